@@ -158,5 +158,5 @@ ${renderList(rows)}
 Examples:
 ${EXAMPLES.map((line) => `  ${line}`).join("\n")}
 
-npm run bench:knowledge, bench:copy and bench:lists measure documents, copies of stores and lists.`;
+npm run bench:knowledge and bench:lists measure documents and lists.`;
 }

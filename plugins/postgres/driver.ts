@@ -15,7 +15,6 @@ import {
 import { parseAddress } from "./address.ts";
 import { createBatchWindows } from "./batches.ts";
 import { createNotifier } from "./notify.ts";
-import { takeCopy } from "./copy/copies.ts";
 import { foldCounts } from "./counts.ts";
 import { ACCEPT_MS, openDb, type Db } from "./db.ts";
 import { sqlState } from "./errors.ts";
@@ -237,7 +236,6 @@ export async function openPostgres({ url, env, clock, log }: OpenOptions): Promi
   const db = await openDb(parseAddress(url, env), log);
   try {
     await migrate(db);
-    await takeCopy(db);
     return await createPostgres(db, clock, log);
   } catch (error) {
     await db.close();

@@ -1,10 +1,10 @@
 import { definePlugin } from "#plugin";
-import { copyFromFile } from "./copy/copy-store.ts";
 import { openPostgres } from "./driver.ts";
 import { scratchSchema } from "./scratch.ts";
 import { openReader } from "./reader.ts";
 import { ENV, MODULE } from "./sql.ts";
 import { readStatus, readValues } from "./status.ts";
+import { exportTables, importTables } from "./transfer.ts";
 
 /** Keeps work in PostgreSQL, for any number of gateways. */
 export default definePlugin({
@@ -19,6 +19,7 @@ export default definePlugin({
     readValues,
     sql: { module: MODULE, env: ENV },
     scratch: scratchSchema,
-    copy: copyFromFile,
+    exportTables,
+    importTables,
   },
 });

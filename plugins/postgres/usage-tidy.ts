@@ -14,7 +14,7 @@ const FOLD = `
     parked = known.parked + excluded.parked, in_line = known.in_line + excluded.in_line`;
 
 /** Counts the runs that have not ended, and makes the part that is nobody's the difference to what the others say. One statement sees both at the same moment. */
-export const COUNT_RUNS = `
+const COUNT_RUNS = `
   WITH open AS (
     SELECT mapping, status, count(*) AS n, count(*) FILTER (WHERE status = 'parked' AND strpos(record, '"reason":"provider"') = 0) AS held,
       count(*) FILTER (WHERE strpos(record, '"attempts":0') > 0

@@ -9,7 +9,6 @@ import type { CliIo } from "./io.ts";
 import { createCommandLogger } from "./log.ts";
 import { reading, type CommonOptions } from "./options.ts";
 import { printJson } from "./print.ts";
-import type { StoreCopyOptions } from "./store-copy.ts";
 import { createProgress } from "./progress.ts";
 import { findStore } from "./settings.ts";
 import { findDriver } from "./store-driver.ts";
@@ -89,7 +88,7 @@ async function migrate(options: CommonOptions, io: CliIo): Promise<void> {
 export function register(program: Command, io: CliIo): void {
   const store = program
     .command("store")
-    .description("show the store, update its schema, back it up, move it to PostgreSQL");
+    .description("show the store, update its schema, back it up, export and import it");
   reading(
     store
       .command("backup <file>")
@@ -116,14 +115,23 @@ export function register(program: Command, io: CliIo): void {
   ).action((options: CommonOptions) => migrate(options, io));
   reading(
     store
-      .command("copy")
+      .command("export [file]")
       .description(
-        "copy the store in a file into PostgreSQL, with the documents; run it again if it was interrupted. No gateway may run on either",
-      )
-      .option("--from <url>", "sqlite:<file> (default: the one in the config's state folder)")
-      .requiredOption("--to <url>", "postgres://user:password@host:5432/database"),
-    "rouse store copy --from sqlite:.rouse/rouse.db --to postgres://localhost:5432/rouse",
-  ).action(async (options: StoreCopyOptions) =>
-    (await import("./store-copy.ts")).copy(options, io),
+        "write all that the store holds, documents included, as lines of JSON into a new file or to standard output, also while gateways run; for a backup, or to move between SQLite and PostgreSQL. It holds bodies and replies: keep it safe",
+      ),
+    "rouse store export rouse.jsonl",
+  ).action(async (file: string | undefined, options: CommonOptions) =>
+    (await import("./store-transfer.ts")).exportStore(file, options, io),
+  );
+  reading(
+    store
+      .command("import <file>")
+      .description(
+        "fill the store with an export; it must be empty, and no gateway may run on it. If it is interrupted, nothing is kept: start it again",
+      ),
+    "rouse store import rouse.jsonl",
+    "gunzip -c rouse.jsonl.gz | rouse store import /dev/stdin",
+  ).action(async (file: string, options: CommonOptions) =>
+    (await import("./store-transfer.ts")).importStore(file, options, io),
   );
 }

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { RouseError, type Failure } from "../core/errors.ts";
 import { compiledCodeEnv, killGroup, lowerGroup } from "../core/process-group.ts";
 import type { CheckOptions, ExaminedChange } from "../workbench/landing.ts";
-import type { MappingChange, TextChange, TextChange } from "../workbench/planned-change.ts";
+import type { MappingChange, TextChange } from "../workbench/planned-change.ts";
 import type { Selection } from "../workbench/selection.ts";
 import type { TextEvaluation } from "../workbench/text-evaluation.ts";
 import type { AnswerLine, WhatIf } from "../workbench/types.ts";
@@ -61,7 +61,7 @@ const UNAVAILABLE: Failure = {
 /** Work on a change that hooks must not wait for. */
 export type WhatIfJob =
   /** What the change would do with recorded events. */
-  | { kind: "compare"; change: TextChange; selection: Selection }
+  | { kind: "compare"; change: MappingChange; selection: Selection }
   /** What is shown before it is landed. */
   | { kind: "examine"; change: MappingChange; options: CheckOptions }
   /** What the text of one mapping makes of one recorded event. */

@@ -9,13 +9,6 @@ export { lazy } from "../core/lazy.ts";
 export { createLogger, type Logger } from "../core/log.ts";
 export { createBatch } from "../core/turn.ts";
 export { runHeld, singleNode, type Topic } from "./cluster.ts";
-export {
-  sameTable,
-  toColumns,
-  type CopiedCount,
-  type CopiedTable,
-  type OnProgress,
-} from "./copied-table.ts";
 export { clampTimes } from "./clamp-times.ts";
 export { oldestBody } from "./oldest-body.ts";
 export {
@@ -44,6 +37,7 @@ export {
 export * from "./rows.ts";
 export type { OpenSql, Sql, SqlDatabase } from "./sql.ts";
 export * from "./sweep-plan.ts";
+export * from "./transfer.ts";
 export * from "./types.ts";
 export { toWrites, type WriteTable } from "./write-table.ts";
 export { PAGES, toReads, type JsonField, type Page, type ReadTable } from "./read-table.ts";

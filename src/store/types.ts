@@ -2,7 +2,6 @@ import type { WakeMode } from "../config/schema/common.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { CopiedCount, CopiedTable, OnProgress } from "./copied-table.ts";
 import type { EventRecord } from "./event-record.ts";
 import type { EarlierJob, HeldJob, Job, JobKind, JobPosition } from "./job-records.ts";
 import type {
@@ -17,7 +16,7 @@ import type {
 } from "./operations.ts";
 import type { SharedBatches, UsageStore } from "./usage.ts";
 import type { FencingToken, Cluster } from "./cluster.ts";
-import type { SqlDatabase } from "./sql.ts";
+import type { SourceTable, TargetTable, TransferOptions } from "./transfer.ts";
 import type { DedupeEntry, DedupeRecord, Ms } from "./records.ts";
 
 export * from "./config-record.ts";
@@ -202,37 +201,6 @@ export interface OpenOptions {
   log: Logger;
 }
 
-export interface CopyOptions {
-  /** The SQLite file of the source. */
-  file: string;
-  /** The URL of the target. */
-  url: string;
-  env?: Env | undefined;
-  log: Logger;
-  /** Finishes work in the source that is half done. Called before rows are read, and only if the target may be written. */
-  settle(): Promise<void>;
-  onProgress: OnProgress;
-}
-
-/** A store that was copied into, before gateways may use it. */
-export interface CopyTarget {
-  /** The tables of the store that were copied. */
-  tables: CopiedCount[];
-  /** The target's URL without its password. */
-  shown: string;
-  sql: SqlDatabase;
-  /** Copies tables of another SQLite file, then runs the statements of `finish` in one transaction. */
-  copyTables(
-    file: string,
-    tables: readonly CopiedTable[],
-    finish: readonly string[],
-    onProgress: OnProgress,
-  ): Promise<CopiedCount[]>;
-  /** Ends the copy: from now on gateways may use the store. */
-  finish(): Promise<void>;
-  close(): Promise<void>;
-}
-
 /** A kind of store. The protocol of `store.url` chooses it. */
 export interface StoreDriver {
   /** Protocols of URLs, without the colon. */
@@ -272,10 +240,21 @@ export interface StoreDriver {
     options: Pick<OpenOptions, "url" | "env">,
   ): Promise<{ url: string; drop(): Promise<void> }>;
   /**
-   * Copies a store from a SQLite file. A second call continues where the first was interrupted.
-   * @throws RouseError `usage` if the target must not be written to, `internal` if the copy differs from the source.
+   * Gives `use` all that the store keeps, as it is at one moment, also while gateways use it. Throws like `openReader`.
    */
-  copy?(options: CopyOptions): Promise<CopyTarget>;
+  exportTables<T>(
+    options: TransferOptions,
+    use: (tables: readonly SourceTable[]) => Promise<T>,
+  ): Promise<T>;
+  /**
+   * Fills a store that is empty. The caller holds the lock of the state folder. What `use` puts into the tables is kept
+   * once it has resolved, and nothing of it if it throws, or if the process ends before.
+   * @throws RouseError like `open`, and `usage` if the store is not empty or gateways use it.
+   */
+  importTables<T>(
+    options: TransferOptions,
+    use: (tables: ReadonlyMap<string, TargetTable>) => Promise<T>,
+  ): Promise<T>;
 }
 
 /** Turns a failed condition of the store into the answer's failure. */

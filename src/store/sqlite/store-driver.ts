@@ -122,5 +122,17 @@ export const SQLITE: StoreDriver = {
     return openSqliteReader(file, () => clock.now());
   },
   status: async ({ url }) => readStatus(parseFile(url)),
+  async exportTables(options, use) {
+    const file = parseFile(options.url);
+    checkReadable(await readStatus(file));
+    const { exportSqlite } = await import("./transfer.ts");
+    return exportSqlite(file, options, use);
+  },
+  async importTables(options, use) {
+    const file = parseFile(options.url);
+    await prepareFile(file);
+    const { importSqlite } = await import("./transfer.ts");
+    return importSqlite(file, options, use);
+  },
   readValues: async ({ url }, keys) => readValues(parseFile(url), keys),
 };

@@ -1,0 +1,153 @@
+import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import {
+  notEmpty,
+  type Row,
+  type Shapes,
+  type SourceTable,
+  type TableRules,
+  type TargetTable,
+  toExported,
+  toSelects,
+  toStored,
+  toTargets,
+  type TransferOptions,
+} from "../transfer.ts";
+import { openSqlite } from "./driver.ts";
+import { keyNumber } from "./keys.ts";
+import { prepareDatabase } from "./schema.ts";
+import { sqliteError, Statements } from "./statements.ts";
+
+/** Accepted events up to this number are taken up: what an event brings is written with it, or is not written yet. */
+const TAKEN_UP = "(SELECT seq FROM marks WHERE name = 'intake')";
+
+/** How the tables of a store in SQLite differ from what is exported. */
+export const SQLITE_RULES: TableRules = {
+  migrations: { leftOut: "each store has its own" },
+  counts: { leftOut: "counted again while rows are written" },
+  parked: { leftOut: "written again by triggers of the jobs" },
+  // The others are of this file and its disk.
+  marks: { from: "marks WHERE name NOT IN ('intake', 'written', 'clock')" },
+  // The export is of the moment at which the newest event was taken up: what came in since is left out with its keys.
+  events: { from: `events WHERE seq <= ${TAKEN_UP}` },
+  dedupe: {
+    omit: ["seq", "number"],
+    from: `dedupe WHERE NOT EXISTS (SELECT 1 FROM events
+      WHERE events.id = json_extract(dedupe.record, '$.eventId') AND events.seq > ${TAKEN_UP})`,
+    write: (row) => [
+      ["dedupe", { ...row, number: keyNumber(String(row["scope"]), String(row["key"])) }],
+    ],
+  },
+  // A job that a worker holds starts again, before all others.
+  jobs: { omit: ["held"], columns: { ready: "iif(held = 1, 0, ready)" }, isLast: true },
+};
+
+/** The types of the columns, by table. Tables that SQLite makes by itself are left out. */
+function readShapes(db: DatabaseSync): Shapes {
+  const tables = db
+    .prepare("SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'")
+    .all() as { name: string }[];
+  const columns = db.prepare("SELECT name, type FROM pragma_table_info(?)");
+  return new Map(
+    tables
+      .filter(({ name }) => !name.startsWith("sqlite_"))
+      .map(({ name }) => [
+        name,
+        new Map(
+          (columns.all(name) as { name: string; type: string }[]).map((c) => [c.name, c.type]),
+        ),
+      ]),
+  );
+}
+
+function* readRows(db: DatabaseSync, text: string): Generator<Row> {
+  const statement = db.prepare(text);
+  statement.setReadBigInts(true);
+  for (const row of statement.iterate())
+    yield Object.fromEntries(
+      Object.entries(row).map(([column, value]) => [column, toExported(value)]),
+    );
+}
+
+/** The tables of a database that are exported. The caller has begun the transaction that they are read in. */
+export const listSqliteTables = (db: DatabaseSync, rules: TableRules): SourceTable[] =>
+  toSelects(readShapes(db), rules).map(({ table, columns, count, select }) => ({
+    name: table,
+    columns,
+    rows: (db.prepare(count).get() as { n: number }).n,
+    read: () => readRows(db, select),
+  }));
+
+/** The tables of a database that exported rows are put into. The caller has begun the transaction. */
+export function openSqliteTables(db: DatabaseSync, rules: TableRules): Map<string, TargetTable> {
+  const sql = new Statements(db);
+  const shapes = readShapes(db);
+  const insert = (table: string, values: Record<string, unknown>): void => {
+    const names = Object.keys(values);
+    const types = shapes.get(table);
+    sql.run(
+      `INSERT INTO ${table} (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`,
+      ...names.map((name) => toStored(values[name], types?.get(name) ?? "") as SQLInputValue),
+    );
+  };
+  return toTargets(shapes, rules, insert);
+}
+
+/** The first of the tables that has a row. */
+export function findFilled(db: DatabaseSync, tables: Iterable<string>): string | undefined {
+  return [...tables].find((table) => db.prepare(`SELECT 1 FROM ${table} LIMIT 1`).get());
+}
+
+/** Reads a store in a file as it is at one moment. `isAlone`: no gateway uses it, so that what was accepted last is taken up first. */
+export async function exportSqlite<T>(
+  file: string,
+  { clock, log, isAlone }: TransferOptions,
+  use: (tables: readonly SourceTable[]) => Promise<T>,
+): Promise<T> {
+  if (isAlone === true) {
+    const { store, queue } = openSqlite(file, clock, log);
+    try {
+      await queue.recover();
+    } finally {
+      await store.close();
+    }
+  }
+  using db = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
+  try {
+    db.exec("BEGIN");
+    return await use(listSqliteTables(db, SQLITE_RULES));
+  } catch (error) {
+    throw sqliteError(error);
+  }
+}
+
+/** Fills a store in a file in one transaction. */
+export async function importSqlite<T>(
+  file: string,
+  { clock }: TransferOptions,
+  use: (tables: ReadonlyMap<string, TargetTable>) => Promise<T>,
+): Promise<T> {
+  using db = new DatabaseSync(file);
+  try {
+    prepareDatabase(db, clock.now());
+    const tables = openSqliteTables(db, SQLITE_RULES);
+    const filled = findFilled(
+      db,
+      [...tables.keys()].filter((table) => table !== "marks"),
+    );
+    if (filled !== undefined)
+      throw notEmpty(file, filled, "move the file away, or name another one in store.url");
+    db.exec("BEGIN IMMEDIATE; DELETE FROM marks");
+    const value = await use(tables);
+    // Numbers go on after the last that was given, also if retention has taken what had it.
+    db.exec(`
+      INSERT INTO marks VALUES ('intake', max(
+        coalesce((SELECT max(seq) FROM events), 0), coalesce((SELECT max(seq) FROM marks), 0)));
+      INSERT INTO marks VALUES ('bodies', 0) ON CONFLICT (name) DO NOTHING;
+      UPDATE counts SET n = (SELECT count(*) FROM events WHERE 'events.' || outcome = name)
+        WHERE name LIKE 'events.%';
+      COMMIT`);
+    return value;
+  } catch (error) {
+    throw sqliteError(error);
+  }
+}

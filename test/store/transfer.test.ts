@@ -1,0 +1,628 @@
+import { createServer } from "node:http";
+import { readFileSync, statSync } from "node:fs";
+import { mkdir, rm } from "node:fs/promises";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { POSTGRES_RULES } from "../../plugins/postgres/transfer.ts";
+import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { newId } from "../../src/core/ids.ts";
+import { createKnowledge } from "../../src/knowledge/knowledge.ts";
+import { DOCUMENT_RULES, exportDocuments } from "../../src/knowledge/transfer.ts";
+import { stageBytes } from "../../src/knowledge/upload-staging.ts";
+import type { Embedder, Knowledge } from "../../src/knowledge/types.ts";
+import { acquireLock } from "../../src/store/lock.ts";
+import { openStore } from "../../src/store/open.ts";
+import { SQLITE } from "../../src/store/sqlite/store-driver.ts";
+import type { Row, SourceTable } from "../../src/store/transfer.ts";
+import type { Job } from "../../src/store/types.ts";
+import {
+  approval,
+  DAY,
+  DECISION,
+  dedupe,
+  event,
+  job,
+  run,
+  runAction,
+  step,
+  turn,
+} from "./suite/make.ts";
+import { createCli, shopConfig, type CliWorld } from "../cli/world.ts";
+import { createWorld } from "../e2e/world.ts";
+import { silent } from "./home.ts";
+import {
+  describePostgres,
+  newSchema,
+  plainly,
+  POSTGRES,
+  type Schema,
+  sqlSource,
+} from "./postgres.ts";
+
+let dir: string;
+let cli: CliWorld;
+beforeEach(async () => {
+  cli = await createCli();
+  dir = cli.dir;
+  await mkdir(join(dir, ".rouse"));
+});
+afterEach(() => cli.close());
+
+const EXPORT = "rouse.jsonl";
+const exported = (): string => readFileSync(join(dir, EXPORT), "utf8");
+const sqliteFile = (): string => join(dir, ".rouse/rouse.db");
+
+/** Runs a command for the store in a file, or for another one. */
+async function rouse(
+  args: string[],
+  url?: string,
+): Promise<{ code: number; out: string; err: string }> {
+  await cli.write("rouse.json5", shopConfig(url === undefined ? {} : { store: { url } }));
+  return cli.rouse(args);
+}
+
+async function exportFrom(url?: string): Promise<Record<string, number>> {
+  await rm(join(dir, EXPORT), { force: true });
+  const { code, out, err } = await rouse(["store", "export", EXPORT, "--json"], url);
+  expect([code, err]).toEqual([0, ""]);
+  return (JSON.parse(out) as { tables: Record<string, number> }).tables;
+}
+
+async function importInto(url?: string): Promise<void> {
+  expect(await rouse(["store", "import", EXPORT], url)).toMatchObject({ code: 0, err: "" });
+}
+
+/** An empty state folder. */
+async function forget(): Promise<void> {
+  await rm(join(dir, ".rouse"), { recursive: true, force: true });
+}
+
+const openAt = (url = `sqlite:${sqliteFile()}`) =>
+  openStore({ url, clock: systemClock, log: silent });
+
+const openDocuments = (schema?: Schema, embed?: Embedder): Promise<Knowledge> =>
+  createKnowledge({
+    dir: join(dir, ".rouse"),
+    clock: systemClock,
+    log: silent,
+    config: knowledgeSchema.parse({}),
+    sql: schema && sqlSource(schema),
+    ...(embed ? { embed } : {}),
+  });
+
+async function addDocuments(): Promise<{ ready: string; queued: string }> {
+  const knowledge = await openDocuments();
+  const add = async (text: string) => {
+    const staged = await stageBytes(join(dir, ".rouse"), Buffer.from(text), 1_000_000);
+    return (await knowledge.add({ tenant: "t", ...staged, filename: "note.md" })).document.id;
+  };
+  await knowledge.start();
+  const ready = await add(
+    "# Animals\n\nThe walrus sleeps in the harbour. 港口咖啡馆每天早上七点开门。",
+  );
+  await knowledge.wait(ready, 20_000);
+  await knowledge.close();
+  const idle = await openDocuments();
+  const staged = await stageBytes(
+    join(dir, ".rouse"),
+    Buffer.from("The penguin waits to be read."),
+    1_000_000,
+  );
+  const { document } = await idle.add({ tenant: "t", ...staged, filename: "later.md" });
+  await idle.close();
+  return { ready, queued: document.id };
+}
+
+/** A store with a little of everything. Returns the ids of its jobs in the order in which they may start. */
+async function fillStore(): Promise<string[]> {
+  const { store, queue } = await openAt();
+  const session = { agentId: "main", origin: "api" as const, key: "desk \u0000 \u{10FFFF}" };
+  for (const n of [1, 2])
+    await store.accept(
+      event({
+        actions: [runAction(`hook:${n}`)],
+        request: { method: "POST", headers: {}, query: {}, body: Buffer.from([0, n, 255]) },
+      }),
+      [dedupe({ scope: "s", key: `k \u0000 ${n}` })],
+    );
+  await store.commit((tx) => {
+    tx.set("value", "api-keys", { one: "\u0000 and \u{10FFFF}" });
+    tx.set("lastRoute", { agentId: "main", channel: "console", to: "me", at: 1 });
+    tx.add("turn", session, turn("run_t"));
+    tx.add(
+      "run",
+      run({ id: "run_a", status: "waiting", waiting: { approvalIds: ["apr_run_a"], since: 1 } }),
+    );
+    tx.add("step", step("run_a", 0));
+    tx.add("step", step("run_a", 1, 0));
+    tx.add("toolResult", { id: "res_1", runId: "run_a", text: "\u0000 whole \ud800" });
+    tx.add("approval", approval("run_a"));
+    tx.add("approval", approval("run_b", { code: "other" }));
+    tx.add("decision", "apr_run_b", DECISION);
+    for (const [id, key] of [
+      ["a1", "a"],
+      ["a2", "a"],
+      ["b", "b"],
+      ["held", "d"],
+    ] as const)
+      tx.add("job", job(id, { key, kind: "delivery", enqueuedAt: Date.now() }));
+    tx.add("job", job("later", { key: "c", kind: "delivery", runAt: Date.now() + 3_600_000 }));
+  });
+  const [first] = await queue.fetch("delivery", 1);
+  await store.commit((tx) => tx.settle(first as Job), first);
+  await store.close();
+  return ["b", "held", "a2"];
+}
+
+/** The lines of an export but the first and the last, which have a time and a hash. */
+const rowsOf = (text: string): string[] => text.trimEnd().split("\n").slice(1, -1);
+
+describe("rouse store export", () => {
+  it("writes a line for each row and can be read again: the same rows, documents included", async () => {
+    const jobs = await fillStore();
+    await addDocuments();
+    const tables = await exportFrom();
+    expect(tables).toMatchObject({
+      events: 2,
+      runs: 3,
+      knowledge_documents: 2,
+      knowledge_file_parts: 2,
+    });
+    const [head, ...rest] = exported().trimEnd().split("\n");
+    expect(JSON.parse(head ?? "")).toMatchObject({ format: "rouse-store", version: 1, tables });
+    expect(JSON.parse(rest.at(-1) ?? "")).toMatchObject({ end: true, rows: rest.length - 1 });
+    expect(statSync(join(dir, EXPORT)).mode & 0o777).toBe(0o600);
+    const rows = rowsOf(exported());
+    await forget();
+    await importInto();
+    await exportFrom();
+    expect(rowsOf(exported())).toEqual(rows);
+    const { store, queue } = await openAt();
+    expect((await queue.fetch("delivery", 9)).map(({ id }) => id)).toEqual(jobs);
+    expect(await store.counts()).toMatchObject({ "events.accepted": 2, "runs.waiting": 1 });
+    await store.close();
+    expect(await rouse(["store", "export", EXPORT])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("is there already") as string,
+    });
+    expect(rowsOf((await rouse(["store", "export"])).out)).not.toEqual([]);
+    const watched = await cli.rouse(["store", "export", "again.jsonl"], { terminal: true });
+    expect(watched.err).toMatch(/exporting \[.*\] \d+\/\d+ approvals/);
+  });
+
+  it("keeps whole numbers of 64 bits", async () => {
+    await fillStore();
+    const db = new DatabaseSync(sqliteFile());
+    db.exec("UPDATE dedupe SET expires = 9007199254740993");
+    db.close();
+    await exportFrom();
+    const rows = rowsOf(exported());
+    expect(rows.join("\n")).toContain('"9007199254740993"');
+    await forget();
+    await importInto();
+    await exportFrom();
+    expect(rowsOf(exported())).toEqual(rows);
+  });
+
+  it("beside a gateway leaves out what is not taken up yet, with its duplicate keys; without one takes it up first", async () => {
+    await fillStore();
+    const db = new DatabaseSync(sqliteFile());
+    db.exec(
+      "DELETE FROM jobs; DELETE FROM runs WHERE id NOT IN ('run_a'); UPDATE marks SET seq = 1 WHERE name = 'intake'",
+    );
+    db.close();
+    const lock = await acquireLock(join(dir, ".rouse"));
+    expect(await exportFrom()).toMatchObject({ events: 1, dedupe: 1 });
+    lock.release();
+    expect(await exportFrom()).toMatchObject({ events: 2, dedupe: 2, jobs: 1 });
+  });
+});
+
+describe("rouse store import", () => {
+  const imports = async (text: string, url?: string) => {
+    await cli.write(EXPORT, text);
+    return rouse(["store", "import", EXPORT], url);
+  };
+  const edited = (find: string | RegExp, replacement: string): string => {
+    const text = exported().replace(find, replacement);
+    expect(text).not.toBe(exported());
+    return text;
+  };
+
+  it.each<[string, (text: string) => string, string]>([
+    ["is empty", () => "", "is empty"],
+    ["is another one", () => "{}\n", "no export"],
+    ["is of another version", () => edited('"version":1', '"version":2'), "has version 2"],
+    [
+      "was cut between lines",
+      (text) => `${text.trimEnd().split("\n").slice(0, -1).join("\n")}\n`,
+      "it was cut",
+    ],
+    ["was cut in a line", (text) => text.slice(0, -9), "was cut there"],
+    ["was changed", () => edited("run_a", "run_z"), "not as it was written"],
+    ["lacks a line", () => edited(/^\{"table":"steps".*\n/m, ""), "not as it was written"],
+    [
+      "has a table of a newer version",
+      () => edited('"table":"steps"', '"table":"leaps"'),
+      "the table leaps",
+    ],
+    [
+      "has a column of a newer version",
+      () => edited('{"table":"steps","row":{', '{"table":"steps","row":{"far":1,'),
+      "the column far of steps",
+    ],
+  ])("keeps nothing of a file that %s", async (_, change, message) => {
+    await fillStore();
+    await exportFrom();
+    const text = change(exported());
+    await forget();
+    expect(await imports(text)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining(message) as string,
+    });
+    const { store } = await openAt();
+    expect(Object.values(await store.counts()).filter((n) => n > 0)).toEqual([]);
+    await store.close();
+  });
+
+  it("refuses a store that has something, and one in use", async () => {
+    await fillStore();
+    await exportFrom();
+    expect(await rouse(["store", "import", EXPORT])).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/rouse\.db is not empty \(\w+\).*move the file away/s) as string,
+    });
+    const lock = await acquireLock(join(dir, ".rouse"));
+    expect(await rouse(["store", "import", EXPORT])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("uses the state folder") as string,
+    });
+    lock.release();
+    expect(await rouse(["store", "import", "none.jsonl"])).toMatchObject({ code: 2 });
+  });
+
+  it("refuses documents beside those that are there", async () => {
+    await fillStore();
+    await addDocuments();
+    await exportFrom();
+    await rm(sqliteFile());
+    expect(await rouse(["store", "import", EXPORT])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("knowledge.db is not empty") as string,
+    });
+  });
+});
+
+describePostgres("rouse store export and import with PostgreSQL", () => {
+  let schema: Schema;
+  beforeEach(() => {
+    schema = newSchema();
+  });
+  afterEach(() => schema.drop());
+
+  it("moves a store with work waiting; a gateway on PostgreSQL finishes all of it and knows a repeat", async () => {
+    const receipts: string[] = [];
+    let down = true;
+    const server = createServer((request, response) => {
+      const parts: Buffer[] = [];
+      request.on("data", (part: Buffer) => void parts.push(part));
+      request.on("end", () => {
+        if (!down)
+          receipts.push(
+            (JSON.parse(Buffer.concat(parts).toString()) as { run: { id: string } }).run.id,
+          );
+        response.writeHead(down ? 503 : 204).end();
+      });
+    });
+    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const common = (id: string) => ({
+      id,
+      match: { path: id },
+      wakeMode: "next-heartbeat",
+      deliver: false,
+      messageTemplate: `${id} {{n}}`,
+    });
+    const mappings = [
+      {
+        ...common("talk"),
+        sessionKey: "hook:talk",
+        callback: { url, secret: Buffer.alloc(32, 7).toString("base64") },
+      },
+      { ...common("narrow"), limits: { concurrent: 1 } },
+      {
+        ...common("batch"),
+        messageTemplate: "{{ $string($count(events)) }}",
+        coalesce: { windowSeconds: 9, maxEvents: 9, key: "all" },
+      },
+    ];
+    const hooks = { callbackHosts: ["127.0.0.1"], mappings };
+    const documents = await addDocuments();
+
+    const first = await createWorld({ dir, config: { hooks } });
+    const said = (await first.post("/hooks/talk", { n: 1 }, { "idempotency-key": "said" })).body
+      .runId as string;
+    await first.until(
+      async () => (await first.get(`/hooks/runs/${said}`)).body.run.status === "succeeded",
+    );
+    await first.stop();
+    const second = await createWorld({ dir, config: { hooks }, workers: false });
+    const waiting: string[] = [];
+    for (const path of ["talk", "narrow", "narrow", "batch", "batch"])
+      waiting.push(
+        (
+          await second.post(
+            `/hooks/${path}`,
+            { n: waiting.length },
+            { "idempotency-key": `key-${waiting.length}` },
+          )
+        ).body.runId as string,
+      );
+    const states = await Promise.all(
+      waiting.map(async (id) => (await second.get(`/hooks/runs/${id}`)).body.run.status as string),
+    );
+    expect(states).toEqual(["queued", "queued", "parked", "collecting", "collecting"]);
+    await second.stop();
+
+    expect(await exportFrom()).toMatchObject({
+      events: 6,
+      runs: 5,
+      collected: 2,
+      deliveries: 1,
+      knowledge_documents: 2,
+      knowledge_files: 2,
+    });
+    await importInto(schema.url);
+
+    down = false;
+    const moved = await createWorld({ dir, config: { hooks, store: { url: schema.url } } });
+    for (const id of waiting)
+      await moved.until(
+        async () => (await moved.get(`/hooks/runs/${id}`)).body.run.status === "succeeded",
+      );
+    // The same hooks again are answered as they were, and nothing runs anew.
+    const again = await moved.post("/hooks/talk", { n: 1 }, { "idempotency-key": "said" });
+    expect(again.body).toMatchObject({ runId: said });
+    await moved.until(async () => receipts.length === 2);
+    expect(receipts.toSorted()).toEqual([said, waiting[0] ?? ""].toSorted());
+    await moved.stop();
+
+    const { store } = await openAt(schema.url);
+    const via = { path: "talk", credential: "hooks.token" };
+    const turns = await store.list("turns", {
+      agentId: "main",
+      origin: "hook",
+      key: "hook:talk",
+      via,
+    });
+    expect(turns.map(({ runId }) => runId)).toEqual([said, waiting[0]]);
+    expect((await store.list("runs", {})).length).toBe(5);
+    expect((await store.counts())["runs.succeeded"]).toBe(5);
+    await store.close();
+    const knowledge = await openDocuments(schema);
+    await knowledge.start();
+    expect(await knowledge.wait(documents.queued, 20_000)).toMatchObject({ status: "ready" });
+    expect(
+      (await knowledge.search({ tenant: "t", text: "七点" })).map(({ documentId }) => documentId),
+    ).toEqual([documents.ready]);
+    await knowledge.reindex("t", documents.ready);
+    expect(await knowledge.wait(documents.ready, 20_000)).toMatchObject({
+      status: "ready",
+      error: null,
+    });
+    await knowledge.close();
+    server.close();
+    expect(await rouse(["store", "import", EXPORT], schema.url)).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/is not empty .*\?schema=name/s) as string,
+    });
+
+    // And back: a file has all of it again, and knows the repeat.
+    await exportFrom(schema.url);
+    await forget();
+    await importInto();
+    const back = await createWorld({ dir, config: { hooks } });
+    expect(
+      (await back.post("/hooks/talk", { n: 1 }, { "idempotency-key": "said" })).body,
+    ).toMatchObject({ runId: said });
+    await back.stop();
+    const beside = await openDocuments();
+    expect(
+      (await beside.search({ tenant: "t", text: "七点" })).map(({ documentId }) => documentId),
+    ).toEqual([documents.ready]);
+    await beside.close();
+  });
+
+  it("brings vectors over: what was near is near, and no endpoint is asked for them again", async () => {
+    await fillStore();
+    const asked: string[] = [];
+    const embed: Embedder = {
+      model: "m",
+      embed: async (texts) => {
+        asked.push(...texts);
+        return texts.map((text) =>
+          Float32Array.from(
+            /sea|walrus|whale/.test(text) ? [0.6, 0.8, text.length / 100] : [-1, 0.1, 0],
+          ),
+        );
+      },
+    };
+    const search = (knowledge: Knowledge) => knowledge.search({ tenant: "t", text: "life at sea" });
+    const source = await openDocuments(undefined, embed);
+    await source.start();
+    const ids: string[] = [];
+    for (const text of [
+      "The walrus sleeps.",
+      "A bicycle has two wheels.",
+      "There goes a whale, far out.",
+    ]) {
+      const staged = await stageBytes(join(dir, ".rouse"), Buffer.from(text), 1000);
+      ids.push((await source.add({ tenant: "t", ...staged, filename: "note.txt" })).document.id);
+    }
+    const areEmbedded = async (knowledge: Knowledge): Promise<boolean> =>
+      (
+        await Promise.all(ids.map(async (id) => (await knowledge.get("t", id))?.embeddedCount))
+      ).every((count) => count === 1);
+    while (!(await areEmbedded(source))) await new Promise((done) => setTimeout(done, 20));
+    const before = await search(source);
+    expect(before.map(({ documentId }) => documentId)).toEqual([ids[0], ids[2], ids[1]]);
+    await source.close();
+
+    expect((await exportFrom())["knowledge_vectors"]).toBe(3);
+    await importInto(schema.url);
+    asked.length = 0;
+    const target = await openDocuments(schema, embed);
+    await target.start();
+    expect(await areEmbedded(target)).toBe(true);
+    expect(await search(target)).toEqual(before);
+    expect(asked).toEqual(["life at sea"]);
+    await target.close();
+  });
+
+  it("carries the same tables and columns in both stores, and says why it leaves others out", async () => {
+    const rules = DOCUMENT_RULES;
+    await openDocuments(schema).then((knowledge) => knowledge.close());
+    await openDocuments().then((knowledge) => knowledge.close());
+    await (await openAt()).store.close();
+    const options = { url: schema.url, clock: systemClock, log: silent, rules };
+    await (await openAt(schema.url)).store.close();
+    const shape = (tables: readonly SourceTable[]): Record<string, string[]> =>
+      Object.fromEntries(tables.map(({ name, columns }) => [name, columns.toSorted()] as const));
+    const inPostgres = await POSTGRES.exportTables(options, async (tables) => shape(tables));
+    const inSqlite = await SQLITE.exportTables(
+      { ...options, url: `sqlite:${sqliteFile()}` },
+      (store) =>
+        exportDocuments(join(dir, ".rouse"), async (documents) => shape([...store, ...documents])),
+    );
+    expect(inPostgres).toEqual(inSqlite);
+    const { rows } = await plainly((client) =>
+      client.query<{ name: string }>(
+        "SELECT relname AS name FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition",
+        [schema.name],
+      ),
+    );
+    const known = new Set(rows.map(({ name }) => name));
+    const all = { ...POSTGRES_RULES, ...rules };
+    for (const [name, { leftOut }] of Object.entries(all)) {
+      expect(known).toContain(name);
+      expect(leftOut).not.toBe("");
+    }
+    expect([...known].filter((name) => all[name]?.leftOut === undefined).toSorted()).toEqual(
+      Object.keys(inPostgres).toSorted(),
+    );
+  });
+
+  it("writes what it has read: from a file to PostgreSQL and back, the same rows come out", async () => {
+    const jobs = await fillStore();
+    await addDocuments();
+    await exportFrom();
+    /** The rows as sets of columns. Each store has places of its own in the line of jobs. */
+    const normalized = (): string[] =>
+      rowsOf(exported())
+        .map((line) => {
+          const { table, row } = JSON.parse(line) as { table: string; row: Row };
+          const { ready, ...rest } = row;
+          const place = typeof ready === "number" && ready >= 1e12 ? ready : ready === null;
+          const cells = Object.entries({ ...rest, place }).map((cell) => JSON.stringify(cell));
+          return `${table} ${cells.toSorted().join(" ")}`;
+        })
+        .toSorted();
+    const rows = normalized();
+    await importInto(schema.url);
+    await exportFrom(schema.url);
+    expect(normalized()).toEqual(rows);
+    await forget();
+    await importInto();
+    const { store, queue } = await openAt();
+    expect((await queue.fetch("delivery", 9)).map(({ id }) => id)).toEqual(jobs);
+    await store.close();
+  });
+
+  it("brings what happened in runs over: steps, tool calls, stored results and approvals, open ones too", async () => {
+    const jobs = await fillStore();
+    await exportFrom();
+    await importInto(schema.url);
+    const opened = await openAt(schema.url);
+    try {
+      expect(await opened.store.list("steps", "run_a")).toEqual([
+        step("run_a", 0),
+        step("run_a", 1, 0),
+      ]);
+      expect(await opened.store.get("toolResult", "res_1")).toEqual({
+        id: "res_1",
+        runId: "run_a",
+        text: "\u0000 whole \ud800",
+      });
+      expect(await opened.store.list("approvals", {})).toEqual([
+        { ...approval("run_b", { code: "other" }), decision: DECISION },
+        approval("run_a"),
+      ]);
+      expect(await opened.store.counts()).toMatchObject({
+        "runs.waiting": 1,
+        "approvals.open": 1,
+        "approvals.decided": 1,
+      });
+      // What is added now stands behind what was imported, and an open code is taken.
+      await opened.store.commit((tx) =>
+        tx.add("job", job("new", { key: "new", kind: "delivery" })),
+      );
+      expect((await opened.queue.fetch("delivery", 9)).map(({ id }) => id)).toEqual([
+        ...jobs,
+        "new",
+      ]);
+      await opened.store.commit((tx) => tx.add("step", step("run_a", 2)));
+      await expect(
+        opened.store.commit((tx) => tx.add("approval", approval("run_c"))),
+      ).rejects.toMatchObject({ code: "internal" });
+      await opened.store.commit((tx) => tx.add("decision", "apr_run_a", DECISION));
+      expect(await opened.store.counts()).toMatchObject({
+        "approvals.open": 0,
+        "approvals.decided": 2,
+      });
+    } finally {
+      await opened.store.close();
+    }
+  });
+
+  it("makes the partitions of the days that the source has, but of no others", async () => {
+    const { store } = await openAt();
+    const today = Date.now();
+    const days = [20, 20, 7, 0].map((age) => today - age * DAY);
+    for (const at of days) await store.accept(event({ id: newId("evt", at), receivedAt: at }));
+    await store.close();
+    expect(await exportFrom()).toMatchObject({ events: 4 });
+    await importInto(schema.url);
+    const { rows } = await plainly((client) =>
+      client.query<{ part: string; n: number }>(
+        `SELECT tableoid::regclass::text AS part, count(*)::int AS n FROM ${schema.name}.events GROUP BY tableoid ORDER BY 1`,
+      ),
+    );
+    const partOf = (age: number): string =>
+      `${schema.name}.events_${new Date(today - age * DAY).toISOString().slice(0, 10).replaceAll("-", "")}`;
+    expect(rows).toEqual([20, 7, 0].map((age) => ({ part: partOf(age), n: age === 20 ? 2 : 1 })));
+  });
+
+  it("refuses a database that has something, or that a gateway uses", async () => {
+    await fillStore();
+    await exportFrom();
+    const other = await openAt(schema.url);
+    await other.store.commit((tx) => tx.set("value", "mine", 1));
+    await other.store.close();
+    expect(await rouse(["store", "import", EXPORT], schema.url)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("is not empty (meta)") as string,
+    });
+    await plainly((client) =>
+      client.query(
+        `DELETE FROM "${schema.name}".meta; INSERT INTO "${schema.name}".holders DEFAULT VALUES`,
+      ),
+    );
+    expect(await rouse(["store", "import", EXPORT], schema.url)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("a gateway runs on it") as string,
+    });
+  });
+});
