@@ -26,7 +26,7 @@ export const SQLITE_RULES: TableRules = {
   counts: { leftOut: "counted again while rows are written" },
   parked: { leftOut: "written again by triggers of the jobs" },
   // The others are of this file and its disk.
-  marks: { from: "marks WHERE name NOT IN ('intake', 'written', 'clock')" },
+  marks: { from: "marks WHERE name NOT IN ('intake', 'written', 'clock', 'log')" },
   // The export is of the moment at which the newest event was taken up: what came in since is left out with its keys.
   events: { from: `events WHERE seq <= ${TAKEN_UP}` },
   dedupe: {
