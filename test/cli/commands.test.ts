@@ -536,7 +536,7 @@ describe("without a running gateway", () => {
     const dry = await cli.rouse(["events", "replay", "--unmatched", "--dry-run"], {
       terminal: true,
     });
-    expect(dry.out).toContain("2 would be replayed");
+    expect(dry.out).toContain("outcomes: 2 accepted\n");
     expect(dry.err).toContain("2/2");
     const done = await cli.rouse(["events", "replay", "--unmatched"]);
     expect([done.code, done.err]).toEqual([0, ""]);
@@ -565,7 +565,7 @@ describe("without a running gateway", () => {
     );
     await cli.write("rouse.json5", shopConfig());
     const dry = await cli.rouse(["events", "replay", "--unmatched", "--path", "shop", "--dry-run"]);
-    expect(dry.out).toContain("2 would be replayed: 1 accepted, 1 unmatched\n");
+    expect(dry.out).toMatch(/^2 events: 1 changes\.[^]*\noutcomes: 1 accepted, 1 unmatched\n/);
     expect(dry.out).not.toContain(other);
     const done = await cli.rouse(["events", "replay", "--unmatched", "--path", "shop"]);
     expect(done.out).toMatch(

@@ -80,7 +80,7 @@ describe("rouse events replay", () => {
       "unmatched",
       "--dry-run",
     ]);
-    expect(tried.out).toMatch(/^3 would be replayed: 3 unmatched/);
+    expect(tried.out).toMatch(/^3 events: none changes\.\n\noutcomes: 3 unmatched\n/);
     const { code, out } = await cli.rouse([
       "events",
       "replay",
