@@ -14,7 +14,7 @@ import {
   type Feedback,
 } from "./proposal-prompt.ts";
 import type { MappingTrial, Wanted } from "./proposal-trial.ts";
-import type { ProposalPlan, ProposalRequest } from "./proposal-types.ts";
+import type { ProposalPlan, ProposalRequest, RoundReport } from "./proposal-types.ts";
 
 export const MAX_ROUNDS = 4;
 /** Of all rounds together: what goes to the model, and what it answers. */
@@ -24,15 +24,6 @@ const ANSWER_TOKENS = 1_000;
 const MAX_ANSWER_TOKENS = 8_000;
 const MIN_ANSWER_TOKENS = 500;
 const ROUND_MS = 120_000;
-
-/** A round as it is shown. */
-export interface RoundReport {
-  round: number;
-  problems: string[];
-  taken: number;
-  events: number;
-  usage: Usage;
-}
 
 /** A mapping that compiles, and how it did. */
 export interface Candidate {

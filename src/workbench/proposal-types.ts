@@ -1,6 +1,5 @@
 import type { Usage } from "../store/types.ts";
 import type { OperatorSettings } from "./proposal-text.ts";
-import type { RoundReport } from "./proposal-rounds.ts";
 import type { Samples } from "./proposal-samples.ts";
 import type { TriedEvent } from "./proposal-trial.ts";
 import type { WhatIfReport } from "./what-if.ts";
@@ -93,6 +92,15 @@ export interface Proposal {
   whatIf: WhatIfReport | null;
   /** If the file could not be written: why, and the file as a patch. */
   unwritten: { reason: string; patch: string } | null;
+}
+
+/** A round as it is shown. */
+export interface RoundReport {
+  round: number;
+  problems: string[];
+  taken: number;
+  events: number;
+  usage: Usage;
 }
 
 /** How a proposal is made, in this order: one `plan`, a `round` for each answer of the model, one `end`. */

@@ -282,7 +282,7 @@ async function writeFixtures(
 ): Promise<Pick<Proposal, "fixtures" | "notes">> {
   const written: Pick<Proposal, "fixtures" | "notes"> = { fixtures: [], notes: [] };
   for (const { eventId, file } of fixtures) {
-    const { outcome = "accepted", mapping = null } = file.expect;
+    const { outcome, mapping = null } = file.expect;
     const { path } = file.request;
     const place = { testsDir: config.hooks.testsDir, path, base: mapping ?? outcome };
     try {

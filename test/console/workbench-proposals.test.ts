@@ -82,6 +82,8 @@ describe.skipIf(NO_BROWSER)("proposals and mappings in shadow in the workbench",
     expect(await save.innerText()).toContain("shadow: true");
     await save.getByRole("button", { name: "Save", exact: true }).click();
     await one.page.getByText("sale is live.").waitFor();
+    await one.button("Make it live…").waitFor({ state: "detached" });
+    expect(await one.line("shadow").count()).toBe(0);
     expect((await world.post("/hooks/shop", { type: "deal", id: 9 })).body.runId).toMatch(/^run_/);
     expect(readFileSync(`${file}.before`, "utf8")).toContain("shadow: true");
     expect(one.problems).toEqual([]);

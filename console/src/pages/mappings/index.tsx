@@ -49,7 +49,7 @@ function OneMapping({ id, mappings }: { id: string; mappings: Mappings }) {
     <Loaded resource={mapping} gone={<Missing />}>
       {({ mapping: found }) => (
         <WorkbenchPage
-          key={`${id} ${named}`}
+          key={`${id} ${named} ${found.shadow}`}
           id={id}
           mapping={found}
           mappings={mappings}

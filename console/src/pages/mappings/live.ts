@@ -9,7 +9,7 @@ import type { Change, TextEvaluation } from "./types.ts";
 /** How long the typing rests until the text is evaluated, and until the last events are compared with it. */
 const EVALUATE_MS = 200;
 const COMPARE_MS = 500;
-/** One name for each page that is open: a newer comparison ends the one before. */
+/** One name for each page that is open: a newer comparison of the same kind ends the one before. */
 const CLIENT = `workbench-${Math.random().toString(36).slice(2)}`;
 
 /** What the gateway says of the text that is being written. */
@@ -129,6 +129,7 @@ export function useComparison(
   change: Change | null,
   last: number,
   path: string | undefined,
+  of: "text" | "enabling" = "text",
 ): Compared {
   const [state, setState] = useState<Compared>(NONE);
   const tries = useTries(state.error !== null);
@@ -138,7 +139,8 @@ export function useComparison(
     if (change === null) return;
     const abort = new AbortController();
     const compare = async (): Promise<void> => {
-      const body = { change, last, client: CLIENT, ...(path === undefined ? {} : { path }) };
+      const client = `${CLIENT}-${of}`;
+      const body = { change, last, client, ...(path === undefined ? {} : { path }) };
       try {
         for await (const line of askLines<AnswerLine>("/what-if", {
           method: "POST",
