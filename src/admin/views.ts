@@ -212,10 +212,10 @@ export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
     restarts: run.restarts,
     error: run.error ?? null,
     /** What the provider has said with the error. */
-    providerText: run.error ? renderVendor(run.error) : null,
+    providerText: renderVendor(run.error),
     warnings: run.warnings,
     usage: run.usage ?? null,
-    usageText: run.usage ? renderTokens(run.usage) : null,
+    usageText: renderTokens(run.usage),
     delivery: deliveryStatus(run, delivery) ?? null,
     deliveryId: run.deliveryId ?? null,
     /** The delivery of its receipt, if the mapping has a callback. */

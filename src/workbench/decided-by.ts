@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { testInput, type PlacedTrace } from "../admin/test-hook.ts";
-import { renderVerdict } from "../admin/texts.ts";
+import { renderTrace } from "../admin/texts.ts";
 import type { DecidedBy } from "../admin/types.ts";
 import { readJson5 } from "../config/json5.ts";
 import { parseUsable } from "../config/load.ts";
@@ -230,7 +230,7 @@ export async function traceDrafts(
   const { traces } = await testInput(input, { ...today, config, mappings: set });
   return traces.map(({ by: _by, ...trace }) => {
     const draft = { ...trace, verdict: "draft" as const, place: `drafts/${trace.place}` };
-    return { ...draft, text: renderVerdict(draft) };
+    return { ...draft, text: renderTrace(draft) };
   });
 }
 

@@ -120,7 +120,8 @@ it("two gateways in one process do not see each other", async () => {
         expect(listed + lines).not.toContain(foreign);
     for (const { id, actions } of own.recorded)
       for (const mine of [id, ...actions.map((one) => one.id)]) expect(listed).toContain(mine);
-    for (const { actions } of own.recorded) for (const { id: mine } of actions) expect(lines).toContain(mine);
+    for (const { actions } of own.recorded)
+      for (const { id: mine } of actions) expect(lines).toContain(mine);
     expect(listed).not.toContain(other.name);
     expect(await own.operator("/admin/v1/refusals")).toContain("own");
   }
