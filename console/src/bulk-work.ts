@@ -120,9 +120,11 @@ export function retryDeliveries(
   found: readonly { id: string; status: string }[],
 ): BulkWork<RetryLine> | undefined {
   if (status && !SENT_AGAIN.includes(status)) return undefined;
-  const body = chooseRetried({ status: status || undefined, channel, since, q }, found, [
-    status || "failed",
-  ]);
+  const body = chooseRetried(
+    { status: status || undefined, channel, since, q },
+    found,
+    status ? [status] : ["failed", "no_route"],
+  );
   if (!body) return undefined;
   const filters = describe({ status: status || "failed", channel, since, "and the text": q });
   return {

@@ -15,7 +15,7 @@ import type {
 } from "../mapping/types.ts";
 import { createKeptNames, keptParts } from "../intake/authenticate.ts";
 import type { Snapshot } from "../intake/types.ts";
-import { renderTested, renderVerdict } from "./texts.ts";
+import { renderTested, renderTrace } from "./texts.ts";
 
 export interface HookTest {
   mapping?: string | undefined;
@@ -223,7 +223,7 @@ export async function testInput(
   return {
     ...described,
     text: renderTested(described),
-    traces: place(traces, snapshot).map((trace) => ({ ...trace, text: renderVerdict(trace) })),
+    traces: place(traces, snapshot).map((trace) => ({ ...trace, text: renderTrace(trace) })),
     actions: outcome.kind === "actions" ? toActions(outcome) : [],
     would,
     debug,

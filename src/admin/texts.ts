@@ -32,8 +32,8 @@ export function renderWait(wait: WithoutTimes<WaitReason | PastWait>, status?: R
 }
 
 /** What a provider has said with its error, in one line; null if nothing. */
-export function renderVendor({ vendor }: RunError): string | null {
-  const { status, code, param, message } = vendor ?? {};
+export function renderVendor(error: RunError | undefined): string | null {
+  const { status, code, param, message } = error?.vendor ?? {};
   const head = [status, code, param && `(${param})`].filter((part) => part !== undefined).join(" ");
   return [head, message].filter(Boolean).join(": ") || null;
 }
@@ -53,7 +53,7 @@ const count = (value: number | undefined, what: string): string[] =>
   value === undefined ? [] : [`${value.toLocaleString("en")} ${what}`];
 
 /** `1,200 in (800 cached), 30 out (10 reasoning)`; empty if nothing was counted. */
-export function renderTokens(usage: Usage): string {
+export function renderTokens(usage: Usage = {}): string {
   const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens } = usage;
   const add = (head: string[], parts: string[]): string[] =>
     head.map((text) => (parts.length === 0 ? text : `${text} (${parts.join(", ")})`));
@@ -112,7 +112,7 @@ const VERDICTS: Record<MappingTrace["verdict"], string> = {
 };
 
 /** How a mapping decided about an event. */
-export function renderVerdict({ verdict, by }: Pick<MappingTrace, "verdict" | "by">): string {
+export function renderTrace({ verdict, by }: Pick<MappingTrace, "verdict" | "by">): string {
   return `${VERDICTS[verdict]}${by === undefined ? "" : `, but ${by} took it before`}`;
 }
 

@@ -20,7 +20,7 @@ import type {
   Snapshot,
 } from "../intake/types.ts";
 import type { Latencies } from "./watch-views.ts";
-import type { WaitState } from "../core/breaker.ts";
+import type { BreakerView } from "./views.ts";
 import type { ServicesOptions, ServiceStatus } from "../plugin/services.ts";
 import type { Schedules } from "../schedules/schedules.ts";
 import type { Bookmarks } from "./bookmarks.ts";
@@ -49,17 +49,6 @@ export interface RuntimeStatus {
   mcpServers: ReturnType<Snapshot["runtime"]["mcpServers"]>;
   /** The breakers of models and channels at this gateway: those that are open or limited, or have calls under way. */
   breakers: readonly BreakerView[];
-}
-
-/** Times are in ISO 8601; null if the breaker is closed. `limit`: calls at the same time, null if there is no limit. */
-export interface BreakerView {
-  of: string;
-  state: WaitState["state"];
-  since: string | null;
-  nextTest: string | null;
-  running: number;
-  limit: number | null;
-  waiting: number;
 }
 
 /** The config that decided an event, and what decides as it did. */

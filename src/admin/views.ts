@@ -20,7 +20,6 @@ import type { WaitState } from "../core/breaker.ts";
 import { getVerdicts } from "../approvals/approvals.ts";
 import { deliveryStatus } from "../runs/receipts.ts";
 import type { Bookmark } from "./bookmarks.ts";
-import type { BreakerView } from "./types.ts";
 import type { WaitReason } from "../runs/wait-reason.ts";
 import {
   renderAttempt,
@@ -39,6 +38,7 @@ export type RunView = ReturnType<typeof runView>;
 export type RunDetail = ReturnType<typeof runDetail>;
 export type StepView = ReturnType<typeof stepView>;
 export type ToolCallView = ReturnType<typeof toolCallView>;
+export type BreakerView = ReturnType<typeof breakerView>;
 export type ApprovalView = ReturnType<typeof approvalView>;
 export type DeliveryView = ReturnType<typeof deliveryView>;
 export type DeliveryDetail = ReturnType<typeof deliveryDetail>;
@@ -214,10 +214,10 @@ export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
     restarts: run.restarts,
     error: run.error ?? null,
     /** What the provider has said with the error. */
-    providerText: run.error ? renderVendor(run.error) : null,
+    providerText: renderVendor(run.error),
     warnings: run.warnings,
     usage: run.usage ?? null,
-    usageText: run.usage ? renderTokens(run.usage) : null,
+    usageText: renderTokens(run.usage),
     delivery: deliveryStatus(run, delivery) ?? null,
     deliveryId: run.deliveryId ?? null,
     /** The delivery of its receipt, if the mapping has a callback. */
@@ -240,16 +240,8 @@ export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
   };
 }
 
-/** Renders a breaker. */
-export const breakerView = ({
-  of,
-  state,
-  since,
-  until,
-  running,
-  limit,
-  waiting,
-}: WaitState): BreakerView => ({
+/** Renders a breaker. Times are null if it is closed; `limit` is null if there is none. */
+export const breakerView = ({ of, state, since, until, running, limit, waiting }: WaitState) => ({
   of,
   state,
   since: isoOrNull(since),

@@ -11,7 +11,7 @@ import type { CliIo } from "./io.ts";
 import { reading, type CommonOptions } from "./options.ts";
 import { printBlock, printFields, printJson } from "./print.ts";
 import { markOutside, printTestedHook } from "./print-tested-hook.ts";
-import { printStep, renderWait } from "./runs.ts";
+import { printStep, renderWaitsFor } from "./runs.ts";
 import { bytes, localTime, renderDuration } from "./text.ts";
 
 /** Names the config that decided, and the one that is in use today. */
@@ -64,7 +64,7 @@ function printRun({ run, steps, delivery }: ExplainedRun, io: CliIo): void {
   printFields(io, {
     run: run.id,
     status: run.status,
-    "waits for": renderWait(run, localTime),
+    "waits for": renderWaitsFor(run, localTime),
     error: run.error ? `${run.error.code}: ${run.error.message}` : null,
     // The mapping above has seen this event alone.
     "made of": renderBatch(run),

@@ -51,7 +51,7 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
     run.delivery ?? "–",
     [
       run.error ? `${run.error.code}: ${run.error.message}` : run.name,
-      renderWait(run, (iso) => shortTime(iso, io.now())),
+      renderWaitsFor(run, (iso) => shortTime(iso, io.now())),
     ]
       .filter((text) => text !== null)
       .join("; waits for "),
@@ -70,7 +70,7 @@ function recipient(run: RunDetail): string | null {
 }
 
 /** What a run waits for, and until when. `renderTime` is that of the table or of the page. */
-export function renderWait(
+export function renderWaitsFor(
   { waitsFor }: Pick<RunView, "waitsFor">,
   renderTime: (iso: string) => string,
 ): string | null {
@@ -82,7 +82,7 @@ function printRun(run: RunDetail, io: CliIo): void {
   printFields(io, {
     run: run.id,
     status: run.status,
-    "waits for": renderWait(run, localTime),
+    "waits for": renderWaitsFor(run, localTime),
     "waits since": run.waiting && localTime(run.waiting.since),
     error: run.error ? `${run.error.code}: ${run.error.message}` : null,
     "provider said": run.providerText,

@@ -196,7 +196,7 @@ function noting(tx: Writes, { runs, deliveries }: Ends): Writes {
 /** The same store, whose commits are reported once they are on disk. Without listeners, commits are not wrapped. */
 export function reportingStore(store: Store, reporter: Reporter): Store {
   const report = async ({ runs, deliveries }: Ends): Promise<void> => {
-    for (const id of runs) {
+    for (const id of reporter.isHeard("run.ended") ? runs : []) {
       const run = await store.get("run", id);
       if (!run) continue;
       const delivery = run.deliveryId && (await store.get("delivery", run.deliveryId));
@@ -214,7 +214,8 @@ export function reportingStore(store: Store, reporter: Reporter): Store {
     ...store,
     async accept(event, keys, fencingToken) {
       const result = await store.accept(event, keys, fencingToken);
-      if (result.kind === "accepted") reporter.emit("event.recorded", eventView(event));
+      if (result.kind === "accepted" && reporter.isHeard("event.recorded"))
+        reporter.emit("event.recorded", eventView(event));
       return result;
     },
     async commit(write, held) {

@@ -1,13 +1,22 @@
 import { z } from "zod";
 import { OUTCOMES } from "../../core/outcomes.ts";
 import { ERROR_CODES } from "../../core/errors.ts";
-import { RUN_STATUSES } from "../../store/types.ts";
 
 /** The answers of the hooks interface, for the published document; the tests hold every real answer to them. */
 const issue = z.strictObject({ path: z.string(), message: z.string() });
 const time = z.iso.datetime();
 const mode = z.enum(["now", "next-heartbeat"]);
-export const runStatus = z.enum(RUN_STATUSES);
+export const runStatus = z.enum([
+  "parked",
+  "collecting",
+  "queued",
+  "running",
+  "waiting",
+  "succeeded",
+  "failed",
+  "timed_out",
+  "cancelled",
+]);
 
 const errorMember = z.strictObject({
   code: z.enum(ERROR_CODES),

@@ -27,7 +27,7 @@ const ECHOED = [
 export type ResponseEcho = Partial<Pick<ResponsesBody, (typeof ECHOED)[number]>>;
 
 export const toEcho = (body: ResponsesBody): ResponseEcho =>
-  withoutNullish(Object.fromEntries(ECHOED.map((name) => [name, body[name]]))) as ResponseEcho;
+  withoutNullish(Object.fromEntries(ECHOED.map((name) => [name, body[name]])));
 
 /** A response before its output. */
 export interface ResponseHead extends Pick<ChatTurn, "runId" | "createdAt"> {

@@ -1,3 +1,4 @@
+import type { BreakerView } from "../../../../src/admin/views.ts";
 import type { FailureGroup } from "../../../../src/admin/watch-views.ts";
 import type { UsageSum } from "../../../../src/store/usage-sums.ts";
 
@@ -16,17 +17,6 @@ export interface CheckView {
   id: string;
   status: "ok" | "warn" | "fail";
   message: string;
-}
-
-/** Whether calls of a model or a channel are held back. Times are ISO 8601. */
-export interface BreakerView {
-  of: string;
-  state: string;
-  since: string | null;
-  nextTest: string | null;
-  running: number;
-  limit: number | null;
-  waiting: number;
 }
 
 /** What `/status` says of the gateway. */
