@@ -1,7 +1,7 @@
 import { BODY_GONE, BODY_GONE_ADVICE } from "../core/body-gone.ts";
 import type { EventRecord, StoredAction } from "../store/types.ts";
 import { WITHOUT_MAPPINGS } from "../intake/authenticate.ts";
-import { readRecordedInput } from "../intake/recorded-input.ts";
+import { readRecordedInput } from "../intake/replay.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { MODULE_CHANGED } from "../mapping/transform.ts";
 import { deliveryView, type DeliveryView } from "./delivery-view.ts";

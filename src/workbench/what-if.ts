@@ -1,6 +1,6 @@
 import { createPause } from "../core/pause.ts";
 import { WITHOUT_MAPPINGS } from "../intake/authenticate.ts";
-import { readRecordedHook } from "../intake/recorded-input.ts";
+import { readRecordedHook } from "../intake/replay.ts";
 import type { ParsedHook, Snapshot } from "../intake/types.ts";
 import type { EventRecord, Store } from "../store/types.ts";
 import { Comparison, type Compared, type WhatIfOptions, type WhatIfReport } from "./comparison.ts";

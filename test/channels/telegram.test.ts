@@ -3,7 +3,7 @@ import type { Message, Update } from "grammy/types";
 import fc from "fast-check";
 import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { htmlText } from "../../src/channel-kit/html.ts";
+import { htmlText } from "../../src/channel-kit/rewrite.ts";
 import { toHtml, toPlainText } from "../../plugins/telegram/format.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { splitText } from "../../src/delivery/split.ts";
