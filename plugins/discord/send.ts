@@ -63,12 +63,15 @@ const CODES: Record<string, string> = {
 };
 
 /** The client of the HTTP API, made when first needed. It repeats nothing by itself: the outbox does, and forgets nothing. */
-export function createClient(
-  { config, fetch }: Pick<PluginContext<{ token: string; apiUrl: string }>, "config" | "fetch">,
-  load: () => Promise<{ REST: typeof REST }> = () => import("@discordjs/rest"),
-): () => Promise<REST> {
+export function createClient({
+  config,
+  fetch,
+}: Pick<
+  PluginContext<{ token: string; apiUrl: string }>,
+  "config" | "fetch"
+>): () => Promise<REST> {
   const client = once(async () => {
-    const sdk = await loadPackage("@discordjs/rest", load);
+    const sdk = await loadPackage("@discordjs/rest", () => import("@discordjs/rest"));
     return new sdk.REST({
       api: config.apiUrl,
       version: "10",

@@ -57,7 +57,7 @@ export default definePlugin({
   channel(context) {
     const { appToken, signingSecret } = context.config;
     return {
-      ...createChannel(context, undefined, appToken !== undefined || signingSecret !== undefined),
+      ...createChannel(context, appToken !== undefined || signingSecret !== undefined),
       ...createContentReader(context),
       limit: MAX_MARKDOWN,
       lengthOf: (text) => toMarkdown(text).length,

@@ -151,12 +151,14 @@ export const advice = (name: string): string => `install ${name}: the channel ne
 /** The id of a message: the vendor's own is unique in its conversation alone. */
 export const messageId = (channel: string, ts: string): string => `${channel}:${ts}`;
 
-type Load = () => Promise<Pick<typeof WebApi, "WebClient">>;
-
 /** Creates the vendor's clients: one per call, since a client has no signal of a call's own. A test may bring another client. */
-export function createClient(context: SlackContext, load: Load = () => import("@slack/web-api")) {
+export function createClient(context: SlackContext) {
   return async (signal: AbortSignal): Promise<WebApi.WebClient> => {
-    const { WebClient } = await loadPackage("@slack/web-api", load, advice("@slack/web-api"));
+    const { WebClient } = await loadPackage(
+      "@slack/web-api",
+      () => import("@slack/web-api"),
+      advice("@slack/web-api"),
+    );
     return new WebClient(context.config.botToken, clientOptions(context, signal));
   };
 }
@@ -306,8 +308,8 @@ const createFind =
   };
 
 /** Sends by the Web API. `hasButtons`: presses reach the gateway. `load` loads the vendor's client; a test may bring another. */
-export function createChannel(context: SlackContext, load?: Load, hasButtons = false): Channel {
-  const connect = createClient(context, load);
+export function createChannel(context: SlackContext, hasButtons = false): Channel {
+  const connect = createClient(context);
   const conversation = conversations(async (users, signal) => {
     const { channel } = await (await connect(signal)).conversations.open({ users });
     return channel?.id ?? "";

@@ -59,12 +59,14 @@ export const VENDOR: ErrorRules = {
 };
 
 /** Clients of the Bot API, each for what ends with a signal: the SDK in its build for the web; tests put another in its place. */
-export function createClient(
-  { config, fetch }: Pick<PluginContext<{ token: string; apiUrl: string }>, "config" | "fetch">,
-  load: () => Promise<{ Api: typeof Api }> = () => import("grammy/web"),
-): (signal: AbortSignal) => Promise<Api> {
+export function createClient({
+  config,
+  fetch,
+}: Pick<PluginContext<{ token: string; apiUrl: string }>, "config" | "fetch">): (
+  signal: AbortSignal,
+) => Promise<Api> {
   return async (signal) => {
-    const sdk = await loadPackage("grammy", load);
+    const sdk = await loadPackage("grammy", () => import("grammy/web"));
     // Proxies answer in HTML; what they say is put into Telegram's form, so that the status is not lost.
     const inJson = async (url: string, init: RequestInit): Promise<Response> => {
       const response = await fetch(url, { ...init, signal });

@@ -1,5 +1,5 @@
 import type { Failure } from "../core/errors.ts";
-import { findRetryProblem } from "../runs/retry-problem.ts";
+import { findRetryProblem } from "../runs/retry-on-redelivery.ts";
 import { deliveryState, NO_ROUTE, type DeliveryRecord, type RunRecord } from "../store/types.ts";
 import { asFailure, given, readAll } from "./operation.ts";
 import type { AdminDeps } from "./types.ts";

@@ -1,5 +1,5 @@
 import { RouseError } from "../core/errors.ts";
-import type { LoadedChannel } from "../delivery/types.ts";
+import type { LoadedChannel } from "../delivery/channels.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { found } from "./operation.ts";
 import type { AdminDeps } from "./types.ts";

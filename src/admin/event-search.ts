@@ -1,4 +1,4 @@
-import { readRecordedHook } from "../intake/recorded-input.ts";
+import { readRecordedHook } from "../intake/replay.ts";
 import {
   parsePath,
   readForCondition,

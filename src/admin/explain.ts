@@ -2,7 +2,7 @@ import { renderTested } from "./texts.ts";
 import { BODY_GONE, BODY_GONE_ADVICE } from "../core/body-gone.ts";
 import type { EventRecord, ShadowAction, StoredAction } from "../store/types.ts";
 import { WITHOUT_MAPPINGS } from "../intake/authenticate.ts";
-import { readRecordedInput } from "../intake/recorded-input.ts";
+import { readRecordedInput } from "../intake/replay.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { MODULE_CHANGED } from "../mapping/transform.ts";
 import { found } from "./operation.ts";

@@ -2,7 +2,7 @@ import type { LanguageModelMiddleware } from "ai";
 import type { Thinking } from "../config/schema/common.ts";
 import { readMonotonic, type Clock } from "../core/clock.ts";
 import type { Ms } from "../store/types.ts";
-import { readVendorError, type CallError } from "./vendor-error.ts";
+import { readVendorError, type CallError } from "./failure.ts";
 
 /** The levels of the providers' common interface, in order. */
 const REASONING = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;

@@ -6,7 +6,7 @@ import { splitPerson } from "./policy.ts";
 import { planAsk, planAskEnd, planNextAsk, questionId } from "../delivery/send.ts";
 import { CALLBACK } from "../delivery/callback.ts";
 import { deliveryJob, parseSendKey, writeDelivery, type Planned } from "../delivery/plan.ts";
-import type { Channels } from "../delivery/types.ts";
+import type { Channels } from "../delivery/channels.ts";
 import type { ApprovalDecision, ApprovalRecord } from "../store/steps.ts";
 import type { DeliveryAsk, Route, RunRecord, Store } from "../store/types.ts";
 import { getVerdicts, type Questions } from "./approvals.ts";

@@ -2,7 +2,25 @@ import { isDeepStrictEqual } from "node:util";
 import type { Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import { StoredList, type StoredListDeps } from "../store/stored-list.ts";
-import type { ApprovalRecord, Ms } from "../store/types.ts";
+import type { ApprovalRecord, Ms, ApprovalDecision, Store } from "../store/types.ts";
+
+/** An approval whose call a person has approved. */
+type ApprovedCall = ApprovalRecord & { decision: ApprovalDecision };
+
+/** A run has fewer. */
+const MAX_APPROVALS = 200;
+
+/** Finds the approval by which a call is made; undefined if no person has approved it. */
+export async function findApprovedCall(
+  runId: string,
+  callId: string,
+  store: Pick<Store, "list">,
+): Promise<ApprovedCall | undefined> {
+  const approvals = await store.list("approvals", { runId, limit: MAX_APPROVALS });
+  return approvals.find(
+    (one): one is ApprovedCall => one.callId === callId && one.decision?.verdict === "approve",
+  );
+}
 
 /** A standing approval of the calls of one agent and one tool whose arguments match. */
 export interface ApprovalRule {

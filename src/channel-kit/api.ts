@@ -13,7 +13,7 @@ export {
   toPollPart,
   type Card,
 } from "./cards.ts";
-export { commandLanguages, nativeCommands, type NativeCommand } from "./commands.ts";
+export { commandLanguages, nativeCommands, type NativeCommand } from "./heard.ts";
 export { withConnection, type Connection } from "./connection.ts";
 export {
   BOX_DRAWING,
@@ -38,7 +38,7 @@ export {
   sending,
 } from "./errors.ts";
 export type { ErrorResponse, ErrorRule, ErrorRules, FailedSend as Failure } from "./errors.ts";
-export { listenToEvents } from "./event-listener.ts";
+export { listenToEvents } from "./connection.ts";
 export { checkFileUrl, createFetchFile, openDownload } from "./files.ts";
 export {
   nestParts,
@@ -47,7 +47,7 @@ export {
   type HeardFile,
   type HeardPart,
 } from "./heard.ts";
-export { escapeHtml, htmlText } from "./html.ts";
+export { escapeHtml, htmlText } from "./rewrite.ts";
 export { createKeyValueStore, type KeyValueStore } from "./key-value-store.ts";
 export {
   hmacSha256,
@@ -59,9 +59,9 @@ export {
   sleep,
 } from "./kit.ts";
 export { clientToken, tokenVerifier } from "./oauth.ts";
-export { pollSince } from "./polling.ts";
-export { findNumber, normalForm, phoneNumber, recipients } from "./recipients.ts";
-export { checkpoint, reconnectLoop, retryMessage, watch } from "./reconnect-loop.ts";
+export { pollSince } from "./connection.ts";
+export { findNumber, normalForm, phoneNumber, recipients } from "./settings.ts";
+export { checkpoint, reconnectLoop, retryMessage, watch } from "./connection.ts";
 export {
   conversations,
   lookAfterCrash,
@@ -70,10 +70,10 @@ export {
   sendOrReconcile,
   untold,
 } from "./reconcile.ts";
-export { createRest, type Rest } from "./rest.ts";
+export { createRest, type Rest } from "./errors.ts";
 export { escapeMarks, rewriteMarkdown } from "./rewrite.ts";
 export { channelConfig, httpUrl, secret, streamingSetting, typingSetting } from "./settings.ts";
-export { followEvents, followSocket } from "./stream.ts";
+export { followEvents, followSocket } from "./connection.ts";
 export { renderStyled } from "./styled.ts";
 export { sentResult, vendorChannel, type VendorChannel } from "./vendor-channel.ts";
 export { parseWebhook, textResponse } from "./webhook.ts";

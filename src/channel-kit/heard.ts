@@ -7,6 +7,37 @@ import type {
   ReceivedMessage,
 } from "../contract/channel.ts";
 import { cutText } from "../core/text.ts";
+import { getPhrases, LANGUAGES } from "../core/phrases.ts";
+import { HELPED } from "../core/phrases/types.ts";
+
+/** A command as vendors show it in their apps. */
+export interface NativeCommand {
+  name: string;
+  /** At most 100 characters. */
+  description: string;
+  /** The name of the word behind it, and whether it has to be there. */
+  argument?: { name: string; required: boolean };
+}
+
+/** The languages of `nativeCommands`, as two letters. */
+export const commandLanguages: readonly string[] = LANGUAGES;
+
+const ARGUMENTS: Partial<Record<string, NativeCommand["argument"]>> = {
+  agent: { name: "id", required: false },
+  approve: { name: "code", required: true },
+  deny: { name: "code", required: true },
+  link: { name: "code", required: false },
+};
+
+/** The commands of the gateway, for vendors that list commands in their apps. */
+export function nativeCommands(language?: string): NativeCommand[] {
+  const { help } = getPhrases(language);
+  return HELPED.map((name) => ({
+    name,
+    description: help[name],
+    ...(ARGUMENTS[name] && { argument: ARGUMENTS[name] }),
+  }));
+}
 
 /** A file of a message, as its vendor tells of it. One without `ref` is named only. */
 export interface HeardFile {
@@ -28,7 +59,7 @@ export interface HeardPart {
 }
 
 /** What somebody wrote, before it is known whether it is for the agent. */
-export interface Heard extends Omit<IncomingMessage, "parts" | "addressed"> {
+interface Heard extends Omit<IncomingMessage, "parts" | "addressed"> {
   /** Whether a message of a group calls the agent, or answers it. */
   mentioned: boolean;
   /** Whether it is in a thread that the agent may take part in: then the gateway decides whether it is for the agent. */

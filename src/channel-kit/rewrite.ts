@@ -3,6 +3,26 @@ import { parseMarkdown } from "../core/markdown.ts";
 import { buildPage, plainCell } from "./dialect.ts";
 import { alignTable as align, type Columns } from "./table.ts";
 
+const SIGNS: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+};
+
+/** Text for HTML, in elements and in attributes that stand in `"`. */
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"]/g, (sign) => SIGNS[sign] ?? sign);
+}
+
+/** What a reader sees of HTML whose text was escaped by `escapeHtml`. */
+export function htmlText(html: string): string {
+  const back = Object.fromEntries(Object.entries(SIGNS).map(([sign, entity]) => [entity, sign]));
+  return html
+    .replace(/<[^>]*>/g, "")
+    .replace(/&(?:lt|gt|quot|amp);/g, (entity) => back[entity] ?? entity);
+}
+
 /** A stretch of a markdown text that is one node of its tree. */
 interface Stretch {
   /** As it was written. */

@@ -43,7 +43,7 @@ import {
   createRetry,
   type RetryDelivery,
 } from "./plan.ts";
-import type { Channels } from "./types.ts";
+import type { Channels } from "./channels.ts";
 
 const PARALLEL = 8;
 const STOP_MS = 5_000;

@@ -4,7 +4,7 @@ import type { Logger } from "../core/log.ts";
 import type { SendResult } from "../contract/channel.ts";
 import { sendPiece } from "./send.ts";
 import { cutMeasured } from "./split.ts";
-import type { Channels } from "./types.ts";
+import type { Channels } from "./channels.ts";
 
 /** Whether a channel could be reached when it was looked at last. */
 export interface ChannelState {

@@ -15,10 +15,9 @@ import {
 } from "../store/types.ts";
 import { CALLBACK } from "./callback.ts";
 import { cutMeasured } from "./split.ts";
-import type { Channels } from "./types.ts";
+import { type Channels, resolveRoute } from "./channels.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
-import { resolveRoute } from "./channels.ts";
 
 /**
  * Sends a delivery again that failed or whose outcome is unknown, from the first piece that was not sent. For a reply that

@@ -8,7 +8,7 @@ import type { DeliveryRecord, LiveMessage, Route, DeliveryAsk, Store } from "../
 import { deliveryJob, type PlannedSend, splitFor, toSendKey } from "./plan.ts";
 import { MAX_ASK_ATTEMPTS, type RetriedSend } from "./tries.ts";
 import { getPhrases } from "../core/phrases.ts";
-import type { Channels } from "./types.ts";
+import type { Channels } from "./channels.ts";
 
 /** The number of messages that a delivery consists of: its chunks, then its files. */
 export const countPieces = ({ chunks, files = [] }: DeliveryRecord): number =>

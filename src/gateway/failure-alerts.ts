@@ -8,7 +8,7 @@ import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { oneLine } from "../core/text.ts";
 import { createCallbackChannel } from "../delivery/callback.ts";
-import type { Channels } from "../delivery/types.ts";
+import type { Channels } from "../delivery/channels.ts";
 import type { Held, Ms, Store } from "../store/types.ts";
 
 const EVERY_MS = 30_000;

@@ -1,8 +1,7 @@
 import type { Config } from "../config/schema/index.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
-import { LAST_CHANNEL, findRouteProblem } from "../delivery/channels.ts";
-import type { Channels } from "../delivery/types.ts";
+import { LAST_CHANNEL, findRouteProblem, type Channels } from "../delivery/channels.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { LoadedPlugins } from "../plugin/host.ts";
 

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { createApprovals, type Approvals } from "../approvals/approvals.ts";
 import { createApprovalRules, type ApprovalRules } from "../approvals/rules.ts";
 import { createMemory, type Memory } from "../memory/notes.ts";
-import { createPeople, type KnownPeople } from "../people/people.ts";
+import { createPeople, type KnownPeople } from "../people/links.ts";
 import { createAdmission } from "../limits/admission.ts";
 import { cancelRun, createRunEnds, type RunEnds } from "../runs/run-waiters.ts";
 import { createChats } from "../chat/chats.ts";

@@ -17,17 +17,22 @@ import { splitPerson } from "../approvals/policy.ts";
 import { parseDecision, renderVerdict } from "../core/decision.ts";
 import { getOwnText, renderMessage } from "../runs/channel-input.ts";
 import { getPlace } from "../people/agent-choices.ts";
-import { parsePersonDecision } from "../people/codes.ts";
+import { parsePersonDecision } from "../people/pairings.ts";
 import { parseCommand } from "../runs/commands.ts";
 import type { ActionContext } from "../runs/types.ts";
-import { checkStoredPlace, NOT_ADDRESSED, toMessageKey } from "./edits-and-threads.ts";
-import { findContentProblem, getUnread } from "./message-content.ts";
+import {
+  checkStoredPlace,
+  NOT_ADDRESSED,
+  toMessageKey,
+  findContentProblem,
+  getUnread,
+} from "./edits-and-threads.ts";
 import { toReceipt } from "./record.ts";
 import { checkSender, type SenderDeps, StrangerCount } from "./senders.ts";
 import type { IntakeReceipt, Snapshot } from "./types.ts";
 import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
-import type { KnownPeople } from "../people/people.ts";
+import type { KnownPeople } from "../people/links.ts";
 import { steerRunning } from "../runs/steering.ts";
 import { tellThatItWaits } from "../runs/away-notice.ts";
 

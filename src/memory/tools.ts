@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { TurnExtension } from "../agent/context.ts";
-import { findApprovedCall } from "../approvals/approved-call.ts";
+import { findApprovedCall } from "../approvals/rules.ts";
 import { NO_NOTES, OTHER_NOTES, TRUSTED_NOTES } from "../agent/provenance.ts";
 import type { Tool } from "../contract/kinds.ts";
 import { oneLine } from "../core/text.ts";

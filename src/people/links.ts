@@ -1,8 +1,30 @@
 import { getPhrases } from "../core/phrases.ts";
 import { StoredList } from "../store/stored-list.ts";
 import type { Ms } from "../store/types.ts";
-import { createPersonCode, normalizePersonCode } from "./codes.ts";
-import { writeNotice, type PeopleDeps, type PersonPlace } from "./notices.ts";
+import {
+  createPersonCode,
+  normalizePersonCode,
+  writeNotice,
+  type PeopleDeps,
+  type PersonPlace,
+  createPairings,
+  type Pairings,
+} from "./pairings.ts";
+import { createAgentChoices, type AgentChoices } from "./agent-choices.ts";
+
+/** What is known of the people on channels beside the config. All gateways on one database have the same. */
+export interface KnownPeople {
+  readonly pairings: Pairings;
+  readonly agentChoices: AgentChoices;
+  readonly links: PersonLinks;
+}
+
+/** Creates what a store keeps of people. */
+export const createPeople = (deps: PeopleDeps): KnownPeople => ({
+  pairings: createPairings(deps),
+  agentChoices: createAgentChoices(deps),
+  links: createPersonLinks(deps),
+});
 
 /** A person on one channel. */
 export type PersonAddress = Pick<PersonPlace, "channel" | "person">;
@@ -46,7 +68,7 @@ export interface LinkRules {
  * different people by the config; or there are too many wrong codes or links.
  */
 export type LinkProblem = "wrong" | "same" | "already" | "different" | "limited" | "full";
-export type LinkResult = { ok: true; channel: string } | { ok: false; problem: LinkProblem };
+type LinkResult = { ok: true; channel: string } | { ok: false; problem: LinkProblem };
 
 /** The people who have linked several channels. All gateways on one database have the same. */
 export interface PersonLinks {
@@ -254,4 +276,4 @@ class StoredLinks implements PersonLinks {
 }
 
 /** Creates the links that are kept in a store. */
-export const createPersonLinks = (deps: PeopleDeps): PersonLinks => new StoredLinks(deps);
+const createPersonLinks = (deps: PeopleDeps): PersonLinks => new StoredLinks(deps);

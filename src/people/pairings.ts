@@ -3,10 +3,76 @@ import { newId } from "../core/ids.ts";
 import { getPhrases } from "../core/phrases.ts";
 import { cutText, oneLine } from "../core/text.ts";
 import type { IncomingMessage } from "../contract/channel.ts";
-import { StoredList, type ListChange } from "../store/stored-list.ts";
-import type { Ms } from "../store/types.ts";
-import { createPersonCode, normalizePersonCode } from "./codes.ts";
-import { writeNotice, type PeopleDeps, type PersonPlace } from "./notices.ts";
+import { StoredList, type ListChange, type StoredListDeps } from "../store/stored-list.ts";
+import type { Ms, Writes } from "../store/types.ts";
+import { randomInt } from "node:crypto";
+import type { Clock } from "../core/clock.ts";
+import { planDelivery, writeDelivery } from "../delivery/plan.ts";
+import type { Channels } from "../delivery/channels.ts";
+
+export interface PeopleDeps extends StoredListDeps {
+  clock: StoredListDeps["clock"] & Pick<Clock, "now">;
+  channels(): Channels;
+}
+
+/** Where a person wrote, and is answered. */
+export interface PersonPlace {
+  channel: string;
+  /** The person's id, as `IncomingMessage.from` gives it. */
+  person: string;
+  to: string;
+  thread?: string;
+  language?: string;
+}
+
+/** Writes a message to a person. It belongs to no run. */
+export function writeNotice(
+  tx: Writes,
+  place: PersonPlace,
+  text: string,
+  { channels, clock }: Pick<PeopleDeps, "channels" | "clock">,
+): void {
+  const { channel, to, thread } = place;
+  const route = { channel, to, ...(thread !== undefined && { thread }) };
+  writeDelivery(
+    tx,
+    planDelivery({ runId: "", route, text, channels: channels(), now: clock.now() }),
+  );
+}
+
+/**
+ * No two of these characters look alike. No letter is a hexadecimal digit, and a code begins with a letter, so that no code of
+ * a person is a code of a tool call.
+ */
+const LETTERS = "HJKMNPQRTVWXY";
+const ALPHABET = `${LETTERS}34789`;
+const LENGTH = 8;
+
+const draw = (from: string): string => from.charAt(randomInt(from.length));
+
+/** Creates a code for people to type: 32 random bits, and none that is taken. */
+export function createPersonCode(isTaken: (code: string) => boolean = () => false): string {
+  const code = draw(LETTERS) + Array.from({ length: LENGTH - 1 }, () => draw(ALPHABET)).join("");
+  return isTaken(code) ? createPersonCode(isTaken) : code;
+}
+
+/** A code as a person types it: case, white space and hyphens do not matter. */
+export const normalizePersonCode = (text: string): string =>
+  text.toUpperCase().replace(/[\s-]/g, "");
+
+const DECISION = new RegExp(
+  `^(?:@\\S+\\s+)?[/!]?(approve|deny)(?:@\\S+)?\\s+([${LETTERS}][${ALPHABET}]{${LENGTH - 1}})[.!]?$`,
+  "i",
+);
+
+/** Parses a message that decides about a person (`/approve HK7X3PTW`); undefined for any other message. */
+export function parsePersonDecision(
+  text: string,
+): { verdict: "approve" | "deny"; code: string } | undefined {
+  const [, verdict, code] = DECISION.exec(text.trim()) ?? [];
+  if (verdict === undefined || code === undefined) return undefined;
+  return { verdict: verdict.toLowerCase() as "approve" | "deny", code: code.toUpperCase() };
+}
 
 /** A person who has asked to write to the agent, and what was decided. */
 export interface Pairing extends PersonPlace {

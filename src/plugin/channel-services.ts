@@ -8,7 +8,7 @@ import type { Source } from "../contract/kinds.ts";
 import type { NamedService } from "./services.ts";
 import { keptCursor } from "../store/cursor.ts";
 import type { FencingToken, Store } from "../store/types.ts";
-import type { Channels } from "../delivery/types.ts";
+import type { Channels } from "../delivery/channels.ts";
 
 export interface ListenDeps {
   store: Pick<Store, "get" | "commit">;

@@ -28,7 +28,7 @@ import { appendTurn, decideRoute, planAnswer, replyRoute, summaryEvent } from ".
 import { readAttached } from "./send-file.ts";
 import type { ActionContext, RunJob, TurnDeps } from "./types.ts";
 import type { Attachment, EarlierMessage, ThreadMessage } from "../contract/channel.ts";
-import type { LoadedChannel } from "../delivery/types.ts";
+import type { LoadedChannel } from "../delivery/channels.ts";
 import { labelledText, type TextPart } from "../core/text.ts";
 import { readAttachments, type AttachmentDeps } from "./attachments.ts";
 

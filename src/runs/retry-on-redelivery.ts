@@ -1,9 +1,29 @@
 import { ENDED, type DedupeRecord, type RunRecord, type Store } from "../store/types.ts";
+import type { Failure } from "../core/errors.ts";
+
+/** Returns why a run cannot be started again; undefined if it can. */
+export function findRetryProblem({
+  kind,
+  status,
+}: Pick<RunRecord, "kind" | "status">): Failure | undefined {
+  if (kind !== "hook" && kind !== "schedule")
+    return {
+      code: "not_retryable",
+      message:
+        "only runs of hooks and schedules can be retried; a heartbeat's events stay queued by themselves",
+    };
+  if (!ENDED.includes(status) || status === "succeeded")
+    return {
+      code: "not_retryable",
+      message: `only a run that failed can be retried; this one is ${status}`,
+    };
+  return undefined;
+}
 
 /** Runs of a repeated event are started again at most so often. */
 const MAX_RESTARTS = 5;
 
-export interface RetryDeps {
+interface RetryDeps {
   store: Store;
   restart(run: RunRecord): Promise<void>;
   retryDelivery(id: string): Promise<unknown>;

@@ -1,7 +1,7 @@
 import { didYouMean } from "../config/suggest.ts";
 import type { Config } from "../config/schema/index.ts";
 import type { Issue } from "../core/errors.ts";
-import type { Channels, LoadedChannel } from "../delivery/types.ts";
+import type { Channels, LoadedChannel } from "../delivery/channels.ts";
 import type { Agents, Binding, Rooms } from "./types.ts";
 import type { Agent } from "../agent/types.ts";
 import type { ModelChoice } from "../config/schema/agents.ts";

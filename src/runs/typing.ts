@@ -4,7 +4,7 @@ import { readMonotonic, type Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { sendPiece } from "../delivery/send.ts";
-import type { Channels } from "../delivery/types.ts";
+import type { Channels } from "../delivery/channels.ts";
 import type { Ms, Route, RunRecord, Store } from "../store/types.ts";
 
 /** A turn that is shorter needs no sign, and none can reach the vendor after its answer. */

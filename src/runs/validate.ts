@@ -3,8 +3,7 @@ import { isSharedKey, newSessionKey, sessionKeyProblem } from "../core/session-k
 import { cutText, joinParts, oneLine, plainText, type TextPart } from "../core/text.ts";
 import type { ErrorCode, Failure } from "../core/errors.ts";
 import { type Summary, type WakeMode, wakeMode } from "../config/schema/common.ts";
-import { LAST_CHANNEL, findRouteProblem } from "../delivery/channels.ts";
-import type { Channels } from "../delivery/types.ts";
+import { LAST_CHANNEL, findRouteProblem, type Channels } from "../delivery/channels.ts";
 import type {
   ReplyTarget,
   RunAction,

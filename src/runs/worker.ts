@@ -15,7 +15,7 @@ import { buildRunJob, replyRoute, writeEnd, writeRemoval } from "./run-result.ts
 import { createPullWorker, type PullWorker } from "../queue/worker.ts";
 import { fromParkedKey } from "../queue/parking-lot.ts";
 import { createQuarantine } from "./quarantine.ts";
-import { findRetryProblem } from "./retry-problem.ts";
+import { findRetryProblem } from "./retry-on-redelivery.ts";
 import { execute as executeRun } from "./execute.ts";
 import { createHeartbeatRun } from "./heartbeat.ts";
 import { createHookRun } from "./hook.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { duration } from "../config/schema/common.ts";
 import type { TurnExtension } from "../agent/context.ts";
-import { findApprovedCall } from "../approvals/approved-call.ts";
+import { findApprovedCall } from "../approvals/rules.ts";
 import { findScheduleIssues, toTrigger } from "../config/schedule-checks.ts";
 import { OWN_SOURCE, SCHEDULE_TOOL } from "../core/tool-names.ts";
 import type { Tool } from "../contract/kinds.ts";

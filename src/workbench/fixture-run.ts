@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { readRecordedInput } from "../intake/recorded-input.ts";
+import { readRecordedInput } from "../intake/replay.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { MappingInput } from "../mapping/types.ts";
 import { UUID_END, getEffect, getFields, type EffectAction, type Effect } from "./effect.ts";

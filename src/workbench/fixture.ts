@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { parseJson, writeJson } from "../core/json.ts";
 import { OUTCOMES } from "../core/outcomes.ts";
-import type { RecordedHook } from "../intake/recorded-input.ts";
+import type { RecordedHook } from "../intake/replay.ts";
 import {
   recordedRunSchema,
   replySchema,

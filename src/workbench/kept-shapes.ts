@@ -1,5 +1,5 @@
 import { newestFirst } from "../admin/bulk-replay.ts";
-import { readRecordedInput } from "../intake/recorded-input.ts";
+import { readRecordedInput } from "../intake/replay.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { EventRecord, FencingToken, Ms, Store } from "../store/types.ts";
 import {

@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import { testInput } from "../admin/test-hook.ts";
 import { RouseError } from "../core/errors.ts";
-import { readRecordedInput } from "../intake/recorded-input.ts";
+import { readRecordedInput } from "../intake/replay.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { ConditionTrace, MappingTrace } from "../mapping/types.ts";
 import type { EventRecord } from "../store/types.ts";

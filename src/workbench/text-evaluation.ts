@@ -5,7 +5,7 @@ import { getMember, readTree, type TextNode } from "../config/json5-tree.ts";
 import { BODY_GONE, BODY_GONE_ADVICE } from "../core/body-gone.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
 import { testInput, type TestedHook } from "../admin/test-hook.ts";
-import { readRecordedInput } from "../intake/recorded-input.ts";
+import { readRecordedInput } from "../intake/replay.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { ConditionTrace, MappingTrace } from "../mapping/types.ts";
 import type { EventRecord } from "../store/types.ts";

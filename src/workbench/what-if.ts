@@ -1,6 +1,6 @@
 import { createPause } from "../core/pause.ts";
 import { WITHOUT_MAPPINGS } from "../intake/authenticate.ts";
-import { readRecordedHook } from "../intake/recorded-input.ts";
+import { readRecordedHook } from "../intake/replay.ts";
 import type { ParsedHook, Snapshot } from "../intake/types.ts";
 import type { EventRecord, Store } from "../store/types.ts";
 import type { CompareOptions } from "./what-if-changes.ts";

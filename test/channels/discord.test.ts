@@ -6,7 +6,6 @@ import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { toDiscord } from "../../plugins/discord/format.ts";
 import type { GatewayMessage } from "../../plugins/discord/content.ts";
-import { createChannel, createClient } from "../../plugins/discord/send.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { testChannel, type Fault } from "../../src/testing/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
@@ -378,23 +377,6 @@ describe("discord", () => {
         afterMs: expect.any(Number) as unknown,
       });
       expect(server.calls.length - before).toBe(1);
-    });
-
-    it("says which package to install where the SDK is missing", async () => {
-      const missing = Object.assign(new Error("Cannot find package"), {
-        code: "ERR_MODULE_NOT_FOUND",
-      });
-      const client = createClient({ config: { token: "a", apiUrl: server.url }, fetch }, () =>
-        Promise.reject(missing),
-      );
-      const result = await createChannel(client, () => Date.now()).send(
-        { to: CHANNEL, text: "x", idempotencyKey: "k" },
-        signal(),
-      );
-      expect(result).toEqual({
-        status: "failed",
-        reason: "install @discordjs/rest (npm install @discordjs/rest)",
-      });
     });
   });
 

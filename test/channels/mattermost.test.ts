@@ -22,7 +22,7 @@ import {
 } from "./mattermost-server.ts";
 import { issuesOfPage } from "./docs.ts";
 import { listening, testHost, said } from "./gateway.ts";
-import { openChannel, piecesOf } from "./open.ts";
+import { openChannel } from "./open.ts";
 
 const open = (url: string, section: Record<string, unknown> = {}) =>
   openChannel("mattermost", { token: TOKEN, url, ...section });
@@ -231,21 +231,6 @@ describe("sending to Mattermost", () => {
     expect(await send(channel, "👍".repeat(16_383))).toMatchObject({ status: "sent" });
     expect(await send(channel, "👍".repeat(16_384))).toMatchObject({ status: "failed" });
     expect(server.posts).toHaveLength(1);
-  });
-
-  it("brings a long mixed text over in order, whole", async () => {
-    const { server, channel } = await world();
-    const block =
-      "# Überschrift\n\nText mit `a < b` & 👩‍👩‍👧‍👦, 日本語のテキスト。 [link](https://a.example/b_(c))\n\n```ts\nif (a < b) run();\n```\n\n| a | b |\n| - | - |\n| 1 | <2> |";
-    const text = Array.from({ length: 160 }, (_, index) => `${block}\n\nPart ${index}.`).join(
-      "\n\n",
-    );
-    const pieces = piecesOf(channel, text);
-    expect(pieces.length).toBeGreaterThan(1);
-    for (const piece of pieces)
-      expect(await send(channel, piece)).toMatchObject({ status: "sent" });
-    const squeeze = (given: string): string => given.replace(/\s+/g, "");
-    expect(squeeze(server.posts.map(({ message }) => message).join(""))).toBe(squeeze(text));
   });
 });
 

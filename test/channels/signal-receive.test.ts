@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { listen as listenTo } from "../../plugins/signal/receive.ts";
 import type { Channel } from "../../src/plugin/api.ts";
 import { testHost, type TestHost, said } from "./gateway.ts";
 import { openChannel } from "./open.ts";
@@ -248,20 +247,6 @@ describe("receiving on signal", () => {
     vi.advanceTimersByTime(61_000);
     await vi.waitFor(() =>
       expect(host.states[1]?.message).toBe("the stream fell silent; trying again in 1 s"),
-    );
-  });
-
-  it("says which package is missing", async () => {
-    vi.doMock("eventsource-parser", () => {
-      throw new Error("not there");
-    });
-    onTestFinished(() => vi.doUnmock("eventsource-parser"));
-    stop = new AbortController();
-    const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-    const daemon = { url: server.url, account: ACCOUNT, fetch, allowFrom: [], log, now: () => 1 };
-    done = listenTo(daemon, stop.signal, host);
-    await vi.waitFor(() =>
-      expect(host.states[0]?.message).toContain("npm install eventsource-parser"),
     );
   });
 

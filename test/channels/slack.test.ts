@@ -9,7 +9,7 @@ import { testChannel } from "../../src/testing/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import { issuesOfPage } from "./docs.ts";
 import { listening, testHost, said } from "./gateway.ts";
-import { openChannel, piecesOf } from "./open.ts";
+import { openChannel } from "./open.ts";
 import {
   APP_TOKEN,
   BOT_TOKEN,
@@ -262,43 +262,6 @@ describe("sending to Slack", () => {
     expect(server.posts.map(({ text }) => text)).toEqual(["text 3", "text 4"]);
   });
 
-  it("brings a long mixed text over in order, whole", async () => {
-    const { server, channel } = await world();
-    const block =
-      "# Überschrift\n\nText mit `a < b` & 👩‍👩‍👧‍👦, 日本語のテキスト。 [link](https://a.example/b_(c))\n\n```ts\nif (a < b) run();\n```\n\n| a | b |\n| - | - |\n| 1 | <2> |";
-    const text = Array.from({ length: 80 }, (_, index) => `${block}\n\nPart ${index}.`).join(
-      "\n\n",
-    );
-    const pieces = piecesOf(channel, text);
-    expect(pieces.length).toBeGreaterThan(1);
-    for (const piece of pieces)
-      expect(await send(channel, piece)).toMatchObject({ status: "sent" });
-    expect(new Set(server.posts.map(({ kind }) => kind))).toEqual(new Set(["markdown_text"]));
-    const squeeze = (given: string): string => given.replace(/\s+/g, "");
-    expect(squeeze(server.posts.map((post) => post.text.replaceAll("&lt;", "<")).join(""))).toBe(
-      squeeze(text),
-    );
-  });
-
-  it("says which package is missing", async () => {
-    const context = {
-      config: { botToken: BOT_TOKEN, apiUrl: "http://127.0.0.1:9/" },
-      fetch,
-      clock: systemClock,
-      log: console,
-    };
-    const sender = createChannel(context, () =>
-      Promise.reject(Object.assign(new Error("no"), { code: "ERR_MODULE_NOT_FOUND" })),
-    );
-    const signal = AbortSignal.timeout(1000);
-    const told = "install @slack/web-api: the channel needs it";
-    expect(await sender.send({ to: "C0123ABC", text: "x", idempotencyKey: "k" }, signal)).toEqual({
-      status: "failed",
-      reason: told,
-    });
-    expect(await sender.probe?.(signal)).toEqual({ ok: false, message: told });
-  });
-
   it("logs neither token nor text", async () => {
     const { server, channel, logged } = await world();
     const printed = ["log", "info", "warn", "error", "debug"].map((name) =>
@@ -438,27 +401,6 @@ describe("Socket Mode", () => {
     await until(() => expect(gateway.states.length).toBeGreaterThan(1));
     expect(gateway.states[0]).toEqual({ ok: false, message: "slack answered invalid_auth" });
     expect(server.calls.length).toBeLessThan(4);
-  });
-
-  it("says which package is missing", async () => {
-    const context = {
-      config: { botToken: BOT_TOKEN, apiUrl: "http://127.0.0.1:9/" },
-      fetch,
-      clock: systemClock,
-      log: console,
-    };
-    const missing = Object.assign(new Error("no"), { code: "ERR_MODULE_NOT_FOUND" });
-    const channel = {
-      send: createChannel(context).send,
-      ...createSocket(context, APP_TOKEN, () => Promise.reject(missing)),
-    };
-    const gateway = testHost();
-    listening(channel, gateway);
-    await until(() =>
-      expect(gateway.states).toEqual([
-        { ok: false, message: "install @slack/socket-mode: the channel needs it" },
-      ]),
-    );
   });
 
   it("notices where nobody greets it, and waits as long as it is told to", async () => {

@@ -3,9 +3,8 @@ import type { Message, Update } from "grammy/types";
 import fc from "fast-check";
 import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { htmlText } from "../../src/channel-kit/html.ts";
+import { htmlText } from "../../src/channel-kit/rewrite.ts";
 import { toHtml, toPlainText } from "../../plugins/telegram/format.ts";
-import { createChannel, createClient } from "../../plugins/telegram/send.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { splitText } from "../../src/delivery/split.ts";
 import { testChannel, type Fault } from "../../src/testing/channel.ts";
@@ -340,20 +339,6 @@ describe("telegram", () => {
       server.fail("429", { times: 2 });
       expect(await send("42")).toMatchObject({ status: "retry", afterMs: 3000 });
       expect(server.calls.filter(({ method }) => method === "sendMessage")).toHaveLength(1);
-    });
-
-    it("says which package to install where the SDK is missing", async () => {
-      const missing = Object.assign(new Error("Cannot find package"), {
-        code: "ERR_MODULE_NOT_FOUND",
-      });
-      const client = createClient({ config: { token: "1:a", apiUrl: server.url }, fetch }, () =>
-        Promise.reject(missing),
-      );
-      const result = await createChannel(client, { warn: () => undefined }).send(
-        { to: "42", text: "x", idempotencyKey: "k" },
-        signal(),
-      );
-      expect(result).toEqual({ status: "failed", reason: "install grammy (npm install grammy)" });
     });
   });
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createChannels, resolveRoute } from "../../src/delivery/channels.ts";
-import type { Channels } from "../../src/delivery/types.ts";
+import { createChannels, resolveRoute, type Channels } from "../../src/delivery/channels.ts";
 import type { LastRoute, Store } from "../../src/store/types.ts";
 import { fakeChannel } from "./support.ts";
 

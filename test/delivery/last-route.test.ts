@@ -3,9 +3,13 @@ import { expect, it } from "vitest";
 import { checkAgent } from "../../src/runs/validate.ts";
 import type { ActionContext } from "../../src/runs/types.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
-import { createChannels, findRouteProblem, resolveRoute } from "../../src/delivery/channels.ts";
+import {
+  createChannels,
+  findRouteProblem,
+  resolveRoute,
+  type Channels,
+} from "../../src/delivery/channels.ts";
 import { planReply } from "../../src/delivery/plan.ts";
-import type { Channels } from "../../src/delivery/types.ts";
 import type { Channel } from "../../src/plugin/api.ts";
 import type { LastRoute, RouteDecision, RunSpec, Store } from "../../src/store/types.ts";
 

@@ -13,7 +13,7 @@ import { createAdminRoutes, type AdminApp } from "../../src/http/admin/app.ts";
 import { createQuestions } from "../../src/approvals/notify.ts";
 import { createApprovals } from "../../src/approvals/approvals.ts";
 import { createMemory } from "../../src/memory/notes.ts";
-import { createPeople } from "../../src/people/people.ts";
+import { createPeople } from "../../src/people/links.ts";
 import { createApprovalRules } from "../../src/approvals/rules.ts";
 import { createBookmarks } from "../../src/admin/bookmarks.ts";
 import { createFailureStates } from "../../src/admin/failure-states.ts";

@@ -9,7 +9,7 @@ import { retryOnRedelivery } from "../../src/runs/retry-on-redelivery.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { createMetrics } from "../../src/core/metrics.ts";
-import { createPeople } from "../../src/people/people.ts";
+import { createPeople } from "../../src/people/links.ts";
 import { createIntake, type Intake } from "../../src/intake/receive.ts";
 import type {
   Origin,

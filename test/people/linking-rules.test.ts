@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createPeople } from "../../src/people/people.ts";
+import { createPeople } from "../../src/people/links.ts";
 import { parseCommand } from "../../src/runs/commands.ts";
 import { channelSession, personSession } from "../../src/sessions/keys.ts";
 import { message, sayOn, sentOn } from "../channels/pipe.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Clock } from "../../src/core/clock.ts";
-import { createPersonCode, parsePersonDecision } from "../../src/people/codes.ts";
+import { createPersonCode, parsePersonDecision } from "../../src/people/pairings.ts";
 import { parseDecision } from "../../src/core/decision.ts";
 import { getPhrases } from "../../src/core/phrases.ts";
 import { createCli } from "../cli/world.ts";
