@@ -56,7 +56,7 @@ export class DocumentCatalog implements Sql {
    */
   write<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      this.#waiting.push({ work, resolve: resolve as Waiting["resolve"], reject });
+      this.#waiting.push({ work, resolve, reject });
       if (!this.#writing) void this.#run();
     });
   }

@@ -116,8 +116,6 @@ async function indexPart(
   });
 }
 
-const TAKEN = "d.seq, d.id, d.sha256, d.filename, d.title, d.building AS generation";
-
 async function putVectors(sql: Sql, model: string, vectors: readonly NewVector[]): Promise<void> {
   if (vectors.length === 0) return;
   const seqs = vectors.map(({ seq }) => seq);
@@ -144,6 +142,54 @@ async function putVectors(sql: Sql, model: string, vectors: readonly NewVector[]
   );
 }
 
+/** Takes documents that wait, and those of gateways whose leases have expired. */
+async function take(catalog: DocumentCatalog, holder: string, limit: number): Promise<IndexJob[]> {
+  const { now, leaseMs } = catalog;
+  const next = `SELECT seq FROM knowledge_documents
+    WHERE status IN ('queued', 'extracting', 'indexing') AND (status = 'queued' OR holder IS NULL OR lease < ${now})
+    ORDER BY seq LIMIT $1`;
+  // Who looks in vain keeps no other gateway from writing.
+  if ((await catalog.query(next, [1])).length === 0) return [];
+  return catalog.write(async (sql) => {
+    const seqs = (await sql.query<{ seq: number }>(next, [limit])).map(({ seq }) => seq);
+    if (seqs.length === 0) return [];
+    await sql.query(
+      `UPDATE knowledge_documents SET status = 'extracting', holder = $1, lease = ${now} + ${leaseMs},
+        building = CASE WHEN building > generation THEN building ELSE generation END + 1 WHERE seq IN ${places(seqs.length, 2)}`,
+      [holder, ...seqs],
+    );
+    return sql.query<IndexJob>(
+      `SELECT id, sha256, filename, title, building AS generation FROM knowledge_documents WHERE seq IN ${places(seqs.length)} ORDER BY seq`,
+      seqs,
+    );
+  });
+}
+
+/** Takes visible passages that have no vector, so that no other gateway gets one for them. */
+function claimPassages(
+  catalog: DocumentCatalog,
+  holder: string,
+  { model, after, limit }: { model: string; after: number; limit: number },
+): Promise<Pending[]> {
+  const { now } = catalog;
+  return catalog.write(async (sql) => {
+    const rows = await sql.query<Pending>(
+      `SELECT p.seq, p.text FROM knowledge_passages p JOIN knowledge_documents d ON d.seq = p.doc AND d.generation = p.generation
+        WHERE p.seq > $2 AND NOT EXISTS (SELECT 1 FROM knowledge_vectors v WHERE v.seq = p.seq AND v.model = $1)
+          AND NOT EXISTS (SELECT 1 FROM knowledge_claims k WHERE k.seq = p.seq AND k.holder <> $4 AND k.until > ${now})
+        ORDER BY p.seq LIMIT $3`,
+      [model, after, limit, holder],
+    );
+    for (const { seq } of rows)
+      await sql.query(
+        `INSERT INTO knowledge_claims (seq, holder, until) VALUES ($1, $2, ${now} + ${CLAIM_MS})
+          ON CONFLICT (seq) DO UPDATE SET holder = excluded.holder, until = excluded.until`,
+        [seq, holder],
+      );
+    return rows;
+  });
+}
+
 /** What the thread of a gateway that writes does. `holder` names it in what it has taken. */
 export function createWriter(catalog: DocumentCatalog, holder: string): WriterCalls {
   const files = new Files(catalog);
@@ -165,33 +211,14 @@ export function createWriter(catalog: DocumentCatalog, holder: string): WriterCa
 
   return {
     add: (upload, at) => addUpload(catalog, files, upload, at),
-    take: (limit) =>
-      catalog.write(async (sql) => {
-        const next = await sql.query<{ seq: number }>(
-          `SELECT seq FROM knowledge_documents
-            WHERE status IN ('queued', 'extracting', 'indexing') AND (status = 'queued' OR holder IS NULL OR lease < ${now})
-            ORDER BY seq LIMIT $1`,
-          [limit],
-        );
-        const seqs = next.map(({ seq }) => seq);
-        if (seqs.length === 0) return [];
-        await sql.query(
-          `UPDATE knowledge_documents SET status = 'extracting', holder = $1, lease = ${now} + ${leaseMs},
-            building = CASE WHEN building > generation THEN building ELSE generation END + 1 WHERE seq IN ${places(seqs.length, 2)}`,
-          [holder, ...seqs],
-        );
-        const rows = await sql.query<IndexJob & { seq: number }>(
-          `SELECT ${TAKEN} FROM knowledge_documents d WHERE seq IN ${places(seqs.length)} ORDER BY seq`,
-          seqs,
-        );
-        return rows.map(({ seq: _seq, ...job }) => job);
-      }),
+    take: (limit) => take(catalog, holder, limit),
     indexPart: (part) => indexPart(catalog, files, part),
     fail: (job, error) =>
       catalog.write(async (sql) => {
         const row = await underWork(sql, job);
         if (!row) return;
         await dropGenerations(sql, row.seq, row.generation);
+        await noteChanges(sql, [row.seq]);
         // What was found before stays found, with a word about why it is not newer.
         await sql.query(
           "UPDATE knowledge_documents SET status = $2, error = $3, replaces = NULL, holder = NULL WHERE seq = $1",
@@ -231,23 +258,7 @@ export function createWriter(catalog: DocumentCatalog, holder: string): WriterCa
         );
         return own.length + old.length;
       }),
-    pending: (model, after, limit) =>
-      catalog.write(async (sql) => {
-        const rows = await sql.query<Pending>(
-          `SELECT p.seq, p.text FROM knowledge_passages p JOIN knowledge_documents d ON d.seq = p.doc AND d.generation = p.generation
-            WHERE p.seq > $2 AND NOT EXISTS (SELECT 1 FROM knowledge_vectors v WHERE v.seq = p.seq AND v.model = $1)
-              AND NOT EXISTS (SELECT 1 FROM knowledge_claims k WHERE k.seq = p.seq AND k.holder <> $4 AND k.until > ${now})
-            ORDER BY p.seq LIMIT $3`,
-          [model, after, limit, holder],
-        );
-        for (const { seq } of rows)
-          await sql.query(
-            `INSERT INTO knowledge_claims (seq, holder, until) VALUES ($1, $2, ${now} + ${CLAIM_MS})
-              ON CONFLICT (seq) DO UPDATE SET holder = excluded.holder, until = excluded.until`,
-            [seq, holder],
-          );
-        return rows;
-      }),
+    pending: (model, after, limit) => claimPassages(catalog, holder, { model, after, limit }),
     putVectors: (model, vectors) => catalog.write((sql) => putVectors(sql, model, vectors)),
     fetch: async (sha256, to) => void (await files.fetch(sha256, to)),
     renewLeases: (ids) =>

@@ -7,9 +7,9 @@ import {
   isTelling,
   listElements,
   readTitle,
-  readTree,
+  readXmlTree,
   tidy,
-  toText,
+  toInnerText,
   type XmlElement,
 } from "./xml-tree.ts";
 
@@ -181,7 +181,7 @@ function readMargins(styles: XmlElement, kind: "header" | "footer"): TextBlock[]
     if (name !== `style:${kind}` && !name.startsWith(`style:${kind}-`)) continue;
     if (attributes["style:display"] === "false") continue;
     for (const line of [...findElements(margin, "text:p"), ...findElements(margin, "text:h")]) {
-      const text = tidy(toText(line, toMargin));
+      const text = tidy(toInnerText(line, toMargin));
       const hasField = [...listElements(line)].some((element) => PAGE_FIELDS.test(element.name));
       if (text !== "" && (!hasField || isTelling(text))) found.add(text);
     }
@@ -224,7 +224,7 @@ export const extractOdf: ExtractFormat = async ({ bytes, limits }) => {
   if (reader.page > limits.pages)
     throw new ExtractionError("too_large", `the document has more than ${limits.pages} pages`);
   const hasText = reader.blocks.some(({ kind }) => !isSpreadsheet || kind === "row");
-  const styles = await readTree(parts.get("styles.xml"));
+  const styles = await readXmlTree(parts.get("styles.xml"));
   return {
     title: await readTitle(parts.get("meta.xml")),
     pages: reader.page === 0 ? null : reader.page,

@@ -8,9 +8,9 @@ import {
   listElements,
   readTargets,
   readTitle,
-  readTree,
+  readXmlTree,
   tidy,
-  toText,
+  toInnerText,
   type XmlElement,
 } from "./xml-tree.ts";
 
@@ -27,7 +27,7 @@ function* listRuns({ children }: XmlElement): Generator<XmlElement> {
 const joinRuns = (runs: Iterable<XmlElement>, t: string, breaks: readonly string[]): string =>
   tidy(
     [...runs]
-      .map((run) => (run.name === t ? toText(run) : breaks.includes(run.name) ? " " : ""))
+      .map((run) => (run.name === t ? toInnerText(run) : breaks.includes(run.name) ? " " : ""))
       .join(""),
   );
 
@@ -39,7 +39,7 @@ async function readMargins(
   const found = new Set<string>();
   for (const [name, bytes] of parts)
     if (name.startsWith(`word/${kind}`))
-      for (const paragraph of findElements(await readTree(bytes), "w:p"))
+      for (const paragraph of findElements(await readXmlTree(bytes), "w:p"))
         found.add(joinRuns(listRuns(paragraph), "w:t", ["w:tab", "w:br"]));
   found.delete("");
   return [...found].map((text) => ({ kind: "text", text }));
@@ -86,7 +86,7 @@ async function slideNames(parts: Map<string, Buffer>): Promise<string[]> {
   const presentation = parts.get("ppt/presentation.xml");
   if (!relations || !presentation) throw broken("the presentation has no list of slides");
   const targets = await readTargets(relations, "ppt");
-  return findElements(await readTree(presentation), "p:sldId")
+  return findElements(await readXmlTree(presentation), "p:sldId")
     .map(({ attributes }) => targets.get(attributes["r:id"] ?? "") ?? "")
     .filter((name) => parts.has(name));
 }
@@ -138,7 +138,7 @@ export const extractPptx: ExtractFormat = async ({ bytes, limits, progress }) =>
     throw new ExtractionError("too_large", `the presentation has more than ${limits.pages} slides`);
   const blocks: TextBlock[] = [];
   for (const [index, name] of names.entries()) {
-    blocks.push(...slideBlocks(await readTree(parts.get(name)), index + 1));
+    blocks.push(...slideBlocks(await readXmlTree(parts.get(name)), index + 1));
     progress((index + 1) / names.length);
   }
   return {
@@ -150,7 +150,7 @@ export const extractPptx: ExtractFormat = async ({ bytes, limits, progress }) =>
 
 /** The chapters of a book in reading order. */
 async function chapterNames(opf: Buffer, path: string): Promise<string[]> {
-  const tree = await readTree(opf);
+  const tree = await readXmlTree(opf);
   const items = new Map(
     findElements(tree, "item")
       .filter(({ attributes }) => attributes["media-type"]?.includes("html"))
@@ -164,7 +164,7 @@ async function chapterNames(opf: Buffer, path: string): Promise<string[]> {
 
 export const extractEpub: ExtractFormat = async ({ bytes, limits, progress }) => {
   const parts = await unzip(bytes, limits, (name) => /\.(?:x?html?|opf|xml)$/i.test(name));
-  const roots = findElements(await readTree(parts.get("META-INF/container.xml")), "rootfile");
+  const roots = findElements(await readXmlTree(parts.get("META-INF/container.xml")), "rootfile");
   const path = roots[0]?.attributes["full-path"] ?? "";
   const opf = parts.get(path);
   if (!opf) throw broken("the book has no list of contents");

@@ -3,7 +3,7 @@ import { readXml, unzip } from "./archive.ts";
 import { loadNumberFormats, type NumberFormats, type Styles } from "./number-format.ts";
 import { MAX_MERGED, renderUncalculated, tableBlocks, type TableCell } from "./table.ts";
 import { ExtractionError, broken, type ExtractFormat } from "./types.ts";
-import { findElements, isTelling, readTargets, readTree, tidy, toLocal } from "./xml-tree.ts";
+import { findElements, isTelling, readTargets, readXmlTree, tidy, toLocal } from "./xml-tree.ts";
 
 interface Sheet {
   name: string;
@@ -42,7 +42,7 @@ async function readWorkbook(
   const relations = parts.get("xl/_rels/workbook.xml.rels");
   if (!workbook || !relations) throw broken("the workbook has no list of sheets");
   const targets = await readTargets(relations, "xl");
-  const tree = await readTree(workbook);
+  const tree = await readXmlTree(workbook);
   const sheets = findElements(tree, "sheet").map(({ attributes }): Sheet => {
     const id = Object.entries(attributes).find(([key]) => key.endsWith(":id"))?.[1] ?? "";
     return {
@@ -81,7 +81,7 @@ async function readSharedTexts(bytes: Buffer | undefined): Promise<string[]> {
 }
 
 async function readStyles(bytes: Buffer | undefined): Promise<Omit<Styles, "is1904">> {
-  const tree = await readTree(bytes);
+  const tree = await readXmlTree(bytes);
   const formats = new Map<number, string>();
   for (const { attributes } of findElements(tree, "numFmt"))
     if (attributes["formatCode"] !== undefined)

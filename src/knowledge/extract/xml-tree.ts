@@ -15,8 +15,8 @@ export const toLocal = (name: string): string => name.slice(name.indexOf(":") + 
 
 const MAX_DEPTH = 1000;
 
-/** Reads XML as a tree; an empty one where there are no bytes. */
-export async function readTree(bytes: Buffer | undefined): Promise<XmlElement> {
+/** Reads XML as a tree; returns an empty one for no bytes. */
+export async function readXmlTree(bytes: Buffer | undefined): Promise<XmlElement> {
   const root: XmlElement = { name: "", attributes: {}, children: [] };
   const open = [root];
   if (bytes)
@@ -48,24 +48,26 @@ export const findElements = (element: XmlElement, wanted: string): XmlElement[] 
   [...listElements(element)].filter(({ name }) => name === wanted || toLocal(name) === wanted);
 
 /** The text of an element. `render` says what is in the place of one inside of it; undefined for its own text. */
-export function toText(
+export function toInnerText(
   { children }: XmlElement,
   render: (element: XmlElement) => string | undefined = () => undefined,
 ): string {
   return children
-    .map((child) => (typeof child === "string" ? child : (render(child) ?? toText(child, render))))
+    .map((child) =>
+      typeof child === "string" ? child : (render(child) ?? toInnerText(child, render)),
+    )
     .join("");
 }
 
 /** The title that a document gives itself in its metadata. */
 export async function readTitle(metadata: Buffer | undefined): Promise<string | null> {
-  const [title] = findElements(await readTree(metadata), "dc:title");
-  return (title && tidy(toText(title))) || null;
+  const [title] = findElements(await readXmlTree(metadata), "dc:title");
+  return (title && tidy(toInnerText(title))) || null;
 }
 
 /** The parts that a part of an Office file names, by their ids. `folder` has the part. */
 export async function readTargets(relations: Buffer, folder: string): Promise<Map<string, string>> {
-  const found = findElements(await readTree(relations), "Relationship");
+  const found = findElements(await readXmlTree(relations), "Relationship");
   return new Map(
     found.map(({ attributes: { Id = "", Target = "" } }) => [
       Id,
