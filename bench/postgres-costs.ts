@@ -3,7 +3,9 @@ import { newId } from "../src/core/ids.ts";
 import { createLogger } from "../src/core/log.ts";
 import { parseAddress } from "../plugins/postgres/address.ts";
 import { openDb } from "../plugins/postgres/db.ts";
-import { bindKeys, newKeys } from "../plugins/postgres/keys.ts";
+import { newKeys } from "../plugins/postgres/keys.ts";
+import { Batch } from "../plugins/postgres/list-statements.ts";
+import { addKey, planStatements } from "../plugins/postgres/statements.ts";
 import { migrate } from "../plugins/postgres/migrate.ts";
 import { AGENT_ALONE } from "./bodies.ts";
 import { CONNECTIONS } from "./measure.ts";
@@ -124,17 +126,19 @@ function keys(rounds: number, cpu: () => number): Promise<Record<string, Cost>> 
       await migrate(db);
       const work = async (): Promise<() => number> => {
         for (let group = 0; group < GROUPS; group++) {
-          const fresh = Array.from({ length: KEYS }, () =>
-            newKeys(newId("evt", Date.now()), [
+          const batch = new Batch();
+          for (let n = 0; n < KEYS; n++) {
+            const fresh = newKeys(newId("evt", Date.now()), [
               {
                 scope: "github",
                 key: crypto.randomUUID(),
                 expiresAt: Date.now() + 86_400_000,
                 receipt: { outcome: "accepted", actions: [] },
               },
-            ]),
-          ).flat();
-          await db.transaction((sql) => bindKeys(sql, fresh, Date.now()));
+            ]);
+            for (const key of fresh) addKey(batch, key, Date.now());
+          }
+          for (const statement of planStatements(batch)) await db.send(statement);
         }
         return () => GROUPS * KEYS;
       };

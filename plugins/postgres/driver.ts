@@ -168,7 +168,7 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
     new GroupCommit({
       maxGroups,
       commit: (requests, careful) =>
-        commitGroup(requests, { db: lane, part, jobs, now, dbTime }, careful),
+        commitGroup(requests, { db: lane, part, now, dbTime }, careful),
       committed,
       failed,
       patienceMs,

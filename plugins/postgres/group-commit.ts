@@ -1,29 +1,23 @@
 import {
   type DedupeRecord,
-  type FencingToken,
-  type Job,
+  type Ms,
   RouseError,
   STORE_UNAVAILABLE,
   toDedupeRecord,
 } from "#store-kit";
 import { isClash, isConflict, isRefused, storeError } from "./errors.ts";
-import { RetryTransaction, type Committed, type Outcome, type Request } from "./group.ts";
-import type { NewDedupeKey } from "./keys.ts";
-import type { Ops } from "./write-log.ts";
+import { CommitRefused, RetryTransaction, type Committed, type Outcome } from "./group.ts";
+import type { Request } from "./request.ts";
 
-/** A caller that waits for a commit. `record` is called when its turn comes, once. */
-interface Member {
-  keys: readonly NewDedupeKey[];
+/** A caller that waits for a commit. */
+interface Member extends Request {
+  /** Names of what it changes together with others: no two groups under way touch the same. */
   touches: readonly string[];
-  held?: Job | FencingToken;
-  record(): Ops;
   /** When it was added, by `performance.now`. */
   since: number;
   resolve(outcome: Outcome): void;
   reject(error: unknown): void;
 }
-
-type Recorded = Member & { ops: Ops };
 
 /** The most callers of one transaction: bounds how long the others wait. */
 const MAX_MEMBERS = 512;
@@ -37,14 +31,6 @@ const HUNG_MS = 5000;
 
 /** How often it is looked for members that have waited too long. */
 const LOOK_MS = 100;
-
-interface NewMember {
-  keys?: readonly NewDedupeKey[];
-  /** Names of what it changes together with others: no two groups under way touch the same. */
-  touches?: readonly string[];
-  held?: Job | FencingToken;
-  record(): Ops;
-}
 
 export interface GroupCommitParts {
   commit(requests: readonly Request[], careful: boolean): Promise<Committed>;
@@ -105,21 +91,13 @@ export class GroupCommit {
     this.#parts = parts;
   }
 
-  add({ keys = [], touches = [], held, record }: NewMember): Promise<Outcome> {
+  add(request: Request, touches: readonly string[] = []): Promise<Outcome> {
     return new Promise((resolve, reject) => {
       if (this.#closed || this.#waiting.length >= MAX_WAITING) {
         reject(new RouseError(STORE_UNAVAILABLE));
         return;
       }
-      this.#waiting.push({
-        keys,
-        touches,
-        ...(held ? { held } : {}),
-        record,
-        since: performance.now(),
-        resolve,
-        reject,
-      });
+      this.#waiting.push({ ...request, touches, since: performance.now(), resolve, reject });
       if (this.#parts.patienceMs !== undefined)
         this.#looking ??= setInterval(() => this.#rejectLate(), LOOK_MS).unref();
       this.#plan();
@@ -172,7 +150,7 @@ export class GroupCommit {
     this.#looking = undefined;
   }
 
-  #claim(group: readonly Recorded[]): void {
+  #claim(group: readonly Member[]): void {
     const names = group.flatMap(namesOf);
     for (const name of names) this.#claimed.add(name);
     const settled = this.#settle(group).finally(() => {
@@ -184,8 +162,8 @@ export class GroupCommit {
   }
 
   /** The next group, in order: of two that ask for the same key the second one waits until the first has it or not. */
-  #takeGroup(): Recorded[] {
-    const group: Recorded[] = [];
+  #takeGroup(): Member[] {
+    const group: Member[] = [];
     const rest: Member[] = [];
     const [asked, left] = [new Set<string>(), new Set<string>()];
     for (const member of this.#waiting) {
@@ -198,48 +176,55 @@ export class GroupCommit {
         for (const name of names) left.add(name);
         continue;
       }
-      try {
-        group.push(Object.assign(member, { ops: member.record() }));
-      } catch (error) {
-        member.reject(error);
-        continue;
-      }
+      group.push(member);
       for (const { name } of member.keys) asked.add(name);
     }
     this.#waiting = rest;
     return group;
   }
 
-  async #settle(group: readonly Recorded[], attempt = 1): Promise<void> {
-    const { commit, committed, failed } = this.#parts;
+  async #settle(group: readonly Member[], attempt = 1): Promise<void> {
+    const { commit, committed } = this.#parts;
     const begun = performance.now();
     let result: Committed;
     try {
       result = await commit(group, attempt > 1);
     } catch (error) {
-      const again = isConflict(error) || isClash(error) || error instanceof RetryTransaction;
-      if (again && attempt < ATTEMPTS) return this.#settle(group, attempt + 1);
-      if (group.length > 1 && (again || isRefused(error))) {
-        for (const member of group) await this.#settle([member]);
-        return;
-      }
-      const failure =
-        error instanceof RetryTransaction
-          ? new RouseError(STORE_UNAVAILABLE, { cause: error })
-          : storeError(error);
-      failed(failure);
-      const behind = performance.now() - begun > HUNG_MS ? this.#waiting.splice(0) : [];
-      for (const member of [...group, ...behind]) member.reject(failure);
-      return;
+      return this.#settleFailed(group, attempt, error, performance.now() - begun);
     }
     // Listeners hear of it before the callers do.
     committed(result);
     for (const [n, member] of group.entries()) {
       const outcome = result.outcomes[n];
-      if (outcome?.kind === "refused") member.reject(outcome.error);
-      else if (outcome) member.resolve(outcome);
+      if (outcome) member.resolve(outcome);
     }
     if (this.#waiting.length > 0) this.#answerRepeats(heldKeys(group, result.outcomes));
+  }
+
+  /** Writes a group again, or its members one by one, if that may help; else rejects them. */
+  async #settleFailed(
+    group: readonly Member[],
+    attempt: number,
+    error: unknown,
+    tookMs: Ms,
+  ): Promise<void> {
+    const isAlone = group.length === 1;
+    const isPassing = isClash(error) || error instanceof RetryTransaction;
+    if ((isPassing || (isAlone && isConflict(error))) && attempt < ATTEMPTS)
+      return this.#settle(group, attempt + 1);
+    const isOfOne = error instanceof CommitRefused || isConflict(error) || isRefused(error);
+    if (!isAlone && (isOfOne || isPassing)) {
+      for (const member of group) await this.#settle([member]);
+      return;
+    }
+    if (error instanceof CommitRefused) return group[0]?.reject(error.cause);
+    const failure =
+      error instanceof RetryTransaction
+        ? new RouseError(STORE_UNAVAILABLE, { cause: error })
+        : storeError(error);
+    this.#parts.failed(failure);
+    const behind = tookMs > HUNG_MS ? this.#waiting.splice(0) : [];
+    for (const member of [...group, ...behind]) member.reject(failure);
   }
 
   /** Who waited for a key that is held now came while it was being bound: that it is a repeat is known without asking again. */

@@ -1,21 +1,16 @@
 import {
   FIRST_TIME,
-  getDelayEnd,
   getReadyUntil,
   type HeldJob,
   type Job,
   type JobKind,
   type Ms,
   PARKED_FROM,
-  type Sql,
   STEP_MS,
 } from "#store-kit";
 import type { Db } from "./db.ts";
-import { digest } from "./digest.ts";
 import { isClash, isConflict } from "./errors.ts";
 import { buildFree, STEADY } from "./holders.ts";
-import type { JobPlan, LockedJob } from "./job-plan.ts";
-import type { Statement } from "./lane.ts";
 
 const ATTEMPTS = 5;
 /** Jobs whose delay is over and that join the line in one statement; the others are taken all the same once the line is empty. */
@@ -33,39 +28,6 @@ export const readyAt = (delayEnd: string): string =>
  * leases of its own, while a gateway that stood still may have an old one.
  */
 const NEXT_LEASE = `(${NEXT_PLACE} % 2000000000)::int + 1`;
-
-/**
- * Locks jobs that get another key, as a DELETE would: who adds a job behind one of them has committed by then, or adds it to a key
- * without it.
- */
-const LOCK_MOVED = `
-  SELECT FROM (SELECT seq FROM jobs JOIN unnest($1::text[], $2::text[]) AS given (kind, id) ON jobs.kind = given.kind AND jobs.id = given.id) AS known
-    JOIN jobs ON jobs.seq = known.seq ORDER BY jobs.seq FOR UPDATE OF jobs`;
-
-const MOVE = `
-  UPDATE jobs SET key = given.key, name = given.name, run_at = given.run_at, ready = NULL, holder = NULL, attempts = 0, starts = 0
-  FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::bigint[]) AS given (kind, id, key, name, run_at)
-  WHERE jobs.kind = given.kind AND jobs.id = given.id`;
-
-/**
- * Takes the place in the line from jobs that others were moved before. A limit keeps no place for a run that cannot start; it is
- * parked once more when it is the first of its key again.
- */
-const DEMOTE = `
-  WITH demoted AS (
-    UPDATE jobs SET ready = NULL FROM (SELECT DISTINCT kind, key FROM unnest($1::text[], $2::bytea[]) AS g (kind, key)) AS given
-    WHERE jobs.kind = given.kind AND jobs.key = given.key AND jobs.ready IS NOT NULL AND jobs.starts = 0
-      AND jobs.seq > (SELECT first.seq FROM jobs AS first WHERE first.kind = given.kind AND first.key = given.key ORDER BY first.seq LIMIT 1)
-    RETURNING jobs.id)
-  DELETE FROM parked USING demoted WHERE parked.run = demoted.id`;
-
-/** Lets the first of each key start that nobody holds: at the end of the line, so that a busy key lets others through. */
-const PROMOTE = `
-  UPDATE jobs SET ready = CASE WHEN jobs.run_at > $3 THEN jobs.run_at ELSE ${NEXT_PLACE} END
-  FROM (SELECT DISTINCT kind, key FROM unnest($1::text[], $2::bytea[]) AS g (kind, key) ORDER BY kind, key) AS freed
-    CROSS JOIN LATERAL (SELECT seq FROM jobs WHERE jobs.kind = freed.kind AND jobs.key = freed.key ORDER BY seq LIMIT 1) AS first
-  WHERE jobs.seq = first.seq AND jobs.ready IS NULL AND jobs.holder IS NULL
-  RETURNING jobs.kind`;
 
 /**
  * Takes jobs that may start: of each key the one that was begun already, else the first; never one of a key that is
@@ -132,96 +94,12 @@ export interface Taken {
   later: Ms | undefined;
 }
 
-/** What a plan does to jobs that were there before, in the order in which it has to be done. Rows that come back name kinds of which one is ready. */
-export function jobStatements(
-  plan: JobPlan,
-  now: Ms,
-  dbTime: (at: Ms) => Ms,
-): { before: Statement[]; after: Statement[] } {
-  const before: Statement[] = [];
-  const after: Statement[] = [];
-  const delayEnd = (runAt: Ms): Ms => getDelayEnd(dbTime(runAt), dbTime(now));
-  const gone = [...plan.completes, ...plan.removes];
-  if (gone.length > 0) {
-    const kinds = gone.map((job) => job.kind);
-    before.push(
-      {
-        text: "DELETE FROM jobs USING unnest($1::text[], $2::text[]) AS given (kind, id) WHERE jobs.kind = given.kind AND jobs.id = given.id",
-        values: [kinds, gone.map((job) => job.id)],
-      },
-      { text: PROMOTE, values: [kinds, gone.map((job) => job.key), dbTime(now)] },
-    );
-  }
-  const { retries } = plan;
-  if (retries.length > 0) {
-    before.push({
-      text: `UPDATE jobs SET holder = NULL, run_at = given.run_at, ready = ${readyAt("given.run_at")}, attempts = CASE WHEN given.reset THEN 0 ELSE jobs.attempts END
-        FROM unnest($1::text[], $2::text[], $3::bigint[], $4::boolean[]) AS given (kind, id, run_at, reset)
-        WHERE jobs.kind = given.kind AND jobs.id = given.id RETURNING jobs.kind`,
-      values: [
-        retries.map((one) => one.kind),
-        retries.map((one) => one.id),
-        retries.map((one) => delayEnd(one.runAt)),
-        retries.map((one) => one.reset),
-      ],
-    });
-  }
-  const moves = [...plan.moves.values()];
-  if (moves.length > 0) {
-    const kinds = moves.map((one) => one.kind);
-    const ids = moves.map((one) => one.id);
-    const keys = moves.map((one) => digest(one.key));
-    after.push(
-      { text: LOCK_MOVED, values: [kinds, ids] },
-      {
-        text: MOVE,
-        values: [
-          kinds,
-          ids,
-          keys,
-          moves.map((one) => one.key),
-          moves.map((one) => delayEnd(one.runAt)),
-        ],
-      },
-      { text: DEMOTE, values: [kinds, keys] },
-      {
-        text: PROMOTE,
-        values: [[...kinds, ...kinds], [...moves.map((one) => one.from), ...keys], dbTime(now)],
-      },
-    );
-  }
-  const reschedules = [...plan.reschedules.values()];
-  if (reschedules.length > 0) {
-    after.push({
-      text: `UPDATE jobs SET run_at = given.run_at, ready = CASE WHEN jobs.ready IS NULL THEN NULL ELSE ${readyAt("given.run_at")} END
-        FROM unnest($1::text[], $2::text[], $3::bigint[]) AS given (kind, id, run_at)
-        WHERE jobs.kind = given.kind AND jobs.id = given.id AND jobs.holder IS NULL RETURNING jobs.kind`,
-      values: [
-        reschedules.map((one) => one.kind),
-        reschedules.map((one) => one.id),
-        reschedules.map((one) => delayEnd(one.runAt)),
-      ],
-    });
-  }
-  return { before, after };
-}
-
 /** The queue's table. Times are the database's, in milliseconds since the epoch. */
 export class Jobs {
   readonly #db: Db;
 
   constructor(db: Db) {
     this.#db = db;
-  }
-
-  /** Locks jobs that a group may end or put back, so that nobody starts or frees them meanwhile. */
-  async lock(sql: Sql, jobs: readonly { kind: JobKind; id: string }[]): Promise<LockedJob[]> {
-    return sql.query<LockedJob>(
-      `SELECT jobs.kind, jobs.id, jobs.key, jobs.starts, jobs.holder IS NOT NULL AS held
-        FROM unnest($1::text[], $2::text[]) AS given (kind, id) JOIN jobs ON jobs.kind = given.kind AND jobs.id = given.id
-        ORDER BY jobs.seq FOR NO KEY UPDATE OF jobs`,
-      [jobs.map((job) => job.kind), jobs.map((job) => job.id)],
-    );
   }
 
   /** Takes up to `limit` jobs that may start at `now` and gives each start its lease. */

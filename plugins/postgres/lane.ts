@@ -1,4 +1,4 @@
-import type { Client, ClientBase, Pool, PoolClient } from "pg";
+import type { ClientBase, Pool, PoolClient } from "pg";
 import { type Ms, RouseError, type Sql, STORE_UNAVAILABLE } from "#store-kit";
 import { binaryList } from "./binary.ts";
 import { isConflict, isRefused, storeError } from "./errors.ts";
@@ -24,8 +24,6 @@ export interface Lane extends Sql {
    * what it throws rolls back. Times are bounded by `statementMs` per statement.
    */
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
-  /** Runs statements in a transaction of their own, without waiting between them; returns the rows of each. */
-  write<T>(statements: readonly Statement[]): Promise<T[][]>;
   /**
    * Runs a statement in a transaction of its own, over one connection that all of these share: it is sent behind those
    * that are not answered yet, and they are committed in the order in which they were sent. One that fails harms no
@@ -82,24 +80,7 @@ async function run<T>(
 
 export const ignore = (): void => undefined;
 
-/** The client writes each statement to its socket by itself; what is sent before the next tick goes out as one here. */
-function together(client: PoolClient): () => void {
-  const { stream } = (client as PoolClient & Pick<Client, "connection">).connection;
-  let held = false;
-  return () => {
-    if (held) return;
-    held = true;
-    stream.cork();
-    process.nextTick(() => {
-      held = false;
-      stream.uncork();
-    });
-  };
-}
-
 async function transact<T>(client: PoolClient, work: (tx: Transaction) => Promise<T>): Promise<T> {
-  const hold = together(client);
-  hold();
   const begun = run(client, "BEGIN", []);
   begun.catch(ignore);
   let committed: Promise<void> | undefined;
@@ -107,7 +88,6 @@ async function transact<T>(client: PoolClient, work: (tx: Transaction) => Promis
   let failure: unknown;
   const query = <R>(text: string, values: readonly unknown[] = []): Promise<R[]> => {
     if (committed) throw new Error("nothing can follow the last statement of a transaction");
-    hold();
     return run<R>(client, text, values).catch((error: unknown) => {
       throw (failure ??= error);
     });
@@ -120,7 +100,6 @@ async function transact<T>(client: PoolClient, work: (tx: Transaction) => Promis
     if (command !== "COMMIT") throw storeError(new Error("rolled back"));
   };
   const last = (): void => {
-    hold();
     committed ??= commit();
     committed.catch(ignore);
   };
@@ -248,16 +227,5 @@ export function createLane(pool: Pool, watch: Watch, patienceMs?: Ms): Lane {
     query,
     transaction,
     send: (statement) => watch.over(pipeline(statement)),
-    async write<T>(statements: readonly Statement[]) {
-      const [first, ...others] = statements;
-      if (!first) return [];
-      // A statement by itself is a transaction.
-      if (others.length === 0) return [await query<T>(first.text, first.values)];
-      return transaction((sql) => {
-        const sent = statements.map(({ text, values }) => sql.query<T>(text, values));
-        sql.last();
-        return Promise.all(sent);
-      });
-    },
   };
 }

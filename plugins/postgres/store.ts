@@ -6,9 +6,9 @@ import {
   oldestBody,
   RouseError,
   type Store,
+  toEventRow,
   type Writes,
 } from "#store-kit";
-import { createWriteLog, newEvent, noOps } from "./write-log.ts";
 import type { Db } from "./db.ts";
 import { newKeys } from "./keys.ts";
 import type { GroupCommit } from "./group-commit.ts";
@@ -42,15 +42,17 @@ export function createPostgresStore({
   return {
     ...createReads(db, now),
     async accept(event, entries = [], fencingToken?) {
-      const ops = { ...noOps(), events: [newEvent(event)] };
-      const outcome = await accepting.add({
-        keys: newKeys(event.id, entries),
-        touches: event.actions.flatMap((action) =>
-          action.kind === "run" && action.collect ? [action.runId] : [],
-        ),
-        record: () => ops,
-        ...(fencingToken ? { held: fencingToken } : {}),
-      });
+      const collected = event.actions.flatMap((action) =>
+        action.kind === "run" && action.collect ? [action.runId] : [],
+      );
+      const outcome = await accepting.add(
+        {
+          keys: newKeys(event.id, entries),
+          held: fencingToken,
+          event: { row: toEventRow(event), actions: event.actions },
+        },
+        collected,
+      );
       if (
         outcome.kind === "lost" &&
         event.actions.some((action) => action.kind === "run" && action.collect?.shared)
@@ -62,12 +64,7 @@ export function createPostgresStore({
         : { kind: "accepted" };
     },
     async commit(write: (tx: Writes) => void, held?: Job | FencingToken) {
-      const record = () => {
-        const ops = noOps();
-        write(createWriteLog(ops));
-        return ops;
-      };
-      const outcome = await committing.add({ record, ...(held ? { held } : {}) });
+      const outcome = await committing.add({ keys: [], held, write });
       return outcome.kind === "done";
     },
     onSystemEvents: signals.onWake,

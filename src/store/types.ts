@@ -88,8 +88,8 @@ export interface Store {
     fencingToken?: FencingToken,
   ): Promise<AcceptResult>;
   /**
-   * Runs `write` inside a durable commit, grouped with others. With `held`, nothing is written and `false` comes
-   * back when this process no longer holds that job or lease.
+   * Runs `write` inside a durable commit, grouped with others; a store may run it several times. With `held`, nothing is written
+   * and `false` comes back when this process no longer holds that job or lease.
    */
   commit(write: (tx: Writes) => void, held?: Job | FencingToken): Promise<boolean>;
 

@@ -120,20 +120,6 @@ describePostgres("the connections to PostgreSQL", () => {
     });
   });
 
-  it("writes all of several statements or none of them, and says which one was refused", async () => {
-    const add = (id: number) => ({
-      text: "INSERT INTO notes VALUES ($1) RETURNING id",
-      values: [id],
-    });
-    expect(await db.write([])).toEqual([]);
-    expect(await db.write([add(1)])).toEqual([[{ id: 1 }]]);
-    expect(await db.write([add(2), add(3)])).toEqual([[{ id: 2 }], [{ id: 3 }]]);
-    await expect(db.write([add(4), add(1), add(5)])).rejects.toMatchObject({
-      message: expect.stringContaining("holds already") as unknown,
-    });
-    expect(await notes()).toEqual([1, 2, 3]);
-  });
-
   it("has committed what a transaction sent last when it resolves, takes nothing after it, and rolls back what fails", async () => {
     const sent = db.transaction(async (sql) => {
       const added = sql.query("INSERT INTO notes VALUES (1)");
