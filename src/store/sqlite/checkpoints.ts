@@ -5,14 +5,13 @@ import type { Ms } from "../records.ts";
 import type { CheckpointCall, CheckpointReply } from "./checkpoint-worker.ts";
 import type { SqliteGroupCommit } from "./group-commit.ts";
 import type { LogFile } from "./log-file.ts";
-import type { Checkpointed } from "./restart-log.ts";
 
 const WORKER = new URL(
   `./checkpoint-worker${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`,
   import.meta.url,
 );
-/** Frames after which the log is copied into the database: 32 MB with pages of 8 KB. */
-const FRAMES = 4000;
+/** Bytes after which the log is copied into the database. */
+const LIMIT = 32 * 2 ** 20;
 /** Commits between two looks at the log. */
 const LOOK_EVERY = 8;
 const RETRY: Ms = 1000;
@@ -29,7 +28,7 @@ export class Checkpoints {
   readonly #parts: Parts;
   #worker: Worker | undefined;
   #running: Promise<void> | undefined;
-  #limit = FRAMES;
+  #limit = LIMIT;
   #commits = 0;
   #notBefore = 0;
 
@@ -61,15 +60,16 @@ export class Checkpoints {
 
   async #look(): Promise<void> {
     const { log, group } = this.#parts;
-    if (!(await log.reaches(this.#limit))) return;
+    if ((await log.size()) < this.#limit) return;
     // Nearly all is copied; what is left for the time while nothing may be committed is little.
-    if (!(await this.#call("copy")).complete) await log.syncDatabase();
+    if (!(await this.#call("copy"))) await log.syncDatabase();
     // Also if all is copied: until then the thread keeps the next commit from restarting the log, and from syncing its header here.
-    const done = await group.hold(() => this.#call("restart"));
-    this.#limit = done.complete ? FRAMES : done.frames + FRAMES;
+    const isComplete = await group.hold(() => this.#call("restart"));
+    this.#limit = LIMIT + (isComplete ? 0 : await log.size());
   }
 
-  async #call(call: CheckpointCall): Promise<Checkpointed> {
+  /** Returns false if some of the log was not copied. */
+  async #call(call: Exclude<CheckpointCall, "close">): Promise<boolean> {
     const worker = (this.#worker ??= this.#open());
     const answered = new AbortController();
     const { signal } = answered;
@@ -85,7 +85,7 @@ export class Checkpoints {
         throw new Error("a checkpoint failed", {
           cause: { errcode: reply.errcode, errstr: reply.reason },
         });
-      return reply.done;
+      return reply.isComplete;
     } finally {
       answered.abort();
     }

@@ -1,42 +1,35 @@
 import { DatabaseSync } from "node:sqlite";
 
-interface CheckpointRow {
-  busy: number;
-  log: number;
-  checkpointed: number;
+/** Copies what the log holds into the database. Returns whether all of it was copied, and no reader or writer was in the way. */
+export function copyLog(db: DatabaseSync, mode: "PASSIVE" | "TRUNCATE" = "PASSIVE"): boolean {
+  const { busy, log, checkpointed } = db.prepare(`PRAGMA wal_checkpoint(${mode})`).get() as {
+    busy: number;
+    log: number;
+    checkpointed: number;
+  };
+  return busy === 0 && checkpointed === log;
 }
 
-/** How far a checkpoint came, in frames of the log; 0 and 0 if the log is empty. */
-export interface Checkpointed {
-  frames: number;
-  /** Everything is in the database, and no reader or writer was in the way. */
-  complete: boolean;
+/** Commits something that changes nothing. An UPDATE to the same values would write no page. */
+function commitMark(db: DatabaseSync): void {
+  db.exec("BEGIN IMMEDIATE");
+  try {
+    db.exec("DELETE FROM marks WHERE name = 'log'; INSERT INTO marks VALUES ('log', 0); COMMIT");
+  } catch (error) {
+    if (db.isTransaction) db.exec("ROLLBACK");
+    throw error;
+  }
 }
-
-/** Copies what the log holds into the database, as far as it can without waiting for others. */
-export function copyLog(db: DatabaseSync, mode: "PASSIVE" | "RESTART" = "PASSIVE"): Checkpointed {
-  const { busy, log, checkpointed } = db
-    .prepare(`PRAGMA wal_checkpoint(${mode})`)
-    .get() as unknown as CheckpointRow;
-  return { frames: log, complete: busy === 0 && checkpointed === log };
-}
-
-/** The number of a schema's user is kept on the first page, and nothing else uses it. */
-const MAX_NUMBER = 2 ** 31 - 1;
 
 /**
- * Copies all of the log into the database, then writes to the log from its start. The first writer after a complete
- * checkpoint has to sync the log's header before another frame may be overwritten (https://sqlite.org/src/info/ff5be73dee):
- * it is this connection, which must have `synchronous=FULL`. All that it sees is on disk when this returns. `complete` is
- * false if the log goes on because a reader needs it.
+ * Copies all of the log into the database and empties it, then commits to it. The first commit to an empty log waits for the
+ * disk: it is this connection's, which must have `synchronous=FULL`. All that it sees is on disk when this returns. Returns false
+ * if a reader needs the log, which goes on then.
  */
-export function restartLog(db: DatabaseSync): Checkpointed {
-  const done = copyLog(db, "RESTART");
-  const { user_version: number } = db.prepare("PRAGMA user_version").get() as {
-    user_version: number;
-  };
-  db.exec(`PRAGMA user_version = ${(number + 1) % MAX_NUMBER}`);
-  return done;
+export function restartLog(db: DatabaseSync): boolean {
+  const isComplete = copyLog(db, "TRUNCATE");
+  commitMark(db);
+  return isComplete;
 }
 
 /** A reader of the database: while it reads, no writer can start the log again from its beginning, however much of it is copied. */
@@ -56,7 +49,7 @@ export function openHold(file: string): Hold {
     take() {
       reader.exec("BEGIN");
       // A transaction reads from its first statement on.
-      reader.prepare("PRAGMA user_version").get();
+      reader.prepare("SELECT seq FROM marks LIMIT 1").get();
     },
     release,
     close() {
