@@ -1,6 +1,13 @@
-import { type DedupeRecord, RouseError, STORE_UNAVAILABLE, toDedupeRecord } from "#store-kit";
+import {
+  type DedupeRecord,
+  type Ms,
+  RouseError,
+  STORE_UNAVAILABLE,
+  toDedupeRecord,
+} from "#store-kit";
 import { isClash, isConflict, isRefused, storeError } from "./errors.ts";
-import { Refusal, RetryTransaction, type Committed, type Outcome, type Request } from "./group.ts";
+import { CommitRefused, RetryTransaction, type Committed, type Outcome } from "./group.ts";
+import type { Request } from "./request.ts";
 
 /** A caller that waits for a commit. */
 interface Member extends Request {
@@ -177,30 +184,13 @@ export class GroupCommit {
   }
 
   async #settle(group: readonly Member[], attempt = 1): Promise<void> {
-    const { commit, committed, failed } = this.#parts;
+    const { commit, committed } = this.#parts;
     const begun = performance.now();
     let result: Committed;
     try {
       result = await commit(group, attempt > 1);
     } catch (error) {
-      const isAlone = group.length === 1;
-      const isOne = error instanceof Refusal || isConflict(error) || isRefused(error);
-      const isPassing = isClash(error) || error instanceof RetryTransaction;
-      if ((isPassing || (isAlone && isConflict(error))) && attempt < ATTEMPTS)
-        return this.#settle(group, attempt + 1);
-      if (!isAlone && (isOne || isPassing)) {
-        for (const member of group) await this.#settle([member]);
-        return;
-      }
-      if (error instanceof Refusal) return group[0]?.reject(error.cause);
-      const failure =
-        error instanceof RetryTransaction
-          ? new RouseError(STORE_UNAVAILABLE, { cause: error })
-          : storeError(error);
-      failed(failure);
-      const behind = performance.now() - begun > HUNG_MS ? this.#waiting.splice(0) : [];
-      for (const member of [...group, ...behind]) member.reject(failure);
-      return;
+      return this.#settleFailed(group, attempt, error, performance.now() - begun);
     }
     // Listeners hear of it before the callers do.
     committed(result);
@@ -209,6 +199,32 @@ export class GroupCommit {
       if (outcome) member.resolve(outcome);
     }
     if (this.#waiting.length > 0) this.#answerRepeats(heldKeys(group, result.outcomes));
+  }
+
+  /** Writes a group again, or its members one by one, if that may help; else rejects them. */
+  async #settleFailed(
+    group: readonly Member[],
+    attempt: number,
+    error: unknown,
+    tookMs: Ms,
+  ): Promise<void> {
+    const isAlone = group.length === 1;
+    const isPassing = isClash(error) || error instanceof RetryTransaction;
+    if ((isPassing || (isAlone && isConflict(error))) && attempt < ATTEMPTS)
+      return this.#settle(group, attempt + 1);
+    const isOfOne = error instanceof CommitRefused || isConflict(error) || isRefused(error);
+    if (!isAlone && (isOfOne || isPassing)) {
+      for (const member of group) await this.#settle([member]);
+      return;
+    }
+    if (error instanceof CommitRefused) return group[0]?.reject(error.cause);
+    const failure =
+      error instanceof RetryTransaction
+        ? new RouseError(STORE_UNAVAILABLE, { cause: error })
+        : storeError(error);
+    this.#parts.failed(failure);
+    const behind = tookMs > HUNG_MS ? this.#waiting.splice(0) : [];
+    for (const member of [...group, ...behind]) member.reject(failure);
   }
 
   /** Who waited for a key that is held now came while it was being bound: that it is a repeat is known without asking again. */

@@ -1,7 +1,6 @@
 import { getDelayEnd, type Job, type JobKind, type Ms, type NewJob } from "#store-kit";
 import { digest } from "./digest.ts";
 import type { Batch } from "./list-statements.ts";
-import type { LockedJob } from "./loaded.ts";
 import {
   DELETED_JOBS,
   DEMOTED_KEYS,
@@ -13,6 +12,15 @@ import {
   RESCHEDULED_JOBS,
   RETRIED_JOBS,
 } from "./statements.ts";
+
+/** A job of the database that a group may change, as it was locked. */
+export interface LockedJob {
+  kind: JobKind;
+  id: string;
+  key: Buffer;
+  starts: number;
+  held: boolean;
+}
 
 type JobName = Pick<Job, "kind" | "id">;
 

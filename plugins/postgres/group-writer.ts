@@ -8,7 +8,6 @@ import {
   DAY_WINDOW,
   type DeliveryRecord,
   deliveryState,
-  type EventRow,
   HOUR_WINDOW,
   ID_TAKEN,
   isAsExpected,
@@ -40,17 +39,11 @@ import {
   type Writes,
 } from "#store-kit";
 import { digest } from "./digest.ts";
-import type { Request } from "./group.ts";
 import { GroupJobs } from "./group-jobs.ts";
 import { Batch } from "./list-statements.ts";
 import { callKey, type Loaded, type RunState } from "./loaded.ts";
+import type { NewEvent, Request } from "./request.ts";
 import * as statements from "./statements.ts";
-
-/** An event as it goes into the database, with what has to be made of it. */
-export interface NewEvent {
-  row: EventRow;
-  actions: readonly StoredAction[];
-}
 
 export interface WriterParts {
   now: Ms;
@@ -279,11 +272,17 @@ export class GroupWriter {
       at,
       record,
     });
-    for (const [position, { id, record }] of calls.entries()) {
-      const call = { step: index, position, record: step.calls[position]! };
-      this.#loaded.calls.set(callKey(runId, id), call);
-      const row = { run_id: runId, step: index, position, id, at, record };
-      this.batch.put(statements.CALLS, callKey(runId, id), row);
+    for (const { id, position, record } of calls) {
+      const [key, call] = [callKey(runId, id), step.calls[position]];
+      if (call) this.#loaded.calls.set(key, { step: index, position, record: call });
+      this.batch.put(statements.CALLS, key, {
+        run_id: runId,
+        step: index,
+        position,
+        id,
+        at,
+        record,
+      });
     }
   }
 
@@ -323,7 +322,7 @@ export class GroupWriter {
         step: (step) => this.#addStep(step),
         toolResult(result) {
           const { id, runId } = result;
-          batch.add(statements.RESULTS, id, {
+          batch.add(statements.TOOL_RESULTS, id, {
             id,
             run_id: runId,
             at,
@@ -344,7 +343,7 @@ export class GroupWriter {
       set: {
         lastRoute({ agentId: agent, channel, to: recipient, thread, at }) {
           const row = { agent, channel, recipient, thread, at };
-          batch.put(statements.ROUTES, `${agent}\n${channel}`, row);
+          batch.put(statements.LAST_ROUTES, `${agent}\n${channel}`, row);
         },
         value: (key, value) =>
           batch.put(statements.VALUES, key, { key, value: JSON.stringify(value) }),

@@ -1,28 +1,17 @@
 import {
   type DedupeRecord,
-  type FencingToken,
   ID_TAKEN,
-  type Job,
   type JobKind,
   type Ms,
   RouseError,
   type WakeMode,
-  type Writes,
 } from "#store-kit";
-import { GroupWriter, type NewEvent } from "./group-writer.ts";
-import { isUnbound, readDedupeRecords, type NewDedupeKey } from "./keys.ts";
+import { GroupWriter } from "./group-writer.ts";
+import { isUnbound, readDedupeRecords } from "./keys.ts";
 import type { Lane, Statement } from "./lane.ts";
 import { isNothing, listWanted, load, loadNothing } from "./loaded.ts";
+import type { Request } from "./request.ts";
 import { planStatements } from "./statements.ts";
-
-/** One caller's part of a commit. */
-export interface Request {
-  keys: readonly NewDedupeKey[];
-  held?: Job | FencingToken | undefined;
-  event?: NewEvent;
-  /** May be called several times. */
-  write?(tx: Writes): void;
-}
 
 export type Outcome =
   | { kind: "done" }
@@ -51,13 +40,13 @@ export interface GroupParts {
 export class RetryTransaction extends Error {}
 
 /** One of the requests cannot be written; the cause says why. */
-export class Refusal extends Error {}
+export class CommitRefused extends Error {}
 
 function refusing<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw new Refusal("refused", { cause: error });
+    throw new CommitRefused("refused", { cause: error });
   }
 }
 
@@ -126,7 +115,7 @@ async function withoutRepeats(
       .map(({ name }) => held.get(name))
       .find((known) => known !== undefined && known.expiresAt > now);
     if (record && record.eventId === keys[0]?.eventId)
-      throw new Refusal("refused", { cause: new RouseError(ID_TAKEN) });
+      throw new CommitRefused("refused", { cause: new RouseError(ID_TAKEN) });
     return record && { kind: "duplicate", record };
   });
   const rest = requests.filter((_, n) => !repeats[n]);
@@ -144,7 +133,7 @@ async function withoutRepeats(
 
 /**
  * Writes a group in one transaction. No two of the requests may ask for the same key. Bound by the statements' times;
- * @throws `Refusal`, or what PostgreSQL says; then nothing of the group is there, unless the connection was lost during the commit.
+ * @throws `CommitRefused`, or what PostgreSQL says; then nothing of the group is there, unless the connection was lost during the commit.
  */
 export async function commitGroup(
   requests: readonly Request[],

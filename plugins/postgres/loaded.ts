@@ -3,7 +3,6 @@ import {
   type DeliveryRecord,
   isFencingToken,
   type Job,
-  type JobKind,
   type RunRecord,
   type Sql,
   type ToolCallRecord,
@@ -11,18 +10,9 @@ import {
   type Writes,
 } from "#store-kit";
 import { openWindows } from "./batches.ts";
-import { jobName } from "./group-jobs.ts";
-import type { Request } from "./group.ts";
+import { jobName, type LockedJob } from "./group-jobs.ts";
 import { standing } from "./leases.ts";
-
-/** A job of the database that a group may change, as it was locked. */
-export interface LockedJob {
-  kind: JobKind;
-  id: string;
-  key: Buffer;
-  starts: number;
-  held: boolean;
-}
+import type { Request } from "./request.ts";
 
 export type RunState = Omit<RunRecord, "spec">;
 

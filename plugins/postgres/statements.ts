@@ -295,7 +295,7 @@ const DELIVERY = { status: "text", channel: "text", ended: "bigint", record: "te
 export const DELIVERIES = insertInto("deliveries", { id: "text", created: "bigint", ...DELIVERY });
 export const CHANGED_DELIVERIES = update("deliveries", { id: "text" }, DELIVERY);
 
-export const ROUTES = insertInto(
+export const LAST_ROUTES = insertInto(
   "last_routes",
   { agent: "text", channel: "text", recipient: "text", thread: "text", at: "bigint" },
   {
@@ -337,7 +337,7 @@ export const CHANGED_CALLS = update(
   { run_id: "text", step: "int", position: "int" },
   { record: "text" },
 );
-export const RESULTS = insertInto("tool_results", {
+export const TOOL_RESULTS = insertInto("tool_results", {
   id: "text",
   run_id: "text",
   at: "bigint",
@@ -377,12 +377,12 @@ const AFTER = [
   CHANGED_SYSTEM_EVENTS,
   DELIVERIES,
   CHANGED_DELIVERIES,
-  ROUTES,
+  LAST_ROUTES,
   VALUES,
   CONFIGS,
   STEPS,
   CALLS,
-  RESULTS,
+  TOOL_RESULTS,
   CHANGED_CALLS,
   CHANGED_APPROVALS,
   APPROVALS,

@@ -10,16 +10,25 @@ export function copyLog(db: DatabaseSync, mode: "PASSIVE" | "TRUNCATE" = "PASSIV
   return busy === 0 && checkpointed === log;
 }
 
+/** Commits something that changes nothing. An UPDATE to the same values would write no page. */
+function commitMark(db: DatabaseSync): void {
+  db.exec("BEGIN IMMEDIATE");
+  try {
+    db.exec("DELETE FROM marks WHERE name = 'log'; INSERT INTO marks VALUES ('log', 0); COMMIT");
+  } catch (error) {
+    if (db.isTransaction) db.exec("ROLLBACK");
+    throw error;
+  }
+}
+
 /**
- * Copies all of the log into the database and empties it, then commits something. The first commit to an empty log waits for the
+ * Copies all of the log into the database and empties it, then commits to it. The first commit to an empty log waits for the
  * disk: it is this connection's, which must have `synchronous=FULL`. All that it sees is on disk when this returns. Returns false
  * if a reader needs the log, which goes on then.
  */
 export function restartLog(db: DatabaseSync): boolean {
   const isComplete = copyLog(db, "TRUNCATE");
-  db.exec(
-    "INSERT INTO marks VALUES ('log', 0) ON CONFLICT (name) DO UPDATE SET seq = (seq + 1) % 1000",
-  );
+  commitMark(db);
   return isComplete;
 }
 
