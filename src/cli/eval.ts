@@ -18,7 +18,7 @@ import { proposing, readInput, type CommonOptions } from "./options.ts";
 import { printEvalReport, renderPlan, toJsonReport } from "./print-eval.ts";
 import { printJson } from "./print.ts";
 import { createProgress } from "./progress.ts";
-import { withKnowledge, type KnowledgeAccess } from "./knowledge-open.ts";
+import { connected, read, type AdminClient } from "./connect.ts";
 import { checkKeys } from "./eval-keys.ts";
 
 interface EvalOptions extends CommonOptions {
@@ -69,14 +69,15 @@ function readCases(set: string | undefined, testsDir: string, io: CliIo): EvalCa
   throw new RouseError({ code: "not_found", message });
 }
 
-const toSearch = (knowledge: KnowledgeAccess): NonNullable<EvalChange["documents"]> => ({
-  search: ({ agentId, ...query }) => knowledge.search({ ...query, agent: agentId }),
+const toSearch = ({ knowledge }: AdminClient): NonNullable<EvalChange["documents"]> => ({
+  search: async ({ agentId, ...query }) =>
+    (await read(knowledge.search.$post({ json: { ...query, agent: agentId } }))).passages,
 });
 
 async function readChange(
   { agent, model, prompt }: EvalOptions,
   io: CliIo,
-  knowledge: KnowledgeAccess | undefined,
+  knowledge: AdminClient | undefined,
 ): Promise<EvalChange> {
   const text =
     prompt === undefined ? undefined : (await readInput(prompt, io)).toString("utf8").trim();
@@ -147,7 +148,7 @@ interface Evaluated {
   proposed: Offline;
   cases: EvalCase[];
   /** The documents of the side after the change. */
-  knowledge: KnowledgeAccess | undefined;
+  knowledge: AdminClient | undefined;
 }
 
 async function evaluate(
@@ -188,8 +189,8 @@ async function evaluateSet(
     const chosen = config ?? todays;
     const withDocuments = (proposed: Offline): Promise<void> =>
       options.documents
-        ? withKnowledge(chosen === undefined ? {} : { config: chosen }, io, (knowledge) =>
-            evaluate({ today, proposed, cases, knowledge }, options, io),
+        ? connected(chosen === undefined ? {} : { config: chosen }, io, ({ api }) =>
+            evaluate({ today, proposed, cases, knowledge: api }, options, io),
           )
         : evaluate({ today, proposed, cases, knowledge: undefined }, options, io);
     if (config === undefined) return withDocuments(today);

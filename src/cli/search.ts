@@ -12,7 +12,8 @@ export interface SearchAnswer {
   looked?: number | null;
 }
 
-interface PageQuery {
+/** Which page of a list. */
+export interface PageQuery {
   before: string | undefined;
   limit: string | undefined;
 }

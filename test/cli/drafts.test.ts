@@ -138,7 +138,9 @@ describe("drafts", () => {
     const { id } = await post("acme", { type: "order", id: 9 });
     await writeDraft("acme.json", ACME);
     expect((await cli.rouse(["drafts", "test", "acme", "--event", id])).out).toContain("Order ⟦9⟧");
-    expect(await json("events", "show", id)).toMatchObject({ event: { outcome: "unmatched" } });
+    expect(await json("explain", id)).toMatchObject({
+      explanation: { event: { outcome: "unmatched" } },
+    });
   });
 
   it("never mix with live mappings of the same name: it is said what they replace, or refused", async () => {
@@ -184,8 +186,8 @@ describe("drafts", () => {
     ]);
     await start();
     expect((await post("acme", { type: "order" })).status).toBe(202);
-    expect(await json("events", "show", "latest")).toMatchObject({
-      event: { mapping: "acme.old" },
+    expect(await json("explain", "latest")).toMatchObject({
+      explanation: { event: { mapping: "acme.old" } },
     });
     expect(await cli.rouse(["drafts", "accept", "acme", "--yes"])).toMatchObject({
       code: 2,
@@ -240,7 +242,9 @@ describe("rouse drafts accept and rouse config undo", () => {
       code: 1,
       err: expect.stringContaining("no change is kept"),
     });
-    expect(await json("events", "show", id)).toMatchObject({ event: { outcome: "unmatched" } });
+    expect(await json("explain", id)).toMatchObject({
+      explanation: { event: { outcome: "unmatched" } },
+    });
   });
 
   it("compares recorded events also while no gateway runs", async () => {

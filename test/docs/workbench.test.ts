@@ -61,10 +61,12 @@ it("docs/workbench.md goes from an unmatched event to a change that has landed a
       if (line.includes("accept refund --yes")) {
         expect(existsSync(resolve(cli.dir, "mappings/refund.json"))).toBe(true);
         event = await post(ran.find((one) => one.startsWith("curl ")) ?? "");
-        const { out: shown } = await cli.rouse(["events", "show", event, "--json"], {
+        const { out: shown } = await cli.rouse(["explain", event, "--json"], {
           env: { ROUSE_HOOK_TOKEN: TOKEN },
         });
-        expect(JSON.parse(shown)).toMatchObject({ event: { outcome: "accepted" } });
+        expect(JSON.parse(shown)).toMatchObject({
+          explanation: { event: { outcome: "accepted" } },
+        });
       }
     }
   }

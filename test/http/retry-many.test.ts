@@ -263,10 +263,7 @@ describe("on the command line", () => {
     ],
     [["runs", "retry", "--failed", "--since", "1d", "--until", "2d"], "is not before --until"],
     [["deliveries", "retry"], "name one delivery, or choose several"],
-    [
-      ["deliveries", "retry", "--failed", "--no-route"],
-      "use one of --no-route, --failed and --status",
-    ],
+    [["deliveries", "retry", "--failed", "--status", "no_route"], "use --failed or --status"],
     [
       ["deliveries", "retry", "--status", "pending"],
       "--status pending: write failed, no_route, unknown",
