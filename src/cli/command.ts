@@ -4,7 +4,7 @@ import { resolveId } from "./ids.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { addCommonOptions, pairs, reading, type CommonOptions } from "./options.ts";
 import { printFields, printJson, printMore, printTable } from "./print.ts";
-import { readListPage, type PageQuery, type SearchAnswer } from "./search.ts";
+import { readListPage, type ListPage, type SearchAnswer } from "./search.ts";
 import { member } from "./settings.ts";
 import { localTime, shellWord, shortTime } from "./text.ts";
 
@@ -83,7 +83,7 @@ interface Described<Usage extends string, Specs extends OptionSpecs> {
 }
 
 /** The gateway that is asked, and the terminal, for a question before. */
-export type Asked = GatewayConnection & { readonly io: CliIo };
+export type AskedGateway = GatewayConnection & { readonly io: CliIo };
 
 /** A command that is a plain function. */
 export function doing<const Usage extends string, const Specs extends OptionSpecs = {}>({
@@ -94,7 +94,7 @@ export function doing<const Usage extends string, const Specs extends OptionSpec
   json?: boolean;
   run(io: CliIo, given: Given<Specs>, ...args: Arguments<Usage>): Promise<void> | void;
 }): CommandSpec {
-  return { ...spec, json, options: options ?? {} } as CommandSpec;
+  return { ...spec, json, options: options ?? {} };
 }
 
 /** A command that asks the gateway once and prints the answer; with `--json` the answer as it is. */
@@ -109,7 +109,7 @@ export function asking<
   later,
   ...spec
 }: Described<Usage, Specs> & {
-  ask(to: Asked, given: Given<Specs>, ...args: Arguments<Usage>): Promise<Answer>;
+  ask(to: AskedGateway, given: Given<Specs>, ...args: Arguments<Usage>): Promise<Answer>;
   print(answer: Answer, io: CliIo, given: Given<Specs> & { live: boolean }): void;
   /** Whether the answer ends the command with exit code 1. */
   isFailure?(answer: Answer): boolean;
@@ -141,7 +141,7 @@ type Cell =
   | null
   | undefined;
 /** A member of a row by its name, or a name and how it is read. `time` renders a time. */
-export type Column<Row> =
+export type RecordColumn<Row> =
   | (keyof Row & string)
   | readonly [name: string, read: (row: Row, time: (iso: string | null) => string) => Cell];
 
@@ -151,30 +151,29 @@ const ISO = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
 const toTitle = (name: string): string =>
   name.replace(/(?:Id|At)$/, "").replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
-function renderCell(value: unknown, time: (iso: string) => string): string {
+function renderCell(value: Cell, time: (iso: string) => string): string {
   if (value === null || value === undefined || value === false) return "";
   if (value === true) return "yes";
-  if (Array.isArray(value)) return value.join(" ");
   if (typeof value === "object")
-    return `${String(member(value, "code"))}: ${String(member(value, "message"))}`;
+    return "code" in value ? `${value.code}: ${value.message}` : value.join(" ");
   const text = String(value);
   return ISO.test(text) ? time(text) : text;
 }
 
 function readColumns<Row>(
   row: Row,
-  columns: readonly Column<Row>[],
+  columns: readonly RecordColumn<Row>[],
   time: (iso: string | null) => string,
 ): [title: string, text: string][] {
   return columns.map((column) =>
     typeof column === "string"
-      ? [toTitle(column), renderCell(row[column], time)]
+      ? [toTitle(column), renderCell(row[column] as Cell, time)]
       : [column[0], renderCell(column[1](row, time), time)],
   );
 }
 
 /** Prints one object as lines of a name and a value. What is empty is left out. */
-export function printRecord<Row>(io: CliIo, row: Row, columns: readonly Column<Row>[]): void {
+export function printRecord<Row>(io: CliIo, row: Row, columns: readonly RecordColumn<Row>[]): void {
   const time = (iso: string | null): string => (iso === null ? "" : localTime(iso));
   printFields(io, Object.fromEntries(readColumns(row, columns, time)));
 }
@@ -182,7 +181,7 @@ export function printRecord<Row>(io: CliIo, row: Row, columns: readonly Column<R
 /** Prints rows by a table of columns. What is empty is shown as a dash. */
 export function printRows<Row>(
   io: CliIo,
-  columns: readonly Column<Row>[],
+  columns: readonly RecordColumn<Row>[],
   rows: readonly Row[],
   { isWhole = false } = {},
 ): void {
@@ -198,7 +197,7 @@ export function printRows<Row>(
 
 interface Listed<Answer, Row> {
   rows(answer: Answer): Row[];
-  columns: readonly Column<Row>[];
+  columns: readonly RecordColumn<Row>[];
 }
 
 /** A list without pages. */
@@ -218,7 +217,7 @@ export function listing<
   Listed<Answer, Row> & {
     /** Default: `list`. */
     usage?: Usage;
-    ask(to: Asked, given: Given<Specs>): Promise<Answer>;
+    ask(to: AskedGateway, given: Given<Specs>): Promise<Answer>;
     isFailure?(answer: Answer): boolean;
     /** Whether the last column is never cut. */
     isWhole?: boolean;
@@ -254,7 +253,7 @@ function renderGiven(options: OptionSpecs, given: object): string {
     const option = new Option(flags);
     const value = member(given, option.attributeName());
     if (value === undefined || value === false) return [];
-    return value === true ? [option.long] : [option.long, shellWord(String(value))];
+    return typeof value === "string" ? [option.long, shellWord(value)] : [option.long];
   });
   return words.map((word) => ` ${word}`).join("");
 }
@@ -275,7 +274,7 @@ export function paging<Answer extends SearchAnswer, Row, const Specs extends Opt
     ids?: Parameters<typeof resolveId>[1];
     ask(
       to: GatewayConnection,
-      query: PageQuery & { since: string | undefined },
+      query: ListPage & { since: string | undefined },
       given: Given<Specs>,
     ): Promise<Answer>;
   }): CommandSpec {
@@ -312,7 +311,7 @@ function addOption(command: Command, flags: string, spec: OptionSpec): void {
   if (rest.required) option.makeOptionMandatory();
   if (rest.repeat === "pairs") option.argParser(pairs);
   if (rest.repeat === "list")
-    option.argParser((value: string, before: string[] = []) => [...before, value]);
+    option.argParser((value: string, before?: string[]) => [...(before ?? []), value]);
   command.addOption(option);
 }
 

@@ -134,13 +134,14 @@ function printNow({ evaluation, note }: EventEvaluation, { config }: Explanation
 
 /** Prints the request as it was recorded. */
 function printRequest({ request }: EventDetail, io: CliIo): void {
-  const headers = Object.entries(request.headers).map(([name, value]) => `${name}: ${value}`);
-  printLines(io, "headers", headers);
-  if (request.body !== null && request.body !== "")
-    printBlock(io, request.encoding === "base64" ? "body (base64)" : "body", request.body);
+  const { headers, body, encoding } = request;
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  printLines(io, "headers", lines);
+  if (body !== null && body !== "")
+    printBlock(io, encoding === "base64" ? "body (base64)" : "body", body);
 }
 
-export const explain = asking({
+export const explainCommand = asking({
   usage: "explain <event>",
   about:
     "why a hook did what it did, by the config that decided: each mapping with its conditions, what was rendered, the runs",

@@ -8,7 +8,7 @@ import {
   listing,
   paging,
   printRecord,
-  type Asked,
+  type AskedGateway,
   type Noun,
 } from "../command.ts";
 import { read, withId, type GatewayConnection } from "../connect.ts";
@@ -76,7 +76,7 @@ function readArguments(text: string): Record<string, unknown> {
 }
 
 /** Asks before a call that changes something, or that an agent would have to ask for. */
-async function confirmCall({ api, io }: Asked, name: string): Promise<void> {
+async function confirmCall({ api, io }: AskedGateway, name: string): Promise<void> {
   const answer = await read(api.tools.$get({ query: {} }));
   const found = answer.agents.flatMap(({ tools: all }) => all).filter(({ tool }) => tool === name);
   if (found.every(({ readOnly, approval }) => readOnly && approval === null)) return;
@@ -153,7 +153,7 @@ const approvalsShow = asking({
 
 /** Shows the rule that is to be saved, and asks. */
 async function confirmRule(
-  { api, io }: Asked,
+  { api, io }: AskedGateway,
   code: string,
   any: string[],
   yes: boolean,

@@ -181,4 +181,4 @@ const set = asking({
     io.out(`${failure.id}  ${renderStatus(failure)}  ${cell(failure.title)}\n`),
 });
 
-export const failures: Noun = { commands: [list, show, set] };
+export const failureGroups: Noun = { commands: [list, show, set] };

@@ -1,7 +1,7 @@
 import { createReadStream } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { basename, extname, join, resolve } from "node:path";
-import { Readable, Transform } from "node:stream";
+import { Readable } from "node:stream";
 import { OPERATOR_TENANT } from "../../config/checks.ts";
 import { RouseError } from "../../core/errors.ts";
 import { FORMATS } from "../../knowledge/formats.ts";
@@ -9,7 +9,6 @@ import {
   DOCUMENT_STATES,
   ON_DUPLICATE,
   type DocumentRecord,
-  type DocumentStatus,
   type Passage,
 } from "../../knowledge/types.ts";
 import {
@@ -18,7 +17,7 @@ import {
   LIMIT_OPTION,
   printRecord,
   printRows,
-  type Column,
+  type RecordColumn,
   type Given,
   type Noun,
 } from "../command.ts";
@@ -59,13 +58,9 @@ interface AddedDocument {
   document: DocumentRecord;
   duplicate: boolean;
 }
-interface FoundFile {
-  path: string;
-  size: number;
-}
 
 /** The files that are meant: of a folder, all below it that have an ending which can be read. */
-async function findFiles(paths: readonly string[], io: CliIo): Promise<FoundFile[]> {
+async function findFiles(paths: readonly string[], io: CliIo): Promise<string[]> {
   const endings = new Set(
     Object.values(FORMATS).flatMap(({ extensions }) =>
       extensions.map((extension) => `.${extension}`),
@@ -83,30 +78,13 @@ async function findFiles(paths: readonly string[], io: CliIo): Promise<FoundFile
           files.push(join(entry.parentPath, entry.name));
   }
   if (files.length === 0) throw usage("there is no file that can be read");
-  return Promise.all(
-    files.toSorted().map(async (path) => ({ path, size: (await stat(path)).size })),
-  );
-}
-
-/** A file as a stream that says how much of it has gone. */
-function readFile(file: string, onBytes: (bytes: number) => void): Transform {
-  const counted = new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      onBytes(chunk.length);
-      done(null, chunk);
-    },
-  });
-  const source = createReadStream(file);
-  source.on("error", (error) => counted.destroy(error));
-  counted.on("close", () => source.destroy());
-  return source.pipe(counted);
+  return files.toSorted();
 }
 
 async function upload(
   documents: Documents,
   file: string,
   { tenant, agent, title, externalId, metadata, onDuplicate }: AddOptions,
-  onBytes: (bytes: number) => void,
 ): Promise<AddedDocument> {
   const query = {
     tenant,
@@ -117,7 +95,7 @@ async function upload(
     metadata: metadata && JSON.stringify(metadata),
     onDuplicate: onDuplicate as (typeof ON_DUPLICATE)[number],
   };
-  const source = readFile(file, onBytes);
+  const source = createReadStream(file);
   const body = Readable.toWeb(source) as ReadableStream<Uint8Array>;
   const options = {
     headers: { "content-type": "application/octet-stream" },
@@ -140,29 +118,19 @@ function reportSkipped(error: unknown, file: string, io: CliIo): undefined {
 /** Brings the files to where they are read, one after the other. */
 async function uploadAll(
   documents: Documents,
-  files: readonly FoundFile[],
+  files: readonly string[],
   options: AddOptions,
   io: CliIo,
 ): Promise<AddedDocument[]> {
-  const total = files.reduce((sum, { size }) => sum + size, 0);
   const progress = createProgress(io, "uploading", files.length);
   const added: AddedDocument[] = [];
-  let sent = 0;
-  let before = 0;
   try {
-    for (const [index, { path, size }] of files.entries()) {
-      const onBytes = (count: number): void => {
-        sent += count;
-        const part = size === 0 ? 0 : Math.min(1, (sent - before) / size);
-        const done = `${bytes(Math.min(sent, total))} of ${bytes(total)}`;
-        progress.update(index + part, `${done} ${cell(basename(path))}`);
-      };
-      const one = await upload(documents, path, options, onBytes).catch((error: unknown) =>
+    for (const [done, path] of files.entries()) {
+      progress.update(done, cell(basename(path)));
+      const one = await upload(documents, path, options).catch((error: unknown) =>
         reportSkipped(error, path, io),
       );
       if (one) added.push(one);
-      before += size;
-      sent = before;
     }
   } finally {
     progress.end();
@@ -209,6 +177,14 @@ async function waitUntilIndexed(
     progress.end();
   }
 }
+
+/** Names the document in the error of a request about it. */
+const withName =
+  (id: string) =>
+  (error: unknown): never => {
+    if (!(error instanceof RouseError) || error.code !== "not_found") throw error;
+    throw new RouseError({ code: "not_found", message: `there is no document ${id}` });
+  };
 
 const orUndefined = (error: unknown): undefined => {
   if (error instanceof RouseError && error.code === "not_found") return undefined;
@@ -281,7 +257,9 @@ const reindex = doing({
       index(to, io, async (documents) => {
         const all: AddedDocument[] = [];
         for (const id of ids) {
-          const answer = await read(documents[":id"].reindex.$post({ ...withId(id), query }));
+          const answer = await read(documents[":id"].reindex.$post({ ...withId(id), query })).catch(
+            withName(id),
+          );
           all.push({ ...answer, duplicate: false });
         }
         return all;
@@ -306,7 +284,7 @@ const list = asking({
   ask: ({ api }, { tenant, status, agent, limit, before: after }) =>
     read(
       api.knowledge.documents.$get({
-        query: { tenant, status: status as DocumentStatus | undefined, agent, limit, after },
+        query: { tenant, status, agent, limit, after },
       }),
     ),
   print({ documents, hasMore }, io) {
@@ -316,9 +294,9 @@ const list = asking({
         "id",
         ["status", ({ status, error }) => (error ? `${status} (${error.code})` : status)],
         ["size", (document) => bytes(document.bytes)],
-        "chunkCount",
+        ["chunks", ({ chunkCount }) => chunkCount],
         ["added", ({ createdAt }, time) => time(new Date(createdAt).toISOString())],
-        "filename",
+        ["file", ({ filename }) => filename],
       ],
       documents,
     );
@@ -332,12 +310,14 @@ const show = asking({
   about: "what is known of a document",
   examples: ["rouse knowledge show doc_1k7u"],
   options: TENANT_OPTION,
-  ask: async ({ api }, { tenant }, id) =>
-    (await read(api.knowledge.documents[":id"].$get({ ...withId(id), query: { tenant } })))
-      .document,
+  async ask({ api }, { tenant }, id) {
+    const one = api.knowledge.documents[":id"];
+    const answer = await read(one.$get({ ...withId(id), query: { tenant } })).catch(withName(id));
+    return answer.document;
+  },
   print(document, io) {
     const metadata = Object.entries(document.metadata).map(
-      ([name, value]): Column<DocumentRecord> => [`metadata ${cell(name)}`, () => String(value)],
+      ([name, value]): RecordColumn<DocumentRecord> => [`metadata ${cell(name)}`, () => value],
     );
     printRecord(io, document, [
       "id",
@@ -382,7 +362,7 @@ const passages = asking({
         ...withId(id),
         query: { tenant, from, limit },
       }),
-    ),
+    ).catch(withName(id)),
   print({ passages: all, hasMore }, io) {
     if (all.length === 0) io.err("no passages\n");
     for (const passage of all)
@@ -400,7 +380,9 @@ const remove = asking({
   options: TENANT_OPTION,
   async ask({ api }, { tenant }, ids) {
     for (const id of ids)
-      await api.knowledge.documents[":id"].$delete({ ...withId(id), query: { tenant } });
+      await api.knowledge.documents[":id"]
+        .$delete({ ...withId(id), query: { tenant } })
+        .catch(withName(id));
     return { deleted: ids };
   },
   print: ({ deleted }, io) => deleted.forEach((id) => io.out(`${id}  deleted\n`)),

@@ -78,7 +78,7 @@ const peopleRevoke = asking({
   usage: "revoke <person>",
   about:
     "take a decision back, by the id or as <channel>:<id of the person>: the person is a stranger again",
-  examples: ["rouse people revoke par_…", "rouse people revoke telegram:222"],
+  examples: ["rouse people revoke par_…"],
   ask: ({ api }, _, person) => read(api.pairings[":id"].$delete(withId(person))),
   print: ({ pairing: { channel, person } }, io) =>
     io.out(`${cell(channel)}:${cell(person)}  revoked: this person is a stranger again\n`),
@@ -88,7 +88,7 @@ const peopleUnlink = asking({
   usage: "unlink <person>",
   about:
     "take a person's channels apart by the ID, or take out one as <channel>:<id of the person>",
-  examples: ["rouse people unlink ann-hk7x3ptw", "rouse people unlink telegram:222"],
+  examples: ["rouse people unlink ann-hk7x3ptw"],
   ask: ({ api }, _, person) => read(api.people[":id"].$delete(withId(person))),
   print({ unlinked }, io) {
     for (const { channel, person } of unlinked)

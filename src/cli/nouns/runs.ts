@@ -105,12 +105,18 @@ const RUNS_CHOSEN = {
   ...RETRY_OPTIONS,
 } as const;
 const RUNS_CHOOSING = [
-  ...["failed", "status", "session", "event", "mapping"],
-  ...["since", "until", "limit"],
+  "failed",
+  "status",
+  "session",
+  "event",
+  "mapping",
+  "since",
+  "until",
+  "limit",
 ] as const;
 
 async function retryRuns(io: CliIo, given: Given<typeof RUNS_CHOSEN>): Promise<void> {
-  if (RUNS_CHOOSING.every((name) => member(given, name) === undefined))
+  if (RUNS_CHOOSING.every((name) => given[name] === undefined))
     throw usage(
       "name one run, or choose several with --failed, --status, --session, --event, --mapping or --since",
     );

@@ -1,6 +1,6 @@
 import { secretFile } from "../../config/state.ts";
 import type { Percentiles } from "../../core/recent.ts";
-import { USAGE_KEYS, type UsageKey, type UsageSum } from "../../store/types.ts";
+import { USAGE_KEYS, type UsageSum } from "../../store/types.ts";
 import { readGateway } from "../../store/lock.ts";
 import type { EventView } from "../../admin/views.ts";
 import type { ActivityView } from "../../admin/watch-views.ts";
@@ -10,7 +10,7 @@ import {
   listing,
   paging,
   printRows,
-  type Column,
+  type RecordColumn,
   type Noun,
 } from "../command.ts";
 import { read, withId } from "../connect.ts";
@@ -137,7 +137,7 @@ export const status = asking({
   },
 });
 
-const USAGE_COLUMNS: readonly Column<UsageSum>[] = [
+const USAGE_COLUMNS: readonly RecordColumn<UsageSum>[] = [
   "runs",
   ["input", ({ inputTokens }) => inputTokens],
   ["cached", ({ cachedInputTokens }) => cachedInputTokens],
@@ -145,7 +145,7 @@ const USAGE_COLUMNS: readonly Column<UsageSum>[] = [
   ["cost", ({ costUsd, unpricedRuns }) => renderCost(costUsd, unpricedRuns)],
 ];
 
-export const usage = asking({
+export const usageCommand = asking({
   usage: "usage",
   about: "tokens and costs of runs",
   examples: ["rouse usage --by model --since 7d"],
@@ -160,7 +160,7 @@ export const usage = asking({
       default: "30d",
     },
   },
-  ask: ({ api }, { by, since }) => read(api.usage.$get({ query: { by: by as UsageKey, since } })),
+  ask: ({ api }, { by, since }) => read(api.usage.$get({ query: { by, since } })),
   print({ rows, total, since }, io, { by }) {
     if (rows.length === 0) return io.out(`no run has ended since ${localTime(since)}\n`);
     printRows(io, [[by, ({ key }) => key], ...USAGE_COLUMNS], [...rows, total]);
