@@ -58,10 +58,7 @@ const NO_CODE = refuse(
   "not_found",
   "no person waits with this code: it is wrong, has expired, or was used; `rouse people list` shows who waits",
 );
-const NO_PERSON = refuse(
-  "not_found",
-  "there is no such person; `rouse people list` shows the ids",
-);
+const NO_PERSON = refuse("not_found", "there is no such person; `rouse people list` shows the ids");
 
 class StoredPairings implements Pairings {
   readonly #deps: PeopleDeps;
