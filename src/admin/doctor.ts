@@ -130,7 +130,7 @@ const events: Check = async ({ store }) => {
       "no accepted event is broken, apart from those that were replayed or discarded",
     );
   return warningCheck(
-    `accepted events whose work could not be queued: ${broken.length}, the newest ${first.id}: \`rouse events show\`, then \`rouse events replay\` or \`rouse events discard\``,
+    `accepted events whose work could not be queued: ${broken.length}, the newest ${first.id}: \`rouse explain --request\`, then \`rouse events replay\` or \`rouse events set --discard\``,
   );
 };
 
@@ -169,7 +169,7 @@ const routes: Check = async ({ store }) => {
       ? `"${run?.spec.hook ?? newest.runId}"`
       : `the mapping "${run.mapping}"`;
   return warningCheck(
-    `replies without a route: ${count}, the newest of ${source}: ${newest.error?.message ?? ""}; then \`rouse deliveries retry --no-route\` sends them`,
+    `replies without a route: ${count}, the newest of ${source}: ${newest.error?.message ?? ""}; then \`rouse deliveries retry --status no_route\` sends them`,
   );
 };
 

@@ -153,6 +153,6 @@ export async function removeSchedule(deps: AdminDeps, agentId: string, id: strin
   const { schedule } = await findSchedule(deps, agentId, id);
   if (schedule.source === "agent") return void (await deps.schedules.remove(schedule));
   const message =
-    "the schedule is in the config: take it out there, or pause it with `rouse schedules pause`";
+    "the schedule is in the config: take it out there, or pause it with `rouse schedules set <schedule> --pause`";
   throw new RouseError({ code: "usage", message });
 }

@@ -113,7 +113,7 @@ export async function listTools(deps: AdminDeps, agentId: string | undefined) {
   const of =
     agentId === undefined
       ? agents.list
-      : [found(agents.get(agentId), "there is no agent with this id: see `rouse agents list`")];
+      : [found(agents.get(agentId), "there is no agent with this id: see `rouse agents`")];
   return runtime.withTools(Object.keys(config.mcp.servers), ({ tools, warnings }) => ({
     agents: of.map((agent) => ({
       agentId: agent.id,

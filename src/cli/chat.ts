@@ -1,12 +1,12 @@
 import { RouseError } from "../core/errors.ts";
 import type { ChatLine } from "../http/admin/chat.ts";
 import { member } from "./settings.ts";
-import type { Command } from "commander";
 import { newId } from "../core/ids.ts";
+import { doing, type Given } from "./command.ts";
 import { connected, readLines, withId, type GatewayConnection } from "./connect.ts";
 import { reportError, usage } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";
-import { readInput, reading, type CommonOptions } from "./options.ts";
+import { readInput } from "./options.ts";
 import { printJson } from "./print.ts";
 import { printable, shellWord } from "./text.ts";
 
@@ -80,11 +80,12 @@ export function remoteChat(
   };
 }
 
-interface ChatOptions extends CommonOptions {
-  message?: string;
-  session?: string;
-  url?: string;
-}
+const CHAT_OPTIONS = {
+  "-m, --message <text>": "say this and end; without it and without a terminal, what is piped in",
+  "--session <id>": "go on with a session, or begin one of this name",
+  "--url <address>": "a gateway elsewhere, with the API key in ROUSE_API_KEY",
+} as const;
+type ChatOptions = Given<typeof CHAT_OPTIONS>;
 
 /** One turn: what it says, line by line. An aborted signal stops it. */
 type Talk = (message: string, signal: AbortSignal) => AsyncGenerator<ChatLine>;
@@ -194,7 +195,7 @@ async function sayOnce(
   if (options.json) printJson(io, { ok, session: session ?? null, runId, reply, sources });
 }
 
-async function chat(agent: string | undefined, options: ChatOptions, io: CliIo): Promise<void> {
+async function talk(io: CliIo, options: ChatOptions, agent: string | undefined): Promise<void> {
   const ask = options.message === undefined && io.terminal.in && !options.json ? io.ask : undefined;
   // A single message is one shot: its conversation is not continued.
   const session =
@@ -216,20 +217,11 @@ async function chat(agent: string | undefined, options: ChatOptions, io: CliIo):
   return run(remoteChat(options.url, key, agent ?? "default"));
 }
 
-export function register(program: Command, io: CliIo): void {
-  reading(
-    program
-      .command("chat [agent]")
-      .description(
-        "talk to an agent: each line is a turn of one session, Ctrl-C stops a turn, Ctrl-D ends",
-      )
-      .option(
-        "-m, --message <text>",
-        "say this and end; without it and without a terminal, what is piped in",
-      )
-      .option("--session <id>", "go on with a session, or begin one of this name")
-      .option("--url <address>", "a gateway elsewhere, with the API key in ROUSE_API_KEY"),
-    "rouse chat",
-    'rouse chat ops --message "What failed tonight?"',
-  ).action((agent: string | undefined, options: ChatOptions) => chat(agent, options, io));
-}
+export const chat = doing({
+  usage: "chat [agent]",
+  about: "talk to an agent: each line is a turn of one session, Ctrl-C stops a turn, Ctrl-D ends",
+  examples: ["rouse chat", 'rouse chat ops --message "What failed tonight?"'],
+  options: CHAT_OPTIONS,
+  json: true,
+  run: talk,
+});

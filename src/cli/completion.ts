@@ -1,7 +1,8 @@
-import type { Command } from "commander";
+import type { Command, Option } from "commander";
+import { doing, type CommandSpec } from "./command.ts";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
-import { addCommonOptions } from "./options.ts";
+import { takesShared } from "./options.ts";
 
 /** What may follow a command: its subcommands, else its options. */
 interface Step {
@@ -11,12 +12,14 @@ interface Step {
   options: { flags: string[]; about: string }[];
 }
 
-function listSteps(command: Command, path: string): Step[] {
+function listSteps(command: Command, path: string, shared: readonly Option[]): Step[] {
   const words = command.commands.map((inner) => ({
     name: inner.name(),
     about: inner.summary() || inner.description(),
   }));
-  const options = command.options.map(({ short, long, description }) => ({
+  const taken = shared.filter((option) => takesShared(command, option.attributeName()));
+  const all = new Set([...command.options, ...taken]);
+  const options = [...all].map(({ short, long, description }) => ({
     flags: [short, long].flatMap((flag) => flag ?? []),
     about: description,
   }));
@@ -28,7 +31,7 @@ function listSteps(command: Command, path: string): Step[] {
   return [
     own,
     ...command.commands.flatMap((inner) =>
-      listSteps(inner, path === "" ? inner.name() : `${path} ${inner.name()}`),
+      listSteps(inner, path === "" ? inner.name() : `${path} ${inner.name()}`, shared),
     ),
   ];
 }
@@ -99,19 +102,19 @@ function fish(steps: readonly Step[]): string {
 const SHELLS: Record<string, (steps: readonly Step[]) => string> = { bash, zsh, fish };
 
 /** `rouse completion`; `describe` makes the program with all of its commands. */
-export function createCompletion(describe: (io: CliIo) => Promise<Command>) {
-  return (program: Command, io: CliIo): void => {
-    addCommonOptions(
-      program
-        .command("completion <shell>")
-        .description("print the completion of commands for a shell: bash, zsh or fish"),
+export const createCompletion = (describe: (io: CliIo) => Promise<Command>): CommandSpec =>
+  doing({
+    usage: "completion <shell>",
+    about: "print the completion of commands for a shell: bash, zsh or fish",
+    examples: [
       "rouse completion bash > ~/.local/share/bash-completion/completions/rouse",
       "rouse completion zsh > ~/.zfunc/_rouse",
       "rouse completion fish > ~/.config/fish/completions/rouse.fish",
-    ).action(async (shell: string) => {
+    ],
+    async run(io, _, shell) {
       const render = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
       if (!render) throw usage(`"${shell}": write bash, zsh or fish`);
-      io.out(render(listSteps(await describe(io), "")));
-    });
-  };
-}
+      const program = await describe(io);
+      io.out(render(listSteps(program, "", program.options)));
+    },
+  });

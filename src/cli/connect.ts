@@ -20,6 +20,8 @@ export interface GatewayConnection {
   /** The config file of a gateway that runs; null if it runs on the defaults. */
   readonly config?: string | null;
   readonly api: AdminClient;
+  /** Starts the indexing of documents for this command. False if the gateway that runs has no workers. */
+  indexDocuments(): Promise<boolean>;
   close(): Promise<void>;
 }
 
@@ -118,6 +120,7 @@ function toRunning(stateDir: string, { url, config }: Running, token: string): G
     stateDir,
     ...(config === undefined ? {} : { config }),
     api,
+    indexDocuments: async () => (await read(api.status.$get())).status.workers,
     close: async () => undefined,
   };
 }
@@ -140,7 +143,13 @@ async function inProcess(
   const api = createClient("http://localhost", gateway.operatorToken, (request) =>
     gateway.fetch(request),
   );
-  return { live: false, stateDir, api, close: () => gateway.stop() };
+  return {
+    live: false,
+    stateDir,
+    api,
+    indexDocuments: () => gateway.indexDocuments().then(() => true),
+    close: () => gateway.stop(),
+  };
 }
 
 /**

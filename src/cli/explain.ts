@@ -1,17 +1,17 @@
-import type { Command } from "commander";
 import type {
   DecidingConfigView,
   EventEvaluation,
   ExplainedRun,
   Explanation,
 } from "../admin/explain.ts";
-import { connected, read, withId } from "./connect.ts";
+import type { BookmarkView, EventDetail } from "../admin/views.ts";
+import { asking, printRecord } from "./command.ts";
+import { read, withId } from "./connect.ts";
 import { resolveId } from "./ids.ts";
 import type { CliIo } from "./io.ts";
-import { reading, type CommonOptions } from "./options.ts";
-import { printBlock, printFields, printJson } from "./print.ts";
+import { printBlock, printDebug, printFields, printLines } from "./print.ts";
 import { markOutside, printTestedHook } from "./print-tested-hook.ts";
-import { printStep, renderWaitsFor } from "./runs.ts";
+import { printStep, renderWaitsFor } from "./print-run.ts";
 import { bytes, localTime, renderDuration } from "./text.ts";
 
 /** Names the config that decided, and the one that is in use today. */
@@ -34,22 +34,45 @@ function renderConfig({
   return `${name}${used}; ${todaySince === null ? `today's is ${current}` : `${current} has been in use since ${localTime(todaySince)}`}`;
 }
 
-function printHead({ event, note, evaluation, config }: Explanation, io: CliIo): void {
-  printFields(io, {
-    event: event.id,
-    received: localTime(event.receivedAt),
-    path: event.path,
-    "came in by": event.credential,
-    outcome: event.outcome,
-    reason: event.reason,
-    mapping: event.mapping,
-    "duplicate of": event.duplicateOf,
-    "replay of": event.replayOf,
-    body: event.bodyBytes === null ? "no longer kept" : bytes(event.bodyBytes),
-    "decided by": config && renderConfig(config),
-    note: config?.note,
-    [evaluation ? "differs" : "mappings"]: note,
-  });
+const renderHandled = (handled: NonNullable<EventDetail["handled"]>): string =>
+  `${handled.as} ${localTime(handled.at)}: ${handled.as === "discarded" ? handled.reason : handled.eventId}`;
+
+const renderBookmark = ({ at, note }: BookmarkView): string =>
+  `${localTime(at)}${note === null ? "" : `: ${note}`}`;
+
+function printHead({ event, note, evaluation, config, bookmark }: Explanation, io: CliIo): void {
+  const { replayOf, edited, handled, warnings } = event;
+  printRecord(io, event, [
+    ["event", ({ id }) => id],
+    "receivedAt",
+    "path",
+    ["came in by", ({ credential }) => credential],
+    ["from", ({ address }) => address],
+    "outcome",
+    ["reason", ({ reason, text }) => reason && text],
+    ["answered", ({ answerStatus }) => answerStatus],
+    "mapping",
+    ["warnings", () => warnings.join("; ")],
+    ["missing", ({ missing }) => missing.join(", ")],
+    ["duplicate of", ({ duplicateOf }) => duplicateOf],
+    ["replay of", () => replayOf && `${replayOf}${edited ? ", with an edited body" : ""}`],
+    ["handled", () => handled && renderHandled(handled)],
+    ["bookmarked", () => bookmark && renderBookmark(bookmark)],
+    ["content type", ({ request }) => request.contentType],
+    ["body", ({ bodyBytes }) => (bodyBytes === null ? "no longer kept" : bytes(bodyBytes))],
+    ["decided by", () => config && renderConfig(config)],
+    ["note", () => config?.note],
+    [evaluation ? "differs" : "mappings", () => note],
+  ]);
+  for (const { kind, id, status, mapping } of event.actions)
+    io.out(`${[kind, id, status ?? "", mapping ?? ""].join("  ").trimEnd()}\n`);
+  for (const { kind, mapping, content, fields } of event.would) {
+    const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
+    const text = content.map((part) => part.text).join("");
+    const title = `in shadow, ${mapping ?? kind} would have done`;
+    printBlock(io, title, [...lines, "", text].join("\n"));
+  }
+  printDebug(io, event.debug);
 }
 
 /** Says how many events a run was made of, and by which config; null if it is no batch. */
@@ -106,31 +129,35 @@ function printNow({ evaluation, note }: EventEvaluation, { config }: Explanation
   printTestedHook(evaluation, io);
 }
 
-async function explain(
-  id: string,
-  { now, ...options }: CommonOptions & { now?: boolean },
-  io: CliIo,
-): Promise<void> {
-  const query = now ? { now: "1" as const } : {};
-  const answer = await connected(options, io, async (to) =>
-    read(
-      to.api.events[":id"].explain.$get({ ...withId(await resolveId(to, "events", id)), query }),
-    ),
-  );
-  if (options.json) return printJson(io, answer);
-  printExplanation(answer.explanation, io);
+/** Prints the request as it was recorded. */
+function printRequest({ request }: EventDetail, io: CliIo): void {
+  const { headers, body, encoding } = request;
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  printLines(io, "headers", lines);
+  if (body !== null && body !== "")
+    printBlock(io, encoding === "base64" ? "body (base64)" : "body", body);
 }
 
-export function register(program: Command, io: CliIo): void {
-  reading(
-    program
-      .command("explain <event>")
-      .description(
-        "why a hook did what it did, by the config that decided: each mapping with its conditions, what was rendered, the runs",
-      )
-      .option("--now", "add what the mappings of today make of it"),
+export const explainCommand = asking({
+  usage: "explain <event>",
+  about:
+    "why a hook did what it did, by the config that decided: each mapping with its conditions, what was rendered, the runs",
+  examples: [
     "rouse explain latest",
-    "rouse explain evt_… --now",
+    "rouse explain evt_… --now --request",
     "rouse explain evt_… --json | jq '.explanation.evaluation.traces[].verdict'",
-  ).action((id: string, options: CommonOptions & { now?: boolean }) => explain(id, options, io));
-}
+  ],
+  options: {
+    "--now": "add what the mappings of today make of it",
+    "--request": "add its headers and its body",
+  },
+  async ask(to, { now }, name) {
+    const query = now ? { now: "1" as const } : {};
+    const id = withId(await resolveId(to, "events", name));
+    return read(to.api.events[":id"].explain.$get({ ...id, query }));
+  },
+  print({ explanation }, io, { request }) {
+    printExplanation(explanation, io);
+    if (request) printRequest(explanation.event, io);
+  },
+});

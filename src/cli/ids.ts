@@ -3,53 +3,32 @@ import { read, type AdminClient, type GatewayConnection } from "./connect.ts";
 import { usage } from "./failure.ts";
 import { shortTime } from "./text.ts";
 
-/** A row of a list, with what tells it from the other rows. */
-interface Row {
-  id: string;
-  at: string;
-  about: string;
-}
+/** What ids of records begin with. */
+const TYPES = { events: "evt", runs: "run", deliveries: "dlv" } as const;
+const NAMES = { events: "event", runs: "run", deliveries: "delivery" } as const;
 
-interface Kind {
-  /** What its ids begin with. */
-  type: string;
-  one: string;
-  /** Lists the newest rows of the kind. */
-  newest(api: AdminClient, query: { limit: string; idPrefix?: string | undefined }): Promise<Row[]>;
+/** The newest rows of a kind, each with what tells it from the other rows. */
+async function listNewest(
+  api: AdminClient,
+  kind: keyof typeof TYPES,
+  query: { limit: string; idPrefix?: string },
+): Promise<{ id: string; at: string; about: string }[]> {
+  if (kind === "events")
+    return (await read(api.events.$get({ query }))).events.map(({ id, receivedAt, path }) => ({
+      id,
+      at: receivedAt,
+      about: path,
+    }));
+  const rows =
+    kind === "runs"
+      ? (await read(api.runs.$get({ query }))).runs
+      : (await read(api.deliveries.$get({ query }))).deliveries;
+  return rows.map((row) => ({
+    id: row.id,
+    at: row.createdAt,
+    about: "channel" in row ? row.channel : row.name,
+  }));
 }
-
-const KINDS = {
-  events: {
-    type: "evt",
-    one: "event",
-    newest: async (api, query) =>
-      (await read(api.events.$get({ query }))).events.map(({ id, receivedAt, path }) => ({
-        id,
-        at: receivedAt,
-        about: path,
-      })),
-  },
-  runs: {
-    type: "run",
-    one: "run",
-    newest: async (api, query) =>
-      (await read(api.runs.$get({ query }))).runs.map(({ id, createdAt, name }) => ({
-        id,
-        at: createdAt,
-        about: name,
-      })),
-  },
-  deliveries: {
-    type: "dlv",
-    one: "delivery",
-    newest: async (api, query) =>
-      (await read(api.deliveries.$get({ query }))).deliveries.map(({ id, createdAt, channel }) => ({
-        id,
-        at: createdAt,
-        about: channel,
-      })),
-  },
-} as const satisfies Record<string, Kind>;
 
 /** Characters of a whole id after its type. */
 const LENGTH = 35;
@@ -62,26 +41,28 @@ const MAX_SHOWN = 5;
  */
 export async function resolveId(
   { api }: GatewayConnection,
-  kind: keyof typeof KINDS,
+  kind: keyof typeof TYPES,
   text: string,
 ): Promise<string> {
-  const { type, one, newest }: Kind = KINDS[kind];
-  const missing = new RouseError({ code: "not_found", message: `there is no ${one} with this id` });
+  const [type, name] = [TYPES[kind], NAMES[kind]];
+  const missing = (which: string): RouseError =>
+    new RouseError({ code: "not_found", message: `there is no ${name} ${which}` });
   if (text === "latest") {
-    const [found] = await newest(api, { limit: "1" });
-    if (!found) throw new RouseError({ code: "not_found", message: `there is no ${one} yet` });
+    const [found] = await listNewest(api, kind, { limit: "1" });
+    if (!found) throw missing("yet");
     return found.id;
   }
   const [, given, rest = ""] = /^(?:([a-z]{3})_)?(.*)$/s.exec(text) ?? [];
   if (given !== undefined && given !== type)
     throw usage(
-      `"${text}" is no id of ${one === "event" ? "an" : "a"} ${one}: these begin with ${type}_`,
+      `"${text}" is no id of ${name === "event" ? "an" : "a"} ${name}: these begin with ${type}_`,
     );
   // Ids from elsewhere may have any form: the gateway says whether it has them.
   if (rest.length >= LENGTH) return text;
-  if (rest.length < MIN_PREFIX || !/^[0-9a-v]+$/.test(rest)) throw missing;
-  const found = await newest(api, { idPrefix: `${type}_${rest}`, limit: String(MAX_SHOWN + 1) });
-  if (!found[0]) throw missing;
+  if (rest.length < MIN_PREFIX || !/^[0-9a-v]+$/.test(rest)) throw missing("with this id");
+  const query = { idPrefix: `${type}_${rest}`, limit: String(MAX_SHOWN + 1) };
+  const found = await listNewest(api, kind, query);
+  if (!found[0]) throw missing("with this id");
   if (found.length === 1) return found[0].id;
   const candidates = found
     .slice(0, MAX_SHOWN)

@@ -14,54 +14,44 @@ export interface CommonOptions {
   verbose?: boolean;
 }
 
-/** Options that every list has. */
-export interface PageOptions extends CommonOptions {
-  since?: string;
-  limit?: string;
-  before?: string;
-}
-
 const LEAST_PASSPHRASE = 12;
-const CONFIG = "the config file (default: ROUSE_CONFIG, then rouse.json5 or rouse.json here)";
+/** Options that are declared once and stand anywhere on the line. */
+export const SHARED_OPTIONS = {
+  "-c, --config <file>":
+    "the config file (default: ROUSE_CONFIG, then rouse.json5 or rouse.json here)",
+  "--json": "print JSON",
+  "--verbose": "print the stack of an error",
+} as const;
 
-function withExamples(command: Command, config: string, examples: readonly string[]): Command {
-  const title = examples.length === 1 ? "Example" : "Examples";
-  return command
-    .option("-c, --config <file>", config)
-    .option("--verbose", "print the stack of an error")
-    .addHelpText("after", `\n${title}:\n${examples.map((example) => `  ${example}\n`).join("")}`);
+const CONFIG_READERS = new WeakSet<Command>();
+const JSON_PRINTERS = new WeakSet<Command>();
+
+/** Whether a command takes a shared option, by the name of its value. */
+export function takesShared(command: Command, name: string): boolean {
+  if (command.options.some((option) => option.attributeName() === name)) return true;
+  if (name === "config") return CONFIG_READERS.has(command);
+  return name === "json" ? JSON_PRINTERS.has(command) : command.commands.length === 0;
 }
 
 /** Gives a command `--config` and `--verbose`, and an example below its help. */
 export function addCommonOptions(command: Command, ...examples: string[]): Command {
-  return withExamples(command, CONFIG, examples);
-}
-
-/** The same with `--json`, for commands whose `--config` is a proposed one. */
-export function proposing(command: Command, ...examples: string[]): Command {
-  return withExamples(
-    command.option("--json", "print JSON"),
-    "the config as it would be; today's is the one that the gateway uses",
-    examples,
-  );
+  CONFIG_READERS.add(command);
+  const title = examples.length === 1 ? "Example" : "Examples";
+  const lines = examples.map((example) => `  ${example}\n`).join("");
+  return command.addHelpText("after", `\n${title}:\n${lines}`);
 }
 
 /** The same with `--json`: for commands that read. */
 export function reading(command: Command, ...examples: string[]): Command {
-  return addCommonOptions(command.option("--json", "print JSON"), ...examples);
+  JSON_PRINTERS.add(command);
+  return addCommonOptions(command, ...examples);
 }
 
-/** The same with what every list has. */
-export function listing(command: Command, ...examples: string[]): Command {
-  return reading(
-    command
-      .option(
-        "--since <time>",
-        'only newer ones: an age such as "2h", or a date such as "2026-01-31T08:00"',
-      )
-      .option("--limit <n>", "how many (default 50, at most 500)")
-      .option("--before <id>", "older than this one: the next page"),
-    ...examples,
+/** The same for commands whose `--config` is a proposed one. */
+export function proposing(command: Command, ...examples: string[]): Command {
+  return reading(command, ...examples).addHelpText(
+    "after",
+    "\n--config names the config as it would be; today's is the one that the gateway uses.\n",
   );
 }
 

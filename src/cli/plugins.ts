@@ -1,35 +1,23 @@
 import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
-import type { Command } from "commander";
 import { editConfigFile, type ConfigChange } from "../config/edit.ts";
 import type { PluginEntry } from "../config/schema/plugin-entry.ts";
 import { findConfig } from "../config/load.ts";
 import { RouseError } from "../core/errors.ts";
 import { readInstalled } from "../plugin/integrity.ts";
-import { connected, read } from "./connect.ts";
+import { doing, listing, type Noun } from "./command.ts";
+import { read } from "./connect.ts";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
-import { reading, type CommonOptions } from "./options.ts";
-import { printJson, printTable } from "./print.ts";
+import type { CommonOptions } from "./options.ts";
+import { printJson } from "./print.ts";
 import { member, rawConfig } from "./settings.ts";
 
 /** A name of a package, with or without a version, a range or a tag. No flag, no address, nothing that a shell would read. */
 const PACKAGE =
   /^((?:@[a-z0-9~][a-z0-9._~-]*\/)?[a-z0-9~][a-z0-9._~-]*)(?:@[A-Za-z0-9.^~+-]{1,64})?$/;
 const TARBALL = /^(?!-)[\w@./\\ :~+-]+\.(?:tgz|tar\.gz)$/;
-
-async function list(options: CommonOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, ({ api }) => read(api.plugins.$get()));
-  if (options.json) return printJson(io, answer);
-  const rows = answer.plugins.map((plugin) => [
-    plugin.id,
-    plugin.channel ? "yes" : "–",
-    plugin.configured ? "yes" : "–",
-    plugin.origin,
-  ]);
-  printTable(io, ["PLUGIN", "CHANNEL", "CONFIGURED", "FROM"], rows);
-}
 
 /** Runs npm in a folder. @throws RouseError `internal` with what npm says. */
 function runNpm(args: readonly string[], folder: string, io: CliIo): Promise<void> {
@@ -92,7 +80,7 @@ function findSaved(tarball: string, folder: string): string | undefined {
   return Object.entries(dependencies).find(([, spec]) => isIt(spec))?.[0];
 }
 
-async function add(given: string, options: CommonOptions, io: CliIo): Promise<void> {
+async function add(io: CliIo, options: CommonOptions, given: string): Promise<void> {
   const asPackage = PACKAGE.exec(given);
   if (!asPackage && !TARBALL.test(given))
     throw usage(
@@ -124,7 +112,7 @@ async function add(given: string, options: CommonOptions, io: CliIo): Promise<vo
   );
 }
 
-async function remove(name: string, options: CommonOptions, io: CliIo): Promise<void> {
+async function remove(io: CliIo, options: CommonOptions, name: string): Promise<void> {
   if (PACKAGE.exec(name)?.[1] !== name)
     throw usage(`"${name.slice(0, 80)}" is not the name of a package`);
   const { file, path, entries } = await readList(options, io);
@@ -142,28 +130,39 @@ async function remove(name: string, options: CommonOptions, io: CliIo): Promise<
   io.out(`Removed ${name} from ${relative(io.cwd, file)} and from node_modules.\n`);
 }
 
-export function register(program: Command, io: CliIo): void {
-  const plugins = program
-    .command("plugins")
-    .description("the plugins that are loaded, and packages with further ones");
-  reading(
-    plugins.command("list").description("plugins and where they come from"),
-    "rouse plugins list",
-  ).action((options: CommonOptions) => list(options, io));
-  reading(
-    plugins
-      .command("add <package>")
-      .description(
-        "install a plugin with npm beside the config, and pin its version and content there",
-      ),
-    "rouse plugins add rouse-plugin-acme",
-    "rouse plugins add rouse-plugin-acme@1.2.3",
-    "rouse plugins add ./rouse-plugin-acme-1.2.3.tgz",
-  ).action((name: string, options: CommonOptions) => add(name, options, io));
-  reading(
-    plugins
-      .command("remove <package>")
-      .description("take a plugin out of the config and uninstall it"),
-    "rouse plugins remove rouse-plugin-acme",
-  ).action((name: string, options: CommonOptions) => remove(name, options, io));
-}
+const list = listing({
+  about: "plugins and where they come from",
+  examples: ["rouse plugins list"],
+  ask: ({ api }) => read(api.plugins.$get()),
+  rows: ({ plugins: all }) => all,
+  columns: [
+    "id",
+    ["channel", ({ channel }) => (channel ? "yes" : null)],
+    ["configured", ({ configured }) => (configured ? "yes" : null)],
+    "origin",
+  ],
+});
+
+export const plugins: Noun = {
+  commands: [
+    list,
+    doing({
+      usage: "add <package>",
+      about: "install a plugin with npm beside the config, and pin its version and content there",
+      examples: [
+        "rouse plugins add rouse-plugin-acme",
+        "rouse plugins add rouse-plugin-acme@1.2.3",
+        "rouse plugins add ./rouse-plugin-acme-1.2.3.tgz",
+      ],
+      json: true,
+      run: add,
+    }),
+    doing({
+      usage: "remove <package>",
+      about: "take a plugin out of the config and uninstall it",
+      examples: ["rouse plugins remove rouse-plugin-acme"],
+      json: true,
+      run: remove,
+    }),
+  ],
+};

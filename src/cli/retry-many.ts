@@ -1,32 +1,24 @@
-import type { Command } from "commander";
 import type { RetryLine } from "../admin/bulk-retry.ts";
+import type { Given } from "./command.ts";
 import { connected, readLines, type GatewayConnection } from "./connect.ts";
 import { usage } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";
-import type { CommonOptions } from "./options.ts";
 import { printJson } from "./print.ts";
 import { createProgress, type ProgressLine } from "./progress.ts";
 import { readCount, readRate } from "./numbers.ts";
 import { readSince } from "./since.ts";
 import { cell } from "./text.ts";
 
-/** What chooses several runs or deliveries to retry, and how. */
-export interface RetryOptions extends CommonOptions {
-  since?: string;
-  until?: string;
-  limit?: string;
-  rate?: string;
-  dryRun?: boolean;
-}
+/** The options of a retry of many. */
+export const RETRY_OPTIONS = {
+  "--since <time>": 'only newer ones: an age such as "2h", or a date',
+  "--until <time>": "only older ones",
+  "--limit <n>": "at most so many, the newest",
+  "--rate <n>": "how many in a second, a minute or an hour, such as 5/s",
+  "--dry-run": "only say what would be done",
+} as const;
 
-/** Gives a command the options of a retry of many. */
-export const retryingMany = (command: Command): Command =>
-  command
-    .option("--since <time>", 'only newer ones: an age such as "2h", or a date')
-    .option("--until <time>", "only older ones")
-    .option("--limit <n>", "at most so many, the newest")
-    .option("--rate <n>", "how many in a second, a minute or an hour, such as 5/s")
-    .option("--dry-run", "only say what would be done");
+type RetryOptions = Given<typeof RETRY_OPTIONS>;
 
 const HOW = ["rate", "dryRun"] as const;
 

@@ -1,83 +1,133 @@
 import { Command, CommanderError } from "commander";
 import { VERSION } from "../core/version.ts";
+import { addCommand, addNoun, type CommandSpec, type Noun } from "./command.ts";
 import { reportError } from "./failure.ts";
 import { EXIT, guardOutput, type CliIo } from "./io.ts";
+import { SHARED_OPTIONS, takesShared } from "./options.ts";
+
+const watch = () => import("./nouns/watch.ts");
+const work = () => import("./nouns/runs.ts");
+const agentNouns = () => import("./nouns/agents.ts");
+const peopleNouns = () => import("./nouns/people.ts");
+const operate = () => import("./nouns/operate.ts");
 
 interface CommandFile {
   register(program: Command, io: CliIo): void | Promise<void>;
 }
 
-/** Commands with their files. A file is loaded only for its command, so that `rouse --help` and `rouse start` stay quick. */
-const COMMANDS: readonly (readonly [
-  name: string,
-  summary: string,
-  load: () => Promise<CommandFile>,
-])[] = [
-  ["start", "start the gateway", () => import("./start.ts")],
-  [
-    "status",
-    "how the gateway does: hooks over time, latencies, what waits, what fails",
-    () => import("./status.ts"),
+type Loaded = CommandFile | CommandSpec | Noun;
+type Entry = readonly [name: string, summary: string, load: () => Promise<Loaded>];
+
+/** Commands by what they are for. A file is loaded only for its command, so that `rouse --help` and `rouse start` stay quick. */
+const GROUPS: Readonly<Record<string, readonly Entry[]>> = {
+  Start: [
+    ["init", "make a config, asking what it needs to know", () => import("./init.ts")],
+    ["start", "start the gateway", async () => (await import("./start.ts")).start],
+    ["chat", "talk to an agent", async () => (await import("./chat.ts")).chat],
+    ["doctor", "check for common problems", async () => (await operate()).doctor],
   ],
-  ["init", "make a config, asking what it needs to know", () => import("./init.ts")],
-  ["hooks", "list, test, compare and send hooks", () => import("./hooks.ts")],
-  [
-    "test",
-    "run or add fixtures: recorded requests and runs with what you expect",
-    () => import("./test.ts"),
+  Watch: [
+    [
+      "status",
+      "how the gateway does: hooks over time, latencies, what waits, what fails",
+      async () => (await watch()).status,
+    ],
+    ["tail", "follow what comes in, one line each", async () => (await import("./tail.ts")).tail],
+    [
+      "explain",
+      "why a hook did what it did",
+      async () => (await import("./explain.ts")).explainCommand,
+    ],
+    ["events", "what came in, and what became of it", async () => (await watch()).events],
+    [
+      "failures",
+      "what failed, by its cause",
+      async () => (await import("./nouns/failures.ts")).failureGroups,
+    ],
+    ["runs", "what agents did", async () => (await work()).runs],
+    ["deliveries", "replies on their way to a channel", async () => (await work()).deliveries],
+    ["sessions", "conversations and their history", async () => (await work()).sessions],
+    ["usage", "tokens and costs of runs", async () => (await watch()).usageCommand],
   ],
-  ["events", "what came in, and what became of it", () => import("./events.ts")],
-  ["explain", "why a hook did what it did", () => import("./explain.ts")],
-  ["tail", "follow what comes in, one line each", () => import("./tail.ts")],
-  ["failures", "what failed, by its cause", () => import("./failures.ts")],
-  ["runs", "what agents did", () => import("./runs.ts")],
-  ["approvals", "calls of tools that wait for a person", () => import("./approvals.ts")],
-  [
-    "schedules",
-    "when agents start by themselves, heartbeats included",
-    () => import("./schedules.ts"),
+  Shape: [
+    ["hooks", "list, test, compare and send hooks", () => import("./hooks.ts")],
+    [
+      "test",
+      "run or add fixtures: recorded requests and runs with what you expect",
+      () => import("./test.ts"),
+    ],
+    ["presets", "mappings that ship", () => import("./presets.ts")],
+    ["propose", "a mapping from recorded events, in shadow", () => import("./propose.ts")],
+    ["import", "take the webhooks of another program over", () => import("./import.ts")],
   ],
-  ["usage", "tokens and costs of runs", () => import("./usage.ts")],
-  ["sessions", "conversations and their history", () => import("./sessions.ts")],
-  ["deliveries", "replies on their way to a channel", () => import("./deliveries.ts")],
-  ["channels", "where replies go, and who may write to the agent", () => import("./channels.ts")],
-  ["memory", "what agents have noted about people and rooms", () => import("./memory.ts")],
-  ["pairing", "people who ask to write to the agent on a channel", () => import("./pairing.ts")],
-  ["people", "people who have linked several channels", () => import("./people.ts")],
-  ["chat", "talk to an agent", () => import("./chat.ts")],
-  ["keys", "keys of the platform API", () => import("./keys.ts")],
-  ["agents", "the agents of the config", () => import("./agents.ts")],
-  ["tools", "what agents may call, and trying it", () => import("./tools.ts")],
-  ["plugins", "list plugins, and add packages with further ones", () => import("./plugins.ts")],
-  ["presets", "mappings that ship", () => import("./presets.ts")],
-  ["propose", "a mapping from recorded events, in shadow", () => import("./propose.ts")],
-  ["import", "take the webhooks of another program over", () => import("./import.ts")],
-  ["webhooks", "senders that need more than a webhook", () => import("./webhooks.ts")],
-  ["knowledge", "documents that agents look things up in", () => import("./knowledge.ts")],
-  ["console", "where the operator's page is", () => import("./console.ts")],
-  [
-    "secrets",
-    "list the secrets of the config, and rotate those of senders",
-    () => import("./secrets.ts"),
+  Agents: [
+    [
+      "agents",
+      "the agents of the config, with their models and tools",
+      async () => (await agentNouns()).agents,
+    ],
+    ["tools", "what agents may call, and trying it", async () => (await agentNouns()).tools],
+    [
+      "approvals",
+      "calls of tools that wait for a person",
+      async () => (await agentNouns()).approvals,
+    ],
+    [
+      "schedules",
+      "when agents start by themselves, heartbeats included",
+      async () => (await agentNouns()).schedules,
+    ],
+    [
+      "memory",
+      "what agents have noted about people and rooms, with the tool `remember`",
+      async () => (await agentNouns()).memory,
+    ],
+    [
+      "knowledge",
+      "documents that agents look things up in",
+      async () => (await import("./nouns/knowledge.ts")).knowledge,
+    ],
   ],
-  [
-    "token",
-    "rotate the hook token",
-    async () => ({ register: (await import("./secrets.ts")).registerToken }),
+  "People and keys": [
+    [
+      "people",
+      "who may write to the agent on a channel, and who has linked several",
+      async () => (await peopleNouns()).people,
+    ],
+    [
+      "channels",
+      "where replies go, and who may write to the agent",
+      async () => (await peopleNouns()).channels,
+    ],
+    ["keys", "keys of the platform API", async () => (await peopleNouns()).keys],
+    [
+      "secrets",
+      "list the secrets of the config, and rotate those of senders",
+      async () => (await import("./secrets.ts")).secrets,
+    ],
   ],
-  ["backup", "all that another machine needs, in one file", () => import("./backup.ts")],
-  ["restore", "bring a backup back", () => import("./restore.ts")],
-  ["store", "back up what is kept, or move it to PostgreSQL", () => import("./store.ts")],
-  ["config", "check and show the config, or print its schema", () => import("./config.ts")],
-  ["doctor", "check for common problems", () => import("./doctor.ts")],
-  [
-    "completion",
-    "print the completion of commands for a shell",
-    async () => ({
-      register: (await import("./completion.ts")).createCompletion(describeCommands),
-    }),
+  Operate: [
+    ["config", "check and show the config, or print its schema", () => import("./config.ts")],
+    ["store", "back up what is kept, or move it to PostgreSQL", () => import("./store.ts")],
+    ["backup", "all that another machine needs, in one file", () => import("./backup.ts")],
+    ["restore", "bring a backup back", () => import("./restore.ts")],
+    [
+      "plugins",
+      "list plugins, and add packages with further ones",
+      async () => (await import("./plugins.ts")).plugins,
+    ],
+    [
+      "webhooks",
+      "senders that need more than a webhook: set up, run and check them",
+      async () => (await import("./webhooks.ts")).webhooks,
+    ],
+    [
+      "completion",
+      "print the completion of commands for a shell",
+      async () => (await import("./completion.ts")).createCompletion(describeCommands),
+    ],
   ],
-];
+};
 
 const HELP = `
 Examples:
@@ -90,9 +140,11 @@ Commands talk to the running gateway, or open its store themselves when none run
 Exit codes: 0 success, 1 failed, 2 wrong usage, 3 wrong config.
 `;
 
-/** Returns the command that is meant: the first word that is no option; `help <command>` means that one. */
+/** Returns the command that is meant: the first word that belongs to no option; `help <command>` means that one. */
 function findName(argv: readonly string[]): string | undefined {
-  const words = argv.filter((arg) => !arg.startsWith("-"));
+  const words = argv.filter(
+    (arg, at) => !arg.startsWith("-") && !/^(?:-c|--config)$/.test(argv[at - 1] ?? ""),
+  );
   return words[0] === "help" ? words[1] : words[0];
 }
 
@@ -103,10 +155,34 @@ function createProgram(io: CliIo): Command {
     .version(VERSION, "-v, --version", "print the version")
     .helpOption("-h, --help", "print this help")
     .addHelpText("after", HELP)
+    .addHelpCommand(
+      new Command("help")
+        .argument("[command]")
+        .description("help for a command")
+        .helpGroup("Operate:"),
+    )
     .showSuggestionAfterError()
     .exitOverride()
     .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.err(text) });
-  return program;
+  for (const [flags, about] of Object.entries(SHARED_OPTIONS)) program.option(flags, about);
+  const shared = program.options.filter((option) => option.attributeName() !== "version");
+  return program
+    .configureHelp({
+      showGlobalOptions: true,
+      visibleGlobalOptions: (command) =>
+        command === program
+          ? []
+          : shared.filter((option) => takesShared(command, option.attributeName())),
+    })
+    .hook("preAction", (_, command) => {
+      for (const option of shared) {
+        const name = option.attributeName();
+        const value: unknown = program.getOptionValue(name);
+        if (value === undefined) continue;
+        if (!takesShared(command, name)) command.error(`error: unknown option '${option.long}'`);
+        command.setOptionValue(name, value);
+      }
+    });
 }
 
 /** `rouse hooks` alone prints its help: that is a usage error, as commander has it already for a wrong option. */
@@ -114,10 +190,17 @@ function toExitCode(error: CommanderError): number {
   return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
 }
 
+async function addLoaded(program: Command, [name, summary, load]: Entry, io: CliIo): Promise<void> {
+  const loaded = await load();
+  if ("usage" in loaded) addCommand(program, loaded, io).summary(summary);
+  else if ("commands" in loaded) await addNoun(program, name, summary, loaded, io);
+  else await loaded.register(program, io);
+}
+
 /** All commands with their options, for shell completion and for the budgets of the project. */
 export async function describeCommands(io: CliIo): Promise<Command> {
   const program = createProgram(io);
-  for (const [, , load] of COMMANDS) await (await load()).register(program, io);
+  for (const entry of Object.values(GROUPS).flat()) await addLoaded(program, entry, io);
   return program;
 }
 
@@ -125,17 +208,16 @@ export async function describeCommands(io: CliIo): Promise<Command> {
 export async function runCommandLine(argv: readonly string[], world: CliIo): Promise<number> {
   const io = guardOutput(world);
   const program = createProgram(io);
-  const name = findName(argv);
+  const meant = findName(argv);
   try {
-    for (const [command, summary, load] of COMMANDS) {
-      if (command === name) await (await load()).register(program, io);
-      else program.command(command).description(summary);
+    for (const [title, entries] of Object.entries(GROUPS)) {
+      program.commandsGroup(`${title}:`);
+      for (const entry of entries) {
+        if (entry[0] === meant) await addLoaded(program, entry, io);
+        else program.command(entry[0]).description(entry[1]);
+      }
     }
-    // `-V` is what `-v` was called before.
-    await program.parseAsync(
-      argv.map((arg) => (arg === "-V" ? "-v" : arg)),
-      { from: "user" },
-    );
+    await program.parseAsync(argv, { from: "user" });
     return io.exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return toExitCode(error);

@@ -12,7 +12,8 @@ export interface SearchAnswer {
   looked?: number | null;
 }
 
-interface PageQuery {
+/** Which page of a list. */
+export interface ListPage {
   before: string | undefined;
   limit: string | undefined;
 }
@@ -26,8 +27,8 @@ const DEFAULT_LIMIT = 50;
  */
 export async function readListPage<Answer extends SearchAnswer>(
   io: CliIo,
-  { before, limit }: PageQuery,
-  ask: (query: PageQuery) => Promise<Answer>,
+  { before, limit }: ListPage,
+  ask: (query: ListPage) => Promise<Answer>,
   getRows: (answer: Answer) => unknown[],
 ): Promise<Answer> {
   const answer = await ask({ before, limit });

@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
 import { link, rm, stat } from "node:fs/promises";
 import { basename, resolve } from "node:path";
-import type { Command } from "commander";
 import { editConfigFile, editText } from "../config/edit.ts";
 import { readVariable } from "../config/environment.ts";
 import { renderPath } from "../config/issues.ts";
@@ -20,19 +19,20 @@ import { BUILTIN_PLUGINS, checkSnapshot } from "../gateway/snapshot.ts";
 import { readMappings } from "../mapping/catalog.ts";
 import { PRESETS_DIR } from "../mapping/presets.ts";
 import { readCatalog } from "../plugin/locations.ts";
+import { doing, type Given, type Noun } from "./command.ts";
 import { connectRunning } from "./connect.ts";
 import { usage } from "./failure.ts";
 import { SYSTEM, type CliIo } from "./io.ts";
-import { addCommonOptions, reading, readSecret, type CommonOptions } from "./options.ts";
+import { readSecret, type CommonOptions } from "./options.ts";
 import { printFields, printJson } from "./print.ts";
 import { getSetup, loadShippedPresets, type Presets } from "./shipped-presets.ts";
 import { configInvalid, loadWithoutSecrets, member } from "./settings.ts";
 import { shellWord, shortTime } from "./text.ts";
 
-interface RotateOptions extends CommonOptions {
-  secretFile?: string;
-  finish?: boolean;
-}
+const ROTATE_OPTIONS = {
+  "--secret-file <file>": "the new value, if the sender makes it; - reads standard input",
+  "--finish": "end the old value",
+} as const;
 
 /** A field that holds a secret. */
 interface Use extends SecretField {
@@ -179,10 +179,10 @@ function findRefusal(
   return undefined;
 }
 
-async function list(options: CommonOptions, io: CliIo): Promise<void> {
-  const { secrets, presets } = await readPlace(options, io);
+async function list(io: CliIo, options: CommonOptions): Promise<void> {
+  const { secrets: all, presets } = await readPlace(options, io);
   const views = await Promise.all(
-    secrets.map(async (secret) => {
+    all.map(async (secret) => {
       const { name, place, file, previous } = secret;
       const found = await stat(file ?? "").catch(() => undefined);
       return {
@@ -251,17 +251,17 @@ async function finish(secret: Secret, options: CommonOptions, io: CliIo): Promis
 }
 
 async function rotate(
-  name: string,
-  { finish: isFinished, secretFile: given, ...options }: RotateOptions,
   io: CliIo,
+  { finish: isFinished, secretFile: given, ...options }: Given<typeof ROTATE_OPTIONS>,
+  name: string,
 ): Promise<void> {
-  const { secrets, presets, stateDir } = await readPlace(options, io);
-  const secret = secrets.find((one) => one.name === name || getFields(one).includes(name));
+  const { secrets: all, presets, stateDir } = await readPlace(options, io);
+  const secret = all.find((one) => one.name === name || getFields(one).includes(name));
   if (!secret)
     throw usage(
       `there is no secret "${name}".${didYouMean(
         name,
-        secrets.map((one) => one.name),
+        all.map((one) => one.name),
       )} \`rouse secrets list\` shows all`,
     );
   if (isFinished) return finish(secret, options, io);
@@ -296,35 +296,22 @@ async function rotate(
   );
 }
 
-export function register(program: Command, io: CliIo): void {
-  const secrets = program
-    .command("secrets")
-    .description("list the secrets of the config, and rotate those of senders");
-  reading(
-    secrets
-      .command("list")
-      .description("which fields each is for, where it is kept and since when; never a value"),
-    "rouse secrets list",
-  ).action((options: CommonOptions) => list(options, io));
-  addCommonOptions(
-    secrets
-      .command("rotate <name>")
-      .description("make a new value; the old one is valid too until --finish ends it")
-      .option(
-        "--secret-file <file>",
-        "the new value, if the sender makes it; - reads standard input",
-      )
-      .option("--finish", "end the old value"),
-    "rouse secrets rotate hook-token",
-    "rouse secrets rotate hook-token --finish",
-  ).action((name: string, options: RotateOptions) => rotate(name, options, io));
-}
-
-/** `rouse token rotate`: the hook token, whatever its name is. */
-export function registerToken(program: Command, io: CliIo): void {
-  const token = program.command("token").description("rotate the hook token");
-  addCommonOptions(
-    token.command("rotate").description("rotate the hook token as `rouse secrets rotate` does"),
-    "rouse token rotate",
-  ).action((options: CommonOptions) => rotate("hooks.token", options, io));
-}
+export const secrets: Noun = {
+  commands: [
+    doing({
+      usage: "list",
+      about: "which fields each is for, where it is kept and since when; never a value",
+      examples: ["rouse secrets list"],
+      json: true,
+      run: list,
+    }),
+    doing({
+      usage: "rotate <name>",
+      about:
+        "make a new value; the old one is valid too until --finish ends it. hooks.token names the hook token",
+      examples: ["rouse secrets rotate hooks.token", "rouse secrets rotate hooks.token --finish"],
+      options: ROTATE_OPTIONS,
+      run: rotate,
+    }),
+  ],
+};

@@ -1,21 +1,21 @@
-import type { Command } from "commander";
 import { renderIssue } from "../config/issues.ts";
 import { tokenInShell } from "../config/hook-token.ts";
 import type { LOG_LEVELS } from "../core/log.ts";
 import type { RunningGateway } from "../gateway/gateway.ts";
 import type { Addresses } from "../gateway/types.ts";
+import { doing, type Given } from "./command.ts";
 import { usage } from "./failure.ts";
 import { SYSTEM, type CliIo } from "./io.ts";
 import { createProgramLogger } from "./log.ts";
-import { addCommonOptions, type CommonOptions } from "./options.ts";
+import type { CommonOptions } from "./options.ts";
 import { shellWord } from "./text.ts";
 import { loadSettings, type Settings } from "./settings.ts";
 
-interface StartOptions extends CommonOptions {
-  port?: string;
-  host?: string;
-  workers: boolean;
-}
+const START_OPTIONS = {
+  "-p, --port <port>": "listen on this port instead of gateway.port; 0 takes a free one",
+  "--host <address>": "listen on this address instead of gateway.host",
+  "--no-workers": "accept hooks and run nothing; they wait in the store",
+} as const;
 
 function parsePort(text: string | undefined): { port?: number } {
   if (text === undefined) return {};
@@ -49,7 +49,7 @@ async function greet(
   io.out(`  config  ${configFile ?? "none: the defaults"}\n`);
   io.out(`  state   ${stateDir}\n`);
   io.out(
-    `  console ${ends.adminUrl}/console (\`${io.program ?? "rouse"} console\` says which token it asks for)\n`,
+    `  console ${ends.adminUrl}/console (\`${io.program ?? "rouse"} status\` says where the token is)\n`,
   );
   if (!workers) io.out("  workers none: hooks are accepted and wait\n");
   const settings = await loadSettings(options, io).catch(() => undefined);
@@ -85,7 +85,7 @@ function untilStopped(gateway: RunningGateway, io: CliIo): Promise<void> {
   });
 }
 
-async function start(options: StartOptions, io: CliIo): Promise<void> {
+async function startGateway(io: CliIo, options: Given<typeof START_OPTIONS>): Promise<void> {
   // By default Node opens its inspector at this signal, to anyone on this machine.
   process.on("SIGUSR1", () => undefined);
   const port = parsePort(options.port);
@@ -118,18 +118,10 @@ async function start(options: StartOptions, io: CliIo): Promise<void> {
   await stopped;
 }
 
-export function register(program: Command, io: CliIo): void {
-  addCommonOptions(
-    program
-      .command("start")
-      .description("start the gateway; SIGHUP loads the config again, SIGTERM and Ctrl-C stop it")
-      .option(
-        "-p, --port <port>",
-        "listen on this port instead of gateway.port; 0 takes a free one",
-      )
-      .option("--host <address>", "listen on this address instead of gateway.host")
-      .option("--no-workers", "accept hooks and run nothing; they wait in the store"),
-    "rouse start",
-    "rouse start --config /etc/rouse/rouse.json5 --port 8080",
-  ).action((options: StartOptions) => start(options, io));
-}
+export const start = doing({
+  usage: "start",
+  about: "start the gateway; SIGHUP loads the config again, SIGTERM and Ctrl-C stop it",
+  examples: ["rouse start", "rouse start --config /etc/rouse/rouse.json5 --port 8080"],
+  options: START_OPTIONS,
+  run: startGateway,
+});

@@ -1,19 +1,23 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Command } from "commander";
 import { RouseError } from "../core/errors.ts";
 import type { StreamLine } from "../admin/event-feed.ts";
 import type { EventView } from "../admin/views.ts";
+import { doing, type Given } from "./command.ts";
 import { connectRunning, readLines } from "./connect.ts";
 import type { CliIo } from "./io.ts";
-import { OUTCOME_OPTION, ownOptions, reading, type CommonOptions } from "./options.ts";
+import { OUTCOME_OPTION, ownOptions } from "./options.ts";
 import { cell, printableJson, shortTime } from "./text.ts";
 
-interface TailOptions extends CommonOptions {
-  path?: string;
-  mapping?: string;
-  outcome?: string;
-  lines: string;
-}
+const TAIL_OPTIONS = {
+  "--path <path>": "the hook's path, such as shop",
+  "--mapping <id>": "the mapping that took it",
+  [OUTCOME_OPTION[0]]: OUTCOME_OPTION[1],
+  "-n, --lines <n>": {
+    about: "how many of the last events to begin with, at most 50",
+    default: "10",
+  },
+} as const;
+type TailOptions = Given<typeof TAIL_OPTIONS>;
 
 const RECONNECT_MS = 1000;
 /** Ids that are kept to know what was printed: after a break of the connection, events of the same moment may come again. */
@@ -59,7 +63,7 @@ const noGateway = (): RouseError =>
   });
 
 /** Follows the events of the running gateway until Ctrl-C, and continues behind the last one if the gateway starts again. */
-async function tail(options: TailOptions, io: CliIo): Promise<void> {
+async function followEvents(io: CliIo, options: TailOptions): Promise<void> {
   const ended = new AbortController();
   const release = io.onInterrupt?.(() => ended.abort());
   const isJson = options.json === true;
@@ -96,18 +100,12 @@ async function tail(options: TailOptions, io: CliIo): Promise<void> {
   }
 }
 
-export function register(program: Command, io: CliIo): void {
-  reading(
-    program
-      .command("tail")
-      .description(
-        "follow the events of the running gateway, one line each; with --json one document a line; Ctrl-C ends it",
-      )
-      .option("--path <path>", "the hook's path, such as shop")
-      .option("--mapping <id>", "the mapping that took it")
-      .option(...OUTCOME_OPTION)
-      .option("-n, --lines <n>", "how many of the last events to begin with, at most 50", "10"),
-    "rouse tail",
-    "rouse tail --path shop --json | jq -r .reason",
-  ).action((options: TailOptions) => tail(options, io));
-}
+export const tail = doing({
+  usage: "tail",
+  about:
+    "follow the events of the running gateway, one line each; with --json one document a line; Ctrl-C ends it",
+  examples: ["rouse tail", "rouse tail --path shop --json | jq -r .reason"],
+  options: TAIL_OPTIONS,
+  json: true,
+  run: followEvents,
+});

@@ -106,3 +106,21 @@ export function bytes(count: number): string {
 export function shellWord(text: string): string {
   return /^[\w.:/@=-]+$/.test(text) ? text : `'${printable(text).replaceAll("'", `'\\''`)}'`;
 }
+
+/** `$1.23`, `unknown`, or `$1.23 + unknown` if the price of a part is unknown. */
+export function renderCost(costUsd: number | null | undefined, unpricedRuns = 0): string {
+  if (costUsd === null || costUsd === undefined) return unpricedRuns > 0 ? "unknown" : "–";
+  const digits = costUsd === 0 || costUsd >= 1 ? 2 : 4;
+  return `$${costUsd.toFixed(digits)}${unpricedRuns > 0 ? " + unknown" : ""}`;
+}
+
+/** Digits of a bar, from none to the most of the line. */
+const BARS = "▁▂▃▄▅▆▇█";
+
+/** Draws counts as one character each. */
+export function renderSpark(values: readonly number[]): string {
+  const most = Math.max(1, ...values);
+  return values
+    .map((value) => (value === 0 ? "·" : BARS[Math.ceil((value / most) * (BARS.length - 1))]))
+    .join("");
+}

@@ -1,6 +1,5 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { Command } from "commander";
 import { editConfigFile } from "../config/edit.ts";
 import { systemClock } from "../core/clock.ts";
 import { RouseError } from "../core/errors.ts";
@@ -8,13 +7,16 @@ import type { ServiceState } from "../contract/channel.ts";
 import type { CommandContext } from "../contract/define.ts";
 import { loadCommandPlugins, sectionFor, type CommandPlugin } from "../plugin/commands.ts";
 import { BUILTIN_PLUGINS } from "../gateway/snapshot.ts";
+import { addCommand, doing, type Noun } from "./command.ts";
 import { connectRunning, read, type GatewayConnection } from "./connect.ts";
 import type { CliIo } from "./io.ts";
-import { reading, type CommonOptions } from "./options.ts";
+import type { CommonOptions } from "./options.ts";
 import { loadSettings, rawConfig, type Settings } from "./settings.ts";
 
 const dashed = (name: string): string =>
   name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+
+type PluginOptions = CommonOptions & Record<string, string | true | undefined>;
 
 type Work<T> = (to: GatewayConnection) => Promise<T>;
 
@@ -99,7 +101,7 @@ function createContext(
 async function runCommand(
   plugin: CommandPlugin,
   name: string,
-  options: CommonOptions & Record<string, string | true | undefined>,
+  options: PluginOptions,
   io: CliIo,
 ): Promise<void> {
   const command = plugin.commands[name];
@@ -120,23 +122,27 @@ async function runCommand(
 }
 
 /** Commands that plugins bring: `rouse webhooks <plugin> <command>`. */
-export async function register(program: Command, io: CliIo): Promise<void> {
-  const group = program
-    .command("webhooks")
-    .description("senders that need more than a webhook: set up, run and check them");
-  const settings = await loadSettings({}, io).catch(() => undefined);
-  for (const plugin of await loadCommandPlugins(BUILTIN_PLUGINS, settings)) {
-    const own = group.command(plugin.id).description(`commands of ${plugin.id}`);
-    for (const [name, { summary, options = {} }] of Object.entries(plugin.commands)) {
-      const command = reading(
-        own.command(name).description(summary),
-        `rouse webhooks ${plugin.id} ${name}`,
-      );
-      for (const [option, { describe, value }] of Object.entries(options))
-        command.option(`--${dashed(option)}${value === undefined ? "" : ` <${value}>`}`, describe);
-      command.action((given: CommonOptions & Record<string, string | true | undefined>) =>
-        runCommand(plugin, name, given, io),
-      );
+export const webhooks: Noun = {
+  commands: [],
+  async register(group, io) {
+    const settings = await loadSettings({}, io).catch(() => undefined);
+    for (const plugin of await loadCommandPlugins(BUILTIN_PLUGINS, settings)) {
+      const own = group.command(plugin.id).description(`commands of ${plugin.id}`);
+      for (const [name, { summary, options = {} }] of Object.entries(plugin.commands)) {
+        const flags = Object.entries(options).map(([option, { describe, value }]) => [
+          `--${dashed(option)}${value === undefined ? "" : ` <${value}>`}`,
+          describe,
+        ]);
+        const spec = doing({
+          usage: name,
+          about: summary,
+          examples: [`rouse webhooks ${plugin.id} ${name}`],
+          options: Object.fromEntries(flags) as Record<string, string>,
+          json: true,
+          run: (_, given) => runCommand(plugin, name, given as PluginOptions, io),
+        });
+        addCommand(own, spec, io);
+      }
     }
-  }
-}
+  },
+};

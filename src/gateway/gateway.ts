@@ -29,6 +29,8 @@ export interface RunningGateway extends Pick<Library, "receive" | "start" | "sto
   reload: AdminDeps["reload"];
   /** The operator's token. */
   readonly operatorToken: string;
+  /** Starts the indexing of documents without the other workers. */
+  indexDocuments(): Promise<void>;
   readonly status: () => RuntimeStatus;
 }
 
@@ -275,6 +277,7 @@ export async function openGateway(options: ResourceOptions): Promise<RunningGate
   }
   return {
     operatorToken,
+    indexDocuments: workers.knowledge.start,
     status,
     reload: reloader.reload,
     fetch: (request, bindings) =>

@@ -144,7 +144,7 @@ const DRAINING: Failure = {
 };
 const METHOD: Failure = { code: "method_not_allowed", message: "hooks are called with POST" };
 const FAILED =
-  "a mapping failed, and its sender was answered with an error: `rouse events show <requestId>` has the reason";
+  "a mapping failed, and its sender was answered with an error: `rouse explain <requestId>` has the reason";
 const ACKNOWLEDGED =
   "a mapping failed and its sender was acknowledged: replay it once the mapping is right";
 const UNEXPECTED: Failure = {

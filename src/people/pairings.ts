@@ -122,12 +122,9 @@ const refuse = (code: Failure["code"], message: string): Decided => ({
 });
 const NO_CODE = refuse(
   "not_found",
-  "no person waits with this code: it is wrong, has expired, or was used; `rouse pairing list` shows who waits",
+  "no person waits with this code: it is wrong, has expired, or was used; `rouse people list` shows who waits",
 );
-const NO_PERSON = refuse(
-  "not_found",
-  "there is no such person; `rouse pairing list` shows the ids",
-);
+const NO_PERSON = refuse("not_found", "there is no such person; `rouse people list` shows the ids");
 
 class StoredPairings implements Pairings {
   readonly #deps: PeopleDeps;

@@ -273,7 +273,7 @@ export function reportNoRoute(
       deliveryId: delivery.id,
       reason: delivery.error?.message,
     },
-    "replies have no route: they are kept, and `rouse deliveries retry --no-route` sends them once there is one",
+    "replies have no route: they are kept, and `rouse deliveries retry --status no_route` sends them once there is one",
   );
 }
 

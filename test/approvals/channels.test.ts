@@ -200,7 +200,7 @@ describe("with buttons", () => {
     await order();
     const [asked] = await world.open();
     await world.until(async () => telegram.messages.length === 1);
-    expect((await world.rouse("approvals", "deny", asked?.code as string)).code).toBe(0);
+    expect((await world.rouse("approvals", "decide", asked?.code as string, "deny")).code).toBe(0);
     await world.until(async () => buttons(telegram).length === 0);
     expect(telegram.messages[0]?.text).toContain("Denied by operator");
     const late = await order();

@@ -43,7 +43,7 @@ describe("a hook whose agent calls a tool in `approve`", () => {
     expect(shown).toContain('"to": "ACME"');
     expect(shown).toContain('Calls of bank.transfer need approval: `approve` has "bank.transfer".');
     expect(world.bank.calls).toEqual([]);
-    const approved = await world.rouse("approvals", "approve", asked?.code as string);
+    const approved = await world.rouse("approvals", "decide", asked?.code as string, "approve");
     expect(approved).toMatchObject({
       code: 0,
       out: expect.stringContaining("approve by operator"),
@@ -55,7 +55,7 @@ describe("a hook whose agent calls a tool in `approve`", () => {
     expect(world.bank.calls).toEqual([
       { tool: "transfer", input: { to: "ACME", amount: 50 }, callId: asked?.callId },
     ]);
-    const again = await world.rouse("approvals", "deny", asked?.code as string);
+    const again = await world.rouse("approvals", "decide", asked?.code as string, "deny");
     expect(again).toMatchObject({
       code: 1,
       err: expect.stringContaining("was decided before (approved by operator"),
@@ -68,8 +68,16 @@ describe("a hook whose agent calls a tool in `approve`", () => {
     const runId = await order();
     const [asked] = await world.open();
     expect(
-      (await world.rouse("approvals", "deny", asked?.code as string, "--note", "Ask Ann first."))
-        .code,
+      (
+        await world.rouse(
+          "approvals",
+          "decide",
+          asked?.code as string,
+          "deny",
+          "--note",
+          "Ask Ann first.",
+        )
+      ).code,
     ).toBe(0);
     expect(await world.runEnded(runId)).toMatchObject({ status: "succeeded" });
     expect(world.lastRequest()).toContain("a person denied it. Their words: Ask Ann first.");
@@ -132,8 +140,9 @@ describe("what needs no approval", () => {
     const [asked] = await world.open();
     const refused = await world.rouse(
       "approvals",
-      "approve",
+      "decide",
       asked?.code as string,
+      "approve",
       "--always",
       "--any",
       "amount",
@@ -146,8 +155,9 @@ describe("what needs no approval", () => {
     });
     const { out } = await world.rouse(
       "approvals",
-      "approve",
+      "decide",
       asked?.code as string,
+      "approve",
       "--always",
       "--any",
       "amount",
@@ -167,7 +177,7 @@ describe("what needs no approval", () => {
     expect(await world.open()).toHaveLength(1);
     const { out: rules } = await world.rouse("approvals", "rules");
     const id = /rul_\S+/.exec(rules)?.[0] as string;
-    expect((await world.rouse("approvals", "rules", "remove", id)).code).toBe(0);
+    expect((await world.rouse("approvals", "forget", id)).code).toBe(0);
     expect((await world.rouse("approvals", "rules")).out).not.toContain("rul_");
     expect(world.bank.calls).toHaveLength(2);
   });

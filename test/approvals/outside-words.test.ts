@@ -31,7 +31,7 @@ describe("a tool that was named for hooks", () => {
     expect(asked?.why).toContain("that neither the operator, the owner nor the caller has named");
     expect(asked?.why).not.toContain("attacker");
     expect(world.bank.calls).toEqual([]);
-    expect((await world.rouse("approvals", "deny", asked?.code as string)).code).toBe(0);
+    expect((await world.rouse("approvals", "decide", asked?.code as string, "deny")).code).toBe(0);
     const { warnings } = await ended(runId);
     expect(warnings).toContain(
       "a call of bank.transfer (denied) had a recipient that only text from outside has named",

@@ -26,8 +26,8 @@ it("a decision that was refused is shown with its approval, by the command line 
     async () => (await world.admin(`/admin/v1/approvals/${id}`)).body.approval.refused.length === 1,
   );
   expect(world.bank.calls).toEqual([]);
-  expect((await world.rouse("approvals", "approve", code)).code).toBe(0);
-  expect((await world.rouse("approvals", "deny", code)).code).not.toBe(0);
+  expect((await world.rouse("approvals", "decide", code, "approve")).code).toBe(0);
+  expect((await world.rouse("approvals", "decide", code, "deny")).code).not.toBe(0);
   await world.runEnded(asked?.runId as string);
   expect(world.bank.calls).toHaveLength(1);
   const { out } = await world.rouse("approvals", "show", code);

@@ -392,7 +392,9 @@ describe("rouse sessions", () => {
       /agent +desk[^]*Message on pipe from bob[^]*bob-1/,
     );
     expect((await rouse("channels", "list")).out).toMatch(/pipe .*desk for bob, main/);
-    expect((await rouse("sessions", "reset", "channel:pipe:direct:bob")).code).toBe(0);
+    expect((await rouse("sessions", "remove", "channel:pipe:direct:bob", "--history")).code).toBe(
+      0,
+    );
     expect(await ask("bob-2", { from: "bob" })).not.toContain("bob-1");
     await cli.close();
   });

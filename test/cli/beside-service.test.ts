@@ -52,7 +52,6 @@ it("commands beside the shipped unit reach the gateway without its secrets", asy
     "hooks list",
     "channels list",
     "knowledge list",
-    "console",
     "secrets list",
     "store status",
     "store backup copy.db",
@@ -66,8 +65,8 @@ it("commands beside the shipped unit reach the gateway without its secrets", asy
   }
 });
 
-it("`rouse console` names a token that signs in", async () => {
-  const { address, tokenFile } = JSON.parse((await cli.rouse(["console", "--json"])).out);
+it("`rouse status` names a token that signs in", async () => {
+  const { address, tokenFile } = JSON.parse((await cli.rouse(["status", "--json"])).out).console;
   const token = readFileSync(tokenFile, "utf8").trim();
   const answer = await fetch(`${address}/session`, {
     method: "POST",

@@ -141,7 +141,7 @@ it.each(CASES)(
       if (!args.includes("--json")) expect(CONTROLS.exec(out + err)).toBeNull();
       return out;
     };
-    expect(await rouse("events", "show", id)).toContain(outcome);
+    expect(await rouse("explain", id)).toContain(outcome);
 
     const { explanation } = JSON.parse(await rouse("explain", id, "--json")) as {
       explanation: Explanation;

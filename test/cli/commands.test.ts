@@ -56,18 +56,20 @@ const COMMANDS = [
   "start",
   "init",
   ...["list", "test", "send"].map((name) => `hooks ${name}`),
-  ...["list", "show", "replay", "discard"].map((name) => `events ${name}`),
+  "explain",
+  ...["list", "refused", "set", "replay"].map((name) => `events ${name}`),
+  ...["list", "show", "set"].map((name) => `failures ${name}`),
   ...["list", "show", "cancel", "retry"].map((name) => `runs ${name}`),
-  ...["list", "show", "reset", "delete"].map((name) => `sessions ${name}`),
+  ...["list", "show", "remove"].map((name) => `sessions ${name}`),
+  ...["list", "show", "decide", "rules", "forget"].map((name) => `approvals ${name}`),
   ...["list", "show", "retry"].map((name) => `deliveries ${name}`),
   "chat",
   ...["create", "list", "revoke"].map((name) => `keys ${name}`),
   ...["list", "rotate"].map((name) => `secrets ${name}`),
-  "token rotate",
   "backup",
   "restore",
   ...["backup", "status", "migrate"].map((name) => `store ${name}`),
-  "agents list",
+  "agents",
   "plugins list",
   ...["validate", "schema", "show"].map((name) => `config ${name}`),
   "doctor",
@@ -82,6 +84,27 @@ describe("help", () => {
     expect(out).toMatch(new RegExp(`Examples?:\\n.*rouse ${command}`));
   });
 
+  it("shows the commands in groups, by what they are for", async () => {
+    const { out } = await cli.rouse(["--help"]);
+    expect(out.match(/^[A-Z][a-z ]+:$/gm)).toEqual(
+      ["Options:", "Start:", "Watch:", "Shape:", "Agents:"].concat([
+        "People and keys:",
+        "Operate:",
+        "Examples:",
+      ]),
+    );
+  });
+
+  it("takes the options that all have before and behind a command, and shows them in its help", async () => {
+    await cli.write("other.json5", shopConfig());
+    const before = await cli.rouse(["-c", "other.json5", "--json", "agents"]);
+    const behind = await cli.rouse(["agents", "--json", "-c", "other.json5"]);
+    expect([before.code, before.out]).toEqual([0, behind.out]);
+    const { out } = await cli.rouse(["runs", "show", "--help"]);
+    expect(out).toMatch(/^ +-c, --config <file>[^]*^ +--json[^]*^ +--verbose/m);
+    expect((await cli.rouse(["start", "--help"])).out).not.toContain("--json");
+  });
+
   it("names every command", async () => {
     const { code, out } = await cli.rouse(["--help"]);
     expect(code).toBe(0);
@@ -93,7 +116,7 @@ describe("help", () => {
     const { version } = JSON.parse(
       await readFile(new URL("../../package.json", import.meta.url), "utf8"),
     ) as { version: string };
-    for (const flag of ["--version", "-v", "-V"])
+    for (const flag of ["--version", "-v"])
       expect(await cli.rouse([flag])).toEqual({ code: 0, out: `${version}\n`, err: "" });
   });
 });
@@ -107,7 +130,11 @@ describe("wrong usage ends with 2 and says what to write", () => {
     [["events", "replay"], "choose several with --failed, --unmatched"],
     [["events", "replay", "evt_1", "--failed"], "--failed or --unmatched"],
     [["events", "replay", "evt_1", "--path", "shop"], "--path chooses several events"],
-    [["events", "show"], "event"],
+    [["explain"], "event"],
+    [["start", "--json"], "unknown option '--json'"],
+    [["init", "--config", "rouse.json5"], "unknown option '--config'"],
+    [["approvals", "decide", "7f3", "aprove"], "approve, deny, repeat, done, give-up"],
+    [["failures", "set", "fgr_1", "--resolve", "--undo"], "use one of --assign"],
     [["runs", "list", "--statu", "failed"], "--status"],
     [["hooks", "test", "shop.order"], "--payload"],
     [["hooks", "test", "--payload", "package.json"], "rouse hooks list"],
@@ -116,7 +143,7 @@ describe("wrong usage ends with 2 and says what to write", () => {
     [["store", "backup", "no/such/folder.db"], "ENOENT"],
     [["hooks"], "Usage: rouse hooks"],
     [["events", "list", "--outcome", "parked"], "outcome"],
-    [["events", "show", "run_1k80"], "evt_"],
+    [["explain", "run_1k80"], "evt_"],
     [["completion", "tcsh"], "bash, zsh or fish"],
   ])("%j", async (args, hint) => {
     const { code, out, err } = await cli.rouse(args);
@@ -129,7 +156,7 @@ describe("wrong usage ends with 2 and says what to write", () => {
 describe("a wrong config", () => {
   it("ends with 3 and names every problem with its path, without the value", async () => {
     await cli.write("rouse.json5", { hooks: { enabled: true, token: "canary", pth: "/x" } });
-    const { code, out, err } = await cli.rouse(["agents", "list"]);
+    const { code, out, err } = await cli.rouse(["agents"]);
     expect([code, out]).toEqual([3, ""]);
     expect(err).toContain("hooks.");
     expect(err).not.toContain("canary");
@@ -375,7 +402,7 @@ describe("an id", () => {
       { id: "evt_1k80bbbb" + "2".repeat(27) },
     );
     const show = async (id: string) => {
-      const { code, out, err } = await cli.rouse(["events", "show", id]);
+      const { code, out, err } = await cli.rouse(["explain", id, "--request"]);
       return [code, /^event +(\S+)/.exec(out)?.[1] ?? err];
     };
     expect(await show("evt_1k80a")).toEqual([0, one]);
@@ -407,7 +434,7 @@ describe("an id", () => {
 
   it("stands beside a local time in 24 hours", async () => {
     await keep({ receivedAt: new Date(2026, 0, 2, 15, 4, 5).getTime() });
-    expect((await cli.rouse(["events", "show", "latest"])).out).toMatch(
+    expect((await cli.rouse(["explain", "latest", "--request"])).out).toMatch(
       /received +2026-01-02 15:04:05\n/,
     );
   });
@@ -457,13 +484,13 @@ describe("without a running gateway", () => {
     const listed = await cli.rouse(["events", "list"]);
     expect(listed.out).toContain(id);
     expect(listed.out).toContain("a transform failed");
-    const shown = await cli.rouse(["events", "show", id]);
+    const shown = await cli.rouse(["explain", id, "--request"]);
     expect(shown.out).toContain('"a":"]0;owned"');
     expect(listed.out + shown.out).not.toContain("\u001b");
-    const { event } = JSON.parse((await cli.rouse(["events", "show", id, "--json"])).out) as {
-      event: { request: { body: string } };
+    const { explanation } = JSON.parse((await cli.rouse(["explain", id, "--json"])).out) as {
+      explanation: { event: { request: { body: string } } };
     };
-    expect(event.request.body).toBe(request.body.toString());
+    expect(explanation.event.request.body).toBe(request.body.toString());
   });
 
   it("pages through a list", async () => {
@@ -485,19 +512,19 @@ describe("without a running gateway", () => {
     const check = async (): Promise<string> =>
       /^\S+ +events .*$/m.exec((await cli.rouse(["doctor"])).out)?.[0] ?? "";
     expect(await check()).toContain(broken);
-    expect(await cli.rouse(["events", "discard", broken])).toMatchObject({
+    expect(await cli.rouse(["events", "set", broken])).toMatchObject({
       code: 2,
-      err: expect.stringContaining("--reason"),
+      err: expect.stringContaining("--discard"),
     });
     expect(
-      (await cli.rouse(["events", "discard", broken, "--reason", "ordered again"])).out,
+      (await cli.rouse(["events", "set", broken, "--discard", "ordered again"])).out,
     ).toContain(`${broken}  discarded`);
     expect(await check()).not.toContain(broken);
     expect((await cli.rouse(["events", "replay", "--failed"])).out).toBe("0 replayed\n");
-    expect((await cli.rouse(["events", "show", broken])).out).toMatch(
+    expect((await cli.rouse(["explain", broken, "--request"])).out).toMatch(
       /handled +discarded .*: ordered again/,
     );
-    const refused = await cli.rouse(["events", "discard", accepted, "--reason", "wrong"]);
+    const refused = await cli.rouse(["events", "set", accepted, "--discard", "wrong"]);
     expect(refused).toMatchObject({
       code: 1,
       err: expect.stringContaining("only an event that failed can be discarded"),
@@ -573,11 +600,7 @@ describe("without a running gateway", () => {
         `${shop} → evt_\\w+  accepted[^]*${still} → evt_\\w+  unmatched[^]*2 replayed: 1 accepted, 1 unmatched\n$`,
       ),
     );
-    const shown = await cli.rouse([
-      "events",
-      "show",
-      /(evt_\w+)  unmatched/.exec(done.out)?.[1] ?? "",
-    ]);
+    const shown = await cli.rouse(["explain", /(evt_\w+)  unmatched/.exec(done.out)?.[1] ?? ""]);
     expect(shown.out).toContain(
       'the closest is "shop.order", whose match.payload.type does not hold',
     );
@@ -591,7 +614,7 @@ describe("without a running gateway", () => {
       (JSON.parse(out) as { result: { actions: { id: string }[] } }).result.actions[0]?.id ?? "";
     const [cancelled, listed] = await Promise.all([
       cli.rouse(["runs", "cancel", run]),
-      cli.rouse(["agents", "list"]),
+      cli.rouse(["agents"]),
     ]);
     expect([cancelled.code, cancelled.out, listed.code]).toEqual([0, `${run}  cancelled\n`, 0]);
     expect(await cli.rouse(["runs", "cancel", run])).toMatchObject({
@@ -603,12 +626,12 @@ describe("without a running gateway", () => {
   });
 
   it.each([
-    ["events", "show", "evt_x"],
+    ["explain", "evt_x"],
     ["runs", "show", "run_x"],
     ["deliveries", "retry", "dlv_x"],
     ["sessions", "show", "hook:x"],
-    ["sessions", "reset", "hook:x"],
-    ["sessions", "delete", "hook:x"],
+    ["sessions", "remove", "hook:x", "--history"],
+    ["sessions", "remove", "hook:x"],
   ])("%s %s of something that is not there ends with 1", async (...args) => {
     const { code, out, err } = await cli.rouse(args);
     expect([code, out]).toEqual([1, ""]);
@@ -624,7 +647,7 @@ describe("without a running gateway", () => {
       "sessions list",
       "sessions show main",
       "deliveries list",
-      "agents list",
+      "agents",
       "plugins list",
       "doctor",
       "config show",
@@ -651,12 +674,12 @@ describe("without a running gateway", () => {
   });
 });
 
-describe("token rotate", () => {
+describe("secrets rotate hooks.token", () => {
   it("makes a new token in the state folder and prints it nowhere", async () => {
     await cli.rouse(["doctor"]);
     const file = join(cli.dir, ".rouse", "hook-token");
     const before = await readFile(file, "utf8");
-    const { code, out, err } = await cli.rouse(["token", "rotate"]);
+    const { code, out, err } = await cli.rouse(["secrets", "rotate", "hooks.token"]);
     const after = await readFile(file, "utf8");
     expect([code, after === before, (await stat(file)).mode & 0o777]).toEqual([0, false, 0o600]);
     expect(out).toContain(file);
@@ -665,7 +688,7 @@ describe("token rotate", () => {
 
   it("names the field where the config gives the token", async () => {
     const file = await cli.write("rouse.json5", shopConfig());
-    const { code, err } = await cli.rouse(["token", "rotate"]);
+    const { code, err } = await cli.rouse(["secrets", "rotate", "hooks.token"]);
     expect(code).toBe(1);
     expect(err).toContain(`hooks.token in ${file}`);
     expect(err).not.toContain(TOKEN);

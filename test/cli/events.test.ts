@@ -79,12 +79,12 @@ it.each(["", "  ", "x".repeat(501)])(
 it("bookmarks an event, lists it, explains and replays it, and removes the bookmark", async () => {
   const order = await send({ type: "order", id: 7, customer: { email: "ann@shop.example" } });
   await send({ type: "refund" });
-  expect(await cli.rouse(["events", "bookmark", order, "--note", "the large one"])).toMatchObject({
+  expect(await cli.rouse(["events", "set", order, "--bookmark", "the large one"])).toMatchObject({
     code: 0,
     out: expect.stringContaining("bookmarked"),
   });
   expect(await ids("--bookmarked")).toEqual([order]);
-  expect((await cli.rouse(["events", "show", order])).out).toMatch(
+  expect((await cli.rouse(["explain", order, "--request"])).out).toMatch(
     /bookmarked +\S.*: the large one/,
   );
   const explained = await world.admin(`/admin/v1/events/${order}/explain`);
@@ -92,9 +92,11 @@ it("bookmarks an event, lists it, explains and replays it, and removes the bookm
     at: expect.any(String),
     note: "the large one",
   });
-  expect((await cli.rouse(["events", "unbookmark", order])).out).toContain("bookmark removed");
+  expect((await cli.rouse(["events", "set", order, "--unbookmark"])).out).toContain(
+    "bookmark removed",
+  );
   expect(await ids("--bookmarked")).toEqual([]);
-  const again = await cli.rouse(["events", "unbookmark", order]);
+  const again = await cli.rouse(["events", "set", order, "--unbookmark"]);
   expect([again.code, again.err]).toEqual([
     1,
     expect.stringContaining("the event has no bookmark"),
@@ -149,7 +151,7 @@ it("freezes an event as a test over HTTP as `rouse test add` does", async () => 
 
 it("replays a bookmarked event whose record and body retention has deleted", async () => {
   const order = await send({ type: "order", id: 7, customer: { email: "ann@shop.example" } });
-  await cli.rouse(["events", "bookmark", order]);
+  await cli.rouse(["events", "set", order, "--bookmark"]);
   await world.until(
     async () =>
       (await world.admin(`/admin/v1/events/${order}`)).body.event.actions[0].status === "succeeded",

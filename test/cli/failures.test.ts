@@ -220,7 +220,7 @@ function failureTests(
     expect((await list("?path=ops&sender=hooks.token")).failures).toHaveLength(1);
     expect((await list("?path=ops&mapping=pager")).failures).toEqual([]);
     expect((await rouse("show", run?.id ?? "")).out).toMatch(
-      /provider acme\n[^]*\nCOUNT LAST SENDER MAPPING\n2 \S+ hook ops \(hooks\.token\) ops\n1 \S+ hook pager/,
+      /provider acme\n[^]*\nCOUNT LAST SEEN NAME MAPPING\n2 \S+ hook ops \(hooks\.token\) ops\n1 \S+ hook pager/,
     );
     expect((await world.admin(`/admin/v1/runs/${run?.example}`)).body.run.status).toBe("failed");
     expect(found.find(({ kind }) => kind === "delivery")).toMatchObject({
@@ -234,7 +234,7 @@ function failureTests(
     const listed = await rouse("list", "--path", "nowhere");
     expect(listed.out).toMatch(
       new RegExp(
-        `FAILURE COUNT LAST 24 HOURS STATUS SENDER CAUSE\n${id} 3 \\S+ ·+█ open, ann hook nowhere \\(hooks.token\\) No mapping`,
+        `ID COUNT LAST SEEN 24 HOURS STATUS FROM TITLE\n${id} 3 \\S+ ·+█ open, ann hook nowhere \\(hooks.token\\) No mapping`,
       ),
     );
     expect((await rouse("show", id.slice(0, 12))).out).toMatch(
@@ -245,21 +245,17 @@ function failureTests(
         ),
       ),
     );
-    expect((await rouse("assign", id, "bob")).out).toMatch(/open, bob/);
-    expect((await rouse("assign", id)).out).toMatch(/ open No mapping/);
-    expect((await rouse("snooze", id, "1d")).out).toMatch(/ snoozed No mapping/);
-    expect((await rouse("reopen", id)).out).toMatch(/ open No mapping/);
-    expect((await rouse("resolve", id, "--in", "4")).out).toMatch(/ resolved No mapping/);
-    expect((await rouse("show", id)).out).toMatch(/resolved \S.* in config version 4/);
+    expect((await rouse("set", id, "--assign", "bob")).out).toMatch(/open, bob/);
+    expect((await rouse("set", id, "--assign")).out).toMatch(/ open No mapping/);
+    expect((await rouse("set", id, "--snooze", "1d")).out).toMatch(/ snoozed No mapping/);
+    expect((await rouse("set", id, "--reopen")).out).toMatch(/ open No mapping/);
+    expect((await rouse("set", id, "--resolve")).out).toMatch(/ resolved No mapping/);
+    expect((await rouse("show", id)).out).toMatch(/resolved \S.*/);
     expect(
       JSON.parse((await rouse("list", "--status", "resolved", "--json")).out).failures.map(
         (one: FailureGroup) => one.id,
       ),
     ).toContain(id);
-    expect(await rouse("resolve", id, "--in", "x")).toMatchObject({
-      code: 2,
-      err: expect.stringMatching(/--in x: write the number/),
-    });
     expect((await rouse("show", "fgr_none")).code).toBe(1);
     expect((await rouse("list", "--sender", "hooks.token", "--path", "nowhere")).out).toContain(id);
     expect((await rouse("list", "--sender", "path:nowhere")).out).toBe("no failures\n");
@@ -267,22 +263,22 @@ function failureTests(
 
   it("takes the last change back from the command line, unless someone else has changed the group", async () => {
     const { id } = await find("nowhere");
-    await rouse("reopen", id);
-    await rouse("assign", id, "dee");
-    await rouse("snooze", id, "1d");
-    expect(await rouse("undo", id.slice(0, 12))).toMatchObject({
+    await rouse("set", id, "--reopen");
+    await rouse("set", id, "--assign", "dee");
+    await rouse("set", id, "--snooze", "1d");
+    expect(await rouse("set", id.slice(0, 12), "--undo")).toMatchObject({
       code: 0,
       out: expect.stringMatching(/ open, dee No mapping/),
     });
-    expect(await rouse("undo", id)).toMatchObject({
+    expect(await rouse("set", id, "--undo")).toMatchObject({
       code: 2,
       err: expect.stringContaining("has no change that could be undone"),
     });
-    await rouse("resolve", id);
+    await rouse("set", id, "--resolve");
     const { revision } = await find("nowhere");
     expect((await rouse("show", id)).out).toMatch(new RegExp(`\\n ?revision ${revision}\\n`));
     await post(id, { action: "assign", assignee: "ann" });
-    expect(await rouse("undo", id, "--revision", `${revision}`)).toMatchObject({
+    expect(await rouse("set", id, "--undo", "--revision", `${revision}`)).toMatchObject({
       code: 1,
       err: expect.stringMatching(
         new RegExp(
@@ -290,11 +286,12 @@ function failureTests(
         ),
       ),
     });
-    expect(await rouse("undo", id, "--revision", "x")).toMatchObject({
+    expect(await rouse("set", id, "--undo", "--revision", "x")).toMatchObject({
       code: 2,
       err: expect.stringMatching(/--revision x: write the number/),
     });
-    const undone = JSON.parse((await rouse("undo", id, "--json")).out).failure as FailureGroup;
+    const undone = JSON.parse((await rouse("set", id, "--undo", "--json")).out)
+      .failure as FailureGroup;
     expect(undone).toMatchObject({
       id,
       status: "resolved",
@@ -312,7 +309,7 @@ function failureTests(
     expect(text).toMatch(/OUTCOME COUNT OVER TIME\naccepted 4 .*\nunmatched 4 .*\nfailed 3 /);
     // What a person has resolved is not part of it.
     expect(text).toMatch(/failures 3 runs, 1 delivery failed in the last 24 hours\n/);
-    expect(text).toMatch(/FAILURE COUNT LAST CAUSE\n/);
+    expect(text).toMatch(/ID COUNT LAST SEEN TITLE\n/);
     const json = JSON.parse((await cli.rouse(["status", "--json"])).out);
     expect(json.activity.hooks).toMatchObject({ stepSeconds: 60, total: 11, isComplete: true });
   });

@@ -123,9 +123,9 @@ const COMMANDS: [command: string, quotes: boolean | "without --json"][] = [
   ["explain OTHER", true],
   ["explain evil<ESC>", false],
   ["events list", false],
-  ["events show EVENT", true],
-  ["events show THROWN", true],
-  ["events show ERROR", true],
+  ["explain EVENT --request", true],
+  ["explain THROWN --request", true],
+  ["explain ERROR --request", true],
   ["events replay OTHER", true],
   ["events replay --path shop --dry-run --yes", false],
   ["hooks test --event EVENT", true],
@@ -177,10 +177,11 @@ describe.each(["", " --json"])("text from outside is shown as text%s", (json) =>
     const documents = command.includes("diff") ? out.trimEnd().split("\n") : [out];
     if (json !== "" && out.startsWith("{"))
       for (const one of documents) expect(JSON.parse(one)).toBeTypeOf("object");
-    if (json !== "" && command.startsWith("events show EVENT"))
+    if (json !== "" && command.startsWith("explain EVENT --request"))
       expect(
         JSON.parse(
-          (JSON.parse(out) as { event: { request: { body: string } } }).event.request.body,
+          (JSON.parse(out) as { explanation: { event: { request: { body: string } } } }).explanation
+            .event.request.body,
         ),
       ).toMatchObject({ text: HOSTILE });
   });

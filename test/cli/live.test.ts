@@ -67,7 +67,7 @@ describe("with a running gateway", () => {
     ]);
     expect(again.out).toContain("answered before");
     expect(again.out).toContain(answer.runId);
-    expect((await cli.rouse(["events", "show", requestId])).out).toContain(answer.runId);
+    expect((await cli.rouse(["explain", requestId, "--request"])).out).toContain(answer.runId);
     expect((await cli.rouse(["runs", "show", answer.runId])).out).toContain("New order 7 from Ada");
   });
 
@@ -103,7 +103,7 @@ describe("with a running gateway", () => {
     const { code, out } = await cli.rouse(["doctor"]);
     expect(code).toBe(1);
     expect(out).toMatch(/FAIL\s+config\s+the last change could not be taken over/);
-    expect((await cli.rouse(["agents", "list"])).code).toBe(0);
+    expect((await cli.rouse(["agents"])).code).toBe(0);
   });
 
   it("says whose config answers, and tests the file that is named instead", async () => {
@@ -330,12 +330,10 @@ describe("hooks send to senders that sign", () => {
     ]);
     expect(code).toBe(0);
     const { requestId } = JSON.parse(out) as { requestId: string };
-    const { event } = JSON.parse(
-      (await cli.rouse(["events", "show", requestId, "--json"])).out,
-    ) as {
-      event: { request: { headers: Record<string, string> } };
+    const { explanation } = JSON.parse((await cli.rouse(["explain", requestId, "--json"])).out) as {
+      explanation: { event: { request: { headers: Record<string, string> } } };
     };
-    expect(event.request.headers).toMatchObject({ "x-github-event": "issues" });
+    expect(explanation.event.request.headers).toMatchObject({ "x-github-event": "issues" });
   });
 
   it("signs in with a name and a password, and puts a secret into a body that has to hold it", async () => {
@@ -392,7 +390,7 @@ it("rotates the token of a running gateway: the new one counts at once, the old 
   };
   const before = await readFile(file, "utf8");
   expect(await wake(before)).toBe(200);
-  expect((await cli.rouse(["token", "rotate"])).code).toBe(0);
+  expect((await cli.rouse(["secrets", "rotate", "hooks.token"])).code).toBe(0);
   const statuses = [await wake(before), await wake(await readFile(file, "utf8"))];
   await gateway.stop();
   expect(statuses).toEqual([401, 200]);
@@ -400,7 +398,7 @@ it("rotates the token of a running gateway: the new one counts at once, the old 
 
 it("works without a running gateway also where adminPort separates the operator's routes", async () => {
   await cli.write("rouse.json5", shopConfig({ gateway: { port: 0, adminPort: 0 } }));
-  expect(await cli.rouse(["agents", "list"])).toMatchObject({ code: 0, err: "" });
+  expect(await cli.rouse(["agents"])).toMatchObject({ code: 0, err: "" });
 });
 
 it("tells that no gateway runs where nothing can be followed", async () => {

@@ -36,8 +36,10 @@ describe("rouse events replay", () => {
     const { code, out } = await cli.rouse(["events", "replay", id, "--edit"], editor);
     expect([code, out]).toEqual([0, expect.stringContaining("accepted  note")]);
     const made = /→ (evt_\w+)/.exec(out)?.[1] ?? "";
-    expect((await cli.rouse(["events", "show", made])).out).toContain(`${id}, with an edited body`);
-    expect((await cli.rouse(["events", "show", id])).out).toContain('"kind":"bad"');
+    expect((await cli.rouse(["explain", made, "--request"])).out).toContain(
+      `${id}, with an edited body`,
+    );
+    expect((await cli.rouse(["explain", id, "--request"])).out).toContain('"kind":"bad"');
     const same = await cli.rouse(["events", "replay", id, "--edit"], { env: { EDITOR: "true" } });
     expect([same.code, same.out, same.err]).toEqual([
       0,
@@ -159,7 +161,7 @@ describe("rouse events replay", () => {
       ]);
       expect(out).toContain("run  ");
       const replayed = /^(evt_\w+) → /m.exec(out)?.[1] ?? "";
-      expect((await own.rouse(["events", "show", replayed])).out).toContain('"n":4');
+      expect((await own.rouse(["explain", replayed, "--request"])).out).toContain('"n":4');
       expect(out.trimEnd().split("\n").at(-1)).toBe("1 replayed: 1 accepted");
     } finally {
       await timed.stop();

@@ -186,9 +186,9 @@ describe("rouse secrets rotate", () => {
   });
 });
 
-it("rouse token rotate: callers may send both tokens until the old one is ended, and none is printed", async () => {
+it("rouse secrets rotate hooks.token: callers may send both tokens until the old one is ended, and none is printed", async () => {
   const before = kept("hook-token");
-  const rotated = await rouse("token rotate");
+  const rotated = await rouse("secrets rotate hooks.token");
   const after = kept("hook-token");
   expect([rotated.code, rotated.err, after === before]).toEqual([0, "", false]);
   expect([await called(before), await called(after)]).toEqual([202, 202]);

@@ -102,7 +102,7 @@ it("`rouse tools list` says of each tool its source, who is offered it or by whi
     agents: [{ agentId: "ops", tools: expect.any(Array) }],
   });
   const unknown = await cli.rouse(["tools", "list", "--agent", "nobody"]);
-  expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining("rouse agents list")]);
+  expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining("rouse agents")]);
 });
 
 it("`rouse tools test` calls a tool once and prints its answer or its error", async () => {

@@ -60,10 +60,12 @@ it("docs/workbench.md goes from an unmatched event to a mapping that takes the n
           "shadow",
         );
         event = await post(ran.find((one) => one.startsWith("curl ")) ?? "");
-        const { out: shown } = await cli.rouse(["events", "show", event, "--json"], {
+        const { out: shown } = await cli.rouse(["explain", event, "--json"], {
           env: { ROUSE_HOOK_TOKEN: TOKEN },
         });
-        expect(JSON.parse(shown)).toMatchObject({ event: { outcome: "accepted" } });
+        expect(JSON.parse(shown)).toMatchObject({
+          explanation: { event: { outcome: "accepted" } },
+        });
       }
     }
   }

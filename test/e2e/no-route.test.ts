@@ -123,7 +123,7 @@ describe("a reply without a route", () => {
     expect(await check(here, "routes")).toMatchObject({
       status: "warn",
       message: expect.stringMatching(
-        /^replies without a route: 2, .*the mapping "order".*set its `defaultTo`.*`rouse deliveries retry --no-route`/,
+        /^replies without a route: 2, .*the mapping "order".*set its `defaultTo`.*`rouse deliveries retry --status no_route`/,
       ),
     });
     const logged = here.logged.filter((line) =>
@@ -174,7 +174,7 @@ describe("a reply without a route", () => {
     expect(await check(here, "routes")).toMatchObject({ status: "ok" });
   });
 
-  it("is sent with all of its kind by `retry --no-route`, the oldest first; those that still have none are named", async () => {
+  it("is sent with all of its kind by `retry --status no_route`, the oldest first; those that still have none are named", async () => {
     const mappings = [MAPPING, { ...MAPPING, id: "pager", match: { path: "pager" }, to: "+1555" }];
     const here = await start({}, { mappings });
     provider.answer = () => `reply ${provider.requests.length}`;
@@ -182,7 +182,7 @@ describe("a reply without a route", () => {
     await order(here, 2);
     await ended(here, (await here.post("/hooks/pager", { id: 3 })).body.runId);
     await reconfigure(here, { defaultTo: "lobby" });
-    const { code, out } = await rouse("deliveries", "retry", "--no-route");
+    const { code, out } = await rouse("deliveries", "retry", "--status", "no_route");
     expect([code, out]).toEqual([
       1,
       expect.stringMatching(
@@ -194,7 +194,7 @@ describe("a reply without a route", () => {
     await here.until(async () => sentTo(folder, "rooms").length === 2);
     expect(sentTo(folder, "rooms").map(({ text }) => text)).toEqual(["reply 1", "reply 2"]);
     expect((await rouse("deliveries", "retry")).code).toBe(2);
-    expect((await rouse("deliveries", "retry", "dlv_x", "--no-route")).code).toBe(2);
+    expect((await rouse("deliveries", "retry", "dlv_x", "--status", "no_route")).code).toBe(2);
   });
 
   it("is sent when the sender repeats the event and there is a route by then", async () => {
@@ -237,7 +237,7 @@ describe("a reply without a route", () => {
       channels: { rooms: { folder }, console: {} },
     });
     expect(await here.gateway.reload()).toMatchObject({ ok: true });
-    await rouse("deliveries", "retry", "--no-route");
+    await rouse("deliveries", "retry", "--status", "no_route");
     await here.until(async () => here.printed.some((text) => text.includes("reply to ops")));
   });
 

@@ -101,7 +101,7 @@ function reader(both: () => Both) {
   const detailOf = async (id: string): Promise<EventDetail> =>
     (await both().world.admin(`/admin/v1/events/${id}`)).body.event as EventDetail;
   const shown = async (id: string): Promise<string> =>
-    (await both().cli.rouse(["events", "show", id])).out;
+    (await both().cli.rouse(["explain", id])).out;
   /** Posts, and gives what the operator sees of it. */
   const post = async (
     path: string,

@@ -197,7 +197,7 @@ describe("the outcomes of a mapped hook", () => {
         path: "transformed",
         mapping: "transformed",
         code: "transform_failed",
-        msg: expect.stringContaining("rouse events show"),
+        msg: expect.stringContaining("rouse explain"),
       });
       expect(line).not.toContain("canary");
     }

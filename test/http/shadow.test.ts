@@ -84,7 +84,7 @@ describe("a mapping in shadow", () => {
     });
   });
 
-  it("is shown by rouse events show and by the console's route", async () => {
+  it("is shown by rouse explain and by the console's route", async () => {
     const { body } = await world.post("/hooks/orders", { id: 11 });
     let out = "";
     const io = {
@@ -96,7 +96,7 @@ describe("a mapping in shadow", () => {
       now: () => Date.now(),
       exitCode: 0,
     };
-    expect(await runCommandLine(["events", "show", body.eventId], io)).toBe(0);
+    expect(await runCommandLine(["explain", body.eventId], io)).toBe(0);
     expect(out).toMatch(
       /in shadow, new would have done\n[^]*sessionKey: hook:new:11[^]*New words: 11/,
     );

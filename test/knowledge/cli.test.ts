@@ -49,7 +49,7 @@ describe("rouse knowledge", () => {
       tenant: "default",
     });
     expect((await cli.rouse(["knowledge", "list"])).out).toMatch(
-      /^DOCUMENT +STATUS +SIZE +CHUNKS +ADDED +FILE\n/,
+      /^ID +STATUS +SIZE +CHUNKS +ADDED +FILE\n/,
     );
 
     const { passages } = await json<{ passages: Passage[] }>(
@@ -75,7 +75,7 @@ describe("rouse knowledge", () => {
       `${pdf}#1  Lost property › page 1\n`,
     );
     expect((await cli.rouse(["knowledge", "passages", pdf, "--from", "x"])).err).toMatch(
-      /--from: write a whole number/,
+      /from: must be a number/,
     );
     expect((await cli.rouse(["knowledge", "remove", pdf])).out).toBe(`${pdf}  deleted\n`);
     expect(await cli.rouse(["knowledge", "show", pdf])).toMatchObject({ code: 1, out: "" });

@@ -100,15 +100,15 @@ it("telegram: a stranger gets a code, and is answered once the operator has appr
   }
   expect(bot.server.calls.map(({ method }) => method)).not.toContain("getFile");
 
-  const listed = JSON.parse((await rouse("pairing", "list", "--json")).out).pairings;
+  const listed = JSON.parse((await rouse("people", "list", "--json")).out).pairings;
   expect(listed).toMatchObject([
     { channel: "telegram", person: "43", name: "Person 43", state: "waiting", code },
   ]);
-  expect((await rouse("pairing", "approve", code)).out).toContain("telegram:43  approved");
+  expect((await rouse("people", "decide", code, "approve")).out).toContain("telegram:43  approved");
   await world.until(async () => sentTo(43).length === 2);
   expect(sentTo(43)[1]).toBe(getPhrases("de").paired);
   // The code counts once, and for one person.
-  expect((await rouse("pairing", "approve", code)).code).toBe(1);
+  expect((await rouse("people", "decide", code, "approve")).code).toBe(1);
   write(44, "canary-of-another");
   await bot.recorded(6);
   expect(codeIn(sentTo(44)[0])).not.toBe(code);
@@ -128,14 +128,14 @@ it("telegram: a person whom the operator has denied gets neither an answer nor a
   const { rouse, sentTo, write } = bot;
   write(43, "canary-1");
   await bot.recorded(1);
-  expect((await rouse("pairing", "deny", codeIn(sentTo(43)[0]))).out).toContain(
+  expect((await rouse("people", "decide", codeIn(sentTo(43)[0]), "deny")).out).toContain(
     "telegram:43  denied",
   );
   bot.pass(2 * HOUR);
   write(43, "canary-2");
   await bot.recorded(2);
   expect(sentTo(43)).toHaveLength(1);
-  expect((await rouse("pairing", "revoke", "telegram:43")).out).toContain("a stranger again");
+  expect((await rouse("people", "revoke", "telegram:43")).out).toContain("a stranger again");
   write(43, "canary-3");
   await bot.recorded(3);
   expect(sentTo(43)).toHaveLength(2);
@@ -153,14 +153,16 @@ it("telegram: a code that has expired approves nobody, and the person gets anoth
   await bot.recorded(2);
   expect(sentTo(43)).toHaveLength(1);
   bot.pass(60_001);
-  expect((await rouse("pairing", "approve", codeIn(sentTo(43)[0]))).code).toBe(1);
-  expect(JSON.parse((await rouse("pairing", "list", "--json")).out).pairings).toEqual([]);
+  expect((await rouse("people", "decide", codeIn(sentTo(43)[0]), "approve")).code).toBe(1);
+  expect(JSON.parse((await rouse("people", "list", "--json")).out).pairings).toEqual([]);
   write(43, "canary-3");
   await bot.recorded(3);
   const [first, second] = sentTo(43).map(codeIn);
   expect(second).toMatch(/^\w{8}$/);
   expect(second).not.toBe(first);
-  expect((await rouse("pairing", "approve", second ?? "")).out).toContain("telegram:43  approved");
+  expect((await rouse("people", "decide", second ?? "", "approve")).out).toContain(
+    "telegram:43  approved",
+  );
   expect(bot.provider.requests).toEqual([]);
 });
 

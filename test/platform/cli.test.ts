@@ -143,7 +143,7 @@ describe("rouse chat", () => {
     ]);
     const { out, err } = await rouse(["chat"], { lines: ["x", "y"] });
     expect([out, err]).toEqual(["well\n", expect.stringContaining("answered 400")]);
-    expect((await rouse(["chat", "nobody", "-m", "x"])).err).toContain("rouse agents list");
+    expect((await rouse(["chat", "nobody", "-m", "x"])).err).toContain("rouse agents");
     expect((await rouse(["chat", "-m", " "])).code).toBe(2);
   });
 

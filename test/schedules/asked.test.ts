@@ -19,7 +19,7 @@ async function remind(said: object): Promise<void> {
   await sayOn(world, message("Remind me of the tea.", said));
   const [asked] = await world.open();
   const { runId = "", code = "" } = asked ?? {};
-  expect((await world.rouse("approvals", "approve", code)).code).toBe(0);
+  expect((await world.rouse("approvals", "decide", code, "approve")).code).toBe(0);
   expect((await world.runEnded(runId)).reply).toContain("has approved it");
   const [made] = await schedules();
   expect(made.everyMs).toBe(6 * 3_600_000);

@@ -74,7 +74,7 @@ function tests(getUrl: () => string | undefined): void {
       { clock: time.clock },
     );
     await world.ready("main/tick");
-    const paused = await world.rouse("schedules", "pause", "tick");
+    const paused = await world.rouse("schedules", "set", "tick", "--pause");
     expect([paused.code, paused.out]).toEqual([
       0,
       "main/tick  paused: times that come are skipped\n",
@@ -92,7 +92,7 @@ function tests(getUrl: () => string | undefined): void {
       fired: { manual: true, runId: expect.stringMatching(/^run_/) },
     });
     await world.until(async () => (await world.schedule("main/tick")).last?.status === "succeeded");
-    await world.rouse("schedules", "resume", "tick");
+    await world.rouse("schedules", "set", "tick", "--resume");
     time.advance(DAY);
     await world.until(async () => (await world.schedule("main/tick")).fired === 1);
     await world.until(

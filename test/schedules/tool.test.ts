@@ -38,7 +38,7 @@ describe("the tool `schedule`", () => {
     const { runId, code, why } = await propose("Remind me of the weather.");
     expect(why).toContain("A schedule always needs approval.");
     expect(await schedules()).toEqual([]);
-    expect((await world.rouse("approvals", "approve", code)).code).toBe(0);
+    expect((await world.rouse("approvals", "decide", code, "approve")).code).toBe(0);
     expect((await world.runEnded(runId)).reply).toContain("exists; operator has approved it");
     const [made] = await schedules();
     // The hook's message was in view when the prompt was written.
@@ -65,7 +65,7 @@ describe("the tool `schedule`", () => {
   it("makes nothing of what was denied, nor of a time that is none", async () => {
     world = await start();
     const denied = await propose("Remind me.");
-    await world.rouse("approvals", "deny", denied.code);
+    await world.rouse("approvals", "decide", denied.code, "deny");
     await world.runEnded(denied.runId);
     world.model.handler = transferOnce({ ...PROPOSAL, cron: "0 8 * *" }, "schedule");
     const { body } = await world.post("/hooks/agent", {
@@ -74,7 +74,7 @@ describe("the tool `schedule`", () => {
       wakeMode: "next-heartbeat",
     });
     const [asked] = await world.open();
-    await world.rouse("approvals", "approve", asked?.code ?? "");
+    await world.rouse("approvals", "decide", asked?.code ?? "", "approve");
     expect((await world.runEnded(body.runId)).reply).toContain(
       "There is no schedule: cron must have five fields",
     );
@@ -96,11 +96,11 @@ describe("the tool `schedule`", () => {
   it("asks again although a rule covers the call", async () => {
     world = await start();
     const first = await propose("Remind me.");
-    await world.rouse("approvals", "approve", first.code, "--always", "--yes");
+    await world.rouse("approvals", "decide", first.code, "approve", "--always", "--yes");
     await world.runEnded(first.runId);
     const second = await propose("Remind me again.");
     expect(second.code).not.toBe("");
-    await world.rouse("approvals", "deny", second.code);
+    await world.rouse("approvals", "decide", second.code, "deny");
     await world.runEnded(second.runId);
     expect(await schedules()).toHaveLength(1);
   });

@@ -78,7 +78,7 @@ export function chatRoutes(deps: AdminDeps) {
     if (!agent)
       throw new RouseError({
         code: "unknown_agent",
-        message: "agents.list has no such agent; `rouse agents list` shows which there are",
+        message: "agents.list has no such agent; `rouse agents` shows which there are",
       });
     const { turn } = unwrap(
       deps.chats.startTurn({

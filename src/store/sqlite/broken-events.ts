@@ -25,7 +25,7 @@ function setAside(sql: Statements, id: string, error: unknown): void {
     sql.get<{ head: string }>("SELECT head FROM events WHERE id = ?", id)?.head ?? "",
   );
   const { code, name } = safeError(error);
-  const reason = `${BROKEN} its work could not be queued (${code ?? name}); \`rouse events replay ${id}\` takes it in again, \`rouse events discard ${id}\` leaves it`;
+  const reason = `${BROKEN} its work could not be queued (${code ?? name}); \`rouse events replay ${id}\` takes it in again, \`rouse events set ${id} --discard <reason>\` leaves it`;
   sql.run(
     "UPDATE events SET outcome = 'failed', actions = NULL, head = ? WHERE id = ?",
     JSON.stringify({ ...head, reason }),

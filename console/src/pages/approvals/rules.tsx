@@ -33,7 +33,7 @@ export function Rules() {
     <Loaded resource={rules}>
       {({ rules: rows }) =>
         rows.length === 0 ? (
-          <Empty command="rouse approvals approve --help">
+          <Empty command="rouse approvals decide --help">
             No rule yet. “Always approve” saves one, and so does <code>--always</code>:
           </Empty>
         ) : (

@@ -18,7 +18,7 @@ import type { EventInFull, ExplanationView, ReplayView } from "./types.ts";
 async function copyCurl(event: EventInFull): Promise<void> {
   if ((event.bodyBytes ?? 0) > MAX_CURL_BODY)
     return toast(
-      `The body is too long for a command. “rouse events show ${event.id} --json” prints it.`,
+      `The body is too long for a command. “rouse explain ${event.id} --json” prints it.`,
       { tone: "warn" },
     );
   const [{ status }, hooks] = await Promise.all([

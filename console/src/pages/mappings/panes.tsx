@@ -153,7 +153,9 @@ function RequestOf({
           {body === null
             ? "The body is no longer kept (hooks.retention)."
             : visibleText(body.slice(0, MOST_RAW))}
-          {(body?.length ?? 0) > MOST_RAW ? "\n… cut here: `rouse events show` has all of it" : ""}
+          {(body?.length ?? 0) > MOST_RAW
+            ? "\n… cut here: `rouse explain --request` has all of it"
+            : ""}
         </pre>
       ) : null}
     </>

@@ -1,0 +1,341 @@
+import { Option, type Command } from "commander";
+import { connected, type GatewayConnection } from "./connect.ts";
+import { resolveId } from "./ids.ts";
+import { EXIT, type CliIo } from "./io.ts";
+import { addCommonOptions, pairs, reading, type CommonOptions } from "./options.ts";
+import { printFields, printJson, printMore, printTable } from "./print.ts";
+import { readListPage, type ListPage, type SearchAnswer } from "./search.ts";
+import { member } from "./settings.ts";
+import { localTime, shellWord, shortTime } from "./text.ts";
+
+/** An option: what it means, or that with its default, its values, or how values of a repeatable one are collected. */
+type OptionSpec =
+  | string
+  | {
+      about: string;
+      default?: string;
+      choices?: readonly string[];
+      required?: true;
+      repeat?: "pairs" | "list";
+    };
+/** By its flags, such as `-n, --lines <n>`. */
+type OptionSpecs = Readonly<Record<string, OptionSpec>>;
+
+type Camel<S extends string> = S extends `${infer A}-${infer B}`
+  ? `${A}${Capitalize<Camel<B>>}`
+  : S;
+type Long<Flags> = Flags extends `${string}--${infer Name} ${string}`
+  ? Name
+  : Flags extends `${string}--${infer Name}`
+    ? Name
+    : never;
+type Name<Flags> = Camel<Long<Flags> extends `no-${infer Rest}` ? Rest : Long<Flags>>;
+type Value<Flags, Spec> =
+  Long<Flags> extends `no-${string}`
+    ? boolean
+    : Spec extends { repeat: "pairs" }
+      ? Record<string, string> | undefined
+      : Spec extends { repeat: "list" }
+        ? string[] | undefined
+        : Flags extends `${string}>`
+          ? string | (Spec extends { default: string } | { required: true } ? never : undefined)
+          : Flags extends `${string}]`
+            ? string | true | undefined
+            : boolean | undefined;
+
+/** What a user gives to a command with these options. */
+export type Given<Specs extends OptionSpecs> = CommonOptions & {
+  [Flags in keyof Specs as Name<Flags>]: Value<Flags, Specs[Flags]>;
+};
+/** The arguments of a usage such as `test <tool> [arguments]`. */
+type Arguments<Usage extends string> = Usage extends `${string}<${infer A}>${infer Rest}`
+  ? [A extends `${string}...` ? string[] : string, ...Arguments<Rest>]
+  : Usage extends `${string}[${infer A}]`
+    ? [A extends `${string}...` ? string[] : string | undefined]
+    : [];
+
+/** A command as data. */
+export interface CommandSpec {
+  /** Its name with its arguments, such as `show <run>`. */
+  usage: string;
+  about: string;
+  examples: readonly string[];
+  options: OptionSpecs;
+  /** Whether it takes `--json`. */
+  json: boolean;
+  run(io: CliIo, given: CommonOptions, ...args: unknown[]): Promise<void> | void;
+}
+
+/** A group of commands, such as `rouse runs`. */
+export interface Noun {
+  commands: readonly CommandSpec[];
+  /** Printed below the help of the group. */
+  help?: string;
+  /** Adds commands that are no data. */
+  register?(group: Command, io: CliIo): void | Promise<void>;
+}
+
+interface Described<Usage extends string, Specs extends OptionSpecs> {
+  usage: Usage;
+  about: string;
+  examples: readonly string[];
+  options?: Specs;
+}
+
+/** The gateway that is asked, and the terminal, for a question before. */
+export type AskedGateway = GatewayConnection & { readonly io: CliIo };
+
+/** A command that is a plain function. */
+export function doing<const Usage extends string, const Specs extends OptionSpecs = {}>({
+  options,
+  json = false,
+  ...spec
+}: Described<Usage, Specs> & {
+  json?: boolean;
+  run(io: CliIo, given: Given<Specs>, ...args: Arguments<Usage>): Promise<void> | void;
+}): CommandSpec {
+  return { ...spec, json, options: options ?? {} };
+}
+
+/** A command that asks the gateway once and prints the answer; with `--json` the answer as it is. */
+export function asking<
+  const Usage extends string,
+  Answer extends object,
+  const Specs extends OptionSpecs = {},
+>({
+  ask,
+  print,
+  isFailure,
+  later,
+  ...spec
+}: Described<Usage, Specs> & {
+  ask(to: AskedGateway, given: Given<Specs>, ...args: Arguments<Usage>): Promise<Answer>;
+  print(answer: Answer, io: CliIo, given: Given<Specs> & { live: boolean }): void;
+  /** Whether the answer ends the command with exit code 1. */
+  isFailure?(answer: Answer): boolean;
+  /** What begins with the next start, printed if no gateway runs. */
+  later?: string;
+}): CommandSpec {
+  return doing<Usage, Specs>({
+    ...spec,
+    json: true,
+    async run(io, given, ...args) {
+      const { live, answer } = await connected(given, io, async (to) => ({
+        live: to.live,
+        answer: await ask({ ...to, io }, given, ...args),
+      }));
+      if (isFailure?.(answer)) io.exitCode = EXIT.failure;
+      if (given.json) return printJson(io, answer);
+      print(answer, io, { ...given, live });
+      if (later !== undefined && !live) io.out(`no gateway runs just now: ${later}\n`);
+    },
+  });
+}
+
+type Cell =
+  | string
+  | number
+  | boolean
+  | readonly string[]
+  | { code: string; message: string }
+  | null
+  | undefined;
+/** A member of a row by its name, or a name and how it is read. `time` renders a time. */
+export type RecordColumn<Row> =
+  | (keyof Row & string)
+  | readonly [name: string, read: (row: Row, time: (iso: string | null) => string) => Cell];
+
+const ISO = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
+
+/** The name of a member for people: `agent` of `agentId`, `last used` of `lastUsedAt`. */
+const toTitle = (name: string): string =>
+  name.replace(/(?:Id|At)$/, "").replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+
+function renderCell(value: Cell, time: (iso: string) => string): string {
+  if (value === null || value === undefined || value === false) return "";
+  if (value === true) return "yes";
+  if (typeof value === "object")
+    return "code" in value ? `${value.code}: ${value.message}` : value.join(" ");
+  const text = String(value);
+  return ISO.test(text) ? time(text) : text;
+}
+
+function readColumns<Row>(
+  row: Row,
+  columns: readonly RecordColumn<Row>[],
+  time: (iso: string | null) => string,
+): [title: string, text: string][] {
+  return columns.map((column) =>
+    typeof column === "string"
+      ? [toTitle(column), renderCell(row[column] as Cell, time)]
+      : [column[0], renderCell(column[1](row, time), time)],
+  );
+}
+
+/** Prints one object as lines of a name and a value. What is empty is left out. */
+export function printRecord<Row>(io: CliIo, row: Row, columns: readonly RecordColumn<Row>[]): void {
+  const time = (iso: string | null): string => (iso === null ? "" : localTime(iso));
+  printFields(io, Object.fromEntries(readColumns(row, columns, time)));
+}
+
+/** Prints rows by a table of columns. What is empty is shown as a dash. */
+export function printRows<Row>(
+  io: CliIo,
+  columns: readonly RecordColumn<Row>[],
+  rows: readonly Row[],
+  { isWhole = false } = {},
+): void {
+  const time = (iso: string | null): string => shortTime(iso, io.now());
+  printTable(
+    isWhole ? { ...io, terminal: { ...io.terminal, columns: undefined } } : io,
+    columns.map((column) =>
+      (typeof column === "string" ? toTitle(column) : column[0]).toUpperCase(),
+    ),
+    rows.map((row) => readColumns(row, columns, time).map(([, text]) => text || "–")),
+  );
+}
+
+interface Listed<Answer, Row> {
+  rows(answer: Answer): Row[];
+  columns: readonly RecordColumn<Row>[];
+}
+
+/** A list without pages. */
+export function listing<
+  Answer extends object,
+  Row,
+  const Specs extends OptionSpecs = {},
+  const Usage extends string = "list",
+>({
+  rows,
+  columns,
+  isWhole = false,
+  none,
+  after,
+  ...spec
+}: Omit<Described<Usage, Specs>, "usage"> &
+  Listed<Answer, Row> & {
+    /** Default: `list`. */
+    usage?: Usage;
+    ask(to: AskedGateway, given: Given<Specs>): Promise<Answer>;
+    isFailure?(answer: Answer): boolean;
+    /** Whether the last column is never cut. */
+    isWhole?: boolean;
+    /** Printed in place of a table without rows. */
+    none?: string;
+    /** Prints what stands below the table. */
+    after?(answer: Answer, io: CliIo, given: Given<Specs> & { live: boolean }): void;
+  }): CommandSpec {
+  return asking<string, Answer, Specs>({
+    usage: "list",
+    ...spec,
+    print(answer, io, given) {
+      const all = rows(answer);
+      if (none !== undefined && all.length === 0) return io.out(`${none}\n`);
+      printRows(io, columns, all, { isWhole });
+      after?.(answer, io, given);
+    },
+  });
+}
+
+const LIMIT = "how many (default 50, at most 500)";
+/** The option of a list without pages that may be long. */
+export const LIMIT_OPTION = { "--limit <n>": LIMIT } as const;
+const PAGE_OPTIONS = {
+  "--since <time>": 'only newer ones: an age such as "2h", or a date such as "2026-01-31T08:00"',
+  ...LIMIT_OPTION,
+  "--before <id>": "older than this one: the next page",
+} as const;
+
+/** The options of a list as the user gave them, for the command that shows its next page. */
+function renderGiven(options: OptionSpecs, given: object): string {
+  const words = Object.keys(options).flatMap((flags) => {
+    const option = new Option(flags);
+    const value = member(given, option.attributeName());
+    if (value === undefined || value === false) return [];
+    return typeof value === "string" ? [option.long, shellWord(value)] : [option.long];
+  });
+  return words.map((word) => ` ${word}`).join("");
+}
+
+/** A list in pages, newest first. A search that the gateway ends early is continued until the page is full. */
+export function paging<Answer extends SearchAnswer, Row, const Specs extends OptionSpecs = {}>({
+  noun,
+  ids,
+  options = {} as Specs,
+  ask,
+  rows,
+  columns,
+  ...spec
+}: Omit<Described<"list", Specs>, "usage"> &
+  Listed<Answer, Row> & {
+    noun: string;
+    /** What `--before` names; it may then be the beginning of an id. */
+    ids?: Parameters<typeof resolveId>[1];
+    ask(
+      to: GatewayConnection,
+      query: ListPage & { since: string | undefined },
+      given: Given<Specs>,
+    ): Promise<Answer>;
+  }): CommandSpec {
+  return doing<"list", OptionSpecs>({
+    ...spec,
+    usage: "list",
+    json: true,
+    options: { ...options, ...PAGE_OPTIONS },
+    async run(io, all) {
+      const given = all as unknown as Given<Specs & typeof PAGE_OPTIONS>;
+      const { since, limit } = given;
+      const answer = await connected(given, io, async (to) => {
+        const before =
+          ids && given.before !== undefined ? await resolveId(to, ids, given.before) : given.before;
+        return readListPage(
+          io,
+          { before, limit },
+          (page) => ask(to, { since, ...page }, given),
+          rows,
+        );
+      });
+      if (given.json) return printJson(io, answer);
+      printRows(io, columns, rows(answer));
+      printMore(io, `rouse ${noun} list${renderGiven(options, given)}`, answer);
+    },
+  });
+}
+
+function addOption(command: Command, flags: string, spec: OptionSpec): void {
+  const { about, ...rest } = typeof spec === "string" ? { about: spec } : spec;
+  const option = new Option(flags, about);
+  if (rest.default !== undefined) option.default(rest.default);
+  if (rest.choices) option.choices(rest.choices);
+  if (rest.required) option.makeOptionMandatory();
+  if (rest.repeat === "pairs") option.argParser(pairs);
+  if (rest.repeat === "list")
+    option.argParser((value: string, before?: string[]) => [...(before ?? []), value]);
+  command.addOption(option);
+}
+
+/** Makes a command of its data. */
+export function addCommand(parent: Command, spec: CommandSpec, io: CliIo): Command {
+  const command = parent.command(spec.usage).description(spec.about);
+  for (const [flags, option] of Object.entries(spec.options)) addOption(command, flags, option);
+  (spec.json ? reading : addCommonOptions)(command, ...spec.examples);
+  // Commander gives the arguments, the options and the command.
+  return command.action((...given: unknown[]) =>
+    spec.run(io, given.at(-2) as CommonOptions, ...given.slice(0, -2)),
+  );
+}
+
+/** Makes a group and its commands. */
+export async function addNoun(
+  program: Command,
+  name: string,
+  about: string,
+  { commands, help, register }: Noun,
+  io: CliIo,
+): Promise<void> {
+  const group = program.command(name).description(about);
+  if (help !== undefined) group.addHelpText("after", help);
+  for (const spec of commands) addCommand(group, spec, io);
+  await register?.(group, io);
+}

@@ -1,0 +1,472 @@
+import type { ApprovalView } from "../../admin/approvals.ts";
+import type { NoteView } from "../../admin/memory.ts";
+import type { ScheduleView } from "../../admin/schedules.ts";
+import type { ToolView } from "../../admin/tools.ts";
+import {
+  asking,
+  LIMIT_OPTION,
+  listing,
+  paging,
+  printRecord,
+  type AskedGateway,
+  type Noun,
+} from "../command.ts";
+import { read, withId, type GatewayConnection } from "../connect.ts";
+import { usage } from "../failure.ts";
+import { askYes, type CliIo } from "../io.ts";
+import { renderOutput } from "../print-run.ts";
+import { printBlock, printLines } from "../print.ts";
+import { cell, localTime, localZone, printable, zonedTime } from "../text.ts";
+
+export const agents = listing({
+  usage: "agents",
+  about: "the agents of the config, with their models and tools",
+  examples: ["rouse agents"],
+  ask: ({ api }) => read(api.agents.$get()),
+  rows: ({ agents: all }) => all,
+  columns: [
+    "id",
+    "name",
+    "model",
+    "thinking",
+    "tools",
+    ["main", ({ standard }) => standard],
+    "description",
+  ],
+});
+
+/** Says who is offered a tool: hook runs, with the mappings that differ, chats and the API. A reason is given once. */
+function renderOffered({ hooks, exceptions, chats, api }: ToolView): string[] {
+  const render = (why: string | null) => (why === null ? "yes" : `no: ${why}`);
+  const others = exceptions.map((id) => `; ${hooks === null ? "no" : "yes"} in ${id}`);
+  const rest = [chats, api].map((why) => (why !== null && why === hooks ? "no" : render(why)));
+  return [render(hooks) + others.join(""), ...rest];
+}
+
+const toolsList = listing({
+  about: "tools of servers and plugins, built-in ones, and where agents are offered them",
+  examples: ["rouse tools list --agent main"],
+  options: { "--agent <id>": "of one agent" },
+  ask: ({ api }, { agent }) => read(api.tools.$get({ query: { agent } })),
+  rows: (answer) =>
+    answer.agents.flatMap(({ agentId, tools: all }) => all.map((tool) => ({ agentId, ...tool }))),
+  columns: [
+    "agentId",
+    "tool",
+    "from",
+    ["hook runs", (tool) => renderOffered(tool)[0]],
+    ["chats", (tool) => renderOffered(tool)[1]],
+    ["api", (tool) => renderOffered(tool)[2]],
+    "approval",
+  ],
+  after({ warnings }, io) {
+    for (const warning of warnings) io.out(`warning: ${cell(warning)}\n`);
+  },
+});
+
+function readArguments(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value))
+      return value as Record<string, unknown>;
+  } catch {
+    // Said below.
+  }
+  throw usage(`the arguments are a JSON object, such as '{"town":"Ulm"}'`);
+}
+
+/** Asks before a call that changes something, or that an agent would have to ask for. */
+async function confirmCall({ api, io }: AskedGateway, name: string): Promise<void> {
+  const answer = await read(api.tools.$get({ query: {} }));
+  const found = answer.agents.flatMap(({ tools: all }) => all).filter(({ tool }) => tool === name);
+  if (found.every(({ readOnly, approval }) => readOnly && approval === null)) return;
+  const why = `${cell(name)} changes something, or needs an approval`;
+  const isMeant = await askYes(io, `${why}. Call it?`);
+  if (isMeant === undefined) throw usage(`${why}: add --yes if this is no terminal`);
+  if (!isMeant) throw usage("the tool was not called");
+}
+
+const toolsTest = asking({
+  usage: "test <tool> [arguments]",
+  about: "call a tool of a server or a plugin once, and print its answer",
+  examples: [`rouse tools test town.weather '{"town":"Ulm"}'`],
+  options: { "--yes": "do not ask before a call that may change something" },
+  async ask(to, { yes }, name, text) {
+    const json = { arguments: readArguments(text ?? "{}") };
+    if (!yes) await confirmCall(to, name);
+    return read(to.api.tools[":id"].test.$post({ ...withId(name), json }));
+  },
+  isFailure: ({ output }) => output.isError,
+  print: (answer, io) => io.out(`${printable(renderOutput(answer).join("\n"))}\n`),
+});
+
+export const tools: Noun = { commands: [toolsList, toolsTest] };
+
+const describeState = ({ decision }: ApprovalView): string =>
+  decision ? `${decision.verdict} by ${decision.by}` : "open";
+
+const approvalsList = paging({
+  noun: "approvals",
+  about: "calls that wait, newest first",
+  examples: ["rouse approvals list"],
+  options: { "--run <id>": "of one run", "--all": "those that were decided too" },
+  ask: ({ api }, page, { run: runId, all }) =>
+    read(api.approvals.$get({ query: { state: all ? undefined : "open", runId, ...page } })),
+  rows: ({ approvals: found }) => found,
+  columns: ["code", "askedAt", "expiresAt", "agentId", "tool", ["state", describeState], "why"],
+});
+
+type Verdict = ApprovalView["verdicts"][number];
+const VERDICTS: readonly Verdict[] = ["approve", "deny", "repeat", "done", "give_up"];
+const toWord = (verdict: Verdict): string => verdict.replace("_", "-");
+
+const approvalsShow = asking({
+  usage: "show <code>",
+  about: "one call with its arguments, and what made it ask",
+  examples: ["rouse approvals show 7f3"],
+  ask: ({ api }, _, code) => read(api.approvals[":id"].$get(withId(code))),
+  print({ approval }, io) {
+    const { decision, code, verdicts } = approval;
+    printRecord(io, approval, [
+      "code",
+      "id",
+      "agentId",
+      "tool",
+      "why",
+      "askedBy",
+      "runId",
+      "askedAt",
+      ["until", ({ expiresAt }, time) => (decision ? null : time(expiresAt))],
+      ["decision", (_, time) => decision && `${describeState(approval)}, ${time(decision.at)}`],
+      ["note", () => decision?.note],
+    ]);
+    const text = JSON.stringify(approval.input, null, 2);
+    printBlock(io, "arguments (what the model wrote)", text);
+    const refused = approval.refused.map(
+      ({ verdict, by, at, code: reason }) => `${localTime(at)}  ${verdict} by ${by}: ${reason}`,
+    );
+    printLines(io, "refused decisions", refused);
+    const decide = verdicts.map((verdict) => `rouse approvals decide ${code} ${toWord(verdict)}`);
+    if (!decision) io.out(`\ndecide: ${decide.join("\n        ")}\n`);
+  },
+});
+
+/** Shows the rule that is to be saved, and asks. */
+async function confirmRule(
+  { api, io }: AskedGateway,
+  code: string,
+  any: string[],
+  yes: boolean,
+): Promise<void> {
+  const { rule } = await read(api.approvals[":id"].rule.$post({ ...withId(code), json: { any } }));
+  io.err(`From now on these calls are made without asking:\n  ${cell(rule)}\n`);
+  if (yes) return;
+  const isMeant = await askYes(io, "Save this rule?");
+  if (isMeant === undefined)
+    throw usage("--always saves a rule: look at it, and add --yes if this is no terminal");
+  if (!isMeant) throw usage("nothing was decided and no rule was saved");
+}
+
+const approvalsDecide = asking({
+  usage: "decide <code> <verdict>",
+  about:
+    "approve or deny a call; of a call whose outcome is unknown: repeat it, take it as done, or give-up, which ends the run",
+  examples: [
+    "rouse approvals decide 7f3 approve",
+    "rouse approvals decide 7f3 approve --always --any amount,memo",
+    'rouse approvals decide 7f3 deny --note "Ask Ann first."',
+    "rouse approvals decide 7f3 give-up",
+  ],
+  options: {
+    "--note <text>": "words for the agent, with deny",
+    "--always":
+      "save a rule with approve, so that such calls are not asked about again: the same tool with the same arguments",
+    "--any <names>": "arguments that may differ in later calls, with commas between",
+    "--yes": "save the rule without asking",
+  },
+  async ask(to, { note, always, any, yes = false }, code, word) {
+    const verdict = VERDICTS.find((known) => toWord(known) === word);
+    if (!verdict) throw usage(`"${word}": write ${VERDICTS.map(toWord).join(", ")}`);
+    if (any !== undefined && !always)
+      throw usage("--any names arguments of a rule: it needs --always");
+    if (always && verdict !== "approve") throw usage("--always goes with approve");
+    if (note !== undefined && verdict !== "deny") throw usage("--note goes with deny");
+    const names = (any ?? "").split(",").map((name) => name.trim());
+    const differing = names.filter((name) => name !== "");
+    if (always) await confirmRule(to, code, differing, yes);
+    const json = { verdict, note, always: always ? { any: differing } : undefined };
+    return read(to.api.approvals[":id"].$post({ ...withId(code), json }));
+  },
+  print({ approval, rule }, io) {
+    io.out(`${approval.code}  ${approval.tool}  ${describeState(approval)}\n`);
+    if (rule) io.out(`${rule.id}  saved: ${cell(rule.text)}\n`);
+  },
+  later: "the run goes on with the next `rouse start`",
+});
+
+const approvalsRules = listing({
+  usage: "rules",
+  about: "rules that --always has saved, oldest first",
+  examples: ["rouse approvals rules"],
+  ask: ({ api }) => read(api.approvals.rules.$get()),
+  rows: ({ rules }) => rules,
+  columns: ["id", "createdAt", "by", "text"],
+});
+
+const approvalsForget = asking({
+  usage: "forget <rule>",
+  about: "remove a rule: such calls are asked about again",
+  examples: ["rouse approvals forget rul_…"],
+  async ask({ api }, _, id) {
+    await api.approvals.rules[":id"].$delete(withId(id));
+    return { removed: id };
+  },
+  print: ({ removed }, io) =>
+    io.out(`${cell(removed)}  removed: such calls are asked about again\n`),
+});
+
+export const approvals: Noun = {
+  commands: [approvalsList, approvalsShow, approvalsDecide, approvalsRules, approvalsForget],
+};
+
+const UNITS: readonly (readonly [ms: number, unit: string])[] = [
+  [86_400_000, "d"],
+  [3_600_000, "h"],
+  [60_000, "m"],
+  [1_000, "s"],
+];
+
+/** Renders a duration as the config has it: `30m`. */
+function renderInterval(ms: number): string {
+  const [size, unit] = UNITS.find(([known]) => ms >= known && ms % known === 0) ?? [1, "ms"];
+  return `${ms / size}${unit}`;
+}
+
+const renderTrigger = ({ cron, everyMs, at }: ScheduleView): string =>
+  everyMs === null ? (cron ?? `at ${at}`) : `every ${renderInterval(everyMs)}`;
+
+/** The zone whose hours a schedule keeps. An interval has none, and is shown in that of the machine. */
+const getZone = ({ timezone }: ScheduleView): string => timezone ?? localZone();
+
+/** The newest firing, as `2026-01-31 08:00 succeeded`. */
+function renderLast(schedule: ScheduleView): string | null {
+  const { last } = schedule;
+  if (!last) return null;
+  const at = zonedTime(last.firedAt, getZone(schedule));
+  return [at, last.status ?? "fired", ...(last.error ? [last.error.code] : [])].join(" ");
+}
+
+const schedulesList = listing({
+  about: "schedules of all agents, when they fire next, and how they ended last",
+  examples: ["rouse schedules list"],
+  ask: ({ api }) => read(api.schedules.$get()),
+  rows: ({ schedules: all }) => all,
+  columns: [
+    "name",
+    ["when", renderTrigger],
+    ["zone", getZone],
+    ["next", (one) => (one.paused ? "paused" : zonedTime(one.next[0] ?? null, getZone(one)))],
+    ["last", renderLast],
+    "skipped",
+    ["what", ({ text, action }) => (text === null ? "heartbeat" : `${action}: ${text}`)],
+  ],
+});
+
+/** Finds the schedule that a name means: `<agent>/<id>`, or the id if one agent alone has it. */
+async function find({ api }: GatewayConnection, name: string): Promise<ScheduleView> {
+  const { schedules: all } = await read(api.schedules.$get());
+  const exact = all.find((schedule) => schedule.name === name);
+  const same = all.filter(({ id }) => id === name);
+  const [only] = same;
+  if (exact) return exact;
+  if (only && same.length === 1) return only;
+  if (only)
+    throw usage(
+      `several agents have a schedule "${cell(name)}": write ${same.map((one) => one.name).join(" or ")}`,
+    );
+  throw usage(
+    `there is no schedule "${cell(name)}"; \`rouse schedules list\` shows which there are`,
+  );
+}
+
+/** What names a schedule in the routes. */
+const toParam = ({ agentId, id }: ScheduleView): { param: { agent: string; id: string } } => ({
+  param: { agent: encodeURIComponent(agentId), id: encodeURIComponent(id) },
+});
+
+const SOURCES: Record<ScheduleView["source"], string> = {
+  config: "the config",
+  agent: "proposed by the agent",
+  heartbeat: "`heartbeat` of the agent",
+};
+
+function printSchedule(schedule: ScheduleView, io: CliIo): void {
+  const { last, approved, deliver, text, outside } = schedule;
+  const at = (iso: string | null): string => zonedTime(iso, getZone(schedule));
+  const { channel, to } = deliver ?? { channel: "nobody", to: null };
+  printRecord(io, schedule, [
+    "name",
+    [
+      "from",
+      ({ source }) =>
+        approved
+          ? `${SOURCES.agent}, approved by ${approved.by} (${approved.runId})`
+          : SOURCES[source],
+    ],
+    ["when", renderTrigger],
+    ["zone", getZone],
+    ["missed times", ({ catchUp }) => catchUp],
+    ["jitter", ({ jitterMs }) => (jitterMs === 0 ? null : renderInterval(jitterMs))],
+    ["reply to", ({ action }) => (action === "prompt" ? [channel, ...(to ? [to] : [])] : null)],
+    ["state", ({ paused }) => (paused ? "paused" : null)],
+    "fired",
+    "skipped",
+    [
+      "last",
+      () =>
+        last &&
+        `${at(last.firedAt)}, due ${at(last.dueAt)}${last.manual ? ", started by a person" : ""}`,
+    ],
+    ["run", () => last?.runId && `${last.runId}  ${last.status ?? "no longer kept"}`],
+    ["error", () => last?.error],
+  ]);
+  if (text !== null)
+    printBlock(io, outside ? `${schedule.action} (text from outside)` : schedule.action, text);
+  if (schedule.next.length > 0) printBlock(io, "next", schedule.next.map(at).join("\n"));
+  const skips = schedule.skips.map(
+    ({ from, to, count, isMore, reason }) =>
+      `${at(from)} to ${at(to)}  ${isMore ? "more than " : ""}${count}: ${reason}`,
+  );
+  if (skips.length > 0) printBlock(io, "skipped", skips.join("\n"));
+}
+
+const schedulesShow = asking({
+  usage: "show <schedule>",
+  about: "one schedule: its next times, its last firing, and what was skipped",
+  examples: ["rouse schedules show main/morning"],
+  ask: async (to, _, name) =>
+    read(to.api.schedules[":agent"][":id"].$get(toParam(await find(to, name)))),
+  print: ({ schedule }, io) => printSchedule(schedule, io),
+});
+
+const schedulesRun = asking({
+  usage: "run <schedule>",
+  about: "fire a schedule immediately; its next times stay as they are",
+  examples: ["rouse schedules run morning"],
+  async ask(to, _, name) {
+    const found = await find(to, name);
+    const { run } = to.api.schedules[":agent"][":id"];
+    return { schedule: found.name, ...(await read(run.$post(toParam(found)))) };
+  },
+  print: ({ schedule, fired }, io) =>
+    io.out(`${schedule}  fired${fired?.runId ? `: ${fired.runId}` : ""}\n`),
+  later: "the work begins with the next `rouse start`",
+});
+
+const schedulesSet = asking({
+  usage: "set <schedule>",
+  about: "pause a schedule, so that the times that come are skipped, or let it go on",
+  examples: ["rouse schedules set morning --pause", "rouse schedules set morning --resume"],
+  options: { "--pause": "skip the times that come", "--resume": "let it go on" },
+  async ask(to, { pause, resume }, name) {
+    if (pause === resume) throw usage("use --pause or --resume");
+    const routes = to.api.schedules[":agent"][":id"];
+    return read((pause ? routes.pause : routes.resume).$post(toParam(await find(to, name))));
+  },
+  print({ schedule }, io, { pause }) {
+    const { name, next } = schedule;
+    if (pause) return io.out(`${name}  paused: times that come are skipped\n`);
+    const zone = getZone(schedule);
+    io.out(`${name}  goes on${next[0] ? `: next ${zonedTime(next[0], zone)} ${zone}` : ""}\n`);
+  },
+});
+
+const schedulesRemove = asking({
+  usage: "remove <schedule>",
+  about: "delete a schedule that an agent has proposed",
+  examples: ["rouse schedules remove main/sch_…"],
+  async ask(to, _, name) {
+    const found = await find(to, name);
+    await read(to.api.schedules[":agent"][":id"].$delete(toParam(found)));
+    return { removed: found.name };
+  },
+  print: ({ removed }, io) => io.out(`${removed}  removed\n`),
+});
+
+export const schedules: Noun = {
+  commands: [schedulesList, schedulesShow, schedulesRun, schedulesSet, schedulesRemove],
+};
+
+const WORDS: Record<NoteView["words"], string> = {
+  trusted: "trusted",
+  people: "people in the conversation",
+  outside: "from outside, approved",
+};
+
+const describeWords = ({ words, by }: NoteView): string =>
+  WORDS[words] + (by === null ? "" : ` (${cell(by)})`);
+
+const memoryList = listing({
+  about: "notes, newest first",
+  examples: ["rouse memory list --session main"],
+  options: {
+    "--agent <id>": "of one agent",
+    "--session <key>": "of one conversation, by the key that `rouse sessions list` shows",
+    ...LIMIT_OPTION,
+  },
+  ask: ({ api }, { agent, session, limit }) =>
+    read(api.memory.$get({ query: { agent, session, limit } })),
+  rows: ({ notes }) => notes,
+  columns: [
+    "id",
+    ["changed", ({ changedAt, createdAt }, time) => time(changedAt ?? createdAt)],
+    "agentId",
+    ["session", ({ session }) => session.key],
+    ["words of", describeWords],
+    "text",
+  ],
+  after({ notes, total }, io) {
+    if (total > notes.length)
+      io.out(`\n${total - notes.length} more: choose an agent or a session, or raise --limit\n`);
+  },
+});
+
+const memorySet = asking({
+  usage: "set <note> <text>",
+  about: "correct a note: it counts as your words from then on",
+  examples: ['rouse memory set mem_… "Ann is a vegetarian."'],
+  ask: ({ api }, _, id, text) => read(api.memory[":id"].$patch({ ...withId(id), json: { text } })),
+  print: ({ note }, io) =>
+    printRecord(io, note, [
+      "id",
+      "agentId",
+      ["session", ({ session }) => session.key],
+      "text",
+      ["words", describeWords],
+      "runId",
+    ]),
+});
+
+const memoryRemove = asking({
+  usage: "remove [note]",
+  about: "delete a note, or all notes of a conversation",
+  examples: ["rouse memory remove mem_…", "rouse memory remove --session hook:shop:42"],
+  options: {
+    "--session <key>": "all notes of this conversation",
+    "--agent <id>": "of this agent alone (default: of all agents)",
+  },
+  async ask({ api }, { session, agent }, id) {
+    if (id === undefined && session !== undefined)
+      return read(api.memory.$delete({ query: { session, agent } }));
+    if (id === undefined || session !== undefined || agent !== undefined)
+      throw usage("name one note, or choose all of a conversation with --session");
+    return read(api.memory[":id"].$delete(withId(id)));
+  },
+  print(answer, io, { session = "" }) {
+    if ("note" in answer) return io.out(`${answer.note.id}  deleted\n`);
+    const count = answer.deleted === 1 ? "1 note" : `${answer.deleted} notes`;
+    io.out(`${cell(session)}  ${count} deleted\n`);
+  },
+});
+
+export const memory: Noun = { commands: [memoryList, memorySet, memoryRemove] };

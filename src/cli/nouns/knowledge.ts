@@ -1,0 +1,417 @@
+import { createReadStream } from "node:fs";
+import { readdir, stat } from "node:fs/promises";
+import { basename, extname, join, resolve } from "node:path";
+import { Readable } from "node:stream";
+import { OPERATOR_TENANT } from "../../config/checks.ts";
+import { RouseError } from "../../core/errors.ts";
+import { FORMATS } from "../../knowledge/formats.ts";
+import {
+  DOCUMENT_STATES,
+  ON_DUPLICATE,
+  type DocumentRecord,
+  type Passage,
+} from "../../knowledge/types.ts";
+import {
+  asking,
+  doing,
+  LIMIT_OPTION,
+  printRecord,
+  printRows,
+  type RecordColumn,
+  type Given,
+  type Noun,
+} from "../command.ts";
+import { connected, read, withId, type AdminClient, type GatewayConnection } from "../connect.ts";
+import { usage } from "../failure.ts";
+import type { CliIo } from "../io.ts";
+import { printBlock, printJson } from "../print.ts";
+import { createProgress } from "../progress.ts";
+import { bytes, cell, localTime, shellWord } from "../text.ts";
+
+const TENANT_OPTION = {
+  "--tenant <id>": { about: "whose documents", default: OPERATOR_TENANT },
+} as const;
+const ADD_OPTIONS = {
+  ...TENANT_OPTION,
+  "--agent <id>": {
+    about: "an agent that may search it (repeatable; default: all)",
+    repeat: "list",
+  },
+  "--title <text>": "what it is called",
+  "--external-id <id>": "your name for it: a new version takes the old one's place",
+  "--metadata <name=value>": { about: "a fact about it (repeatable)", repeat: "pairs" },
+  "--on-duplicate <how>": {
+    about: "for bytes that are there already",
+    choices: ON_DUPLICATE,
+    default: "skip",
+  },
+} as const;
+
+type AddOptions = Given<typeof ADD_OPTIONS>;
+type Documents = AdminClient["knowledge"]["documents"];
+
+/** How long one request waits for a document to be ready or failed. */
+const WAIT_SECONDS = "1";
+
+interface AddedDocument {
+  document: DocumentRecord;
+  duplicate: boolean;
+}
+
+/** The files that are meant: of a folder, all below it that have an ending which can be read. */
+async function findFiles(paths: readonly string[], io: CliIo): Promise<string[]> {
+  const endings = new Set(
+    Object.values(FORMATS).flatMap(({ extensions }) =>
+      extensions.map((extension) => `.${extension}`),
+    ),
+  );
+  const files: string[] = [];
+  for (const path of paths) {
+    const full = resolve(io.cwd, path);
+    const found = await stat(full).catch(() => undefined);
+    if (!found) throw usage(`${path} cannot be read`);
+    if (!found.isDirectory()) files.push(full);
+    else
+      for (const entry of await readdir(full, { recursive: true, withFileTypes: true }))
+        if (entry.isFile() && endings.has(extname(entry.name).toLowerCase()))
+          files.push(join(entry.parentPath, entry.name));
+  }
+  if (files.length === 0) throw usage("there is no file that can be read");
+  return files.toSorted();
+}
+
+async function upload(
+  documents: Documents,
+  file: string,
+  { tenant, agent, title, externalId, metadata, onDuplicate }: AddOptions,
+): Promise<AddedDocument> {
+  const query = {
+    tenant,
+    filename: basename(file),
+    agent,
+    title,
+    externalId,
+    metadata: metadata && JSON.stringify(metadata),
+    onDuplicate: onDuplicate as (typeof ON_DUPLICATE)[number],
+  };
+  const source = createReadStream(file);
+  const body = Readable.toWeb(source) as ReadableStream<Uint8Array>;
+  const options = {
+    headers: { "content-type": "application/octet-stream" },
+    init: { body, duplex: "half" as const },
+  };
+  return read(documents.$post({ query }, options)).finally(() => source.destroy());
+}
+
+/** One file that is refused keeps no other from being added. */
+function reportSkipped(error: unknown, file: string, io: CliIo): undefined {
+  if (
+    !(error instanceof RouseError) ||
+    !["body_too_large", "duplicate_document"].includes(error.code)
+  )
+    throw error;
+  io.err(`rouse: ${cell(basename(file))}: ${error.message}\n`);
+  io.exitCode = 1;
+}
+
+/** Brings the files to where they are read, one after the other. */
+async function uploadAll(
+  documents: Documents,
+  files: readonly string[],
+  options: AddOptions,
+  io: CliIo,
+): Promise<AddedDocument[]> {
+  const progress = createProgress(io, "uploading", files.length);
+  const added: AddedDocument[] = [];
+  try {
+    for (const [done, path] of files.entries()) {
+      progress.update(done, cell(basename(path)));
+      const one = await upload(documents, path, options).catch((error: unknown) =>
+        reportSkipped(error, path, io),
+      );
+      if (one) added.push(one);
+    }
+  } finally {
+    progress.end();
+  }
+  return added;
+}
+
+/** Waits until every document is ready or failed. A turn of the bar is the share of all that is to be done. */
+async function waitUntilIndexed(
+  documents: Documents,
+  added: readonly DocumentRecord[],
+  io: CliIo,
+): Promise<DocumentRecord[]> {
+  const progress = createProgress(io, "indexing", added.length);
+  const parts = new Map<string, number>();
+  const show = (id: string, part: number, name: string): void => {
+    parts.set(id, part);
+    progress.update(
+      [...parts.values()].reduce((sum, one) => sum + one, 0),
+      cell(name),
+    );
+  };
+  const settle = async (document: DocumentRecord): Promise<DocumentRecord> => {
+    for (let last = document; ;) {
+      const query = { tenant: last.tenant, wait: WAIT_SECONDS };
+      const now = await read(documents[":id"].$get({ ...withId(last.id), query })).catch(
+        orUndefined,
+      );
+      // Deleted meanwhile, or what has taken its place is ready.
+      if (!now) return last;
+      last = now.document;
+      const isOver = last.status === "ready" || last.status === "failed";
+      show(last.id, isOver ? 1 : last.progress, last.filename);
+      if (isOver) return last;
+    }
+  };
+  try {
+    const unique = [...new Map(added.map((document) => [document.id, document])).values()];
+    const ended = new Map(
+      (await Promise.all(unique.map(settle))).map((document) => [document.id, document]),
+    );
+    return added.map((document) => ended.get(document.id) ?? document);
+  } finally {
+    progress.end();
+  }
+}
+
+/** Names the document in the error of a request about it. */
+const withName =
+  (id: string) =>
+  (error: unknown): never => {
+    if (!(error instanceof RouseError) || error.code !== "not_found") throw error;
+    throw new RouseError({ code: "not_found", message: `there is no document ${id}` });
+  };
+
+const orUndefined = (error: unknown): undefined => {
+  if (error instanceof RouseError && error.code === "not_found") return undefined;
+  throw error;
+};
+
+function printDocument({ document, duplicate }: AddedDocument, io: CliIo): void {
+  const { id, status, filename, error, chunkCount } = document;
+  const what = error ? `${error.code}: ${error.message}` : `${chunkCount} chunks`;
+  const known = duplicate ? "  (was there already)" : "";
+  io.out(`${id}  ${status}  ${cell(filename)}  ${what}${known}\n`);
+}
+
+/** Starts the indexing of what `queue` adds, waits for it if somebody does the work, and says how it went. */
+async function index(
+  to: GatewayConnection,
+  io: CliIo,
+  queue: (documents: Documents) => Promise<AddedDocument[]>,
+): Promise<AddedDocument[]> {
+  const { documents } = to.api.knowledge;
+  const works = await to.indexDocuments();
+  const added = await queue(documents);
+  if (!works) {
+    io.err(
+      "the gateway runs without workers: the documents stay queued until one with workers starts\n",
+    );
+    return added;
+  }
+  const settled = await waitUntilIndexed(
+    documents,
+    added.map(({ document }) => document),
+    io,
+  );
+  if (settled.some(({ status }) => status !== "ready")) io.exitCode = 1;
+  return added.map(({ document, duplicate }, at) => ({
+    document: settled[at] ?? document,
+    duplicate,
+  }));
+}
+
+const add = doing({
+  usage: "add <path...>",
+  about: "index files, and those of folders",
+  examples: ["rouse knowledge add handbook.pdf --agent support", "rouse knowledge add ./manuals"],
+  options: ADD_OPTIONS,
+  json: true,
+  async run(io, given, paths) {
+    const files = await findFiles(paths, io);
+    if (files.length > 1 && (given.title !== undefined || given.externalId !== undefined))
+      throw usage("--title and --external-id name one document: add it alone");
+    const added = await connected(given, io, (to) =>
+      index(to, io, (documents) => uploadAll(documents, files, given, io)),
+    );
+    if (!given.json) return added.forEach((one) => printDocument(one, io));
+    printJson(io, {
+      documents: added.map((one) => ({ ...one.document, duplicate: one.duplicate })),
+    });
+  },
+});
+
+const reindex = doing({
+  usage: "reindex <id...>",
+  about: "read documents again; the previous version stays searchable until the new one is ready",
+  examples: ["rouse knowledge reindex doc_1k7u"],
+  options: TENANT_OPTION,
+  json: true,
+  async run(io, given, ids) {
+    const query = { tenant: given.tenant };
+    const queued = await connected(given, io, (to) =>
+      index(to, io, async (documents) => {
+        const all: AddedDocument[] = [];
+        for (const id of ids) {
+          const answer = await read(documents[":id"].reindex.$post({ ...withId(id), query })).catch(
+            withName(id),
+          );
+          all.push({ ...answer, duplicate: false });
+        }
+        return all;
+      }),
+    );
+    if (!given.json) return queued.forEach((one) => printDocument(one, io));
+    printJson(io, { documents: queued.map(({ document }) => document) });
+  },
+});
+
+const list = asking({
+  usage: "list",
+  about: "documents, newest first",
+  examples: ["rouse knowledge list --status failed"],
+  options: {
+    ...TENANT_OPTION,
+    "--status <status>": { about: "of one state", choices: DOCUMENT_STATES },
+    "--agent <id>": "that an agent may search",
+    ...LIMIT_OPTION,
+    "--before <id>": "older than this one: the next page",
+  },
+  ask: ({ api }, { tenant, status, agent, limit, before: after }) =>
+    read(
+      api.knowledge.documents.$get({
+        query: { tenant, status, agent, limit, after },
+      }),
+    ),
+  print({ documents, hasMore }, io) {
+    printRows(
+      io,
+      [
+        "id",
+        ["status", ({ status, error }) => (error ? `${status} (${error.code})` : status)],
+        ["size", (document) => bytes(document.bytes)],
+        ["chunks", ({ chunkCount }) => chunkCount],
+        ["added", ({ createdAt }, time) => time(new Date(createdAt).toISOString())],
+        ["file", ({ filename }) => filename],
+      ],
+      documents,
+    );
+    const last = documents.at(-1)?.id ?? "";
+    if (hasMore) io.out(`\nmore: rouse knowledge list --before ${shellWord(last)}\n`);
+  },
+});
+
+const show = asking({
+  usage: "show <id>",
+  about: "what is known of a document",
+  examples: ["rouse knowledge show doc_1k7u"],
+  options: TENANT_OPTION,
+  async ask({ api }, { tenant }, id) {
+    const one = api.knowledge.documents[":id"];
+    const answer = await read(one.$get({ ...withId(id), query: { tenant } })).catch(withName(id));
+    return answer.document;
+  },
+  print(document, io) {
+    const metadata = Object.entries(document.metadata).map(
+      ([name, value]): RecordColumn<DocumentRecord> => [`metadata ${cell(name)}`, () => value],
+    );
+    printRecord(io, document, [
+      "id",
+      ["file", ({ filename }) => filename],
+      "title",
+      "status",
+      "error",
+      ["type", ({ mimeType }) => mimeType],
+      ["size", (one) => bytes(one.bytes)],
+      ["pages", ({ pageCount }) => pageCount],
+      ["chunks", ({ chunkCount }) => chunkCount],
+      ["vectors", ({ embeddedCount }) => embeddedCount || null],
+      ["agents", ({ agentIds }) => agentIds.join(" ") || "all"],
+      ["external id", ({ externalId }) => externalId],
+      "version",
+      ["added", ({ createdAt }) => localTime(createdAt)],
+      ["indexed", ({ indexedAt }) => indexedAt && localTime(indexedAt)],
+      "sha256",
+      ...metadata,
+    ]);
+  },
+});
+
+/** Where a passage stands: headings and page below the names that are given. */
+const renderPlace = (
+  { headings, page }: Pick<Passage, "headings" | "page">,
+  ...names: string[]
+): string => cell([...names, ...headings, ...(page === null ? [] : [`page ${page}`])].join(" › "));
+
+const passages = asking({
+  usage: "passages <id>",
+  about: "the passages of a document, in the order of its text",
+  examples: ["rouse knowledge passages doc_1k7u --from 12 --limit 3"],
+  options: {
+    ...TENANT_OPTION,
+    "--from <n>": "the number of the first one (default 0); a passage is named <document>#<number>",
+    ...LIMIT_OPTION,
+  },
+  ask: ({ api }, { tenant, from, limit }, id) =>
+    read(
+      api.knowledge.documents[":id"].passages.$get({
+        ...withId(id),
+        query: { tenant, from, limit },
+      }),
+    ).catch(withName(id)),
+  print({ passages: all, hasMore }, io) {
+    if (all.length === 0) io.err("no passages\n");
+    for (const passage of all)
+      printBlock(io, `${passage.chunkId}  ${renderPlace(passage)}`.trimEnd(), passage.text);
+    const last = all.at(-1);
+    if (hasMore && last)
+      io.out(`\nmore: rouse knowledge passages ${last.documentId} --from ${last.number + 1}\n`);
+  },
+});
+
+const remove = asking({
+  usage: "remove <id...>",
+  about: "delete documents with all that was indexed of them",
+  examples: ["rouse knowledge remove doc_1k7u"],
+  options: TENANT_OPTION,
+  async ask({ api }, { tenant }, ids) {
+    for (const id of ids)
+      await api.knowledge.documents[":id"]
+        .$delete({ ...withId(id), query: { tenant } })
+        .catch(withName(id));
+    return { deleted: ids };
+  },
+  print: ({ deleted }, io) => deleted.forEach((id) => io.out(`${id}  deleted\n`)),
+});
+
+const search = asking({
+  usage: "search <text...>",
+  about: "the passages that a question finds, best first",
+  examples: ["rouse knowledge search how long is lost property kept"],
+  options: {
+    ...TENANT_OPTION,
+    "--agent <id>": "only what this agent may see",
+    "--limit <n>": "how many (default 8)",
+  },
+  ask({ api }, { tenant, agent, limit }, words) {
+    if (limit !== undefined && !/^[1-9]\d*$/.test(limit))
+      throw usage("--limit: write a whole number above 0");
+    const most = limit === undefined ? undefined : Number(limit);
+    const json = { tenant, text: words.join(" "), agent, limit: most };
+    return read(api.knowledge.search.$post({ json }));
+  },
+  print({ passages: found }, io) {
+    if (found.length === 0) io.err("nothing found\n");
+    for (const [at, passage] of found.entries()) {
+      const place = renderPlace(passage, passage.title ?? passage.filename);
+      printBlock(io, `${at + 1}  ${place}  ${passage.chunkId}`, passage.text);
+    }
+  },
+});
+
+export const knowledge: Noun = {
+  commands: [add, list, show, passages, remove, reindex, search],
+};

@@ -1,0 +1,273 @@
+import type { ChannelView } from "../../admin/channels.ts";
+import type { KeyView } from "../../admin/keys.ts";
+import type { PairingView } from "../../admin/pairings.ts";
+import type { AddressView } from "../../admin/people.ts";
+import { SCOPES } from "../../config/schema/gateway.ts";
+import { asking, listing, printRecord, printRows, type Noun } from "../command.ts";
+import { read, withId } from "../connect.ts";
+import { usage } from "../failure.ts";
+import { cell, printable } from "../text.ts";
+
+const STATES: Record<AddressView["state"], string> = {
+  linked: "linked",
+  owner: "the owner",
+  unlinked: "not linked: no /link yet",
+};
+
+const renderPairing = ({ state, by }: PairingView): string =>
+  by === null ? state : `${state} by ${by}`;
+
+const peopleList = asking({
+  usage: "list",
+  about: "who has linked which channels, and who waits to write, was approved or denied",
+  examples: ["rouse people list"],
+  async ask({ api }) {
+    const [{ addresses }, { pairings }] = await Promise.all([
+      read(api.people.$get()),
+      read(api.pairings.$get()),
+    ]);
+    return { addresses, pairings };
+  },
+  print({ addresses, pairings }, io) {
+    printRows(
+      io,
+      [
+        "personId",
+        "entry",
+        "channel",
+        "person",
+        ["state", ({ state }) => STATES[state]],
+        "linkedAt",
+      ],
+      addresses,
+    );
+    if (pairings.length === 0) return;
+    io.out("\n");
+    printRows(
+      io,
+      [
+        "code",
+        "channel",
+        "person",
+        "name",
+        "requestedAt",
+        "expiresAt",
+        ["state", renderPairing],
+        "id",
+      ],
+      pairings,
+    );
+  },
+});
+
+const peopleDecide = asking({
+  usage: "decide <code> <verdict>",
+  about: "approve lets the person write direct messages to the agent, deny does not answer them",
+  examples: ["rouse people decide HK7X3PTW approve", "rouse people decide HK7X3PTW deny"],
+  async ask({ api }, _, code, verdict) {
+    if (verdict !== "approve" && verdict !== "deny")
+      throw usage(`"${verdict}": write approve or deny`);
+    return read(api.pairings[":id"].$post({ ...withId(code), json: { verdict } }));
+  },
+  print: ({ pairing: { channel, person, state } }, io) =>
+    io.out(`${cell(channel)}:${cell(person)}  ${state}\n`),
+  later: "the person gets the message with the next `rouse start`",
+});
+
+const peopleRevoke = asking({
+  usage: "revoke <person>",
+  about:
+    "take a decision back, by the id or as <channel>:<id of the person>: the person is a stranger again",
+  examples: ["rouse people revoke par_…"],
+  ask: ({ api }, _, person) => read(api.pairings[":id"].$delete(withId(person))),
+  print: ({ pairing: { channel, person } }, io) =>
+    io.out(`${cell(channel)}:${cell(person)}  revoked: this person is a stranger again\n`),
+});
+
+const peopleUnlink = asking({
+  usage: "unlink <person>",
+  about:
+    "take a person's channels apart by the ID, or take out one as <channel>:<id of the person>",
+  examples: ["rouse people unlink ann-hk7x3ptw"],
+  ask: ({ api }, _, person) => read(api.people[":id"].$delete(withId(person))),
+  print({ unlinked }, io) {
+    for (const { channel, person } of unlinked)
+      io.out(`${cell(channel)}:${cell(person)}  unlinked: a conversation of its own again\n`);
+  },
+});
+
+export const people: Noun = {
+  commands: [peopleList, peopleDecide, peopleRevoke, peopleUnlink],
+  help: `
+A person links two channels with a code: /link in a direct message on the one, then /link CODE on the other.
+From then on the direct messages of both share one session, channel:person:<ID>.
+CONFIG is the id of the entry in \`people\` of the config. An entry alone links nothing: each channel needs a code.
+`,
+};
+
+/** The agents of a channel, as `desk in C0123 for U1, main`. */
+function renderAgents(agents: ChannelView["agents"]): string | null {
+  const parts = agents.map(({ agent, room, person }) =>
+    [
+      agent,
+      ...(room === null ? [] : [`in ${room}`]),
+      ...(person === null ? [] : [`for ${person}`]),
+    ].join(" "),
+  );
+  return parts.join(", ") || null;
+}
+
+/** Who may write: those in allowFrom, and whom dmPolicy adds. */
+function renderSenders({ allowFrom, dmPolicy }: ChannelView): string {
+  const allowed = allowFrom === 0 ? "no allowed senders" : `from ${allowFrom}`;
+  if (dmPolicy === "allowlist") return allowed;
+  if (dmPolicy === "open") return "from everybody";
+  return `${allowed}, ${dmPolicy === "pairing" ? "pairing" : "groups only"}`;
+}
+
+const channelsList = listing({
+  about: "channels that are known, and those that are configured",
+  examples: ["rouse channels list"],
+  ask: ({ api }) => read(api.channels.$get()),
+  rows: ({ channels: all }) => all,
+  columns: [
+    "name",
+    ["state", ({ name, id, loaded }) => (name !== id ? `= ${id}` : loaded ? "configured" : null)],
+    ["receives", (channel) => (channel.receives ? renderSenders(channel) : null)],
+    "defaultTo",
+    "limit",
+    ["last resort", ({ fallback }) => fallback],
+    ["agents", ({ receives, agents }) => (receives ? renderAgents(agents) : null)],
+  ],
+});
+
+const channelsStatus = listing({
+  usage: "status",
+  about: "whether each can be reached, and whether it receives messages; exit code 1 if one cannot",
+  examples: ["rouse channels status"],
+  ask: ({ api }) => read(api.channels.status.$get()),
+  isFailure: ({ channels: all }) =>
+    all.some(
+      ({ reach, receive, away }) => away !== null || reach?.ok === false || receive?.ok === false,
+    ),
+  rows: ({ channels: all }) => all,
+  columns: [
+    "id",
+    [
+      "sending",
+      ({ away, reach }) =>
+        away === null
+          ? (reach?.message ?? "cannot tell")
+          : `sends fail, ${away.waiting} deliveries wait`,
+    ],
+    [
+      "receiving",
+      ({ nobody, receive }) =>
+        nobody ? "rejects all: allowFrom is empty" : (receive?.message ?? null),
+    ],
+  ],
+  isWhole: true,
+  after(_, io, { live }) {
+    if (!live) io.err("no gateway runs: nothing is received\n");
+  },
+});
+
+const channelsTest = asking({
+  usage: "test <channel>",
+  about: "send a message immediately, bypassing the outbox",
+  examples: ["rouse channels test console --to me"],
+  options: {
+    "--to <recipient>": "the recipient (default: the channel's defaultTo)",
+    "--text <text>": "the message (default: a line that says it is a test)",
+  },
+  ask: ({ api }, { to, text }, name) =>
+    read(api.channels[":id"].test.$post({ ...withId(name), json: { to, text } })),
+  isFailure: ({ result }) => result.status !== "sent",
+  print({ channel, to, result }, io) {
+    if (result.status === "sent")
+      io.out(`sent to ${to} on ${channel}  ${(result.messageIds ?? []).join(" ")}\n`);
+    else io.err(`not sent to ${to} on ${channel}: ${printable(result.reason)}\n`);
+  },
+});
+
+export const channels: Noun = { commands: [channelsList, channelsStatus, channelsTest] };
+
+const words = (text: string): string[] => text.split(/[,\s]+/).filter((word) => word !== "");
+
+/** `60/1m`: so many requests within a time. */
+function parseRate(text: string): { requests: number; per: string } {
+  const found = /^(\d+)\/(\S+)$/.exec(text);
+  if (!found) throw usage(`--rate ${text}: write <requests>/<time>, for example 60/1m`);
+  return { requests: Number(found[1]), per: found[2] as string };
+}
+
+const renderLimit = ({ rateLimit }: KeyView): string | null =>
+  rateLimit && `${rateLimit.requests}/${rateLimit.perSeconds}s`;
+
+const keysCreate = asking({
+  usage: "create <id>",
+  about: "make a key, and show it this once",
+  examples: ["rouse keys create web", "rouse keys create shop --agents sales,support --rate 60/1m"],
+  options: {
+    "--tenant <id>": "whose documents its turns see (default: default)",
+    "--agents <ids>": "the agents it may use, with commas between (default: all)",
+    "--scopes <scopes>": `what it may do: ${SCOPES.join(", ")} (default: chat,agents:read)`,
+    "--rate <n/time>": "so many requests within a time, for example 60/1m",
+    "--user-as-session": "take the field `user` for the session's id",
+    "--clean <what>":
+      "what is disarmed in answers: images, or none for programs that show no answer to a person (default: images)",
+  },
+  ask({ api }, { tenant, agents, scopes, rate, userAsSession, clean }, id) {
+    const json = {
+      id,
+      tenant,
+      agents: agents === undefined ? undefined : words(agents),
+      // The gateway says which scopes and which `clean` there are.
+      scopes: scopes === undefined ? undefined : (words(scopes) as KeyView["scopes"]),
+      rateLimit: rate === undefined ? undefined : parseRate(rate),
+      userAsSession,
+      clean: clean as KeyView["clean"] | undefined,
+    };
+    return read(api.keys.$post({ json }));
+  },
+  print({ key, secret }, io) {
+    printRecord(io, key, [
+      "id",
+      "tenant",
+      ["agents", ({ agents }) => agents ?? "all"],
+      "scopes",
+      ["rate limit", renderLimit],
+    ]);
+    io.out(`\n${secret}\n\nThis is the only time it is shown: only its hash is kept.\n`);
+  },
+});
+
+const keysList = listing({
+  about: "keys and what they may do; never the keys themselves",
+  examples: ["rouse keys list"],
+  ask: ({ api }) => read(api.keys.$get()),
+  rows: ({ keys: all }) => all,
+  columns: [
+    "id",
+    "tenant",
+    ["agents", ({ agents }) => agents ?? "all"],
+    ["rate", renderLimit],
+    "createdAt",
+    "source",
+    "scopes",
+  ],
+});
+
+const keysRevoke = asking({
+  usage: "revoke <id>",
+  about: "revoke a key: requests with it are rejected from now on",
+  examples: ["rouse keys revoke web"],
+  async ask({ api }, _, id) {
+    await api.keys[":id"].$delete(withId(id));
+    return { revoked: id };
+  },
+  print: ({ revoked }, io) =>
+    io.out(`${cell(revoked)}  revoked; requests with it are rejected from now on\n`),
+});
+
+export const keys: Noun = { commands: [keysCreate, keysList, keysRevoke] };

@@ -1,0 +1,394 @@
+import { RETRIED_DELIVERIES, RETRIED_RUNS } from "../../admin/bulk-retry.ts";
+import type { DeliveryView } from "../../admin/views.ts";
+import type { SessionDetail, SessionName } from "../../admin/sessions.ts";
+import { labelledText, plainText } from "../../core/text.ts";
+import { asking, doing, paging, printRecord, type Given, type Noun } from "../command.ts";
+import { connected, read, withId, type GatewayConnection } from "../connect.ts";
+import { usage } from "../failure.ts";
+import { resolveId } from "../ids.ts";
+import type { CliIo } from "../io.ts";
+import { ownOptions } from "../options.ts";
+import { printRun, renderWaitsFor } from "../print-run.ts";
+import { printBlock, printJson } from "../print.ts";
+import { checkOne, readRetry, RETRY_OPTIONS, retryMany } from "../retry-many.ts";
+import { member } from "../settings.ts";
+import { cell, localTime, renderDuration } from "../text.ts";
+
+const renderError = (error: { code: string; message: string } | null): string | null =>
+  error && `${error.code}: ${error.message}`;
+
+/** The value of an option that has only a few. */
+function readStatus<T extends string>(
+  text: string | undefined,
+  known: readonly T[],
+): T | undefined {
+  const found = known.find((one) => one === text);
+  if (text !== undefined && found === undefined)
+    throw usage(`--status ${text}: write ${known.join(", ")}`);
+  return found;
+}
+
+const runsList = paging({
+  noun: "runs",
+  ids: "runs",
+  about: "runs, newest first",
+  examples: [
+    "rouse runs list --status failed --since 1d",
+    "rouse runs list --kind heartbeat",
+    "rouse runs list --ended-since 2026-01-30 --ended-until 2026-01-31",
+  ],
+  options: {
+    "--status <status>":
+      "parked, collecting, queued, running, waiting, succeeded, failed, timed_out or cancelled",
+    "--kind <kind>":
+      "hook, heartbeat, schedule, channel, api, or all; a list without this or another filter than the time leaves heartbeats out",
+    "--session <key>": "of one session",
+    "--event <id>": "of one event",
+    "--ended-since <time>": "that ended since then; the one that ended last comes first",
+    "--ended-until <time>": "that ended before",
+  },
+  async ask(to, page, { status, kind, session: sessionKey, event, endedSince, endedUntil }) {
+    const eventId = event && (await resolveId(to, "events", event));
+    const query = { status, kind, sessionKey, eventId, endedSince, endedUntil, ...page };
+    return read(to.api.runs.$get({ query }));
+  },
+  rows: ({ runs: found }) => found,
+  columns: [
+    "id",
+    "createdAt",
+    "status",
+    ["took", ({ startedAt, endedAt }) => renderDuration(startedAt, endedAt)],
+    "agentId",
+    "sessionKey",
+    "delivery",
+    [
+      "name or error",
+      (run, time) =>
+        [renderError(run.error) ?? run.name, renderWaitsFor(run, time)]
+          .filter((text) => text !== null)
+          .join("; waits for "),
+    ],
+  ],
+});
+
+const runsShow = asking({
+  usage: "show <run>",
+  about: "one run with its input, steps and reply",
+  examples: ["rouse runs show run_…"],
+  async ask(to, _, name) {
+    const run = withId(await resolveId(to, "runs", name));
+    const [detail, { steps }] = await Promise.all([
+      read(to.api.runs[":id"].$get(run)),
+      read(to.api.runs[":id"].steps.$get(run)),
+    ]);
+    return { ...detail, steps };
+  },
+  print: ({ run, steps }, io) => printRun(run, steps, io),
+});
+
+const runsCancel = asking({
+  usage: "cancel <run>",
+  about: "stop a run, or take it out of the queue",
+  examples: ["rouse runs cancel run_…"],
+  ask: async (to, _, name) =>
+    read(to.api.runs[":id"].cancel.$post(withId(await resolveId(to, "runs", name)))),
+  print: ({ run }, io) => io.out(`${run.id}  ${run.status}\n`),
+});
+
+const RUNS_LATER = "no gateway runs just now: the runs start with the next `rouse start`\n";
+const RUNS_CHOSEN = {
+  "--failed": "all that failed or took too long",
+  "--status <status>": `all of this status: ${RETRIED_RUNS.join(", ")}`,
+  "--session <key>": "only those of one session",
+  "--event <id>": "only those of one event",
+  "--mapping <id>": "only those of this mapping",
+  ...RETRY_OPTIONS,
+} as const;
+const RUNS_CHOOSING = [
+  "failed",
+  "status",
+  "session",
+  "event",
+  "mapping",
+  "since",
+  "until",
+  "limit",
+] as const;
+
+async function retryRuns(io: CliIo, given: Given<typeof RUNS_CHOSEN>): Promise<void> {
+  if (RUNS_CHOOSING.every((name) => given[name] === undefined))
+    throw usage(
+      "name one run, or choose several with --failed, --status, --session, --event, --mapping or --since",
+    );
+  if (given.failed && given.status !== undefined) throw usage("use --failed or --status");
+  const { session: sessionKey, mapping, event } = given;
+  const status = readStatus(given.status, RETRIED_RUNS);
+  const chosen = { status, sessionKey, mapping, ...readRetry(given, io) };
+  const ask = async (to: GatewayConnection) => {
+    const eventId = event && (await resolveId(to, "events", event));
+    return to.api.runs.retry.$post({ json: { ...chosen, eventId } });
+  };
+  await retryMany(given, io, ask, RUNS_LATER);
+}
+
+const runsRetry = doing({
+  usage: "retry [run]",
+  about: "start a run again that failed, under its own id; or many, the oldest first",
+  examples: ["rouse runs retry run_…", "rouse runs retry --failed --since 1d --dry-run"],
+  options: RUNS_CHOSEN,
+  json: true,
+  async run(io, given, name) {
+    if (name === undefined) return retryRuns(io, given);
+    checkOne(given, RUNS_CHOOSING);
+    await connected(given, io, async (to) => {
+      const id = withId(await resolveId(to, "runs", name));
+      const answer = await read(to.api.runs[":id"].retry.$post(id));
+      if (given.json) return printJson(io, answer);
+      io.out(`${answer.run.id}  ${answer.run.status}\n`);
+      if (!to.live)
+        io.out("no gateway runs just now: the run starts with the next `rouse start`\n");
+    });
+  },
+});
+
+export const runs: Noun = { commands: [runsList, runsShow, runsCancel, runsRetry] };
+
+const deliveriesList = paging({
+  noun: "deliveries",
+  ids: "deliveries",
+  about: "deliveries, newest first",
+  examples: ["rouse deliveries list --status failed"],
+  options: {
+    "--status <status>":
+      "pending, delivered, failed, no_route (failed because no route was known) or unknown",
+    "--channel <id>": "of one channel",
+  },
+  ask: ({ api }, page, { status, channel }) =>
+    read(api.deliveries.$get({ query: { status, channel, ...page } })),
+  rows: ({ deliveries: found }) => found,
+  columns: [
+    "id",
+    "createdAt",
+    "status",
+    "channel",
+    "to",
+    ["sent", ({ sentChunks, chunks }) => `${sentChunks}/${chunks}`],
+    "attempts",
+    ["run or error", ({ error, runId }) => error ?? runId],
+  ],
+});
+
+const isSent = (index: number, sent: number): string => (index < sent ? "sent" : "not sent");
+
+const deliveriesShow = asking({
+  usage: "show <delivery>",
+  about: "one delivery with its messages, its tries and its error",
+  examples: ["rouse deliveries show dlv_…"],
+  ask: async (to, _, name) =>
+    read(to.api.deliveries[":id"].$get(withId(await resolveId(to, "deliveries", name)))),
+  print({ delivery }, io) {
+    const { sentChunks, sentFiles } = delivery;
+    printRecord(io, delivery, [
+      "id",
+      "status",
+      "error",
+      "runId",
+      "approvalId",
+      "channel",
+      "to",
+      "thread",
+      ["sent", ({ chunks }) => `${sentChunks} of ${chunks}`],
+      ["files", ({ files }) => (files > 0 ? `${sentFiles} of ${files}` : null)],
+      ["warning", ({ warnings }) => warnings.join("; ")],
+      ["tries", ({ attempts }) => attempts],
+      ["message ids", ({ messageIds }) => messageIds.join(", ")],
+      "createdAt",
+      ["next try", ({ nextAt }) => nextAt],
+      "endedAt",
+    ]);
+    delivery.texts.forEach((text, index) =>
+      printBlock(io, `message ${index + 1} (${isSent(index, sentChunks)})`, text),
+    );
+    delivery.attached.forEach(({ name, mediaType, bytes }, index) =>
+      printBlock(
+        io,
+        `file ${index + 1} (${isSent(index, sentFiles)})`,
+        `${name}, ${mediaType}, ${bytes} bytes`,
+      ),
+    );
+  },
+});
+
+const DELIVERIES_LATER =
+  "no gateway runs just now: what is pending is sent with the next `rouse start`\n";
+const DELIVERIES_CHOSEN = {
+  "--arrived": "of one that is unknown: its message in doubt is in the chat, so go on after it",
+  "--failed": "all that failed, also for want of a route",
+  "--status <status>": `all of this status: ${RETRIED_DELIVERIES.join(", ")}`,
+  "--channel <id>": "only those of one channel",
+  ...RETRY_OPTIONS,
+} as const;
+const DELIVERIES_CHOOSING = ["failed", "status", "channel", "since", "until", "limit"] as const;
+
+async function retryDeliveries(io: CliIo, given: Given<typeof DELIVERIES_CHOSEN>): Promise<void> {
+  if (given.arrived) throw usage("--arrived goes with one delivery: name it");
+  if (DELIVERIES_CHOOSING.every((name) => given[name] === undefined))
+    throw usage(
+      "name one delivery, or choose several with --failed, --status, --channel or --since",
+    );
+  if (given.failed && given.status !== undefined) throw usage("use --failed or --status");
+  const status = readStatus(given.status, RETRIED_DELIVERIES);
+  const json = { status, channel: given.channel, ...readRetry(given, io) };
+  await retryMany(given, io, ({ api }) => api.deliveries.retry.$post({ json }), DELIVERIES_LATER);
+}
+
+const renderDelivery = ({
+  id,
+  status,
+  channel,
+  to,
+}: Pick<DeliveryView, "id" | "status" | "channel" | "to">) =>
+  `${id}  ${status}  ${channel} ${cell(to ?? "–")}\n`;
+
+const deliveriesRetry = doing({
+  usage: "retry [delivery]",
+  about:
+    "send again what failed, from the first chunk that was not sent; a reply without a route once there is one",
+  examples: [
+    "rouse deliveries retry dlv_…",
+    "rouse deliveries retry dlv_… --arrived",
+    "rouse deliveries retry --status no_route",
+    "rouse deliveries retry --failed --since 1d --dry-run",
+  ],
+  options: DELIVERIES_CHOSEN,
+  json: true,
+  async run(io, given, name) {
+    if (name === undefined) return retryDeliveries(io, given);
+    checkOne(given, DELIVERIES_CHOOSING);
+    const query = { arrived: given.arrived ? ("1" as const) : undefined };
+    await connected(given, io, async (to) => {
+      const id = withId(await resolveId(to, "deliveries", name));
+      const answer = await read(to.api.deliveries[":id"].retry.$post({ ...id, query }));
+      if (given.json) return printJson(io, answer);
+      io.out(renderDelivery(answer.delivery));
+      if (!to.live) io.out(DELIVERIES_LATER);
+    });
+  },
+});
+
+export const deliveries: Noun = { commands: [deliveriesList, deliveriesShow, deliveriesRetry] };
+
+const sessionsList = paging({
+  noun: "sessions",
+  about: "sessions, last used first",
+  examples: ["rouse sessions list --origin hook --since 1d"],
+  options: {
+    "--agent <id>": "of one agent",
+    "--origin <origin>": "main, hook, api or channel",
+  },
+  ask: ({ api }, page, { agent, origin }) =>
+    read(api.sessions.$get({ query: { agent, origin, ...page } })),
+  rows: ({ sessions: found }) => found,
+  columns: ["agentId", "origin", "turns", "lastUsedAt", "path", "credential", "key"],
+});
+
+/** The words of a model's message: a text, or the texts among its parts; tools by their name. */
+function getWords(message: unknown): string {
+  const content = member(message, "content");
+  if (typeof content === "string") return content;
+  if (!Array.isArray(content)) return "";
+  const parts = content.map((part: unknown) => {
+    const text = member(part, "text");
+    if (typeof text === "string") return text;
+    const tool = member(part, "toolName");
+    return typeof tool === "string" ? `[${String(member(part, "type"))} ${tool}]` : "";
+  });
+  return parts.filter((part) => part !== "").join("\n");
+}
+
+type Turn = SessionDetail["turns"][number];
+
+function printCheckpoint({ at, input, checkpoint }: Turn, io: CliIo): void {
+  const { turns = 0, left = 0, outside = false, model } = checkpoint ?? {};
+  const missing = left === 0 ? "" : `, ${left} of them in no summary`;
+  const by = model ? `  ${model}` : "";
+  io.out(`\n— ${localTime(at)}  checkpoint: replaces ${turns} turns${missing}${by}\n`);
+  if (input.length > 0)
+    printBlock(io, outside ? "summary (outside text)" : "summary", plainText(input.slice(1)));
+}
+
+function printTurn(turn: Turn, io: CliIo): void {
+  if (turn.checkpoint) return printCheckpoint(turn, io);
+  io.out(`\n— ${localTime(turn.at)}  ${cell(turn.hook)}  ${turn.runId}\n`);
+  const isOutside = turn.input.some((part) => part.outside);
+  printBlock(io, isOutside ? "in (outside text)" : "in", labelledText(turn.input));
+  for (const message of turn.messages) {
+    const role = String(member(message, "role"));
+    printBlock(io, role === "assistant" ? "reply" : role, getWords(message));
+  }
+}
+
+function printSession(detail: SessionDetail, io: CliIo): void {
+  const { session, turns, next, queued, lastRoutes } = detail;
+  printRecord(io, session, [
+    ["session", ({ key }) => key],
+    "agentId",
+    "origin",
+    "path",
+    "credential",
+    "turns",
+    ["last used", ({ lastUsedAt }) => lastUsedAt ?? "never"],
+    ["last route", () => lastRoutes[0] && [lastRoutes[0].channel, lastRoutes[0].to]],
+    ["waiting events", () => queued.length || null],
+  ]);
+  if (next !== null) io.out(`\nthere are older turns: --before ${next}\n`);
+  for (const turn of turns) printTurn(turn, io);
+  for (const { at, source, text } of queued)
+    printBlock(
+      io,
+      `waits for a heartbeat since ${localTime(at)} (${cell(source)})`,
+      plainText(text),
+    );
+}
+
+/** What names a session to the gateway, beside its key. */
+const REFERENCE = {
+  "--agent <id>":
+    "the session's agent (default: the one that the key of an API session names, else the first)",
+  "--origin <origin>": "main, hook, api or channel (default: what the key says, else hook)",
+  "--path <path>": "the hook path that the session belongs to, if several have one with this key",
+  "--credential <name>":
+    "the configured credential that it belongs to, as `rouse sessions list` prints it",
+} as const;
+
+const sessionsShow = asking({
+  usage: "show <key>",
+  about: "the newest turns and checkpoints of a session",
+  examples: ["rouse sessions show main", "rouse sessions show hook:shop:42"],
+  options: {
+    ...REFERENCE,
+    "--limit <n>": "how many (default 50, at most 500)",
+    "--before <turn>": "older than this one: the page before",
+  },
+  ask: ({ api }, given, key) =>
+    read(api.sessions.show.$get({ query: { key, ...ownOptions(given) } })),
+  print: printSession,
+});
+
+const sessionsRemove = asking({
+  usage: "remove <key>",
+  about: "delete a session with its history, or its history alone",
+  examples: ["rouse sessions remove hook:shop:42", "rouse sessions remove main --history"],
+  options: { ...REFERENCE, "--history": "forget its history, and keep the session" },
+  async ask({ api }, { history, ...given }, key) {
+    // The gateway checks the origin.
+    const name = { key, ...ownOptions(given) } as SessionName;
+    if (history) await api.sessions.reset.$post({ json: name });
+    else await api.sessions.$delete({ query: name });
+    return { removed: key };
+  },
+  print: ({ removed }, io, { history }) =>
+    io.out(`${cell(removed)}  ${history ? "its history is deleted" : "deleted"}\n`),
+});
+
+export const sessions: Noun = { commands: [sessionsList, sessionsShow, sessionsRemove] };

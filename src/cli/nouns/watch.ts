@@ -1,0 +1,263 @@
+import { secretFile } from "../../config/state.ts";
+import type { Percentiles } from "../../core/metrics.ts";
+import { USAGE_KEYS, type UsageSum } from "../../store/types.ts";
+import { readGateway } from "../../store/lock.ts";
+import type { EventView } from "../../admin/views.ts";
+import type { ActivityView } from "../../admin/watch-views.ts";
+import {
+  asking,
+  LIMIT_OPTION,
+  listing,
+  paging,
+  printRows,
+  type RecordColumn,
+  type Noun,
+} from "../command.ts";
+import { read, withId } from "../connect.ts";
+import { usage as wrongUsage } from "../failure.ts";
+import { resolveId } from "../ids.ts";
+import type { CliIo } from "../io.ts";
+import { OUTCOME_OPTION } from "../options.ts";
+import { printFields } from "../print.ts";
+import { registerReplay } from "../replay.ts";
+import { localTime, renderCost, renderSpark, shortTime } from "../text.ts";
+
+const SHOWN_FAILURES = 5;
+
+const milliseconds = (seconds: number): string =>
+  seconds < 1 ? `${Math.round(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`;
+
+const renderTimes = (times: Percentiles | null): string =>
+  times
+    ? `p50 ${milliseconds(times.p50)}, p95 ${milliseconds(times.p95)}, p99 ${milliseconds(times.p99)} (of the newest ${times.count})`
+    : "none since the start";
+
+function printHooks(io: CliIo, { hooks }: ActivityView): void {
+  const minutes = hooks.stepSeconds / 60;
+  io.out(`\nhooks since ${localTime(hooks.times[0] ?? 0)}, each column ${minutes} min\n`);
+  const rows = Object.entries(hooks.outcomes)
+    .map(([outcome, counts]) => ({ outcome, counts, total: counts.reduce((sum, n) => sum + n, 0) }))
+    .filter(({ total }) => total > 0);
+  if (rows.length === 0) io.out("none\n");
+  else
+    printRows(
+      io,
+      [
+        "outcome",
+        ["count", ({ total }) => total],
+        ["over time", ({ counts }) => renderSpark(counts)],
+      ],
+      rows,
+    );
+  if (!hooks.isComplete) io.out(`only the newest ${hooks.total} are counted\n`);
+}
+
+function describeWaiting({ waiting }: ActivityView, now: number): string {
+  const { runs, deliveries, approvals, parked } = waiting;
+  const held = parked.by.map(({ text, count, until }) => {
+    const next = until === null ? "" : `, next at ${shortTime(until, now)}`;
+    return `${count} parked for ${text}${next}`;
+  });
+  return [
+    `${runs.count} turns`,
+    `${deliveries.count} deliveries`,
+    `${approvals} approvals`,
+    ...held,
+  ].join(", ");
+}
+
+/** Where the operator's page is, and the file of the token that it asks for; null if no gateway runs. */
+function findConsole(stateDir: string): { address: string; tokenFile: string } | null {
+  const { adminUrl } = readGateway(stateDir) ?? {};
+  if (adminUrl === undefined) return null;
+  return { address: `${adminUrl}/console`, tokenFile: secretFile(stateDir, "gateway-token") };
+}
+
+export const status = asking({
+  usage: "status",
+  about:
+    "how the gateway does: hooks over time, latencies, what waits, what fails; where the console is",
+  examples: ["rouse status --since 24h"],
+  options: {
+    "--since <time>": {
+      about: 'count hooks since then: an age such as "24h", or a date',
+      default: "1h",
+    },
+  },
+  async ask({ api, live, stateDir }, { since }) {
+    const limit = String(SHOWN_FAILURES);
+    const [{ status: gateway }, activity, { failures, total, lastDay }, { findings }] =
+      await Promise.all([
+        read(api.status.$get()),
+        read(api.activity.$get({ query: { since } })),
+        read(api.failures.$get({ query: { status: "open", limit } })),
+        read(api.findings.$get()),
+      ]);
+    return {
+      running: live,
+      console: findConsole(stateDir),
+      status: gateway,
+      activity,
+      failures,
+      failureGroups: total,
+      lastDay,
+      findings,
+    };
+  },
+  print(answer, io) {
+    const { running, console: page, status: gateway, activity, failures, findings } = answer;
+    const away = gateway.breakers.filter(({ state }) => state !== "closed").map(({ of }) => of);
+    printFields(io, {
+      gateway: running
+        ? `running, version ${gateway.version}, since ${localTime(gateway.startedAt)}`
+        : "no gateway runs: this is its store",
+      config:
+        gateway.reloadProblems.length > 0
+          ? "the one on disk has problems; the one before it is in use"
+          : (gateway.configFile ?? "the defaults"),
+      console: page?.address,
+      "gateway token": page && `${page.tokenFile}, unless the config has gateway.token`,
+      away: away.join(", "),
+      failures: answer.lastDay,
+      waiting: describeWaiting(activity, io.now()),
+      answers: renderTimes(activity.latencies.answers),
+      runs: renderTimes(activity.latencies.runs),
+    });
+    printHooks(io, activity);
+    if (failures.length > 0) {
+      io.out("\n");
+      printRows(io, ["id", "count", "lastSeen", "title"], failures);
+      const more = answer.failureGroups - failures.length;
+      if (more > 0) io.out(`${more} more: rouse failures list --status open\n`);
+    }
+    if (findings.length > 0) {
+      io.out("\n");
+      printRows(io, ["from", "path", "message"], findings);
+    }
+  },
+});
+
+const USAGE_COLUMNS: readonly RecordColumn<UsageSum>[] = [
+  "runs",
+  ["input", ({ inputTokens }) => inputTokens],
+  ["cached", ({ cachedInputTokens }) => cachedInputTokens],
+  ["output", ({ outputTokens }) => outputTokens],
+  ["cost", ({ costUsd, unpricedRuns }) => renderCost(costUsd, unpricedRuns)],
+];
+
+export const usageCommand = asking({
+  usage: "usage",
+  about: "tokens and costs of runs",
+  examples: ["rouse usage --by model --since 7d"],
+  options: {
+    "--by <what>": {
+      about: "add up by mapping, agent, model or day",
+      choices: USAGE_KEYS,
+      default: "day",
+    },
+    "--since <time>": {
+      about: 'of newer runs: an age such as "2d", or a date such as "2026-01-31"',
+      default: "30d",
+    },
+  },
+  ask: ({ api }, { by, since }) => read(api.usage.$get({ query: { by, since } })),
+  print({ rows, total, since }, io, { by }) {
+    if (rows.length === 0) return io.out(`no run has ended since ${localTime(since)}\n`);
+    printRows(io, [[by, ({ key }) => key], ...USAGE_COLUMNS], [...rows, total]);
+    if (total.unpricedRuns > 0)
+      io.out(
+        `\n${total.unpricedRuns} runs used a model whose price is unknown: set models.prices\n`,
+      );
+  },
+});
+
+/** Returns the reason of an event, or what came of it. */
+const describeOutcome = ({ reason, text, actions }: EventView): string =>
+  reason === null ? actions.map(({ id }) => id).join(" ") : text;
+
+const eventsList = paging({
+  noun: "events",
+  ids: "events",
+  about: "events, newest first",
+  examples: [
+    "rouse events list --outcome unmatched --since 2h",
+    "rouse events list --path shop --search 'data.total:240'",
+    "rouse events list --failed --json | jq -r '.events[].id'",
+  ],
+  options: {
+    [OUTCOME_OPTION[0]]: OUTCOME_OPTION[1],
+    "--path <path>": "the hook's path, such as shop",
+    "--mapping <id>": "the mapping that took it",
+    "--failed": "those with a run that failed",
+    "--bookmarked": "those with a bookmark",
+    "--search <text>":
+      "words of the id, path, mapping, reason or a body that is kept, and field:value: path, mapping and outcome of the event, any other name of the body",
+  },
+  ask({ api }, page, { failed, bookmarked, outcome, path, mapping, search }) {
+    const query = {
+      outcome,
+      path,
+      mapping,
+      search,
+      failed: failed ? ("1" as const) : undefined,
+      bookmarked: bookmarked ? ("1" as const) : undefined,
+      ...page,
+    };
+    return read(api.events.$get({ query }));
+  },
+  rows: ({ events: found }) => found,
+  columns: ["id", "receivedAt", "path", "outcome", "mapping", ["reason or work", describeOutcome]],
+});
+
+const eventsRefused = listing({
+  usage: "refused",
+  about: "rejected requests (authentication failed), newest first, since the gateway's start",
+  examples: ["rouse events refused"],
+  options: LIMIT_OPTION,
+  ask: ({ api }, { limit }) => read(api.refusals.$get({ query: { limit } })),
+  rows: ({ refusals }) => refusals,
+  columns: ["at", "address", "path", "reason"],
+  after(_, io, { live }) {
+    if (!live) io.err("no gateway runs: rejected requests are kept in its memory only\n");
+  },
+});
+
+const eventsSet = asking({
+  usage: "set <event>",
+  about: "keep an event with a bookmark, or discard one that failed and is not needed",
+  examples: [
+    'rouse events set evt_… --bookmark "the refund that failed"',
+    "rouse events set evt_… --unbookmark",
+    'rouse events set evt_… --discard "the order was placed again"',
+  ],
+  options: {
+    "--bookmark [note]":
+      "keep it with its body beyond hooks.retention and store.retention, and note what for",
+    "--unbookmark": "remove the bookmark: it is kept as long as others",
+    "--discard <reason>": "leave it out of doctor and of bulk replays, and note why",
+  },
+  async ask(to, { bookmark, unbookmark, discard }, name) {
+    if ([bookmark, unbookmark, discard].filter((one) => one !== undefined).length !== 1)
+      throw wrongUsage("use one of --bookmark, --unbookmark and --discard");
+    const id = await resolveId(to, "events", name);
+    const one = to.api.events[":id"];
+    if (discard !== undefined)
+      return read(one.discard.$post({ ...withId(id), json: { reason: discard } }));
+    if (unbookmark) {
+      await read(one.bookmark.$delete(withId(id)));
+      return { event: id };
+    }
+    const note = typeof bookmark === "string" ? bookmark : undefined;
+    return { event: id, ...(await read(one.bookmark.$put({ ...withId(id), json: { note } }))) };
+  },
+  print({ event }, io, { unbookmark }) {
+    if (typeof event !== "string") return io.out(`${event.id}  discarded\n`);
+    const kept = "bookmarked: it is kept until the bookmark is removed";
+    io.out(`${event}  ${unbookmark ? "bookmark removed" : kept}\n`);
+  },
+});
+
+export const events: Noun = {
+  commands: [eventsList, eventsRefused, eventsSet],
+  register: registerReplay,
+};
