@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import type * as GoogleAuth from "google-auth-library";
 import type { JWT, OAuth2Client } from "google-auth-library";
 import { loadPackage } from "#channel-kit";
 import type { GmailConfig } from "./config.ts";
@@ -10,7 +11,7 @@ import { GmailProblem } from "./problem.ts";
 import { readGrant, type Grant } from "./state.ts";
 
 /** Loads Google's package, which is optional. */
-export const loadGoogleAuth = (): Promise<typeof import("google-auth-library")> =>
+export const loadGoogleAuth = (): Promise<typeof GoogleAuth> =>
   loadPackage("google-auth-library", () => import("google-auth-library")).catch(
     ({ message }: Error) => {
       throw new GmailProblem(message);

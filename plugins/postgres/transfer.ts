@@ -2,7 +2,7 @@ import {
   checkReadable,
   FIRST_TIME,
   notEmpty,
-  type Row,
+  type ExportedRow,
   type Shapes,
   type SourceTable,
   type Sql,
@@ -30,8 +30,8 @@ const READ_ROWS = 50;
 const MAX_ROWS = 1000;
 const MAX_CHARS = 4_000_000;
 
-const text = (row: Row, column: string): string => String(row[column]);
-const readRecord = (row: Row): Record<string, unknown> =>
+const text = (row: ExportedRow, column: string): string => String(row[column]);
+const readRecord = (row: ExportedRow): Record<string, unknown> =>
   JSON.parse(text(row, "record")) as Record<string, unknown>;
 
 /** How the tables of a store in PostgreSQL differ from what is exported. */
@@ -125,7 +125,7 @@ async function* readRows(
   table: string,
   types: ReadonlyMap<string, string>,
   select: string,
-): AsyncGenerator<Row> {
+): AsyncGenerator<ExportedRow> {
   await sql.query(`DECLARE exported_${table} NO SCROLL CURSOR FOR ${select}`);
   const isBig = (column: string, value: unknown): value is string =>
     types.get(column) === "bigint" && typeof value === "string";

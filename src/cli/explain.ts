@@ -49,7 +49,7 @@ function printHead({ event, note, evaluation, config, bookmark }: Explanation, i
     ["came in by", ({ credential }) => credential],
     ["from", ({ address }) => address],
     "outcome",
-    ["reason", ({ reason, text }) => reason && text],
+    "reason",
     ["answered", ({ answerStatus }) => answerStatus],
     "mapping",
     ["warnings", () => warnings.join("; ")],

@@ -5,7 +5,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
 
 /** A row as it is exported. Bytes are base64; a whole number that JavaScript cannot hold is text. */
-export type Row = Readonly<Record<string, string | number | null>>;
+export type ExportedRow = Readonly<Record<string, string | number | null>>;
 
 /** A row for a table of the driver. Bytes may be bytes. */
 export type Written = readonly [table: string, values: Record<string, unknown>];
@@ -25,7 +25,7 @@ export interface TableRule {
   /** It refers to others, and is exported behind them. */
   isLast?: boolean;
   /** Makes rows of the driver's tables from an exported one. Default: the same row. */
-  write?(row: Row): readonly Written[];
+  write?(row: ExportedRow): readonly Written[];
 }
 
 export type TableRules = Readonly<Record<string, TableRule>>;
@@ -47,13 +47,13 @@ export interface SourceTable {
   name: string;
   columns: readonly string[];
   rows: number;
-  read(): AsyncIterable<Row> | Iterable<Row>;
+  read(): AsyncIterable<ExportedRow> | Iterable<ExportedRow>;
 }
 
 /** A table of a store that is filled. */
 export interface TargetTable {
   columns: readonly string[];
-  put(row: Row): Promise<void> | void;
+  put(row: ExportedRow): Promise<void> | void;
 }
 
 /** The types of a database's columns, by table. */
@@ -109,7 +109,7 @@ export function toTargets(
 ): Map<string, TargetTable> {
   return new Map(
     toExports(shapes, rules).map(({ table, rule, columns }) => {
-      const put = async (row: Row): Promise<void> => {
+      const put = async (row: ExportedRow): Promise<void> => {
         for (const written of rule?.write?.(row) ?? [[table, row] as const])
           await insert(...written);
       };
@@ -125,14 +125,14 @@ export function toStored(value: unknown, type: string): unknown {
 }
 
 /** The exported form of a value that a driver has read. */
-export function toExported(value: unknown): Row[string] {
+export function toExported(value: unknown): ExportedRow[string] {
   if (value instanceof Uint8Array)
     return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("base64");
   if (typeof value === "bigint") {
     const number = Number(value);
     return Number.isSafeInteger(number) ? number : String(value);
   }
-  return (value ?? null) as Row[string];
+  return (value ?? null) as ExportedRow[string];
 }
 
 const FORMAT = "rouse-store";
@@ -156,7 +156,7 @@ interface End {
 
 interface Line {
   table: string;
-  row: Row;
+  row: ExportedRow;
 }
 
 export type OnProgress = (table: string, done: number, total: number) => void;

@@ -16,7 +16,7 @@ import type { Embedder, Knowledge } from "../../src/knowledge/types.ts";
 import { acquireLock } from "../../src/store/lock.ts";
 import { openStore } from "../../src/store/open.ts";
 import { SQLITE } from "../../src/store/sqlite/store-driver.ts";
-import type { Row, SourceTable } from "../../src/store/transfer.ts";
+import type { ExportedRow, SourceTable } from "../../src/store/transfer.ts";
 import type { Job } from "../../src/store/types.ts";
 import {
   approval,
@@ -523,7 +523,7 @@ describePostgres("rouse store export and import with PostgreSQL", () => {
     const normalized = (): string[] =>
       rowsOf(exported())
         .map((line) => {
-          const { table, row } = JSON.parse(line) as { table: string; row: Row };
+          const { table, row } = JSON.parse(line) as { table: string; row: ExportedRow };
           const { ready, ...rest } = row;
           const place = typeof ready === "number" && ready >= 1e12 ? ready : ready === null;
           const cells = Object.entries({ ...rest, place }).map((cell) => JSON.stringify(cell));

@@ -1,7 +1,7 @@
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import {
   notEmpty,
-  type Row,
+  type ExportedRow,
   type Shapes,
   type SourceTable,
   type TableRules,
@@ -59,7 +59,7 @@ function readShapes(db: DatabaseSync): Shapes {
   );
 }
 
-function* readRows(db: DatabaseSync, text: string): Generator<Row> {
+function* readRows(db: DatabaseSync, text: string): Generator<ExportedRow> {
   const statement = db.prepare(text);
   statement.setReadBigInts(true);
   for (const row of statement.iterate())
