@@ -21,7 +21,7 @@ function getStep(span: Ms): Ms {
   return (STEPS.find((step) => minutes / step <= MAX_BARS) ?? 1440) * MINUTE_MS;
 }
 
-interface WaitingWork {
+export interface WaitingWork {
   /** Runs that wait for a worker, or for another run of their session. */
   turn: Waiting;
   delivery: Waiting;

@@ -131,7 +131,7 @@ async function add(id: string, options: AddOptions, io: CliIo): Promise<void> {
 /** Adds `rouse test add`. */
 export function registerTestAdd(test: Command, io: CliIo): void {
   // Options behind `add` belong to it.
-  for (const command of [test, test.parent]) command?.enablePositionalOptions();
+  test.enablePositionalOptions();
   reading(
     test
       .command("add <id>")

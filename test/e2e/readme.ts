@@ -125,7 +125,7 @@ async function followFirstEvent(follower: Follower, blocks: readonly Block[]): P
     /Posted the recorded event issues.opened to \/hooks\/github: 202\n\nThe reply, delivered to console/,
   );
   expect(sent).toMatch(/^202 [^]*"mapping": "github.issue"/);
-  expect(lists).toMatch(/^EVENT [^]*accepted[^]*^RUN [^]*succeeded/m);
+  expect(lists).toMatch(/^ID +RECEIVED [^]*accepted[^]*^ID +CREATED [^]*succeeded/m);
   await until(
     async () => follower.program?.output().includes('through hook "github.issue"') || undefined,
   );

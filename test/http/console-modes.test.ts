@@ -156,15 +156,11 @@ describe("a session that changes files", () => {
     expect((await post("/changes/check", { change: back }, { cookie })).status).toBe(401);
   });
 
-  it("is recorded by its address, with the config that it was made from, and logged", async () => {
+  it("is logged with its address and the config that it was made from", async () => {
     const from = (await world.admin("/admin/v1/status")).body.status.snapshot as string;
     expect(
       (await post("/changes", { change: CHANGE }, { cookie: await signIn() })).body.result?.landed,
     ).toBe(true);
-    const { body } = await world.admin("/admin/v1/changes");
-    expect(body.versions).toMatchObject([
-      { what: "change of order", by: "console 127.0.0.1", from },
-    ]);
     expect(world.logged.map((line) => JSON.parse(line) as object)).toContainEqual(
       expect.objectContaining({
         msg: "the config was changed",

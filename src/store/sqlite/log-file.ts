@@ -1,7 +1,8 @@
 import { closeSync, fdatasync, fstat, openSync } from "node:fs";
 import { promisify } from "node:util";
 
-const sync = promisify(fdatasync);
+const syncFile = (file: number): Promise<void> =>
+  new Promise((resolve, reject) => fdatasync(file, (error) => (error ? reject(error) : resolve())));
 const readStats = promisify(fstat);
 
 /**
@@ -19,12 +20,12 @@ export class LogFile {
 
   /** Resolves when all that was written to the log before the call is on disk. */
   sync(): Promise<void> {
-    return sync(this.#log);
+    return syncFile(this.#log);
   }
 
   /** Resolves when all that a checkpoint copied before the call is on disk. */
   syncDatabase(): Promise<void> {
-    return sync(this.#database);
+    return syncFile(this.#database);
   }
 
   /** The bytes of the log since it was emptied. */
