@@ -150,7 +150,7 @@ describe.skipIf(NO_BROWSER)("the figures of the overview", () => {
       await page.goto(`${world.url}/console${href}`);
       await page.locator("main .page-head h1", { hasNotText: "Overview" }).waitFor();
       await page
-        .locator("main .table, main .empty, main .facts, main .detail, main pre")
+        .locator("main .table, main .empty, main .facts, main .detail, main pre, main .json-key")
         .first()
         .waitFor();
       expect({ href, failed: await page.locator("main [role=alert]").allInnerTexts() }).toEqual({
