@@ -317,6 +317,7 @@ export async function writeFiles({ folder, stateDir }: InitFolders): Promise<str
     await addLines(join(folder, ".gitignore"), [
       ...(isInside ? [`${state}/`] : []),
       "node_modules/",
+      "*.before",
     ])
   )
     written.push(".gitignore");

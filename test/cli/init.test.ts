@@ -235,7 +235,7 @@ describe("rouse init for a sender that signs", () => {
     expect([file(".rouse/secrets/github"), file("package.json"), file(".gitignore")]).toEqual([
       before,
       '{ "name": "mine" }',
-      "*.log\n.rouse/\nnode_modules/\n",
+      "*.log\n.rouse/\nnode_modules/\n*.before\n",
     ]);
     expect((await cli.rouse(["init", "--yes", "--preset", "jira"])).out).toContain(
       "has all of that already",

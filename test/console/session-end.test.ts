@@ -19,6 +19,11 @@ describe.skipIf(NO_BROWSER)("a session that ends", () => {
     await dialog.waitFor();
     // A browser closes a dialog at the second Escape, whatever the page says.
     for (let presses = 0; presses < 3; presses++) await page.keyboard.press("Escape");
+    // The page opens it again, before it paints for the second time.
+    await page.evaluate(
+      "new Promise((d) => requestAnimationFrame(() => requestAnimationFrame(d)))",
+    );
+    await dialog.locator("input:focus").waitFor();
     await page.keyboard.type("wrong");
     await expect.poll(() => token.inputValue()).toBe("wrong");
     expect(await dialog.getByRole("button", { name: "Close" }).count()).toBe(0);
