@@ -5,13 +5,16 @@ import type { Ms } from "../records.ts";
 import type { CheckpointCall, CheckpointReply } from "./checkpoint-worker.ts";
 import type { SqliteGroupCommit } from "./group-commit.ts";
 import type { LogFile } from "./log-file.ts";
+import type { Checkpointed } from "./restart-log.ts";
+import { PAGE_BYTES } from "./schema.ts";
 
 const WORKER = new URL(
   `./checkpoint-worker${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`,
   import.meta.url,
 );
-/** Bytes after which the log is copied into the database. */
-const LIMIT = 32 * 2 ** 20;
+/** Pages after which the log is copied into the database, and their bytes. */
+const FRAMES = 4000;
+const BYTES = FRAMES * PAGE_BYTES;
 /** Commits between two looks at the log. */
 const LOOK_EVERY = 8;
 const RETRY: Ms = 1000;
@@ -28,7 +31,7 @@ export class Checkpoints {
   readonly #parts: Parts;
   #worker: Worker | undefined;
   #running: Promise<void> | undefined;
-  #limit = LIMIT;
+  #limit = FRAMES;
   #commits = 0;
   #notBefore = 0;
 
@@ -60,16 +63,16 @@ export class Checkpoints {
 
   async #look(): Promise<void> {
     const { log, group } = this.#parts;
-    if ((await log.size()) < this.#limit) return;
+    // A file that was never so long has no log that is: until then there is no thread.
+    if ((await log.size()) < BYTES || (await this.#call("look")).frames < this.#limit) return;
     // Nearly all is copied; what is left for the time while nothing may be committed is little.
-    if (!(await this.#call("copy"))) await log.syncDatabase();
+    if (!(await this.#call("copy")).isComplete) await log.syncDatabase();
     // Also if all is copied: until then the thread keeps the next commit from restarting the log, and from syncing its header here.
-    const isComplete = await group.hold(() => this.#call("restart"));
-    this.#limit = LIMIT + (isComplete ? 0 : await log.size());
+    const { frames, isComplete } = await group.hold(() => this.#call("restart"));
+    this.#limit = FRAMES + (isComplete ? 0 : frames);
   }
 
-  /** Returns false if some of the log was not copied. */
-  async #call(call: Exclude<CheckpointCall, "close">): Promise<boolean> {
+  async #call(call: Exclude<CheckpointCall, "close">): Promise<Checkpointed> {
     const worker = (this.#worker ??= this.#open());
     const answered = new AbortController();
     const { signal } = answered;
@@ -85,7 +88,7 @@ export class Checkpoints {
         throw new Error("a checkpoint failed", {
           cause: { errcode: reply.errcode, errstr: reply.reason },
         });
-      return reply.isComplete;
+      return reply.done;
     } finally {
       answered.abort();
     }

@@ -28,7 +28,7 @@ export class LogFile {
     return syncFile(this.#database);
   }
 
-  /** The bytes of the log since it was emptied. */
+  /** The bytes of the file, which is never shortened. */
   async size(): Promise<number> {
     return (await readStats(this.#log)).size;
   }

@@ -1,13 +1,26 @@
 import { DatabaseSync } from "node:sqlite";
 
-/** Copies what the log holds into the database. Returns whether all of it was copied, and no reader or writer was in the way. */
-export function copyLog(db: DatabaseSync, mode: "PASSIVE" | "TRUNCATE" = "PASSIVE"): boolean {
+/** How far a checkpoint came, in pages of the log; 0 if the log is empty. */
+export interface Checkpointed {
+  frames: number;
+  /** All of them are in the database, and no reader or writer was in the way. */
+  isComplete: boolean;
+}
+
+/**
+ * Copies what the log holds into the database; with `NOOP` it only looks how much that is (https://sqlite.org/pragma.html#pragma_wal_checkpoint).
+ * SQLite before 3.51 takes `NOOP` for `PASSIVE`.
+ */
+export function copyLog(
+  db: DatabaseSync,
+  mode: "NOOP" | "PASSIVE" | "RESTART" = "PASSIVE",
+): Checkpointed {
   const { busy, log, checkpointed } = db.prepare(`PRAGMA wal_checkpoint(${mode})`).get() as {
     busy: number;
     log: number;
     checkpointed: number;
   };
-  return busy === 0 && checkpointed === log;
+  return { frames: log, isComplete: busy === 0 && checkpointed === log };
 }
 
 /** Commits something that changes nothing. An UPDATE to the same values would write no page. */
@@ -22,14 +35,14 @@ function commitMark(db: DatabaseSync): void {
 }
 
 /**
- * Copies all of the log into the database and empties it, then commits to it. The first commit to an empty log waits for the
- * disk: it is this connection's, which must have `synchronous=FULL`. All that it sees is on disk when this returns. Returns false
- * if a reader needs the log, which goes on then.
+ * Copies all of the log into the database, then writes to the log from its begin. The first commit there waits for the disk: it
+ * is this connection's, which must have `synchronous=FULL`. All that it sees is on disk when this returns. It is not complete if
+ * a reader needs the log, which goes on then. The file keeps its size: a sync of a file that grows takes longer.
  */
-export function restartLog(db: DatabaseSync): boolean {
-  const isComplete = copyLog(db, "TRUNCATE");
+export function restartLog(db: DatabaseSync): Checkpointed {
+  const done = copyLog(db, "RESTART");
   commitMark(db);
-  return isComplete;
+  return done;
 }
 
 /** A reader of the database: while it reads, no writer can start the log again from its beginning, however much of it is copied. */
