@@ -242,7 +242,7 @@ export class GroupWriter {
     this.batch.drop(statements.TURNS, (turn) => id.equals(turn["session"] as Buffer));
     const used = this.batch.get(statements.SESSIONS, session);
     if (used) this.batch.put(statements.SESSIONS, session, { ...used, turns: 0 });
-    this.batch.put(statements.DROPPED_TURNS, session, { id });
+    this.batch.put(statements.DROPPED_TURNS, session, { session: id });
     this.batch.put(statements.EMPTIED_SESSIONS, session, { id, turns: 0 });
   }
 

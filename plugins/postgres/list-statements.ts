@@ -47,6 +47,15 @@ export function update<C extends Columns, K extends Columns>(
   );
 }
 
+/** A statement that deletes the rows that have the same `keys`. */
+export function deleteFrom<K extends Columns>(table: string, keys: K): ListStatement<K> {
+  const same = Object.keys(keys).map((name) => `${table}.${name} = given.${name}`);
+  return listStatement(
+    keys,
+    (given) => `DELETE FROM ${table} USING ${given} WHERE ${same.join(" AND ")}`,
+  );
+}
+
 /** Renders a statement whose first list is parameter number `first`. */
 export function renderAt({ columns, render }: ListStatement, first: number): string {
   const names = Object.keys(columns);

@@ -3,6 +3,7 @@ import type { NewDedupeKey } from "./keys.ts";
 import { readyAt, NEXT_PLACE } from "./jobs.ts";
 import {
   type Batch,
+  deleteFrom,
   insertInto,
   listStatement,
   renderAt,
@@ -13,10 +14,7 @@ import type { Statement } from "./lane.ts";
 
 const JOB = { kind: "text", id: "text" } as const;
 
-export const DELETED_JOBS = listStatement(
-  JOB,
-  (given) => `DELETE FROM jobs USING ${given} WHERE jobs.kind = given.kind AND jobs.id = given.id`,
-);
+export const DELETED_JOBS = deleteFrom("jobs", JOB);
 
 /** Lets the first of each key start that nobody holds: at the end of the line, so that a busy key lets others through. */
 const createPromoted = () =>
@@ -240,28 +238,16 @@ export const USAGE = insertInto(
   },
 );
 /** Runs that are not parked any more. */
-export const UNPARKED = listStatement(
-  { run: "text" },
-  (given) => `DELETE FROM parked USING ${given} WHERE parked.run = given.run`,
-);
+export const UNPARKED = deleteFrom("parked", { run: "text" });
 
 export const HEADS = update("events", { id: "text" }, { head: "text" });
 
-export const DROPPED_COLLECTED = listStatement(
-  { run_id: "text" },
-  (given) => `DELETE FROM collected USING ${given} WHERE collected.run_id = given.run_id`,
-);
+export const DROPPED_COLLECTED = deleteFrom("collected", { run_id: "text" });
 export const COLLECTED = insertInto("collected", { run_id: "text", record: "text" });
 
-export const DROPPED_TURNS = listStatement(
-  { id: "bytea" },
-  (given) => `DELETE FROM turns USING ${given} WHERE turns.session = given.id`,
-);
+export const DROPPED_TURNS = deleteFrom("turns", { session: "bytea" });
 export const EMPTIED_SESSIONS = update("sessions", { id: "bytea" }, { turns: "int" });
-export const DROPPED_SESSIONS = listStatement(
-  { id: "bytea" },
-  (given) => `DELETE FROM sessions USING ${given} WHERE sessions.id = given.id`,
-);
+export const DROPPED_SESSIONS = deleteFrom("sessions", { id: "bytea" });
 /** Sessions with the turns that they get. */
 export const SESSIONS = insertInto(
   "sessions AS known",
