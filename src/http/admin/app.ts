@@ -1,5 +1,5 @@
 import { Hono } from "hono";
-import type { AdminDeps } from "../../admin/types.ts";
+import type { AdminDeps } from "../../operate/types.ts";
 import { createErrorHandler } from "../errors.ts";
 import { failureAnswer } from "./answer.ts";
 import { approvalRoutes } from "./approvals.ts";
@@ -12,7 +12,7 @@ import { pairingRoutes } from "./pairings.ts";
 import { peopleRoutes } from "./people.ts";
 import { toolRoutes } from "./tools.ts";
 import { channelRoutes, keyRoutes, systemRoutes } from "./system.ts";
-import type { Workbench } from "../../workbench/types.ts";
+import type { Workbench } from "../../operate/workbench.ts";
 import { changeRoutes, proposalRoutes, whatIfRoutes } from "./workbench.ts";
 import { failureRoutes, overviewRoutes } from "./watch.ts";
 import { deliveryRoutes, eventRoutes, runRoutes, sessionRoutes } from "./work.ts";

@@ -1,7 +1,7 @@
 import { Hono } from "hono";
 import { z } from "zod";
-import * as approvals from "../../admin/approvals.ts";
-import type { AdminDeps } from "../../admin/types.ts";
+import * as approvals from "../../operate/people/approvals.ts";
+import type { AdminDeps } from "../../operate/types.ts";
 import { MAX_NOTE, VERDICTS } from "../../core/decision.ts";
 import { jsonAnswer } from "./answer.ts";
 import { jsonBody, page, query } from "./query.ts";

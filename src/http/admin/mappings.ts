@@ -1,10 +1,14 @@
 import { Hono } from "hono";
 import { z } from "zod";
-import * as system from "../../admin/system.ts";
-import type { AdminDeps } from "../../admin/types.ts";
+import * as system from "../../operate/watch/system.ts";
+import type { AdminDeps } from "../../operate/types.ts";
 import { getConsoleMode } from "../../config/console-mode.ts";
-import { describeMapping, listPlacedMappings, showMapping } from "../../workbench/mapping-view.ts";
-import type { Workbench } from "../../workbench/types.ts";
+import {
+  describeMapping,
+  listPlacedMappings,
+  showMapping,
+} from "../../operate/edits/mapping-view.ts";
+import type { Workbench } from "../../operate/workbench.ts";
 import { jsonAnswer } from "./answer.ts";
 import { jsonBody } from "./query.ts";
 import { textChange } from "./workbench.ts";

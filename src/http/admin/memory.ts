@@ -1,7 +1,7 @@
 import { Hono } from "hono";
 import { z } from "zod";
-import * as memory from "../../admin/memory.ts";
-import type { AdminDeps } from "../../admin/types.ts";
+import * as memory from "../../operate/people/memory.ts";
+import type { AdminDeps } from "../../operate/types.ts";
 import { MAX_NOTE_CHARS } from "../../memory/notes.ts";
 import { jsonAnswer } from "./answer.ts";
 import { jsonBody, limit, query } from "./query.ts";

@@ -1,7 +1,7 @@
 import { Hono } from "hono";
 import { z } from "zod";
-import * as pairings from "../../admin/pairings.ts";
-import type { AdminDeps } from "../../admin/types.ts";
+import * as pairings from "../../operate/people/pairings.ts";
+import type { AdminDeps } from "../../operate/types.ts";
 import { jsonAnswer } from "./answer.ts";
 import { jsonBody } from "./query.ts";
 

@@ -1,6 +1,6 @@
 import { Hono } from "hono";
-import * as people from "../../admin/people.ts";
-import type { AdminDeps } from "../../admin/types.ts";
+import * as people from "../../operate/people/people.ts";
+import type { AdminDeps } from "../../operate/types.ts";
 import { jsonAnswer } from "./answer.ts";
 
 /** `/people`: people who have linked several channels, and those whom the config names. */

@@ -1,6 +1,6 @@
 import { Hono } from "hono";
-import * as schedules from "../../admin/schedules.ts";
-import type { AdminDeps } from "../../admin/types.ts";
+import * as schedules from "../../operate/people/schedules.ts";
+import type { AdminDeps } from "../../operate/types.ts";
 import { jsonAnswer } from "./answer.ts";
 
 /** `/schedules`: when agents start by themselves, their heartbeats among it. */

@@ -1,7 +1,7 @@
 import { Hono } from "hono";
 import { z } from "zod";
-import { listTools, testTool } from "../../admin/tools.ts";
-import type { AdminDeps } from "../../admin/types.ts";
+import { listTools, testTool } from "../../operate/people/tools.ts";
+import type { AdminDeps } from "../../operate/types.ts";
 import { jsonAnswer } from "./answer.ts";
 import { jsonBody, query } from "./query.ts";
 

@@ -1,17 +1,17 @@
 import { Hono } from "hono";
 import { z } from "zod";
-import { replayMany } from "../../admin/bulk-replay.ts";
+import { replayMany } from "../../operate/records/bulk-replay.ts";
 import {
   RETRIED_DELIVERIES,
   RETRIED_RUNS,
   retryDeliveries,
   retryRuns,
-} from "../../admin/bulk-retry.ts";
-import { explainEvent } from "../../admin/explain.ts";
-import { listEvents } from "../../admin/list-events.ts";
-import * as records from "../../admin/records.ts";
-import * as sessions from "../../admin/sessions.ts";
-import type { AdminDeps } from "../../admin/types.ts";
+} from "../../operate/records/bulk-retry.ts";
+import { explainEvent } from "../../operate/records/explain.ts";
+import { listEvents } from "../../operate/records/list-events.ts";
+import * as records from "../../operate/records/records.ts";
+import * as sessions from "../../operate/records/sessions.ts";
+import type { AdminDeps } from "../../operate/types.ts";
 import type { Clock } from "../../core/clock.ts";
 import { RouseError } from "../../core/errors.ts";
 import { runStatus } from "../openapi/schemas.ts";

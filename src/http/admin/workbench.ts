@@ -1,12 +1,12 @@
 import { Hono } from "hono";
 import { z } from "zod";
-import type { AdminDeps } from "../../admin/types.ts";
+import type { AdminDeps } from "../../operate/types.ts";
 import { RouseError } from "../../core/errors.ts";
-import { CONFIRMATION_NAMES } from "../../workbench/confirmation-names.ts";
-import { MAX_EVENTS as MAX_SAMPLES } from "../../workbench/proposal-samples.ts";
-import { MAX_SAID } from "../../workbench/proposals.ts";
-import { DEFAULT_LAST } from "../../workbench/selection.ts";
-import type { Workbench } from "../../workbench/types.ts";
+import { CONFIRMATION_NAMES } from "../../operate/edits/confirmation-names.ts";
+import { MAX_EVENTS as MAX_SAMPLES } from "../../operate/proposals/proposal-samples.ts";
+import { MAX_SAID } from "../../operate/proposals/proposals.ts";
+import { DEFAULT_LAST } from "../../operate/what-if/selection.ts";
+import type { Workbench } from "../../operate/workbench.ts";
 import { answerLines, jsonAnswer } from "./answer.ts";
 import { jsonBody, since } from "./query.ts";
 
