@@ -79,13 +79,13 @@ function renderNew(
 ): string {
   const count = `${samples.length} recorded ${samples.length === 1 ? "event" : "events"}`;
   const words = say === undefined ? "" : `: ${JSON.stringify(say)}`;
-  const route = deliver === undefined ? {} : { deliver: deliver !== false, ...(deliver || {}) };
+  const route = deliver && { deliver: true, ...deliver };
   const mapping = {
     id,
     shadow,
     match: { path, payload, headers },
     agentId: agent,
-    ...route,
+    ...(deliver === false ? { deliver } : route),
     ...rest,
   };
   const description = `Proposed from ${count} of ${path}${words}.`;
