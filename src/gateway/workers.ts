@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import { createApprovals, type Approvals } from "../approvals/approvals.ts";
+import { Approvals } from "../approvals/approvals.ts";
 import { createApprovalRules, type ApprovalRules } from "../approvals/rules.ts";
-import { createMemory, type Memory } from "../memory/notes.ts";
+import { Memory } from "../memory/notes.ts";
 import { createPeople, type KnownPeople } from "../people/links.ts";
 import { createAdmission } from "../limits/admission.ts";
 import { cancelRun, createRunEnds, type RunEnds } from "../runs/run-waiters.ts";
@@ -9,7 +9,7 @@ import { createChats } from "../chat/chats.ts";
 import type { Chats } from "../chat/types.ts";
 import type { Admission } from "../limits/types.ts";
 import type { RunOperations } from "../runs/types.ts";
-import { createParkingLot, type ParkingLot } from "../queue/parking-lot.ts";
+import { ParkingLot } from "../queue/parking-lot.ts";
 import { restoreWaitingRuns } from "../runs/provider-wait.ts";
 import { configuredTranscriber } from "../agent/transcribe.ts";
 import { stageFile } from "../knowledge/upload-staging.ts";
@@ -209,7 +209,7 @@ function createScheduleParts(resources: Resources): ScheduleParts {
 export function createWorkers(resources: Resources): Workers {
   const { cluster, metrics, snapshot, ended } = resources;
   const context = { ...resources, context: snapshot, channels: () => snapshot().channels };
-  const parking = createParkingLot({
+  const parking = new ParkingLot({
     ...resources,
     signal: ended.signal,
     onAnswered: (jobId, of) => cluster.tell("answered", [JSON.stringify([jobId, of])]),
@@ -219,7 +219,7 @@ export function createWorkers(resources: Resources): Workers {
   const keys = createApiKeys({ ...resources, config: () => snapshot().config });
   const questions = createQuestions(resources, snapshot);
   const rules = createApprovalRules(resources);
-  const memory = createMemory(resources);
+  const memory = new Memory(resources);
   const knowledge = createDocuments(resources, parking);
   const runDeps = {
     ...context,
@@ -231,7 +231,7 @@ export function createWorkers(resources: Resources): Workers {
     knowledge: knowledgeFor(knowledge, keys),
     scheduleTool: timed.scheduleTool,
   };
-  const approvals = createApprovals({
+  const approvals = new Approvals({
     ...resources,
     approvers: () => snapshot().approvers,
     questions,

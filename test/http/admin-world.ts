@@ -11,8 +11,8 @@ import { createFilePresence } from "../../src/knowledge/presence.ts";
 import { createChannelHealth } from "../../src/delivery/health.ts";
 import { createAdminRoutes, type AdminApp } from "../../src/http/admin/app.ts";
 import { createQuestions } from "../../src/approvals/notify.ts";
-import { createApprovals } from "../../src/approvals/approvals.ts";
-import { createMemory } from "../../src/memory/notes.ts";
+import { Approvals } from "../../src/approvals/approvals.ts";
+import { Memory } from "../../src/memory/notes.ts";
 import { createPeople } from "../../src/people/links.ts";
 import { createApprovalRules } from "../../src/approvals/rules.ts";
 import { createBookmarks } from "../../src/admin/bookmarks.ts";
@@ -243,8 +243,8 @@ export async function createWorld(): Promise<World> {
       services: [],
       warnings: [],
     }),
-    memory: createMemory({ store: handle.store, cluster: handle.cluster, clock: systemClock }),
-    approvals: createApprovals({
+    memory: new Memory({ store: handle.store, cluster: handle.cluster, clock: systemClock }),
+    approvals: new Approvals({
       store: handle.store,
       clock: systemClock,
       log: pino({ level: "silent" }),

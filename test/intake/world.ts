@@ -1,5 +1,5 @@
 import { NO_TRACES } from "../../src/core/trace-context.ts";
-import { createApprovals } from "../../src/approvals/approvals.ts";
+import { Approvals } from "../../src/approvals/approvals.ts";
 import { createQuestions } from "../../src/approvals/notify.ts";
 import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -92,7 +92,7 @@ export async function createIntakeWorld(
     steer: () => undefined,
     showThatItWaits: () => undefined,
     people: createPeople({ store, cluster, clock, channels: () => snapshot.channels }),
-    approvals: createApprovals({
+    approvals: new Approvals({
       store,
       clock,
       log,
