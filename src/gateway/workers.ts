@@ -3,11 +3,10 @@ import { Approvals } from "../approvals/approvals.ts";
 import { createApprovalRules, type ApprovalRules } from "../approvals/rules.ts";
 import { Memory } from "../memory/notes.ts";
 import { createPeople, type KnownPeople } from "../people/links.ts";
-import { createAdmission } from "../limits/admission.ts";
+import { Admission } from "../limits/admission.ts";
 import { cancelRun, createRunEnds, type RunEnds } from "../runs/run-waiters.ts";
 import { createChats } from "../chat/chats.ts";
 import type { Chats } from "../chat/types.ts";
-import type { Admission } from "../limits/types.ts";
 import type { RunOperations } from "../runs/types.ts";
 import { ParkingLot } from "../queue/parking-lot.ts";
 import { restoreWaitingRuns } from "../runs/provider-wait.ts";
@@ -27,7 +26,7 @@ import { createApprovedSchedules, createPauses } from "../schedules/proposals.ts
 import { createScheduler, type Scheduler } from "../schedules/scheduler.ts";
 import { createSchedules, type Schedules } from "../schedules/schedules.ts";
 import { createScheduleTool } from "../schedules/tool.ts";
-import { createHeartbeat, type Heartbeat } from "../sessions/heartbeat.ts";
+import { Heartbeat } from "../sessions/heartbeat.ts";
 import type { Resources } from "./resources.ts";
 import type { Intake } from "../intake/receive.ts";
 import { combineEvents } from "../intake/resolve.ts";
@@ -172,7 +171,7 @@ function createDeliveries(resources: Resources, parking: ParkingLot): DeliveryWo
 /** Creates the parts that schedules need, and starts none of them. */
 function createScheduleParts(resources: Resources): ScheduleParts {
   const { store, snapshot } = resources;
-  const heartbeat = createHeartbeat({
+  const heartbeat = new Heartbeat({
     ...resources,
     agentIds: () => snapshot().agents.list.map(({ id }) => id),
   });
@@ -237,7 +236,7 @@ export function createWorkers(resources: Resources): Workers {
     questions,
   });
   const people = createPeople(context);
-  const admission = createAdmission(context);
+  const admission = new Admission(context);
   const cancel: Workers["cancel"] = (id) => cancelRun(id, { ...resources, chats, turns, runEnds });
   const turns: TurnWorker = createTurnWorker({
     ...runDeps,

@@ -1,7 +1,7 @@
 import type { TurnFailure } from "../agent/failure.ts";
 import type { Agent, TurnInput, TurnResult } from "../agent/types.ts";
 import type { Planned } from "../delivery/plan.ts";
-import type { Admission } from "../limits/types.ts";
+import type { Admission } from "../limits/admission.ts";
 import {
   type ApprovalRecord,
   type Job,

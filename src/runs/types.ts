@@ -14,7 +14,8 @@ import type { LinkRules, PersonAddress, KnownPeople } from "../people/links.ts";
 import type { Traces } from "../core/trace-context.ts";
 import type { Heartbeat } from "../sessions/heartbeat.ts";
 import type { Callback } from "../config/schema/limits.ts";
-import type { Admission, Budgets } from "../limits/types.ts";
+import type { Admission } from "../limits/admission.ts";
+import type { Budgets } from "../limits/types.ts";
 import type {
   ApprovalRecord,
   Cluster,

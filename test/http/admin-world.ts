@@ -294,7 +294,7 @@ export async function createWorld(): Promise<World> {
       clock: systemClock,
       log: pino({ level: "silent" }),
     }),
-    limits: () => [],
+    limits: async () => [],
     recorded: async () => ({ warnings: [], bodyChanges: [] }),
     refusals: () => [
       { at: 1000, address: "10.0.0.1", path: "wake", reason: "no_token", authenticated: false },

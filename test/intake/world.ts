@@ -4,7 +4,7 @@ import { createQuestions } from "../../src/approvals/notify.ts";
 import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { createAdmission } from "../../src/limits/admission.ts";
+import { Admission } from "../../src/limits/admission.ts";
 import { retryOnRedelivery } from "../../src/runs/retry-on-redelivery.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
@@ -86,7 +86,7 @@ export async function createIntakeWorld(
     restart: async (run: RunRecord) => void restarted.push(run),
     retryDelivery: async () => undefined,
   };
-  const admission = createAdmission({ store, usage, clock, log, context: () => snapshot });
+  const admission = new Admission({ store, usage, clock, log, context: () => snapshot });
   const intake = createIntake({
     traces: NO_TRACES,
     steer: () => undefined,
