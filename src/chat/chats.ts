@@ -1,7 +1,8 @@
+import type { ExecutorDeps } from "../runs/types.ts";
 import { commitEnd } from "../runs/waiting.ts";
 import { sessionId, type FencingToken, type RunError } from "../store/types.ts";
 import { createLiveTurn, getChatSession, type LiveTurn } from "./api-run.ts";
-import type { ChatDeps, Chats } from "./types.ts";
+import type { Chats } from "./types.ts";
 
 const CRASHED: RunError = {
   code: "crashed",
@@ -12,7 +13,7 @@ const MAX_RECOVERED = 1000;
 /** Ends the turns of gateways that are gone. What they have asked people is closed with them. */
 async function endLeft(
   present: ReadonlySet<string>,
-  { store, clock, questions }: ChatDeps,
+  { store, clock, questions }: ExecutorDeps,
   held?: FencingToken,
 ): Promise<void> {
   const now = clock.now();
@@ -35,7 +36,7 @@ async function endLeft(
 }
 
 /** Executes the turns of API users: immediately, and one after the other within a session. */
-export function createChats(deps: ChatDeps): Chats {
+export function createChats(deps: ExecutorDeps): Chats {
   const { store, clock } = deps;
   const live = new Map<string, LiveTurn>();
   /** The last turn of each session that has one. */
