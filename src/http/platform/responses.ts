@@ -5,7 +5,7 @@ import { callerTool, jsonFormat, sessionFor, toThinking } from "./chat.ts";
 import { type ApiProblem, badRequest, ProblemError } from "./problems.ts";
 import { withoutNullish } from "./read.ts";
 import { hasInput, resolveInput, toMessages } from "./responses-input.ts";
-import { ResponseRenderer, storedResponse, toEcho } from "./responses-output.ts";
+import { renderResponse, storedResponse, toEcho } from "./responses-output.ts";
 import { type ResponsesBody, responsesBody } from "./responses-schema.ts";
 import { type FormContext, serveTurn } from "./turn.ts";
 import { jsonResponse, type PlatformEnv, type PlatformParts } from "./types.ts";
@@ -109,5 +109,5 @@ export const createResponse = serveTurn<ResponsesBody>({
     };
   },
   render: (body, { runId, createdAt }, model) =>
-    new ResponseRenderer({ runId, createdAt, model, echo: toEcho(body) }),
+    renderResponse({ runId, createdAt, model, echo: toEcho(body) }),
 });
