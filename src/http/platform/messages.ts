@@ -1,6 +1,6 @@
 import type { Snapshot } from "../../intake/types.ts";
 import { hasUsableSize, MAX_PIXELS, readImageInfo } from "../../core/image-info.ts";
-import { badRequest, ProblemError } from "./problems.ts";
+import { badRequest } from "./problems.ts";
 import { toUnreadInput } from "../../agent/call-inputs.ts";
 import type { ConversationMessage, ConversationPart, ToolCall } from "../../agent/types.ts";
 import type { ChatMessage } from "./chat-schema.ts";
@@ -25,7 +25,7 @@ export function imageLimits(
 type ImagePart = Extract<ConversationPart, { type: "image" }>;
 
 function refuse(param: string, message: string, code?: string): never {
-  throw new ProblemError(badRequest(param, message, code));
+  throw badRequest(param, message, code);
 }
 
 const FETCH_MS = 10_000;

@@ -1,3 +1,4 @@
+import { RouseError } from "../../core/errors.ts";
 import type { Context } from "hono";
 import type { z } from "zod";
 import type { EarlierRuns, RunOwner } from "../../chat/history.ts";
@@ -10,7 +11,7 @@ import { createFileReader } from "./files.ts";
 import { getFingerprint, type TurnAttempt } from "./idempotent-turns.ts";
 import { imageLimits, readMessages } from "./messages.ts";
 import { findAgent } from "./models.ts";
-import { badRequest, ProblemError, problemResponse, toProblem, turnProblem } from "./problems.ts";
+import { badRequest, ProblemError, problemResponse, turnProblem } from "./problems.ts";
 import { readCheckedBody, withoutNullish } from "./read.ts";
 import {
   getCorrelation,
@@ -123,7 +124,7 @@ function startTurn(
 ): { turn: ChatTurn; joined: boolean } {
   const idempotencyKey = c.req.header("idempotency-key");
   if (idempotencyKey !== undefined && idempotencyKey.length > MAX_KEY)
-    throw new ProblemError(badRequest("Idempotency-Key", `use at most ${MAX_KEY} characters`));
+    throw badRequest("Idempotency-Key", `use at most ${MAX_KEY} characters`);
   const retryCount = Number(c.req.header("x-stainless-retry-count") ?? 0);
   const attempt: TurnAttempt = {
     keyId: c.get("caller").key.id,
@@ -135,7 +136,7 @@ function startTurn(
   if (found.kind === "conflict") throw new ProblemError(found.problem);
   const started =
     found.kind === "joined" ? { ok: true as const, turn: found.turn } : chats.startTurn(request);
-  if (!started.ok) throw new ProblemError(toProblem(started.failure));
+  if (!started.ok) throw new RouseError(started.failure);
   const { turn } = started;
   if (found.kind === "new") turns.add(attempt, turn);
   c.req.raw.signal.addEventListener(
