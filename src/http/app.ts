@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import type { Context } from "hono";
 import { Hono } from "hono";
-import { showReadiness } from "../admin/system.ts";
-import type { AdminDeps } from "../admin/types.ts";
+import { showReadiness } from "../operate/watch/system.ts";
+import type { AdminDeps } from "../operate/types.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
@@ -47,7 +47,7 @@ import {
   ROUTING,
 } from "./request.ts";
 import type { Snapshot } from "../intake/types.ts";
-import type { Workbench } from "../workbench/types.ts";
+import type { Workbench } from "../operate/workbench.ts";
 import { isKnownPath } from "../intake/receive.ts";
 import type { Traces } from "../core/trace-context.ts";
 

@@ -1,6 +1,6 @@
 import { Hono } from "hono";
-import type { AdminDeps } from "../../admin/types.ts";
-import type { Workbench } from "../../workbench/types.ts";
+import type { AdminDeps } from "../../operate/types.ts";
+import type { Workbench } from "../../operate/workbench.ts";
 import type { Failure } from "../../core/errors.ts";
 import { newId } from "../../core/ids.ts";
 import { createErrorHandler, failureResponse } from "../errors.ts";

@@ -1,7 +1,7 @@
 import { Hono } from "hono";
 import { z } from "zod";
-import { unwrap } from "../../admin/operation.ts";
-import type { AdminDeps } from "../../admin/types.ts";
+import { unwrap } from "../../operate/records/operation.ts";
+import type { AdminDeps } from "../../operate/types.ts";
 import type { ChatEnd, ChatTurn } from "../../chat/types.ts";
 import { OPERATOR_KEY, OPERATOR_TENANT } from "../../config/checks.ts";
 import { RouseError, type RunErrorCode } from "../../core/errors.ts";

@@ -1,8 +1,8 @@
 import { Hono, type MiddlewareHandler } from "hono";
 import { PassThrough, type Readable } from "node:stream";
 import { z } from "zod";
-import { found, given } from "../../admin/operation.ts";
-import type { AdminDeps } from "../../admin/types.ts";
+import { found, given } from "../../operate/records/operation.ts";
+import type { AdminDeps } from "../../operate/types.ts";
 import { marksFor } from "../../chat/api-keys.ts";
 import { OPERATOR_TENANT } from "../../config/checks.ts";
 import { RouseError } from "../../core/errors.ts";

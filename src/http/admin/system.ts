@@ -1,17 +1,17 @@
 import { Hono } from "hono";
 import { z } from "zod";
-import * as channels from "../../admin/channels.ts";
-import { runChecks } from "../../admin/doctor.ts";
-import { createEventFeed } from "../../admin/event-feed.ts";
-import * as keys from "../../admin/keys.ts";
-import * as system from "../../admin/system.ts";
-import { testHook } from "../../admin/test-hook.ts";
-import type { AdminDeps } from "../../admin/types.ts";
-import { USAGE_KEYS, readUsage } from "../../admin/usage.ts";
+import * as channels from "../../operate/people/channels.ts";
+import { runChecks } from "../../operate/watch/doctor.ts";
+import { createEventFeed } from "../../operate/records/event-feed.ts";
+import * as keys from "../../operate/people/keys.ts";
+import * as system from "../../operate/watch/system.ts";
+import { testHook } from "../../operate/records/test-hook.ts";
+import type { AdminDeps } from "../../operate/types.ts";
+import { USAGE_KEYS, readUsage } from "../../operate/records/usage.ts";
 import { duration, idText } from "../../config/schema/common.ts";
 import { CLEANING, SCOPES } from "../../config/schema/gateway.ts";
 import { OUTCOMES } from "../../core/outcomes.ts";
-import { showShape } from "../../workbench/kept-shapes.ts";
+import { showShape } from "../../operate/shapes/kept-shapes.ts";
 import { answerLines, jsonBody, ok, query, since } from "./query.ts";
 
 const strings = z.record(z.string(), z.string()).default({});

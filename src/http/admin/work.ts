@@ -1,23 +1,23 @@
 import { Hono } from "hono";
 import { z } from "zod";
-import { showActivity } from "../../admin/activity.ts";
-import { replayMany } from "../../admin/bulk-replay.ts";
+import { showActivity } from "../../operate/watch/activity.ts";
+import { replayMany } from "../../operate/records/bulk-replay.ts";
 import {
   RETRIED_DELIVERIES,
   RETRIED_RUNS,
   retryDeliveries,
   retryRuns,
-} from "../../admin/bulk-retry.ts";
-import { explainEvent } from "../../admin/explain.ts";
-import { GROUP_ACTIONS, UNTIL } from "../../admin/failure-states.ts";
-import * as failures from "../../admin/failures.ts";
-import { listFindings } from "../../admin/findings.ts";
-import { listEvents } from "../../admin/list-events.ts";
-import * as records from "../../admin/records.ts";
-import * as sessions from "../../admin/sessions.ts";
-import { describeGateways } from "../../admin/system.ts";
-import type { AdminDeps } from "../../admin/types.ts";
-import { GROUP_STATUSES } from "../../admin/watch-views.ts";
+} from "../../operate/records/bulk-retry.ts";
+import { explainEvent } from "../../operate/records/explain.ts";
+import { GROUP_ACTIONS, UNTIL } from "../../operate/watch/failure-states.ts";
+import * as failures from "../../operate/watch/failures.ts";
+import { listFindings } from "../../operate/watch/findings.ts";
+import { listEvents } from "../../operate/records/list-events.ts";
+import * as records from "../../operate/records/records.ts";
+import * as sessions from "../../operate/records/sessions.ts";
+import { describeGateways } from "../../operate/watch/system.ts";
+import type { AdminDeps } from "../../operate/types.ts";
+import { GROUP_STATUSES } from "../../operate/watch/watch-views.ts";
 import { parseDuration } from "../../config/schema/common.ts";
 import type { Clock } from "../../core/clock.ts";
 import { RouseError } from "../../core/errors.ts";

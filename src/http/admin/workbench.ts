@@ -1,15 +1,19 @@
 import { Hono } from "hono";
 import { z } from "zod";
-import * as system from "../../admin/system.ts";
-import type { AdminDeps } from "../../admin/types.ts";
+import * as system from "../../operate/watch/system.ts";
+import type { AdminDeps } from "../../operate/types.ts";
 import { getConsoleMode } from "../../config/console-mode.ts";
 import { RouseError } from "../../core/errors.ts";
-import { CONFIRMATION_NAMES } from "../../workbench/confirmation-names.ts";
-import { describeMapping, listPlacedMappings, showMapping } from "../../workbench/mapping-view.ts";
-import { MAX_EVENTS as MAX_SAMPLES } from "../../workbench/proposal-samples.ts";
-import { MAX_SAID } from "../../workbench/proposals.ts";
-import { DEFAULT_LAST } from "../../workbench/selection.ts";
-import type { Workbench } from "../../workbench/types.ts";
+import { CONFIRMATION_NAMES } from "../../operate/edits/confirmation-names.ts";
+import {
+  describeMapping,
+  listPlacedMappings,
+  showMapping,
+} from "../../operate/edits/mapping-view.ts";
+import { MAX_EVENTS as MAX_SAMPLES } from "../../operate/proposals/proposal-samples.ts";
+import { MAX_SAID } from "../../operate/proposals/proposals.ts";
+import { DEFAULT_LAST } from "../../operate/what-if/selection.ts";
+import type { Workbench } from "../../operate/workbench.ts";
 import { answerLines, jsonBody, ok, since } from "./query.ts";
 
 const text = z.string().min(1);
