@@ -31,8 +31,8 @@ import { findScheduleChannelIssues } from "./schedule-checks.ts";
 import { hashFiles, hashForCluster } from "./snapshot-hash.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
 import { getWarnings } from "./snapshot-warnings.ts";
-import { lintMappings } from "../workbench/lint.ts";
-import { createDecidingConfig } from "../workbench/recorded-config.ts";
+import { lintMappings } from "../operate/shapes/lint.ts";
+import { createDecidingConfig } from "../operate/shapes/recorded-config.ts";
 import { createVerifiers } from "../signatures/verifiers.ts";
 import { telemetryIssues } from "../telemetry/open.ts";
 

@@ -1,5 +1,5 @@
-import { createBookmarks } from "../admin/bookmarks.ts";
-import { createFailureStates } from "../admin/failure-states.ts";
+import { createBookmarks } from "../operate/records/bookmarks.ts";
+import { createFailureStates } from "../operate/watch/failure-states.ts";
 import { createEarlierRuns } from "../chat/history.ts";
 import { createReceipts } from "../runs/receipts.ts";
 import { lazy } from "../core/lazy.ts";
@@ -9,13 +9,13 @@ import { createFirstAnswers } from "../http/first-answers.ts";
 import { STORE_UNAVAILABLE } from "../store/types.ts";
 import type { PlatformDeps } from "../http/platform/types.ts";
 import { type AnswerHook, createHooks, createServiceHook } from "../http/hooks.ts";
-import type { AdminDeps, RuntimeStatus } from "../admin/types.ts";
+import type { AdminDeps, RuntimeStatus } from "../operate/types.ts";
 import type { Intake } from "../intake/receive.ts";
 import type { createSharedCounts } from "../intake/callers.ts";
-import { createDecidedBy, type DecidedByDeps } from "../workbench/decided-by.ts";
+import { createDecidedBy, type DecidedByDeps } from "../operate/records/decided-by.ts";
 import { createTransformPool } from "../mapping/transform-pool.ts";
 import type { Services } from "../plugin/services.ts";
-import type { Workbench } from "../workbench/types.ts";
+import type { Workbench } from "../operate/workbench.ts";
 import type { Workers } from "./workers.ts";
 
 /** The platform API, which is loaded when the first request for it comes. */

@@ -31,7 +31,7 @@ import { createQuestions, recordLost } from "../approvals/notify.ts";
 import { createLazyKnowledge, type LazyKnowledge } from "../knowledge/lazy.ts";
 import { createFilePresence, createSharedPresence } from "../knowledge/presence.ts";
 import { createApiKeys, type ApiKeys, knowledgeFor } from "../chat/api-keys.ts";
-import { findLostRequests } from "../admin/lost-requests.ts";
+import { findLostRequests } from "../operate/watch/lost-requests.ts";
 import { createFailureAlerts } from "./failure-alerts.ts";
 import { createScheduleParts, type ScheduleParts } from "./schedules.ts";
 import { sweepRegularly } from "../store/sweeper.ts";

@@ -207,12 +207,14 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
       }
     },
     search,
-    readFile: (file, signal) => {
+    async readFile(file, signal) {
       const { pages, unzipRatio, textMb } = config;
       const limits = { pages, unzipRatio, textChars: Math.min(textMb * 1e6, MAX_FILE_TEXT) };
-      return readDocumentText(extractor, dir, { ...file, limits, text: "whole" }, signal).finally(
-        () => rm(file.file, { force: true }),
-      );
+      try {
+        return await readDocumentText(extractor, dir, { ...file, limits, text: "whole" }, signal);
+      } finally {
+        await rm(file.file, { force: true });
+      }
     },
     // Each turn asks, and turns that begin together mostly ask the same.
     has: shareInTurn((scope) => reader.call("has", scope), JSON.stringify),
