@@ -1,4 +1,4 @@
-import type { EventDetail, BookmarkView } from "../admin/views.ts";
+import type { EventDetail, BookmarkView } from "../operate/records/views.ts";
 import { read, withId, type GatewayConnection } from "./connect.ts";
 import { resolveId } from "./ids.ts";
 

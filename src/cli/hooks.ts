@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { FieldShape } from "../workbench/shape.ts";
+import type { FieldShape } from "../operate/shapes/shape.ts";
 import { connected, read } from "./connect.ts";
 import type { CliIo } from "./io.ts";
 import { usage } from "./failure.ts";

@@ -6,7 +6,7 @@ import type {
   ProposalLine,
   ProposalPlan,
   ProposalRequest,
-} from "../workbench/proposal-types.ts";
+} from "../operate/proposals/proposal-types.ts";
 import { connected, readLines, type GatewayConnection } from "./connect.ts";
 import { usage } from "./failure.ts";
 import { resolveId } from "./ids.ts";

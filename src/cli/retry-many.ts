@@ -1,4 +1,4 @@
-import type { RetryLine } from "../admin/bulk-retry.ts";
+import type { RetryLine } from "../operate/records/bulk-retry.ts";
 import type { Given } from "./command.ts";
 import { connected, readLines, type GatewayConnection } from "./connect.ts";
 import { usage } from "./failure.ts";

@@ -1,6 +1,6 @@
-import { readGroups } from "../admin/failures.ts";
-import type { LostRequests } from "../admin/lost-requests.ts";
-import type { FailureGroup } from "../admin/watch-views.ts";
+import { readGroups } from "../operate/watch/failures.ts";
+import type { LostRequests } from "../operate/watch/lost-requests.ts";
+import type { FailureGroup } from "../operate/watch/watch-views.ts";
 import type { Channel, SendResult } from "../contract/channel.ts";
 import { safeError } from "../core/errors.ts";
 import { oneLine } from "../core/text.ts";

@@ -31,8 +31,8 @@ import { readCatalog } from "../plugin/locations.ts";
 import { loadPlugins } from "../plugin/host.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
 import { findScheduleChannelIssues, getWarnings } from "./snapshot-checks.ts";
-import { lintMappings } from "../workbench/lint.ts";
-import { createDecidingConfig } from "../workbench/recorded-config.ts";
+import { lintMappings } from "../operate/shapes/lint.ts";
+import { createDecidingConfig } from "../operate/shapes/recorded-config.ts";
 import { createVerifiers } from "../signatures/verifiers.ts";
 import { telemetryIssues } from "../telemetry/open.ts";
 

@@ -37,7 +37,7 @@ import { createQuestions, recordLost } from "../approvals/notify.ts";
 import { createLazyKnowledge, type LazyKnowledge } from "../knowledge/lazy.ts";
 import { createFilePresence, createSharedPresence } from "../knowledge/presence.ts";
 import { createApiKeys, type ApiKeys, knowledgeFor } from "../chat/api-keys.ts";
-import { findLostRequests } from "../admin/lost-requests.ts";
+import { findLostRequests } from "../operate/watch/lost-requests.ts";
 import { createFailureAlerts } from "./failure-alerts.ts";
 import { sweepRegularly } from "../store/sweeper.ts";
 import type { Held, Cluster } from "../store/types.ts";
@@ -129,9 +129,15 @@ function createAttachmentDeps({
   return {
     clock,
     stage: (source, maxBytes) => stageFile(stateDir, source, maxBytes),
-    async readText(request, signal) {
+    async readText({ maxChars, limits, ...document }, signal) {
       const { extractor, readDocumentText } = await loadExtractor();
-      return readDocumentText(extractor, stateDir, request, signal);
+      const request = {
+        ...document,
+        limits: { ...limits, textChars: maxChars },
+        text: "cut",
+      } as const;
+      const read = await readDocumentText(extractor, stateDir, request, signal);
+      return read.ok ? read : { ok: false, reason: read.error.message };
     },
     transcriber: () =>
       configuredTranscriber({

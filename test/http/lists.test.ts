@@ -2,7 +2,7 @@ import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { newId } from "../../src/core/ids.ts";
-import type { EventView } from "../../src/admin/views.ts";
+import type { EventView } from "../../src/operate/records/views.ts";
 import { createWorld, event_, type World } from "./admin-world.ts";
 
 const ROWS = 120_000;

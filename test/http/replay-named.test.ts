@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { ReplayLine } from "../../src/admin/bulk-replay.ts";
+import type { ReplayLine } from "../../src/operate/records/bulk-replay.ts";
 import { createWorld, type Answer, type World } from "../e2e/world.ts";
 import { describePostgres, newSchema } from "../store/postgres.ts";
 

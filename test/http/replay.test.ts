@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { EventDetail, EventView } from "../../src/admin/views.ts";
+import type { EventDetail, EventView } from "../../src/operate/records/views.ts";
 import { createWorld, type Answer, type World } from "../e2e/world.ts";
 
 let world: World;

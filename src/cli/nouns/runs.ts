@@ -1,6 +1,6 @@
-import { RETRIED_DELIVERIES, RETRIED_RUNS } from "../../admin/bulk-retry.ts";
-import type { DeliveryView } from "../../admin/views.ts";
-import type { SessionDetail, SessionName } from "../../admin/sessions.ts";
+import { RETRIED_DELIVERIES, RETRIED_RUNS } from "../../operate/records/bulk-retry.ts";
+import type { DeliveryView } from "../../operate/records/views.ts";
+import type { SessionDetail, SessionName } from "../../operate/records/sessions.ts";
 import { labelledText, plainText } from "../../core/text.ts";
 import { asking, doing, paging, printRecord, type Given, type Noun } from "../command.ts";
 import { connected, read, withId, type GatewayConnection } from "../connect.ts";
