@@ -116,9 +116,15 @@ function createAttachmentDeps({
   return {
     clock,
     stage: (source, maxBytes) => stageFile(stateDir, source, maxBytes),
-    async readText(request, signal) {
+    async readText({ maxChars, limits, ...document }, signal) {
       const { extractor, readDocumentText } = await loadExtractor();
-      return readDocumentText(extractor, stateDir, request, signal);
+      const request = {
+        ...document,
+        limits: { ...limits, textChars: maxChars },
+        text: "cut",
+      } as const;
+      const read = await readDocumentText(extractor, stateDir, request, signal);
+      return read.ok ? read : { ok: false, reason: read.error.message };
     },
     transcriber: () =>
       configuredTranscriber({

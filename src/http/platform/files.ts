@@ -1,8 +1,8 @@
 import type { Context } from "hono";
 import type { ConversationPart } from "../../agent/types.ts";
 import { getAccess } from "../../chat/api-keys.ts";
-import { joinChunks, MAX_FILE_TEXT } from "../../knowledge/read-file.ts";
-import type { DocumentError, DocumentPassage } from "../../knowledge/types.ts";
+import { joinChunks } from "../../knowledge/chunk.ts";
+import { MAX_FILE_TEXT, type DocumentError, type DocumentPassage } from "../../knowledge/types.ts";
 import { badRequest } from "./problems.ts";
 import type { PlatformEnv, PlatformParts } from "./types.ts";
 
