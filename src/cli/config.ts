@@ -12,7 +12,7 @@ export async function schemaDocument(kind: "config" | "mappings" | "fixtures"): 
     await import("../config/json-schema.ts");
   if (kind === "mappings") return mappingFileJsonSchema();
   if (kind === "fixtures")
-    return fieldSchema((await import("../workbench/fixture.ts")).fixtureSchema);
+    return fieldSchema((await import("../operate/tests/fixture.ts")).fixtureSchema);
   const [
     { BUILTIN_PLUGINS },
     { builtinSections },

@@ -1,16 +1,16 @@
-import { type BulkReplay, selectEvents } from "../admin/bulk-replay.ts";
+import { type BulkReplay, selectEvents } from "../operate/records/bulk-replay.ts";
 import type { EventRecord } from "../store/event-record.ts";
 import { resolve } from "node:path";
 import type { Snapshot } from "../intake/types.ts";
 import type { StoreReader } from "../store/types.ts";
-import { DEFAULT_LAST, readEvents, type Selection } from "../workbench/selection.ts";
+import { DEFAULT_LAST, readEvents, type Selection } from "../operate/what-if/selection.ts";
 import {
   whatIf,
   type WhatIfExample,
   type WhatIfEnd,
   type WhatIfGroup,
   type WhatIfLine,
-} from "../workbench/what-if.ts";
+} from "../operate/what-if/what-if.ts";
 import type { DiffOptions } from "./hooks.ts";
 import { usage } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";

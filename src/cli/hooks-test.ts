@@ -1,7 +1,11 @@
 import { type BodyFormat, decodePayload } from "../core/payload.ts";
 import { bodyGone } from "../core/body-gone.ts";
 import { RouseError, type Failure } from "../core/errors.ts";
-import { testHook as runTest, type HookTest, type TestedHook } from "../admin/test-hook.ts";
+import {
+  testHook as runTest,
+  type HookTest,
+  type TestedHook,
+} from "../operate/records/test-hook.ts";
 import { connected } from "./connect.ts";
 import { fetchEvent } from "./ids.ts";
 import type { TestOptions } from "./hooks.ts";

@@ -1,4 +1,4 @@
-import type { FieldShape } from "../workbench/shape.ts";
+import type { FieldShape } from "../operate/shapes/shape.ts";
 import { asking, doing, printRows, type Given, type Noun } from "./command.ts";
 import { read } from "./connect.ts";
 import { usage } from "./failure.ts";

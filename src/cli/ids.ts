@@ -1,4 +1,4 @@
-import type { BookmarkView, EventDetail } from "../admin/views.ts";
+import type { BookmarkView, EventDetail } from "../operate/records/views.ts";
 import { RouseError } from "../core/errors.ts";
 import { read, withId, type AdminClient, type GatewayConnection } from "./connect.ts";
 import { usage } from "./failure.ts";

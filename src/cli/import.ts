@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
 import { PRESET_NAME } from "../config/schema/mapping.ts";
 import { RouseError } from "../core/errors.ts";
-import { importOpenClaw, type ImportNote } from "../workbench/import-openclaw.ts";
-import { readOpenClawConfig } from "../workbench/openclaw-config.ts";
+import { importOpenClaw, type ImportNote } from "../operate/edits/import-openclaw.ts";
+import { readOpenClawConfig } from "../operate/edits/openclaw-config.ts";
 import { doing } from "./command.ts";
 import { usage } from "./failure.ts";
 import { makeChange } from "./landing.ts";

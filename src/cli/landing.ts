@@ -1,14 +1,14 @@
 import { withSnapshot } from "../gateway/snapshot.ts";
 import { renderIssue } from "../config/issues.ts";
-import { createLanding, type Landing, type LandingCheck } from "../workbench/landing.ts";
-import type { Landed } from "../workbench/landing-write.ts";
+import { createLanding, type Landing, type LandingCheck } from "../operate/edits/landing.ts";
+import type { Landed } from "../operate/edits/landing-write.ts";
 import {
   CONFIRMATION_NAMES,
   CONFIRMATIONS,
   renderOpenConfirmations,
   type Confirmation,
-} from "../workbench/confirmation-names.ts";
-import type { MappingChange } from "../workbench/planned-change.ts";
+} from "../operate/edits/confirmation-names.ts";
+import type { MappingChange } from "../operate/edits/planned-change.ts";
 import { RouseError } from "../core/errors.ts";
 import type { StoreReader } from "../store/types.ts";
 import { withFiles, withReader, type Offline } from "./offline.ts";

@@ -5,7 +5,7 @@ import type {
   ProposalLine,
   ProposalPlan,
   ProposalRequest,
-} from "../workbench/proposal-types.ts";
+} from "../operate/proposals/proposal-types.ts";
 import { doing } from "./command.ts";
 import { connected, readLines, type GatewayConnection } from "./connect.ts";
 import { usage } from "./failure.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { RouseError } from "../core/errors.ts";
-import type { StreamLine } from "../admin/event-feed.ts";
-import type { EventView } from "../admin/views.ts";
+import type { StreamLine } from "../operate/records/event-feed.ts";
+import type { EventView } from "../operate/records/views.ts";
 import { doing, type Given } from "./command.ts";
 import { connectRunning, readLines } from "./connect.ts";
 import type { CliIo } from "./io.ts";

@@ -1,9 +1,9 @@
 import { relative } from "node:path";
-import type { EventDetail, RunDetail } from "../admin/views.ts";
+import type { EventDetail, RunDetail } from "../operate/records/views.ts";
 import { WITHOUT_MAPPINGS } from "../intake/authenticate.ts";
-import { checkFixtureName } from "../workbench/fixture-files.ts";
-import { freezeTest, type Freezable, type FrozenTest } from "../workbench/freeze.ts";
-import { getCutResults, recordRun } from "../workbench/run-record.ts";
+import { checkFixtureName } from "../operate/tests/fixture-files.ts";
+import { freezeTest, type Freezable, type FrozenTest } from "../operate/tests/freeze.ts";
+import { getCutResults, recordRun } from "../operate/tests/run-record.ts";
 import { doing } from "./command.ts";
 import { connected, read, withId, type GatewayConnection } from "./connect.ts";
 import { fetchEvent, resolveId } from "./ids.ts";

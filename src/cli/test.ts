@@ -4,9 +4,9 @@ import {
   checkBudget,
   planAgents,
   runAgents,
-} from "../workbench/agent-tests.ts";
+} from "../operate/tests/agent-tests.ts";
 import type { Snapshot } from "../intake/types.ts";
-import { type TestCase, isAgentCase } from "../workbench/fixture.ts";
+import { type TestCase, isAgentCase } from "../operate/tests/fixture.ts";
 import { writeFile } from "node:fs/promises";
 import { relative, resolve } from "node:path";
 import { editConfigFile } from "../config/edit.ts";
@@ -16,10 +16,10 @@ import { RouseError } from "../core/errors.ts";
 import { createLogger } from "../core/log.ts";
 import { NO_NETWORK } from "../core/no-network.ts";
 import { withSnapshot } from "../gateway/snapshot.ts";
-import { findCoverage, type FixtureCoverage } from "../workbench/fixture-coverage.ts";
-import { readFixtures, runFixtures } from "../workbench/fixture-run.ts";
-import { renderJunit } from "../workbench/junit.ts";
-import { isSkipped, toResults, type TestResult } from "../workbench/test-result.ts";
+import { findCoverage, type FixtureCoverage } from "../operate/tests/fixture-coverage.ts";
+import { readFixtures, runFixtures } from "../operate/tests/fixture-run.ts";
+import { renderJunit } from "../operate/tests/junit.ts";
+import { isSkipped, toResults, type TestResult } from "../operate/tests/test-result.ts";
 import { doing, type Given, type Noun } from "./command.ts";
 import { reportError, usage } from "./failure.ts";
 import { EXIT, SYSTEM, type CliIo } from "./io.ts";

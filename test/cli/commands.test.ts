@@ -8,7 +8,7 @@ import { describeCommands } from "../../src/cli/run.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { newId } from "../../src/core/ids.ts";
 import { openStore } from "../../src/store/open.ts";
-import type { StepView } from "../../src/admin/views.ts";
+import type { StepView } from "../../src/operate/records/views.ts";
 import { run } from "../store/suite/make.ts";
 import type { EventRecord, RunRecord } from "../../src/store/types.ts";
 import { actIn, shownSteps } from "../store/acted.ts";

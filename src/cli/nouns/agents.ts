@@ -1,7 +1,7 @@
-import type { ApprovalView } from "../../admin/approvals.ts";
-import type { NoteView } from "../../admin/memory.ts";
-import type { ScheduleView } from "../../admin/schedules.ts";
-import type { ToolView } from "../../admin/tools.ts";
+import type { ApprovalView } from "../../operate/people/approvals.ts";
+import type { NoteView } from "../../operate/people/memory.ts";
+import type { ScheduleView } from "../../operate/people/schedules.ts";
+import type { ToolView } from "../../operate/people/tools.ts";
 import {
   asking,
   LIMIT_OPTION,

@@ -1,7 +1,7 @@
-import type { ChannelView } from "../../admin/channels.ts";
-import type { KeyView } from "../../admin/keys.ts";
-import type { PairingView } from "../../admin/pairings.ts";
-import type { AddressView } from "../../admin/people.ts";
+import type { ChannelView } from "../../operate/people/channels.ts";
+import type { KeyView } from "../../operate/people/keys.ts";
+import type { PairingView } from "../../operate/people/pairings.ts";
+import type { AddressView } from "../../operate/people/people.ts";
 import { SCOPES } from "../../config/schema/gateway.ts";
 import { asking, listing, printRecord, printRows, type Noun } from "../command.ts";
 import { read, withId } from "../connect.ts";

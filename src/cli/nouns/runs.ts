@@ -1,6 +1,6 @@
 import { retrying } from "../bulk.ts";
-import { RETRIED_DELIVERIES, RETRIED_RUNS } from "../../admin/bulk-retry.ts";
-import type { SessionDetail, SessionName } from "../../admin/sessions.ts";
+import { RETRIED_DELIVERIES, RETRIED_RUNS } from "../../operate/records/bulk-retry.ts";
+import type { SessionDetail, SessionName } from "../../operate/records/sessions.ts";
 import { labelledText, plainText } from "../../core/text.ts";
 import { asking, paging, printRecord, type Noun } from "../command.ts";
 import { read, withId } from "../connect.ts";

@@ -2,8 +2,8 @@ import { secretFile } from "../../config/state.ts";
 import type { Percentiles } from "../../core/metrics.ts";
 import { USAGE_KEYS, type UsageSum } from "../../store/types.ts";
 import { readGateway } from "../../store/lock.ts";
-import type { EventView } from "../../admin/views.ts";
-import type { ActivityView } from "../../admin/watch-views.ts";
+import type { EventView } from "../../operate/records/views.ts";
+import type { ActivityView } from "../../operate/watch/watch-views.ts";
 import {
   asking,
   LIMIT_OPTION,
