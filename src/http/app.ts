@@ -31,7 +31,7 @@ import {
 import { findSessionProblem } from "./console/modes.ts";
 import { createConsoleSessions } from "./console/sessions.ts";
 import { getConsoleMode } from "../config/console-mode.ts";
-import { createErrorHandler, failureResponse, toResponse } from "./errors.ts";
+import { createErrorHandler, failureResponse, NOT_FOUND, toResponse } from "./errors.ts";
 import type { FirstAnswers } from "./first-answers.ts";
 import type { AnswerHook } from "./hooks.ts";
 import type { Intake } from "../intake/receive.ts";
@@ -80,7 +80,6 @@ export interface Apps {
   admin: Hono;
 }
 
-const NOT_FOUND: Failure = { code: "not_found", message: "there is nothing at this address" };
 const RECEIPT = /^(events|runs)\/([^/]+)$/;
 const NO_TOKEN: Failure = {
   code: "unauthorized",
