@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { RetryLine } from "../../src/operate/records/bulk-retry.ts";
+import type { RetryLine } from "../../src/operate/records/bulk.ts";
 import { newId } from "../../src/core/ids.ts";
 import type { DeliveryChange, RunStatus, Store } from "../../src/store/types.ts";
 import { createCli, shopConfig, type CliWorld } from "../cli/world.ts";
