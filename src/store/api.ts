@@ -20,7 +20,6 @@ export {
   urlError,
 } from "./errors.ts";
 export { FIRST_TIME, getDelayEnd, getReadyUntil } from "./job-line.ts";
-export { getListLimit } from "./list-limit.ts";
 export { createListeners, LONGEST_TIMER_MS, type Listeners } from "./listeners.ts";
 export { buildRun, buildRunJobs, buildSystemEvent, collectJob } from "./materialize.ts";
 export {
@@ -40,8 +39,6 @@ export * from "./sweep-plan.ts";
 export * from "./transfer.ts";
 export * from "./types.ts";
 export { toWrites, type WriteTable } from "./write-table.ts";
-export { PAGES, toReads, type JsonField, type Page, type ReadTable } from "./read-table.ts";
-export { createSearches, type ListSource } from "./search.ts";
-export { readQueuedSince } from "./queued-since.ts";
-export { sumActivity } from "./sum-activity.ts";
-export { sumFailures, type JsonText } from "./sum-failures.ts";
+export { toReads } from "./read-table.ts";
+export { createReads } from "./reads.ts";
+export type { ListSource } from "./search.ts";

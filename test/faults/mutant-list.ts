@@ -468,7 +468,7 @@ export const MUTANTS: readonly Mutant[] = [
     "test/store/lists.test.ts",
     "SQLite: a filter whose count is known to be 0",
     "a filter that finds nothing looks through all rows",
-    "src/store/sqlite/lists.ts",
+    "src/store/sqlite/reads.ts",
     "counted?.n === 0 && counted.more === 0",
     "counted?.n === -1 && counted.more === 0",
   ),
