@@ -1,5 +1,5 @@
-import type { ReplayLine } from "../../src/admin/bulk-replay.ts";
-import type { RetryLine } from "../../src/admin/bulk-retry.ts";
+import type { ReplayLine } from "../../src/operate/records/bulk-replay.ts";
+import type { RetryLine } from "../../src/operate/records/bulk-retry.ts";
 import { MOST, type BulkResult, type BulkWork } from "./bulk-types.ts";
 
 const ids = (previewed: readonly { id: string }[]): { ids: string[] } => ({

@@ -1,4 +1,4 @@
-import type { DeliveryDetail } from "../../src/admin/views.ts";
+import type { DeliveryDetail } from "../../src/operate/records/views.ts";
 import { Status } from "./ui/basic.tsx";
 import { visibleText } from "./ui/format.ts";
 import "./messages.css";

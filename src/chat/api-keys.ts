@@ -120,22 +120,18 @@ function withoutHash({ hash: _hash, createdAt: _createdAt, ...key }: StoredKey):
 }
 
 function configuredKey({
-  id,
+  key: _key,
+  hash: _hash,
   tenant,
   agents,
-  scopes,
   rateLimit,
-  userAsSession,
-  clean,
+  ...rest
 }: Configured): ApiKey {
   return {
-    id,
-    tenant: tenant ?? id,
-    scopes,
-    userAsSession,
-    clean,
-    ...(agents ? { agents } : {}),
-    ...(rateLimit ? { rateLimit } : {}),
+    ...rest,
+    tenant: tenant ?? rest.id,
+    ...(agents && { agents }),
+    ...(rateLimit && { rateLimit }),
   };
 }
 

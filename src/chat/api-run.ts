@@ -6,16 +6,14 @@ import { toRunError } from "../runs/end-run.ts";
 import { execute } from "../runs/execute.ts";
 import type { AnsweredTurn, FailedTurn, ModelTurn, RunKind } from "../runs/run-kind.ts";
 import { cleanAnswer } from "../runs/run-result.ts";
-import type { ActionContext } from "../runs/types.ts";
+import type { ActionContext, ExecutorDeps } from "../runs/types.ts";
 import { turnToKeep } from "../sessions/keys.ts";
 import {
   STORE_UNAVAILABLE,
-  type NewTurn,
   type RunAnswer,
   type RunError,
   type RunRecord,
   type RunSpec,
-  type Writes,
   type ApprovalRecord,
   type SessionRef,
 } from "../store/types.ts";
@@ -26,7 +24,7 @@ import {
   withToolNames,
   type ChatHistory,
 } from "./history.ts";
-import type { ChatDeps, ChatEnd, ChatRequest, ChatListener, ChatTurn } from "./types.ts";
+import type { ChatEnd, ChatRequest, ChatListener, ChatTurn } from "./types.ts";
 import { newId } from "../core/ids.ts";
 
 /** The inside of a turn: what its callers hear, and how it is stopped. */
@@ -45,19 +43,6 @@ export interface LiveTurn extends ChatTurn {
   done: Promise<void>;
 }
 
-const getSessionName = ({ session }: ChatRequest, runId: string): string | undefined => {
-  switch (session.kind) {
-    case "none":
-      return undefined;
-    case "new":
-      return runId;
-    case "named":
-      return session.id;
-    case "after":
-      return undefined;
-  }
-};
-
 /** The name of a session of the API in its key. */
 const getName = ({ key }: SessionRef): string => key.split(":").slice(3).join(":");
 
@@ -68,43 +53,22 @@ export function getChatSession({ agent, caller, session }: ChatRequest, runId: s
   return { agentId: agent.id, origin: "api", key: `api:${caller.id}:${agent.id}:${id}` };
 }
 
-/** What was said and thought so far, in its pieces: a listener that comes late gets them as well. */
-class Pieces {
-  readonly #pieces: { isReasoning: boolean; delta: string }[] = [];
-
-  get isEmpty(): boolean {
-    return this.#pieces.length === 0;
-  }
-
-  add(isReasoning: boolean, delta: string, listeners: Iterable<ChatListener>): void {
-    if (delta === "") return;
-    const piece = { isReasoning, delta };
-    this.#pieces.push(piece);
-    for (const listener of listeners) this.#passOn(piece, listener);
-  }
-
-  replay(listener: ChatListener): void {
-    for (const piece of this.#pieces) this.#passOn(piece, listener);
-  }
-
-  #passOn(
-    { isReasoning, delta }: { isReasoning: boolean; delta: string },
-    listener: ChatListener,
-  ): void {
-    if (isReasoning) listener.onReasoning?.(delta);
-    else listener.onText(delta);
-  }
-}
-
 /** A turn that has not begun yet. One shot is stopped when its last caller has gone; a session's turn goes on. */
 export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
   const runId = newId("run", now);
   // The request itself is not held on to: it may have images, and a turn is remembered for its repeats.
-  const isOneShot = request.session.kind === "none";
+  const { session } = request;
+  const isOneShot = session.kind === "none";
   const abort = new AbortController();
   const listeners = new Set<ChatListener>();
   const watching: (() => void)[] = [];
-  const pieces = new Pieces();
+  /** What was said and thought so far: a listener that comes late hears it as well. */
+  const pieces: ((listener: ChatListener) => void)[] = [];
+  const passOn = (delta: string, piece: (listener: ChatListener) => void): void => {
+    if (delta === "") return;
+    pieces.push(piece);
+    for (const listener of listeners) piece(listener);
+  };
   const asked: ApprovalRecord[] = [];
   const turn: LiveTurn & {
     end: ChatEnd | undefined;
@@ -114,17 +78,17 @@ export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
     runId,
     createdAt: now,
     isOneShot,
-    sessionId: getSessionName(request, runId),
+    sessionId: session.kind === "named" ? session.id : session.kind === "new" ? runId : undefined,
     abort,
-    enter(session) {
-      if (!isOneShot) turn.sessionId = getName(session);
+    enter(entered) {
+      if (!isOneShot) turn.sessionId = getName(entered);
     },
     isRetrying: false,
     setRetrying: (isRetrying) => void (turn.isRetrying = isRetrying),
     end: undefined,
     done: Promise.resolve(),
     listen(listener) {
-      pieces.replay(listener);
+      for (const piece of pieces) piece(listener);
       for (const approval of asked) listener.onApproval?.(approval);
       if (turn.end) {
         listener.onEnd(turn.end);
@@ -136,8 +100,8 @@ export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
         if (listeners.size === 0 && !turn.end && isOneShot) abort.abort("hangup");
       };
     },
-    say: (delta) => pieces.add(false, delta, listeners),
-    think: (delta) => pieces.add(true, delta, listeners),
+    say: (delta) => passOn(delta, (listener) => listener.onText(delta)),
+    think: (delta) => passOn(delta, (listener) => listener.onReasoning?.(delta)),
     ask(approval) {
       asked.push(approval);
       for (const listener of listeners) listener.onApproval?.(approval);
@@ -145,7 +109,7 @@ export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
     finish(end) {
       if (turn.end) return;
       // Whoever joined a turn that does not stream hears its text all the same.
-      if (end.ok && pieces.isEmpty) {
+      if (end.ok && pieces.length === 0) {
         turn.think(end.reasoning);
         turn.say(end.text);
       }
@@ -200,8 +164,8 @@ function buildRun(
     deliver: false,
     channel: "last",
     unsafe: false,
-    ...(instructions === undefined ? {} : { instructions }),
-    ...(thinking === undefined ? {} : { thinking }),
+    ...(instructions !== undefined && { instructions }),
+    ...(thinking !== undefined && { thinking }),
     ...(correlation && { correlation }),
     ...(response && { response }),
   };
@@ -218,6 +182,8 @@ function buildRun(
     gateway,
   };
 }
+
+type AnsweredEnd = Extract<ChatEnd, { ok: true }>;
 
 /** What a turn said, as it may leave. */
 interface CleanWords {
@@ -239,7 +205,7 @@ function toChatEnd(result: AnsweredTurn | FailedTurn, words: CleanWords, reason:
     ok: false,
     code,
     message,
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
     ...(vendor && { vendor }),
   };
 }
@@ -273,8 +239,6 @@ function createWords({ say, think }: LiveTurn, createCleaner: typeof createReply
   };
 }
 
-type Words = ReturnType<typeof createWords>;
-
 /** Says in words that there is no answer. A program that asked for JSON gets what the model wrote, and nothing else. */
 function withWords(result: ModelTurn, { sampling }: ChatRequest): ModelTurn {
   if (!result.ok || result.spoken.trim() !== "" || result.calls.length > 0 || sampling?.json)
@@ -282,49 +246,19 @@ function withWords(result: ModelTurn, { sampling }: ChatRequest): ModelTurn {
   return { ...result, spoken: renderSilence(result.finish) };
 }
 
-const toRunAnswer = ({
-  finish,
-  reasoning,
-  calls,
-  citations,
-}: Extract<ChatEnd, { ok: true }>): RunAnswer => ({
+const toRunAnswer = ({ finish, reasoning, calls, citations }: AnsweredEnd): RunAnswer => ({
   finish,
   reasoning,
   calls,
   citations,
 });
 
-function buildTurnInput(
-  { messages, tools, instructions, sampling, stream }: ChatRequest,
-  history: ChatHistory,
-  { onText, onReasoning }: Words,
-) {
-  return {
-    messages: withToolNames(messages, history.history.turns),
-    callerTools: tools ?? [],
-    ...(instructions === undefined ? {} : { callerInstructions: instructions }),
-    ...(sampling === undefined ? {} : { sampling }),
-    ...(stream ? { onText, onReasoning } : {}),
-  };
-}
-
-/** Appends turns to the session of a run, as far as they are kept. */
-function appendTurns(
-  tx: Writes,
-  { spec }: RunRecord,
-  turns: readonly (NewTurn | undefined)[],
-  { config }: ActionContext,
-): void {
-  for (const turn of turns)
-    if (turn) tx.add("turn", spec.session, turnToKeep(turn, config.hooks.retention));
-}
-
 /** The run of an API user's turn: it streams, it is tried once, and it ends with its process. `before` is the session's turn before it. */
 function createApiRun(
   request: ChatRequest,
   turn: LiveTurn,
   before: Promise<void> | undefined,
-  deps: ChatDeps,
+  deps: ExecutorDeps,
   context: ActionContext,
 ) {
   const { store, log } = deps;
@@ -360,7 +294,15 @@ function createApiRun(
       );
       turn.enter(history.session);
       return {
-        input: buildTurnInput(request, history, words),
+        input: {
+          messages: withToolNames(request.messages, history.history.turns),
+          callerTools: request.tools ?? [],
+          ...(request.instructions !== undefined && {
+            callerInstructions: request.instructions,
+          }),
+          ...(request.sampling && { sampling: request.sampling }),
+          ...(request.stream && { onText: words.onText, onReasoning: words.onReasoning }),
+        },
         tenant: request.caller.tenant,
         question: getQuestion(request),
         history: history.history,
@@ -389,13 +331,11 @@ function createApiRun(
       return {
         change: { reply, ...(request.response && { answer: toRunAnswer(end) }) },
         warnings,
-        write: (tx) =>
-          appendTurns(
-            tx,
-            run,
-            [...history.copied, turnToAppend(run, history, result, now)],
-            context,
-          ),
+        write(tx) {
+          for (const kept of [...history.copied, turnToAppend(run, history, result, now)])
+            if (kept)
+              tx.add("turn", run.spec.session, turnToKeep(kept, context.config.hooks.retention));
+        },
         after,
       };
     },
@@ -417,7 +357,7 @@ export async function executeTurn(
   request: ChatRequest,
   turn: LiveTurn,
   before: Promise<void> | undefined,
-  deps: ChatDeps,
+  deps: ExecutorDeps,
   context: ActionContext,
 ): Promise<void> {
   const kind = createApiRun(request, turn, before, deps, context);

@@ -1,18 +1,30 @@
+import type { ExecutorDeps } from "../runs/types.ts";
+import type { Failure } from "../core/errors.ts";
 import { commitEnd } from "../runs/waiting.ts";
 import { sessionId, type FencingToken, type RunError } from "../store/types.ts";
 import { createLiveTurn, getChatSession, type LiveTurn } from "./api-run.ts";
-import type { ChatDeps, Chats } from "./types.ts";
+import type { Chats } from "./types.ts";
 
 const CRASHED: RunError = {
   code: "crashed",
   message: "the gateway ended while the turn was under way",
 };
 const MAX_RECOVERED = 1000;
+const STOPPING: Failure = {
+  code: "draining",
+  message: "the gateway is stopping; try again",
+  retryAfterSeconds: 5,
+};
+const TOO_MANY: Failure = {
+  code: "overloaded",
+  message: "too many turns at the same time; try again",
+  retryAfterSeconds: 2,
+};
 
 /** Ends the turns of gateways that are gone. What they have asked people is closed with them. */
 async function endLeft(
   present: ReadonlySet<string>,
-  { store, clock, questions }: ChatDeps,
+  { store, clock, questions }: ExecutorDeps,
   held?: FencingToken,
 ): Promise<void> {
   const now = clock.now();
@@ -35,7 +47,7 @@ async function endLeft(
 }
 
 /** Executes the turns of API users: immediately, and one after the other within a session. */
-export function createChats(deps: ChatDeps): Chats {
+export function createChats(deps: ExecutorDeps): Chats {
   const { store, clock } = deps;
   const live = new Map<string, LiveTurn>();
   /** The last turn of each session that has one. */
@@ -45,24 +57,9 @@ export function createChats(deps: ChatDeps): Chats {
   return {
     startTurn(request) {
       const context = deps.context();
-      if (draining)
-        return {
-          ok: false,
-          failure: {
-            code: "draining",
-            message: "the gateway is stopping; try again",
-            retryAfterSeconds: 5,
-          },
-        };
+      if (draining) return { ok: false, failure: STOPPING };
       if (live.size >= context.config.platform.maxConcurrent)
-        return {
-          ok: false,
-          failure: {
-            code: "overloaded",
-            message: "too many turns at the same time; try again",
-            retryAfterSeconds: 2,
-          },
-        };
+        return { ok: false, failure: TOO_MANY };
       const turn = createLiveTurn(request, clock.now());
       const queue = sessionId(getChatSession(request, turn.runId));
       const before = tails.get(queue);

@@ -81,29 +81,6 @@ export interface StoredResponse extends Pick<RunRecord, "createdAt" | "status"> 
   error: Pick<RunError, "code" | "message"> | undefined;
 }
 
-function toStoredResponse({
-  id,
-  createdAt,
-  status,
-  spec,
-  reply,
-  answer,
-  usage,
-  error,
-}: RunRecord): StoredResponse | undefined {
-  if (!spec.response) return undefined;
-  const end = answer && { ...answer, text: reply ?? "", usage: usage ?? {} };
-  return {
-    runId: id,
-    agentId: spec.session.agentId,
-    createdAt,
-    status,
-    echo: spec.response,
-    end,
-    error,
-  };
-}
-
 /** What an API's user may refer to of earlier turns. Runs of another key or agent are not there. */
 export interface EarlierRuns {
   /** Returns the reply of a run. */
@@ -117,17 +94,12 @@ export interface EarlierRuns {
 }
 
 export function createEarlierRuns(store: Pick<Store, "get" | "list">): EarlierRuns {
-  const findOfKey = async (runId: string, keyId: string): Promise<RunRecord | undefined> => {
+  const findOfKey = async (runId: string, keyId: string) => {
     const run = await store.get("run", runId);
-    return run?.kind === "api" &&
-      run.spec.session.key.startsWith(`api:${keyId}:${run.spec.session.agentId}:`)
-      ? run
-      : undefined;
+    const { agentId, key } = run?.spec.session ?? {};
+    return run?.kind === "api" && key?.startsWith(`api:${keyId}:${agentId}:`) ? run : undefined;
   };
-  const find = async (
-    runId: string,
-    { keyId, agentId }: RunOwner,
-  ): Promise<RunRecord | undefined> => {
+  const find = async (runId: string, { keyId, agentId }: RunOwner) => {
     const run = await findOfKey(runId, keyId);
     return run?.spec.session.agentId === agentId ? run : undefined;
   };
@@ -145,7 +117,17 @@ export function createEarlierRuns(store: Pick<Store, "get" | "list">): EarlierRu
     },
     async findResponse(runId, keyId) {
       const run = await findOfKey(runId, keyId);
-      return run && toStoredResponse(run);
+      if (!run?.spec.response) return undefined;
+      const { createdAt, status, spec, reply = "", answer, usage = {}, error } = run;
+      return {
+        runId,
+        agentId: spec.session.agentId,
+        createdAt,
+        status,
+        echo: run.spec.response,
+        end: answer && { ...answer, text: reply, usage },
+        error,
+      };
     },
   };
 }

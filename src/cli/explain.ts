@@ -3,8 +3,8 @@ import type {
   EventEvaluation,
   ExplainedRun,
   Explanation,
-} from "../admin/explain.ts";
-import type { BookmarkView, EventDetail } from "../admin/views.ts";
+} from "../operate/records/explain.ts";
+import type { BookmarkView, EventDetail } from "../operate/records/views.ts";
 import { asking, printRecord } from "./command.ts";
 import { read, withId } from "./connect.ts";
 import { resolveId } from "./ids.ts";

@@ -1,7 +1,7 @@
 import { RouseError } from "../core/errors.ts";
 import { createLogger } from "../core/log.ts";
-import type { DeliveryView } from "../admin/views.ts";
-import type { RunDetail } from "../admin/views.ts";
+import type { DeliveryView } from "../operate/records/views.ts";
+import type { RunDetail } from "../operate/records/views.ts";
 import { sampleNames } from "../mapping/samples.ts";
 import { readGateway } from "../store/lock.ts";
 import { connected, read, withId } from "./connect.ts";

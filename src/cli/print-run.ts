@@ -1,5 +1,5 @@
 import { labelledText } from "../core/text.ts";
-import type { RunDetail, RunView, StepView, ToolCallView } from "../admin/views.ts";
+import type { RunDetail, RunView, StepView, ToolCallView } from "../operate/records/views.ts";
 import { printRecord } from "./command.ts";
 import type { CliIo } from "./io.ts";
 import { printBlock, printDebug } from "./print.ts";

@@ -1,4 +1,4 @@
-import type { PlacedTrace, TestedAction, TestedHook } from "../admin/test-hook.ts";
+import type { PlacedTrace, TestedAction, TestedHook } from "../operate/records/test-hook.ts";
 import { renderIssue } from "../config/issues.ts";
 import type { Failure } from "../core/errors.ts";
 import { plainText, type TextPart } from "../core/text.ts";

@@ -1,9 +1,9 @@
 import { relative } from "node:path";
-import type { AgentRun } from "../workbench/agent-run.ts";
-import type { AgentPlan, TestBudget } from "../workbench/agent-tests.ts";
-import type { FixtureCoverage } from "../workbench/fixture-coverage.ts";
-import type { FixtureDifference } from "../workbench/fixture-run.ts";
-import { isSkipped, type TestResult } from "../workbench/test-result.ts";
+import type { AgentRun } from "../operate/tests/agent-run.ts";
+import type { AgentPlan, TestBudget } from "../operate/tests/agent-tests.ts";
+import type { FixtureCoverage } from "../operate/tests/fixture-coverage.ts";
+import type { FixtureDifference } from "../operate/tests/fixture-run.ts";
+import { isSkipped, type TestResult } from "../operate/tests/test-result.ts";
 import type { CliIo } from "./io.ts";
 import { printTable } from "./print.ts";
 import { renderDiff, showValue } from "./print-what-if.ts";

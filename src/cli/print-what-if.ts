@@ -1,5 +1,10 @@
-import type { ChangeKind, WhatIfExample, WhatIfGroup, WhatIfReport } from "../workbench/what-if.ts";
-import type { DiffPart } from "../workbench/word-diff.ts";
+import type {
+  ChangeKind,
+  WhatIfExample,
+  WhatIfGroup,
+  WhatIfReport,
+} from "../operate/what-if/what-if.ts";
+import type { DiffPart } from "../operate/edits/word-diff.ts";
 import type { CliIo } from "./io.ts";
 import { cell, fit, localTime, shellWord } from "./text.ts";
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { RouseError } from "../core/errors.ts";
-import type { StreamLine } from "../admin/event-feed.ts";
-import type { EventView } from "../admin/views.ts";
+import type { StreamLine } from "../operate/records/event-feed.ts";
+import type { EventView } from "../operate/records/views.ts";
 import { doing, type Given } from "./command.ts";
 import { connectRunning, readLines } from "./connect.ts";
 import type { CliIo } from "./io.ts";
@@ -11,7 +11,7 @@ import { cell, printableJson, shortTime } from "./text.ts";
 const TAIL_OPTIONS = {
   "--path <path>": "the hook's path, such as shop",
   "--mapping <id>": "the mapping that took it",
-  [OUTCOME_OPTION[0]]: OUTCOME_OPTION[1],
+  ...OUTCOME_OPTION,
   "-n, --lines <n>": {
     about: "how many of the last events to begin with, at most 50",
     default: "10",

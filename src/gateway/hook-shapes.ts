@@ -1,12 +1,12 @@
-import type { AdminDeps } from "../admin/types.ts";
+import type { AdminDeps } from "../operate/types.ts";
 import type { Clock } from "../core/clock.ts";
 import { safeError, type Issue } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { Held, Ms, Store } from "../store/types.ts";
-import { findBodyChanges } from "../workbench/body-changes.ts";
-import { readFacts, updateShapes } from "../workbench/kept-shapes.ts";
-import { lintRecorded } from "../workbench/lint-recorded.ts";
+import { findBodyChanges } from "../operate/what-if/body-changes.ts";
+import { readFacts, updateShapes } from "../operate/shapes/kept-shapes.ts";
+import { lintRecorded } from "../operate/shapes/lint-recorded.ts";
 
 const UPDATE_MS = 120_000;
 const MIN_UPDATE_MS = 5000;

@@ -10,7 +10,7 @@ import type {
   Receipt,
   GatewayEvents,
 } from "./types.ts";
-import { deliveryView, eventView, runDetail } from "../admin/views.ts";
+import { deliveryView, eventView, runDetail } from "../operate/records/views.ts";
 import type { Intake } from "../intake/receive.ts";
 import type { RawInput, Received } from "../intake/types.ts";
 import {

@@ -9,7 +9,7 @@ import {
 import type { Clock } from "../core/clock.ts";
 import { safeError, type Issue } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { AdminDeps } from "../admin/types.ts";
+import type { AdminDeps } from "../operate/types.ts";
 import type { BuildResult, LoadedSnapshot } from "./snapshot.ts";
 
 /** A change is applied when the files have been quiet for so long, so that files that are saved together are read together. */

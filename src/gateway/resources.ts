@@ -21,7 +21,7 @@ import {
   type LoadedSnapshot,
   type SnapshotOptions,
 } from "./snapshot.ts";
-import { removeUnfinishedSaves } from "../workbench/user-files.ts";
+import { removeUnfinishedSaves } from "../operate/edits/user-files.ts";
 import { acquireLock, type Lock } from "../store/lock.ts";
 import { findStoreDriver, getSqlSource, storeUrl } from "../store/open.ts";
 import type { Cursor, SharedValues } from "../contract/channel.ts";

@@ -1,7 +1,7 @@
 /** What a program sees that has a gateway in it. These types import as little as possible: strangers' compilers check them. */
 import type { ConfigInput } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
-import type { DeliveryView, EventView, RunDetail } from "../admin/views.ts";
+import type { DeliveryView, EventView, RunDetail } from "../operate/records/views.ts";
 import type { Failure, Issue } from "../core/errors.ts";
 import type { Plugin } from "../contract/define.ts";
 import type { StoredReceipt } from "../store/types.ts";

@@ -1,8 +1,8 @@
 import { locateIssues } from "../config/places.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
-import { getFactKeys, readFacts, type RecordedFacts } from "../workbench/kept-shapes.ts";
-import { lintRecorded } from "../workbench/lint-recorded.ts";
+import { getFactKeys, readFacts, type RecordedFacts } from "../operate/shapes/kept-shapes.ts";
+import { lintRecorded } from "../operate/shapes/lint-recorded.ts";
 import {
   withSnapshot,
   type LoadedSnapshot,

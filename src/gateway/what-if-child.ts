@@ -14,12 +14,12 @@ import { createTransformPool } from "../mapping/transform-pool.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { StoreReader } from "../store/types.ts";
-import { examineChange, type LandingDeps } from "../workbench/landing.ts";
-import type { ComparisonDeps } from "../workbench/landing-checks.ts";
-import { planChange } from "../workbench/planned-change.ts";
-import { readEvents } from "../workbench/selection.ts";
-import { evaluateText, type EvaluationDeps } from "../workbench/text-evaluation.ts";
-import { whatIf } from "../workbench/what-if.ts";
+import { examineChange, type LandingDeps } from "../operate/edits/landing.ts";
+import type { ComparisonDeps } from "../operate/edits/landing-checks.ts";
+import { planChange } from "../operate/edits/planned-change.ts";
+import { readEvents } from "../operate/what-if/selection.ts";
+import { evaluateText, type EvaluationDeps } from "../operate/edits/text-evaluation.ts";
+import { whatIf } from "../operate/what-if/what-if.ts";
 import { buildSnapshot, type BuildResult, type LoadedSnapshot } from "./snapshot.ts";
 import type { ConfigInUse, JobLine, WhatIfCall, WhatIfJob, WhatIfReply } from "./what-if.ts";
 

@@ -3,11 +3,11 @@ import { constants, setPriority } from "node:os";
 import { fileURLToPath } from "node:url";
 import { RouseError, type Failure } from "../core/errors.ts";
 import { compiledCodeEnv, killGroup, lowerGroup } from "../core/process-group.ts";
-import type { CheckOptions, ExaminedChange } from "../workbench/landing.ts";
-import type { MappingChange, TextChange } from "../workbench/planned-change.ts";
-import type { Selection } from "../workbench/selection.ts";
-import type { TextEvaluation } from "../workbench/text-evaluation.ts";
-import type { AnswerLine, WhatIf } from "../workbench/types.ts";
+import type { CheckOptions, ExaminedChange } from "../operate/edits/landing.ts";
+import type { MappingChange, TextChange } from "../operate/edits/planned-change.ts";
+import type { Selection } from "../operate/what-if/selection.ts";
+import type { TextEvaluation } from "../operate/edits/text-evaluation.ts";
+import type { AnswerLine, WhatIf } from "../operate/workbench.ts";
 import type { Resources } from "./resources.ts";
 
 /** Comparisons at the same time. */

@@ -1,9 +1,9 @@
-import { createBookmarks } from "../admin/bookmarks.ts";
+import { createBookmarks } from "../operate/records/bookmarks.ts";
 import type { Logger } from "../core/log.ts";
-import { createFreezer } from "../workbench/freeze.ts";
-import { createLanding, type Landing, type LandingDeps } from "../workbench/landing.ts";
-import { createProposals } from "../workbench/proposals.ts";
-import type { Workbench } from "../workbench/types.ts";
+import { createFreezer } from "../operate/tests/freeze.ts";
+import { createLanding, type Landing, type LandingDeps } from "../operate/edits/landing.ts";
+import { createProposals } from "../operate/proposals/proposals.ts";
+import type { Workbench } from "../operate/workbench.ts";
 import type { Resources } from "./resources.ts";
 import { createWhatIf } from "./what-if.ts";
 

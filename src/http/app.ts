@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import type { Context } from "hono";
 import { Hono } from "hono";
-import { showReadiness } from "../admin/system.ts";
-import type { AdminDeps } from "../admin/types.ts";
+import { showReadiness } from "../operate/watch/system.ts";
+import type { AdminDeps } from "../operate/types.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
@@ -31,7 +31,7 @@ import {
 import { findSessionProblem } from "./console/modes.ts";
 import { createConsoleSessions } from "./console/sessions.ts";
 import { getConsoleMode } from "../config/console-mode.ts";
-import { createErrorHandler, failureResponse, toResponse } from "./errors.ts";
+import { createErrorHandler, failureResponse, NOT_FOUND, toResponse } from "./errors.ts";
 import type { FirstAnswers } from "./first-answers.ts";
 import type { AnswerHook } from "./hooks.ts";
 import type { Intake } from "../intake/receive.ts";
@@ -47,7 +47,7 @@ import {
   ROUTING,
 } from "./request.ts";
 import type { Snapshot } from "../intake/types.ts";
-import type { Workbench } from "../workbench/types.ts";
+import type { Workbench } from "../operate/workbench.ts";
 import { isKnownPath } from "../intake/receive.ts";
 import type { Traces } from "../core/trace-context.ts";
 
@@ -80,7 +80,6 @@ export interface Apps {
   admin: Hono;
 }
 
-const NOT_FOUND: Failure = { code: "not_found", message: "there is nothing at this address" };
 const RECEIPT = /^(events|runs)\/([^/]+)$/;
 const NO_TOKEN: Failure = {
   code: "unauthorized",

@@ -182,6 +182,11 @@ export function renderFailureAnswer(
   return { status: getStatus(failure.code), headers: all, body, reason: publicCode(failure.code) };
 }
 
+export const NOT_FOUND: Failure = {
+  code: "not_found",
+  message: "there is nothing at this address",
+};
+
 /** Answers with a failure. */
 export function failureResponse(
   c: Context,

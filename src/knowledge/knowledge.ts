@@ -14,11 +14,11 @@ import { createGuardedCalls } from "./guarded-calls.ts";
 import { installedFormats } from "./formats.ts";
 import type { Extractor } from "../contract/kinds.ts";
 import { createJobs } from "./jobs.ts";
-import { readFileText } from "./read-file.ts";
+import { readDocumentText } from "./extract/document-text.ts";
 import { createClusterWorker } from "./cluster-worker.ts";
 import { createSearch } from "./search.ts";
 import { stagingFolder, UPLOAD_PREFIX } from "./upload-staging.ts";
-import type { DocumentRecord, Knowledge, SearchModels } from "./types.ts";
+import { MAX_FILE_TEXT, type DocumentRecord, type Knowledge, type SearchModels } from "./types.ts";
 
 const CATCH_UP_MS = 100;
 const OLD_UPLOAD_MS = 24 * 60 * 60 * 1000;
@@ -207,7 +207,15 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
       }
     },
     search,
-    readFile: (file, signal) => readFileText(file, { extractor, config, tmp, signal }),
+    async readFile(file, signal) {
+      const { pages, unzipRatio, textMb } = config;
+      const limits = { pages, unzipRatio, textChars: Math.min(textMb * 1e6, MAX_FILE_TEXT) };
+      try {
+        return await readDocumentText(extractor, dir, { ...file, limits, text: "whole" }, signal);
+      } finally {
+        await rm(file.file, { force: true });
+      }
+    },
     // Each turn asks, and turns that begin together mostly ask the same.
     has: shareInTurn((scope) => reader.call("has", scope), JSON.stringify),
     formats: () => installedFormats(extractors(), env["PATH"]),

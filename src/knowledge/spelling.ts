@@ -49,114 +49,44 @@ export function foldSpelling(text: string): string {
   return folded;
 }
 
-const HYPHEN = "-_\u2010.\u00b7";
-/** Between groups of digits: spaces are only there if the number is written with them. */
-const SEPARATORS = ",.'\u2019\u066c ";
-const isDigit = (code: number): boolean => code >= 0x30 && code <= 0x39;
+const LETTER = "[\\p{L}\\p{N}\\p{M}]";
+/**
+ * Numbers in groups of three digits, or of two as in India, with the same mark between all of them. Groups of other lengths
+ * are an address, a date or a list, and digits before and behind those are no number either.
+ */
+const NUMBERS = new RegExp(
+  `(?<!${LETTER}|\\d[^\\p{L}\\p{M} ])[1-9]\\d{0,2}` +
+    `(?:(?:,\\d{2,3})*,\\d{3}(?!,\\d)|([.'\u2019\u066c])\\d{3}(?:\\1\\d{3})*(?!\\1\\d)| \\d{3}(?: \\d{3})*)(?!${LETTER})`,
+  "gu",
+);
+/** Words in parts; what is between two digits is no hyphen. */
+const PARTS = new RegExp(
+  `(?<!${LETTER})${LETTER}+(?:(?!(?<=\\d).\\d)[-_\u2010.\u00b7]${LETTER}+)+`,
+  "gu",
+);
 const MAX_PARTS = 3;
 const MAX_LENGTH = 24;
 
-/** A word or number that a text has in parts, as it is without what divides them. */
+/** A word or number that a text has in parts. */
 export interface JoinedWord {
+  /** Without what divides it. */
   text: string;
-  /** The places of the first part and behind the last one among the words of the text. */
-  from: number;
-  to: number;
+  /** The place of the first part in the text. */
+  index: number;
+  /** How many parts it has. */
+  parts: number;
   /** Whether the parts tell nothing of their own: `1,000` is one number. */
   isOne: boolean;
 }
 
-/** A part of a text: where it begins and ends. */
-interface Part {
-  from: number;
-  to: number;
-  isNumber: boolean;
-}
-
-/** Finds words that are written in parts (`node.js`, `e-mail`) and numbers with separators (`1,000`, `1 000`) as words come. */
-export class JoinedWords {
-  readonly found: JoinedWord[] = [];
-  readonly #text: string;
-  #parts: Part[] = [];
-  #count = 0;
-  /** Whether the parts go on with digits that are no group of a number. */
-  #isList = false;
-
-  constructor(text: string) {
-    this.#text = text;
-  }
-
-  /** Adds the next word of the text. */
-  add(from: number, to: number): void {
-    const before = this.#parts.at(-1);
-    const word = { from, to, isNumber: false };
-    if (before && !this.#goesOn(before, word)) {
-      // Groups of other lengths: an address, a date, a list. What is before and behind is no number either.
-      const mark = this.#text[before.to];
-      const first = this.#parts[0] as Part;
-      const isList =
-        this.#isBetweenDigits(before, word) &&
-        mark !== " " &&
-        (before === first || this.#text[first.to] === mark);
-      if (isList) this.#parts = [];
-      else this.end();
-      this.#isList = isList;
-    }
-    this.#parts.push(word);
-    this.#count++;
-  }
-
-  /** Ends the word that has been added in parts. */
-  end(): void {
-    const parts = this.#parts;
-    this.#parts = [];
-    const [first, second] = parts;
-    const last = parts.at(-1);
-    if (!first || !second || !last) return;
-    const { isNumber } = second;
-    if (isNumber && this.#isList) return;
-    if (isNumber ? last.to - last.from !== 3 : parts.length > MAX_PARTS) return;
-    if (last.to - first.from > MAX_LENGTH) return;
-    this.found.push({
-      text: parts.map(({ from, to }) => this.#text.slice(from, to)).join(""),
-      from: this.#count - parts.length,
-      to: this.#count,
-      isOne: isNumber && this.#text[first.to] !== " ",
+/** Finds words that are written in parts (`node.js`, `e-mail`) and numbers with separators (`1,000`, `1 000`). */
+export function findJoined(text: string): JoinedWord[] {
+  const find = (pattern: RegExp, most: number, isNumber: boolean): JoinedWord[] =>
+    [...text.matchAll(pattern)].flatMap(({ 0: whole, index }) => {
+      const parts = whole.split(/[^\p{L}\p{N}\p{M}]/u);
+      if (parts.length > most || whole.length > MAX_LENGTH) return [];
+      const isOne = isNumber && !whole.includes(" ");
+      return [{ text: parts.join(""), index, parts: parts.length, isOne }];
     });
-  }
-
-  /** Whether a word goes on with the part before it. */
-  #goesOn(before: Part, word: Part): boolean {
-    if (word.from !== before.to + 1) return false;
-    const mark = this.#text[before.to] as string;
-    if (!this.#isBetweenDigits(before, word))
-      return HYPHEN.includes(mark) && !this.#parts[1]?.isNumber;
-    if (!SEPARATORS.includes(mark)) return false;
-    word.isNumber = this.#isGroup(before, word, mark);
-    return word.isNumber;
-  }
-
-  /** Whether one character is between two words, and digits on both sides of it. */
-  #isBetweenDigits(before: Part, word: Part): boolean {
-    const text = this.#text;
-    return (
-      word.from === before.to + 1 &&
-      isDigit(text.charCodeAt(before.to - 1)) &&
-      isDigit(text.charCodeAt(word.from))
-    );
-  }
-
-  /** Whether digits are the next group of a number: three, or two as in India, after one to three. */
-  #isGroup(before: Part, { from, to }: Part, mark: string): boolean {
-    const first = this.#parts[0] as Part;
-    const isFirst = before === first;
-    if (!isFirst && !before.isNumber) return false;
-    if (!isFirst && this.#text[first.to] !== mark) return false;
-    const length = to - from;
-    if (first.to - first.from > 3 || this.#text.charCodeAt(first.from) === 0x30) return false;
-    for (let at = first.from; at < first.to; at++)
-      if (!isDigit(this.#text.charCodeAt(at))) return false;
-    for (let at = from; at < to; at++) if (!isDigit(this.#text.charCodeAt(at))) return false;
-    return length === 3 || (length === 2 && mark === ",");
-  }
+  return [...find(NUMBERS, Infinity, true), ...find(PARTS, MAX_PARTS, false)];
 }

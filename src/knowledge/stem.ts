@@ -1,10 +1,6 @@
 import { stemmer } from "stemmer";
 import type { Language, Script } from "./languages.ts";
 
-/** SQLite's FTS5 stems words of so many bytes. */
-const MAX_BYTES = 64;
-const MIN_BYTES = 3;
-
 /** Letters of Russian and Arabic, of which neither folding nor the English rules change one. */
 const UNCHANGED = /^[\u0430-\u045f\u0621-\u064a]*$/;
 
@@ -18,21 +14,11 @@ function folded(word: string): string {
     .replaceAll("ς", "σ");
 }
 
-/**
- * Returns the stem of a word in lower case, as SQLite's FTS5 makes it, so that both indexes find the same; words of other
- * scripts stay as they are.
- */
-export function toStem(given: string): string {
-  if (UNCHANGED.test(given)) return given;
-  const word = folded(given);
-  const bytes = Buffer.byteLength(word);
-  if (bytes > MAX_BYTES || bytes < MIN_BYTES) return word;
-  // FTS5 takes "yy" for a double consonant.
-  return stemmer(word.replace(/^yy(?:ed|ing)$|yy(?=(?:ed|ing)$)/, "y"));
+/** Returns the stem of an English word in lower case; words of other scripts stay as they are. */
+export function toStem(word: string): string {
+  return UNCHANGED.test(word) ? word : stemmer(folded(word));
 }
 
-/** Both indexes apply the English rules to each word: a stem of another language gets an end that these rules leave alone. */
-const SEAL = "0";
 const ASCII = /^[a-z]*$/;
 
 /** A word as the Snowball rules of its language expect it. */
@@ -99,20 +85,18 @@ const SPELLINGS: Record<string, (word: string) => string> = {
   ar: (word) => word.replace(/(?<=.{3})ه$/u, "ة"),
 };
 
-/** Returns what a word of a language is indexed as. The index itself stems what is left as it is. */
+/** Returns what a word of a language is indexed as. */
 export function toIndexed(word: string, { code, script, stem }: Language): string {
-  if (code === "en") return toPlain(word);
+  if (code === "en") return toStem(toPlain(word));
   const normal = normalize(word, script);
   const spelled = SPELLINGS[code]?.(normal) ?? normal;
   const ownStem = stem?.(spelled) ?? spelled;
   const stemmed = script === "arabic" ? foldArabic(ownStem) : ownStem;
-  if (stemmed !== "" && UNCHANGED.test(stemmed)) return stemmed;
-  const found = toPlain(folded(stemmed)) || word;
-  return toStem(found) === found ? found : `${found}${SEAL}`;
+  return toPlain(folded(stemmed)) || word;
 }
 
 /** Characters of an n-gram. Shorter words are kept whole. */
-export const GRAM = 4;
+const GRAM = 4;
 
 /** A word as its n-grams are made of it: without the marks that writers leave out. */
 function unmarked(word: string, script: Script): string {
@@ -123,15 +107,11 @@ function unmarked(word: string, script: Script): string {
   return toPlain(normal.normalize("NFD").replaceAll(/[\u0300-\u036f]+/g, ""));
 }
 
-/** Makes the n-grams of a word, of their places in it: inflected forms and compounds have most of them in common. */
-export function splitGrams<T>(
-  word: string,
-  script: Script,
-  make: (bare: string, from: number, to: number) => T,
-): T[] {
+/** Makes the n-grams of a word: inflected forms and compounds have most of them in common. */
+export function splitGrams(word: string, script: Script): string[] {
   const bare = unmarked(word, script);
-  const grams: T[] = [];
+  const grams: string[] = [];
   for (let to = Math.min(GRAM, bare.length); to <= bare.length; to++)
-    grams.push(make(bare, Math.max(0, to - GRAM), to));
+    grams.push(bare.slice(Math.max(0, to - GRAM), to));
   return grams;
 }

@@ -6,7 +6,6 @@ import {
   type Language,
   type Script,
 } from "./languages.ts";
-import { toStem } from "./stem.ts";
 import { listGrams, readWords, type Token, type Words } from "./tokens.ts";
 
 /** Which language the words of each script are taken for. */
@@ -110,7 +109,7 @@ function groupByScript(tokens: readonly Token[]): Map<Script, Token[]> {
 
 /** The words and n-grams that a passage is indexed by. */
 export interface IndexForm {
-  /** Separated by spaces; the index reduces those that are English to their stems. */
+  /** Stems, separated by spaces. */
   words: string;
   /** Different ones, separated by spaces; none for a text in English or in scripts without spaces. */
   grams: string;
@@ -120,7 +119,7 @@ export interface IndexForm {
 }
 
 /** The version of what documents are indexed as: a gateway that starts indexes those of an older one again. */
-export const INDEX_FORM = 1;
+export const INDEX_FORM = 2;
 
 const EMPTY: Profile = new Map();
 
@@ -159,13 +158,13 @@ export class DocumentTokenizer {
     const isSpaced = runs < (scripts[0]?.[1].length ?? 0);
     const telling =
       isSpaced && main && hasGrams(main.code)
-        ? tokens.filter((token) => !token.isStopWord(main))
+        ? tokens.filter(({ text: word }) => !main.stopWords.has(word))
         : [];
-    const { text: grams, count: gramCount } = listGrams(telling);
+    const grams = listGrams(telling);
     return {
       words: words.join(" "),
-      grams,
-      gramCount,
+      grams: grams.join(" "),
+      gramCount: grams.length,
       languages: languages.map(({ code }) => code),
     };
   }
@@ -280,8 +279,7 @@ export function readQuestion(text: string, codes: readonly string[]): Question {
   const terms = new Map<string, Term>();
   const add = (term: Term): void => {
     // Stems of several languages are often the same one.
-    const stem = toStem(term.text);
-    if (!terms.has(stem)) terms.set(stem, term);
+    if (!terms.has(term.text)) terms.set(term.text, term);
   };
   let word = 0;
   for (const { token, ...place } of [...words, ...wholes]) {
@@ -300,7 +298,7 @@ export function readQuestion(text: string, codes: readonly string[]): Question {
   );
   return {
     terms: [...terms.values()].slice(0, MAX_TERMS),
-    grams: grams.count === 0 ? [] : grams.text.split(" ").slice(0, MAX_GRAMS),
+    grams: grams.slice(0, MAX_GRAMS),
     isTelling,
   };
 }

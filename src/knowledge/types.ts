@@ -177,6 +177,9 @@ export interface PassagePage {
 /** The text of a file, or why it cannot be read. */
 export type FileText = { ok: true; text: string } | { ok: false; error: DocumentError };
 
+/** The most text of a file that a model is given, in UTF-16 units: more than fits into any window. */
+export const MAX_FILE_TEXT = 4_000_000;
+
 /** A file to read, which is in `<dir>/tmp`: it is deleted, whatever becomes of it. */
 export type FileToRead = Pick<NewDocument, "file" | "sha256" | "filename">;
 

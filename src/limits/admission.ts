@@ -21,7 +21,6 @@ import { type Need, toNeed } from "./policy.ts";
 import { createReleaser, type Released } from "./releaser.ts";
 import { sumUp } from "./windows.ts";
 import type {
-  Admission,
   AdmissionDeps,
   Admitted,
   Applicant,
@@ -92,7 +91,8 @@ interface Active {
 const isReleased = ({ status, parked }: Pick<RunRecord, "status" | "parked">): boolean =>
   status === "parked" && parked?.reason !== "provider";
 
-class LimitAdmission implements Admission {
+/** What may be accepted, what may start, and what has to wait. */
+export class Admission {
   readonly #deps: AdmissionDeps;
   readonly #loans: Loans;
   readonly #batches: Batches;
@@ -120,6 +120,7 @@ class LimitAdmission implements Admission {
     });
   }
 
+  /** Takes room for the actions of one event, all or none, and says where each goes. Changes none of them. */
   admit(applicants: readonly Applicant[], now: Ms): Admitted | Promise<Admitted> {
     if (this.#deps.usage.shared) {
       const isLimited = applicants.some(
@@ -193,6 +194,7 @@ class LimitAdmission implements Admission {
     };
   }
 
+  /** Takes a place for a run that is accepted again, or whose batch has closed. Returns what it waits for, if it has to. */
   place(
     { mapping, status }: Pick<RunRecord, "mapping" | "status">,
     now: Ms,
@@ -207,6 +209,7 @@ class LimitAdmission implements Admission {
     return parked;
   }
 
+  /** Undefined if the run may start; it then must be given back by `release`. */
   start(run: RunRecord, now: Ms): ParkedByLimit | undefined | Promise<ParkedByLimit | undefined> {
     const budgets = this.#getBudgets(run.mapping);
     // Its place in the line is free.
@@ -265,6 +268,7 @@ class LimitAdmission implements Admission {
     return reason;
   }
 
+  /** The start of a run is on disk. */
   started(runId: string): void {
     const active = this.#active.get(runId);
     if (!active || active.isStarted) return;
@@ -297,14 +301,17 @@ class LimitAdmission implements Admission {
     if (this.#mayWait) this.#kick();
   }
 
+  /** Closes the batch that a run collects; returns when it closes instead, if an event has put that off. */
   closeBatch(runId: string, now: Ms): Promise<Ms | undefined> {
     return this.#batches.close(runId, now);
   }
 
+  /** No event joins the run any more; all that did are on disk. */
   dropBatch(runId: string): Promise<void> {
     return this.#batches.drop(runId);
   }
 
+  /** Reads what the store has counted, and releases parked runs that have room: at start, and when limits change. */
   async recount(): Promise<void> {
     const { store } = this.#deps;
     if (!this.#isRestored) await this.#batches.restore(store);
@@ -316,6 +323,7 @@ class LimitAdmission implements Admission {
     await this.#releasing;
   }
 
+  /** Releases parked runs as room appears, until `signal` aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, log, usage } = this.#deps;
     for (let ticks = 1; !signal.aborted; ticks++) {
@@ -334,6 +342,7 @@ class LimitAdmission implements Admission {
     }
   }
 
+  /** Deletes counters of times that count no more. One gateway does this for all. */
   async tidy(): Promise<void> {
     await this.#deps.usage.tidy();
   }
@@ -397,8 +406,3 @@ class LimitAdmission implements Admission {
 
 /** The mapping of a lane. */
 const toMapping = (lane: string): string | undefined => (lane === "" ? undefined : lane);
-
-/** Creates the admission of a gateway: what may be accepted, what may start, and what has to wait. */
-export function createAdmission(deps: AdmissionDeps): Admission {
-  return new LimitAdmission(deps);
-}

@@ -18,7 +18,6 @@ import { MAX_NOTE_CHARS, type Memory, type Note, type NoteOrigin } from "./notes
 import { channelSession } from "../sessions/keys.ts";
 import { fuseGrams, type Ranked, type WordRanked } from "../knowledge/ranking.ts";
 import { Coverage } from "../knowledge/relevance.ts";
-import { toStem } from "../knowledge/stem.ts";
 import { DocumentTokenizer, readQuestion } from "../knowledge/tokenize.ts";
 
 interface IndexedNote {
@@ -42,7 +41,7 @@ export function searchNotes(notes: readonly Note[], query: string): Note[] {
     const { words, grams, gramCount, languages } = new DocumentTokenizer().toIndexForm(text);
     for (const code of languages) codes.add(code);
     return {
-      words: new Set(words.split(" ").map(toStem)),
+      words: new Set(words.split(" ")),
       grams: new Set(gramCount > 0 ? grams.split(" ") : []),
     };
   });
@@ -51,13 +50,12 @@ export function searchNotes(notes: readonly Note[], query: string): Note[] {
     indexed.flatMap((note, seq) => (fits(note) ? [seq] : []));
   const byWord = rankByShare(
     notes.length,
-    terms.map(({ text, prefix }) => {
-      const stem = toStem(text);
-      return match(
+    terms.map(({ text, prefix }) =>
+      match(
         ({ words }) =>
-          words.has(stem) || (prefix && [...words].some((word) => word.startsWith(stem))),
-      );
-    }),
+          words.has(text) || (prefix && [...words].some((word) => word.startsWith(text))),
+      ),
+    ),
   ).map(({ seq, score }): WordRanked => ({
     seq,
     score,

@@ -24,8 +24,8 @@ import { AWAY_NOTICE_MS, planAwayNotice } from "./away-notice.ts";
 import { beginWait } from "./waiting.ts";
 import { isProviderAway } from "../agent/failure.ts";
 import { buildRunJob } from "./run-result.ts";
-import type { ExecutorDeps, FailedTurn, RunKind } from "./run-kind.ts";
-import type { ActionContext } from "./types.ts";
+import type { FailedTurn, RunKind } from "./run-kind.ts";
+import type { ActionContext, ExecutorDeps } from "./types.ts";
 
 /** Tries of a turn whose model answers, but with nothing that can be used. */
 const MAX_TRIES = 6;

@@ -3,7 +3,7 @@ import { stat } from "node:fs/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
 import { createGateway, type StartedGateway } from "../gateway.ts";
-import type { CheckView } from "../../src/admin/doctor-checks.ts";
+import type { CheckView } from "../../src/operate/watch/doctor-checks.ts";
 import { createCli, TOKEN, type CliWorld } from "./world.ts";
 
 const SENDER = "secret_of_the_sender_0123456789";

@@ -1,9 +1,9 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import type { Explanation } from "../../src/admin/explain.ts";
-import type { RecordedFixture } from "../../src/workbench/fixture-record.ts";
-import type { HookShape } from "../../src/workbench/shape.ts";
+import type { Explanation } from "../../src/operate/records/explain.ts";
+import type { RecordedFixture } from "../../src/operate/tests/fixture-record.ts";
+import type { HookShape } from "../../src/operate/shapes/shape.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { createCli, type CliWorld } from "./world.ts";
 

@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import JSON5 from "json5";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Explanation } from "../../src/admin/explain.ts";
+import type { Explanation } from "../../src/operate/records/explain.ts";
 import { createWorld, TOKEN, type World } from "../e2e/world.ts";
 import { startProgram, type Program } from "../e2e/program.ts";
 import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";

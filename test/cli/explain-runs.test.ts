@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Explanation } from "../../src/admin/explain.ts";
+import type { Explanation } from "../../src/operate/records/explain.ts";
 import { createMcpWorld } from "../agent/mcp.ts";
 import { roomsPlugin } from "../e2e/rooms.ts";
 import { createWorld, type World } from "../e2e/world.ts";

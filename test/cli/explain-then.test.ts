@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Explanation } from "../../src/admin/explain.ts";
+import type { Explanation } from "../../src/operate/records/explain.ts";
 import { createWorld, TOKEN, type World, type WorldOptions } from "../e2e/world.ts";
 import { describePostgres, newSchema, plainly, type Schema } from "../store/postgres.ts";
 import { createCli, type CliWorld } from "./world.ts";

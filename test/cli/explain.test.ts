@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Explanation } from "../../src/admin/explain.ts";
+import type { Explanation } from "../../src/operate/records/explain.ts";
 import { createWorld, type Answer, type World } from "../e2e/world.ts";
 import { EXPLAIN_CASES } from "../mapping/explain-cases.ts";
 import { describePostgres, newSchema } from "../store/postgres.ts";

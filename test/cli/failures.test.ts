@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { FailureGroup } from "../../src/admin/watch-views.ts";
+import type { FailureGroup } from "../../src/operate/watch/watch-views.ts";
 import { roomsPlugin } from "../e2e/rooms.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { describePostgres, newSchema } from "../store/postgres.ts";

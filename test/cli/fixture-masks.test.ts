@@ -1,7 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { RecordedFixture } from "../../src/workbench/fixture-record.ts";
+import type { RecordedFixture } from "../../src/operate/tests/fixture-record.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { expectProportional } from "../growth.ts";
 import { createCli, type CliWorld } from "./world.ts";

@@ -4,7 +4,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { newId } from "../../src/core/ids.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { EventRecord } from "../../src/store/types.ts";
-import type { WhatIfReport } from "../../src/workbench/what-if.ts";
+import type { WhatIfReport } from "../../src/operate/what-if/what-if.ts";
 import { TOKEN } from "../e2e/world.ts";
 import { silent } from "../store/home.ts";
 import { createCli, type CliWorld } from "./world.ts";

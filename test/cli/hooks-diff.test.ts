@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import type { WhatIfLine } from "../../src/workbench/what-if.ts";
+import type { WhatIfLine } from "../../src/operate/what-if/what-if.ts";
 import { describePostgres, newSchema, plainly, type Schema } from "../store/postgres.ts";
 import { createDiffWorld, ORDER, type DiffWorld, type Kept } from "./hooks-diff-world.ts";
 

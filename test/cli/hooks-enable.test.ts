@@ -3,7 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Prompts } from "../../src/cli/prompts.ts";
-import { CONFIRMATIONS } from "../../src/workbench/confirmation-names.ts";
+import { CONFIRMATIONS } from "../../src/operate/edits/confirmation-names.ts";
 import { createGateway, type StartedGateway } from "../gateway.ts";
 import { createCli, shopConfig, TOKEN, type CliWorld } from "./world.ts";
 

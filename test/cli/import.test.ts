@@ -2,8 +2,8 @@ import { mkdir, readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { TestedHook } from "../../src/admin/test-hook.ts";
-import type { ImportNote } from "../../src/workbench/import-openclaw.ts";
+import type { TestedHook } from "../../src/operate/records/test-hook.ts";
+import type { ImportNote } from "../../src/operate/edits/import-openclaw.ts";
 import { createCli, TOKEN, type CliWorld } from "./world.ts";
 
 let cli: CliWorld;

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { Proposal, ProposalLine } from "../../src/workbench/proposal-types.ts";
+import type { Proposal, ProposalLine } from "../../src/operate/proposals/proposal-types.ts";
 import { createProposeWorld, type ProposeWorld } from "./propose-world.ts";
 
 const SMALL = {

@@ -3,7 +3,11 @@ import { mkdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Prompts } from "../../src/cli/prompts.ts";
-import type { Proposal, ProposalLine, ProposalPlan } from "../../src/workbench/proposal-types.ts";
+import type {
+  Proposal,
+  ProposalLine,
+  ProposalPlan,
+} from "../../src/operate/proposals/proposal-types.ts";
 import { TOKEN } from "./world.ts";
 import { ANSWER, createProposeWorld, TICKET, type ProposeWorld } from "./propose-world.ts";
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import type { HookShape } from "../../src/workbench/shape.ts";
+import type { HookShape } from "../../src/operate/shapes/shape.ts";
 import { createWorld, TOKEN, type World } from "../e2e/world.ts";
 import { describePostgres, newSchema } from "../store/postgres.ts";
 import { createCli, type CliWorld } from "./world.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, describe, expect, it } from "vitest";
-import type { FailureGroup } from "../../src/admin/watch-views.ts";
+import type { FailureGroup } from "../../src/operate/watch/watch-views.ts";
 import { TOKEN } from "../e2e/world.ts";
 import { NO_BROWSER } from "./browser.ts";
 import { shoot } from "./shots.ts";

@@ -17,7 +17,7 @@ import { generatedPages } from "../../scripts/pages.ts";
 import { mappingFileSchema } from "../../src/config/schema/mapping.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
 import type { Plugin } from "../../src/plugin/api.ts";
-import { fixtureSchema } from "../../src/workbench/fixture.ts";
+import { fixtureSchema } from "../../src/operate/tests/fixture.ts";
 import { parseHttpSample } from "../../src/core/http-sample.ts";
 import { createCli } from "../cli/world.ts";
 import { compile } from "../mapping/world.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { listChildren } from "../workbench/what-if-world.ts";
+import { listChildren } from "../operate/what-if-world.ts";
 import { startProgram, type Program } from "./program.ts";
 
 const ROUSE = resolve(import.meta.dirname, "../../bin/rouse.js");

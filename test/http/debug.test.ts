@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { EventDetail } from "../../src/admin/views.ts";
+import type { EventDetail } from "../../src/operate/records/views.ts";
 import { createCli, type CliWorld } from "../cli/world.ts";
 import { createWorld, type Answer, type World } from "../e2e/world.ts";
 import { describePostgres, newSchema } from "../store/postgres.ts";

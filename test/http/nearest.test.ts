@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createWorld, type World } from "../e2e/world.ts";
-import { listChildren } from "../workbench/what-if-world.ts";
+import { listChildren } from "../operate/what-if-world.ts";
 
 const LOOP = "($f := function($n) { $f($n + 1) }; $f(0))";
 const COUNT = 200;

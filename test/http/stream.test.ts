@@ -1,5 +1,9 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { createEventFeed, MAX_READERS, type StreamLine } from "../../src/admin/event-feed.ts";
+import {
+  createEventFeed,
+  MAX_READERS,
+  type StreamLine,
+} from "../../src/operate/records/event-feed.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { openStore } from "../../src/store/open.ts";

@@ -96,6 +96,22 @@ describe("documents that cannot be indexed", () => {
       "too_large",
     ],
     [
+      "a docx that says that it unpacks to little",
+      "a.docx",
+      async () => {
+        const bytes = Buffer.from(
+          await withEntry("pandoc.docx", "word/document.xml", (text) =>
+            Buffer.concat([text, ZEROS]),
+          ),
+        );
+        // The sizes of the entries in the directory at the end of the archive.
+        for (let at = 0; (at = bytes.indexOf("504b0102", at, "hex")) >= 0; at += 4)
+          bytes.writeUInt32LE(1000, at + 24);
+        return bytes;
+      },
+      "broken_document",
+    ],
+    [
       "a zip bomb beside the text",
       "a.odt",
       () => withEntry("pandoc.odt", "styles.xml", () => Buffer.from(ZEROS)),

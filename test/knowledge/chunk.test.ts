@@ -137,13 +137,13 @@ describe("chunks", () => {
 
 describe("words", () => {
   it.each([
-    ["The Espresso-Machine, 2nd", "the espresso machine 2nd espressomachine"],
+    ["The Espresso-Machine, 2nd", "the espresso machin 2nd espressomachin"],
     ["港口咖啡馆", "港口 口咖 咖啡 啡馆"],
     ["A型 血", "a 型 血"],
     ["ｆｕｌｌ　ＷＩＤＴＨ ①", "full width 1"],
     ["コーヒー豆", "こー ーひ ひー ー豆"],
     ["커피 한잔", "커피 한잔"],
-    ["naïve Straße", "naive0 strasse0"],
+    ["naïve Straße", "naive strasse"],
     ["👍 — …", ""],
   ])("%s", (from, words) => {
     expect(new DocumentTokenizer().toIndexForm(from).words).toBe(words);
@@ -151,7 +151,7 @@ describe("words", () => {
 
   it("a question: different terms, without stop words where others are left", () => {
     expect(terms("What is the tide of the tide?").map((term) => term.text)).toEqual(["tide"]);
-    expect(terms("What is this?").map((term) => term.text)).toEqual(["what", "is", "this"]);
+    expect(terms("What is this?").map((term) => term.text)).toEqual(["what", "is", "thi"]);
     expect(terms("茶")).toMatchObject([{ text: "茶", prefix: true }]);
     expect(
       terms("word ".repeat(10) + Array.from({ length: 500 }, (_, index) => `w${index}`).join(" ")),

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { foldSpelling, JoinedWords } from "../../src/knowledge/spelling.ts";
+import { findJoined, foldSpelling } from "../../src/knowledge/spelling.ts";
 import { describeBoth, type KnowledgeWorld } from "./world.ts";
 
 /** A passage, and questions that have a word of it in other spellings; each way round in a tenant of its own. */
@@ -116,14 +116,7 @@ describeBoth((make) => {
 });
 
 describe("words in parts", () => {
-  const joined = (text: string): string[] => {
-    const normal = foldSpelling(text);
-    const words = new JoinedWords(normal);
-    for (const { 0: word, index } of normal.matchAll(/[\p{L}\p{N}\p{M}]+/gu))
-      words.add(index, index + word.length);
-    words.end();
-    return words.found.map((one) => one.text);
-  };
+  const joined = (text: string): string[] => findJoined(foldSpelling(text)).map((one) => one.text);
   it.each([
     ["1,000 and 2.500.000 and 3 000", ["1000", "2500000", "3000"]],
     ["1,000.50 or 1.000,50", ["1000", "1000"]],

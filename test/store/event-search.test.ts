@@ -1,7 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createBookmarks, MAX_BOOKMARKS, type Bookmarks } from "../../src/admin/bookmarks.ts";
-import { listEvents, type EventsQuery, type SearchBounds } from "../../src/admin/list-events.ts";
-import type { AdminDeps } from "../../src/admin/types.ts";
+import {
+  createBookmarks,
+  MAX_BOOKMARKS,
+  type Bookmarks,
+} from "../../src/operate/records/bookmarks.ts";
+import {
+  listEvents,
+  type EventsQuery,
+  type SearchBounds,
+} from "../../src/operate/records/list-events.ts";
+import type { AdminDeps } from "../../src/operate/types.ts";
 import { newId } from "../../src/core/ids.ts";
 import type { EventRecord, StoreHandle } from "../../src/store/types.ts";
 import { DAY, event, KEEP, START, type Home } from "./suite/make.ts";

@@ -121,11 +121,13 @@ const EXAMPLES: Record<keyof typeof GATES, Example> = {
   "the console imports its own files, packages, and types of the gateway": {
     files: {
       "console/src/pages/runs/index.tsx":
-        'import type { RunView } from "../../../../src/admin/views.ts"; import { Table } from "../../ui/table.tsx"; import { h } from "preact";',
+        'import type { RunView } from "../../../../src/operate/records/views.ts"; import { Table } from "../../ui/table.tsx"; import { h } from "preact";',
       "console/src/api.ts":
-        'import { RouseError } from "../../src/core/errors.ts"; const page = await import("../../src/admin/usage.ts");',
+        'import { RouseError } from "../../src/core/errors.ts"; const page = await import("../../src/operate/records/usage.ts");',
     },
-    found: { "console/src/api.ts": ["imports src/admin/usage.ts", "imports src/core/errors.ts"] },
+    found: {
+      "console/src/api.ts": ["imports src/core/errors.ts", "imports src/operate/records/usage.ts"],
+    },
   },
   "members of types are used": {
     files: {

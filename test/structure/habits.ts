@@ -70,7 +70,7 @@ const BODY_READERS = [
   "core/body",
   "http/request",
   "channel-kit/kit",
-  "admin/views",
+  "operate/records/views",
   "agent/thinking",
   "cli/events",
   "testing/store/accept",

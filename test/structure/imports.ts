@@ -7,9 +7,8 @@ import { type CodeFile, type Finding, getImports, isProduct, ROOT, walk } from "
 const LAYERS: Record<string, string[]> = {
   cli: [
     "gateway",
-    "workbench",
     "http",
-    "admin",
+    "operate",
     "intake",
     "signatures",
     "knowledge",
@@ -24,8 +23,7 @@ const LAYERS: Record<string, string[]> = {
   testing: ["index.ts", "contract", "delivery", "signatures", "store", "config", "core"],
   gateway: [
     "http",
-    "workbench",
-    "admin",
+    "operate",
     "approvals",
     "people",
     "intake",
@@ -50,8 +48,7 @@ const LAYERS: Record<string, string[]> = {
   ],
   people: ["delivery", "contract", "store", "config", "core"],
   http: [
-    "workbench",
-    "admin",
+    "operate",
     "approvals",
     "intake",
     "runs",
@@ -63,19 +60,7 @@ const LAYERS: Record<string, string[]> = {
     "config",
     "core",
   ],
-  workbench: [
-    "admin",
-    "approvals",
-    "intake",
-    "mapping",
-    "runs",
-    "limits",
-    "agent",
-    "store",
-    "config",
-    "core",
-  ],
-  admin: [
+  operate: [
     "approvals",
     "people",
     "intake",
@@ -85,6 +70,7 @@ const LAYERS: Record<string, string[]> = {
     "limits",
     "chat",
     "memory",
+    "agent",
     "knowledge",
     "signatures",
     "delivery",

@@ -1,4 +1,4 @@
-import type { FailureGroup, GroupStatus } from "../../admin/watch-views.ts";
+import type { FailureGroup, GroupStatus } from "../../operate/watch/watch-views.ts";
 import { RouseError } from "../../core/errors.ts";
 import {
   asking,

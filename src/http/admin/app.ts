@@ -1,21 +1,38 @@
 import { Hono } from "hono";
-import type { AdminDeps } from "../../admin/types.ts";
-import { createErrorHandler } from "../errors.ts";
-import { failureAnswer } from "./answer.ts";
-import { approvalRoutes } from "./approvals.ts";
+import type { AdminDeps } from "../../operate/types.ts";
+import type { Workbench } from "../../operate/workbench.ts";
+import type { Failure } from "../../core/errors.ts";
+import { newId } from "../../core/ids.ts";
+import { createErrorHandler, failureResponse } from "../errors.ts";
 import { chatRoutes } from "./chat.ts";
 import { knowledgeRoutes } from "./knowledge.ts";
-import { fixtureRoutes, mappingRoutes, schemaRoutes } from "./mappings.ts";
-import { scheduleRoutes } from "./schedules.ts";
-import { memoryRoutes } from "./memory.ts";
-import { pairingRoutes } from "./pairings.ts";
-import { peopleRoutes } from "./people.ts";
-import { toolRoutes } from "./tools.ts";
+import {
+  approvalRoutes,
+  memoryRoutes,
+  pairingRoutes,
+  peopleRoutes,
+  scheduleRoutes,
+  toolRoutes,
+} from "./people.ts";
 import { channelRoutes, keyRoutes, systemRoutes } from "./system.ts";
-import type { Workbench } from "../../workbench/types.ts";
-import { changeRoutes, proposalRoutes, whatIfRoutes } from "./workbench.ts";
-import { failureRoutes, overviewRoutes } from "./watch.ts";
-import { deliveryRoutes, eventRoutes, runRoutes, sessionRoutes } from "./work.ts";
+import {
+  deliveryRoutes,
+  eventRoutes,
+  failureRoutes,
+  overviewRoutes,
+  runRoutes,
+  sessionRoutes,
+} from "./work.ts";
+import {
+  changeRoutes,
+  fixtureRoutes,
+  mappingRoutes,
+  proposalRoutes,
+  schemaRoutes,
+  whatIfRoutes,
+} from "./workbench.ts";
+
+const NO_ROUTE: Failure = { code: "not_found", message: "there is no such admin route" };
 
 /** The type by which clients know the routes, their queries, bodies and answers: `hc<AdminApp>(url)` of `hono/client`. */
 export type AdminApp = ReturnType<typeof createAdminRoutes>;
@@ -50,8 +67,6 @@ export function createAdminRoutes(deps: AdminDeps, workbench: Workbench) {
     .route("/", overviewRoutes(deps))
     .route("/", systemRoutes(deps));
   routes.onError(createErrorHandler(deps.log));
-  routes.all("*", (c) =>
-    failureAnswer(c, { code: "not_found", message: "there is no such admin route" }),
-  );
+  routes.all("*", (c) => failureResponse(c, NO_ROUTE, newId("req")));
   return routes;
 }

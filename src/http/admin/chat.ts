@@ -1,11 +1,11 @@
 import { Hono } from "hono";
 import { z } from "zod";
-import { unwrap } from "../../admin/operation.ts";
-import type { AdminDeps } from "../../admin/types.ts";
+import { unwrap } from "../../operate/records/operation.ts";
+import type { AdminDeps } from "../../operate/types.ts";
 import type { ChatEnd, ChatTurn } from "../../chat/types.ts";
 import { OPERATOR_KEY, OPERATOR_TENANT } from "../../config/checks.ts";
 import { RouseError, type RunErrorCode } from "../../core/errors.ts";
-import { type CitationMark, findCited, type NamedCitation } from "../../runs/knowledge.ts";
+import { findCited, type CitationMark, type NamedCitation } from "../../runs/knowledge.ts";
 import { jsonBody } from "./query.ts";
 
 /**

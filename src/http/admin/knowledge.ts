@@ -1,15 +1,14 @@
-import { PassThrough, type Readable } from "node:stream";
 import { Hono, type MiddlewareHandler } from "hono";
+import { PassThrough, type Readable } from "node:stream";
 import { z } from "zod";
-import { found, given } from "../../admin/operation.ts";
-import type { AdminDeps } from "../../admin/types.ts";
+import { found, given } from "../../operate/records/operation.ts";
+import type { AdminDeps } from "../../operate/types.ts";
 import { marksFor } from "../../chat/api-keys.ts";
 import { OPERATOR_TENANT } from "../../config/checks.ts";
 import { RouseError } from "../../core/errors.ts";
 import { DOCUMENT_STATES, ON_DUPLICATE } from "../../knowledge/types.ts";
 import { discard, toReadable } from "../request.ts";
-import { jsonAnswer } from "./answer.ts";
-import { jsonBody, limit, query } from "./query.ts";
+import { jsonBody, limit, ok, query } from "./query.ts";
 
 const name = z.string().min(1);
 const tenant = name.default(OPERATOR_TENANT);
@@ -111,26 +110,23 @@ export function knowledgeRoutes(deps: AdminDeps) {
     agent === undefined ? {} : { agentIds: await marksFor([agent], of, keys) };
   return new Hono<UploadEnv>()
     .post("/documents", discardRefused, query(uploadQuery), (c) =>
-      jsonAnswer(
-        c,
-        upload(c.get("source"), c.req.queries("agent") ?? [], c.req.valid("query"), deps),
-      ),
+      ok(c, upload(c.get("source"), c.req.queries("agent") ?? [], c.req.valid("query"), deps)),
     )
     .get("/documents", query(listQuery), async (c) => {
       const { tenant: of, agent, ...rest } = c.req.valid("query");
-      return jsonAnswer(c, knowledge.list(of, { ...given(rest), ...(await scope(agent, of)) }));
+      return ok(c, knowledge.list(of, { ...given(rest), ...(await scope(agent, of)) }));
     })
     .get("/documents/:id", query(oneQuery), async (c) => {
       const { tenant: of, wait } = c.req.valid("query");
       const now = found(await knowledge.get(of, c.req.param("id")), DOCUMENT_NOT_FOUND);
-      return jsonAnswer(c, {
+      return ok(c, {
         document:
           wait > 0 ? found(await knowledge.wait(now.id, wait * 1000), DOCUMENT_NOT_FOUND) : now,
       });
     })
     .get("/documents/:id/passages", query(passagesQuery), async (c) => {
       const { tenant: of, ...rest } = c.req.valid("query");
-      return jsonAnswer(
+      return ok(
         c,
         found(await knowledge.passages(of, c.req.param("id"), given(rest)), DOCUMENT_NOT_FOUND),
       );
@@ -138,10 +134,10 @@ export function knowledgeRoutes(deps: AdminDeps) {
     .delete("/documents/:id", query(oneQuery), async (c) => {
       const isGone = await knowledge.remove(c.req.valid("query").tenant, c.req.param("id"));
       found(isGone || undefined, DOCUMENT_NOT_FOUND);
-      return jsonAnswer(c, {});
+      return ok(c, {});
     })
     .post("/documents/:id/reindex", query(oneQuery), async (c) =>
-      jsonAnswer(c, {
+      ok(c, {
         document: found(
           await knowledge.reindex(c.req.valid("query").tenant, c.req.param("id")),
           DOCUMENT_NOT_FOUND,
@@ -150,7 +146,7 @@ export function knowledgeRoutes(deps: AdminDeps) {
     )
     .post("/search", jsonBody(searchBody), async (c) => {
       const { agent, ...rest } = c.req.valid("json");
-      return jsonAnswer(c, {
+      return ok(c, {
         passages: await knowledge.search({ ...given(rest), ...(await scope(agent, rest.tenant)) }),
       });
     });

@@ -1,20 +1,18 @@
 import { Hono } from "hono";
 import { z } from "zod";
-import { backupStore } from "../../admin/system.ts";
-import * as channels from "../../admin/channels.ts";
-import { runChecks } from "../../admin/doctor.ts";
-import { createEventFeed } from "../../admin/event-feed.ts";
-import * as keys from "../../admin/keys.ts";
-import * as system from "../../admin/system.ts";
-import { showShape } from "../../workbench/kept-shapes.ts";
-import { testHook } from "../../admin/test-hook.ts";
-import type { AdminDeps } from "../../admin/types.ts";
+import * as channels from "../../operate/people/channels.ts";
+import { runChecks } from "../../operate/watch/doctor.ts";
+import { createEventFeed } from "../../operate/records/event-feed.ts";
+import * as keys from "../../operate/people/keys.ts";
+import * as system from "../../operate/watch/system.ts";
+import { testHook } from "../../operate/records/test-hook.ts";
+import type { AdminDeps } from "../../operate/types.ts";
+import { USAGE_KEYS, readUsage } from "../../operate/records/usage.ts";
 import { duration, idText } from "../../config/schema/common.ts";
 import { CLEANING, SCOPES } from "../../config/schema/gateway.ts";
-import { readUsage, USAGE_KEYS } from "../../admin/usage.ts";
-import { answerLines, jsonAnswer } from "./answer.ts";
 import { OUTCOMES } from "../../core/outcomes.ts";
-import { jsonBody, query, since } from "./query.ts";
+import { showShape } from "../../operate/shapes/kept-shapes.ts";
+import { answerLines, jsonBody, ok, query, since } from "./query.ts";
 
 const strings = z.record(z.string(), z.string()).default({});
 const hookTest = z.strictObject({
@@ -68,19 +66,19 @@ const usageQuery = ({ clock }: AdminDeps) =>
 /** `/channels`: which there are, whether they can be reached, and a test message. */
 export function channelRoutes(deps: AdminDeps) {
   return new Hono()
-    .get("/", (c) => jsonAnswer(c, channels.listChannels(deps)))
-    .get("/status", (c) => jsonAnswer(c, channels.probeChannels(deps)))
+    .get("/", (c) => ok(c, channels.listChannels(deps)))
+    .get("/status", (c) => ok(c, channels.probeChannels(deps)))
     .post("/:id/test", jsonBody(message), (c) =>
-      jsonAnswer(c, channels.sendTestMessage(deps, c.req.param("id"), c.req.valid("json"))),
+      ok(c, channels.sendTestMessage(deps, c.req.param("id"), c.req.valid("json"))),
     );
 }
 
 /** `/keys`: keys of the platform API. A key itself is in one answer only, the one that makes it. */
 export function keyRoutes(deps: AdminDeps) {
   return new Hono()
-    .get("/", (c) => jsonAnswer(c, keys.listKeys(deps)))
-    .post("/", jsonBody(newKey), (c) => jsonAnswer(c, keys.createKey(deps, c.req.valid("json"))))
-    .delete("/:id", (c) => jsonAnswer(c, keys.revokeKey(deps, c.req.param("id"))));
+    .get("/", (c) => ok(c, keys.listKeys(deps)))
+    .post("/", jsonBody(newKey), (c) => ok(c, keys.createKey(deps, c.req.valid("json"))))
+    .delete("/:id", (c) => ok(c, keys.revokeKey(deps, c.req.param("id"))));
 }
 
 /** Everything about the gateway itself. */
@@ -91,41 +89,39 @@ export function systemRoutes(deps: AdminDeps) {
     isStopping: () => deps.status().draining,
   });
   return new Hono()
-    .get("/agents", (c) => jsonAnswer(c, system.listAgents(deps)))
-    .get("/plugins", (c) => jsonAnswer(c, { plugins: [...deps.snapshot().plugins] }))
+    .get("/agents", (c) => ok(c, system.listAgents(deps)))
+    .get("/plugins", (c) => ok(c, { plugins: [...deps.snapshot().plugins] }))
     .get("/stream", query(streamQuery), async (c) =>
       answerLines(c, await stream.follow(c.req.valid("query"))),
     )
-    .get("/usage", query(usageQuery(deps)), (c) =>
-      jsonAnswer(c, readUsage(deps, c.req.valid("query"))),
-    )
-    .get("/status", (c) => jsonAnswer(c, system.showStatus(deps)))
+    .get("/usage", query(usageQuery(deps)), (c) => ok(c, readUsage(deps, c.req.valid("query"))))
+    .get("/status", (c) => ok(c, system.showStatus(deps)))
     .get("/refusals", query(denialQuery), (c) =>
-      jsonAnswer(c, system.listDenials(deps, c.req.valid("query"))),
+      ok(c, system.listDenials(deps, c.req.valid("query"))),
     )
-    .get("/config", (c) => jsonAnswer(c, system.showConfig(deps)))
-    .get("/doctor", async (c) => jsonAnswer(c, { checks: await runChecks(deps) }))
-    .post("/reload", (c) => jsonAnswer(c, system.reloadConfig(deps)))
+    .get("/config", (c) => ok(c, system.showConfig(deps)))
+    .get("/doctor", async (c) => ok(c, { checks: await runChecks(deps) }))
+    .post("/reload", (c) => ok(c, system.reloadConfig(deps)))
     .post("/store/backup", jsonBody(z.strictObject({ file: z.string().min(1) })), (c) =>
-      jsonAnswer(c, backupStore(deps, c.req.valid("json").file)),
+      ok(c, system.backupStore(deps, c.req.valid("json").file)),
     )
     .get("/hooks/shape", query(shapeQuery), async (c) => {
       const { path, last } = c.req.valid("query");
-      return jsonAnswer(c, showShape(deps.store, path, last));
+      return ok(c, showShape(deps.store, path, last));
     })
     .get("/hooks/secrets", query(secretPath), (c) =>
-      jsonAnswer(c, system.listSecretCandidates(deps, c.req.valid("query").path)),
+      ok(c, system.listSecretCandidates(deps, c.req.valid("query").path)),
     )
     .post("/hooks/secrets", jsonBody(secretChoice), (c) =>
-      jsonAnswer(c, system.acceptSecret(deps, c.req.valid("json"))),
+      ok(c, system.acceptSecret(deps, c.req.valid("json"))),
     )
     .post("/hooks/send", jsonBody(event), async (c) => {
       const { plugin, path, body } = c.req.valid("json");
-      return jsonAnswer(c, deps.sendEvent(plugin, path, body, undefined));
+      return ok(c, deps.sendEvent(plugin, path, body, undefined));
     })
     .post("/hooks/test", jsonBody(hookTest), async (c) => {
       const { payload, ...test } = c.req.valid("json");
       const hook = { ...test, readPayload: () => payload };
-      return jsonAnswer(c, testHook(hook, deps.snapshot(), deps.clock.now()));
+      return ok(c, testHook(hook, deps.snapshot(), deps.clock.now()));
     });
 }

@@ -1,23 +1,40 @@
 import { Hono } from "hono";
 import { z } from "zod";
-import { replayMany } from "../../admin/bulk-replay.ts";
+import { showActivity } from "../../operate/watch/activity.ts";
+import { replayMany } from "../../operate/records/bulk-replay.ts";
 import {
   RETRIED_DELIVERIES,
   RETRIED_RUNS,
   retryDeliveries,
   retryRuns,
-} from "../../admin/bulk-retry.ts";
-import { explainEvent } from "../../admin/explain.ts";
-import { listEvents } from "../../admin/list-events.ts";
-import * as records from "../../admin/records.ts";
-import * as sessions from "../../admin/sessions.ts";
-import type { AdminDeps } from "../../admin/types.ts";
+} from "../../operate/records/bulk-retry.ts";
+import { explainEvent } from "../../operate/records/explain.ts";
+import { GROUP_ACTIONS, UNTIL } from "../../operate/watch/failure-states.ts";
+import * as failures from "../../operate/watch/failures.ts";
+import { listFindings } from "../../operate/watch/findings.ts";
+import { listEvents } from "../../operate/records/list-events.ts";
+import * as records from "../../operate/records/records.ts";
+import * as sessions from "../../operate/records/sessions.ts";
+import { describeGateways } from "../../operate/watch/system.ts";
+import type { AdminDeps } from "../../operate/types.ts";
+import { GROUP_STATUSES } from "../../operate/watch/watch-views.ts";
+import { parseDuration } from "../../config/schema/common.ts";
 import type { Clock } from "../../core/clock.ts";
 import { RouseError } from "../../core/errors.ts";
-import { runStatus } from "../openapi/schemas.ts";
-import { jsonAnswer, answerLines } from "./answer.ts";
 import { OUTCOMES } from "../../core/outcomes.ts";
-import { endAt, flag, jsonBody, limit, page, query, since } from "./query.ts";
+import { runStatus } from "../openapi/schemas.ts";
+import {
+  answerLines,
+  endAt,
+  flag,
+  jsonBody,
+  limit,
+  ok,
+  page,
+  parseSince,
+  query,
+  since,
+} from "./query.ts";
 
 const text = z.string().optional();
 const origin = z.enum(["main", "hook", "api", "channel", "schedule"]).optional();
@@ -89,12 +106,10 @@ export function eventRoutes(deps: AdminDeps) {
     outcome: z.enum(OUTCOMES).optional(),
   });
   return new Hono()
-    .get("/", query(list), (c) =>
-      jsonAnswer(c, listEvents(deps, endAt("evt", c.req.valid("query")))),
-    )
-    .get("/:id", (c) => jsonAnswer(c, records.showEvent(deps, c.req.param("id"))))
+    .get("/", query(list), (c) => ok(c, listEvents(deps, endAt("evt", c.req.valid("query")))))
+    .get("/:id", (c) => ok(c, records.showEvent(deps, c.req.param("id"))))
     .get("/:id/explain", query(z.strictObject({ now: flag.optional() })), (c) =>
-      jsonAnswer(c, explainEvent(deps, c.req.param("id"), c.req.valid("query"))),
+      ok(c, explainEvent(deps, c.req.param("id"), c.req.valid("query"))),
     )
     .post("/replay", jsonBody(bulk), (c) =>
       answerLines(c, replayMany(deps, checkChoice(c.req.valid("json")))),
@@ -102,14 +117,14 @@ export function eventRoutes(deps: AdminDeps) {
     .post("/:id/replay", jsonBody(replay), async (c) => {
       const { body, ...options } = c.req.valid("json");
       const edited = body === undefined ? {} : { body: Buffer.from(body, "base64") };
-      return jsonAnswer(c, records.replayEvent(deps, c.req.param("id"), { ...options, ...edited }));
+      return ok(c, records.replayEvent(deps, c.req.param("id"), { ...options, ...edited }));
     })
     .put("/:id/bookmark", jsonBody(z.strictObject({ note })), (c) =>
-      jsonAnswer(c, records.bookmarkEvent(deps, c.req.param("id"), c.req.valid("json"))),
+      ok(c, records.bookmarkEvent(deps, c.req.param("id"), c.req.valid("json"))),
     )
-    .delete("/:id/bookmark", (c) => jsonAnswer(c, deps.bookmarks.remove(c.req.param("id"))))
+    .delete("/:id/bookmark", (c) => ok(c, deps.bookmarks.remove(c.req.param("id"))))
     .post("/:id/discard", jsonBody(z.strictObject({ reason })), (c) =>
-      jsonAnswer(c, records.discardEvent(deps, c.req.param("id"), c.req.valid("json"))),
+      ok(c, records.discardEvent(deps, c.req.param("id"), c.req.valid("json"))),
     );
 }
 
@@ -135,19 +150,17 @@ export function runRoutes(deps: AdminDeps) {
   };
   const bulk = z.strictObject({ ...retried(deps.clock), ...filters });
   return new Hono()
-    .get("/", query(list), (c) =>
-      jsonAnswer(c, records.listRuns(deps, endAt("run", c.req.valid("query")))),
-    )
+    .get("/", query(list), (c) => ok(c, records.listRuns(deps, endAt("run", c.req.valid("query")))))
     .post("/retry", jsonBody(bulk), (c) =>
       answerLines(c, retryRuns(deps, checkChoice(c.req.valid("json")))),
     )
-    .get("/:id", (c) => jsonAnswer(c, records.showRun(deps, c.req.param("id"))))
-    .get("/:id/steps", (c) => jsonAnswer(c, records.showSteps(deps, c.req.param("id"))))
+    .get("/:id", (c) => ok(c, records.showRun(deps, c.req.param("id"))))
+    .get("/:id/steps", (c) => ok(c, records.showSteps(deps, c.req.param("id"))))
     .get("/:id/results/:result", (c) =>
-      jsonAnswer(c, records.showToolResult(deps, c.req.param("id"), c.req.param("result"))),
+      ok(c, records.showToolResult(deps, c.req.param("id"), c.req.param("result"))),
     )
-    .post("/:id/cancel", (c) => jsonAnswer(c, records.changeRun(deps, "cancel", c.req.param("id"))))
-    .post("/:id/retry", (c) => jsonAnswer(c, records.changeRun(deps, "retry", c.req.param("id"))));
+    .post("/:id/cancel", (c) => ok(c, records.changeRun(deps, "cancel", c.req.param("id"))))
+    .post("/:id/retry", (c) => ok(c, records.changeRun(deps, "retry", c.req.param("id"))));
 }
 
 /** `/sessions`: conversations and their history, outside text as it is kept. */
@@ -155,15 +168,13 @@ export function sessionRoutes(deps: AdminDeps) {
   const list = z.strictObject({ ...page(deps.clock), origin, agent: text });
   const show = sessionName.extend({ limit, before: turnNumber.optional() });
   return new Hono()
-    .get("/", query(list), (c) => jsonAnswer(c, sessions.listSessions(deps, c.req.valid("query"))))
-    .get("/show", query(show), (c) =>
-      jsonAnswer(c, sessions.showSession(deps, c.req.valid("query"))),
-    )
+    .get("/", query(list), (c) => ok(c, sessions.listSessions(deps, c.req.valid("query"))))
+    .get("/show", query(show), (c) => ok(c, sessions.showSession(deps, c.req.valid("query"))))
     .post("/reset", jsonBody(sessionName), (c) =>
-      jsonAnswer(c, sessions.resetSession(deps, c.req.valid("json"))),
+      ok(c, sessions.resetSession(deps, c.req.valid("json"))),
     )
     .delete("/", query(sessionName), (c) =>
-      jsonAnswer(c, sessions.deleteSession(deps, c.req.valid("query"))),
+      ok(c, sessions.deleteSession(deps, c.req.valid("query"))),
     );
 }
 
@@ -177,12 +188,64 @@ export function deliveryRoutes(deps: AdminDeps) {
     channel: text,
   });
   return new Hono()
-    .get("/", query(list), (c) => jsonAnswer(c, records.listDeliveries(deps, c.req.valid("query"))))
+    .get("/", query(list), (c) => ok(c, records.listDeliveries(deps, c.req.valid("query"))))
     .post("/retry", jsonBody(bulk), (c) =>
       answerLines(c, retryDeliveries(deps, checkChoice(c.req.valid("json")))),
     )
-    .get("/:id", (c) => jsonAnswer(c, records.showDelivery(deps, c.req.param("id"))))
+    .get("/:id", (c) => ok(c, records.showDelivery(deps, c.req.param("id"))))
     .post("/:id/retry", query(z.strictObject({ arrived: flag.default(false) })), (c) =>
-      jsonAnswer(c, records.retryDelivery(deps, c.req.param("id"), c.req.valid("query"))),
+      ok(c, records.retryDelivery(deps, c.req.param("id"), c.req.valid("query"))),
     );
+}
+
+const word = z.string().min(1).optional();
+const NAME = "write a name of 1 to 100 characters, or null for none";
+const VERSION = "write the number of a config";
+
+/** The time from now on that a duration means, or the time that a date names. */
+const until = ({ clock }: AdminDeps) =>
+  z.string().transform((value, context) => {
+    const length = parseDuration(value.trim());
+    const at = length === undefined ? parseSince(value.trim(), clock.now()) : clock.now() + length;
+    if (at !== undefined) return at;
+    context.addIssue({ code: "custom", message: UNTIL });
+    return z.NEVER;
+  });
+
+/** `/failures`: failures by their cause, and what is done about them. */
+export function failureRoutes(deps: AdminDeps) {
+  const list = z.strictObject({
+    since: since(deps.clock).prefault("7d"),
+    status: z.enum(GROUP_STATUSES).optional(),
+    kind: z.enum(["event", "run", "delivery"]).optional(),
+    path: word,
+    mapping: word,
+    sender: word,
+    assignee: word,
+    limit,
+  });
+  const change = z.strictObject({
+    action: z.enum(GROUP_ACTIONS),
+    assignee: z.string(NAME).trim().min(1, NAME).max(100, NAME).nullable().optional(),
+    until: until(deps).optional(),
+    version: z.int(VERSION).positive(VERSION).optional(),
+    revision: z.int().min(0).optional(),
+  });
+  return new Hono()
+    .get("/", query(list), (c) => ok(c, failures.listFailures(deps, c.req.valid("query"))))
+    .get("/:id", (c) => ok(c, failures.showFailure(deps, c.req.param("id"))))
+    .post("/:id", jsonBody(change), async (c) => {
+      const { revision, ...body } = c.req.valid("json");
+      return ok(c, failures.changeFailure(deps, c.req.param("id"), body, revision));
+    });
+}
+
+/** What an overview shows: hooks over time, what waits, limits, gateways, and what should be looked at. */
+export function overviewRoutes(deps: AdminDeps) {
+  const activity = z.strictObject({ since: since(deps.clock).prefault("1h") });
+  return new Hono()
+    .get("/activity", query(activity), (c) => ok(c, showActivity(deps, c.req.valid("query"))))
+    .get("/limits", async (c) => ok(c, { limits: await deps.limits() }))
+    .get("/gateways", (c) => ok(c, describeGateways(deps.cluster)))
+    .get("/findings", (c) => ok(c, listFindings(deps)));
 }

@@ -1,14 +1,20 @@
 import { Hono } from "hono";
 import { z } from "zod";
-import type { AdminDeps } from "../../admin/types.ts";
+import * as system from "../../operate/watch/system.ts";
+import type { AdminDeps } from "../../operate/types.ts";
+import { getConsoleMode } from "../../config/console-mode.ts";
 import { RouseError } from "../../core/errors.ts";
-import { CONFIRMATION_NAMES } from "../../workbench/confirmation-names.ts";
-import { MAX_EVENTS as MAX_SAMPLES } from "../../workbench/proposal-samples.ts";
-import { MAX_SAID } from "../../workbench/proposals.ts";
-import { DEFAULT_LAST } from "../../workbench/selection.ts";
-import type { Workbench } from "../../workbench/types.ts";
-import { answerLines, jsonAnswer } from "./answer.ts";
-import { jsonBody, since } from "./query.ts";
+import { CONFIRMATION_NAMES } from "../../operate/edits/confirmation-names.ts";
+import {
+  describeMapping,
+  listPlacedMappings,
+  showMapping,
+} from "../../operate/edits/mapping-view.ts";
+import { MAX_EVENTS as MAX_SAMPLES } from "../../operate/proposals/proposal-samples.ts";
+import { MAX_SAID } from "../../operate/proposals/proposals.ts";
+import { DEFAULT_LAST } from "../../operate/what-if/selection.ts";
+import type { Workbench } from "../../operate/workbench.ts";
+import { answerLines, jsonBody, ok, since } from "./query.ts";
 
 const text = z.string().min(1);
 const replace = z.strictObject({
@@ -51,16 +57,16 @@ export function changeRoutes({ landing, whatIf }: Workbench) {
   return new Hono()
     .post("/check", jsonBody(checked), async (c) => {
       const { change: wanted, ...options } = c.req.valid("json");
-      return jsonAnswer(c, { check: await landing.check(wanted, options) });
+      return ok(c, { check: await landing.check(wanted, options) });
     })
     .post("/evaluate", jsonBody(evaluated), async (c) => {
       const { change: wanted, event } = c.req.valid("json");
-      return jsonAnswer(c, { evaluation: await whatIf.evaluate(wanted, event) });
+      return ok(c, { evaluation: await whatIf.evaluate(wanted, event) });
     })
     .post("/", jsonBody(landed), async (c) => {
       const { change: wanted, ...options } = c.req.valid("json");
       const { operator: by } = (c.env ?? {}) as { operator?: string };
-      return jsonAnswer(c, { result: await landing.land(wanted, { ...options, by }) });
+      return ok(c, { result: await landing.land(wanted, { ...options, by }) });
     });
 }
 
@@ -92,9 +98,48 @@ export function whatIfRoutes({ clock }: Pick<AdminDeps, "clock">, { whatIf }: Wo
 export function proposalRoutes({ proposals }: Workbench) {
   return new Hono()
     .post("/check", jsonBody(proposal), async (c) =>
-      jsonAnswer(c, { plan: await proposals.check(c.req.valid("json")) }),
+      ok(c, { plan: await proposals.check(c.req.valid("json")) }),
     )
     .post("/", jsonBody(proposal), async (c) =>
       answerLines(c, await proposals.propose(c.req.valid("json"), c.req.raw.signal)),
     );
+}
+
+/** `/mappings`: all in their order, and one with its text. */
+export function mappingRoutes(deps: AdminDeps) {
+  return new Hono()
+    .get("/", (c) => {
+      const snapshot = deps.snapshot();
+      const listed = {
+        ...system.listMappings(deps),
+        mappings: listPlacedMappings(snapshot),
+      };
+      const { gateway } = snapshot.config;
+      const publicUrl = gateway.publicUrl?.replace(/\/$/, "") ?? null;
+      const tokenInShell = snapshot.hookTokenInShell ?? null;
+      const mode = getConsoleMode(gateway);
+      return ok(c, { ...listed, publicUrl, tokenInShell, console: mode });
+    })
+    .get("/:id{.+}", (c) => ok(c, { mapping: showMapping(c.req.param("id"), deps.snapshot()) }));
+}
+
+/** `/mapping-schema`: what an editor of mappings completes and explains. */
+export function schemaRoutes() {
+  return new Hono().get("/", (c) => ok(c, describeMapping()));
+}
+
+const fields = z.array(z.string().min(1)).default([]);
+const frozen = z.strictObject({
+  event: z.string().min(1),
+  change: textChange.optional(),
+  name: z.string().min(1).optional(),
+  mask: z.union([fields, z.literal(false)]).default([]),
+  keep: fields,
+});
+
+/** `/fixtures`: recorded events that are kept as tests. */
+export function fixtureRoutes({ fixtures }: Workbench) {
+  return new Hono().post("/", jsonBody(frozen), async (c) =>
+    ok(c, { fixture: await fixtures.freeze(c.req.valid("json")) }),
+  );
 }

@@ -12,33 +12,15 @@ import {
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { promisify, stripVTControlCharacters } from "node:util";
-import { brotliCompress, brotliDecompressSync, constants, gzip } from "node:zlib";
+import { stripVTControlCharacters } from "node:util";
+import { brotliDecompressSync } from "node:zlib";
 import { newToken } from "../../core/secret.ts";
 
 /** `../../../console/`: the built page in a package (`dist/console`, its parts in Brotli), and its sources in a clone. */
 const HERE = fileURLToPath(new URL("../../../console/", import.meta.url));
-const TYPES: Record<string, string> = {
-  html: "text/html",
-  css: "text/css",
-  js: "text/javascript",
-  svg: "image/svg+xml",
-};
 const NAME = /^(?:index\.html|assets\/[\w.-]+)$/;
-/** Six is nearly as small as eleven and takes a tenth of the time. */
-const BROTLI_QUALITY = 6;
 /** The last lines of a build that failed. */
 const LAST_LINES = 20;
-/** Builds of sources as they were; a page of yesterday may still load its parts from one. */
-const OLD_BUILD_MS = 7 * 24 * 60 * 60 * 1000;
-
-/** A file of the page, compressed once for each encoding that a browser asked for. */
-interface Asset {
-  type: string;
-  bytes: Buffer;
-  encoded: Map<string, Buffer>;
-}
-
 /** Whether the page can be shown. In a clone it is built first, which takes about two seconds. */
 export type AssetsState =
   | { state: "ready" }
@@ -49,15 +31,9 @@ export type AssetsState =
 export interface ConsoleAssets {
   /** Begins to build the page if that is needed, and does not wait for it. */
   prepare(): AssetsState;
-  /** A file as the browser accepts it, or undefined if there is none of this name. */
-  read(
-    name: string,
-    acceptEncoding: string,
-  ): Promise<{ type: string; bytes: Buffer; encoding: string | null } | undefined>;
+  /** A file as it is, or in Brotli if the browser takes that and the package has it so; undefined if there is none of this name. */
+  read(name: string, takesBrotli: boolean): { bytes: Buffer; isBrotli: boolean } | undefined;
 }
-
-const compressBrotli = promisify(brotliCompress);
-const compressGzip = promisify(gzip);
 
 const isClone = (): boolean => existsSync(join(HERE, "vite.config.ts"));
 
@@ -74,15 +50,13 @@ function digestSources(): string {
   return hash.digest("hex").slice(0, 16);
 }
 
-/** Deletes builds that are a week old. The clock is that of the files themselves: `now` is the time of the newest build. */
-function sweepBuilds(cache: string, newest: string): void {
-  const now = statSync(newest).mtimeMs;
-  for (const name of readdirSync(cache)) {
-    const folder = join(cache, name);
-    // Another gateway of the same clone may delete it first.
-    const age = now - (statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? now);
-    if (age > OLD_BUILD_MS) rmSync(folder, { recursive: true, force: true });
-  }
+/** Deletes the builds of other sources. */
+function removeOldBuilds(folder: string): void {
+  const cache = dirname(folder);
+  for (const name of readdirSync(cache))
+    // Two parts of a name: another gateway of this clone is writing it.
+    if (join(cache, name) !== folder && !name.includes("-"))
+      rmSync(join(cache, name), { recursive: true, force: true });
 }
 
 /** Builds the page into a folder, which appears whole or not at all: gateways of one clone may build at the same time. */
@@ -127,36 +101,12 @@ function build(folder: string, done: (output: string | null) => void): void {
       );
     try {
       renameSync(fresh, folder);
-      sweepBuilds(dirname(folder), folder);
+      removeOldBuilds(folder);
     } catch (error) {
       if (!existsSync(folder)) return end(String(error));
     }
     end(null);
   });
-}
-
-/** The file in an encoding that the browser accepts, compressed at the first request. */
-async function encodeAsset(
-  asset: Asset,
-  acceptEncoding: string,
-): Promise<{ type: string; bytes: Buffer; encoding: string | null }> {
-  const { type, bytes } = asset;
-  const encoding = /\bbr\b/.test(acceptEncoding)
-    ? "br"
-    : /\bgzip\b/.test(acceptEncoding)
-      ? "gzip"
-      : null;
-  if (encoding === null) return { type, bytes, encoding };
-  const kept = asset.encoded.get(encoding);
-  if (kept) return { type, bytes: kept, encoding };
-  const packed =
-    encoding === "br"
-      ? await compressBrotli(bytes, {
-          params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY },
-        })
-      : await compressGzip(bytes);
-  asset.encoded.set(encoding, packed);
-  return { type, bytes: packed, encoding };
 }
 
 /**
@@ -165,7 +115,6 @@ async function encodeAsset(
  */
 export function createConsoleAssets(): ConsoleAssets {
   const cache = join(HERE, "..", "node_modules", ".cache", "rouse-console");
-  const files = new Map<string, Asset>();
   let folder = isClone() ? null : HERE;
   let building: string | null = null;
   let failure: { digest: string; output: string } | null = null;
@@ -175,7 +124,6 @@ export function createConsoleAssets(): ConsoleAssets {
     const digest = digestSources();
     const wanted = join(cache, digest);
     if (existsSync(join(wanted, "index.html"))) {
-      if (folder !== wanted) files.clear();
       folder = wanted;
       return { state: "ready" };
     }
@@ -195,30 +143,17 @@ export function createConsoleAssets(): ConsoleAssets {
     return { state: "building" };
   };
 
-  const load = (name: string): Asset | undefined => {
-    // A page that was opened before the gateway started again loads its parts without a visit of the first one.
-    if (folder === null) prepare();
-    const known = files.get(name);
-    if (known) return known;
-    if (!NAME.test(name) || name.includes("..") || folder === null) return undefined;
-    const file = join(folder, name);
-    const packed = existsSync(`${file}.br`) ? readFileSync(`${file}.br`) : null;
-    if (!packed && !existsSync(file)) return undefined;
-    const type = TYPES[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream";
-    const asset: Asset = {
-      type,
-      bytes: packed ? brotliDecompressSync(packed) : readFileSync(file),
-      encoded: new Map(packed && [["br", packed]]),
-    };
-    files.set(name, asset);
-    return asset;
-  };
-
   return {
     prepare,
-    async read(name, acceptEncoding) {
-      const asset = load(name);
-      return asset && encodeAsset(asset, acceptEncoding);
+    read(name, takesBrotli) {
+      // A page that was opened before the gateway started again loads its parts without a visit of the first one.
+      if (folder === null) prepare();
+      if (!NAME.test(name) || name.includes("..") || folder === null) return undefined;
+      const file = join(folder, name);
+      if (existsSync(file)) return { bytes: readFileSync(file), isBrotli: false };
+      if (!existsSync(`${file}.br`)) return undefined;
+      const packed = readFileSync(`${file}.br`);
+      return { bytes: takesBrotli ? packed : brotliDecompressSync(packed), isBrotli: takesBrotli };
     },
   };
 }

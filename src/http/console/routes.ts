@@ -1,11 +1,12 @@
 import { readFileSync } from "node:fs";
-import type { IncomingMessage } from "node:http";
 import { Hono, type Context } from "hono";
+import { compress } from "hono/compress";
+import { getMimeType } from "hono/utils/mime";
 import { newId } from "../../core/ids.ts";
 import type { FailureLimiter } from "../../intake/callers.ts";
 import { collectBytes } from "../../intake/body.ts";
-import { bodySource } from "../request.ts";
-import { failureResponse } from "../errors.ts";
+import { bodySource, getPeer } from "../request.ts";
+import { failureResponse, NOT_FOUND } from "../errors.ts";
 import type { ConsoleMode } from "../../config/console-mode.ts";
 import type { ConsoleAssets } from "./assets.ts";
 import { renderCookie, type ConsoleSessions } from "./sessions.ts";
@@ -27,19 +28,10 @@ export interface ConsoleDeps {
 /** A sign-in form holds the gateway token and nothing else. */
 const FORM_LIMITS = { maxBytes: 4096, timeoutMs: 30_000 };
 
-const TYPES: Record<string, string> = { html: "text/html", css: "text/css" };
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
-const read = new Map<string, string>();
-
-function file(name: string): string {
-  const known = read.get(name);
-  if (known !== undefined) return known;
-  const text = readFileSync(new URL(`./${name}`, import.meta.url), "utf8");
-  read.set(name, text);
-  return text;
-}
+const file = (name: string): string => readFileSync(new URL(`./${name}`, import.meta.url), "utf8");
 
 /** Headers of every page: no content from other origins, no frame, and no referrer. */
 export const PAGE_HEADERS = {
@@ -58,10 +50,9 @@ function page(
   status: 200 | 401 | 429 | 500 | 503 = 200,
   message = "",
 ): Response {
-  const type = TYPES[name.slice(name.lastIndexOf(".") + 1)] ?? "text/plain";
   return c.body(file(name).replace("{{message}}", message), status, {
     ...PAGE_HEADERS,
-    "content-type": `${type}; charset=utf-8`,
+    "content-type": getMimeType(name) ?? "text/plain",
     ...(status === 401 ? { "www-authenticate": CHALLENGE } : {}),
   });
 }
@@ -97,10 +88,6 @@ export function isSameOrigin(c: Context): boolean {
   return origin === undefined || new URL(origin).host === c.req.header("host");
 }
 
-const getAddress = (c: Context): string =>
-  (c.env as { incoming?: IncomingMessage } | undefined)?.incoming?.socket.remoteAddress ??
-  "127.0.0.1";
-
 const escapeHtml = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
 /** What stands in place of the page while it is built in a clone, or if that failed. */
@@ -126,24 +113,20 @@ function unbuiltPage(
   return c.body(text, status, { ...PAGE_HEADERS, "content-type": "text/html; charset=utf-8" });
 }
 
-const notFound = (c: Context): Response =>
-  failureResponse(
-    c,
-    { code: "not_found", message: "there is nothing at this address" },
-    newId("req"),
-  );
+const notFound = (c: Context): Response => failureResponse(c, NOT_FOUND, newId("req"));
 
 /** A file of the built page. Its name holds a digest of what is in it, so browsers may keep it; `index.html` is asked for again. */
-async function assetPage(c: Context, assets: ConsoleAssets, name: string): Promise<Response> {
-  const asset = await assets.read(name, c.req.header("accept-encoding") ?? "");
+function assetPage(c: Context, assets: ConsoleAssets, name: string): Response {
+  const asset = assets.read(name, /\bbr\b/.test(c.req.header("accept-encoding") ?? ""));
   if (!asset) return notFound(c);
-  return c.body(new Uint8Array(asset.bytes), 200, {
+  const headers: Record<string, string> = {
     ...PAGE_HEADERS,
-    "content-type": `${asset.type}; charset=utf-8`,
+    "content-type": getMimeType(name) ?? "application/octet-stream",
     vary: "accept-encoding",
-    ...(name === "index.html" ? {} : { "cache-control": "private, max-age=31536000, immutable" }),
-    ...(asset.encoding === null ? {} : { "content-encoding": asset.encoding }),
-  });
+  };
+  if (name !== "index.html") headers["cache-control"] = "private, max-age=31536000, immutable";
+  if (asset.isBrotli) headers["content-encoding"] = "br";
+  return c.body(new Uint8Array(asset.bytes), 200, headers);
 }
 
 /**
@@ -162,6 +145,8 @@ export function consoleRoutes({
   app.use("*", (c, next) =>
     mode() === "off" ? Promise.resolve(c.text(OFF, 404, PAGE_HEADERS)) : next(),
   );
+  app.use("/", compress());
+  app.use("/assets/*", compress());
   const mayEnter = (c: Context): boolean => hasToken(c) || sessions.has(c.req.header("cookie"));
   const isSecure = (c: Context): boolean => c.req.header("x-forwarded-proto") === "https";
   app.get("/", (c) => {
@@ -177,13 +162,14 @@ export function consoleRoutes({
     if (!isSameOrigin(c)) return page(c, "signin.html", 401, "Sign in on this page itself.");
     const body = await collectBytes(bodySource(c), c.req.header("content-length"), FORM_LIMITS);
     if (!body.ok) return failureResponse(c, body.failure, newId("req"), { connection: "close" });
+    const address = getPeer(c) ?? "127.0.0.1";
     const form = new URLSearchParams(body.bytes.toString("utf8"));
     if (!isOperator(form.get("token")?.trim() ?? "")) {
-      const wait = limiter.failed(getAddress(c));
+      const wait = limiter.failed(address);
       if (wait > 0) return page(c, "signin.html", 429, `Too many tries; wait ${wait} seconds.`);
       return page(c, "signin.html", 401, "That is not the gateway token.");
     }
-    limiter.succeeded(getAddress(c));
+    limiter.succeeded(address);
     const session = {
       ...PAGE_HEADERS,
       "set-cookie": renderCookie(sessions.open(c.req.header("cookie")), isSecure(c)),

@@ -1,5 +1,5 @@
 import { Hono, type Context } from "hono";
-import { RouseError, safeError, type Failure } from "../../core/errors.ts";
+import { type RouseError, safeError, type Failure } from "../../core/errors.ts";
 import { newId } from "../../core/ids.ts";
 import { createFailureLimiter, createRateLimiter } from "../../intake/callers.ts";
 import { createIdempotentTurns } from "./idempotent-turns.ts";
@@ -7,9 +7,9 @@ import type { Scope } from "../../chat/api-keys.ts";
 import { getCaller, ROUTING } from "../request.ts";
 import { createUploads } from "./knowledge-upload.ts";
 import { withCors } from "./cors.ts";
-import { ProblemError, toProblem, problemResponse, type ApiProblem } from "./problems.ts";
+import { findProblem, toProblem, problemResponse, type ApiProblem } from "./problems.ts";
 import { ROUTES } from "./routes.ts";
-import type { PlatformDeps, PlatformEnv, PlatformParts, ApiRoutes } from "./types.ts";
+import type { Caller, PlatformDeps, PlatformEnv, PlatformParts, ApiRoutes } from "./types.ts";
 
 /** The platform API, below `/v1`. Every answer has a request id, every failure the error object. */
 export interface Platform {
@@ -120,10 +120,9 @@ export function createPlatform(deps: PlatformDeps): Platform {
     ),
   );
   app.onError((error, c) => {
-    if (error instanceof ProblemError)
-      return problemResponse(error.problem, c.get("caller").requestId);
-    const requestId = newId("req");
-    if (error instanceof RouseError) return problemResponse(toProblem(error), requestId);
+    const requestId = (c.get("caller") as Caller | undefined)?.requestId ?? newId("req");
+    const problem = findProblem(error);
+    if (problem) return problemResponse(problem, requestId);
     deps.log.error(
       { err: safeError(error), requestId, path: c.req.routePath },
       "a request failed unexpectedly",

@@ -1,18 +1,11 @@
-import type { Context } from "hono";
 import { z } from "zod";
 import { getVerdicts, type Approvals } from "../../approvals/approvals.ts";
+import type { ApiKey } from "../../chat/api-keys.ts";
 import { MAX_NOTE, VERDICTS } from "../../core/decision.ts";
-import { sends } from "../openapi/operation.ts";
-import { ProblemError, toProblem } from "./problems.ts";
-import { readCheckedBody, readQuery } from "./read.ts";
-import {
-  defineRoute,
-  jsonResponse,
-  problems,
-  type ApiRoutes,
-  type PlatformEnv,
-  type PlatformParts,
-} from "./types.ts";
+import { RouseError } from "../../core/errors.ts";
+import { limit } from "./models.ts";
+import { withoutNullish } from "./read.ts";
+import { defineRoute, type ApiRoutes, type PlatformParts } from "./types.ts";
 
 type Approval = NonNullable<Awaited<ReturnType<Approvals["get"]>>>;
 
@@ -45,18 +38,10 @@ const approvalsAnswer = z.strictObject({
   has_more: z.boolean(),
 });
 
-const MAX_LIMIT = 100;
-const RANGE = `write a number from 1 to ${MAX_LIMIT}`;
 const approvalsQuery = z.object({
   state: z.enum(["open", "decided"]).default("open").describe("Default: those that wait."),
   run_id: text.optional().describe("Of one run."),
-  limit: z.coerce
-    .number(RANGE)
-    .int(RANGE)
-    .min(1, RANGE)
-    .max(MAX_LIMIT, RANGE)
-    .default(20)
-    .describe("How many, at most 100; default 20."),
+  limit,
   after: text.optional().describe("The id after which to go on; the newest stand first."),
 });
 const decisionBody = z.strictObject({
@@ -94,121 +79,87 @@ export function approvalObject(approval: Approval): z.infer<typeof approvalAnswe
 }
 
 /** The name of a key among those who decide. */
-const getName = (c: Context<PlatformEnv>): string => `api:${c.get("caller").key.id}`;
-const isApprover = (c: Context<PlatformEnv>, { snapshot }: PlatformParts): boolean =>
-  snapshot().approvers.includes(getName(c));
+const getName = ({ id }: ApiKey): string => `api:${id}`;
 
 /**
  * Returns the name of a key in `tools.approvers`.
- * @throws ProblemError `not_approver` if it is not there.
+ * @throws RouseError `not_approver` if it is not there.
  */
-function getApprover(c: Context<PlatformEnv>, parts: PlatformParts): string {
-  const by = getName(c);
-  if (isApprover(c, parts)) return by;
-  throw new ProblemError(
-    toProblem({
-      code: "not_approver",
-      message: `this API key may not decide: tools.approvers of the config does not name "${by}"`,
-    }),
-  );
-}
-
-/** A key that may use some agents only sees and decides about these. */
-const isVisible = (c: Context<PlatformEnv>, { agentId }: Approval): boolean =>
-  c.get("caller").key.agents?.includes(agentId) ?? true;
-
-async function findApproval(
-  c: Context<PlatformEnv>,
-  { approvals }: PlatformParts,
-): Promise<Approval> {
-  const found = await approvals.get(c.req.param("id") ?? "");
-  if (found && isVisible(c, found)) return found;
-  throw new ProblemError(
-    toProblem({
-      code: "not_found",
-      message:
-        "there is no such approval for this key; `GET /v1/approvals` lists those that are open",
-    }),
-  );
-}
-
-/** `GET /v1/approvals` */
-async function listApprovals(c: Context<PlatformEnv>, parts: PlatformParts): Promise<Response> {
-  getApprover(c, parts);
-  const { state, run_id: runId, limit, after: before } = readQuery(c, approvalsQuery);
-  const { agents } = c.get("caller").key;
-  const page = {
-    state,
-    limit: limit + 1,
-    ...(runId !== undefined && { runId }),
-    ...(before !== undefined && { before }),
-  };
-  const rows = await parts.approvals.list({ ...page, ...(agents && { agents }) });
-  return jsonResponse(c, {
-    object: "list",
-    data: rows.slice(0, limit).map(approvalObject),
-    has_more: rows.length > limit,
+function getApprover(key: ApiKey, { snapshot }: PlatformParts): string {
+  const by = getName(key);
+  if (snapshot().approvers.includes(by)) return by;
+  throw new RouseError({
+    code: "not_approver",
+    message: `this API key may not decide: tools.approvers of the config does not name "${by}"`,
   });
 }
 
-/** `GET /v1/approvals/{id}` */
-async function showApproval(c: Context<PlatformEnv>, parts: PlatformParts): Promise<Response> {
-  getApprover(c, parts);
-  return jsonResponse(c, approvalObject(await findApproval(c, parts)));
+/** A key that may use some agents only sees and decides about these. */
+async function findApproval(id: string, key: ApiKey, parts: PlatformParts): Promise<Approval> {
+  const found = await parts.approvals.get(id);
+  if (found && (key.agents?.includes(found.agentId) ?? true)) return found;
+  throw new RouseError({
+    code: "not_found",
+    message:
+      "there is no such approval for this key; `GET /v1/approvals` lists those that are open",
+  });
 }
-
-/** `POST /v1/approvals/{id}` */
-async function decideApproval(c: Context<PlatformEnv>, parts: PlatformParts): Promise<Response> {
-  const { approvals, snapshot } = parts;
-  const { body } = await readCheckedBody(c, snapshot(), decisionBody);
-  // What a key tries that may not decide stays with the approval.
-  if (!isApprover(c, parts))
-    await approvals.decide(c.req.param("id") ?? "", body.verdict, getName(c), body.note);
-  const by = getApprover(c, parts);
-  const { id } = await findApproval(c, parts);
-  const decided = await approvals.decide(id, body.verdict, by, body.note);
-  if (!decided.ok) throw new ProblemError(toProblem(decided.failure));
-  return jsonResponse(c, approvalObject(decided.approval));
-}
-
-const ID = { requestParams: { path: z.object({ id: text }) } };
-const MISSING = { "404": "It is not there for this key." };
 
 /** Routes for keys that `tools.approvers` names, whatever their scopes. */
 export const APPROVAL_ROUTES: ApiRoutes = {
   "/approvals": {
-    GET: defineRoute(
-      undefined,
-      listApprovals,
-      ["listApprovals", "Calls of tools that wait for a person", approvalsAnswer],
-      {
-        requestParams: { query: approvalsQuery },
-        responses: problems({ "400": "A parameter is wrong." }),
+    GET: defineRoute({
+      scope: undefined,
+      operationId: "listApprovals",
+      summary: "Calls of tools that wait for a person",
+      answer: approvalsAnswer,
+      query: approvalsQuery,
+      async handle({ key, query }, parts) {
+        getApprover(key, parts);
+        const { state, run_id: runId, limit: most, after: before } = query;
+        const wanted = withoutNullish({ runId, before, agents: key.agents });
+        const rows = await parts.approvals.list({ state, limit: most + 1, ...wanted });
+        return {
+          object: "list",
+          data: rows.slice(0, most).map(approvalObject),
+          has_more: rows.length > most,
+        };
       },
-    ),
+    }),
   },
   "/approvals/:id": {
-    GET: defineRoute(undefined, showApproval, ["showApproval", "One of them", approvalAnswer], {
-      ...ID,
-      responses: problems(MISSING),
-    }),
-    POST: defineRoute(
-      undefined,
-      decideApproval,
-      ["decideApproval", "Decide about a call", approvalAnswer],
-      {
-        ...ID,
-        requestBody: sends(decisionBody),
-        responses: problems({
-          "400": "Something in the request is wrong, or the verdict does not fit.",
-          ...MISSING,
-          "408": "The body took too long.",
-          "409":
-            "It was decided before, its time is over, its run has ended, or the call has changed.",
-          "413": "The body is too large.",
-          "415": "The content type is not JSON.",
-        }),
+    GET: defineRoute({
+      scope: undefined,
+      operationId: "showApproval",
+      summary: "One of them",
+      answer: approvalAnswer,
+      async handle({ key, id }, parts) {
+        getApprover(key, parts);
+        return approvalObject(await findApproval(id, key, parts));
       },
-    ),
+    }),
+    POST: defineRoute({
+      scope: undefined,
+      operationId: "decideApproval",
+      summary: "Decide about a call",
+      answer: approvalAnswer,
+      body: decisionBody,
+      errors: {
+        "400": "Something in the request is wrong, or the verdict does not fit.",
+        "409":
+          "It was decided before, its time is over, its run has ended, or the call has changed.",
+      },
+      async handle({ key, id, body: { verdict, note } }, parts) {
+        const { approvals, snapshot } = parts;
+        // What a key tries that may not decide stays with the approval.
+        if (!snapshot().approvers.includes(getName(key)))
+          await approvals.decide(id, verdict, getName(key), note);
+        const by = getApprover(key, parts);
+        const found = await findApproval(id, key, parts);
+        const decided = await approvals.decide(found.id, verdict, by, note);
+        if (!decided.ok) throw new RouseError(decided.failure);
+        return approvalObject(decided.approval);
+      },
+    }),
   },
 };

@@ -1,9 +1,9 @@
 import type { Context } from "hono";
 import type { ConversationPart } from "../../agent/types.ts";
 import { getAccess } from "../../chat/api-keys.ts";
-import { joinChunks, MAX_FILE_TEXT } from "../../knowledge/read-file.ts";
-import type { DocumentError, DocumentPassage } from "../../knowledge/types.ts";
-import { badRequest, ProblemError } from "./problems.ts";
+import { joinChunks } from "../../knowledge/chunk.ts";
+import { MAX_FILE_TEXT, type DocumentError, type DocumentPassage } from "../../knowledge/types.ts";
+import { badRequest } from "./problems.ts";
 import type { PlatformEnv, PlatformParts } from "./types.ts";
 
 /** A file of a message: its bytes, or the id of a document. */
@@ -23,7 +23,7 @@ const CODES: Partial<Record<DocumentError["code"], string>> = {
 };
 
 function refuse(param: string, message: string, code = "invalid_file"): never {
-  throw new ProblemError(badRequest(param, `${param}: ${message}`, code));
+  throw badRequest(param, `${param}: ${message}`, code);
 }
 
 const TOO_MUCH = `the files of the request have more than ${MAX_FILE_TEXT} characters of text; upload them, and let the agent search them`;

@@ -1,7 +1,7 @@
 import type { ChatTurn } from "../../chat/types.ts";
 import { readMonotonic, type Stopwatch } from "../../core/clock.ts";
 import { sha256Hex } from "../../core/secret.ts";
-import type { ApiProblem } from "./problems.ts";
+import { ProblemError } from "./problems.ts";
 
 /** By what a repeat is known. */
 export interface TurnAttempt {
@@ -18,11 +18,6 @@ export function getFingerprint(route: string, session: string | undefined, bytes
   return sha256Hex(`${route}\n${session ?? ""}\n${sha256Hex(bytes)}`);
 }
 
-export type IdempotentResult =
-  | { kind: "new" }
-  | { kind: "joined"; turn: ChatTurn }
-  | { kind: "conflict"; problem: ApiProblem };
-
 interface Entry {
   turn: ChatTurn;
   fingerprint: string;
@@ -36,18 +31,19 @@ const KEPT_MS = 600_000;
 const ABANDONED_MS = 120_000;
 const MAX_ENTRIES = 1000;
 
-const conflict: ApiProblem = {
+const conflict = new ProblemError({
   status: 409,
   type: "invalid_request_error",
   code: "idempotency_conflict",
   param: null,
   message: "this Idempotency-Key came with another body before; use a new one",
   shouldRetry: false,
-};
+});
 
 /** Turns that a repeat of their request joins, in place of beginning another. */
 export interface IdempotentTurns {
-  find(attempt: TurnAttempt): IdempotentResult;
+  /** @throws ProblemError if the idempotency key came with another body before. */
+  find(attempt: TurnAttempt): ChatTurn | undefined;
   add(attempt: TurnAttempt, turn: ChatTurn): void;
   /** The caller of a turn has gone before its end. */
   abandoned(turn: ChatTurn): void;
@@ -82,39 +78,25 @@ export function createIdempotentTurns(clock: Stopwatch): IdempotentTurns {
     });
   };
 
+  const toName = (keyId: string, text: string): string => `${keyId}\n${text}`;
+
   return {
-    find(attempt) {
-      const { fingerprint } = attempt;
-      if (attempt.idempotencyKey !== undefined) {
-        const entry = lookUp(byKey, `${attempt.keyId}\n${attempt.idempotencyKey}`, KEPT_MS);
-        if (entry)
-          return entry.fingerprint === fingerprint
-            ? { kind: "joined", turn: entry.turn }
-            : { kind: "conflict", problem: conflict };
+    find({ keyId, fingerprint, idempotencyKey, retryCount }) {
+      if (idempotencyKey !== undefined) {
+        const entry = lookUp(byKey, toName(keyId, idempotencyKey), KEPT_MS);
+        if (entry && entry.fingerprint !== fingerprint) throw conflict;
+        if (entry) return entry.turn;
       }
-      if (attempt.retryCount < 1) return { kind: "new" };
-      const entry = lookUp(byBody, `${attempt.keyId}\n${fingerprint}`, ABANDONED_MS);
-      return entry ? { kind: "joined", turn: entry.turn } : { kind: "new" };
+      if (retryCount < 1) return undefined;
+      return lookUp(byBody, toName(keyId, fingerprint), ABANDONED_MS)?.turn;
     },
-    add(attempt, turn) {
-      const { fingerprint } = attempt;
-      const entry = (): Entry => ({ turn, fingerprint, endedAt: undefined });
-      if (attempt.idempotencyKey !== undefined)
-        keep(
-          byKey,
-          `${attempt.keyId}\n${attempt.idempotencyKey}`,
-          entry(),
-          () => turn.end?.ok === true,
-        );
-      keep(
-        byBody,
-        `${attempt.keyId}\n${fingerprint}`,
-        entry(),
-        () => turn.end?.ok === true && gone.has(turn),
-      );
+    add({ keyId, fingerprint, idempotencyKey }, turn) {
+      const isGood = (): boolean => turn.end?.ok === true;
+      const entry = { turn, fingerprint, endedAt: undefined };
+      if (idempotencyKey !== undefined)
+        keep(byKey, toName(keyId, idempotencyKey), { ...entry }, isGood);
+      keep(byBody, toName(keyId, fingerprint), entry, () => isGood() && gone.has(turn));
     },
-    abandoned(turn) {
-      gone.add(turn);
-    },
+    abandoned: (turn) => void gone.add(turn),
   };
 }

@@ -1,5 +1,4 @@
-import type { z } from "zod";
-import type { DocumentRecord, Format, Passage } from "../../knowledge/types.ts";
+import { z } from "zod";
 import {
   type ApiKeys,
   type ApiKey,
@@ -7,20 +6,34 @@ import {
   getAccess,
   marksFor,
 } from "../../chat/api-keys.ts";
+import type { DocumentRecord, Passage } from "../../knowledge/types.ts";
+import { answers, sends } from "../openapi/operation.ts";
 import {
+  deletedAnswer,
+  documentAnswer,
+  documentsAnswer,
   type DocumentView,
-  type formatsAnswer,
-  type passagesAnswer,
+  formatsAnswer,
   listQuery,
+  passageAnswer,
+  passagesAnswer,
   searchBody,
+  uploadBody,
+  uploadedAnswer,
+  uploadForm,
   waitMs,
   waitQuery,
 } from "./knowledge-schema.ts";
-import type { Context } from "hono";
 import { listAllowedAgents } from "./models.ts";
-import { badRequest, ProblemError, type ApiProblem } from "./problems.ts";
-import { readCheckedBody, readQuery } from "./read.ts";
-import { jsonResponse, type PlatformDeps, type PlatformEnv } from "./types.ts";
+import { badRequest, notThere } from "./problems.ts";
+import { withoutNullish } from "./read.ts";
+import {
+  BODY_ERRORS,
+  defineRoute,
+  jsonResponse,
+  type ApiRoutes,
+  type PlatformDeps,
+} from "./types.ts";
 
 const seconds = (ms: number): number => Math.floor(ms / 1000);
 
@@ -51,74 +64,21 @@ export async function documentView(
   };
 }
 
-function passageFields(passage: Omit<Passage, "score">) {
-  const {
-    chunkId,
-    documentId,
-    externalId,
-    filename,
-    title,
-    text,
-    headings,
-    page,
-    start,
-    end,
-    version,
-    metadata,
-  } = passage;
-  const names = {
-    object: "knowledge.passage" as const,
-    chunk_id: chunkId,
-    document_id: documentId,
-    filename,
-    title,
-  };
-  return { ...names, text, headings, page, start, end, version, external_id: externalId, metadata };
-}
-
-export const passageView = (passage: Passage): z.input<typeof passagesAnswer>["data"][number] => ({
-  ...passageFields(passage),
-  score: passage.score,
+const passageFields = (passage: Omit<Passage, "score">) => ({
+  object: "knowledge.passage" as const,
+  chunk_id: passage.chunkId,
+  document_id: passage.documentId,
+  filename: passage.filename,
+  title: passage.title,
+  text: passage.text,
+  headings: passage.headings,
+  page: passage.page,
+  start: passage.start,
+  end: passage.end,
+  version: passage.version,
+  external_id: passage.externalId,
+  metadata: passage.metadata,
 });
-
-export function formatView({
-  id,
-  mimeType,
-  extensions,
-  missing,
-}: Format): z.input<typeof formatsAnswer>["data"][number] {
-  const available = missing.length === 0;
-  return {
-    id,
-    object: "knowledge.format",
-    mime_type: mimeType,
-    extensions: [...extensions],
-    available,
-    missing: [...missing],
-  };
-}
-
-type Platform = Context<PlatformEnv>;
-
-const DOCUMENT_NOT_FOUND: ApiProblem = {
-  status: 404,
-  type: "invalid_request_error",
-  code: "document_not_found",
-  param: "id",
-  message: "there is no such document for this key",
-};
-const PASSAGE_NOT_FOUND: ApiProblem = {
-  ...DOCUMENT_NOT_FOUND,
-  code: "passage_not_found",
-  param: "n",
-  message:
-    "the document has no such passage: its passages are numbered from 0, below its `chunk_count`",
-};
-const UNKNOWN_AGENT: ApiProblem = badRequest(
-  "agent_id",
-  "agent_id: there is no such agent for this key; `GET /v1/agents` lists them",
-  "unknown_agent",
-);
 
 /**
  * Checks the agents that a request names, and returns them.
@@ -130,7 +90,12 @@ export function checkAgents(
   { snapshot }: Pick<PlatformDeps, "snapshot">,
 ): readonly string[] {
   const allowed = listAllowedAgents(key, snapshot()).map(({ id }) => id);
-  if (!names.every((name) => allowed.includes(name))) throw new ProblemError(UNKNOWN_AGENT);
+  if (!names.every((name) => allowed.includes(name)))
+    throw badRequest(
+      "agent_id",
+      "agent_id: there is no such agent for this key; `GET /v1/agents` lists them",
+      "unknown_agent",
+    );
   return names;
 }
 
@@ -140,123 +105,187 @@ export const toNames = (...values: (string | readonly string[] | null | undefine
 
 /** Returns what there is. Throws a ProblemError if there is no such document, or the key may not know of it. */
 function found<T>(value: T | undefined): T {
-  if (value === undefined) throw new ProblemError(DOCUMENT_NOT_FOUND);
+  if (value === undefined)
+    throw notThere("document_not_found", "id", "there is no such document for this key");
   return value;
 }
 
-/** `GET /v1/knowledge/documents` */
-export async function listDocuments(c: Platform, deps: PlatformDeps): Promise<Response> {
-  const { key } = c.get("caller");
-  const { knowledge, keys } = deps;
-  const {
-    limit,
-    after,
-    status,
-    agent_id: agentId,
-    external_id: externalId,
-  } = readQuery(c, listQuery);
-  checkAgents(toNames(agentId), key, deps);
-  const access = await getAccess(key, keys);
-  if (after !== undefined && !(await knowledge.get(key.tenant, after, access)))
-    throw new ProblemError(badRequest("after", "after: there is no document with this id"));
-  const agentIds =
-    agentId === undefined ? access?.sees : await marksFor([agentId], key.tenant, keys);
-  const page = await knowledge.list(key.tenant, {
-    limit,
-    ...(after === undefined ? {} : { after }),
-    ...(status === undefined ? {} : { status }),
-    ...(agentIds === undefined ? {} : { agentIds }),
-    ...(externalId === undefined ? {} : { externalId }),
-  });
-  const data = await Promise.all(page.documents.map((document) => documentView(document, keys)));
-  return jsonResponse(c, { object: "list", data, has_more: page.hasMore });
-}
+/** The document of an address, if the key may know of it. */
+const findDocument = async (id: string, key: ApiKey, { knowledge, keys }: PlatformDeps) =>
+  found(await knowledge.get(key.tenant, id, await getAccess(key, keys)));
 
-/** `GET /v1/knowledge/documents/{id}` */
-export async function showDocument(c: Platform, deps: PlatformDeps): Promise<Response> {
-  const { key } = c.get("caller");
-  const ms = waitMs(readQuery(c, waitQuery).wait);
-  const { knowledge, keys } = deps;
-  const document = found(
-    await knowledge.get(key.tenant, c.req.param("id") ?? "", await getAccess(key, keys)),
-  );
-  return jsonResponse(
-    c,
-    await documentView(ms > 0 ? found(await knowledge.wait(document.id, ms)) : document, keys),
-  );
-}
+const REINDEX =
+  "Read a document again; the previous version stays searchable until the new one is ready";
+const UPLOADED_ERRORS = {
+  ...BODY_ERRORS,
+  "409": "The bytes are there already, and `on_duplicate` is `error`.",
+  "413": "The request, a file or a field is too large, or there are too many files.",
+  "415": "The content type is not one of these.",
+};
 
-/** `GET /v1/knowledge/documents/{id}/passages/{n}` */
-export async function showPassage(
-  c: Platform,
-  { knowledge, keys }: PlatformDeps,
-): Promise<Response> {
-  const { key } = c.get("caller");
-  const n = c.req.param("n") ?? "";
-  if (!/^\d{1,9}$/.test(n))
-    throw new ProblemError(badRequest("n", "n: write the number of a passage, from 0"));
-  const { id } = found(
-    await knowledge.get(key.tenant, c.req.param("id") ?? "", await getAccess(key, keys)),
-  );
-  const page = found(await knowledge.passages(key.tenant, id, { from: Number(n), limit: 1 }));
-  const passage = page.passages.find(({ number }) => number === Number(n));
-  if (!passage) throw new ProblemError(PASSAGE_NOT_FOUND);
-  return jsonResponse(c, { ...passageFields(passage), number: passage.number });
-}
-
-/** `DELETE /v1/knowledge/documents/{id}` */
-export async function deleteDocument(c: Platform, deps: PlatformDeps): Promise<Response> {
-  const { key } = c.get("caller");
-  const id = c.req.param("id") ?? "";
-  found(
-    (await deps.knowledge.remove(key.tenant, id, await getAccess(key, deps.keys))) || undefined,
-  );
-  return jsonResponse(c, { id, object: "knowledge.document.deleted", deleted: true });
-}
-
-/** `POST /v1/knowledge/documents/{id}/reindex` */
-export async function reindexDocument(c: Platform, deps: PlatformDeps): Promise<Response> {
-  const { key } = c.get("caller");
-  const ms = waitMs(readQuery(c, waitQuery).wait);
-  const queued = found(
-    await deps.knowledge.reindex(
-      key.tenant,
-      c.req.param("id") ?? "",
-      await getAccess(key, deps.keys),
-    ),
-  );
-  const document = ms > 0 ? found(await deps.knowledge.wait(queued.id, ms)) : queued;
-  const isOver = document.status === "ready" || document.status === "failed";
-  return jsonResponse(c, await documentView(document, deps.keys), isOver ? 200 : 202);
-}
-
-/** `POST /v1/knowledge/search` */
-export async function searchDocuments(c: Platform, deps: PlatformDeps): Promise<Response> {
-  const { key } = c.get("caller");
-  const {
-    query: text,
-    agent_id: agentId,
-    limit,
-  } = (await readCheckedBody(c, deps.snapshot(), searchBody)).body;
-  const agents = checkAgents(toNames(agentId), key, deps);
-  const agentIds =
-    agents.length > 0
-      ? await marksFor(agents, key.tenant, deps.keys)
-      : (await getAccess(key, deps.keys))?.sees;
-  const found = await deps.knowledge.search({
-    tenant: key.tenant,
-    text,
-    ...(agentIds === undefined ? {} : { agentIds }),
-    ...(typeof limit === "number" ? { limit } : {}),
-  });
-  return jsonResponse(c, { object: "list", data: found.map(passageView), has_more: false });
-}
-
-/** `GET /v1/knowledge/formats` */
-export function listFormats(c: Platform, deps: PlatformDeps): Response {
-  return jsonResponse(c, {
-    object: "list",
-    data: deps.knowledge.formats().map(formatView),
-    has_more: false,
-  });
-}
+/** The routes of documents. */
+export const KNOWLEDGE_ROUTES: ApiRoutes = {
+  "/knowledge/upload": {
+    POST: defineRoute({
+      scope: "knowledge:write",
+      operationId: "uploadDocuments",
+      summary: "Upload documents: a form with files, or one document in JSON",
+      answer: uploadedAnswer,
+      ok: "With `wait`: the work is over. Or: the bytes were there already.",
+      errors: UPLOADED_ERRORS,
+      details: {
+        requestBody: {
+          required: true,
+          content: { "multipart/form-data": { schema: uploadForm }, ...sends(uploadBody).content },
+        },
+        responses: {
+          "202": answers("On disk, and queued. Several files make a list.", uploadedAnswer),
+        },
+      },
+      handle: ({ c }, parts) => parts.upload(c),
+    }),
+  },
+  "/knowledge/documents": {
+    GET: defineRoute({
+      scope: "knowledge:read",
+      operationId: "listDocuments",
+      summary: "Documents, newest first",
+      answer: documentsAnswer,
+      query: listQuery,
+      async handle({ key, query }, deps) {
+        const { knowledge, keys } = deps;
+        const { limit, after, status, agent_id: agentId, external_id: externalId } = query;
+        checkAgents(toNames(agentId), key, deps);
+        const access = await getAccess(key, keys);
+        if (after !== undefined && !(await knowledge.get(key.tenant, after, access)))
+          throw badRequest("after", "after: there is no document with this id");
+        const agentIds =
+          agentId === undefined ? access?.sees : await marksFor([agentId], key.tenant, keys);
+        const wanted = withoutNullish({ after, status, agentIds, externalId });
+        const page = await knowledge.list(key.tenant, { limit, ...wanted });
+        const data = await Promise.all(page.documents.map((one) => documentView(one, keys)));
+        return { object: "list", data, has_more: page.hasMore };
+      },
+    }),
+  },
+  "/knowledge/documents/:id": {
+    GET: defineRoute({
+      scope: "knowledge:read",
+      operationId: "showDocument",
+      summary: "A document and how far its indexing is",
+      answer: documentAnswer,
+      query: waitQuery,
+      async handle({ key, id, query }, deps) {
+        const ms = waitMs(query.wait);
+        const now = await findDocument(id, key, deps);
+        const document = ms > 0 ? found(await deps.knowledge.wait(now.id, ms)) : now;
+        return documentView(document, deps.keys);
+      },
+    }),
+    DELETE: defineRoute({
+      scope: "knowledge:write",
+      operationId: "deleteDocument",
+      summary: "Delete a document with all that was indexed of it",
+      answer: deletedAnswer,
+      async handle({ key, id }, { knowledge, keys }) {
+        found((await knowledge.remove(key.tenant, id, await getAccess(key, keys))) || undefined);
+        return { id, object: "knowledge.document.deleted", deleted: true };
+      },
+    }),
+  },
+  "/knowledge/documents/:id/passages/:n": {
+    GET: defineRoute({
+      scope: "knowledge:read",
+      operationId: "showPassage",
+      summary: "A passage of a document: what a citation names",
+      answer: passageAnswer,
+      errors: {
+        "400": "`n` is no number.",
+        "404": "There is no such document for this key, or it has no such passage.",
+      },
+      details: {
+        requestParams: {
+          path: z.object({
+            id: z.string(),
+            n: z.string().describe("The number after `#` in a `chunk_id`, from 0."),
+          }),
+        },
+      },
+      async handle({ c, key, id }, deps) {
+        const n = c.req.param("n") ?? "";
+        if (!/^\d{1,9}$/.test(n)) throw badRequest("n", "n: write the number of a passage, from 0");
+        const document = await findDocument(id, key, deps);
+        const wanted = { from: Number(n), limit: 1 };
+        const page = found(await deps.knowledge.passages(key.tenant, document.id, wanted));
+        const passage = page.passages.find(({ number }) => number === Number(n));
+        if (passage) return { ...passageFields(passage), number: passage.number };
+        throw notThere(
+          "passage_not_found",
+          "n",
+          "the document has no such passage: its passages are numbered from 0, below its `chunk_count`",
+        );
+      },
+    }),
+  },
+  "/knowledge/documents/:id/reindex": {
+    POST: defineRoute({
+      scope: "knowledge:write",
+      operationId: "reindexDocument",
+      summary: REINDEX,
+      answer: documentAnswer,
+      ok: "With `wait`: the work is over.",
+      query: waitQuery,
+      details: { responses: { "202": answers("Queued.", documentAnswer) } },
+      async handle({ c, key, id, query }, { knowledge, keys }) {
+        const ms = waitMs(query.wait);
+        const access = await getAccess(key, keys);
+        const queued = found(await knowledge.reindex(key.tenant, id, access));
+        const document = ms > 0 ? found(await knowledge.wait(queued.id, ms)) : queued;
+        const isOver = document.status === "ready" || document.status === "failed";
+        return jsonResponse(c, await documentView(document, keys), isOver ? 200 : 202);
+      },
+    }),
+  },
+  "/knowledge/search": {
+    POST: defineRoute({
+      scope: "knowledge:read",
+      operationId: "searchDocuments",
+      summary: "The passages that fit a question best",
+      answer: passagesAnswer,
+      ok: "Best first.",
+      body: searchBody,
+      async handle({ key, body: { query: text, agent_id: agentId, limit } }, deps) {
+        const { tenant } = key;
+        const agents = checkAgents(toNames(agentId), key, deps);
+        const agentIds =
+          agents.length > 0
+            ? await marksFor(agents, tenant, deps.keys)
+            : (await getAccess(key, deps.keys))?.sees;
+        const wanted = { tenant, text, ...withoutNullish({ agentIds, limit }) };
+        const passages = await deps.knowledge.search(wanted);
+        const data = passages.map((one) => ({ ...passageFields(one), score: one.score }));
+        return { object: "list", data, has_more: false };
+      },
+    }),
+  },
+  "/knowledge/formats": {
+    GET: defineRoute({
+      scope: "knowledge:read",
+      operationId: "listFormats",
+      summary: "What can be read here",
+      answer: formatsAnswer,
+      handle: (_asked, { knowledge }) => ({
+        object: "list",
+        data: knowledge.formats().map(({ id, mimeType, extensions, missing }) => ({
+          id,
+          object: "knowledge.format",
+          mime_type: mimeType,
+          extensions,
+          available: missing.length === 0,
+          missing,
+        })),
+        has_more: false,
+      }),
+    }),
+  },
+};

@@ -7,15 +7,15 @@ import { discard, toReadable, UPLOAD_MS } from "../request.ts";
 import {
   badRequest,
   errorObject,
+  findProblem,
   toProblem,
   problemResponse,
-  ProblemError,
   type ApiProblem,
 } from "./problems.ts";
 import { type ApiKey, getAccess, getAudience } from "../../chat/api-keys.ts";
 import { checkAgents, toNames, documentView } from "./knowledge-documents.ts";
 import { uploadBody, uploadFields, waitMs, type UploadFields } from "./knowledge-schema.ts";
-import { bodyProblem, readJson } from "./read.ts";
+import { check, readCheckedBody, withoutNullish } from "./read.ts";
 import { jsonResponse, type PlatformDeps, type PlatformEnv } from "./types.ts";
 import { readForm, removeFiles, type UploadedFile } from "./upload-form.ts";
 
@@ -38,7 +38,7 @@ interface AddedDocument {
 }
 type Outcome = { filename: string } & ({ added: AddedDocument } | { problem: ApiProblem });
 
-const BUSY: ApiProblem = toProblem({
+const BUSY = new RouseError({
   code: "overloaded",
   message: "too many uploads wait for the ones under way (platform.knowledge.uploads); try again",
   retryAfterSeconds: 2,
@@ -46,7 +46,7 @@ const BUSY: ApiProblem = toProblem({
 /** Uploads that wait for a place, and how long one waits. */
 const MAX_WAITING = 100;
 const MAX_WAIT_MS = 120_000;
-const STOPPING = toProblem({
+const STOPPING = new RouseError({
   code: "draining",
   message: "the gateway is stopping; try again",
   retryAfterSeconds: 5,
@@ -67,14 +67,9 @@ function parseFields(pairs: readonly [name: string, value: string][]): UploadFie
   try {
     if (metadata) raw["metadata"] = JSON.parse(metadata) as unknown;
   } catch {
-    throw new ProblemError(badRequest("metadata", "metadata: write an object in JSON"));
+    throw badRequest("metadata", "metadata: write an object in JSON");
   }
-  const parsed = uploadFields.safeParse({
-    ...raw,
-    agent_id: agents.filter((value) => value !== ""),
-  });
-  if (!parsed.success) throw new ProblemError(bodyProblem(parsed.error));
-  return parsed.data;
+  return check(uploadFields, { ...raw, agent_id: agents.filter((value) => value !== "") });
 }
 
 async function readMultipart(
@@ -87,7 +82,7 @@ async function readMultipart(
   const limits = { requestBytes: requestMb * 1e6, fileBytes: fileMb * 1e6, files: most };
   if (Number(c.req.header("content-length") ?? 0) > limits.requestBytes) {
     const message = `the request has more than ${limits.requestBytes} bytes (platform.knowledge.requestMb)`;
-    throw new ProblemError(toProblem({ code: "body_too_large", message }));
+    throw new RouseError({ code: "body_too_large", message });
   }
   const headers = { "content-type": c.req.header("content-type") ?? "" };
   const form = await readForm(source, {
@@ -104,12 +99,8 @@ async function readMultipart(
       files.length > 1
         ? (["title", "external_id"] as const).find((name) => fields[name])
         : undefined;
-    if (files.length === 0)
-      throw new ProblemError(badRequest("file", "file: send at least one file"));
-    if (named)
-      throw new ProblemError(
-        badRequest(named, `${named}: names one document; upload the files one by one`),
-      );
+    if (files.length === 0) throw badRequest("file", "file: send at least one file");
+    if (named) throw badRequest(named, `${named}: names one document; upload the files one by one`);
     return { files, fields };
   } catch (error) {
     await removeFiles(files);
@@ -123,26 +114,19 @@ async function readDocument(
   c: Context<PlatformEnv>,
   { snapshot, knowledge }: PlatformDeps,
 ): Promise<Upload> {
-  const { platform, hooks } = snapshot().config;
-  const { value } = await readJson(c, {
-    maxBytes: platform.maxBodyBytes,
-    timeoutMs: hooks.bodyTimeoutSeconds * 1000,
-  });
-  const parsed = uploadBody.safeParse(value);
-  if (!parsed.success) throw new ProblemError(bodyProblem(parsed.error));
-  const { filename, text, content_base64: encoded, ...fields } = parsed.data;
+  const { platform } = snapshot().config;
+  const { body } = await readCheckedBody(c, snapshot(), uploadBody);
+  const { filename, text, content_base64: encoded, ...fields } = body;
   if (typeof encoded === "string" && !BASE64.test(encoded))
-    throw new ProblemError(badRequest("content_base64", "content_base64: this is not base64"));
+    throw badRequest("content_base64", "content_base64: this is not base64");
   const bytes =
     typeof encoded === "string" ? Buffer.from(encoded, "base64") : Buffer.from(text ?? "");
   const fileBytes = platform.knowledge.fileMb * 1e6;
   if (typeof encoded !== "string" && typeof text !== "string")
-    throw new ProblemError(
-      badRequest("text", "text: send the document as `text` or as `content_base64`"),
-    );
+    throw badRequest("text", "text: send the document as `text` or as `content_base64`");
   if (bytes.length > fileBytes) {
     const message = `the document has more than ${fileBytes} bytes (platform.knowledge.fileMb)`;
-    throw new ProblemError(toProblem({ code: "body_too_large", message }));
+    throw new RouseError({ code: "body_too_large", message });
   }
   const staged = await knowledge.stageUpload(
     Readable.from([bytes], { objectMode: false }),
@@ -162,11 +146,7 @@ function newDocument(
     tenant: key.tenant,
     ...file,
     agentIds: getAudience(key, toNames(fields.agent_id, fields.agent_ids)),
-    ...(title ? { title } : {}),
-    ...(metadata ? { metadata } : {}),
-    ...(externalId ? { externalId } : {}),
-    ...(onDuplicate ? { onDuplicate } : {}),
-    ...(access ? { access } : {}),
+    ...withoutNullish({ title, metadata, externalId, onDuplicate, access }),
   };
 }
 
@@ -258,15 +238,15 @@ async function answerUpload(
 export function createUploads(deps: PlatformDeps): (c: Context<PlatformEnv>) => Promise<Response> {
   const turnstile = createTurnstile(() => deps.snapshot().config.platform.knowledge.uploads);
   const receive = async (c: Context<PlatformEnv>, source: Readable): Promise<Upload> => {
-    if (deps.draining()) throw new ProblemError(STOPPING);
-    if (turnstile.waiting >= MAX_WAITING) throw new ProblemError(BUSY);
+    if (deps.draining()) throw STOPPING;
+    if (turnstile.waiting >= MAX_WAITING) throw BUSY;
     // Nothing of the body is read until then: the sender waits with it.
     const free = await turnstile.take(
       AbortSignal.any([c.req.raw.signal, AbortSignal.timeout(MAX_WAIT_MS)]),
     );
-    if (!free) throw new ProblemError(BUSY);
+    if (!free) throw BUSY;
     try {
-      if (deps.draining()) throw new ProblemError(STOPPING);
+      if (deps.draining()) throw STOPPING;
       const isForm = FORM.test(c.req.header("content-type") ?? "");
       return await (isForm ? readMultipart(c, source, deps) : readDocument(c, deps));
     } finally {
@@ -276,17 +256,16 @@ export function createUploads(deps: PlatformDeps): (c: Context<PlatformEnv>) => 
   return async (c) => {
     const { key, requestId } = c.get("caller");
     const source = toReadable(c);
-    const upload = await receive(c, source).catch((error: unknown) => {
-      if (error instanceof ProblemError) return error;
-      throw error;
-    });
-    if (upload instanceof ProblemError) {
+    const upload = await receive(c, source).catch(async (error: unknown) => {
+      const problem = findProblem(error);
+      if (!problem) throw error;
       const headers = (await discard(source)) ? {} : { connection: "close" };
       return problemResponse(
-        { ...upload.problem, headers: { ...upload.problem.headers, ...headers } },
+        { ...problem, headers: { ...problem.headers, ...headers } },
         requestId,
       );
-    }
+    });
+    if (upload instanceof Response) return upload;
     const { files, fields } = upload;
     try {
       checkAgents(toNames(fields.agent_id, fields.agent_ids), key, deps);

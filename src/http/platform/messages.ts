@@ -1,6 +1,5 @@
-import type { Snapshot } from "../../intake/types.ts";
 import { hasUsableSize, MAX_PIXELS, readImageInfo } from "../../core/image-info.ts";
-import { badRequest, ProblemError } from "./problems.ts";
+import { badRequest } from "./problems.ts";
 import { toUnreadInput } from "../../agent/call-inputs.ts";
 import type { ConversationMessage, ConversationPart, ToolCall } from "../../agent/types.ts";
 import type { ChatMessage } from "./chat-schema.ts";
@@ -13,19 +12,10 @@ export interface ImageLimits {
   signal: AbortSignal;
 }
 
-/** The limits that the config sets for images. */
-export function imageLimits(
-  { config: { platform } }: Snapshot,
-  fetch: ImageLimits["fetch"],
-  signal: AbortSignal,
-): ImageLimits {
-  return { maxBytes: platform.maxImageBytes, hosts: platform.imageHosts, fetch, signal };
-}
-
 type ImagePart = Extract<ConversationPart, { type: "image" }>;
 
 function refuse(param: string, message: string, code?: string): never {
-  throw new ProblemError(badRequest(param, message, code));
+  throw badRequest(param, message, code);
 }
 
 const FETCH_MS = 10_000;
@@ -131,16 +121,10 @@ async function userParts(
   if (typeof content === "string") return [{ type: "text", text: content }];
   const parts: ConversationPart[] = [];
   for (const [index, part] of content.entries()) {
-    if (part.type === "text") {
-      parts.push({ type: "text", text: part.text });
-      continue;
-    }
     const at = `${param}[${index}]`;
-    parts.push(
-      part.type === "file"
-        ? await readFile(part.file, at)
-        : await loadImage(part.image_url.url, `${at}.image_url.url`, images),
-    );
+    if (part.type === "text") parts.push({ type: "text", text: part.text });
+    else if (part.type === "file") parts.push(await readFile(part.file, at));
+    else parts.push(await loadImage(part.image_url.url, `${at}.image_url.url`, images));
   }
   return parts;
 }

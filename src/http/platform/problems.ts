@@ -1,5 +1,11 @@
 import type { ChatEnd } from "../../chat/types.ts";
-import { getStatus, renderChallenge, type ErrorCode, type Failure } from "../../core/errors.ts";
+import {
+  getStatus,
+  renderChallenge,
+  RouseError,
+  type ErrorCode,
+  type Failure,
+} from "../../core/errors.ts";
 import { getPhrases } from "../../core/phrases.ts";
 import { withReason } from "../errors.ts";
 
@@ -36,13 +42,16 @@ export function errorObject({ message, type, param, code }: ApiProblem): {
 }
 
 /** Something in the request that its sender has to change. */
-export function badRequest(
+export const badRequest = (
   param: string | null,
   message: string,
   code = "invalid_value",
-): ApiProblem {
-  return { status: 400, type: "invalid_request_error", code, param, message };
-}
+): ProblemError =>
+  new ProblemError({ status: 400, type: "invalid_request_error", code, param, message });
+
+/** What a request names, and its key does not have. */
+export const notThere = (code: string, param: string, message: string): ProblemError =>
+  new ProblemError({ status: 404, type: "invalid_request_error", code, param, message });
 
 const TYPES: Record<number, string> = {
   401: "authentication_error",
@@ -74,6 +83,12 @@ export function toProblem(failure: Failure): ApiProblem {
   return problem;
 }
 
+/** The problem that an error ends a request with; undefined for an unexpected error. */
+export function findProblem(error: unknown): ApiProblem | undefined {
+  if (error instanceof ProblemError) return error.problem;
+  return error instanceof RouseError ? toProblem(error) : undefined;
+}
+
 /** Fields of a request that reach the model as the caller sent them. */
 const PASSED_ON =
   /^(?:temperature|top_p|max_tokens|max_completion_tokens|max_output_tokens|presence_penalty|frequency_penalty|stop|seed|tool_choice|response_format)\b/;
@@ -82,53 +97,48 @@ type FailedEnd = Extract<ChatEnd, { ok: false }>;
 
 const UPSTREAM = { status: 502, type: "upstream_error", code: "upstream_error" };
 
-type KnownProblem = Partial<ApiProblem> & Pick<ApiProblem, "status" | "type" | "code">;
-
-/** The provider's rejection of a value that the caller sent; undefined if the caller cannot change what was wrong. */
-function getWrongField({ code, vendor }: FailedEnd): KnownProblem | undefined {
-  if (code !== "provider_refused" || vendor?.param === undefined || !PASSED_ON.test(vendor.param))
-    return undefined;
-  return {
+/** What is known of a failed turn by its code; without a message it is the agent's apology. */
+const KNOWN: Partial<Record<FailedEnd["code"], Partial<ApiProblem>>> = {
+  context_too_long: {
     status: 400,
-    type: "invalid_request_error",
-    code: vendor.code ?? "invalid_value",
-    param: vendor.param,
-    message: `the model does not take this value of ${vendor.param}`,
-  };
-}
+    code: "context_length_exceeded",
+    message: "the conversation is longer than the model can read: send fewer or shorter messages",
+  },
+  timeout: { status: 504, type: "timeout" },
+  cancelled: { status: 503 },
+  rate_limited: {
+    status: 429,
+    code: "rate_limit_exceeded",
+    message: "I am asked too often right now. Please try again later.",
+  },
+  provider_unavailable: { status: 503 },
+  store_unavailable: { status: 503 },
+  internal: { status: 500 },
+};
+/** The failures whose own words are for the caller. */
+const TOLD: ReadonlySet<string> = new Set(["timeout", "cancelled"]);
 
-/** What went wrong, by the code of the failed turn. */
-function getKnown(end: FailedEnd, field: string): KnownProblem | undefined {
-  switch (end.code) {
-    case "context_too_long":
-      return {
-        status: 400,
-        type: "invalid_request_error",
-        code: "context_length_exceeded",
-        param: field,
-        message:
-          "the conversation is longer than the model can read: send fewer or shorter messages",
-      };
-    case "timeout":
-      return { status: 504, type: "timeout", code: "timeout", message: end.message };
-    case "cancelled":
-      return { status: 503, type: "server_error", code: "cancelled", message: end.message };
-    case "rate_limited":
-      return {
-        status: 429,
-        type: "rate_limit_error",
-        code: "rate_limit_exceeded",
-        message: "I am asked too often right now. Please try again later.",
-      };
-    case "provider_unavailable":
-      return { status: 503, type: "server_error", code: "provider_unavailable" };
-    case "store_unavailable":
-      return { status: 503, type: "server_error", code: "store_unavailable" };
-    case "internal":
-      return { status: 500, type: "server_error", code: "internal" };
-    default:
-      return undefined;
-  }
+/** What went wrong in a turn, in this interface's words. */
+function getKnown({ code, message, vendor }: FailedEnd, field: string): Partial<ApiProblem> {
+  const known = KNOWN[code];
+  if (known)
+    return {
+      type: TYPES[known.status ?? 500] ?? "invalid_request_error",
+      code,
+      ...(TOLD.has(code) && { message }),
+      ...(code === "context_too_long" && { param: field }),
+      ...known,
+    };
+  // The provider's rejection of a value that the caller sent, and can change.
+  if (code === "provider_refused" && vendor?.param !== undefined && PASSED_ON.test(vendor.param))
+    return {
+      status: 400,
+      type: "invalid_request_error",
+      code: vendor.code ?? "invalid_value",
+      param: vendor.param,
+      message: `the model does not take this value of ${vendor.param}`,
+    };
+  return UPSTREAM;
 }
 
 /**
@@ -139,9 +149,10 @@ function getKnown(end: FailedEnd, field: string): KnownProblem | undefined {
  */
 export function turnProblem(end: FailedEnd, field: string): ApiProblem {
   const problem: ApiProblem = {
+    ...UPSTREAM,
     param: null,
     message: getPhrases().apology,
-    ...(getKnown(end, field) ?? getWrongField(end) ?? UPSTREAM),
+    ...getKnown(end, field),
     shouldRetry: false,
   };
   if (end.retryAfterMs !== undefined) problem.retryAfterSeconds = end.retryAfterMs / 1000;

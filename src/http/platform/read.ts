@@ -1,3 +1,4 @@
+import { RouseError } from "../../core/errors.ts";
 import type { Context } from "hono";
 import type { z } from "zod";
 import type { BodyLimits } from "../../core/body.ts";
@@ -7,22 +8,13 @@ import { decodePayload } from "../../core/payload.ts";
 import { bodySource } from "../request.ts";
 import { badRequest, ProblemError, toProblem } from "./problems.ts";
 import type { Snapshot } from "../../intake/types.ts";
-import type { PlatformEnv } from "./types.ts";
 
 type ZodIssue = z.core.$ZodIssue;
 
 /** `messages[0].content[1].type`, as the official errors write it. */
-export function toParam(path: readonly PropertyKey[]): string | null {
-  const param = path.reduce<string>(
-    (sum, key) =>
-      typeof key === "number"
-        ? `${sum}[${key}]`
-        : sum === ""
-          ? String(key)
-          : `${sum}.${String(key)}`,
-    "",
-  );
-  return param === "" ? null : param;
+function toParam(path: readonly PropertyKey[]): string | null {
+  const names = path.map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`));
+  return names.join("").replace(/^\./, "") || null;
 }
 
 /** The innermost problem: of the forms that a field may have, the one that came farthest. */
@@ -42,7 +34,7 @@ function deepest(
 }
 
 /** What is wrong with a body, by the field that a sender has to change. */
-export function bodyProblem(error: z.ZodError): ReturnType<typeof badRequest> {
+function bodyProblem(error: z.ZodError): ReturnType<typeof badRequest> {
   const { issue, path } = deepest(error.issues[0] as ZodIssue);
   const param = toParam(path);
   if (issue.code === "invalid_union" && issue.discriminator !== undefined) {
@@ -59,15 +51,10 @@ export function bodyProblem(error: z.ZodError): ReturnType<typeof badRequest> {
 }
 
 /** Leaves out what is null or not there, since both mean that a field was not sent. */
-export function withoutNullish<T extends object>(
-  fields: T,
-): { [K in keyof T]?: NonNullable<T[K]> } {
-  return Object.fromEntries(
+export const withoutNullish = <T extends object>(fields: T) =>
+  Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== null && value !== undefined),
-  ) as {
-    [K in keyof T]?: NonNullable<T[K]>;
-  };
-}
+  ) as { [K in keyof T]?: NonNullable<T[K]> };
 
 const JSON_TYPE = /^(?:application\/(?:[\w.+-]+\+)?json|text\/json)$/;
 
@@ -80,7 +67,7 @@ export async function readJson(
   const encoding = c.req.header("content-encoding") ?? "identity";
   if ((type !== "" && !JSON_TYPE.test(type)) || encoding !== "identity") {
     const message = "send JSON, with the content type application/json or none, and not compressed";
-    throw new ProblemError(toProblem({ code: "unsupported_media_type", message }));
+    throw new RouseError({ code: "unsupported_media_type", message });
   }
   const read = await collectBytes(bodySource(c), c.req.header("content-length"), options);
   if (!read.ok) {
@@ -90,21 +77,18 @@ export async function readJson(
         : "the body did not arrive whole and in time";
     // What is left of the body would stand before the next request on this connection.
     const headers = { connection: "close" };
-    throw new ProblemError({
-      ...toProblem({ ...read.failure, message }),
-      shouldRetry: false,
-      headers,
-    });
+    const problem = toProblem({ ...read.failure, message });
+    throw new ProblemError({ ...problem, shouldRetry: false, headers });
   }
   const parsed = decodePayload(read.bytes, { contentType: undefined, format: "json" });
-  if (!parsed.ok) throw new ProblemError(toProblem(parsed.failure));
+  if (!parsed.ok) throw new RouseError(parsed.failure);
   if (
     read.bytes.length === 0 ||
     typeof parsed.payload !== "object" ||
     parsed.payload === null ||
     Array.isArray(parsed.payload)
   )
-    throw new ProblemError(badRequest(null, "the body must be a JSON object", "invalid_json"));
+    throw badRequest(null, "the body must be a JSON object", "invalid_json");
   // A caller's numbers are numbers, such as the bounds in the schema of its tool.
   return { bytes: read.bytes, value: roundNumbers(parsed.payload) };
 }
@@ -114,7 +98,7 @@ export async function readJson(
  * @throws ProblemError
  */
 export async function readCheckedBody<S extends z.ZodType>(
-  c: Context<PlatformEnv>,
+  c: Context,
   { config: { platform, hooks } }: Snapshot,
   schema: S,
 ): Promise<{ bytes: Buffer; body: z.output<S> }> {
@@ -124,14 +108,11 @@ export async function readCheckedBody<S extends z.ZodType>(
 }
 
 /**
- * Checks the query.
+ * Checks what was sent.
  * @throws ProblemError
  */
-export const readQuery = <S extends z.ZodType>(c: Context<PlatformEnv>, schema: S): z.output<S> =>
-  check(schema, c.req.query());
-
-function check<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
+export function check<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  throw new ProblemError(bodyProblem(parsed.error));
+  throw bodyProblem(parsed.error);
 }

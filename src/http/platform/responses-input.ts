@@ -1,5 +1,5 @@
 import type { ChatMessage } from "./chat-schema.ts";
-import { badRequest, ProblemError } from "./problems.ts";
+import { badRequest } from "./problems.ts";
 import type { ResponseItem, ResponsesBody } from "./responses-schema.ts";
 import type { FormContext } from "./turn.ts";
 
@@ -26,8 +26,7 @@ export async function resolveInput(
   { runs, owner }: Earlier,
 ): Promise<{ items: readonly InputItem[]; leftOut: string[] }> {
   const input = hasInput(body) ? (body.input ?? []) : (body.instructions ?? "");
-  if (input === "")
-    throw new ProblemError(badRequest("input", "input: send at least one item, or `instructions`"));
+  if (input === "") throw badRequest("input", "input: send at least one item, or `instructions`");
   if (typeof input === "string") return { items: [{ role: "user", content: input }], leftOut: [] };
   const items: InputItem[] = [];
   const leftOut = new Set<string>();
@@ -48,8 +47,10 @@ export async function resolveInput(
 async function findReply(id: string, index: number, { runs, owner }: Earlier): Promise<string> {
   const reply = id.startsWith("msg_") ? await runs.getReply(id.slice(4), owner) : undefined;
   if (reply === undefined)
-    throw new ProblemError(
-      badRequest(`input[${index}].id`, "there is no such answer; send it whole", "item_not_found"),
+    throw badRequest(
+      `input[${index}].id`,
+      "there is no such answer; send it whole",
+      "item_not_found",
     );
   return reply;
 }

@@ -1,4 +1,4 @@
-import type { ChatEnd, ChatTurn } from "../../chat/types.ts";
+import type { ChatTurn } from "../../chat/types.ts";
 import type { StoredResponse } from "../../chat/history.ts";
 import { approvalObject } from "./approvals.ts";
 import { toAnnotations, toCitations } from "./citations.ts";
@@ -184,144 +184,105 @@ export function storedResponse({
   return { ...response, status: STATES[status] ?? response.status, error: failed };
 }
 
-/** An item of the output that comes in pieces. */
+/** What comes in pieces: the reply, and the model's reasoning. */
+type Streamed = "message" | "reasoning";
+
+/** An item of the output that is being written. */
 interface OpenItem {
-  id: string;
   /** Its place among the items. */
   at: number;
   text: string;
 }
 
+const EVENTS = {
+  message: { part: "response.content_part", text: "response.output_text" },
+  reasoning: { part: "response.reasoning_summary_part", text: "response.reasoning_summary_text" },
+};
+
 /** Writes a turn as a response, or as its typed events. */
-export class ResponseRenderer implements TurnRenderer {
-  readonly #head: ResponseHead;
-  #sequence = 0;
-  #items = 0;
-  #message: OpenItem | undefined;
-  #reasoning: OpenItem | undefined;
+export function renderResponse(head: ResponseHead): TurnRenderer {
+  const open: Partial<Record<Streamed, OpenItem>> = {};
+  let sequence = 0;
+  let items = 0;
+  const event = (type: string, fields: object) => ({
+    type,
+    sequence_number: sequence++,
+    ...fields,
+  });
+  const itemEvent = (state: "added" | "done", output_index: number, item: object) =>
+    event(`response.output_item.${state}`, { output_index, item });
 
-  constructor(head: ResponseHead) {
-    this.#head = head;
-  }
+  const toPart = (kind: Streamed, text: string, end?: ResponseEnd) =>
+    kind === "message" ? textPart(text, end) : summaryPart(text);
+  const toItem = (kind: Streamed, status: string, parts: readonly object[]) =>
+    kind === "message" ? messageItem(head, status, parts) : reasoningItem(head, parts);
+  const place = (kind: Streamed, at: number) => ({
+    item_id: toItem(kind, "", []).id,
+    output_index: at,
+    [kind === "message" ? "content_index" : "summary_index"]: 0,
+  });
+  const logprobs = (kind: Streamed) => (kind === "message" ? { logprobs: [] } : {});
 
-  #event(type: string, fields: object): object {
-    return { type, sequence_number: this.#sequence++, ...fields };
-  }
-
-  #itemEvent(state: "added" | "done", output_index: number, item: object): object {
-    return this.#event(`response.output_item.${state}`, { output_index, item });
-  }
-
-  #openMessage(): object[] {
-    const item = messageItem(this.#head, "in_progress", []);
-    const open = { id: item.id, at: this.#items++, text: "" };
-    this.#message = open;
+  const begin = (kind: Streamed): object[] => {
+    const at = items++;
+    open[kind] = { at, text: "" };
     return [
-      this.#itemEvent("added", open.at, item),
-      this.#event("response.content_part.added", { ...inMessage(open), part: textPart("") }),
+      itemEvent("added", at, toItem(kind, "in_progress", [])),
+      event(`${EVENTS[kind].part}.added`, { ...place(kind, at), part: toPart(kind, "") }),
     ];
-  }
-
-  #closeMessage(open: OpenItem, end: ResponseEnd): object[] {
-    const { text, at } = open;
-    const part = textPart(text, end);
+  };
+  const add = (kind: Streamed, delta: string): object[] => {
+    const begun = open[kind] ? [] : begin(kind);
+    const item = open[kind] as OpenItem;
+    item.text += delta;
+    const fields = { ...place(kind, item.at), delta, ...logprobs(kind) };
+    return [...begun, event(`${EVENTS[kind].text}.delta`, fields)];
+  };
+  const close = (kind: Streamed, end: ResponseEnd): object[] => {
+    const item = open[kind];
+    if (!item) return [];
+    const { at, text } = item;
+    const part = toPart(kind, text, end);
     return [
-      this.#event("response.output_text.done", { ...inMessage(open), text, logprobs: [] }),
-      this.#event("response.content_part.done", { ...inMessage(open), part }),
-      this.#itemEvent("done", at, messageItem(this.#head, toStatus(end), [part])),
+      event(`${EVENTS[kind].text}.done`, { ...place(kind, at), text, ...logprobs(kind) }),
+      event(`${EVENTS[kind].part}.done`, { ...place(kind, at), part }),
+      itemEvent("done", at, toItem(kind, toStatus(end), [part])),
     ];
-  }
-
-  #openReasoning(): object[] {
-    const item = reasoningItem(this.#head, []);
-    const open = { id: item.id, at: this.#items++, text: "" };
-    this.#reasoning = open;
-    const part = summaryPart("");
-    return [
-      this.#itemEvent("added", open.at, item),
-      this.#event("response.reasoning_summary_part.added", { ...inReasoning(open), part }),
-    ];
-  }
-
-  #closeReasoning(open: OpenItem): object[] {
-    const { text, at } = open;
-    const part = summaryPart(text);
-    return [
-      this.#event("response.reasoning_summary_text.done", { ...inReasoning(open), text }),
-      this.#event("response.reasoning_summary_part.done", { ...inReasoning(open), part }),
-      this.#itemEvent("done", at, reasoningItem(this.#head, [part])),
-    ];
-  }
-
-  #call(made: ResponseEnd["calls"][number]): object[] {
-    const output_index = this.#items++;
+  };
+  const call = (made: ResponseEnd["calls"][number]): object[] => {
+    const output_index = items++;
     const item = callItem(made, "completed");
     const { id, name, arguments: input } = item;
     const at = { item_id: id, output_index };
     return [
-      this.#itemEvent("added", output_index, callItem(made, "in_progress", false)),
-      this.#event("response.function_call_arguments.delta", { ...at, delta: input }),
-      this.#event("response.function_call_arguments.done", { ...at, name, arguments: input }),
-      this.#itemEvent("done", output_index, item),
+      itemEvent("added", output_index, callItem(made, "in_progress", false)),
+      event("response.function_call_arguments.delta", { ...at, delta: input }),
+      event("response.function_call_arguments.done", { ...at, name, arguments: input }),
+      itemEvent("done", output_index, item),
     ];
-  }
-
-  whole(end: SuccessfulEnd): object {
-    return responseObject(this.#head, end);
-  }
-
-  begin(): object[] {
-    const response = responseObject(this.#head);
-    return [
-      this.#event("response.created", { response }),
-      this.#event("response.in_progress", { response }),
-    ];
-  }
-
-  text(delta: string): object[] {
-    const opened = this.#message ? [] : this.#openMessage();
-    const open = this.#message as OpenItem;
-    open.text += delta;
-    const fields = { ...inMessage(open), delta, logprobs: [] };
-    return [...opened, this.#event("response.output_text.delta", fields)];
-  }
-
-  /** A model that calls tools thinks again between its words: the item stays open to the end. */
-  reasoning(delta: string): object[] {
-    if (!wantsReasoning(this.#head)) return [];
-    const opened = this.#reasoning ? [] : this.#openReasoning();
-    const open = this.#reasoning as OpenItem;
-    open.text += delta;
-    const fields = { ...inReasoning(open), delta };
-    return [...opened, this.#event("response.reasoning_summary_text.delta", fields)];
-  }
-
-  approval(approval: Parameters<TurnRenderer["approval"]>[0]): object[] {
-    return [this.#event("approval.required", { approval: approvalObject(approval) })];
-  }
-
-  end(end: SuccessfulEnd): object[] {
-    const reasoning = this.#reasoning ? this.#closeReasoning(this.#reasoning) : [];
-    const opened = !this.#message && end.calls.length === 0 ? this.#openMessage() : [];
-    const message = this.#message ? this.#closeMessage(this.#message, end) : [];
-    const calls = end.calls.flatMap((made) => this.#call(made));
-    const response = this.whole(end);
-    return [
-      ...reasoning,
-      ...opened,
-      ...message,
-      ...calls,
-      this.#event(`response.${toStatus(end)}`, { response }),
-    ];
-  }
-
-  failed(end: Extract<ChatEnd, { ok: false }>): object[] {
-    const { error } = errorObject(streamProblem(end, "input"));
-    const { message, param, code } = error;
-    // The published form, and the one that clients have been seen to read.
-    return [this.#event("error", { message, param, code, error })];
-  }
+  };
+  return {
+    whole: (end) => responseObject(head, end),
+    begin() {
+      const response = responseObject(head);
+      return [event("response.created", { response }), event("response.in_progress", { response })];
+    },
+    text: (delta) => add("message", delta),
+    // A model that calls tools thinks again between its words: the item stays open to the end.
+    reasoning: (delta) => (wantsReasoning(head) ? add("reasoning", delta) : []),
+    approval: (approval) => [event("approval.required", { approval: approvalObject(approval) })],
+    end: (end) => [
+      ...close("reasoning", end),
+      ...(!open.message && end.calls.length === 0 ? begin("message") : []),
+      ...close("message", end),
+      ...end.calls.flatMap(call),
+      event(`response.${toStatus(end)}`, { response: responseObject(head, end) }),
+    ],
+    failed(end) {
+      const { error } = errorObject(streamProblem(end, "input"));
+      const { message, param, code } = error;
+      // The published form, and the one that clients have been seen to read.
+      return [event("error", { message, param, code, error })];
+    },
+  };
 }
-
-const inMessage = ({ id, at }: OpenItem) => ({ item_id: id, output_index: at, content_index: 0 });
-const inReasoning = ({ id, at }: OpenItem) => ({ item_id: id, output_index: at, summary_index: 0 });

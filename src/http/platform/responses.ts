@@ -1,23 +1,15 @@
-import type { Context } from "hono";
 import type { Sampling } from "../../agent/types.ts";
 import type { ChatSession } from "../../chat/types.ts";
 import { callerTool, jsonFormat, sessionFor, toThinking } from "./chat.ts";
-import { type ApiProblem, badRequest, ProblemError } from "./problems.ts";
+import { responseAnswer } from "./answer-schemas.ts";
+import { badRequest, notThere } from "./problems.ts";
 import { withoutNullish } from "./read.ts";
 import { hasInput, resolveInput, toMessages } from "./responses-input.ts";
-import { ResponseRenderer, storedResponse, toEcho } from "./responses-output.ts";
+import { renderResponse, storedResponse, toEcho } from "./responses-output.ts";
 import { type ResponsesBody, responsesBody } from "./responses-schema.ts";
 import { type FormContext, serveTurn } from "./turn.ts";
-import { jsonResponse, type PlatformEnv, type PlatformParts } from "./types.ts";
+import { defineRoute } from "./types.ts";
 import { UNSUPPORTED } from "./unsupported.ts";
-
-const notFound: ApiProblem = {
-  status: 404,
-  type: "invalid_request_error",
-  code: "previous_response_not_found",
-  param: "previous_response_id",
-  message: "there is no such response of this key and model that was kept",
-};
 
 /** Where a request belongs: after a response, in a session, or in a conversation that it begins. */
 async function responseSession(
@@ -27,12 +19,15 @@ async function responseSession(
 ): Promise<ChatSession> {
   const { previous_response_id: previous, conversation } = body;
   if (typeof previous === "string" && conversation)
-    throw new ProblemError(
-      badRequest("conversation", "conversation: send either this or previous_response_id"),
-    );
+    throw badRequest("conversation", "conversation: send either this or previous_response_id");
   if (typeof previous === "string") {
     const run = await runs.findKept(previous.replace(/^resp_/, ""), owner);
-    if (!run) throw new ProblemError(notFound);
+    if (!run)
+      throw notThere(
+        "previous_response_not_found",
+        "previous_response_id",
+        "there is no such response of this key and model that was kept",
+      );
     return { kind: "after", run, keep: body.store !== false };
   }
   const name = named ?? (typeof conversation === "string" ? conversation : conversation?.id);
@@ -57,35 +52,29 @@ function toSampling(body: ResponsesBody): Sampling {
   };
 }
 
-const RESPONSE_NOT_FOUND: ApiProblem = {
-  ...notFound,
-  code: "response_not_found",
-  param: "response_id",
-  message: "there is no such response of this key that was kept",
-};
-
 /** `GET /v1/responses/{id}` */
-export async function showResponse(
-  c: Context<PlatformEnv>,
-  deps: PlatformParts,
-): Promise<Response> {
-  const { key } = c.get("caller");
-  if (c.req.query("stream") === "true")
-    throw new ProblemError(
-      badRequest(
+export const showResponse = defineRoute({
+  scope: "chat",
+  operationId: "showResponse",
+  summary: "A response that was kept",
+  answer: responseAnswer,
+  errors: { "400": "`stream` is not supported here." },
+  async handle({ c, key, id }, { earlierRuns }) {
+    if (c.req.query("stream") === "true")
+      throw badRequest(
         "stream",
         "stream: a response that is kept is not streamed again; leave it out",
         UNSUPPORTED,
-      ),
+      );
+    const found = await earlierRuns.findResponse(id.replace(/^resp_/, ""), key.id);
+    if (found && (key.agents?.includes(found.agentId) ?? true)) return storedResponse(found);
+    throw notThere(
+      "response_not_found",
+      "response_id",
+      "there is no such response of this key that was kept",
     );
-  const found = await deps.earlierRuns.findResponse(
-    (c.req.param("id") ?? "").replace(/^resp_/, ""),
-    key.id,
-  );
-  const isAllowed = found && (key.agents?.includes(found.agentId) ?? true);
-  if (!isAllowed) throw new ProblemError(RESPONSE_NOT_FOUND);
-  return jsonResponse(c, storedResponse(found));
-}
+  },
+});
 
 /** `POST /v1/responses`: another form of the same turn. */
 export const createResponse = serveTurn<ResponsesBody>({
@@ -109,5 +98,5 @@ export const createResponse = serveTurn<ResponsesBody>({
     };
   },
   render: (body, { runId, createdAt }, model) =>
-    new ResponseRenderer({ runId, createdAt, model, echo: toEcho(body) }),
+    renderResponse({ runId, createdAt, model, echo: toEcho(body) }),
 });

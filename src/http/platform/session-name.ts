@@ -1,6 +1,6 @@
 import type { Context } from "hono";
 import type { ApiKey } from "../../chat/api-keys.ts";
-import { badRequest, ProblemError } from "./problems.ts";
+import { badRequest } from "./problems.ts";
 
 interface SessionFields {
   session_id?: string | number | null | undefined;
@@ -49,11 +49,9 @@ export function getSessionName(
     const id = toName(value);
     if (id === undefined) continue;
     if (id.length > MAX_NAME || CONTROL.test(id))
-      throw new ProblemError(
-        badRequest(
-          field,
-          `${field}: use at most ${MAX_NAME} characters, and no control characters`,
-        ),
+      throw badRequest(
+        field,
+        `${field}: use at most ${MAX_NAME} characters, and no control characters`,
       );
     return isDeprecated ? { id, deprecated: field } : { id };
   }

@@ -1,3 +1,4 @@
+import { RouseError } from "../../core/errors.ts";
 import type { Context } from "hono";
 import type { z } from "zod";
 import type { EarlierRuns, RunOwner } from "../../chat/history.ts";
@@ -8,17 +9,11 @@ import type { Snapshot } from "../../intake/types.ts";
 import type { ChatMessage } from "./chat-schema.ts";
 import { createFileReader } from "./files.ts";
 import { getFingerprint, type TurnAttempt } from "./idempotent-turns.ts";
-import { imageLimits, readMessages } from "./messages.ts";
+import { readMessages } from "./messages.ts";
 import { findAgent } from "./models.ts";
-import { badRequest, ProblemError, problemResponse, toProblem, turnProblem } from "./problems.ts";
+import { badRequest, problemResponse, turnProblem } from "./problems.ts";
 import { readCheckedBody, withoutNullish } from "./read.ts";
-import {
-  getCorrelation,
-  getSessionName,
-  toHeaderText,
-  toSessionWarnings,
-  type NamedSession,
-} from "./session-name.ts";
+import { getCorrelation, getSessionName, toHeaderText, toSessionWarnings } from "./session-name.ts";
 import { streamTurn, type TurnRenderer } from "./stream.ts";
 import type { Caller, PlatformEnv, PlatformParts } from "./types.ts";
 
@@ -61,22 +56,12 @@ export interface TurnForm<B extends CommonBody> {
   render(body: B, turn: ChatTurn, model: string): TurnRenderer;
 }
 
-/** A request that was read, and how it is answered. */
-interface Wanted {
-  request: ChatRequest;
-  bytes: Buffer;
-  session: NamedSession | undefined;
-  route: string;
-  field: string;
-  render(turn: ChatTurn): TurnRenderer;
-}
-
 /** Reads a request in one of the forms. */
 async function readTurn<B extends CommonBody>(
   c: Context<PlatformEnv>,
   { route, field, schema, read, render }: TurnForm<B>,
   parts: PlatformParts,
-): Promise<Wanted> {
+) {
   const caller = c.get("caller");
   const { key } = caller;
   const snapshot = parts.snapshot();
@@ -91,8 +76,9 @@ async function readTurn<B extends CommonBody>(
     warnings = [],
     ...asked
   } = await read(body, { caller, snapshot, session: session?.id, runs, owner });
+  const { maxImageBytes: maxBytes, imageHosts: hosts } = snapshot.config.platform;
   const conversation = await readMessages(sent, {
-    images: imageLimits(snapshot, parts.fetch, c.req.raw.signal),
+    images: { maxBytes, hosts, fetch: parts.fetch, signal: c.req.raw.signal },
     readFile: createFileReader(c, parts),
     field,
     continues: asked.session.kind === "after",
@@ -108,9 +94,11 @@ async function readTurn<B extends CommonBody>(
     stream: body.stream ?? false,
     correlation: getCorrelation(c),
     warnings: [...toSessionWarnings(session), ...warnings],
-    ...(given === "" ? {} : { instructions: given }),
+    ...(given !== "" && { instructions: given }),
   };
-  return { request, bytes, session, route, field, render: (turn) => render(body, turn, agent.id) };
+  const fingerprint = getFingerprint(route, session?.id, bytes);
+  const startRenderer = (turn: ChatTurn): TurnRenderer => render(body, turn, agent.id);
+  return { request, fingerprint, session, field, startRenderer };
 }
 
 const MAX_KEY = 255;
@@ -118,34 +106,27 @@ const MAX_KEY = 255;
 /** Starts a turn, or joins the one that the same request has started. */
 function startTurn(
   c: Context<PlatformEnv>,
-  { request, bytes, session, route }: Wanted,
+  request: ChatRequest,
+  fingerprint: string,
   { chats, turns }: PlatformParts,
 ): { turn: ChatTurn; joined: boolean } {
   const idempotencyKey = c.req.header("idempotency-key");
   if (idempotencyKey !== undefined && idempotencyKey.length > MAX_KEY)
-    throw new ProblemError(badRequest("Idempotency-Key", `use at most ${MAX_KEY} characters`));
-  const retryCount = Number(c.req.header("x-stainless-retry-count") ?? 0);
+    throw badRequest("Idempotency-Key", `use at most ${MAX_KEY} characters`);
   const attempt: TurnAttempt = {
     keyId: c.get("caller").key.id,
-    fingerprint: getFingerprint(route, session?.id, bytes),
+    fingerprint,
     idempotencyKey,
-    retryCount,
+    retryCount: Number(c.req.header("x-stainless-retry-count") ?? 0),
   };
-  const found = turns.find(attempt);
-  if (found.kind === "conflict") throw new ProblemError(found.problem);
-  const started =
-    found.kind === "joined" ? { ok: true as const, turn: found.turn } : chats.startTurn(request);
-  if (!started.ok) throw new ProblemError(toProblem(started.failure));
+  const joined = turns.find(attempt);
+  const started = joined ? { ok: true as const, turn: joined } : chats.startTurn(request);
+  if (!started.ok) throw new RouseError(started.failure);
   const { turn } = started;
-  if (found.kind === "new") turns.add(attempt, turn);
-  c.req.raw.signal.addEventListener(
-    "abort",
-    () => {
-      if (!turn.end) turns.abandoned(turn);
-    },
-    { once: true },
-  );
-  return { turn, joined: found.kind === "joined" };
+  if (!joined) turns.add(attempt, turn);
+  const { signal } = c.req.raw;
+  signal.addEventListener("abort", () => turn.end ?? turns.abandoned(turn), { once: true });
+  return { turn, joined: joined !== undefined };
 }
 
 /**
@@ -164,33 +145,27 @@ function waitForText(
   signal: AbortSignal,
   maxWaitMs?: number,
 ): { settled: Promise<void>; leave(): void } {
-  let leave = (): void => undefined;
-  const settled = new Promise<void>((resolve) => {
-    let timer: NodeJS.Timeout | undefined;
-    const begin = (): void => {
-      if (turn.isRetrying && maxWaitMs !== undefined) timer = setTimeout(resolve, maxWaitMs);
-      else resolve();
-    };
-    if (maxWaitMs !== undefined) timer = setTimeout(begin, FIRST_WORD_MS);
-    const done = (): void => {
-      clearTimeout(timer);
-      resolve();
-    };
-    const onEvent = maxWaitMs === undefined ? () => undefined : done;
-    leave = turn.listen({
-      onText: onEvent,
-      onReasoning: onEvent,
-      onApproval: onEvent,
-      onEnd: done,
-    });
-    const gone = (): void => {
-      leave();
-      done();
-    };
-    if (signal.aborted) gone();
-    else signal.addEventListener("abort", gone, { once: true });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let timer: NodeJS.Timeout | undefined;
+  const begin = (): void => {
+    if (turn.isRetrying) timer = setTimeout(resolve, maxWaitMs);
+    else resolve();
+  };
+  if (maxWaitMs !== undefined) timer = setTimeout(begin, FIRST_WORD_MS);
+  const onEvent = maxWaitMs === undefined ? () => undefined : () => resolve();
+  const leave = turn.listen({
+    onText: onEvent,
+    onReasoning: onEvent,
+    onApproval: onEvent,
+    onEnd: () => resolve(),
   });
-  return { settled, leave: () => leave() };
+  const gone = (): void => {
+    leave();
+    resolve();
+  };
+  if (signal.aborted) gone();
+  else signal.addEventListener("abort", gone, { once: true });
+  return { settled: promise.finally(() => clearTimeout(timer)), leave };
 }
 
 const CALLER_HUNG_UP: Extract<ChatEnd, { ok: false }> = {
@@ -202,51 +177,33 @@ const CALLER_HUNG_UP: Extract<ChatEnd, { ok: false }> = {
 /** Creates the handler of a form of the API: it reads the request, and answers with its turn, whole or as it comes. */
 export const serveTurn =
   <B extends CommonBody>(form: TurnForm<B>) =>
-  async (c: Context<PlatformEnv>, parts: PlatformParts): Promise<Response> =>
-    answerTurn(c, await readTurn(c, form, parts), parts);
-
-async function answerTurn(
-  c: Context<PlatformEnv>,
-  wanted: Wanted,
-  parts: PlatformParts,
-): Promise<Response> {
-  const { turn, joined } = startTurn(c, wanted, parts);
-  const { requestId } = c.get("caller");
-  const { stream: isStreamed } = wanted.request;
-  const headers: Record<string, string> = {
-    "x-request-id": requestId,
-    "cache-control": "no-store",
+  async (c: Context<PlatformEnv>, parts: PlatformParts): Promise<Response> => {
+    const { request, fingerprint, session, field, startRenderer } = await readTurn(c, form, parts);
+    const { turn, joined } = startTurn(c, request, fingerprint, parts);
+    const { requestId } = c.get("caller");
+    const { stream: isStreamed } = request;
+    const headers: Record<string, string> = {
+      "x-request-id": requestId,
+      "cache-control": "no-store",
+      ...(session?.deprecated !== undefined && deprecationHeaders(CONVERSATION_ID)),
+      ...(joined && { "idempotent-replayed": "true" }),
+    };
+    const maxWaitMs = parts.snapshot().config.platform.maxWaitSeconds * 1000;
+    const waiting = waitForText(turn, c.req.raw.signal, isStreamed ? maxWaitMs : undefined);
+    await waiting.settled;
+    // Not before: whether a turn after a response is a branch is known once its history is read.
+    if (turn.sessionId !== undefined) headers["x-session-id"] = toHeaderText(turn.sessionId);
+    const { end } = turn;
+    if (isStreamed && (!end || end.ok)) {
+      const stream = streamTurn(turn, startRenderer(turn));
+      waiting.leave();
+      headers["content-type"] = "text/event-stream; charset=utf-8";
+      headers["x-accel-buffering"] = "no";
+      return new Response(stream, { headers });
+    }
+    waiting.leave();
+    if (!end?.ok)
+      return problemResponse({ ...turnProblem(end ?? CALLER_HUNG_UP, field), headers }, requestId);
+    headers["content-type"] = "application/json";
+    return new Response(JSON.stringify(startRenderer(turn).whole(end)), { headers });
   };
-  if (wanted.session?.deprecated !== undefined)
-    Object.assign(headers, deprecationHeaders(CONVERSATION_ID));
-  if (joined) headers["idempotent-replayed"] = "true";
-  const maxWaitMs = parts.snapshot().config.platform.maxWaitSeconds * 1000;
-  const { settled, leave } = waitForText(
-    turn,
-    c.req.raw.signal,
-    isStreamed ? maxWaitMs : undefined,
-  );
-  await settled;
-  // Not before: whether a turn after a response is a branch is known once its history is read.
-  if (turn.sessionId !== undefined) headers["x-session-id"] = toHeaderText(turn.sessionId);
-  const { end } = turn;
-  if (isStreamed && (!end || end.ok)) {
-    const stream = streamTurn(turn, wanted.render(turn));
-    leave();
-    return new Response(stream, {
-      headers: {
-        ...headers,
-        "content-type": "text/event-stream; charset=utf-8",
-        "x-accel-buffering": "no",
-      },
-    });
-  }
-  leave();
-  if (!end?.ok) {
-    const problem = turnProblem(end ?? CALLER_HUNG_UP, wanted.field);
-    return problemResponse({ ...problem, headers }, requestId);
-  }
-  return new Response(JSON.stringify(wanted.render(turn).whole(end)), {
-    headers: { ...headers, "content-type": "application/json" },
-  });
-}

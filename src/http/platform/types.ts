@@ -1,5 +1,5 @@
 import type { Context } from "hono";
-import { type Operation, answers, failures } from "../openapi/operation.ts";
+import { type Operation, answers, failures, sends } from "../openapi/operation.ts";
 import type { createSharedCounts } from "../../intake/callers.ts";
 import type { Approvals } from "../../approvals/approvals.ts";
 import type { Chats } from "../../chat/types.ts";
@@ -13,6 +13,7 @@ import type { Snapshot } from "../../intake/types.ts";
 import type { ApiKey, ApiKeys, Scope } from "../../chat/api-keys.ts";
 import type { z } from "zod";
 import { apiErrorAnswer } from "./answer-schemas.ts";
+import { check, readCheckedBody } from "./read.ts";
 
 /** Everything that the platform API needs. */
 export interface PlatformDeps {
@@ -66,30 +67,87 @@ export type ApiRoutes = Record<string, Partial<Record<Method, ApiRoute>>>;
 export const problems = <S extends string>(reasons: Record<S, string>) =>
   failures(apiErrorAnswer, reasons);
 
-/** What the published document says of a route beside its success. */
-type Details = Partial<Operation> & {
+/** What a request brings, checked. */
+interface Asked<Q, B> {
+  c: Context<PlatformEnv>;
+  key: ApiKey;
+  /** The `:id` of the address. */
+  id: string;
+  query: Q;
+  body: B;
+}
+
+type Answered = object | Response;
+
+/** A route as it is written down: the schemas that check a request are those that the published document shows. */
+interface RouteSpec<Q extends z.ZodType, B extends z.ZodType> {
+  /** The scope that a key needs for it. Undefined: the route itself decides who may use it. */
+  scope: Scope | undefined;
+  operationId: string;
+  summary: string;
+  /** The body of a 200. */
+  answer: z.ZodType;
   /** What a 200 means. Default: the summary. */
   ok?: string;
+  query?: Q;
+  body?: B;
+  /** Failures by status besides those that every route, one with a query or a body, or one of an id may answer. */
+  errors?: Record<string, string>;
+  /** What else the document says of it. */
+  details?: Partial<Operation>;
+  /** Answers with what goes out as JSON, or with a response of its own. */
+  handle(
+    asked: Asked<z.output<Q>, z.output<B>>,
+    parts: PlatformParts,
+  ): Answered | Promise<Answered>;
+}
+
+const WRONG = "Something in the request is wrong; `param` names the field.";
+export const BODY_ERRORS = {
+  "400": WRONG,
+  "408": "The body took too long.",
+  "413": "The body is too large.",
+  "415": "The content type is not JSON.",
 };
 
-/**
- * Defines a route that answers with JSON.
- * @param id the operation's id in the published document
- */
-export function defineRoute(
-  scope: Scope | undefined,
-  handle: ApiRoute["handle"],
-  [id, summary, answered]: readonly [id: string, summary: string, answered: z.ZodType],
-  { ok = summary, responses, ...details }: Details = {},
-): ApiRoute {
+/** Defines a route that answers with JSON. */
+export function defineRoute<Q extends z.ZodType, B extends z.ZodType>({
+  scope,
+  operationId,
+  summary,
+  answer,
+  ok = summary,
+  query,
+  body,
+  errors,
+  details,
+  handle,
+}: RouteSpec<Q, B>): ApiRoute {
+  const wrong: Record<string, string> = body ? BODY_ERRORS : query ? { "400": WRONG } : {};
   return {
     scope,
-    handle,
+    async handle(c, parts) {
+      const asked = {
+        c,
+        key: c.get("caller").key,
+        id: c.req.param("id") ?? "",
+        query: query && check(query, c.req.query()),
+        body: body && (await readCheckedBody(c, parts.snapshot(), body)).body,
+      } as Asked<z.output<Q>, z.output<B>>;
+      const answered = await handle(asked, parts);
+      return answered instanceof Response ? answered : jsonResponse(c, answered);
+    },
     doc: {
-      operationId: id,
+      operationId,
       summary,
+      ...(query && { requestParams: { query: query as unknown as z.ZodObject } }),
+      ...(body && { requestBody: sends(body) }),
       ...details,
-      responses: { "200": answers(ok, answered), ...responses },
+      responses: {
+        "200": answers(ok, answer),
+        ...problems({ ...wrong, ...errors }),
+        ...details?.responses,
+      },
     },
   };
 }

@@ -30,15 +30,13 @@ const FIELDS = 200;
 const FIELD_BYTES = 64 * 1024;
 const FIELD = "file";
 
-const tooLarge = (message: string, code = "body_too_large"): ApiProblem => ({
-  ...toProblem({ code: "body_too_large", message }),
-  code,
-});
-const BROKEN = toProblem({
+const tooLarge = (message: string, more: Partial<ApiProblem> = {}): ProblemError =>
+  new ProblemError({ ...toProblem({ code: "body_too_large", message }), ...more });
+const BROKEN = new RouseError({
   code: "invalid_body",
   message: "the form is cut off, or is none: send multipart/form-data as its boundary says",
 });
-const SLOW = toProblem({
+const SLOW = new RouseError({
   code: "body_timeout",
   message:
     "the form did not arrive in time: within 30 minutes, at 1 KB a second or more, never hooks.bodyTimeoutSeconds without a byte",
@@ -56,15 +54,14 @@ export const removeFiles = async (files: readonly StagedFile[]): Promise<void> =
 };
 
 /** The problem that the caller gets if a file could not be written; errors that the caller did not cause are thrown. */
-function stagingProblem(error: unknown, { limits }: FormOptions): ApiProblem {
+function stagingProblem(error: unknown, { limits }: FormOptions): Error {
   if (error instanceof RouseError && error.code === "body_too_large")
-    return {
-      ...tooLarge(`a file has more than ${limits.fileBytes} bytes (platform.knowledge.fileMb)`),
+    return tooLarge(`a file has more than ${limits.fileBytes} bytes (platform.knowledge.fileMb)`, {
       param: FIELD,
-    };
+    });
   const { code } = error as NodeJS.ErrnoException;
   if (code === "ENOSPC" || code === "EDQUOT" || code === "EIO" || code === "EROFS")
-    return toProblem({
+    return new RouseError({
       code: "store_unavailable",
       message: "the upload cannot be kept just now",
       retryAfterSeconds: 30,
@@ -99,12 +96,12 @@ function createParser({ headers, limits }: FormOptions): Busboy | undefined {
 export function readForm(source: Readable, options: FormOptions): Promise<UploadedForm> {
   const { limits, idleMs, timeoutMs, stageUpload } = options;
   const parser = createParser(options);
-  if (!parser) return Promise.reject(new ProblemError(BROKEN));
+  if (!parser) return Promise.reject(BROKEN);
   const fields: UploadedForm["fields"] = [];
   const staging: Promise<UploadedFile>[] = [];
   const streams: BusboyFileStream[] = [];
   return new Promise((resolve, reject) => {
-    const finish = async (found?: ApiProblem): Promise<void> => {
+    const finish = async (found?: Error): Promise<void> => {
       for (const stream of streams) if (found) stream.destroy();
       const settled = await Promise.allSettled(staging);
       const files = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
@@ -112,10 +109,10 @@ export function readForm(source: Readable, options: FormOptions): Promise<Upload
       const problem = found ?? (failed && stagingProblem(failed.reason, options));
       if (!problem) return resolve({ files, fields });
       await removeFiles(files);
-      reject(new ProblemError(problem));
+      reject(problem);
     };
     let over = false;
-    const end = (problem?: ApiProblem): void => {
+    const end = (problem?: Error): void => {
       if (over) return;
       over = true;
       meter.end();
@@ -156,7 +153,9 @@ export function readForm(source: Readable, options: FormOptions): Promise<Upload
     });
     parser.on("filesLimit", () =>
       end(
-        tooLarge(`send at most ${limits.files} files (platform.knowledge.files)`, "too_many_files"),
+        tooLarge(`send at most ${limits.files} files (platform.knowledge.files)`, {
+          code: "too_many_files",
+        }),
       ),
     );
     parser.on("fieldsLimit", () => end(tooLarge(`send at most ${FIELDS} fields`)));

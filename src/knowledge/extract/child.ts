@@ -86,11 +86,9 @@ function writeText(file: string, blocks: Iterable<TextBlock>, most: number): Wri
     if (text.length > most) break;
   }
   const cut = cutText(text, most);
-  writeFileSync(
-    file,
-    cut.cut > 0 ? `${cut.text}[cut: the text has more than ${most} characters]` : text,
-    { mode: 0o600 },
-  );
+  const written =
+    cut.cut > 0 ? `${cut.text}[cut: the text has more than ${most} characters]` : text;
+  writeFileSync(file, written, { mode: 0o600 });
   return { chunks: count, languages: [] };
 }
 
@@ -114,9 +112,13 @@ async function answer(call: ExtractCall): Promise<ExtractReply> {
       plugins,
     );
     const { chunks, languages } =
-      call.plainChars === undefined
+      call.text === undefined
         ? writeChunks(out, counted(blocks, limits.textChars), call.title ?? title ?? "")
-        : writeText(out, blocks, call.plainChars);
+        : writeText(
+            out,
+            call.text === "whole" ? counted(blocks, limits.textChars) : blocks,
+            limits.textChars,
+          );
     if (chunks === 0)
       throw new ExtractionError(
         "no_text_found",

@@ -15,8 +15,8 @@ export interface ExtractCall {
   title: string | null;
   out: string;
   limits: ExtractLimits;
-  /** Writes the document's text and no chunks, up to so many UTF-16 units; what is longer is cut with a note. */
-  plainChars?: number;
+  /** Writes the document's text and no chunks. A text past the limit is an error, or cut with a note. */
+  text?: "whole" | "cut";
   /** What plugins read. */
   plugins: readonly PluginExtractor[];
 }

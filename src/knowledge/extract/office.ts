@@ -45,19 +45,15 @@ async function readMargins(
   return [...found].map((text) => ({ kind: "text", text }));
 }
 
-const MARGINS = /^word\/(?:header|footer)\d*\.xml$/;
-
 export const extractDocx: ExtractFormat = async ({ bytes, limits }) => {
-  // Counted before mammoth unpacks it without looking.
-  const parts = await unzip(
-    bytes,
-    limits,
-    (name) => name === "docProps/core.xml" || MARGINS.test(name),
-  );
+  const parts = await unzip(bytes, limits, (name) => !name.startsWith("word/media/"));
+  const { zipSync } = await optional("fflate", () => import("fflate"));
+  // Mammoth unpacks without looking: it gets what was counted.
+  const buffer = Buffer.from(zipSync(Object.fromEntries(parts), { level: 0 }));
   const mammoth = await optional("mammoth", () => import("mammoth"));
   const { value } = await mammoth.default
     .convertToHtml(
-      { buffer: bytes },
+      { buffer },
       {
         convertImage: mammoth.default.images.imgElement(async () => ({ src: "" })),
         ignoreEmptyParagraphs: true,

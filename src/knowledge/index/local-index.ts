@@ -6,13 +6,13 @@ import type { DocumentCatalog } from "../catalog/catalog.ts";
 import { addMark, toGramBody } from "./postings.ts";
 
 /** The version of these tables: a file of another one is built again. */
-const VERSION = 1;
+const VERSION = 2;
 /** Passages, and documents, that are taken in at a time: calls have their turn in between. */
 const PAGE = 200;
 
 /**
  * What is found by words. A passage is visible where its generation is the document's. `words` keeps no text of its own, only
- * the index; marks (`M*`) are letters to it, as vowels of Thai and Hindi are.
+ * the index. What comes in is divided and reduced to stems already, so that both tokenizers only divide at spaces.
  */
 const TABLES = `
   -- Which catalog this is the index of, and the last change and passage of it that are in here.
@@ -20,11 +20,12 @@ const TABLES = `
   CREATE TABLE documents (
     seq INTEGER PRIMARY KEY, tenant TEXT NOT NULL, agents TEXT NOT NULL, generation INTEGER NOT NULL);
   CREATE INDEX documents_tenant ON documents(tenant);
-  -- \`gram_count\`: how many n-grams of it are in \`grams\` (see \`addMark\`), 0 if it is not there.
+  -- \`length\`: how many words it has; \`gram_count\`: how many n-grams of it are in \`grams\` (see \`addMark\`), 0 if it is not there.
   CREATE TABLE chunks (
-    seq INTEGER PRIMARY KEY, doc INTEGER NOT NULL, generation INTEGER NOT NULL, gram_count INTEGER NOT NULL);
+    seq INTEGER PRIMARY KEY, doc INTEGER NOT NULL, generation INTEGER NOT NULL, length INTEGER NOT NULL,
+    gram_count INTEGER NOT NULL);
   CREATE INDEX chunks_doc ON chunks(doc, generation);
-  CREATE VIRTUAL TABLE words USING fts5(body, content='', contentless_delete=1, tokenize="porter unicode61 categories 'L* N* Co M*'");
+  CREATE VIRTUAL TABLE words USING fts5(body, content='', contentless_delete=1, tokenize=ascii);
   CREATE VIRTUAL TABLE word_places USING fts5vocab(words, instance);
   CREATE VIRTUAL TABLE grams USING fts5(body, content='', contentless_delete=1, detail=none, tokenize=ascii);
   -- A tenant's number is its mark in \`grams\`.
@@ -186,10 +187,11 @@ export class LocalIndex {
 
   #add({ seq, doc, generation, gram_count: gramCount, words, grams, tenant }: PassageRow): void {
     this.sql.run(
-      "INSERT INTO chunks (seq, doc, generation, gram_count) VALUES (?, ?, ?, ?)",
+      "INSERT INTO chunks (seq, doc, generation, length, gram_count) VALUES (?, ?, ?, ?, ?)",
       seq,
       doc,
       generation,
+      words.split(" ").length,
       gramCount,
     );
     this.sql.run("INSERT INTO words (rowid, body) VALUES (?, ?)", seq, words);

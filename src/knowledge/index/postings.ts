@@ -1,5 +1,4 @@
 import type { Statements } from "../../store/sqlite/statements.ts";
-import { toStem } from "../stem.ts";
 import type { Term } from "../tokenize.ts";
 
 /**
@@ -27,32 +26,9 @@ export function getMark(sql: Statements, tenant: string): string | undefined {
 export const toGramBody = (mark: string, grams: string): string =>
   `${mark} ${mark}${grams.split(" ").join(` ${mark}`)}`;
 
-/** Any of the terms: hardly a question has all its words in one passage. */
-export const renderMatch = (terms: readonly Term[]): string =>
-  terms.map(({ text, prefix }) => `"${text}"${prefix ? "*" : ""}`).join(" OR ");
-
-/** Letters for which `toStem` returns what FTS5 makes. It does not for those with several marks, as Vietnamese has them. */
-const KNOWN =
-  /^[a-z0-9\u00df-\u00f6\u00f8-\u017f\u03b1-\u03c9\u0430-\u045f\u05d0-\u05ea\u0621-\u063a\u0641-\u064a\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fcc\uac00-\ud7a3]+$/;
-
-/** Returns the entry of a word in the index; undefined if FTS5 alone knows it. */
-export const toEntry = (word: string): string | undefined =>
-  KNOWN.test(word) ? toStem(word) : undefined;
-
 /** So many numbers of chunks are kept: 16 MB. */
 const MAX_KEPT = 4_000_000;
 const PAGE = 1024;
-
-/** A number as FTS5 writes it, seven bits a byte, and where the next one begins. */
-function readNumber(bytes: Uint8Array, from: number): [number, number] {
-  let value = 0;
-  for (let at = from; at < bytes.length; at++) {
-    const byte = bytes[at] as number;
-    value = value * 128 + (byte & 127);
-    if (byte < 128) return [value, at + 1];
-  }
-  return [value, bytes.length];
-}
 
 /**
  * Which chunks have a word or an n-gram. The lists are kept until the index changes: those of frequent words are long, and
@@ -100,31 +76,21 @@ export class Postings {
     );
   }
 
-  /** The chunks that have a word, each as often as it has the word if the word has an entry. In order. */
-  ofWord(term: Term): Uint32Array {
-    const entry = toEntry(term.text);
-    const key = `${term.prefix ? "*" : "="}${term.text}`;
-    if (entry === undefined)
-      return this.#list(
-        key,
-        "SELECT json_group_array(rowid) AS seqs FROM words WHERE words MATCH ?",
-        renderMatch([term]),
-      );
+  /** The chunks that have a word, each as often as it has the word. In order. */
+  ofWord({ text, prefix }: Term): Uint32Array {
     const places = "SELECT json_group_array(doc) AS seqs FROM word_places WHERE";
-    if (!term.prefix) return this.#list(key, `${places} term = ?`, entry);
-    return this.#list(key, `${places} term >= ? AND term < ?`, entry, `${entry}\u{10ffff}`).sort();
+    if (!prefix) return this.#list(`=${text}`, `${places} term = ?`, text);
+    const range = `${places} term >= ? AND term < ?`;
+    return this.#list(`*${text}`, range, text, `${text}\u{10ffff}`).sort();
   }
 
-  /** How many chunks the index of words has, and how many words, as FTS5 counts them. */
+  /** How many chunks the index of words has, and how many words. */
   get totals(): { chunks: number; words: number } {
-    if (!this.#totals) {
-      const block =
-        this.#sql.get<{ block: Uint8Array }>("SELECT block FROM words_data WHERE id = 1")?.block ??
-        new Uint8Array();
-      const [chunks, at] = readNumber(block, 0);
-      this.#totals = { chunks, words: readNumber(block, at)[0] };
-    }
-    return this.#totals;
+    const text = "SELECT count(*) AS chunks, coalesce(sum(length), 0) AS words FROM chunks";
+    return (this.#totals ??= this.#sql.get<{ chunks: number; words: number }>(text) ?? {
+      chunks: 0,
+      words: 0,
+    });
   }
 
   /** How many words a chunk has. */
@@ -138,12 +104,12 @@ export class Postings {
 
   #readLengths(number: number): Uint32Array {
     const page = new Uint32Array(PAGE);
-    const rows = this.#sql.all<{ id: number; sz: Uint8Array }>(
-      "SELECT id, sz FROM words_docsize WHERE id >= ? AND id < ?",
+    const rows = this.#sql.all<{ seq: number; length: number }>(
+      "SELECT seq, length FROM chunks WHERE seq >= ? AND seq < ?",
       number * PAGE,
       (number + 1) * PAGE,
     );
-    for (const { id, sz } of rows) [page[id % PAGE]] = readNumber(sz, 0);
+    for (const { seq, length } of rows) page[seq % PAGE] = length;
     this.#lengths.set(number, page);
     return page;
   }

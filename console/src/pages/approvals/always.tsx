@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import type { ApprovalView } from "../../../../src/admin/approvals.ts";
+import type { ApprovalView } from "../../../../src/operate/people/approvals.ts";
 import { ask, AskError } from "../../api.ts";
 import { Button } from "../../ui/basic.tsx";
 import { Dialog } from "../../ui/dialog.tsx";

@@ -1,6 +1,6 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { ApprovalView } from "../../../../src/admin/approvals.ts";
-import type { RunDetail } from "../../../../src/admin/views.ts";
+import type { ApprovalView } from "../../../../src/operate/people/approvals.ts";
+import type { RunDetail } from "../../../../src/operate/records/views.ts";
 import { ask } from "../../api.ts";
 import { recountApprovals } from "../../open-approvals.ts";
 import { useAction, useResource } from "../../resource.ts";

@@ -1,5 +1,5 @@
 import { useRef, useState } from "preact/hooks";
-import type { ApprovalView } from "../../../../src/admin/approvals.ts";
+import type { ApprovalView } from "../../../../src/operate/people/approvals.ts";
 import { Listing, select } from "../../listing.tsx";
 import { usePaged } from "../../paged.ts";
 import { filter, go, href, place } from "../../router.ts";

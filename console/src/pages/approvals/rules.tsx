@@ -1,4 +1,4 @@
-import type { RuleView } from "../../../../src/admin/approvals.ts";
+import type { RuleView } from "../../../../src/operate/people/approvals.ts";
 import { ask } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { Button, Time } from "../../ui/basic.tsx";

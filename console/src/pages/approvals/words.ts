@@ -1,4 +1,4 @@
-import type { ApprovalView } from "../../../../src/admin/approvals.ts";
+import type { ApprovalView } from "../../../../src/operate/people/approvals.ts";
 
 export type Verdict = ApprovalView["verdicts"][number];
 

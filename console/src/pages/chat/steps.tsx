@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import type { StepView, ToolCallView } from "../../../../src/admin/views.ts";
+import type { StepView, ToolCallView } from "../../../../src/operate/records/views.ts";
 import { useResource } from "../../resource.ts";
 import { Status } from "../../ui/basic.tsx";
 import { elapsed, number, plural, visibleText } from "../../ui/format.ts";

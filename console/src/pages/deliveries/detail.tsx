@@ -1,4 +1,4 @@
-import type { DeliveryDetail } from "../../../../src/admin/views.ts";
+import type { DeliveryDetail } from "../../../../src/operate/records/views.ts";
 import { ask } from "../../api.ts";
 import { Messages } from "../../messages.tsx";
 import { useAction, useResource } from "../../resource.ts";

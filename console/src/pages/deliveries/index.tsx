@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
-import type { RetryLine } from "../../../../src/admin/bulk-retry.ts";
-import type { DeliveryView } from "../../../../src/admin/views.ts";
+import type { RetryLine } from "../../../../src/operate/records/bulk-retry.ts";
+import type { DeliveryView } from "../../../../src/operate/records/views.ts";
 import { retryDeliveries } from "../../bulk-work.ts";
 import { BulkDialog } from "../../bulk-dialog.ts";
 import type { BulkWork } from "../../bulk-types.ts";

@@ -1,14 +1,14 @@
 // What the admin API answers about events.
-export type { EventsPage as EventsAnswer } from "../../../../src/admin/list-events.ts";
+export type { EventsPage as EventsAnswer } from "../../../../src/operate/records/list-events.ts";
 export type {
   EventDetail as EventInFull,
   EventView as EventRow,
-} from "../../../../src/admin/views.ts";
-export type { Explanation as ExplanationView } from "../../../../src/admin/explain.ts";
+} from "../../../../src/operate/records/views.ts";
+export type { Explanation as ExplanationView } from "../../../../src/operate/records/explain.ts";
 export type {
   PlacedTrace as Trace,
   TestedAction as ActionView,
   TestedHook as Evaluation,
-} from "../../../../src/admin/test-hook.ts";
+} from "../../../../src/operate/records/test-hook.ts";
 export type { Failure as FailureView } from "../../../../src/core/errors.ts";
 export type { ReplayResult as ReplayView } from "../../../../src/intake/types.ts";

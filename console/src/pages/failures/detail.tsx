@@ -1,5 +1,5 @@
 import { useRef, useState } from "preact/hooks";
-import type { FailureGroup, FailureSender } from "../../../../src/admin/watch-views.ts";
+import type { FailureGroup, FailureSender } from "../../../../src/operate/watch/watch-views.ts";
 import { ask } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { href } from "../../router.ts";

@@ -1,4 +1,4 @@
-import type { FailureGroup } from "../../../../src/admin/watch-views.ts";
+import type { FailureGroup } from "../../../../src/operate/watch/watch-views.ts";
 import { useResource } from "../../resource.ts";
 import { filter, go, href, place } from "../../router.ts";
 import { Status, Time } from "../../ui/basic.tsx";

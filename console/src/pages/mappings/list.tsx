@@ -1,5 +1,5 @@
 import { useMemo } from "preact/hooks";
-import type { EventView } from "../../../../src/admin/views.ts";
+import type { EventView } from "../../../../src/operate/records/views.ts";
 import type { AskError } from "../../api.ts";
 import { useResource } from "../../resource.ts";
 import { filter, go, href, place } from "../../router.ts";

@@ -1,9 +1,9 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, askLines, AskError } from "../../api.ts";
 import { useResource, useTries } from "../../resource.ts";
-import type { Explanation } from "../../../../src/admin/explain.ts";
-import type { AnswerLine } from "../../../../src/workbench/types.ts";
-import type { WhatIfReport } from "../../../../src/workbench/what-if.ts";
+import type { Explanation } from "../../../../src/operate/records/explain.ts";
+import type { AnswerLine } from "../../../../src/operate/workbench.ts";
+import type { WhatIfReport } from "../../../../src/operate/what-if/what-if.ts";
 import type { Change, TextEvaluation } from "./types.ts";
 
 /** How long the typing rests until the text is evaluated, and until the last events are compared with it. */

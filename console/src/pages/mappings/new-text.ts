@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import type { ProposalLine } from "../../../../src/workbench/proposal-types.ts";
+import type { ProposalLine } from "../../../../src/operate/proposals/proposal-types.ts";
 import { askLines, isPassing } from "../../api.ts";
 import { useTries } from "../../resource.ts";
 import type { EventDetail, PlacedMapping } from "./types.ts";

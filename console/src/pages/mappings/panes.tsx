@@ -1,7 +1,7 @@
 import { parseExact } from "../../exact-json.ts";
 import { useRef, useState } from "preact/hooks";
 import type { MappingTrace } from "../../../../src/mapping/types.ts";
-import type { PlacedTrace, TestedAction } from "../../../../src/admin/test-hook.ts";
+import type { PlacedTrace, TestedAction } from "../../../../src/operate/records/test-hook.ts";
 import { OutsideText, Status } from "../../ui/basic.tsx";
 import { Search, Tabs } from "../../ui/fields.tsx";
 import { toneOf } from "../../ui/tone.ts";

@@ -1,6 +1,6 @@
 import { useRef, useState } from "preact/hooks";
 import { askLines } from "../../api.ts";
-import type { ProposalLine } from "../../../../src/workbench/proposal-types.ts";
+import type { ProposalLine } from "../../../../src/operate/proposals/proposal-types.ts";
 import { useAction } from "../../resource.ts";
 import { go, href } from "../../router.ts";
 import { Button } from "../../ui/basic.tsx";

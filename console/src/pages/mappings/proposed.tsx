@@ -4,7 +4,7 @@ import type {
   MappingEdit,
   Proposal,
   ProposalPlan,
-} from "../../../../src/workbench/proposal-types.ts";
+} from "../../../../src/operate/proposals/proposal-types.ts";
 import { Button } from "../../ui/basic.tsx";
 import type { Workbench } from "./use-workbench.ts";
 

@@ -1,9 +1,9 @@
-import type { EventDetail, EventView } from "../../../../src/admin/views.ts";
-import type { MappingText, PlacedMapping } from "../../../../src/workbench/mapping-view.ts";
+import type { EventDetail, EventView } from "../../../../src/operate/records/views.ts";
+import type { MappingText, PlacedMapping } from "../../../../src/operate/edits/mapping-view.ts";
 
-export type { TextEvaluation } from "../../../../src/workbench/text-evaluation.ts";
-export type { LandingCheck } from "../../../../src/workbench/landing.ts";
-export type { Landed } from "../../../../src/workbench/landing-write.ts";
+export type { TextEvaluation } from "../../../../src/operate/edits/text-evaluation.ts";
+export type { LandingCheck } from "../../../../src/operate/edits/landing.ts";
+export type { Landed } from "../../../../src/operate/edits/landing-write.ts";
 export type { MappingText, PlacedMapping, EventDetail, EventView };
 
 /** The answer of `/mappings`. */

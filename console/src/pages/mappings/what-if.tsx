@@ -1,4 +1,4 @@
-import type { WhatIfExample, WhatIfGroup } from "../../../../src/workbench/what-if.ts";
+import type { WhatIfExample, WhatIfGroup } from "../../../../src/operate/what-if/what-if.ts";
 import { Id, Time } from "../../ui/basic.tsx";
 import { Select } from "../../ui/fields.tsx";
 import { number, plural, visibleText } from "../../ui/format.ts";

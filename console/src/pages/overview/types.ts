@@ -1,9 +1,9 @@
-import type { BreakerView } from "../../../../src/admin/views.ts";
-import type { FailureGroup } from "../../../../src/admin/watch-views.ts";
+import type { BreakerView } from "../../../../src/operate/records/views.ts";
+import type { FailureGroup } from "../../../../src/operate/watch/watch-views.ts";
 import type { UsageSum } from "../../../../src/store/sums.ts";
 
 export type { UsageSum } from "../../../../src/store/sums.ts";
-export type { ActivityView, Finding } from "../../../../src/admin/watch-views.ts";
+export type { ActivityView, Finding } from "../../../../src/operate/watch/watch-views.ts";
 
 /** What failed and is not dealt with. `lastDay` says how much of it in the last 24 hours; null if nothing. */
 export interface OpenFailures {

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { ToolCallView } from "../../../../src/admin/views.ts";
+import type { ToolCallView } from "../../../../src/operate/records/views.ts";
 import { ask } from "../../api.ts";
 import { useAction } from "../../resource.ts";
 import { href } from "../../router.ts";

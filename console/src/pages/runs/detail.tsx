@@ -1,4 +1,4 @@
-import type { RunDetail, StepView } from "../../../../src/admin/views.ts";
+import type { RunDetail, StepView } from "../../../../src/operate/records/views.ts";
 import { ask } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { href } from "../../router.ts";

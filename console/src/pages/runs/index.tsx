@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
-import type { RetryLine } from "../../../../src/admin/bulk-retry.ts";
-import type { RunView } from "../../../../src/admin/views.ts";
+import type { RetryLine } from "../../../../src/operate/records/bulk-retry.ts";
+import type { RunView } from "../../../../src/operate/records/views.ts";
 import { FirstHook } from "../../first-hook.tsx";
 import { retryRuns } from "../../bulk-work.ts";
 import { BulkDialog } from "../../bulk-dialog.ts";

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { DeliveryDetail, RunDetail, StepView } from "../../../../src/admin/views.ts";
+import type { DeliveryDetail, RunDetail, StepView } from "../../../../src/operate/records/views.ts";
 import { Messages } from "../../messages.tsx";
 import { useResource } from "../../resource.ts";
 import { href } from "../../router.ts";

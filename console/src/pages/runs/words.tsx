@@ -1,4 +1,4 @@
-import type { RunView, StepView } from "../../../../src/admin/views.ts";
+import type { RunView, StepView } from "../../../../src/operate/records/views.ts";
 import { Time } from "../../ui/basic.tsx";
 import { visibleText } from "../../ui/format.ts";
 import { WithIds } from "../../ui/with-ids.tsx";

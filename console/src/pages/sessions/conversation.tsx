@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { SessionDetail } from "../../../../src/admin/sessions.ts";
+import type { SessionDetail } from "../../../../src/operate/records/sessions.ts";
 import { ask } from "../../api.ts";
 import { useAction } from "../../resource.ts";
 import { href } from "../../router.ts";

@@ -1,4 +1,4 @@
-import type { SessionDetail } from "../../../../src/admin/sessions.ts";
+import type { SessionDetail } from "../../../../src/operate/records/sessions.ts";
 import { ask } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { href } from "../../router.ts";

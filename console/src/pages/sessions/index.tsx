@@ -1,4 +1,4 @@
-import type { SessionView } from "../../../../src/admin/views.ts";
+import type { SessionView } from "../../../../src/operate/records/views.ts";
 import { Listing } from "../../listing.tsx";
 import { usePaged } from "../../paged.ts";
 import { filter, place } from "../../router.ts";

@@ -8,7 +8,7 @@ import { number, visibleText } from "../../ui/format.ts";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
-import type { BreakerView } from "../../../../src/admin/views.ts";
+import type { BreakerView } from "../../../../src/operate/records/views.ts";
 import { Pairings } from "./pairings.tsx";
 import { LinkedPeople } from "./people.tsx";
 

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { NoteView } from "../../../../src/admin/memory.ts";
+import type { NoteView } from "../../../../src/operate/people/memory.ts";
 import { ask } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { filter, href, place } from "../../router.ts";

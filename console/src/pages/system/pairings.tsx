@@ -1,4 +1,4 @@
-import type { PairingView } from "../../../../src/admin/pairings.ts";
+import type { PairingView } from "../../../../src/operate/people/pairings.ts";
 import { ask } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { Button, Section, Status, Time } from "../../ui/basic.tsx";

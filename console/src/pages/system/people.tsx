@@ -1,4 +1,4 @@
-import type { AddressView } from "../../../../src/admin/people.ts";
+import type { AddressView } from "../../../../src/operate/people/people.ts";
 import { ask } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { Button, Section, Status, Time } from "../../ui/basic.tsx";

@@ -5,7 +5,7 @@ import type {
   CompletionSource,
 } from "@codemirror/autocomplete";
 import type { JsonSchema } from "../../../../../src/config/json-schema.ts";
-import type { FieldShape } from "../../../../../src/workbench/shape.ts";
+import type { FieldShape } from "../../../../../src/operate/shapes/shape.ts";
 import { findContext, type TextContext } from "./context.ts";
 
 /** What can be completed: the keys of mappings, the functions of expressions, and the fields of one hook. */

@@ -1,0 +1,62 @@
+import type { Issue } from "../../core/errors.ts";
+import type { FileTexts } from "../../core/files.ts";
+import type { Snapshot } from "../../intake/types.ts";
+import type { Store } from "../../store/types.ts";
+import { readFixtures, runFixtures, type FixtureDifference } from "../tests/fixture-run.ts";
+import { readEvents } from "../what-if/selection.ts";
+import { whatIf, type WhatIfReport } from "../what-if/what-if.ts";
+
+/** How many recorded events are compared before a change. */
+const MAX_EVENTS = 1000;
+
+/** A snapshot that was built for one use, or why it cannot be built. */
+export type CandidateResult = { ok: true; snapshot: Snapshot } | { ok: false; issues: Issue[] };
+
+export interface ComparisonDeps {
+  /** The snapshot in use; undefined if the config has problems and no gateway runs. */
+  snapshot(): Snapshot | undefined;
+  /** Builds a snapshot from the files, with `texts` in place of some, for one use. */
+  withCandidate<T>(texts: FileTexts, use: (result: CandidateResult) => Promise<T>): Promise<T>;
+  /** Reads the store for one use. Returns null if there is none that can be read. */
+  withStore<T>(use: (store: Pick<Store, "list">) => Promise<T>): Promise<T | null>;
+  /** Milliseconds since the epoch. */
+  now(): number;
+}
+
+/** What the tests of `hooks.testsDir` say about a config. */
+export interface TestSummary {
+  passed: number;
+  failed: { name: string; differences: FixtureDifference[] }[];
+  /** Why files cannot be read as tests. */
+  issues: Issue[];
+}
+
+/** Runs the tests of a config, with a turn for all else between them. */
+export async function runTests(snapshot: Snapshot): Promise<TestSummary> {
+  const { fixtures, issues } = readFixtures(snapshot.config.hooks.testsDir);
+  const summary: TestSummary = { passed: 0, failed: [], issues };
+  for (const fixture of fixtures) {
+    const [result] = await runFixtures([fixture], snapshot);
+    if (result?.ok) summary.passed++;
+    else if (result) summary.failed.push({ name: fixture.name, differences: result.differences });
+    await new Promise((done) => setImmediate(done));
+  }
+  return summary;
+}
+
+/** Compares what today's mappings and those of a change do with the last events. Returns null if they cannot be compared. */
+export function compareEvents(after: Snapshot, deps: ComparisonDeps): Promise<WhatIfReport | null> {
+  const compare = (before: Snapshot): Promise<WhatIfReport | null> =>
+    deps.withStore(async (store) => {
+      let last: WhatIfReport | null = null;
+      const events = readEvents(store, { last: MAX_EVENTS });
+      const options = { period: { to: deps.now() }, store };
+      for await (const line of whatIf(before, after, events, options))
+        if (line.type === "end") last = line;
+      return last;
+    });
+  const today = deps.snapshot();
+  return today
+    ? compare(today)
+    : deps.withCandidate(new Map(), async (found) => (found.ok ? compare(found.snapshot) : null));
+}

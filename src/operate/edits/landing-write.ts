@@ -1,0 +1,181 @@
+import { existsSync } from "node:fs";
+import { basename, dirname, join, relative, sep } from "node:path";
+import { RouseError, type Issue } from "../../core/errors.ts";
+import { replaceFile } from "../../core/replace-file.ts";
+import type { ComparisonDeps } from "./landing-checks.ts";
+import { renderFilePatch } from "./unified-diff.ts";
+import {
+  findLink,
+  keepBefore,
+  readNow,
+  type FileChange,
+  type MappingPlaces,
+} from "./user-files.ts";
+
+/** How long a gateway may take until it uses a file that was changed. */
+const RELOAD_MS = 2000;
+
+/** What writing a change needs of the gateway that uses the files, or of the command line if none runs. */
+export interface WriteDeps extends ComparisonDeps {
+  places(): MappingPlaces;
+  /** Puts the files into use; absent if no gateway runs. */
+  reload?: () => Promise<{ ok: true; hash: string } | { ok: false; issues: Issue[] }>;
+  /** Returns why no file must be written here, whatever its mode; undefined if nothing is against it. */
+  findObstacle(): Promise<string | undefined>;
+}
+
+/** What became of a change: the files have it, or it comes as a patch, with the reason. */
+export type Landed =
+  /** `inUse`: a running gateway uses it. */
+  | { landed: true; file: string; inUse: boolean }
+  | { landed: false; file: string; reason: string; patch: string };
+
+/** The folder from which `git apply` names files: the top of the working tree, or the config's folder. */
+function findTop(file: string, { places }: Pick<WriteDeps, "places">): string {
+  for (let folder = dirname(file); ; folder = dirname(folder)) {
+    if (existsSync(join(folder, ".git"))) return folder;
+    if (dirname(folder) === folder) break;
+  }
+  const { configFile, mappingsDir } = places();
+  return dirname(configFile ?? mappingsDir);
+}
+
+const renderChange = (top: string, change: FileChange): string =>
+  renderFilePatch(relative(top, change.file).split(sep).join("/"), change);
+
+/** A change as a patch. */
+export const renderPatch = (change: FileChange, deps: Pick<WriteDeps, "places">): string =>
+  renderChange(findTop(change.file, deps), change);
+
+/**
+ * Refuses a change whose file is no longer as it was when the change was shown. The details have both changes.
+ * @param shown the text that the change was made for, if it is known.
+ */
+export function refuseStale(
+  { file, before, after }: FileChange,
+  shown: string | null | undefined,
+  deps: WriteDeps,
+): never {
+  const top = findTop(file, deps);
+  const now = readNow(file);
+  const theirs = shown === undefined ? "" : renderChange(top, { file, before: shown, after: now });
+  const issues: Issue[] = [
+    ...(theirs === ""
+      ? []
+      : [{ path: "", file, message: "has changed like this:", detail: theirs }]),
+    {
+      path: "",
+      file,
+      message: "was to be changed like this:",
+      detail: renderChange(top, { file, before, after }),
+    },
+  ];
+  const what = theirs === "" ? "the change" : basename(file);
+  const message = `${what} is not as it was shown any more; nothing was written. Look at it, and start again`;
+  throw new RouseError({ code: "conflict", message, issues });
+}
+
+/** Why a running gateway does not use a file that was changed; undefined if it does. */
+async function findReloadProblem(
+  expected: string,
+  { reload }: WriteDeps,
+): Promise<{ message: string; issues?: Issue[] } | undefined> {
+  if (!reload) return undefined;
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<"late">(
+    (resolve) => (timer = setTimeout(() => resolve("late"), RELOAD_MS)),
+  );
+  const reloaded = await Promise.race([reload(), late]);
+  clearTimeout(timer);
+  if (reloaded === "late")
+    return { message: `the gateway did not use it within ${RELOAD_MS / 1000} seconds` };
+  if (!reloaded.ok) return { message: "the gateway could not use it", issues: reloaded.issues };
+  return reloaded.hash === expected
+    ? undefined
+    : { message: "the gateway then used another config than the one that was checked" };
+}
+
+/** Puts the file as it was, unless it has changed since. `isBack`: the change is not in it any more. */
+async function putBack(
+  { file, before, after }: FileChange,
+  deps: WriteDeps,
+): Promise<{ isBack: boolean; result: string }> {
+  if (readNow(file) !== after)
+    return { isBack: true, result: "it has changed since, so it was left as it is" };
+  const problem = await replaceFile(file, before).then(
+    () => undefined,
+    (error: unknown) => renderCode(error),
+  );
+  const isBack = readNow(file) === before;
+  if (isBack) await deps.reload?.();
+  if (isBack) return { isBack, result: "it was put back as it was" };
+  return {
+    isBack,
+    result: `it could not be put back (${problem}): ${before === null ? "remove it" : `${basename(file)}.before has what it was`}`,
+  };
+}
+
+const renderCode = (error: unknown): string =>
+  (error as NodeJS.ErrnoException | null)?.code ?? (error instanceof Error ? error.name : "error");
+
+/**
+ * Writes the file of a change. The last look at it is right before the new file takes its place.
+ * @returns why it cannot be written; undefined if it was.
+ * @throws RouseError `conflict`, or `not_landed` if the file has the change and may lose it when the power fails.
+ */
+async function writeFileOfChange(change: FileChange, deps: WriteDeps): Promise<string | undefined> {
+  const { file, before, after } = change;
+  let link: string | undefined;
+  const confirm = (): void => {
+    link = findLink(file);
+    if (link !== undefined || readNow(file) !== before) refuseStale(change, before, deps);
+  };
+  try {
+    await replaceFile(file, after, { confirm });
+    return undefined;
+  } catch (error) {
+    if (link !== undefined) return link;
+    if (error instanceof RouseError) throw error;
+    const reason = `it cannot be written (${renderCode(error)})`;
+    if (readNow(file) !== after) return reason;
+    // The new file is in its place, and the folder could not be made durable.
+    const { isBack, result } = await putBack(change, deps);
+    if (isBack) return `${reason}; ${result}`;
+    throw new RouseError({
+      code: "not_landed",
+      message: `${basename(file)} was changed, but ${reason}; ${result}`,
+    });
+  }
+}
+
+/** Writes a change, and waits until a gateway that runs uses exactly what was checked; else the file goes back. */
+export async function writeChange(
+  change: FileChange,
+  expected: string,
+  deps: WriteDeps,
+): Promise<Landed> {
+  const { file, before } = change;
+  const notWritten = (reason: string): Landed => ({
+    landed: false,
+    file,
+    reason,
+    patch: renderPatch(change, deps),
+  });
+  try {
+    if (before !== null) await keepBefore(file, before);
+  } catch (error) {
+    return notWritten(`${file}.before cannot be written (${renderCode(error)})`);
+  }
+  const reason = await writeFileOfChange(change, deps);
+  if (reason !== undefined) return notWritten(reason);
+  const problem = await findReloadProblem(expected, deps);
+  if (problem) {
+    const { result } = await putBack(change, deps);
+    throw new RouseError({
+      code: "not_landed",
+      ...problem,
+      message: `${basename(file)} was changed, but ${problem.message}; ${result}`,
+    });
+  }
+  return { landed: true, file, inUse: deps.reload !== undefined };
+}

@@ -1,0 +1,198 @@
+import { isDeepStrictEqual } from "node:util";
+import JSON5 from "json5";
+import { editText } from "../../config/edit.ts";
+import { parseExactJson5 } from "../../config/json5.ts";
+import {
+  appendOnLine,
+  indentAt,
+  readStyle,
+  splitLines,
+  type TextStyle,
+} from "../../config/json5-layout.ts";
+import { getMember, readTree, type TextNode } from "../../config/json5-tree.ts";
+import { RouseError } from "../../core/errors.ts";
+
+/** The config has its mappings in `hooks.mappings`, a file of `hooks.mappingsDir` in `mappings`. */
+export type MappingHome = "config" | "mappings";
+
+/** One mapping as it stands in a file. `start` and `end` are positions in the text, `end` behind its brace. */
+export interface WrittenMapping {
+  id: string | undefined;
+  value: Record<string, unknown>;
+  text: string;
+  start: number;
+  end: number;
+}
+
+const LIST_PATH: Record<MappingHome, readonly string[]> = {
+  config: ["hooks", "mappings"],
+  mappings: ["mappings"],
+};
+
+const invalid = (message: string): RouseError =>
+  new RouseError({ code: "config_invalid", message });
+
+/** The place of the one object that a text is. */
+function parseRoot(text: string): TextNode {
+  try {
+    const root = readTree(text);
+    JSON5.parse(text);
+    if (root?.isObject) return root;
+  } catch {
+    // Reported below.
+  }
+  throw invalid(
+    "the file is not a JSON5 object: mend it first (`rouse config validate` shows the place)",
+  );
+}
+
+function findList(text: string, home: MappingHome): TextNode | undefined {
+  let node: TextNode | undefined = parseRoot(text);
+  for (const name of LIST_PATH[home]) node = getMember(node, name)?.value;
+  return node?.items && !node.isObject ? node : undefined;
+}
+
+/**
+ * Lists the mappings of a file, in order.
+ * @throws RouseError `config_invalid` if the text is not a JSON5 object.
+ */
+export function listWrittenMappings(text: string, home: MappingHome): WrittenMapping[] {
+  return (findList(text, home)?.items ?? []).map(({ value: { start, end } }) => {
+    const written = text.slice(start, end);
+    const value = JSON5.parse<Record<string, unknown>>(written);
+    return {
+      id: typeof value?.["id"] === "string" ? value["id"] : undefined,
+      value,
+      text: written,
+      start,
+      end,
+    };
+  });
+}
+
+/** Gives a mapping's lines the line breaks of a file, and the indent of the place where it will stand. */
+function fitLayout(mapping: string, { eol }: TextStyle, indent: string): string {
+  const lines = splitLines(mapping);
+  const own = /^[ \t]*/.exec(lines.at(-1) ?? "")?.[0] ?? "";
+  const moved = lines.map((line, index) =>
+    index > 0 && line.startsWith(own) && line !== "" ? indent + line.slice(own.length) : line,
+  );
+  const joined = moved.join(eol);
+  // A text that goes on over a line break would change with its indent.
+  return isDeepStrictEqual(JSON5.parse(joined), JSON5.parse(mapping)) ? joined : lines.join(eol);
+}
+
+/**
+ * Returns the text of one mapping, without what stands around it, as a file takes it: a `.json` file stays JSON.
+ * @throws RouseError `config_invalid` if it is not one JSON5 object.
+ */
+export function readMappingText(text: string, file: string): string {
+  const { start, end } = parseRoot(text);
+  const mapping = text.slice(start, end);
+  return file.endsWith(".json") ? JSON.stringify(parseExactJson5(mapping), null, 2) : mapping;
+}
+
+/** Takes away the indent that the lines of a mapping have in its file. */
+export function withoutIndent(text: string): string {
+  const lines = text.split(/\r?\n/);
+  const indent = /^[ \t]*/.exec(lines.at(-1) ?? "")?.[0] ?? "";
+  const moved = lines
+    .map((line, index) => (index > 0 && line.startsWith(indent) ? line.slice(indent.length) : line))
+    .join("\n");
+  // A text that goes on over a line break would change with its indent.
+  return JSON.stringify(JSON5.parse(moved)) === JSON.stringify(JSON5.parse(text)) ? moved : text;
+}
+
+/** The config or mapping file without its mappings, which is what a change must leave alone. */
+function withoutMappings(text: string, home: MappingHome): unknown {
+  const value = JSON5.parse<Record<string, unknown>>(text);
+  const { mappings: _mappings, ...rest } = (
+    home === "config" ? (value["hooks"] ?? {}) : value
+  ) as Record<string, unknown>;
+  return home === "config" ? { ...value, hooks: rest } : rest;
+}
+
+/** Makes sure of what a change promises: one mapping is as given, and all else as before. */
+function checkChange(
+  before: string,
+  after: string,
+  home: MappingHome,
+  expected: readonly unknown[],
+): string {
+  const values = listWrittenMappings(after, home).map(({ value }) => value);
+  if (
+    isDeepStrictEqual(values, expected) &&
+    isDeepStrictEqual(withoutMappings(before, home), withoutMappings(after, home))
+  )
+    return after;
+  throw invalid(
+    "this place of the file cannot be changed without touching what stands around it: change it by hand",
+  );
+}
+
+/** Changes of the mappings of one file, each text as `readMappingText` gave it. */
+interface MappingEdits {
+  /** By the position of the mapping whose place the text takes. */
+  replaced?: ReadonlyMap<number, string>;
+  /** Go behind the last one. */
+  added?: readonly string[];
+}
+
+/** Puts texts in the places of mappings. */
+function replaceAll(
+  text: string,
+  written: readonly WrittenMapping[],
+  replaced: ReadonlyMap<number, string>,
+  style: TextStyle,
+): string {
+  let [after, end] = ["", 0];
+  for (const [index, mapping] of [...replaced].toSorted(([one], [other]) => one - other)) {
+    const at = written[index];
+    if (!at) throw invalid(`the file has no mapping ${index}`);
+    after += text.slice(end, at.start) + fitLayout(mapping, style, indentAt(text, at.start));
+    end = at.end;
+  }
+  return after + text.slice(end);
+}
+
+function addAll(text: string, home: MappingHome, added: readonly string[]): string {
+  const start = findList(text, home)
+    ? text
+    : editText(text, [{ path: LIST_PATH[home], value: [] }]);
+  const style = readStyle(start, parseRoot(start));
+  const render = (indent: string): string =>
+    added.map((mapping) => fitLayout(mapping, style, indent)).join(`,${style.eol}${indent}`);
+  return appendOnLine(start, findList(start, home) as TextNode, style, render);
+}
+
+/**
+ * Replaces and adds mappings of a file. All else stays byte for byte, but for a comma behind the last one.
+ * @throws RouseError `config_invalid` if the file is not valid JSON5.
+ */
+export function editMappings(
+  text: string,
+  home: MappingHome,
+  { replaced = new Map<number, string>(), added = [] }: MappingEdits,
+): string {
+  const written = listWrittenMappings(text, home);
+  const style = readStyle(text, parseRoot(text));
+  const changed = replaceAll(text, written, replaced, style);
+  const after = added.length === 0 ? changed : addAll(changed, home, added);
+  const read = (mapping: string): unknown => JSON5.parse(mapping);
+  const kept = written.map(({ value }, index) =>
+    replaced.has(index) ? read(replaced.get(index) as string) : value,
+  );
+  return checkChange(text, after, home, [...kept, ...added.map(read)]);
+}
+
+/** Replaces one mapping, as `editMappings` does. */
+export const replaceMapping = (
+  text: string,
+  home: MappingHome,
+  index: number,
+  mapping: string,
+): string => editMappings(text, home, { replaced: new Map([[index, mapping]]) });
+
+/** Adds one mapping, as `editMappings` does. */
+export const addMapping = (text: string, home: MappingHome, mapping: string): string =>
+  editMappings(text, home, { added: [mapping] });

@@ -1,0 +1,104 @@
+import { RouseError } from "../../core/errors.ts";
+import type { LoadedChannel } from "../../delivery/channels.ts";
+import type { Snapshot } from "../../intake/types.ts";
+import { found } from "../records/operation.ts";
+import type { AdminDeps } from "../types.ts";
+import { iso } from "../records/views.ts";
+
+export type ChannelView = ReturnType<typeof listChannels>["channels"][number];
+
+/** Returns who answers on a channel: the bindings up to the first that fits all, else the default agent last. */
+function agentViews(
+  id: string,
+  { rooms, agents }: Snapshot,
+): { agent: string; room: string | null; person: string | null }[] {
+  const bound = rooms
+    .bindingsOn(id)
+    .map(({ agent, room = null, person = null }) => ({ agent: agent.id, room, person }));
+  const all = [...bound, { agent: agents.default.id, room: null, person: null }];
+  return all.slice(0, all.findIndex(({ room, person }) => room === null && person === null) + 1);
+}
+
+/** Lists the channels that are known, loaded or not. */
+export function listChannels({ snapshot }: AdminDeps) {
+  const { channels: known } = snapshot();
+  const channels = known.names.map((name) => {
+    const resolved = known.resolve(name);
+    const channel = resolved?.loaded ? known.get(resolved.id)?.channel : undefined;
+    return {
+      name,
+      id: resolved?.id ?? name,
+      loaded: resolved?.loaded ?? false,
+      defaultTo: channel?.defaultTo ?? null,
+      /** Whether replies go there that name no recipient while there is no last route. */
+      fallback: channel?.defaultTo !== undefined && channel === known.fallback?.channel,
+      limit: channel?.limit ?? null,
+      /** Whether people can write to the agent there, and how many may. */
+      receives: channel?.listen !== undefined || channel?.request !== undefined,
+      allowFrom: channel?.allowFrom?.length ?? 0,
+      dmPolicy: channel?.dmPolicy ?? ("allowlist" as const),
+      /** Which agent answers: the first that fits a message's room and sender; null fits all. */
+      agents: resolved?.loaded ? agentViews(resolved.id, snapshot()) : [],
+    };
+  });
+  return { channels };
+}
+
+/** Whether no person may write on a channel. */
+const isForNobody = ({
+  allowFrom = [],
+  dmPolicy = "allowlist",
+}: LoadedChannel["channel"]): boolean =>
+  allowFrom.length === 0 && dmPolicy !== "pairing" && dmPolicy !== "open";
+
+/** Probes the channels in use, and returns the state of their receiving. */
+export async function probeChannels(deps: AdminDeps) {
+  const [probes, services] = [await deps.channels.probeAll(), deps.status().services];
+  const { breakers } = deps.status();
+  const channels = deps.snapshot().channels.loaded.map(({ id, channel }) => {
+    const probe = probes.find((state) => state.id === id);
+    const service = services.find((state) => state.id === id);
+    return {
+      id,
+      /** Null if the channel cannot tell. */
+      reach: probe ? { ok: probe.ok, message: probe.message } : null,
+      /** Null if nothing listens: the channel only sends, or no gateway with workers runs. */
+      receive: service
+        ? { ok: service.ok, message: service.message, since: iso(service.since) }
+        : null,
+      /** Set if its last sends failed: deliveries wait, and one at a time tests it. */
+      away: breakers.find(({ of, state }) => of === id && state !== "closed") ?? null,
+      /** It receives, and no message is answered: allowFrom is empty, and dmPolicy lets no other person write. */
+      nobody: (channel.listen ?? channel.request) !== undefined && isForNobody(channel),
+    };
+  });
+  return { channels };
+}
+
+/**
+ * Sends a message immediately, bypassing the outbox.
+ * @throws RouseError `not_found` or `invalid_recipient`
+ */
+export async function sendTestMessage(
+  deps: AdminDeps,
+  name: string,
+  { to, text }: { to?: string | undefined; text: string },
+) {
+  const { channels } = deps.snapshot();
+  const resolved = channels.resolve(name);
+  const channel = resolved?.loaded ? channels.get(resolved.id)?.channel : undefined;
+  const { id } = found(
+    channel && resolved,
+    "no channel of this name is configured; `rouse channels list` shows which are",
+  );
+  const recipient = to ?? channel?.defaultTo;
+  if (recipient === undefined)
+    throw new RouseError({
+      code: "invalid_recipient",
+      message: "to: name a recipient, the channel has no defaultTo",
+    });
+  const checked = channels.checkRecipient(id, recipient);
+  if (!checked.ok)
+    throw new RouseError({ code: "invalid_recipient", message: `to: ${checked.message}` });
+  return { channel: id, to: checked.to, result: await deps.channels.test(id, checked.to, text) };
+}

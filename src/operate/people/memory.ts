@@ -1,0 +1,88 @@
+import { OPERATOR } from "../../config/schema/tools.ts";
+import { RouseError } from "../../core/errors.ts";
+import type { PlacedNote } from "../../memory/notes.ts";
+import type { SessionRef } from "../../store/types.ts";
+import type { AdminDeps } from "../types.ts";
+import { iso, isoOrNull } from "../records/views.ts";
+
+/** A note of an agent, as operators see it. */
+export type NoteView = ReturnType<typeof noteView>;
+
+function noteView({ scope: { agentId, origin, key, via }, note }: PlacedNote) {
+  const { id, text, createdAt, changedAt, runId, by } = note;
+  return {
+    id,
+    agentId,
+    /** The conversation that the note belongs to. */
+    session: { key, origin, path: via?.path ?? null, credential: via?.credential ?? null },
+    text,
+    /** Whose words it is of: `trusted`, `people` in the conversation, or `outside`. */
+    words: note.origin,
+    /** Who approved it, or changed it last. */
+    by: by ?? null,
+    runId,
+    createdAt: iso(createdAt),
+    changedAt: isoOrNull(changedAt),
+  };
+}
+
+/** Which notes are meant; all conversations if `session` is absent. */
+export interface NoteQuery {
+  agent?: string | undefined;
+  session?: string | undefined;
+}
+
+const NOT_FOUND = new RouseError({
+  code: "not_found",
+  message: "there is no such note; `rouse memory list` shows which there are",
+});
+
+const listScopes = async (
+  { memory }: AdminDeps,
+  { agent, session }: NoteQuery,
+): Promise<SessionRef[]> =>
+  (await memory.listScopes()).filter(
+    ({ agentId, key }) =>
+      (agent === undefined || agentId === agent) && (session === undefined || key === session),
+  );
+
+/** Lists notes, the newest first, `limit` at most; `total` counts all. */
+export async function listNotes(
+  deps: AdminDeps,
+  { limit, ...query }: NoteQuery & { limit: number },
+) {
+  const placed: PlacedNote[] = [];
+  for (const scope of await listScopes(deps, query))
+    for (const note of await deps.memory.list(scope)) placed.push({ scope, note });
+  const sorted = placed.toSorted(
+    (a, b) => (b.note.changedAt ?? b.note.createdAt) - (a.note.changedAt ?? a.note.createdAt),
+  );
+  return { notes: sorted.slice(0, limit).map(noteView), total: placed.length };
+}
+
+/**
+ * Changes the text of a note: it counts as the operator's words from then on.
+ * @throws RouseError `not_found`
+ */
+export async function editNote({ memory }: AdminDeps, id: string, text: string) {
+  const edited = await memory.edit(id, text, OPERATOR);
+  if (!edited) throw NOT_FOUND;
+  return { note: noteView(edited) };
+}
+
+/**
+ * Deletes a note.
+ * @throws RouseError `not_found`
+ */
+export async function deleteNote({ memory }: AdminDeps, id: string) {
+  const found = await memory.find(id);
+  if (!found || !(await memory.forget(found.scope, id))) throw NOT_FOUND;
+  return { note: noteView(found) };
+}
+
+/** Deletes all notes of the conversations with a key, of one agent or of all. Returns how many there were. */
+export async function deleteNotes(deps: AdminDeps, query: NoteQuery & { session: string }) {
+  let deleted = 0;
+  for (const scope of await listScopes(deps, query)) deleted += await deps.memory.clear(scope);
+  return { deleted };
+}

@@ -1,0 +1,64 @@
+import { OPERATOR } from "../../config/schema/tools.ts";
+import type { Pairing } from "../../people/pairings.ts";
+import { unwrap } from "../records/operation.ts";
+import type { AdminDeps } from "../types.ts";
+import { iso } from "../records/views.ts";
+
+/** A person on a channel who was approved or denied, or waits for that, as operators see it. */
+export type PairingView = ReturnType<typeof pairingView>;
+
+function pairingView({
+  id,
+  channel,
+  person,
+  name,
+  state,
+  code,
+  requestedAt,
+  expiresAt,
+  decidedAt,
+  by,
+}: Pairing) {
+  return {
+    id,
+    channel,
+    person,
+    /** The display name that the person had: outside text. */
+    name: name ?? null,
+    state,
+    /** Null unless the person waits. */
+    code: code ?? null,
+    requestedAt: iso(requestedAt),
+    /** Null unless the person waits. */
+    expiresAt: state === "waiting" ? iso(expiresAt) : null,
+    decidedAt: decidedAt === undefined ? null : iso(decidedAt),
+    by: by ?? null,
+  };
+}
+
+/** Lists people who wait, and those about whom was decided, the newest first. */
+export async function listPairings({ pairings }: AdminDeps) {
+  return { pairings: (await pairings.list()).map(pairingView) };
+}
+
+/**
+ * Decides about a person as the operator, by the code or the id.
+ * @throws RouseError `not_found`
+ */
+export async function decidePairing(
+  { pairings }: AdminDeps,
+  codeOrId: string,
+  verdict: "approve" | "deny",
+) {
+  return {
+    pairing: pairingView(unwrap(await pairings.decide(codeOrId, verdict, OPERATOR)).pairing),
+  };
+}
+
+/**
+ * Takes a decision back, by the id or as `<channel>:<person>`.
+ * @throws RouseError `not_found`
+ */
+export async function revokePairing({ pairings }: AdminDeps, idOrPerson: string) {
+  return { pairing: pairingView(unwrap(await pairings.revoke(idOrPerson)).pairing) };
+}

@@ -1,0 +1,61 @@
+import type { LinkedAddress, PersonAddress } from "../../people/links.ts";
+import { found } from "../records/operation.ts";
+import type { AdminDeps } from "../types.ts";
+import { iso } from "../records/views.ts";
+
+/** A person on one channel, who has linked it or whom the config names, as operators see it. */
+export type AddressView = Awaited<ReturnType<typeof listAddresses>>["addresses"][number];
+
+/** `linked` may be null: the config names the address, and no code has linked it. */
+function addressView(
+  address: PersonAddress,
+  linked: LinkedAddress | undefined,
+  { snapshot }: Pick<AdminDeps, "snapshot">,
+) {
+  const { rooms } = snapshot();
+  const { channel, person } = address;
+  const state = linked ? ("linked" as const) : ("unlinked" as const);
+  return {
+    channel,
+    person,
+    /** The id of the entry of `people` in the config. */
+    entry: rooms.findEntry(address) ?? null,
+    /** `owner`: direct messages join the main session, whatever is linked. */
+    state: rooms.isOwner(channel, person) ? ("owner" as const) : state,
+    /** Names the person and ends the key of the session: `channel:person:<id>`. Null unless linked. */
+    personId: linked?.personId ?? null,
+    linkedAt: linked ? iso(linked.linkedAt) : null,
+    /** The run of the command `/link` that linked the address. */
+    runId: linked?.runId ?? null,
+  };
+}
+
+/** Lists the addresses that are linked, by person, and then those that the config names and no code has linked. */
+export async function listAddresses(deps: AdminDeps) {
+  const linked = (await deps.links.list()).toSorted((one, other) =>
+    one.personId.localeCompare(other.personId),
+  );
+  const isLinked = ({ channel, person }: PersonAddress): boolean =>
+    linked.some((one) => one.channel === channel && one.person === person);
+  const named = deps.snapshot().rooms.entries.filter((address) => !isLinked(address));
+  return {
+    addresses: [
+      ...linked.map((one) => addressView(one, one, deps)),
+      ...named.map((one) => addressView(one, undefined, deps)),
+    ],
+  };
+}
+
+/**
+ * Takes out all addresses of a person by the id, or one address as `<channel>:<person>`, with the last one that is left.
+ * @throws RouseError `not_found`
+ */
+export async function unlinkPerson(deps: AdminDeps, idOrAddress: string) {
+  const removed = await deps.links.unlink(idOrAddress);
+  const none =
+    "there is no such link; `rouse people list` shows the ids, and addresses are written as <channel>:<id of the person>";
+  found(removed[0], none);
+  return {
+    unlinked: removed.map(({ channel, person, personId }) => ({ channel, person, personId })),
+  };
+}

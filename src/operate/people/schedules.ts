@@ -1,0 +1,158 @@
+import { getFireTime, getScheduleName, MAX_CAUGHT_UP } from "../../schedules/plan.ts";
+import type { KnownSchedule } from "../../schedules/schedules.ts";
+import type { Firing, SkippedTimes } from "../../schedules/types.ts";
+import type { Trigger } from "../../core/schedule-times.ts";
+import { RouseError } from "../../core/errors.ts";
+import type { Ms } from "../../store/types.ts";
+import type { AdminDeps } from "../types.ts";
+import { iso, isoOrNull } from "../records/views.ts";
+
+export type ScheduleView = Awaited<ReturnType<typeof scheduleView>>;
+
+/** Times that lists show of each schedule, and those that one schedule shows. */
+const LISTED_TIMES = 1;
+const SHOWN_TIMES = 5;
+
+function triggerView(trigger: Trigger) {
+  const none = { cron: null, everyMs: null, at: null, timezone: null };
+  return { ...none, ...trigger };
+}
+
+/** The times at which a schedule fires next. */
+function nextTimes({ schedule, state, isPaused }: KnownSchedule, now: Ms, count: number): Ms[] {
+  const times: Ms[] = [];
+  const handledTo = state?.handledTo ?? now;
+  const newest = schedule.times.between(handledTo, now, 1).times.at(-1);
+  let after = newest ?? handledTo;
+  // Its jitter may not be over yet; that of older ones is.
+  if (newest !== undefined && !isPaused && getFireTime(schedule, newest) > now)
+    times.push(getFireTime(schedule, newest));
+  while (!isPaused && times.length < count) {
+    const due = schedule.times.next(after);
+    if (due === undefined) break;
+    times.push(getFireTime(schedule, due));
+    after = due;
+  }
+  return times;
+}
+
+async function firingView(firing: Firing | undefined, { store }: AdminDeps) {
+  if (!firing) return null;
+  const run = firing.runId === undefined ? undefined : await store.get("run", firing.runId);
+  return {
+    dueAt: iso(firing.dueAt),
+    firedAt: iso(firing.at),
+    /** Whether a person has started it. */
+    manual: firing.manual ?? false,
+    runId: firing.runId ?? null,
+    systemEventId: firing.systemEventId ?? null,
+    /** Of the run; null if the firing has none, or if the run is no longer kept. */
+    status: run?.status ?? null,
+    error: run?.error ? { code: run.error.code, message: run.error.message } : null,
+  };
+}
+
+const skipView = ({ from, to, at, isMore, ...skip }: SkippedTimes) => ({
+  ...skip,
+  from: iso(from),
+  to: iso(to),
+  at: iso(at),
+  /** Whether there were more than `count`. */
+  isMore: isMore ?? false,
+});
+
+async function scheduleView(known: KnownSchedule, deps: AdminDeps, count: number) {
+  const { schedule, state, last, isPaused, approved } = known;
+  const { agentId, id, source, trigger, action, deliver, catchUp, jitterMs } = schedule;
+  return {
+    name: getScheduleName(schedule),
+    agentId,
+    id,
+    source,
+    ...triggerView(trigger),
+    action: action.kind,
+    text: action.kind === "heartbeat" ? null : action.text,
+    /** Whether the text counts as text from outside. */
+    outside: action.kind !== "heartbeat" && action.outside,
+    deliver:
+      action.kind === "prompt" && deliver !== false
+        ? { channel: deliver.channel, to: deliver.to ?? null }
+        : null,
+    catchUp,
+    jitterMs,
+    paused: isPaused,
+    next: nextTimes(known, deps.clock.now(), count).map(iso),
+    /** Due times up to this moment were fired or skipped; null if no gateway has looked at the schedule yet. */
+    handledTo: isoOrNull(state?.handledTo),
+    fired: state?.fired ?? 0,
+    last: await firingView(last, deps),
+    /** Due times that were not fired, and the newest spans of them. */
+    skipped: state?.skipped ?? 0,
+    skips: (state?.skips ?? []).map(skipView),
+    /** Set if an agent has proposed the schedule. */
+    approved: approved
+      ? { by: approved.by, runId: approved.runId, at: isoOrNull(approved.createdAt) }
+      : null,
+  };
+}
+
+/** Lists the schedules of all agents, their heartbeats among them. */
+export async function listSchedules(deps: AdminDeps) {
+  const known = await deps.schedules.list();
+  return {
+    schedules: await Promise.all(known.map((one) => scheduleView(one, deps, LISTED_TIMES))),
+    mostCaughtUp: MAX_CAUGHT_UP,
+  };
+}
+
+/** @throws RouseError `not_found` */
+async function findSchedule(
+  { schedules }: AdminDeps,
+  agentId: string,
+  id: string,
+): Promise<KnownSchedule> {
+  const found = (await schedules.list()).find(
+    ({ schedule }) => schedule.agentId === agentId && schedule.id === id,
+  );
+  if (found) return found;
+  throw new RouseError({
+    code: "not_found",
+    message: "there is no such schedule; `rouse schedules list` shows which there are",
+  });
+}
+
+/** @throws RouseError `not_found` */
+export async function showSchedule(deps: AdminDeps, agentId: string, id: string) {
+  return { schedule: await scheduleView(await findSchedule(deps, agentId, id), deps, SHOWN_TIMES) };
+}
+
+/**
+ * Fires a schedule immediately; its due times stay as they are.
+ * @throws RouseError `not_found` or `store_unavailable`
+ */
+export async function runSchedule(deps: AdminDeps, agentId: string, id: string) {
+  const { schedule } = await findSchedule(deps, agentId, id);
+  return { fired: await firingView(await deps.schedules.run(schedule), deps) };
+}
+
+/**
+ * Pauses a schedule, or lets it go on. Due times of a paused one are skipped.
+ * @throws RouseError `not_found` or `store_unavailable`
+ */
+export async function setPaused(deps: AdminDeps, agentId: string, id: string, paused: boolean) {
+  const { schedule } = await findSchedule(deps, agentId, id);
+  await (paused ? deps.schedules.pause(schedule) : deps.schedules.resume(schedule));
+  return showSchedule(deps, agentId, id);
+}
+
+/**
+ * Deletes a schedule that an agent has proposed.
+ * @throws RouseError `not_found`, or `usage` for one of the config.
+ */
+export async function removeSchedule(deps: AdminDeps, agentId: string, id: string): Promise<void> {
+  const { schedule } = await findSchedule(deps, agentId, id);
+  if (schedule.source === "agent") return void (await deps.schedules.remove(schedule));
+  const message =
+    "the schedule is in the config: take it out there, or pause it with `rouse schedules set <schedule> --pause`";
+  throw new RouseError({ code: "usage", message });
+}

@@ -1,0 +1,226 @@
+import { renderTested } from "./texts.ts";
+import { BODY_GONE, BODY_GONE_ADVICE } from "../../core/body-gone.ts";
+import type { EventRecord, ShadowAction, StoredAction } from "../../store/types.ts";
+import { WITHOUT_MAPPINGS } from "../../intake/authenticate.ts";
+import { readRecordedInput } from "../../intake/replay.ts";
+import type { Snapshot } from "../../intake/types.ts";
+import { MODULE_CHANGED } from "../../mapping/transform.ts";
+import { found } from "./operation.ts";
+import { runStatuses, showBookmark, showRun, showSteps } from "./records.ts";
+import { testInput, type TestedAction, type TestedHook } from "./test-hook.ts";
+import type { AdminDeps, DecidedBy } from "../types.ts";
+import {
+  deliveryView,
+  eventDetail,
+  iso,
+  runFields,
+  type BookmarkView,
+  type DeliveryView,
+  type EventDetail,
+  type RunDetail,
+  type StepView,
+} from "./views.ts";
+
+/** What one run of an event did. */
+export interface ExplainedRun {
+  run: RunDetail;
+  steps: StepView[];
+  /** The delivery of its reply; null if there is none. */
+  delivery: DeliveryView | null;
+}
+
+/** Which config decided an event, and which one is in use today. Numbers are null for configs that were not recorded; times are ISO 8601. */
+export interface DecidingConfigView {
+  number: number | null;
+  isToday: boolean;
+  /** Since when, and until when at least, gateways have used it. */
+  firstUsedAt: string | null;
+  lastUsedAt: string | null;
+  today: number | null;
+  /** Null if no gateway runs. */
+  todaySince: string | null;
+  /** Why the event is explained by today's config, or what may differ from then; null if nothing. */
+  note: string | null;
+}
+
+/** What mappings make of an event. */
+export interface EventEvaluation {
+  evaluation: TestedHook | null;
+  /** Why there is no evaluation, or in what it differs from what was recorded; null if neither. */
+  note: string | null;
+}
+
+/** Why an event had its outcome. For operators only: it quotes the event. */
+export interface Explanation extends EventEvaluation {
+  event: EventDetail;
+  /** The config that `evaluation` is by; null if no mapping decides on the event's path. */
+  config: DecidingConfigView | null;
+  /** What today's config makes of the event; null if that was not asked for, or if it decided. */
+  now: EventEvaluation | null;
+  /** Its runs, in the order of its actions. Runs that are no longer kept are left out. */
+  runs: ExplainedRun[];
+  /** Null if the event has no bookmark. */
+  bookmark: BookmarkView | null;
+}
+
+const by = (name: string | null | undefined): string =>
+  name === null || name === undefined ? "" : ` by ${name}`;
+
+/** Says in what mappings differ from what was recorded; `when` names them. */
+function findDifference(
+  event: EventRecord,
+  { outcome, mapping, actions }: TestedHook,
+  when: string,
+): string | null {
+  const isRefused =
+    outcome === "actions" &&
+    actions.length > 0 &&
+    actions.every((action) => !action.ok || action.problem !== null);
+  const found = outcome === "actions" ? (isRefused ? "rejected" : "accepted") : outcome;
+  // A duplicate was not evaluated, and what becomes of an unlucky write is not the mappings' to say.
+  if (
+    event.outcome === "duplicate" ||
+    (found === event.outcome && (mapping ?? undefined) === event.mapping)
+  )
+    return null;
+  if (event.outcome === "skipped" && event.mapping === (mapping ?? undefined)) return null;
+  return `it was ${event.outcome}${by(event.mapping)}; ${when} it would be ${found}${by(mapping)}`;
+}
+
+const wasNotRun = ({ failure, actions }: TestedHook): boolean =>
+  failure?.message === MODULE_CHANGED ||
+  actions.some((action) => !action.ok && action.failure.message === MODULE_CHANGED);
+
+/** An action as it was recorded, for one that cannot be made again. */
+function toTestedAction(action: StoredAction, { missing = [] }: EventRecord): TestedAction {
+  const base = {
+    ok: true as const,
+    mapping: action.mapping ?? "",
+    dedupeKey: null,
+    missing,
+    unsafe: false,
+    problem: null,
+  };
+  if (action.kind === "wake")
+    return {
+      ...base,
+      action: "wake",
+      fields: { mode: action.mode },
+      content: action.text,
+      warnings: [],
+      unsafe: action.unsafe,
+    };
+  const { spec, warnings } = action;
+  return {
+    ...base,
+    action: "agent",
+    fields: runFields(spec),
+    content: spec.input,
+    warnings,
+    unsafe: spec.unsafe,
+  };
+}
+
+/** Puts what was recorded in place of what a module gave that is not there any more. */
+function withRecorded(event: EventRecord, evaluation: TestedHook): EventEvaluation {
+  const { outcome, reason = null } = event;
+  if (outcome === "duplicate") return { evaluation, note: MODULE_CHANGED };
+  const toActions = (actions: readonly ShadowAction[]): TestedAction[] =>
+    actions.flatMap((action) => (action.kind === "none" ? [] : toTestedAction(action, event)));
+  const actions = toActions(event.actions);
+  const would = toActions(event.would ?? []);
+  const failure =
+    outcome === "failed" || outcome === "rejected"
+      ? { code: "transform_failed" as const, message: reason ?? "" }
+      : null;
+  const mapping = event.mapping ?? evaluation.mapping;
+  const recorded = {
+    ...evaluation,
+    outcome: outcome === "accepted" ? ("actions" as const) : outcome,
+    mapping,
+    reason,
+    failure,
+    actions,
+    would,
+  };
+  return {
+    evaluation: { ...recorded, text: renderTested(recorded) },
+    note: `${MODULE_CHANGED}: the result is the one that was recorded`,
+  };
+}
+
+async function evaluate(
+  event: EventRecord,
+  snapshot: Snapshot,
+  when: string,
+): Promise<EventEvaluation> {
+  const recorded = readRecordedInput(event, snapshot);
+  if (!recorded.ok)
+    return {
+      evaluation: null,
+      note: recorded.reason === BODY_GONE ? BODY_GONE_ADVICE : recorded.reason,
+    };
+  const evaluation = await testInput(recorded.input, snapshot);
+  return wasNotRun(evaluation)
+    ? withRecorded(event, evaluation)
+    : { evaluation, note: findDifference(event, evaluation, when) };
+}
+
+function configView({ record, today, todaySince, isToday, note }: DecidedBy): DecidingConfigView {
+  return {
+    number: record?.number ?? null,
+    isToday,
+    firstUsedAt: record ? iso(record.firstUsedAt) : null,
+    lastUsedAt: record ? iso(record.lastUsedAt) : null,
+    today: today?.number ?? null,
+    todaySince: todaySince === undefined ? null : iso(todaySince),
+    note,
+  };
+}
+
+async function explainConfigs(
+  deps: AdminDeps,
+  event: EventRecord,
+  asksNow: boolean,
+): Promise<Pick<Explanation, "config" | "evaluation" | "note" | "now">> {
+  if (WITHOUT_MAPPINGS.has(event.path))
+    return {
+      config: null,
+      ...(await evaluate(event, deps.snapshot(), "today")),
+      now: null,
+    };
+  const decided = await deps.decidedBy(event);
+  const isByToday = decided.snapshot === deps.snapshot();
+  const then = await evaluate(event, decided.snapshot, isByToday ? "today" : "by that config");
+  const now = asksNow && !isByToday ? await evaluate(event, deps.snapshot(), "today") : null;
+  return { config: configView(decided), ...then, now };
+}
+
+async function explainRun(deps: AdminDeps, id: string): Promise<ExplainedRun> {
+  const [{ run }, { steps }] = await Promise.all([showRun(deps, id), showSteps(deps, id)]);
+  const delivery =
+    run.deliveryId === null ? undefined : await deps.store.get("delivery", run.deliveryId);
+  return { run, steps, delivery: delivery ? deliveryView(delivery) : null };
+}
+
+/**
+ * Explains a recorded event: how each mapping of the config that decided it decides about it, what was rendered, and what its
+ * runs did; with `now`, also what today's config makes of it. Sends nothing and stores nothing; a transform module that has not
+ * changed runs again.
+ * @throws RouseError `not_found`
+ */
+export async function explainEvent(
+  deps: AdminDeps,
+  id: string,
+  { now = false } = {},
+): Promise<{ explanation: Explanation }> {
+  const event = found(await deps.bookmarks.getEvent(id), "there is no event with this id");
+  const statuses = await runStatuses(deps.store, event);
+  const kept = [...statuses].filter(([, status]) => status !== "forgotten");
+  const [explained, bookmark, ...runs] = await Promise.all([
+    explainConfigs(deps, event, now),
+    showBookmark(deps, id),
+    ...kept.map(([runId]) => explainRun(deps, runId)),
+  ]);
+  return { explanation: { event: eventDetail(event, statuses), ...explained, runs, bookmark } };
+}

@@ -1,0 +1,190 @@
+import { RouseError } from "../../core/errors.ts";
+import type { EventRecord, Lists, RunRecord, Store } from "../../store/types.ts";
+import { findWaitReason } from "../../runs/wait-reason.ts";
+import { byId, found, given, searchPage, unwrap, type PageQuery } from "./operation.ts";
+import type { ReplayOptions } from "../../intake/types.ts";
+import type { AdminDeps } from "../types.ts";
+import {
+  bookmarkView,
+  deliveryDetail,
+  deliveryView,
+  eventDetail,
+  runDetail,
+  runView,
+  stepView,
+  type BookmarkView,
+  type RunFacts,
+} from "./views.ts";
+
+/** More than the tool calls that a run may make. */
+const MAX_APPROVALS = 1000;
+
+/** The states of an event's runs, by id; `forgotten` if a run is no longer kept. */
+export async function runStatuses(store: Store, event: EventRecord): Promise<Map<string, string>> {
+  const statuses = new Map<string, string>();
+  for (const action of event.actions) {
+    if (action.kind !== "run") continue;
+    const run = await store.get("run", action.runId);
+    statuses.set(action.runId, run?.status ?? "forgotten");
+  }
+  return statuses;
+}
+
+/** @throws RouseError `not_found` */
+export async function showEvent({ store, bookmarks }: AdminDeps, id: string) {
+  const event = found(await bookmarks.getEvent(id), "there is no event with this id");
+  return {
+    event: eventDetail(event, await runStatuses(store, event)),
+    bookmark: await showBookmark({ bookmarks }, id),
+  };
+}
+
+/** The bookmark of an event; null if it has none. */
+export async function showBookmark(
+  { bookmarks }: Pick<AdminDeps, "bookmarks">,
+  id: string,
+): Promise<BookmarkView | null> {
+  const bookmark = await bookmarks.find(id);
+  return bookmark ? bookmarkView(bookmark) : null;
+}
+
+/**
+ * Keeps an event beyond retention until its bookmark is removed.
+ * @throws RouseError `not_found`, or `usage` if there are too many bookmarks.
+ */
+export async function bookmarkEvent(
+  { bookmarks }: AdminDeps,
+  id: string,
+  { note }: { note?: string | undefined },
+) {
+  return { bookmark: bookmarkView(await bookmarks.add(id, note)) };
+}
+
+/**
+ * Replays one event with the current mappings, or with `dryRun` says what that would do.
+ * @throws RouseError `not_found` if the event or its body is not there, `usage` if it has no action of that number.
+ */
+export async function replayEvent(deps: AdminDeps, id: string, options: ReplayOptions) {
+  const recorded = await deps.bookmarks.getEvent(id);
+  return {
+    result: unwrap(await deps.replay(id, { ...options, ...(recorded && { recorded }) })).result,
+  };
+}
+
+/**
+ * Discards an event that failed: checks and bulk replays leave it out from then on.
+ * @throws RouseError `not_found`, or `not_retryable` if it has not failed.
+ */
+export async function discardEvent(deps: AdminDeps, id: string, { reason }: { reason: string }) {
+  const { outcome } = found(await deps.store.get("event", id), "there is no event with this id");
+  if (outcome !== "failed")
+    throw new RouseError({
+      code: "not_retryable",
+      message: `only an event that failed can be discarded; this one is ${outcome}`,
+    });
+  await deps.store.commit((tx) =>
+    tx.update("event", id, { handled: { at: deps.clock.now(), as: "discarded", reason } }),
+  );
+  return showEvent(deps, id);
+}
+
+async function findFacts({ store, queue, clock }: AdminDeps, run: RunRecord): Promise<RunFacts> {
+  const [delivery, waitsFor] = await Promise.all([
+    run.deliveryId === undefined ? undefined : store.get("delivery", run.deliveryId),
+    findWaitReason(run, { store, queue, now: clock.now() }),
+  ]);
+  return { delivery, waitsFor };
+}
+const toDetail = async (deps: AdminDeps, run: RunRecord) => ({
+  run: runDetail(run, await findFacts(deps, run)),
+});
+
+const WORK = ["hook", "schedule", "channel", "api"] as const satisfies RunRecord["kind"][];
+/** What a list of runs can be asked for. */
+export const LISTED_KINDS = [...WORK, "heartbeat", "all"] as const;
+
+/** Lists runs, newest first. Heartbeats are left out if neither `kind` nor another filter than the time says what is wanted. */
+export async function listRuns(
+  deps: AdminDeps,
+  {
+    kind,
+    ...asked
+  }: PageQuery<Omit<Lists["runs"]["of"], "kinds"> & { kind: (typeof LISTED_KINDS)[number] }>,
+) {
+  const { limit: _limit, before: _before, since: _since, ...filters } = asked;
+  const isPlain = kind === undefined && Object.keys(given(filters)).length === 0;
+  const kinds = kind === undefined || kind === "all" ? undefined : [kind];
+  const query = { ...asked, kinds: isPlain ? WORK : kinds };
+  const { rows, ...page } = await searchPage(deps.store, "runs", query, byId);
+  return {
+    runs: await Promise.all(rows.map(async (run) => runView(run, await findFacts(deps, run)))),
+    ...page,
+  };
+}
+
+/** @throws RouseError `not_found` */
+export async function showRun(deps: AdminDeps, id: string) {
+  return toDetail(deps, found(await deps.store.get("run", id), "there is no run with this id"));
+}
+
+/**
+ * Shows the steps of a run, oldest first, with their tool calls and what people decided about them.
+ * @throws RouseError `not_found`
+ */
+export async function showSteps({ store }: AdminDeps, id: string) {
+  const run = found(await store.get("run", id), "there is no run with this id");
+  const [steps, asked] = await Promise.all([
+    store.list("steps", id),
+    store.list("approvals", { runId: id, limit: MAX_APPROVALS }),
+  ]);
+  const approvals = asked.toReversed();
+  return { steps: steps.map((step) => stepView(step, { run, approvals })) };
+}
+
+/**
+ * Shows the whole text of a tool's result that was cut.
+ * @throws RouseError `not_found`
+ */
+export async function showToolResult({ store }: AdminDeps, runId: string, id: string) {
+  const result = await store.get("toolResult", id);
+  return {
+    result: found(
+      result?.runId === runId ? result : undefined,
+      "the run has no stored result with this id",
+    ),
+  };
+}
+
+/**
+ * Cancels a run, or starts one again that failed.
+ * @throws RouseError `not_found`, `run_ended`, or `not_retryable`
+ */
+export async function changeRun(deps: AdminDeps, operation: "cancel" | "retry", id: string) {
+  return toDetail(deps, unwrap(await deps.runs[operation](id)).run);
+}
+
+/** Lists deliveries, newest first. */
+export async function listDeliveries(
+  { store }: AdminDeps,
+  query: PageQuery<Lists["deliveries"]["of"]>,
+) {
+  const { rows, ...page } = await searchPage(store, "deliveries", query, byId);
+  return { deliveries: rows.map(deliveryView), ...page };
+}
+
+/** @throws RouseError `not_found` */
+export async function showDelivery({ store }: AdminDeps, id: string) {
+  return {
+    delivery: deliveryDetail(
+      found(await store.get("delivery", id), "there is no delivery with this id"),
+    ),
+  };
+}
+
+/**
+ * Sends again what failed, from the first chunk that was not sent.
+ * @throws RouseError `not_found`, `not_retryable`, or `no_route`
+ */
+export async function retryDelivery(deps: AdminDeps, id: string, options: { arrived: boolean }) {
+  return { delivery: deliveryView(unwrap(await deps.retryDelivery(id, options)).delivery) };
+}

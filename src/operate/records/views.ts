@@ -1,0 +1,510 @@
+import { getTraceId } from "../../core/trace-context.ts";
+import {
+  type ApprovalRecord,
+  type DeliveryRecord,
+  type EventRecord,
+  type FailedAttempt,
+  type PastWait,
+  type RunRecord,
+  type RunSpec,
+  type SessionRecord,
+  type SessionRef,
+  type StepRecord,
+  type StoredRequest,
+  type ToolCallRecord,
+  type ToolOffer,
+  type ToolOutput,
+  deliveryState,
+} from "../../store/types.ts";
+import type { WaitState } from "../../core/breaker.ts";
+import { getVerdicts } from "../../approvals/approvals.ts";
+import { deliveryStatus } from "../../runs/receipts.ts";
+import type { Bookmark } from "./bookmarks.ts";
+import type { WaitReason } from "../../runs/wait-reason.ts";
+import {
+  renderAttempt,
+  renderEvent,
+  renderReason,
+  renderTokens,
+  renderVendor,
+  renderWait,
+} from "./texts.ts";
+
+/** The operator's view of what is kept. Times are ISO 8601; what is not there is null, so that every row has all fields. */
+export type EventView = ReturnType<typeof eventView>;
+export type BookmarkView = ReturnType<typeof bookmarkView>;
+export type EventDetail = ReturnType<typeof eventDetail>;
+export type RunView = ReturnType<typeof runView>;
+export type RunDetail = ReturnType<typeof runDetail>;
+export type StepView = ReturnType<typeof stepView>;
+export type ToolCallView = ReturnType<typeof toolCallView>;
+export type BreakerView = ReturnType<typeof breakerView>;
+export type ApprovalView = ReturnType<typeof approvalView>;
+export type DeliveryView = ReturnType<typeof deliveryView>;
+export type DeliveryDetail = ReturnType<typeof deliveryDetail>;
+export type SessionView = ReturnType<typeof unusedSession>;
+
+export const iso = (ms: number): string => new Date(ms).toISOString();
+export const isoOrNull = (ms: number | undefined): string | null =>
+  ms === undefined ? null : iso(ms);
+
+/** Renders a bookmark. */
+export const bookmarkView = ({ at, note }: Bookmark) => ({ at: iso(at), note: note ?? null });
+
+/** Renders a body as text if it is UTF-8, else as base64. */
+function renderBody(bytes: Uint8Array | null): {
+  body: string | null;
+  encoding: "utf8" | "base64";
+} {
+  if (bytes === null) return { body: null, encoding: "utf8" };
+  try {
+    return { body: new TextDecoder("utf-8", { fatal: true }).decode(bytes), encoding: "utf8" };
+  } catch {
+    return { body: Buffer.from(bytes).toString("base64"), encoding: "base64" };
+  }
+}
+
+/** Renders what is kept of a request. */
+function requestView(request: StoredRequest) {
+  const { method, headers, query, contentType, body } = request;
+  return { method, contentType: contentType ?? null, headers, query, ...renderBody(body) };
+}
+
+/** Renders an event; `statuses` are those of its runs, by id. */
+export function eventView(event: EventRecord, statuses?: ReadonlyMap<string, string>) {
+  return {
+    id: event.id,
+    receivedAt: iso(event.receivedAt),
+    path: event.path,
+    credential: event.credential,
+    address: event.address ?? null,
+    outcome: event.outcome,
+    reason: renderReason(event),
+    /** What became of it, in a few words: the reason, or the names of its work. */
+    text: renderEvent(event),
+    /** The HTTP status that the sender was answered, if it was an error. */
+    answerStatus: event.status ?? null,
+    mapping: event.mapping ?? null,
+    /** If no mapping matched, or one skipped it: the closest other one, and its condition that failed. */
+    nearest: event.nearest ?? null,
+    missing: event.missing ?? [],
+    /** What was ignored, cut or replaced in its runs. */
+    warnings: [
+      ...new Set(event.actions.flatMap((action) => (action.kind === "run" ? action.warnings : []))),
+    ],
+    duplicateOf: event.duplicateOf ?? null,
+    replayOf: event.replayOf ?? null,
+    /** Whether an operator has changed the body for the replay. */
+    edited: event.edited ?? false,
+    /** What was done about an event that failed. */
+    handled: event.handled ? { ...event.handled, at: iso(event.handled.at) } : null,
+    /** Null if nothing collected traces when it came in. */
+    traceId: event.trace ? getTraceId(event.trace) : null,
+    actions: event.actions.map((action) => {
+      const id = action.kind === "run" ? action.runId : action.systemEventId;
+      const status = statuses?.get(id);
+      const name = action.kind === "run" ? action.spec.name : null;
+      return {
+        kind: action.kind,
+        id,
+        mapping: action.mapping ?? null,
+        name,
+        ...(status === undefined ? {} : { status }),
+      };
+    }),
+    /** Null once `hooks.retention` is over. */
+    bodyBytes: event.request.body?.byteLength ?? null,
+  };
+}
+
+/** What a run would have been given, besides its message. */
+export function runFields({
+  session,
+  name,
+  channel,
+  to,
+  deliver,
+  model,
+  thinking,
+  wakeMode,
+}: RunSpec): Record<string, string | boolean> {
+  const fields = {
+    agentId: session.agentId,
+    sessionKey: session.key,
+    name,
+    deliver,
+    channel,
+    to,
+    model,
+    thinking,
+    wakeMode,
+  };
+  return Object.fromEntries(
+    Object.entries(fields).filter(
+      (entry): entry is [string, string | boolean] => entry[1] !== undefined,
+    ),
+  );
+}
+
+/** Renders an event with its request, and with what mappings in shadow would have done. */
+export function eventDetail(event: EventRecord, statuses: ReadonlyMap<string, string>) {
+  const would = (event.would ?? []).map((action) => {
+    const { kind, mapping = null } = action;
+    if (kind === "none") return { kind, mapping, content: [], fields: { reason: action.reason } };
+    const content = action.kind === "run" ? action.spec.input : action.text;
+    const fields: Record<string, string | boolean> =
+      action.kind === "run"
+        ? runFields(action.spec)
+        : { agentId: action.agentId, mode: action.mode };
+    return { kind, mapping, content, fields };
+  });
+  return {
+    ...eventView(event, statuses),
+    would,
+    debug: event.debug ?? null,
+    request: requestView(event.request),
+  };
+}
+
+/** What a run waits for. `until` is null if it is not known, or if nothing but other work ends the wait. */
+const waitView = (reason: WaitReason, { status }: RunRecord) => ({
+  ...reason,
+  text: renderWait(reason, status),
+  until: "until" in reason ? isoOrNull(reason.until) : null,
+});
+
+/** A wait of a run that is over: what for, and how long. */
+const pastWaitView = (wait: PastWait) => ({
+  ...wait,
+  text: renderWait(wait),
+  since: iso(wait.since),
+  until: iso(wait.until),
+});
+
+/** What is looked up for a run: the delivery of its reply, and what it waits for. */
+export interface RunFacts {
+  delivery: DeliveryRecord | undefined;
+  waitsFor: WaitReason | undefined;
+}
+
+const scheduleMark = ({ schedule }: RunSpec) =>
+  schedule ? { ...schedule, dueAt: iso(schedule.dueAt) } : null;
+
+/** Renders a run. */
+export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
+  const { session } = run.spec;
+  return {
+    id: run.id,
+    eventId: run.eventId,
+    kind: run.kind,
+    /** The schedule that started the run, and the due time that it is for. */
+    schedule: scheduleMark(run.spec),
+    mapping: run.mapping ?? null,
+    status: run.status,
+    agentId: session.agentId,
+    origin: session.origin,
+    sessionKey: session.key,
+    /** Whose session it is; null for other origins than hooks, and for keys of `hooks.sharedSessions`. */
+    path: session.via?.path ?? null,
+    credential: session.via?.credential ?? null,
+    name: run.spec.name,
+    hook: run.spec.hook,
+    model: run.model ?? run.spec.model ?? null,
+    attempts: run.attempts,
+    restarts: run.restarts,
+    error: run.error ?? null,
+    /** What the provider has said with the error. */
+    providerText: renderVendor(run.error),
+    warnings: run.warnings,
+    usage: run.usage ?? null,
+    usageText: renderTokens(run.usage),
+    delivery: deliveryStatus(run, delivery) ?? null,
+    deliveryId: run.deliveryId ?? null,
+    /** The delivery of its receipt, if the mapping has a callback. */
+    callbackId: run.callbackId ?? null,
+    /** Why it waits, and until when; null if it is executed or has ended. */
+    waitsFor: waitsFor ? waitView(waitsFor, run) : null,
+    /** The limit or the model that it was parked for. */
+    parked: run.parked ? { ...run.parked, until: isoOrNull(run.parked.until) } : null,
+    /** The approvals that it waits for. */
+    waiting: run.waiting ? { ...run.waiting, since: iso(run.waiting.since) } : null,
+    /** How many events its batch has. */
+    collected: run.collect?.count ?? null,
+    /** The number of the config that made one run of its batch; null before that, and if it was not recorded. */
+    combinedBy: run.combinedBy ?? null,
+    /** Null if nothing collected traces. */
+    traceId: run.spec.trace ? getTraceId(run.spec.trace) : null,
+    createdAt: iso(run.createdAt),
+    startedAt: isoOrNull(run.startedAt),
+    endedAt: isoOrNull(run.endedAt),
+  };
+}
+
+/** Renders a breaker. Times are null if it is closed; `limit` is null if there is none. */
+export const breakerView = ({ of, state, since, until, running, limit, waiting }: WaitState) => ({
+  of,
+  state,
+  since: isoOrNull(since),
+  nextTest: isoOrNull(until),
+  running,
+  limit: limit ?? null,
+  waiting,
+});
+
+const attemptView = ({ at, model, error, waitedMs }: FailedAttempt) => ({
+  at: iso(at),
+  model,
+  error,
+  waitedMs: waitedMs ?? null,
+  text: renderAttempt(model, error, waitedMs),
+});
+
+/** Renders a run with what the agent was given and what it replied. */
+export function runDetail(run: RunRecord, facts: RunFacts) {
+  const { spec } = run;
+  return {
+    ...runView(run, facts),
+    input: spec.input,
+    instructions: spec.instructions ?? null,
+    reply: run.reply ?? null,
+    route: run.route ?? null,
+    deliver: spec.deliver,
+    channel: spec.channel,
+    to: spec.to ?? null,
+    thinking: spec.thinking ?? null,
+    timeoutSeconds: spec.timeoutSeconds ?? null,
+    wakeMode: spec.wakeMode,
+    allowUnsafeExternalContent: spec.unsafe,
+    /** Model calls at which tries of the run ended; those before an answer are in the steps. */
+    failedAttempts: (run.failedAttempts ?? []).map(attemptView),
+    /** What it has waited for before, oldest first: the newest 20 waits. */
+    waits: (run.waits ?? []).map(pastWaitView),
+    /** What the mapping's code threw and printed when it made one run of a batch; null if nothing. */
+    debug: spec.debug ?? null,
+    /** The ids that the front end of an API user gave its chat and message. */
+    correlation: spec.correlation ?? null,
+  };
+}
+
+/** What the model said in a step, or its reasoning; null if there is none. */
+function getWords({ messages }: StepRecord, type: "text" | "reasoning"): string | null {
+  const words = (messages as { content?: string | { type: string; text?: string }[] }[]).flatMap(
+    ({ content = [] }) =>
+      (typeof content === "string" ? [{ type: "text", text: content }] : content).map((part) =>
+        part.type === type ? (part.text ?? "") : "",
+      ),
+  );
+  return words.join("") || null;
+}
+
+/** Renders what a tool answered. Of a file its size is shown, not its bytes. */
+export function outputView({ parts, isError }: ToolOutput) {
+  return {
+    isError: isError ?? false,
+    parts: parts.map((part) =>
+      part.type === "text"
+        ? part
+        : {
+            type: part.type,
+            mediaType: part.mediaType,
+            filename: part.filename ?? null,
+            bytes: Buffer.byteLength(part.data, "base64"),
+          },
+    ),
+  };
+}
+
+/** Says who made the agent do the run. */
+function describeAsker({ kind, spec }: RunRecord): string {
+  const { incoming, channel, hook, session, schedule } = spec;
+  switch (kind) {
+    case "channel":
+      return incoming
+        ? `${incoming.from}${incoming.owner ? " (the owner)" : ""} on ${channel}`
+        : `channel ${channel}`;
+    case "hook":
+      return session.via ? `hook ${session.via.path} (${session.via.credential})` : `hook ${hook}`;
+    case "api":
+      return `API key ${hook.replace(/^api:/, "")}`;
+    case "schedule":
+      return schedule ? `schedule ${session.agentId}/${schedule.id}` : "schedule";
+    default:
+      return `heartbeat of ${session.agentId}`;
+  }
+}
+
+/** Renders a question to a person about one call, and the answer; `run` if it is kept. */
+export function approvalView(approval: ApprovalRecord, run: RunRecord | undefined) {
+  const {
+    id,
+    code,
+    runId,
+    callId,
+    agentId,
+    tool,
+    input,
+    reason,
+    why,
+    askedAt,
+    expiresAt,
+    decision,
+    refused = [],
+  } = approval;
+  return {
+    id,
+    code,
+    runId,
+    callId,
+    agentId,
+    tool,
+    /** Null if none were given. */
+    input: input ?? null,
+    reason,
+    why,
+    /** Who made the agent do the run, in words; null if the run is not kept any more. */
+    askedBy: run ? describeAsker(run) : null,
+    /** The event that started the run. */
+    eventId: run?.eventId ?? null,
+    askedAt: iso(askedAt),
+    expiresAt: iso(expiresAt),
+    state: decision ? ("decided" as const) : ("open" as const),
+    verdicts: [...getVerdicts(approval)],
+    decision: decision
+      ? {
+          verdict: decision.verdict,
+          by: decision.by,
+          at: iso(decision.at),
+          note: decision.note ?? null,
+        }
+      : null,
+    /** Decisions that were refused, oldest first: the newest 20. */
+    refused: refused.map((one) => ({ ...one, at: iso(one.at) })),
+  };
+}
+
+/** What is shown with the steps of a run: the questions about its calls, oldest first. */
+interface StepFacts {
+  run: RunRecord;
+  approvals: readonly ApprovalRecord[];
+}
+
+function toolCallView(call: ToolCallRecord, { run, approvals }: StepFacts) {
+  return {
+    id: call.id,
+    tool: call.tool,
+    name: call.name,
+    state: call.state,
+    /** Whether the tool declares that it changes nothing. */
+    readOnly: call.readOnly ?? false,
+    input: call.input,
+    startedAt: isoOrNull(call.startedAt),
+    endedAt: isoOrNull(call.endedAt),
+    output: call.output ? outputView(call.output) : null,
+    /** If the output was cut: the id and the length of its whole text, in UTF-16 units. */
+    stored: call.stored ?? null,
+    approvals: approvals
+      .filter(({ callId }) => callId === call.id)
+      .map((approval) => approvalView(approval, run)),
+  };
+}
+
+/** The most names that a sentence lists. */
+const MAX_NAMES = 20;
+
+const nameTools = (names: readonly string[]): string =>
+  names.slice(0, MAX_NAMES).join(", ") +
+  (names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : "");
+
+/** Says what a run was offered of its agent's tools, and by which key of the config it was not offered the rest. */
+export const renderOffer = ({ offered, leftOut, by }: ToolOffer): string =>
+  offered.length === 0
+    ? `tools offered: none (${by})`
+    : `tools offered: ${nameTools(offered)}; left out by ${by}: ${nameTools(leftOut)}`;
+
+/** Renders a step of a run: one model call and the tool calls that it asked for. */
+export function stepView(step: StepRecord, facts: StepFacts) {
+  const failed = step.failedAttempts ?? [];
+  return {
+    index: step.index,
+    model: step.model,
+    /** The model that was asked first, if another one answered. */
+    insteadOf: failed.find(({ model }) => model !== step.model)?.model ?? null,
+    finish: step.finish,
+    usage: step.usage,
+    usageText: renderTokens(step.usage),
+    startedAt: iso(step.startedAt),
+    endedAt: iso(step.endedAt),
+    /** Tries at the model call that gave no answer. */
+    failedAttempts: failed.map(attemptView),
+    thinking: getWords(step, "reasoning"),
+    text: getWords(step, "text"),
+    /** What was offered of the agent's tools, in a first step to which not all were; null otherwise. */
+    tools: step.offer ? renderOffer(step.offer) : null,
+    calls: step.calls.map((call) => toolCallView(call, facts)),
+  };
+}
+
+/** Renders a delivery. */
+export function deliveryView(delivery: DeliveryRecord) {
+  const { route } = delivery;
+  return {
+    id: delivery.id,
+    runId: delivery.runId,
+    /** `no_route`: it failed because no recipient was known. */
+    status: deliveryState(delivery),
+    /** Without a route: what the run asked for, a channel or `last`. */
+    channel: route.channel,
+    to: route.to ?? null,
+    thread: route.thread ?? null,
+    chunks: delivery.chunks.length,
+    sentChunks: Math.min(delivery.nextChunk, delivery.chunks.length),
+    files: delivery.files?.length ?? 0,
+    sentFiles: Math.max(delivery.nextChunk - delivery.chunks.length, 0),
+    attempts: delivery.attempts,
+    messageIds: delivery.messageIds,
+    error: delivery.error ?? null,
+    createdAt: iso(delivery.createdAt),
+    nextAt: delivery.status === "pending" ? iso(delivery.nextAt) : null,
+    endedAt: isoOrNull(delivery.endedAt),
+  };
+}
+
+/** Renders a delivery with its messages. */
+export function deliveryDetail(delivery: DeliveryRecord) {
+  const { ask } = delivery;
+  return {
+    ...deliveryView(delivery),
+    /** Its messages in order; the first `sentChunks` of them are sent. */
+    texts: delivery.chunks,
+    /** What follows the messages, in order. */
+    attached: (delivery.files ?? []).map(({ name, mediaType, bytes }) => ({
+      name,
+      mediaType,
+      bytes,
+    })),
+    /** What was sent in another way than it was meant to be. */
+    warnings: delivery.warnings ?? [],
+    /** Of a question about a tool call: the approval. */
+    approvalId: ask?.approvalId ?? null,
+  };
+}
+
+export function sessionView({ ref, turns, createdAt, lastUsedAt }: SessionRecord): SessionView {
+  return { ...unusedSession(ref), turns, createdAt: iso(createdAt), lastUsedAt: iso(lastUsedAt) };
+}
+
+/** Renders the main session of an agent that has taken no turn yet. */
+export function unusedSession({ via, ...ref }: SessionRef) {
+  const times: { createdAt: string | null; lastUsedAt: string | null } = {
+    createdAt: null,
+    lastUsedAt: null,
+  };
+  // The hook path and the configured credential that it belongs to; null for other origins, and if it is shared.
+  return {
+    ...ref,
+    path: via?.path ?? null,
+    credential: via?.credential ?? null,
+    turns: 0,
+    ...times,
+  };
+}

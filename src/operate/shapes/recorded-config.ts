@@ -1,0 +1,233 @@
+import { basename, join, relative } from "node:path";
+import { readFieldLines, readJson5, renderAtLines } from "../../config/json5.ts";
+import { mask } from "../../config/mask.ts";
+import type { Config } from "../../config/schema/index.ts";
+import { hooksKeys, hooksSchema } from "../../config/schema/hooks.ts";
+import { mappingFileSchema } from "../../config/schema/mapping.ts";
+import { getPresetName } from "../../config/schema/preset.ts";
+import { VARIABLE_REFERENCE } from "../../config/secrets.ts";
+import { isCredentialName } from "../../core/credential-name.ts";
+import { isInside, readText, type FileTexts } from "../../core/files.ts";
+import { sha256Hex } from "../../core/secret.ts";
+import type { Snapshot } from "../../intake/types.ts";
+import { PRESETS_DIR } from "../../mapping/presets.ts";
+import { hashModule } from "../../mapping/transform-build.ts";
+import { realPath } from "../../mapping/transform-permissions.ts";
+import type { DecidingConfig } from "../../store/types.ts";
+
+/** What is kept of a config: enough to decide by it again, and none of its secrets. */
+export interface ConfigContent {
+  /** The config file's name, null if there was none, and what of it decides, as it is written. */
+  config: { name: string | null; text: string };
+  /** Mapping files, documents of presets and schemas, by names such as `mappings/shop.json5`. */
+  files: Record<string, string>;
+  /** A hash of the files of each transform module, by the module's name. */
+  modules: Record<string, string>;
+  /** A hash of what decides and is not written in these texts: variables of the environment, and presets of plugins. */
+  basis: string;
+  /** A hash of the names of channels and models, by which actions are checked. */
+  names: string;
+}
+
+type Values = Record<string, unknown>;
+
+/** The folders of the files, by the first part of their names. */
+export const getFolders = ({ hooks }: Config): { mappings: string; presets: string } => ({
+  mappings: realPath(hooks.mappingsDir),
+  presets: realPath(PRESETS_DIR),
+});
+
+/** Fields of `hooks` that decide nothing, or are of the machine. */
+const NOT_KEPT = new Set([
+  "enabled",
+  "token",
+  "mappingsDir",
+  "transformsDir",
+  "testsDir",
+  "transformPermissions",
+  "callbackHosts",
+]);
+/** What a plugin's section says of the mappings of its preset. */
+const SECTION_FIELDS = ["model", "thinking", "allowUnsafeExternalContent"];
+
+const isReference = (text: string): boolean => VARIABLE_REFERENCE.test(text);
+const isObject = (value: unknown): value is Values =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+const pick = (value: unknown, keep: (name: string) => boolean): Values =>
+  isObject(value) ? Object.fromEntries(Object.entries(value).filter(([name]) => keep(name))) : {};
+
+/** Every text of a value replaced. */
+function maskTexts(value: unknown): unknown {
+  if (typeof value === "string") return "masked";
+  if (Array.isArray(value)) return value.map(maskTexts);
+  return isObject(value) ? mapValues(value, maskTexts) : value;
+}
+
+const mapValues = (value: Values, map: (member: unknown, name: string) => unknown): Values =>
+  Object.fromEntries(Object.entries(value).map(([name, member]) => [name, map(member, name)]));
+
+/** Conditions on headers or parameters without the values of credentials: no event has them, so they decide nothing. */
+function withoutCredentials(conditions: unknown): unknown {
+  if (Array.isArray(conditions)) return conditions.map(withoutCredentials);
+  if (!isObject(conditions)) return conditions;
+  return mapValues(conditions, (value, name) =>
+    isCredentialName(name)
+      ? maskTexts(value)
+      : name.startsWith("$")
+        ? withoutCredentials(value)
+        : value,
+  );
+}
+
+const keepMatch = (match: unknown): unknown =>
+  isObject(match)
+    ? mapValues(match, (member, name) =>
+        name === "headers" || name === "query" ? withoutCredentials(member) : member,
+      )
+    : match;
+
+/**
+ * A mapping, or the options of a preset, without secrets: of the masked value all but the address of a callback, which may hold
+ * a key, and what must not be masked since mappings decide by it.
+ */
+function keepMapping(masked: unknown, written: unknown): unknown {
+  if (!isObject(masked) || !isObject(written)) return masked;
+  const { callback: _callback, ...kept } = masked;
+  return mapValues(kept, (member, name) =>
+    name === "match" ? keepMatch(written[name]) : name === "validate" ? written[name] : member,
+  );
+}
+
+const keepMappings = (masked: unknown, written: unknown): unknown =>
+  Array.isArray(masked) && Array.isArray(written)
+    ? masked.map((entry, index) => keepMapping(entry, written[index]))
+    : masked;
+
+/** What a config's `hooks` decide by. */
+function keepHooks(written: unknown, isShown: (text: string) => boolean): Values {
+  if (!isObject(written)) return {};
+  const masked = mask(written, [hooksSchema], isShown) as Values;
+  const kept = pick(masked, (name) => !NOT_KEPT.has(name));
+  return mapValues(kept, (member, name) => {
+    if (name === "mappings" || name === "presets") return keepMappings(member, written[name]);
+    return Object.hasOwn(hooksKeys, name)
+      ? member
+      : pick(written[name], (field) => SECTION_FIELDS.includes(field));
+  });
+}
+
+function keepConfig(written: unknown): Values {
+  return mapValues(
+    pick(written, (name) => name === "hooks" || name === "agents"),
+    (section, name) => {
+      if (name === "hooks") return keepHooks(section, isReference);
+      return mapValues(
+        pick(section, (field) => field === "list" || field === "defaults"),
+        (member, field) => {
+          if (field === "defaults") return pick(member, (field) => field === "maxTimeoutSeconds");
+          return Array.isArray(member)
+            ? member.map((agent) => pick(agent, (field) => field === "id"))
+            : member;
+        },
+      );
+    },
+  );
+}
+
+/** A mapping file or a preset's document without secrets; a schema as it is. */
+function keepFile(file: string, texts: FileTexts | undefined): { value: unknown; text: string } {
+  const parsed = readJson5(file, texts);
+  if (!parsed.ok || !isObject(parsed.value) || !Array.isArray(parsed.value["mappings"])) {
+    const text = readText(file, texts);
+    return { value: text, text };
+  }
+  const masked = mask(parsed.value, [mappingFileSchema], isReference) as Values;
+  const value = { ...masked, mappings: keepMappings(masked["mappings"], parsed.value["mappings"]) };
+  return { value, text: renderAtLines(value, readFieldLines(file, texts)) };
+}
+
+/** A hash of what decides besides the texts. */
+export function hashBasis(
+  { hooks, agents }: Config,
+  presets: Snapshot["offers"]["presets"],
+): string {
+  const enabled = new Set(hooks.presets.map(getPresetName));
+  const documents = presets
+    .filter(({ document }) => enabled.has(document.id))
+    .map(({ document }) => document);
+  const values = keepHooks(hooks, () => false);
+  return sha256Hex(
+    JSON.stringify([
+      values,
+      agents.list.map(({ id }) => id),
+      agents.defaults.maxTimeoutSeconds,
+      documents,
+    ]),
+  );
+}
+
+/** A hash of the names of the channels and models of a config. */
+export const hashNames = ({ channels, models }: Config): string =>
+  sha256Hex(
+    JSON.stringify([
+      Object.keys(channels).toSorted(),
+      Object.keys(models.aliases).toSorted(),
+      Object.keys(models.providers).toSorted(),
+    ]),
+  );
+
+/** Where a snapshot comes from: the config as it is written, and what was made of it. */
+export interface ConfigSource extends Pick<
+  Snapshot,
+  "config" | "configFile" | "mappings" | "offers" | "texts"
+> {
+  written: unknown;
+}
+
+function readContent({ written, config, configFile, mappings, offers, texts }: ConfigSource) {
+  const folders = getFolders(config);
+  const named = mappings.documents.flatMap((file): [string, string][] => {
+    const [name, folder] = Object.entries(folders).find(([, path]) => isInside(path, file)) ?? [];
+    return name === undefined || folder === undefined
+      ? []
+      : [[join(name, relative(folder, file)), file]];
+  });
+  const files = named.map(([name, file]) => [name, keepFile(file, texts)] as const);
+  const modules = Object.fromEntries(
+    [...mappings.modules].map(([name, paths]) => [name, hashModule(paths)]),
+  );
+  const kept = keepConfig(written);
+  const [basis, names] = [hashBasis(config, offers.presets), hashNames(config)];
+  const lines =
+    configFile === undefined ? new Map<string, number>() : readFieldLines(configFile, texts);
+  const content: ConfigContent = {
+    config: {
+      name: configFile === undefined ? null : basename(configFile),
+      text: renderAtLines(kept, lines),
+    },
+    files: Object.fromEntries(files.map(([name, { text }]) => [name, text])),
+    modules,
+    basis,
+    names,
+  };
+  // Without lines and comments: a config that only looks different decides the same.
+  const values = [kept, files.map(([name, { value }]) => [name, value]), modules, basis, names];
+  return { content, values };
+}
+
+/** Returns what reads what a snapshot decides by, once. Undefined if a file is not there any more: another snapshot will follow. */
+export function createDecidingConfig(source: ConfigSource): () => DecidingConfig | undefined {
+  let read: { config: DecidingConfig | undefined } | undefined;
+  const readNow = (): DecidingConfig | undefined => {
+    try {
+      const { content, values } = readContent(source);
+      return {
+        id: sha256Hex(JSON.stringify(values)).slice(0, 12),
+        content: JSON.stringify(content),
+      };
+    } catch {
+      return undefined;
+    }
+  };
+  return () => (read ??= { config: readNow() }).config;
+}

@@ -1,0 +1,228 @@
+import { createToolBox, type ToolBoxOptions } from "../../agent/tools.ts";
+import { RouseError } from "../../core/errors.ts";
+import type { Snapshot } from "../../intake/types.ts";
+import type { Usage } from "../../store/types.ts";
+import { runAgent, type AgentRun } from "./agent-run.ts";
+import { buildTask, resolveTestModel, type AgentTask } from "./agent-task.ts";
+import { collectTools, type CaseToolsOptions } from "./agent-tools.ts";
+import type { AgentCase } from "./fixture.ts";
+
+/** Runs of agents at the same time. */
+const CONCURRENCY = 4;
+
+/** The most that runs of agents may use, with the judge. */
+export interface TestBudget {
+  tokens?: number;
+  usd?: number;
+}
+
+/** One run that is to be made. */
+interface PlannedRun {
+  fixture: AgentCase;
+  snapshot: Snapshot;
+  task: AgentTask | string;
+  sandbox: string | undefined;
+  repetition: number;
+}
+
+/** The runs that tests will make, before a model is called. */
+export interface AgentPlan {
+  runs: PlannedRun[];
+  /** The config whose model judges. */
+  judgedBy: Snapshot;
+  /** What the runs will use if they use as much as the recorded ones; null if a fixture does not say. */
+  tokens: number | null;
+  usd: number | null;
+  /** Models without a price. */
+  unpriced: string[];
+  /** What the config has to have the secrets of, such as `models.providers.openai.`. */
+  needed: string[];
+}
+
+export interface AgentReport {
+  /** By the snapshot and the fixture, in the order of the repetitions. */
+  runs: Map<Snapshot, Map<AgentCase, AgentRun[]>>;
+  /** Why it ended before all runs; null if it did not. */
+  stopped: "budget" | "interrupted" | null;
+  /** Runs that were not made for that. */
+  notRun: number;
+}
+
+const sum = (values: readonly (number | undefined)[]): number | null =>
+  values.includes(undefined) ? null : values.reduce<number>((all, value) => all + (value ?? 0), 0);
+
+/**
+ * Plans the runs of agents by each of the snapshots, the first of which judges.
+ * @throws RouseError `usage` or `config_invalid` if a model or a sandbox does not exist.
+ */
+export async function planAgents(
+  fixtures: readonly AgentCase[],
+  snapshots: readonly [Snapshot, ...Snapshot[]],
+): Promise<AgentPlan> {
+  const [judgedBy] = snapshots;
+  const runs: PlannedRun[] = [];
+  const priced = fixtures.flatMap(({ reply: { judge } }) =>
+    judge
+      ? [
+          {
+            model: resolveTestModel(judge.model ?? judgedBy.models.default.ref, judgedBy),
+            by: judgedBy,
+          },
+        ]
+      : [],
+  );
+  const needed = new Set<string>();
+  for (const fixture of fixtures) {
+    const { sandbox } = fixture.run;
+    for (const by of snapshots) {
+      const { servers } = by.config.mcp;
+      if (sandbox !== undefined && !Object.hasOwn(servers, sandbox))
+        throw new RouseError({
+          code: "usage",
+          message: `${fixture.name}: the sandbox ${sandbox} is not in mcp.servers; there is ${Object.keys(servers).join(", ") || "none"}`,
+        });
+      if (sandbox !== undefined) needed.add(`mcp.servers.${sandbox}.`);
+      const task = await buildTask(fixture, by);
+      if (typeof task !== "string")
+        for (const model of [task.model, ...(task.model.fallbacks ?? [])])
+          priced.push({ model, by });
+      for (let repetition = 0; repetition < (fixture.reply.repeat ?? 1); repetition++)
+        runs.push({ fixture, snapshot: by, task, sandbox, repetition });
+    }
+  }
+  for (const { model } of priced) needed.add(`models.providers.${model.provider}.`);
+  return {
+    runs,
+    judgedBy,
+    tokens: sum(runs.map(({ fixture }) => fixture.run.tokens)),
+    usd: sum(runs.map(({ fixture }) => fixture.run.costUsd)),
+    unpriced: [
+      ...new Set(priced.flatMap(({ model, by }) => (by.models.getPrice(model) ? [] : [model.ref]))),
+    ],
+    needed: [...needed],
+  };
+}
+
+/**
+ * Checks that a budget is enough by what the recorded runs used, and that it can be counted.
+ * @throws RouseError `usage` if it is not.
+ */
+export function checkBudget({ tokens, usd, unpriced }: AgentPlan, budget: TestBudget): void {
+  const refuse = (message: string): never => {
+    throw new RouseError({ code: "usage", message: `--budget: ${message}` });
+  };
+  if (budget.usd !== undefined && unpriced.length > 0)
+    refuse(`the price of ${unpriced.join(", ")} is unknown; set models.prices, or write tokens`);
+  const more = "raise it, or name fewer fixtures; nothing was called";
+  if ((tokens ?? 0) > (budget.tokens ?? Infinity))
+    refuse(
+      `by the recordings this takes about ${tokens} tokens, more than ${budget.tokens}: ${more}`,
+    );
+  if ((usd ?? 0) > (budget.usd ?? Infinity))
+    refuse(
+      `by the recordings this costs about ${usd?.toFixed(2)} USD, more than ${budget.usd}: ${more}`,
+    );
+}
+
+/** Counts what is used, and aborts when the budget is spent. A model call that is under way ends early. */
+class Spending {
+  readonly #budget: TestBudget;
+  readonly #stop = new AbortController();
+  #tokens = 0;
+  #usd = 0;
+
+  constructor(budget: TestBudget) {
+    this.#budget = budget;
+  }
+
+  get signal(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  add({ totalTokens = 0, costUsd = 0 }: Usage): void {
+    this.#tokens += totalTokens;
+    this.#usd += costUsd;
+    const { tokens = Infinity, usd = Infinity } = this.#budget;
+    if (this.#tokens >= tokens || this.#usd >= usd) this.#stop.abort();
+  }
+}
+
+/** The servers that answer calls that were not recorded, each connected when it is first needed. */
+class Sandboxes {
+  readonly #boxes = new Map<string, ReturnType<typeof createToolBox>>();
+  readonly #environment: Environment;
+
+  constructor(environment: Environment) {
+    this.#environment = environment;
+  }
+
+  get({ snapshot, sandbox: name }: PlannedRun): CaseToolsOptions["sandbox"] {
+    const server = name === undefined ? undefined : snapshot.config.mcp.servers[name];
+    if (name === undefined || !server) return undefined;
+    const key = `${snapshot.hash} ${name}`;
+    const box =
+      this.#boxes.get(key) ??
+      createToolBox({ ...this.#environment, servers: { [name]: server }, tools: [] });
+    this.#boxes.set(key, box);
+    return { name, box };
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#boxes.values()].map((box) => box.close()));
+  }
+}
+
+type Environment = Pick<ToolBoxOptions, "clock" | "log" | "cwd" | "env" | "fetch">;
+
+interface AgentOptions {
+  budget: TestBudget;
+  environment: Environment;
+  signal: AbortSignal;
+  /** Called after each run. */
+  onRun(done: number, passed: number): void;
+}
+
+/** Makes the runs. The only outside services that it calls are model providers, and a sandbox if a fixture has one. */
+export async function runAgents(
+  { runs: planned, judgedBy }: AgentPlan,
+  { budget, environment, signal, onRun }: AgentOptions,
+): Promise<AgentReport> {
+  const spending = new Spending(budget);
+  const stop = AbortSignal.any([signal, spending.signal]);
+  const sandboxes = new Sandboxes(environment);
+  const known = collectTools([...new Set(planned.map(({ fixture }) => fixture))]);
+  const done: (AgentRun | undefined)[] = planned.map(() => undefined);
+  let next = 0;
+  const work = async (): Promise<void> => {
+    for (let index = next++; index < planned.length && !stop.aborted; index = next++) {
+      const one = planned[index] as PlannedRun;
+      const { fixture, task, snapshot, repetition } = one;
+      done[index] = await runAgent(fixture, task, {
+        snapshot,
+        judgedBy,
+        known,
+        sandbox: sandboxes.get(one),
+        repetition,
+        signal: stop,
+        onUsage: (usage) => spending.add(usage),
+      });
+      const ended = done.filter((run) => run !== undefined);
+      onRun(ended.length, ended.filter(({ passed }) => passed).length);
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: CONCURRENCY }, work));
+  } finally {
+    await sandboxes.close();
+  }
+  const runs: AgentReport["runs"] = new Map();
+  for (const [index, { snapshot, fixture }] of planned.entries()) {
+    const run = done[index];
+    if (!run) continue;
+    const of = runs.get(snapshot) ?? new Map<AgentCase, AgentRun[]>();
+    runs.set(snapshot, of.set(fixture, [...(of.get(fixture) ?? []), run]));
+  }
+  const notRun = done.filter((run) => !run).length;
+  const stopped = notRun === 0 ? null : signal.aborted ? "interrupted" : "budget";
+  return { runs, stopped, notRun };
+}

@@ -1,0 +1,245 @@
+import { isDeepStrictEqual } from "node:util";
+import type { JSONSchema7 } from "ai";
+import { neutralise } from "../../agent/neutralise.ts";
+import type { OfferedTool } from "../../agent/offered-tool.ts";
+import { toTextOutput } from "../../agent/tool-results.ts";
+import type { createToolBox } from "../../agent/tools.ts";
+import type { PickedTools, ToolTurn } from "../../agent/types.ts";
+import { allCoverTool, type ToolPatterns } from "../../core/tool-names.ts";
+import { cutText } from "../../core/text.ts";
+import type { AgentCase } from "./fixture.ts";
+import { toResultText, type RecordedCall } from "./recorded-run.ts";
+
+/** The search in documents is an agent's own: no list names it. */
+const SEARCH = "knowledge.knowledge_search";
+const SEARCH_WORDS =
+  "Searches the documents that were uploaded for you. Give a question or a few telling words.";
+const MAX_SHOWN = 300;
+const MAX_DESCRIPTION = 700;
+
+/** A tool as the recordings of a folder know it. */
+export interface KnownTool {
+  tool: string;
+  description: string | undefined;
+  schema: Record<string, unknown>;
+  readOnly: boolean;
+}
+
+/** A call that an agent made in a case. */
+export interface MadeCall {
+  tool: string;
+  input: unknown;
+  from: "recording" | "sandbox" | "nowhere";
+}
+
+function getJsonType(value: unknown): string {
+  if (value === null) return "null";
+  return Array.isArray(value) ? "array" : typeof value;
+}
+
+/** The JSON schema that recorded inputs fit: their fields, with the type that each had. */
+function inferSchema(inputs: readonly Record<string, unknown>[]): Record<string, unknown> {
+  const names = [...new Set(inputs.flatMap((input) => Object.keys(input)))];
+  const properties = names.map((name) => {
+    const types = [
+      ...new Set(
+        inputs.flatMap((input) => (Object.hasOwn(input, name) ? getJsonType(input[name]) : [])),
+      ),
+    ];
+    return [name, types.length === 1 && types[0] !== "null" ? { type: types[0] } : {}];
+  });
+  const required = names.filter((name) => inputs.every((input) => Object.hasOwn(input, name)));
+  return {
+    type: "object",
+    properties: Object.fromEntries(properties),
+    ...(required.length > 0 && { required }),
+  };
+}
+
+/** Collects the tools that the cases of a folder call or describe: each case offers those that its agent may use. */
+export function collectTools(cases: readonly AgentCase[]): KnownTool[] {
+  const names = new Set(
+    cases.flatMap(({ run }) => [...run.calls.map(({ tool }) => tool), ...Object.keys(run.tools)]),
+  );
+  return [...names].toSorted().map((tool) => {
+    const calls = cases.flatMap(({ run }) => run.calls.filter((call) => call.tool === tool));
+    const described = cases.flatMap(({ run }) =>
+      Object.hasOwn(run.tools, tool) ? (run.tools[tool] ?? []) : [],
+    );
+    return {
+      tool,
+      description: described.find(({ description }) => description !== undefined)?.description,
+      schema:
+        described.find(({ schema }) => schema !== undefined)?.schema ??
+        inferSchema(calls.map(({ input }) => input)),
+      readOnly: calls.length > 0 && calls.every(({ readOnly }) => readOnly === true),
+    };
+  });
+}
+
+const show = (input: unknown): string => {
+  const { text, cut } = cutText(JSON.stringify(input) ?? "", MAX_SHOWN);
+  return cut > 0 ? `${text}…` : text;
+};
+
+/** Answers calls from a recording: by the tool and the input, equal calls in their order. */
+class Recording {
+  readonly #calls: readonly RecordedCall[];
+  readonly #used = new Set<RecordedCall>();
+
+  constructor(calls: readonly RecordedCall[]) {
+    this.#calls = calls;
+  }
+
+  #findEqual(tool: string, input: unknown): RecordedCall[] {
+    return this.#calls.filter(
+      (call) => call.tool === tool && isDeepStrictEqual(call.input, input ?? {}),
+    );
+  }
+
+  take(tool: string, input: unknown): RecordedCall | undefined {
+    const equal = this.#findEqual(tool, input);
+    const next = equal.find((call) => !this.#used.has(call));
+    if (next) this.#used.add(next);
+    const last = equal.at(-1);
+    return next ?? (last?.readOnly ? last : undefined);
+  }
+
+  /** Says why a call has no answer. */
+  explain(tool: string, input: unknown): string {
+    const called = `the agent called ${tool} with ${show(input)}`;
+    const times = this.#findEqual(tool, input).length;
+    if (times > 0)
+      return `${called} more often than it was recorded (${times === 1 ? "once" : `${times} times`})`;
+    const others = this.#calls.filter((call) => call.tool === tool).map((call) => show(call.input));
+    const recorded =
+      others.length === 0
+        ? "no call of this tool was"
+        : `recorded with ${others.slice(0, 3).join(", ")}`;
+    return `${called}, which was not recorded; ${recorded}`;
+  }
+}
+
+const toModelName = (tool: string): string => {
+  const [source = "", ...rest] = tool.split(".");
+  return tool === SEARCH
+    ? "knowledge_search"
+    : `${source.replaceAll(/[^\w-]/g, "_")}__${rest.join(".")}`;
+};
+
+export interface CaseToolsOptions {
+  agentCase: AgentCase;
+  /** Those of the whole folder. */
+  known: readonly KnownTool[];
+  /** Which tools the agent may use. */
+  patterns: ToolPatterns;
+  hasKnowledge: boolean;
+  /** A server that answers calls that were not recorded, by its name. */
+  sandbox: { name: string; box: Pick<ReturnType<typeof createToolBox>, "pick"> } | undefined;
+  /** Called with the reason when a call has no answer: the case has failed. */
+  onUnrecorded(reason: string): void;
+}
+
+/** The tools of one run of a case: the recording answers their calls, and no server is contacted but the sandbox. */
+export class CaseTools {
+  readonly calls: MadeCall[] = [];
+  readonly #options: CaseToolsOptions;
+  readonly #recording: Recording;
+
+  constructor(options: CaseToolsOptions) {
+    this.#options = options;
+    this.#recording = new Recording(options.agentCase.run.calls);
+  }
+
+  /** Returns the tools for a turn, in the form that the agent's own have. */
+  async pick(turn: ToolTurn): Promise<PickedTools> {
+    const { known, sandbox } = this.#options;
+    const picked = sandbox
+      ? await sandbox.box.pick([[`${sandbox.name}.*`]], turn)
+      : { tools: [], warnings: [] };
+    const ofSandbox = new Map(
+      picked.tools.map((tool) => [tool.tool.slice((sandbox?.name.length ?? 0) + 1), tool]),
+    );
+    const offered = known
+      .filter(({ tool }) => this.#isCovered(tool))
+      .map((tool) => this.#offer(tool, ofSandbox, turn));
+    return {
+      tools: [...(await Promise.all(offered)), ...this.#offerFurther(ofSandbox)],
+      warnings: picked.warnings,
+    };
+  }
+
+  #isCovered(tool: string): boolean {
+    const { patterns, hasKnowledge } = this.#options;
+    return tool === SEARCH ? hasKnowledge : allCoverTool(patterns, tool);
+  }
+
+  async #offer(
+    known: KnownTool,
+    ofSandbox: ReadonlyMap<string, OfferedTool>,
+    { boundary }: ToolTurn,
+  ): Promise<OfferedTool> {
+    const { jsonSchema } = await import("ai");
+    const {
+      tool,
+      schema,
+      readOnly,
+      description = tool === SEARCH ? SEARCH_WORDS : undefined,
+    } = known;
+    const other = ofSandbox.get(tool.slice(tool.indexOf(".") + 1));
+    const words =
+      description === undefined
+        ? undefined
+        : cutText(neutralise(description), MAX_DESCRIPTION).text;
+    return {
+      name: toModelName(tool),
+      tool,
+      hints: { readOnly, idempotent: readOnly, destructive: false },
+      exclusive: false,
+      definition: other?.definition ?? {
+        inputSchema: jsonSchema(schema as JSONSchema7),
+        ...(words !== undefined && { description: boundary.wrap(words, `tool ${tool}`) }),
+      },
+      execute: (input, call) =>
+        this.#answer(tool, input, other && (() => other.execute(input, call))),
+    };
+  }
+
+  /** The tools of the sandbox that no recording has, under the names of the servers that it stands for. */
+  #offerFurther(ofSandbox: ReadonlyMap<string, OfferedTool>): OfferedTool[] {
+    const { known } = this.#options;
+    const names = new Set(known.map(({ tool }) => tool));
+    const sources = new Set(
+      known.flatMap(({ tool }) => (tool === SEARCH ? [] : (tool.split(".")[0] ?? []))),
+    );
+    return [...sources].flatMap((source) =>
+      [...ofSandbox].flatMap(([name, other]) => {
+        const tool = `${source}.${name}`;
+        if (names.has(tool) || !this.#isCovered(tool)) return [];
+        return [
+          {
+            ...other,
+            name: toModelName(tool),
+            tool,
+            execute: (input, call) => this.#answer(tool, input, () => other.execute(input, call)),
+          },
+        ];
+      }),
+    );
+  }
+
+  async #answer(
+    tool: string,
+    input: unknown,
+    ask: (() => ReturnType<OfferedTool["execute"]>) | undefined,
+  ) {
+    const recorded = this.#recording.take(tool, input);
+    const from = recorded ? "recording" : ask ? "sandbox" : "nowhere";
+    this.calls.push({ tool, input, from });
+    if (recorded) return toTextOutput(toResultText(recorded.result), recorded.isError === true);
+    if (ask) return ask();
+    const reason = this.#recording.explain(tool, input);
+    this.#options.onUnrecorded(reason);
+    return toTextOutput(reason, true);
+  }
+}

@@ -1,0 +1,130 @@
+import { toLimitKey } from "../../limits/limit-text.ts";
+import { OUTCOMES } from "../../core/outcomes.ts";
+import type { EventOutcome, Ms, RunRecord } from "../../store/types.ts";
+import { renderWait } from "../records/texts.ts";
+import type { AdminDeps } from "../types.ts";
+import { iso } from "../records/views.ts";
+import type { ActivityView, ParkedFor, Waiting } from "./watch-views.ts";
+
+/** Events that are counted at most: the newest. */
+const MAX_EVENTS = 50_000;
+/** Parked runs that are looked at: the newest. */
+const MAX_PARKED = 500;
+const MAX_BARS = 60;
+const MINUTE_MS = 60_000;
+/** The lengths of a bar, in minutes: those that people count in. */
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 360, 720, 1440] as const;
+
+/** The length of a bar for a span. `1h` is an hour also if it was read some milliseconds ago. */
+function getStep(span: Ms): Ms {
+  const minutes = Math.round(span / MINUTE_MS);
+  return (STEPS.find((step) => minutes / step <= MAX_BARS) ?? 1440) * MINUTE_MS;
+}
+
+export interface WaitingWork {
+  /** Runs that wait for a worker, or for another run of their session. */
+  turn: Waiting;
+  delivery: Waiting;
+}
+
+/**
+ * Counts the work that waits for a worker. A run that is parked, collects events or waits for a person has a job in the queue, too,
+ * and no worker could take it. `counts` are those of the store.
+ */
+export async function countWaiting(
+  { store, queue, clock }: Pick<AdminDeps, "store" | "queue" | "clock">,
+  counts: Promise<Readonly<Record<string, number>>>,
+): Promise<WaitingWork> {
+  const [since, delivery, { "runs.queued": count = 0 }] = await Promise.all([
+    store.get("queuedSince", {}),
+    queue.waiting("delivery"),
+    counts,
+  ]);
+  const toSeconds = (ms: number): number => Math.round(Math.max(0, ms) / 1000);
+  return {
+    turn: { count, oldestSeconds: since === undefined ? 0 : toSeconds(clock.now() - since) },
+    delivery: { count: delivery.count, oldestSeconds: toSeconds(delivery.oldestMs) },
+  };
+}
+
+/** What holds parked runs back, with how many wait for it and when the first may start. */
+function groupParked(runs: readonly RunRecord[]): ParkedFor[] {
+  const parked = runs.flatMap(({ parked: one }) => (one ? [one] : []));
+  const groups = Map.groupBy(parked, (one) =>
+    one.reason === "provider" ? `provider ${one.of}` : toLimitKey(one),
+  );
+  return [...groups.values()].flatMap((those) => {
+    const [first] = those;
+    if (!first) return [];
+    const until = those.flatMap((one) => one.until ?? []).toSorted((a, b) => a - b)[0];
+    const reason =
+      first.reason === "provider"
+        ? { reason: "provider" as const, of: first.of, limit: null }
+        : { reason: "limit" as const, of: first.scope, limit: first.limit };
+    const text = renderWait(
+      first.reason === "provider"
+        ? { kind: "breaker", of: first.of }
+        : { kind: "limit", scope: first.scope, limit: first.limit },
+    );
+    return [
+      { ...reason, text, count: those.length, until: until === undefined ? null : iso(until) },
+    ];
+  });
+}
+
+async function countOutcomes({ store }: AdminDeps, since: Ms, now: Ms) {
+  const step = getStep(now - since);
+  const first = Math.floor(since / step) * step;
+  const times = Array.from(
+    { length: Math.floor((now - first) / step) + 1 },
+    (_, index) => first + index * step,
+  );
+  const sums = await store.list("activity", { since: first, step, limit: MAX_EVENTS });
+  const outcomes = Object.fromEntries(
+    OUTCOMES.map((outcome) => [outcome, times.map(() => 0)]),
+  ) as Record<EventOutcome, number[]>;
+  for (const { at, outcome, count } of sums) {
+    const index = Math.round((at - first) / step);
+    const values = outcomes[outcome];
+    if (values && index >= 0 && index < values.length) values[index] = (values[index] ?? 0) + count;
+  }
+  const total = sums.reduce((sum, { count }) => sum + count, 0);
+  return {
+    stepSeconds: step / 1000,
+    times: times.map(iso),
+    outcomes,
+    total,
+    isComplete: total < MAX_EVENTS,
+  };
+}
+
+/**
+ * Counts hooks over time by outcome, and says how long answers and runs took and what waits for what. `isComplete` is false if
+ * only the newest events were counted.
+ */
+export async function showActivity(
+  deps: AdminDeps,
+  { since }: { since: Ms },
+): Promise<ActivityView> {
+  const { store, clock } = deps;
+  const now = clock.now();
+  const counting = store.counts();
+  const [hooks, counts, parked, waiting] = await Promise.all([
+    countOutcomes(deps, Math.min(since, now - MINUTE_MS), now),
+    counting,
+    store.list("runs", { status: "parked", limit: MAX_PARKED }),
+    countWaiting(deps, counting),
+  ]);
+  return {
+    since: iso(since),
+    hooks,
+    latencies: deps.latencies(),
+    waiting: {
+      runs: waiting.turn,
+      deliveries: waiting.delivery,
+      approvals: counts["approvals.open"] ?? 0,
+      collecting: counts["runs.collecting"] ?? 0,
+      parked: { count: counts["runs.parked"] ?? 0, by: groupParked(parked) },
+    },
+  };
+}

@@ -1,0 +1,197 @@
+import { maskConfig } from "../../config/mask.ts";
+import { keepSenderSecret } from "../../config/state.ts";
+import { RouseError, safeError } from "../../core/errors.ts";
+import { getMaxBodyBytes } from "../../intake/body.ts";
+import type { PathRules } from "../../mapping/types.ts";
+import { found } from "../records/operation.ts";
+import type { AdminDeps } from "../types.ts";
+import { iso } from "../records/views.ts";
+import { countWaiting } from "./activity.ts";
+import type { Peer, Cluster } from "../../store/types.ts";
+import { open, rm, stat } from "node:fs/promises";
+import { isAbsolute } from "node:path";
+import { backupKnowledge } from "../../knowledge/backup.ts";
+
+export function listAgents({ snapshot }: AdminDeps) {
+  const { list, default: first } = snapshot().agents;
+  const agents = list.map((agent) => ({
+    id: agent.id,
+    name: agent.name,
+    description: agent.description ?? null,
+    model: agent.model,
+    thinking: agent.thinking ?? null,
+    tools: agent.tools,
+    /** The main session is this one's. */
+    standard: agent.id === first.id,
+  }));
+  return { agents };
+}
+
+/** How callers of a path authenticate; never a value. */
+function describeAuth({ auth }: PathRules): "hooks.token" | "token" | "basic" | "signature" {
+  if (!auth) return "hooks.token";
+  if ("token" in auth) return "token";
+  return "user" in auth ? "basic" : "signature";
+}
+
+export function listMappings({ snapshot }: AdminDeps) {
+  const current = snapshot();
+  const { mappings, config } = current;
+  const paths = mappings.paths.map((rules) => {
+    const { path, methods, allowIps = null } = rules;
+    const maxBodyBytes = getMaxBodyBytes(path, current);
+    return { path, methods, auth: describeAuth(rules), allowIps, maxBodyBytes };
+  });
+  return {
+    mappings: [...mappings.mappings],
+    paths,
+    base: config.hooks.path,
+    enabled: config.hooks.enabled ?? false,
+  };
+}
+
+/** Tells what the gateway is doing, what is kept, and what waits. */
+export async function showStatus(deps: AdminDeps) {
+  const counting = deps.store.counts();
+  const [counts, waiting] = await Promise.all([counting, countWaiting(deps, counting)]);
+  const now = deps.status();
+  return {
+    status: { ...now, startedAt: iso(now.startedAt), counts, waiting },
+  };
+}
+
+/** The most open approvals that the details of `/readyz` name. */
+const MAX_APPROVALS = 20;
+
+/** The details of `/readyz`. */
+export async function showReadiness(deps: AdminDeps) {
+  const counts = await deps.store.counts();
+  const open = counts["approvals.open"]
+    ? await deps.approvals.list({ state: "open", limit: MAX_APPROVALS })
+    : [];
+  const approvals = open.map(({ code, tool, agentId, runId, askedAt, expiresAt }) => {
+    return { code, tool, agentId, runId, askedAt: iso(askedAt), expiresAt: iso(expiresAt) };
+  });
+  return { ...deps.status(), counts, approvals, ...(await describeGateways(deps.cluster)) };
+}
+
+/** Lists requests that were denied since the start, newest first. */
+export function listDenials(deps: AdminDeps, { limit }: { limit: number }) {
+  const newest = deps.refusals().slice(-limit).toReversed();
+  return { refusals: newest.map((denial) => ({ ...denial, at: iso(denial.at) })) };
+}
+
+/** The config in use, with its secrets masked. */
+export function showConfig({ snapshot }: AdminDeps) {
+  return { config: maskConfig(snapshot().config) };
+}
+
+/** @throws RouseError `config_invalid`: the config has problems, and the one before it stays in use. */
+export async function reloadConfig(deps: AdminDeps) {
+  const reloaded = await deps.reload();
+  if (reloaded.ok) return { hash: reloaded.hash };
+  const message = "the config has problems; the one before it stays in use";
+  throw new RouseError({ code: "config_invalid", message, issues: reloaded.issues });
+}
+
+const candidatesFor = (deps: AdminDeps, path: string) =>
+  deps.signatures().find((state) => state.path === path)?.candidates ?? [];
+
+/** Lists the secrets that requests brought to a path whose own is `pending`. */
+export function listSecretCandidates(deps: AdminDeps, path: string) {
+  return {
+    candidates: candidatesFor(deps, path).map((candidate) => ({
+      ...candidate,
+      at: iso(candidate.at),
+    })),
+  };
+}
+
+/**
+ * Keeps one of these secrets in a file of the state folder.
+ * @throws RouseError `not_found`
+ */
+export async function acceptSecret(deps: AdminDeps, { path, id }: { path: string; id: number }) {
+  const { secret } = found(
+    candidatesFor(deps, path).find((candidate) => candidate.id === id),
+    "this path has no such secret to accept: `rouse hooks accept <path>` lists those that came since the gateway started",
+  );
+  return { file: await keepSenderSecret(deps.status().stateDir, path, secret), secret };
+}
+
+export type GatewayView = ReturnType<typeof gatewayView>;
+
+const gatewayView = ({ id, self, lastSeen, alive, info }: Peer) => ({
+  id,
+  self,
+  host: info?.host ?? null,
+  pid: info?.pid ?? null,
+  version: info?.version ?? null,
+  url: info?.url ?? null,
+  /** The hash of the config in use and its files, without what belongs to a machine. */
+  snapshot: info?.snapshot ?? null,
+  workers: info?.workers ?? null,
+  startedAt: info ? new Date(info.startedAt).toISOString() : null,
+  lastSeen: new Date(lastSeen).toISOString(),
+  alive,
+});
+
+/**
+ * Lists the gateways of this store, and which one does what only one gateway does at a time. `holder`, `host` and `pid` are
+ * null while no gateway does it.
+ */
+export async function describeGateways(cluster: Pick<Cluster, "list" | "leases">) {
+  const [list, records] = await Promise.all([cluster.list(), cluster.leases()]);
+  const gateways = list.map(gatewayView);
+  const leases = records.map(({ name, holder = null, since }) => {
+    const { host = null, pid = null } = gateways.find((one) => one.id === holder) ?? {};
+    return { name, holder, host, pid, since: new Date(since).toISOString() };
+  });
+  return { gateways, leases };
+}
+
+const usage = (message: string): RouseError =>
+  new RouseError({ code: "usage", message: `file: ${message}` });
+
+/** Makes the file first, so that no moment passes in which others could read it. */
+async function createPrivateFile(file: string): Promise<void> {
+  if (!isAbsolute(file)) throw usage("write an absolute path");
+  try {
+    await (await open(file, "wx", 0o600)).close();
+  } catch (error) {
+    const { code } = safeError(error);
+    throw usage(
+      code === "EEXIST"
+        ? "it is there already; name a new one"
+        : `it cannot be made there (${code ?? "unknown"})`,
+    );
+  }
+}
+
+/**
+ * Copies the store into a new file while it is in use, and beside it the documents, if there are any (`knowledge`).
+ * @throws RouseError `usage` if the file cannot be made, `store_unavailable` if the copy fails.
+ */
+export async function backupStore(deps: AdminDeps, file: string) {
+  const started = performance.now();
+  await createPrivateFile(file);
+  try {
+    await deps.store.backup(file);
+    const knowledge = await backupKnowledge(deps.status().stateDir, file);
+    const { size } = await stat(file);
+    return {
+      file,
+      bytes: size,
+      seconds: (performance.now() - started) / 1000,
+      ...(knowledge ? { knowledge } : {}),
+    };
+  } catch (error) {
+    await rm(file, { force: true });
+    if (error instanceof RouseError && error.code === "usage") throw error;
+    const { code, name } = safeError(error);
+    throw new RouseError({
+      code: "store_unavailable",
+      message: `the copy could not be made (${code ?? name}); is there room for it?`,
+    });
+  }
+}

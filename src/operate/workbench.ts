@@ -1,0 +1,45 @@
+import type { TextEvaluation } from "./edits/text-evaluation.ts";
+import type { Failure } from "../core/errors.ts";
+import type { Freezer } from "./tests/freeze.ts";
+import type { Landing } from "./edits/landing.ts";
+import type { MappingChange, TextChange } from "./edits/planned-change.ts";
+import type { Selection } from "./what-if/selection.ts";
+import type { Proposals } from "./proposals/proposals.ts";
+import type { WhatIfLine } from "./what-if/what-if-report.ts";
+
+/** A comparison that an operator asks for. */
+export interface WhatIfRequest {
+  change: MappingChange;
+  selection: Selection;
+  /** A name that the client chose. A newer request with the same name ends the one before. */
+  client?: string | undefined;
+}
+
+/** A line of the answer. `error` is the last one: the comparison ended early. */
+export type AnswerLine =
+  | WhatIfLine
+  | ({ type: "error" } & Pick<Failure, "code" | "message" | "issues">);
+
+/** Compares what mappings do with recorded events, without the gateway's own process. */
+export interface WhatIf {
+  /**
+   * Starts a comparison. It ends when the reader ends or `signal` aborts.
+   * @throws RouseError `rate_limited` if too many are under way, `superseded`, `what_if_unavailable`, `config_invalid` if the
+   * config has problems with the change, or `not_found` or `usage` if the change cannot be made.
+   */
+  compare(request: WhatIfRequest, signal?: AbortSignal): Promise<AsyncIterable<AnswerLine>>;
+  /**
+   * Says what the text of one mapping makes of one recorded event; without one, only what is wrong with it.
+   * @throws RouseError `what_if_unavailable`, `not_found` if there is no such event, or `conflict` if the config's files are not
+   * what the gateway uses.
+   */
+  evaluate(change: TextChange, event?: string): Promise<TextEvaluation>;
+}
+
+/** What a gateway offers to those who work on its mappings. */
+export interface Workbench {
+  fixtures: Freezer;
+  landing: Landing;
+  proposals: Proposals;
+  whatIf: WhatIf;
+}
