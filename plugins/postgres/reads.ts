@@ -107,7 +107,7 @@ export const createSource = (sql: Sql, work = sql): ListSource => ({
   isNumberOf: { sql: "= ANY (?::bigint[])", toValue: (numbers) => numbers },
   session: { column: "id", type: "bytea", toKey: digest },
   // As a join the planner may read all events first.
-  isAmong: (subquery) => `id = ANY (ARRAY(${subquery}))`,
+  isAmong: (column, subquery) => `${column} = ANY (ARRAY(${subquery}))`,
   lacks: LACKS,
   isNone: (names) => isNone(sql, names),
   readTogether: (text, types) => readTogether(work, text, types),

@@ -10,7 +10,6 @@ export { createLogger, type Logger } from "../core/log.ts";
 export { createBatch } from "../core/turn.ts";
 export { runHeld, singleNode, type Topic } from "./cluster.ts";
 export { clampTimes } from "./clamp-times.ts";
-export { oldestBody } from "./oldest-body.ts";
 export {
   checkReadable,
   createFailureLog,
@@ -22,20 +21,10 @@ export {
 export { FIRST_TIME, getDelayEnd, getReadyUntil } from "./job-line.ts";
 export { createListeners, LONGEST_TIMER_MS, type Listeners } from "./listeners.ts";
 export { buildRun, buildRunJobs, buildSystemEvent, collectJob } from "./materialize.ts";
-export {
-  redactActions,
-  redactApproval,
-  redactDebug,
-  redactHead,
-  redactSpec,
-  redactStep,
-  redactSystemEvent,
-  redactToolCall,
-  redactToolResult,
-} from "./redact.ts";
 export * from "./rows.ts";
 export type { OpenSql, Sql, SqlDatabase } from "./sql.ts";
-export * from "./sweep-plan.ts";
+export { oldestBody, type SweepDialect } from "./sweep-plan.ts";
+export * from "./sweep.ts";
 export * from "./transfer.ts";
 export * from "./types.ts";
 export { toWrites, type WriteTable } from "./write-table.ts";

@@ -32,7 +32,7 @@ export const toReads = (table: ReadTable): Pick<Store, "get" | "list"> => ({
   list: (kind, of) => table.list[kind](of),
 });
 
-export type Value = string | number | Uint8Array | readonly number[];
+export type Value = string | number | Uint8Array | readonly number[] | readonly string[];
 /** A condition: SQL with a `?` for each of its values. */
 export type SqlCondition = readonly [sql: string, ...values: Value[]];
 /** Renders a text inside a column with JSON as SQL: how to read JSON is the driver's. */

@@ -64,8 +64,8 @@ export interface ListSource {
   session: { column: string; type: string; toKey(id: string): Value };
   /** Renders a table that is to be read by an index, or by the number of its rows, if a statement can say so. */
   byIndex?(table: string, index: string | undefined): string;
-  /** Renders that an id is among those of a subquery, which is read first: it has the rows of one window only. */
-  isAmong(subquery: string): string;
+  /** Renders that a column is among the rows of a subquery, which is read first: it has few. */
+  isAmong(column: string, subquery: string): string;
   /** Indexes that this driver does not have. */
   lacks: ReadonlySet<string>;
   /** Whether it is known that there is no row of these names in `counts`. */
@@ -238,7 +238,7 @@ class Windows<Q extends ListQuery, T> {
   /** The rows that another table names. */
   #named(column: string, inside: readonly SqlCondition[]): SqlCondition {
     const { sql, values } = toWhere(inside);
-    return [this.#source.isAmong(`SELECT ${column} FROM ${this.#walked} ${sql}`), ...values];
+    return [this.#source.isAmong("id", `SELECT ${column} FROM ${this.#walked} ${sql}`), ...values];
   }
 
   /** Whether no row below the window can be new enough. */

@@ -42,7 +42,7 @@ export const createSqliteSource = (sql: Statements): ListSource => ({
   session: { column: "session", type: "text", toKey: (id) => id },
   byIndex: (table, index) =>
     index === undefined ? `${table} NOT INDEXED` : `${table} INDEXED BY ${index}`,
-  isAmong: (subquery) => `id IN (${subquery})`,
+  isAmong: (column, subquery) => `${column} IN (${subquery})`,
   lacks: new Set(),
   isNone: async (names) => isNone(sql, names),
   pause,
