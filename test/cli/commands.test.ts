@@ -2,6 +2,9 @@ import { spawnSync } from "node:child_process";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Command } from "commander";
+import { processIo } from "../../src/cli/io.ts";
+import { describeCommands } from "../../src/cli/run.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { newId } from "../../src/core/ids.ts";
 import { openStore } from "../../src/store/open.ts";
@@ -52,36 +55,23 @@ async function keep(...events: Partial<EventRecord>[]): Promise<string[]> {
   return ids;
 }
 
-const COMMANDS = [
-  "start",
-  "init",
-  ...["list", "test", "send"].map((name) => `hooks ${name}`),
-  "explain",
-  ...["list", "refused", "set", "replay"].map((name) => `events ${name}`),
-  ...["list", "show", "set"].map((name) => `failures ${name}`),
-  ...["list", "show", "cancel", "retry"].map((name) => `runs ${name}`),
-  ...["list", "show", "remove"].map((name) => `sessions ${name}`),
-  ...["list", "show", "decide", "rules", "forget"].map((name) => `approvals ${name}`),
-  ...["list", "show", "retry"].map((name) => `deliveries ${name}`),
-  "chat",
-  ...["create", "list", "revoke"].map((name) => `keys ${name}`),
-  ...["list", "rotate"].map((name) => `secrets ${name}`),
-  "backup",
-  "restore",
-  ...["backup", "status", "migrate"].map((name) => `store ${name}`),
-  "agents",
-  "plugins list",
-  ...["validate", "schema", "show"].map((name) => `config ${name}`),
-  "doctor",
-  "tail",
-  "completion",
-];
+/** The names of all commands that can be run. */
+function listNames({ commands }: Command, path: readonly string[] = []): string[] {
+  return commands.flatMap((one) => {
+    const name = [...path, one.name()];
+    return one.commands.length === 0 ? [name.join(" ")] : listNames(one, name);
+  });
+}
 
 describe("help", () => {
-  it.each(COMMANDS)("%s teaches with an example", async (command) => {
-    const { code, out, err } = await cli.rouse([...command.split(" "), "--help"]);
-    expect([code, err]).toEqual([0, ""]);
-    expect(out).toMatch(new RegExp(`Examples?:\\n.*rouse ${command}`));
+  it("teaches every command with an example", async () => {
+    const names = listNames(await describeCommands(processIo()));
+    expect(names.length).toBeGreaterThan(70);
+    for (const name of names) {
+      const { code, out, err } = await cli.rouse([...name.split(" "), "--help"]);
+      expect([name, code, err]).toEqual([name, 0, ""]);
+      expect(out).toMatch(new RegExp(`Examples?:\\n(?:.*\\n)*.*rouse ${name}`));
+    }
   });
 
   it("shows the commands in groups, by what they are for", async () => {
@@ -105,13 +95,6 @@ describe("help", () => {
     expect((await cli.rouse(["start", "--help"])).out).not.toContain("--json");
   });
 
-  it("names every command", async () => {
-    const { code, out } = await cli.rouse(["--help"]);
-    expect(code).toBe(0);
-    for (const command of COMMANDS)
-      expect(out).toMatch(new RegExp(`^  ${command.split(" ")[0]} `, "m"));
-  });
-
   it("prints the version of the package", async () => {
     const { version } = JSON.parse(
       await readFile(new URL("../../package.json", import.meta.url), "utf8"),
@@ -128,8 +111,7 @@ describe("wrong usage ends with 2 and says what to write", () => {
     [["events", "list", "--since", "yesterday"], "2d"],
     [["events", "list", "--outcome", "lost"], "outcome"],
     [["events", "replay"], "choose several with --failed, --unmatched"],
-    [["events", "replay", "evt_1", "--failed"], "--failed or --unmatched"],
-    [["events", "replay", "evt_1", "--path", "shop"], "--path chooses several events"],
+    [["events", "replay", "evt_1", "--path", "shop"], "--path goes with several"],
     [["explain"], "event"],
     [["start", "--json"], "unknown option '--json'"],
     [["init", "--config", "rouse.json5"], "unknown option '--config'"],

@@ -45,6 +45,11 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
       .waitFor();
     await page.keyboard.press("j");
     await detail().getByText("wants to call").waitFor();
+    await detail()
+      .getByText("in 24 hours")
+      .or(detail().getByText(/^in \d+/))
+      .first()
+      .waitFor();
     const shown = await detail().innerText();
     expect(shown).toContain("<img src=x onerror=alert(1)>");
     expect(shown).toMatch(/the rule "bank\.\*"|bank\.\*/);

@@ -4,15 +4,14 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { configSchema } from "../../src/config/schema/index.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { RouseError } from "../../src/core/errors.ts";
 import { newId } from "../../src/core/ids.ts";
 import { createLazyKnowledge } from "../../src/knowledge/lazy.ts";
 import { createFilePresence } from "../../src/knowledge/presence.ts";
 import { createChannelHealth } from "../../src/delivery/health.ts";
 import { createAdminRoutes, type AdminApp } from "../../src/http/admin/app.ts";
 import { createQuestions } from "../../src/approvals/notify.ts";
-import { createApprovals } from "../../src/approvals/approvals.ts";
-import { createMemory } from "../../src/memory/notes.ts";
+import { Approvals } from "../../src/approvals/approvals.ts";
+import { Memory } from "../../src/memory/notes.ts";
 import { createPeople } from "../../src/people/links.ts";
 import { createApprovalRules } from "../../src/approvals/rules.ts";
 import { createBookmarks } from "../../src/operate/records/bookmarks.ts";
@@ -20,11 +19,8 @@ import { createFailureStates } from "../../src/operate/watch/failure-states.ts";
 import { createApiKeys } from "../../src/chat/api-keys.ts";
 import type { ReplayResult, Snapshot } from "../../src/intake/types.ts";
 import type { AdminDeps } from "../../src/operate/types.ts";
-import type { MappingSet, PathRules } from "../../src/mapping/types.ts";
+import type { PathRules } from "../../src/mapping/types.ts";
 import { openStore } from "../../src/store/open.ts";
-import { createFreezer } from "../../src/operate/tests/freeze.ts";
-import { createLanding, type LandingDeps } from "../../src/operate/edits/landing.ts";
-import { createProposals } from "../../src/operate/proposals/proposals.ts";
 import type { Workbench } from "../../src/operate/workbench.ts";
 import type { EventRecord, RunAction, RunSpec, StoreHandle } from "../../src/store/types.ts";
 
@@ -36,70 +32,26 @@ const SHOP: PathRules = {
   methods: ["POST"],
   maxBodyBytes: 1000,
 };
-const mappings: MappingSet = {
+const mappings = {
   mappings: [
     {
       id: "shop.order",
       origin: "config",
       enabled: true,
-      shadow: false,
       paths: ["shop"],
       action: "agent",
       at: "hooks.mappings[0]",
       headers: ["x-shop"],
       query: [],
-      unsafe: false,
     },
   ],
   configs: [],
   paths: [SHOP],
   rules: new Map([[SHOP.path, SHOP]]),
-  owns: ({ path }) => path === "shop",
-  run: async () => ({ kind: "unmatched" }),
-  combine: async () => undefined,
-  settings: () => undefined,
+  owns: ({ path }: { path: string }) => path === "shop",
   written: () => new Map(),
   budgets: [],
-  explain: async (input) => ({
-    traces: [
-      {
-        mapping: "shop.order",
-        origin: "config",
-        at: "hooks.mappings[0]",
-        verdict: "first",
-        matched: true,
-        conditions: [
-          {
-            condition: "match.path",
-            result: input.path === "shop",
-            reason: `the hook came to ${input.path}`,
-          },
-        ],
-      },
-    ],
-    outcome: {
-      kind: "actions",
-      mapping: "shop.order",
-      list: false,
-      results: [
-        {
-          ok: true,
-          draft: {
-            action: "agent",
-            mapping: "shop.order",
-            fields: { name: "Shop", agentId: (input.payload as { agent?: string }).agent },
-            content: [
-              { text: "New order ", outside: false },
-              { text: `${input.headers["x-shop"]} ${input.byHookToken}`, outside: true },
-            ],
-            unsafe: false,
-            missing: ["data.customer"],
-            warnings: [],
-          },
-        },
-      ],
-    },
-  }),
+  explain: async () => ({ traces: [], outcome: { kind: "unmatched" } }),
   files: [],
   documents: [],
   modules: new Map(),
@@ -175,44 +127,7 @@ export async function createWorld(): Promise<World> {
     log: pino({ level: "silent" }),
   });
   const asked: string[] = [];
-  const places = () => ({
-    mappingsDir: join(dir, "mappings"),
-    configFile: undefined,
-  });
-  const issues = [{ path: "", message: "nothing is built here" }];
   const snapshot = fakeSnapshot();
-  const changes: LandingDeps = {
-    places,
-    snapshot: () => undefined,
-    withStore: async () => null,
-    withCandidate: (_texts, use) => use({ ok: false, issues }),
-    findObstacle: async () => undefined,
-    now: () => Date.now(),
-  };
-  const landing = createLanding(changes);
-  const workbench: Workbench = {
-    landing,
-    proposals: createProposals({
-      ...changes,
-      land: landing.land,
-      snapshot: () => snapshot,
-      getEvent: (id) => handle.store.get("event", id),
-      log: pino({ level: "silent" }),
-    }),
-    fixtures: createFreezer({
-      ...changes,
-      snapshot: () => snapshot,
-      getEvent: (id) => handle.store.get("event", id),
-    }),
-    whatIf: {
-      evaluate: async () => {
-        throw new RouseError({ code: "what_if_unavailable", message: "nothing is evaluated here" });
-      },
-      compare: async () => {
-        throw new RouseError({ code: "what_if_unavailable", message: "nothing is compared here" });
-      },
-    },
-  };
   const deps: AdminDeps = {
     clock: systemClock,
     log: pino({ level: "silent" }),
@@ -243,8 +158,8 @@ export async function createWorld(): Promise<World> {
       services: [],
       warnings: [],
     }),
-    memory: createMemory({ store: handle.store, cluster: handle.cluster, clock: systemClock }),
-    approvals: createApprovals({
+    memory: new Memory({ store: handle.store, cluster: handle.cluster, clock: systemClock }),
+    approvals: new Approvals({
       store: handle.store,
       clock: systemClock,
       log: pino({ level: "silent" }),
@@ -294,7 +209,7 @@ export async function createWorld(): Promise<World> {
       clock: systemClock,
       log: pino({ level: "silent" }),
     }),
-    limits: () => [],
+    limits: async () => [],
     recorded: async () => ({ warnings: [], bodyChanges: [] }),
     refusals: () => [
       { at: 1000, address: "10.0.0.1", path: "wake", reason: "no_token", authenticated: false },
@@ -338,7 +253,7 @@ export async function createWorld(): Promise<World> {
   };
   return {
     ...handle,
-    app: createAdminRoutes(deps, workbench),
+    app: createAdminRoutes(deps, {} as Workbench),
     deps,
     dir,
     asked,

@@ -80,25 +80,6 @@ describe("events", () => {
     expect(new Set([...first.events, ...second.events].map(({ id }) => id)).size).toBe(20);
   });
 
-  it("filters by outcome, path and mapping", async () => {
-    const wanted = event_("shop", { outcome: "accepted", mapping: "shop.order" });
-    for (const event of [
-      event_("shop"),
-      wanted,
-      event_("other", { outcome: "accepted", mapping: "shop.order" }),
-    ])
-      await world.store.accept(event);
-    const { events } = await got((api) =>
-      api.events.$get({ query: { outcome: "accepted", path: "shop", mapping: "shop.order" } }),
-    );
-    expect(events.map(({ id }) => id)).toEqual([wanted.id]);
-    expect(events[0]).toMatchObject({
-      receivedAt: new Date(wanted.receivedAt).toISOString(),
-      reason: null,
-      bodyBytes: 7,
-    });
-  });
-
   it.each([
     ["/events?outcom=failed", "outcom"],
     ["/events?outcome=lost", "outcome"],
@@ -151,25 +132,6 @@ describe("events", () => {
     ]);
   });
 
-  it("shows a body that is no text as base64, and says when it is gone", async () => {
-    const binary = event_("shop", {
-      request: { method: "POST", headers: {}, query: {}, body: Buffer.from([0xff, 0xfe]) },
-    });
-    const forgotten = event_("shop", {
-      request: { method: "POST", headers: {}, query: {}, body: null },
-    });
-    await world.store.accept(binary);
-    await world.store.accept(forgotten);
-    expect((await got(showEvent(binary.id))).event.request).toMatchObject({
-      body: "//4=",
-      encoding: "base64",
-    });
-    expect((await got(showEvent(forgotten.id))).event).toMatchObject({
-      bodyBytes: null,
-      request: { body: null },
-    });
-  });
-
   it("answers 404 for what is not there, in the shape of every error", async () => {
     for (const path of [
       "/events/evt_x",
@@ -190,46 +152,6 @@ describe("events", () => {
 });
 
 describe("bulk replay", () => {
-  it("replays what matched nothing, the oldest first, and a second time only what that brought", async () => {
-    const events = [
-      event_("shop", { outcome: "unmatched" }),
-      event_("shop"),
-      event_("shop", { outcome: "unmatched" }),
-    ];
-    for (const event of events) await world.store.accept(event);
-    const lines = await replayLines({ select: "unmatched" });
-    expect(lines[0]).toEqual({ type: "total", total: 2, dryRun: false });
-    expect(lines.at(-1)).toEqual({ type: "end", replayed: 2, failed: 0 });
-    expect(world.asked).toEqual([`replay ${events[0]?.id}`, `replay ${events[2]?.id}`]);
-    const made = lines.flatMap((line) =>
-      line.type === "result" && line.ok ? [line.result.newEventId] : [],
-    );
-    world.asked.length = 0;
-    await replayLines({ select: "unmatched" });
-    expect(world.asked.toSorted()).toEqual(made.map((id) => `replay ${id}`).toSorted());
-  });
-
-  it("only says what it would do with dryRun", async () => {
-    const event = event_("shop", { outcome: "unmatched" });
-    await world.store.accept(event);
-    const lines = await replayLines({ select: "unmatched", dryRun: true });
-    expect(world.asked).toEqual([`replay ${event.id} dry`]);
-    expect(lines[0]).toMatchObject({ dryRun: true });
-    expect(await world.store.list("events", {})).toHaveLength(1);
-  });
-
-  it("starts only the failed runs of an accepted event again, never those that succeeded", async () => {
-    const [failed, done] = [runAction("hook:1"), runAction("hook:2")];
-    await world.store.accept(event_("shop", { outcome: "accepted", actions: [failed, done] }));
-    await world.store.commit((tx) => {
-      tx.update("run", failed.runId, { status: "failed" });
-      tx.update("run", done.runId, { status: "succeeded" });
-    });
-    const lines = await replayLines({ select: "failed" });
-    expect(world.asked).toEqual([`retry ${failed.runId}`]);
-    expect(lines).toHaveLength(3);
-  });
-
   it("goes on after one that cannot be replayed, and leaves older ones out with since", async () => {
     const old = event_("shop", { outcome: "failed", receivedAt: Date.now() - 7_200_000 });
     const forgotten = event_("shop", {
@@ -246,17 +168,6 @@ describe("bulk replay", () => {
       "end",
     ]);
     expect(lines.at(-1)).toEqual({ type: "end", replayed: 1, failed: 1 });
-  });
-
-  it("leaves other paths out with path", async () => {
-    const [shop, other] = [
-      event_("shop", { outcome: "unmatched" }),
-      event_("other", { outcome: "unmatched" }),
-    ];
-    for (const event of [shop, other]) await world.store.accept(event);
-    const lines = await replayLines({ select: "unmatched", path: "shop" });
-    expect(lines[0]).toMatchObject({ total: 1 });
-    expect(world.asked).toEqual([`replay ${shop.id}`]);
   });
 
   it("reaches all of more events than fit a page", async () => {
@@ -401,70 +312,6 @@ describe("the gateway itself", () => {
     const copy = new DatabaseSync(file, { readOnly: true });
     expect(copy.prepare("SELECT count(*) AS count FROM events").get()).toEqual({ count: 1 });
     copy.close();
-  });
-
-  it("never writes over a file, and takes no relative path", async () => {
-    const file = join(world.dir, "rouse.db");
-    const { size } = await stat(file);
-    expect((await ask(world, "POST", "/store/backup", { file })).body.error?.message).toContain(
-      "already",
-    );
-    expect((await stat(file)).size).toBe(size);
-    expect(
-      (await ask(world, "POST", "/store/backup", { file: "copy.db" })).body.error?.message,
-    ).toContain("absolute");
-    expect(
-      (await ask(world, "POST", "/store/backup", { file: join(world.dir, "no", "copy.db") })).body
-        .error?.message,
-    ).toContain("ENOENT");
-  });
-
-  it("tests a hook without keeping or sending anything", async () => {
-    const { body } = await ask(world, "POST", "/hooks/test", {
-      mapping: "shop.order",
-      payload: { a: 1 },
-      headers: { "X-Shop": "blue" },
-    });
-    expect(body).toMatchObject({
-      ok: true,
-      outcome: "actions",
-      traces: [
-        {
-          mapping: "shop.order",
-          matched: true,
-          conditions: [{ condition: "match.path", result: true }],
-        },
-      ],
-      // The path has its own token, so the hook token does not count there.
-      actions: [
-        {
-          ok: true,
-          action: "agent",
-          fields: { name: "Shop" },
-          content: [{ outside: false }, { text: "blue false", outside: true }],
-          missing: ["data.customer"],
-          problem: null,
-        },
-      ],
-    });
-    expect(await world.store.list("events", {})).toEqual([]);
-  });
-
-  it("says what the gateway would refuse, and which mappings there are", async () => {
-    const refused = await ask(world, "POST", "/hooks/test", {
-      mapping: "shop.order",
-      payload: { agent: "nobody" },
-    });
-    expect(refused.body).toMatchObject({ actions: [{ problem: { code: "unknown_agent" } }] });
-    const unknown = await ask(world, "POST", "/hooks/test", {
-      mapping: "shop.refund",
-      payload: {},
-    });
-    expect(unknown.status).toBe(404);
-    expect(unknown.body.error?.message).toContain("shop.order");
-    expect((await ask(world, "POST", "/hooks/test", { payload: {} })).body.error?.code).toBe(
-      "usage",
-    );
   });
 
   it("gives away no secret in config, mappings and status", async () => {

@@ -33,18 +33,6 @@ describe("authentication", () => {
     expect(query.headers.get("deprecation")).toMatch(/^@\d+$/);
   });
 
-  it("takes the first form that is present, with no second try", async () => {
-    const response = await anonymous(`/hooks/agent?token=${TOKEN}`, {
-      headers: { authorization: "Bearer wrong" },
-    });
-    expect(response.status).toBe(401);
-    expect(await response.json()).toMatchObject({
-      ok: false,
-      error: { code: "unauthorized" },
-      requestId: expect.stringMatching(/^req_/),
-    });
-  });
-
   it("does not count another scheme than Bearer as a form of the token: a proxy's basic authentication may stand beside one", async () => {
     const basic = `Basic ${Buffer.from("proxy:password").toString("base64")}`;
     expect(
@@ -338,21 +326,6 @@ describe("bodies", () => {
       );
   });
 
-  it.each(['{"message":"a string of fetch"}', ' \n{"message":"with white space"}\n'])(
-    "reads %j as JSON where it comes as text/plain",
-    async (body) => {
-      for (const type of ["text/plain", "text/plain;charset=UTF-8", "Text/Plain; charset=utf-8"])
-        expect((await world.post("/hooks/agent", body, { "content-type": type })).status).toBe(202);
-      // What `fetch` does with a string, over a socket.
-      const sent = await fetch(`${world.url}/hooks/agent`, {
-        method: "POST",
-        body,
-        headers: { authorization: `Bearer ${TOKEN}` },
-      });
-      expect(sent.status).toBe(202);
-    },
-  );
-
   it.each([
     ["just words", "text/plain", "text"],
     ["5", "text/plain", "text"],
@@ -381,17 +354,6 @@ describe("bodies", () => {
     const canary = await message("\0", "canary canary/<script>");
     expect(canary).toMatch(/^a body of an unknown content type is not read/);
     expect(canary).not.toContain("canary");
-  });
-
-  it("refuses bodies of an unknown encoding and bodies over the limit, and records both", async () => {
-    expect(
-      (await world.post("/hooks/agent", { message: "x" }, { "content-encoding": "lz4" })).status,
-    ).toBe(415);
-    const large = await world.post("/hooks/agent", { message: "x".repeat(300_000) });
-    expect([large.status, large.body.error.code]).toEqual([413, "body_too_large"]);
-    expect((await world.get(`/hooks/events/${large.body.requestId}`)).body.event.outcome).toBe(
-      "rejected",
-    );
   });
 
   it("leaves prototypes alone", async () => {
@@ -484,29 +446,6 @@ describe("receipts and operations", () => {
       ).status,
     ).toBe(200);
     expect((await world.get("/hooks/runs/run_nothing")).status).toBe(404);
-  });
-
-  it("serves health to all and everything else to the operator", async () => {
-    expect(await world.get("/livez", {})).toMatchObject({ status: 200, body: "ok" });
-    expect(await world.get("/readyz", {})).toMatchObject({ status: 200, body: "ready" });
-    expect((await world.get("/metrics")).status).toBe(401);
-    expect((await world.get("/readyz?detail")).status).toBe(401);
-    expect((await world.admin("/readyz?detail")).body).toMatchObject({
-      ready: true,
-      workers: false,
-    });
-    expect((await world.admin("/metrics")).body).toContain("rouse_");
-    expect((await world.admin("/admin/v1/events")).status).toBe(200);
-  });
-
-  it("publishes an OpenAPI document with the interface's paths", async () => {
-    const { body } = await world.get("/openapi.json", {});
-    expect(Object.keys(body.paths)).toEqual(
-      expect.arrayContaining(["/hooks/wake", "/hooks/agent", "/hooks/{name}", "/hooks/runs/{id}"]),
-    );
-    expect(
-      body.paths["/hooks/agent"].post.requestBody.content["application/json"].schema.required,
-    ).toEqual(["message"]);
   });
 
   it("answers 404 for every hook while hooks are off", async () => {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { rmSync } from "node:fs";
 import { systemClock } from "../../src/core/clock.ts";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
-import { createWorld, TOKEN, type Answer, type World, type WorldOptions } from "../e2e/world.ts";
+import { createWorld, type Answer, type World, type WorldOptions } from "../e2e/world.ts";
 
 let world: World;
 let provider: Provider;
@@ -207,23 +207,6 @@ describe("runs an hour", () => {
     const over = await post("shop", 1);
     expect(over.body.status).toBe("parked");
     expect((await runOf(over)).parked.scope).toBe("hooks");
-  });
-
-  it("let parked runs go on when they are raised", async () => {
-    world = await start(hooks);
-    const answers = [await post("shop", 1), await post("shop", 2), await post("shop", 3)];
-    await ended(answers.slice(0, 2));
-    world.write("rouse.json5", {
-      gateway: { port: 0, drainSeconds: 1 },
-      ...modelConfig(provider),
-      hooks: {
-        enabled: true,
-        token: TOKEN,
-        mappings: [mapping("shop", { limits: { runsPerHour: 20 } })],
-      },
-    });
-    expect((await world.gateway.reload()).ok).toBe(true);
-    await ended(answers);
   });
 
   it("let go a run that is cancelled, and the next of its session key after it", async () => {

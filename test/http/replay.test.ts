@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import type { ReplayLine } from "../../src/operate/records/bulk-replay.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { EventDetail, EventView } from "../../src/operate/records/views.ts";
 import { createWorld, type Answer, type World } from "../e2e/world.ts";
@@ -17,6 +17,11 @@ beforeAll(async () => {
             messageTemplate: "Item {{item}} of {{id}}",
           },
           { id: "note", match: { path: "note" }, messageTemplate: "Note {{id}}" },
+          {
+            id: "named",
+            match: { path: "named", payload: { kind: "good" } },
+            messageTemplate: "Note {{n}}",
+          },
         ],
       },
     },
@@ -84,48 +89,97 @@ describe("the replay of one event", () => {
   });
 });
 
-describe("the replay of many events", () => {
-  it("takes those that filters leave, the newest so many, from the oldest to the newest", async () => {
-    const ids: string[] = [];
-    for (let n = 0; n < 5; n++) {
-      // `until` is a time in milliseconds: two events of one would both be left out.
-      if (n === 4) await sleep(5);
-      ids.push(await send("note", { id: n }));
-    }
-    await send("cart", { id: 9, items: ["x"] });
-    const until = (await show(ids[4] as string)).receivedAt;
-    const filters = {
-      select: "all",
-      path: "note",
-      mapping: "note",
-      outcome: "accepted",
-      until,
-      limit: 2,
-      perSecond: 20,
-    };
-    const begun = performance.now();
+describe("the replay of events that are named", () => {
+  const sendNamed = (n: number, kind = "bad"): Promise<string> => send("named", { kind, n });
+  const replayMany = (body: object): Promise<Answer> =>
+    world.admin("/admin/v1/events/replay", { method: "POST", body: JSON.stringify(body) });
+  const readLines = async (body: object): Promise<ReplayLine[]> => {
     const headers = { authorization: `Bearer ${world.gateway.operatorToken}` };
     const request = new Request("http://127.0.0.1/admin/v1/events/replay", {
       method: "POST",
-      body: JSON.stringify(filters),
+      body: JSON.stringify(body),
       headers,
     });
-    const lines = await (await world.gateway.fetch(request)).text();
-    const results = lines
+    const text = await (await world.gateway.fetch(request)).text();
+    return text
       .trim()
       .split("\n")
-      .map(
-        (line) =>
-          JSON.parse(line) as {
-            type: string;
-            result?: { eventId: string; actions: { summary: string }[] };
-          },
-      )
-      .flatMap(({ result }) => result ?? []);
-    expect(results.map(({ eventId, actions }) => [eventId, actions[0]?.summary])).toEqual([
-      [ids[2], "Note 2"],
-      [ids[3], "Note 3"],
+      .map((line) => JSON.parse(line) as ReplayLine);
+  };
+  const results = async (body: object): Promise<unknown[]> =>
+    (await readLines(body)).flatMap((line) => {
+      if (line.type !== "result") return [];
+      return [
+        line.ok ? [line.result.eventId, line.result.outcome] : [line.eventId, line.failure.code],
+      ];
+    });
+  const countReplays = async (): Promise<number> =>
+    (
+      (await world.admin("/admin/v1/events?path=named&limit=500")).body.events as {
+        replayOf: string | null;
+      }[]
+    ).filter(({ replayOf }) => replayOf !== null).length;
+
+  it("takes these and no others, the oldest first, each once", async () => {
+    const ids = [await sendNamed(1), await sendNamed(2), await sendNamed(3)];
+    const [first, second, third] = ids as [string, string, string];
+    const named = { select: "all", ids: [third, first, third] };
+    expect(await results({ ...named, dryRun: true })).toEqual([
+      [first, "unmatched"],
+      [third, "unmatched"],
     ]);
-    expect(performance.now() - begun).toBeGreaterThan(45);
+    expect(await countReplays()).toBe(0);
+    expect(await results(named)).toEqual([
+      [first, "unmatched"],
+      [third, "unmatched"],
+    ]);
+    expect(await countReplays()).toBe(2);
+    // A second call makes no work twice, and says so.
+    expect(await results({ select: "all", ids: [second, first, "evt_gone"] })).toEqual([
+      [first, "not_retryable"],
+      [second, "unmatched"],
+      ["evt_gone", "not_found"],
+    ]);
+    expect(await countReplays()).toBe(3);
+  });
+
+  it("with `select` takes those of them that have this outcome", async () => {
+    const [accepted, unmatched] = [await sendNamed(4, "good"), await sendNamed(5)];
+    expect(await results({ select: "unmatched", ids: [accepted, unmatched] })).toEqual([
+      [unmatched, "unmatched"],
+    ]);
+    expect(await results({ select: "failed", ids: [accepted, unmatched] })).toEqual([]);
+  });
+
+  it("takes an accepted event in again with `all` alone", async () => {
+    const id = await sendNamed(6, "good");
+    const { actions } = (await world.admin(`/admin/v1/events/${id}`)).body.event as {
+      actions: { id: string }[];
+    };
+    const run = actions[0]?.id as string;
+    expect((await world.admin(`/admin/v1/runs/${run}/cancel`, { method: "POST" })).status).toBe(
+      200,
+    );
+    expect(await results({ select: "failed", ids: [id] })).toEqual([]);
+    const before = await countReplays();
+    expect(await results({ select: "all", ids: [id] })).toEqual([[id, "accepted"]]);
+    expect(await countReplays()).toBe(before + 1);
+  });
+
+  it("refuses filters beside ids, no ids, and more than 10,000", async () => {
+    const refusals = [
+      [
+        { select: "all", ids: ["evt_1"], path: "named", limit: 1 },
+        "`ids` names what is meant: leave `limit`, `path` out",
+      ],
+      [{ select: "all", ids: [] }, "ids: "],
+      [{ select: "all", ids: Array.from({ length: 10_001 }, (_, n) => `evt_${n}`) }, "ids: "],
+      [{ ids: ["evt_1"] }, "select: "],
+    ] as const;
+    for (const [body, message] of refusals)
+      expect(await replayMany(body)).toMatchObject({
+        status: 400,
+        body: { error: { code: "usage", message: expect.stringContaining(message) } },
+      });
   });
 });

@@ -94,33 +94,6 @@ describe("over HTTP", () => {
     ]);
   });
 
-  it("a preview names the runs that failed, says from where each starts again, and starts none", async () => {
-    const first = await keepRun(world.store, "hook:a", "failed");
-    await keepRun(world.store, "hook:b", "succeeded");
-    await keepRun(world.store, "hook:c", "cancelled");
-    const second = await keepRun(world.store, "hook:d", "timed_out");
-    const all = await lines("/runs/retry", { dryRun: true });
-    expect(all[0]).toEqual({ type: "total", total: 2, skipped: 0, dryRun: true });
-    expect(all.slice(1, 3)).toEqual([
-      {
-        type: "result",
-        ok: true,
-        id: first,
-        status: "failed",
-        summary: expect.stringMatching(/starts again from its beginning, in the session hook:a$/),
-      },
-      {
-        type: "result",
-        ok: true,
-        id: second,
-        status: "timed_out",
-        summary: expect.stringContaining("hook:d"),
-      },
-    ]);
-    expect(all.at(-1)).toEqual({ type: "end", retried: 2, failed: 0 });
-    expect(world.asked).toEqual([]);
-  });
-
   it("runs start again from the oldest to the newest, as filters and the limit leave them", async () => {
     const made: string[] = [];
     for (let n = 0; n < 3; n++)
@@ -188,19 +161,6 @@ describe("over HTTP", () => {
     await reader.read();
     await reader.cancel();
     expect(world.asked.length).toBe(1);
-  });
-
-  it("a delivery has its messages", async () => {
-    const id = await keepDelivery(world.store, { ...FAILED, nextChunk: 1 });
-    const answer = (await (await world.app.request(`/deliveries/${id}`)).json()) as {
-      delivery: object;
-    };
-    expect(answer.delivery).toMatchObject({
-      texts: ["one", "two", "three"],
-      chunks: 3,
-      sentChunks: 1,
-      approvalId: null,
-    });
   });
 });
 

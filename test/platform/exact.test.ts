@@ -1,7 +1,5 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import { generateText, streamText } from "ai";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { disarm, createReplyCleaner } from "../../src/agent/disarm.ts";
@@ -156,34 +154,6 @@ describe("clients, as their sources build their requests", () => {
     expect(status).toBe(200);
     expect(request.body.stream ? contentOf(text) : body.choices[0].message.content).toBe(answer);
   });
-
-  it("the package openai", async () => {
-    const client = new OpenAI({ baseURL: `${world.url}/v1`, apiKey: KEY });
-    for (const text of TEXTS) {
-      say(text);
-      const body = { model: "ops", messages: [{ role: "user" as const, content: "Say it." }] };
-      const whole = await client.chat.completions.create(body);
-      expect(whole.choices[0]?.message.content).toBe(text);
-      let said = "";
-      for await (const chunk of await client.chat.completions.create({ ...body, stream: true }))
-        said += chunk.choices[0]?.delta.content ?? "";
-      expect(said).toBe(text);
-    }
-  });
-
-  it("the package ai", async () => {
-    const rouse = createOpenAICompatible({
-      name: "rouse",
-      baseURL: `${world.url}/v1`,
-      apiKey: KEY,
-    });
-    for (const text of TEXTS) {
-      say(text);
-      const call = { model: rouse("ops"), prompt: "Say it." };
-      expect((await generateText(call)).text).toBe(text);
-      expect(await streamText(call).text).toBe(text);
-    }
-  });
 });
 
 describe("answers of markdown, code, HTML, JSON and XML", () => {
@@ -211,14 +181,6 @@ describe("answers of markdown, code, HTML, JSON and XML", () => {
       expectExact(answer, whole, streamed.join("") + cleaner.end());
       // Judging takes longer than all else.
       if (number % 5 === 0) expect(findLive(whole)).toEqual([]);
-    }
-  });
-
-  it("so do their chats, streamed or not", async () => {
-    for (const answer of generate(25)) {
-      world.model.says = () => ({ text: toPieces(answer.text) });
-      const whole = (await world.chat()).body.choices[0].message.content;
-      expectExact(answer, whole, contentOf((await world.chat({ stream: true })).text));
     }
   });
 });

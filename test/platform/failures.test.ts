@@ -154,14 +154,4 @@ describe("what goes wrong", () => {
     expect(world.logged.join("")).not.toContain(canary);
     expect(world.logged.join("")).not.toContain(KEY);
   });
-
-  it("an image in a reply is an address, streamed or not: no client fetches it by itself", async () => {
-    world = await platformWorld();
-    world.model.says = () => ({ text: ["see !", "[chart](https://x.exa", "mple/a.png) there"] });
-    const said = "see chart (https://x.example/a.png) there";
-    expect((await world.chat()).body.choices[0].message.content).toBe(said);
-    const { text } = await world.chat({ stream: true });
-    const deltas = [...text.matchAll(/"content":"([^"]*)"/g)].map(([, delta]) => delta);
-    expect(deltas.join("")).toBe(said);
-  });
 });

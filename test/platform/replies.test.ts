@@ -39,23 +39,6 @@ describe("a reply fetches nothing from outside", () => {
       expect((await world.admin(`/admin/v1/runs/${id}`)).body.run.reply).toBe(SHOWN);
   });
 
-  it("and streams all else as the model says it", async () => {
-    world = await platformWorld();
-    const text = ["It ", "is 1 ", "< ", "2, `", "code`", " and ", "<", "b", "> ", "now", "."];
-    world.model.says = () => ({ text });
-    const pieces = contentOf((await world.chat({ stream: true })).text).filter(
-      (piece) => piece !== "",
-    );
-    expect(pieces).toEqual(["It ", "is 1 ", "< ", "2, `", "code`", " and ", "<b> ", "now", "."]);
-  });
-
-  it("of the responses API", async () => {
-    world = await platformWorld();
-    world.model.says = () => ({ text: [...SAID] });
-    const { body } = await world.call("/v1/responses", { model: "ops", input: "Say it." });
-    expect(body.output[0].content[0].text).toBe(SHOWN);
-  });
-
   it("on a channel and in the main session's summary", async () => {
     world = await platformWorld();
     world.model.says = ({ text }) => ({

@@ -56,22 +56,6 @@ describe("thoughts in the text of a model", () => {
     expect(later).toContain("fine");
     expect(later).not.toMatch(/think>|Call it|Done\./);
   });
-
-  it("stay as they are later in a text, and in code", async () => {
-    const text = "Write `<think>` so:\n\n```xml\n<think>a</think>\n```\n\n`</think>` ends it.";
-    says(text);
-    expect((await world.chat()).body.choices[0].message).toMatchObject({ content: text });
-  });
-
-  it("with an end alone are reasoning, unless a reader has them already", async () => {
-    says("Let me see.\n</think>\n\nfine");
-    const { message } = (await world.chat()).body.choices[0];
-    expect([message.reasoning_content, message.content]).toEqual(["Let me see.", "fine"]);
-    const events = eventsOf((await world.chat({ stream: true })).text);
-    expect(events.map((event) => event.choices?.[0]?.delta.content ?? "").join("")).toContain(
-      "Let me see.\n",
-    );
-  });
 });
 
 describe("an answer without words", () => {
@@ -105,12 +89,6 @@ describe("an answer without words", () => {
     expect(world.model.asked).toHaveLength(2);
     const [run] = (await world.admin("/admin/v1/runs")).body.runs;
     expect(run.warnings).toEqual(["the model gave no words, also when it was asked once more"]);
-  });
-
-  it("twice becomes words in responses", async () => {
-    says("");
-    const { body } = await world.call("/v1/responses", { model: "ops", input: "Say it." });
-    expect(body.output[0].content[0].text).toBe("I have no answer to that.");
   });
 
   it("for want of room is not asked for again", async () => {
