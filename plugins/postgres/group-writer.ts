@@ -8,6 +8,7 @@ import {
   type RecordRows,
   RecordWriter,
   type RunState,
+  type SetTable,
   type SessionRef,
   sessionId,
   type SystemEventState,
@@ -51,7 +52,7 @@ const CHANGES: Record<keyof Kept, ListStatement> = {
   tool_calls: statements.CHANGED_CALLS,
   approvals: statements.CHANGED_APPROVALS,
 };
-const SETS = {
+const SETS: Record<SetTable, ListStatement> = {
   last_routes: statements.LAST_ROUTES,
   meta: statements.VALUES,
   configs: statements.CONFIGS,
@@ -97,7 +98,7 @@ class GroupRows implements RecordRows {
     this.#batch.put(statement, name, { ...keys, ...row });
   }
 
-  set(table: keyof typeof SETS, name: string, row: NewRow): void {
+  set(table: SetTable, name: string, row: NewRow): void {
     this.#batch.put(SETS[table], name, row);
   }
 

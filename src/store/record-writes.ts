@@ -60,6 +60,7 @@ export type RowValue = string | number | Uint8Array | null | undefined;
 export type NewRow = Readonly<Record<string, RowValue>>;
 type OtherTable = "steps" | "tool_results" | "turns" | "collected" | "system_events";
 export type WrittenTable = keyof Kept | OtherTable;
+export type SetTable = "last_routes" | "meta" | "configs";
 
 /** How a driver reads and writes rows. `name` tells the rows of a table apart. */
 export interface RecordRows {
@@ -82,7 +83,7 @@ export interface RecordRows {
     row: NewRow,
     kept?: Kept[T],
   ): void;
-  set(table: "last_routes" | "meta" | "configs", name: string, row: NewRow): void;
+  set(table: SetTable, name: string, row: NewRow): void;
   /** Adds a turn to a session, which is made with its first one. */
   addTurn(ref: SessionRef, row: { at: Ms; record: string; covered: number | undefined }): void;
   dropTurns(ref: SessionRef): void;

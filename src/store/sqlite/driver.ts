@@ -19,7 +19,7 @@ import { prepareDatabase } from "./schema.ts";
 import { createSqliteStore } from "./store.ts";
 import { createSqliteUsage } from "./usage.ts";
 import { createWritable } from "./writable.ts";
-import { createWriter } from "./writes.ts";
+import { createWriters } from "./writes.ts";
 
 interface Parts {
   sql: Statements;
@@ -147,7 +147,7 @@ export function createSqlite(
   const sql = new Statements(db);
   const jobs = new SqliteJobs(sql);
   const materializer = new Materializer(sql);
-  const newWriter = () => createWriter(sql, jobs, now);
+  const newWriter = createWriters(sql, jobs, now);
   const logFailure = createFailureLog(log, describeFailure);
   const writable = createWritable(sql, () => group);
   const onFailure = (error: unknown): void => {

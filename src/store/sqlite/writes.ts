@@ -14,11 +14,22 @@ import { writeUsage } from "./usage.ts";
 
 const toValues = (row: NewRow): SQLInputValue[] => Object.values(row).map((value) => value ?? null);
 
+/** Texts of statements, by what they do: all rows of a table that are added have the same columns. */
+const texts = new Map<string, string>();
+
+function toText(name: string, render: () => string): string {
+  let text = texts.get(name);
+  if (text === undefined) texts.set(name, (text = render()));
+  return text;
+}
+
 /** Adds a row; returns whether it was not there. */
 function insert(sql: Statements, verb: string, table: string, row: NewRow): boolean {
-  const names = Object.keys(row);
-  const places = names.map(() => "?").join(", ");
-  const text = `${verb} INTO ${table} (${names.join(", ")}) VALUES (${places})`;
+  const text = toText(`${verb} ${table}`, () => {
+    const names = Object.keys(row);
+    const places = names.map(() => "?").join(", ");
+    return `${verb} INTO ${table} (${names.join(", ")}) VALUES (${places})`;
+  });
   return sql.run(text, ...toValues(row)) === 1;
 }
 
@@ -70,8 +81,10 @@ function createRows(sql: Statements, now: () => Ms): RecordRows {
     insert: (table, _name, row) => void insert(sql, "INSERT", table, row),
     insertOnce: (table, _name, row) => insert(sql, "INSERT OR IGNORE", table, row),
     change(table, _name, keys, row) {
-      const [set, same] = [row, keys].map((one) => Object.keys(one).map((name) => `${name} = ?`));
-      const text = `UPDATE ${table} SET ${set?.join(", ")} WHERE ${same?.join(" AND ")}`;
+      const text = toText(`UPDATE ${table} ${"spec" in row}`, () => {
+        const [set, same] = [row, keys].map((one) => Object.keys(one).map((name) => `${name} = ?`));
+        return `UPDATE ${table} SET ${set?.join(", ")} WHERE ${same?.join(" AND ")}`;
+      });
       sql.run(text, ...toValues(row), ...toValues(keys));
     },
     set: (table, _name, row) => void sql.run(SETS[table], ...toValues(row)),
@@ -134,8 +147,15 @@ export interface SqliteWriter {
   touched: Set<JobKind>;
 }
 
-export function createWriter(sql: Statements, jobs: SqliteJobs, now: () => Ms): SqliteWriter {
-  const touched = new Set<JobKind>();
-  const jobRows = createJobRows(jobs, touched, now);
-  return { writer: new RecordWriter(createRows(sql, now), jobRows, now), touched };
+/** Returns what makes the writer of a commit. */
+export function createWriters(
+  sql: Statements,
+  jobs: SqliteJobs,
+  now: () => Ms,
+): () => SqliteWriter {
+  const rows = createRows(sql, now);
+  return () => {
+    const touched = new Set<JobKind>();
+    return { writer: new RecordWriter(rows, createJobRows(jobs, touched, now), now), touched };
+  };
 }
