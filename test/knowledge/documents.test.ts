@@ -41,7 +41,7 @@ describeBoth((make) => {
 
   describe("ready", () => {
     it("means searchable, at the first look", async () => {
-      for (let i = 0; i < 20; i++) {
+      for (let i = 0; i < 5; i++) {
         const { id } = (await world.upload(`A note about marker${i}.`)).document;
         let status;
         do status = (await world.knowledge.get("t", id))?.status;
