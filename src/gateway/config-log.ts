@@ -1,17 +1,23 @@
 import { safeError } from "../core/errors.ts";
 import { USE_NOTED_MS, type DecidingConfig, type Store } from "../store/types.ts";
-import type { Resources } from "./resources.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Logger } from "../core/log.ts";
+import type { Snapshot } from "../intake/types.ts";
+
+/** The context of the gateway's own parts. */
+export interface GatewayContext {
+  store: Store;
+  clock: Clock;
+  log: Logger;
+  /** The current one. */
+  snapshot(): Snapshot;
+}
 
 /** Keeps in the store what events are decided by. */
 export type ConfigLog = ReturnType<typeof createConfigLog>;
 
 /** Creates what records configs. Events are accepted also if a config cannot be recorded: the next note tries it again. */
-export function createConfigLog({
-  store,
-  clock,
-  log,
-  snapshot,
-}: Pick<Resources, "store" | "clock" | "log" | "snapshot">) {
+export function createConfigLog({ store, clock, log, snapshot }: GatewayContext) {
   const recorded = new Set<string>();
   let used = snapshot();
   let since: number | undefined;

@@ -4,7 +4,7 @@ import type { Held, Ms } from "../store/types.ts";
 import { findBodyChanges } from "../operate/what-if/body-changes.ts";
 import { readFacts, updateShapes } from "../operate/shapes/kept-shapes.ts";
 import { lintRecorded } from "../operate/shapes/lint-recorded.ts";
-import type { Resources } from "./resources.ts";
+import type { GatewayContext } from "./config-log.ts";
 
 const UPDATE_MS = 120_000;
 const MIN_UPDATE_MS = 5000;
@@ -17,12 +17,7 @@ const getInterval = (retention: Ms): Ms =>
   retention === 0 ? UPDATE_MS : Math.max(MIN_UPDATE_MS, Math.min(UPDATE_MS, retention / 2));
 
 /** Makes what counts the fields of bodies beside the answers, and compares mappings with them. */
-export function createHookShapes({
-  store,
-  clock,
-  log,
-  snapshot,
-}: Pick<Resources, "store" | "clock" | "log" | "snapshot">) {
+export function createHookShapes({ store, clock, log, snapshot }: GatewayContext) {
   let warnings: readonly Issue[] = [];
   const recorded: AdminDeps["recorded"] = async () => {
     const { mappings, budgets } = snapshot();
