@@ -1,6 +1,6 @@
 import type { Clock } from "../src/core/clock.ts";
 import { createLogger } from "../src/core/log.ts";
-import { createParkingLot, type ParkingLot } from "../src/queue/parking-lot.ts";
+import { ParkingLot } from "../src/queue/parking-lot.ts";
 import type { Store } from "../src/store/types.ts";
 
 /** Breakers of their own for a part of the gateway that is tested alone; `random` is the middle of all jitter. */
@@ -12,5 +12,5 @@ export function newParking(
   const log = createLogger("silent");
   const { signal } = new AbortController();
   const parts = { store, clock, log, signal, random: () => 0.5 };
-  return createParkingLot(onAnswered ? { ...parts, onAnswered } : parts);
+  return new ParkingLot(onAnswered ? { ...parts, onAnswered } : parts);
 }

@@ -86,8 +86,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX sessions_used ON sessions (used, id);
   -- Keys of hooks are short enough for an index.
   CREATE INDEX sessions_key ON sessions (key) WHERE origin = 'hook';
-  CREATE INDEX sessions_turns ON sessions (turns) WHERE origin IN ('main', 'channel');
-  CREATE INDEX sessions_schedule_turns ON sessions (turns) WHERE origin = 'schedule';
+  CREATE INDEX sessions_turns ON sessions (turns) WHERE origin IN ('main', 'channel', 'schedule');
   CREATE INDEX sessions_origin ON sessions (origin, used, id) WHERE origin <> 'hook';
   ${counted("sessions", "origin", "sessions")}
 

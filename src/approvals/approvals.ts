@@ -92,19 +92,6 @@ export type Decided =
   | { ok: true; approval: ApprovalRecord }
   | { ok: false; failure: Failure; approval?: ApprovalRecord };
 
-/** Approvals of tool calls, and the decisions of people. */
-export interface Approvals {
-  /** Lists approvals, newest first. */
-  list(query: Lists["approvals"]["of"]): Promise<ApprovalRecord[]>;
-  /** Gets an approval by its id or its code. If several decided approvals had the code, the newest. */
-  get(idOrCode: string): Promise<ApprovalRecord | undefined>;
-  /**
-   * Records the decision of `by` (`operator`, `api:<key id>`, `<channel>:<person>`), and lets the run continue. A refusal is
-   * logged, counted and kept with the approval.
-   */
-  decide(idOrCode: string, verdict: Verdict, by: string, note?: string): Promise<Decided>;
-}
-
 interface ApprovalsDeps {
   store: Store;
   clock: Pick<Clock, "now">;
@@ -176,17 +163,20 @@ function refuseDecided(approval: ApprovalRecord, decision: ApprovalDecision): Re
   return refuse("approval_decided", message, decided);
 }
 
-class StoredApprovals implements Approvals {
+/** Approvals of tool calls, and the decisions of people. */
+export class Approvals {
   readonly #deps: ApprovalsDeps;
 
   constructor(deps: ApprovalsDeps) {
     this.#deps = deps;
   }
 
+  /** Lists approvals, newest first. */
   list(query: Lists["approvals"]["of"]): Promise<ApprovalRecord[]> {
     return this.#deps.store.list("approvals", query);
   }
 
+  /** Gets an approval by its id or its code. If several decided approvals had the code, the newest. */
   async get(idOrCode: string): Promise<ApprovalRecord | undefined> {
     const { store } = this.#deps;
     if (idOrCode.startsWith("apr_")) return store.get("approval", idOrCode);
@@ -203,6 +193,10 @@ class StoredApprovals implements Approvals {
     return undefined;
   }
 
+  /**
+   * Records the decision of `by` (`operator`, `api:<key id>`, `<channel>:<person>`), and lets the run continue. A refusal is
+   * logged, counted and kept with the approval.
+   */
   async decide(idOrCode: string, verdict: Verdict, by: string, note?: string): Promise<Decided> {
     const { log, clock, metrics, store } = this.#deps;
     const approval = await this.get(idOrCode);
@@ -296,6 +290,3 @@ class StoredApprovals implements Approvals {
     return undefined;
   }
 }
-
-/** Creates the functions that look up approvals and record decisions. */
-export const createApprovals = (deps: ApprovalsDeps): Approvals => new StoredApprovals(deps);

@@ -6,7 +6,7 @@ import { toRunError } from "../runs/end-run.ts";
 import { execute } from "../runs/execute.ts";
 import type { AnsweredTurn, FailedTurn, ModelTurn, RunKind } from "../runs/run-kind.ts";
 import { cleanAnswer } from "../runs/run-result.ts";
-import type { ActionContext } from "../runs/types.ts";
+import type { ActionContext, ExecutorDeps } from "../runs/types.ts";
 import { turnToKeep } from "../sessions/keys.ts";
 import {
   STORE_UNAVAILABLE,
@@ -24,7 +24,7 @@ import {
   withToolNames,
   type ChatHistory,
 } from "./history.ts";
-import type { ChatDeps, ChatEnd, ChatRequest, ChatListener, ChatTurn } from "./types.ts";
+import type { ChatEnd, ChatRequest, ChatListener, ChatTurn } from "./types.ts";
 import { newId } from "../core/ids.ts";
 
 /** The inside of a turn: what its callers hear, and how it is stopped. */
@@ -258,7 +258,7 @@ function createApiRun(
   request: ChatRequest,
   turn: LiveTurn,
   before: Promise<void> | undefined,
-  deps: ChatDeps,
+  deps: ExecutorDeps,
   context: ActionContext,
 ) {
   const { store, log } = deps;
@@ -357,7 +357,7 @@ export async function executeTurn(
   request: ChatRequest,
   turn: LiveTurn,
   before: Promise<void> | undefined,
-  deps: ChatDeps,
+  deps: ExecutorDeps,
   context: ActionContext,
 ): Promise<void> {
   const kind = createApiRun(request, turn, before, deps, context);

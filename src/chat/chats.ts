@@ -1,8 +1,9 @@
+import type { ExecutorDeps } from "../runs/types.ts";
 import type { Failure } from "../core/errors.ts";
 import { commitEnd } from "../runs/waiting.ts";
 import { sessionId, type FencingToken, type RunError } from "../store/types.ts";
 import { createLiveTurn, getChatSession, type LiveTurn } from "./api-run.ts";
-import type { ChatDeps, Chats } from "./types.ts";
+import type { Chats } from "./types.ts";
 
 const CRASHED: RunError = {
   code: "crashed",
@@ -23,7 +24,7 @@ const TOO_MANY: Failure = {
 /** Ends the turns of gateways that are gone. What they have asked people is closed with them. */
 async function endLeft(
   present: ReadonlySet<string>,
-  { store, clock, questions }: ChatDeps,
+  { store, clock, questions }: ExecutorDeps,
   held?: FencingToken,
 ): Promise<void> {
   const now = clock.now();
@@ -46,7 +47,7 @@ async function endLeft(
 }
 
 /** Executes the turns of API users: immediately, and one after the other within a session. */
-export function createChats(deps: ChatDeps): Chats {
+export function createChats(deps: ExecutorDeps): Chats {
   const { store, clock } = deps;
   const live = new Map<string, LiveTurn>();
   /** The last turn of each session that has one. */

@@ -1,21 +1,15 @@
-import type { ApprovalRules } from "../approvals/rules.ts";
 import type { CallerTool, Agent, ConversationMessage, Sampling, ToolCall } from "../agent/types.ts";
 import type { Thinking } from "../config/schema/common.ts";
 import type { ApiKey } from "./api-keys.ts";
-import type { Clock } from "../core/clock.ts";
 import type { Failure, RunErrorCode } from "../core/errors.ts";
-import type { Logger } from "../core/log.ts";
 import type {
   ApprovalRecord,
   FencingToken,
   RunRecord,
-  Store,
   Usage,
   VendorError,
 } from "../store/types.ts";
-import type { Memory } from "../memory/notes.ts";
-import type { KnowledgeSearch, NamedCitation } from "../runs/knowledge.ts";
-import type { ActionContext, TurnDeps, TurnMetrics } from "../runs/types.ts";
+import type { NamedCitation } from "../runs/knowledge.ts";
 
 /** Which conversation a turn belongs to. */
 export type ChatSession =
@@ -106,24 +100,4 @@ export interface Chats {
   recover(present: ReadonlySet<string>, fencingToken?: FencingToken): Promise<void>;
   /** Takes no more turns, waits `drainMs` for those under way, then stops them. */
   stop(drainMs: number): Promise<void>;
-}
-
-export interface ChatDeps {
-  cluster: TurnDeps["cluster"];
-  store: Store;
-  queue: TurnDeps["queue"];
-  traces: TurnDeps["traces"];
-  clock: Clock;
-  log: Logger;
-  /** The current snapshot; a turn keeps the one it began with. */
-  context(): ActionContext;
-  onRunEnd?(runId: string): void;
-  questions: TurnDeps["questions"];
-  /** Calls that people have approved for good. */
-  rules: Pick<ApprovalRules, "list">;
-  /** The breakers of models. */
-  parking: TurnDeps["parking"];
-  metrics?: TurnMetrics;
-  knowledge?: KnowledgeSearch;
-  memory?: Memory;
 }

@@ -2,7 +2,6 @@ import { existsSync } from "node:fs";
 import { chmod, mkdir, open, rm, stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { Readable } from "node:stream";
-import type { Command } from "commander";
 import { loadConfig } from "../config/load.ts";
 import { isInside } from "../core/files.ts";
 import { temporaryName } from "../core/replace-file.ts";
@@ -10,18 +9,19 @@ import { VERSION } from "../core/version.ts";
 import { copyDatabase } from "../store/sqlite/copy-database.ts";
 import { MANIFEST, writeArchive, type ArchiveEntry, type Manifest } from "./archive.ts";
 import { findSecretFiles, findVariables, gatherFiles, type BackupFiles } from "./backup-files.ts";
+import { doing, type Given } from "./command.ts";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
-import { readPassphrase, reading, type CommonOptions } from "./options.ts";
+import { readPassphrase } from "./options.ts";
 import { printJson, printLines } from "./print.ts";
 import { createProgress, type ProgressLine } from "./progress.ts";
 import { configInvalid, toLoadOptions } from "./settings.ts";
 import { bytes } from "./text.ts";
 
-interface BackupOptions extends CommonOptions {
-  passphraseFile?: string;
-  withoutSecrets?: boolean;
-}
+const BACKUP_OPTIONS = {
+  "--passphrase-file <file>": "encrypt with the passphrase in it; - reads standard input",
+  "--without-secrets": "leave secrets out, and encrypt nothing",
+} as const;
 
 async function* readEntries(
   manifest: Manifest,
@@ -49,7 +49,7 @@ async function* readEntries(
 
 /** The passphrase that encrypts a backup; undefined if secrets are left out. */
 async function choosePassphrase(
-  { passphraseFile, withoutSecrets }: BackupOptions,
+  { passphraseFile, withoutSecrets }: Given<typeof BACKUP_OPTIONS>,
   io: CliIo,
 ): Promise<string | undefined> {
   if (withoutSecrets === true) {
@@ -95,56 +95,52 @@ async function write(
   }
 }
 
-async function backup(name: string, options: BackupOptions, io: CliIo): Promise<void> {
-  const began = io.now();
-  const file = resolve(io.cwd, name);
-  const result = await loadConfig({ ...toLoadOptions(options, io), withoutSecrets: true });
-  const loaded = result.ok ? result : result.rest;
-  if (!loaded) throw configInvalid(result.ok ? { issues: [] } : result);
-  const { baseDir, stateDir } = loaded;
-  if (existsSync(file)) throw usage(`${file} is there already; name a new file`);
-  if (isInside(baseDir, file) || isInside(stateDir, file))
-    throw usage(`${file} lies in a folder that it would be a backup of; name a file elsewhere`);
-  const passphrase = await choosePassphrase(options, io);
-  const isEncrypted = passphrase !== undefined;
-  const secretFiles = isEncrypted ? undefined : await findSecretFiles(loaded, io.env);
-  const files = await gatherFiles(loaded, secretFiles);
-  const manifest: Manifest = {
-    version: 1,
-    program: VERSION,
-    at: new Date(began).toISOString(),
-    ...files.places,
-    leftOut: files.leftOut,
-    variables: findVariables(loaded, io.env),
-  };
-  const work = temporaryName(join(stateDir, "backup"));
-  await write({ file, passphrase, work }, files, manifest, io);
-  const { size } = await stat(file);
-  const seconds = (io.now() - began) / 1000;
-  const { notTaken } = files;
-  if (options.json)
-    return printJson(io, { file, bytes: size, seconds, isEncrypted, ...manifest, notTaken });
-  io.out(`${file}  ${bytes(size)} in ${seconds.toFixed(1)} s${isEncrypted ? ", encrypted" : ""}\n`);
-  if (manifest.isStoreElsewhere)
-    io.out("without the store, which is in another database: pg_dump makes a copy of PostgreSQL\n");
-  printLines(io, "left out, with --without-secrets", manifest.leftOut);
-  printLines(io, "not in a backup: these variables of the environment", manifest.variables);
-  printLines(io, "not taken, outside of the config's folder", notTaken);
-}
-
 /** `rouse backup`: all that another machine needs, in one file. */
-export function register(program: Command, io: CliIo): void {
-  reading(
-    program
-      .command("backup <file>")
-      .description(
-        "the config's folder, the secrets, and the state with its store in one file, also while the gateway runs; `rouse restore` brings them back",
-      )
-      .option(
-        "--passphrase-file <file>",
-        "encrypt with the passphrase in it; - reads standard input",
-      )
-      .option("--without-secrets", "leave secrets out, and encrypt nothing"),
-    "rouse backup /backups/rouse-$(date +%F).backup",
-  ).action((file: string, options: BackupOptions) => backup(file, options, io));
-}
+export const backup = doing({
+  usage: "backup <file>",
+  about:
+    "the config's folder, the secrets, and the state with its store in one file, also while the gateway runs; `rouse restore` brings them back",
+  examples: ["rouse backup /backups/rouse-$(date +%F).backup"],
+  options: BACKUP_OPTIONS,
+  json: true,
+  async run(io, options, name) {
+    const began = io.now();
+    const file = resolve(io.cwd, name);
+    const result = await loadConfig({ ...toLoadOptions(options, io), withoutSecrets: true });
+    const loaded = result.ok ? result : result.rest;
+    if (!loaded) throw configInvalid(result.ok ? { issues: [] } : result);
+    const { baseDir, stateDir } = loaded;
+    if (existsSync(file)) throw usage(`${file} is there already; name a new file`);
+    if (isInside(baseDir, file) || isInside(stateDir, file))
+      throw usage(`${file} lies in a folder that it would be a backup of; name a file elsewhere`);
+    const passphrase = await choosePassphrase(options, io);
+    const isEncrypted = passphrase !== undefined;
+    const secretFiles = isEncrypted ? undefined : await findSecretFiles(loaded, io.env);
+    const files = await gatherFiles(loaded, secretFiles);
+    const manifest: Manifest = {
+      version: 1,
+      program: VERSION,
+      at: new Date(began).toISOString(),
+      ...files.places,
+      leftOut: files.leftOut,
+      variables: findVariables(loaded, io.env),
+    };
+    const work = temporaryName(join(stateDir, "backup"));
+    await write({ file, passphrase, work }, files, manifest, io);
+    const { size } = await stat(file);
+    const seconds = (io.now() - began) / 1000;
+    const { notTaken } = files;
+    if (options.json)
+      return printJson(io, { file, bytes: size, seconds, isEncrypted, ...manifest, notTaken });
+    io.out(
+      `${file}  ${bytes(size)} in ${seconds.toFixed(1)} s${isEncrypted ? ", encrypted" : ""}\n`,
+    );
+    if (manifest.isStoreElsewhere)
+      io.out(
+        "without the store, which is in another database: pg_dump makes a copy of PostgreSQL\n",
+      );
+    printLines(io, "left out, with --without-secrets", manifest.leftOut);
+    printLines(io, "not in a backup: these variables of the environment", manifest.variables);
+    printLines(io, "not taken, outside of the config's folder", notTaken);
+  },
+});

@@ -1,6 +1,5 @@
 import { RouseError } from "../core/errors.ts";
 import type { ChatLine } from "../http/admin/chat.ts";
-import { member } from "./settings.ts";
 import { newId } from "../core/ids.ts";
 import { doing, type Given } from "./command.ts";
 import { connected, readLines, withId, type GatewayConnection } from "./connect.ts";
@@ -10,80 +9,9 @@ import { readInput } from "./options.ts";
 import { printJson } from "./print.ts";
 import { printable, shellWord } from "./text.ts";
 
-interface Message {
-  role: "user" | "assistant";
-  content: string;
-}
-
-/** The text of one event of a stream, or the failure that ends it. */
-function read(data: string): string {
-  const event: unknown = JSON.parse(data);
-  const error = member(event, "error");
-  if (error !== undefined)
-    throw new RouseError({ code: "internal", message: String(member(error, "message")) });
-  const choices = member(event, "choices");
-  const content = Array.isArray(choices)
-    ? member(member(choices[0], "delta"), "content")
-    : undefined;
-  return typeof content === "string" ? content : "";
-}
-
-async function* readEvents(response: Response): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  let rest = "";
-  for await (const chunk of response.body ?? []) {
-    const lines = (rest + decoder.decode(chunk as Uint8Array, { stream: true })).split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) if (line.startsWith("data: ")) yield line.slice(6).trim();
-  }
-}
-
-async function readFailure(response: Response): Promise<RouseError> {
-  const answer: unknown = await response.json().catch(() => undefined);
-  const message = member(member(answer, "error"), "message");
-  return new RouseError({
-    code: "internal",
-    message: typeof message === "string" ? message : `the gateway answered ${response.status}`,
-  });
-}
-
-/**
- * Talks to a gateway elsewhere with an API key. The conversation is kept here: a turn then stops with the connection, as
- * Ctrl-C wants it.
- */
-export function remoteChat(
-  url: string,
-  key: string,
-  agent: string,
-): (message: string, signal: AbortSignal) => AsyncGenerator<ChatLine> {
-  const messages: Message[] = [];
-  return async function* (message, signal) {
-    const asked: Message[] = [...messages, { role: "user", content: message }];
-    const response = await fetch(`${url.replace(/\/+$/, "")}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: agent, messages: asked, stream: true }),
-      signal,
-    });
-    if (!response.ok) throw await readFailure(response);
-    let reply = "";
-    let done = false;
-    for await (const data of readEvents(response)) {
-      if (data === "[DONE]") done = true;
-      const text = done ? "" : read(data);
-      reply += text;
-      if (text !== "") yield { type: "text", text };
-    }
-    if (!done) throw new RouseError({ code: "internal", message: "the answer broke off" });
-    messages.push(...asked.slice(-1), { role: "assistant", content: reply });
-    yield { type: "end", ok: true, reply, usage: {}, citations: [], marks: [] };
-  };
-}
-
 const CHAT_OPTIONS = {
   "-m, --message <text>": "say this and end; without it and without a terminal, what is piped in",
   "--session <id>": "go on with a session, or begin one of this name",
-  "--url <address>": "a gateway elsewhere, with the API key in ROUSE_API_KEY",
 } as const;
 type ChatOptions = Given<typeof CHAT_OPTIONS>;
 
@@ -91,18 +19,17 @@ type ChatOptions = Given<typeof CHAT_OPTIONS>;
 type Talk = (message: string, signal: AbortSignal) => AsyncGenerator<ChatLine>;
 
 /** Talks through the operator's interface. The turn is stopped by its run's id: it would go on without us. */
-function localChat(
-  to: GatewayConnection,
+function createTalk(
+  { api }: GatewayConnection,
   agent: string | undefined,
   session: string | undefined,
 ): Talk {
   return async function* (message, signal) {
-    for await (const line of readLines<ChatLine>(
-      to.api.chat.$post({ json: { message, session, agent } }),
-    )) {
+    const json = { message, session, agent };
+    for await (const line of readLines<ChatLine>(api.chat.$post({ json }))) {
       if (line.type === "start") {
         const stop = (): void =>
-          void to.api.runs[":id"].cancel.$post(withId(line.runId)).catch(() => undefined);
+          void api.runs[":id"].cancel.$post(withId(line.runId)).catch(() => undefined);
         if (signal.aborted) stop();
         else signal.addEventListener("abort", stop, { once: true });
       }
@@ -195,26 +122,17 @@ async function sayOnce(
   if (options.json) printJson(io, { ok, session: session ?? null, runId, reply, sources });
 }
 
-async function talk(io: CliIo, options: ChatOptions, agent: string | undefined): Promise<void> {
+async function chatWith(io: CliIo, options: ChatOptions, agent: string | undefined): Promise<void> {
   const ask = options.message === undefined && io.terminal.in && !options.json ? io.ask : undefined;
   // A single message is one shot: its conversation is not continued.
-  const session =
-    options.session ??
-    (ask && options.url === undefined ? newId("trn", io.now()).slice(4, 20) : undefined);
-  const run = async (talk: Talk): Promise<void> => {
+  const session = options.session ?? (ask && newId("trn", io.now()).slice(4, 20));
+  await connected(options, io, async (to) => {
+    const talk = createTalk(to, agent, session);
     if (!ask) return sayOnce(talk, session, options, io);
     await converse(talk, ask, options, io);
     const name = agent === undefined ? "" : ` ${agent}`;
-    if (session !== undefined)
-      io.err(`\ngo on with: rouse chat${name} --session ${shellWord(session)}\n`);
-  };
-  if (options.url === undefined)
-    return connected(options, io, (to) => run(localChat(to, agent, session)));
-  const key = io.env["ROUSE_API_KEY"];
-  if (key === undefined || key === "") throw usage("--url: put the API key into ROUSE_API_KEY");
-  if (options.session !== undefined)
-    throw usage("--session: with --url the conversation is kept here, and ends with the command");
-  return run(remoteChat(options.url, key, agent ?? "default"));
+    io.err(`\ngo on with: rouse chat${name} --session ${shellWord(session ?? "")}\n`);
+  });
 }
 
 export const chat = doing({
@@ -223,5 +141,5 @@ export const chat = doing({
   examples: ["rouse chat", 'rouse chat ops --message "What failed tonight?"'],
   options: CHAT_OPTIONS,
   json: true,
-  run: talk,
+  run: chatWith,
 });

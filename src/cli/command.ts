@@ -2,7 +2,7 @@ import { Option, type Command } from "commander";
 import { connected, type GatewayConnection } from "./connect.ts";
 import { resolveId } from "./ids.ts";
 import { EXIT, type CliIo } from "./io.ts";
-import { addCommonOptions, pairs, reading, type CommonOptions } from "./options.ts";
+import { pairs, takeShared, type CommonOptions } from "./options.ts";
 import { printFields, printJson, printMore, printTable } from "./print.ts";
 import { readListPage, type ListPage, type SearchAnswer } from "./search.ts";
 import { member } from "./settings.ts";
@@ -37,11 +37,13 @@ type Value<Flags, Spec> =
       ? Record<string, string> | undefined
       : Spec extends { repeat: "list" }
         ? string[] | undefined
-        : Flags extends `${string}>`
-          ? string | (Spec extends { default: string } | { required: true } ? never : undefined)
-          : Flags extends `${string}]`
-            ? string | true | undefined
-            : boolean | undefined;
+        : Flags extends `${string}...>`
+          ? string[] | undefined
+          : Flags extends `${string}>`
+            ? string | (Spec extends { default: string } | { required: true } ? never : undefined)
+            : Flags extends `${string}]`
+              ? string | true | undefined
+              : boolean | undefined;
 
 /** What a user gives to a command with these options. */
 export type Given<Specs extends OptionSpecs> = CommonOptions & {
@@ -61,13 +63,19 @@ export interface CommandSpec {
   about: string;
   examples: readonly string[];
   options: OptionSpecs;
+  /** Printed below the help. */
+  help?: string;
   /** Whether it takes `--json`. */
   json: boolean;
+  /** Whether it takes `--config`. */
+  config: boolean;
   run(io: CliIo, given: CommonOptions, ...args: unknown[]): Promise<void> | void;
 }
 
 /** A group of commands, such as `rouse runs`. */
 export interface Noun {
+  /** Run if no command is named. */
+  main?: CommandSpec;
   commands: readonly CommandSpec[];
   /** Printed below the help of the group. */
   help?: string;
@@ -80,6 +88,7 @@ interface Described<Usage extends string, Specs extends OptionSpecs> {
   about: string;
   examples: readonly string[];
   options?: Specs;
+  help?: string;
 }
 
 /** The gateway that is asked, and the terminal, for a question before. */
@@ -89,12 +98,14 @@ export type AskedGateway = GatewayConnection & { readonly io: CliIo };
 export function doing<const Usage extends string, const Specs extends OptionSpecs = {}>({
   options,
   json = false,
+  config = true,
   ...spec
 }: Described<Usage, Specs> & {
   json?: boolean;
+  config?: boolean;
   run(io: CliIo, given: Given<Specs>, ...args: Arguments<Usage>): Promise<void> | void;
 }): CommandSpec {
-  return { ...spec, json, options: options ?? {} };
+  return { ...spec, json, config, options: options ?? {} };
 }
 
 /** A command that asks the gateway once and prints the answer; with `--json` the answer as it is. */
@@ -319,7 +330,10 @@ function addOption(command: Command, flags: string, spec: OptionSpec): void {
 export function addCommand(parent: Command, spec: CommandSpec, io: CliIo): Command {
   const command = parent.command(spec.usage).description(spec.about);
   for (const [flags, option] of Object.entries(spec.options)) addOption(command, flags, option);
-  (spec.json ? reading : addCommonOptions)(command, ...spec.examples);
+  takeShared(command, spec);
+  const title = spec.examples.length === 1 ? "Example" : "Examples";
+  const lines = spec.examples.map((example) => `  ${example}\n`).join("");
+  command.addHelpText("after", `\n${title}:\n${lines}${spec.help ?? ""}`);
   // Commander gives the arguments, the options and the command.
   return command.action((...given: unknown[]) =>
     spec.run(io, given.at(-2) as CommonOptions, ...given.slice(0, -2)),
@@ -331,10 +345,12 @@ export async function addNoun(
   program: Command,
   name: string,
   about: string,
-  { commands, help, register }: Noun,
+  { main, commands, help, register }: Noun,
   io: CliIo,
 ): Promise<void> {
-  const group = program.command(name).description(about);
+  const group = main ? addCommand(program, main, io) : program.command(name).description(about);
+  // Options behind a command belong to it.
+  if (main) group.enablePositionalOptions();
   if (help !== undefined) group.addHelpText("after", help);
   for (const spec of commands) addCommand(group, spec, io);
   await register?.(group, io);

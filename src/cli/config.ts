@@ -1,9 +1,10 @@
-import type { Command } from "commander";
 import { renderIssue } from "../config/issues.ts";
+import type { Issue } from "../core/errors.ts";
+import { doing, type Noun } from "./command.ts";
 import { configExitCode } from "./failure.ts";
-import { EXIT, SYSTEM, type CliIo } from "./io.ts";
-import { addCommonOptions, reading, type CommonOptions } from "./options.ts";
+import { EXIT, type CliIo } from "./io.ts";
 import { printJson } from "./print.ts";
+import { toLoadOptions, toSnapshotOptions } from "./settings.ts";
 
 /** The JSON Schema of the config file, or of a file of `mappingsDir`, with the presets and plugins that ship. */
 export async function schemaDocument(kind: "config" | "mappings" | "fixtures"): Promise<object> {
@@ -36,76 +37,63 @@ export async function schemaDocument(kind: "config" | "mappings" | "fixtures"): 
   });
 }
 
-/** `rouse config validate|schema|show`. */
-export function register(program: Command, io: CliIo): void {
-  const config = program
-    .command("config")
-    .description("check and show the config, or print its schema");
-
-  reading(
-    config
-      .command("validate")
-      .description("check the config, its mappings, transforms and plugins; nothing is started")
-      .option("--strict", "exit with 1 if there are warnings"),
-    "rouse config validate -c ./rouse.json5",
-    "rouse config validate --strict",
-  ).action(async (options: CommonOptions & { strict?: boolean }) => {
+const validate = doing({
+  usage: "validate",
+  about: "check the config, its mappings, transforms and plugins; nothing is started",
+  examples: ["rouse config validate -c ./rouse.json5", "rouse config validate --strict"],
+  options: { "--strict": "exit with 1 if there are warnings" },
+  json: true,
+  async run(io, { json, strict, ...options }) {
     const { validateConfig } = await import("../gateway/validate-config.ts");
-    const result = await validateConfig({
-      ...SYSTEM,
-      cwd: io.cwd,
-      env: io.env,
-      ...(options.config === undefined ? {} : { configFile: options.config }),
-    });
-    if (options.json) printJson(io, result);
-    else if (result.ok) {
-      io.out(
-        `${result.file ?? "The defaults"}: fine, ${result.mappings} mapping${result.mappings === 1 ? "" : "s"}.\n`,
-      );
-      for (const warning of result.warnings) io.out(`warning: ${renderIssue(warning, io.cwd)}\n`);
-      if (result.notLinted !== null)
-        io.out(`not compared with recorded hooks: ${result.notLinted}\n`);
-    } else for (const issue of result.issues) io.err(`${renderIssue(issue, io.cwd)}\n`);
+    const result = await validateConfig(toSnapshotOptions(options, io));
     if (!result.ok) io.exitCode = configExitCode(result.issues);
-    else if (options.strict && result.warnings.length > 0) io.exitCode = EXIT.failure;
-  });
+    else if (strict && result.warnings.length > 0) io.exitCode = EXIT.failure;
+    if (json) return printJson(io, result);
+    if (!result.ok) return printIssues(result.issues, io);
+    const { file = "The defaults", mappings, warnings, notLinted } = result;
+    io.out(`${file}: fine, ${mappings} mapping${mappings === 1 ? "" : "s"}.\n`);
+    for (const warning of warnings) io.out(`warning: ${renderIssue(warning, io.cwd)}\n`);
+    if (notLinted !== null) io.out(`not compared with recorded hooks: ${notLinted}\n`);
+  },
+});
 
-  addCommonOptions(
-    config
-      .command("schema")
-      .description("print the JSON Schema of the config file, for editors")
-      .option("--mappings", "that of the files in hooks.mappingsDir")
-      .option("--fixtures", "of the files in hooks.testsDir instead"),
+const schema = doing({
+  usage: "schema",
+  about: "print the JSON Schema of the config file, for editors",
+  examples: [
     "rouse config schema > rouse.schema.json",
     "rouse config schema --mappings > mappings.schema.json",
     "rouse config schema --fixtures > fixtures.schema.json",
-  ).action(async (options: { mappings?: boolean; fixtures?: boolean }) =>
-    printJson(
-      io,
-      await schemaDocument(
-        options.mappings ? "mappings" : options.fixtures ? "fixtures" : "config",
-      ),
-    ),
-  );
+  ],
+  options: {
+    "--mappings": "that of the files in hooks.mappingsDir",
+    "--fixtures": "of the files in hooks.testsDir instead",
+  },
+  async run(io, { mappings, fixtures }) {
+    const kind = mappings ? "mappings" : fixtures ? "fixtures" : "config";
+    printJson(io, await schemaDocument(kind));
+  },
+});
 
-  reading(
-    config.command("show").description("show the config with all defaults; secrets are masked"),
-    "rouse config show --json",
-  ).action(async (options: CommonOptions) => {
+const show = doing({
+  usage: "show",
+  about: "show the config with all defaults; secrets are masked",
+  examples: ["rouse config show --json"],
+  json: true,
+  async run(io, options) {
     const [{ loadConfig }, { maskConfig }] = await Promise.all([
       import("../config/load.ts"),
       import("../config/mask.ts"),
     ]);
-    const loaded = await loadConfig({
-      cwd: io.cwd,
-      env: io.env,
-      ...(options.config === undefined ? {} : { file: options.config }),
-    });
-    if (loaded.ok) {
-      printJson(io, maskConfig(loaded.config) as object);
-      return;
-    }
-    for (const issue of loaded.issues) io.err(`${renderIssue(issue, io.cwd)}\n`);
+    const loaded = await loadConfig(toLoadOptions(options, io));
+    if (loaded.ok) return printJson(io, maskConfig(loaded.config) as object);
+    printIssues(loaded.issues, io);
     io.exitCode = configExitCode(loaded.issues);
-  });
+  },
+});
+
+function printIssues(issues: readonly Issue[], io: CliIo): void {
+  for (const issue of issues) io.err(`${renderIssue(issue, io.cwd)}\n`);
 }
+
+export const configCommands: Noun = { commands: [validate, schema, show] };

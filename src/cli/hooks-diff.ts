@@ -11,24 +11,15 @@ import {
   type WhatIfGroup,
   type WhatIfLine,
 } from "../operate/what-if/what-if.ts";
+import type { DiffOptions } from "./hooks.ts";
 import { usage } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { findTodaysConfig, withFiles, withReader } from "./offline.ts";
-import type { CommonOptions } from "./options.ts";
+import { type CommonOptions, readSince } from "./options.ts";
 import { printJson } from "./print.ts";
 import { groupName, printExample, printReport, printSum } from "./print-what-if.ts";
 import { createProgress } from "./progress.ts";
-import { readSince } from "./since.ts";
 import { shellWord } from "./text.ts";
-
-export interface DiffOptions extends CommonOptions {
-  since?: string;
-  last?: string;
-  events?: string[];
-  path?: string;
-  group?: string;
-  expectSame?: boolean;
-}
 
 function readSelection({ since, last, events, path }: DiffOptions, io: CliIo): Selection {
   const from = since === undefined ? undefined : readSince(since, io);
@@ -37,12 +28,12 @@ function readSelection({ since, last, events, path }: DiffOptions, io: CliIo): S
     throw usage(`--last ${last}: write a number of events`);
   if (events && (since !== undefined || last !== undefined || path !== undefined))
     throw usage("--events names the events: leave --since, --last and --path out");
-  return { since: from, last: count, events, path };
+  return { since: from, last: count, events: events?.split(","), path };
 }
 
 /** The options that say what is compared, for the commands that the report names. */
 function renderCommand({ config, since, last, events, path }: DiffOptions): string {
-  const options = { config, since, last, events: events?.join(","), path };
+  const options = { config, since, last, events, path };
   const given = Object.entries(options).flatMap(([name, value]) =>
     value === undefined ? [] : [`--${name} ${shellWord(value)}`],
   );

@@ -12,23 +12,13 @@ import { getDuplicateRule } from "../signatures/duplicate.ts";
 import { loadScheme, type SchemeSources } from "../signatures/load.ts";
 import { asNewEvent, signRequest, type UnsignedRequest } from "../signatures/sign.ts";
 import { readGateway } from "../store/lock.ts";
+import type { SendOptions } from "./hooks.ts";
 import { usage } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";
-import { readInput, type CommonOptions } from "./options.ts";
+import { readInput } from "./options.ts";
 import { printJson } from "./print.ts";
 import { loadSettings, type Settings } from "./settings.ts";
 import { printable } from "./text.ts";
-
-export interface SendOptions extends CommonOptions {
-  payload?: string;
-  /** True without a name: list the samples. */
-  sample?: string | true;
-  event?: string;
-  header?: Record<string, string>;
-  contentType?: string;
-  idempotencyKey?: string;
-  wait?: string;
-}
 
 const first = (secret: string | readonly string[]): string =>
   typeof secret === "string" ? secret : (secret[0] ?? "");
@@ -123,7 +113,7 @@ async function authenticate(
 /** The body, and the headers that tell what it is. */
 export async function readRequest(
   name: string,
-  options: SendOptions,
+  options: Partial<SendOptions>,
   settings: Settings,
   io: CliIo,
 ): Promise<Omit<UnsignedRequest, "url">> {

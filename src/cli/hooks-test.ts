@@ -7,23 +7,14 @@ import {
   type TestedHook,
 } from "../operate/records/test-hook.ts";
 import { connected } from "./connect.ts";
-import { fetchEvent } from "./events.ts";
+import { fetchEvent } from "./ids.ts";
+import type { TestOptions } from "./hooks.ts";
 import { usage } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { withFiles } from "./offline.ts";
-import { readInput, type CommonOptions } from "./options.ts";
+import { readInput } from "./options.ts";
 import { printAnsweredBy, printJson } from "./print.ts";
 import { printTestedHook } from "./print-tested-hook.ts";
-
-export interface TestOptions extends CommonOptions {
-  payload?: string;
-  /** The id of a recorded event, in place of a payload. */
-  event?: string;
-  contentType?: string;
-  header?: Record<string, string>;
-  query?: Record<string, string>;
-  path?: string;
-}
 
 /** True when the gateway would take the hook and do something, or skip it on purpose. */
 function isHandled({ outcome, actions }: TestedHook): boolean {

@@ -1,22 +1,43 @@
-import type { Command } from "commander";
 import type { FieldShape } from "../operate/shapes/shape.ts";
-import { connected, read } from "./connect.ts";
-import type { CliIo } from "./io.ts";
+import { asking, doing, printRows, type Given, type Noun } from "./command.ts";
+import { read } from "./connect.ts";
 import { usage } from "./failure.ts";
-import {
-  hookInput,
-  addCommonOptions,
-  pairs,
-  proposing,
-  reading,
-  type CommonOptions,
-} from "./options.ts";
-import { printJson, printTable } from "./print.ts";
-import type { SendOptions } from "./hooks-send.ts";
-import type { DiffOptions } from "./hooks-diff.ts";
-import { registerEnable } from "./hooks-enable.ts";
-import type { TestOptions } from "./hooks-test.ts";
-import { cell, shortTime } from "./text.ts";
+import type { CliIo } from "./io.ts";
+import { LANDING_OPTIONS } from "./options.ts";
+import { cell } from "./text.ts";
+
+/** The request that is tested. */
+const TEST_OPTIONS = {
+  "--payload <file>": "the body; - reads standard input",
+  "--content-type <type>": "what the body is (default: JSON)",
+  "--event <id>": "the body, headers and query of a recorded event",
+  "--header <name=value>": { about: "a header of the request (repeatable)", repeat: "pairs" },
+  "--query <name=value>": { about: "a query parameter (repeatable)", repeat: "pairs" },
+  "--path <path>":
+    "the hook's path (default: the mapping's first); without a mapping, all on it are tried",
+} as const;
+export type TestOptions = Given<typeof TEST_OPTIONS>;
+
+const DIFF_OPTIONS = {
+  "--since <time>": 'newer events: an age such as "7d", or a date such as "2026-01-31T08:00"',
+  "--last <n>": "at most so many of the newest events (default 10000, with --since all)",
+  "--events <ids>": "these events, separated by commas",
+  "--path <path>": "only events of this hook path, such as shop",
+  "--group <name>": "list every event of one group, such as starts:shop.order",
+  "--expect-same": "exit code 1 if anything differs",
+} as const;
+export type DiffOptions = Given<typeof DIFF_OPTIONS>;
+
+const SEND_OPTIONS = {
+  "--payload <file>": "the body; - reads standard input",
+  "--sample [event]": "a recorded body of the path's preset instead; without a name, list them",
+  "--event <name>": "set the headers by which the preset's sender names this event",
+  "--header <name=value>": { about: "a header of the request (repeatable)", repeat: "pairs" },
+  "--content-type <type>": "what the body is (default: the sample's, else application/json)",
+  "--idempotency-key <key>": "a repeat with the same key is answered alike",
+  "--wait <seconds>": "wait for the run's reply; only for the path agent",
+} as const;
+export type SendOptions = Given<typeof SEND_OPTIONS>;
 
 /** The types of a field, the most frequent first. With several each has its number of bodies. */
 function renderTypes({ types }: FieldShape): string {
@@ -29,6 +50,9 @@ function renderTypes({ types }: FieldShape): string {
 const renderShare = ({ share }: FieldShape): string =>
   share > 0 && share < 0.01 ? "<1%" : `${Math.round(share * 100)}%`;
 
+const renderValues = ({ values }: FieldShape): string =>
+  (values ?? []).map((value) => JSON.stringify(value)).join(" ");
+
 /** Prints the fields of the bodies that came to a path. */
 function printShape(
   { events, fields }: { events: number; fields: readonly FieldShape[] },
@@ -37,189 +61,160 @@ function printShape(
   io.out(`\nfields of ${events === 1 ? "1 recorded body" : `${events} recorded bodies`}\n`);
   if (fields.length === 0) return;
   io.out("\n");
-  const now = io.now();
-  const rows = fields.map((field) => [
-    cell(field.name),
-    renderTypes(field),
-    renderShare(field),
-    shortTime(field.firstSeen, now),
-    shortTime(field.lastSeen, now),
-    cell((field.values ?? []).map((value) => JSON.stringify(value)).join(" ")),
-  ]);
-  printTable(io, ["FIELD", "TYPE", "IN", "FIRST", "LAST", "VALUES"], rows);
-}
-
-/** Lists all mappings, or those of a path with the fields of the bodies that came to it. */
-async function list(path: string | undefined, options: CommonOptions, io: CliIo): Promise<void> {
-  const [answer, shape] = await connected(options, io, async ({ api }) => [
-    await read(api.mappings.$get()),
-    path === undefined ? undefined : await read(api.hooks.shape.$get({ query: { path } })),
-  ]);
-  const isMeant = ({ paths }: { paths: readonly string[] }): boolean =>
-    path === undefined || paths.length === 0 || paths.includes(path);
-  const mappings = answer.mappings.filter(isMeant);
-  if (options.json) return printJson(io, { ...answer, mappings, ...shape });
-  const { paths, base, enabled } = answer;
-  if (!enabled) io.out("hooks are off: set hooks.enabled to true\n\n");
-  const auth = new Map(paths.map((one) => [one.path, one.auth]));
-  const own = ["wake", "agent"].map((name) => [
-    `${base}/${name}`,
-    "–",
-    name,
-    "hooks.token",
-    "built in",
-  ]);
-  const rows = mappings.map((mapping) => [
-    mapping.paths.length === 0
-      ? `${base}/*`
-      : mapping.paths.map((one) => `${base}/${one}`).join(" "),
-    mapping.id,
-    mapping.action,
-    auth.get(mapping.paths[0] ?? "") ?? "hooks.token",
-    !mapping.enabled
-      ? `${mapping.origin} (disabled)`
-      : mapping.shadow
-        ? `${mapping.origin} (in shadow)`
-        : mapping.origin,
-  ]);
-  const head = ["PATH", "MAPPING", "ACTION", "AUTH", "FROM"];
-  printTable(io, head, [...(path === undefined ? own : []), ...rows]);
-  if (shape) printShape(shape.shape, io);
-}
-
-async function listSecrets(path: string, options: CommonOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, ({ api }) =>
-    read(api.hooks.secrets.$get({ query: { path } })),
-  );
-  if (options.json) return printJson(io, answer);
-  const { candidates } = answer;
-  if (candidates.length === 0)
-    return io.out(`no request has brought a secret to ${path} since the gateway started\n`);
-  const rows = candidates.map((candidate) => [
-    String(candidate.id),
-    candidate.address,
-    candidate.at,
-    candidate.secret,
-  ]);
-  printTable(io, ["NUMBER", "FROM", "AT", "SECRET"], rows);
-}
-
-async function acceptSecret(
-  path: string,
-  number: string,
-  options: CommonOptions,
-  io: CliIo,
-): Promise<void> {
-  if (!/^\d{1,15}$/.test(number))
-    throw usage(`"${number}" is no number of \`rouse hooks accept ${path}\``);
-  const answer = await connected(options, io, ({ api }) =>
-    read(api.hooks.secrets.$post({ json: { path, id: Number(number) } })),
-  );
-  if (options.json) return printJson(io, answer);
-  const { file, secret } = answer;
-  io.out(`the secret is kept in ${file}\n\n`);
-  io.out(
-    `in the config, write it in place of "pending":  secret: { file: ${JSON.stringify(file)} }\n`,
-  );
-  io.out(`if the sender asks you to confirm it, enter:  ${cell(secret)}\n`);
-}
-
-function registerDiff(hooks: Command, io: CliIo): void {
-  proposing(
-    hooks
-      .command("diff")
-      .description(
-        "what a changed config would do with the hooks that came in; compares recorded events with a connection that only reads, starts and sends nothing",
-      )
-      .option(
-        "--since <time>",
-        'newer events: an age such as "7d", or a date such as "2026-01-31T08:00"',
-      )
-      .option(
-        "--last <n>",
-        "at most so many of the newest events (default 10000, with --since all)",
-      )
-      .option("--events <ids>", "these events, separated by commas", (ids: string) =>
-        ids.split(","),
-      )
-      .option("--path <path>", "only events of this hook path, such as shop")
-      .option("--group <name>", "list every event of one group, such as starts:shop.order")
-      .option("--expect-same", "exit code 1 if anything differs"),
-    "rouse hooks diff --config next.json5 --since 7d",
-    "rouse hooks diff --config next.json5 --path acme --last 1000",
-    "rouse hooks diff --config next.json5 --expect-same --json | jq 'select(.type == \"end\") | .groups[] | {kind, mapping, count}'",
-  ).action(async (options: DiffOptions) =>
-    (await import("./hooks-diff.ts")).diffHooks(options, io),
+  printRows(
+    io,
+    [
+      ["field", ({ name }) => name],
+      ["type", renderTypes],
+      ["in", renderShare],
+      ["first", ({ firstSeen }) => firstSeen],
+      ["last", ({ lastSeen }) => lastSeen],
+      ["values", renderValues],
+    ],
+    fields,
   );
 }
 
-export function register(program: Command, io: CliIo): void {
-  const hooks = program.command("hooks").description("list, test, compare and send hooks");
-  reading(
-    hooks
-      .command("list [path]")
-      .description(
-        "paths and mappings, in the order in which they are tried; of one path also the fields of the bodies that came to it: types, how many of the last 500 bodies have them, and values if they are few",
-      ),
+interface ListedMapping {
+  path: string;
+  mapping: string | null;
+  action: string;
+  auth: string | undefined;
+  from: string;
+}
+
+const list = asking({
+  usage: "list [path]",
+  about:
+    "paths and mappings, in the order in which they are tried; of one path also the fields of the bodies that came to it: types, how many of the last 500 bodies have them, and values if they are few",
+  examples: [
     "rouse hooks list",
     "rouse hooks list shop",
     "rouse hooks list shop --json | jq '.shape.fields[] | select(.share < 1).name'",
-  ).action((path: string | undefined, options: CommonOptions) => list(path, options, io));
-  reading(
-    hookInput(
-      hooks
-        .command("test [mapping]")
-        .description(
-          "show why a mapping matches a body, and what it makes of it; evaluates the config file whatever gateway runs, needs no secrets, sends nothing",
-        ),
-    ).option(
-      "--path <path>",
-      "the hook's path (default: the mapping's first); without a mapping, all on it are tried",
-    ),
+  ],
+  async ask({ api }, _, path) {
+    const answer = await read(api.mappings.$get());
+    const shape = path && (await read(api.hooks.shape.$get({ query: { path } }))).shape;
+    const mappings = answer.mappings.filter(
+      ({ paths }) => path === undefined || paths.length === 0 || paths.includes(path),
+    );
+    return { ...answer, mappings, ...(shape && { shape }) };
+  },
+  print({ paths, base, enabled, mappings, shape }, io) {
+    if (!enabled) io.out("hooks are off: set hooks.enabled to true\n\n");
+    const builtIn = ["wake", "agent"].map((name): ListedMapping => {
+      const path = `${base}/${name}`;
+      return { path, mapping: null, action: name, auth: "hooks.token", from: "built in" };
+    });
+    const auth = new Map(paths.map((one) => [one.path, one.auth]));
+    const rows = mappings.map((mapping): ListedMapping => {
+      const state = mapping.enabled ? (mapping.shadow ? " (in shadow)" : "") : " (disabled)";
+      const all = mapping.paths.length === 0 ? ["*"] : mapping.paths;
+      return {
+        path: all.map((one) => `${base}/${one}`).join(" "),
+        mapping: mapping.id,
+        action: mapping.action,
+        auth: auth.get(mapping.paths[0] ?? "") ?? "hooks.token",
+        from: `${mapping.origin}${state}`,
+      };
+    });
+    const columns = ["path", "mapping", "action", "auth", "from"] as const;
+    printRows(io, columns, shape ? rows : [...builtIn, ...rows]);
+    if (shape) printShape(shape, io);
+  },
+});
+
+const test = doing({
+  usage: "test [mapping]",
+  about:
+    "show why a mapping matches a body, and what it makes of it; evaluates the config file whatever gateway runs, needs no secrets, sends nothing",
+  examples: [
     "rouse hooks test shop.order --payload order.json --header x-shop-event=order",
     "rouse hooks test --path shop --payload order.json",
     "rouse hooks test --path sms --payload message.txt --content-type application/x-www-form-urlencoded",
     "rouse hooks test -c draft.json5 --event evt_…",
-  ).action(async (mapping: string | undefined, options: TestOptions) =>
+  ],
+  options: TEST_OPTIONS,
+  json: true,
+  run: async (io, options, mapping) =>
     (await import("./hooks-test.ts")).printHookTest(mapping, options, io),
-  );
-  registerEnable(hooks, io);
-  registerDiff(hooks, io);
-  reading(
-    hooks
-      .command("accept <path> [number]")
-      .description(
-        "list the secrets that requests brought to a path whose secret is `pending`, or keep one of them",
-      ),
-    "rouse hooks accept crm",
-    "rouse hooks accept crm 1",
-  ).action((path: string, number: string | undefined, options: CommonOptions) =>
-    number === undefined ? listSecrets(path, options, io) : acceptSecret(path, number, options, io),
-  );
-  addCommonOptions(
-    hooks
-      .command("send <name>")
-      .description(
-        "post a body to the running gateway as its sender would: signed, or with the token of that path",
-      )
-      .option("--payload <file>", "the body; - reads standard input")
-      .option(
-        "--sample [event]",
-        "a recorded body of the path's preset instead; without a name, list them",
-      )
-      .option("--event <name>", "set the headers by which the preset's sender names this event")
-      .option("--header <name=value>", "a header of the request (repeatable)", pairs)
-      .option(
-        "--content-type <type>",
-        "what the body is (default: the sample's, else application/json)",
-      )
-      .option("--idempotency-key <key>", "a repeat with the same key is answered alike")
-      .option("--wait <seconds>", "wait for the run's reply; only for the path agent")
-      .option("--json", "print JSON"),
+});
+
+const enable = doing({
+  usage: "enable <mapping>",
+  about:
+    "make a mapping live that is in shadow: shows what changes for the hooks that came in, checks the whole config, and takes `shadow` away",
+  examples: [
+    "rouse hooks enable shop.refund",
+    "rouse hooks enable shop.refund --yes",
+    "rouse hooks enable shop.refund --patch | git apply",
+  ],
+  options: LANDING_OPTIONS,
+  json: true,
+  async run(io, options, mapping) {
+    const { makeChange } = await import("./landing.ts");
+    await makeChange({ kind: "enable", mapping }, `${mapping} is live`, options, io);
+  },
+});
+
+const diff = doing({
+  usage: "diff",
+  about:
+    "what a changed config would do with the hooks that came in; compares recorded events with a connection that only reads, starts and sends nothing",
+  examples: [
+    "rouse hooks diff --config next.json5 --since 7d",
+    "rouse hooks diff --config next.json5 --path acme --last 1000",
+    "rouse hooks diff --config next.json5 --expect-same --json | jq 'select(.type == \"end\") | .groups[] | {kind, mapping, count}'",
+  ],
+  options: DIFF_OPTIONS,
+  help: "\n--config names the config as it would be; today's is the one that the gateway uses.\n",
+  json: true,
+  run: async (io, options) => (await import("./hooks-diff.ts")).diffHooks(options, io),
+});
+
+const accept = asking({
+  usage: "accept <path> [number]",
+  about:
+    "list the secrets that requests brought to a path whose secret is `pending`, or keep one of them",
+  examples: ["rouse hooks accept crm", "rouse hooks accept crm 1"],
+  async ask({ api }, _, path, number) {
+    const { secrets } = api.hooks;
+    if (number === undefined) return read(secrets.$get({ query: { path } }));
+    if (!/^\d{1,15}$/.test(number))
+      throw usage(`"${number}" is no number of \`rouse hooks accept ${path}\``);
+    return read(secrets.$post({ json: { path, id: Number(number) } }));
+  },
+  print(answer, io) {
+    if ("candidates" in answer) {
+      if (answer.candidates.length === 0)
+        return io.out("no request has brought a secret to this path since the gateway started\n");
+      return printRows(
+        io,
+        [["number", ({ id }) => id], ["from", ({ address }) => address], "at", "secret"],
+        answer.candidates,
+      );
+    }
+    const { file, secret } = answer;
+    io.out(`the secret is kept in ${file}\n\n`);
+    io.out(
+      `in the config, write it in place of "pending":  secret: { file: ${JSON.stringify(file)} }\n`,
+    );
+    io.out(`if the sender asks you to confirm it, enter:  ${cell(secret)}\n`);
+  },
+});
+
+const send = doing({
+  usage: "send <name>",
+  about:
+    "post a body to the running gateway as its sender would: signed, or with the token of that path",
+  examples: [
     "rouse hooks send shop --payload order.json --header x-shop-event=order",
     "rouse hooks send PRESET --sample EVENT",
     `echo '{"message":"Hello"}' | rouse hooks send agent --payload - --wait 60`,
-  ).action(async (name: string, options: SendOptions) =>
-    (await import("./hooks-send.ts")).sendHook(name, options, io),
-  );
-}
+  ],
+  options: SEND_OPTIONS,
+  json: true,
+  run: async (io, options, name) => (await import("./hooks-send.ts")).sendHook(name, options, io),
+});
+
+export const hooks: Noun = { commands: [list, test, enable, diff, accept, send] };

@@ -1,5 +1,6 @@
+import type { BookmarkView, EventDetail } from "../operate/records/views.ts";
 import { RouseError } from "../core/errors.ts";
-import { read, type AdminClient, type GatewayConnection } from "./connect.ts";
+import { read, withId, type AdminClient, type GatewayConnection } from "./connect.ts";
 import { usage } from "./failure.ts";
 import { shortTime } from "./text.ts";
 
@@ -71,4 +72,12 @@ export async function resolveId(
   throw usage(
     `several ${kind} begin with ${type}_${rest}; write more of the id:${candidates.join("")}${more}`,
   );
+}
+
+/** Returns a recorded event. `id` may be the beginning of an id, or `latest`. */
+export async function fetchEvent(
+  to: GatewayConnection,
+  id: string,
+): Promise<{ event: EventDetail; bookmark: BookmarkView | null }> {
+  return read(to.api.events[":id"].$get(withId(await resolveId(to, "events", id))));
 }

@@ -1,7 +1,6 @@
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import type { Command } from "commander";
 import { editText } from "../config/edit.ts";
 import { findConfig, loadConfig } from "../config/load.ts";
 import { readEnvironmentProviders } from "../config/providers.ts";
@@ -13,6 +12,7 @@ import { readCatalog } from "../plugin/locations.ts";
 import { BUILTIN_PLUGINS, checkSnapshot } from "../gateway/snapshot.ts";
 import { findFreePort } from "../http/listen.ts";
 import { readGateway } from "../store/lock.ts";
+import { doing, type Given } from "./command.ts";
 import { configExitCode, reportError, usage } from "./failure.ts";
 import {
   FIRST_CONFIG,
@@ -34,28 +34,35 @@ import {
   type AskedParts,
 } from "./init-questions.ts";
 import { ModelSilent, RunFailed, testSetup } from "./init-test.ts";
-import { EXIT, SYSTEM, type CliIo } from "./io.ts";
-import { pairs, readSecret } from "./options.ts";
+import { EXIT, type CliIo } from "./io.ts";
+import { readSecret } from "./options.ts";
 import type { Prompts } from "./prompts.ts";
-import { rawConfig } from "./settings.ts";
+import { rawConfig, toSnapshotOptions } from "./settings.ts";
 import { shellWord } from "./text.ts";
 
-interface Options {
-  preset?: string[];
-  secretFile?: Record<string, string>;
-  channel?: string[];
-  to?: string;
-  provider?: string;
-  keyFile?: string;
-  model?: string;
-  baseUrl?: string;
-  port?: string;
-  publicUrl?: string;
-  tokenEnv?: string;
-  yes?: boolean;
-  force?: boolean;
-  test: boolean;
-}
+const INIT_OPTIONS = {
+  "--preset <name...>": "senders to receive from; a secret is made for each that signs",
+  "--secret-file <preset=file>": {
+    about: "a secret that the sender has shown; - reads standard input (repeatable)",
+    repeat: "pairs",
+  },
+  "--channel <name...>":
+    "channels for replies; secrets come from the variables that the config then names",
+  "--to <recipient>": "who gets the replies on the channel",
+  "--provider <name>": `${readEnvironmentProviders(BUILTIN_PLUGINS)
+    .map(({ name }) => name)
+    .join(", ")}, or another name with --base-url`,
+  "--key-file <file>": "the provider's key, kept in the state folder; - reads standard input",
+  "--model <name>": "the model, `<provider>/<model>`",
+  "--base-url <url>": "an OpenAI-compatible server for that model's provider",
+  "--port <n>": "port to listen on (default 7420)",
+  "--public-url <url>": "the address under which senders reach the gateway",
+  "--token-env <name>": "take the hook token from this variable instead of a file",
+  "-y, --yes": "ask nothing, use the defaults",
+  "--no-test": "do not post a test event",
+  "--force": "write a new config over the one that is there",
+} as const;
+type Options = Given<typeof INIT_OPTIONS>;
 
 const DEFAULT_PORT = 7420;
 
@@ -175,13 +182,8 @@ async function writeConfig(
   const raw = isNew ? {} : ((await rawConfig({ config: file }, io))?.raw ?? {});
   const { changes, added } = await planChanges(raw, answers, place, isNew);
   const edited = editText(text, changes);
-  const checked = await checkSnapshot({
-    ...SYSTEM,
-    configFile: file,
-    cwd: place.folder,
-    env: io.env,
-    texts: new Map([[file, edited]]),
-  });
+  const files = toSnapshotOptions({ config: file }, { ...io, cwd: place.folder });
+  const checked = await checkSnapshot({ ...files, texts: new Map([[file, edited]]) });
   if (!checked.ok) {
     printIssues(checked.issues, "nothing was written: the gateway would not start with that:", io);
     return undefined;
@@ -309,7 +311,9 @@ async function init(name: string, options: Options, io: CliIo): Promise<void> {
     );
   const problems: Issue[] = [];
   if (prompts && !isNew) {
-    const checked = await checkSnapshot({ ...SYSTEM, configFile: file, cwd: folder, env: io.env });
+    const checked = await checkSnapshot(
+      toSnapshotOptions({ config: file }, { ...io, cwd: folder }),
+    );
     if (!checked.ok) {
       problems.push(...checked.issues);
       printIssues(problems, `${file} has problems:`, io);
@@ -367,50 +371,17 @@ async function init(name: string, options: Options, io: CliIo): Promise<void> {
   io.out(`\nStart it:\n  ${io.program ?? "rouse"} start${config}\n`);
 }
 
-/** `rouse init`: makes a setup or adds to one, with a flag for every question. */
-export function register(program: Command, io: CliIo): void {
-  program
-    .command("init")
-    .description(
-      "make a setup that works, or add to one: senders, channels, a model; ends with a test",
-    )
-    .argument(
-      "[what]",
-      "the config's folder; or a channel, sender or provider to add, or to set up again",
-      ".",
-    )
-    .option("--preset <name...>", "senders to receive from; a secret is made for each that signs")
-    .option(
-      "--secret-file <preset=file>",
-      "a secret that the sender has shown; - reads standard input (repeatable)",
-      pairs,
-    )
-    .option(
-      "--channel <name...>",
-      "channels for replies; secrets come from the variables that the config then names",
-    )
-    .option("--to <recipient>", "who gets the replies on the channel")
-    .option(
-      "--provider <name>",
-      `${readEnvironmentProviders(BUILTIN_PLUGINS)
-        .map(({ name }) => name)
-        .join(", ")}, or another name with --base-url`,
-    )
-    .option(
-      "--key-file <file>",
-      "the provider's key, kept in the state folder; - reads standard input",
-    )
-    .option("--model <name>", "the model, `<provider>/<model>`")
-    .option("--base-url <url>", "an OpenAI-compatible server for that model's provider")
-    .option("--port <n>", "port to listen on (default 7420)")
-    .option("--public-url <url>", "the address under which senders reach the gateway")
-    .option("--token-env <name>", "take the hook token from this variable instead of a file")
-    .option("-y, --yes", "ask nothing, use the defaults")
-    .option("--no-test", "do not post a test event")
-    .option("--force", "write a new config over the one that is there")
-    .addHelpText(
-      "after",
-      "\nExamples:\n  rouse init\n  rouse init NAME\n  rouse init --yes --preset NAME --provider openai --key-file key.txt\n  rouse init --yes --preset NAME --model local/qwen3 --base-url http://127.0.0.1:11434/v1\n",
-    )
-    .action((what: string, options: Options) => init(what, options, io));
-}
+export const initCommand = doing({
+  usage: "init [what]",
+  about:
+    "make a setup that works, or add to one: the config's folder, or a channel, sender or provider to add or to set up again; ends with a test",
+  examples: [
+    "rouse init",
+    "rouse init NAME",
+    "rouse init --yes --preset NAME --provider openai --key-file key.txt",
+    "rouse init --yes --preset NAME --model local/qwen3 --base-url http://127.0.0.1:11434/v1",
+  ],
+  options: INIT_OPTIONS,
+  config: false,
+  run: (io, options, what) => init(what ?? ".", options, io),
+});

@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { CONFIRMATION_NAMES } from "../operate/edits/confirmation-names.ts";
 import { OUTCOMES } from "../core/outcomes.ts";
 import { describeShortSecret } from "../core/secret.ts";
+import { parseSince } from "../http/admin/query.ts";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
 
@@ -23,62 +24,30 @@ export const SHARED_OPTIONS = {
   "--verbose": "print the stack of an error",
 } as const;
 
-const CONFIG_READERS = new WeakSet<Command>();
-const JSON_PRINTERS = new WeakSet<Command>();
+/** The shared options that a command takes. */
+const TAKEN = new WeakMap<Command, { config: boolean; json: boolean }>();
 
 /** Whether a command takes a shared option, by the name of its value. */
 export function takesShared(command: Command, name: string): boolean {
-  if (command.options.some((option) => option.attributeName() === name)) return true;
-  if (name === "config") return CONFIG_READERS.has(command);
-  return name === "json" ? JSON_PRINTERS.has(command) : command.commands.length === 0;
+  return name === "config" || name === "json"
+    ? TAKEN.get(command)?.[name] === true
+    : command.commands.length === 0;
 }
 
-/** Gives a command `--config` and `--verbose`, and an example below its help. */
-export function addCommonOptions(command: Command, ...examples: string[]): Command {
-  CONFIG_READERS.add(command);
-  const title = examples.length === 1 ? "Example" : "Examples";
-  const lines = examples.map((example) => `  ${example}\n`).join("");
-  return command.addHelpText("after", `\n${title}:\n${lines}`);
-}
-
-/** The same with `--json`: for commands that read. */
-export function reading(command: Command, ...examples: string[]): Command {
-  JSON_PRINTERS.add(command);
-  return addCommonOptions(command, ...examples);
-}
-
-/** The same for commands whose `--config` is a proposed one. */
-export function proposing(command: Command, ...examples: string[]): Command {
-  return reading(command, ...examples).addHelpText(
-    "after",
-    "\n--config names the config as it would be; today's is the one that the gateway uses.\n",
-  );
-}
+export const takeShared = (command: Command, taken: { config: boolean; json: boolean }): void =>
+  void TAKEN.set(command, taken);
 
 /** Chooses events by their outcome. */
-export const OUTCOME_OPTION = [
-  "--outcome <outcome>",
-  `only these: ${OUTCOMES.join(", ")}`,
-] as const;
+export const OUTCOME_OPTION = {
+  "--outcome <outcome>": `only these: ${OUTCOMES.join(", ")}`,
+} as const;
 
-/** Gives a command the options of all that read one hook, recorded or from a file. */
-export const hookInput = (command: Command): Command =>
-  command
-    .option("--payload <file>", "the body; - reads standard input")
-    .option("--content-type <type>", "what the body is (default: JSON)")
-    .option("--event <id>", "the body, headers and query of a recorded event")
-    .option("--header <name=value>", "a header of the request (repeatable)", pairs)
-    .option("--query <name=value>", "a query parameter (repeatable)", pairs);
-
-/** Gives a command the options of all that change files. */
-export const landing = (command: Command): Command =>
-  command
-    .option(
-      "--confirm <names>",
-      `confirm by name, separated by commas: ${CONFIRMATION_NAMES.join(", ")}`,
-    )
-    .option("--yes", "do not ask")
-    .option("--patch", "write nothing, and print the change for `git apply`");
+/** The options of all that change files. */
+export const LANDING_OPTIONS = {
+  "--confirm <names>": `confirm by name, separated by commas: ${CONFIRMATION_NAMES.join(", ")}`,
+  "--yes": "do not ask",
+  "--patch": "write nothing, and print the change for `git apply`",
+} as const;
 
 /** Collects a repeatable `name=value` option; the name in lower case where `lower`. */
 export function pairs(text: string, before: Record<string, string> = {}): Record<string, string> {
@@ -136,4 +105,32 @@ export async function readPassphrase(
 export function ownOptions<T extends CommonOptions>(options: T): Omit<T, keyof CommonOptions> {
   const { config: _config, json: _json, verbose: _verbose, ...own } = options;
   return own;
+}
+
+const SECONDS = { s: 1, m: 60, h: 3600 };
+
+/** Reads a number from 1. */
+export function readCount(name: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw usage(`--${name} ${text}: write a number from 1`);
+  return Number(text);
+}
+
+/** Reads `5/s`, `30/m` or `100/h` as a number for a second. */
+export function readRate(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const [, count, unit = "s"] = /^(\d+(?:\.\d+)?)(?:\/([smh]))?$/.exec(text.trim()) ?? [];
+  if (count === undefined || Number(count) === 0)
+    throw usage(`--rate ${text}: write how many in a second, a minute or an hour, such as 5/s`);
+  return Number(count) / SECONDS[unit as keyof typeof SECONDS];
+}
+
+/** The point in time that an option such as `--since` names, in milliseconds since the epoch. */
+export function readSince(text: string, io: CliIo, option = "since"): number {
+  const at = parseSince(text.trim(), io.now());
+  if (at === undefined)
+    throw usage(
+      `--${option} ${text}: write an age such as "90m" or "7d", or a date such as "2026-01-31T08:00"`,
+    );
+  return at;
 }

@@ -1,5 +1,4 @@
 import { readFileSync } from "node:fs";
-import type { Command } from "commander";
 import { loadConfig } from "../config/load.ts";
 import { getPresetName } from "../config/schema/preset.ts";
 import type { Sender } from "../config/schema/signature.ts";
@@ -11,10 +10,12 @@ import type { PresetEntry } from "../mapping/source.ts";
 import { loadPluginOffers } from "../plugin/commands.ts";
 import { loadScheme, type SchemeSources } from "../signatures/load.ts";
 import { renderSender } from "../signatures/sender.ts";
+import { doing, printRows, type Noun } from "./command.ts";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
-import { reading, type CommonOptions } from "./options.ts";
-import { printJson, printTable } from "./print.ts";
+import type { CommonOptions } from "./options.ts";
+import { printJson } from "./print.ts";
+import { toLoadOptions } from "./settings.ts";
 
 /** What lists show of a preset's document. It may not have been checked: any of it may be missing. */
 interface Preset {
@@ -31,13 +32,7 @@ interface FoundPresets {
 
 /** The presets that the config of this folder can enable. Without a config that can be read: those that ship. */
 async function findPresets(options: CommonOptions, io: CliIo): Promise<FoundPresets> {
-  const { cwd, env } = io;
-  const loaded = await loadConfig({
-    cwd,
-    env,
-    withoutSecrets: true,
-    ...(options.config === undefined ? {} : { file: options.config }),
-  });
+  const loaded = await loadConfig({ ...toLoadOptions(options, io), withoutSecrets: true });
   const user = loaded.ok ? loaded : loaded.rest;
   const config = user?.config;
   const { presets: pluginPresets, schemes } = await loadPluginOffers(BUILTIN_PLUGINS, user);
@@ -75,31 +70,32 @@ function describeCallers(preset: Preset): string {
   return preset.auth?.user === undefined ? (getSignature(preset) ?? "hook token") : "password";
 }
 
-async function list(options: CommonOptions, io: CliIo): Promise<void> {
-  const { names, find } = await findPresets(options, io);
-  const presets = names.flatMap(find).map((entry) => ({ ...entry, preset: readDocument(entry) }));
-  const getPath = ({ mappings }: Preset): string =>
-    [mappings?.[0]?.match?.path ?? ""].flat().join(", ");
-  if (options.json) {
-    const shown = presets.map(({ name, origin, preset }) => ({
-      name,
-      origin,
-      path: getPath(preset),
-      signature: getSignature(preset),
-      mappings: preset.mappings?.map(({ id }) => id ?? null) ?? [],
-      description: preset.description ?? "",
-    }));
-    return printJson(io, { presets: shown });
-  }
-  const rows = presets.map(({ name, origin, preset }) => [
-    name,
-    origin,
-    getPath(preset),
-    describeCallers(preset),
-    preset.description ?? "",
-  ]);
-  printTable(io, ["PRESET", "ORIGIN", "PATH", "SIGNATURE", "WHAT IT MAKES"], rows);
-}
+const list = doing({
+  usage: "list",
+  about: "the presets that ship, your own, and those of your plugins",
+  examples: ["rouse presets list"],
+  json: true,
+  async run(io, options) {
+    const { names, find } = await findPresets(options, io);
+    const all = names.flatMap(find).map((entry) => {
+      const preset = readDocument(entry);
+      return {
+        name: entry.name,
+        origin: entry.origin,
+        path: [preset.mappings?.[0]?.match?.path ?? ""].flat().join(", "),
+        signature: getSignature(preset),
+        mappings: preset.mappings?.map(({ id }) => id ?? null) ?? [],
+        description: preset.description ?? "",
+        callers: describeCallers(preset),
+      };
+    });
+    if (options.json)
+      return printJson(io, { presets: all.map(({ callers: _callers, ...shown }) => shown) });
+    const callers = ["signature", (preset: (typeof all)[number]) => preset.callers] as const;
+    const made = ["what it makes", (preset: (typeof all)[number]) => preset.description] as const;
+    printRows(io, [["preset", ({ name }) => name], "origin", "path", callers, made], all);
+  },
+});
 
 /** What the sender of a preset's scheme does about errors. */
 function getSender({ auth }: Preset, name: string, schemes: SchemeSources): Sender | undefined {
@@ -108,37 +104,27 @@ function getSender({ auth }: Preset, name: string, schemes: SchemeSources): Send
   return loaded.ok ? loaded.scheme.sender : undefined;
 }
 
-async function show(name: string, options: CommonOptions, io: CliIo): Promise<void> {
-  const { names, find, schemes } = await findPresets(options, io);
-  const [entry, ...others] = find(name);
-  if (!entry) throw usage(`there is no preset "${name}".${didYouMean(name, names)}`);
-  if (others.length > 0) throw usage(ambiguous(name, [entry, ...others]));
-  const preset = readDocument(entry);
-  const sender = getSender(preset, name, schemes);
-  if (options.json) return printJson(io, { origin: entry.origin, preset, sender: sender ?? null });
-  // Mapping files are JSON5: with comments after it, the preset can still be copied as it is.
-  const comments = sender ? renderSender(sender).map((line) => `// ${line}\n`) : [];
-  const text =
-    entry.file === undefined
-      ? `${JSON.stringify(preset, null, 2)}\n`
-      : readFileSync(entry.file, "utf8");
-  io.out(text + comments.join(""));
-}
+const show = doing({
+  usage: "show <name>",
+  about:
+    "print a preset, to be copied into mappings/ and changed, and what its sender does about errors",
+  examples: ["rouse presets show NAME"],
+  json: true,
+  async run(io, options, name) {
+    const { names, find, schemes } = await findPresets(options, io);
+    const [entry, ...others] = find(name);
+    if (!entry) throw usage(`there is no preset "${name}".${didYouMean(name, names)}`);
+    if (others.length > 0) throw usage(ambiguous(name, [entry, ...others]));
+    const preset = readDocument(entry);
+    const sender = getSender(preset, name, schemes);
+    const { file, origin } = entry;
+    if (options.json) return printJson(io, { origin, preset, sender: sender ?? null });
+    // Mapping files are JSON5: with comments after it, the preset can still be copied as it is.
+    const comments = sender ? renderSender(sender).map((line) => `// ${line}\n`) : [];
+    const text =
+      file === undefined ? `${JSON.stringify(preset, null, 2)}\n` : readFileSync(file, "utf8");
+    io.out(text + comments.join(""));
+  },
+});
 
-export function register(program: Command, io: CliIo): void {
-  const presets = program.command("presets").description("mappings to enable by name");
-  reading(
-    presets
-      .command("list")
-      .description("the presets that ship, your own, and those of your plugins"),
-    "rouse presets list",
-  ).action((options: CommonOptions) => list(options, io));
-  reading(
-    presets
-      .command("show <name>")
-      .description(
-        "print a preset, to be copied into mappings/ and changed, and what its sender does about errors",
-      ),
-    "rouse presets show NAME",
-  ).action((name: string, options: CommonOptions) => show(name, options, io));
-}
+export const presets: Noun = { commands: [list, show] };

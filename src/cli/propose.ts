@@ -1,5 +1,4 @@
 import { relative } from "node:path";
-import type { Command } from "commander";
 import { RouseError, type ErrorCode } from "../core/errors.ts";
 import type {
   Proposal,
@@ -7,26 +6,27 @@ import type {
   ProposalPlan,
   ProposalRequest,
 } from "../operate/proposals/proposal-types.ts";
+import { doing } from "./command.ts";
 import { connected, readLines, type GatewayConnection } from "./connect.ts";
 import { usage } from "./failure.ts";
 import { resolveId } from "./ids.ts";
 import type { CliIo } from "./io.ts";
-import type { LandOptions } from "./landing.ts";
-import { landing, reading } from "./options.ts";
+import { LANDING_OPTIONS } from "./options.ts";
 import { printBlock, printJson } from "./print.ts";
 import { printReport } from "./print-what-if.ts";
 import { cell } from "./text.ts";
 
-interface ProposeOptions extends LandOptions {
-  event?: string[];
-  /** True without a mapping: the nearest one. */
-  fix?: string | true;
-  say?: string;
-  /** False with `--no-model`. */
-  model?: string | false;
-  agent?: string;
-  deliver?: string;
-}
+const PROPOSE_OPTIONS = {
+  "--event <id...>": "the events, of one hook",
+  "--say <text>": "what the mapping is for",
+  "--fix [mapping]":
+    "mend this mapping, or the one that is nearest to taking the first event: shows the change, and asks",
+  "--model <model>": "the model that proposes (default: that of the default agent)",
+  "--no-model": "ask no model: draft from the fields that the events have",
+  "--agent <id>": "the agent that takes the turns of the mapping",
+  "--deliver <route>": "where replies go: <channel>:<recipient>, <channel> or none",
+  ...LANDING_OPTIONS,
+} as const;
 
 const number = (value: number): string => value.toLocaleString("en");
 const count = (value: number, what: string): string =>
@@ -146,63 +146,46 @@ async function asksWithoutModel(error: unknown, io: CliIo): Promise<boolean> {
   return answer === "yes";
 }
 
-async function propose(
-  name: string | undefined,
-  options: ProposeOptions,
-  io: CliIo,
-): Promise<void> {
-  const { event: named = [], fix, say, model, agent, json } = options;
-  if (named.length === 0)
-    throw usage(
-      "name the events: --event evt_… (`rouse events list --outcome unmatched` shows some)",
-    );
-  const deliver = readDeliver(options.deliver);
-  // With --json standard output has the proposal alone.
-  const shown = json ? { ...io, out: io.err } : io;
-  const proposal = await connected(options, io, async (to) => {
-    const events: string[] = [];
-    for (const id of named) events.push(await resolveId(to, "events", id));
-    const wanted = { name, fix, events, say, model, agent, deliver };
-    try {
-      return await make(to, wanted, shown);
-    } catch (error) {
-      if (!(await asksWithoutModel(error, io))) throw error;
-      return make(to, { ...wanted, model: false }, shown);
-    }
-  });
-  if (json) return printJson(io, { proposal });
-  const { edit } = proposal;
-  if (!edit) return printWritten(proposal, io);
-  printFound(proposal, io);
-  const { mapping, before, after } = edit;
-  const change = { kind: "replace" as const, mapping, text: after, from: before };
-  const { makeChange } = await import("./landing.ts");
-  await makeChange(change, `Changed ${mapping}`, options, io);
-}
-
-/** `rouse propose`. */
-export function register(program: Command, io: CliIo): void {
-  reading(
-    landing(
-      program
-        .command("propose [name]")
-        .description(
-          "write a mapping with its fixtures from up to 20 recorded events of a hook, in shadow until `rouse hooks enable`; or mend a mapping that did not match. A model sees the fields, at most 5 bodies with masked values and your words, and cannot choose who may call, where replies go, agent, model or code",
-        )
-        .option("--event <id...>", "the events, of one hook")
-        .option("--say <text>", "what the mapping is for")
-        .option(
-          "--fix [mapping]",
-          "mend this mapping, or the one that is nearest to taking the first event: shows the change, and asks",
-        )
-        .option("--model <model>", "the model that proposes (default: that of the default agent)")
-        .option("--no-model", "ask no model: draft from the fields that the events have")
-        .option("--agent <id>", "the agent that takes the turns of the mapping")
-        .option("--deliver <route>", "where replies go: <channel>:<recipient>, <channel> or none"),
-    ),
+export const propose = doing({
+  usage: "propose [name]",
+  about:
+    "write a mapping with its fixtures from up to 20 recorded events of a hook, in shadow until `rouse hooks enable`; or mend a mapping that did not match. A model sees the fields, at most 5 bodies with masked values and your words, and cannot choose who may call, where replies go, agent, model or code",
+  examples: [
     'rouse propose tickets --event evt_… evt_… --say "page me when a P1 ticket opens" --agent ops',
     "rouse propose tickets --event latest --no-model",
     "rouse propose --fix shop.order --event evt_…",
     "rouse propose --fix --event latest --no-model --yes",
-  ).action((name: string | undefined, options: ProposeOptions) => propose(name, options, io));
-}
+  ],
+  options: PROPOSE_OPTIONS,
+  json: true,
+  async run(io, options, name) {
+    const { event: named = [], fix, say, agent, json } = options;
+    const model = options.model === true ? undefined : options.model;
+    if (named.length === 0)
+      throw usage(
+        "name the events: --event evt_… (`rouse events list --outcome unmatched` shows some)",
+      );
+    const deliver = readDeliver(options.deliver);
+    // With --json standard output has the proposal alone.
+    const shown = json ? { ...io, out: io.err } : io;
+    const proposal = await connected(options, io, async (to) => {
+      const events: string[] = [];
+      for (const id of named) events.push(await resolveId(to, "events", id));
+      const wanted = { name, fix, events, say, model, agent, deliver };
+      try {
+        return await make(to, wanted, shown);
+      } catch (error) {
+        if (!(await asksWithoutModel(error, io))) throw error;
+        return make(to, { ...wanted, model: false }, shown);
+      }
+    });
+    if (json) return printJson(io, { proposal });
+    const { edit } = proposal;
+    if (!edit) return printWritten(proposal, io);
+    printFound(proposal, io);
+    const { mapping, before, after } = edit;
+    const change = { kind: "replace" as const, mapping, text: after, from: before };
+    const { makeChange } = await import("./landing.ts");
+    await makeChange(change, `Changed ${mapping}`, options, io);
+  },
+});

@@ -3,7 +3,6 @@ import { chmod, mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
-import type { Command } from "commander";
 import { renderIssue } from "../config/issues.ts";
 import { findConfig } from "../config/load.ts";
 import { RouseError } from "../core/errors.ts";
@@ -12,18 +11,14 @@ import { checkSnapshot } from "../gateway/snapshot.ts";
 import { acquireLock } from "../store/lock.ts";
 import { storeUrl } from "../store/open.ts";
 import { MANIFEST, openArchive, type ArchiveEntry, type Manifest } from "./archive.ts";
+import { doing } from "./command.ts";
 import { usage } from "./failure.ts";
-import { SYSTEM, type CliIo } from "./io.ts";
+import type { CliIo } from "./io.ts";
 import { readPassphrase } from "./options.ts";
 import { printJson, printLines } from "./print.ts";
 import { createProgress } from "./progress.ts";
-import { findStore } from "./settings.ts";
+import { findStore, toSnapshotOptions } from "./settings.ts";
 import { bytes, localTime, shellWord } from "./text.ts";
-
-interface RestoreOptions {
-  passphraseFile?: string;
-  json?: boolean;
-}
 
 /** Is there for as long as a restore has not ended. */
 const UNFINISHED = ".rouse-restore";
@@ -112,84 +107,66 @@ async function findMoves(folder: string, manifest: Manifest, io: CliIo): Promise
   return moves;
 }
 
-async function restore(
-  name: string,
-  into: string,
-  options: RestoreOptions,
-  io: CliIo,
-): Promise<void> {
-  const file = resolve(io.cwd, name);
-  const folder = resolve(io.cwd, into);
-  const readEntries = await openArchive(file, () =>
-    readPassphrase(options.passphraseFile, io, { isNew: false }),
-  );
-  const checked = await check(file, readEntries());
-  checkFolder(folder, checked);
-  const { manifest, paths } = checked;
-  await mkdir(folder, { recursive: true });
-  const progress = createProgress(io, "restoring");
-  const lock = await acquireLock(join(folder, manifest.state));
-  try {
-    await writeFile(join(folder, UNFINISHED), "");
-    let done = 0;
-    await write(folder, readEntries(), (size) =>
-      progress.update((done += size), `${bytes(done)} of ${bytes(checked.bytes)}`),
-    );
-    await rm(join(folder, UNFINISHED));
-  } finally {
-    progress.end();
-    lock.release();
-  }
-  const config = manifest.config === null ? undefined : join(folder, manifest.config);
-  const snapshot = await checkSnapshot({
-    ...SYSTEM,
-    cwd: folder,
-    env: io.env,
-    ...(config === undefined ? {} : { configFile: config }),
-  });
-  const issues = snapshot.ok ? [] : snapshot.issues.map((issue) => renderIssue(issue, folder));
-  const moves = await findMoves(folder, manifest, io);
-  const unset = manifest.variables.filter((variable) => !io.env[variable]);
-  if (options.json)
-    return printJson(io, {
-      folder,
-      bytes: checked.bytes,
-      ...manifest,
-      unset,
-      moves,
-      issues,
-    });
-  const files = paths.filter((path) => !path.endsWith("/")).length;
-  io.out(
-    `${folder}  ${files} files, ${bytes(checked.bytes)}, as they were at ${localTime(manifest.at)}\n`,
-  );
-  if (manifest.isStoreElsewhere)
-    io.out("without the store, which is in another database: restore it with that one's tools\n");
-  printLines(io, "left out of the backup: put these files back", manifest.leftOut);
-  printLines(io, "not in a backup: set these variables of the environment", unset);
-  printLines(io, "move, since the config has it elsewhere", moves);
-  printLines(io, "a gateway would not start here before this is right", issues);
-  const isFound = config === undefined || config === findConfig({ cwd: io.cwd, env: {} });
-  const start = `${io.program ?? "rouse"} start${isFound ? "" : ` -c ${shellWord(config)}`}`;
-  io.out(
-    `\nStop the gateway that this is a backup of: two would do the same work, and send its replies twice.\nThen start this one:\n  ${start}\n`,
-  );
-}
-
 /** `rouse restore`: what `rouse backup` has kept, on this machine. */
-export function register(program: Command, io: CliIo): void {
-  program
-    .command("restore")
-    .description(
-      "bring a backup back in a folder that has no config and no state; run it again if it was interrupted",
-    )
-    .argument("<file>", "the file of `rouse backup`; it is checked before anything is written")
-    .argument("[folder]", "where the config is to be", ".")
-    .option("--passphrase-file <file>", "the passphrase in it; - reads standard input")
-    .option("--json", "print JSON")
-    .option("--verbose", "print the stack of an error")
-    .addHelpText("after", "\nExample:\n  rouse restore /backups/rouse.backup /etc/rouse\n")
-    .action((file: string, folder: string, options: RestoreOptions) =>
-      restore(file, folder, options, io),
+export const restore = doing({
+  usage: "restore <file> [folder]",
+  about:
+    "bring a backup back in a folder that has no config and no state (default: this one); its file is checked before anything is written. Run it again if it was interrupted",
+  examples: ["rouse restore /backups/rouse.backup /etc/rouse"],
+  options: { "--passphrase-file <file>": "the passphrase in it; - reads standard input" },
+  json: true,
+  config: false,
+  async run(io, options, name, into) {
+    const file = resolve(io.cwd, name);
+    const folder = resolve(io.cwd, into ?? ".");
+    const readEntries = await openArchive(file, () =>
+      readPassphrase(options.passphraseFile, io, { isNew: false }),
     );
-}
+    const checked = await check(file, readEntries());
+    checkFolder(folder, checked);
+    const { manifest, paths } = checked;
+    await mkdir(folder, { recursive: true });
+    const progress = createProgress(io, "restoring");
+    const lock = await acquireLock(join(folder, manifest.state));
+    try {
+      await writeFile(join(folder, UNFINISHED), "");
+      let done = 0;
+      await write(folder, readEntries(), (size) =>
+        progress.update((done += size), `${bytes(done)} of ${bytes(checked.bytes)}`),
+      );
+      await rm(join(folder, UNFINISHED));
+    } finally {
+      progress.end();
+      lock.release();
+    }
+    const config = manifest.config === null ? undefined : join(folder, manifest.config);
+    const snapshot = await checkSnapshot(toSnapshotOptions({ config }, { ...io, cwd: folder }));
+    const issues = snapshot.ok ? [] : snapshot.issues.map((issue) => renderIssue(issue, folder));
+    const moves = await findMoves(folder, manifest, io);
+    const unset = manifest.variables.filter((variable) => !io.env[variable]);
+    if (options.json)
+      return printJson(io, {
+        folder,
+        bytes: checked.bytes,
+        ...manifest,
+        unset,
+        moves,
+        issues,
+      });
+    const files = paths.filter((path) => !path.endsWith("/")).length;
+    io.out(
+      `${folder}  ${files} files, ${bytes(checked.bytes)}, as they were at ${localTime(manifest.at)}\n`,
+    );
+    if (manifest.isStoreElsewhere)
+      io.out("without the store, which is in another database: restore it with that one's tools\n");
+    printLines(io, "left out of the backup: put these files back", manifest.leftOut);
+    printLines(io, "not in a backup: set these variables of the environment", unset);
+    printLines(io, "move, since the config has it elsewhere", moves);
+    printLines(io, "a gateway would not start here before this is right", issues);
+    const isFound = config === undefined || config === findConfig({ cwd: io.cwd, env: {} });
+    const start = `${io.program ?? "rouse"} start${isFound ? "" : ` -c ${shellWord(config)}`}`;
+    io.out(
+      `\nStop the gateway that this is a backup of: two would do the same work, and send its replies twice.\nThen start this one:\n  ${start}\n`,
+    );
+  },
+});

@@ -5,121 +5,130 @@ import { reportError } from "./failure.ts";
 import { EXIT, guardOutput, type CliIo } from "./io.ts";
 import { SHARED_OPTIONS, takesShared } from "./options.ts";
 
-const watch = () => import("./nouns/watch.ts");
-const work = () => import("./nouns/runs.ts");
-const agentNouns = () => import("./nouns/agents.ts");
-const peopleNouns = () => import("./nouns/people.ts");
-const operate = () => import("./nouns/operate.ts");
-
-interface CommandFile {
-  register(program: Command, io: CliIo): void | Promise<void>;
-}
-
-type Loaded = CommandFile | CommandSpec | Noun;
+type Loaded = CommandSpec | Noun;
 type Entry = readonly [name: string, summary: string, load: () => Promise<Loaded>];
 
-/** Commands by what they are for. A file is loaded only for its command, so that `rouse --help` and `rouse start` stay quick. */
+/** Loads the module that has a command, for that command alone: `rouse --help` and `rouse start` stay quick. */
+const from =
+  <Name extends string>(load: () => Promise<Record<Name, Loaded>>, name: Name) =>
+  async (): Promise<Loaded> =>
+    (await load())[name];
+
+const watch = () => import("./nouns/watch.ts");
+const work = () => import("./nouns/runs.ts");
+const agents = () => import("./nouns/agents.ts");
+const people = () => import("./nouns/people.ts");
+
+/** Commands by what they are for. */
 const GROUPS: Readonly<Record<string, readonly Entry[]>> = {
   Start: [
-    ["init", "make a config, asking what it needs to know", () => import("./init.ts")],
-    ["start", "start the gateway", async () => (await import("./start.ts")).start],
-    ["chat", "talk to an agent", async () => (await import("./chat.ts")).chat],
-    ["doctor", "check for common problems", async () => (await operate()).doctor],
+    [
+      "init",
+      "make a config, asking what it needs to know",
+      from(() => import("./init.ts"), "initCommand"),
+    ],
+    ["start", "start the gateway", from(() => import("./start.ts"), "start")],
+    ["chat", "talk to an agent", from(() => import("./chat.ts"), "chat")],
+    ["doctor", "check for common problems", from(watch, "doctor")],
   ],
   Watch: [
     [
       "status",
       "how the gateway does: hooks over time, latencies, what waits, what fails",
-      async () => (await watch()).status,
+      from(watch, "status"),
     ],
-    ["tail", "follow what comes in, one line each", async () => (await import("./tail.ts")).tail],
-    [
-      "explain",
-      "why a hook did what it did",
-      async () => (await import("./explain.ts")).explainCommand,
-    ],
-    ["events", "what came in, and what became of it", async () => (await watch()).events],
+    ["tail", "follow what comes in, one line each", from(() => import("./tail.ts"), "tail")],
+    ["explain", "why a hook did what it did", from(() => import("./explain.ts"), "explainCommand")],
+    ["events", "what came in, and what became of it", from(watch, "events")],
     [
       "failures",
       "what failed, by its cause",
-      async () => (await import("./nouns/failures.ts")).failureGroups,
+      from(() => import("./nouns/failures.ts"), "failureGroups"),
     ],
-    ["runs", "what agents did", async () => (await work()).runs],
-    ["deliveries", "replies on their way to a channel", async () => (await work()).deliveries],
-    ["sessions", "conversations and their history", async () => (await work()).sessions],
-    ["usage", "tokens and costs of runs", async () => (await watch()).usageCommand],
+    ["runs", "what agents did", from(work, "runs")],
+    ["deliveries", "replies on their way to a channel", from(work, "deliveries")],
+    ["sessions", "conversations and their history", from(work, "sessions")],
+    ["usage", "tokens and costs of runs", from(watch, "usageCommand")],
   ],
   Shape: [
-    ["hooks", "list, test, compare and send hooks", () => import("./hooks.ts")],
+    ["hooks", "list, test, compare and send hooks", from(() => import("./hooks.ts"), "hooks")],
     [
       "test",
       "run or add fixtures: recorded requests and runs with what you expect",
-      () => import("./test.ts"),
+      from(() => import("./test.ts"), "test"),
     ],
-    ["presets", "mappings that ship", () => import("./presets.ts")],
-    ["propose", "a mapping from recorded events, in shadow", () => import("./propose.ts")],
-    ["import", "take the webhooks of another program over", () => import("./import.ts")],
+    ["presets", "mappings that ship", from(() => import("./presets.ts"), "presets")],
+    [
+      "propose",
+      "a mapping from recorded events, in shadow",
+      from(() => import("./propose.ts"), "propose"),
+    ],
+    [
+      "import",
+      "take the webhooks of another program over, in shadow",
+      from(() => import("./import.ts"), "importCommand"),
+    ],
   ],
   Agents: [
-    [
-      "agents",
-      "the agents of the config, with their models and tools",
-      async () => (await agentNouns()).agents,
-    ],
-    ["tools", "what agents may call, and trying it", async () => (await agentNouns()).tools],
-    [
-      "approvals",
-      "calls of tools that wait for a person",
-      async () => (await agentNouns()).approvals,
-    ],
+    ["agents", "the agents of the config, with their models and tools", from(agents, "agents")],
+    ["tools", "what agents may call, and trying it", from(agents, "tools")],
+    ["approvals", "calls of tools that wait for a person", from(agents, "approvals")],
     [
       "schedules",
       "when agents start by themselves, heartbeats included",
-      async () => (await agentNouns()).schedules,
+      from(agents, "schedules"),
     ],
     [
       "memory",
       "what agents have noted about people and rooms, with the tool `remember`",
-      async () => (await agentNouns()).memory,
+      from(agents, "memory"),
     ],
     [
       "knowledge",
       "documents that agents look things up in",
-      async () => (await import("./nouns/knowledge.ts")).knowledge,
+      from(() => import("./nouns/knowledge.ts"), "knowledge"),
     ],
   ],
   "People and keys": [
     [
       "people",
       "who may write to the agent on a channel, and who has linked several",
-      async () => (await peopleNouns()).people,
+      from(people, "people"),
     ],
-    [
-      "channels",
-      "where replies go, and who may write to the agent",
-      async () => (await peopleNouns()).channels,
-    ],
-    ["keys", "keys of the platform API", async () => (await peopleNouns()).keys],
+    ["channels", "where replies go, and who may write to the agent", from(people, "channels")],
+    ["keys", "keys of the platform API", from(people, "keys")],
     [
       "secrets",
       "list the secrets of the config, and rotate those of senders",
-      async () => (await import("./secrets.ts")).secrets,
+      from(() => import("./secrets.ts"), "secrets"),
     ],
   ],
   Operate: [
-    ["config", "check and show the config, or print its schema", () => import("./config.ts")],
-    ["store", "back up what is kept, or move it to PostgreSQL", () => import("./store.ts")],
-    ["backup", "all that another machine needs, in one file", () => import("./backup.ts")],
-    ["restore", "bring a backup back", () => import("./restore.ts")],
+    [
+      "config",
+      "check and show the config, or print its schema",
+      from(() => import("./config.ts"), "configCommands"),
+    ],
+    [
+      "store",
+      "show the store, update its schema, copy, export and import it",
+      from(() => import("./store.ts"), "store"),
+    ],
+    [
+      "backup",
+      "all that another machine needs, in one file",
+      from(() => import("./backup.ts"), "backup"),
+    ],
+    ["restore", "bring a backup back", from(() => import("./restore.ts"), "restore")],
     [
       "plugins",
       "list plugins, and add packages with further ones",
-      async () => (await import("./plugins.ts")).plugins,
+      from(() => import("./plugins.ts"), "plugins"),
     ],
     [
       "webhooks",
       "senders that need more than a webhook: set up, run and check them",
-      async () => (await import("./webhooks.ts")).webhooks,
+      from(() => import("./webhooks.ts"), "webhooks"),
     ],
     [
       "completion",
@@ -193,8 +202,7 @@ function toExitCode(error: CommanderError): number {
 async function addLoaded(program: Command, [name, summary, load]: Entry, io: CliIo): Promise<void> {
   const loaded = await load();
   if ("usage" in loaded) addCommand(program, loaded, io).summary(summary);
-  else if ("commands" in loaded) await addNoun(program, name, summary, loaded, io);
-  else await loaded.register(program, io);
+  else await addNoun(program, name, summary, loaded, io);
 }
 
 /** All commands with their options, for shell completion and for the budgets of the project. */

@@ -11,7 +11,7 @@ import { cell, printableJson, shortTime } from "./text.ts";
 const TAIL_OPTIONS = {
   "--path <path>": "the hook's path, such as shop",
   "--mapping <id>": "the mapping that took it",
-  [OUTCOME_OPTION[0]]: OUTCOME_OPTION[1],
+  ...OUTCOME_OPTION,
   "-n, --lines <n>": {
     about: "how many of the last events to begin with, at most 50",
     default: "10",

@@ -1,25 +1,15 @@
 import { relative } from "node:path";
-import type { Command } from "commander";
 import type { EventDetail, RunDetail } from "../operate/records/views.ts";
 import { WITHOUT_MAPPINGS } from "../intake/authenticate.ts";
 import { checkFixtureName } from "../operate/tests/fixture-files.ts";
 import { freezeTest, type Freezable, type FrozenTest } from "../operate/tests/freeze.ts";
 import { getCutResults, recordRun } from "../operate/tests/run-record.ts";
+import { doing } from "./command.ts";
 import { connected, read, withId, type GatewayConnection } from "./connect.ts";
-import { fetchEvent } from "./events.ts";
-import { resolveId } from "./ids.ts";
+import { fetchEvent, resolveId } from "./ids.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { withFiles } from "./offline.ts";
-import { reading, type CommonOptions } from "./options.ts";
 import { printFields, printJson } from "./print.ts";
-
-interface AddOptions extends CommonOptions {
-  run?: boolean;
-  name?: string;
-  /** False with `--no-mask`. */
-  mask?: string[] | boolean;
-  keep?: string[];
-}
 
 /** The event whose request leads to the run: not if several events do, no mapping decides, or its body is no longer kept. */
 async function findEvent(
@@ -99,53 +89,50 @@ function refuse(changedBy: readonly string[], isJson: boolean, io: CliIo): void 
   if (isJson) printJson(io, { written: null, changedBy });
 }
 
-async function add(id: string, options: AddOptions, io: CliIo): Promise<void> {
-  const { name, mask, keep = [], json = false } = options;
-  if (name !== undefined) checkFixtureName(name);
-  const isRun = options.run === true || id.startsWith("run_");
-  const source = await connected({ ...options, json: true }, io, async (to): Promise<Freezable> =>
-    isRun ? fetchRun(to, id) : { event: (await fetchEvent(to, id)).event },
-  );
-  await withFiles({ config: options.config }, io, async ({ snapshot }) => {
-    const fields = mask === false ? false : Array.isArray(mask) ? mask : [];
-    const frozen = await freezeTest(source, snapshot, { name, mask: fields, keep });
-    if (frozen.changedBy) return refuse(frozen.changedBy, json, io);
-    const { reason: _reason, changedBy: _changedBy, ...written } = frozen;
-    if (json) return printJson(io, written);
-    print(frozen, io);
-    const { outcome } = source.event ?? {};
-    if (outcome !== undefined && outcome !== frozen.expect.outcome && outcome !== "duplicate")
-      io.out(
-        `\nthe event itself was ${outcome}: the fixture expects what today's mappings make of it\n`,
-      );
-    io.out(
-      "\nread the file before you share it: only values that look private were masked (--mask PATH masks more)\n",
-    );
-    if (frozen.run)
-      io.out(
-        "expect.reply.contains names words that the reply must have; `rouse test --agents` runs the agent\n",
-      );
-  });
-}
-
-/** Adds `rouse test add`. */
-export function registerTestAdd(test: Command, io: CliIo): void {
-  // Options behind `add` belong to it.
-  test.enablePositionalOptions();
-  reading(
-    test
-      .command("add <id>")
-      .description(
-        "write a recorded event with what today's mappings make of it, or a run of an agent with the answers of its tools, into hooks.testsDir; secrets, mail addresses, phone numbers and names are masked",
-      )
-      .option("--run", "the id is that of a run: `latest` is the newest one")
-      .option("--name <name>", "the file's name (default: the mapping's)")
-      .option("--mask <path...>", "further fields to mask, such as payload.note")
-      .option("--keep <path...>", "fields whose values stay")
-      .option("--no-mask", "mask nothing"),
+export const testAdd = doing({
+  usage: "add <id>",
+  about:
+    "write a recorded event with what today's mappings make of it, or a run of an agent with the answers of its tools, into hooks.testsDir; secrets, mail addresses, phone numbers and names are masked",
+  examples: [
     "rouse test add latest",
     "rouse test add evt_… --name big-order --mask payload.note",
     "rouse test add evt_… --keep payload.sender.login",
     "rouse test add latest --run --name refund",
-  ).action((id: string, options: AddOptions) => add(id, options, io));
-}
+  ],
+  options: {
+    "--run": "the id is that of a run: `latest` is the newest one",
+    "--name <name>": "the file's name (default: the mapping's)",
+    "--mask <path...>": "further fields to mask, such as payload.note",
+    "--keep <path...>": "fields whose values stay",
+    "--no-mask": "mask nothing",
+  },
+  json: true,
+  async run(io, options, id) {
+    const { name, mask, keep = [], json = false } = options;
+    if (name !== undefined) checkFixtureName(name);
+    const isRun = options.run === true || id.startsWith("run_");
+    const source = await connected({ ...options, json: true }, io, async (to): Promise<Freezable> =>
+      isRun ? fetchRun(to, id) : { event: (await fetchEvent(to, id)).event },
+    );
+    await withFiles({ config: options.config }, io, async ({ snapshot }) => {
+      const fields = mask === false ? false : Array.isArray(mask) ? mask : [];
+      const frozen = await freezeTest(source, snapshot, { name, mask: fields, keep });
+      if (frozen.changedBy) return refuse(frozen.changedBy, json, io);
+      const { reason: _reason, changedBy: _changedBy, ...written } = frozen;
+      if (json) return printJson(io, written);
+      print(frozen, io);
+      const { outcome } = source.event ?? {};
+      if (outcome !== undefined && outcome !== frozen.expect.outcome && outcome !== "duplicate")
+        io.out(
+          `\nthe event itself was ${outcome}: the fixture expects what today's mappings make of it\n`,
+        );
+      io.out(
+        "\nread the file before you share it: only values that look private were masked (--mask PATH masks more)\n",
+      );
+      if (frozen.run)
+        io.out(
+          "expect.reply.contains names words that the reply must have; `rouse test --agents` runs the agent\n",
+        );
+    });
+  },
+});

@@ -9,7 +9,6 @@ import type { Snapshot } from "../intake/types.ts";
 import { type TestCase, isAgentCase } from "../operate/tests/fixture.ts";
 import { writeFile } from "node:fs/promises";
 import { relative, resolve } from "node:path";
-import type { Command } from "commander";
 import { editConfigFile } from "../config/edit.ts";
 import { loadConfig } from "../config/load.ts";
 import type { Places } from "../config/watch.ts";
@@ -21,9 +20,9 @@ import { findCoverage, type FixtureCoverage } from "../operate/tests/fixture-cov
 import { readFixtures, runFixtures } from "../operate/tests/fixture-run.ts";
 import { renderJunit } from "../operate/tests/junit.ts";
 import { isSkipped, toResults, type TestResult } from "../operate/tests/test-result.ts";
+import { doing, type Given, type Noun } from "./command.ts";
 import { reportError, usage } from "./failure.ts";
 import { EXIT, SYSTEM, type CliIo } from "./io.ts";
-import { reading, type CommonOptions } from "./options.ts";
 import { printJson } from "./print.ts";
 import {
   printCoverage,
@@ -34,21 +33,24 @@ import {
   renderComparison,
 } from "./print-tests.ts";
 import { createProgress } from "./progress.ts";
-import { configInvalid } from "./settings.ts";
-import { registerTestAdd } from "./test-add.ts";
+import { configInvalid, toSnapshotOptions } from "./settings.ts";
+import { testAdd } from "./test-add.ts";
 import { listFolders, watchPlaces } from "./watch-places.ts";
 
-interface RunOptions extends CommonOptions {
-  filter?: string;
-  against?: string;
-  agents?: boolean;
-  budget?: string;
-  junit?: string;
-  watch?: boolean;
-  update?: boolean;
-  yes?: boolean;
-  coverage?: boolean;
-}
+const TEST_OPTIONS = {
+  "--filter <text>": "those with this text in their name",
+  "--agents":
+    "also run the agents: a recording answers their tools, and only model providers are called",
+  "--budget <amount>":
+    'with --agents, stop before more is used: tokens such as "200000", or money such as "2 USD"',
+  "--against <config>": "compare with another config: before and now",
+  "--junit <file>": "also write the results as JUnit XML",
+  "--coverage": "list mappings, conditions and expressions that no fixture reaches",
+  "--update": "show each difference, and ask whether the fixture is to expect it",
+  "--yes": "with --update: do not ask",
+  "--watch": "run again when the config, a mapping, a transform or a fixture changes",
+} as const;
+type RunOptions = Given<typeof TEST_OPTIONS>;
 
 /** The results by the config, and by the one that it is compared with. */
 interface Tested {
@@ -63,12 +65,9 @@ interface Tested {
 
 type Run = RunOptions & { folder: string | undefined };
 
-const toFiles = (config: string | undefined, { agents }: RunOptions, { cwd, env }: CliIo) => ({
-  ...SYSTEM,
+const toFiles = (config: string | undefined, { agents }: RunOptions, io: CliIo) => ({
+  ...toSnapshotOptions({ config }, io),
   ...(!agents && { fetch: NO_NETWORK }),
-  cwd,
-  env,
-  ...(config !== undefined && { configFile: config }),
   withoutSecrets: true,
 });
 
@@ -300,46 +299,31 @@ const describeTested = ({ hash, results }: Tested): string =>
     results.map(({ fixture, mapping }) => [fixture, mapping?.actual, mapping?.reason]),
   ]);
 
-async function test(options: Run, io: CliIo): Promise<void> {
-  const { update, watch, yes, agents } = options;
-  if (watch && (update || agents))
-    throw usage(`--${update ? "update" : "agents"} and --watch do not go together`);
-  if (yes && !update) throw usage("--yes goes with --update");
-  if (options.budget !== undefined && !agents) throw usage("--budget goes with --agents");
-  if (update && !yes && !io.prompts)
-    throw usage("--update asks for each fixture: without a terminal, add --yes");
-  if (watch) return watchTests(options, io);
-  await report(await runTests(options, io), options, io);
-}
-
-export function register(program: Command, io: CliIo): void {
-  const command = program
-    .command("test [folder]")
-    .description(
-      "run the fixtures of hooks.testsDir, or of a folder, on the config file: recorded requests and runs with what you expect. Needs no gateway and no store, sends nothing, and writes nothing; without --agents it needs no network and no secrets. Exit code 1 if one differs, 3 if a config or a fixture has problems",
-    );
-  reading(
-    command
-      .option("--filter <text>", "those with this text in their name")
-      .option(
-        "--agents",
-        "also run the agents: a recording answers their tools, and only model providers are called",
-      )
-      .option(
-        "--budget <amount>",
-        'with --agents, stop before more is used: tokens such as "200000", or money such as "2 USD"',
-      )
-      .option("--against <config>", "compare with another config: before and now")
-      .option("--junit <file>", "also write the results as JUnit XML")
-      .option("--coverage", "list mappings, conditions and expressions that no fixture reaches")
-      .option("--update", "show each difference, and ask whether the fixture is to expect it")
-      .option("--yes", "with --update: do not ask")
-      .option("--watch", "run again when the config, a mapping, a transform or a fixture changes"),
+const run = doing({
+  usage: "test [folder]",
+  about:
+    "run the fixtures of hooks.testsDir, or of a folder, on the config file: recorded requests and runs with what you expect. Needs no gateway and no store, sends nothing, and writes nothing; without --agents it needs no network and no secrets. Exit code 1 if one differs, 3 if a config or a fixture has problems",
+  examples: [
     "rouse test",
     "rouse test --filter shop/ --watch",
     "rouse test --agents --budget 200000 --against before.json5",
     "rouse test --junit results.xml --coverage",
     "rouse test --update",
-  ).action((folder: string | undefined, options: RunOptions) => test({ ...options, folder }, io));
-  registerTestAdd(command, io);
-}
+  ],
+  options: TEST_OPTIONS,
+  json: true,
+  async run(io, given, folder) {
+    const { update, watch, yes, agents } = given;
+    if (watch && (update || agents))
+      throw usage(`--${update ? "update" : "agents"} and --watch do not go together`);
+    if (yes && !update) throw usage("--yes goes with --update");
+    if (given.budget !== undefined && !agents) throw usage("--budget goes with --agents");
+    if (update && !yes && !io.prompts)
+      throw usage("--update asks for each fixture: without a terminal, add --yes");
+    const options = { ...given, folder };
+    if (watch) return watchTests(options, io);
+    await report(await runTests(options, io), options, io);
+  },
+});
+
+export const test: Noun = { main: run, commands: [testAdd] };

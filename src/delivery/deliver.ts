@@ -4,7 +4,7 @@ import type { Logger } from "../core/log.ts";
 import { NO_TRACES, type Traces } from "../core/trace-context.ts";
 import type { Channel, OutgoingMessage, SendResult } from "../contract/channel.ts";
 import { endWait, LOOK_MS, type ParkingLot } from "../queue/parking-lot.ts";
-import { createPullWorker, type PullWorker } from "../queue/worker.ts";
+import { PullWorker } from "../queue/worker.ts";
 import type {
   DeliveryError,
   DeliveryRecord,
@@ -100,7 +100,7 @@ class DeliverySender {
   constructor(options: DeliveryWorkerOptions) {
     this.#options = options;
     this.#gate = new ChannelGate(options.parking);
-    this.worker = createPullWorker({
+    this.worker = new PullWorker({
       ...options,
       kind: "delivery",
       limit: () => PARALLEL,

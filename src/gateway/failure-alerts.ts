@@ -1,26 +1,18 @@
 import { readGroups } from "../operate/watch/failures.ts";
 import type { LostRequests } from "../operate/watch/lost-requests.ts";
 import type { FailureGroup } from "../operate/watch/watch-views.ts";
-import type { Config } from "../config/schema/index.ts";
 import type { Channel, SendResult } from "../contract/channel.ts";
-import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
-import type { Logger } from "../core/log.ts";
 import { oneLine } from "../core/text.ts";
 import { createCallbackChannel } from "../delivery/callback.ts";
-import type { Channels } from "../delivery/channels.ts";
-import type { Held, Ms, Store } from "../store/types.ts";
+import type { Held, Ms } from "../store/types.ts";
+import type { Resources } from "./resources.ts";
 
 const EVERY_MS = 30_000;
 /** Failures that are older when alerts are set up are not reported. */
 const RECENT_MS = 15 * 60_000;
 
-export interface FailureAlertsOptions {
-  store: Store;
-  clock: Clock;
-  log: Logger;
-  config(): Config;
-  channels(): Channels;
+interface FailureAlertsOptions extends Pick<Resources, "store" | "clock" | "log" | "snapshot"> {
   /** The requests that this gateway has refused and that their sender does not send again. */
   lost(since: Ms): readonly LostRequests[];
   /** Sends a text immediately, bypassing the outbox. */
@@ -85,29 +77,24 @@ const toLostReport = ({ path, reason, count, last, message }: LostRequests, now:
 
 /** Creates what sends a text to the channel of the config; undefined if none is set. */
 function toChannelSender({
-  config,
-  channels,
+  snapshot,
   send,
 }: FailureAlertsOptions): ((text: string) => Promise<SendResult>) | undefined {
-  const { channel: name, to } = config().alerts.failures;
+  const { channel: name, to } = snapshot().config.alerts.failures;
   if (name === undefined) return undefined;
+  const failed = (field: string, why: string): SendResult => ({
+    status: "failed",
+    reason: `alerts.failures.${field}: ${why}`,
+  });
   return async (text) => {
-    const resolved = channels().resolve(name);
-    const recipient =
-      to ?? (resolved?.loaded ? channels().get(resolved.id)?.channel.defaultTo : undefined);
-    if (!resolved?.loaded)
-      return {
-        status: "failed",
-        reason: `alerts.failures.channel: no channel "${name}" is configured`,
-      };
+    const { channels } = snapshot();
+    const resolved = channels.resolve(name);
+    if (!resolved?.loaded) return failed("channel", `no channel "${name}" is configured`);
+    const recipient = to ?? channels.get(resolved.id)?.channel.defaultTo;
     if (recipient === undefined)
-      return {
-        status: "failed",
-        reason: "alerts.failures.to: name a recipient, the channel has no defaultTo",
-      };
-    const checked = channels().checkRecipient(resolved.id, recipient);
-    if (!checked.ok) return { status: "failed", reason: `alerts.failures.to: ${checked.message}` };
-    return send(resolved.id, checked.to, text);
+      return failed("to", "name a recipient, the channel has no defaultTo");
+    const checked = channels.checkRecipient(resolved.id, recipient);
+    return checked.ok ? send(resolved.id, checked.to, text) : failed("to", checked.message);
   };
 }
 
@@ -118,7 +105,8 @@ export function createFailureAlerts(options: FailureAlertsOptions): {
   /** Reports what this gateway has refused. Runs on every gateway with workers. */
   watchRefusals(signal: AbortSignal): Promise<void>;
 } {
-  const { store, clock, log, config } = options;
+  const { store, clock, log, snapshot } = options;
+  const config = () => snapshot().config;
   const callback: Channel = createCallbackChannel({
     getCallback: () => config().alerts.failures.callback,
     hosts: () => config().hooks.callbackHosts,

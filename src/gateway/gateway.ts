@@ -1,22 +1,30 @@
 import { hostname } from "node:os";
-import { retryOnRedelivery } from "../runs/retry-on-redelivery.ts";
-import { RouseError } from "../core/errors.ts";
-import { VERSION } from "../core/version.ts";
-import { openResources, type ResourceOptions, type Resources } from "./resources.ts";
-import type { Apps } from "../http/app.ts";
-import { createDirectHooks, type DirectHandler } from "../http/direct-hooks.ts";
-import { createServiceHook } from "../http/hooks.ts";
-import { listenHttp } from "../http/listen.ts";
-import { createRejections } from "../http/errors.ts";
-import { breakerView } from "../operate/records/views.ts";
+import { createBookmarks } from "../operate/records/bookmarks.ts";
+import { createFailureStates } from "../operate/watch/failure-states.ts";
 import type { AdminDeps, RuntimeStatus } from "../operate/types.ts";
-import { createIntake, type Intake } from "../intake/receive.ts";
+import { breakerView } from "../operate/records/views.ts";
+import { createEarlierRuns } from "../chat/history.ts";
+import { RouseError } from "../core/errors.ts";
+import { lazy } from "../core/lazy.ts";
+import { VERSION } from "../core/version.ts";
+import { type Apps, createApps } from "../http/app.ts";
+import { createDirectHooks } from "../http/direct-hooks.ts";
+import { createRejections } from "../http/errors.ts";
+import { createFirstAnswers } from "../http/first-answers.ts";
+import { createHooks, createServiceHook } from "../http/hooks.ts";
+import { listenHttp } from "../http/listen.ts";
 import { createSharedCounts } from "../intake/callers.ts";
-import { createReceive } from "./library.ts";
-import { createDocumentSync } from "./document-sync.ts";
+import { createIntake, type Intake } from "../intake/receive.ts";
+import { createTransformPool } from "../mapping/transform-pool.ts";
 import { createServices, type Services } from "../plugin/services.ts";
+import { createReceipts } from "../runs/receipts.ts";
+import { retryOnRedelivery } from "../runs/retry-on-redelivery.ts";
+import { STORE_UNAVAILABLE } from "../store/types.ts";
+import { createDecidedBy } from "../operate/records/decided-by.ts";
+import { createDocumentSync } from "./document-sync.ts";
+import { createReceive } from "./library.ts";
+import { openResources, type ResourceOptions, type Resources } from "./resources.ts";
 import type { Addresses, Gateway as Library, ListenAddress, StartOptions } from "./types.ts";
-import { createSurface } from "./surface.ts";
 import { createWorkbench } from "./workbench.ts";
 import { createWorkers, restoreWorkers, startWorkers, type Workers } from "./workers.ts";
 
@@ -34,28 +42,24 @@ export interface RunningGateway extends Pick<Library, "receive" | "start" | "sto
   readonly status: () => RuntimeStatus;
 }
 
-/** What takes hooks and messages in: from HTTP, from services and channels of plugins, and replays. */
+/** Creates what takes hooks and messages in: from HTTP, from services and channels of plugins, and replays. */
 function createInput(
-  { store, cluster, clock, log, metrics, traces, snapshot, reloader, options }: Resources,
-  { turns, deliveries, admission, approvals, people }: Workers,
-  draining: () => boolean,
+  resources: Resources,
+  workers: Workers,
+  { draining }: Pick<Parts, "draining">,
 ) {
+  const { store, cluster, reloader, options } = resources;
+  const { turns, deliveries, admission } = workers;
   const sharedCounts = createSharedCounts(cluster);
   const intake = createIntake({
-    approvals,
-    people,
+    ...resources,
+    ...workers,
     steer(runId) {
       turns.steer(runId);
       cluster.tell("steer", [runId]);
     },
     showThatItWaits: turns.showThatItWaits,
     sharedCounts,
-    store,
-    clock,
-    log,
-    metrics,
-    traces,
-    snapshot,
     hookTokens: ({ config }) => [config.hooks.token ?? reloader.keptToken()].flat(),
     draining,
     recorded: options.recorded,
@@ -96,21 +100,85 @@ function createStatus(
   });
 }
 
-type AnswerRequest = (app: Apps["main"], request: Request, env?: object) => Promise<Response>;
+/** Everything that the operator's operations need. */
+function createAdminDeps({ resources, workers, intake, status }: Parts): AdminDeps {
+  const { log, metrics, reloader, configs, hookShapes, opened, options } = resources;
+  const { turns, cancel, deliveries, people, admission, health } = workers;
+  const { env } = options;
+  // Apart from the pool of the mappings in use: a reload ends its children, and what they were doing.
+  const pool = createTransformPool({ log, env });
+  opened.defer(() => pool.close());
+  const baseDir = (): string => reloader.loaded().baseDir;
+  return {
+    ...resources,
+    ...workers,
+    decidedBy: createDecidedBy({ ...resources, since: configs.since, baseDir, env, pool }),
+    status,
+    recorded: hookShapes.recorded,
+    refusals: intake.denials.list,
+    signatures: intake.signatures,
+    runs: { ...turns, cancel },
+    pairings: people.pairings,
+    links: people.links,
+    limits: () => admission.usage(),
+    channels: health,
+    replay: intake.replay,
+    retryDelivery: deliveries.retry,
+    sendEvent: createServiceHook(intake),
+    reload: reloader.reload,
+    metrics: metrics.render,
+    latencies: metrics.latencies,
+    bookmarks: createBookmarks(resources),
+    failures: createFailureStates(resources),
+  };
+}
 
-/** What answers requests. */
-interface Serving {
-  apps: Apps;
-  answer: AnswerRequest;
-  /** Asked before `apps.main`. Absent where traces are collected: they see requests in the apps. */
-  direct: DirectHandler | undefined;
+/** Creates what answers requests. `direct` is asked before `answer`, unless traces are collected: they see requests in the apps. */
+function createServing(parts: Parts) {
+  const { resources, workers, services, intake, sharedCounts, status, draining } = parts;
+  const { store, cluster, log, traces, snapshot, operatorToken, localToken, opened } = resources;
+  const { startedAt } = status();
+  const firstAnswers =
+    cluster.responding && createFirstAnswers(cluster.responding, STORE_UNAVAILABLE);
+  const receipts = createReceipts({ store, waitForRun: workers.runEnds.wait });
+  const hooks = createHooks({ intake, snapshot, receipts, firstAnswers });
+  const shared = { ...resources, ...workers, sharedCounts, firstAnswers, draining, startedAt };
+  const apps = createApps({
+    ...shared,
+    ...intake,
+    admin: createAdminDeps(parts),
+    workbench: createWorkbench(resources),
+    hooks,
+    receipts,
+    // Loaded when the first request for it comes.
+    platform: lazy(async () => {
+      const { createPlatform } = await import("../http/platform/app.ts");
+      const { fetch } = resources.options;
+      return createPlatform({ ...shared, earlierRuns: createEarlierRuns(store), fetch });
+    }),
+    operatorTokens: [...new Set([operatorToken, localToken])],
+    ready: () => !draining() && cluster.reachable(),
+    serviceRequest: services.request,
+  });
+  const trustedProxies = (): readonly string[] => snapshot().config.gateway.trustedProxies;
+  const rejections = createRejections({ log, trustedProxies });
+  opened.defer(rejections.close);
+  return {
+    apps,
+    answer: async (app: Apps["main"], request: Request, env?: object): Promise<Response> =>
+      rejections.see(request, env, await app.fetch(request, env)),
+    direct: traces.isOn
+      ? undefined
+      : createDirectHooks({ answer: hooks, snapshot, rejections, log }),
+  };
 }
 
 /** Listens for senders and callers, and for the operator too, unless `gateway.adminPort` separates them. */
 async function openListeners(
-  { snapshot, opened, swapped }: Resources,
-  { apps, answer, direct, progress }: Serving & { progress: Progress },
+  { resources, draining }: Parts,
+  { apps, answer, direct }: ReturnType<typeof createServing>,
 ): Promise<Addresses> {
+  const { snapshot, opened, swapped } = resources;
   const { gateway, hooks } = snapshot().config;
   const serve = async (app: Apps["main"], port: number): Promise<string> => {
     const listener = await listenHttp((request, env) => answer(app, request, env), {
@@ -118,7 +186,7 @@ async function openListeners(
       port,
       bodyTimeoutMs: hooks.bodyTimeoutSeconds * 1000,
       keepAliveSeconds: gateway.keepAliveSeconds,
-      draining: () => progress.draining,
+      draining,
       direct: app === apps.main ? direct : undefined,
     });
     swapped.push((loaded) =>
@@ -134,16 +202,23 @@ async function openListeners(
   };
 }
 
-interface Parts extends Serving {
-  intake: Intake;
+/** The parts of a gateway that its start, its requests and its stop need. */
+interface Parts {
   resources: Resources;
   workers: Workers;
   services: Services;
+  intake: Intake;
+  sharedCounts: ReturnType<typeof createSharedCounts>;
   progress: Progress;
   status(): RuntimeStatus;
+  draining(): boolean;
 }
 
-async function startParts(parts: Parts, options: StartOptions): Promise<Addresses | undefined> {
+async function startParts(
+  parts: Parts,
+  serving: ReturnType<typeof createServing>,
+  options: StartOptions,
+): Promise<Addresses | undefined> {
   const { resources, intake, workers, services, progress, status } = parts;
   const { lock, reloader, snapshot, opened, log, configs, ended } = resources;
   const { listen: address = false, workers: isWorking = true, watch = false } = options;
@@ -153,7 +228,7 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Addresse
   void resources.hookShapes.refresh();
   resources.swapped.push(() => void resources.hookShapes.refresh());
   if (typeof address === "object") resources.setAddress(address);
-  const addresses = address === false ? undefined : await openListeners(resources, parts);
+  const addresses = address === false ? undefined : await openListeners(parts, serving);
   progress.url = addresses?.url;
   progress.workers = isWorking;
   const { pid, startedAt, version, configFile } = status();
@@ -197,36 +272,26 @@ export async function openGateway(options: ResourceOptions): Promise<RunningGate
     await opened.disposeAsync();
     throw error;
   });
-  const { clock, log, cluster, createCursor, reloader, snapshot, operatorToken } = resources;
+  const { clock, cluster, reloader, snapshot, operatorToken } = resources;
   const progress: Progress = {
     startedAt: clock.now(),
     url: undefined,
     workers: false,
     draining: false,
   };
+  const draining = (): boolean => progress.draining;
   const workers = createWorkers(resources);
-  const workbench = createWorkbench(resources);
-  const input = createInput(resources, workers, () => progress.draining);
+  const input = createInput(resources, workers, { draining });
   const services = createServices({
+    ...resources,
     hook: createServiceHook(input.intake),
-    cluster,
-    createCursor,
     createDocuments: (plugin) =>
       createDocumentSync(plugin, {
         knowledge: workers.knowledge,
         maxBytes: () => snapshot().config.platform.knowledge.fileMb * 1e6,
       }),
-    clock,
-    log,
   });
   const status = createStatus(resources, workers, services, progress);
-  const { hooks, ...apps } = createSurface(
-    resources,
-    workers,
-    services,
-    { ...input, workbench },
-    status,
-  );
   cluster.describe(() => {
     const { version, pid, startedAt, url, workers } = status();
     return {
@@ -239,29 +304,8 @@ export async function openGateway(options: ResourceOptions): Promise<RunningGate
       startedAt,
     };
   });
-  const rejections = createRejections({
-    log,
-    trustedProxies: () => snapshot().config.gateway.trustedProxies,
-  });
-  opened.defer(rejections.close);
-  const answer: AnswerRequest = async (app, request, env) =>
-    rejections.see(request, env, await app.fetch(request, env));
-
-  const direct = resources.traces.isOn
-    ? undefined
-    : createDirectHooks({ answer: hooks, snapshot, rejections, log });
-
-  const parts: Parts = {
-    resources,
-    intake: input.intake,
-    workers,
-    services,
-    apps,
-    answer,
-    direct,
-    progress,
-    status,
-  };
+  const parts: Parts = { resources, workers, services, ...input, progress, status, draining };
+  const serving = createServing(parts);
   let isStarted = false;
   let stopped: Promise<void> | undefined;
   function start(options: StartOptions & { listen: true | ListenAddress }): Promise<Addresses>;
@@ -273,7 +317,7 @@ export async function openGateway(options: ResourceOptions): Promise<RunningGate
         message: "a gateway can be started once: create another one",
       });
     isStarted = true;
-    return startParts(parts, startOptions);
+    return startParts(parts, serving, startOptions);
   }
   return {
     operatorToken,
@@ -281,8 +325,8 @@ export async function openGateway(options: ResourceOptions): Promise<RunningGate
     status,
     reload: reloader.reload,
     fetch: (request, bindings) =>
-      answer(
-        new URL(request.url).pathname.startsWith("/admin/") ? apps.admin : apps.main,
+      serving.answer(
+        serving.apps[new URL(request.url).pathname.startsWith("/admin/") ? "admin" : "main"],
         request,
         bindings,
       ),

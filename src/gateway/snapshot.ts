@@ -1,4 +1,5 @@
-import { dirname, join } from "node:path";
+import { createHash } from "node:crypto";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findUnpricedModels } from "../agent/usage.ts";
 import { createBudgets } from "../limits/admission.ts";
@@ -11,10 +12,11 @@ import { tokenInShell } from "../config/hook-token.ts";
 import { loadConfig, type LoadedConfig, type LoadResult } from "../config/load.ts";
 import { readProviders } from "../config/providers.ts";
 import { locateIssues } from "../config/places.ts";
+import type { Config } from "../config/schema/index.ts";
 import { getFileTime, type Places } from "../config/watch.ts";
 import type { Clock } from "../core/clock.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
-import { getSubfolders, type FileTexts } from "../core/files.ts";
+import { getSubfolders, isPresent, readText, type FileTexts } from "../core/files.ts";
 import { createLogger, type Logger } from "../core/log.ts";
 import { findRouteProblem } from "../delivery/channels.ts";
 import { createAddressList } from "../core/address.ts";
@@ -27,10 +29,8 @@ import type { SharedValues } from "../contract/channel.ts";
 import type { Plugin } from "../contract/define.ts";
 import { readCatalog } from "../plugin/locations.ts";
 import { loadPlugins } from "../plugin/host.ts";
-import { findScheduleChannelIssues } from "./schedule-checks.ts";
-import { hashFiles, hashForCluster } from "./snapshot-hash.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
-import { getWarnings } from "./snapshot-warnings.ts";
+import { findScheduleChannelIssues, getWarnings } from "./snapshot-checks.ts";
 import { lintMappings } from "../operate/shapes/lint.ts";
 import { createDecidingConfig } from "../operate/shapes/recorded-config.ts";
 import { createVerifiers } from "../signatures/verifiers.ts";
@@ -232,6 +232,48 @@ async function findDriver({ config, stateDir }: LoadedConfig, { plugins }: Snaps
     if (!(error instanceof RouseError)) throw error;
     return { driver: undefined, issues: error.issues ?? [] };
   }
+}
+
+/** The config without the settings of a machine, which may differ between gateways that do the same. */
+function withoutMachineSettings({
+  stateDir: _stateDir,
+  log: _log,
+  gateway,
+  store,
+  hooks,
+  ...rest
+}: Config): object {
+  const { host: _host, port: _port, adminPort: _adminPort, ...shared } = gateway;
+  const { url: _url, ...kept } = store;
+  const {
+    mappingsDir: _mappingsDir,
+    transformsDir: _transformsDir,
+    testsDir: _testsDir,
+    transformPermissions: _permissions,
+    ...rules
+  } = hooks;
+  return { ...rest, gateway: shared, store: kept, hooks: rules };
+}
+
+/** A hash that is the same on each machine that has the same settings, mapping files and modules, wherever it has them. */
+function hashForCluster(config: Config, files: readonly string[], texts?: FileTexts): string {
+  const hash = createHash("sha256").update(JSON.stringify(withoutMachineSettings(config)));
+  const contents = files
+    .filter((file) => isPresent(file, texts))
+    .map((file) => [basename(file), readText(file, texts)] as const);
+  const digests = contents.map(
+    ([name, content]) => `${name} ${createHash("sha256").update(content).digest("hex")}`,
+  );
+  for (const line of digests.toSorted()) hash.update(`\n${line}`);
+  return hash.digest("hex");
+}
+
+/** Changes whenever the config or one of these files does. */
+function hashFiles(configHash: string, files: readonly string[], texts?: FileTexts): string {
+  const hash = createHash("sha256").update(configHash);
+  for (const file of [...files].toSorted())
+    if (isPresent(file, texts)) hash.update(file).update(readText(file, texts));
+  return hash.digest("hex");
 }
 
 function freezeSnapshot(

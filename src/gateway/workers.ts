@@ -1,15 +1,14 @@
 import { join } from "node:path";
-import { createApprovals, type Approvals } from "../approvals/approvals.ts";
+import { Approvals } from "../approvals/approvals.ts";
 import { createApprovalRules, type ApprovalRules } from "../approvals/rules.ts";
-import { createMemory, type Memory } from "../memory/notes.ts";
+import { Memory } from "../memory/notes.ts";
 import { createPeople, type KnownPeople } from "../people/links.ts";
-import { createAdmission } from "../limits/admission.ts";
+import { Admission } from "../limits/admission.ts";
 import { cancelRun, createRunEnds, type RunEnds } from "../runs/run-waiters.ts";
 import { createChats } from "../chat/chats.ts";
 import type { Chats } from "../chat/types.ts";
-import type { Admission } from "../limits/types.ts";
-import type { RunOperations, TurnDeps } from "../runs/types.ts";
-import { createParkingLot, type ParkingLot } from "../queue/parking-lot.ts";
+import type { RunOperations } from "../runs/types.ts";
+import { ParkingLot } from "../queue/parking-lot.ts";
 import { restoreWaitingRuns } from "../runs/provider-wait.ts";
 import { configuredTranscriber } from "../agent/transcribe.ts";
 import { stageFile } from "../knowledge/upload-staging.ts";
@@ -21,6 +20,13 @@ import { createCallbackChannel } from "../delivery/callback.ts";
 import { createDeliveryWorker, type DeliveryWorker } from "../delivery/deliver.ts";
 import { channelServices, type ListenDeps } from "../plugin/channel-services.ts";
 import { createChannelHealth, type ChannelHealth } from "../delivery/health.ts";
+import type { TurnExtension } from "../agent/context.ts";
+import { collectSchedules } from "../schedules/list.ts";
+import { createApprovedSchedules, createPauses } from "../schedules/proposals.ts";
+import { Scheduler } from "../schedules/scheduler.ts";
+import { createSchedules, type Schedules } from "../schedules/schedules.ts";
+import { createScheduleTool } from "../schedules/tool.ts";
+import { Heartbeat } from "../sessions/heartbeat.ts";
 import type { Resources } from "./resources.ts";
 import type { Intake } from "../intake/receive.ts";
 import { combineEvents } from "../intake/resolve.ts";
@@ -33,9 +39,16 @@ import { createFilePresence, createSharedPresence } from "../knowledge/presence.
 import { createApiKeys, type ApiKeys, knowledgeFor } from "../chat/api-keys.ts";
 import { findLostRequests } from "../operate/watch/lost-requests.ts";
 import { createFailureAlerts } from "./failure-alerts.ts";
-import { createScheduleParts, type ScheduleParts } from "./schedules.ts";
 import { sweepRegularly } from "../store/sweeper.ts";
 import type { Held, Cluster } from "../store/types.ts";
+
+/** The parts that start heartbeats and fire schedules, what people do with schedules, and the tool that proposes them. */
+interface ScheduleParts {
+  heartbeat: Heartbeat;
+  scheduler: Scheduler;
+  schedules: Schedules;
+  scheduleTool: TurnExtension;
+}
 
 /** Everything that executes accepted work. */
 export interface Workers extends ScheduleParts {
@@ -136,111 +149,119 @@ function createAttachmentDeps({
   };
 }
 
-/** What sends replies and receipts. */
-function createDeliveries(
-  { store, queue, clock, log, metrics, traces, snapshot }: Resources,
-  parking: ParkingLot,
-): DeliveryWorker {
+/** Creates what sends replies and receipts. */
+function createDeliveries(resources: Resources, parking: ParkingLot): DeliveryWorker {
+  const { store, clock, metrics, snapshot } = resources;
   return createDeliveryWorker({
-    store,
+    ...resources,
     parking,
-    queue,
     channels: () => snapshot().channels,
     mainAgentId: () => snapshot().agents.default.id,
     callbacks: createCallbackChannel({
+      ...resources,
       getCallback: (mapping) =>
         mapping === undefined
           ? snapshot().config.tools.approvalCallback
           : snapshot().getCallback(mapping),
       hosts: () => snapshot().config.hooks.callbackHosts,
-      clock,
-      traces,
     }),
     isDecided: async (id) => {
       const approval = await store.get("approval", id);
       return !approval || approval.decision !== undefined || approval.expiresAt <= clock.now();
     },
     maxAgeMs: () => snapshot().config.delivery.maxAge,
-    clock,
-    log,
-    traces,
     onOutcome: ({ channel, status }) => metrics.deliveryEnded({ channel, status }),
   });
 }
 
-const createParking = ({ store, cluster, clock, log, ended }: Resources): ParkingLot =>
-  createParkingLot({
-    store,
-    clock,
-    log,
+/** Creates the parts that schedules need, and starts none of them. */
+function createScheduleParts(resources: Resources): ScheduleParts {
+  const { store, snapshot } = resources;
+  const heartbeat = new Heartbeat({
+    ...resources,
+    agentIds: () => snapshot().agents.list.map(({ id }) => id),
+  });
+  const approved = createApprovedSchedules(resources);
+  const pauses = createPauses(resources);
+  const scheduler = new Scheduler({
+    ...resources,
+    heartbeat,
+    schedules: async () => collectSchedules(snapshot(), await approved.list()),
+    paused: async () => new Set((await pauses.list()).map(({ name }) => name)),
+  });
+  const changed = (): void => scheduler.look();
+  const add: typeof approved.add = async (schedule) => {
+    const added = await approved.add(schedule);
+    changed();
+    return added;
+  };
+  return {
+    heartbeat,
+    scheduler,
+    schedules: createSchedules({
+      ...resources,
+      heartbeat,
+      approved,
+      pauses,
+      context: snapshot,
+      changed,
+    }),
+    scheduleTool: createScheduleTool({ store, approved: { add } }),
+  };
+}
+
+/** Creates the workers, and starts none of them. */
+export function createWorkers(resources: Resources): Workers {
+  const { cluster, metrics, snapshot, ended } = resources;
+  const context = { ...resources, context: snapshot, channels: () => snapshot().channels };
+  const parking = new ParkingLot({
+    ...resources,
     signal: ended.signal,
     onAnswered: (jobId, of) => cluster.tell("answered", [JSON.stringify([jobId, of])]),
   });
-
-/** Makes the workers, and starts none of them. */
-export function createWorkers(resources: Resources): Workers {
-  const { store, queue, cluster, usage, batches, clock, log, metrics, traces, snapshot, ended } =
-    resources;
-  const parking = createParking(resources);
   const timed = createScheduleParts(resources);
-  const deliveries = createDeliveries(resources, parking);
-  const runEnds = createRunEnds({ store, cluster, clock, signal: ended.signal });
-  const admission = createAdmission({ store, usage, batches, clock, log, context: snapshot });
-  const keys = createApiKeys({ store, cluster, clock, config: () => snapshot().config });
-  const questions = createQuestions({ store, clock }, snapshot);
-  const approvals = createApprovals({
-    store,
-    clock,
-    log,
-    metrics,
-    approvers: () => snapshot().approvers,
-    questions,
-  });
-  const rules = createApprovalRules({ store, cluster, clock });
-  const people = createPeople({ store, cluster, clock, channels: () => snapshot().channels });
-  const memory = createMemory({ store, cluster, clock });
+  const runEnds = createRunEnds({ ...resources, signal: ended.signal });
+  const keys = createApiKeys({ ...resources, config: () => snapshot().config });
+  const questions = createQuestions(resources, snapshot);
+  const rules = createApprovalRules(resources);
+  const memory = new Memory(resources);
   const knowledge = createDocuments(resources, parking);
-  const cancel: Workers["cancel"] = (id) =>
-    cancelRun(id, { store, cluster, chats, turns, runEnds });
   const runDeps = {
-    store,
-    queue,
+    ...context,
     parking,
-    cluster,
-    clock,
-    log,
-    metrics,
-    traces,
-    context: snapshot,
     onRunEnd: runEnds.ended,
     questions,
     rules,
+    memory,
     knowledge: knowledgeFor(knowledge, keys),
     scheduleTool: timed.scheduleTool,
-    memory,
   };
-  const combine: TurnDeps["combine"] = (mapping, events) =>
-    combineEvents(mapping, events, snapshot());
-  const attachments = createAttachmentDeps(resources);
-  const { heartbeat } = timed;
+  const approvals = new Approvals({
+    ...resources,
+    approvers: () => snapshot().approvers,
+    questions,
+  });
+  const people = createPeople(context);
+  const admission = new Admission(context);
+  const cancel: Workers["cancel"] = (id) => cancelRun(id, { ...resources, chats, turns, runEnds });
   const turns: TurnWorker = createTurnWorker({
     ...runDeps,
-    attachments,
-    heartbeat,
+    attachments: createAttachmentDeps(resources),
+    heartbeat: timed.heartbeat,
     admission,
-    cancel,
-    combine,
     approvals,
     people,
+    cancel,
+    combine: (mapping, events) => combineEvents(mapping, events, snapshot()),
   });
-  const health = createChannelHealth({ channels: () => snapshot().channels, clock, log });
+  const chats = createChats(runDeps);
+  const health = createChannelHealth(context);
   metrics.watchChannels(health.states);
   metrics.watchBreakers(parking.states);
   metrics.watchMcpServers(() => snapshot().runtime.mcpServers());
-  const chats = createChats(runDeps);
   return {
     ...timed,
-    deliveries,
+    deliveries: createDeliveries(resources, parking),
     turns,
     cancel,
     chats,
@@ -353,11 +374,7 @@ export async function startWorkers(
   });
   void health.watch(ended.signal);
   const alerts = createFailureAlerts({
-    store,
-    clock,
-    log,
-    config: () => snapshot().config,
-    channels: () => snapshot().channels,
+    ...resources,
     lost: (since) => findLostRequests(denials.list(), snapshot(), since),
     send: health.test,
   });

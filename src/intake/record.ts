@@ -1,4 +1,5 @@
-import type { Admission, Placement } from "../limits/types.ts";
+import type { Admission } from "../limits/admission.ts";
+import type { Placement } from "../limits/types.ts";
 import { getStatus, type Failure } from "../core/errors.ts";
 import type {
   StoredActionReceipt,

@@ -16,12 +16,11 @@ import {
 import type { BudgetAccount } from "./account.ts";
 import { createBatches, isBatched, toPlain, type Batches, type Joined } from "./batches.ts";
 import { fullFailure, createNotices, createReasons } from "./limit-text.ts";
-import { findMissing, Loans, type Missing, Prediction } from "./loans.ts";
+import { findMissing, Loans, type Missing } from "./loans.ts";
 import { type Need, toNeed } from "./policy.ts";
 import { createReleaser, type Released } from "./releaser.ts";
 import { sumUp } from "./windows.ts";
 import type {
-  Admission,
   AdmissionDeps,
   Admitted,
   Applicant,
@@ -92,14 +91,14 @@ interface Active {
 const isReleased = ({ status, parked }: Pick<RunRecord, "status" | "parked">): boolean =>
   status === "parked" && parked?.reason !== "provider";
 
-class LimitAdmission implements Admission {
+/** What may be accepted, what may start, and what has to wait. */
+export class Admission {
   readonly #deps: AdmissionDeps;
   readonly #loans: Loans;
   readonly #batches: Batches;
   readonly #release: () => Promise<Released>;
   readonly #reasons: ReturnType<typeof createReasons>;
   readonly #notify: ReturnType<typeof createNotices>;
-  readonly #prediction: Prediction;
   readonly #active = new Map<string, Active>();
   #isRestored = false;
   /** There may be runs that are parked. */
@@ -113,13 +112,13 @@ class LimitAdmission implements Admission {
     this.#batches = createBatches(deps.batches);
     this.#reasons = createReasons(deps.store);
     this.#notify = createNotices(deps);
-    this.#prediction = new Prediction(deps, this.#loans);
     this.#release = createReleaser({
       ...deps,
       findRoom: (budgets) => this.#loans.findRoom(budgets),
     });
   }
 
+  /** Takes room for the actions of one event, all or none, and says where each goes. Changes none of them. */
   admit(applicants: readonly Applicant[], now: Ms): Admitted | Promise<Admitted> {
     if (this.#deps.usage.shared) {
       const isLimited = applicants.some(
@@ -142,7 +141,7 @@ class LimitAdmission implements Admission {
   }
 
   async #admitShared(applicants: readonly Applicant[], now: Ms): Promise<Admitted> {
-    await this.#prediction.refresh();
+    await this.#loans.refresh();
     const joined = new Map<Applicant, Joined>();
     for (const one of applicants.filter(isBatched)) joined.set(one, await this.#batches.join(one));
     const opened = [...joined].filter(([, { opened }]) => opened);
@@ -176,7 +175,7 @@ class LimitAdmission implements Admission {
       if (join) settles.push(join.settle);
       const budgets = join && !join.opened ? [] : this.#getBudgets(action.mapping);
       if (budgets.length === 0) return join?.placement ?? QUEUED_PLACEMENT;
-      const parked = join ? undefined : this.#prediction.of(budgets, now);
+      const parked = join ? undefined : this.#loans.predict(budgets, now);
       const accounts = this.#loans.of(budgets);
       const isInLine = !join;
       for (const account of accounts) account.addWaiting(1, isInLine);
@@ -193,6 +192,7 @@ class LimitAdmission implements Admission {
     };
   }
 
+  /** Takes a place for a run that is accepted again, or whose batch has closed. Returns what it waits for, if it has to. */
   place(
     { mapping, status }: Pick<RunRecord, "mapping" | "status">,
     now: Ms,
@@ -201,12 +201,13 @@ class LimitAdmission implements Admission {
     // A batch's run has waited since the batch was opened.
     const isCounted = status === "collecting";
     if (isCounted) for (const account of this.#loans.of(budgets)) account.addWaiting(-1, false);
-    const parked = this.#prediction.of(budgets, now);
+    const parked = this.#loans.predict(budgets, now);
     for (const account of this.#loans.of(budgets)) account.addWaiting(1, true);
     if (parked) this.#hold(parked, now);
     return parked;
   }
 
+  /** Undefined if the run may start; it then must be given back by `release`. */
   start(run: RunRecord, now: Ms): ParkedByLimit | undefined | Promise<ParkedByLimit | undefined> {
     const budgets = this.#getBudgets(run.mapping);
     // Its place in the line is free.
@@ -265,6 +266,7 @@ class LimitAdmission implements Admission {
     return reason;
   }
 
+  /** The start of a run is on disk. */
   started(runId: string): void {
     const active = this.#active.get(runId);
     if (!active || active.isStarted) return;
@@ -297,25 +299,29 @@ class LimitAdmission implements Admission {
     if (this.#mayWait) this.#kick();
   }
 
+  /** Closes the batch that a run collects; returns when it closes instead, if an event has put that off. */
   closeBatch(runId: string, now: Ms): Promise<Ms | undefined> {
     return this.#batches.close(runId, now);
   }
 
+  /** No event joins the run any more; all that did are on disk. */
   dropBatch(runId: string): Promise<void> {
     return this.#batches.drop(runId);
   }
 
+  /** Reads what the store has counted, and releases parked runs that have room: at start, and when limits change. */
   async recount(): Promise<void> {
     const { store } = this.#deps;
     if (!this.#isRestored) await this.#batches.restore(store);
     this.#isRestored = true;
     const fresh = this.#loans.reset();
     if (fresh.length > 0) await this.#loans.read(fresh);
-    this.#prediction.markFresh();
+    this.#loans.markFresh();
     this.#kick();
     await this.#releasing;
   }
 
+  /** Releases parked runs as room appears, until `signal` aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, log, usage } = this.#deps;
     for (let ticks = 1; !signal.aborted; ticks++) {
@@ -334,6 +340,7 @@ class LimitAdmission implements Admission {
     }
   }
 
+  /** Deletes counters of times that count no more. One gateway does this for all. */
   async tidy(): Promise<void> {
     await this.#deps.usage.tidy();
   }
@@ -397,8 +404,3 @@ class LimitAdmission implements Admission {
 
 /** The mapping of a lane. */
 const toMapping = (lane: string): string | undefined => (lane === "" ? undefined : lane);
-
-/** Creates the admission of a gateway: what may be accepted, what may start, and what has to wait. */
-export function createAdmission(deps: AdmissionDeps): Admission {
-  return new LimitAdmission(deps);
-}

@@ -4,7 +4,6 @@ import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type {
   Collected,
-  Ms,
   ParkedByLimit,
   RunAction,
   RunRecord,
@@ -40,7 +39,7 @@ export interface BudgetView extends Budget {
 }
 
 /** How events are collected into a batch: the settings of the mapping, with its key rendered. */
-export interface BatchSettings {
+interface BatchSettings {
   key: string;
   windowSeconds: number;
   maxSeconds: number;
@@ -81,30 +80,6 @@ export type ReleasedRun = Pick<
   RunRecord,
   "id" | "mapping" | "status" | "usage" | "attempts" | "parked"
 >;
-
-/** What may be accepted, what may start, and what has to wait. */
-export interface Admission {
-  /** Takes room for the actions of one event, all or none, and says where each goes. Changes none of them. */
-  admit(applicants: readonly Applicant[], now: Ms): Admitted | Promise<Admitted>;
-  /** Takes a place for a run that is accepted again, or whose batch has closed. Returns what it waits for, if it has to. */
-  place(run: Pick<RunRecord, "mapping" | "status">, now: Ms): ParkedByLimit | undefined;
-  /** Undefined if the run may start; it then must be given back by `release`. */
-  start(run: RunRecord, now: Ms): ParkedByLimit | undefined | Promise<ParkedByLimit | undefined>;
-  /** The start of a run is on disk. */
-  started(runId: string): void;
-  release(run: ReleasedRun, spend: RunSpend): void;
-  /** Closes the batch that a run collects; returns when it closes instead, if an event has put that off. */
-  closeBatch(runId: string, now: Ms): Promise<Ms | undefined>;
-  /** No event joins the run any more; all that did are on disk. */
-  dropBatch(runId: string): Promise<void>;
-  /** Reads what the store has counted, and releases parked runs that have room: at start, and when limits change. */
-  recount(): Promise<void>;
-  /** Releases parked runs as room appears, until `signal` aborts. */
-  run(signal: AbortSignal): Promise<void>;
-  /** Deletes counters of times that count no more. One gateway does this for all. */
-  tidy(): Promise<void>;
-  usage(): BudgetView[] | Promise<BudgetView[]>;
-}
 
 export interface AdmissionDeps {
   store: Store;

@@ -34,24 +34,6 @@ export interface PlacedNote {
   note: Note;
 }
 
-/** What agents have noted, by conversation. All gateways on one database have the same. */
-export interface Memory {
-  /** The notes of one conversation, oldest first. */
-  list(scope: SessionRef): Promise<readonly Note[]>;
-  /** Keeps a note. `full`: the conversation, or the agent, has as many as it may have. `unknown`: `replaces` names no note. */
-  add(scope: SessionRef, note: NewNote): Promise<Note | "full" | "unknown">;
-  /** Removes a note of one conversation; false if there is no such note. */
-  forget(scope: SessionRef, id: string): Promise<boolean>;
-  /** The conversations that have had notes. */
-  listScopes(): Promise<readonly SessionRef[]>;
-  /** Finds a note of any conversation. */
-  find(id: string): Promise<PlacedNote | undefined>;
-  /** Changes the text of a note as a person wants it; undefined if there is no such note. */
-  edit(id: string, text: string, by: string): Promise<PlacedNote | undefined>;
-  /** Removes all notes of a conversation, and returns how many there were. */
-  clear(scope: SessionRef): Promise<number>;
-}
-
 /** The most notes of a conversation, and the most conversations with notes. */
 export const MAX_NOTES = 300;
 const MAX_SCOPES = 10_000;
@@ -62,7 +44,8 @@ const INDEX = "memory.conversations";
 const LEASE = "memory";
 const toName = (scope: SessionRef): string => `memory.${sha256Hex(sessionId(scope)).slice(0, 32)}`;
 
-class StoredMemory implements Memory {
+/** What agents have noted, by conversation. All gateways on one database have the same. */
+export class Memory {
   readonly #deps: StoredListDeps;
   /** Changes of this process, one at a time: their lists have one lease. */
   #changes: Promise<unknown> = Promise.resolve();
@@ -71,10 +54,12 @@ class StoredMemory implements Memory {
     this.#deps = deps;
   }
 
+  /** The notes of one conversation, oldest first. */
   list(scope: SessionRef): Promise<readonly Note[]> {
     return this.#open<Note>(toName(scope)).readLatest();
   }
 
+  /** Keeps a note. `full`: the conversation, or the agent, has as many as it may have. `unknown`: `replaces` names no note. */
   async add(
     scope: SessionRef,
     { replaces, ...given }: NewNote,
@@ -94,6 +79,7 @@ class StoredMemory implements Memory {
     });
   }
 
+  /** Removes a note of one conversation; false if there is no such note. */
   forget(scope: SessionRef, id: string): Promise<boolean> {
     return this.#change<Note, boolean>(toName(scope), (notes) => {
       const left = notes.filter((note) => note.id !== id);
@@ -101,10 +87,12 @@ class StoredMemory implements Memory {
     });
   }
 
+  /** The conversations that have had notes. */
   listScopes(): Promise<readonly SessionRef[]> {
     return this.#open<SessionRef>(INDEX).readLatest();
   }
 
+  /** Finds a note of any conversation. */
   async find(id: string): Promise<PlacedNote | undefined> {
     for (const scope of await this.listScopes()) {
       const note = (await this.list(scope)).find((one) => one.id === id);
@@ -113,6 +101,7 @@ class StoredMemory implements Memory {
     return undefined;
   }
 
+  /** Changes the text of a note as a person wants it; undefined if there is no such note. */
   async edit(id: string, text: string, by: string): Promise<PlacedNote | undefined> {
     const found = await this.find(id);
     if (!found) return undefined;
@@ -129,6 +118,7 @@ class StoredMemory implements Memory {
     });
   }
 
+  /** Removes all notes of a conversation, and returns how many there were. */
   clear(scope: SessionRef): Promise<number> {
     return this.#change<Note, number>(toName(scope), (notes) =>
       notes.length === 0 ? { result: 0 } : { list: [], result: notes.length },
@@ -158,6 +148,3 @@ class StoredMemory implements Memory {
     return next;
   }
 }
-
-/** Creates the memory that is kept in a store. */
-export const createMemory = (deps: StoredListDeps): Memory => new StoredMemory(deps);

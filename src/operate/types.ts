@@ -1,4 +1,4 @@
-import type { Admission } from "../limits/types.ts";
+import type { Admission } from "../limits/admission.ts";
 import type { Approvals } from "../approvals/approvals.ts";
 import type { ApprovalRules } from "../approvals/rules.ts";
 import type { Memory } from "../memory/notes.ts";

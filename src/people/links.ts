@@ -7,8 +7,7 @@ import {
   writeNotice,
   type PeopleDeps,
   type PersonPlace,
-  createPairings,
-  type Pairings,
+  Pairings,
 } from "./pairings.ts";
 import { createAgentChoices, type AgentChoices } from "./agent-choices.ts";
 
@@ -21,9 +20,9 @@ export interface KnownPeople {
 
 /** Creates what a store keeps of people. */
 export const createPeople = (deps: PeopleDeps): KnownPeople => ({
-  pairings: createPairings(deps),
+  pairings: new Pairings(deps),
   agentChoices: createAgentChoices(deps),
-  links: createPersonLinks(deps),
+  links: new PersonLinks(deps),
 });
 
 /** A person on one channel. */
@@ -69,30 +68,6 @@ export interface LinkRules {
  */
 export type LinkProblem = "wrong" | "same" | "already" | "different" | "limited" | "full";
 type LinkResult = { ok: true; channel: string } | { ok: false; problem: LinkProblem };
-
-/** The people who have linked several channels. All gateways on one database have the same. */
-export interface PersonLinks {
-  /** The id of the person that an address is linked to. */
-  find(address: PersonAddress): Promise<string | undefined>;
-  list(): Promise<LinkedAddress[]>;
-  /** Creates a code for an address, in place of an earlier one. Undefined if too many codes are open. */
-  createCode(place: PersonPlace): Promise<string | undefined>;
-  /** Makes a code invalid that others may have seen. */
-  dropCode(code: string): Promise<void>;
-  /**
-   * Links the address of a code with the one that has sent it, and tells the person at the first one. A link that the same run has
-   * made before is reported again.
-   */
-  redeem(
-    code: string,
-    by: PersonAddress & { runId: string },
-    rules: LinkRules,
-  ): Promise<LinkResult>;
-  /** Takes one address out. False if it is not linked. */
-  leave(address: PersonAddress): Promise<boolean>;
-  /** Takes out all addresses of a person by the id, or one as `<channel>:<person>`. Returns those that were linked to the end. */
-  unlink(idOrAddress: string): Promise<LinkedAddress[]>;
-}
 
 const CODE_MS = 600_000;
 /** So many wrong codes an address may send within an hour. */
@@ -153,7 +128,8 @@ function join(
   ];
 }
 
-class StoredLinks implements PersonLinks {
+/** The people who have linked several channels. All gateways on one database have the same. */
+export class PersonLinks {
   readonly #deps: PeopleDeps;
   readonly #stored: StoredList<LinkEntry>;
 
@@ -162,6 +138,7 @@ class StoredLinks implements PersonLinks {
     this.#stored = new StoredList<LinkEntry>("people.links", deps);
   }
 
+  /** The id of the person that an address is linked to. */
   async find(address: PersonAddress): Promise<string | undefined> {
     return getLinked(await this.#stored.readLatest()).find(isSame(address))?.personId;
   }
@@ -170,6 +147,7 @@ class StoredLinks implements PersonLinks {
     return getLinked(await this.#stored.readLatest());
   }
 
+  /** Creates a code for an address, in place of an earlier one. Undefined if too many codes are open. */
   createCode(place: PersonPlace): Promise<string | undefined> {
     return this.#stored.change<string | undefined>((stored) => {
       const list = this.#current(stored).filter(
@@ -188,16 +166,16 @@ class StoredLinks implements PersonLinks {
     });
   }
 
+  /** Makes a code invalid that others may have seen. */
   async dropCode(code: string): Promise<void> {
-    const isDropped = (entry: LinkEntry): boolean =>
-      entry.kind === "code" && entry.code === normalizePersonCode(code);
-    await this.#stored.change<void>((stored) =>
-      stored.some(isDropped)
-        ? { list: stored.filter((entry) => !isDropped(entry)), result: undefined }
-        : { result: undefined },
-    );
+    const dropped = normalizePersonCode(code);
+    await this.#stored.remove((entry) => entry.kind === "code" && entry.code === dropped);
   }
 
+  /**
+   * Links the address of a code with the one that has sent it, and tells the person at the first one. A link that the same run has
+   * made before is reported again.
+   */
   redeem(
     code: string,
     by: PersonAddress & { runId: string },
@@ -232,10 +210,12 @@ class StoredLinks implements PersonLinks {
     });
   }
 
+  /** Takes one address out. False if it is not linked. */
   async leave(address: PersonAddress): Promise<boolean> {
     return (await this.#remove(isSame(address))).length > 0;
   }
 
+  /** Takes out all addresses of a person by the id, or one as `<channel>:<person>`. Returns those that were linked to the end. */
   unlink(idOrAddress: string): Promise<LinkedAddress[]> {
     return this.#remove(
       ({ channel, person, personId }) =>
@@ -274,6 +254,3 @@ class StoredLinks implements PersonLinks {
     return [...rest, ...others, { kind: "wrong", channel, person, count: count + 1, expiresAt }];
   }
 }
-
-/** Creates the links that are kept in a store. */
-const createPersonLinks = (deps: PeopleDeps): PersonLinks => new StoredLinks(deps);

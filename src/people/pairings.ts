@@ -95,21 +95,6 @@ export type PairingResult = "approved" | "asked" | "waiting" | "denied" | "too_m
 
 type Decided = { ok: true; pairing: Pairing } | { ok: false; failure: Failure };
 
-/** The people who were approved on channels. All gateways on one database have the same. */
-export interface Pairings {
-  /**
-   * Checks whether a person was approved. A person who was not is sent a code, once an hour; of one channel, so many people an hour
-   * are. Throws if the store cannot be reached.
-   */
-  admit(channel: string, message: IncomingMessage): Promise<PairingResult>;
-  /** Lists people: those who wait for a decision and those about whom was decided, the newest first. */
-  list(): Promise<Pairing[]>;
-  /** Decides about a person by the code or the id. `by`: `operator` or `<channel>:<person>`. */
-  decide(codeOrId: string, verdict: "approve" | "deny", by: string): Promise<Decided>;
-  /** Takes a decision back, by the id or as `<channel>:<person>`: the person is a stranger again. */
-  revoke(idOrPerson: string): Promise<Decided>;
-}
-
 /** A code counts for so long, and a person gets one code in this time. */
 const CODE_MS = 3_600_000;
 /** So many people of one channel get a code within `CODE_MS`. */
@@ -126,7 +111,8 @@ const NO_CODE = refuse(
 );
 const NO_PERSON = refuse("not_found", "there is no such person; `rouse people list` shows the ids");
 
-class StoredPairings implements Pairings {
+/** The people who were approved on channels. All gateways on one database have the same. */
+export class Pairings {
   readonly #deps: PeopleDeps;
   readonly #stored: StoredList<Pairing>;
 
@@ -135,6 +121,10 @@ class StoredPairings implements Pairings {
     this.#stored = new StoredList<Pairing>("people.pairings", deps);
   }
 
+  /**
+   * Checks whether a person was approved. A person who was not is sent a code, once an hour; of one channel, so many people an hour
+   * are. Throws if the store cannot be reached.
+   */
   async admit(channel: string, message: IncomingMessage): Promise<PairingResult> {
     const known = this.#check(await this.#stored.readLatest(), channel, message.from);
     // A flood of strangers writes nothing: only a person who gets a code is kept.
@@ -145,10 +135,12 @@ class StoredPairings implements Pairings {
     });
   }
 
+  /** Lists people: those who wait for a decision and those about whom was decided, the newest first. */
   async list(): Promise<Pairing[]> {
     return this.#current(await this.#stored.readLatest()).toReversed();
   }
 
+  /** Decides about a person by the code or the id. `by`: `operator` or `<channel>:<person>`. */
   decide(codeOrId: string, verdict: "approve" | "deny", by: string): Promise<Decided> {
     const code = normalizePersonCode(codeOrId);
     return this.#stored.change<Decided>((stored) => {
@@ -170,6 +162,7 @@ class StoredPairings implements Pairings {
     });
   }
 
+  /** Takes a decision back, by the id or as `<channel>:<person>`: the person is a stranger again. */
   revoke(idOrPerson: string): Promise<Decided> {
     return this.#stored.change<Decided>((stored) => {
       const list = this.#current(stored);
@@ -228,6 +221,3 @@ class StoredPairings implements Pairings {
     };
   }
 }
-
-/** Creates the pairings that are kept in a store. */
-export const createPairings = (deps: PeopleDeps): Pairings => new StoredPairings(deps);

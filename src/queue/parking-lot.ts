@@ -14,32 +14,6 @@ import type { Job, JobKind, Ms, Store } from "../store/types.ts";
 /** A job that waits for a breaker, with the key that it had. */
 export type WaitingJob = Pick<Job, "id" | "kind" | "key">;
 
-export interface ParkingLot {
-  readonly breaker: Breaker;
-  /**
-   * Asks for permission for a job to call one of `candidates`, in their order. Refused as well while jobs that waited longer take
-   * the room there is, unless the job `hasWaited` elsewhere: sent to the end of this line, it would lose its turn there, while those
-   * in this line wait for theirs there. `wasParked`: the job has waited for a breaker, here or at another gateway.
-   */
-  enter(
-    job: Pick<Job, "id">,
-    candidates: readonly string[],
-    waited?: { hasWaited?: boolean; wasParked?: boolean },
-  ): Pass | Refusal;
-  /** Keeps a job until one of `candidates` takes calls again, and until `from`. Called once that it waits is on disk. */
-  park(job: WaitingJob, candidates: readonly string[], from?: Ms): void;
-  /** The job does not wait any more. */
-  arrived(jobId: string): void;
-  /** Another gateway took a job that may wait here, and had an answer for it: the next one is tested. */
-  answered(jobId: string, of: string): void;
-  /** Whether a job waits here, and `from` when it is put back at the earliest, if that is later than now. */
-  find(jobId: string): { from?: Ms } | undefined;
-  /** The states of the breakers, and how many jobs wait for each here. */
-  states(): WaitState[];
-  /** Breakers for which `isExcused` is true are shown as closed: one job alone keeps them open. */
-  excuse(isExcused: (of: string) => boolean): void;
-}
-
 interface Entry {
   job: WaitingJob;
   candidates: readonly string[];
@@ -83,7 +57,7 @@ export interface ParkingLotOptions {
   onAnswered?(jobId: string, of: string): void;
 }
 
-class Lot implements ParkingLot {
+export class ParkingLot {
   readonly breaker: Breaker;
   readonly #options: ParkingLotOptions;
   #isExcused: (of: string) => boolean = () => false;
@@ -117,6 +91,11 @@ class Lot implements ParkingLot {
     });
   }
 
+  /**
+   * Asks for permission for a job to call one of `candidates`, in their order. Refused as well while jobs that waited longer take
+   * the room there is, unless the job `hasWaited` elsewhere: sent to the end of this line, it would lose its turn there, while those
+   * in this line wait for theirs there. `wasParked`: the job has waited for a breaker, here or at another gateway.
+   */
   enter(
     job: Pick<Job, "id">,
     candidates: readonly string[],
@@ -153,12 +132,14 @@ class Lot implements ParkingLot {
     };
   }
 
+  /** Another gateway took a job that may wait here, and had an answer for it: the next one is tested. */
   answered(jobId: string, of: string): void {
     this.arrived(jobId);
     this.breaker.testNow(of);
     this.#wakeNext(of);
   }
 
+  /** Keeps a job until one of `candidates` takes calls again, and until `from`. Called once that it waits is on disk. */
   park(job: WaitingJob, candidates: readonly string[], from = 0): void {
     const { id, kind, key } = job;
     const entry: Entry = {
@@ -173,6 +154,7 @@ class Lot implements ParkingLot {
     for (const of of candidates) this.#wakeNext(of);
   }
 
+  /** Whether a job waits here, and `from` when it is put back at the earliest, if that is later than now. */
   find(jobId: string): { from?: Ms } | undefined {
     const { clock } = this.#options;
     const entry = this.#entries.get(jobId);
@@ -181,6 +163,7 @@ class Lot implements ParkingLot {
     );
   }
 
+  /** The job does not wait any more. */
   arrived(jobId: string): void {
     const entry = this.#entries.get(jobId);
     if (!entry) return;
@@ -202,6 +185,7 @@ class Lot implements ParkingLot {
       };
     });
 
+  /** Breakers for which `isExcused` is true are shown as closed: one job alone keeps them open. */
   excuse(isExcused: (of: string) => boolean): void {
     this.#isExcused = isExcused;
   }
@@ -300,11 +284,6 @@ function removeFrom(index: Map<string, Map<string, Entry>>, name: string, jobId:
   const entries = index.get(name);
   entries?.delete(jobId);
   if (entries?.size === 0) index.delete(name);
-}
-
-/** Creates the place where jobs wait for breakers, and the breakers. */
-export function createParkingLot(options: ParkingLotOptions): ParkingLot {
-  return new Lot(options);
 }
 
 /** A job that may have waited does so no more. */

@@ -18,23 +18,6 @@ interface ActiveJob {
   abort: AbortController;
 }
 
-export interface PullWorker {
-  start(): void;
-  /** Takes no more jobs, waits `drainMs` for those under way, then aborts the rest with the reason "drain" and waits for them. */
-  stop(drainMs: number): Promise<void>;
-  /** False from the moment `stop` is called. */
-  readonly isRunning: boolean;
-  /** The jobs under way, by id. */
-  readonly active: ReadonlyMap<string, ActiveJob>;
-  /**
-   * Commits what has become of a job, and again until the store takes it: no other worker knows it. False if the job is
-   * another gateway's by now, or the worker stops.
-   */
-  commit(job: Job, write: (tx: Writes) => void): Promise<boolean>;
-  /** Waits until a job surely is this gateway's (see `Queue.confirm`). False if another gateway has it, or if the signal aborts first. */
-  confirm(job: Job, signal: AbortSignal): boolean | Promise<boolean>;
-}
-
 export interface PullWorkerOptions {
   store: Pick<Store, "commit">;
   queue: Pick<Queue, "fetch" | "onReady" | "onLost" | "confirm">;
@@ -75,8 +58,10 @@ async function commitUntilStored(
   }
 }
 
-class QueueWorker implements PullWorker {
+export class PullWorker {
+  /** The jobs under way, by id. */
   readonly active = new Map<string, ActiveJob>();
+  /** False from the moment `stop` is called. */
   isRunning = false;
   readonly #options: PullWorkerOptions;
   readonly #stopping = new AbortController();
@@ -91,10 +76,15 @@ class QueueWorker implements PullWorker {
     this.#options = options;
   }
 
+  /**
+   * Commits what has become of a job, and again until the store takes it: no other worker knows it. False if the job is
+   * another gateway's by now, or the worker stops.
+   */
   commit(job: Job, write: (tx: Writes) => void): Promise<boolean> {
     return commitUntilStored(job, write, this.#options, this.#stopping.signal);
   }
 
+  /** Waits until a job surely is this gateway's (see `Queue.confirm`). False if another gateway has it, or if the signal aborts first. */
   confirm(job: Job, signal: AbortSignal): boolean | Promise<boolean> {
     return this.#options.queue.confirm?.(job, signal) ?? true;
   }
@@ -118,6 +108,7 @@ class QueueWorker implements PullWorker {
     void this.#fill();
   }
 
+  /** Takes no more jobs, waits `drainMs` for those under way, then aborts the rest with the reason "drain" and waits for them. */
   async stop(drainMs: number): Promise<void> {
     this.isRunning = false;
     for (const undo of this.#undo) undo();
@@ -187,9 +178,4 @@ class QueueWorker implements PullWorker {
       this.#isFetching = false;
     }
   }
-}
-
-/** Pulls the jobs of one kind from the queue and executes at most `limit()` at the same time. */
-export function createPullWorker(options: PullWorkerOptions): PullWorker {
-  return new QueueWorker(options);
 }

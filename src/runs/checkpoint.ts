@@ -5,14 +5,13 @@ import { ECHO } from "../agent/models.ts";
 import { isOutsideTurn } from "../agent/provenance.ts";
 import type { Agent, CallGate, ResolvedModel } from "../agent/types.ts";
 import type { Checkpoint, Job, NewTurn, RunRecord, TurnRecord, Usage } from "../store/types.ts";
-import type { ExecutorDeps } from "./run-kind.ts";
 import {
   readHistory,
   readNewest,
   type HistoryLimits,
   type SessionHistory,
 } from "./session-history.ts";
-import type { ActionContext } from "./types.ts";
+import type { ActionContext, ExecutorDeps } from "./types.ts";
 
 /** The share of the model's window at which it counts as full: the rest is for the new input, and for what its tools return. */
 const FULL = 0.8;

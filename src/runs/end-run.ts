@@ -1,3 +1,4 @@
+import type { ExecutorDeps } from "./types.ts";
 import type { RunErrorCode } from "../core/errors.ts";
 import { writeDelivery } from "../delivery/plan.ts";
 import {
@@ -21,7 +22,6 @@ import {
 import {
   persist,
   type Repeated,
-  type ExecutorDeps,
   type LoadedRun,
   type ModelTurn,
   type RunKind,
@@ -80,9 +80,7 @@ async function putBackChanged(current: Try): Promise<false> {
   const { job } = kind;
   current.end = { status: "queued" };
   if (job)
-    await persistFor(current, () =>
-      deps.store.commit((tx) => tx.settle(job, deps.clock.now(), { resetAttempts: true }), job),
-    );
+    await commitFor(current, (tx) => tx.settle(job, deps.clock.now(), { resetAttempts: true }));
   return false;
 }
 
@@ -117,6 +115,10 @@ export const persistFor = <T>(
   attempt: () => T | Promise<T>,
   repeated?: Repeated<T>,
 ): Promise<T> => persist(attempt, { runId: run.id, job: kind.job, signal }, deps, repeated);
+
+/** Commits what becomes of a run, as long as it takes. False if another gateway has the run. */
+export const commitFor = (current: Try, write: (tx: Writes) => void): Promise<boolean> =>
+  persistFor(current, () => current.deps.store.commit(write, current.kind.job));
 
 /** The part of a failure that the run keeps. */
 export const toRunError = ({ code, message, provider, vendor }: RunError): RunError => ({

@@ -1,3 +1,4 @@
+import type { ExecutorDeps } from "./types.ts";
 import { newBoundaryId } from "../agent/boundary.ts";
 import { toAgentAttributes } from "../agent/model-span.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
@@ -15,6 +16,7 @@ import {
 import { LOST } from "../queue/worker.ts";
 import { countCrashes, createJournal, getProgress } from "./journal.ts";
 import {
+  commitFor,
   endRun,
   getUsed,
   getUsedSoFar,
@@ -27,14 +29,7 @@ import {
 } from "./end-run.ts";
 import { createLiveText, withdrawLive } from "./live-text.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
-import type {
-  ExecutorDeps,
-  FailedTurn,
-  LoadedRun,
-  ModelTurn,
-  RunKind,
-  Prepared,
-} from "./run-kind.ts";
+import type { FailedTurn, LoadedRun, ModelTurn, RunKind, Prepared } from "./run-kind.ts";
 import { closeWait, getEndedWaits, addRunUsage, waitForPeople } from "./waiting.ts";
 import {
   AttemptGate,
@@ -214,13 +209,10 @@ const buildFailure = ({ code, message }: RunError): FailedTurn => ({
  * run gives back the place that it had.
  */
 async function noteCrash(current: Try): Promise<boolean> {
-  const { run, crashes, kind, deps, isStored, admission } = current;
+  const { run, crashes, isStored, admission } = current;
   if (!isStored || run.status !== "running") return true;
   const change = { status: "queued" as const, crashCount: crashes, ...getUsedSoFar(current) };
-  const held = await persistFor(current, () =>
-    deps.store.commit((tx) => tx.update("run", run.id, change), kind.job),
-  );
-  if (!held) return false;
+  if (!(await commitFor(current, (tx) => tx.update("run", run.id, change)))) return false;
   admission?.release(run, toSpent(change.usage, true));
   current.run = { ...run, ...change };
   return true;
@@ -253,10 +245,7 @@ async function waitForProvider(
   const { kind, deps, run, isStored } = current;
   const now = deps.clock.now();
   const expired = isStored ? findExpired(run, refusal, kind, now) : undefined;
-  if (expired) {
-    await endRun(expired, current);
-    return toSpent(getUsed(expired, current).usage, false);
-  }
+  if (expired) return endTry(expired, current);
   current.end = { status: "parked" };
   const change = {
     status: "parked" as const,
@@ -279,21 +268,19 @@ async function park(run: RunRecord, parked: Parked, current: Try): Promise<void>
   const { kind, deps, crashes } = current;
   current.end = { status: "parked" };
   const job = kind.job as Job;
-  await persistFor(current, () =>
-    deps.store.commit((tx) => {
-      const now = deps.clock.now();
-      // A run that is parked already is held by another limit now.
-      const waited = run.pausedAt === undefined ? closeWait(run, now) : {};
-      tx.update("run", run.id, {
-        status: "parked",
-        parked,
-        pausedAt: run.pausedAt ?? now,
-        crashCount: crashes,
-        ...waited,
-      });
-      tx.settle(job, getParkedUntil(parked), { resetAttempts: true });
-    }, job),
-  );
+  await commitFor(current, (tx) => {
+    const now = deps.clock.now();
+    // A run that is parked already is held by another limit now.
+    const waited = run.pausedAt === undefined ? closeWait(run, now) : {};
+    tx.update("run", run.id, {
+      status: "parked",
+      parked,
+      pausedAt: run.pausedAt ?? now,
+      crashCount: crashes,
+      ...waited,
+    });
+    tx.settle(job, getParkedUntil(parked), { resetAttempts: true });
+  });
 }
 
 /**
@@ -385,6 +372,11 @@ async function tryRun(
     }
     return putBackOrEnd(result, model, turn.journal.committed > 0, current);
   }
+  return endTry(result, current);
+}
+
+/** Ends a run with its last try. */
+async function endTry(result: ModelTurn, current: Try): Promise<AttemptUsage> {
   await endRun(result, current);
   return toSpent(getUsed(result, current).usage, false);
 }
@@ -406,10 +398,7 @@ async function putBackOrEnd(
     hasProgress,
     now,
   });
-  if (plan.do === "end") {
-    await endRun(plan.failure, current);
-    return toSpent(getUsed(plan.failure, current).usage, false);
-  }
+  if (plan.do === "end") return endTry(plan.failure, current);
   const isParked = plan.do === "wait";
   current.end = { status: isParked ? "parked" : "queued", error: result.code };
   const { of, from, ...change } = isParked
@@ -474,17 +463,15 @@ async function putBackDrained(job: Job, current: Try): Promise<void> {
   const { deps, run, isStored } = current;
   current.end = { status: "queued", error: "cancelled" };
   const now = deps.clock.now();
-  await persistFor(current, () =>
-    deps.store.commit((tx) => {
-      if (isStored)
-        tx.update("run", run.id, {
-          status: "queued",
-          crashCount: 0,
-          attempts: run.attempts - 1,
-          waitSince: now,
-          ...getUsedSoFar(current),
-        });
-      tx.settle(job, now, { resetAttempts: true });
-    }, job),
-  );
+  await commitFor(current, (tx) => {
+    if (isStored)
+      tx.update("run", run.id, {
+        status: "queued",
+        crashCount: 0,
+        attempts: run.attempts - 1,
+        waitSince: now,
+        ...getUsedSoFar(current),
+      });
+    tx.settle(job, now, { resetAttempts: true });
+  });
 }

@@ -1,3 +1,4 @@
+import type { ExecutorDeps } from "./types.ts";
 import type { Journal } from "../agent/journal.ts";
 import { getClosingVerdict, writeDecision } from "../approvals/approvals.ts";
 import { TIMEOUT } from "../core/decision.ts";
@@ -9,7 +10,7 @@ import type {
   StepRecord,
   Writes,
 } from "../store/types.ts";
-import { persist, type ExecutorDeps } from "./run-kind.ts";
+import { persist } from "./run-kind.ts";
 import { STEER } from "./steering.ts";
 
 /**

@@ -6,7 +6,7 @@ import { newId } from "../core/ids.ts";
 import { cutFor } from "../delivery/plan.ts";
 import { sendPiece } from "../delivery/send.ts";
 import type { LiveMessage, Route } from "../store/types.ts";
-import { persistFor, type Try } from "./end-run.ts";
+import { commitFor, type Try } from "./end-run.ts";
 import { writeRemoval, replyRoute } from "./run-result.ts";
 
 /** A text that is whole before this is sent as the answer alone. */
@@ -160,10 +160,8 @@ export function createLiveText(current: Try): LiveText | undefined {
 
 /** Deletes the message with the text of a turn that has no answer now: it failed, waits, or starts again. */
 export async function withdrawLive(current: Try): Promise<void> {
-  const { deps, run, kind } = current;
+  const { deps, run } = current;
   if (!run.live) return;
-  await persistFor(current, () =>
-    deps.store.commit((tx) => writeRemoval(tx, run, deps.clock.now()), kind.job),
-  );
+  await commitFor(current, (tx) => writeRemoval(tx, run, deps.clock.now()));
   current.run = { ...run, live: null };
 }

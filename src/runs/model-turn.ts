@@ -1,3 +1,4 @@
+import type { ExecutorDeps } from "./types.ts";
 import type { TurnExtension } from "../agent/context.ts";
 import type { Agent, CallGate, PausedTurn, ResolvedModel } from "../agent/types.ts";
 import { createJudge, getOfferedTools, type Judge } from "../approvals/judge.ts";
@@ -17,7 +18,7 @@ import type { RunJournal } from "./journal.ts";
 import { createTurnKnowledge } from "./knowledge.ts";
 import { createSendFile } from "./send-file.ts";
 import { toTurns } from "./session-history.ts";
-import type { ExecutorDeps, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
+import type { ModelTurn, Prepared, RunKind } from "./run-kind.ts";
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { READ_RESULT, renderMore, takeBytes } from "../agent/tool-results.ts";

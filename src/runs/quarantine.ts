@@ -1,16 +1,5 @@
 import type { Clock } from "../core/clock.ts";
 
-/** Decides which runs may be under way at the same time in this process. */
-export interface Quarantine {
-  /**
-   * Waits until the run may start, and keeps the order in which runs asked. A run that may have ended a process (`alone`) starts
-   * when no other run is under way, and others start when it has ended. After half a minute neither waits for the other, but two
-   * runs of this kind are never under way together. Resolves early when `signal` aborts. Returns what must be called when the run
-   * is over.
-   */
-  enter(alone: boolean, signal: AbortSignal): Promise<() => void>;
-}
-
 /** So long others wait for a suspect: longer turns than this are slow, and a slow turn holds up no other session. */
 const HOLD_MS = 30_000;
 
@@ -21,7 +10,8 @@ interface Entered {
   start(): void;
 }
 
-class SuspectQuarantine implements Quarantine {
+/** Decides which runs may be under way at the same time in this process. */
+export class Quarantine {
   readonly #clock: Clock;
   readonly #waiting: Entered[] = [];
   readonly #running = new Set<Entered>();
@@ -30,6 +20,12 @@ class SuspectQuarantine implements Quarantine {
     this.#clock = clock;
   }
 
+  /**
+   * Waits until the run may start, and keeps the order in which runs asked. A run that may have ended a process (`alone`) starts
+   * when no other run is under way, and others start when it has ended. After half a minute neither waits for the other, but two
+   * runs of this kind are never under way together. Resolves early when `signal` aborts. Returns what must be called when the run
+   * is over.
+   */
   enter(alone: boolean, signal: AbortSignal): Promise<() => void> {
     return new Promise((resolve) => {
       const giveUp = (): void => {
@@ -88,6 +84,3 @@ class SuspectQuarantine implements Quarantine {
     });
   }
 }
-
-/** Lets a run that may have ended the process be under way alone, so that it takes no other run with it. */
-export const createQuarantine = (clock: Clock): Quarantine => new SuspectQuarantine(clock);

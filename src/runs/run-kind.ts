@@ -1,7 +1,7 @@
 import type { TurnFailure } from "../agent/failure.ts";
 import type { Agent, TurnInput, TurnResult } from "../agent/types.ts";
 import type { Planned } from "../delivery/plan.ts";
-import type { Admission } from "../limits/types.ts";
+import type { Admission } from "../limits/admission.ts";
 import {
   type ApprovalRecord,
   type Job,
@@ -13,7 +13,7 @@ import {
 } from "../store/types.ts";
 import type { NamedCitation } from "./knowledge.ts";
 import type { SessionHistory } from "./session-history.ts";
-import type { ActionContext, TurnDeps } from "./types.ts";
+import type { ActionContext, ExecutorDeps } from "./types.ts";
 import { backOff } from "../core/backoff.ts";
 import { readMonotonic } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
@@ -153,25 +153,3 @@ export interface RunKind {
   /** Turns an error into the run's failure. Without it, the error leaves the run to the worker. */
   recover?(error: unknown): FailedTurn;
 }
-
-export type ExecutorDeps = Pick<
-  TurnDeps,
-  | "store"
-  | "queue"
-  | "cluster"
-  | "clock"
-  | "log"
-  | "metrics"
-  | "knowledge"
-  | "parking"
-  | "onApproval"
-  | "questions"
-  | "rules"
-  | "traces"
-  | "quarantine"
-  | "scheduleTool"
-  | "memory"
-  | "steerable"
-  | "typing"
-> &
-  Partial<Pick<TurnDeps, "onRunEnd" | "attachments">>;

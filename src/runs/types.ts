@@ -14,7 +14,8 @@ import type { LinkRules, PersonAddress, KnownPeople } from "../people/links.ts";
 import type { Traces } from "../core/trace-context.ts";
 import type { Heartbeat } from "../sessions/heartbeat.ts";
 import type { Callback } from "../config/schema/limits.ts";
-import type { Admission, Budgets } from "../limits/types.ts";
+import type { Admission } from "../limits/admission.ts";
+import type { Budgets } from "../limits/types.ts";
 import type {
   ApprovalRecord,
   Cluster,
@@ -114,7 +115,8 @@ export interface RunJob {
   runId: string;
 }
 
-export interface TurnDeps {
+/** What runs of every kind are executed with. */
+export interface ExecutorDeps {
   store: Store;
   queue: Queue;
   /** The gateways of the store, and which of them this one is. */
@@ -123,24 +125,15 @@ export interface TurnDeps {
   log: Logger;
   /** The current snapshot; a turn keeps the one it began with. */
   context(): ActionContext;
-  heartbeat: Heartbeat;
-  onRunEnd(runId: string): void;
+  onRunEnd?(runId: string): void;
   /** Called once a question to a person is on disk. */
   onApproval?(approval: ApprovalRecord): void;
-  admission: Admission;
   /** Where runs wait for providers that are away. */
   parking: ParkingLot;
   /** Calls that people have approved for good. */
   rules: Pick<ApprovalRules, "list">;
-  /** Cancels a run, whichever gateway executes it. */
-  cancel: RunOperations["cancel"];
   /** Plans what asks people about calls. */
   questions: Questions;
-  /** Records what a person decided about an approval. */
-  approvals: Pick<Approvals, "decide">;
-  people: KnownPeople;
-  /** Combines the events that a mapping has collected. */
-  combine(mapping: string, events: readonly Collected[]): Promise<CombinedAction>;
   metrics?: TurnMetrics;
   traces: Traces;
   knowledge?: KnowledgeSearch;
@@ -149,11 +142,26 @@ export interface TurnDeps {
   /** What agents note; turns have the tools for it if their agents' `tools` name them. */
   memory?: Memory;
   /** What reads the files of messages. */
-  attachments: AttachmentDeps;
+  attachments?: AttachmentDeps;
   /** Which runs may be under way at the same time. Absent: all. */
   quarantine?: Quarantine;
   /** The turns of this process that can start again. */
   steerable?: SteerableTurns;
   /** What shows people that a turn runs. */
   typing?: TypingSigns;
+}
+
+/** The same for runs that are taken from the queue, and for what people do with them. */
+export interface TurnDeps extends ExecutorDeps {
+  onRunEnd(runId: string): void;
+  attachments: AttachmentDeps;
+  heartbeat: Heartbeat;
+  admission: Admission;
+  /** Cancels a run, whichever gateway executes it. */
+  cancel: RunOperations["cancel"];
+  /** Records what a person decided about an approval. */
+  approvals: Pick<Approvals, "decide">;
+  people: KnownPeople;
+  /** Combines the events that a mapping has collected. */
+  combine(mapping: string, events: readonly Collected[]): Promise<CombinedAction>;
 }

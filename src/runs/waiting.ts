@@ -1,3 +1,4 @@
+import type { ExecutorDeps } from "./types.ts";
 import type { NewApproval } from "../agent/journal.ts";
 import type { PausedTurn } from "../agent/types.ts";
 import { addUsage } from "../agent/usage.ts";
@@ -10,7 +11,7 @@ import {
 import { safeError } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import { writeDelivery } from "../delivery/plan.ts";
-import { persist, type ExecutorDeps, type RunKind } from "./run-kind.ts";
+import { persist, type RunKind } from "./run-kind.ts";
 import { ID_TAKEN, NOT_OPEN } from "../store/errors.ts";
 import type {
   ApprovalDecision,

@@ -12,15 +12,15 @@ import { executeAwayNotice, type AwayNoticeJob } from "./away-notice.ts";
 import { executeBatch, type BatchJob } from "./batch.ts";
 import { executeCommand } from "./commands.ts";
 import { buildRunJob, replyRoute, writeEnd, writeRemoval } from "./run-result.ts";
-import { createPullWorker, type PullWorker } from "../queue/worker.ts";
+import { PullWorker } from "../queue/worker.ts";
 import { fromParkedKey } from "../queue/parking-lot.ts";
-import { createQuarantine } from "./quarantine.ts";
+import { Quarantine } from "./quarantine.ts";
 import { findRetryProblem } from "./retry-on-redelivery.ts";
 import { execute as executeRun } from "./execute.ts";
 import { createHeartbeatRun } from "./heartbeat.ts";
 import { createHookRun } from "./hook.ts";
 import { SteerableTurns } from "./steering.ts";
-import { createTypingSigns } from "./typing.ts";
+import { TypingSigns } from "./typing.ts";
 import type { RunJob, RunOperations, TurnDeps } from "./types.ts";
 import { commitEnd } from "./waiting.ts";
 
@@ -148,13 +148,13 @@ async function returnToSession(job: Job, key: string, { store, clock }: TurnDeps
 /** Takes turns from the queue, `agents.defaults.maxConcurrent` at a time, and commands beside them. */
 export function createTurnWorker(parts: TurnDeps): TurnWorker {
   const steerable = new SteerableTurns();
-  const typing = createTypingSigns({
+  const typing = new TypingSigns({
     ...parts,
     channels: () => parts.context().channels,
     getRoute: ({ kind, spec }) =>
       kind === "channel" && spec.command === undefined ? replyRoute(spec) : undefined,
   });
-  const deps: TurnDeps = { ...parts, quarantine: createQuarantine(parts.clock), steerable, typing };
+  const deps: TurnDeps = { ...parts, quarantine: new Quarantine(parts.clock), steerable, typing };
   const executeSteerable = (job: Job, data: RunJob, signal: AbortSignal): Promise<void> => {
     const turn = steerable.add(data.runId, signal);
     return executeRun(createHookRun(job, data, deps, turn.signal), deps, turn.signal).finally(
@@ -176,13 +176,13 @@ export function createTurnWorker(parts: TurnDeps): TurnWorker {
   // A job may be taken up while a request is under way, and is no part of it.
   const execute = (job: Job, signal: AbortSignal): Promise<void> =>
     deps.traces.within(undefined, () => executeJob(job, signal));
-  const turns = createPullWorker({
+  const turns = new PullWorker({
     ...deps,
     kind: "turn",
     limit: () => deps.context().config.agents.defaults.maxConcurrent,
     execute,
   });
-  const commands = createPullWorker({
+  const commands = new PullWorker({
     ...deps,
     kind: "command",
     limit: () => MAX_COMMANDS,

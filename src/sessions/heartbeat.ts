@@ -98,20 +98,6 @@ export interface HeartbeatJob {
   agentId: string;
 }
 
-/** The heartbeats of all agents. The schedules say when they come by themselves. */
-export interface Heartbeat {
-  /** Starts a heartbeat of an agent as soon as its main session is free. Requests that come while one waits share it. */
-  request(agentId: string): void;
-  /** Makes the job of a heartbeat, which the caller commits: it counts as waiting. */
-  plan(agentId: string): NewJob;
-  /** To be called when a heartbeat's turn has ended. */
-  ended(agentId: string): void;
-  /** Requests a heartbeat of each agent whose queue has a wake that none has seen. */
-  resume(): Promise<void>;
-  /** Starts no more; resolves when nothing is being written any more. */
-  stop(): Promise<void>;
-}
-
 interface HeartbeatOptions {
   store: Store;
   cluster: Pick<Cluster, "shared">;
@@ -137,7 +123,8 @@ interface Requests {
  * Starts heartbeats. The turn itself is a job of the queue with the main session's key, so that it is in order with everything
  * else that talks to it, and survives a crash.
  */
-class Heartbeats implements Heartbeat {
+/** The heartbeats of all agents. The schedules say when they come by themselves. */
+export class Heartbeat {
   readonly #options: HeartbeatOptions;
   readonly #stopped = new AbortController();
   readonly #requests = new Map<string, Requests>();
@@ -148,6 +135,7 @@ class Heartbeats implements Heartbeat {
     this.#options = options;
   }
 
+  /** Starts a heartbeat of an agent as soon as its main session is free. Requests that come while one waits share it. */
   request(agentId: string): void {
     const { store, clock, log } = this.#options;
     if (this.#stopped.signal.aborted) return;
@@ -167,6 +155,7 @@ class Heartbeats implements Heartbeat {
     this.#queueing = Promise.all([this.#queueing, queued]);
   }
 
+  /** Makes the job of a heartbeat, which the caller commits: it counts as waiting. */
   plan(agentId: string): NewJob {
     if (!this.#requestsFor(agentId).isWaiting) this.#beginWaiting(agentId);
     const data: HeartbeatJob = { type: "heartbeat", agentId };
@@ -180,6 +169,7 @@ class Heartbeats implements Heartbeat {
     };
   }
 
+  /** To be called when a heartbeat's turn has ended. */
   ended(agentId: string): void {
     const { cluster, log } = this.#options;
     const requests = this.#requestsFor(agentId);
@@ -193,10 +183,12 @@ class Heartbeats implements Heartbeat {
     );
   }
 
+  /** Requests a heartbeat of each agent whose queue has a wake that none has seen. */
   async resume(): Promise<void> {
     for (const agentId of this.#options.agentIds()) await this.#requestIfWanted(agentId);
   }
 
+  /** Starts no more; resolves when nothing is being written any more. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     await this.#queueing;
@@ -229,9 +221,4 @@ class Heartbeats implements Heartbeat {
         requests.isWaiting && mine === requests.count ? this.ended(agentId) : undefined,
       );
   }
-}
-
-/** Creates what starts the heartbeats of the main sessions. */
-export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
-  return new Heartbeats(options);
 }

@@ -177,7 +177,7 @@ describe("what needs no approval", () => {
     expect(await world.open()).toHaveLength(1);
     const { out: rules } = await world.rouse("approvals", "rules");
     const id = /rul_\S+/.exec(rules)?.[0] as string;
-    expect((await world.rouse("approvals", "forget", id)).code).toBe(0);
+    expect((await world.rouse("approvals", "rules", "--remove", id)).code).toBe(0);
     expect((await world.rouse("approvals", "rules")).out).not.toContain("rul_");
     expect(world.bank.calls).toHaveLength(2);
   });

@@ -1,10 +1,6 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { DiscordAPIError, RateLimitError, REST } from "@discordjs/rest";
 import { WebSocketManager } from "@discordjs/ws";
-import fc from "fast-check";
-import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { toDiscord } from "../../plugins/discord/format.ts";
 import type { GatewayMessage } from "../../plugins/discord/content.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { testChannel, type Fault } from "../../src/testing/channel.ts";
@@ -19,7 +15,6 @@ import {
   type DiscordServer,
 } from "./discord-server.ts";
 import { testHost, type TestHost, said } from "./gateway.ts";
-import { configsOf, markdown } from "./wire.ts";
 
 const FAULTS: Record<Exclude<Fault, "cut-connection">, DiscordFault> = {
   "rate-limited": "429",
@@ -132,104 +127,6 @@ describe("discord", () => {
   });
 
   describe("its dialect", () => {
-    const cases: [string, string, string][] = [
-      [
-        "marks",
-        "**bold** _italic_ __also bold__ ~~gone~~ `code`",
-        "**bold** *italic* **also bold** ~~gone~~ `code`",
-      ],
-      [
-        "what is no mark in the text",
-        "a_b_c \\_x\\_ \\_\\_init\\_\\_ 2*3*4 ||x|| ~~~y \\o/",
-        "a_b_c \\_x\\_ \\_\\_init\\_\\_ 2*3*4 \\|\\|x\\|\\| \\~\\~\\~y \\\\o/",
-      ],
-      [
-        "mentions, emoji and times",
-        "<@600000000000000001> <#1> <:a:1> <t:1> &lt;@&1>",
-        "\\<@600000000000000001> \\<#1> \\<:a:1> \\<t:1> \\<@&1>",
-      ],
-      ["HTML in a text", "a <b>x</b> & 1 < 2", "a <b>x\\</b> & 1 < 2"],
-      ["entities", "&amp; &copy;", "& ©"],
-      ["headings", "# One\n\n### Three\n\n#### Four", "# One\n\n### Three\n\n**Four**"],
-      [
-        "what only looks like a block",
-        "\\# a\n\\- b\n1\\. c\n\\> d",
-        "\\# a\n\\- b\n1\\. c\n\\> d",
-      ],
-      ["what looks like a block inside marks", "*\\# a* ~~b\\~~~", "*\\# a* ~~b\\~\u200b~~"],
-      ["an address inside a word", "(x.yhttps://x.example/a_)", "(x.yhttps://x.example/a_)"],
-      [
-        "nested lists",
-        "* a\n  * b\n    1. c\n    2. d\n* e",
-        "- a\n  - b\n    1. c\n    2. d\n- e",
-      ],
-      ["tasks", "- [x] done\n- [ ] open", "- ☑ done\n- ☐ open"],
-      ["code in a list", "- run\n\n  ```sh\n  a\n    b\n  ```", "- run\n\n```sh\na\n  b\n```"],
-      [
-        "code with backticks",
-        "````md\n```js\nx\n```\n````",
-        "```md\n`\u200b`\u200b`js\nx\n`\u200b`\u200b`\n```",
-      ],
-      ["indented code", "    a_b", "```\na_b\n```"],
-      ["inline code with a backtick", "`` a`b ``", "`` a`b ``"],
-      [
-        "a link with parentheses",
-        "[a](https://x.example/A_(b)?c=1)",
-        "[a](https://x.example/A_%28b%29?c=1)",
-      ],
-      [
-        "a link whose text is an address",
-        "[https://a.example](https://b.example)",
-        "https://a.example (https://b.example)",
-      ],
-      [
-        "a link that Discord knows not",
-        "[a](./f.md) [b](javascript:x)",
-        "a (./f.md) b (javascript:x)",
-      ],
-      [
-        "a link's title",
-        '[a](https://x.example "the title")',
-        "[a](https://x.example) (the title)",
-      ],
-      [
-        "bare links",
-        "see https://x.example/a_b_c and <https://x.example/d_e>",
-        "see https://x.example/a_b_c and https://x.example/d_e",
-      ],
-      ["text that only looks like a link", "\\[a](https://x.example)", "\\[a](https://x.example)"],
-      ["a reference", "[a][r]\n\n[r]: https://x.example", "[a](https://x.example)"],
-      ["a definition on its own", "[r]: https://x.example", "[r]: https://x.example"],
-      [
-        "an image",
-        "![a chart](https://x.example/c_d_e.png)",
-        "a chart https://x.example/c_d_e.png",
-      ],
-      ["a quote in a quote", "> a\n>\n> > b", "> a\n> \n> » b"],
-      ["a footnote", "a[^1]\n\n[^1]: note", "a[1]\n\n[1] note"],
-      [
-        "a table",
-        "| n | x |\n|--:|:-:|\n| 1 | 日本 |\n| 22 | **[l](https://x.example)** |",
-        "```\n n │           x\n───┼──────────────────────\n 1 │         日本\n22 │ l (https://x.example)\n```",
-      ],
-      ["other scripts", "日本語 **太字** 👩‍👩‍👧‍👦 שלום", "日本語 **太字** 👩‍👩‍👧‍👦 שלום"],
-    ];
-    it.each(cases)("%s", (_, source, discord) => {
-      expect(toDiscord(source)).toBe(discord);
-    });
-
-    it("takes what nests too deep as text", () => {
-      expect(toDiscord(`${"> ".repeat(20_000)}<@1>`)).toBe(`\\${"> ".repeat(20_000)}\\<@1>`);
-    });
-
-    it("loses no word", () => {
-      fc.assert(
-        fc.property(markdown, ({ text, words }) => {
-          expect([...toDiscord(text).matchAll(/w\d+w/g)].map(String)).toEqual(words);
-        }),
-      );
-    });
-
     it("measures what Discord counts, and sends the agent's text where marks made it too long", async () => {
       const channel = await open(server);
       expect(channel.lengthOf?.("a _b")).toBe(5);
@@ -245,24 +142,6 @@ describe("discord", () => {
   describe("sending", () => {
     const send = async (to: string, more: object = {}, text = "hi"): Promise<SendResult> =>
       (await open(server)).send({ to, text, idempotencyKey: "k", ...more }, signal());
-
-    it("normalises recipients", async () => {
-      const channel = await open(server);
-      const parse = (to: string): string | undefined => {
-        const found = channel.parseRecipient?.(to);
-        return found?.ok ? found.to : undefined;
-      };
-      expect(
-        [
-          ` ${CHANNEL} `,
-          `channel:${CHANNEL}`,
-          `<#${CHANNEL}>`,
-          `user:${USER}`,
-          `<@${USER}>`,
-          `<@!${USER}>`,
-        ].map(parse),
-      ).toEqual([CHANNEL, CHANNEL, CHANNEL, `user:${USER}`, `user:${USER}`, `user:${USER}`]);
-    });
 
     it("opens direct messages, once", async () => {
       const channel = await open(server);
@@ -509,29 +388,6 @@ describe("discord", () => {
       expect(next - failed).toBeGreaterThan(1400);
     });
 
-    it("goes on after a restart where it was, without loss and without repetition", async () => {
-      const saved: { cursor?: string } = {};
-      const before = testHost(saved);
-      const stop = await listen(before);
-      await connected(before);
-      server.push(message("one"));
-      await vi.waitFor(() => expect(texts(before)).toEqual(["one"]), 5000);
-      const place = (): unknown =>
-        (JSON.parse(saved.cursor ?? "{}") as { sequence?: unknown }).sequence;
-      await vi.waitFor(() => expect(place()).toBe(2));
-      server.push(message("for others", { guild_id: "1" }));
-      await sleep(100);
-      await stop();
-      expect(place()).toBe(3);
-      await vi.waitFor(() => expect(server.connections()).toBe(0));
-      server.push(message("two"));
-      const after = testHost(saved);
-      await listen(after);
-      server.push(message("three"));
-      await vi.waitFor(() => expect(texts(after)).toEqual(["two", "three"]), 8000);
-      expect(server.gateway.map(({ op }) => op)).toEqual(["identify", "resume"]);
-    });
-
     it("gives again after a restart what could not be written, and all behind it", async () => {
       const saved: { cursor?: string } = {};
       const before = testHost(saved);
@@ -553,17 +409,6 @@ describe("discord", () => {
       const after = testHost(saved);
       await listen(after);
       await vi.waitFor(() => expect(texts(after)).toEqual(["one", "two"]), 8000);
-    });
-
-    it("writes down later what could not be written at once, in order", async () => {
-      const host = testHost();
-      await listen(host);
-      await connected(host);
-      host.refuse(1);
-      server.push(message("one"));
-      server.push(message("two"));
-      await vi.waitFor(() => expect(texts(host)).toEqual(["one", "two"]), 8000);
-      expect(host.states.at(-1)).toEqual({ ok: true, message: "receiving" });
     });
 
     it("begins a new session where the old one is forgotten", async () => {
@@ -610,16 +455,6 @@ describe("discord", () => {
       expect(host.states[0]).toEqual({ ok: false, message: "not receiving: discord answered 502" });
     });
 
-    it("says that the token is wrong, without showing it", async () => {
-      const host = testHost();
-      await listen(host, { token: "wrong.token" });
-      await vi.waitFor(() => expect(host.states).toHaveLength(1), 5000);
-      expect(host.states[0]).toEqual({
-        ok: false,
-        message: "not receiving: discord does not know the bot token (401)",
-      });
-    });
-
     it("says why the gateway refuses it", async () => {
       const host = testHost();
       await listen(host);
@@ -635,17 +470,6 @@ describe("discord", () => {
       );
       await connected(host);
     });
-  });
-
-  it.each(configsOf("discord"))("takes the config of its page: %s", async (text) => {
-    const { channels, issues, warnings } = await load(userFolder({}).dir, JSON5.parse(text));
-    expect([channels.get("discord") !== undefined, issues, warnings]).toEqual([true, [], []]);
-  });
-
-  it("lets ids alone speak", async () => {
-    expect((await open(server)).allowFrom).toEqual([]);
-    expect((await open(server, { allowFrom: [USER] })).allowFrom).toEqual([USER]);
-    await expect(open(server, { allowFrom: ["ada"] })).rejects.toThrow(/a user's id/);
   });
 });
 

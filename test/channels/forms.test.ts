@@ -10,6 +10,9 @@ import { toMarkdown, toMrkdwn } from "../../plugins/slack/format.ts";
 import { toHtml } from "../../plugins/telegram/format.ts";
 import { toWhatsApp } from "../../plugins/whatsapp/format.ts";
 import { splitText } from "../../src/delivery/split.ts";
+import { cleanReply } from "../../src/agent/disarm.ts";
+import { findLive } from "../agent/markdown-judge.ts";
+import { expectProportional } from "../growth.ts";
 import { answers, lastingForms } from "./answers.ts";
 import {
   differenceOf,
@@ -79,6 +82,8 @@ const ROOMS: Readonly<Record<string, Room>> = {
   },
 };
 
+const wordsOf = (shown: Shown): string => shown.map((sign) => sign.split(" ")[0]).join("");
+
 /** The lines of CommonMark's discussion of the matter (issue 650 of its specification) and of the package's own tests. */
 const BOLD_LINES = [
   "**注意：**请",
@@ -109,32 +114,28 @@ const between = (line: string): string =>
     .map(([, inner = ""]) => inner.replaceAll(/\s/g, ""))
     .join("");
 
-describe.each(Object.entries(ROOMS).filter(([, { ways }]) => !ways.lacks && ways.apart !== LETTER))(
-  "on %s",
+it.each(Object.entries(ROOMS).filter(([, { ways }]) => !ways.lacks && ways.apart !== LETTER))(
+  "on %s the lines are bold as they were meant",
   (id, { see }) => {
-    it.each(BOLD_LINES)("is bold as it was meant: %s", (line) => {
+    for (const line of BOLD_LINES) {
       // WhatsApp shows a mark beside a Latin letter, so that none is written there.
       const meant = id === "whatsapp" ? line.replace("Go**「初心者」**", "Go「初心者」") : line;
       const shown = see(line);
       const bold = shown
         .filter((sign) => sign.endsWith(" strong"))
         .map((sign) => sign.slice(0, -7));
-      expect(bold.join("")).toBe(between(meant));
-      expect(shown.map((sign) => sign.split(" ")[0]).join("")).toBe(
-        line.replaceAll(/\*\*|\s/g, ""),
-      );
-    });
+      expect(bold.join(""), line).toBe(between(meant));
+      expect(wordsOf(shown)).toBe(line.replaceAll(/\*\*|\s/g, ""));
+    }
   },
 );
 
-describe.each([
+it.each([
   ["slack", toMarkdown],
   ["mattermost", toMattermost],
   ["msteams", toTeams],
-])("on %s", (_id, render) => {
-  it("stars of markdown go out untouched", () => {
-    for (const line of BOLD_LINES) expect(render(line)).toBe(line);
-  });
+])("on %s stars of markdown go out untouched", (_id, render) => {
+  for (const line of BOLD_LINES) expect(render(line)).toBe(line);
 });
 
 it("whatsapp gets no invisible signs for emphasis", () => {
@@ -230,18 +231,62 @@ const VERY_WORDS = [
   "<div>\n  <at>Ann</at> <script>x()</script>\n</div>",
 ];
 
-describe.each(Object.entries(ROOMS))("on %s", (_id, { see }) => {
-  it.each(VERY_WORDS)("these very words are shown: %s", (text) => {
-    const words = see(text).map((sign) => sign.split(" ")[0]);
-    expect(words.join("")).toBe(text.replaceAll(/\s/g, ""));
-  });
+it.each(Object.entries(ROOMS))("on %s these very words are shown", (_id, { see }) => {
+  for (const text of VERY_WORDS) expect(wordsOf(see(text))).toBe(text.replaceAll(/\s/g, ""));
+  for (const text of ["`&amp; &lt;b&gt; <b>`", "```html\n&amp; &lt;b&gt; <b>\n```"])
+    expect(wordsOf(see(text)).replaceAll("`", "")).toBe("&amp;&lt;b&gt;<b>");
+});
 
-  it.each(["`&amp; &lt;b&gt; <b>`", "```html\n&amp; &lt;b&gt; <b>\n```"])(
-    "what stands in code is shown as it is: %s",
-    (text) => {
-      const words = see(text).map((sign) => sign.split(" ")[0]);
-      expect(words.join("").replaceAll("`", "")).toBe("&amp;&lt;b&gt;<b>");
-    },
+/** Replies are not escaped before: what renders them does it, for its vendor. */
+it.each([
+  ["discord", toDiscord],
+  ["mattermost", toMattermost],
+  ["msteams", toTeams],
+])("on %s nothing is fetched from outside", (_id, render) => {
+  const said = [
+    "a <b>x</b> <img src=http://x.example/p> std::vector<int>",
+    '<div>\n<img src="http://x.example">\n</div>',
+    "![a](http://x.example/p) <style>p{background:url(http://x.example)}</style>",
+  ];
+  expect(findLive(render(cleanReply(said.join("\n\n")).text))).toEqual([]);
+});
+
+const SIGNS = fc.string({ unit: fc.constantFrom(..."`*_~|-#\n a@&<>[]()!\\👍"), maxLength: 80 });
+
+it.each<[string, (text: string) => string]>([
+  ["telegram", toHtml],
+  ["discord", toDiscord],
+  ["whatsapp", toWhatsApp],
+  ["msteams", toTeams],
+  ["mattermost", toMattermost],
+  ["slack", toMarkdown],
+  ["slack in mrkdwn", toMrkdwn],
+  ["imessage", toIMessage],
+  ["signal", (text) => toSignal(text).text],
+])("on %s any text ends in something, and quickly", async (id, render) => {
+  fc.assert(
+    fc.property(fc.oneof(fc.string({ unit: "binary" }), SIGNS), (text) => {
+      expect(render(text).trim() === "").toBe(text.trim() === "");
+    }),
+    { numRuns: 300 },
+  );
+  // What nests too deep to be read stays as it is.
+  expect(render(`${"> ".repeat(20_000)}x`)).toContain("x");
+  if (id !== "whatsapp" && id !== "msteams") return;
+  for (const unit of ["*a ", "_a_", "| a ", "> ", "`a ", "[a](b) ", "<b>", "日本 ", "~~"])
+    await expectProportional((length) => render(unit.repeat(length / unit.length)), 1250, unit);
+});
+
+it("mattermost changes nothing else, and on Slack nobody is called outside of code", () => {
+  fc.assert(
+    fc.property(SIGNS, (text) => {
+      if (!/!\[/.test(text)) expect(toMattermost(text)).toBe(text);
+      // Three tildes open code, as backticks do.
+      if (!/`|~~~/.test(text) && !/^(?: {4}|[ >*-]* {4})/m.test(text))
+        expect(toMarkdown(text)).not.toMatch(/<[@!#]/);
+      expect(toMrkdwn(text)).not.toMatch(/<[@!#]/);
+    }),
+    { numRuns: 500 },
   );
 });
 

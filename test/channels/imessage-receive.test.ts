@@ -115,7 +115,7 @@ describe("the webhook of imessage", () => {
       host,
     );
     expect(response?.status).toBe(404);
-    open_.server.close();
+    await open_.server.close();
     expect(host.received).toEqual([]);
   });
 
@@ -123,11 +123,6 @@ describe("the webhook of imessage", () => {
     expect(await post("{", undefined)).toBe(400);
     expect(await post("null")).toBe(400);
     expect(await post("", undefined, "GET")).toBe(405);
-  });
-
-  it("does not say that it took a message that could not be stored", async () => {
-    host.refuse(Infinity);
-    await expect(post(server.arrive("x"))).rejects.toThrow("disk");
   });
 });
 
@@ -146,7 +141,7 @@ describe("asking the server of imessage", () => {
   afterEach(async () => {
     stop.abort();
     await done;
-    server.close();
+    await server.close();
   });
   const listen = (): void => {
     stop = new AbortController();
@@ -189,15 +184,6 @@ describe("asking the server of imessage", () => {
     await arrived(...Array.from({ length: 450 }, (_, index) => `${index}`));
   });
 
-  it("keeps asking where no webhook is set", async () => {
-    host.saved.cursor = "1";
-    listen();
-    await vi.waitFor(() => expect(host.states).toHaveLength(1));
-    arrive("later");
-    await arrived("later");
-    expect(host.states).toHaveLength(1);
-  });
-
   it("tries again after a failure, and says so", async () => {
     host.saved.cursor = "1";
     server.fail("unavailable", 1);
@@ -206,17 +192,5 @@ describe("asking the server of imessage", () => {
     await arrived("one");
     await vi.waitFor(() => expect(host.states.map(({ ok }) => ok)).toEqual([false, true]));
     expect(host.states[0]?.message).toBe("the server answered 503; trying again in 1 s");
-  });
-
-  it("does not pass over a message that could not be stored", async () => {
-    host.saved.cursor = "1";
-    host.refuse(Infinity);
-    arrive("one");
-    listen();
-    await vi.waitFor(() => expect(host.states[0]?.ok).toBe(false));
-    expect(host.saved.cursor).toBe("1");
-    host.refuse(0);
-    await arrived("one");
-    expect(JSON.stringify(host.states)).not.toMatch(/disk|4711/);
   });
 });

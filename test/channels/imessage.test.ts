@@ -1,21 +1,13 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import fc from "fast-check";
-import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { render } from "../../plugins/imessage/send.ts";
 import { splitText } from "../../src/delivery/split.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { testChannel, type Fault } from "../../src/testing/channel.ts";
-import { load, userFolder } from "../plugin/support.ts";
 import { openChannel } from "./open.ts";
-import { numbered, numbersOf } from "./numbered-markdown.ts";
 import { blueBubblesServer, PASSWORD, type BlueBubblesServer } from "./bluebubbles-server.ts";
 
 const OWNER = "+15551234567";
 const CHAT = `iMessage;-;${OWNER}`;
 const GROUP = "iMessage;+;chat123456";
-const SECRET = "0123456789abcdef-secret";
 // What the plugin's clock says where it is loaded for a test.
 const NOW = 1;
 
@@ -62,14 +54,14 @@ testChannel("imessage", async () => {
 it("imessage: no sign is shown without the Private API, in a group, or to somebody without a chat", async () => {
   const without = await open();
   expect(without.channel.typing).toBeUndefined();
-  without.server.close();
+  await without.server.close();
   const { channel, server } = await open({ privateApi: true });
   for (const to of [`chat:${GROUP}`, "+15559999999"])
     expect(await channel.typing?.show({ to }, AbortSignal.timeout(120_000))).toMatchObject({
       status: "sent",
     });
   expect(server.typing.signs).toEqual([]);
-  server.close();
+  await server.close();
 });
 
 describe("sending on imessage", () => {
@@ -126,7 +118,7 @@ describe("sending on imessage", () => {
       method: "private-api",
       selectedMessageGuid: "GUID-77",
     });
-    other.server.close();
+    await other.server.close();
   });
 
   it.each([
@@ -167,22 +159,6 @@ describe("sending on imessage", () => {
     });
   });
 
-  it("tries again where nothing listens", async () => {
-    server.close();
-    expect(await send(OWNER, "x")).toEqual({
-      status: "retry",
-      reason: "the server cannot be reached (ECONNREFUSED)",
-    });
-  });
-
-  it("comes through a rate limit on the next try", async () => {
-    server.fail("rate-limited", 2);
-    expect(await send(OWNER, "x")).toMatchObject({ status: "retry", afterMs: 5000 });
-    expect((await send(OWNER, "x")).status).toBe("retry");
-    expect((await send(OWNER, "x")).status).toBe("sent");
-    expect(server.sent).toHaveLength(1);
-  });
-
   it("tells a wrong password without showing it", async () => {
     const other = await open({ password: "wrong-8812" });
     const message = {
@@ -190,7 +166,7 @@ describe("sending on imessage", () => {
       message: "the server does not take the password: check channels.imessage.password",
     };
     expect(await other.channel.probe?.(AbortSignal.timeout(5000))).toEqual(message);
-    other.server.close();
+    await other.server.close();
     const gone = await other.channel.probe?.(AbortSignal.timeout(5000));
     expect(gone).toEqual({ ok: false, message: "the server cannot be reached (ECONNREFUSED)" });
     expect(other.logged.join("")).not.toContain("wrong-8812");
@@ -211,96 +187,5 @@ describe("sending on imessage", () => {
     expect(arrived.match(/Some words 👩‍👩‍👧‍👦\./g)).toHaveLength(600);
     for (let index = 0; index < 20; index++)
       expect(arrived).toContain(`link (https://a.example/${index}_(x))`);
-  });
-});
-
-describe("the page on imessage", () => {
-  const blocks = readFileSync(
-    join(import.meta.dirname, "../../docs/channels/imessage.md"),
-    "utf8",
-  ).matchAll(/^```json5\n([^]*?)^```$/gm);
-  it.each([...blocks].map(([, text = ""]) => [text]))("%s", async (text) => {
-    const { issues, channels } = await load(
-      userFolder({}).dir,
-      JSON5.parse(text.replace(/\$\{\w+\}/g, SECRET)),
-    );
-    expect(issues).toEqual([]);
-    expect(channels.get("imessage")).toBeDefined();
-  });
-});
-
-describe("recipients of imessage", () => {
-  it.each([
-    ["+1 (555) 123-4567", OWNER],
-    [" Ada@A.example ", "ada@a.example"],
-    [`CHAT:${GROUP}`, `chat:${GROUP}`],
-    ["chat:any;-;+15551234567", "chat:any;-;+15551234567"],
-  ])("%s is %s", async (written, to) => {
-    const { channel, server } = await open();
-    server.close();
-    expect(channel.parseRecipient?.(written)).toEqual({ ok: true, to });
-    expect(channel.parseRecipient?.(to)).toEqual({ ok: true, to });
-  });
-
-  it("checks the config's", async () => {
-    const wrong = {
-      url: "ftp://a.example",
-      password: "x",
-      allowFrom: ["Ada"],
-      defaultTo: "somebody",
-      webhookSecret: "short",
-    };
-    const { issues } = await load(userFolder({}).dir, { channels: { imessage: wrong } });
-    expect(issues.map(({ path }) => path).toSorted()).toEqual([
-      "channels.imessage.allowFrom[0]",
-      "channels.imessage.defaultTo",
-      "channels.imessage.url",
-      "channels.imessage.webhookSecret",
-    ]);
-  });
-});
-
-describe("markdown on imessage", () => {
-  it.each([
-    ["plain 1 < 2 & *", "plain 1 < 2 & *"],
-    ["a **bold _both_ bold** ~~c~~", "a bold both bold c"],
-    ["# Head\n\n👩‍👩‍👧‍👦 **日本** שלום", "Head\n\n👩‍👩‍👧‍👦 日本 שלום"],
-    ["use `a*b*`", "use `a*b*`"],
-    ["```ts\nif (a) {\n  b();\n}\n```", "if (a) {\n  b();\n}"],
-    ["[t](https://a.example/b_(c)?d=1)", "t (https://a.example/b_(c)?d=1)"],
-    ["<https://a.example/x>", "https://a.example/x"],
-    ["<ada@a.example>", "ada@a.example"],
-    ["[**t**][r]\n\n[r]: https://a.example 'T'", 't (https://a.example "T")'],
-    ["[t][r]\n\n[other]: https://a.example", "[t][r]\n\n[other]: https://a.example"],
-    ["![a chart](https://a.example/c.png)", "a chart (https://a.example/c.png)"],
-    ["![](https://a.example/c.png)", "https://a.example/c.png"],
-    ["- a\n- b\n  - c\n\n    d", "• a\n• b\n  • c\n\n    d"],
-    ["- ```\n  x\n    y\n  ```\n- z", "• x\n    y\n• z"],
-    ["3. a\n4. b", "3. a\n4. b"],
-    ["- [x] done\n- [ ] open", "• [x] done\n• [ ] open"],
-    ["> quoted\n> **x**\n>\n> > deep", "> quoted\n> x\n>\n> > deep"],
-    ["> > a\n> > b", "> > a\n> > b"],
-    ["- > a\n  > b", "• > a\n  > b"],
-    ["a <b>x</b> &amp; y", "a <b>x</b> & y"],
-    ["note[^1]\n\n[^1]: the note", "note[^1]\n\n[^1] the note"],
-    [
-      "| Name | n |\n|:--|--:|\n| 日本 | 7 |\n| **b** | 100 |",
-      "Name |   n\n-----+----\n日本 |   7\nb    | 100",
-    ],
-    ["a\n\n---\n\nb", "a\n\n———\n\nb"],
-    ["#", "#"],
-  ])("%j", (markdown, text) => {
-    expect(render(markdown)).toBe(text);
-  });
-
-  it("loses no word, and keeps their order, whatever is nested in what", () => {
-    fc.assert(
-      fc.property(numbered, ({ markdown, count }) => {
-        expect(numbersOf(render(markdown))).toEqual(
-          Array.from({ length: count }, (_, index) => index),
-        );
-      }),
-      { numRuns: 150 },
-    );
   });
 });

@@ -1,12 +1,9 @@
 import { Client4, WebSocketClient } from "@mattermost/client";
-import fc from "fast-check";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { toMattermost } from "../../plugins/mattermost/format.ts";
 import { createListener } from "../../plugins/mattermost/receive.ts";
 import { createChannel } from "../../plugins/mattermost/send.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { testChannel } from "../../src/testing/channel.ts";
-import { load, userFolder } from "../plugin/support.ts";
 import {
   DIRECT,
   ME,
@@ -16,11 +13,9 @@ import {
   startMattermost,
   TOKEN,
   TOWN,
-  type MattermostFault,
   type MattermostPost,
   type MattermostServer,
 } from "./mattermost-server.ts";
-import { issuesOfPage } from "./docs.ts";
 import { listening, testHost, said } from "./gateway.ts";
 import { openChannel } from "./open.ts";
 
@@ -63,33 +58,7 @@ testChannel("mattermost", async () => {
   };
 });
 
-it("loads the configs of its page", async () => {
-  expect(await issuesOfPage("mattermost")).toEqual([]);
-});
-
 describe("recipients", () => {
-  it.each([
-    [TOWN.toUpperCase(), TOWN],
-    [`user:${ROSA}`, `user:${ROSA}`],
-    ["@Rosa.Maria-2_x", "@rosa.maria-2_x"],
-  ])("%s is %s", async (given, to) => {
-    const { channel } = await world();
-    expect(channel.parseRecipient?.(given)).toEqual({ ok: true, to });
-  });
-
-  it("takes only ids that stay in the allow-list, and hands them on", async () => {
-    expect((await world({ allowFrom: [ROSA] })).channel.allowFrom).toEqual([ROSA]);
-    expect((await world()).channel.allowFrom).toEqual([]);
-    const section = { url: "https://chat.example.com", token: TOKEN, allowFrom: ["@rosa"] };
-    const { issues } = await load(userFolder({}).dir, { channels: { mattermost: section } });
-    expect(issues).toMatchObject([
-      {
-        path: "channels.mattermost.allowFrom[0]",
-        message: expect.stringContaining("26") as unknown,
-      },
-    ]);
-  });
-
   it("takes the address of a server with a path and a slash", async () => {
     const { server } = await world();
     const { channel } = await open(`${server.url}/`);
@@ -130,30 +99,6 @@ describe("sending to Mattermost", () => {
     expect(await send(channel, "answer", { thread: "gone" })).toMatchObject({ status: "failed" });
   });
 
-  it.each([
-    [
-      "rate-limited",
-      { status: "retry", reason: "mattermost answered 429", afterMs: RATE_RESET_S * 1000 },
-    ],
-    ["unavailable", { status: "retry", reason: "mattermost answered 502" }],
-    [
-      "bad-credential",
-      {
-        status: "failed",
-        reason: "mattermost answered 401 (api.context.session_expired.app_error)",
-      },
-    ],
-    [
-      "no-such-recipient",
-      { status: "failed", reason: "mattermost answered 403 (api.context.permissions.app_error)" },
-    ],
-  ] as [MattermostFault, object][])("sorts %s", async (fault, expected) => {
-    const { server, channel } = await world();
-    server.fail(fault);
-    expect(await send(channel, "text")).toEqual(expected);
-    expect(server.calls).toHaveLength(1);
-  });
-
   it("finds out whether a post was made where the connection was cut, and makes it once", async () => {
     const { server, channel } = await world();
     server.fail("cut-after-taking", 1);
@@ -187,25 +132,6 @@ describe("sending to Mattermost", () => {
     expect(await sending).toMatchObject({ status: "unknown" });
   });
 
-  it("posts everything once and in order among limits and cuts", async () => {
-    const { server, channel } = await world();
-    const faults: MattermostFault[] = [
-      "cut-after-taking",
-      "rate-limited",
-      "cut-connection",
-      "unavailable",
-      "in-flight",
-    ];
-    const texts = Array.from({ length: 20 }, (_, index) => `text ${index}`);
-    for (const [index, text] of texts.entries()) {
-      server.fail(faults[index % faults.length] ?? "hang", 1);
-      const idempotencyKey = `dlv_soak.${index}`;
-      // As the outbox does: again with the same key, until it is sent.
-      while ((await send(channel, text, { idempotencyKey })).status !== "sent");
-    }
-    expect(server.posts.map(({ message }) => message)).toEqual(texts);
-  });
-
   it("makes a post once where the same piece is sent again", async () => {
     const { server, channel } = await world();
     const first = await send(channel, "text", { idempotencyKey: "dlv_same.0" });
@@ -231,58 +157,6 @@ describe("sending to Mattermost", () => {
     expect(await send(channel, "👍".repeat(16_383))).toMatchObject({ status: "sent" });
     expect(await send(channel, "👍".repeat(16_384))).toMatchObject({ status: "failed" });
     expect(server.posts).toHaveLength(1);
-  });
-});
-
-describe("the dialect", () => {
-  it.each([
-    "# A\n\n- a\n  1. b\n     - c\n\n| a | b |\n| - | - |\n| 1 | <2> & x |",
-    "[wiki](https://en.example/a_(b)) <https://a.example> 👩‍👩‍👧‍👦 日本語 `` a`b `` user@all.example @rosa",
-    "```\n![x](y) @all\n```\n\n`@channel` `![x](y)`",
-  ])("leaves %j as it is", (text) => {
-    expect(toMattermost(text)).toBe(text);
-  });
-
-  it.each([
-    ["![a *chart*](https://a.example/c.png)", "a chart: https://a.example/c.png"],
-    ["a ![](https://a.example/c.png) b", "a https://a.example/c.png b"],
-    ["![a](<https://a.example/c d.png>)", "a: <https://a.example/c d.png>"],
-    ["![b][1]\n\n[1]: https://a.example/c", "b: https://a.example/c\n\n[1]: https://a.example/c"],
-    [
-      "[![x](https://a.example/i)](https://b.example)",
-      "[x: https://a.example/i](https://b.example)",
-    ],
-    ["hi @all, @Channel and **@here**", "hi @\u2060all, @\u2060Channel and **@\u2060here**"],
-    ["> @all\n> @here", "> @\u2060all\n> @\u2060here"],
-  ])("writes %j as %j", (text, expected) => {
-    expect(toMattermost(text)).toBe(expected);
-  });
-
-  it("changes no other text, whatever it is", () => {
-    const sign = fc.constantFrom(
-      "<",
-      ">",
-      "[",
-      "]",
-      "(",
-      ")",
-      "*",
-      "_",
-      "`",
-      "\\",
-      "|",
-      "-",
-      "#",
-      " ",
-      "\n",
-      "a",
-      "@",
-      "&",
-      "👍",
-    );
-    fc.assert(
-      fc.property(fc.string({ unit: sign, maxLength: 80 }), (text) => toMattermost(text) === text),
-    );
   });
 });
 
@@ -353,21 +227,6 @@ describe("receiving from Mattermost", () => {
     ]);
   });
 
-  it("asks again for what could not be stored, and takes nothing later before it", async () => {
-    const { server, channel } = await world();
-    const gateway = testHost();
-    listening(channel, gateway);
-    await until(() => expect(server.sockets()).toBe(1));
-    server.write({ message: "one", channel_id: DIRECT });
-    await until(() => expect(texts(gateway)).toEqual(["one"]));
-    gateway.refuse(1);
-    server.write({ message: "two", channel_id: DIRECT });
-    server.write({ message: "three", channel_id: DIRECT });
-    await until(() => expect(texts(gateway)).toEqual(["one", "two", "three"]));
-    expect(gateway.states.map(({ ok }) => ok)).toEqual([true, false, true]);
-    expect(JSON.stringify(gateway.states)).not.toContain("two");
-  });
-
   it("connects again after a cut and says so, and loses and doubles nothing", async () => {
     const { server, channel } = await world();
     const gateway = testHost();
@@ -383,24 +242,6 @@ describe("receiving from Mattermost", () => {
     server.websocket("open");
     await until(() => expect(texts(gateway)).toEqual(["before", "while away", "and this"]));
     expect(gateway.states.at(-1)).toEqual({ ok: true, message: "connected" });
-  });
-
-  it("starts again where it stopped, and at the very first start with what comes then", async () => {
-    const { server, channel } = await world();
-    server.write({ message: "long ago", channel_id: DIRECT });
-    const gateway = testHost();
-    const first = listening(channel, gateway);
-    await until(() => expect(server.sockets()).toBe(1));
-    await until(() => expect(gateway.states).toHaveLength(1));
-    await first.stop();
-    server.write({ message: "one", channel_id: DIRECT });
-    const second = listening((await open(server.url)).channel, gateway);
-    await until(() => expect(texts(gateway)).toEqual(["one"]));
-    await second.stop();
-    const edited = server.write({ message: "two", channel_id: DIRECT });
-    listening((await open(server.url)).channel, gateway);
-    await until(() => expect(texts(gateway)).toEqual(["one", "two"]));
-    expect(gateway.saved.cursor).toBe(`${edited.create_at}:${edited.id}`);
   });
 
   it("takes no old post that was changed, and none of the same time twice or not at all", async () => {
@@ -471,28 +312,6 @@ describe("receiving from Mattermost", () => {
     await until(() =>
       expect(gateway.states).toEqual([{ ok: false, message: "mattermost refused the token" }]),
     );
-  });
-
-  it("tells of a token that is refused", async () => {
-    const { server } = await world();
-    const gateway = testHost();
-    listening((await open(server.url, { token: "wrong-token" })).channel, gateway);
-    await until(() =>
-      expect(gateway.states).toEqual([
-        { ok: false, message: expect.stringContaining("401") as unknown },
-      ]),
-    );
-    expect(JSON.stringify(gateway.states)).not.toContain("wrong-token");
-  });
-
-  it("stops at any time", async () => {
-    const { server, channel } = await world();
-    for (const fault of ["hang", "unavailable"] as const) {
-      server.fail(fault);
-      const { stop } = listening(channel, testHost());
-      await new Promise((resolve) => setTimeout(resolve, 50));
-      await stop();
-    }
   });
 });
 

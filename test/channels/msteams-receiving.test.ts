@@ -107,27 +107,6 @@ describe("receiving from Teams", () => {
     ]);
     expect(channel.allowFrom).toEqual([ENTRA, USER]);
   });
-
-  it("hands over what strangers write and the same message twice: the gateway decides", async () => {
-    const { server, post, received } = await openTeams({ allowFrom: [] });
-    await post(directMessage(server.url));
-    await post(directMessage(server.url));
-    expect(received.map(({ id }) => id)).toEqual(["1760000000001", "1760000000001"]);
-  });
-
-  it("says that a message was not taken where it could not be kept", async () => {
-    const { server, channel } = await openTeams();
-    const request = activityRequest(directMessage(server.url), await server.sign());
-    const failing = {
-      report: () => undefined,
-      receive: () => Promise.reject(new Error("disk full")),
-      decide: () => Promise.reject(new Error("disk full")),
-      notDelivered: async () => undefined,
-      cursor: async () => undefined,
-      saveCursor: async () => undefined,
-    };
-    await expect(channel.request?.(request, failing)).rejects.toThrow("disk full");
-  });
 });
 
 describe("who may post to the bot", () => {

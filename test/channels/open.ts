@@ -13,10 +13,13 @@ import { testHost, type Received, type TestHost } from "./gateway.ts";
 export async function openChannel(
   id: string,
   section: Record<string, unknown>,
+  now?: () => number,
 ): Promise<{ channel: Channel; logged: string[] }> {
-  const { channels, issues, logged } = await load(userFolder({}).dir, {
-    channels: { [id]: section },
-  });
+  const { channels, issues, logged } = await load(
+    userFolder({}).dir,
+    { channels: { [id]: section } },
+    { ...(now && { now }) },
+  );
   expect(issues).toEqual([]);
   const channel = channels.get(id)?.channel;
   if (!channel) throw new Error("the plugin is not there");

@@ -105,24 +105,6 @@ describe("the Events API", () => {
     expect((await post(eventCallback(dm), { at })).status).toBe(200);
   });
 
-  it("answers only once the message is stored", async () => {
-    const gateway = testHost();
-    gateway.refuse(1);
-    await expect(post(eventCallback(dm), {}, gateway)).rejects.toThrow("the disk");
-    expect((await post(eventCallback(dm), {}, gateway)).status).toBe(200);
-    expect(gateway.received).toHaveLength(1);
-  });
-
-  it("gives a repeat the same id", async () => {
-    const gateway = testHost();
-    await post(eventCallback(dm, "Ev1"), {}, gateway);
-    await post(eventCallback(dm, "Ev1"), {}, gateway);
-    expect(gateway.received.map(({ id }) => id)).toEqual([
-      "D0ROSA:1700000001.000001",
-      "D0ROSA:1700000001.000001",
-    ]);
-  });
-
   it("takes other signed payloads without a word", async () => {
     expect((await post({ type: "app_rate_limited" })).status).toBe(200);
     expect((await post(eventCallback({}))).status).toBe(200);

@@ -6,8 +6,6 @@ import { createChannel } from "../../plugins/slack/send.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { testChannel } from "../../src/testing/channel.ts";
-import { load, userFolder } from "../plugin/support.ts";
-import { issuesOfPage } from "./docs.ts";
 import { listening, testHost, said } from "./gateway.ts";
 import { openChannel } from "./open.ts";
 import {
@@ -72,41 +70,13 @@ testChannel("slack", async () => {
   };
 });
 
-it("loads the configs of its page", async () => {
-  expect(await issuesOfPage("slack")).toEqual([]);
-});
-
 describe("recipients", () => {
-  it.each([
-    ["U0123ABC", "user:U0123ABC"],
-    ["@U0123ABC", "user:U0123ABC"],
-    ["user:W0123ABC", "user:W0123ABC"],
-    ["D0123ABC", "D0123ABC"],
-    ["#General", "#general"],
-    ["#büro-2", "#büro-2"],
-  ])("%s is %s", async (given, to) => {
-    const { channel } = await world();
-    expect(channel.parseRecipient?.(given)).toEqual({ ok: true, to });
-  });
-
   it("says what to write instead of a name", async () => {
     const { channel } = await world();
     expect(channel.parseRecipient?.("@rosa")).toMatchObject({
       ok: false,
       message: expect.stringContaining("member ID") as unknown,
     });
-  });
-
-  it("takes only ids that stay in the allow-list, and hands them on", async () => {
-    const { channel } = await world({ allowFrom: ["U0123ABC"] });
-    expect(channel.allowFrom).toEqual(["U0123ABC"]);
-    expect((await world()).channel.allowFrom).toEqual([]);
-    const { issues } = await load(userFolder({}).dir, {
-      channels: { slack: { botToken: BOT_TOKEN, allowFrom: ["rosa"] } },
-    });
-    expect(issues).toMatchObject([
-      { path: "channels.slack.allowFrom[0]", message: "must be a member's ID, as U0123ABC" },
-    ]);
   });
 });
 
@@ -251,30 +221,6 @@ describe("sending to Slack", () => {
       reason: "slack cannot be reached (ECONNREFUSED)",
     });
   });
-
-  it("goes on with the same recipient when a limit has passed", async () => {
-    const { server, channel } = await world();
-    server.fail("rate-limited", 3);
-    const results = [];
-    for (let index = 0; index < 5; index++)
-      results.push((await send(channel, `text ${index}`)).status);
-    expect(results).toEqual(["retry", "retry", "retry", "sent", "sent"]);
-    expect(server.posts.map(({ text }) => text)).toEqual(["text 3", "text 4"]);
-  });
-
-  it("logs neither token nor text", async () => {
-    const { server, channel, logged } = await world();
-    const printed = ["log", "info", "warn", "error", "debug"].map((name) =>
-      vi.spyOn(console, name as "log").mockReturnValue(),
-    );
-    server.fail({ error: "channel_not_found" }, 1);
-    await send(channel, "text-mark");
-    server.fail("cut-connection", 1);
-    await send(channel, "text-mark");
-    expect(logged).toEqual([]);
-    for (const spy of printed) expect(spy).not.toHaveBeenCalled();
-    vi.restoreAllMocks();
-  });
 });
 
 describe("Socket Mode", () => {
@@ -379,30 +325,6 @@ describe("Socket Mode", () => {
     expect(server.linked).toBe(2);
   });
 
-  it("starts again where it stopped: what was not acknowledged comes, what was does not", async () => {
-    const { server, channel } = await world({ appToken: APP_TOKEN });
-    const gateway = testHost();
-    const { stop } = listening(channel, gateway);
-    await until(() => expect(server.sockets()).toBe(1));
-    server.emit(dm("one"));
-    await until(() => expect(server.acknowledged).toBe(1));
-    await stop();
-    await until(() => expect(server.sockets()).toBe(0));
-    server.emit(dm("two", "1700000002.000001"));
-    listening((await open(server.url, { appToken: APP_TOKEN })).channel, gateway);
-    await until(() => expect(server.acknowledged).toBe(2));
-    expect(gateway.received.map(({ text }) => text)).toEqual(["one", "two"]);
-  });
-
-  it("tells of a token that is refused, and goes on trying", async () => {
-    const { server, channel } = await world({ appToken: "xapp-wrong" });
-    const gateway = testHost();
-    listening(channel, gateway);
-    await until(() => expect(gateway.states.length).toBeGreaterThan(1));
-    expect(gateway.states[0]).toEqual({ ok: false, message: "slack answered invalid_auth" });
-    expect(server.calls.length).toBeLessThan(4);
-  });
-
   it("notices where nobody greets it, and waits as long as it is told to", async () => {
     const { server } = await world();
     const context = {
@@ -458,16 +380,6 @@ describe("Socket Mode", () => {
     await new Promise((resolve) => setTimeout(resolve, 700));
     await stopHasty();
     expect([server.calls.length, server.linked]).toEqual([2, 0]);
-  });
-
-  it("stops at any time", async () => {
-    const { server, channel } = await world({ appToken: APP_TOKEN });
-    for (const fault of ["hang", "unavailable"] as const) {
-      server.fail(fault);
-      const { stop } = listening(channel, testHost());
-      await new Promise((resolve) => setTimeout(resolve, 50));
-      await stop();
-    }
   });
 });
 

@@ -1,24 +1,18 @@
 import { Api, GrammyError, HttpError } from "grammy";
 import type { Message, Update } from "grammy/types";
-import fc from "fast-check";
-import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { htmlText } from "../../src/channel-kit/rewrite.ts";
-import { toHtml, toPlainText } from "../../plugins/telegram/format.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { splitText } from "../../src/delivery/split.ts";
 import { testChannel, type Fault } from "../../src/testing/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import {
   BOT,
-  parseHtml,
   RETRY_AFTER,
   startTelegram,
   type TelegramFault,
   type TelegramServer,
 } from "./telegram-server.ts";
 import { testHost, type TestHost, said } from "./gateway.ts";
-import { configsOf, markdown } from "./wire.ts";
 
 const FAULTS: Record<Fault, TelegramFault> = {
   "rate-limited": "429",
@@ -137,98 +131,6 @@ describe("telegram", () => {
   });
 
   describe("its dialect", () => {
-    const cases: [string, string, string][] = [
-      [
-        "marks",
-        "**bold** _italic_ ~~gone~~ `code`",
-        "<b>bold</b> <i>italic</i> <s>gone</s> <code>code</code>",
-      ],
-      ["HTML in a text", "a <b>x</b> & 1 < 2", "a &lt;b&gt;x&lt;/b&gt; &amp; 1 &lt; 2"],
-      ["a block of HTML", "<div>\nx\n</div>", "&lt;div&gt;\nx\n&lt;/div&gt;"],
-      ["headings", "# One\n\n###### Six", "<b>One</b>\n\n<b>Six</b>"],
-      [
-        "nested lists",
-        "- a\n  - b\n    1. c\n    2. d\n- e",
-        "• a\n  • b\n    1. c\n    2. d\n• e",
-      ],
-      ["a list that starts later", "9. a\n10. b\n    - c", "9. a\n10. b\n    • c"],
-      ["tasks", "- [x] done\n- [ ] open", "• ☑ done\n• ☐ open"],
-      [
-        "code in a list",
-        "- run\n\n  ```sh\n  a\n    b\n  ```",
-        '• run\n\n<pre><code class="language-sh">a\n  b</code></pre>',
-      ],
-      ["code with backticks and tags", "````\n```\n<b>\n````", "<pre>```\n&lt;b&gt;</pre>"],
-      ["inline code with a backtick", "`` a`b ``", "<code>a`b</code>"],
-      [
-        "a link with parentheses",
-        "[a](https://x.example/A_(b)?c=1&d=2)",
-        '<a href="https://x.example/A_(b)?c=1&amp;d=2">a</a>',
-      ],
-      [
-        "a link with quotes in it",
-        '[a](<https://x.example/"q">)',
-        '<a href="https://x.example/&quot;q&quot;">a</a>',
-      ],
-      [
-        "a link's title",
-        '[a](https://x.example "the title")',
-        '<a href="https://x.example">a</a> (the title)',
-      ],
-      ["a bare link", "see https://x.example/a_b_c", "see https://x.example/a_b_c"],
-      [
-        "a link Telegram would drop",
-        "[a](./file.md) [b](javascript:x)",
-        "a (./file.md) b (javascript:x)",
-      ],
-      ["a reference", "[a][r]\n\n[r]: https://x.example", '<a href="https://x.example">a</a>'],
-      ["a definition on its own", "[r]: https://x.example", "[r]: https://x.example"],
-      ["an image", "![a chart](https://x.example/c.png)", "a chart https://x.example/c.png"],
-      ["a quote in a quote", "> a\n>\n> > b", "<blockquote>a\n\n&gt; b</blockquote>"],
-      ["a footnote", "a[^1]\n\n[^1]: note", "a[1]\n\n[1] note"],
-      ["line breaks", "a  \nb\nc", "a\nb\nc"],
-      [
-        "a table",
-        "| n | <x> |\n|--:|:-:|\n| 1 | 日本 |\n| 22 | [l](https://x.example) |",
-        "<pre> n │          &lt;x&gt;\n───┼──────────────────────\n 1 │         日本\n22 │ l (https://x.example)</pre>",
-      ],
-      ["other scripts", "日本語 **太字** 👩‍👩‍👧‍👦 שלום", "日本語 <b>太字</b> 👩‍👩‍👧‍👦 שלום"],
-    ];
-    it.each(cases)("%s", (_, source, html) => {
-      expect(toHtml(source)).toBe(html);
-      expect(parseHtml(html)).toEqual({ text: htmlText(html) });
-    });
-
-    it("writes addresses out once Telegram would leave out the entities", () => {
-      const html = toHtml(
-        Array.from({ length: 120 }, (_, index) => `[l${index}](https://x.example/${index})`).join(
-          "\n",
-        ),
-      );
-      expect(html.match(/<a /g)).toHaveLength(100);
-      expect(html).toContain("l119 (https://x.example/119)");
-      expect(toHtml("**b** ".repeat(120)).match(/<b>/g)).toHaveLength(100);
-    });
-
-    it("knows a plain form that loses no address", () => {
-      expect(toPlainText("**a** [b](https://x.example) `<c>`")).toBe("a b (https://x.example) <c>");
-    });
-
-    it("takes what nests too deep as text", () => {
-      expect(toHtml(`${"> ".repeat(20_000)}<b>`)).toBe(`${"&gt; ".repeat(20_000)}&lt;b&gt;`);
-    });
-
-    it("loses no word, and writes HTML that Telegram takes", () => {
-      fc.assert(
-        fc.property(markdown, ({ text: source, words }) => {
-          const html = toHtml(source);
-          const found = (given: string): string[] => [...given.matchAll(/w\d+w/g)].map(String);
-          expect(parseHtml(html)).toEqual({ text: htmlText(html) });
-          expect([found(html), found(toPlainText(source))]).toEqual([words, words]);
-        }),
-      );
-    });
-
     it("measures what a reader sees", async () => {
       const { channel } = await open(server);
       const measure = (given: string): number => channel.lengthOf?.(given) ?? -1;
@@ -253,17 +155,6 @@ describe("telegram", () => {
         { to, text: message, idempotencyKey: "k", ...more },
         signal(),
       );
-
-    it("normalises recipients", async () => {
-      const { channel } = await open(server);
-      const parse = (to: string): string | undefined => {
-        const found = channel.parseRecipient?.(to);
-        return found?.ok ? found.to : undefined;
-      };
-      expect(
-        [" @SomeWhere ", "-1001234567890", "42", "-1001234567890:7", "@somewhere:7"].map(parse),
-      ).toEqual(["@somewhere", "-1001234567890", "42", "-1001234567890:7", "@somewhere:7"]);
-    });
 
     it("answers in the topic and as a reply, and shows no preview", async () => {
       expect(await send("-1001234567890:7")).toEqual({ status: "sent", messageIds: ["1"] });
@@ -437,42 +328,6 @@ describe("telegram", () => {
       expect(host.states.at(-1)).toEqual({ ok: true, message: "receiving as @rouse_test_bot" });
     });
 
-    it("goes on after a restart where it was, without loss and without repetition", async () => {
-      const saved: { cursor?: string } = {};
-      const before = testHost(saved);
-      const stop = await listen(before);
-      server.push(text("one"));
-      await vi.waitFor(() => expect(before.received).toHaveLength(1), 5000);
-      await stop();
-      server.push(text("two"));
-      server.push(text("three"));
-      const after = testHost(saved);
-      await listen(after);
-      await vi.waitFor(() => expect(after.received).toHaveLength(2), 5000);
-      expect([...before.received, ...after.received].map((given) => given.text)).toEqual([
-        "one",
-        "two",
-        "three",
-      ]);
-    });
-
-    it("gives again what could not be written, and asks for nothing later before", async () => {
-      const host = testHost();
-      host.refuse(1);
-      server.push(text("one"));
-      server.push(text("two"));
-      await listen(host);
-      await vi.waitFor(
-        () => expect(host.received.map((given) => given.text)).toEqual(["one", "two"]),
-        8000,
-      );
-      expect(host.states).toContainEqual({
-        ok: false,
-        message: "not receiving: a message could not be written down",
-      });
-      expect(host.states.at(-1)).toMatchObject({ ok: true });
-    });
-
     it("repeats after a restart only what could not be written", async () => {
       const saved: { cursor?: string } = {};
       const before = testHost(saved);
@@ -526,16 +381,6 @@ describe("telegram", () => {
         5000,
       );
     });
-
-    it("says that the token is wrong, without showing it", async () => {
-      const host = testHost();
-      await listen(host, { token: "777000111:wrong" });
-      await vi.waitFor(() => expect(host.states).toHaveLength(1), 5000);
-      expect(host.states[0]).toEqual({
-        ok: false,
-        message: "not receiving: telegram does not know the bot token (401)",
-      });
-    });
   });
 
   describe("the webhook", () => {
@@ -572,28 +417,9 @@ describe("telegram", () => {
       expect((await ask(post(undefined, SECRET, "GET"))).status).toBe(405);
     });
 
-    it("lets Telegram send again what could not be written", async () => {
-      const host = testHost();
-      host.refuse(1);
-      expect((await ask(post(update, SECRET), host)).status).toBe(503);
-      expect((await ask(post(update, SECRET), host)).status).toBe(200);
-      expect(host.received).toHaveLength(1);
-    });
-
     it("needs a secret", async () => {
       await expect(open(server, { mode: "webhook" })).rejects.toThrow(/webhookSecret/);
     });
-  });
-
-  it.each(configsOf("telegram"))("takes the config of its page: %s", async (text) => {
-    const { channels, issues, warnings } = await load(userFolder({}).dir, JSON5.parse(text));
-    expect([channels.get("telegram") !== undefined, issues, warnings]).toEqual([true, [], []]);
-  });
-
-  it("lets ids alone speak", async () => {
-    expect((await open(server)).channel.allowFrom).toEqual([]);
-    expect((await open(server, { allowFrom: ["42", 43] })).channel.allowFrom).toEqual(["42", "43"]);
-    await expect(open(server, { allowFrom: ["@ada"] })).rejects.toThrow(/numeric id/);
   });
 });
 

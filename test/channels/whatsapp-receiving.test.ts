@@ -33,17 +33,6 @@ describe("receiving from WhatsApp", () => {
     expect(received.map(({ id }) => id)).toEqual(["1", "2", "3", "4"]);
   });
 
-  it("hands over what strangers write and the same message twice: the gateway decides", async () => {
-    const { post, received, channel } = await openWhatsApp();
-    for (let n = 0; n < 2; n++)
-      await post(notification([[valueOf([textMessage("wamid.1", "hi", "4915112345678")])]]));
-    expect(received.map(({ id, from }) => [id, from])).toEqual([
-      ["wamid.1", "+4915112345678"],
-      ["wamid.1", "+4915112345678"],
-    ]);
-    expect(channel.allowFrom).not.toContain("+4915112345678");
-  });
-
   it("reads what people answer with besides text, and the files that come with it", async () => {
     const { post, received } = await openWhatsApp();
     const message = (id: string, more: Record<string, unknown>) => ({

@@ -126,7 +126,7 @@ describe("sending to WhatsApp", () => {
     server.fail("cut-before-answer", 1);
     expect((await send({})).status).toBe("unknown");
     expect(server.arrived).toHaveLength(1);
-    server.close();
+    await server.close();
     expect((await send({})).status).toBe("retry");
   });
 
@@ -145,86 +145,6 @@ describe("sending to WhatsApp", () => {
     expect(table.length).toBeLessThan(500);
     expect(channel.lengthOf?.(table)).toBe(toWhatsApp(table).length);
     expect(channel.lengthOf?.(table)).toBeGreaterThan(1000);
-  });
-});
-
-describe("WhatsApp's recipients", () => {
-  it.each(["+15557654321", "15557654321", "+1 (555) 765-4321", "0015557654321", "+1.555.765.4321"])(
-    "reads %s",
-    async (written) => {
-      const { channel } = await openWhatsApp();
-      expect(channel.parseRecipient?.(written)).toEqual({ ok: true, to: TO });
-    },
-  );
-
-  it("reads those of the config in the same way", async () => {
-    const { channel } = await openWhatsApp();
-    expect(channel).toMatchObject({ allowFrom: [TO], defaultTo: "+491701234567", fallback: true });
-    expect(
-      plugin.config?.safeParse({ ...section("http://x"), allowFrom: ["Ada"] }).error?.issues,
-    ).toMatchObject([{ path: ["allowFrom", 0] }]);
-  });
-});
-
-const Z = "\u200B";
-
-describe("WhatsApp's dialect", () => {
-  it.each<[string, string, string]>([
-    ["marks", "**a** *b* ~~c~~ ***d*** __e__ `f`", "*a* _b_ ~c~ _*d*_ *e* `f`"],
-    ["a mark in itself, once", "# A **b** c\n\n**a __b__ c**", "*A b c*\n\n*a b c*"],
-    ["marks beside letters, which WhatsApp would show", "a**b**c и**м**я", "abc имя"],
-    [
-      "marks beside letters of scripts without spaces",
-      "日**本**語 **注意：**请**“引用”**的 ~~删除。~~后 \\*x\\*的",
-      `日*本*語 *注意：*请*“引用”*的 ~删除。~后 *${Z}x*的`,
-    ],
-    ["marks over several lines", "**a\nb**", "*a*\n*b*"],
-    [
-      "links",
-      "[a](https://a.example/b_(c)) <https://b.example> https://c.example www.d.example <x@e.example> [f][g]\n\n[g]: https://g.example",
-      "a (https://a.example/b_(c)) https://b.example https://c.example www.d.example x@e.example f (https://g.example)",
-    ],
-    [
-      "images",
-      "![a](https://a.example/x.png) ![](https://a.example/y.png) [![b](https://a.example/z.png)](https://c.example)",
-      "a (https://a.example/x.png) https://a.example/y.png b (https://a.example/z.png) (https://c.example)",
-    ],
-    [
-      "nested lists",
-      "1. a\n2. b\n   - c\n     - [x] d\n   - e\n\n     f",
-      "1. a\n2. b\n   - c\n     - [x] d\n   - e\n\n     f",
-    ],
-    ["a quote", "> a **b**\n>\n> > c", "> a *b*\n>\n> > c"],
-    [
-      "code with backticks",
-      "`` a`b `` and ````` ```` ```` `````\n\n````\n```\nx\n```\n````",
-      `\`\`\`a\`b\`\`\` and \`\`\`${Z}\`\`${Z}\`\` \`\`${Z}\`\`${Z}\`\`\`\n\n\`\`\`\n\`\`${Z}\`\nx\n\`\`${Z}\`\n\`\`\``,
-    ],
-    [
-      "a table",
-      "| Name | 数 |\n|:--|--:|\n| **日本語** | 1 |\n| [c](https://a.example) | 👍 |",
-      "```\nName                   数\n---------------------  --\n日本語                 1\nc (https://a.example)  👍\n```",
-    ],
-    [
-      "marks that were meant literally",
-      "\\*a\\* \\_b\\_ \\~c\\~ \\`d\\` 2 * 3 * 4 snake_case_name",
-      `*${Z}a* _${Z}b_ ~${Z}c~ \`${Z}d\` 2 * 3 * 4 snake_case_name`,
-    ],
-    [
-      "what only looks like markdown",
-      "1 < 2 && 3 > 2\n\n\\> x &lt;b&gt; &amp; #5 100%",
-      `1 < 2 && 3 > 2\n\n${Z}> x <b> & #5 100%`,
-    ],
-    [
-      "HTML, rules and breaks",
-      "a <b>b</b>  \nc\n\n---\n\n<div>\nx\n</div>",
-      "a <b>b</b>\nc\n\n---\n\n<div>\nx\n</div>",
-    ],
-    ["a footnote", "a[^1]\n\n[^1]: b", "a[1]\n\n[1]: b"],
-    ["East Asian text and emoji", "**日本語**、_中文_ 👩‍👩‍👧‍👦 **👍**", "*日本語*、_中文_ 👩‍👩‍👧‍👦 *👍*"],
-    ["nothing that can be seen", "&#32;", "&#32;"],
-  ])("%s", (_name, text, expected) => {
-    expect(toWhatsApp(text)).toBe(expected);
   });
 });
 

@@ -1,9 +1,12 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { readFileSync } from "node:fs";
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo } from "node:net";
-import { resolve } from "node:path";
-import fc from "fast-check";
 
 /** A request with its body read. */
 export interface Call {
@@ -67,12 +70,20 @@ export async function serve(
       given.json === undefined ? (given.bytes ?? given.text ?? "") : JSON.stringify(given.json),
     );
   };
-  const server = createServer(
+  return listenOn(
     (request, response) => void handle(request, response).catch(() => request.socket.destroy()),
   );
+}
+
+/** A server on the loopback interface; `close` ends its connections too. */
+export async function listenOn(
+  listener: RequestListener,
+): Promise<{ server: Server; url: string; close(): Promise<void> }> {
+  const server = createServer(listener);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const close = async (): Promise<void> => {
+    if (!server.listening) return;
     const closed = once(server, "close");
     server.close();
     server.closeAllConnections();
@@ -81,43 +92,18 @@ export async function serve(
   return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
 }
 
-/** The configs in the page of a channel, each `${NAME}` replaced by its name. */
-export function configsOf(channel: string): string[] {
-  const page = readFileSync(
-    resolve(import.meta.dirname, `../../docs/channels/${channel}.md`),
-    "utf8",
-  );
-  const found = [...page.matchAll(/^```json5\n([^]*?)^```$/gm)].map((match) =>
-    (match[1] ?? "").replace(/\$\{(\w+)\}/g, "$1"),
-  );
-  if (found.length === 0) throw new Error(`the page of ${channel} shows no config`);
-  return found;
+/** How the next requests fail: so many of them, or all. */
+export function createFaults<F>() {
+  let fault: F | undefined;
+  let left = 0;
+  return {
+    fail(next: F | undefined, times = Infinity): void {
+      fault = next;
+      left = times;
+    },
+    /** The fault that is set, whether or not it is taken by this request. */
+    see: (): F | undefined => (left > 0 ? fault : undefined),
+    /** The fault of this request. */
+    take: (): F | undefined => (left-- > 0 ? fault : undefined),
+  };
 }
-
-/** Markdown of all kinds; a word stands where there is a `W`. */
-const KINDS = [
-  "W",
-  "**W** _W_ ~~W~~ `W` ***W***",
-  "# W\n\n#### W",
-  'a < W && <b>W</b> "W" \\* W \\_ 1. W',
-  "- W\n  - W\n    1. W\n\n       W\n- [x] W",
-  "3. W\n   > W\n   > > W",
-  "> **W**\n> - W\n>\n> ```\n> W\n> ```",
-  "```ts\nW <W> `W` ``` W\n```",
-  "- W\n\n  ```\n  W\n  ```\n\n  W",
-  "<div>\nW\n</div>",
-  "| W | W |\n|---|--:|\n| W<br>日本 | **W** |",
-  "[W](./W) ![W](https://x.example/W.png) [W](https://x.example) <https://x.example/W>",
-  "W[^1]\n\n[^1]: W",
-  "    W\n    W",
-  "# 日本 👩‍👩‍👧‍👦 שלום W  \nW",
-];
-
-/** Markdown texts and the words that must arrive, in their order. */
-export const markdown = fc
-  .array(fc.constantFrom(...KINDS), { minLength: 1, maxLength: 8 })
-  .map((kinds) => {
-    let count = 0;
-    const text = kinds.join("\n\n").replaceAll("W", () => `w${count++}w`);
-    return { text, words: Array.from({ length: count }, (_, index) => `w${index}w`) };
-  });

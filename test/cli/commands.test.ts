@@ -2,6 +2,9 @@ import { spawnSync } from "node:child_process";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Command } from "commander";
+import { processIo } from "../../src/cli/io.ts";
+import { describeCommands } from "../../src/cli/run.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { newId } from "../../src/core/ids.ts";
 import { openStore } from "../../src/store/open.ts";
@@ -52,36 +55,23 @@ async function keep(...events: Partial<EventRecord>[]): Promise<string[]> {
   return ids;
 }
 
-const COMMANDS = [
-  "start",
-  "init",
-  ...["list", "test", "send"].map((name) => `hooks ${name}`),
-  "explain",
-  ...["list", "refused", "set", "replay"].map((name) => `events ${name}`),
-  ...["list", "show", "set"].map((name) => `failures ${name}`),
-  ...["list", "show", "cancel", "retry"].map((name) => `runs ${name}`),
-  ...["list", "show", "remove"].map((name) => `sessions ${name}`),
-  ...["list", "show", "decide", "rules", "forget"].map((name) => `approvals ${name}`),
-  ...["list", "show", "retry"].map((name) => `deliveries ${name}`),
-  "chat",
-  ...["create", "list", "revoke"].map((name) => `keys ${name}`),
-  ...["list", "rotate"].map((name) => `secrets ${name}`),
-  "backup",
-  "restore",
-  ...["backup", "status", "migrate"].map((name) => `store ${name}`),
-  "agents",
-  "plugins list",
-  ...["validate", "schema", "show"].map((name) => `config ${name}`),
-  "doctor",
-  "tail",
-  "completion",
-];
+/** The names of all commands that can be run. */
+function listNames({ commands }: Command, path: readonly string[] = []): string[] {
+  return commands.flatMap((one) => {
+    const name = [...path, one.name()];
+    return one.commands.length === 0 ? [name.join(" ")] : listNames(one, name);
+  });
+}
 
 describe("help", () => {
-  it.each(COMMANDS)("%s teaches with an example", async (command) => {
-    const { code, out, err } = await cli.rouse([...command.split(" "), "--help"]);
-    expect([code, err]).toEqual([0, ""]);
-    expect(out).toMatch(new RegExp(`Examples?:\\n.*rouse ${command}`));
+  it("teaches every command with an example", async () => {
+    const names = listNames(await describeCommands(processIo()));
+    expect(names.length).toBeGreaterThan(70);
+    for (const name of names) {
+      const { code, out, err } = await cli.rouse([...name.split(" "), "--help"]);
+      expect([name, code, err]).toEqual([name, 0, ""]);
+      expect(out).toMatch(new RegExp(`Examples?:\\n(?:.*\\n)*.*rouse ${name}`));
+    }
   });
 
   it("shows the commands in groups, by what they are for", async () => {
@@ -105,13 +95,6 @@ describe("help", () => {
     expect((await cli.rouse(["start", "--help"])).out).not.toContain("--json");
   });
 
-  it("names every command", async () => {
-    const { code, out } = await cli.rouse(["--help"]);
-    expect(code).toBe(0);
-    for (const command of COMMANDS)
-      expect(out).toMatch(new RegExp(`^  ${command.split(" ")[0]} `, "m"));
-  });
-
   it("prints the version of the package", async () => {
     const { version } = JSON.parse(
       await readFile(new URL("../../package.json", import.meta.url), "utf8"),
@@ -128,8 +111,7 @@ describe("wrong usage ends with 2 and says what to write", () => {
     [["events", "list", "--since", "yesterday"], "2d"],
     [["events", "list", "--outcome", "lost"], "outcome"],
     [["events", "replay"], "choose several with --failed, --unmatched"],
-    [["events", "replay", "evt_1", "--failed"], "--failed or --unmatched"],
-    [["events", "replay", "evt_1", "--path", "shop"], "--path chooses several events"],
+    [["events", "replay", "evt_1", "--path", "shop"], "--path goes with several"],
     [["explain"], "event"],
     [["start", "--json"], "unknown option '--json'"],
     [["init", "--config", "rouse.json5"], "unknown option '--config'"],
@@ -215,32 +197,6 @@ describe("hooks test", () => {
       outcome: "unmatched",
       nearest: { mapping: "shop.order", condition: "match.payload.type" },
     });
-  });
-
-  it("takes $contains of a list as membership, parses JSON inside a text, and leaves out lines without values", async () => {
-    const mapping = {
-      id: "alarm",
-      match: { path: "alarm", payload: { "labels.name": { $contains: "bug" } } },
-      messageTemplate: [
-        "Incident {{ $parseJson(Message).detail.id }}",
-        "Owner: {{owner}}",
-        "Labels: {{labels.name}}",
-      ],
-    };
-    await cli.write(
-      "rouse.json5",
-      shopConfig({ hooks: { enabled: true, token: TOKEN, mappings: [mapping] } }),
-    );
-    const Message = JSON.stringify({ detail: { id: "i-1" } });
-    await cli.write("alarm.json", { labels: [{ name: "bug" }], Message });
-    await cli.write("other.json", { labels: [{ name: "debugging" }], Message });
-    const { code, out } = await cli.rouse(["hooks", "test", "alarm", "--payload", "alarm.json"]);
-    expect([code, out]).toEqual([0, expect.stringMatching(/Incident ⟦i-1⟧\n *Labels: ⟦bug⟧/)]);
-    const other = await cli.rouse(["hooks", "test", "alarm", "--payload", "other.json"]);
-    expect([other.code, other.out]).toEqual([
-      1,
-      expect.stringContaining("✗ match.payload.labels.name"),
-    ]);
   });
 
   it("needs no secret and no store, and leaves no file", async () => {
@@ -469,30 +425,6 @@ describe("completion", () => {
 });
 
 describe("without a running gateway", () => {
-  it("lists and shows events, without letting a body steer the terminal", async () => {
-    const request = {
-      method: "POST",
-      headers: { "x-a": "b\u001b[31m" },
-      query: {},
-      body: Buffer.from('{"a":"\u001b]0;owned\u0007"}'),
-    };
-    const [id = ""] = await keep({
-      outcome: "failed",
-      reason: "a transform failed\u001b[2J",
-      request,
-    });
-    const listed = await cli.rouse(["events", "list"]);
-    expect(listed.out).toContain(id);
-    expect(listed.out).toContain("a transform failed");
-    const shown = await cli.rouse(["explain", id, "--request"]);
-    expect(shown.out).toContain('"a":"]0;owned"');
-    expect(listed.out + shown.out).not.toContain("\u001b");
-    const { explanation } = JSON.parse((await cli.rouse(["explain", id, "--json"])).out) as {
-      explanation: { event: { request: { body: string } } };
-    };
-    expect(explanation.event.request.body).toBe(request.body.toString());
-  });
-
   it("pages through a list", async () => {
     const ids = await keep({}, {}, {});
     const { out } = await cli.rouse(["events", "list", "--limit", "2"]);
@@ -576,34 +508,6 @@ describe("without a running gateway", () => {
       ["hook:shop:7", "queued"],
       ["hook:shop:7", "queued"],
     ]);
-  });
-
-  it("replays the unmatched events of one path, and counts what became of them", async () => {
-    const refund = {
-      method: "POST",
-      headers: {},
-      query: {},
-      body: Buffer.from('{"type":"refund"}'),
-    };
-    const [shop = "", other = "", still = ""] = await keep(
-      {},
-      { path: "other" },
-      { request: refund },
-    );
-    await cli.write("rouse.json5", shopConfig());
-    const dry = await cli.rouse(["events", "replay", "--unmatched", "--path", "shop", "--dry-run"]);
-    expect(dry.out).toMatch(/^2 events: 1 changes\.[^]*\noutcomes: 1 accepted, 1 unmatched\n/);
-    expect(dry.out).not.toContain(other);
-    const done = await cli.rouse(["events", "replay", "--unmatched", "--path", "shop"]);
-    expect(done.out).toMatch(
-      new RegExp(
-        `${shop} → evt_\\w+  accepted[^]*${still} → evt_\\w+  unmatched[^]*2 replayed: 1 accepted, 1 unmatched\n$`,
-      ),
-    );
-    const shown = await cli.rouse(["explain", /(evt_\w+)  unmatched/.exec(done.out)?.[1] ?? ""]);
-    expect(shown.out).toContain(
-      'the closest is "shop.order", whose match.payload.type does not hold',
-    );
   });
 
   it("cancels a run that waits, and does not lose the order of what is asked at once", async () => {

@@ -374,7 +374,7 @@ describe("what ships is without warnings of lint:", () => {
   it("and there are such configs", () => expect(configs.length).toBeGreaterThan(10));
 });
 
-describe("many mappings on a path take time in proportion to their number:", () => {
+describe("a thousand mappings on a path are compared:", () => {
   const many = (count: number, make: (n: number) => object): object[] =>
     Array.from({ length: count }, (_, n) => hook({ payload: make(n) }));
 
@@ -410,17 +410,9 @@ describe("many mappings on a path take time in proportion to their number:", () 
       () => 0,
     ],
   ])("%s", async (_name, make, expected) => {
-    const sets = new Map(
-      await Promise.all(
-        [125, 1000].map(
-          async (count) => [count, (await compile({ mappings: make(count) })).set] as const,
-        ),
-      ),
-    );
-    const lint = (count: number): Issue[] =>
-      lintMappings(sets.get(count)?.configs ?? [], { verifiers: new Map(), hooksTools: [] });
-    expect(lint(1000)).toHaveLength(expected(1000));
-    await expectProportional(lint, 125);
+    const { set } = await compile({ mappings: make(1000) });
+    const found = lintMappings(set.configs, { verifiers: new Map(), hooksTools: [] });
+    expect(found).toHaveLength(expected(1000));
   });
 });
 

@@ -200,11 +200,11 @@ describe("rouse events replay", () => {
       expect(code).toBe(2);
       return err;
     };
-    expect(await fails()).toContain("name events, or choose several");
-    expect(await fails("evt_1", "--path", "note")).toContain("--path chooses several events");
-    expect(await fails("evt_1", "evt_2", "--edit")).toContain("--edit goes with one event");
-    expect(await fails("evt_1", "evt_2", "--failed")).toContain("name events, or use --failed");
-    expect(await fails("--failed", "--edit")).toContain("--edit goes with one event");
+    expect(await fails()).toContain("name one, or choose several");
+    expect(await fails("evt_1", "--path", "note")).toContain("--path goes with several");
+    expect(await fails("evt_1", "evt_2", "--edit")).toContain("--edit goes with one");
+    expect(await fails("evt_1", "evt_2", "--failed")).toContain("--failed goes with several");
+    expect(await fails("--failed", "--edit")).toContain("--edit goes with one");
     expect(await fails("--outcome", "unmatched", "--rate", "fast")).toContain("such as 5/s");
     for (const dryRun of [[], ["--dry-run"]]) {
       const wrong = (...args: string[]): Promise<string> =>

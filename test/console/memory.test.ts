@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import { createMemory } from "../../src/memory/notes.ts";
+import { Memory } from "../../src/memory/notes.ts";
 import type { StoreHandle } from "../../src/store/types.ts";
 import { NO_BROWSER } from "./browser.ts";
 import { createFilledWorld } from "./filled-world.ts";
@@ -10,7 +10,7 @@ const ODD = "<img src=x onerror=alert(1)>\u202e likes tea";
 
 /** What the agent has noted about a person and about a room. */
 async function addNotes({ store, cluster }: StoreHandle): Promise<void> {
-  const memory = createMemory({ store, cluster, clock: systemClock });
+  const memory = new Memory({ store, cluster, clock: systemClock });
   for (const [key, text, origin] of [
     ["channel:pipe:direct:bob", "Bob eats no meat.", "people"],
     ["channel:pipe:room-7", ODD, "outside"],

@@ -139,6 +139,18 @@ describe("from a hook to a reply", () => {
     expect([two?.slice(0, 1), three?.slice(0, 2)]).toEqual([one, two]);
   });
 
+  it("keeps of a conversation the replies and nothing of what hooks said, with hooks.retention 0", async () => {
+    await open({ config: { hooks: { retention: 0 } } });
+    for (const message of ["outside-words-4711", "and now?"]) {
+      const body = { message, sessionKey: "hook:talk", wakeMode: "next-heartbeat" };
+      await ended((await world.post("/hooks/agent", body)).body.runId);
+    }
+    const second = provider.text(provider.requests[1] as Provider["requests"][number]);
+    expect(second).not.toContain("outside-words-4711");
+    expect(second).toContain("[no longer kept]");
+    expect(second).toContain("fine");
+  });
+
   it("answers with the run's end where the caller waits for it", async () => {
     await open();
     const answer = await world.post(

@@ -1,5 +1,3 @@
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -197,21 +195,6 @@ describe("a reply without a route", () => {
     expect((await rouse("deliveries", "retry", "dlv_x", "--status", "no_route")).code).toBe(2);
   });
 
-  it("is sent when the sender repeats the event and there is a route by then", async () => {
-    const here = await start({});
-    const body = { message: "x", wakeMode: "next-heartbeat", idempotencyKey: "order-7" };
-    const { runId } = (await here.post("/hooks/agent", body)).body;
-    expect((await ended(here, runId)).delivery.status).toBe("no_route");
-    await here.post("/hooks/agent", body);
-    expect((await ended(here, runId)).delivery.status).toBe("no_route");
-    await reconfigure(here, { defaultTo: "lobby" });
-    await here.post("/hooks/agent", body);
-    await here.until(
-      async () => (await here.get(`/hooks/runs/${runId}`)).body.run.delivery.status === "delivered",
-    );
-    expect(provider.requests).toHaveLength(1);
-  });
-
   it("is none any more if its run failed, and there is a route when the run starts again", async () => {
     const here = await start({});
     provider.answer = (_request, response) => void response.writeHead(400).end("{}");
@@ -223,22 +206,6 @@ describe("a reply without a route", () => {
       async () => (await here.get(`/hooks/runs/${id}`)).body.run.delivery.status === "delivered",
     );
     expect(sentTo(folder, "rooms")).toEqual([{ to: "lobby", text: "Now it works." }]);
-  });
-
-  it("may be for a channel that is not configured", async () => {
-    const here = await start({}, { mappings: [{ ...MAPPING, channel: "console", to: "ops" }] });
-    expect((await order(here, 1)).delivery.error.message).toContain("`channels.console`");
-    expect(await deliveries(here)).toMatchObject([
-      { status: "no_route", channel: "console", to: "ops", error: { code: "no_route" } },
-    ]);
-    here.write("rouse.json5", {
-      gateway: { port: 0 },
-      ...configOf({}),
-      channels: { rooms: { folder }, console: {} },
-    });
-    expect(await here.gateway.reload()).toMatchObject({ ok: true });
-    await rouse("deliveries", "retry", "--status", "no_route");
-    await here.until(async () => here.printed.some((text) => text.includes("reply to ops")));
   });
 
   it("may be a heartbeat's; nothing is kept of an acknowledgement, nor where nothing is to be sent", async () => {
@@ -263,38 +230,6 @@ describe("a reply without a route", () => {
     expect((await here.admin(`/admin/v1/runs/${kept.runId}`)).body.run).toMatchObject({
       kind: "heartbeat",
       delivery: "no_route",
-    });
-  });
-
-  describe("with a callback", () => {
-    let server: Server;
-    afterEach(() => server.close());
-
-    it("is told so in the receipt", async () => {
-      const receipts: { run: { delivery: object } }[] = [];
-      server = createServer((request, response) => {
-        let text = "";
-        request.on("data", (chunk: Buffer) => (text += chunk.toString()));
-        request.on("end", () => {
-          receipts.push(JSON.parse(text) as (typeof receipts)[number]);
-          response.end();
-        });
-      });
-      await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-      const secret = Buffer.from("a secret of thirty-two characters").toString("base64");
-      const here = await start(
-        {},
-        { callbackHosts: ["127.0.0.1"], mappings: [{ ...MAPPING, callback: { url, secret } }] },
-      );
-      await order(here, 1);
-      await here.until(async () => receipts.length === 1);
-      expect(receipts[0]?.run.delivery).toMatchObject({
-        status: "no_route",
-        channel: null,
-        to: null,
-        error: { code: "no_route" },
-      });
     });
   });
 });

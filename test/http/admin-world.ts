@@ -10,8 +10,8 @@ import { createFilePresence } from "../../src/knowledge/presence.ts";
 import { createChannelHealth } from "../../src/delivery/health.ts";
 import { createAdminRoutes, type AdminApp } from "../../src/http/admin/app.ts";
 import { createQuestions } from "../../src/approvals/notify.ts";
-import { createApprovals } from "../../src/approvals/approvals.ts";
-import { createMemory } from "../../src/memory/notes.ts";
+import { Approvals } from "../../src/approvals/approvals.ts";
+import { Memory } from "../../src/memory/notes.ts";
 import { createPeople } from "../../src/people/links.ts";
 import { createApprovalRules } from "../../src/approvals/rules.ts";
 import { createBookmarks } from "../../src/operate/records/bookmarks.ts";
@@ -158,8 +158,8 @@ export async function createWorld(): Promise<World> {
       services: [],
       warnings: [],
     }),
-    memory: createMemory({ store: handle.store, cluster: handle.cluster, clock: systemClock }),
-    approvals: createApprovals({
+    memory: new Memory({ store: handle.store, cluster: handle.cluster, clock: systemClock }),
+    approvals: new Approvals({
       store: handle.store,
       clock: systemClock,
       log: pino({ level: "silent" }),
@@ -209,7 +209,7 @@ export async function createWorld(): Promise<World> {
       clock: systemClock,
       log: pino({ level: "silent" }),
     }),
-    limits: () => [],
+    limits: async () => [],
     recorded: async () => ({ warnings: [], bodyChanges: [] }),
     refusals: () => [
       { at: 1000, address: "10.0.0.1", path: "wake", reason: "no_token", authenticated: false },

@@ -1,10 +1,10 @@
 import { NO_TRACES } from "../../src/core/trace-context.ts";
-import { createApprovals } from "../../src/approvals/approvals.ts";
+import { Approvals } from "../../src/approvals/approvals.ts";
 import { createQuestions } from "../../src/approvals/notify.ts";
 import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { createAdmission } from "../../src/limits/admission.ts";
+import { Admission } from "../../src/limits/admission.ts";
 import { retryOnRedelivery } from "../../src/runs/retry-on-redelivery.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
@@ -86,13 +86,13 @@ export async function createIntakeWorld(
     restart: async (run: RunRecord) => void restarted.push(run),
     retryDelivery: async () => undefined,
   };
-  const admission = createAdmission({ store, usage, clock, log, context: () => snapshot });
+  const admission = new Admission({ store, usage, clock, log, context: () => snapshot });
   const intake = createIntake({
     traces: NO_TRACES,
     steer: () => undefined,
     showThatItWaits: () => undefined,
     people: createPeople({ store, cluster, clock, channels: () => snapshot.channels }),
-    approvals: createApprovals({
+    approvals: new Approvals({
       store,
       clock,
       log,

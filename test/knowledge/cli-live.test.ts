@@ -113,7 +113,7 @@ function commands(): void {
       { text: expect.stringContaining("twenty minutes"), chunkId: expect.stringContaining("#") },
     ]);
     const of = documents.find(({ filename }) => filename === "guide.md")?.id ?? "";
-    const { passages: all, hasMore } = await json<PassagePage>("passages", of);
+    const { passages: all, hasMore } = await json<PassagePage>("show", of, "--passages");
     expect([all.length, hasMore]).toEqual([
       documents.find((one) => one.id === of)?.chunkCount,
       false,
@@ -127,19 +127,21 @@ function commands(): void {
     expect(all.map(({ chunkId }) => chunkId)).toContain(
       passages[0]?.documentId === of ? passages[0].chunkId : `${of}#0`,
     );
-    expect(await json<PassagePage>("passages", of, "--from", "1", "--limit", "1")).toEqual({
+    expect(
+      await json<PassagePage>("show", of, "--passages", "--from", "1", "--limit", "1"),
+    ).toEqual({
       passages: all.slice(1, 2),
       hasMore: all.length > 2,
     });
-    expect((await cli.rouse(["knowledge", "passages", of, "--limit", "1"])).out).toContain(
-      `${of}#0`,
-    );
+    expect(
+      (await cli.rouse(["knowledge", "show", of, "--passages", "--limit", "1"])).out,
+    ).toContain(`${of}#0`);
     expect(await json("search", "descaling", "--agent", "other")).toEqual({ passages: [] });
     expect((await json<{ documents: DocumentRecord[] }>("reindex", id)).documents).toMatchObject([
       { id, status: "ready" },
     ]);
     expect(await json("remove", id)).toEqual({ deleted: [id] });
-    for (const command of ["show", "passages", "remove", "reindex"])
+    for (const command of ["show", "remove", "reindex"])
       expect(await cli.rouse(["knowledge", command, id])).toMatchObject({
         code: 1,
         err: expect.stringContaining(`\nrouse: there is no document ${id}\n`),

@@ -71,10 +71,10 @@ describe("rouse knowledge", () => {
 
     const pdf = documents.find(({ filename }) => filename.endsWith(".pdf"))?.id ?? "";
     expect((await cli.rouse(["knowledge", "show", pdf])).out).toMatch(/^pages +1$/m);
-    expect((await cli.rouse(["knowledge", "passages", pdf])).out).toContain(
+    expect((await cli.rouse(["knowledge", "show", pdf, "--passages"])).out).toContain(
       `${pdf}#1  Lost property › page 1\n`,
     );
-    expect((await cli.rouse(["knowledge", "passages", pdf, "--from", "x"])).err).toMatch(
+    expect((await cli.rouse(["knowledge", "show", pdf, "--passages", "--from", "x"])).err).toMatch(
       /from: must be a number/,
     );
     expect((await cli.rouse(["knowledge", "remove", pdf])).out).toBe(`${pdf}  deleted\n`);

@@ -3,8 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import { createAdmission, createBudgets } from "../../src/limits/admission.ts";
-import type { Admission } from "../../src/limits/types.ts";
+import { createBudgets, Admission } from "../../src/limits/admission.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { ParkedByLimit, RunRecord, StoreHandle } from "../../src/store/types.ts";
 import { run } from "../store/suite/make.ts";
@@ -19,7 +18,7 @@ async function open(url: string, limits: object): Promise<void> {
   handle = await openStore({ url, clock: systemClock, log: silent });
   const budgets = createBudgets(limits, { settings: () => undefined, budgets: [], mappings: [] });
   const context = () => ({ budgets, agents: { default: { id: "main" } } });
-  admission = createAdmission({ ...handle, clock: systemClock, log: silent, context });
+  admission = new Admission({ ...handle, clock: systemClock, log: silent, context });
 }
 
 const addRuns = async (count: number): Promise<RunRecord[]> => {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import { createAdmission, createBudgets } from "../../src/limits/admission.ts";
+import { createBudgets, Admission } from "../../src/limits/admission.ts";
 import { openStore } from "../../src/store/open.ts";
 import { prepareDatabase } from "../../src/store/sqlite/schema.ts";
 import { PARKED_UNTIL } from "../../src/store/usage.ts";
@@ -45,7 +45,7 @@ const admit = async (limits: object) => {
   const context = () => ({ budgets, agents: { default: { id: "main" } } });
   return {
     ...handle,
-    admission: createAdmission({ ...handle, clock: systemClock, log: silent, context }),
+    admission: new Admission({ ...handle, clock: systemClock, log: silent, context }),
   };
 };
 

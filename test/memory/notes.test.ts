@@ -1,12 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import {
-  createMemory,
-  MAX_NOTES,
-  type Memory,
-  type NewNote,
-  type Note,
-} from "../../src/memory/notes.ts";
+import { MAX_NOTES, type NewNote, type Note, Memory } from "../../src/memory/notes.ts";
 import { searchNotes } from "../../src/memory/tools.ts";
 import { channelSession, mainSession } from "../../src/sessions/keys.ts";
 import { openStore } from "../../src/store/open.ts";
@@ -51,7 +45,7 @@ const toNew = (text: string, callId: string, more: Partial<NewNote> = {}): NewNo
   ...more,
 });
 const openMemory = ({ store, cluster }: StoreHandle): Memory =>
-  createMemory({ store, cluster, clock: systemClock });
+  new Memory({ store, cluster, clock: systemClock });
 const textsOf = async (memory: Memory, scope = MAIN): Promise<string[]> =>
   (await memory.list(scope)).map(({ text }) => text);
 

@@ -135,7 +135,9 @@ it("telegram: a person whom the operator has denied gets neither an answer nor a
   write(43, "canary-2");
   await bot.recorded(2);
   expect(sentTo(43)).toHaveLength(1);
-  expect((await rouse("people", "revoke", "telegram:43")).out).toContain("a stranger again");
+  expect((await rouse("people", "decide", "telegram:43", "revoke")).out).toContain(
+    "a stranger again",
+  );
   write(43, "canary-3");
   await bot.recorded(3);
   expect(sentTo(43)).toHaveLength(2);

@@ -293,7 +293,9 @@ describe("pairing", () => {
       { state: "approved", by: "operator" },
     ]);
     expect((await rouse("channels", "list")).out).toMatch(/pipe .*from 1, pairing/);
-    expect((await rouse("people", "revoke", "pipe:eve")).out).toContain("a stranger again");
+    expect((await rouse("people", "decide", "pipe:eve", "revoke")).out).toContain(
+      "a stranger again",
+    );
     expect(JSON.parse((await rouse("people", "list", "--json")).out).pairings).toEqual([]);
     await sayOn(world, eve("hello again"));
     const again = JSON.parse((await rouse("people", "list", "--json")).out).pairings[0].code;

@@ -1,12 +1,10 @@
 import { writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CliIo } from "../../src/cli/io.ts";
 import { runCommandLine } from "../../src/cli/run.ts";
 import { gate } from "./model.ts";
-import { KEY, platformWorld, type PlatformWorld } from "./world.ts";
+import { platformWorld, type PlatformWorld } from "./world.ts";
 
 let world: PlatformWorld;
 beforeEach(async () => {
@@ -145,55 +143,6 @@ describe("rouse chat", () => {
     expect([out, err]).toEqual(["well\n", expect.stringContaining("answered 400")]);
     expect((await rouse(["chat", "nobody", "-m", "x"])).err).toContain("rouse agents");
     expect((await rouse(["chat", "-m", " "])).code).toBe(2);
-  });
-
-  it("talks to a gateway elsewhere with a key, and keeps the conversation itself", async () => {
-    const env = { ROUSE_API_KEY: KEY };
-    world.model.says = (asked) => ({ text: [String(asked.body.messages.length - 1)] });
-    expect(
-      (await rouse(["chat", "sales", "--url", `${world.url}/`], { lines: ["one", "two"], env }))
-        .out,
-    ).toBe("1\n3\n");
-    expect(await sessionKeys()).toEqual([]);
-    expect((await rouse(["chat", "--url", world.url, "-m", "x"])).err).toContain("ROUSE_API_KEY");
-    const wrong = await rouse(["chat", "--url", world.url, "-m", "x"], {
-      env: { ROUSE_API_KEY: "rk_wrong" },
-    });
-    expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining("the API key is wrong")]);
-    expect(wrong.err).not.toContain("rk_wrong");
-    world.model.says = () => ({ text: ["half"], cut: true });
-    const broken = await rouse(["chat", "--url", world.url, "-m", "x"], { env });
-    expect([broken.code, broken.out]).toEqual([1, "half\n"]);
-  });
-
-  it("does not take an answer elsewhere for whole that ends without its end", async () => {
-    const cut = createServer((_request, response) =>
-      response.end('data: {"choices":[{"delta":{"content":"half"}}]}\n\n'),
-    );
-    await new Promise<void>((listening) => cut.listen(0, "127.0.0.1", listening));
-    const url = `http://127.0.0.1:${(cut.address() as AddressInfo).port}`;
-    const { code, out, err } = await rouse(["chat", "--url", url, "-m", "x"], {
-      env: { ROUSE_API_KEY: KEY },
-    });
-    cut.close();
-    expect([code, out, err]).toEqual([1, "half\n", "rouse: the answer broke off\n"]);
-  });
-
-  it("stops a turn elsewhere on Ctrl-C", async () => {
-    const never = gate();
-    world.model.says = () => ({
-      text: ["one", "two"],
-      wait: (piece) => (piece === 1 ? never.passed : Promise.resolve()),
-    });
-    const chatting = rouse(["chat", "--url", world.url, "-m", "x"], {
-      env: { ROUSE_API_KEY: KEY },
-    });
-    await world.until(async () => world.model.asked.length === 1);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    interrupt?.();
-    expect(await chatting).toEqual({ code: 1, out: "one\n", err: "stopped\n" });
-    await world.until(async () => world.model.asked[0]?.gone.aborted);
-    never.open();
   });
 
   it("works where no gateway runs", async () => {

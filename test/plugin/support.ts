@@ -32,7 +32,7 @@ export interface Loaded extends LoadedPlugins {
 export async function load(
   dir: string,
   config: ConfigInput = {},
-  options: { builtinDir?: string; signal?: AbortSignal } = {},
+  options: { builtinDir?: string; signal?: AbortSignal; now?: () => number } = {},
 ): Promise<Loaded> {
   const printed: string[] = [];
   const logged: string[] = [];
@@ -44,7 +44,7 @@ export async function load(
     stateDir: join(dir, ".rouse"),
     env: {},
     fetch: globalThis.fetch,
-    clock: { now: () => 1 },
+    clock: { now: options.now ?? (() => 1) },
     log: createLogger("trace", { write: (line: string) => void logged.push(line) }),
     signal: options.signal ?? new AbortController().signal,
     print: (text) => void printed.push(text),

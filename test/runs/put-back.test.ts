@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { SteerableTurns, STEER } from "../../src/runs/steering.ts";
-import { createPullWorker } from "../../src/queue/worker.ts";
+import { PullWorker } from "../../src/queue/worker.ts";
 import type { Job } from "../../src/store/types.ts";
 import { systemClock } from "../../src/core/clock.ts";
 
@@ -13,7 +13,7 @@ describe("a job that is taken again by the commit that puts it back", () => {
       // As in one transaction: what the first start has put back is taken at once.
       () => putBack.promise.then(() => [job(2)]),
     ];
-    const worker = createPullWorker({
+    const worker = new PullWorker({
       store: { commit: async () => true },
       queue: { fetch: async () => (await lines.shift()?.()) ?? [], onReady: () => () => undefined },
       clock: systemClock,

@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
-import { createQuarantine } from "../../src/runs/quarantine.ts";
+import { Quarantine } from "../../src/runs/quarantine.ts";
 import { manualClock } from "../delivery/support.ts";
 
 function world() {
   const clock = manualClock();
-  const quarantine = createQuarantine(clock);
+  const quarantine = new Quarantine(clock);
   const running = new Set<string>();
   const leaves = new Map<string, () => void>();
   const stop = new AbortController();

@@ -43,6 +43,7 @@ const MAPPINGS = [
   mapping("limited", { limits: { runsPerHour: 1 } }),
   mapping("alone", { limits: { concurrent: 1 } }),
   mapping("batched", { coalesce: { key: "all", windowSeconds: 600, maxSeconds: 600 } }),
+  mapping("brief", { coalesce: { key: "all", windowSeconds: 1, maxSeconds: 2 } }),
   mapping("free"),
 ];
 
@@ -96,12 +97,15 @@ async function waits(
   };
   return { status, waitsFor, listed: runs.find((run) => run.id === id)?.waitsFor ?? {} };
 }
-/** Changes the store behind the gateway. */
-async function change(write: Parameters<Store["commit"]>[0]): Promise<void> {
+/** Opens the store behind the gateway. */
+async function open<T>(use: (opened: Store) => Promise<T>): Promise<T> {
   const url = store.store?.url ?? `sqlite:${join(dir, ".rouse", "rouse.db")}`;
   const opened = await openStore({ url, clock: systemClock, log: createLogger("silent") });
-  await opened.store.commit(write);
-  await opened.store.close();
+  try {
+    return await use(opened.store);
+  } finally {
+    await opened.store.close();
+  }
 }
 /** What `rouse doctor` says of limits. */
 const getLimitsCheck = async (of: World): Promise<string> => {
@@ -125,7 +129,32 @@ async function show(id: string): Promise<string> {
   }
 }
 
-const HOLD = new Promise<void>(() => undefined);
+interface Wait {
+  kind: string;
+  since: string;
+  until: string;
+}
+
+/** Waits for the end of a run. Returns its waits, which follow each other in time. */
+async function ended(of: World, id: string, status = "succeeded"): Promise<Wait[]> {
+  const { waits, createdAt, endedAt } = (await of.until(async () => {
+    const run = await read(of, id);
+    return run.status === status && run;
+  })) as { waits: Wait[]; createdAt: string; endedAt: string };
+  const times = [createdAt, ...waits.flatMap(({ since, until }) => [since, until]), endedAt];
+  expect(times).toEqual(times.toSorted());
+  return waits;
+}
+/** The same without the time in the queue, which depends on the machine. */
+const endedBesides = async (of: World, id: string, status?: string): Promise<Wait[]> =>
+  (await ended(of, id, status)).filter(({ kind }) => kind !== "queue");
+/** Holds the answers of the model back until the function is called that it returns. */
+function holdModel(): () => void {
+  let open = (): void => undefined;
+  const gate = new Promise<void>((done) => (open = done));
+  mail.watch = ({ kind }, moment) => (kind === "model" && moment === "before" ? gate : undefined);
+  return () => open();
+}
 
 function testReasons(): void {
   it("names the approval with its expiry, and the run of the session that goes first", async () => {
@@ -156,7 +185,7 @@ function testReasons(): void {
   it("names a limit with its time, or without one if another run has to end", async () => {
     const of = await start();
     // The model answers nobody, so that the first run of each stays under way.
-    mail.watch = ({ kind }, moment) => (kind === "model" && moment === "before" ? HOLD : undefined);
+    holdModel();
     await order(of, "limited");
     const limited = await order(of, "limited");
     // Gateways that share limits only forecast them when they accept.
@@ -190,7 +219,7 @@ function testReasons(): void {
 
   it("names a limit without a time once the forecast is over and it still has no room", async () => {
     const of = await start();
-    mail.watch = ({ kind }, moment) => (kind === "model" && moment === "before" ? HOLD : undefined);
+    holdModel();
     await order(of, "limited");
     const id = await order(of, "limited");
     await of.until(async () => typeof (await read(of, id)).waitsFor?.until === "string");
@@ -199,7 +228,7 @@ function testReasons(): void {
       limit: "runsPerHour",
       until: systemClock.now() - 1000,
     } as const;
-    await change((tx) => tx.update("run", id, { parked: over }));
+    await open((one) => one.commit((tx) => tx.update("run", id, { parked: over })));
     expect((await read(of, id)).waitsFor).toEqual({
       kind: "limit",
       scope: over.scope,
@@ -211,13 +240,11 @@ function testReasons(): void {
 
   it("gives each run a time of its own when another limit holds it back than the one that parked it", async () => {
     const of = await start({ limits: { concurrent: 1, runsPerHour: 2 } });
-    let open = (): void => undefined;
-    const gate = new Promise<void>((done) => (open = done));
-    mail.watch = ({ kind }, moment) => (kind === "model" && moment === "before" ? gate : undefined);
+    const release = holdModel();
     const ids: string[] = [];
     for (let n = 0; n < 6; n++) ids.push(await order(of, "daily"));
     for (const id of ids.slice(1)) await waits(of, id, "limit");
-    open();
+    release();
     const last = ids.slice(2);
     await of.until(async () =>
       (await Promise.all(last.map((id) => read(of, id)))).every(({ waitsFor }) => waitsFor?.until),
@@ -263,13 +290,13 @@ function testReasons(): void {
     const id = await order(of, "free");
     await waits(of, id, "worker");
     const until = systemClock.now() + HOUR_MS;
-    await change((tx) => {
-      tx.update("run", id, {
-        status: "parked",
-        parked: { reason: "provider", of: "local/m", until },
-      });
-      tx.update("job", "turn", id, until);
-    });
+    await open((one) =>
+      one.commit((tx) => {
+        const parked = { reason: "provider", of: "local/m", until } as const;
+        tx.update("run", id, { status: "parked", parked });
+        tx.update("job", "turn", id, until);
+      }),
+    );
     const { waitsFor } = await waits(of, id, "breaker");
     expect(waitsFor).toEqual({
       kind: "breaker",
@@ -299,7 +326,7 @@ function testReasons(): void {
 
   it("says that a run is ready, and waits for a worker alone", async () => {
     const of = await start({ maxConcurrent: 1 });
-    mail.watch = ({ kind }, moment) => (kind === "model" && moment === "before" ? HOLD : undefined);
+    holdModel();
     const first = await order(of, "free");
     await of.until(async () => (await read(of, first)).status === "running");
     const second = await order(of, "free");
@@ -313,9 +340,98 @@ function testReasons(): void {
   });
 }
 
+function testPastWaits(): void {
+  it("keeps nothing of a run that has not waited", async () => {
+    const of = await start();
+    // On a slow machine the first one waits for a worker.
+    const id = await of.until(async () => {
+      const one = await order(of, "free");
+      return (await ended(of, one)).length === 0 && one;
+    });
+    const record = await open((one) => one.get("run", id));
+    expect(record).toMatchObject({ status: "succeeded" });
+    expect(record).not.toHaveProperty("waits");
+    expect(record).not.toHaveProperty("waitSince");
+  });
+
+  it("keeps each wait for a person, with the approvals, and the command shows them", async () => {
+    const of = await start();
+    const id = await order(of, "asks");
+    const codes: string[] = [];
+    for (let n = 0; n < 3; n++) {
+      const [approval] = await of.until(async () => {
+        const { approvals } = (await of.admin("/admin/v1/approvals?state=open")).body;
+        return approvals.length > 0 && !codes.includes(approvals[0].id) && approvals;
+      });
+      codes.push(approval.id);
+      await of.admin(`/admin/v1/approvals/${approval.id}`, {
+        method: "POST",
+        body: JSON.stringify({ verdict: "approve" }),
+      });
+    }
+    expect(await endedBesides(of, id)).toMatchObject(
+      codes.map((one) => ({ kind: "approval", approvalIds: [one] })),
+    );
+    const cli = await createCli();
+    const { out } = await cli.rouse(["runs", "show", id, "-c", join(dir, "rouse.json5")]);
+    await cli.close();
+    expect(out).toMatch(
+      new RegExp(`waited\\s+\\d{4}-\\d\\d-\\d\\d .* for a person \\(${codes[0]}\\)\\s`),
+    );
+  });
+
+  it("keeps the limit that held a run back, also of a run that was cancelled meanwhile", async () => {
+    const of = await start();
+    const release = holdModel();
+    await order(of, "alone");
+    const [held, cancelled] = [await order(of, "alone"), await order(of, "alone")];
+    for (const id of [held, cancelled]) await waits(of, id, "limit");
+    await of.admin(`/admin/v1/runs/${cancelled}/cancel`, { method: "POST" });
+    const limit = { kind: "limit", scope: "mapping:alone", limit: "concurrent" };
+    expect(await endedBesides(of, cancelled, "cancelled")).toMatchObject([limit]);
+    release();
+    expect(await endedBesides(of, held)).toMatchObject([limit]);
+  });
+
+  it("keeps the waits for a model that is away, and for another try", async () => {
+    const of = await start();
+    mail.failModel = () => 503;
+    const id = await order(of, "free");
+    await of.until(async () => ["delay", "breaker"].includes((await read(of, id)).waitsFor?.kind));
+    mail.failModel = () => undefined;
+    const past = await endedBesides(of, id);
+    expect(past.length).toBeGreaterThan(0);
+    for (const wait of past)
+      expect(wait).toMatchObject(
+        wait.kind === "delay" ? { kind: "delay" } : { kind: "model", of: "local/m" },
+      );
+    expect(await open((one) => one.get("run", id))).not.toHaveProperty("waitSince");
+  });
+
+  it("keeps the time of the batch, and the time in the queue before a worker was free", async () => {
+    const of = await start({ maxConcurrent: 1 });
+    expect(await endedBesides(of, await order(of, "brief"))).toMatchObject([{ kind: "batch" }]);
+    const release = holdModel();
+    const first = await order(of, "free");
+    await of.until(async () => (await read(of, first)).status === "running");
+    const second = await order(of, "free");
+    await waits(of, second, "worker");
+    await systemClock.sleep(1100);
+    release();
+    const [wait] = await ended(of, second);
+    expect(wait).toMatchObject({ kind: "queue" });
+    expect(Date.parse(wait?.until ?? "") - Date.parse(wait?.since ?? "")).toBeGreaterThan(1000);
+  });
+}
+
 describe("why a run waits, on SQLite", () => {
   beforeEach(() => void (store = {}));
   testReasons();
+});
+
+describe("what a run has waited for", () => {
+  beforeEach(() => void (store = {}));
+  testPastWaits();
 });
 
 describePostgres("why a run waits, on PostgreSQL", () => {

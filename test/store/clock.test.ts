@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Clock, createStepWatch, systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
-import { createPullWorker } from "../../src/queue/worker.ts";
+import { PullWorker } from "../../src/queue/worker.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { Job, JobKind, StoreHandle } from "../../src/store/types.ts";
 import { until } from "../../src/testing/harness.ts";
@@ -137,7 +137,7 @@ describe("SQLite and the clock", () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     // The wait after a refused fetch never ends: what remains is the regular look.
     const endless = { ...systemClock, sleep: () => new Promise<void>(() => undefined) };
-    const worker = createPullWorker({
+    const worker = new PullWorker({
       store,
       queue,
       clock: endless,

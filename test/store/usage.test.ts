@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { newId } from "../../src/core/ids.ts";
-import { createAdmission, createBudgets } from "../../src/limits/admission.ts";
+import { createBudgets, Admission } from "../../src/limits/admission.ts";
 import { openStore } from "../../src/store/open.ts";
 import {
   noAmounts,
@@ -270,7 +270,7 @@ describePostgres("what gateways spend and collect together", () => {
       { settings: () => undefined, budgets: [], mappings: [{ id: "shop" }] },
     );
     const context = () => ({ budgets, agents: { default: { id: "main" } } });
-    const admission = createAdmission({ ...handle, clock: systemClock, log: silent, context });
+    const admission = new Admission({ ...handle, clock: systemClock, log: silent, context });
     for (let n = 0; n < 100; n++) {
       const one = run(`run_${n}`);
       await handle.store.commit((tx) => tx.add("run", one));

@@ -207,26 +207,18 @@ const approvalsDecide = asking({
 const approvalsRules = listing({
   usage: "rules",
   about: "rules that --always has saved, oldest first",
-  examples: ["rouse approvals rules"],
-  ask: ({ api }) => read(api.approvals.rules.$get()),
+  examples: ["rouse approvals rules", "rouse approvals rules --remove rul_…"],
+  options: { "--remove <rule>": "remove this rule: such calls are asked about again" },
+  async ask({ api }, { remove }) {
+    if (remove !== undefined) await api.approvals.rules[":id"].$delete(withId(remove));
+    return read(api.approvals.rules.$get());
+  },
   rows: ({ rules }) => rules,
   columns: ["id", "createdAt", "by", "text"],
 });
 
-const approvalsForget = asking({
-  usage: "forget <rule>",
-  about: "remove a rule: such calls are asked about again",
-  examples: ["rouse approvals forget rul_…"],
-  async ask({ api }, _, id) {
-    await api.approvals.rules[":id"].$delete(withId(id));
-    return { removed: id };
-  },
-  print: ({ removed }, io) =>
-    io.out(`${cell(removed)}  removed: such calls are asked about again\n`),
-});
-
 export const approvals: Noun = {
-  commands: [approvalsList, approvalsShow, approvalsDecide, approvalsRules, approvalsForget],
+  commands: [approvalsList, approvalsShow, approvalsDecide, approvalsRules],
 };
 
 const UNITS: readonly (readonly [ms: number, unit: string])[] = [

@@ -10,6 +10,7 @@ import {
   ON_DUPLICATE,
   type DocumentRecord,
   type Passage,
+  type PassagePage,
 } from "../../knowledge/types.ts";
 import {
   asking,
@@ -137,41 +138,29 @@ async function uploadAll(
   return added;
 }
 
-/** Waits until every document is ready or failed. A turn of the bar is the share of all that is to be done. */
+/** Waits until every document is ready or failed, or was deleted or replaced meanwhile. */
 async function waitUntilIndexed(
   documents: Documents,
   added: readonly DocumentRecord[],
   io: CliIo,
 ): Promise<DocumentRecord[]> {
   const progress = createProgress(io, "indexing", added.length);
-  const parts = new Map<string, number>();
-  const show = (id: string, part: number, name: string): void => {
-    parts.set(id, part);
-    progress.update(
-      [...parts.values()].reduce((sum, one) => sum + one, 0),
-      cell(name),
-    );
-  };
-  const settle = async (document: DocumentRecord): Promise<DocumentRecord> => {
-    for (let last = document; ;) {
-      const query = { tenant: last.tenant, wait: WAIT_SECONDS };
-      const now = await read(documents[":id"].$get({ ...withId(last.id), query })).catch(
-        orUndefined,
-      );
-      // Deleted meanwhile, or what has taken its place is ready.
-      if (!now) return last;
-      last = now.document;
-      const isOver = last.status === "ready" || last.status === "failed";
-      show(last.id, isOver ? 1 : last.progress, last.filename);
-      if (isOver) return last;
-    }
-  };
+  const settled: DocumentRecord[] = [];
   try {
-    const unique = [...new Map(added.map((document) => [document.id, document])).values()];
-    const ended = new Map(
-      (await Promise.all(unique.map(settle))).map((document) => [document.id, document]),
-    );
-    return added.map((document) => ended.get(document.id) ?? document);
+    for (const document of added) {
+      let last = document;
+      while (last.status !== "ready" && last.status !== "failed") {
+        progress.update(settled.length + last.progress, cell(last.filename));
+        const query = { tenant: last.tenant, wait: WAIT_SECONDS };
+        const asked = read(documents[":id"].$get({ ...withId(last.id), query }));
+        const now = await asked.catch(orUndefined);
+        if (!now) break;
+        last = now.document;
+      }
+      settled.push(last);
+      progress.update(settled.length, cell(last.filename));
+    }
+    return settled;
   } finally {
     progress.end();
   }
@@ -304,17 +293,48 @@ const list = asking({
   },
 });
 
+/** Where a passage stands: headings and page below the names that are given. */
+const renderPlace = (
+  { headings, page }: Pick<Passage, "headings" | "page">,
+  ...names: string[]
+): string => cell([...names, ...headings, ...(page === null ? [] : [`page ${page}`])].join(" › "));
+
+function printPassages({ passages, hasMore }: PassagePage, io: CliIo): void {
+  if (passages.length === 0) io.err("no passages\n");
+  for (const passage of passages)
+    printBlock(io, `${passage.chunkId}  ${renderPlace(passage)}`.trimEnd(), passage.text);
+  const last = passages.at(-1);
+  if (hasMore && last)
+    io.out(
+      `\nmore: rouse knowledge show ${last.documentId} --passages --from ${last.number + 1}\n`,
+    );
+}
+
 const show = asking({
   usage: "show <id>",
-  about: "what is known of a document",
-  examples: ["rouse knowledge show doc_1k7u"],
-  options: TENANT_OPTION,
-  async ask({ api }, { tenant }, id) {
+  about: "what is known of a document, or its passages",
+  examples: [
+    "rouse knowledge show doc_1k7u",
+    "rouse knowledge show doc_1k7u --passages --from 12 --limit 3",
+  ],
+  options: {
+    ...TENANT_OPTION,
+    "--passages": "its passages instead, in the order of its text",
+    "--from <n>": "the number of the first one (default 0); a passage is named <document>#<number>",
+    ...LIMIT_OPTION,
+  },
+  async ask({ api }, { tenant, passages, from, limit }, id) {
     const one = api.knowledge.documents[":id"];
+    if (passages) {
+      const query = { tenant, from, limit };
+      return read(one.passages.$get({ ...withId(id), query })).catch(withName(id));
+    }
     const answer = await read(one.$get({ ...withId(id), query: { tenant } })).catch(withName(id));
     return answer.document;
   },
-  print(document, io) {
+  print(answer, io) {
+    if ("passages" in answer) return printPassages(answer, io);
+    const document = answer;
     const metadata = Object.entries(document.metadata).map(
       ([name, value]): RecordColumn<DocumentRecord> => [`metadata ${cell(name)}`, () => value],
     );
@@ -337,38 +357,6 @@ const show = asking({
       "sha256",
       ...metadata,
     ]);
-  },
-});
-
-/** Where a passage stands: headings and page below the names that are given. */
-const renderPlace = (
-  { headings, page }: Pick<Passage, "headings" | "page">,
-  ...names: string[]
-): string => cell([...names, ...headings, ...(page === null ? [] : [`page ${page}`])].join(" › "));
-
-const passages = asking({
-  usage: "passages <id>",
-  about: "the passages of a document, in the order of its text",
-  examples: ["rouse knowledge passages doc_1k7u --from 12 --limit 3"],
-  options: {
-    ...TENANT_OPTION,
-    "--from <n>": "the number of the first one (default 0); a passage is named <document>#<number>",
-    ...LIMIT_OPTION,
-  },
-  ask: ({ api }, { tenant, from, limit }, id) =>
-    read(
-      api.knowledge.documents[":id"].passages.$get({
-        ...withId(id),
-        query: { tenant, from, limit },
-      }),
-    ).catch(withName(id)),
-  print({ passages: all, hasMore }, io) {
-    if (all.length === 0) io.err("no passages\n");
-    for (const passage of all)
-      printBlock(io, `${passage.chunkId}  ${renderPlace(passage)}`.trimEnd(), passage.text);
-    const last = all.at(-1);
-    if (hasMore && last)
-      io.out(`\nmore: rouse knowledge passages ${last.documentId} --from ${last.number + 1}\n`);
   },
 });
 
@@ -413,5 +401,5 @@ const search = asking({
 });
 
 export const knowledge: Noun = {
-  commands: [add, list, show, passages, remove, reindex, search],
+  commands: [add, list, show, remove, reindex, search],
 };

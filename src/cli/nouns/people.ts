@@ -60,28 +60,34 @@ const peopleList = asking({
   },
 });
 
-const peopleDecide = asking({
-  usage: "decide <code> <verdict>",
-  about: "approve lets the person write direct messages to the agent, deny does not answer them",
-  examples: ["rouse people decide HK7X3PTW approve", "rouse people decide HK7X3PTW deny"],
-  async ask({ api }, _, code, verdict) {
-    if (verdict !== "approve" && verdict !== "deny")
-      throw usage(`"${verdict}": write approve or deny`);
-    return read(api.pairings[":id"].$post({ ...withId(code), json: { verdict } }));
-  },
-  print: ({ pairing: { channel, person, state } }, io) =>
-    io.out(`${cell(channel)}:${cell(person)}  ${state}\n`),
-  later: "the person gets the message with the next `rouse start`",
-});
+const VERDICTS = ["approve", "deny", "revoke"] as const;
 
-const peopleRevoke = asking({
-  usage: "revoke <person>",
+const peopleDecide = asking({
+  usage: "decide <person> <verdict>",
   about:
-    "take a decision back, by the id or as <channel>:<id of the person>: the person is a stranger again",
-  examples: ["rouse people revoke par_…"],
-  ask: ({ api }, _, person) => read(api.pairings[":id"].$delete(withId(person))),
-  print: ({ pairing: { channel, person } }, io) =>
-    io.out(`${cell(channel)}:${cell(person)}  revoked: this person is a stranger again\n`),
+    "by the code of a person who waits: approve lets them write direct messages to the agent, deny does not answer them. By the id, or as <channel>:<id of the person>: revoke takes a decision back, and the person is a stranger again",
+  examples: [
+    "rouse people decide HK7X3PTW approve",
+    "rouse people decide HK7X3PTW deny",
+    "rouse people decide telegram:222 revoke",
+  ],
+  async ask({ api }, _, person, word) {
+    const verdict = VERDICTS.find((known) => known === word);
+    if (!verdict) throw usage(`"${word}": write ${VERDICTS.join(", ")}`);
+    const one = api.pairings[":id"];
+    const answer =
+      verdict === "revoke"
+        ? await read(one.$delete(withId(person)))
+        : await read(one.$post({ ...withId(person), json: { verdict } }));
+    return { ...answer, verdict };
+  },
+  print({ pairing: { channel, person, state }, verdict }, io, { live }) {
+    const isRevoked = verdict === "revoke";
+    const what = isRevoked ? "revoked: this person is a stranger again" : state;
+    io.out(`${cell(channel)}:${cell(person)}  ${what}\n`);
+    if (!live && !isRevoked)
+      io.out("no gateway runs just now: the person gets the message with the next `rouse start`\n");
+  },
 });
 
 const peopleUnlink = asking({
@@ -97,7 +103,7 @@ const peopleUnlink = asking({
 });
 
 export const people: Noun = {
-  commands: [peopleList, peopleDecide, peopleRevoke, peopleUnlink],
+  commands: [peopleList, peopleDecide, peopleUnlink],
   help: `
 A person links two channels with a code: /link in a direct message on the one, then /link CODE on the other.
 From then on the direct messages of both share one session, channel:person:<ID>.

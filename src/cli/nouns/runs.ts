@@ -1,32 +1,19 @@
+import { retrying } from "../bulk.ts";
 import { RETRIED_DELIVERIES, RETRIED_RUNS } from "../../operate/records/bulk-retry.ts";
-import type { DeliveryView } from "../../operate/records/views.ts";
 import type { SessionDetail, SessionName } from "../../operate/records/sessions.ts";
 import { labelledText, plainText } from "../../core/text.ts";
-import { asking, doing, paging, printRecord, type Given, type Noun } from "../command.ts";
-import { connected, read, withId, type GatewayConnection } from "../connect.ts";
-import { usage } from "../failure.ts";
+import { asking, paging, printRecord, type Noun } from "../command.ts";
+import { read, withId } from "../connect.ts";
 import { resolveId } from "../ids.ts";
 import type { CliIo } from "../io.ts";
 import { ownOptions } from "../options.ts";
 import { printRun, renderWaitsFor } from "../print-run.ts";
-import { printBlock, printJson } from "../print.ts";
-import { checkOne, readRetry, RETRY_OPTIONS, retryMany } from "../retry-many.ts";
+import { printBlock } from "../print.ts";
 import { member } from "../settings.ts";
 import { cell, localTime, renderDuration } from "../text.ts";
 
 const renderError = (error: { code: string; message: string } | null): string | null =>
   error && `${error.code}: ${error.message}`;
-
-/** The value of an option that has only a few. */
-function readStatus<T extends string>(
-  text: string | undefined,
-  known: readonly T[],
-): T | undefined {
-  const found = known.find((one) => one === text);
-  if (text !== undefined && found === undefined)
-    throw usage(`--status ${text}: write ${known.join(", ")}`);
-  return found;
-}
 
 const runsList = paging({
   noun: "runs",
@@ -95,60 +82,23 @@ const runsCancel = asking({
   print: ({ run }, io) => io.out(`${run.id}  ${run.status}\n`),
 });
 
-const RUNS_LATER = "no gateway runs just now: the runs start with the next `rouse start`\n";
-const RUNS_CHOSEN = {
-  "--failed": "all that failed or took too long",
-  "--status <status>": `all of this status: ${RETRIED_RUNS.join(", ")}`,
-  "--session <key>": "only those of one session",
-  "--event <id>": "only those of one event",
-  "--mapping <id>": "only those of this mapping",
-  ...RETRY_OPTIONS,
-} as const;
-const RUNS_CHOOSING = [
-  "failed",
-  "status",
-  "session",
-  "event",
-  "mapping",
-  "since",
-  "until",
-  "limit",
-] as const;
-
-async function retryRuns(io: CliIo, given: Given<typeof RUNS_CHOSEN>): Promise<void> {
-  if (RUNS_CHOOSING.every((name) => given[name] === undefined))
-    throw usage(
-      "name one run, or choose several with --failed, --status, --session, --event, --mapping or --since",
-    );
-  if (given.failed && given.status !== undefined) throw usage("use --failed or --status");
-  const { session: sessionKey, mapping, event } = given;
-  const status = readStatus(given.status, RETRIED_RUNS);
-  const chosen = { status, sessionKey, mapping, ...readRetry(given, io) };
-  const ask = async (to: GatewayConnection) => {
-    const eventId = event && (await resolveId(to, "events", event));
-    return to.api.runs.retry.$post({ json: { ...chosen, eventId } });
-  };
-  await retryMany(given, io, ask, RUNS_LATER);
-}
-
-const runsRetry = doing({
-  usage: "retry [run]",
+const runsRetry = retrying({
+  kind: "runs",
   about: "start a run again that failed, under its own id; or many, the oldest first",
   examples: ["rouse runs retry run_…", "rouse runs retry --failed --since 1d --dry-run"],
-  options: RUNS_CHOSEN,
-  json: true,
-  async run(io, given, name) {
-    if (name === undefined) return retryRuns(io, given);
-    checkOne(given, RUNS_CHOOSING);
-    await connected(given, io, async (to) => {
-      const id = withId(await resolveId(to, "runs", name));
-      const answer = await read(to.api.runs[":id"].retry.$post(id));
-      if (given.json) return printJson(io, answer);
-      io.out(`${answer.run.id}  ${answer.run.status}\n`);
-      if (!to.live)
-        io.out("no gateway runs just now: the run starts with the next `rouse start`\n");
-    });
+  statuses: RETRIED_RUNS,
+  filters: {
+    "--session <key>": "only those of one session",
+    "--event <id>": "only those of one event",
+    "--mapping <id>": "only those of this mapping",
   },
+  retry: ({ api }, id) => read(api.runs[":id"].retry.$post(withId(id))),
+  async retryMany(to, chosen, { session: sessionKey, event, mapping }) {
+    const eventId = event && (await resolveId(to, "events", event));
+    return to.api.runs.retry.$post({ json: { ...chosen, sessionKey, eventId, mapping } });
+  },
+  render: ({ run }) => `${run.id}  ${run.status}`,
+  later: "no gateway runs just now: the runs start with the next `rouse start`\n",
 });
 
 export const runs: Noun = { commands: [runsList, runsShow, runsCancel, runsRetry] };
@@ -219,39 +169,8 @@ const deliveriesShow = asking({
   },
 });
 
-const DELIVERIES_LATER =
-  "no gateway runs just now: what is pending is sent with the next `rouse start`\n";
-const DELIVERIES_CHOSEN = {
-  "--arrived": "of one that is unknown: its message in doubt is in the chat, so go on after it",
-  "--failed": "all that failed, also for want of a route",
-  "--status <status>": `all of this status: ${RETRIED_DELIVERIES.join(", ")}`,
-  "--channel <id>": "only those of one channel",
-  ...RETRY_OPTIONS,
-} as const;
-const DELIVERIES_CHOOSING = ["failed", "status", "channel", "since", "until", "limit"] as const;
-
-async function retryDeliveries(io: CliIo, given: Given<typeof DELIVERIES_CHOSEN>): Promise<void> {
-  if (given.arrived) throw usage("--arrived goes with one delivery: name it");
-  if (DELIVERIES_CHOOSING.every((name) => given[name] === undefined))
-    throw usage(
-      "name one delivery, or choose several with --failed, --status, --channel or --since",
-    );
-  if (given.failed && given.status !== undefined) throw usage("use --failed or --status");
-  const status = readStatus(given.status, RETRIED_DELIVERIES);
-  const json = { status, channel: given.channel, ...readRetry(given, io) };
-  await retryMany(given, io, ({ api }) => api.deliveries.retry.$post({ json }), DELIVERIES_LATER);
-}
-
-const renderDelivery = ({
-  id,
-  status,
-  channel,
-  to,
-}: Pick<DeliveryView, "id" | "status" | "channel" | "to">) =>
-  `${id}  ${status}  ${channel} ${cell(to ?? "–")}\n`;
-
-const deliveriesRetry = doing({
-  usage: "retry [delivery]",
+const deliveriesRetry = retrying({
+  kind: "deliveries",
   about:
     "send again what failed, from the first chunk that was not sent; a reply without a route once there is one",
   examples: [
@@ -260,20 +179,23 @@ const deliveriesRetry = doing({
     "rouse deliveries retry --status no_route",
     "rouse deliveries retry --failed --since 1d --dry-run",
   ],
-  options: DELIVERIES_CHOSEN,
-  json: true,
-  async run(io, given, name) {
-    if (name === undefined) return retryDeliveries(io, given);
-    checkOne(given, DELIVERIES_CHOOSING);
-    const query = { arrived: given.arrived ? ("1" as const) : undefined };
-    await connected(given, io, async (to) => {
-      const id = withId(await resolveId(to, "deliveries", name));
-      const answer = await read(to.api.deliveries[":id"].retry.$post({ ...id, query }));
-      if (given.json) return printJson(io, answer);
-      io.out(renderDelivery(answer.delivery));
-      if (!to.live) io.out(DELIVERIES_LATER);
-    });
+  statuses: RETRIED_DELIVERIES,
+  filters: { "--channel <id>": "only those of one channel" },
+  options: {
+    "--arrived": "of one that is unknown: its message in doubt is in the chat, so go on after it",
   },
+  retry: ({ api }, id, { arrived }) =>
+    read(
+      api.deliveries[":id"].retry.$post({
+        ...withId(id),
+        query: { arrived: arrived ? ("1" as const) : undefined },
+      }),
+    ),
+  retryMany: ({ api }, chosen, { channel }) =>
+    api.deliveries.retry.$post({ json: { ...chosen, channel } }),
+  render: ({ delivery: { id, status, channel, to } }) =>
+    `${id}  ${status}  ${channel} ${cell(to ?? "–")}`,
+  later: "no gateway runs just now: what is pending is sent with the next `rouse start`\n",
 });
 
 export const deliveries: Noun = { commands: [deliveriesList, deliveriesShow, deliveriesRetry] };

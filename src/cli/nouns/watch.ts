@@ -19,7 +19,7 @@ import { resolveId } from "../ids.ts";
 import type { CliIo } from "../io.ts";
 import { OUTCOME_OPTION } from "../options.ts";
 import { printFields } from "../print.ts";
-import { registerReplay } from "../replay.ts";
+import { replay } from "../replay.ts";
 import { localTime, renderCost, renderSpark, shortTime } from "../text.ts";
 
 const SHOWN_FAILURES = 5;
@@ -185,7 +185,7 @@ const eventsList = paging({
     "rouse events list --failed --json | jq -r '.events[].id'",
   ],
   options: {
-    [OUTCOME_OPTION[0]]: OUTCOME_OPTION[1],
+    ...OUTCOME_OPTION,
     "--path <path>": "the hook's path, such as shop",
     "--mapping <id>": "the mapping that took it",
     "--failed": "those with a run that failed",
@@ -258,6 +258,35 @@ const eventsSet = asking({
 });
 
 export const events: Noun = {
-  commands: [eventsList, eventsRefused, eventsSet],
-  register: registerReplay,
+  commands: [eventsList, eventsRefused, eventsSet, replay],
 };
+
+export const doctor = asking({
+  usage: "doctor",
+  about: "check for common problems; exit code 1 if a check fails",
+  examples: ["rouse doctor"],
+  ask: async ({ api, live, stateDir }) => ({
+    running: live,
+    stateDir,
+    ...(await read(api.doctor.$get())),
+  }),
+  isFailure: ({ checks }) => checks.some((check) => check.status === "fail"),
+  print({ running, stateDir, checks }, io) {
+    io.out(
+      running
+        ? `a gateway runs on ${stateDir}\n\n`
+        : `no gateway runs on ${stateDir}: looked at its store and config\n\n`,
+    );
+    printRows(
+      io,
+      [
+        ["", (check) => (check.status === "ok" ? "ok" : check.status.toUpperCase())],
+        "id",
+        "message",
+      ],
+      checks,
+      // The last column is where people read what to change.
+      { isWhole: true },
+    );
+  },
+});

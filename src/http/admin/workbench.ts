@@ -10,7 +10,7 @@ import {
   listPlacedMappings,
   showMapping,
 } from "../../operate/edits/mapping-view.ts";
-import { MAX_EVENTS as MAX_SAMPLES } from "../../operate/proposals/proposal-samples.ts";
+import { MAX_EVENTS as MAX_SAMPLES } from "../../operate/proposals/samples.ts";
 import { MAX_SAID } from "../../operate/proposals/proposals.ts";
 import { DEFAULT_LAST } from "../../operate/what-if/selection.ts";
 import type { Workbench } from "../../operate/workbench.ts";

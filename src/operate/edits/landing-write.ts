@@ -3,7 +3,7 @@ import { basename, dirname, join, relative, sep } from "node:path";
 import { RouseError, type Issue } from "../../core/errors.ts";
 import { replaceFile } from "../../core/replace-file.ts";
 import type { ComparisonDeps } from "./landing-checks.ts";
-import { renderFilePatch } from "./unified-diff.ts";
+import { refuseConflict, renderFilePatch } from "./unified-diff.ts";
 import {
   findLink,
   keepBefore,
@@ -59,20 +59,9 @@ export function refuseStale(
   const top = findTop(file, deps);
   const now = readNow(file);
   const theirs = shown === undefined ? "" : renderChange(top, { file, before: shown, after: now });
-  const issues: Issue[] = [
-    ...(theirs === ""
-      ? []
-      : [{ path: "", file, message: "has changed like this:", detail: theirs }]),
-    {
-      path: "",
-      file,
-      message: "was to be changed like this:",
-      detail: renderChange(top, { file, before, after }),
-    },
-  ];
   const what = theirs === "" ? "the change" : basename(file);
   const message = `${what} is not as it was shown any more; nothing was written. Look at it, and start again`;
-  throw new RouseError({ code: "conflict", message, issues });
+  refuseConflict(message, file, { theirs, own: renderChange(top, { file, before, after }) });
 }
 
 /** Why a running gateway does not use a file that was changed; undefined if it does. */

@@ -130,69 +130,35 @@ function checkChange(
   );
 }
 
-/** Changes of the mappings of one file, each text as `readMappingText` gave it. */
-interface MappingEdits {
-  /** By the position of the mapping whose place the text takes. */
-  replaced?: ReadonlyMap<number, string>;
-  /** Go behind the last one. */
-  added?: readonly string[];
-}
-
-/** Puts texts in the places of mappings. */
-function replaceAll(
-  text: string,
-  written: readonly WrittenMapping[],
-  replaced: ReadonlyMap<number, string>,
-  style: TextStyle,
-): string {
-  let [after, end] = ["", 0];
-  for (const [index, mapping] of [...replaced].toSorted(([one], [other]) => one - other)) {
-    const at = written[index];
-    if (!at) throw invalid(`the file has no mapping ${index}`);
-    after += text.slice(end, at.start) + fitLayout(mapping, style, indentAt(text, at.start));
-    end = at.end;
-  }
-  return after + text.slice(end);
-}
-
-function addAll(text: string, home: MappingHome, added: readonly string[]): string {
-  const start = findList(text, home)
-    ? text
-    : editText(text, [{ path: LIST_PATH[home], value: [] }]);
-  const style = readStyle(start, parseRoot(start));
-  const render = (indent: string): string =>
-    added.map((mapping) => fitLayout(mapping, style, indent)).join(`,${style.eol}${indent}`);
-  return appendOnLine(start, findList(start, home) as TextNode, style, render);
-}
-
 /**
- * Replaces and adds mappings of a file. All else stays byte for byte, but for a comma behind the last one.
+ * Replaces one mapping by a text that `readMappingText` gave. All else stays byte for byte.
  * @throws RouseError `config_invalid` if the file is not valid JSON5.
  */
-export function editMappings(
-  text: string,
-  home: MappingHome,
-  { replaced = new Map<number, string>(), added = [] }: MappingEdits,
-): string {
-  const written = listWrittenMappings(text, home);
-  const style = readStyle(text, parseRoot(text));
-  const changed = replaceAll(text, written, replaced, style);
-  const after = added.length === 0 ? changed : addAll(changed, home, added);
-  const read = (mapping: string): unknown => JSON5.parse(mapping);
-  const kept = written.map(({ value }, index) =>
-    replaced.has(index) ? read(replaced.get(index) as string) : value,
-  );
-  return checkChange(text, after, home, [...kept, ...added.map(read)]);
-}
-
-/** Replaces one mapping, as `editMappings` does. */
-export const replaceMapping = (
+export function replaceMapping(
   text: string,
   home: MappingHome,
   index: number,
   mapping: string,
-): string => editMappings(text, home, { replaced: new Map([[index, mapping]]) });
+): string {
+  const written = listWrittenMappings(text, home);
+  const at = written[index];
+  if (!at) throw invalid(`the file has no mapping ${index}`);
+  const style = readStyle(text, parseRoot(text));
+  const placed = fitLayout(mapping, style, indentAt(text, at.start));
+  const after = text.slice(0, at.start) + placed + text.slice(at.end);
+  const expected = written.map(({ value }) => value).with(index, JSON5.parse(mapping));
+  return checkChange(text, after, home, expected);
+}
 
-/** Adds one mapping, as `editMappings` does. */
-export const addMapping = (text: string, home: MappingHome, mapping: string): string =>
-  editMappings(text, home, { added: [mapping] });
+/** Adds one mapping behind the last one, as `replaceMapping` replaces one: a comma may follow the one before. */
+export function addMapping(text: string, home: MappingHome, mapping: string): string {
+  const start = findList(text, home)
+    ? text
+    : editText(text, [{ path: LIST_PATH[home], value: [] }]);
+  const style = readStyle(start, parseRoot(start));
+  const after = appendOnLine(start, findList(start, home) as TextNode, style, (indent) =>
+    fitLayout(mapping, style, indent),
+  );
+  const kept = listWrittenMappings(text, home).map(({ value }) => value);
+  return checkChange(text, after, home, [...kept, JSON5.parse(mapping)]);
+}

@@ -11,7 +11,7 @@ import {
   withoutIndent,
   type MappingHome,
 } from "./mapping-text.ts";
-import { renderFilePatch } from "./unified-diff.ts";
+import { refuseConflict, renderFilePatch } from "./unified-diff.ts";
 import { mappingFile, readNow, type FileChange, type MappingPlaces } from "./user-files.ts";
 
 /** A change of the mappings. Nothing else of a config can be changed this way. */
@@ -65,26 +65,6 @@ export function findMapping(
   return { file: mappingFile(mappingsDir, name), home: "mappings", index: Number(index) };
 }
 
-/**
- * Refuses a text that was written from another one than the file has by now. The details have both changes.
- * @throws RouseError `conflict`
- */
-function refuseOvertaken(
-  file: string,
-  { shown, now, wanted }: { shown: string; now: string; wanted: string },
-): never {
-  const name = basename(file);
-  const render = (after: string): string => renderFilePatch(name, { before: shown, after });
-  throw new RouseError({
-    code: "conflict",
-    message: `${name} was changed while you were writing; nothing was written. Look at both changes, and save again`,
-    issues: [
-      { path: "", file, message: "has changed like this:", detail: render(now) },
-      { path: "", file, message: "was to be changed like this:", detail: render(wanted) },
-    ],
-  });
-}
-
 type Replacement = Extract<MappingChange, { kind: "replace" }>;
 
 function planReplacement(
@@ -98,8 +78,15 @@ function planReplacement(
     replaceMapping(before, home, index, readMappingText(one, file));
   const after = replace(text);
   const written = withoutIndent(listWrittenMappings(before, home)[index]?.text ?? "{}");
-  if (from !== undefined && from !== written && after !== before)
-    refuseOvertaken(file, { shown: replace(from), now: before, wanted: after });
+  if (from !== undefined && from !== written && after !== before) {
+    const [name, shown] = [basename(file), replace(from)];
+    const render = (to: string): string => renderFilePatch(name, { before: shown, after: to });
+    refuseConflict(
+      `${name} was changed while you were writing; nothing was written. Look at both changes, and save again`,
+      file,
+      { theirs: render(before), own: render(after) },
+    );
+  }
   return { change: { file, before, after }, home };
 }
 

@@ -1,11 +1,12 @@
 import type { Usage } from "../../store/types.ts";
-import type { OperatorSettings } from "./proposal-text.ts";
-import type { Samples } from "./proposal-samples.ts";
-import type { TriedEvent } from "./proposal-trial.ts";
 import type { WhatIfReport } from "../what-if/what-if.ts";
+import type { Samples } from "./samples.ts";
 
 /** What a proposal is to be made from. */
-export interface ProposalRequest extends OperatorSettings {
+export interface ProposalRequest {
+  agent?: string | undefined;
+  /** False: no delivery. */
+  deliver?: false | { channel: string; to?: string | undefined } | undefined;
   /** The name of the new mapping file. */
   name?: string | undefined;
   /** The id of a live mapping that is to be mended. True: the mapping that is nearest to taking the first event. */
@@ -63,6 +64,17 @@ export interface ProposalPlan {
   masked: string[];
   leftOut: Samples["leftOut"];
   notes: string[];
+}
+
+/** What a proposed mapping makes of one event. */
+export interface TriedEvent {
+  eventId: string;
+  /** Whether all conditions of the mapping hold. */
+  isTaken: boolean;
+  /** The earlier mapping that takes the event, so that the proposed one does not get it; null if none does. */
+  takenBefore: string | null;
+  /** Expressions that find nothing. */
+  missing: string[];
 }
 
 /** A fixture that was made with a proposal. */

@@ -1,7 +1,7 @@
 import type { LintRule } from "../../config/schema/lint.ts";
 import type { Issue } from "../../core/errors.ts";
 import type { Snapshot } from "../../intake/types.ts";
-import { CoveringIndex, type LintedMapping } from "./covering.ts";
+import { findCovered, type LintedMapping } from "./covering.ts";
 import { getConditionReads } from "./read-fields.ts";
 
 /** A warning of lint, if the mapping does not silence its rule. `field`: in the mapping; empty for the mapping itself. */
@@ -21,25 +21,13 @@ export function lintIssue(
   ];
 }
 
-/** Mappings that get nothing, since an earlier one ends the search for all that they want. */
-function findNeverReached(mappings: readonly LintedMapping[], index: CoveringIndex): Issue[] {
-  return mappings.flatMap((mapping, order) => {
-    const takers = index
-      .paths(mapping)
-      .map((path) =>
-        index.find(
-          path,
-          mapping,
-          ({ config }, before) => before < order && !config.continue && !config.shadow,
-        ),
-      );
-    const [first] = takers;
-    if (!first || takers.includes(undefined)) return [];
-    const names = [...new Set(takers.map((taker) => `"${taker?.config.id}"`))].join(" and ");
+/** Mappings that get nothing, since earlier ones end the search for all that they want. */
+const findNeverReached = (mappings: readonly LintedMapping[]): Issue[] =>
+  findCovered(mappings).flatMap(({ mapping, by }) => {
+    const names = [...new Set(by.map(({ config }) => `"${config.id}"`))].join(" and ");
     const message = `can never match: ${names} before it takes all that it wants; put it first, or set \`continue\` there`;
     return lintIssue(mapping, "never-reached", "", message);
   });
-}
 
 const ORDERED = ["$gt", "$gte", "$lt", "$lte"];
 
@@ -117,9 +105,8 @@ export function lintMappings(
   mappings: readonly LintedMapping[],
   { verifiers, hooksTools }: { verifiers: Snapshot["verifiers"]; hooksTools: readonly string[] },
 ): Issue[] {
-  const index = new CoveringIndex(mappings);
   return [
-    ...findNeverReached(mappings, index),
+    ...findNeverReached(mappings),
     ...mappings.flatMap((mapping) => [
       ...findTextNumbers(mapping),
       ...findUnsignedHeaders(mapping, verifiers),

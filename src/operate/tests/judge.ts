@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { AgentRuntime, ResolvedModel } from "../../agent/types.ts";
 import type { TextPart } from "../../core/text.ts";
 import type { Usage } from "../../store/types.ts";
+import { askModel } from "../ask-model.ts";
 
 const INSTRUCTIONS = `You judge the reply of another agent by a rubric. You get the task that the agent was given, its reply, and perhaps a recorded reply to compare with.
 
@@ -17,8 +18,6 @@ const JSON_SCHEMA = {
   required: ["reason", "pass"],
   additionalProperties: false,
 };
-
-const TIMEOUT_MS = 120_000;
 
 /** What a judge decided. */
 export interface JudgeVerdict {
@@ -79,37 +78,19 @@ export async function judgeReply(
     reason,
     usage,
   });
-  const result = await runtime.runTurn({
-    agent: {
-      id: "judge",
-      name: "judge",
-      instructions: INSTRUCTIONS,
-      model: model.ref,
-      tools: [],
-      approve: [],
-      knowledge: "off",
-    },
+  const question = {
+    id: "judge",
+    instructions: INSTRUCTIONS,
     model,
-    history: [],
     input: buildInput(request),
-    info: { agentId: "judge", sessionKey: "test", runId: `run_judge_${boundaryId}`, kind: "api" },
-    question: "",
-    isPlain: true,
     source: "the test that is judged",
-    unsafe: false,
-    tools: [],
-    pickTools: () => Promise.resolve({ tools: [], warnings: [] }),
-    sampling: { json: { schema: JSON_SCHEMA, name: "verdict", strict: true } },
-    timeoutMs: TIMEOUT_MS,
-    signal,
+    runId: `run_judge_${boundaryId}`,
     boundaryId,
-  });
-  if (!result.ok)
-    return fail(
-      "message" in result
-        ? `the judge gave no verdict: ${result.message}`
-        : "the judge gave no verdict",
-    );
+    schema: { schema: JSON_SCHEMA, name: "verdict" },
+    signal,
+  };
+  const result = await askModel(question, runtime);
+  if (!result.ok) return fail(`the judge gave no verdict: ${result.message}`);
   const verdict = parseVerdict(result.text);
   if (!verdict)
     return fail(

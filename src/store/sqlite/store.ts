@@ -16,7 +16,7 @@ import { copyDatabase } from "./copy-database.ts";
 import type { SqliteGroupCommit } from "./group-commit.ts";
 import type { LogFile } from "./log-file.ts";
 import { sqliteError, type Statements } from "./statements.ts";
-import { oldestBody } from "../oldest-body.ts";
+import { oldestBody } from "../sweep-plan.ts";
 import type { Materializer, MaterializeLoop } from "./materialize-loop.ts";
 import { createSqliteReads } from "./reads.ts";
 import type { SqliteSignals } from "./signals.ts";

@@ -2,9 +2,8 @@ import { z } from "zod";
 import { didYouMean } from "../../config/suggest.ts";
 import { isCredentialName } from "../../core/credential-name.ts";
 import { parsePath } from "../../mapping/template-context.ts";
-import { toExpression, toTitle } from "./draft-mapping.ts";
-import type { Samples } from "./proposal-samples.ts";
-import { buildVocabulary, isPlainText, type Vocabulary } from "./proposal-words.ts";
+import type { ProposalJob } from "./job.ts";
+import { toExpression, toTitle, type MappingParts, type Samples } from "./samples.ts";
 
 const OPERATORS = [
   "equals",
@@ -63,25 +62,6 @@ export const answerSchema = z.object({
 
 type Answer = z.infer<typeof answerSchema>;
 
-/** The parts of a mapping that a proposal writes. What is absent stays as it is. */
-export interface MappingParts {
-  payload?: Record<string, unknown>;
-  headers?: Record<string, unknown>;
-  name?: string;
-  sessionKey?: string;
-  messageTemplate?: string[];
-}
-
-/** What the parts are made for. */
-export interface AnswerContext {
-  name: string;
-  samples: Samples;
-  /** The operator's words. */
-  say: string | undefined;
-  /** The parts of the mapping that is mended, as they are written. */
-  fixed?: Record<string, unknown>;
-}
-
 /** What an answer says. */
 export interface ReadAnswer {
   parts: MappingParts;
@@ -91,6 +71,53 @@ export interface ReadAnswer {
   problems: string[];
   /** What was left out or replaced. */
   notes: string[];
+}
+
+/** Words of trusted text that a proposal may have whatever the operator and the fields say. */
+const COMMON = new Set(
+  `a about after all also an and any are as at be because been before being below between both but by can case cases
+  change changed changes check close closed come comes came complete completed could create created customer date decide delete deleted
+  describe description details did do does done due during each either end ended error event events every explain fail failed fails
+  first five following for four from give given gives had has have help here how if important in information into is it item items its
+  just kind last later list look message money more most name named names need needed needs new next no not note notes now number of
+  off on once one only open opened opens or order orders other out over own paid part person please price priority problem product
+  question read ready reason received reply report reported request requested resolved result say says send sender sends sent short
+  should since so some sort start started state status steps still stop stopped subject such suggest summarise summarize summary
+  team text than that the their them then there these they this those three ticket time title to today total two type until up
+  update updated updates urgent use used user value wants was way were what when where which who whose why will with within without word words
+  work would write yes yet you your`
+    .split(/\s+/)
+    .filter((word) => word !== ""),
+);
+
+const WORD = /[\p{L}\p{N}]+(?:['’][\p{L}]+)?/gu;
+const PLAIN = /^[\p{L}\p{M}\p{N}\s.,:;!?'’"()/%+&–—-]*$/u;
+const ENDING = /(?:['’]s|s|es|d|ed|ing)$/;
+
+const listWords = (text: string): string[] =>
+  (text.match(WORD) ?? []).map((word) => word.toLowerCase());
+
+/** The words in names of fields, hooks and mappings: `pull_request.mergedBy` has four. One with digits may be data, and does not count. */
+const splitNames = (names: readonly string[]): string[] =>
+  names
+    .flatMap((name) => listWords(name.replace(/([a-z])([A-Z])/g, "$1 $2").replaceAll("_", " ")))
+    .filter((word) => !/\d/.test(word));
+
+/**
+ * Collects the words that a proposal may use outside the boundary. What bodies say is not among them, so that no sentence
+ * of a body can become one of the operator's.
+ * @param said texts of the operator, with all their words.
+ * @param names names of fields, hooks and mappings.
+ */
+function buildVocabulary(said: readonly string[], names: readonly string[]): Set<string> {
+  return new Set([...COMMON, ...said.flatMap(listWords), ...splitNames(names)]);
+}
+
+/** Whether a text has only plain punctuation, and words of a vocabulary or forms of them. */
+function isPlainText(text: string, vocabulary: ReadonlySet<string>): boolean {
+  const isKnown = (word: string): boolean =>
+    vocabulary.has(word) || (ENDING.test(word) && vocabulary.has(word.replace(ENDING, "")));
+  return PLAIN.test(text) && listWords(text).every(isKnown);
 }
 
 const EXPRESSION = /\{\{(.*?)\}\}/gs;
@@ -105,6 +132,14 @@ const WRITTEN: Record<Exclude<Operator, "equals" | "notEquals" | "exists" | "mis
 };
 const PARTIAL: readonly Operator[] = ["contains", "startsWith", "endsWith"];
 
+/** What a proposal may read and write of the mapping that it mends. */
+export function pickParts({ fixed }: ProposalJob): Record<string, unknown> {
+  const parts = ["match", "name", "sessionKey", "messageTemplate"];
+  return Object.fromEntries(
+    Object.entries(fixed?.value ?? {}).filter(([name]) => parts.includes(name)),
+  );
+}
+
 /** A path without places in lists. */
 const toPlainName = (name: string): string => name.replace(/\[(?:-?\d+)?\]/g, "");
 
@@ -112,23 +147,23 @@ const toPlainName = (name: string): string => name.replace(/\[(?:-?\d+)?\]/g, ""
 class AnswerReader {
   readonly problems: string[] = [];
   readonly notes: string[] = [];
-  readonly #context: AnswerContext;
-  readonly #vocabulary: Vocabulary;
+  readonly #job: ProposalJob;
+  /** What of the mapping that is mended a proposal may read; the rest may hold secrets. */
+  readonly #fixed: Record<string, unknown>;
+  readonly #vocabulary: ReadonlySet<string>;
   /** By the name without places in lists. */
   readonly #fields: ReadonlyMap<string, Samples["fields"]>;
 
-  constructor(context: AnswerContext) {
-    const { name, say, samples, fixed } = context;
-    this.#context = context;
-    const names = samples.fields.map((field) => field.name);
-    const written = fixed
-      ? Object.values(fixed).flatMap((value) =>
-          [value].flat().filter((one) => typeof one === "string"),
-        )
-      : [];
+  constructor(job: ProposalJob) {
+    const { name, say, samples } = job;
+    this.#job = job;
+    this.#fixed = pickParts(job);
+    const written = Object.values(this.#fixed).flatMap((value) =>
+      [value].flat().filter((one) => typeof one === "string"),
+    );
     this.#vocabulary = buildVocabulary(
       [...(say === undefined ? [] : [say]), ...written],
-      [...names, name, samples.path],
+      [...samples.fields.map((field) => field.name), name, samples.path],
     );
     this.#fields = Map.groupBy(samples.fields, (field) => toPlainName(field.name));
   }
@@ -151,7 +186,7 @@ class AnswerReader {
 
   /** The short values that the events have for a field or a header. */
   #listValues(place: "payload" | "header", field: string): unknown[] {
-    const { samples } = this.#context.samples;
+    const { samples } = this.#job.samples;
     if (place === "payload")
       return (this.#fields.get(field) ?? []).flatMap(({ values = [] }) => values);
     return samples
@@ -161,7 +196,7 @@ class AnswerReader {
 
   /** Whether a value is the operator's, or one of the few short ones that the field has. A stand-in is no value of real events. */
   #isKnown(value: unknown, operator: Operator, seen: readonly unknown[]): boolean {
-    const { say = "", samples, fixed } = this.#context;
+    const { say = "", samples } = this.#job;
     if (typeof value !== "string") return true;
     if (value === "" || samples.standIns.has(value)) return false;
     const isIn = (one: unknown): boolean =>
@@ -170,7 +205,7 @@ class AnswerReader {
         typeof one === "string" &&
         one.includes(value) &&
         !samples.standIns.has(one));
-    const isWritten = JSON.stringify(fixed?.["match"] ?? {}).includes(JSON.stringify(value));
+    const isWritten = JSON.stringify(this.#fixed["match"] ?? {}).includes(JSON.stringify(value));
     return seen.some(isIn) || isWritten || say.toLowerCase().includes(value.toLowerCase());
   }
 
@@ -186,7 +221,7 @@ class AnswerReader {
     if (field === undefined) return undefined;
     if (
       place === "header" &&
-      !this.#context.samples.samples.some(({ input }) => Object.hasOwn(input.headers, field))
+      !this.#job.samples.samples.some(({ input }) => Object.hasOwn(input.headers, field))
     ) {
       this.problems.push(`${at}.field: no event has the header "${field}"`);
       return undefined;
@@ -262,7 +297,7 @@ class AnswerReader {
     const field = this.#findField(text, "sessionField");
     return field === undefined
       ? undefined
-      : `hook:${this.#context.name}:{{${toExpression(text.trim())}}}`;
+      : `hook:${this.#job.name}:{{${toExpression(text.trim())}}}`;
   }
 }
 
@@ -292,17 +327,17 @@ function parseAnswer(text: string): { answer: Answer; unknown: string[] } | stri
  * compares only with values that the field has, or that the operator has named; and words of the model that are neither the
  * operator's nor names of fields are replaced, so that nothing that a body says stands outside the boundary.
  */
-export function readAnswer(text: string, context: AnswerContext): ReadAnswer {
+export function readAnswer(text: string, job: ProposalJob): ReadAnswer {
   const parsed = parseAnswer(text);
   if (typeof parsed === "string") return { parts: {}, takes: [], problems: [parsed], notes: [] };
   const { answer, unknown } = parsed;
-  const reader = new AnswerReader(context);
+  const reader = new AnswerReader(job);
   const { conditions, name, sessionField, message, takes } = answer;
   if (unknown.length > 0)
     reader.notes.push(
       `the model's answer also had ${unknown.map((one) => JSON.stringify(one.slice(0, 40))).join(", ")}, which it cannot set`,
     );
-  const isNew = context.fixed === undefined;
+  const isNew = job.fixed === undefined;
   const lines =
     message?.flatMap((line, index) => reader.readTemplate(line, `message[${index}]`) ?? []) ?? [];
   if (isNew && lines.every((line) => line.trim() === ""))
@@ -314,7 +349,7 @@ export function readAnswer(text: string, context: AnswerContext): ReadAnswer {
     ...(title !== undefined && title.trim() !== ""
       ? { name: title }
       : isNew
-        ? { name: toTitle(context.name) }
+        ? { name: toTitle(job.name) }
         : {}),
     ...(sessionKey !== undefined && { sessionKey }),
     ...(lines.length > 0 && { messageTemplate: lines }),

@@ -1,0 +1,240 @@
+import { existsSync } from "node:fs";
+import { basename } from "node:path";
+import { editText } from "../../config/edit.ts";
+import { PRESET_NAME } from "../../config/schema/mapping.ts";
+import { RouseError } from "../../core/errors.ts";
+import { cutText, plainText } from "../../core/text.ts";
+import type { Snapshot } from "../../intake/types.ts";
+import type { ConditionTrace } from "../../mapping/types.ts";
+import type { CandidateResult } from "../edits/landing-checks.ts";
+import { listWrittenMappings, withoutIndent } from "../edits/mapping-text.ts";
+import { findMapping, planChange, type MappingChange } from "../edits/planned-change.ts";
+import { renderFilePatch } from "../edits/unified-diff.ts";
+import { mappingFile, readNow, type FileChange, type MappingPlaces } from "../edits/user-files.ts";
+import { testInput, type TestedHook } from "../records/test-hook.ts";
+import type { MappingEdit, ProposalRequest, TriedEvent } from "./proposal-types.ts";
+import type { MappingParts, ProposalSample, Samples } from "./samples.ts";
+
+/** A live mapping that is to be mended, as it is written. */
+export interface FixedMapping {
+  id: string;
+  value: Record<string, unknown>;
+  text: string;
+}
+
+/** What a proposal is made from and for. */
+export interface ProposalJob extends Pick<ProposalRequest, "agent" | "deliver" | "say"> {
+  /** Of the new mapping file, or the id of the mapping that is mended. */
+  name: string;
+  file: string;
+  /** The id of the mapping that is made or mended. */
+  mapping: string;
+  /** Undefined: a new mapping is made. */
+  fixed: FixedMapping | undefined;
+  samples: Samples;
+  snapshot: Snapshot;
+}
+
+const refuse = (message: string): never => {
+  throw new RouseError({ code: "usage", message });
+};
+
+/** Finds a live mapping that is to be mended. @throws RouseError `not_found`, or `usage` if it is in no file of the user. */
+export function findFixed(
+  id: string,
+  snapshot: Snapshot,
+  places: MappingPlaces,
+): FixedMapping & { file: string } {
+  const { file, home, index } = findMapping(id, snapshot, places);
+  const written = listWrittenMappings(readNow(file) ?? "{}", home)[index];
+  if (!written)
+    throw new RouseError({ code: "not_found", message: `${file} has no mapping "${id}" any more` });
+  return { id, file, value: written.value, text: written.text };
+}
+
+/**
+ * The file of a new mapping.
+ * @throws RouseError `usage` if its name is none for a mapping file, or taken.
+ */
+export function getNewFile(
+  name: string,
+  { mappings }: Snapshot,
+  { mappingsDir }: MappingPlaces,
+): string {
+  if (!PRESET_NAME.test(name)) refuse(`"${name}": use lower-case letters, digits and "-"`);
+  const file = mappingFile(mappingsDir, `${name}.json`);
+  const taken = [file, `${file}5`].find((one) => existsSync(one));
+  if (taken !== undefined) refuse(`${taken} is there already: choose another name, or edit it`);
+  const id = `${name}.event`;
+  if (mappings.mappings.some((mapping) => mapping.id === id))
+    refuse(`there is a mapping "${id}" already: choose another name`);
+  return file;
+}
+
+/** The text of the file of a new mapping, as it is written or as it is once it is live. */
+function renderNew(
+  { name, mapping: id, say, agent, deliver, samples: { path, samples } }: ProposalJob,
+  { payload = {}, headers, ...rest }: MappingParts,
+  shadow?: true,
+): string {
+  const count = `${samples.length} recorded ${samples.length === 1 ? "event" : "events"}`;
+  const words = say === undefined ? "" : `: ${JSON.stringify(say)}`;
+  const route = deliver && { deliver: true, ...deliver };
+  const mapping = {
+    id,
+    shadow,
+    match: { path, payload, headers },
+    agentId: agent,
+    ...(deliver === false ? { deliver } : route),
+    ...rest,
+  };
+  const description = `Proposed from ${count} of ${path}${words}.`;
+  return `${JSON.stringify({ id: name, version: 1, description, mappings: [mapping] }, null, 2)}\n`;
+}
+
+/** A proposal as a change: what is written, and what its file has once the mapping is live. */
+interface BuiltProposal {
+  change: Extract<MappingChange, { kind: "file" | "replace" }>;
+  live: FileChange;
+}
+
+/** Builds a proposal of its parts: a file with the mapping in shadow, or the change of the mapping that it mends. */
+export function buildProposal(
+  job: ProposalJob,
+  parts: MappingParts,
+  places: MappingPlaces,
+): BuiltProposal {
+  const { name, file, fixed, snapshot } = job;
+  if (!fixed)
+    return {
+      change: { kind: "file", file: `${name}.json`, text: renderNew(job, parts, true) },
+      live: { file, before: null, after: renderNew(job, parts) },
+    };
+  const { payload, headers, ...rest } = parts;
+  const changes = [
+    { path: ["match", "payload"], value: payload },
+    { path: ["match", "headers"], value: headers },
+    ...Object.entries(rest).map(([field, value]) => ({ path: [field], value })),
+  ].filter(({ value }) => value !== undefined);
+  const from = withoutIndent(fixed.text);
+  const text = editText(from, changes);
+  const change = { kind: "replace" as const, mapping: fixed.id, text, from };
+  return { change, live: planChange(change, snapshot, places).change };
+}
+
+/** Renders what a proposal changes of the mapping that it mends. */
+export const renderEdit = (
+  { id, text }: FixedMapping,
+  after: string,
+  change: FileChange,
+): MappingEdit => ({
+  mapping: id,
+  before: withoutIndent(text),
+  after,
+  diff: renderFilePatch(basename(change.file), change),
+});
+
+/** How a proposed mapping did. */
+export interface MappingTrial {
+  /** False if the config has problems with it. */
+  isValid: boolean;
+  /** What has to change. */
+  problems: string[];
+  events: TriedEvent[];
+  /** Each condition and each text, for the model. It quotes the events. */
+  explanation: string;
+}
+
+/** Which events a mapping must take, by their numbers from 1. */
+export interface Wanted {
+  takes: ReadonlySet<number>;
+  /** Those that must not be taken. */
+  leaves: ReadonlySet<number>;
+}
+
+const MAX_EXPLAINED = 5;
+const MAX_TEXT = 1200;
+
+function renderCondition(
+  { condition, wants = "", result, reason, children = [] }: ConditionTrace,
+  indent = "  ",
+): string[] {
+  const holds = result === true ? "holds" : "does not hold";
+  return [
+    `${indent}${holds}: ${condition} ${wants}: ${reason}`,
+    ...children.flatMap((child) => renderCondition(child, `${indent}  `)),
+  ];
+}
+
+function renderTried({ traces, actions }: TestedHook, mapping: string, number: number): string {
+  const trace = traces.find((one) => one.mapping === mapping);
+  const made = actions.map((action) => {
+    const text = action.ok ? plainText(action.content) : action.failure.message;
+    return `  makes: ${cutText(text, MAX_TEXT).text}`;
+  });
+  return [
+    `event ${number}: ${trace?.matched ? "taken" : "not taken"}`,
+    ...(trace?.conditions ?? []).flatMap((condition) => renderCondition(condition)),
+    ...made,
+  ].join("\n");
+}
+
+function toTried(
+  { event }: ProposalSample,
+  { traces, actions, ...tested }: TestedHook,
+  mapping: string,
+): TriedEvent {
+  const trace = traces.find((one) => one.mapping === mapping);
+  const missing = actions.flatMap((action) =>
+    action.ok && action.mapping === mapping ? action.missing : [],
+  );
+  const own = tested.mapping === mapping ? tested.missing : [];
+  return {
+    eventId: event.id,
+    isTaken: trace?.matched ?? false,
+    takenBefore: trace?.by ?? null,
+    missing: [...new Set([...missing, ...own])],
+  };
+}
+
+function findProblem(
+  { isTaken, missing }: TriedEvent,
+  number: number,
+  { takes, leaves }: Wanted,
+): string | undefined {
+  if (takes.has(number) && !isTaken) return `event ${number} is to be taken, and is not`;
+  if (leaves.has(number) && isTaken) return `event ${number} is not to be taken, and is`;
+  return isTaken && missing.length > 0
+    ? `event ${number} does not have ${missing.join(", ")}`
+    : undefined;
+}
+
+/** Runs a proposed mapping on the masked events. Starts nothing and stores nothing. */
+export async function tryMapping(
+  candidate: CandidateResult,
+  { mapping, samples: { samples } }: ProposalJob,
+  wanted: Wanted,
+): Promise<MappingTrial> {
+  const trial: MappingTrial = {
+    isValid: candidate.ok,
+    problems: [],
+    events: [],
+    explanation: "",
+  };
+  if (!candidate.ok)
+    return {
+      ...trial,
+      problems: candidate.issues.map(({ path, message }) => `${path}: ${message}`),
+    };
+  const explained: string[] = [];
+  for (const [index, sample] of samples.entries()) {
+    const tested = await testInput(sample.input, candidate.snapshot);
+    const tried = toTried(sample, tested, mapping);
+    trial.events.push(tried);
+    const problem = findProblem(tried, index + 1, wanted);
+    if (problem === undefined) continue;
+    trial.problems.push(problem);
+    explained.push(renderTried(tested, mapping, index + 1));
+  }
+  return { ...trial, explanation: explained.slice(0, MAX_EXPLAINED).join("\n") };
+}

@@ -1,0 +1,172 @@
+import { isCredentialName } from "../../core/credential-name.ts";
+import { RouseError } from "../../core/errors.ts";
+import type { Snapshot } from "../../intake/types.ts";
+import { parsePath, readPath } from "../../mapping/template-context.ts";
+import type { MappingInput } from "../../mapping/types.ts";
+import type { EventDetail } from "../records/views.ts";
+import { addToShape, createShape, toHookShape, type FieldShape } from "../shapes/shape.ts";
+import { maskEvent } from "../tests/fixture-record.ts";
+import { readFixtureInput } from "../tests/fixture-run.ts";
+import { applyMasks } from "../tests/masks.ts";
+
+/** The most events that a proposal is made from. */
+export const MAX_EVENTS = 20;
+
+/** A recorded event with stand-ins for what must not be shared: all that a model sees of it, and all that it is run on. */
+export interface ProposalSample {
+  event: EventDetail;
+  input: MappingInput;
+}
+
+/** What a proposal is made from. */
+export interface Samples {
+  path: string;
+  samples: ProposalSample[];
+  /** The fields of the masked bodies. */
+  fields: FieldShape[];
+  /** The masked fields of requests. */
+  masked: string[];
+  standIns: ReadonlySet<string>;
+  /** Events whose body cannot be read. */
+  leftOut: { eventId: string; reason: string }[];
+}
+
+/** The parts of a mapping that a proposal writes. What is absent stays as it is. */
+export interface MappingParts {
+  payload?: Record<string, unknown>;
+  headers?: Record<string, unknown>;
+  name?: string;
+  sessionKey?: string;
+  messageTemplate?: string[];
+}
+
+const refuse = (message: string): never => {
+  throw new RouseError({ code: "usage", message });
+};
+
+/** Counts the fields of payloads. */
+function countFields(path: string, samples: readonly ProposalSample[]): FieldShape[] {
+  const shape = createShape(path);
+  for (const { input } of samples) addToShape(shape, input.payload, 0);
+  return toHookShape(shape).fields;
+}
+
+/**
+ * Reads events, masks them as fixtures are masked, and counts their fields.
+ * @param match the conditions of the mapping that is mended, whose values stay: it would not match otherwise.
+ * @throws RouseError `usage` if they are of several hooks, or if the body of none can be read.
+ */
+export async function readSamples(
+  events: readonly EventDetail[],
+  snapshot: Snapshot,
+  match: unknown = {},
+): Promise<Samples> {
+  const paths = [...new Set(events.map(({ path }) => path))];
+  const [path = ""] = paths;
+  if (paths.length > 1)
+    refuse(`the events came to several hooks (${paths.join(", ")}): propose one mapping for each`);
+  const compared = JSON.stringify(match);
+  const samples: ProposalSample[] = [];
+  const leftOut: Samples["leftOut"] = [];
+  const masks = new Map<string, readonly string[]>();
+  for (const event of events) {
+    const { recorded, masks: all } = await maskEvent(event, snapshot, {});
+    const found = all.filter(({ value }) => !compared.includes(JSON.stringify(value)));
+    const masked = { ...recorded, request: applyMasks(recorded.request, found) };
+    const read = await readFixtureInput(masked, snapshot);
+    const payload = read.ok ? read.input.payload : undefined;
+    if (read.ok && typeof payload === "object" && payload !== null)
+      samples.push({ event, input: read.input });
+    else
+      leftOut.push({ eventId: event.id, reason: read.ok ? "its body has no fields" : read.reason });
+    for (const { standIn, fields } of found) masks.set(standIn, fields);
+  }
+  if (samples.length === 0)
+    refuse(
+      `no event can be drafted from: ${leftOut.map(({ eventId, reason }) => `${eventId}: ${reason}`).join("; ")}`,
+    );
+  return {
+    path,
+    samples,
+    fields: countFields(path, samples),
+    masked: [...new Set([...masks.values()].flat())],
+    standIns: new Set(masks.keys()),
+    leftOut,
+  };
+}
+
+const MAX_FIELDS = 12;
+const MAX_LEVELS = 5;
+const MAX_LENGTH = 2000;
+/** Fields that tell kinds of events apart, the most telling first. */
+const KINDS = [
+  "type",
+  "event",
+  "event_type",
+  "eventType",
+  "action",
+  "kind",
+  "webhookEvent",
+  "status",
+];
+/** Fields that name what the event is about. */
+const IDS = /(?:^|\.)(?:id|key|uuid|number|identifier)$/i;
+/** Names at the root of a template that come before the fields of the payload. */
+const ROOT = /^(?:payload|headers|query|path|now|item|index|events|count|first|last)\b/;
+
+/** A field of the payload as a template reads it. */
+export const toExpression = (field: string): string =>
+  ROOT.test(field) ? `payload.${field}` : field;
+
+export const toTitle = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
+
+/** Whether templates can render a field by its name: a text, number or boolean that holds no credential. */
+function isRendered({ name, types }: FieldShape): boolean {
+  const isPlain = parsePath(name) !== undefined && !isCredentialName(name);
+  return isPlain && (types.text ?? 0) + (types.number ?? 0) + (types.boolean ?? 0) > 0;
+}
+
+const getLevel = ({ name }: FieldShape): number => name.split(".").length;
+
+/** The values by which a field tells kinds of events apart; none if it does not. */
+const getKinds = ({ types, values = [] }: FieldShape): unknown[] =>
+  Object.keys(types).length === 1 && types.text !== undefined ? values : [];
+
+/**
+ * Drafts a mapping: a match on the field that tells the kind of event and a session key on the first id, which all
+ * events have, and a message of the shortest fields. A line whose field an event does not have is left out of its message.
+ */
+export function draftFromShape(name: string, { fields, samples, standIns }: Samples): MappingParts {
+  const isShort = (field: FieldShape): boolean =>
+    samples.every(
+      ({ input }) =>
+        String(readPath(parsePath(field.name) ?? [], input.payload)).length <= MAX_LENGTH,
+    );
+  // What is near the root comes first.
+  const rendered = fields
+    .filter((field) => getLevel(field) <= MAX_LEVELS && isRendered(field))
+    .toSorted((a, b) => getLevel(a) - getLevel(b));
+  const common = rendered.filter(({ share }) => share === 1);
+  const kind = KINDS.flatMap((wanted) =>
+    common.filter((field) => field.name.split(".").at(-1) === wanted && getKinds(field).length > 0),
+  )[0];
+  const id = common.find((field) => IDS.test(field.name));
+  const lines = [...common, ...rendered.filter(({ share }) => share < 1)]
+    .filter((field) => field !== kind && isShort(field))
+    .slice(0, MAX_FIELDS)
+    .map((field) => `${field.name}: {{${toExpression(field.name)}}}`);
+  const title = toTitle(name);
+  const expression = kind && `{{${toExpression(kind.name)}}}`;
+  const kinds = kind ? getKinds(kind) : [];
+  // Real events do not have a stand-in.
+  const isReal = kind && !kinds.some((value) => standIns.has(String(value)));
+  return {
+    payload: isReal ? { [kind.name]: kinds.length === 1 ? kinds[0] : kinds } : {},
+    name: expression === undefined ? title : `${title}: ${expression}`,
+    ...(id && { sessionKey: `hook:${name}:{{${toExpression(id.name)}}}` }),
+    messageTemplate: [
+      expression === undefined ? `${title} sent an event.` : `${title} sent ${expression}.`,
+      ...lines,
+    ],
+  };
+}
