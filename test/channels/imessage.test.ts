@@ -54,14 +54,14 @@ testChannel("imessage", async () => {
 it("imessage: no sign is shown without the Private API, in a group, or to somebody without a chat", async () => {
   const without = await open();
   expect(without.channel.typing).toBeUndefined();
-  without.server.close();
+  await without.server.close();
   const { channel, server } = await open({ privateApi: true });
   for (const to of [`chat:${GROUP}`, "+15559999999"])
     expect(await channel.typing?.show({ to }, AbortSignal.timeout(120_000))).toMatchObject({
       status: "sent",
     });
   expect(server.typing.signs).toEqual([]);
-  server.close();
+  await server.close();
 });
 
 describe("sending on imessage", () => {
@@ -118,7 +118,7 @@ describe("sending on imessage", () => {
       method: "private-api",
       selectedMessageGuid: "GUID-77",
     });
-    other.server.close();
+    await other.server.close();
   });
 
   it.each([
@@ -166,7 +166,7 @@ describe("sending on imessage", () => {
       message: "the server does not take the password: check channels.imessage.password",
     };
     expect(await other.channel.probe?.(AbortSignal.timeout(5000))).toEqual(message);
-    other.server.close();
+    await other.server.close();
     const gone = await other.channel.probe?.(AbortSignal.timeout(5000));
     expect(gone).toEqual({ ok: false, message: "the server cannot be reached (ECONNREFUSED)" });
     expect(other.logged.join("")).not.toContain("wrong-8812");
