@@ -67,7 +67,7 @@ export interface NewVector {
   vector: Float32Array | null;
 }
 
-/** What the thread that writes can be asked. */
+/** What writes. */
 export interface WriterCalls {
   add(upload: NewDocument, now: number): Promise<{ document: DocumentRecord; duplicate: boolean }>;
   take(limit: number): Promise<IndexJob[]>;
@@ -120,7 +120,7 @@ export interface CatalogCalls {
   has(scope: SearchScope): Promise<boolean>;
 }
 
-/** What the thread that reads can be asked. */
+/** What reads and searches. */
 export interface ReaderCalls extends CatalogCalls {
   /** By words, and by a vector if there is one. Finds all that was ready when it was asked. */
   search(
@@ -133,11 +133,10 @@ export interface ReaderCalls extends CatalogCalls {
   catchUp(): Promise<void>;
 }
 
-export type Calls = { writer: WriterCalls; reader: ReaderCalls };
-export type Role = keyof Calls;
+/** What the thread of the documents can be asked. */
+export type Calls = WriterCalls & ReaderCalls;
 
 export interface WorkerSettings extends CatalogPlace {
-  role: Role;
   /** The path of the gateway's own index. */
   index: string;
 }
