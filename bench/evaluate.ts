@@ -9,7 +9,7 @@ import { splitChunks } from "../src/knowledge/chunk.ts";
 import { embedPending } from "../src/knowledge/embed.ts";
 import { createSearch } from "../src/knowledge/search.ts";
 import { openDatabase, type Database } from "../src/knowledge/thread/client.ts";
-import { MAX_FUSED } from "../src/knowledge/thread/protocol.ts";
+import { MAX_FUSED } from "../src/knowledge/index/reader.ts";
 import { DocumentTokenizer } from "../src/knowledge/tokenize.ts";
 import type { SearchModels } from "../src/knowledge/types.ts";
 import { stageBytes } from "../src/knowledge/upload-staging.ts";
@@ -158,19 +158,19 @@ interface EvaluateOptions {
 
 async function index(
   dir: string,
-  writer: Database<"writer">,
+  database: Database,
   part: { file: string; chunks: number; languages: string[] },
 ): Promise<void> {
   const { file, ...of } = part;
   const staged = await stageBytes(dir, Buffer.from("corpus"), 100);
-  await writer.call("add", { tenant: TENANT, ...staged, filename: "corpus.jsonl" }, 0);
-  const [job] = await writer.call("take", 1);
+  await database.call("add", { tenant: TENANT, ...staged, filename: "corpus.jsonl" }, 0);
+  const [job] = await database.call("take", 1);
   if (!job) throw new Error("the index cannot be built");
   const { id, generation } = job;
   const done = { mimeType: "application/json", title: null, pages: null, ...of };
   for (let offset = 0, first = 0; ;) {
     const call = { id, generation, file, offset, first, done, now: 0 };
-    const step = await writer.call("indexPart", call);
+    const step = await database.call("indexPart", call);
     if (step.state !== "more") return;
     ({ offset, next: first } = step);
   }
@@ -189,32 +189,38 @@ export async function evaluate(
   await using opened = new AsyncDisposableStack();
   const dir = await mkdtemp(join(tmpdir(), "rouse-eval-"));
   opened.defer(() => rm(dir, { recursive: true, force: true }));
-  const database = join(dir, "knowledge.db");
-  const settings = { database, index: join(dir, "index.db"), sql, now: 0 };
+  const settings = {
+    database: join(dir, "knowledge.db"),
+    index: join(dir, "index.db"),
+    sql,
+    now: 0,
+  };
   const environment = { log, env: process.env };
-  const writer = await openDatabase({ role: "writer", ...settings }, environment);
-  opened.defer(() => writer.close());
-  const reader = await openDatabase({ role: "reader", ...settings }, environment);
-  opened.defer(() => reader.close());
+  const database = await openDatabase(settings, environment);
+  opened.defer(() => database.close());
 
   const judgements = await readJudgements(join(folder, "qrels.tsv"));
   const file = join(dir, "chunks");
   const began = performance.now();
   const { owners, documents, languages } = await writeCorpus(join(folder, "corpus.jsonl"), file);
-  await index(dir, writer, { file, chunks: owners.length, languages });
-  await reader.call("catchUp");
+  await index(dir, database, { file, chunks: owners.length, languages });
+  await database.call("catchUp");
   const indexSeconds = (performance.now() - began) / 1000;
   if (models?.embed)
-    await embedPending({ embedder: models.embed, writer }, new AbortController().signal);
+    await embedPending({ embedder: models.embed, database }, new AbortController().signal);
 
   const limit = models ? MAX_FUSED : DEPTH;
   const byWords = new Measured(async (text) =>
     // Chunks are numbered from 1 in the order in which they were written.
-    (await reader.call("rank", { tenant: TENANT, text, limit })).map(({ seq }) => seq - 1),
+    (await database.call("rank", { tenant: TENANT, text, limit })).map(({ seq }) => seq - 1),
   );
   const search =
     models &&
-    createSearch({ reader, models, makeCall: ({ work }) => work(AbortSignal.timeout(REQUEST_MS)) });
+    createSearch({
+      database,
+      models,
+      makeCall: ({ work }) => work(AbortSignal.timeout(REQUEST_MS)),
+    });
   const withModels =
     search &&
     new Measured(async (text) =>

@@ -15,7 +15,7 @@ import {
 import { parseAddress } from "./address.ts";
 import { createBatchWindows } from "./batches.ts";
 import { createNotifier } from "./notify.ts";
-import { foldCounts } from "./counts.ts";
+import { foldCounts } from "./reads.ts";
 import { ACCEPT_MS, openDb, type Db } from "./db.ts";
 import { sqlState } from "./errors.ts";
 import { commitGroup, type Committed } from "./group.ts";

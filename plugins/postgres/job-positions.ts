@@ -1,6 +1,6 @@
 import type { EarlierJob, Job, JobKind, JobPosition, Sql } from "#store-kit";
 import { digest } from "./digest.ts";
-import { createKeyedRead } from "./keyed-reads.ts";
+import { readTogether } from "./reads.ts";
 
 /** Where a job stands: the first of its key is the one that `TAKE` takes. */
 const FIND = `
@@ -9,11 +9,13 @@ const FIND = `
       (SELECT first.id FROM jobs AS first WHERE first.kind = jobs.kind AND first.key = jobs.key ORDER BY first.seq LIMIT 1)) AS head
   FROM jobs WHERE kind = $1 AND id = $2`;
 
-/** `$3`: digests of keys, hexadecimal, with commas between them. */
+/** The places are the kind and the id of a job, and digests of keys, hexadecimal, with commas between them. */
 const FIND_EARLIER = `
-  SELECT earlier.id, earlier.name AS key, earlier.run_at AS "runAt" FROM unnest(string_to_array($3, ',')) AS one (digest)
-    CROSS JOIN LATERAL (SELECT seq, id, name, run_at FROM jobs
-      WHERE jobs.kind = $1 AND jobs.key = decode(one.digest, 'hex') AND jobs.seq < (SELECT seq FROM jobs WHERE kind = $1 AND id = $2)
+  SELECT earlier.id, earlier.name AS key, earlier.run_at AS "runAt" FROM (SELECT ? AS kind, ? AS id, ? AS digests) AS asked
+    CROSS JOIN LATERAL unnest(string_to_array(asked.digests, ',')) AS one (digest)
+    CROSS JOIN LATERAL (SELECT seq, jobs.id, name, run_at FROM jobs
+      WHERE jobs.kind = asked.kind AND jobs.key = decode(one.digest, 'hex')
+        AND jobs.seq < (SELECT seq FROM jobs AS own WHERE own.kind = asked.kind AND own.id = asked.id)
       ORDER BY jobs.seq LIMIT 1) AS earlier
   ORDER BY earlier.seq LIMIT 1`;
 
@@ -31,11 +33,7 @@ export async function findPostgresJob(
 export function createFindEarlier(
   sql: Sql,
 ): (job: Pick<Job, "kind" | "id">, keys: readonly string[]) => Promise<EarlierJob | undefined> {
-  const find = createKeyedRead<EarlierJob, [JobKind, string, string]>(sql, FIND_EARLIER, [
-    "text",
-    "text",
-    "text",
-  ]);
+  const find = readTogether<EarlierJob>(sql, FIND_EARLIER, ["text", "text", "text"]);
   return async ({ kind, id }, keys) =>
     (await find(kind, id, keys.map((key) => digest(key).toString("hex")).join(",")))[0];
 }

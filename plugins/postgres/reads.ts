@@ -1,117 +1,116 @@
 import {
-  type Collected,
-  createSearches,
-  type Lists,
+  createBatch,
+  createReads as createSqlReads,
   type ListSource,
   type Ms,
-  type Page,
-  PAGES,
-  parseRecord,
-  readSteps,
-  type ReadTable,
-  sessionId,
-  type SessionRow,
+  type Sql,
   type Store,
-  sumActivity,
-  readQueuedSince,
-  sumFailures,
-  toConfig,
-  toLastRoute,
   toReads,
-  toSession,
-  toSteps,
-  toTurn,
-  type ToolResultRecord,
-  type TurnRow,
 } from "#store-kit";
-import { readCounts } from "./counts.ts";
 import type { Db } from "./db.ts";
 import { digest } from "./digest.ts";
-import { createKeyedRead } from "./keyed-reads.ts";
 import { readDedupeRecords } from "./keys.ts";
-import { createSource, renderJsonText, sumUsage } from "./lists.ts";
+import { COUNTED } from "./schema.ts";
 
-const SESSION = "session, agent, origin, key, path, credential, turns, created, used";
-const HOOK_SESSIONS = `SELECT ${SESSION} FROM sessions WHERE key = $1 AND origin = 'hook' AND agent = $2`;
+/** Rows that one statement of a search looks at: so many take some 10 ms. */
+const WINDOW = 5000;
+/** Runs that one statement adds up. */
+const RUNS_AT_ONCE = 20_000;
+/** Rows of changes that one transaction sums up. */
+const SLICE = 20_000;
 
-const NEWEST_CHECKPOINT =
-  "SELECT seq, record FROM turns WHERE session = $1 AND covered IS NOT NULL ORDER BY seq DESC LIMIT 1";
+/** What statements noted of their changes, by name. */
+const NOTED = "(SELECT name, n FROM counts UNION ALL SELECT name, n FROM count_deltas) AS noted";
 
-const TURNS =
-  "SELECT seq, record FROM turns WHERE session = $1 AND seq < $2 AND seq > $3 ORDER BY seq DESC LIMIT $4";
-
-/** What each run reads: runs that are under way together ask together. */
-function createRunReads({
-  work,
-}: Pick<Db, "work">): Pick<ReadTable["get"], "run" | "session"> &
-  Pick<ReadTable["list"], "turns" | "hookSessions"> {
-  const { columns, read } = PAGES.runs;
-  const runs = createKeyedRead<unknown, [string]>(
-    work,
-    `SELECT ${columns} FROM runs WHERE id = $1`,
-    ["text"],
-  );
-  const sessions = createKeyedRead<SessionRow, [Buffer]>(
-    work,
-    `SELECT ${SESSION} FROM sessions WHERE id = $1`,
-    ["bytea"],
-  );
-  const hookSessions = createKeyedRead<SessionRow, [string, string]>(work, HOOK_SESSIONS, [
-    "text",
-    "text",
-  ]);
-  const turns = createKeyedRead<TurnRow, [Buffer, number, number, number | undefined]>(
-    work,
-    TURNS,
-    ["bytea", "bigint", "bigint", "bigint"],
-  );
-  return {
-    run: async (id) => (await runs(id)).map(read)[0],
-    session: async (ref) => (await sessions(digest(sessionId(ref)))).map(toSession)[0],
-    hookSessions: async ({ agentId, key }) =>
-      (await hookSessions(key, agentId))
-        .map(toSession)
-        .toSorted((a, b) => b.lastUsedAt - a.lastUsedAt),
-    /** The newest turns of a session, oldest first. */
-    async turns({ limit, before = Number.MAX_SAFE_INTEGER, after = 0, ...ref }) {
-      const rows = await turns(digest(sessionId(ref)), before, after, limit);
-      return rows.map(toTurn).toSorted((a, b) => a.seq - b.seq);
-    },
-  };
+/** Whether it is known that there is no row of these names. */
+async function isNone(sql: Sql, names: readonly string[]): Promise<boolean> {
+  const text = `SELECT sum(n)::bigint AS n FROM ${NOTED} WHERE name = ANY($1::text[])`;
+  const [counted] = await sql.query<{ n: number | null }>(text, [names]);
+  return (counted?.n ?? 0) === 0;
 }
 
-const EVENT_NUMBERS = "SELECT seq FROM events WHERE seq > $1 ORDER BY seq LIMIT $2";
-const NUMBERED_EVENTS = `SELECT seq, ${PAGES.events.columns} FROM events WHERE seq = ANY ($1::bigint[]) ORDER BY seq`;
-const toNumberedEvent = (row: { seq: number }): Lists["numberedEvents"]["is"] => ({
-  number: row.seq,
-  event: PAGES.events.read(row),
-});
-
-async function readEventNumber(db: Db, { id }: { id?: string }): Promise<number | undefined> {
-  const newest = "SELECT max(seq) AS seq FROM events";
-  const rows = await (id === undefined
-    ? db.query(newest, [])
-    : db.query("SELECT seq FROM events WHERE id = $1", [id]));
-  return (rows[0] as { seq: number | null } | undefined)?.seq ?? undefined;
+/** How many there are of everything. */
+async function readCounts(db: Db): Promise<Record<string, number>> {
+  const rows = await db.query<{ name: string; n: number }>(
+    `SELECT name, sum(n)::bigint AS n FROM ${NOTED} GROUP BY name`,
+  );
+  const counts = Object.fromEntries(COUNTED.map((name) => [name, 0]));
+  for (const { name, n } of rows) counts[name] = n;
+  return counts;
 }
 
-/** What is added up over many records. */
-const createSums = (
-  db: Db,
-  source: ListSource,
-): Pick<ReadTable["list"], "usage" | "activity" | "failures"> => ({
-  usage: (query) => sumUsage(db, query),
-  activity: (query) => sumActivity(source, query),
-  failures: (query) => sumFailures(source, renderJsonText, query),
-});
+/** Sums up what was noted since; where another gateway is at it, that is enough. */
+export async function foldCounts(db: Db): Promise<void> {
+  await db.query(
+    `WITH alone AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(hashtextextended($1, 7421)) AS me),
+      gone AS (
+        DELETE FROM count_deltas WHERE ctid = ANY(ARRAY(SELECT ctid FROM count_deltas WHERE (SELECT me FROM alone) LIMIT ${SLICE})) RETURNING name, n)
+      INSERT INTO counts AS known (name, n) SELECT name, sum(n) FROM gone GROUP BY name ORDER BY name
+        ON CONFLICT (name) DO UPDATE SET n = known.n + excluded.n`,
+    [`rouse ${db.address.schema}`],
+  );
+}
 
-/** Where a record stands in its table. */
-const createPlaces = (
-  db: Db,
-  source: ListSource,
-): Pick<ReadTable["get"], "eventNumber" | "queuedSince"> => ({
-  eventNumber: (of) => readEventNumber(db, of),
-  queuedSince: () => readQueuedSince(source, renderJsonText),
+/**
+ * Prepares a read by key: what is asked for by the same statement during one turn of the event loop goes to PostgreSQL as one.
+ * `text` has a `?` for each part of a key. PostgreSQL has no types for these, so they are cast where an operator does not say them.
+ */
+export function readTogether<Row>(
+  sql: Sql,
+  text: string,
+  types: readonly string[],
+): (...key: unknown[]) => Promise<Row[]> {
+  const lists = types.map((type, n) => `$${n + 1}::${type}[]`).join(", ");
+  const names = types.map((_, n) => `k${n + 1}`).join(", ");
+  let place = 0;
+  const all = `SELECT given.nth, found.* FROM unnest(${lists}) WITH ORDINALITY AS given (${names}, nth)
+    CROSS JOIN LATERAL (${text.replaceAll("?", () => `given.k${++place}`)}) AS found`;
+  const ask = createBatch(async (keys: readonly unknown[][]) => {
+    const values = types.map((_, n) => keys.map((key) => key[n]));
+    const found = keys.map((): Row[] => []);
+    for (const { nth, ...row } of await sql.query<{ nth: number }>(all, values))
+      found[nth - 1]?.push(row as Row);
+    return found;
+  });
+  return (...key) => ask(key);
+}
+
+/**
+ * Keys of sessions may be too long for an index. Every delivery changes its status once, which would be a further entry in an
+ * index, and an update that has to write all indexes of the table.
+ */
+const LACKS = new Set(["runs_session", "deliveries_failed", "deliveries_status"]);
+
+/** Reads each record once, however many of its fields are asked for. */
+const USED = `runs
+  CROSS JOIN LATERAL json_to_record(record::json) AS r (mapping text, kind text, model text, usage json)
+  CROSS JOIN LATERAL json_to_record(coalesce(r.usage, '{}')) AS u ("inputTokens" float8, "cachedInputTokens" float8, "cacheWriteTokens" float8, "outputTokens" float8, "costUsd" float8)`;
+
+/** How PostgreSQL is read; `work`: what runs read. */
+export const createSource = (sql: Sql, work = sql): ListSource => ({
+  query(text, values) {
+    let place = 0;
+    return sql.query(
+      text.replaceAll("?", () => `$${++place}`),
+      values,
+    );
+  },
+  window: WINDOW,
+  json: (column, ...path) => `${column}::json #>> '{${path.join(",")}}'`,
+  usage: {
+    rows: RUNS_AT_ONCE,
+    from: USED,
+    field: (name) => `r.${name}::text`,
+    number: (name) => `u."${name}"`,
+    day: (column) => `to_char(to_timestamp(${column} / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD')`,
+  },
+  isNumberOf: { sql: "= ANY (?::bigint[])", toValue: (numbers) => numbers },
+  session: { column: "id", type: "bytea", toKey: digest },
+  // As a join the planner may read all events first.
+  isAmong: (column, subquery) => `${column} = ANY (ARRAY(${subquery}))`,
+  lacks: LACKS,
+  isNone: (names) => isNone(sql, names),
+  readTogether: (text, types) => readTogether(work, text, types),
 });
 
 /** The reading side over PostgreSQL. */
@@ -119,21 +118,7 @@ export function createReads(
   db: Db,
   now: () => Ms,
 ): Pick<Store, "findDuplicates" | "get" | "list" | "search" | "counts"> {
-  const first = async <Row, T>(
-    text: string,
-    value: unknown,
-    read: (row: Row) => T,
-  ): Promise<T | undefined> => (await db.query<Row>(text, [value])).map(read)[0];
-  const all = async <Row, T>(
-    text: string,
-    values: readonly unknown[],
-    read: (row: Row) => T,
-  ): Promise<T[]> => (await db.query<Row>(text, values)).map(read);
-  const byId = <Q, T>({ table, columns, read }: Page<Q, T>, id: string): Promise<T | undefined> =>
-    first(`SELECT ${columns} FROM ${table} WHERE id = $1`, id, read);
-  const run = createRunReads(db);
-  const source = createSource(db);
-  const { lists, search } = createSearches(source);
+  const { search, ...table } = createSqlReads(createSource(db, db.work));
   return {
     search,
     async findDuplicates(keys) {
@@ -146,59 +131,6 @@ export function createReads(
       });
     },
     counts: () => readCounts(db),
-    ...toReads({
-      get: {
-        event: (id) => byId(PAGES.events, id),
-        run: run.run,
-        delivery: (id) => byId(PAGES.deliveries, id),
-        session: run.session,
-        checkpoint: (ref) => first(NEWEST_CHECKPOINT, digest(sessionId(ref)), toTurn),
-        value: (key) =>
-          first(
-            "SELECT value FROM meta WHERE key = $1",
-            key,
-            (row: { value: string }) => JSON.parse(row.value) as unknown,
-          ),
-        ...createPlaces(db, source),
-        approval: (id) => byId(PAGES.approvals, id),
-        toolResult: (id) =>
-          first("SELECT record FROM tool_results WHERE id = $1", id, parseRecord<ToolResultRecord>),
-        config: (id) =>
-          first(
-            "SELECT seq, id, first_used, last_used, content FROM configs WHERE id = $1",
-            id,
-            toConfig,
-          ),
-      },
-      list: {
-        ...lists,
-        ...createSums(db, source),
-        turns: run.turns,
-        queuedSystemEvents({ agentId, limit }) {
-          const { columns, read } = PAGES.systemEvents;
-          return all(
-            `SELECT ${columns} FROM system_events WHERE agent = $1 AND state = 'queued' ORDER BY seq LIMIT $2`,
-            [agentId, limit],
-            read,
-          );
-        },
-        hookSessions: run.hookSessions,
-        collected: (runId) =>
-          all(
-            "SELECT record FROM collected WHERE run_id = $1 ORDER BY seq",
-            [runId],
-            parseRecord<Collected>,
-          ),
-        lastRoutes(agentId) {
-          const text =
-            "SELECT agent, channel, recipient, thread, at FROM last_routes WHERE agent = $1 ORDER BY at DESC";
-          return all(text, [agentId], toLastRoute);
-        },
-        eventNumbers: ({ after, limit }) =>
-          all(EVENT_NUMBERS, [after, limit], ({ seq }: { seq: number }) => seq),
-        numberedEvents: (numbers) => all(NUMBERED_EVENTS, [numbers], toNumberedEvent),
-        steps: async (runId) => toSteps(await db.query(readSteps("$1"), [runId])),
-      },
-    }),
+    ...toReads(table),
   };
 }

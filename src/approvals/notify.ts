@@ -167,26 +167,12 @@ function findRoutes(context: QuestionContext): Asked[] {
 }
 
 /** Builds the body of a question for the callback. */
-function buildCallbackBody(approval: ApprovalRecord, now: number): object {
-  const { id, code, runId, callId, agentId, tool, input, reason, why, askedAt, expiresAt } =
-    approval;
+function buildCallbackBody({ askedAt, expiresAt, ...about }: ApprovalRecord, now: number): object {
   const [asked, expires] = [askedAt, expiresAt].map((at) => new Date(at).toISOString());
-  const about = {
-    id,
-    code,
-    runId,
-    callId,
-    agentId,
-    tool,
-    input,
-    reason,
-    why,
-    verdicts: getVerdicts(approval),
-  };
   return {
     type: "approval.required",
     timestamp: new Date(now).toISOString(),
-    data: { ...about, askedAt: asked, expiresAt: expires },
+    data: { ...about, verdicts: getVerdicts(about), askedAt: asked, expiresAt: expires },
   };
 }
 

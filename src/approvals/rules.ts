@@ -99,28 +99,20 @@ export function renderRule({ agentId, tool, exact, any }: NewRule): string {
  * The rules that were saved with decisions. They are in the store and not in the config: a config file may be read-only,
  * under version control or missing, and all gateways on one database need the same rules.
  */
-export interface ApprovalRules {
-  list(): Promise<readonly ApprovalRule[]>;
-  add(rule: NewRule & Pick<ApprovalRule, "by" | "approvalId">): Promise<ApprovalRule>;
-  /** False if there is no such rule. */
-  remove(id: string): Promise<boolean>;
-}
+export type ApprovalRules = ReturnType<typeof createApprovalRules>;
 
 /** Creates the rules that are kept in a store. */
-export function createApprovalRules(deps: StoredListDeps): ApprovalRules {
+export function createApprovalRules(deps: StoredListDeps) {
   const stored = new StoredList<ApprovalRule>("tools.rules", deps);
   return {
     list: () => stored.read(),
-    add: (rule) =>
-      stored.change((rules) => {
+    add: (rule: NewRule & Pick<ApprovalRule, "by" | "approvalId">) =>
+      stored.change<ApprovalRule>((rules) => {
         const createdAt = deps.clock.now();
         const added = { id: newId("rul", createdAt), ...rule, createdAt };
         return { list: [...rules, added], result: added };
       }),
-    remove: (id) =>
-      stored.change((rules) => {
-        const left = rules.filter((rule) => rule.id !== id);
-        return left.length === rules.length ? { result: false } : { list: left, result: true };
-      }),
+    /** False if there is no such rule. */
+    remove: (id: string) => stored.remove((rule) => rule.id === id),
   };
 }

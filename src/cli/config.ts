@@ -2,9 +2,9 @@ import { renderIssue } from "../config/issues.ts";
 import type { Issue } from "../core/errors.ts";
 import { doing, type Noun } from "./command.ts";
 import { configExitCode } from "./failure.ts";
-import { EXIT, SYSTEM, type CliIo } from "./io.ts";
+import { EXIT, type CliIo } from "./io.ts";
 import { printJson } from "./print.ts";
-import { toLoadOptions } from "./settings.ts";
+import { toLoadOptions, toSnapshotOptions } from "./settings.ts";
 
 /** The JSON Schema of the config file, or of a file of `mappingsDir`, with the presets and plugins that ship. */
 export async function schemaDocument(kind: "config" | "mappings" | "fixtures"): Promise<object> {
@@ -43,10 +43,9 @@ const validate = doing({
   examples: ["rouse config validate -c ./rouse.json5", "rouse config validate --strict"],
   options: { "--strict": "exit with 1 if there are warnings" },
   json: true,
-  async run(io, { config, json, strict }) {
+  async run(io, { json, strict, ...options }) {
     const { validateConfig } = await import("../gateway/validate-config.ts");
-    const files = { cwd: io.cwd, env: io.env, ...(config !== undefined && { configFile: config }) };
-    const result = await validateConfig({ ...SYSTEM, ...files });
+    const result = await validateConfig(toSnapshotOptions(options, io));
     if (!result.ok) io.exitCode = configExitCode(result.issues);
     else if (strict && result.warnings.length > 0) io.exitCode = EXIT.failure;
     if (json) return printJson(io, result);

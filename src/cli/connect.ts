@@ -3,11 +3,11 @@ import { stateSecret } from "../config/state.ts";
 import { RouseError, type ErrorCode, type Issue } from "../core/errors.ts";
 import type { AdminApp } from "../http/admin/app.ts";
 import { readGateway } from "../store/lock.ts";
-import { SYSTEM, type CliIo } from "./io.ts";
+import type { CliIo } from "./io.ts";
 import { createCommandLogger } from "./log.ts";
 import type { CommonOptions } from "./options.ts";
 import { printAnsweredBy } from "./print.ts";
-import { findStateDir, loadSettings } from "./settings.ts";
+import { findStateDir, loadSettings, toSnapshotOptions } from "./settings.ts";
 
 /** The admin routes with the types of their queries, bodies and answers. A failure throws a RouseError. */
 export type AdminClient = ReturnType<typeof createClient>;
@@ -132,10 +132,7 @@ async function inProcess(
 ): Promise<GatewayConnection> {
   const { openGateway } = await import("../gateway/gateway.ts");
   const gateway = await openGateway({
-    ...SYSTEM,
-    ...(options.config === undefined ? {} : { configFile: options.config }),
-    cwd: io.cwd,
-    env: io.env,
+    ...toSnapshotOptions(options, io),
     // A command's user did not ask for the gateway's log.
     log: createCommandLogger(options, io),
     print: (text) => io.err(text),

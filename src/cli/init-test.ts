@@ -7,10 +7,10 @@ import { readGateway } from "../store/lock.ts";
 import { connected, read, withId } from "./connect.ts";
 import { findTarget, postHook, readRequest, type SentHook } from "./hooks-send.ts";
 import type { AddedPreset } from "./init-files.ts";
-import { SYSTEM, type CliIo } from "./io.ts";
+import type { CliIo } from "./io.ts";
 import type { CommonOptions } from "./options.ts";
 import { printBlock } from "./print.ts";
-import { loadSettings, type Settings } from "./settings.ts";
+import { loadSettings, toSnapshotOptions, type Settings } from "./settings.ts";
 
 /** A model may think for a while before the reply is there. */
 const WAIT_MS = 120_000;
@@ -40,15 +40,8 @@ async function withGateway<T>(
   }
   const { openGateway } = await import("../gateway/gateway.ts");
   const log = createLogger("silent");
-  const options = {
-    ...SYSTEM,
-    configFile: file,
-    cwd: io.cwd,
-    env: io.env,
-    log,
-    print: () => undefined,
-  };
-  const gateway = await openGateway(options);
+  const options = toSnapshotOptions({ config: file }, io);
+  const gateway = await openGateway({ ...options, log, print: () => undefined });
   try {
     return await work((await gateway.start({ listen: { port: 0 } })).url);
   } finally {

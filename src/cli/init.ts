@@ -34,10 +34,10 @@ import {
   type AskedParts,
 } from "./init-questions.ts";
 import { ModelSilent, RunFailed, testSetup } from "./init-test.ts";
-import { EXIT, SYSTEM, type CliIo } from "./io.ts";
+import { EXIT, type CliIo } from "./io.ts";
 import { readSecret } from "./options.ts";
 import type { Prompts } from "./prompts.ts";
-import { rawConfig } from "./settings.ts";
+import { rawConfig, toSnapshotOptions } from "./settings.ts";
 import { shellWord } from "./text.ts";
 
 const INIT_OPTIONS = {
@@ -182,13 +182,8 @@ async function writeConfig(
   const raw = isNew ? {} : ((await rawConfig({ config: file }, io))?.raw ?? {});
   const { changes, added } = await planChanges(raw, answers, place, isNew);
   const edited = editText(text, changes);
-  const checked = await checkSnapshot({
-    ...SYSTEM,
-    configFile: file,
-    cwd: place.folder,
-    env: io.env,
-    texts: new Map([[file, edited]]),
-  });
+  const files = toSnapshotOptions({ config: file }, { ...io, cwd: place.folder });
+  const checked = await checkSnapshot({ ...files, texts: new Map([[file, edited]]) });
   if (!checked.ok) {
     printIssues(checked.issues, "nothing was written: the gateway would not start with that:", io);
     return undefined;
@@ -316,7 +311,9 @@ async function init(name: string, options: Options, io: CliIo): Promise<void> {
     );
   const problems: Issue[] = [];
   if (prompts && !isNew) {
-    const checked = await checkSnapshot({ ...SYSTEM, configFile: file, cwd: folder, env: io.env });
+    const checked = await checkSnapshot(
+      toSnapshotOptions({ config: file }, { ...io, cwd: folder }),
+    );
     if (!checked.ok) {
       problems.push(...checked.issues);
       printIssues(problems, `${file} has problems:`, io);

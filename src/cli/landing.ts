@@ -16,9 +16,10 @@ import { printReport } from "./print-what-if.ts";
 import type { Given } from "./command.ts";
 import { connectRunning, read, type GatewayConnection } from "./connect.ts";
 import { usage } from "./failure.ts";
-import { EXIT, printExact, SYSTEM, type CliIo } from "./io.ts";
+import { EXIT, printExact, type CliIo } from "./io.ts";
 import type { CommonOptions, LANDING_OPTIONS } from "./options.ts";
 import { printAnsweredBy, printJson } from "./print.ts";
+import { toSnapshotOptions } from "./settings.ts";
 import { cell, printable } from "./text.ts";
 
 /** What a command is given that changes files. */
@@ -56,9 +57,7 @@ async function withChanges(
   }
   return withFiles({ config: options.config }, io, (today) => {
     const { config, configFile } = today.snapshot;
-    const { cwd, env } = io;
-    const file = configFile === undefined ? {} : { configFile };
-    const files = { ...SYSTEM, cwd, env, ...file, withoutSecrets: true };
+    const files = { ...toSnapshotOptions({ config: configFile }, io), withoutSecrets: true };
     const landing = createLanding({
       places: () => ({ mappingsDir: config.hooks.mappingsDir, configFile }),
       snapshot: () => today.snapshot,

@@ -6,7 +6,7 @@ import { readGateway } from "../store/lock.ts";
 import { storeUrl } from "../store/open.ts";
 import type { StoreReader } from "../store/types.ts";
 import { SYSTEM, type CliIo } from "./io.ts";
-import { configInvalid } from "./settings.ts";
+import { configInvalid, toSnapshotOptions } from "./settings.ts";
 import { findDriver } from "./store-driver.ts";
 
 /** A snapshot of files, and the state folder that its config names. */
@@ -33,15 +33,11 @@ export function withFiles<T>(
   io: CliIo,
   use: (offline: Offline) => Promise<T>,
 ): Promise<T> {
-  const files = config === undefined ? {} : { configFile: config };
-  return withSnapshot(
-    { ...SYSTEM, cwd: io.cwd, env: io.env, ...files, withoutSecrets: true },
-    (result) => {
-      if (!result.ok) throw configInvalid(result, title);
-      const { snapshot, stateDir, baseDir } = result.loaded;
-      return use({ snapshot, stateDir, baseDir });
-    },
-  );
+  return withSnapshot({ ...toSnapshotOptions({ config }, io), withoutSecrets: true }, (result) => {
+    if (!result.ok) throw configInvalid(result, title);
+    const { snapshot, stateDir, baseDir } = result.loaded;
+    return use({ snapshot, stateDir, baseDir });
+  });
 }
 
 /** The config that decides about hooks today: that of the gateway that runs, else the one in the usual places. */
@@ -70,8 +66,7 @@ export async function withReader<T>(
   use: (store: StoreReader) => Promise<T>,
 ): Promise<T> {
   const url = storeUrl(snapshot.config.store.url, stateDir);
-  const { configFile } = snapshot;
-  const driver = await findDriver(url, configFile === undefined ? {} : { config: configFile }, io);
+  const driver = await findDriver(url, { config: snapshot.configFile }, io);
   if (!driver.openReader)
     throw new RouseError({
       code: "usage",

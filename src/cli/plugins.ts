@@ -12,7 +12,7 @@ import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
 import type { CommonOptions } from "./options.ts";
 import { printJson } from "./print.ts";
-import { member, rawConfig } from "./settings.ts";
+import { member, rawConfig, toLoadOptions } from "./settings.ts";
 
 /** A name of a package, with or without a version, a range or a tag. No flag, no address, nothing that a shell would read. */
 const PACKAGE =
@@ -48,11 +48,7 @@ async function readList(
   options: CommonOptions,
   io: CliIo,
 ): Promise<{ file: string; path: string[]; entries: PluginEntry[] }> {
-  const file = findConfig({
-    cwd: io.cwd,
-    env: io.env,
-    ...(options.config === undefined ? {} : { file: options.config }),
-  });
+  const file = findConfig(toLoadOptions(options, io));
   if (file === undefined || !existsSync(file))
     throw usage("there is no config file to write the plugin into: run `rouse init` first");
   const raw = await rawConfig(options, io);

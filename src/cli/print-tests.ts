@@ -106,32 +106,15 @@ function renderRuns(runs: readonly AgentRun[]): string {
 /** Prints a line for each fixture whose agent was run, by each config, and the sums. */
 export function printRuns(sides: ReadonlyMap<string, readonly TestResult[]>, io: CliIo): void {
   const all = [...sides.values()];
-  const figures = (lists: AgentRun[][], render: typeof renderSpread): string[] => [
-    lists
-      .map((runs) =>
-        render(
-          runs.map(({ tokens }) => tokens),
-          count,
-        ),
-      )
-      .join(" → "),
-    lists
-      .map((runs) =>
-        render(
-          runs.map(({ costUsd }) => costUsd),
-          usd,
-        ),
-      )
-      .join(" → "),
-    lists
-      .map((runs) =>
-        render(
-          runs.map(({ ms }) => ms),
-          seconds,
-        ),
-      )
-      .join(" → "),
-  ];
+  const figures = (lists: AgentRun[][], render: typeof renderSpread): string[] => {
+    const show = (get: (run: AgentRun) => number | null, as: (value: number) => string): string =>
+      lists.map((runs) => render(runs.map(get), as)).join(" → ");
+    return [
+      show(({ tokens }) => tokens, count),
+      show(({ costUsd }) => costUsd, usd),
+      show(({ ms }) => ms, seconds),
+    ];
+  };
   const rows = (all[0] ?? []).flatMap(({ fixture }, index) => {
     const lists = all.map((results) => results[index]?.runs ?? []);
     if (!fixture.run) return [];
@@ -142,15 +125,11 @@ export function printRuns(sides: ReadonlyMap<string, readonly TestResult[]>, io:
   const last = ["in sum", ...sums.map(renderRuns), ...figures(sums, renderSum)];
   printTable(io, ["fixture", ...heads, "tokens", "cost", "time"], [...rows, last]);
   const judged = sums.flat().flatMap(({ judge }) => judge ?? []);
+  const tokens = judged.map((judge) => judge.tokens);
+  const costs = judged.map(({ costUsd }) => costUsd);
   if (judged.length > 0)
     io.out(
-      `judge  ${plural(judged.length, "verdict")}  ${renderSum(
-        judged.map(({ tokens }) => tokens),
-        count,
-      )} tokens  ${renderSum(
-        judged.map(({ costUsd }) => costUsd),
-        usd,
-      )}\n`,
+      `judge  ${plural(judged.length, "verdict")}  ${renderSum(tokens, count)} tokens  ${renderSum(costs, usd)}\n`,
     );
   io.out("\n");
 }

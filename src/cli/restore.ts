@@ -13,11 +13,11 @@ import { storeUrl } from "../store/open.ts";
 import { MANIFEST, openArchive, type ArchiveEntry, type Manifest } from "./archive.ts";
 import { doing } from "./command.ts";
 import { usage } from "./failure.ts";
-import { SYSTEM, type CliIo } from "./io.ts";
+import type { CliIo } from "./io.ts";
 import { readPassphrase } from "./options.ts";
 import { printJson, printLines } from "./print.ts";
 import { createProgress } from "./progress.ts";
-import { findStore } from "./settings.ts";
+import { findStore, toSnapshotOptions } from "./settings.ts";
 import { bytes, localTime, shellWord } from "./text.ts";
 
 /** Is there for as long as a restore has not ended. */
@@ -140,12 +140,7 @@ export const restore = doing({
       lock.release();
     }
     const config = manifest.config === null ? undefined : join(folder, manifest.config);
-    const snapshot = await checkSnapshot({
-      ...SYSTEM,
-      cwd: folder,
-      env: io.env,
-      ...(config === undefined ? {} : { configFile: config }),
-    });
+    const snapshot = await checkSnapshot(toSnapshotOptions({ config }, { ...io, cwd: folder }));
     const issues = snapshot.ok ? [] : snapshot.issues.map((issue) => renderIssue(issue, folder));
     const moves = await findMoves(folder, manifest, io);
     const unset = manifest.variables.filter((variable) => !io.env[variable]);

@@ -22,11 +22,11 @@ import { readCatalog } from "../plugin/locations.ts";
 import { doing, type Given, type Noun } from "./command.ts";
 import { connectRunning } from "./connect.ts";
 import { usage } from "./failure.ts";
-import { SYSTEM, type CliIo } from "./io.ts";
+import type { CliIo } from "./io.ts";
 import { readSecret, type CommonOptions } from "./options.ts";
 import { printFields, printJson } from "./print.ts";
 import { getSetup, loadShippedPresets, type Presets } from "./shipped-presets.ts";
-import { configInvalid, loadWithoutSecrets, member } from "./settings.ts";
+import { configInvalid, loadWithoutSecrets, member, toSnapshotOptions } from "./settings.ts";
 import { shellWord, shortTime } from "./text.ts";
 
 const ROTATE_OPTIONS = {
@@ -221,13 +221,7 @@ async function checkGiven(value: string, { uses }: Secret, options: CommonOption
     const text = texts.get(config) ?? readFileSync(config, "utf8");
     texts.set(config, editText(text, [{ path, value }]));
   }
-  const checked = await checkSnapshot({
-    ...SYSTEM,
-    ...(options.config === undefined ? {} : { configFile: options.config }),
-    cwd: io.cwd,
-    env: io.env,
-    texts,
-  });
+  const checked = await checkSnapshot({ ...toSnapshotOptions(options, io), texts });
   // This command may be unable to read other secrets.
   const issues = checked.ok
     ? []

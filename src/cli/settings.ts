@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import { findConfig, loadConfig, type LoadedConfig, type LoadResult } from "../config/load.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
 import { storeUrl } from "../store/open.ts";
-import type { CliIo } from "./io.ts";
+import { SYSTEM, type CliIo } from "./io.ts";
 import type { CommonOptions } from "./options.ts";
 
 export type Settings = Extract<LoadResult, { ok: true }>;
@@ -13,6 +13,17 @@ export const toLoadOptions = (options: CommonOptions, io: CliIo) => ({
   cwd: io.cwd,
   env: io.env,
   ...(options.config === undefined ? {} : { file: options.config }),
+});
+
+/** How a command loads the config with its mappings and plugins. */
+export const toSnapshotOptions = (
+  { config }: { config?: string | undefined },
+  { cwd, env }: CliIo,
+) => ({
+  ...SYSTEM,
+  cwd,
+  env,
+  ...(config !== undefined && { configFile: config }),
 });
 
 /**

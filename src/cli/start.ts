@@ -5,11 +5,11 @@ import type { RunningGateway } from "../gateway/gateway.ts";
 import type { Addresses } from "../gateway/types.ts";
 import { doing, type Given } from "./command.ts";
 import { usage } from "./failure.ts";
-import { SYSTEM, type CliIo } from "./io.ts";
+import type { CliIo } from "./io.ts";
 import { createProgramLogger } from "./log.ts";
 import type { CommonOptions } from "./options.ts";
 import { shellWord } from "./text.ts";
-import { loadSettings, type Settings } from "./settings.ts";
+import { loadSettings, toSnapshotOptions, type Settings } from "./settings.ts";
 
 const START_OPTIONS = {
   "-p, --port <port>": "listen on this port instead of gateway.port; 0 takes a free one",
@@ -94,12 +94,9 @@ async function startGateway(io: CliIo, options: Given<typeof START_OPTIONS>): Pr
   const log = createProgramLogger(level ?? "info", io.env);
   const work = io.terminal.err ? (await import("./work-lines.ts")).showWork(log) : {};
   const gateway = await openGateway({
-    ...SYSTEM,
-    ...(options.config === undefined ? {} : { configFile: options.config }),
+    ...toSnapshotOptions(options, io),
     ...port,
     ...(options.host === undefined ? {} : { host: options.host }),
-    cwd: io.cwd,
-    env: io.env,
     log,
     ...work,
     // A level of the environment goes before that of the config.

@@ -33,7 +33,7 @@ import {
   renderComparison,
 } from "./print-tests.ts";
 import { createProgress } from "./progress.ts";
-import { configInvalid } from "./settings.ts";
+import { configInvalid, toSnapshotOptions } from "./settings.ts";
 import { testAdd } from "./test-add.ts";
 import { listFolders, watchPlaces } from "./watch-places.ts";
 
@@ -65,12 +65,9 @@ interface Tested {
 
 type Run = RunOptions & { folder: string | undefined };
 
-const toFiles = (config: string | undefined, { agents }: RunOptions, { cwd, env }: CliIo) => ({
-  ...SYSTEM,
+const toFiles = (config: string | undefined, { agents }: RunOptions, io: CliIo) => ({
+  ...toSnapshotOptions({ config }, io),
   ...(!agents && { fetch: NO_NETWORK }),
-  cwd,
-  env,
-  ...(config !== undefined && { configFile: config }),
   withoutSecrets: true,
 });
 

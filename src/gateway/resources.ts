@@ -14,7 +14,7 @@ import { reportingStore, type Reporter } from "./library.ts";
 import { createConfigLog, type ConfigLog } from "./config-log.ts";
 import { createReloader, type Reloader } from "./reload.ts";
 import type { ListenAddress } from "./types.ts";
-import { getBodiesOverdue } from "../store/oldest-body.ts";
+import { getBodiesOverdue } from "../store/sweeper.ts";
 import {
   buildSnapshot,
   type BuildResult,

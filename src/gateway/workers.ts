@@ -23,7 +23,7 @@ import { createChannelHealth, type ChannelHealth } from "../delivery/health.ts";
 import type { TurnExtension } from "../agent/context.ts";
 import { collectSchedules } from "../schedules/list.ts";
 import { createApprovedSchedules, createPauses } from "../schedules/proposals.ts";
-import { createScheduler, type Scheduler } from "../schedules/scheduler.ts";
+import { Scheduler } from "../schedules/scheduler.ts";
 import { createSchedules, type Schedules } from "../schedules/schedules.ts";
 import { createScheduleTool } from "../schedules/tool.ts";
 import { Heartbeat } from "../sessions/heartbeat.ts";
@@ -183,7 +183,7 @@ function createScheduleParts(resources: Resources): ScheduleParts {
   });
   const approved = createApprovedSchedules(resources);
   const pauses = createPauses(resources);
-  const scheduler = createScheduler({
+  const scheduler = new Scheduler({
     ...resources,
     heartbeat,
     schedules: async () => collectSchedules(snapshot(), await approved.list()),

@@ -21,16 +21,15 @@ export interface ClusterWorker {
 
 /** One gateway's part in work that several do. */
 export function createClusterWorker(parts: {
-  writer: Database<"writer">;
+  database: Database;
   jobs: IndexJobs;
   embedding: EmbeddingLoop | undefined;
   log: Logger;
-  reader: Database<"reader">;
   /** The ids of documents that somebody waits for. */
   awaited(): string[];
   onSettled(id: string): void;
 }): ClusterWorker {
-  const { writer, jobs, embedding, log, reader, awaited, onSettled } = parts;
+  const { database, jobs, embedding, log, awaited, onSettled } = parts;
   let closed = false;
   let lookTimer: NodeJS.Timeout | undefined;
   let looking: Promise<void> | undefined;
@@ -42,12 +41,12 @@ export function createClusterWorker(parts: {
   const beat = async (): Promise<void> => {
     try {
       const running = jobs.running();
-      const own = new Set(running.length === 0 ? [] : await writer.call("renewLeases", running));
+      const own = new Set(running.length === 0 ? [] : await database.call("renewLeases", running));
       // Deleted, queued again, or taken over because the lease of this gateway expired.
       for (const id of running) if (!own.has(id)) jobs.abort(id);
       jobs.wake();
       // What others have indexed: a search does not wait for it then.
-      await reader.call("catchUp");
+      await database.call("catchUp");
     } catch (error) {
       if (performance.now() - notifiedAt < TELL_EVERY_MS) return;
       notifiedAt = performance.now();
@@ -63,7 +62,7 @@ export function createClusterWorker(parts: {
 
   const lookAt = async (ids: string[]): Promise<void> => {
     // What is wrong with the database, it says to those who wait.
-    const settled = await reader.call("settledIds", ids).catch(() => ids);
+    const settled = await database.call("settledIds", ids).catch(() => ids);
     for (const id of settled) onSettled(id);
   };
   const refresh = (): void => {

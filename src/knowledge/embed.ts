@@ -3,7 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Database } from "./thread/client.ts";
-import type { NewVector, Pending } from "./thread/protocol.ts";
+import type { NewVector, Pending } from "./catalog/writer.ts";
 import { EndpointError, postJson, type EndpointCall } from "./endpoint.ts";
 import type { Embedder } from "./types.ts";
 
@@ -110,7 +110,7 @@ async function embedAll(
 /** What gives passages their vectors. */
 interface EmbeddingParts {
   embedder: Embedder;
-  writer: Database<"writer">;
+  database: Database;
 }
 
 /**
@@ -118,15 +118,15 @@ interface EmbeddingParts {
  * @throws EndpointError if the endpoint gives no vectors.
  */
 export async function embedPending(
-  { embedder, writer }: EmbeddingParts,
+  { embedder, database }: EmbeddingParts,
   signal: AbortSignal,
   onProgress: (done: number) => void = () => undefined,
 ): Promise<void> {
   for (let after = 0, done = 0; !signal.aborted;) {
-    const batch = await writer.call("pending", embedder.model, after, BATCH);
+    const batch = await database.call("pending", embedder.model, after, BATCH);
     if (batch.length === 0) return;
     const vectors = await embedAll(embedder, batch, signal);
-    await writer.call("putVectors", embedder.model, vectors);
+    await database.call("putVectors", embedder.model, vectors);
     after = batch.at(-1)?.seq ?? after;
     onProgress((done += batch.length));
   }

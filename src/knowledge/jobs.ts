@@ -5,7 +5,7 @@ import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Database } from "./thread/client.ts";
-import type { IndexJob } from "./thread/protocol.ts";
+import type { IndexJob } from "./catalog/writer.ts";
 import type { ExtractDone, ExtractorProcess } from "./extract/extractor.ts";
 
 /** The share of the reading in all of the work. */
@@ -33,7 +33,7 @@ export interface IndexJobs {
 
 /** Takes queued documents, has them read by a child and their chunks indexed by the thread that writes. */
 export function createJobs(options: {
-  writer: Database<"writer">;
+  database: Database;
   extractor: ExtractorProcess;
   config: KnowledgeConfig;
   tmp: string;
@@ -43,7 +43,7 @@ export function createJobs(options: {
   onPart(): void;
   onSettled(id: string, removed: readonly string[]): void;
 }): IndexJobs {
-  const { writer, extractor, config, tmp, clock, log, onPart, onSettled } = options;
+  const { database, extractor, config, tmp, clock, log, onPart, onSettled } = options;
   const limits = {
     pages: config.pages,
     textChars: config.textMb * 1e6,
@@ -65,7 +65,7 @@ export function createJobs(options: {
     for (let offset = 0, first = 0; ;) {
       const { id, generation } = job;
       if (closed.signal.aborted) return;
-      const part = await writer.call("indexPart", {
+      const part = await database.call("indexPart", {
         id,
         generation,
         file,
@@ -92,12 +92,12 @@ export function createJobs(options: {
     };
     try {
       const { sha256, filename, title } = job;
-      await writer.call("fetch", sha256, fetched);
+      await database.call("fetch", sha256, fetched);
       const call = { file: fetched, sha256, filename, title, out, limits };
       const result = await extractor.run(call, { signal: stop.signal, onProgress });
       if (result.ok) return await index(job, out, result);
-      if ("stopped" in result) return await writer.call("putBack", job);
-      await writer.call("fail", job, result.error);
+      if ("stopped" in result) return await database.call("putBack", job);
+      await database.call("fail", job, result.error);
       log.info({ document: job.id, code: result.error.code }, "a document could not be indexed");
       onSettled(job.id, []);
     } catch (error) {
@@ -106,7 +106,7 @@ export function createJobs(options: {
         "the work on a document failed; it is tried again",
       );
       await clock.sleep(AGAIN_MS, closed.signal);
-      await writer.call("putBack", job).catch(() => undefined);
+      await database.call("putBack", job).catch(() => undefined);
     } finally {
       await Promise.all([rm(out, { force: true }), rm(fetched, { force: true })]);
     }
@@ -133,7 +133,7 @@ export function createJobs(options: {
         const most = ahead();
         const room = config.workers + most - running.size;
         if (room < most / 2 || closed.signal.aborted) return;
-        const jobs = await writer.call("take", room);
+        const jobs = await database.call("take", room);
         for (const job of jobs) begin(job);
       } while (again);
     } catch (error) {

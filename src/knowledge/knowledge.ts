@@ -28,7 +28,7 @@ export interface KnowledgeOptions extends SearchModels {
   dir: string;
   /** The store's database, if documents are there instead of `knowledge.db`, for any number of processes. */
   sql?: SqlSource | undefined;
-  /** What the threads that talk to that database and the processes that read documents take from the environment. */
+  /** What the thread that talks to that database and the processes that read documents take from the environment. */
   env?: Record<string, string | undefined>;
   clock: Clock;
   log: Logger;
@@ -86,13 +86,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     sql,
     now: clock.now(),
   };
-  const writer = await openDatabase({ role: "writer", ...settings }, { log, env });
-  const reader = await openDatabase({ role: "reader", ...settings }, { log, env }).catch(
-    async (error: unknown) => {
-      await writer.close();
-      throw error;
-    },
-  );
+  const database = await openDatabase(settings, { log, env });
   const extractor = createExtractor({
     workers: config.workers,
     memoryMb: config.memoryMb,
@@ -101,7 +95,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     plugins: extractors,
     ...(extractionChild === undefined ? {} : { child: extractionChild }),
   });
-  const embedding = embed && createEmbeddingLoop({ embedder: embed, writer, clock, log });
+  const embedding = embed && createEmbeddingLoop({ embedder: embed, database, clock, log });
   const waiters = new Map<string, Set<() => void>>();
   const settle = (id: string): void => waiters.get(id)?.forEach((wake) => wake());
   let catchingUp: NodeJS.Timeout | undefined;
@@ -109,10 +103,10 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
   const catchUp = (): void =>
     void (catchingUp ??= setTimeout(() => {
       catchingUp = undefined;
-      reader.call("catchUp").catch(() => undefined);
+      database.call("catchUp").catch(() => undefined);
     }, CATCH_UP_MS));
   const jobs = createJobs({
-    writer,
+    database,
     extractor,
     config,
     tmp,
@@ -126,15 +120,14 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     },
   });
   const calls = createGuardedCalls({ breaker, clock, log });
-  const search = createSearch({ reader, models: options, makeCall: calls.make });
+  const search = createSearch({ database, models: options, makeCall: calls.make });
   const others =
     sql &&
     createClusterWorker({
-      writer,
+      database,
       jobs,
       embedding,
       log,
-      reader,
       awaited: () => [...waiters.keys()],
       onSettled: settle,
     });
@@ -148,17 +141,19 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
       : { ...document, progress };
   };
   const get = async (id: string): Promise<DocumentRecord | undefined> => {
-    const document = await reader.call("get", id, embed?.model);
+    const document = await database.call("get", id, embed?.model);
     return document && live(document);
   };
   const isOver = ({ status }: DocumentRecord): boolean => status === "ready" || status === "failed";
 
   return {
     async add(upload) {
-      const added = await writer.call("add", upload, clock.now()).catch(async (error: unknown) => {
-        await rm(upload.file, { force: true });
-        throw error;
-      });
+      const added = await database
+        .call("add", upload, clock.now())
+        .catch(async (error: unknown) => {
+          await rm(upload.file, { force: true });
+          throw error;
+        });
       work();
       return added;
     },
@@ -169,20 +164,20 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
         : undefined;
     },
     async list(tenant, query = {}) {
-      const page = await reader.call("list", tenant, query, embed?.model);
+      const page = await database.call("list", tenant, query, embed?.model);
       return { ...page, documents: page.documents.map(live) };
     },
     async passages(tenant, id, query = {}) {
-      return (await get(id))?.tenant === tenant ? reader.call("passages", id, query) : undefined;
+      return (await get(id))?.tenant === tenant ? database.call("passages", id, query) : undefined;
     },
     async remove(tenant, id, access) {
-      const removed = await writer.call("remove", tenant, id, access);
+      const removed = await database.call("remove", tenant, id, access);
       if (removed) jobs.abort(id);
       settle(id);
       return removed;
     },
     async reindex(tenant, id, access) {
-      const document = await writer.call("reindex", tenant, id, access);
+      const document = await database.call("reindex", tenant, id, access);
       if (document) jobs.abort(id);
       work();
       return document;
@@ -217,11 +212,11 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
       }
     },
     // Each turn asks, and turns that begin together mostly ask the same.
-    has: shareInTurn((scope) => reader.call("has", scope), JSON.stringify),
+    has: shareInTurn((scope) => database.call("has", scope), JSON.stringify),
     formats: () => installedFormats(extractors(), env["PATH"]),
     async start() {
       await sweepTmp(tmp, clock.now());
-      const again = await writer.call("recover");
+      const again = await database.call("recover");
       if (again > 0)
         log.info(
           { documents: again },
@@ -239,7 +234,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
       await Promise.all([jobs.close(), embedding?.close(), calls.close()]);
       await extractor.close();
       clearTimeout(catchingUp);
-      await Promise.all([writer.close(), reader.close()]);
+      await database.close();
       waiters.forEach((set) => set.forEach((wake) => wake()));
     },
   };

@@ -14,7 +14,7 @@ const QUERY_VECTOR_MS = 3_000;
 const RERANK_MS = 5_000;
 
 export interface SearchParts {
-  reader: Database<"reader">;
+  database: Database;
   models: SearchModels;
   makeCall: MakeCall;
 }
@@ -68,7 +68,7 @@ function orderByScores(passages: readonly Passage[], scores: readonly number[]):
  * by the reranker, if there is one, before those of one document are limited.
  */
 export function createSearch({
-  reader,
+  database,
   models: { embed, rerank },
   makeCall,
 }: SearchParts): (query: SearchQuery) => Promise<Passage[]> {
@@ -127,7 +127,7 @@ export function createSearch({
           ...(agentIds === undefined ? {} : { agentIds }),
         };
         const near = vector && index === 0 ? { model: embed.model, vector } : undefined;
-        return reader.call("search", query, near);
+        return database.call("search", query, near);
       }),
     );
     const different = new Map(found.flat().map((passage) => [passage.chunkId, passage]));

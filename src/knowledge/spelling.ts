@@ -1,4 +1,4 @@
-import { HAN_VARIANTS } from "./han-variants.ts";
+import HAN_VARIANTS from "./han-variants.json" with { type: "json" };
 
 /** The zeros of the decimal digits of scripts, of which the other nine follow. */
 const ZEROS = [
@@ -13,7 +13,12 @@ const others = new Uint16Array(2 ** 16);
 for (const zero of ZEROS)
   for (let digit = 0; digit < 10; digit++) others[zero + digit] = 0x30 + digit;
 for (let kana = FIRST_KANA; kana <= LAST_KANA; kana++) others[kana] = kana - KANA_STEP;
-for (const group of HAN_VARIANTS.split(" "))
+/**
+ * Han characters that are written in several ways: a simplified one and, behind it, its traditional forms and the Japanese one
+ * (the dictionaries TSCharacters and JPShinjitaiCharacters of OpenCC 1.4, Apache-2.0). Of a character with several simplified
+ * forms the first one counts.
+ */
+for (const group of HAN_VARIANTS.flatMap((line) => line.split(" ")))
   for (let at = 1; at < group.length; at++) others[group.charCodeAt(at)] = group.charCodeAt(0);
 
 /** Marks inside of words that are not seen: soft hyphens, joiners, directions. */

@@ -16,7 +16,7 @@ import {
 import type { BudgetAccount } from "./account.ts";
 import { createBatches, isBatched, toPlain, type Batches, type Joined } from "./batches.ts";
 import { fullFailure, createNotices, createReasons } from "./limit-text.ts";
-import { findMissing, Loans, type Missing, Prediction } from "./loans.ts";
+import { findMissing, Loans, type Missing } from "./loans.ts";
 import { type Need, toNeed } from "./policy.ts";
 import { createReleaser, type Released } from "./releaser.ts";
 import { sumUp } from "./windows.ts";
@@ -99,7 +99,6 @@ export class Admission {
   readonly #release: () => Promise<Released>;
   readonly #reasons: ReturnType<typeof createReasons>;
   readonly #notify: ReturnType<typeof createNotices>;
-  readonly #prediction: Prediction;
   readonly #active = new Map<string, Active>();
   #isRestored = false;
   /** There may be runs that are parked. */
@@ -113,7 +112,6 @@ export class Admission {
     this.#batches = createBatches(deps.batches);
     this.#reasons = createReasons(deps.store);
     this.#notify = createNotices(deps);
-    this.#prediction = new Prediction(deps, this.#loans);
     this.#release = createReleaser({
       ...deps,
       findRoom: (budgets) => this.#loans.findRoom(budgets),
@@ -143,7 +141,7 @@ export class Admission {
   }
 
   async #admitShared(applicants: readonly Applicant[], now: Ms): Promise<Admitted> {
-    await this.#prediction.refresh();
+    await this.#loans.refresh();
     const joined = new Map<Applicant, Joined>();
     for (const one of applicants.filter(isBatched)) joined.set(one, await this.#batches.join(one));
     const opened = [...joined].filter(([, { opened }]) => opened);
@@ -177,7 +175,7 @@ export class Admission {
       if (join) settles.push(join.settle);
       const budgets = join && !join.opened ? [] : this.#getBudgets(action.mapping);
       if (budgets.length === 0) return join?.placement ?? QUEUED_PLACEMENT;
-      const parked = join ? undefined : this.#prediction.of(budgets, now);
+      const parked = join ? undefined : this.#loans.predict(budgets, now);
       const accounts = this.#loans.of(budgets);
       const isInLine = !join;
       for (const account of accounts) account.addWaiting(1, isInLine);
@@ -203,7 +201,7 @@ export class Admission {
     // A batch's run has waited since the batch was opened.
     const isCounted = status === "collecting";
     if (isCounted) for (const account of this.#loans.of(budgets)) account.addWaiting(-1, false);
-    const parked = this.#prediction.of(budgets, now);
+    const parked = this.#loans.predict(budgets, now);
     for (const account of this.#loans.of(budgets)) account.addWaiting(1, true);
     if (parked) this.#hold(parked, now);
     return parked;
@@ -318,7 +316,7 @@ export class Admission {
     this.#isRestored = true;
     const fresh = this.#loans.reset();
     if (fresh.length > 0) await this.#loans.read(fresh);
-    this.#prediction.markFresh();
+    this.#loans.markFresh();
     this.#kick();
     await this.#releasing;
   }

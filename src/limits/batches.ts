@@ -1,6 +1,6 @@
 import { newId } from "../core/ids.ts";
 import type { Ms, RunRecord, SharedBatches, Store, RunAction } from "../store/types.ts";
-import type { Applicant, Placement, BatchSettings } from "./types.ts";
+import type { Applicant, Placement } from "./types.ts";
 
 interface Window {
   name: string;
@@ -27,119 +27,9 @@ const windowName = (
   return via ? `${mapping}\n${key}\n${via.path}|${via.credential}` : `${mapping}\n${key}`;
 };
 
-/** The windows that are open: in memory, since the store's collecting runs tell all of them. */
-export class BatchWindows {
-  readonly #open = new Map<string, Window>();
-  readonly #byRun = new Map<string, Window>();
-
-  /**
-   * Puts an event into the open window of its key, or opens one with the action's own run. `settle` must be called once it
-   * is known whether the event is on disk.
-   * @returns the run that collects the event, and what the action's `collect` becomes.
-   */
-  join(
-    action: RunAction,
-    { key, windowSeconds, maxSeconds, maxEvents }: BatchSettings,
-    event: NonNullable<RunAction["collect"]>["event"],
-  ): {
-    opened: boolean;
-    runId: string;
-    batch: NonNullable<RunAction["collect"]>;
-    settle(accepted: boolean): void;
-  } {
-    const name = windowName(action, key);
-    const now = event.at;
-    const known = this.#open.get(name);
-    const window: Window =
-      known && known.closesAt > now
-        ? known
-        : {
-            name,
-            runId: action.runId,
-            firstAt: now,
-            count: 0,
-            closesAt: now,
-            chars: 0,
-            pending: 0,
-            whenSettled: [],
-          };
-    const opened = window.count === 0;
-    window.count++;
-    window.pending++;
-    window.chars += JSON.stringify(event).length;
-    window.closesAt = Math.min(now + windowSeconds * 1000, window.firstAt + maxSeconds * 1000);
-    this.#byRun.set(window.runId, window);
-    if (window.count >= maxEvents || window.chars > MAX_CHARS) {
-      window.closesAt = now;
-      this.#open.delete(name);
-    } else this.#open.set(name, window);
-    const batch = { key, closesAt: window.closesAt, event };
-    return {
-      opened,
-      runId: window.runId,
-      batch,
-      settle: (accepted) => this.#settle(window, accepted),
-    };
-  }
-
-  /** Whether an event of this key would join a window, and not open one. */
-  isOpen(action: Pick<RunAction, "mapping" | "spec">, key: string, now: Ms): boolean {
-    return (this.#open.get(windowName(action, key))?.closesAt ?? 0) > now;
-  }
-
-  #settle(window: Window, accepted: boolean): void {
-    window.pending--;
-    if (!accepted && --window.count === 0) this.#remove(window);
-    if (window.pending > 0) return;
-    for (const done of window.whenSettled.splice(0)) done();
-  }
-
-  #remove(window: Window): void {
-    this.#byRun.delete(window.runId);
-    if (this.#open.get(window.name) === window) this.#open.delete(window.name);
-  }
-
-  /**
-   * Closes the window of a run: no event joins it any more, and all that did are on disk or given up.
-   * @returns when it closes instead, if an event has put that off.
-   */
-  async close(runId: string, now: Ms): Promise<Ms | undefined> {
-    const window = this.#byRun.get(runId);
-    if (!window) return undefined;
-    if (window.closesAt > now) return window.closesAt;
-    await this.drop(runId);
-    return undefined;
-  }
-
-  /** The same whatever its time. */
-  async drop(runId: string): Promise<void> {
-    const window = this.#byRun.get(runId);
-    if (!window) return;
-    this.#remove(window);
-    if (window.pending > 0) await new Promise<void>((done) => window.whenSettled.push(done));
-  }
-
-  /** Opens the windows of runs that were collecting when the process ended. */
-  restore(runs: readonly RunRecord[]): void {
-    for (const { id, collect, ...run } of runs) {
-      if (!collect) continue;
-      const name = windowName(run, collect.key);
-      const { firstAt, count, closesAt } = collect;
-      const window: Window = {
-        name,
-        runId: id,
-        firstAt,
-        count,
-        closesAt,
-        chars: 0,
-        pending: 0,
-        whenSettled: [],
-      };
-      this.#open.set(name, window);
-      this.#byRun.set(id, window);
-    }
-  }
-}
+const newWindow = (
+  window: Pick<Window, "name" | "runId" | "firstAt" | "count" | "closesAt">,
+): Window => ({ ...window, chars: 0, pending: 0, whenSettled: [] });
 
 type Batched = Pick<Applicant, "action" | "batch"> & {
   action: Extract<Applicant["action"], { kind: "run" }>;
@@ -168,7 +58,12 @@ export interface Batches {
   /** Whether an event would join a batch and open none; false if that is not known before. */
   isOpen(applicant: Batched, now: Ms): boolean;
   join(applicant: Batched): Joined | Promise<Joined>;
+  /**
+   * Closes the batch of a run: no event joins it any more, and all that did are on disk or given up. Returns when it closes
+   * instead, if an event has put that off.
+   */
   close(runId: string, now: Ms): Promise<Ms | undefined>;
+  /** The same whatever its time. */
   drop(runId: string): Promise<void>;
   /** Opens the batches that were open when the process ended. */
   restore(store: Store): Promise<void>;
@@ -176,32 +71,94 @@ export interface Batches {
 
 const PAGE = 1000;
 
-async function listCollecting(store: Store): Promise<RunRecord[]> {
+/** Lists all runs of one status, newest first. */
+export async function listAllRuns(
+  status: RunRecord["status"],
+  store: Pick<Store, "list">,
+): Promise<RunRecord[]> {
   const runs: RunRecord[] = [];
   for (;;) {
     const before = runs.at(-1)?.id;
-    const page = await store.list("runs", {
-      status: "collecting",
-      limit: PAGE,
-      ...(before === undefined ? {} : { before }),
-    });
+    const query = { status, limit: PAGE, ...(before !== undefined && { before }) };
+    const page = await store.list("runs", query);
     runs.push(...page);
     if (page.length < PAGE) return runs;
   }
 }
 
-function createLocalBatches(): Batches {
-  const windows = new BatchWindows();
-  return {
-    isOpen: ({ action, batch }, now) => windows.isOpen(action, batch.key, now),
-    join({ action, batch: { event, ...settings } }) {
-      const { opened, settle, ...joined } = windows.join(action, settings, event);
-      return { opened, settle, placement: { state: "collecting", ...joined } };
-    },
-    close: (runId, now) => windows.close(runId, now),
-    drop: (runId) => windows.drop(runId),
-    restore: async (store) => windows.restore(await listCollecting(store)),
-  };
+/** The windows that are open: in memory, since the store's collecting runs tell all of them. */
+export class LocalBatches implements Batches {
+  readonly #open = new Map<string, Window>();
+  readonly #byRun = new Map<string, Window>();
+
+  join({ action, batch }: Batched): Joined {
+    const { event, key, windowSeconds, maxSeconds, maxEvents } = batch;
+    const name = windowName(action, key);
+    const now = event.at;
+    const known = this.#open.get(name);
+    const window =
+      known && known.closesAt > now
+        ? known
+        : newWindow({ name, runId: action.runId, firstAt: now, count: 0, closesAt: now });
+    const opened = window.count === 0;
+    window.count++;
+    window.pending++;
+    window.chars += JSON.stringify(event).length;
+    window.closesAt = Math.min(now + windowSeconds * 1000, window.firstAt + maxSeconds * 1000);
+    this.#byRun.set(window.runId, window);
+    if (window.count >= maxEvents || window.chars > MAX_CHARS) {
+      window.closesAt = now;
+      this.#open.delete(name);
+    } else this.#open.set(name, window);
+    const joined = { key, closesAt: window.closesAt, event };
+    return {
+      opened,
+      settle: (accepted) => this.#settle(window, accepted),
+      placement: { state: "collecting", runId: window.runId, batch: joined },
+    };
+  }
+
+  isOpen({ action, batch }: Batched, now: Ms): boolean {
+    return (this.#open.get(windowName(action, batch.key))?.closesAt ?? 0) > now;
+  }
+
+  #settle(window: Window, accepted: boolean): void {
+    window.pending--;
+    if (!accepted && --window.count === 0) this.#remove(window);
+    if (window.pending > 0) return;
+    for (const done of window.whenSettled.splice(0)) done();
+  }
+
+  #remove(window: Window): void {
+    this.#byRun.delete(window.runId);
+    if (this.#open.get(window.name) === window) this.#open.delete(window.name);
+  }
+
+  async close(runId: string, now: Ms): Promise<Ms | undefined> {
+    const window = this.#byRun.get(runId);
+    if (!window) return undefined;
+    if (window.closesAt > now) return window.closesAt;
+    await this.drop(runId);
+    return undefined;
+  }
+
+  async drop(runId: string): Promise<void> {
+    const window = this.#byRun.get(runId);
+    if (!window) return;
+    this.#remove(window);
+    if (window.pending > 0) await new Promise<void>((done) => window.whenSettled.push(done));
+  }
+
+  async restore(store: Store): Promise<void> {
+    for (const { id, collect, ...run } of await listAllRuns("collecting", store)) {
+      if (!collect) continue;
+      const { firstAt, count, closesAt } = collect;
+      const name = windowName(run, collect.key);
+      const window = newWindow({ name, runId: id, firstAt, count, closesAt });
+      this.#open.set(name, window);
+      this.#byRun.set(id, window);
+    }
+  }
 }
 
 const createSharedBatches = (shared: SharedBatches): Batches => ({
@@ -230,4 +187,4 @@ const createSharedBatches = (shared: SharedBatches): Batches => ({
 });
 
 export const createBatches = (shared: SharedBatches | undefined): Batches =>
-  shared ? createSharedBatches(shared) : createLocalBatches();
+  shared ? createSharedBatches(shared) : new LocalBatches();

@@ -1,5 +1,5 @@
-import { readMonotonic, type Clock } from "../core/clock.ts";
-import type { Counted, Loan, Ms, ParkedByLimit, Resource, UsageStore } from "../store/types.ts";
+import { readMonotonic } from "../core/clock.ts";
+import type { BudgetUsage, Counted, Loan, Ms, ParkedByLimit, Resource } from "../store/types.ts";
 import { BudgetAccount } from "./account.ts";
 import { type Need, decide } from "./policy.ts";
 import type { AdmissionDeps, Budget } from "./types.ts";
@@ -8,73 +8,37 @@ import { safeError } from "../core/errors.ts";
 /** What is known of other gateways' use is that old at most, if it only predicts: `limits.queue`, and the answer's status. */
 const FRESH_MS = 1000;
 
-/** Predicts what will hold a run back; it is decided when the run is about to start. */
-export class Prediction {
-  readonly #deps: Pick<AdmissionDeps, "clock" | "log" | "context">;
-  readonly #loans: Loans;
-  #readAt: Ms = -Infinity;
-  #reading: Promise<unknown> | undefined;
-
-  constructor(deps: Pick<AdmissionDeps, "clock" | "log" | "context">, loans: Loans) {
-    this.#deps = deps;
-    this.#loans = loans;
-  }
-
-  of(budgets: readonly Budget[], now: Ms): ParkedByLimit | undefined {
-    const decision = decide(
-      new Map(this.#loans.of(budgets).map((account) => [account.scope, account.predict(now)])),
-      budgets,
-      now,
-    );
-    return decision.start ? undefined : decision.reason;
-  }
-
-  /** What other gateways have done was read at this moment. */
-  markFresh(): void {
-    this.#readAt = this.#deps.clock.now();
-  }
-
-  /** Reads what other gateways have done. Waits only if nothing is known yet. */
-  async refresh(): Promise<void> {
-    const { clock, log, context } = this.#deps;
-    if (Math.abs(clock.now() - this.#readAt) < FRESH_MS) return;
-    const isKnown = this.#readAt !== -Infinity;
-    this.#reading ??= this.#loans
-      .read(context().budgets.all.map(({ scope }) => scope))
-      .then(() => this.markFresh())
-      .finally(() => (this.#reading = undefined));
-    if (!isKnown) await this.#reading;
-    else
-      this.#reading.catch((error: unknown) =>
-        log.warn(
-          { err: safeError(error) },
-          "what limits have left could not be read; what is known stays in use",
-        ),
-      );
-  }
-}
-
 /** Another gateway that borrows at this moment is done within so long. */
 const BUSY_MS = 5;
 const MAX_BUSY = 200;
+
+type LoansDeps = Pick<AdmissionDeps, "usage" | "clock" | "log" | "context">;
+
+function findReason(
+  usage: readonly (readonly [string, BudgetUsage])[],
+  budgets: readonly Budget[],
+  now: Ms,
+): ParkedByLimit | undefined {
+  const decision = decide(new Map(usage), budgets, now);
+  return decision.start ? undefined : decision.reason;
+}
 
 /** What is missing, by scope. */
 export type Missing = ReadonlyMap<string, ReadonlySet<Resource>>;
 
 /** The accounts of this gateway, and what they borrow: one request to the store at a time, for all runs that wait for it. */
 export class Loans {
-  readonly #usage: UsageStore;
-  readonly #clock: Clock;
-  readonly #context: AdmissionDeps["context"];
+  readonly #deps: LoansDeps;
   readonly #accounts = new Map<string, BudgetAccount>();
   #busy: Promise<unknown> = Promise.resolve();
   #next: Promise<void> | undefined;
   #waiting: { accounts: readonly BudgetAccount[]; take(): void }[] = [];
+  /** When what other gateways have done was read last. */
+  #readAt: Ms = -Infinity;
+  #reading: Promise<unknown> | undefined;
 
-  constructor({ usage, clock, context }: Pick<AdmissionDeps, "usage" | "clock" | "context">) {
-    this.#usage = usage;
-    this.#clock = clock;
-    this.#context = context;
+  constructor(deps: LoansDeps) {
+    this.#deps = deps;
   }
 
   get(budget: Budget): BudgetAccount {
@@ -82,8 +46,8 @@ export class Loans {
     if (known) return known;
     const made = new BudgetAccount(
       budget,
-      this.#context().budgets.counters(budget.scope),
-      this.#usage.shared,
+      this.#deps.context().budgets.counters(budget.scope),
+      this.#deps.usage.shared,
     );
     this.#accounts.set(budget.scope, made);
     return made;
@@ -97,7 +61,36 @@ export class Loans {
     return [...this.#accounts.values()];
   }
 
-  /** Why a run has to wait that lacks so much. `behind`: the parked runs behind it, by scope, if it is parked already. */
+  /** Predicts what will hold a run back; it is decided when the run is about to start. */
+  predict(budgets: readonly Budget[], now: Ms): ParkedByLimit | undefined {
+    const usage = this.of(budgets).map((account) => [account.scope, account.predict(now)] as const);
+    return findReason(usage, budgets, now);
+  }
+
+  /** What other gateways have done was read at this moment. */
+  markFresh(): void {
+    this.#readAt = this.#deps.clock.now();
+  }
+
+  /** Reads what other gateways have done. Waits only if nothing is known yet. */
+  async refresh(): Promise<void> {
+    const { clock, log, context } = this.#deps;
+    if (Math.abs(clock.now() - this.#readAt) < FRESH_MS) return;
+    const isKnown = this.#readAt !== -Infinity;
+    this.#reading ??= this.read(context().budgets.all.map(({ scope }) => scope))
+      .then(() => this.markFresh())
+      .finally(() => (this.#reading = undefined));
+    if (!isKnown) await this.#reading;
+    else
+      this.#reading.catch((error: unknown) =>
+        log.warn(
+          { err: safeError(error) },
+          "what limits have left could not be read; what is known stays in use",
+        ),
+      );
+  }
+
+  /** The reason why a run has to wait that lacks so much. `behind`: the parked runs behind it, by scope, if it is parked already. */
   explain(
     budgets: readonly Budget[],
     missing: Missing,
@@ -111,8 +104,7 @@ export class Loans {
         account.refuse(missing.get(scope) ?? new Set(), now, behind && (behind.get(scope) ?? 0)),
       ] as const;
     });
-    const decision = decide(new Map(usage), budgets, now);
-    return decision.start ? undefined : decision.reason;
+    return findReason(usage, budgets, now);
   }
 
   /** Returns what explains parked runs, the newest first: each is behind those that are asked for after it. */
@@ -130,7 +122,7 @@ export class Loans {
 
   /** Limits may have changed. Returns the scopes that are new. */
   reset(): string[] {
-    const { all, counters } = this.#context().budgets;
+    const { all, counters } = this.#deps.context().budgets;
     const scopes = new Set(all.map(({ scope }) => scope));
     for (const scope of this.#accounts.keys()) if (!scopes.has(scope)) this.#accounts.delete(scope);
     return all.flatMap((budget) => {
@@ -144,10 +136,10 @@ export class Loans {
 
   /** Reads what is counted. */
   async read(scopes: readonly string[]): Promise<ReadonlyMap<string, Counted>> {
-    const { counters } = this.#context().budgets;
+    const { counters } = this.#deps.context().budgets;
     const accounts = this.all.filter(({ scope }) => scopes.includes(scope));
     const take = accounts.map((account) => account.reading());
-    const counted = await this.#usage.count(
+    const counted = await this.#deps.usage.count(
       scopes.map((scope) => ({ scope, counters: counters(scope) })),
     );
     for (const [n, { scope }] of accounts.entries()) {
@@ -206,10 +198,10 @@ export class Loans {
     const loans: Loan[] = [];
     let left = accounts;
     for (let tries = 0; left.length > 0 && tries < MAX_BUSY; tries++) {
-      if (tries > 0) await this.#clock.sleep(BUSY_MS * (1 + Math.random()));
+      if (tries > 0) await this.#deps.clock.sleep(BUSY_MS * (1 + Math.random()));
       // Before it is sent: an answer may take long.
-      const askedAt = readMonotonic(this.#clock);
-      const lent = await this.#usage.lend(left.map((account) => account.request(askedAt)));
+      const askedAt = readMonotonic(this.#deps.clock);
+      const lent = await this.#deps.usage.lend(left.map((account) => account.request(askedAt)));
       const byScope = new Map(lent.map((loan) => [loan.scope, loan]));
       for (const account of left) {
         const loan = byScope.get(account.scope);

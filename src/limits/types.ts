@@ -39,7 +39,7 @@ export interface BudgetView extends Budget {
 }
 
 /** How events are collected into a batch: the settings of the mapping, with its key rendered. */
-export interface BatchSettings {
+interface BatchSettings {
   key: string;
   windowSeconds: number;
   maxSeconds: number;

@@ -24,24 +24,21 @@ export function getPlace(
 }
 
 /** The agents that people have chosen with `/agent`. All gateways on one database have the same. */
-export interface AgentChoices {
-  /** The id of the agent that was chosen for a place, if one was. */
-  get(place: string): Promise<string | undefined>;
-  /** Keeps a choice, or with undefined takes it back. */
-  set(place: string, agentId: string | undefined): Promise<void>;
-}
+export type AgentChoices = ReturnType<typeof createAgentChoices>;
 
 /** The most choices that are kept: the oldest goes. */
 const MAX_CHOICES = 5000;
 
 /** Creates the choices that are kept in a store. */
-export function createAgentChoices(deps: StoredListDeps): AgentChoices {
+export function createAgentChoices(deps: StoredListDeps) {
   const stored = new StoredList<AgentChoice>("people.agents", deps);
   return {
-    get: async (place) =>
+    /** Returns the id of the agent that was chosen for a place, if one was. */
+    get: async (place: string): Promise<string | undefined> =>
       (await stored.readLatest()).find((choice) => choice.place === place)?.agentId,
-    set: (place, agentId) =>
-      stored.change((list) => {
+    /** Keeps a choice, or with undefined takes it back. */
+    set: (place: string, agentId: string | undefined) =>
+      stored.change<void>((list) => {
         const others = list.filter((choice) => choice.place !== place);
         const added = agentId === undefined ? [] : [{ place, agentId, at: deps.clock.now() }];
         return { list: [...others, ...added].slice(-MAX_CHOICES), result: undefined };

@@ -168,13 +168,8 @@ export class PersonLinks {
 
   /** Makes a code invalid that others may have seen. */
   async dropCode(code: string): Promise<void> {
-    const isDropped = (entry: LinkEntry): boolean =>
-      entry.kind === "code" && entry.code === normalizePersonCode(code);
-    await this.#stored.change<void>((stored) =>
-      stored.some(isDropped)
-        ? { list: stored.filter((entry) => !isDropped(entry)), result: undefined }
-        : { result: undefined },
-    );
+    const dropped = normalizePersonCode(code);
+    await this.#stored.remove((entry) => entry.kind === "code" && entry.code === dropped);
   }
 
   /**

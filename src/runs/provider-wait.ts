@@ -20,6 +20,7 @@ import type {
   StepRecord,
   Store,
 } from "../store/types.ts";
+import { listAllRuns } from "../limits/batches.ts";
 import { AWAY_NOTICE_MS, planAwayNotice } from "./away-notice.ts";
 import { beginWait } from "./waiting.ts";
 import { isProviderAway } from "../agent/failure.ts";
@@ -306,8 +307,6 @@ export async function writeProviderWait(
   if (isParked) deps.parking.park(job, candidates, from);
 }
 
-const PAGE = 500;
-
 /** Lets the runs that waited for providers when the process ended wait for them again: their breakers are open until a call succeeds. */
 export async function restoreWaitingRuns(
   parking: ParkingLot,
@@ -318,16 +317,7 @@ export async function restoreWaitingRuns(
   }: { store: Pick<Store, "list" | "counts">; clock: { now(): Ms }; context: ActionContext },
 ): Promise<void> {
   const { "runs.parked": count = 0 } = await store.counts();
-  const parked: RunRecord[] = [];
-  for (let more = count > 0, before: string | undefined; more; before = parked.at(-1)?.id) {
-    const page = await store.list("runs", {
-      status: "parked",
-      limit: PAGE,
-      ...(before === undefined ? {} : { before }),
-    });
-    parked.push(...page);
-    more = page.length === PAGE;
-  }
+  const parked = count > 0 ? await listAllRuns("parked", store) : [];
   for (const run of parked.toReversed()) {
     if (run.parked?.reason !== "provider") continue;
     parking.breaker.open(run.parked.of, clock.now());

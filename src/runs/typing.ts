@@ -34,19 +34,6 @@ interface Pause {
   failedAt: number;
 }
 
-/** Shows people that the agent works on an answer to them. */
-export interface TypingSigns {
-  /** Does the work of a run's turn; meanwhile the sign is shown where the message was written that the turn answers, if there is one. */
-  during<T>(
-    turn: { runId: string; route: Route | undefined; signal: AbortSignal },
-    work: () => Promise<T>,
-  ): Promise<T>;
-  /** Shows the sign for a message whose turn has not begun, for as long as it will begin soon. */
-  whileWaiting(runId: string): void;
-  /** Ends the signs of messages that wait. */
-  stop(): void;
-}
-
 interface SignDeps {
   store: Pick<Store, "get">;
   clock: Clock;
@@ -68,7 +55,8 @@ function isWaiting({ status, createdAt }: RunRecord, now: Ms): boolean {
   return status === "parked" && now - createdAt < PARKED_MS;
 }
 
-class ChannelSigns implements TypingSigns {
+/** Shows people that the agent works on an answer to them. */
+export class TypingSigns {
   readonly #deps: SignDeps;
   readonly #pauses = new Map<string, Pause>();
   /** What was shown for messages that wait. A turn that begins takes its entry over. */
@@ -79,8 +67,9 @@ class ChannelSigns implements TypingSigns {
     this.#deps = deps;
   }
 
+  /** Does the work of a run's turn; meanwhile the sign is shown where the message was written that the turn answers, if there is one. */
   async during<T>(
-    { runId, route, signal }: Parameters<TypingSigns["during"]>[0],
+    { runId, route, signal }: { runId: string; route: Route | undefined; signal: AbortSignal },
     work: () => Promise<T>,
   ): Promise<T> {
     if (!route) return work();
@@ -99,6 +88,7 @@ class ChannelSigns implements TypingSigns {
     }
   }
 
+  /** Shows the sign for a message whose turn has not begun, for as long as it will begin soon. */
   whileWaiting(runId: string): void {
     if (this.#waits.has(runId) || this.#waits.size >= MAX_WAITS) return;
     const shown: Shown = {};
@@ -115,6 +105,7 @@ class ChannelSigns implements TypingSigns {
       });
   }
 
+  /** Ends the signs of messages that wait. */
   stop(): void {
     this.#stopped.abort();
   }
@@ -230,9 +221,4 @@ class ChannelSigns implements TypingSigns {
     const [oldest = key] = this.#pauses.keys();
     if (this.#pauses.size > MAX_KNOWN) this.#pauses.delete(oldest);
   }
-}
-
-/** Creates what shows the signs of a gateway's turns. Nothing of it is recorded, and no error reaches a run. */
-export function createTypingSigns(deps: SignDeps): TypingSigns {
-  return new ChannelSigns(deps);
 }

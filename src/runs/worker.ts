@@ -20,7 +20,7 @@ import { execute as executeRun } from "./execute.ts";
 import { createHeartbeatRun } from "./heartbeat.ts";
 import { createHookRun } from "./hook.ts";
 import { SteerableTurns } from "./steering.ts";
-import { createTypingSigns } from "./typing.ts";
+import { TypingSigns } from "./typing.ts";
 import type { RunJob, RunOperations, TurnDeps } from "./types.ts";
 import { commitEnd } from "./waiting.ts";
 
@@ -148,7 +148,7 @@ async function returnToSession(job: Job, key: string, { store, clock }: TurnDeps
 /** Takes turns from the queue, `agents.defaults.maxConcurrent` at a time, and commands beside them. */
 export function createTurnWorker(parts: TurnDeps): TurnWorker {
   const steerable = new SteerableTurns();
-  const typing = createTypingSigns({
+  const typing = new TypingSigns({
     ...parts,
     channels: () => parts.context().channels,
     getRoute: ({ kind, spec }) =>

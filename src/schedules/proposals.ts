@@ -26,31 +26,24 @@ export interface ApprovedSchedule {
  * The schedules that agents have proposed. They are in the store and not in the config, as the rules of approvals are: a config
  * file may be read-only or under version control, and all gateways on one database need the same schedules.
  */
-export interface ApprovedSchedules {
-  list(): Promise<readonly ApprovedSchedule[]>;
-  add(schedule: Omit<ApprovedSchedule, "id" | "createdAt">): Promise<ApprovedSchedule>;
-  /** False if there is no such schedule. */
-  remove(agentId: string, id: string): Promise<boolean>;
-}
+export type ApprovedSchedules = ReturnType<typeof createApprovedSchedules>;
 
 /** Creates the list of schedules that a store keeps. */
-export function createApprovedSchedules(deps: StoredListDeps): ApprovedSchedules {
+export function createApprovedSchedules(deps: StoredListDeps) {
   const stored = new StoredList<ApprovedSchedule>("schedules.approved", deps);
   return {
     list: () => stored.read(),
-    add: (schedule) =>
-      stored.change((known) => {
+    add: (schedule: Omit<ApprovedSchedule, "id" | "createdAt">) =>
+      stored.change<ApprovedSchedule>((known) => {
         const same = known.find(({ callId }) => callId === schedule.callId);
         if (same) return { result: same };
         const createdAt = deps.clock.now();
         const added = { ...schedule, id: newId("sch", createdAt), createdAt };
         return { list: [...known, added], result: added };
       }),
-    remove: (agentId, id) =>
-      stored.change((known) => {
-        const left = known.filter((schedule) => schedule.id !== id || schedule.agentId !== agentId);
-        return left.length === known.length ? { result: false } : { list: left, result: true };
-      }),
+    /** False if there is no such schedule. */
+    remove: (agentId: string, id: string) =>
+      stored.remove((schedule) => schedule.id === id && schedule.agentId === agentId),
   };
 }
 
@@ -62,30 +55,21 @@ export interface Pause {
 }
 
 /** The pauses of schedules, of whatever source. */
-export interface Pauses {
-  list(): Promise<readonly Pause[]>;
-  /** False if it is paused already. */
-  add(name: string): Promise<boolean>;
-  /** False if it is not paused. */
-  remove(name: string): Promise<boolean>;
-}
+export type Pauses = ReturnType<typeof createPauses>;
 
 /** Creates the pauses that a store keeps. */
-export function createPauses(deps: StoredListDeps): Pauses {
+export function createPauses(deps: StoredListDeps) {
   const stored = new StoredList<Pause>("schedules.paused", deps);
   return {
     list: () => stored.read(),
-    add: (name) =>
-      stored.change((known) =>
+    /** False if it is paused already. */
+    add: (name: string) =>
+      stored.change<boolean>((known) =>
         known.some((pause) => pause.name === name)
           ? { result: false }
           : { list: [...known, { name, at: deps.clock.now() }], result: true },
       ),
-    remove: (name) =>
-      stored.change((known) =>
-        known.some((pause) => pause.name === name)
-          ? { list: known.filter((pause) => pause.name !== name), result: true }
-          : { result: false },
-      ),
+    /** False if it is not paused. */
+    remove: (name: string) => stored.remove((pause) => pause.name === name),
   };
 }

@@ -29,22 +29,13 @@ export interface SchedulerDeps {
   paused(): Promise<ReadonlySet<string>>;
 }
 
-export interface Scheduler {
-  /** Resolves when wakes that an earlier process left have been seen to. */
-  start(): Promise<void>;
-  /** Looks at the schedules immediately, since they have changed. */
-  look(): void;
-  /** Fires no more; resolves when nothing is being written any more. */
-  stop(): Promise<void>;
-}
-
 /** Between looks at the clock, which somebody may set; and for wakes and changes that another gateway has left behind. */
 const LOOK_MS = 10_000;
 /** Steps of one schedule in one look: it catches up at most 100 times. */
 const MAX_STEPS = 150;
 
 /** Fires the schedules while this gateway has the lease for it. */
-class LeasedScheduler implements Scheduler {
+export class Scheduler {
   readonly #deps: SchedulerDeps;
   readonly #stopped = new AbortController();
   #nudged = new AbortController();
@@ -54,16 +45,19 @@ class LeasedScheduler implements Scheduler {
     this.#deps = deps;
   }
 
+  /** Resolves when wakes that an earlier process left have been seen to. */
   async start(): Promise<void> {
     const { cluster, heartbeat } = this.#deps;
     await heartbeat.resume();
     this.#running = cluster.hold("schedules", this.#stopped.signal, (held) => this.#run(held));
   }
 
+  /** Looks at the schedules immediately, since they have changed. */
   look(): void {
     this.#nudged.abort();
   }
 
+  /** Fires no more; resolves when nothing is being written any more. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     await this.#running;
@@ -185,9 +179,4 @@ class LeasedScheduler implements Scheduler {
   async #commit({ fencingToken }: Held, write: (tx: Writes) => void): Promise<void> {
     if (!(await this.#deps.store.commit(write, fencingToken))) throw new RouseError(LEASE_LOST);
   }
-}
-
-/** Creates what fires the schedules. */
-export function createScheduler(deps: SchedulerDeps): Scheduler {
-  return new LeasedScheduler(deps);
 }

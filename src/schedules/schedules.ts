@@ -32,17 +32,7 @@ export interface KnownSchedule {
 }
 
 /** What people do with schedules. All of it counts for every gateway of the store. */
-export interface Schedules {
-  list(): Promise<KnownSchedule[]>;
-  /** Fires a schedule immediately, also a paused one; its due times stay as they are. */
-  run(schedule: Schedule): Promise<Firing>;
-  /** False if it is paused already. */
-  pause(schedule: Schedule): Promise<boolean>;
-  /** False if it is not paused. */
-  resume(schedule: Schedule): Promise<boolean>;
-  /** Deletes a schedule that an agent has proposed. False if it is none of them. */
-  remove(schedule: Schedule): Promise<boolean>;
-}
+export type Schedules = ReturnType<typeof createSchedules>;
 
 /** Creates what people do with schedules. */
 export function createSchedules({
@@ -53,14 +43,14 @@ export function createSchedules({
   pauses,
   context,
   changed,
-}: SchedulesDeps): Schedules {
+}: SchedulesDeps) {
   const afterwards = async (change: Promise<boolean>): Promise<boolean> => {
     const isDone = await change;
     changed();
     return isDone;
   };
   return {
-    async list() {
+    async list(): Promise<KnownSchedule[]> {
       const [made, paused] = [
         await approved.list(),
         new Set((await pauses.list()).map(({ name }) => name)),
@@ -80,7 +70,8 @@ export function createSchedules({
         }),
       );
     },
-    async run(schedule) {
+    /** Fires a schedule immediately, also a paused one; its due times stay as they are. */
+    async run(schedule: Schedule): Promise<Firing> {
       const now = clock.now();
       const { firing, write } = planFiring(
         schedule,
@@ -94,9 +85,12 @@ export function createSchedules({
       if (!isDone) throw new RouseError(LEASE_LOST);
       return firing;
     },
-    pause: (schedule) => afterwards(pauses.add(getScheduleName(schedule))),
-    resume: (schedule) => afterwards(pauses.remove(getScheduleName(schedule))),
-    remove: async (schedule) => {
+    /** False if it is paused already. */
+    pause: (schedule: Schedule) => afterwards(pauses.add(getScheduleName(schedule))),
+    /** False if it is not paused. */
+    resume: (schedule: Schedule) => afterwards(pauses.remove(getScheduleName(schedule))),
+    /** Deletes a schedule that an agent has proposed. False if it is none of them. */
+    remove: async (schedule: Schedule) => {
       await pauses.remove(getScheduleName(schedule));
       return afterwards(approved.remove(schedule.agentId, schedule.id));
     },

@@ -10,7 +10,6 @@ export { createLogger, type Logger } from "../core/log.ts";
 export { createBatch } from "../core/turn.ts";
 export { runHeld, singleNode, type Topic } from "./cluster.ts";
 export { clampTimes } from "./clamp-times.ts";
-export { oldestBody } from "./oldest-body.ts";
 export {
   checkReadable,
   createFailureLog,
@@ -20,28 +19,15 @@ export {
   urlError,
 } from "./errors.ts";
 export { FIRST_TIME, getDelayEnd, getReadyUntil } from "./job-line.ts";
-export { getListLimit } from "./list-limit.ts";
 export { createListeners, LONGEST_TIMER_MS, type Listeners } from "./listeners.ts";
-export { buildRun, buildRunJobs, buildSystemEvent, collectJob } from "./materialize.ts";
-export {
-  redactActions,
-  redactApproval,
-  redactDebug,
-  redactHead,
-  redactSpec,
-  redactStep,
-  redactSystemEvent,
-  redactToolCall,
-  redactToolResult,
-} from "./redact.ts";
+export * from "./record-writes.ts";
 export * from "./rows.ts";
 export type { OpenSql, Sql, SqlDatabase } from "./sql.ts";
-export * from "./sweep-plan.ts";
+export { oldestBody, type SweepDialect } from "./sweep-plan.ts";
+export * from "./sweep.ts";
 export * from "./transfer.ts";
 export * from "./types.ts";
 export { toWrites, type WriteTable } from "./write-table.ts";
-export { PAGES, toReads, type JsonField, type Page, type ReadTable } from "./read-table.ts";
-export { createSearches, type ListSource } from "./search.ts";
-export { readQueuedSince } from "./queued-since.ts";
-export { sumActivity } from "./sum-activity.ts";
-export { sumFailures, type JsonText } from "./sum-failures.ts";
+export { toReads } from "./read-table.ts";
+export { createReads } from "./reads.ts";
+export type { ListSource } from "./search.ts";

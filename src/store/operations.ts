@@ -1,7 +1,12 @@
 /** What a commit can add, set, change and delete, and what can be read. */
-import type { ActivityQuery, ActivitySum } from "./activity-sums.ts";
-import type { FailureQuery, FailureSum } from "./failure-sums.ts";
-import type { UsageQuery, UsageSum } from "./usage-sums.ts";
+import type {
+  ActivityQuery,
+  ActivitySum,
+  FailureQuery,
+  FailureSum,
+  UsageQuery,
+  UsageSum,
+} from "./sums.ts";
 import type { ConfigRecord, UsedConfig } from "./config-record.ts";
 import type { DeliveryChange, DeliveryRecord, DeliveryState, NewDelivery } from "./deliveries.ts";
 import type { EventChange, EventOutcome, EventRecord } from "./event-record.ts";

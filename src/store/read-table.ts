@@ -32,10 +32,11 @@ export const toReads = (table: ReadTable): Pick<Store, "get" | "list"> => ({
   list: (kind, of) => table.list[kind](of),
 });
 
+export type Value = string | number | Uint8Array | readonly number[] | readonly string[];
 /** A condition: SQL with a `?` for each of its values. */
-export type SqlCondition = readonly [sql: string, ...values: (string | number | Uint8Array)[]];
-/** Renders a field of a row's record as SQL: how to read JSON is the driver's. */
-export type JsonField = (name: string) => string;
+export type SqlCondition = readonly [sql: string, ...values: Value[]];
+/** Renders a text inside a column with JSON as SQL: how to read JSON is the driver's. */
+export type JsonValue = (column: "head" | "spec" | "record", ...path: string[]) => string;
 
 /** `column = value`, if there is a value. */
 const is = (column: string, value: string | undefined): SqlCondition[] =>
@@ -89,7 +90,7 @@ export interface Page<Q, T> {
   /** All rows. */
   walk: ListWalk;
   /** The filters of a query. An index of the first that has one is used, so those that leave fewer rows come first. */
-  filters(query: Q, json: JsonField): Filter[];
+  filters(query: Q, json: JsonValue): Filter[];
   /** The names in `counts` of the states that a query asks for; undefined if it asks for all. No row is looked for if their sum is 0. */
   counted(query: Q): readonly string[] | undefined;
   read(row: unknown): T;
@@ -224,7 +225,7 @@ export const PAGES: { [K in SearchedKind]: Page<Lists[K]["of"], Lists[K]["is"]> 
       ...indexed("runs_event", is("event_id", eventId)),
       ...indexed("runs_session", is("session_key", sessionKey)),
       ...byRunStatus(status),
-      ...scan(isOneOf(json("kind"), kinds)),
+      ...scan(isOneOf(json("record", "kind"), kinds)),
     ],
     counted: ({ status }) => named("runs", status),
     read: (row) => toRun(row as RunRow),
@@ -271,7 +272,7 @@ export const PAGES: { [K in SearchedKind]: Page<Lists[K]["of"], Lists[K]["is"]> 
       ...(state === "open"
         ? indexed("approvals_open", [["state = 'open'"]])
         : scan(is("state", state))),
-      ...scan(isOneOf(json("agentId"), agents)),
+      ...scan(isOneOf(json("record", "agentId"), agents)),
     ],
     counted: ({ state }) => named("approvals", state),
     read: (row) => parseRecord<ApprovalRecord>(row as JsonRow),

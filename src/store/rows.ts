@@ -268,11 +268,6 @@ export function toStepRow({ calls, ...step }: StepRecord): {
   };
 }
 
-/** SQL that reads the steps of a run for `toSteps`: each step before its calls. `run`: the placeholder of the run's id. */
-export const readSteps = (run: string): string =>
-  `SELECT step, -1 AS position, record FROM steps WHERE run_id = ${run}
-    UNION ALL SELECT step, position, record FROM tool_calls WHERE run_id = ${run} ORDER BY 1, 2`;
-
 export function toSteps(rows: readonly (JsonRow & { position: number })[]): StepRecord[] {
   const steps: StepRecord[] = [];
   for (const row of rows) {

@@ -1,11 +1,11 @@
-import { getListLimit } from "./list-limit.ts";
 import {
   PAGES,
   type SqlCondition,
-  type JsonField,
+  type JsonValue,
   type Page,
   type ReadTable,
   type ListWalk,
+  type Value,
 } from "./read-table.ts";
 import type { SearchResult, ListQuery, Lists, Ms, SearchedKind, Store } from "./types.ts";
 
@@ -13,6 +13,9 @@ import type { SearchResult, ListQuery, Lists, Ms, SearchedKind, Store } from "./
 const DISORDER_MS = 3_600_000;
 /** Ids that `newId` makes: they begin with their time. */
 const OWN_ID = /^[a-z]{3}_[0-9a-v]{35}$/;
+
+const DEFAULT_LIMIT = 50;
+const MAX_LIMIT = 1000;
 
 /** How much one search may look at. */
 export interface SearchLimits {
@@ -26,23 +29,43 @@ export const SHORT: SearchLimits = { ms: 40, windows: 25 };
 /** For a list that has to be complete, however long that takes. */
 export const UNLIMITED: SearchLimits = { ms: Infinity, windows: Infinity };
 
-type Value = string | number | Uint8Array;
 type Row = Record<string, Value>;
 type Key = readonly Value[];
 
-/** How a driver reads lists. */
+/** How a driver reads what runs have used. */
+export interface UsageDialect {
+  /** Runs that one statement adds up. */
+  rows: number;
+  /** What stands behind FROM. */
+  from: string;
+  /** Renders a field of the record, and a number of its usage. */
+  field(name: string): string;
+  number(name: string): string;
+  /** Renders the day of a time in milliseconds, in UTC. */
+  day(column: string): string;
+}
+
+/** How a driver reads. */
 export interface ListSource {
   /** Runs SQL that has a `?` for each value. */
   query<T>(sql: string, values: readonly Value[]): Promise<T[]>;
   /** Rows that one statement looks at. */
   window: number;
-  json: JsonField;
-  /** The column that identifies a session, and how its value is made from a `sessionId`. */
-  session: { column: string; toKey(id: string): Value };
+  json: JsonValue;
+  usage: UsageDialect;
+  /** Renders that a number is one of a list, which is one value. */
+  isNumberOf: { sql: string; toValue(numbers: readonly number[]): Value };
+  /**
+   * Prepares a read that many ask for at the same moment, by a key of values of these types. Absent if nothing is gained by asking
+   * together.
+   */
+  readTogether?<Row>(text: string, types: readonly string[]): (...key: Value[]) => Promise<Row[]>;
+  /** The column that identifies a session, its type, and how its value is made from a `sessionId`. */
+  session: { column: string; type: string; toKey(id: string): Value };
   /** Renders a table that is to be read by an index, or by the number of its rows, if a statement can say so. */
   byIndex?(table: string, index: string | undefined): string;
-  /** Renders that an id is among those of a subquery, which is read first: it has the rows of one window only. */
-  isAmong(subquery: string): string;
+  /** Renders that a column is among the rows of a subquery, which is read first: it has few. */
+  isAmong(column: string, subquery: string): string;
   /** Indexes that this driver does not have. */
   lacks: ReadonlySet<string>;
   /** Whether it is known that there is no row of these names in `counts`. */
@@ -215,7 +238,7 @@ class Windows<Q extends ListQuery, T> {
   /** The rows that another table names. */
   #named(column: string, inside: readonly SqlCondition[]): SqlCondition {
     const { sql, values } = toWhere(inside);
-    return [this.#source.isAmong(`SELECT ${column} FROM ${this.#walked} ${sql}`), ...values];
+    return [this.#source.isAmong("id", `SELECT ${column} FROM ${this.#walked} ${sql}`), ...values];
   }
 
   /** Whether no row below the window can be new enough. */
@@ -239,7 +262,7 @@ export async function search<Q extends ListQuery, T>(
   query: Q,
   limits: SearchLimits,
 ): Promise<SearchResult<T>> {
-  const limit = getListLimit(query);
+  const limit = Math.min(Math.max(query.limit ?? DEFAULT_LIMIT, 1), MAX_LIMIT);
   const names = page.counted(query);
   const rows: T[] = [];
   if (names && (await source.isNone(names))) return { rows };

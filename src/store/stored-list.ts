@@ -86,6 +86,15 @@ export class StoredList<T> {
     return next;
   }
 
+  /** Removes the entries that `isMeant` is true for. Resolves to false if there are none. */
+  remove(isMeant: (entry: T) => boolean): Promise<boolean> {
+    return this.change<boolean>((list) =>
+      list.some(isMeant)
+        ? { list: list.filter((entry) => !isMeant(entry)), result: true }
+        : { result: false },
+    );
+  }
+
   async #readNow(): Promise<readonly T[]> {
     const { store, clock } = this.#deps;
     const at = readMonotonic(clock);

@@ -153,12 +153,6 @@ export function selectAged(
   return { seqs: old.filter(({ since }) => isOver(since)).map(({ seq }) => seq), walk, end };
 }
 
-/** A session that has more turns than retention keeps. */
-export interface LongSession {
-  session: string;
-  turns: number;
-}
-
 /**
  * Returns what may be deleted of a session with so many turns, each only if there is nothing of the one before: the oldest
  * turns that its newest checkpoint covers, and those beyond twice the turns that are kept. Up to then turns wait for a
@@ -317,3 +311,16 @@ export function redactRows(
   }
   return { updates, position: { ...walk, marked, blocked }, more: !end };
 }
+
+/** Events that one look for a body reads: those behind the mark have lost theirs. */
+const MAX_EVENTS = 100_000;
+
+/**
+ * SQL of the time of the oldest event that still has its body and no unfinished run, of those behind the mark of bodies. `now`: a
+ * placeholder for the time it is; the age of an event from the future is not known.
+ */
+export const oldestBody = ({ hasBody }: Pick<SweepDialect, "hasBody">, now: string): string => `
+  SELECT at FROM (
+    SELECT seq, at, ${hasBody} AS has, ${UNFINISHED} AS unfinished FROM events
+    WHERE seq > coalesce((SELECT seq FROM marks WHERE name = 'bodies'), 0) ORDER BY seq LIMIT ${MAX_EVENTS}) AS kept
+  WHERE has AND NOT unfinished AND at <= ${now} + ${AHEAD_MS} ORDER BY seq LIMIT 1`;

@@ -1,7 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { Held, Store } from "./types.ts";
+import type { Held, Ms, Store } from "./types.ts";
 
 const SWEEP_MS = 600_000;
 /** Where bodies are kept only until the work is done, they shall not lie about much longer. */
@@ -22,4 +22,14 @@ export async function sweepRegularly(
       );
     await clock.sleep(keep.bodies === 0 ? SOON_MS : SWEEP_MS, signal);
   }
+}
+
+/** How long the oldest body has been kept beyond retention, in milliseconds; 0 if none has been. */
+export async function getBodiesOverdue(
+  store: Pick<Store, "oldestBody">,
+  now: Ms,
+  retention: Ms,
+): Promise<Ms> {
+  const oldest = await store.oldestBody(now);
+  return oldest === undefined ? 0 : Math.max(0, now - oldest - retention);
 }

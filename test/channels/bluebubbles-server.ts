@@ -1,7 +1,7 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { z } from "zod";
 import { createShelf, handOver, type Shelf } from "./shelf.ts";
+import { createFaults, listenOn } from "./wire.ts";
 import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 
 /** Ways in which the server, the Mac, or something in between fails. */
@@ -88,7 +88,7 @@ export interface BlueBubblesServer {
     text: string | null,
     more?: Partial<ServerMessage>,
   ): { type: "new-message"; data: ServerMessage };
-  close(): void;
+  close(): Promise<void>;
 }
 
 const OWNER = "+15551234567";
@@ -101,8 +101,7 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
   const messages: ServerMessage[] = [];
   const shelf = createShelf();
   const typing = createTypingLog();
-  let fault: BlueBubblesFault | undefined;
-  let left = 0;
+  const faults = createFaults<BlueBubblesFault>();
   let count = 0;
 
   const write = (response: ServerResponse, status: number, body: object): void =>
@@ -153,7 +152,6 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
     });
     return add({ text, isFromMe: true, handle: null, chats: [{ guid: chatGuid }] });
   };
-  const takeFault = (): BlueBubblesFault | undefined => (left-- > 0 ? fault : undefined);
   /** Whether a fault has answered. Like the server's, the texts quote what they should not. */
   const failed = (
     request: IncomingMessage,
@@ -162,7 +160,7 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
     accept: () => void,
   ): boolean => {
     const quote = `${request.url} ${text}`;
-    switch (takeFault()) {
+    switch (faults.take()) {
       case "hang":
         return true;
       case "cut-connection":
@@ -239,7 +237,7 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
     asked.push(pathname);
     let text = "";
     for await (const chunk of request) text += String(chunk);
-    if (searchParams.get("password") !== PASSWORD || (fault === "bad-credential" && left > 0))
+    if (searchParams.get("password") !== PASSWORD || faults.see() === "bad-credential")
       return refuse(response, 401, "Authentication Error", `Unauthorized ${request.url}`);
     if (request.method === "GET" && pathname === "/api/v1/ping")
       return write(response, 200, { message: "Ping received!", data: "pong" });
@@ -254,7 +252,8 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
       });
     }
     if (pathname === "/api/v1/message/query") {
-      if (fault === "unavailable" && takeFault()) return void response.writeHead(503).end();
+      if (faults.see() === "unavailable" && faults.take())
+        return void response.writeHead(503).end();
       const { chatGuid, after, sort, limit, offset } = MESSAGE_QUERY.parse(body);
       const found = messages
         .filter(
@@ -291,28 +290,21 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
     return refuse(response, 404, "Database Error", "not found");
   };
 
-  const server = createServer((request, response) => {
+  const { url, close } = await listenOn((request, response) => {
     answer(request, response).catch(() =>
       refuse(response, 400, "Validation Error", `bad request ${request.url}`),
     );
   });
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     sent,
     asked,
     chats,
     messages,
     shelf,
     typing,
-    fail: (next, times = Infinity) => {
-      fault = next;
-      left = next === undefined ? 0 : times;
-    },
+    fail: faults.fail,
     arrive: (text, more = {}) => ({ type: "new-message", data: add({ text, ...more }) }),
-    close: () => {
-      server.close();
-      server.closeAllConnections();
-    },
+    close,
   };
 }

@@ -1,5 +1,4 @@
-import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { ServerResponse } from "node:http";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, onTestFinished } from "vitest";
@@ -7,6 +6,7 @@ import type { Clock } from "../../src/core/clock.ts";
 import { createProvider, modelConfig } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { png } from "../platform/images.ts";
+import { listenOn } from "./wire.ts";
 import { type FarSide, type SentFile, type Vendor } from "./vendors.ts";
 
 const PDF = readFileSync(resolve(import.meta.dirname, "../fixtures/knowledge/libreoffice.pdf"));
@@ -35,7 +35,7 @@ export const REPORT: SentFile = {
 async function startTranscriber() {
   const forms: { authorization: string | undefined; form: FormData }[] = [];
   const busy = { times: 0 };
-  const server = createServer((request, response) => {
+  const { url, close } = await listenOn((request, response) => {
     void (async () => {
       const parts: Buffer[] = [];
       for await (const part of request) parts.push(part as Buffer);
@@ -51,9 +51,8 @@ async function startTranscriber() {
         .end(JSON.stringify({ text: "please water the orchids" }));
     })();
   });
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  onTestFinished(() => void server.close());
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, forms, busy };
+  onTestFinished(close);
+  return { url: `${url}/v1`, forms, busy };
 }
 
 type Provider = Awaited<ReturnType<typeof createProvider>>;
@@ -116,13 +115,18 @@ export async function openWorld(
     },
   });
   onTestFinished(() => world.stop());
+  await whenListening(world, id);
+  return { far, provider, world, voice };
+}
+
+/** Waits until the channel receives. */
+export async function whenListening(world: World, id: string): Promise<void> {
+  type Service = { id: string; ok: boolean; message: string };
   await world.until(async () =>
-    (await world.admin("/admin/v1/status")).body.status.services.find(
-      (one: { id: string; ok: boolean; message: string }) =>
-        one.id === id && one.ok && one.message !== "starting",
+    ((await world.admin("/admin/v1/status")).body.status.services as Service[]).some(
+      (one) => one.id === id && one.ok && one.message !== "starting",
     ),
   );
-  return { far, provider, world, voice };
 }
 
 /** Passes on what a vendor posts, if it posts anything. */

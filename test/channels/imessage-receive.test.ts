@@ -115,7 +115,7 @@ describe("the webhook of imessage", () => {
       host,
     );
     expect(response?.status).toBe(404);
-    open_.server.close();
+    await open_.server.close();
     expect(host.received).toEqual([]);
   });
 
@@ -141,7 +141,7 @@ describe("asking the server of imessage", () => {
   afterEach(async () => {
     stop.abort();
     await done;
-    server.close();
+    await server.close();
   });
   const listen = (): void => {
     stop = new AbortController();

@@ -1,8 +1,8 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { WebSocketServer, type WebSocket } from "ws";
 import { createShelf, handOver, type Shelf } from "./shelf.ts";
 import type { Fault } from "../../src/testing/channel.ts";
+import { createFaults, listenOn } from "./wire.ts";
 import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 
 /** Ways to fail beyond those that all channels know: a cut after the post was made, a hang after it. */
@@ -87,8 +87,7 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
   ]);
   const pending = new Map<string, { post: MattermostPost; until: number }>();
   const sockets = new Map<WebSocket, number>();
-  let fault: MattermostFault | undefined;
-  let left = 0;
+  const faults = createFaults<MattermostFault>();
   let mode: WebsocketMode = "open";
   let count = 0;
   let clock = now();
@@ -266,13 +265,12 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
     refuse(response, 404, "api.context.404.app_error");
   };
 
-  const server = createServer((request, response) => {
+  const { server, url, close } = await listenOn((request, response) => {
     void bodyOf(request).then((body) => {
       const { pathname, searchParams } = new URL(request.url ?? "", "http://localhost");
       const path = pathname.replace("/api/v4/", "");
       calls.push(`${request.method} ${path}`);
-      const failing = left > 0 ? fault : undefined;
-      left--;
+      const failing = faults.take();
       if (failing === "cut-after-taking" || failing === "hang-after-taking")
         create(body as Partial<MattermostPost>);
       if (failing === "hang" || failing === "hang-after-taking") return;
@@ -340,20 +338,16 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
         socket.send(JSON.stringify({ status: "OK", data: { text: "pong" }, seq_reply: seq }));
     });
   });
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
 
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     get posts() {
       return all.filter((post) => post.user_id === ME);
     },
     shelf,
     typing,
     calls,
-    fail(next, times = Infinity) {
-      fault = next;
-      left = times;
-    },
+    fail: faults.fail,
     write: make,
     edit(post, message) {
       Object.assign(post, { message, update_at: ++clock });
@@ -377,8 +371,7 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
     async close() {
       for (const socket of link.clients) socket.terminate();
       link.close();
-      server.closeAllConnections();
-      await new Promise((closed) => server.close(closed));
+      await close();
     },
   };
 }

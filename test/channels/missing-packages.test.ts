@@ -78,7 +78,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await program.stop();
   await mattermost.close();
-  signal.close();
+  await signal.close();
   rmSync(dir, { recursive: true, force: true });
 });
 

@@ -159,7 +159,7 @@ describe("sending to Teams", () => {
     expect((await send({})).status).toBe("unknown");
     expect(server.arrived).toHaveLength(1);
     await send({});
-    server.close();
+    await server.close();
     expect((await send({})).status).toBe("retry");
   });
 
@@ -286,7 +286,7 @@ describe("the official client of Teams", () => {
     await expect(activities.create({ type: "message", text: "x" })).rejects.toMatchObject({
       response: { status: 404, data: { error: { code: "ConversationNotFound" } } },
     });
-    server.close();
+    await server.close();
   });
 });
 

@@ -54,7 +54,7 @@ describe("receiving on signal", () => {
   afterEach(async () => {
     stop.abort();
     await done;
-    server.close();
+    await server.close();
   });
   const listen = async (): Promise<void> => {
     stop = new AbortController();

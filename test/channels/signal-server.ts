@@ -1,7 +1,7 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { z } from "zod";
 import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
+import { createFaults, listenOn } from "./wire.ts";
 import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 
 /** Ways in which the daemon, or what it talks to, fails. */
@@ -67,7 +67,7 @@ export interface SignalServer {
   streams(): number;
   /** Forgets the ids it gave, as a new start of the daemon does; with `keep` the events stay. */
   restart(keep?: boolean): void;
-  close(): void;
+  close(): Promise<void>;
 }
 
 export const ACCOUNT = "+15550009999";
@@ -84,14 +84,8 @@ export async function signalServer(): Promise<SignalServer> {
   let events: { sequence: number; text: string }[] = [];
   let sequence = 0;
   let run = 1;
-  let fault: SignalFault | undefined;
-  let left = 0;
+  const faults = createFaults<SignalFault>();
 
-  const takeFault = (): SignalFault | undefined => {
-    if (left <= 0) return undefined;
-    left--;
-    return fault;
-  };
   const frame = (event: { sequence: number; text: string }): string =>
     `id:${run}-${event.sequence}\nevent:receive\ndata:${event.text}\n\n`;
   const keep = (data: object): { sequence: number; text: string } => {
@@ -103,7 +97,7 @@ export async function signalServer(): Promise<SignalServer> {
   const rpc = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     let text = "";
     for await (const chunk of request) text += String(chunk);
-    const now = takeFault();
+    const now = faults.take();
     if (now === "hang") return;
     if (now === "cut-connection") return void request.socket.destroy();
     if (now === "unavailable") return void response.writeHead(503).end(`busy: ${text}`);
@@ -184,7 +178,7 @@ export async function signalServer(): Promise<SignalServer> {
     response.on("close", () => open.delete(response));
   };
 
-  const server = createServer((request, response) => {
+  const { url, close } = await listenOn((request, response) => {
     const path = (request.url ?? "").replace(/\?.*/, "");
     asked.push(`${request.method} ${path}`);
     if (request.method === "POST" && path === "/api/v1/rpc") return void rpc(request, response);
@@ -193,21 +187,17 @@ export async function signalServer(): Promise<SignalServer> {
     if (request.method === "GET" && path === "/api/v1/events") return stream(request, response);
     response.writeHead(404).end();
   });
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   const cutStreams = (): void => {
     for (const response of open) response.socket?.destroy();
   };
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     sent,
     shelf,
     typing,
     asked,
     lastEventIds,
-    fail: (next, times = Infinity) => {
-      fault = next;
-      left = times;
-    },
+    fail: faults.fail,
     emit: (data) => {
       const event = keep(data);
       for (const response of open) response.write(frame(event));
@@ -234,9 +224,6 @@ export async function signalServer(): Promise<SignalServer> {
       if (!keepEvents) events = [];
       cutStreams();
     },
-    close: () => {
-      server.close();
-      server.closeAllConnections();
-    },
+    close,
   };
 }

@@ -116,7 +116,7 @@ describe("sending on signal", () => {
       ok: false,
       message: "the daemon does not have the account of channels.signal.account",
     });
-    other.server.close();
+    await other.server.close();
   });
 
   it("counts bytes, so that no piece is longer than Signal's apps take", async () => {

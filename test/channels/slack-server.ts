@@ -1,9 +1,10 @@
 import { createHmac } from "node:crypto";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import type { ConversationsRepliesResponse, UsersInfoResponse } from "@slack/web-api";
 import { WebSocketServer, type WebSocket } from "ws";
 import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
+import { createFaults, listenOn } from "./wire.ts";
 import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 import type { Fault } from "../../src/testing/channel.ts";
 
@@ -190,8 +191,7 @@ export async function startSlack(): Promise<SlackServer> {
   const written: SlackServer["written"] = [];
   const waiting = new Map<string, object>();
   const sockets = new Set<WebSocket>();
-  let fault: SlackFault | undefined;
-  let left = 0;
+  const faults = createFaults<SlackFault>();
   let markdown = true;
   let scopes = true;
   let mute = false;
@@ -361,7 +361,7 @@ export async function startSlack(): Promise<SlackServer> {
       history(fields, response, (made) => made.thread_ts === thread, people);
     },
     "apps.connections.open": (_, response) =>
-      answer(response, { ok: true, url: `ws://127.0.0.1:${port()}/link?ticket=${++count}` }),
+      answer(response, { ok: true, url: `${url.replace("http", "ws")}/link?ticket=${++count}` }),
   };
 
   const misbehave = (
@@ -383,7 +383,7 @@ export async function startSlack(): Promise<SlackServer> {
     refuse(response, typeof failing === "object" ? failing.error : "channel_not_found");
   };
 
-  const server = createServer((request, response) => {
+  const { server, url, close } = await listenOn((request, response) => {
     const file = /^\/files-pri\/T1-(\w+)\/download\/[^/]+$/.exec(request.url ?? "");
     if (file) {
       const { authorization } = request.headers;
@@ -398,8 +398,7 @@ export async function startSlack(): Promise<SlackServer> {
     const serve = async (fields: Record<string, string>): Promise<void> => {
       const method = /^\/api\/([\w.]+)$/.exec(request.url ?? "")?.[1] ?? "";
       calls.push(method);
-      const failing = left > 0 ? fault : undefined;
-      left--;
+      const failing = faults.take();
       if (failing === "hang") {
         self.hanging++;
         return void response.once("close", () => self.hanging--);
@@ -416,8 +415,6 @@ export async function startSlack(): Promise<SlackServer> {
     // A caller that is killed leaves half a request, which the vendor drops.
     void parametersOf(request).then(serve, () => response.destroy());
   });
-  const port = (): number => (server.address() as AddressInfo).port;
-
   const push = (socket: WebSocket, envelope_id: string, payload: { type?: string }): void => {
     const type = payload.type === "block_actions" ? "interactive" : "events_api";
     socket.send(
@@ -445,7 +442,6 @@ export async function startSlack(): Promise<SlackServer> {
     );
     for (const [id, payload] of waiting) push(socket, id, payload);
   });
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
 
   const self: SlackServer = {
     locales: undefined,
@@ -478,16 +474,13 @@ export async function startSlack(): Promise<SlackServer> {
       for (const socket of sockets) push(socket, id, payload);
       return undefined;
     },
-    url: `http://127.0.0.1:${port()}/api/`,
+    url: `${url}/api/`,
     posts,
     shelf,
     written,
     calls,
     hanging: 0,
-    fail(next, times = Infinity) {
-      fault = next;
-      left = times;
-    },
+    fail: faults.fail,
     withoutMarkdown: () => void (markdown = false),
     withoutHistory: () => void (scopes = false),
     emit(event) {
@@ -521,8 +514,7 @@ export async function startSlack(): Promise<SlackServer> {
     async close() {
       for (const socket of link.clients) socket.terminate();
       link.close();
-      server.closeAllConnections();
-      await new Promise((closed) => server.close(closed));
+      await close();
     },
   };
   return self;

@@ -1,8 +1,8 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey } from "jose";
 import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
 import type { Fault } from "../../src/testing/channel.ts";
+import { createFaults, listenOn } from "./wire.ts";
 import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 
 export const APP_ID = "11111111-2222-3333-4444-555555555555";
@@ -65,7 +65,7 @@ export interface TeamsServer {
   ): Promise<string>;
   /** The private key. */
   key: CryptoKey;
-  close(): void;
+  close(): Promise<void>;
 }
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
@@ -127,17 +127,17 @@ export async function teamsServer(): Promise<TeamsServer> {
   const ids = new WeakMap<Arrived, string>();
   let posted = 0;
   let given = 0;
-  let failing: { fault: Parameters<TeamsServer["fail"]>[0]; times: number } | undefined;
+  const faults = createFaults<Parameters<TeamsServer["fail"]>[0]>();
 
   const signIn = (response: ServerResponse, path: string, body: string): void => {
     self.asked.token++;
     const form = Object.fromEntries(new URLSearchParams(body));
-    if (failing?.fault === "sign-in-down") return answer(response, 503, {});
+    if (faults.see() === "sign-in-down") return answer(response, 503, {});
     const known =
       form["client_id"] === APP_ID &&
       form["client_secret"] === APP_SECRET &&
       path.startsWith(`/${TENANT}/`);
-    if (failing?.fault === "bad-credential" || !known)
+    if (faults.see() === "bad-credential" || !known)
       return answer(response, 401, { error: "invalid_client", error_description: body });
     if (form["grant_type"] !== "client_credentials" || form["scope"] !== `${ISSUER}/.default`)
       return answer(response, 400, { error: "invalid_scope" });
@@ -166,7 +166,7 @@ export async function teamsServer(): Promise<TeamsServer> {
     path: string,
     raw: string,
   ): void => {
-    const fault = failing && failing.times-- > 0 ? failing.fault : undefined;
+    const fault = faults.take();
     if (fault === "hang") return;
     if (fault === "cut-connection") return void request.socket.destroy();
     const failure = typeof fault === "object" ? fault : FAILURES[fault as Fault];
@@ -238,13 +238,13 @@ export async function teamsServer(): Promise<TeamsServer> {
     answer(response, 201, { id });
   };
 
-  const server = createServer((request, response) => {
+  const { url, close } = await listenOn((request, response) => {
     void bodyOf(request).then((raw) => {
       const path = new URL(request.url ?? "/", "http://localhost").pathname;
       if (path.endsWith("/oauth2/v2.0/token")) return signIn(response, path, raw);
       const down =
-        (failing?.fault === "metadata-down" && path === "/openid") ||
-        (failing?.fault === "keys-down" && path === "/keys");
+        (faults.see() === "metadata-down" && path === "/openid") ||
+        (faults.see() === "keys-down" && path === "/keys");
       if (down) return answer(response, 500, {});
       if (path === "/openid") {
         self.asked.metadata++;
@@ -270,8 +270,6 @@ export async function teamsServer(): Promise<TeamsServer> {
       connector(request, response, path, raw);
     });
   });
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const self: TeamsServer = {
     url,
     arrived: [],
@@ -282,7 +280,7 @@ export async function teamsServer(): Promise<TeamsServer> {
     lasts: 3600,
     key: privateKey,
     revoke: () => tokens.clear(),
-    fail: (fault, times = Infinity) => void (failing = { fault, times }),
+    fail: faults.fail,
     sign(claims = {}, { key = privateKey, kid = "one", alg = "RS256" } = {}) {
       const now = Math.floor(Date.now() / 1000);
       const all = {
@@ -295,10 +293,7 @@ export async function teamsServer(): Promise<TeamsServer> {
       };
       return new SignJWT(all).setProtectedHeader({ alg, kid, typ: "JWT" }).sign(key);
     },
-    close() {
-      server.close();
-      server.closeAllConnections();
-    },
+    close,
   };
   return self;
 }

@@ -1,8 +1,8 @@
 import { createHmac } from "node:crypto";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { createShelf, handOver, type Shelf } from "./shelf.ts";
 import type { Fault } from "../../src/testing/channel.ts";
+import { createFaults, listenOn } from "./wire.ts";
 import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 
 export const PHONE_NUMBER_ID = "106540352242922";
@@ -43,7 +43,7 @@ export interface WhatsAppServer {
   bodies: Record<string, unknown>[];
   /** The next `times` requests fail; a number of the API or one of the ways that all channels share. */
   fail(fault: Fault | Failure | "cut-before-answer", times?: number): void;
-  close(): void;
+  close(): Promise<void>;
 }
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
@@ -164,7 +164,7 @@ export async function whatsappServer(): Promise<WhatsAppServer> {
   const arrived: Arrived[] = [];
   const shelf = createShelf();
   const bodies: Record<string, unknown>[] = [];
-  let failing: { fault: Parameters<WhatsAppServer["fail"]>[0]; times: number } | undefined;
+  const faults = createFaults<Parameters<WhatsAppServer["fail"]>[0]>();
 
   const giveMedia = (path: string, request: IncomingMessage, response: ServerResponse): void => {
     const file = /^\/whatsapp_business\/attachments\/(\w+)$/.exec(path)?.[1];
@@ -191,7 +191,7 @@ export async function whatsappServer(): Promise<WhatsAppServer> {
 
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const raw = await bodyOf(request);
-    const fault = failing && failing.times-- > 0 ? failing.fault : undefined;
+    const fault = faults.take();
     if (fault === "hang") return;
     if (fault === "cut-connection") return void request.socket.destroy();
     const failure = typeof fault === "object" ? fault : FAILURES[fault as Fault];
@@ -223,19 +223,15 @@ export async function whatsappServer(): Promise<WhatsAppServer> {
       messages: [{ id: `wamid.${String(arrived.length).padStart(8, "0")}` }],
     });
   };
-  const server = createServer((request, response) => void handle(request, response));
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  const { url, close } = await listenOn((request, response) => void handle(request, response));
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     arrived,
     shelf,
     typing,
     bodies,
-    fail: (fault, times = Infinity) => void (failing = { fault, times }),
-    close() {
-      server.close();
-      server.closeAllConnections();
-    },
+    fail: faults.fail,
+    close,
   };
 }
 

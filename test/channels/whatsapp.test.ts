@@ -126,7 +126,7 @@ describe("sending to WhatsApp", () => {
     server.fail("cut-before-answer", 1);
     expect((await send({})).status).toBe("unknown");
     expect(server.arrived).toHaveLength(1);
-    server.close();
+    await server.close();
     expect((await send({})).status).toBe("retry");
   });
 

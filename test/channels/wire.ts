@@ -1,5 +1,11 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo } from "node:net";
 
 /** A request with its body read. */
@@ -64,16 +70,40 @@ export async function serve(
       given.json === undefined ? (given.bytes ?? given.text ?? "") : JSON.stringify(given.json),
     );
   };
-  const server = createServer(
+  return listenOn(
     (request, response) => void handle(request, response).catch(() => request.socket.destroy()),
   );
+}
+
+/** A server on the loopback interface; `close` ends its connections too. */
+export async function listenOn(
+  listener: RequestListener,
+): Promise<{ server: Server; url: string; close(): Promise<void> }> {
+  const server = createServer(listener);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const close = async (): Promise<void> => {
+    if (!server.listening) return;
     const closed = once(server, "close");
     server.close();
     server.closeAllConnections();
     await closed;
   };
   return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
+}
+
+/** How the next requests fail: so many of them, or all. */
+export function createFaults<F>() {
+  let fault: F | undefined;
+  let left = 0;
+  return {
+    fail(next: F | undefined, times = Infinity): void {
+      fault = next;
+      left = times;
+    },
+    /** The fault that is set, whether or not it is taken by this request. */
+    see: (): F | undefined => (left > 0 ? fault : undefined),
+    /** The fault of this request. */
+    take: (): F | undefined => (left-- > 0 ? fault : undefined),
+  };
 }

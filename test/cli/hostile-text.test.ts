@@ -114,55 +114,36 @@ afterAll(async () => {
   await cli.close();
 });
 
-/** Each command of the workbench, and whether it quotes what came in or what the files have. */
-const COMMANDS: [command: string, quotes: boolean | "without --json"][] = [
-  ["explain EVENT", true],
-  ["explain EVENT --now", true],
-  ["explain THROWN", true],
+/** A command of each kind of output: tables, traces, patches, lines of JSON, errors. */
+const COMMANDS: [command: string, quotes: boolean][] = [
+  ["explain EVENT --request", true],
+  ["explain EVENT --request --json", true],
+  ["explain THROWN --now", true],
   ["explain ERROR", true],
-  ["explain OTHER", true],
   ["explain evil<ESC>", false],
   ["events list", false],
-  ["explain EVENT --request", true],
-  ["explain THROWN --request", true],
-  ["explain ERROR --request", true],
   ["events replay OTHER", true],
-  ["events replay --path shop --dry-run --yes", false],
   ["hooks test --event EVENT", true],
-  ["hooks test --event THROWN --path shop", true],
-  ["hooks test shop.order --payload body.json", true],
   ["hooks diff --config next.json5", true],
-  ["hooks diff --config evil<ESC>", false],
-  ["hooks enable shop.shadow", "without --json"],
+  ["hooks diff --config next.json5 --json", true],
+  ["hooks enable shop.shadow", true],
   ["hooks enable shop.shadow --patch", false],
-  ["hooks enable shop.shadow --confirm evil<ESC>", false],
-  ["hooks enable evil<ESC>", false],
   ["hooks list shop", false],
-  ["test add EVENT --no-mask --name NAME", false],
-  ["test add OTHER --name evil<ESC>", false],
   ["test", true],
-  ["test --coverage", true],
   ["import openclaw openclaw.json5", true],
   ["import openclaw openclaw.json5 --patch", true],
   ["propose evil<ESC> --event EVENT", false],
-  ["propose fresh --no-model --event OTHER", false],
-  ["config validate", false],
   ["config validate -c wrong.json5", true],
-  ["config show", true],
+  ["config validate -c wrong.json5 --json", true],
 ];
 
-describe.each(["", " --json"])("text from outside is shown as text%s", (json) => {
-  let added = 0;
+describe("text from outside is shown as text", () => {
   it.each(COMMANDS)("by rouse %s", async (command, quotes) => {
-    const [order, thrown, error, other] = ids as [string, string, string, string];
-    const known = new Map([
-      ["EVENT", order],
-      ["THROWN", thrown],
-      ["ERROR", error],
-      ["OTHER", other],
-      ["NAME", `new-${added++}${json.trim()}`],
-    ]);
-    const words = `${command}${json}`
+    const [order = "", thrown = "", error = "", other = ""] = ids;
+    const known = new Map(
+      Object.entries({ EVENT: order, THROWN: thrown, ERROR: error, OTHER: other }),
+    );
+    const words = command
       .split(" ")
       .map((word) => known.get(word) ?? word.replace("<ESC>", STEERING.replaceAll("\0", "")));
     const { out, err: all } = await cli.rouse(words, { terminal: true });
@@ -172,21 +153,19 @@ describe.each(["", " --json"])("text from outside is shown as text%s", (json) =>
     expect(out + err).not.toMatch(/^rouse: forged/m);
     expect(out + err).not.toContain("something failed unexpectedly");
     // The text is there, so the command did print it.
-    if (quotes === true || (quotes && json === "")) expect(out + err).toContain("alert(1)");
+    if (quotes) expect(out + err).toContain("alert(1)");
+    if (!words.includes("--json")) return;
     // One document, or one a line.
     const documents = command.includes("diff") ? out.trimEnd().split("\n") : [out];
-    if (json !== "" && out.startsWith("{"))
-      for (const one of documents) expect(JSON.parse(one)).toBeTypeOf("object");
-    if (json !== "" && command.startsWith("explain EVENT --request"))
-      expect(
-        JSON.parse(
-          (JSON.parse(out) as { explanation: { event: { request: { body: string } } } }).explanation
-            .event.request.body,
-        ),
-      ).toMatchObject({ text: HOSTILE });
+    for (const one of documents) expect(JSON.parse(one)).toBeTypeOf("object");
+    if (!command.startsWith("explain")) return;
+    const { explanation } = JSON.parse(out) as {
+      explanation: { event: { request: { body: string } } };
+    };
+    expect(JSON.parse(explanation.event.request.body)).toMatchObject({ text: HOSTILE });
   });
 
-  it("by rouse tail", async () => {
+  it.each(["", " --json"])("by rouse tail%s", async (json) => {
     const { out } = await cli.rouse(`tail --path shop --since 1h${json}`.split(" "), {
       onOut: (text, interrupt) => void (text.split("\n").length > 4 && interrupt()),
     });

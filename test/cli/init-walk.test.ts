@@ -93,7 +93,7 @@ const CHANNELS = {
     return { server, lines, wrong: 3, count: () => server.sent.length };
   },
 };
-const SENDERS: Record<string, Line[]> = {
+const SENDERS: Record<"github" | "stripe", Line[]> = {
   github: [],
   stripe: [["The secret that stripe shows", "whsec_0123456789abcdefghij"]],
 };
@@ -130,11 +130,12 @@ const STATES = {
   },
 };
 
-const WALKS = Object.keys(SENDERS).flatMap((sender) =>
-  (Object.keys(CHANNELS) as (keyof typeof CHANNELS)[]).flatMap((channel) =>
-    (Object.keys(STATES) as (keyof typeof STATES)[]).map((state) => ({ sender, channel, state })),
-  ),
-);
+/** Each sender, channel and state of the model is in one of them: no two of them share code. */
+const WALKS = [
+  { sender: "github", channel: "mattermost", state: "there" },
+  { sender: "stripe", channel: "signal", state: "refusing the key" },
+  { sender: "github", channel: "imessage", state: "away" },
+] as const;
 
 it.each(WALKS)(
   "rouse init with $sender, $channel and a model that is $state: wrong answers are asked again, and the end starts",
@@ -144,7 +145,7 @@ it.each(WALKS)(
     const { lines: modelLines, calls } = await STATES[state]();
     const prompts = typed([
       ["Whose webhooks", [sender]],
-      ...(SENDERS[sender] ?? []),
+      ...SENDERS[sender],
       ["Where do replies go", [channel]],
       ...lines,
       ...modelLines,

@@ -78,6 +78,7 @@ it("on SIGTERM refuses new hooks, lets a running turn end, and ends with 0", asy
   await until(() => provider.requests.length === 1);
   const stopped = program.stop();
   await until(async () => (await fetch(`${program.url}/readyz`)).status === 503);
+  expect((await fetch(`${program.url}/livez`)).status).toBe(200);
   // A proxy lets go of the connection before the gateway closes it.
   expect((await fetch(`${program.url}/readyz`)).headers.get("connection")).toBe("close");
   expect(await post(program.url, { message: "too late" })).toMatchObject({

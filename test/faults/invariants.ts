@@ -2,7 +2,6 @@
 import type { Answer, Ledgers, ModelCall, Send } from "./outside.ts";
 import type { Order } from "./plan.ts";
 import type { Outcome } from "./simulate.ts";
-import { sumStalls } from "./time.ts";
 
 type Check = (outcome: Outcome) => string[];
 
@@ -178,8 +177,8 @@ const paidOnce: Check = ({ outside: { ledgers } }) =>
   );
 
 /** When the queue has to be empty; what limits hold back has the hours that these take. */
-const drains: Check = ({ plan, outside: { ledgers }, runs, drainedAt, endedAt, stalls }) => {
-  const limit = plan.healed + plan.drainMs + sumStalls(stalls);
+const drains: Check = ({ plan, outside: { ledgers }, runs, drainedAt, endedAt }) => {
+  const limit = plan.healed + plan.drainMs;
   const late = plan.orders.flatMap((order) => {
     if (order.path === "tight" || order.poison || isHeldUp(plan, order)) return [];
     const last = ledgers.messages.find((message) => message.order === order.n)?.at ?? Infinity;
@@ -201,16 +200,12 @@ const drains: Check = ({ plan, outside: { ledgers }, runs, drainedAt, endedAt, s
 
 /** Senders get an answer of some kind while the gateway runs, in time. */
 const ANSWER_MS = 4_500;
-const answersInTime: Check = ({ plan, outside: { ledgers }, stalls }) =>
+const answersInTime: Check = ({ plan, outside: { ledgers } }) =>
   ledgers.answers.flatMap(({ at, end, order, result }) => {
     const isSuspended = plan.faults.some(
       ({ kind, from, to }) => kind === "suspend" && from < end && at < to + 2_000,
     );
-    const stalledMs = stalls.reduce(
-      (sum, stall) => (stall.at + stall.ms > at && stall.at < end ? sum + stall.ms : sum),
-      0,
-    );
-    return end - at - stalledMs > ANSWER_MS && !isSuspended
+    return end - at > ANSWER_MS && !isSuspended
       ? [`the sender of order ${order} waited ${seconds(end - at)} for its answer (${result})`]
       : [];
   });
@@ -251,7 +246,7 @@ const isDisturbed = ({ plan, outside: { ledgers } }: Outcome, from: number, to: 
   ledgers.deaths.some(({ at }) => at < to && at > from - BOOT_MS) ||
   plan.faults.some(
     (fault) =>
-      (fault.kind === "suspend" || fault.kind === "disk full" || fault.kind === "database") &&
+      (fault.kind === "suspend" || fault.kind === "disk full") &&
       fault.from < to &&
       fault.to > from - BOOT_MS,
   );
@@ -263,7 +258,6 @@ const PLACES = 8;
 const startsSoon: Check = (outcome) => {
   const { plan, outside } = outcome;
   const { calls, answers, messages } = outside.ledgers;
-  if (plan.store !== "sqlite") return [];
   const spans = plan.orders.map((order) => ({
     order,
     sent: answers.find((answer) => answer.order === order.n)?.at ?? Infinity,

@@ -105,8 +105,7 @@ export class Outside {
   }
 
   #delay(low: number, high: number): number {
-    const share = this.#plan.store === "sqlite" ? 1 : 0.1;
-    return (low + this.#random.next() * (high - low)) * share;
+    return low + this.#random.next() * (high - low);
   }
 
   #end(call: ModelCall, how: ModelCall["how"]): void {
@@ -293,7 +292,7 @@ export const HOOK_TOKEN = "faults-hook-token-0123456789";
 export const OPERATOR_TOKEN = "faults-operator-token-0123456789";
 
 /** The config of the gateways under simulation. */
-export function gatewayConfig({ limits }: Plan, storeUrl: string | undefined): object {
+export function gatewayConfig({ limits }: Plan): object {
   const mapping = (id: string, more: object): object => ({
     id,
     match: { path: id },
@@ -314,7 +313,6 @@ export function gatewayConfig({ limits }: Plan, storeUrl: string | undefined): o
   });
   return {
     gateway: { token: OPERATOR_TOKEN, drainSeconds: 1 },
-    store: storeUrl === undefined ? {} : { url: storeUrl },
     hooks: {
       enabled: true,
       token: HOOK_TOKEN,

@@ -1,8 +1,6 @@
 /** What happens in the simulation of a seed: the orders that senders send, and the faults. Nothing of it depends on the program. */
 import { createRandom, type Random } from "../../bench/simulate/random.ts";
 
-export type StoreKind = "sqlite" | "postgres";
-
 /** An event that a sender sends, and what it asks of the agent. */
 export interface Order {
   n: number;
@@ -31,21 +29,18 @@ export type ProviderFault =
 export type ChannelFault = "away" | "answer lost" | "hanging" | "flaky";
 
 export type Fault = { from: number; to: number } & (
-  | { kind: "kill"; gateway: number }
-  | { kind: "kill at commit"; gateway: number; moment: "before" | "after"; nth: number }
-  | { kind: "suspend"; gateway: number }
+  | { kind: "kill" }
+  | { kind: "kill at commit"; moment: "before" | "after"; nth: number }
+  | { kind: "suspend" }
   | { kind: "slow machine"; perReadMs: number }
   | { kind: "disk full"; undoes: boolean }
   | { kind: "clock"; stepMs: number }
   | { kind: "provider"; of: "alpha" | "beta"; how: ProviderFault }
   | { kind: "channel"; how: ChannelFault }
-  | { kind: "database"; how: "cut" | "freeze" | "refuse"; gateway: number }
 );
 
 export interface Plan {
   seed: number;
-  store: StoreKind;
-  gateways: number;
   orders: Order[];
   faults: Fault[];
   limits: { concurrent: number; runsPerHour: number };
@@ -65,10 +60,7 @@ const pick = <T>(random: Random, list: readonly T[]): T => list[random.below(lis
 const between = (random: Random, low: number, high: number): number =>
   Math.floor(low + random.next() * (high - low));
 
-/** The most gateways of a plan on PostgreSQL. */
-export const MOST_GATEWAYS = 3;
-
-type Make = (random: Random, from: number, plan: Pick<Plan, "gateways" | "store">) => Fault;
+type Make = (random: Random, from: number) => Fault;
 
 const provider =
   (how: ProviderFault, low: number, high: number): Make =>
@@ -81,13 +73,12 @@ const provider =
   });
 
 /** Faults by name; a seed draws some of them. To add one: a kind above, a line here, what it does in `outside.ts` or `simulate.ts`. */
-const SQLITE_FAULTS: Record<string, Make> = {
-  kill: (_random, from) => ({ kind: "kill", gateway: 0, from, to: from }),
+const FAULTS: Record<string, Make> = {
+  kill: (_random, from) => ({ kind: "kill", from, to: from }),
   "kill at commit": (random, from) => {
     const moment = pick(random, ["before", "after"] as const);
     return {
       kind: "kill at commit",
-      gateway: 0,
       moment,
       nth: random.below(12),
       from,
@@ -96,7 +87,6 @@ const SQLITE_FAULTS: Record<string, Make> = {
   },
   suspend: (random, from) => ({
     kind: "suspend",
-    gateway: 0,
     from,
     to: from + between(random, SECOND, 4 * MINUTE),
   }),
@@ -159,55 +149,12 @@ const SQLITE_FAULTS: Record<string, Make> = {
   }),
 };
 
-const database =
-  (how: "cut" | "freeze" | "refuse", high: number): Make =>
-  (random, from, { gateways }) => ({
-    kind: "database",
-    how,
-    gateway: random.below(gateways + 1) - 1,
-    from,
-    to: from + between(random, SECOND, high),
-  });
-
-/** By a clock that is not virtual: all of it is short. */
-const POSTGRES_FAULTS: Record<string, Make> = {
-  kill: (random, from, { gateways }) => ({
-    kind: "kill",
-    gateway: random.below(gateways),
-    from,
-    to: from,
-  }),
-  suspend: (random, from, { gateways }) => ({
-    kind: "suspend",
-    gateway: random.below(gateways),
-    from,
-    to: from + between(random, SECOND, 25 * SECOND),
-  }),
-  "clock back": (random, from) => ({
-    kind: "clock",
-    stepMs: -between(random, MINUTE, 30 * HOUR),
-    from,
-    to: from,
-  }),
-  cut: database("cut", 2 * SECOND),
-  freeze: database("freeze", 25 * SECOND),
-  refuse: database("refuse", 10 * SECOND),
-  outage: provider("down", SECOND, 10 * SECOND),
-  "cut answers": provider("cut", SECOND, 5 * SECOND),
-  "channel loses answers": (random, from) => ({
-    kind: "channel",
-    how: "answer lost",
-    from,
-    to: from + between(random, SECOND, 5 * SECOND),
-  }),
-};
-
 const isKill = ({ kind }: Fault): boolean => kind === "kill" || kind === "kill at commit";
 
-function makeOrders(random: Random, spanMs: number, many: number): Order[] {
+function makeOrders(random: Random, spanMs: number): Order[] {
   const sessions = between(random, 2, 7);
   // With few of them each is what tests a provider that is away, again and again.
-  const most = random.next() < 0.15 ? 4 : many;
+  const most = random.next() < 0.15 ? 4 : 30;
   const orders = Array.from(
     { length: Math.ceil(between(random, most / 3, most)) },
     (): Omit<Order, "n"> => {
@@ -226,21 +173,18 @@ function makeOrders(random: Random, spanMs: number, many: number): Order[] {
 }
 
 /** The plan of a seed. `only` names the faults to draw from, with commas between them. */
-export function createPlan(seed: number, store: StoreKind, only?: string): Plan {
-  const random = createRandom(seed * 7919 + (store === "sqlite" ? 1 : 2));
-  const isVirtual = store === "sqlite";
-  const spanMs = isVirtual ? between(random, 30 * SECOND, 15 * MINUTE) : 15 * SECOND;
-  const gateways = isVirtual ? 1 : between(random, 1, MOST_GATEWAYS + 1);
-  const orders = makeOrders(random, spanMs, isVirtual ? 30 : 24);
-  const makes = isVirtual ? SQLITE_FAULTS : POSTGRES_FAULTS;
-  const names = only?.split(",") ?? Object.keys(makes);
-  const isPoisoned = only === "poison" || (only === undefined && isVirtual && random.next() < 0.06);
+export function createPlan(seed: number, only?: string): Plan {
+  const random = createRandom(seed * 7919 + 1);
+  const spanMs = between(random, 30 * SECOND, 15 * MINUTE);
+  const orders = makeOrders(random, spanMs);
+  const names = only?.split(",") ?? Object.keys(FAULTS);
+  const isPoisoned = only === "poison" || (only === undefined && random.next() < 0.06);
   const faults: Fault[] = [];
   for (let left = between(random, 1, 5); left > 0 && !(only === "poison"); left--) {
-    const make = makes[pick(random, names)];
+    const make = FAULTS[pick(random, names)];
     if (!make)
-      throw new Error(`there is no fault ${only}: ${Object.keys(makes).join(", ")}, poison`);
-    const fault = make(random, Math.floor(random.next() * spanMs), { gateways, store });
+      throw new Error(`there is no fault ${only}: ${Object.keys(FAULTS).join(", ")}, poison`);
+    const fault = make(random, Math.floor(random.next() * spanMs));
     // A run that is killed three times without progress is given up, rightly.
     if (!isKill(fault) || (!isPoisoned && faults.filter(isKill).length < 2)) faults.push(fault);
   }
@@ -248,16 +192,14 @@ export function createPlan(seed: number, store: StoreKind, only?: string): Plan 
   const last = Math.max(spanMs, ...faults.map(({ to }) => to));
   const limits = {
     concurrent: between(random, 1, 4),
-    runsPerHour: isVirtual ? between(random, 4, 30) : between(random, 24, 31),
+    runsPerHour: between(random, 4, 30),
   };
   return {
     seed,
-    store,
-    gateways,
     orders,
     faults,
     limits,
     healed: last + SECOND,
-    drainMs: isVirtual ? DRAIN_MS : 90 * SECOND,
+    drainMs: DRAIN_MS,
   };
 }

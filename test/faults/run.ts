@@ -1,12 +1,11 @@
 /**
- * `node --conditions=rouse-source test/faults/run.ts [--seeds 1000] [--from 1] [--seed N] [--fault kill] [--store postgres]`:
- * runs seeds, and prints those that break an invariant. `--mutants` runs the seeds that find mutants. With `--seed` or `--trace`
+ * `node --conditions=rouse-source test/faults/run.ts [--seeds 1000] [--from 1] [--seed N] [--fault kill]`:
+ * runs seeds, and prints those that break an invariant. `--known` runs the seeds of `known-seeds.ts`. With `--seed` or `--trace`
  * traces are printed too, with `--errors` what its gateways logged. Exits with 1 if an invariant is broken.
  */
 import { parseArgs } from "node:util";
 import { removeFolders, removeLeftFolders } from "./folders.ts";
-import { MUTANTS } from "./mutant-list.ts";
-import type { StoreKind } from "./plan.ts";
+import { KNOWN_SEEDS } from "./known-seeds.ts";
 import { renderFailure, runSeeds, type Failure } from "./seeds.ts";
 import type { Outcome } from "./simulate.ts";
 import { startWatchdog } from "./watchdog.ts";
@@ -17,11 +16,10 @@ const { values } = parseArgs({
     from: { type: "string", default: "1" },
     seed: { type: "string" },
     fault: { type: "string" },
-    store: { type: "string", default: "sqlite" },
     trace: { type: "boolean", default: false },
     errors: { type: "boolean", default: false },
     first: { type: "boolean", default: false },
-    mutants: { type: "boolean", default: false },
+    known: { type: "boolean", default: false },
   },
 });
 // What a killed gateway has begun may reject with nobody left to hear it.
@@ -40,13 +38,10 @@ if (!Number.isInteger(count) || count < 1)
 const begun = performance.now();
 let done = 0;
 const given = { from: Number(values.seed ?? values.from), count, fault: values.fault };
-const ranges = values.mutants
-  ? MUTANTS.flatMap(({ check }) =>
-      "seed" in check ? [{ from: check.seed, count: 1, fault: check.fault }] : [],
-    )
+const ranges = values.known
+  ? KNOWN_SEEDS.map(({ seed, fault }) => ({ from: seed, count: 1, fault }))
   : [given];
 const options = {
-  store: values.store as StoreKind,
   first: values.first,
   onBegin: watchdog.begin,
   // At once: the watchdog may end the process at a later seed.

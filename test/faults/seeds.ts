@@ -1,6 +1,6 @@
 /** Runs seeds, and says of each that breaks an invariant how to replay it. */
 import { findProblems } from "./invariants.ts";
-import { createPlan, type StoreKind } from "./plan.ts";
+import { createPlan } from "./plan.ts";
 import { simulate, type Outcome } from "./simulate.ts";
 
 export interface Failure {
@@ -12,7 +12,6 @@ export interface Failure {
 }
 
 export interface SeedOptions {
-  store?: StoreKind;
   from?: number;
   count: number;
   /** The one fault that is drawn; all of them if absent. */
@@ -26,14 +25,7 @@ export interface SeedOptions {
 }
 
 const SHOWN = 6;
-/**
- * On PostgreSQL time is real, and most of it is waiting; more seeds would keep one thread so busy that gateways answer late. There may
- * be fewer, for lack of connections (`createPlaces`).
- */
-const AT_ONCE = { sqlite: 1, postgres: 4 };
-
 export async function runSeeds({
-  store = "sqlite",
   from = 1,
   count,
   fault,
@@ -43,28 +35,18 @@ export async function runSeeds({
   first,
 }: SeedOptions): Promise<Failure[]> {
   const failures: Failure[] = [];
-  let next = from;
-  const postgres = store === "postgres" ? await import("./postgres.ts") : undefined;
-  const places = await postgres?.createPlaces();
-  const work = async (): Promise<void> => {
-    while (next < from + count && !(first && failures.length > 0)) {
-      const seed = next++;
-      const only = `${store === "sqlite" ? "" : ` --store ${store}`}${fault === undefined ? "" : ` --fault "${fault}"`}`;
-      const replay = `node --conditions=rouse-source --disable-warning=ExperimentalWarning test/faults/run.ts${only} --seed ${seed}`;
-      const plan = createPlan(seed, store, fault);
-      await places?.take(plan.gateways);
-      onBegin?.(seed, replay);
-      const outcome = await simulate(plan, postgres?.createDatabase());
-      places?.giveBack(plan.gateways);
-      onEnd?.(outcome);
-      const problems = findProblems(outcome);
-      if (problems.length === 0) continue;
-      const failure = { seed, problems, outcome, replay };
-      failures.push(failure);
-      onFailure?.(failure);
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE[store] }, work));
+  for (let seed = from; seed < from + count && !(first && failures.length > 0); seed++) {
+    const only = fault === undefined ? "" : ` --fault "${fault}"`;
+    const replay = `node --conditions=rouse-source --disable-warning=ExperimentalWarning test/faults/run.ts${only} --seed ${seed}`;
+    onBegin?.(seed, replay);
+    const outcome = await simulate(createPlan(seed, fault));
+    onEnd?.(outcome);
+    const problems = findProblems(outcome);
+    if (problems.length === 0) continue;
+    const failure = { seed, problems, outcome, replay };
+    failures.push(failure);
+    onFailure?.(failure);
+  }
   return failures;
 }
 

@@ -7,15 +7,7 @@ import { closeFiles, installDisk, setDisk, type Disk } from "./disk.ts";
 import { makeFolder, removeFolder } from "./folders.ts";
 import { gatewayConfig, OPERATOR_TOKEN, orderRequest, Outside, type Answer } from "./outside.ts";
 import { createPlan, type Fault, type Order, type Plan } from "./plan.ts";
-import {
-  installTime,
-  RealTime,
-  runAs,
-  sumStalls,
-  Time,
-  type Incarnation,
-  type Stall,
-} from "./time.ts";
+import { installTime, runAs, Time, type Incarnation } from "./time.ts";
 
 /** What the operator sees of a run. */
 export interface RunView {
@@ -36,26 +28,8 @@ export interface Outcome {
   drainedAt: number | undefined;
   /** When the simulation ended. */
   endedAt: number;
-  stalls: readonly Stall[];
   /** Lines of the gateways' logs at level error. */
   errors: string[];
-}
-
-/** The database of a simulation, if it is not a file: where each gateway reaches it, and how that breaks. */
-export interface Database {
-  /** The URL for the next incarnation of this gateway: the one before has lost its connections, and gets none any more. */
-  connect(gateway: number): Promise<string>;
-  set(gateway: number, state: "open" | "cut" | "freeze" | "refuse" | "pause"): void;
-  /** Whether an error says that the database takes no more connections, which is none of the faults. */
-  isFull(error: string): boolean;
-  close(): Promise<void>;
-}
-
-interface Slot {
-  incarnation: Incarnation | undefined;
-  gateway: RunningGateway | undefined;
-  births: number;
-  disk: Disk;
 }
 
 /** As hooks' senders: GitHub gives up after ten seconds. */
@@ -65,42 +39,34 @@ const LOOK_MS = 20_000;
 /** Longer than any limit of a plan holds anything back. */
 const LIMITED_MS = 4 * 3_600_000;
 
-const FULL =
-  "the database takes no more connections: run fewer programs that use it, or raise max_connections";
-
 class Simulation {
   readonly plan: Plan;
   readonly time: Time;
   readonly outside: Outside;
   readonly errors: string[] = [];
   readonly #random;
-  readonly #slots: Slot[];
   readonly #dir: string;
-  readonly #database: Database | undefined;
+  readonly #disk: Disk = { isFull: false, undoes: false };
+  #incarnation: Incarnation | undefined;
+  #gateway: RunningGateway | undefined;
+  #births = 0;
   readonly #acknowledged = new Map<number, string | undefined>();
   #broken: unknown;
 
-  constructor(plan: Plan, database?: Database) {
+  constructor(plan: Plan) {
     this.plan = plan;
-    this.time = database ? new RealTime(plan.seed) : new Time(plan.seed);
+    this.time = new Time(plan.seed);
     this.outside = new Outside(plan, this.time);
-    this.outside.onPoison = (of) =>
-      this.#kill(this.#slots.findIndex(({ incarnation }) => incarnation === of));
+    this.outside.onPoison = (of) => {
+      if (of === this.#incarnation) this.#kill();
+    };
     this.#random = createRandom(plan.seed + 2_000_003);
-    this.#database = database;
     this.#dir = makeFolder();
-    this.#slots = Array.from({ length: plan.gateways }, () => ({
-      incarnation: undefined,
-      gateway: undefined,
-      births: 0,
-      disk: { isFull: false, undoes: false },
-    }));
   }
 
   /** Makes a gateway and starts it; begun again later if it could not, as a service manager does. */
-  async #boot(index: number): Promise<void> {
-    const slot = this.#slots[index] as Slot;
-    const name = `gateway ${index}.${++slot.births}`;
+  async #boot(): Promise<void> {
+    const name = `gateway ${++this.#births}`;
     const incarnation: Incarnation = {
       name,
       time: this.time,
@@ -108,22 +74,22 @@ class Simulation {
       frozenUntil: 0,
       onDeath: new Set(),
     };
-    slot.incarnation = incarnation;
-    slot.gateway = undefined;
-    setDisk(incarnation, slot.disk);
+    this.#incarnation = incarnation;
+    this.#gateway = undefined;
+    setDisk(incarnation, this.#disk);
     const log = createLogger("error", {
       write: (line: string) =>
         void this.errors.push(`${(this.time.now / 1000).toFixed(3)} ${name}: ${line.trim()}`),
     });
     try {
-      const config = gatewayConfig(this.plan, await this.#database?.connect(index));
+      const config = gatewayConfig(this.plan);
       const gateway = await runAs(incarnation, () =>
         openGateway({
           clock: this.time.clock,
           fetch: this.outside.fetch,
           env: {},
           cwd: this.#dir,
-          stateDir: join(this.#dir, `state-${index}`),
+          stateDir: join(this.#dir, "state"),
           config,
           plugins: [this.outside.plugin()],
           log,
@@ -131,34 +97,31 @@ class Simulation {
       );
       await runAs(incarnation, () => gateway.start({ listen: false, workers: true, watch: false }));
       if (!incarnation.alive) return;
-      slot.gateway = gateway;
+      this.#gateway = gateway;
       this.outside.note(`${name}: is ready`);
     } catch (error) {
       if (!incarnation.alive) return;
       const { issues = [] } = error as { issues?: { transient?: boolean }[] };
       // A simulation that is wrong itself.
       if (issues.some(({ transient }) => !transient)) this.#broken = error;
-      if (this.#database?.isFull(String(error))) this.#broken = new Error(FULL, { cause: error });
       this.outside.note(`${name}: could not start: ${String(error)}`);
-      this.#kill(index);
+      this.#kill();
     }
   }
 
   /** The process is gone: its timers, its memory, its connections. What it has asked the outside for happens. */
-  #kill(index: number): void {
-    const slot = this.#slots[index];
-    const { incarnation } = slot ?? {};
-    if (!slot || !incarnation?.alive) return;
+  #kill(): void {
+    const incarnation = this.#incarnation;
+    if (!incarnation?.alive) return;
     incarnation.alive = false;
-    slot.gateway = undefined;
+    this.#gateway = undefined;
     this.outside.note(`${incarnation.name}: dies`);
     this.outside.died(incarnation);
     for (const hear of incarnation.onDeath) hear("cut");
-    this.#database?.set(index, "cut");
-    const wait = 500 + this.#random.next() * (this.#database ? 3_000 : 20_000);
+    const wait = 500 + this.#random.next() * 20_000;
     // Not from inside one of its own statements.
     this.time.schedule(1, () => closeFiles(incarnation));
-    this.time.schedule(wait, () => void this.#boot(index));
+    this.time.schedule(wait, () => void this.#boot());
   }
 
   #apply(fault: Fault): void {
@@ -166,47 +129,38 @@ class Simulation {
     const at = (moment: number, run: () => void): void =>
       void this.time.schedule(moment - this.time.now, run);
     at(from, () => this.outside.note(`FAULT ${JSON.stringify(fault)}`));
-    if (kind === "kill") at(from, () => this.#kill(fault.gateway));
+    if (kind === "kill") at(from, () => this.#kill());
     else if (kind === "kill at commit") {
-      const { disk } = this.#slots[fault.gateway] as Slot;
+      const disk = this.#disk;
       let left = fault.nth;
       at(from, () => {
         disk.onCommit = (moment) => {
           if (moment !== fault.moment || left-- > 0) return;
           delete disk.onCommit;
-          this.#kill(fault.gateway);
+          this.#kill();
         };
       });
       at(to, () => delete disk.onCommit);
     } else if (kind === "suspend")
       at(from, () => {
-        const { incarnation } = this.#slots[fault.gateway] as Slot;
-        if (!incarnation) return;
-        incarnation.frozenUntil = to;
-        this.#database?.set(fault.gateway, "pause");
-        at(to, () => this.#database?.set(fault.gateway, "open"));
+        if (this.#incarnation) this.#incarnation.frozenUntil = to;
       });
     else if (kind === "disk full") {
-      const { disk } = this.#slots[0] as Slot;
-      at(from, () => Object.assign(disk, { isFull: true, undoes: fault.undoes }));
-      at(to, () => Object.assign(disk, { isFull: false }));
+      at(from, () => Object.assign(this.#disk, { isFull: true, undoes: fault.undoes }));
+      at(to, () => Object.assign(this.#disk, { isFull: false }));
     } else if (kind === "clock") at(from, () => void (this.time.wallAhead += fault.stepMs));
     else if (kind === "slow machine") {
       at(from, () => void (this.time.perReadMs = fault.perReadMs));
       at(to, () => void (this.time.perReadMs = 0));
-    } else if (kind === "database") {
-      const all = fault.gateway < 0 ? this.#slots.map((_slot, index) => index) : [fault.gateway];
-      at(from, () => all.forEach((index) => this.#database?.set(index, fault.how)));
-      at(to, () => all.forEach((index) => this.#database?.set(index, "open")));
     }
   }
 
   /** Asks a gateway; what becomes of the answer where the gateway dies, or the caller has waited long enough. */
   async #ask(request: Request): Promise<Response | "cut" | "late" | "refused"> {
-    const ready = this.#slots.filter(({ gateway }) => gateway);
-    const slot = ready[this.#random.below(Math.max(1, ready.length))];
-    if (!slot?.gateway || !slot.incarnation) return "refused";
-    const { gateway, incarnation } = slot;
+    // What is drawn keeps the seeds what they were.
+    this.#random.below(1);
+    const [gateway, incarnation] = [this.#gateway, this.#incarnation];
+    if (!gateway || !incarnation) return "refused";
     const { promise, resolve } = Promise.withResolvers<Response | "cut" | "late">();
     incarnation.onDeath.add(resolve);
     const late = this.time.schedule(GIVE_UP_MS, () => resolve("late"));
@@ -249,7 +203,7 @@ class Simulation {
     if (isAccepted) this.#acknowledged.set(order.n, body?.runId);
     if (isAccepted && order.repeats === 0) return;
     const next = isAccepted ? { ...order, repeats: order.repeats - 1 } : order;
-    const wait = (1 + this.#random.next()) * (this.#database ? 1_000 : 10_000);
+    const wait = (1 + this.#random.next()) * 10_000;
     this.time.schedule(wait, () => void this.#send(next));
   }
 
@@ -278,7 +232,7 @@ class Simulation {
         body: JSON.stringify({ verdict: isDone ? "done" : "repeat" }),
       });
     }
-    this.time.schedule(this.#database ? 1_000 : LOOK_MS, () => void this.#decide());
+    this.time.schedule(LOOK_MS, () => void this.#decide());
   }
 
   async #look(): Promise<{ runs: Map<string, RunView>; isDrained: boolean }> {
@@ -295,7 +249,7 @@ class Simulation {
 
   async run(): Promise<Outcome> {
     const { plan, time } = this;
-    for (let index = 0; index < plan.gateways; index++) void this.#boot(index);
+    void this.#boot();
     for (const fault of plan.faults) this.#apply(fault);
     for (const order of plan.orders) time.schedule(order.at, () => void this.#send(order));
     time.schedule(5_000, () => void this.#decide());
@@ -303,35 +257,31 @@ class Simulation {
     if (this.#broken !== undefined) throw this.#broken;
     this.outside.note("all faults are over");
     const isLimited = plan.orders.some(({ path }) => path === "tight");
-    const until = plan.healed + plan.drainMs + (isLimited && !this.#database ? LIMITED_MS : 0);
+    const until = plan.healed + plan.drainMs + (isLimited ? LIMITED_MS : 0);
     let look: { runs: Map<string, RunView>; isDrained: boolean } | undefined;
-    while (time.now < until + sumStalls(time.stalls) && !look?.isDrained) {
-      await time.runUntil(time.now + (this.#database ? 1_000 : LOOK_MS));
+    while (time.now < until && !look?.isDrained) {
+      await time.runUntil(time.now + LOOK_MS);
       look = await time.drive(this.#look(), 30_000);
     }
     const { runs = new Map<string, RunView>(), isDrained } = look ?? {};
     const { outside, errors } = this;
-    if (errors.some((line) => this.#database?.isFull(line))) throw new Error(FULL);
     return {
       plan,
       outside,
       runs,
       drainedAt: isDrained ? time.now : undefined,
       endedAt: time.now,
-      stalls: time.stalls,
       errors,
     };
   }
 
   /** Ends what is left, and removes its files. */
-  async close(): Promise<void> {
-    for (const { incarnation } of this.#slots) {
-      if (!incarnation) continue;
-      incarnation.alive = false;
-      closeFiles(incarnation);
+  close(): void {
+    if (this.#incarnation) {
+      this.#incarnation.alive = false;
+      closeFiles(this.#incarnation);
     }
     this.time.close();
-    await this.#database?.close();
     removeFolder(this.#dir);
   }
 }
@@ -339,18 +289,18 @@ class Simulation {
 let isWarm = false;
 
 /** Runs a plan from its first moment until all is done that it has begun. The same plan on the same program has the same outcome. */
-export async function simulate(plan: Plan, database?: Database): Promise<Outcome> {
+export async function simulate(plan: Plan): Promise<Outcome> {
   installTime();
   installDisk();
   // Modules that a gateway loads when it first needs them are read from a disk whose time is no virtual one.
   if (!isWarm) {
     isWarm = true;
-    await simulate({ ...createPlan(1, "sqlite", "channel away"), drainMs: 600_000 });
+    await simulate({ ...createPlan(1, "channel away"), drainMs: 600_000 });
   }
-  const simulation = new Simulation(plan, database);
+  const simulation = new Simulation(plan);
   try {
     return await simulation.run();
   } finally {
-    await simulation.close();
+    simulation.close();
   }
 }

@@ -31,13 +31,7 @@ export const current = (): Incarnation | undefined => running.getStore();
 export const runAs = <T>(incarnation: Incarnation, work: () => T): T =>
   running.run(incarnation, work);
 
-const real = {
-  setTimeout,
-  setImmediate,
-  random: Math.random,
-  dateNow: Date.now,
-  performanceNow: performance.now.bind(performance),
-};
+const realImmediate = setImmediate;
 
 /** Work that a thread of Node does for the event loop, which a virtual clock must wait for. */
 const isBusy = (): boolean => process.getActiveResourcesInfo().some((name) => name.includes("Req"));
@@ -54,7 +48,7 @@ export class Time {
   readonly #start = nextStart;
   /** What wall clocks of gateways are ahead; the monotonic clock has no part in it. */
   wallAhead = 0;
-  protected readonly entries: Entry[] = [];
+  readonly #entries: Entry[] = [];
   #immediates: Entry[] = [];
   #now = 0;
   #order = 0;
@@ -68,13 +62,10 @@ export class Time {
     return this.#now;
   }
 
-  /** None: no virtual time passes while a process does not run. */
-  readonly stalls: readonly Stall[] = [];
-
   /** What a read of the clock takes: where the machine is slow, moments come between any two of them. */
   perReadMs = 0;
 
-  protected pass(): this {
+  #pass(): this {
     this.#now += this.perReadMs;
     return this;
   }
@@ -87,8 +78,8 @@ export class Time {
 
   /** The clock of gateways, which does not stand still while they work. */
   readonly clock = {
-    now: () => this.pass().wall,
-    monotonic: () => this.pass().now,
+    now: () => this.#pass().wall,
+    monotonic: () => this.#pass().now,
     sleep: (ms: number, signal?: AbortSignal) =>
       new Promise<void>((resolve) => {
         if (signal?.aborted) return resolve();
@@ -111,7 +102,7 @@ export class Time {
       run,
       gone: false,
     };
-    this.insert(entry);
+    this.#insert(entry);
     return entry;
   }
 
@@ -121,26 +112,26 @@ export class Time {
     return entry;
   }
 
-  protected insert(entry: Entry): void {
+  #insert(entry: Entry): void {
     let low = 0;
-    let high = this.entries.length;
+    let high = this.#entries.length;
     // The next one is the last of the list.
     while (low < high) {
       const middle = (low + high) >>> 1;
-      const other = this.entries[middle] as Entry;
+      const other = this.#entries[middle] as Entry;
       if (other.at > entry.at || (other.at === entry.at && other.order > entry.order))
         low = middle + 1;
       else high = middle;
     }
-    this.entries.splice(low, 0, entry);
+    this.#entries.splice(low, 0, entry);
   }
 
-  protected start(entry: Entry): void {
+  #begin(entry: Entry): void {
     const { of } = entry;
     if (entry.gone || (of && !of.alive)) return;
     if (of && of.frozenUntil > this.now) {
       entry.at = of.frozenUntil;
-      return this.insert(entry);
+      return this.#insert(entry);
     }
     entry.gone = true;
     entry.run();
@@ -149,11 +140,11 @@ export class Time {
   /** Lets everything happen that needs no time to pass. */
   async settle(): Promise<void> {
     for (;;) {
-      await new Promise<void>((resolve) => real.setImmediate(resolve));
+      await new Promise<void>((resolve) => realImmediate(resolve));
       const batch = this.#immediates;
       if (batch.length > 0) {
         this.#immediates = [];
-        for (const entry of batch) this.start(entry);
+        for (const entry of batch) this.#begin(entry);
       } else if (!isBusy()) return;
     }
   }
@@ -162,12 +153,12 @@ export class Time {
   async runUntil(until: number, done: () => boolean = () => false): Promise<void> {
     await this.settle();
     while (!done()) {
-      const next = this.entries.at(-1);
+      const next = this.#entries.at(-1);
       if (!next || next.at > until) break;
-      this.entries.pop();
+      this.#entries.pop();
       if (next.gone || (next.of && !next.of.alive)) continue;
       this.#now = Math.max(this.#now, next.at);
-      this.start(next);
+      this.#begin(next);
       await this.settle();
     }
     if (!done()) this.#now = Math.max(this.#now, until);
@@ -189,60 +180,7 @@ export class Time {
   }
 
   close(): void {
-    this.entries.length = 0;
-  }
-}
-
-/** A time in which a process did not run though it had work: the machine was busy with other things. */
-export interface Stall {
-  at: number;
-  ms: number;
-}
-
-/** The time of all stalls. */
-export const sumStalls = (stalls: readonly Stall[]): number =>
-  stalls.reduce((sum, { ms }) => sum + ms, 0);
-
-const TICK_MS = 20;
-
-/** The same with real time, for what no virtual clock reaches: sockets and the clock of a database. */
-export class RealTime extends Time {
-  readonly #begun = real.performanceNow();
-  override readonly stalls: Stall[] = [];
-  readonly #ticker = this.#watch();
-
-  #watch(): NodeJS.Timeout {
-    let last = this.now;
-    return setInterval(() => {
-      const ms = this.now - last - TICK_MS;
-      if (ms > TICK_MS) this.stalls.push({ at: last, ms });
-      last = this.now;
-    }, TICK_MS);
-  }
-
-  override close(): void {
-    clearInterval(this.#ticker);
-    super.close();
-  }
-
-  override get now(): number {
-    return real.performanceNow() - this.#begun;
-  }
-
-  protected override insert(entry: Entry): void {
-    // What a gateway sets in motion outside of itself is not the gateway.
-    running.exit(() => real.setTimeout(() => this.start(entry), Math.max(0, entry.at - this.now)));
-  }
-
-  override immediately(run: () => void, of?: Incarnation): Entry {
-    const entry = { at: this.now, order: 0, of, run, gone: false };
-    running.exit(() => real.setImmediate(() => this.start(entry)));
-    return entry;
-  }
-
-  override async runUntil(until: number, done: () => boolean = () => false): Promise<void> {
-    while (!done() && this.now < until)
-      await new Promise((resolve) => real.setTimeout(resolve, Math.min(20, until - this.now)));
+    this.#entries.length = 0;
   }
 }
 

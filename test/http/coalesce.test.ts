@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { BatchWindows } from "../../src/limits/batches.ts";
-import type { RunAction } from "../../src/store/types.ts";
+import { LocalBatches } from "../../src/limits/batches.ts";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type Answer, type World, type WorldOptions } from "../e2e/world.ts";
 
@@ -218,23 +217,24 @@ describe("events that come together", () => {
 describe("a window that closes", () => {
   it("waits for events whose answers are on their way, and takes no other", async () => {
     world = await createWorld({ start: false });
-    const windows = new BatchWindows();
-    const settings = { key: "k", windowSeconds: 1, maxSeconds: 10, maxEvents: 10 };
-    const spec = { session: { agentId: "main", origin: "hook", key: "hook:1" } };
-    const action = (runId: string) =>
-      ({ kind: "run", runId, mapping: "m", spec, warnings: [] }) as unknown as RunAction;
-    const event = (at: number) => ({ at, payload: "1", headers: {}, query: {}, path: "p" });
-    const first = windows.join(action("run_1"), settings, event(1000));
-    first.settle(true);
-    const joined = windows.join(action("run_2"), settings, event(1500));
-    expect([joined.runId, joined.batch.closesAt]).toEqual(["run_1", 2500]);
+    const windows = new LocalBatches();
+    const join = (runId: string, at: number) => {
+      const spec = { session: { agentId: "main", origin: "hook", key: "hook:1" } };
+      const action = { kind: "run", runId, mapping: "m", spec, warnings: [] };
+      const event = { at, payload: "1", headers: {}, query: {}, path: "p" };
+      const settings = { key: "k", windowSeconds: 1, maxSeconds: 10, maxEvents: 10 };
+      return windows.join({ action: action as never, batch: { ...settings, event } });
+    };
+    join("run_1", 1000).settle(true);
+    const { placement, settle } = join("run_2", 1500);
+    expect([placement.runId, placement.batch.closesAt]).toEqual(["run_1", 2500]);
     expect(await windows.close("run_1", 2000)).toBe(2500);
     let closed = false;
     const closing = windows.close("run_1", 2500).then(() => (closed = true));
     await new Promise((done) => setTimeout(done, 5));
     expect(closed).toBe(false);
-    expect(windows.join(action("run_3"), settings, event(2400)).runId).toBe("run_3");
-    joined.settle(true);
+    expect(join("run_3", 2400).placement.runId).toBe("run_3");
+    settle(true);
     await closing;
   });
 });

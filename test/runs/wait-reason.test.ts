@@ -101,7 +101,11 @@ async function waits(
 async function open<T>(use: (opened: Store) => Promise<T>): Promise<T> {
   const url = store.store?.url ?? `sqlite:${join(dir, ".rouse", "rouse.db")}`;
   const opened = await openStore({ url, clock: systemClock, log: createLogger("silent") });
-  return use(opened.store).finally(async () => opened.store.close());
+  try {
+    return await use(opened.store);
+  } finally {
+    await opened.store.close();
+  }
 }
 /** What `rouse doctor` says of limits. */
 const getLimitsCheck = async (of: World): Promise<string> => {

@@ -138,41 +138,29 @@ async function uploadAll(
   return added;
 }
 
-/** Waits until every document is ready or failed. A turn of the bar is the share of all that is to be done. */
+/** Waits until every document is ready or failed, or was deleted or replaced meanwhile. */
 async function waitUntilIndexed(
   documents: Documents,
   added: readonly DocumentRecord[],
   io: CliIo,
 ): Promise<DocumentRecord[]> {
   const progress = createProgress(io, "indexing", added.length);
-  const parts = new Map<string, number>();
-  const show = (id: string, part: number, name: string): void => {
-    parts.set(id, part);
-    progress.update(
-      [...parts.values()].reduce((sum, one) => sum + one, 0),
-      cell(name),
-    );
-  };
-  const settle = async (document: DocumentRecord): Promise<DocumentRecord> => {
-    for (let last = document; ;) {
-      const query = { tenant: last.tenant, wait: WAIT_SECONDS };
-      const now = await read(documents[":id"].$get({ ...withId(last.id), query })).catch(
-        orUndefined,
-      );
-      // Deleted meanwhile, or what has taken its place is ready.
-      if (!now) return last;
-      last = now.document;
-      const isOver = last.status === "ready" || last.status === "failed";
-      show(last.id, isOver ? 1 : last.progress, last.filename);
-      if (isOver) return last;
-    }
-  };
+  const settled: DocumentRecord[] = [];
   try {
-    const unique = [...new Map(added.map((document) => [document.id, document])).values()];
-    const ended = new Map(
-      (await Promise.all(unique.map(settle))).map((document) => [document.id, document]),
-    );
-    return added.map((document) => ended.get(document.id) ?? document);
+    for (const document of added) {
+      let last = document;
+      while (last.status !== "ready" && last.status !== "failed") {
+        progress.update(settled.length + last.progress, cell(last.filename));
+        const query = { tenant: last.tenant, wait: WAIT_SECONDS };
+        const asked = read(documents[":id"].$get({ ...withId(last.id), query }));
+        const now = await asked.catch(orUndefined);
+        if (!now) break;
+        last = now.document;
+      }
+      settled.push(last);
+      progress.update(settled.length, cell(last.filename));
+    }
+    return settled;
   } finally {
     progress.end();
   }

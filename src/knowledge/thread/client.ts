@@ -9,7 +9,6 @@ import {
   type Calls,
   type CallMessage,
   type ReplyMessage,
-  type Role,
   type WorkerSettings,
 } from "./protocol.ts";
 
@@ -26,21 +25,13 @@ const environmentFor = (
 ): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(env).filter(([name]) => names.test(name)));
 
-type Args<R extends Role, K extends keyof Calls[R]> = Calls[R][K] extends (
-  ...args: infer A
-) => unknown
-  ? A
-  : never;
-type Result<R extends Role, K extends keyof Calls[R]> = Calls[R][K] extends (
-  ...args: never[]
-) => Promise<infer V>
-  ? V
-  : never;
-
-/** A thread that has the documents open. */
-export interface Database<R extends Role> {
+/** The thread that has the documents open. */
+export interface Database {
   /** @throws RouseError that the call threw, `store_unavailable` where the database or the thread failed. */
-  call<K extends keyof Calls[R] & string>(name: K, ...args: Args<R, K>): Promise<Result<R, K>>;
+  call<K extends keyof Calls>(
+    name: K,
+    ...args: Parameters<Calls[K]>
+  ): Promise<Awaited<ReturnType<Calls[K]>>>;
   /** Waits for what was asked. */
   close(): Promise<void>;
 }
@@ -62,10 +53,10 @@ function toError({
  * Opens the database in a thread of its own.
  * @throws RouseError `config_invalid` or `store_unavailable` where it cannot be opened.
  */
-export async function openDatabase<R extends Role>(
-  settings: WorkerSettings & { role: R },
+export async function openDatabase(
+  settings: WorkerSettings,
   { log, env = {} }: { log: Logger; env?: Record<string, string | undefined> | undefined },
-): Promise<Database<R>> {
+): Promise<Database> {
   const { sql } = settings;
   const worker = new Worker(WORKER, {
     workerData: settings,
@@ -113,8 +104,7 @@ export async function openDatabase<R extends Role>(
     },
   );
   return {
-    call: async <K extends keyof Calls[R] & string>(name: K, ...args: Args<R, K>) =>
-      (await call(name, args)) as Result<R, K>,
+    call: async (name, ...args) => (await call(name, args)) as never,
     async close() {
       if (dead) return;
       const ended = new Promise<void>((resolve) => worker.once("exit", () => resolve()));

@@ -1,15 +1,17 @@
 /**
- * The main file of the threads that have the documents open: one writes, one reads and searches, so that neither a search nor
- * an indexing holds up the event loop. Calls run at the same time; what must not is decided by the catalog, for all gateways.
+ * The main file of the thread that has the documents open: neither a search nor an indexing holds up the event loop. Calls run at
+ * the same time; what must not is decided by the catalog, for all gateways. What reads has a connection of its own, which sees
+ * nothing of transactions that are under way.
  */
 import { randomUUID } from "node:crypto";
 import { parentPort, workerData, type MessagePort } from "node:worker_threads";
-import { openCatalog, type DocumentCatalog } from "../catalog/catalog.ts";
+import { openCatalog } from "../catalog/catalog.ts";
 import { createWriter } from "../catalog/writer.ts";
 import { createReader } from "../index/reader.ts";
 import {
   CLOSE,
   errorReply,
+  type Calls,
   type CallMessage,
   type ReplyMessage,
   type WorkerSettings,
@@ -20,39 +22,27 @@ const port = parentPort as MessagePort;
 /** What a killed process had taken from its own file is taken up immediately. */
 const holder = settings.sql ? randomUUID() : "this";
 
-interface Opened {
-  calls: Record<string, (...args: unknown[]) => Promise<unknown>>;
-  end(): Promise<void>;
-}
-
-async function open(catalog: DocumentCatalog): Promise<Opened> {
-  if (settings.role === "reader") {
-    const { close, ...calls } = await createReader(catalog, settings.index);
-    return { calls: calls as unknown as Opened["calls"], end: async () => close() };
-  }
-  const calls = createWriter(catalog, holder);
-  // If the database does not answer, another gateway takes the work over when the lease ends.
-  const end = (): Promise<void> => calls.release().catch(() => undefined);
-  return { calls: calls as unknown as Opened["calls"], end };
-}
-
-async function answer(
-  calls: Opened["calls"],
-  { id, name, args }: CallMessage,
-): Promise<ReplyMessage> {
+async function answer(calls: Calls, { id, name, args }: CallMessage): Promise<ReplyMessage> {
   try {
-    return { id, ok: true, value: await calls[name]?.(...args) };
+    const call = calls[name as keyof Calls] as (...args: unknown[]) => Promise<unknown>;
+    return { id, ok: true, value: await call(...args) };
   } catch (error) {
     return { id, ok: false, error: errorReply(error) };
   }
 }
 
-function serve(catalog: DocumentCatalog, { calls, end }: Opened): void {
+async function serve(): Promise<void> {
+  const written = await openCatalog(settings, true);
+  const read = await openCatalog(settings, false);
+  const reader = await createReader(read, settings.index);
+  const calls: Calls = { ...createWriter(written, holder), ...reader };
   const running = new Set<Promise<void>>();
   const close = async (): Promise<void> => {
     await Promise.all(running);
-    await end();
-    await catalog.close();
+    // If the database does not answer, another gateway takes the work over when the lease ends.
+    await calls.release().catch(() => undefined);
+    reader.close();
+    await Promise.all([written.close(), read.close()]);
     port.close();
   };
   port.on("message", (message: CallMessage) => {
@@ -64,13 +54,7 @@ function serve(catalog: DocumentCatalog, { calls, end }: Opened): void {
 }
 
 try {
-  const catalog = await openCatalog(settings, settings.role === "writer");
-  try {
-    serve(catalog, await open(catalog));
-  } catch (error) {
-    await catalog.close();
-    throw error;
-  }
+  await serve();
   port.postMessage({ id: 0, ok: true, value: null } satisfies ReplyMessage);
 } catch (error) {
   port.postMessage({ id: 0, ok: false, error: errorReply(error) } satisfies ReplyMessage);

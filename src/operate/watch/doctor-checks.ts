@@ -9,7 +9,7 @@ import type { EventRecord, ParkedByLimit, RunRecord } from "../../store/types.ts
 import type { Sender } from "../../config/schema/signature.ts";
 import { percent } from "../../signatures/sender.ts";
 import { readAll } from "../records/operation.ts";
-import { getBodiesOverdue } from "../../store/oldest-body.ts";
+import { getBodiesOverdue } from "../../store/sweeper.ts";
 
 const DAY_MS = 86_400_000;
 

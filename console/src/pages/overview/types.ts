@@ -1,8 +1,8 @@
 import type { BreakerView } from "../../../../src/operate/records/views.ts";
 import type { FailureGroup } from "../../../../src/operate/watch/watch-views.ts";
-import type { UsageSum } from "../../../../src/store/usage-sums.ts";
+import type { UsageSum } from "../../../../src/store/sums.ts";
 
-export type { UsageSum } from "../../../../src/store/usage-sums.ts";
+export type { UsageSum } from "../../../../src/store/sums.ts";
 export type { ActivityView, Finding } from "../../../../src/operate/watch/watch-views.ts";
 
 /** What failed and is not dealt with. `lastDay` says how much of it in the last 24 hours; null if nothing. */
