@@ -7,16 +7,8 @@ const MARKS = [
   "<!-- end of options -->",
 ] as const;
 
-/** What every section of a channel may have besides. */
-const SHARED = (id: string): string[][] => [
-  ["`enabled`", "boolean", "`true`", "`false` turns the channel off."],
-  [
-    "`accounts`",
-    "object",
-    "–",
-    `Several accounts: a section for each account by name, which adds to this section. The first account is \`${id}\`, further accounts are \`${id}:<name>\`.`,
-  ],
-];
+/** What every section of a channel may have: `docs/conversations.md` explains it once. */
+const SHARED = ["dmPolicy"];
 
 function row({ path, type, defaultValue, required, description }: Option): string[] {
   const value = required ? "required" : defaultValue === undefined ? "–" : `\`${defaultValue}\``;
@@ -47,7 +39,9 @@ export function withTable(
 }
 
 /** A channel's page with its option table made anew. */
-export function withOptions(page: string, { id, config }: Plugin): string {
-  const options = config ? describeOptions(config).map(row) : [];
-  return withTable(page, MARKS, [["key", "type", "default", "meaning"], ...options, ...SHARED(id)]);
+export function withOptions(page: string, { config }: Plugin): string {
+  const options = config
+    ? describeOptions(config).filter(({ path }) => !SHARED.includes(path))
+    : [];
+  return withTable(page, MARKS, [["key", "type", "default", "meaning"], ...options.map(row)]);
 }

@@ -191,20 +191,6 @@ describe("tools of plugins", () => {
     expect(await run({ timeoutSeconds: 0.5 })).toMatchObject({ status: "timed_out" });
     expect(calls[0]?.info.signal.aborted).toBe(true);
   });
-
-  it.each<[own: string[], hookTools: string[], offered: string[]]>([
-    [["crm.*"], [], []],
-    [[], ["crm.*"], []],
-    [["crm.lookup"], ["crm.*"], ["crm__lookup"]],
-    [["crm.*"], ["crm.erase"], ["crm__erase"]],
-  ])(
-    "of an agent with %j are narrowed by hooks.tools %j to %j",
-    async (own, hookTools, offered) => {
-      const made = await start(() => ({ text: "No." }), { own, hookTools });
-      await run();
-      expect(COMPATIBLE.toolNames(made.requests[0] as never)).toEqual(offered);
-    },
-  );
 });
 
 describe("names of tools", () => {

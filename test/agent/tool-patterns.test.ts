@@ -1,6 +1,10 @@
 import { afterEach, describe, expect, it } from "vitest";
 import fc from "fast-check";
 import { z } from "zod";
+import { createBoundary } from "../../src/agent/boundary.ts";
+import { createToolBox } from "../../src/agent/tools.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { createLogger } from "../../src/core/log.ts";
 import { coversTool, patternsMeet } from "../../src/core/tool-names.ts";
 import { definePlugin, type Tool } from "../../src/plugin/api.ts";
 import { createWorld, type World } from "../e2e/world.ts";
@@ -69,6 +73,10 @@ const mapping = {
 
 describe("patterns of tools", () => {
   it.each<[own: string[], hookTools: string[], names: string[]]>([
+    [["crm.*"], [], []],
+    [[], ["crm.*"], []],
+    [["crm.lookup"], ["crm.list_all"], []],
+    [["crm.lookup"], ["crm.*"], ["lookup"]],
     [["crm.*", "!crm.delete_*"], ["crm.*"], ["lookup", "list_open", "list_all"]],
     [["!crm.delete_*", "crm.*"], ["crm.*"], ["lookup", "list_open", "list_all"]],
     [["crm.*"], ["crm.*_all"], ["list_all", "delete_all"]],
@@ -77,8 +85,22 @@ describe("patterns of tools", () => {
     [["crm.list_*"], ["crm.delete_one", "crm.*_open"], ["list_open"]],
     [["crm.*", "!crm.*"], ["crm.*"], []],
   ])("%j of an agent, narrowed by hooks.tools %j, are %j", async (own, hookTools, names) => {
-    await start(own, { tools: hookTools });
-    expect(await offered("/hooks/agent")).toEqual(names);
+    const box = createToolBox({
+      servers: {},
+      tools: [{ plugin: "crm", value: tools }],
+      clock: systemClock,
+      log: createLogger("silent"),
+      cwd: ".",
+      env: {},
+      fetch,
+    });
+    const info = { agentId: "a", sessionKey: "s", runId: "r", kind: "hook" as const };
+    const picked = await box.pick([own, hookTools], {
+      info,
+      boundary: createBoundary(),
+      waitMs: 0,
+    });
+    expect(picked.tools.map(({ tool }) => tool)).toEqual(names.map((name) => `crm.${name}`));
   });
 
   it("of a mapping take the place of hooks.tools for its runs alone, and add no tool to the agent's own", async () => {

@@ -157,25 +157,15 @@ describe("tools of MCP servers", () => {
     expect((VENDORS[0] as Vendor).toolNames(server.requests[0] as never)).toEqual([]);
   });
 
-  it.each<[own: string[], hookTools: string[], offered: string[]]>([
-    [[], ["town.*"], []],
-    [["town.weather"], ["town.*"], ["town__weather"]],
-    [["town.*"], ["town.weather"], ["town__weather"]],
-    [["town.erase"], ["town.weather"], []],
-    [["town.*"], ["town.*"], ["town__weather", "town__erase"]],
-  ])(
-    "of an agent with %j are narrowed by hooks.tools %j to %j, and none is added",
-    async (own, hookTools, offered) => {
-      const vendor = VENDORS[0] as Vendor;
-      await start(vendor, { town: STDIO }, hookTools, () => ({ text: "Done." }), own);
-      await run();
-      expect(vendor.toolNames(server.requests[0] as never).toSorted()).toEqual(offered.toSorted());
-      // A heartbeat of the same agent.
-      await world.post("/hooks/wake", { text: "x" });
-      await world.until(async () => server.requests.length === 2);
-      expect(vendor.toolNames(server.requests[1] as never).toSorted()).toEqual(offered.toSorted());
-    },
-  );
+  it("of an agent narrow those of hooks.tools, and are a heartbeat's as well", async () => {
+    const vendor = VENDORS[0] as Vendor;
+    await start(vendor, { town: STDIO }, ["town.*"], () => ({ text: "Done." }), ["town.weather"]);
+    await run();
+    await world.post("/hooks/wake", { text: "x" });
+    await world.until(async () => server.requests.length === 2);
+    for (const request of server.requests)
+      expect(vendor.toolNames(request)).toEqual(["town__weather"]);
+  });
 
   it("that the model makes up are not run, and the turn goes on", async () => {
     await start(VENDORS[0] as Vendor, { town: STDIO }, ["town.weather"], (call) =>

@@ -24,33 +24,17 @@ const event = {
   pull_request: { base: { ref: "main" } },
 };
 
-describe("operators", () => {
+/** Each operator alone is tested by `explain-cases.ts`. */
+describe("conditions on fields and in groups", () => {
   it.each([
     [{ action: "opened" }, true],
-    [{ action: "closed" }, false],
-    [{ action: ["closed", "opened"] }, true],
-    [{ n: 5 }, true],
     [{ n: "5" }, false],
-    [{ draft: false }, true],
-    [{ nothing: null }, true],
     [{ "pull_request.base.ref": "main" }, true],
     [{ "labels[0].name": "bug" }, true],
     [{ "labels.name": "ui" }, true],
     [{ "labels.name": { $ne: "ui" } }, false],
     [{ "labels.name": { $not: "nope" } }, true],
-    [{ action: { $eq: "opened" } }, true],
-    [{ action: { $ne: "closed" } }, true],
-    [{ action: { $in: ["a", "opened"] } }, true],
-    [{ action: { $nin: ["a", "opened"] } }, false],
-    [{ name: { $regex: "^release/\\d" } }, true],
-    [{ name: { $prefix: "release/" } }, true],
-    [{ name: { $suffix: ".2" } }, true],
-    [{ name: { $contains: "ease" } }, true],
-    [{ tags: { $contains: "y" } }, true],
-    [{ tags: { $contains: "z" } }, false],
     [{ n: { $gt: 4, $lte: 5 } }, true],
-    [{ n: { $gte: 6 } }, false],
-    [{ n: { $lt: "9" } }, false],
     [{ n: { $or: [1, 5] } }, true],
     [{ n: { $and: [{ $gt: 1 }, { $lt: 3 }] } }, false],
     [{ $or: [{ action: "closed" }, { n: 5 }] }, true],

@@ -253,11 +253,6 @@ describe("transform modules", () => {
     const outcome = await run("bad", { how: "env" });
     expect(JSON.stringify(outcome)).not.toContain("ROUSE_CANARY");
   });
-
-  it("that export no function say so", async () =>
-    expect(await run("nothing", {})).toMatchObject({
-      message: expect.stringContaining("exports no function"),
-    }));
 });
 
 describe("jsonata transforms", () => {

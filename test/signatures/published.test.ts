@@ -6,7 +6,7 @@ import { createWorld, type World } from "../e2e/world.ts";
 /** Requests and answers as the senders' documentation has them, through HTTP. */
 const SECRET = "a-secret-of-the-sender-0123456789";
 const PUBLIC_URL = "https://hooks.example.com";
-const SENDERS = ["trello", "mandrill", "mailgun", "monday", "okta", "cloudevents", "event-grid"];
+const SENDERS = ["trello", "mandrill", "monday", "okta", "cloudevents", "event-grid"];
 
 let world: World;
 beforeAll(async () => {
@@ -44,8 +44,6 @@ async function ask({ method = "POST", path, headers = {}, body }: Asked) {
 }
 const countEvents = async (): Promise<number> =>
   (await world.admin("/admin/v1/events?limit=100")).body.events.length;
-const hmac = (algorithm: string, text: string, encoding: "hex" | "base64"): string =>
-  createHmac(algorithm, SECRET).update(text).digest(encoding);
 
 describe("how senders test an address", () => {
   it.each(["trello", "mandrill"])("%s: a HEAD request is answered 200", async (path) => {
@@ -137,30 +135,13 @@ describe("how senders sign", () => {
   it("trello: the body and the address that was registered", async () => {
     const body = '{"action":{"id":"51f9424bcd6e040f3c002412","type":"updateCard"}}';
     const sign = (address: string): Record<string, string> => ({
-      "x-trello-webhook": hmac("sha1", body + address, "base64"),
+      "x-trello-webhook": createHmac("sha1", SECRET)
+        .update(body + address)
+        .digest("base64"),
     });
     const registered = `${PUBLIC_URL}/hooks/trello`;
     expect(await send({ path: "trello", body, headers: sign(registered) })).toBe(202);
     expect(await send({ path: "trello", body, headers: sign(`${registered}/`) })).toBe(401);
-  });
-
-  it("mailgun: a time and a token in the body", async () => {
-    // documentation.mailgun.com, Securing webhooks
-    const token = "e0b5477167110d68991efc6b9f89f0a11066af27834600e123";
-    const event = (timestamp: number, signed: string): string =>
-      JSON.stringify({
-        signature: {
-          token,
-          timestamp: String(timestamp),
-          signature: hmac("sha256", signed, "hex"),
-        },
-        "event-data": { event: "failed", id: "CPgfbmQMTCKtHW6uIWtuVe" },
-      });
-    const now = Math.floor(Date.now() / 1000);
-    expect(await send({ path: "mailgun", body: event(now, `${now}${token}`) })).toBe(202);
-    expect(await send({ path: "mailgun", body: event(now, `${now}x${token}`) })).toBe(401);
-    const old = now - 9 * 3600;
-    expect(await send({ path: "mailgun", body: event(old, `${old}${token}`) })).toBe(401);
   });
 
   it("monday: a token that a JWT library signs with the app's secret, for as long as it lasts", async () => {
@@ -223,12 +204,5 @@ describe("how senders sign", () => {
       true,
     ]);
     expect(await send({ ...binary("3"), headers: { authorization: SECRET } })).toBe(401);
-  });
-
-  it("okta: the value of the authentication field", async () => {
-    const body =
-      '{"eventType":"com.okta.event_hook","eventId":"b5a188b9-5ece-4636-b041-482ffda96311"}';
-    expect(await send({ path: "okta", body, headers: { authorization: SECRET } })).toBe(202);
-    expect(await send({ path: "okta", body, headers: { authorization: "another" } })).toBe(401);
   });
 });
