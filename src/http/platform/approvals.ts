@@ -3,7 +3,7 @@ import { getVerdicts, type Approvals } from "../../approvals/approvals.ts";
 import type { ApiKey } from "../../chat/api-keys.ts";
 import { MAX_NOTE, VERDICTS } from "../../core/decision.ts";
 import { RouseError } from "../../core/errors.ts";
-import { limit } from "./models.ts";
+import { pageSize } from "./models.ts";
 import { withoutNullish } from "./read.ts";
 import { defineRoute, type ApiRoutes, type PlatformParts } from "./types.ts";
 
@@ -41,7 +41,7 @@ const approvalsAnswer = z.strictObject({
 const approvalsQuery = z.object({
   state: z.enum(["open", "decided"]).default("open").describe("Default: those that wait."),
   run_id: text.optional().describe("Of one run."),
-  limit,
+  limit: pageSize,
   after: text.optional().describe("The id after which to go on; the newest stand first."),
 });
 const decisionBody = z.strictObject({

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { DOCUMENT_ERRORS, DOCUMENT_STATES, ON_DUPLICATE } from "../../knowledge/types.ts";
 import { apiErrorAnswer } from "./answer-schemas.ts";
-import { limit } from "./models.ts";
+import { pageSize } from "./models.ts";
 
 /** What the knowledge routes are sent and what they answer. */
 const text = z.string();
@@ -95,7 +95,7 @@ export const searchBody = z.object({
 });
 
 export const listQuery = z.object({
-  limit,
+  limit: pageSize,
   after: text.optional().describe("The id after which to go on; newest first."),
   status: z
     .enum(DOCUMENT_STATES, `write one of ${DOCUMENT_STATES.join(", ")}`)

@@ -67,7 +67,7 @@ const agentView = (agent: Agent, { startedAt, snapshot }: PlatformDeps) => ({
 
 const RANGE = "write a number from 1 to 100";
 /** How many rows a list has. */
-export const limit = z.coerce
+export const pageSize = z.coerce
   .number(RANGE)
   .int(RANGE)
   .min(1, RANGE)
@@ -105,7 +105,7 @@ export const AGENT_ROUTES: ApiRoutes = {
       summary: "The agents that this key may use",
       answer: agentsAnswer,
       query: z.object({
-        limit,
+        limit: pageSize,
         after: z.string().optional().describe("The id after which to go on."),
       }),
       handle({ key, query: { limit: most, after } }, deps) {

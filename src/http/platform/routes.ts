@@ -9,7 +9,7 @@ import { KNOWLEDGE_ROUTES } from "./knowledge-documents.ts";
 import { AGENT_ROUTES } from "./models.ts";
 import { createResponse, showResponse } from "./responses.ts";
 import { responsesBody } from "./responses-schema.ts";
-import { BODY_ERRORS, defineRoute, problems, type ApiRoute, type ApiRoutes } from "./types.ts";
+import { BODY_ERRORS, describeRoute, problems, type ApiRoute, type ApiRoutes } from "./types.ts";
 
 const turnHeaders = z.object({
   "x-session-id": z
@@ -27,10 +27,11 @@ const defineTurn = (
   operationId: string,
   summary: string,
   [sent, answer]: readonly [sent: z.ZodType, answer: z.ZodType],
-  turn: ApiRoute["handle"],
-): ApiRoute =>
-  defineRoute({
-    scope: "chat",
+  handle: ApiRoute["handle"],
+): ApiRoute => ({
+  scope: "chat",
+  handle,
+  doc: describeRoute({
     operationId,
     summary,
     answer,
@@ -54,8 +55,8 @@ const defineTurn = (
         },
       },
     },
-    handle: ({ c }, parts) => turn(c, parts),
-  });
+  }),
+});
 
 /** The routes of the platform API. */
 export const ROUTES: ApiRoutes = {

@@ -79,10 +79,8 @@ interface Asked<Q, B> {
 
 type Answered = object | Response;
 
-/** A route as it is written down: the schemas that check a request are those that the published document shows. */
-interface RouteSpec<Q extends z.ZodType, B extends z.ZodType> {
-  /** The scope that a key needs for it. Undefined: the route itself decides who may use it. */
-  scope: Scope | undefined;
+/** What a route is asked with and what it answers: the schemas that check a request are those that the published document shows. */
+interface OperationSpec<Q extends z.ZodType, B extends z.ZodType> {
   operationId: string;
   summary: string;
   /** The body of a 200. */
@@ -95,6 +93,11 @@ interface RouteSpec<Q extends z.ZodType, B extends z.ZodType> {
   errors?: Record<string, string>;
   /** What else the document says of it. */
   details?: Partial<Operation>;
+}
+
+interface RouteSpec<Q extends z.ZodType, B extends z.ZodType> extends OperationSpec<Q, B> {
+  /** The scope that a key needs for it. Undefined: the route itself decides who may use it. */
+  scope: Scope | undefined;
   /** Answers with what goes out as JSON, or with a response of its own. */
   handle(
     asked: Asked<z.output<Q>, z.output<B>>,
@@ -110,9 +113,8 @@ export const BODY_ERRORS = {
   "415": "The content type is not JSON.",
 };
 
-/** Defines a route that answers with JSON. */
-export function defineRoute<Q extends z.ZodType, B extends z.ZodType>({
-  scope,
+/** What the published document says of a route. */
+export function describeRoute<Q extends z.ZodType, B extends z.ZodType>({
   operationId,
   summary,
   answer,
@@ -121,11 +123,30 @@ export function defineRoute<Q extends z.ZodType, B extends z.ZodType>({
   body,
   errors,
   details,
-  handle,
-}: RouteSpec<Q, B>): ApiRoute {
+}: OperationSpec<Q, B>): Operation {
   const wrong: Record<string, string> = body ? BODY_ERRORS : query ? { "400": WRONG } : {};
   return {
+    operationId,
+    summary,
+    ...(query && { requestParams: { query: query as unknown as z.ZodObject } }),
+    ...(body && { requestBody: sends(body) }),
+    ...details,
+    responses: {
+      "200": answers(ok, answer),
+      ...problems({ ...wrong, ...errors }),
+      ...details?.responses,
+    },
+  };
+}
+
+/** Defines a route that answers with JSON. */
+export function defineRoute<Q extends z.ZodType, B extends z.ZodType>(
+  spec: RouteSpec<Q, B>,
+): ApiRoute {
+  const { scope, query, body, handle } = spec;
+  return {
     scope,
+    doc: describeRoute(spec),
     async handle(c, parts) {
       const asked = {
         c,
@@ -136,18 +157,6 @@ export function defineRoute<Q extends z.ZodType, B extends z.ZodType>({
       } as Asked<z.output<Q>, z.output<B>>;
       const answered = await handle(asked, parts);
       return answered instanceof Response ? answered : jsonResponse(c, answered);
-    },
-    doc: {
-      operationId,
-      summary,
-      ...(query && { requestParams: { query: query as unknown as z.ZodObject } }),
-      ...(body && { requestBody: sends(body) }),
-      ...details,
-      responses: {
-        "200": answers(ok, answer),
-        ...problems({ ...wrong, ...errors }),
-        ...details?.responses,
-      },
     },
   };
 }
