@@ -9,7 +9,7 @@ import { splitChunks } from "../src/knowledge/chunk.ts";
 import { embedPending } from "../src/knowledge/embed.ts";
 import { createSearch } from "../src/knowledge/search.ts";
 import { openDatabase, type Database } from "../src/knowledge/thread/client.ts";
-import { MAX_FUSED } from "../src/knowledge/thread/protocol.ts";
+import { MAX_FUSED } from "../src/knowledge/index/reader.ts";
 import { DocumentTokenizer } from "../src/knowledge/tokenize.ts";
 import type { SearchModels } from "../src/knowledge/types.ts";
 import { stageBytes } from "../src/knowledge/upload-staging.ts";

@@ -16,8 +16,7 @@ export interface CallbackOptions {
   /** `hooks.callbackHosts` as it is now. */
   hosts(): readonly string[];
   clock: { now(): number };
-  /** The active span, which the receiver of a receipt may continue. */
-  /** Absent: receipts are in no trace. */
+  /** The active span, which the receiver of a receipt may continue. Absent: receipts are in no trace. */
   traces?: Pick<Traces, "current">;
 }
 

@@ -87,11 +87,11 @@ function leave(pass: Pass | undefined, result: SendResult | undefined, signal: A
 const waitsForVendor = ({ route, ask }: DeliveryRecord): boolean =>
   route.channel !== CALLBACK && !ask?.next.length;
 
-/** Sends what is in the outbox: in order per recipient, recipients in parallel. */
 /** What became of a piece. `whole`: the rest is in it too. */
 type PieceResult = SendResult & { whole?: boolean; warning?: string | undefined };
 type SentPiece = Extract<PieceResult, { status: "sent" }>;
 
+/** Sends what is in the outbox: in order per recipient, recipients in parallel. */
 class DeliverySender {
   readonly worker: PullWorker;
   readonly #options: DeliveryWorkerOptions;

@@ -6,13 +6,13 @@ import { safeError } from "../core/errors.ts";
 import { oneLine } from "../core/text.ts";
 import { createCallbackChannel } from "../delivery/callback.ts";
 import type { Held, Ms } from "../store/types.ts";
-import type { Resources } from "./resources.ts";
+import type { GatewayContext } from "./config-log.ts";
 
 const EVERY_MS = 30_000;
 /** Failures that are older when alerts are set up are not reported. */
 const RECENT_MS = 15 * 60_000;
 
-interface FailureAlertsOptions extends Pick<Resources, "store" | "clock" | "log" | "snapshot"> {
+interface FailureAlertsOptions extends GatewayContext {
   /** The requests that this gateway has refused and that their sender does not send again. */
   lost(since: Ms): readonly LostRequests[];
   /** Sends a text immediately, bypassing the outbox. */

@@ -1,43 +1,25 @@
 import type { AdminDeps } from "../operate/types.ts";
-import type { Clock } from "../core/clock.ts";
 import { safeError, type Issue } from "../core/errors.ts";
-import type { Logger } from "../core/log.ts";
-import type { Snapshot } from "../intake/types.ts";
-import type { Held, Ms, Store } from "../store/types.ts";
+import type { Held, Ms } from "../store/types.ts";
 import { findBodyChanges } from "../operate/what-if/body-changes.ts";
 import { readFacts, updateShapes } from "../operate/shapes/kept-shapes.ts";
 import { lintRecorded } from "../operate/shapes/lint-recorded.ts";
+import type { GatewayContext } from "./config-log.ts";
 
 const UPDATE_MS = 120_000;
 const MIN_UPDATE_MS = 5000;
 
 /** What a gateway learns from the hooks that it has recorded. */
-export interface HookShapes {
-  /** Warnings about mappings that were found last. */
-  warnings(): readonly Issue[];
-  recorded: AdminDeps["recorded"];
-  /** Counts new bodies, once or from time to time for as long as the lease is held. Does not throw. */
-  count(held: Held): Promise<void>;
-  countRegularly(held: Held): Promise<void>;
-  /** Looks for warnings again, and logs those that are new. Never throws. */
-  refresh(): Promise<void>;
-}
-
-interface ShapesOptions {
-  store: Store;
-  clock: Clock;
-  log: Logger;
-  snapshot(): Snapshot;
-}
+export type HookShapes = ReturnType<typeof createHookShapes>;
 
 /** Bodies are counted before retention takes them. */
 const getInterval = (retention: Ms): Ms =>
   retention === 0 ? UPDATE_MS : Math.max(MIN_UPDATE_MS, Math.min(UPDATE_MS, retention / 2));
 
 /** Makes what counts the fields of bodies beside the answers, and compares mappings with them. */
-export function createHookShapes({ store, clock, log, snapshot }: ShapesOptions): HookShapes {
+export function createHookShapes({ store, clock, log, snapshot }: GatewayContext) {
   let warnings: readonly Issue[] = [];
-  const recorded: HookShapes["recorded"] = async () => {
+  const recorded: AdminDeps["recorded"] = async () => {
     const { mappings, budgets } = snapshot();
     const paths = mappings.paths.map(({ path }) => path);
     const facts = await readFacts((key) => store.get("value", key), paths, clock.now());
@@ -67,11 +49,14 @@ export function createHookShapes({ store, clock, log, snapshot }: ShapesOptions)
     }
   };
   return {
-    warnings: () => warnings,
+    /** Warnings about mappings that were found last. */
+    warnings: (): readonly Issue[] => warnings,
     recorded,
+    /** Looks for warnings again, and logs those that are new. Never throws. */
     refresh,
+    /** Counts new bodies, once or from time to time for as long as the lease is held. Does not throw. */
     count,
-    async countRegularly(held) {
+    async countRegularly(held: Held): Promise<void> {
       for (;;) {
         await clock.sleep(getInterval(snapshot().config.hooks.retention), held.signal);
         if (held.signal.aborted) return;

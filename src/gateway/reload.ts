@@ -33,19 +33,7 @@ export interface ReloaderOptions {
 }
 
 /** The snapshot in use, and how another takes its place. */
-export interface Reloader {
-  loaded(): LoadedSnapshot;
-  snapshot(): LoadedSnapshot["snapshot"];
-  /** The hook token of the state folder, as of the snapshot in use. */
-  keptToken(): string;
-  /** Set while the last reload failed and the snapshot before it is still in use. */
-  problems(): readonly Issue[];
-  reload: AdminDeps["reload"];
-  /** Watches the files of the snapshot from now on. */
-  watch(): void;
-  /** Ends the watching; resolves when no reload is under way and nothing of the snapshot runs. */
-  close(): Promise<void>;
-}
+export type Reloader = ReturnType<typeof createReloader>;
 
 /** Makes an issue fit for the log: an excerpt may hold whatever stands in a module. */
 const withoutDetail = ({ detail: _detail, ...issue }: Issue): Issue => issue;
@@ -108,7 +96,7 @@ function createReader(options: ReloaderOptions) {
  * Builds a new snapshot and swaps it in whole, or keeps the old one and says why. Work under way keeps the snapshot it
  * began with, whose runtime goes once the longest turn can be over.
  */
-export function createReloader(options: ReloaderOptions): Reloader {
+export function createReloader(options: ReloaderOptions) {
   const { clock, log, signal } = options;
   const reader = createReader(options);
   let loaded = options.first;
@@ -166,12 +154,15 @@ export function createReloader(options: ReloaderOptions): Reloader {
   };
 
   return {
-    loaded: () => loaded,
-    snapshot: () => loaded.snapshot,
-    keptToken: () => keptToken,
-    problems: () => problems,
+    loaded: (): LoadedSnapshot => loaded,
+    snapshot: (): LoadedSnapshot["snapshot"] => loaded.snapshot,
+    /** The hook token of the state folder, as of the snapshot in use. */
+    keptToken: (): string => keptToken,
+    /** Set while the last reload failed and the snapshot before it is still in use. */
+    problems: (): readonly Issue[] => problems,
     reload,
-    watch() {
+    /** Watches the files of the snapshot from now on. */
+    watch(): void {
       const isChanged = reader.watch(
         () =>
           void reload().catch((error: unknown) =>
@@ -183,7 +174,8 @@ export function createReloader(options: ReloaderOptions): Reloader {
       );
       isTorn ||= isChanged;
     },
-    async close() {
+    /** Ends the watching; resolves when no reload is under way and nothing of the snapshot runs. */
+    async close(): Promise<void> {
       reader.close();
       await last;
       await loaded.dispose();

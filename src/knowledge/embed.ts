@@ -3,7 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Database } from "./thread/client.ts";
-import type { NewVector, Pending } from "./thread/protocol.ts";
+import type { NewVector, Pending } from "./catalog/writer.ts";
 import { EndpointError, postJson, type EndpointCall } from "./endpoint.ts";
 import type { Embedder } from "./types.ts";
 

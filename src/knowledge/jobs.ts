@@ -5,7 +5,7 @@ import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Database } from "./thread/client.ts";
-import type { IndexJob } from "./thread/protocol.ts";
+import type { IndexJob } from "./catalog/writer.ts";
 import type { ExtractDone, ExtractorProcess } from "./extract/extractor.ts";
 
 /** The share of the reading in all of the work. */

@@ -72,7 +72,7 @@ export interface Batches {
 const PAGE = 1000;
 
 /** Lists all runs of one status, newest first. */
-export async function listRuns(
+export async function listAllRuns(
   status: RunRecord["status"],
   store: Pick<Store, "list">,
 ): Promise<RunRecord[]> {
@@ -150,7 +150,7 @@ export class LocalBatches implements Batches {
   }
 
   async restore(store: Store): Promise<void> {
-    for (const { id, collect, ...run } of await listRuns("collecting", store)) {
+    for (const { id, collect, ...run } of await listAllRuns("collecting", store)) {
       if (!collect) continue;
       const { firstAt, count, closesAt } = collect;
       const name = windowName(run, collect.key);

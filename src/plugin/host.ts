@@ -7,8 +7,7 @@ import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
 import { createChannels, type KnownChannel, type Channels } from "../delivery/channels.ts";
 import { getPresetName } from "../config/schema/preset.ts";
-import { parseAccounts } from "./accounts.ts";
-import { makeCapabilities } from "./capabilities.ts";
+import { makeCapabilities, parseAccounts } from "./accounts.ts";
 import type { Channel } from "../contract/channel.ts";
 import { checkPlugin } from "./check.ts";
 import { CAPABILITIES } from "./check-capabilities.ts";
@@ -26,7 +25,6 @@ import {
 } from "./locations.ts";
 import { addCapabilities, addStatic, claim, noOffers } from "./offers.ts";
 import type { Offers } from "../contract/offers.ts";
-import { isNeeded } from "./needed.ts";
 import {
   findSection,
   getSections,
@@ -35,6 +33,7 @@ import {
   type FoundSection,
   type Section,
   type Sections,
+  isNeeded,
 } from "./sections.ts";
 
 export interface HostOptions extends PluginEnvironment {

@@ -20,7 +20,7 @@ import type {
   StepRecord,
   Store,
 } from "../store/types.ts";
-import { listRuns } from "../limits/batches.ts";
+import { listAllRuns } from "../limits/batches.ts";
 import { AWAY_NOTICE_MS, planAwayNotice } from "./away-notice.ts";
 import { beginWait } from "./waiting.ts";
 import { isProviderAway } from "../agent/failure.ts";
@@ -317,7 +317,7 @@ export async function restoreWaitingRuns(
   }: { store: Pick<Store, "list" | "counts">; clock: { now(): Ms }; context: ActionContext },
 ): Promise<void> {
   const { "runs.parked": count = 0 } = await store.counts();
-  const parked = count > 0 ? await listRuns("parked", store) : [];
+  const parked = count > 0 ? await listAllRuns("parked", store) : [];
   for (const run of parked.toReversed()) {
     if (run.parked?.reason !== "provider") continue;
     parking.breaker.open(run.parked.of, clock.now());

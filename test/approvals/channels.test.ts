@@ -97,19 +97,6 @@ describe("in text, on a channel without buttons", () => {
     expect(await world.open()).toHaveLength(1);
   });
 
-  it("passes a denial's words to the model", async () => {
-    world = await open();
-    const runId = await order();
-    const [asked] = await world.open();
-    await sayOn(
-      world,
-      message(`deny ${asked?.code}: ask Ann first`, { from: "zoe", to: "dm-zoe" }),
-    );
-    await world.runEnded(runId);
-    expect(world.lastRequest()).toContain("ask Ann first");
-    expect(world.bank.calls).toEqual([]);
-  });
-
   it("asks an approver in the conversation that the run came from", async () => {
     world = await approvalWorld({
       agent: AGENT,

@@ -108,17 +108,6 @@ describe("a hook whose agent calls a tool in `approve`", () => {
     });
   });
 
-  it("is ended with its run: a decision about it is refused", async () => {
-    world = await approvalWorld({ agent: AGENT });
-    const runId = await order();
-    const [asked] = await world.open();
-    expect((await world.rouse("runs", "cancel", runId)).code).toBe(0);
-    expect((await showRun(runId)).status).toBe("cancelled");
-    expect((await world.admin("/admin/v1/approvals?state=open")).body.approvals).toEqual([]);
-    expect((await decide(asked?.code as string, { verdict: "approve" })).status).toBe(409);
-    expect(world.bank.calls).toEqual([]);
-  });
-
   it("is shown by doctor and readyz", async () => {
     world = await approvalWorld({ agent: AGENT });
     await order();

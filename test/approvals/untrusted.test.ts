@@ -61,32 +61,6 @@ describe('the owner\'s "good morning" makes no changing call without being asked
     await expectAsked("earlier turns of this conversation contain text from outside");
   });
 
-  it("after another person's message in the same room", async () => {
-    world = await approvalWorld();
-    quiet();
-    await sayOn(world, message(HOSTILE, { from: "bob", direct: false, to: "room-7" }));
-    await sent(1);
-    obey();
-    await sayOn(world, message("good morning", { direct: false, to: "room-7" }));
-    expect(await world.open()).toMatchObject([
-      { reason: "untrusted", why: expect.stringContaining("earlier turns of this conversation") },
-    ]);
-    expect(world.bank.calls).toEqual([]);
-  });
-
-  it("and neither does another person's own message", async () => {
-    world = await approvalWorld();
-    obey();
-    await sayOn(world, message("good morning", { from: "bob" }));
-    expect(await world.open()).toMatchObject([
-      {
-        reason: "untrusted",
-        why: expect.stringContaining("what the agent was given contains text from outside"),
-      },
-    ]);
-    expect(world.bank.calls).toEqual([]);
-  });
-
   it("after a passage of a document", async () => {
     world = await approvalWorld({ agent: { knowledge: "auto" } });
     const added = await world.admin("/admin/v1/knowledge/documents?filename=a.md", {
@@ -118,24 +92,6 @@ describe('the owner\'s "good morning" makes no changing call without being asked
     expect((await decide(asked?.code as string, "approve")).status).toBe(200);
     await sent(1);
     expect(world.bank.calls.map(({ tool }) => tool)).toEqual(["balance", "transfer"]);
-  });
-});
-
-describe("tools.untrusted", () => {
-  it.each([
-    ["withhold", 0],
-    ["allow", 1],
-  ])("%s: nobody is asked, and %i calls are made", async (untrusted, calls) => {
-    world = await approvalWorld({ config: { tools: { untrusted } } });
-    obey();
-    await sayOn(world, message("good morning", { from: "bob" }));
-    await sent(1);
-    expect(world.bank.calls).toHaveLength(calls);
-    expect((await world.admin("/admin/v1/approvals")).body.approvals).toEqual([]);
-    if (calls === 0)
-      expect(world.lastRequest()).toContain(
-        "The call was not made: bank.transfer may change something",
-      );
   });
 });
 

@@ -115,13 +115,18 @@ export async function openWorld(
     },
   });
   onTestFinished(() => world.stop());
+  await whenListening(world, id);
+  return { far, provider, world, voice };
+}
+
+/** Waits until the channel receives. */
+export async function whenListening(world: World, id: string): Promise<void> {
+  type Service = { id: string; ok: boolean; message: string };
   await world.until(async () =>
-    (await world.admin("/admin/v1/status")).body.status.services.find(
-      (one: { id: string; ok: boolean; message: string }) =>
-        one.id === id && one.ok && one.message !== "starting",
+    ((await world.admin("/admin/v1/status")).body.status.services as Service[]).some(
+      (one) => one.id === id && one.ok && one.message !== "starting",
     ),
   );
-  return { far, provider, world, voice };
 }
 
 /** Passes on what a vendor posts, if it posts anything. */

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { splitText } from "../../src/delivery/split.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { testChannel, type Fault } from "../../src/testing/channel.ts";
 import { openChannel } from "./open.ts";
@@ -170,22 +169,5 @@ describe("sending on imessage", () => {
     const gone = await other.channel.probe?.(AbortSignal.timeout(5000));
     expect(gone).toEqual({ ok: false, message: "the server cannot be reached (ECONNREFUSED)" });
     expect(other.logged.join("")).not.toContain("wrong-8812");
-  });
-
-  it("sends each piece of a long text whole and in order", async () => {
-    const { limit = 0, lengthOf: measure } = channel;
-    const row = (index: number): string =>
-      `| ${index} | 日本語 | [link](https://a.example/${index}_(x)) |`;
-    const text = `| a | b | c |\n|---|---|---|\n${Array.from({ length: 20 }, (_, index) => row(index)).join("\n")}\n\n${"Some *words* 👩‍👩‍👧‍👦. ".repeat(600)}`;
-    const pieces = splitText(text, limit);
-    expect(pieces.length).toBeGreaterThan(2);
-    for (const piece of pieces) {
-      expect(measure?.(piece)).toBeLessThanOrEqual(limit);
-      expect((await send(OWNER, piece)).status).toBe("sent");
-    }
-    const arrived = server.sent.map((entry) => entry.text).join(" ");
-    expect(arrived.match(/Some words 👩‍👩‍👧‍👦\./g)).toHaveLength(600);
-    for (let index = 0; index < 20; index++)
-      expect(arrived).toContain(`link (https://a.example/${index}_(x))`);
   });
 });

@@ -1,6 +1,6 @@
-import { expect } from "vitest";
 import { createFastClock } from "../approvals/world.ts";
 import { createWorld, type World, type WorldOptions } from "../e2e/world.ts";
+import { pass, whenListening } from "./contents.ts";
 import type { FarSide, Vendor } from "./vendors.ts";
 
 /** Long enough for everything that is due to be sent. */
@@ -38,22 +38,9 @@ export async function openConversation(
     config: { ...config, channels: { [id]: { ...section(far.url), ...settings } } },
   });
   close.push(() => world.stop());
-  await world.until(async () =>
-    (await world.admin("/admin/v1/status")).body.status.services.some(
-      (one: { id: string; ok: boolean; message: string }) =>
-        one.id === id && one.ok && one.message !== "starting",
-    ),
-  );
-  const write = async (text: string): Promise<void> => {
-    const request = await (inThread ? far.writes?.thread : far.speak)?.(text);
-    if (!request) return;
-    const url = request.url.replace(/^https?:\/\/[^/]+/, "http://127.0.0.1");
-    const { method, headers } = request;
-    const response = await world.gateway.fetch(
-      new Request(url, { method, headers, body: await request.arrayBuffer() }),
-    );
-    expect(response.status).toBeLessThan(300);
-  };
+  await whenListening(world, id);
+  const write = async (text: string): Promise<void> =>
+    pass(world, await (inThread ? far.writes?.thread : far.speak)?.(text));
   return { far, world, clock, write, before: far.arrived().length };
 }
 

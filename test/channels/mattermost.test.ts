@@ -289,21 +289,6 @@ describe("receiving from Mattermost", () => {
     );
   });
 
-  it("connects again at once where a good connection ends", async () => {
-    const { server, channel } = await world();
-    const patient = {
-      ...channel,
-      ...createListener({ config: { url: server.url, token: TOKEN }, fetch }, { stableMs: 50 }),
-    };
-    const gateway = testHost();
-    listening(patient, gateway);
-    await until(() => expect(gateway.states).toHaveLength(1));
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    server.dropSockets();
-    await until(() => expect(gateway.states).toHaveLength(2));
-    expect(gateway.states.map(({ ok }) => ok)).toEqual([true, true]);
-  });
-
   it("tells of a websocket that takes no token", async () => {
     const { server, channel } = await world();
     server.websocket("refusing");

@@ -81,14 +81,6 @@ describe("receiving from Teams", () => {
     expect(received).toMatchObject([{ language: "de-DE" }]);
   });
 
-  it("hands an edit over as a message that replaces another", async () => {
-    const { server, post, received } = await openTeams();
-    await post(directMessage(server.url, { type: "messageUpdate", text: "changed" }));
-    expect(received).toMatchObject([
-      { id: "1760000000001 2026-10-09T10:00:00.000Z", edits: "1760000000001", text: "changed" },
-    ]);
-  });
-
   it("knows who writes by an id that stays: Entra's where there is one, else that of Teams", async () => {
     const { server, post, received, channel } = await openTeams({
       allowFrom: [`user:${ENTRA.toUpperCase()}`, USER],

@@ -215,29 +215,6 @@ describe("limits", () => {
   });
 });
 
-describe("names", () => {
-  it.each([
-    "港口咖啡馆.md",
-    `it's "quoted".md`,
-    "line\nbreak.md",
-    "../../etc/passwd",
-    "a\u0000b.md",
-    ".md",
-    "x".repeat(300),
-  ])("%j is only a name", async (filename) => {
-    const document = await world.index(
-      `# Named ${filename.replaceAll("\u0000", "")}\n\nA text that is found.`,
-      {
-        filename,
-        tenant: "names",
-      },
-    );
-    expect(document).toMatchObject({ status: "ready", filename });
-    const { documents } = await world.knowledge.list("names");
-    expect(documents[0]?.filename).toBe(filename);
-  });
-});
-
 describe("a database that is none", () => {
   const open = (dir: string): Promise<unknown> =>
     createKnowledge({

@@ -5,7 +5,6 @@ import { createGateway, type StartedGateway } from "../gateway.ts";
 import { createLogger } from "../../src/core/log.ts";
 import type { DocumentRecord, Passage, PassagePage } from "../../src/knowledge/types.ts";
 import { createCli, type CliWorld } from "../cli/world.ts";
-import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 import { FIXTURES } from "./world.ts";
 
 let cli: CliWorld;
@@ -197,16 +196,3 @@ function commands(): void {
 }
 
 describe("rouse knowledge, while a gateway runs", commands);
-
-describePostgres("rouse knowledge, while a gateway runs on PostgreSQL", () => {
-  let schema: Schema;
-  beforeEach(async () => {
-    schema = newSchema();
-    await configure({ store: { url: schema.url } });
-  });
-  afterEach(async () => {
-    await gateway.stop();
-    await schema.drop();
-  });
-  commands();
-});

@@ -3,7 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DocumentTokenizer } from "../../src/knowledge/tokenize.ts";
 import type { DocumentRecord } from "../../src/knowledge/types.ts";
-import { describeBoth, type KnowledgeWorld } from "./world.ts";
+import { createWorld, describeBoth, type KnowledgeWorld } from "./world.ts";
 
 const TEXTS = {
   de: "Die Krankenhäuser der Stadt werden jeden Morgen mit frischer Wäsche beliefert. Das ist für die Patienten sehr wichtig.",
@@ -68,57 +68,57 @@ describe("the language of a passage", () => {
   });
 });
 
-describeBoth((make) => {
-  describe("one tenant with documents in many languages", () => {
-    let world: KnowledgeWorld;
-    beforeAll(async () => {
-      world = await make();
-      for (const text of Object.values(TEXTS)) await world.index(text);
-    });
-    afterAll(() => world.close());
+describe("one tenant with documents in many languages", () => {
+  let world: KnowledgeWorld;
+  beforeAll(async () => {
+    world = await createWorld();
+    for (const text of Object.values(TEXTS)) await world.index(text);
+  });
+  afterAll(() => world.close());
 
-    it.each(QUESTIONS)("%s", async (question, code) => {
-      expect((await world.found(question))[0]).toBe(TEXTS[code]);
-    });
-
-    it("an English question is not answered by passages that share only letters with it", async () => {
-      expect((await world.found("ninety days at the desk")).at(0)).toBe(TEXTS.en);
-    });
-
-    it("n-grams find only what the agent may see", async () => {
-      const hidden =
-        "Die Krankenhausküche ist für die Patienten und das Personal da. Das ist der zweite Text.";
-      await world.index(hidden, { agentIds: ["ops"] });
-      await world.index(hidden, { tenant: "other" });
-      expect(await world.found("Krankenhausküchen", { agentIds: ["support"] })).toEqual([TEXTS.de]);
-      expect(await world.found("Krankenhausküchen", { agentIds: ["ops"] })).toEqual([
-        hidden,
-        TEXTS.de,
-      ]);
-    });
-
-    it("n-grams that were asked for before find what came since, and not what has gone", async () => {
-      expect(await world.found("Sägewerk")).toEqual([]);
-      const document = await world.index(
-        "Die Sägewerke an dem Fluss sind seit dem Winter nicht mehr in Betrieb.",
-      );
-      expect(await world.found("Sägewerk")).toHaveLength(1);
-      await world.knowledge.remove("t", document.id);
-      expect(await world.found("Sägewerk")).toEqual([]);
-    });
-
-    it("a deleted document leaves no n-grams", async () => {
-      const before = await world.rows();
-      const document = await world.index(
-        "Der Leuchtturmwärter ist nicht da, und die Laterne ist aus.",
-      );
-      expect(await world.found("Leuchttürme")).toHaveLength(1);
-      await world.knowledge.remove("t", document.id);
-      expect(await world.found("Leuchttürme")).toEqual([]);
-      expect(await world.rows()).toEqual(before);
-    });
+  it.each(QUESTIONS)("%s", async (question, code) => {
+    expect((await world.found(question))[0]).toBe(TEXTS[code]);
   });
 
+  it("an English question is not answered by passages that share only letters with it", async () => {
+    expect((await world.found("ninety days at the desk")).at(0)).toBe(TEXTS.en);
+  });
+
+  it("n-grams find only what the agent may see", async () => {
+    const hidden =
+      "Die Krankenhausküche ist für die Patienten und das Personal da. Das ist der zweite Text.";
+    await world.index(hidden, { agentIds: ["ops"] });
+    await world.index(hidden, { tenant: "other" });
+    expect(await world.found("Krankenhausküchen", { agentIds: ["support"] })).toEqual([TEXTS.de]);
+    expect(await world.found("Krankenhausküchen", { agentIds: ["ops"] })).toEqual([
+      hidden,
+      TEXTS.de,
+    ]);
+  });
+
+  it("n-grams that were asked for before find what came since, and not what has gone", async () => {
+    expect(await world.found("Sägewerk")).toEqual([]);
+    const document = await world.index(
+      "Die Sägewerke an dem Fluss sind seit dem Winter nicht mehr in Betrieb.",
+    );
+    expect(await world.found("Sägewerk")).toHaveLength(1);
+    await world.knowledge.remove("t", document.id);
+    expect(await world.found("Sägewerk")).toEqual([]);
+  });
+
+  it("a deleted document leaves no n-grams", async () => {
+    const before = await world.rows();
+    const document = await world.index(
+      "Der Leuchtturmwärter ist nicht da, und die Laterne ist aus.",
+    );
+    expect(await world.found("Leuchttürme")).toHaveLength(1);
+    await world.knowledge.remove("t", document.id);
+    expect(await world.found("Leuchttürme")).toEqual([]);
+    expect(await world.rows()).toEqual(before);
+  });
+});
+
+describeBoth((make) => {
   describe("a document that an older version has indexed", () => {
     let world: KnowledgeWorld;
     beforeAll(async () => void (world = await make()));

@@ -1,15 +1,15 @@
 import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { afterEach, expect, it } from "vitest";
-import { describeBoth, type KnowledgeWorld } from "./world.ts";
+import { afterEach, describe, expect, it } from "vitest";
+import { createWorld, type KnowledgeWorld } from "./world.ts";
 
 const INDEX = "knowledge-index.db";
 
 let world: KnowledgeWorld;
 afterEach(() => world.close());
 
-describeBoth((make) => {
+describe("in the local index", () => {
   it.each<[string, (dir: string) => Promise<void>]>([
     [
       "is lost",
@@ -36,7 +36,7 @@ describeBoth((make) => {
       },
     ],
   ])("an index that %s is built anew from the passages", async (_, spoil) => {
-    world = await make();
+    world = await createWorld();
     for (let n = 0; n < 3; n++) await world.index(`The walrus number ${n} sleeps.`);
     const gone = await world.index("The walrus that left.");
     await world.knowledge.remove("t", gone.id);

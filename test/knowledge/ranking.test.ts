@@ -4,7 +4,7 @@ import { createLogger } from "../../src/core/log.ts";
 import type { SqlSource } from "../../src/store/sql.ts";
 import { evaluate, measure, type Evaluation } from "../../bench/evaluate.ts";
 import { describePostgres, newSchema, sqlSource } from "../store/postgres.ts";
-import { describeBoth, FIXTURES, type KnowledgeWorld } from "./world.ts";
+import { createWorld, FIXTURES, type KnowledgeWorld } from "./world.ts";
 
 const log = createLogger("silent");
 
@@ -60,48 +60,46 @@ describe("the figures", () => {
   });
 });
 
-describeBoth((make) => {
-  describe("questions as people ask them", () => {
-    let world: KnowledgeWorld;
-    beforeAll(async () => {
-      world = await make();
-      await world.index(
-        "Umbrellas that were found are kept for ninety days. (“Lost” means: nobody asked.)",
-      );
-      await world.index("港口咖啡馆每天早上七点开门。");
-      await world.index("ร้านกาแฟเปิดเวลาเจ็ดโมงเช้าทุกวัน");
-      await world.index("हिन्दी में एक वाक्य।");
-    });
-    afterAll(() => world.close());
+describe("questions as people ask them", () => {
+  let world: KnowledgeWorld;
+  beforeAll(async () => {
+    world = await createWorld();
+    await world.index(
+      "Umbrellas that were found are kept for ninety days. (“Lost” means: nobody asked.)",
+    );
+    await world.index("港口咖啡馆每天早上七点开门。");
+    await world.index("ร้านกาแฟเปิดเวลาเจ็ดโมงเช้าทุกวัน");
+    await world.index("हिन्दी में एक वाक्य।");
+  });
+  afterAll(() => world.close());
 
-    it.each([
-      ["umbrella", 1],
-      ["Where is the umbrella that I lost last Tuesday evening?", 1],
-      ['"lost" AND (nobody OR NEAR', 1],
-      ["words:* ^ - + \" ' ; DROP TABLE", 0],
-      ["七点", 1],
-      ["馆", 1],
-      ["กาแฟ", 1],
-      ["หมา", 0],
-      ["हिन्दी", 1],
-      ["हन", 0],
-      ["\u0301", 0],
-      ["", 0],
-      ["???", 0],
-      ["x".repeat(100_000), 0],
-    ])("%s", async (question, count) => {
-      expect(await world.found(question)).toHaveLength(count);
-    });
+  it.each([
+    ["umbrella", 1],
+    ["Where is the umbrella that I lost last Tuesday evening?", 1],
+    ['"lost" AND (nobody OR NEAR', 1],
+    ["words:* ^ - + \" ' ; DROP TABLE", 0],
+    ["七点", 1],
+    ["馆", 1],
+    ["กาแฟ", 1],
+    ["หมา", 0],
+    ["हिन्दी", 1],
+    ["हन", 0],
+    ["\u0301", 0],
+    ["", 0],
+    ["???", 0],
+    ["x".repeat(100_000), 0],
+  ])("%s", async (question, count) => {
+    expect(await world.found(question)).toHaveLength(count);
+  });
 
-    it("limits how many come back", async () => {
-      for (let i = 0; i < 12; i++) await world.index(`Lighthouse ${i}`, { tenant: "many" });
-      expect(await world.found("lighthouse", { tenant: "many" })).toHaveLength(8);
-      expect(
-        await world.knowledge.search({ tenant: "many", text: "lighthouse", limit: 10 }),
-      ).toHaveLength(10);
-      expect(
-        await world.knowledge.search({ tenant: "many", text: "lighthouse", limit: 0 }),
-      ).toHaveLength(1);
-    });
+  it("limits how many come back", async () => {
+    for (let i = 0; i < 12; i++) await world.index(`Lighthouse ${i}`, { tenant: "many" });
+    expect(await world.found("lighthouse", { tenant: "many" })).toHaveLength(8);
+    expect(
+      await world.knowledge.search({ tenant: "many", text: "lighthouse", limit: 10 }),
+    ).toHaveLength(10);
+    expect(
+      await world.knowledge.search({ tenant: "many", text: "lighthouse", limit: 0 }),
+    ).toHaveLength(1);
   });
 });

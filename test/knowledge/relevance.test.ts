@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { asksForMore, getSubject } from "../../src/knowledge/request.ts";
 import { HANDBOOKS } from "./harbour.ts";
-import { describeBoth, type KnowledgeWorld } from "./world.ts";
+import { createWorld, type KnowledgeWorld } from "./world.ts";
 
 describe("what a message asks documents about", () => {
   it.each([
@@ -52,11 +52,11 @@ describe("what a message asks documents about", () => {
   ])("%s: asks for more", (message) => expect(asksForMore(message)).toBe(true));
 });
 
-describeBoth((make) => {
+describe("in the local index", () => {
   describe.each(Object.entries(HANDBOOKS))("over a harbour's handbook: %s", (_language, book) => {
     let world: KnowledgeWorld;
     beforeAll(async () => {
-      world = await make();
+      world = await createWorld();
       for (const passage of book.passages) await world.index(passage);
     });
     afterAll(() => world.close());

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { findJoined, foldSpelling } from "../../src/knowledge/spelling.ts";
-import { describeBoth, type KnowledgeWorld } from "./world.ts";
+import { createWorld, type KnowledgeWorld } from "./world.ts";
 
 /** A passage, and questions that have a word of it in other spellings; each way round in a tenant of its own. */
 const SPELLINGS: [kind: string, passage: string, ...questions: string[]][] = [
@@ -72,10 +72,10 @@ const SPELLINGS: [kind: string, passage: string, ...questions: string[]][] = [
   [".NET", "The tills run on .NET alone.", ".net", "dotnet"],
 ];
 
-describeBoth((make) => {
+describe("in the local index", () => {
   let world: KnowledgeWorld;
   beforeAll(async () => {
-    world = await make();
+    world = await createWorld();
     await Promise.all(
       SPELLINGS.map(async ([tenant, passage]) => {
         // Another passage, which no question is about.

@@ -124,7 +124,8 @@ export async function createWorld(
       sql: schema && sqlSource(schema),
       clock,
       log: createLogger("silent"),
-      config: knowledgeSchema.parse(config),
+      // Each process that reads documents takes longer to start than a test needs it.
+      config: knowledgeSchema.parse({ workers: 1, ...config }),
       ...(embed ? { embed } : {}),
       ...(env ? { env } : {}),
       ...(extractionChild === undefined ? {} : { extractionChild }),

@@ -2,7 +2,6 @@ import { afterEach, describe, expect, it } from "vitest";
 import { FAILURES_TO_OPEN } from "../../src/core/breaker.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { startEndpoint, type EndpointRequest, type FakeEndpoint } from "../knowledge/endpoint.ts";
-import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 import { documentsWorld, type DocumentsWorld } from "./documents.ts";
 
 const MINUTE = 60_000;
@@ -11,28 +10,23 @@ const QUESTION = "Where is the basket of the puppy?";
 
 let endpoint: FakeEndpoint;
 let world: DocumentsWorld;
-let schema: Schema | undefined;
 let shift = 0;
 
 afterEach(async () => {
   await world.close();
   await endpoint.close();
-  await schema?.drop();
-  schema = undefined;
   shift = 0;
 });
 
 /** A gateway whose documents are found by words and by meaning. The time of its clock is moved on by `shift`. */
-async function start(isShared = false): Promise<void> {
+async function start(): Promise<void> {
   endpoint = await startEndpoint();
-  schema = isShared ? newSchema() : undefined;
   const provider = { type: "openai-compatible", baseUrl: endpoint.baseUrl };
   world = await documentsWorld({
     logLevel: "trace",
     clock: { now: () => Date.now() + shift, sleep: systemClock.sleep },
     config: {
       models: { providers: { local: provider, meaning: provider } },
-      ...(schema && { store: { url: schema.url } }),
     },
     platform: { knowledge: { embeddings: { provider: "meaning", model: "small" } } },
   });
@@ -119,16 +113,5 @@ describe("an embedding endpoint that gives no answer", () => {
       expect(await world.search(QUESTION)).toEqual([HOUND]);
     expect(questions()).toBe(FAILURES_TO_OPEN + 1);
     expect(await world.search("puppy")).toEqual([HOUND]);
-  });
-});
-
-describePostgres("an embedding endpoint that is away, with documents in PostgreSQL", () => {
-  it("is not waited for after some failures", async () => {
-    await start(true);
-    endpoint.answer = () => ({ status: 503 });
-    await openBreaker();
-    expect(await world.search(QUESTION)).toEqual([HOUND]);
-    expect(questions()).toBe(FAILURES_TO_OPEN);
-    expect(await breaker()).toMatchObject({ state: "open" });
   });
 });

@@ -33,19 +33,7 @@ const FOLLOW_UPS = [
     "And who else has it?",
     "A second spare key of the boathouse is with Ada Byron.",
   ],
-  [
-    "German",
-    "Wo liegt der Ersatzschlüssel vom Bootshaus?",
-    "Und wer hat ihn noch?",
-    "Ein zweiter Ersatzschlüssel vom Bootshaus ist bei Bettina Sommer.",
-  ],
   ["Chinese", "船屋的备用钥匙在哪里？", "还有谁有？", "船屋的另一把备用钥匙在王小明那里。"],
-  [
-    "Spanish",
-    "¿Dónde está la llave de repuesto del cobertizo?",
-    "¿Y quién más la tiene?",
-    "Otra llave de repuesto del cobertizo está con Lucía Campos.",
-  ],
 ] as const;
 
 let world: DocumentsWorld;
@@ -122,16 +110,15 @@ describe.each(FOLLOW_UPS)(
   },
 );
 
-it.each([
-  "Write a poem about the sea",
-  "Thanks! Good night.",
-  "Translate this to French",
-  "What is the capital of Australia?",
-  "Schreib ein Gedicht über das Meer",
-  "写一首关于大海的诗",
-])("no passage is put before what none answers: %s", async (content) => {
-  await world.chat({ model: "ops", messages: [user(content)] }, { key: DESK });
-  expect(said()).not.toContain("EXTERNAL_CONTENT");
-  await world.chat({ model: "ops", messages: [user("What does the siren mean?")] }, { key: DESK });
-  expect(said()).toContain("three times");
-});
+it.each(["Write a poem about the sea", "Thanks! Good night.", "What is the capital of Australia?"])(
+  "no passage is put before what none answers: %s",
+  async (content) => {
+    await world.chat({ model: "ops", messages: [user(content)] }, { key: DESK });
+    expect(said()).not.toContain("EXTERNAL_CONTENT");
+    await world.chat(
+      { model: "ops", messages: [user("What does the siren mean?")] },
+      { key: DESK },
+    );
+    expect(said()).toContain("three times");
+  },
+);

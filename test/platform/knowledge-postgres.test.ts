@@ -52,20 +52,6 @@ describePostgres("documents in PostgreSQL, over HTTP", () => {
     ]);
   });
 
-  it("that arrive together are each taken for itself", async () => {
-    const form = (n: number) =>
-      world.upload(
-        formOf(`${n}.txt`, `Heron ${n} of the marsh.`, { wait: "25", on_duplicate: "error" }),
-      );
-    const answers = await Promise.all([form(1), form(2), form(1), form(3), form(2)]);
-    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
-      200, 200, 200, 409, 409,
-    ]);
-    expect((await world.search("heron", { limit: 10 })).toSorted()).toEqual(
-      [1, 2, 3].map((n) => `Heron ${n} of the marsh.`),
-    );
-  });
-
   it("are put before an agent with `knowledge: auto`, and cited", async () => {
     const { body: terms } = await world.index(
       "terms.md",

@@ -3,7 +3,6 @@ import { FAILURES_TO_OPEN } from "../../src/core/breaker.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createWorld } from "../e2e/world.ts";
 import { startEndpoint, type FakeEndpoint } from "../knowledge/endpoint.ts";
-import { describePostgres, newSchema } from "../store/postgres.ts";
 import { DESK, documentsWorld, type DocumentsWorld } from "./documents.ts";
 
 const MINUTE = 60_000;
@@ -294,30 +293,5 @@ describe("a reranker that gives no order", () => {
       async () => (await breaker())?.state !== "open" && (await breaker())?.state !== "testing",
     );
     expect(await world.search(QUESTION)).toEqual(BY_MEANING);
-  });
-
-  it("is asked again after its Retry-After, and not before", async () => {
-    await addFerries();
-    endpoint.answer = () => ({ status: 429, headers: { "retry-after": "600" } });
-    expect(await world.search(QUESTION)).toEqual(BY_WORDS);
-    endpoint.answer = undefined;
-    shift += 9 * MINUTE;
-    expect(await world.search(QUESTION)).toEqual(BY_WORDS);
-    expect([reranked(), await breaker()]).toMatchObject([1, { state: "open" }]);
-    shift += 2 * MINUTE;
-    await world.search(QUESTION);
-    await world.until(() => Promise.resolve(reranked() === 2));
-  });
-});
-
-describePostgres("a reranker of documents in PostgreSQL", () => {
-  it("orders what a search finds, and is done without", async () => {
-    const schema = newSchema();
-    onTestFinished(schema.drop);
-    await start({}, { store: { url: schema.url } });
-    await addFerries();
-    expect(await world.search(QUESTION)).toEqual(BY_MEANING);
-    endpoint.answer = () => ({ status: 503 });
-    expect(await world.search(QUESTION)).toEqual(BY_WORDS);
   });
 });

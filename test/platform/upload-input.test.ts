@@ -94,30 +94,23 @@ describe("too large", () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(150e6);
   });
 
-  it("a request of more than 200 MB is 413, whether it says so or not", async () => {
-    const said = open(world, { "content-length": "201000000" });
+  it("a request of more than `requestMb` is 413, whether it says so or not", async () => {
+    const small = await documentsWorld({ platform: { knowledge: { requestMb: 20 } } });
+    const said = open(small, { "content-length": "21000000" });
     said.sent.write(headOf("a.txt"));
-    void pour(said.sent, 200);
-    expect(await read(said.answer)).toMatchObject({
-      status: 413,
-      code: "body_too_large",
-      param: null,
-    });
+    void pour(said.sent, 20);
+    const refused = { status: 413, code: "body_too_large", param: null };
+    expect(await read(said.answer)).toMatchObject(refused);
     said.sent.destroy();
-    const before = process.memoryUsage().rss;
-    const unsaid = open(world);
-    for (const n of [1, 2, 3, 4, 5]) {
+    const unsaid = open(small);
+    for (const n of [1, 2, 3]) {
       unsaid.sent.write(`${n === 1 ? "" : "\r\n"}${headOf(`${n}.txt`)}`);
-      await pour(unsaid.sent, 45);
+      await pour(unsaid.sent, 8);
     }
     unsaid.sent.end(TAIL);
-    expect(await read(unsaid.answer)).toMatchObject({
-      status: 413,
-      code: "body_too_large",
-      param: null,
-    });
-    await nothingStaged(world);
-    expect(process.memoryUsage().rss - before).toBeLessThan(150e6);
+    expect(await read(unsaid.answer)).toMatchObject(refused);
+    await nothingStaged(small);
+    await small.close();
   });
 
   it("more than 20 files are 413, and so is a field that has no end", async () => {
@@ -234,19 +227,6 @@ describe("a document that cannot be indexed", () => {
   const zeros = Buffer.alloc(40 * 2 ** 20);
   const cut = (content: Buffer): Buffer => content.subarray(0, Math.floor(content.length / 2));
   it.each<[string, string, () => string | Uint8Array | Promise<Uint8Array>, string]>([
-    ["an empty file", "a.txt", () => "", "no_text_found"],
-    [
-      "a binary file with a wrong ending",
-      "a.txt",
-      () => Buffer.from([1, 2, 0, 3]),
-      "unsupported_type",
-    ],
-    [
-      "a picture that calls itself a PDF",
-      "a.pdf",
-      () => Buffer.from("89504e470d0a1a0a0000000d49484452", "hex"),
-      "unsupported_type",
-    ],
     [
       "broken XML",
       "a.docx",
@@ -259,7 +239,6 @@ describe("a document that cannot be indexed", () => {
       () => withEntry("pandoc.docx", "word/document.xml", () => zeros),
       "too_large",
     ],
-    ["a PDF that is cut off", "a.pdf", () => "%PDF-1.7\n1 0 obj\n<<", "broken_document"],
   ])("%s fails with a code, and leaves no passages", async (what, name, content, code) => {
     const { status, body } = await world.index(name, await content(), { external_id: what });
     expect([status, body.status, body.error.code, body.chunk_count]).toEqual([
@@ -270,18 +249,6 @@ describe("a document that cannot be indexed", () => {
     ]);
     expect((await world.del(`documents/${body.id}`)).status).toBe(200);
     await nothingStaged(world);
-  });
-
-  it("a wrong ending costs nothing where the bytes say what it is", async () => {
-    const { body } = await world.index(
-      "a.pdf",
-      await withEntry("pandoc.docx", "word/document.xml", (same) => same),
-    );
-    expect([body.status, body.mime_type]).toEqual([
-      "ready",
-      expect.stringContaining("wordprocessingml"),
-    ]);
-    await world.del(`documents/${body.id}`);
   });
 });
 
@@ -324,17 +291,6 @@ describe("an upload that stops on the way", () => {
     expect((await third).status).toBe(202);
     await world.until(async () => (await world.get("documents")).body.data[0]?.status === "ready");
     expect(world.staged()).toEqual([]);
-  });
-
-  it("of many at the same time none is turned away", async () => {
-    const answers = await Promise.all(
-      Array.from({ length: 20 }, (_, index) =>
-        world.upload(
-          formOf(`many-${index}.txt`, `Number ${index}. ${"More words. ".repeat(20_000)}`),
-        ),
-      ),
-    );
-    expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(202));
   });
 
   it("is 503 with a time to wait behind a hundred others", async () => {

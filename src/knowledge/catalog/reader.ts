@@ -1,5 +1,10 @@
-import type { DocumentPage, DocumentQuery } from "../types.ts";
-import { DEFAULT_LIST, MAX_LIST, type CatalogCalls, type SearchScope } from "../thread/protocol.ts";
+import type {
+  DocumentPage,
+  DocumentQuery,
+  DocumentRecord,
+  PassagePage,
+  PassageQuery,
+} from "../types.ts";
 import { places, type DocumentCatalog } from "./catalog.ts";
 import {
   agentMark,
@@ -9,6 +14,15 @@ import {
   type DocumentRow,
   type PassageRow,
 } from "./rows.ts";
+
+/** Documents of a list, if the query sets no limit. */
+const DEFAULT_LIST = 50;
+const MAX_LIST = 500;
+
+export interface SearchScope {
+  tenant: string;
+  agentIds?: readonly string[];
+}
 
 /** Collects the conditions of a statement, with the values of their `?`. */
 class Conditions {
@@ -88,16 +102,17 @@ async function listDocuments(
 }
 
 /** What of documents is read without their index. */
-export function createCatalogReader(catalog: DocumentCatalog): CatalogCalls {
+export function createCatalogReader(catalog: DocumentCatalog) {
   return {
-    async get(id, model) {
+    async get(id: string, model: string | undefined): Promise<DocumentRecord | undefined> {
       const [row] = await catalog.query<Embedded>(
         `SELECT ${DOCUMENT_COLUMNS}, ${EMBEDDED} FROM knowledge_documents d WHERE id = $2`,
         [model ?? null, id],
       );
       return row && toDocumentRecord(row, row.embedded);
     },
-    async settledIds(ids) {
+    /** Those of the documents that are ready, failed or gone. */
+    async settledIds(ids: string[]): Promise<string[]> {
       const rows = await catalog.query<{ id: string }>(
         `SELECT id FROM knowledge_documents WHERE id IN ${places(ids.length)} AND status NOT IN ('ready', 'failed')`,
         ids,
@@ -105,8 +120,13 @@ export function createCatalogReader(catalog: DocumentCatalog): CatalogCalls {
       const unsettled = new Set(rows.map(({ id }) => id));
       return ids.filter((id) => !unsettled.has(id));
     },
-    list: (tenant, query, model) => listDocuments(catalog, tenant, query, model),
-    async passages(id, { from = 0, limit = DEFAULT_LIST }) {
+    list: (tenant: string, query: DocumentQuery, model: string | undefined) =>
+      listDocuments(catalog, tenant, query, model),
+    /** The passages of the version that search finds. */
+    async passages(
+      id: string,
+      { from = 0, limit = DEFAULT_LIST }: PassageQuery,
+    ): Promise<PassagePage> {
       const most = Math.max(1, Math.min(MAX_LIST, limit));
       return toPassagePage(
         await catalog.query<PassageRow>(
@@ -116,7 +136,8 @@ export function createCatalogReader(catalog: DocumentCatalog): CatalogCalls {
         most,
       );
     },
-    async has(scope) {
+    /** Whether the scope has a document that can be found. */
+    async has(scope: SearchScope): Promise<boolean> {
       const where = new Conditions([]).addScope(scope).add("d.generation > 0");
       const text = `SELECT 1 AS found FROM knowledge_documents d WHERE ${where.text} LIMIT 1`;
       return (await catalog.query(text, where.values)).length > 0;

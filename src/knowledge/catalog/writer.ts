@@ -1,13 +1,6 @@
 import type { Sql } from "../../store/sql.ts";
-import { mayChange } from "../access.ts";
-import type {
-  IndexedPart,
-  IndexJob,
-  IndexPart,
-  NewVector,
-  Pending,
-  WriterCalls,
-} from "../thread/protocol.ts";
+import { mayChange, type Access } from "../access.ts";
+import type { DocumentError, DocumentRecord, NewDocument } from "../types.ts";
 import { INDEX_FORM } from "../tokenize.ts";
 import { places, type DocumentCatalog } from "./catalog.ts";
 import { dropDocuments, dropGenerations, insertRows, noteChanges } from "./changes.ts";
@@ -19,6 +12,55 @@ import { addUpload } from "./uploads.ts";
 /** Longer than a request for vectors may take, in milliseconds; another gateway takes the passages over then. */
 const CLAIM_MS = 3 * 60_000;
 
+/** A document that is worked on. */
+interface WorkedOn {
+  id: string;
+  /** Which index is built; a reindexing in the meantime makes it a stale one. */
+  generation: number;
+}
+
+/** A document whose text is to be read now. */
+export interface IndexJob extends WorkedOn {
+  sha256: string;
+  filename: string;
+  title: string | null;
+}
+
+export interface IndexPart extends WorkedOn {
+  /** The chunks, a line each; read from `offset` (bytes) on. */
+  file: string;
+  offset: number;
+  /** The number of the first chunk of this part. */
+  first: number;
+  done: {
+    mimeType: string;
+    title: string | null;
+    pages: number | null;
+    chunks: number;
+    /** The codes of the languages of all chunks. */
+    languages: string[];
+  };
+  now: number;
+}
+
+export type IndexedPart =
+  | { state: "more"; offset: number; next: number }
+  /** `removed`: the documents that it took the place of. */
+  | { state: "ready"; removed: string[] }
+  /** The document is gone, or is being indexed again. */
+  | { state: "stale" };
+
+export interface Pending {
+  seq: number;
+  text: string;
+}
+
+export interface NewVector {
+  seq: number;
+  /** Of length one; null if the embedder refused the text. */
+  vector: Float32Array | null;
+}
+
 const UNDER_WORK = "status IN ('extracting', 'indexing')";
 
 async function byId(sql: Sql, id: string): Promise<DocumentRow | undefined> {
@@ -27,10 +69,7 @@ async function byId(sql: Sql, id: string): Promise<DocumentRow | undefined> {
 }
 
 /** The document, where the work on this generation of its index still is what is wanted. */
-async function underWork(
-  sql: Sql,
-  { id, generation }: { id: string; generation: number },
-): Promise<DocumentRow | undefined> {
+async function underWork(sql: Sql, { id, generation }: WorkedOn): Promise<DocumentRow | undefined> {
   const row = await byId(sql, id);
   const isWorkedOn = row?.status === "extracting" || row?.status === "indexing";
   return isWorkedOn && row.building === generation ? row : undefined;
@@ -191,14 +230,14 @@ function claimPassages(
 }
 
 /** What the thread of a gateway that writes does. `holder` names it in what it has taken. */
-export function createWriter(catalog: DocumentCatalog, holder: string): WriterCalls {
+export function createWriter(catalog: DocumentCatalog, holder: string) {
   const files = new Files(catalog);
   const { now, leaseMs } = catalog;
   const inTenant = async (
     sql: Sql,
     tenant: string,
     id: string,
-    access: Parameters<WriterCalls["remove"]>[2],
+    access: Access | undefined,
   ): Promise<DocumentRow | undefined> => {
     const row = await byId(sql, id);
     return row?.tenant === tenant && mayChange(agentIds(row.agents), access) ? row : undefined;
@@ -210,10 +249,10 @@ export function createWriter(catalog: DocumentCatalog, holder: string): WriterCa
     );
 
   return {
-    add: (upload, at) => addUpload(catalog, files, upload, at),
-    take: (limit) => take(catalog, holder, limit),
-    indexPart: (part) => indexPart(catalog, files, part),
-    fail: (job, error) =>
+    add: (upload: NewDocument, at: number) => addUpload(catalog, files, upload, at),
+    take: (limit: number) => take(catalog, holder, limit),
+    indexPart: (part: IndexPart) => indexPart(catalog, files, part),
+    fail: (job: WorkedOn, error: DocumentError) =>
       catalog.write(async (sql) => {
         const row = await underWork(sql, job);
         if (!row) return;
@@ -225,21 +264,21 @@ export function createWriter(catalog: DocumentCatalog, holder: string): WriterCa
           [row.seq, row.generation > 0 ? "ready" : "failed", JSON.stringify(error)],
         );
       }),
-    putBack: ({ id, generation }) =>
+    putBack: ({ id, generation }: WorkedOn) =>
       catalog.write(async (sql) => {
         await sql.query(
           `UPDATE knowledge_documents SET status = 'queued', holder = NULL WHERE id = $1 AND building = $2 AND ${UNDER_WORK}`,
           [id, generation],
         );
       }),
-    remove: (tenant, id, access) =>
+    remove: (tenant: string, id: string, access: Access | undefined) =>
       catalog.write(async (sql) => {
         const row = await inTenant(sql, tenant, id, access);
         if (row) await dropDocuments(sql, files, [row]);
         return row !== undefined;
       }),
-    reindex: (tenant, id, access) =>
-      catalog.write(async (sql) => {
+    reindex: (tenant: string, id: string, access: Access | undefined) =>
+      catalog.write(async (sql): Promise<DocumentRecord | undefined> => {
         if (!(await inTenant(sql, tenant, id, access))) return undefined;
         const [row] = await sql.query<DocumentRow>(
           `UPDATE knowledge_documents SET status = 'queued', error = NULL, holder = NULL WHERE id = $1 RETURNING ${DOCUMENT_COLUMNS}`,
@@ -247,6 +286,10 @@ export function createWriter(catalog: DocumentCatalog, holder: string): WriterCa
         );
         return row && toDocumentRecord(row);
       }),
+    /**
+     * After a kill: queues what was under way, and what an older version indexed; deletes files that no document has. Says how
+     * many documents it queued. The work of another gateway goes to the next one that takes work, after its lease has expired.
+     */
     recover: () =>
       catalog.write(async (sql) => {
         // Passages of an interrupted indexing go when the next one ends.
@@ -258,10 +301,15 @@ export function createWriter(catalog: DocumentCatalog, holder: string): WriterCa
         );
         return own.length + old.length;
       }),
-    pending: (model, after, limit) => claimPassages(catalog, holder, { model, after, limit }),
-    putVectors: (model, vectors) => catalog.write((sql) => putVectors(sql, model, vectors)),
-    fetch: async (sha256, to) => void (await files.fetch(sha256, to)),
-    renewLeases: (ids) =>
+    /** Takes visible passages after `seq` that have no vector of the model, for some minutes. None is left if it returns none. */
+    pending: (model: string, after: number, limit: number) =>
+      claimPassages(catalog, holder, { model, after, limit }),
+    putVectors: (model: string, vectors: NewVector[]) =>
+      catalog.write((sql) => putVectors(sql, model, vectors)),
+    /** Writes the bytes of a document to `to`. */
+    fetch: async (sha256: string, to: string) => void (await files.fetch(sha256, to)),
+    /** Says that the work on these goes on. Returns those of them that are still one's own; others are to be left alone. */
+    renewLeases: (ids: string[]) =>
       catalog.write(async (sql) => {
         const rows = await sql.query<{ id: string }>(
           `UPDATE knowledge_documents SET lease = ${now} + ${leaseMs}
@@ -270,6 +318,7 @@ export function createWriter(catalog: DocumentCatalog, holder: string): WriterCa
         );
         return rows.map(({ id }) => id);
       }),
+    /** Lets others take up what this one was at. */
     release: () =>
       catalog.write(async (sql) => {
         await queueOwn(sql);

@@ -1,12 +1,11 @@
 import { places, type DocumentCatalog } from "../catalog/catalog.ts";
-import { createCatalogReader, FOUND, PASSAGE_COLUMNS } from "../catalog/reader.ts";
-import { agentMark, toPassage, type PassageRow } from "../catalog/rows.ts";
 import {
-  MAX_FUSED,
-  type ReaderCalls,
+  createCatalogReader,
+  FOUND,
+  PASSAGE_COLUMNS,
   type SearchScope,
-  type WordsQuery,
-} from "../thread/protocol.ts";
+} from "../catalog/reader.ts";
+import { agentMark, toPassage, type PassageRow } from "../catalog/rows.ts";
 import { readQuestion, type Question } from "../tokenize.ts";
 import type { Passage } from "../types.ts";
 import { LocalIndex } from "./local-index.ts";
@@ -15,8 +14,20 @@ import { fuseGrams, fuseRankings, type Ranked } from "../ranking.ts";
 import { getLeastShare } from "../relevance.ts";
 import { Vectors } from "./vectors.ts";
 
+/** So many of each ranking are fused. */
+export const MAX_FUSED = 100;
 /** A search is done again so many times if documents that it found were deleted or replaced before their passages were read. */
 const MAX_TRIES = 3;
+
+export interface WordsQuery extends SearchScope {
+  text: string;
+  limit: number;
+  /** Leaves out passages that have too little of the question. */
+  relevantOnly?: boolean;
+}
+
+/** A vector of the question, and its model. */
+type NearVector = { model: string; vector: Float32Array } | undefined;
 
 /** Documents of a scope, as a condition with a value for each of its marks. */
 function visible({ tenant, agentIds }: SearchScope): { condition: string; values: string[] } {
@@ -29,10 +40,7 @@ function visible({ tenant, agentIds }: SearchScope): { condition: string; values
 }
 
 /** The calls of the thread that reads and searches. */
-export async function createReader(
-  catalog: DocumentCatalog,
-  file: string,
-): Promise<ReaderCalls & { close(): void }> {
+export async function createReader(catalog: DocumentCatalog, file: string) {
   const index = await LocalIndex.open(file, catalog, () => ranking.forget());
   const { sql } = index;
   const ranking = new ChunkRanking(sql);
@@ -71,10 +79,7 @@ export async function createReader(
     return query.relevantOnly ? keepRelevant(ranked, question, query.tenant) : ranked;
   };
 
-  const rankAll: (...of: Parameters<ReaderCalls["search"]>) => Promise<Ranked[]> = async (
-    query,
-    near,
-  ) => {
+  const rankAll = async (query: WordsQuery, near: NearVector): Promise<Ranked[]> => {
     if (!near) return rank(query);
     const byWords = rank({ ...query, limit: Math.max(MAX_FUSED, query.limit) });
     const { condition, values } = visible(query);
@@ -106,7 +111,8 @@ export async function createReader(
 
   return {
     ...createCatalogReader(catalog),
-    async search(query, near) {
+    /** By words, and by a vector if there is one. Finds all that was ready when it was asked. */
+    async search(query: WordsQuery, near: NearVector): Promise<Passage[]> {
       for (let tries = 1; ; tries++) {
         await index.catchUp();
         const ranked = await rankAll(query, near);
@@ -115,10 +121,12 @@ export async function createReader(
         if (passages.length === ranked.length || tries === MAX_TRIES) return passages;
       }
     },
-    async rank(query) {
+    /** Ranks passages by words alone, without their texts. */
+    async rank(query: WordsQuery): Promise<Ranked[]> {
       await index.catchUp();
       return rank(query);
     },
+    /** Takes into the index what is new, before a search has to. */
     catchUp: () => index.catchUp(),
     close: () => index.close(),
   };
