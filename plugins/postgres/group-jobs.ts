@@ -1,4 +1,11 @@
-import { getDelayEnd, type Job, type JobKind, type Ms, type NewJob } from "#store-kit";
+import {
+  getDelayEnd,
+  type Job,
+  type JobKind,
+  type JobRows,
+  type Ms,
+  type NewJob,
+} from "#store-kit";
 import { digest } from "./digest.ts";
 import type { Batch } from "./list-statements.ts";
 import {
@@ -27,7 +34,7 @@ type JobName = Pick<Job, "kind" | "id">;
 export const jobName = ({ kind, id }: JobName): string => `${kind} ${id}`;
 
 /** What a group does to jobs. */
-export class GroupJobs {
+export class GroupJobs implements JobRows {
   readonly #batch: Batch;
   /** Jobs that the group may change, by name, as the writes before left them. */
   readonly #jobs: Map<string, LockedJob>;
@@ -103,7 +110,6 @@ export class GroupJobs {
     this.#batch.put(RETRIED_JOBS, jobName(job), row);
   }
 
-  /** Puts a job that its caller holds under another key. */
   moveHeld(job: Job, runAt: Ms, key: string): void {
     const held = this.#held(job);
     if (!held) return;
@@ -111,7 +117,6 @@ export class GroupJobs {
     this.#move(held, runAt, key);
   }
 
-  /** Puts a job that nobody holds under another key. */
   move(job: JobName, runAt: Ms, key: string): void {
     this.touched.add(job.kind);
     const known = this.#jobs.get(jobName(job));

@@ -1,9 +1,12 @@
 import {
   type ApprovalRecord,
+  callKey,
   type DeliveryRecord,
   isFencingToken,
   type Job,
-  type RunRecord,
+  type Kept,
+  type KnownCall,
+  type RunState,
   type Sql,
   type ToolCallRecord,
   toWrites,
@@ -14,23 +17,9 @@ import { jobName, type LockedJob } from "./group-jobs.ts";
 import { standing } from "./leases.ts";
 import type { Request } from "./request.ts";
 
-export type RunState = Omit<RunRecord, "spec">;
-
-export interface KnownCall {
-  step: number;
-  position: number;
-  record: ToolCallRecord;
-}
-export const callKey = (runId: string, callId: string): string => `${runId}\n${callId}`;
-
 /** What a group may change, by id, read under locks before it is written; then as the writes of the group left it. */
 export interface Loaded {
-  heads: Map<string, string>;
-  runs: Map<string, RunState>;
-  deliveries: Map<string, DeliveryRecord>;
-  /** By `callKey`. */
-  calls: Map<string, KnownCall>;
-  approvals: Map<string, ApprovalRecord>;
+  kept: { [T in keyof Kept]: Map<string, Kept[T]> };
   /** By `jobName`. */
   jobs: Map<string, LockedJob>;
   /** Tokens of the leases that are asked for, by name, if a gateway has them. */
@@ -40,11 +29,13 @@ export interface Loaded {
 }
 
 export const loadNothing = (): Loaded => ({
-  heads: new Map(),
-  runs: new Map(),
-  deliveries: new Map(),
-  calls: new Map(),
-  approvals: new Map(),
+  kept: {
+    events: new Map(),
+    runs: new Map(),
+    deliveries: new Map(),
+    tool_calls: new Map(),
+    approvals: new Map(),
+  },
   jobs: new Map(),
   fencingTokens: new Map(),
   windows: new Set(),
@@ -52,10 +43,10 @@ export const loadNothing = (): Loaded => ({
 
 /** What a group has to read before it can be written. */
 interface Wanted {
-  heads: Set<string>;
+  events: Set<string>;
   runs: Set<string>;
   deliveries: Set<string>;
-  calls: Map<string, { runId: string; callId: string }>;
+  tool_calls: Map<string, { runId: string; callId: string }>;
   approvals: Set<string>;
   jobs: Map<string, Pick<Job, "kind" | "id">>;
   leases: Set<string>;
@@ -65,7 +56,7 @@ interface Wanted {
 const ignore = (): void => undefined;
 
 /** Notes what the changes of a commit are made of. */
-function noting({ heads, runs, deliveries, calls, approvals, jobs }: Wanted): Writes {
+function noting({ events, runs, deliveries, tool_calls: calls, approvals, jobs }: Wanted): Writes {
   const job = (named: Pick<Job, "kind" | "id">): void => void jobs.set(jobName(named), named);
   return toWrites({
     add: {
@@ -82,7 +73,7 @@ function noting({ heads, runs, deliveries, calls, approvals, jobs }: Wanted): Wr
     },
     set: { lastRoute: ignore, value: ignore, config: ignore },
     update: {
-      event: (id) => void heads.add(id),
+      event: (id) => void events.add(id),
       run: (id) => void runs.add(id),
       delivery: (id) => void deliveries.add(id),
       systemEvents: ignore,
@@ -105,10 +96,10 @@ function noting({ heads, runs, deliveries, calls, approvals, jobs }: Wanted): Wr
  */
 export function listWanted(requests: readonly Request[], careful: boolean): Wanted {
   const wanted: Wanted = {
-    heads: new Set(),
+    events: new Set(),
     runs: new Set(),
     deliveries: new Set(),
-    calls: new Map(),
+    tool_calls: new Map(),
     approvals: new Set(),
     jobs: new Map(),
     leases: new Set(),
@@ -149,7 +140,7 @@ async function readRecords(
 const parsed = async <T>(records: Promise<Map<string, string>>): Promise<Map<string, T>> =>
   new Map([...(await records)].map(([id, record]) => [id, JSON.parse(record) as T]));
 
-async function readCalls(sql: Sql, wanted: Wanted["calls"]): Promise<Loaded["calls"]> {
+async function readCalls(sql: Sql, wanted: Wanted["tool_calls"]): Promise<Map<string, KnownCall>> {
   if (wanted.size === 0) return new Map();
   const named = [...wanted.values()];
   const rows = await sql.query<{ run_id: string; step: number; position: number; record: string }>(
@@ -183,16 +174,17 @@ async function lockJobs(sql: Sql, wanted: Wanted["jobs"]): Promise<Loaded["jobs"
 
 /** Reads what is wanted, with locks on what may change. All gateways lock in the same order. */
 export async function load(sql: Sql, wanted: Wanted): Promise<Loaded> {
-  const [windows, fencingTokens, heads, runs, deliveries, calls, approvals, jobs] =
+  const [windows, fencingTokens, events, runs, deliveries, tool_calls, approvals, jobs] =
     await Promise.all([
       openWindows(sql, [...wanted.windows]),
       standing(sql, [...wanted.leases]),
-      readRecords(sql, "events", wanted.heads),
+      readRecords(sql, "events", wanted.events),
       parsed<RunState>(readRecords(sql, "runs", wanted.runs)),
       parsed<DeliveryRecord>(readRecords(sql, "deliveries", wanted.deliveries)),
-      readCalls(sql, wanted.calls),
+      readCalls(sql, wanted.tool_calls),
       parsed<ApprovalRecord>(readRecords(sql, "approvals", wanted.approvals)),
       lockJobs(sql, wanted.jobs),
     ]);
-  return { windows, fencingTokens, heads, runs, deliveries, calls, approvals, jobs };
+  const kept = { events, runs, deliveries, tool_calls, approvals };
+  return { kept, windows, fencingTokens, jobs };
 }

@@ -186,7 +186,7 @@ export const JOBS = listStatement(
 
 const ADD_SYSTEM_EVENTS = insertInto(
   "system_events",
-  { id: "text", agent: "text", at: "bigint", mode: "text", record: "text" },
+  { id: "text", agent: "text", at: "bigint", state: "text", record: "text" },
   { end: "ON CONFLICT (id) DO NOTHING" },
 );
 export const SYSTEM_EVENTS = listStatement(

@@ -59,11 +59,6 @@ export const POSTGRES_RULES: TableRules = {
       ],
     ],
   },
-  // By its column a run that waits is counted for the limits of its mapping.
-  runs: {
-    omit: ["mapping"],
-    write: (row) => [["runs", { ...row, mapping: readRecord(row)["mapping"] ?? null }]],
-  },
   sessions: {
     omit: ["id"],
     write: (row) => [["sessions", { ...row, id: digest(text(row, "session")) }]],
@@ -72,10 +67,6 @@ export const POSTGRES_RULES: TableRules = {
     columns: { session: "sessions.session" },
     from: "turns JOIN sessions ON sessions.id = turns.session",
     write: (row) => [["turns", { ...row, session: digest(text(row, "session")) }]],
-  },
-  system_events: {
-    omit: ["mode"],
-    write: (row) => [["system_events", { ...row, mode: readRecord(row)["mode"] }]],
   },
   // A job that a gateway holds starts again, before all others. Imported jobs that may start stand before all that comes later.
   jobs: {

@@ -1,4 +1,5 @@
 import type { RunErrorCode } from "../core/errors.ts";
+import { isRecord } from "../core/json.ts";
 import { getHeaderWait } from "../core/retry-after.ts";
 import type { NamedProvider, PausedTurn, TurnResult } from "./types.ts";
 import { cutText, oneLine } from "../core/text.ts";
@@ -37,8 +38,6 @@ interface RawVendorError {
 }
 
 type Fields = Record<string, unknown>;
-const isFields = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 function parseJson(text: unknown): unknown {
   if (typeof text !== "string") return undefined;
@@ -52,10 +51,10 @@ function parseJson(text: unknown): unknown {
 /** Finds the error object of a body: vendors nest it in `error`, put it into a list, or send it without nesting. */
 function findErrorObject(body: unknown): Fields | undefined {
   const first: unknown = Array.isArray(body) ? body[0] : body;
-  if (!isFields(first)) return undefined;
-  if (isFields(first["error"])) return first["error"];
+  if (!isRecord(first)) return undefined;
+  if (isRecord(first["error"])) return first["error"];
   if (typeof first["error"] === "string") return { ...first, message: first["error"] };
-  return isFields(first["response"]) ? findErrorObject(first["response"]) : first;
+  return isRecord(first["response"]) ? findErrorObject(first["response"]) : first;
 }
 
 /** Whether a status says that the request was carried out: then it says nothing of the error. */
@@ -103,7 +102,7 @@ function getPromptText(request: unknown): string {
     if (typeof value === "string") texts.push(oneLine(value));
     else if (typeof value === "object" && value !== null) Object.values(value).forEach(collect);
   };
-  if (isFields(request))
+  if (isRecord(request))
     for (const name of [
       "messages",
       "input",

@@ -4,6 +4,7 @@ import type {
   Transport,
 } from "@modelcontextprotocol/client";
 import type { Config } from "../config/schema/index.ts";
+import { isRecord } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import type { ToolOutput, ToolOutputPart } from "../store/steps.ts";
 import { OutcomeUnknownError, type OfferedCall } from "./offered-tool.ts";
@@ -16,11 +17,8 @@ interface CallResult {
   structuredContent?: unknown;
   isError?: unknown;
 }
-type Item = Record<string, unknown>;
 
 const isText = (value: unknown): value is string => typeof value === "string";
-const isItem = (value: unknown): value is Item =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 const toJson = (value: unknown): string => JSON.stringify(value) ?? "null";
 
 const toFile = (data: string, mediaType: unknown, filename?: unknown): ToolOutputPart => ({
@@ -31,11 +29,11 @@ const toFile = (data: string, mediaType: unknown, filename?: unknown): ToolOutpu
 });
 
 function toPart(item: unknown): ToolOutputPart {
-  if (!isItem(item)) return { type: "text", text: toJson(item) };
+  if (!isRecord(item)) return { type: "text", text: toJson(item) };
   const { type, text, data, mimeType, resource } = item;
   if (type === "text" && isText(text)) return { type: "text", text };
   if ((type === "image" || type === "audio") && isText(data)) return toFile(data, mimeType);
-  if (type === "resource" && isItem(resource)) {
+  if (type === "resource" && isRecord(resource)) {
     if (isText(resource["blob"]))
       return toFile(resource["blob"], resource["mimeType"], resource["uri"]);
     if (isText(resource["text"]))
@@ -70,7 +68,7 @@ function isTextOf(text: string, value: unknown): boolean {
 /** Whether the items say what the value says: one of them does, all their texts do, or each has an entry of the value. */
 function isSaidBy(items: readonly unknown[], value: unknown): boolean {
   const texts = items.flatMap((item) =>
-    isItem(item) && item["type"] === "text" && isText(item["text"]) ? [item["text"]] : [],
+    isRecord(item) && item["type"] === "text" && isText(item["text"]) ? [item["text"]] : [],
   );
   if (texts.some((text) => isTextOf(text, value))) return true;
   if (isText(value)) return texts.length > 1 && isTextOf(texts.join("\n"), value);
@@ -86,14 +84,14 @@ function isSaidBy(items: readonly unknown[], value: unknown): boolean {
  * only text. Many put a text or a list into an object with one field, since a structured result has to be an object.
  */
 function isCopy(items: readonly unknown[], value: unknown): boolean {
-  const fields = isItem(value) ? Object.values(value) : [];
+  const fields = isRecord(value) ? Object.values(value) : [];
   return isSaidBy(items, value) || (fields.length === 1 && isSaidBy(items, fields[0]));
 }
 
 /** Reads a server's answer to a call. All of it is text from outside. */
 export function toToolOutput(result: unknown): ToolOutput {
   const { content, structuredContent, isError } = (
-    isItem(result) ? result : { content: [result] }
+    isRecord(result) ? result : { content: [result] }
   ) as CallResult;
   const items: readonly unknown[] = Array.isArray(content) ? content : [];
   const parts = items.map(toPart);

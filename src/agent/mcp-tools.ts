@@ -1,4 +1,5 @@
 import type { JSONSchema7, jsonSchema as JsonSchema } from "ai";
+import { isRecord } from "../core/json.ts";
 import { cutText } from "../core/text.ts";
 import { TOOL_NAME } from "../core/tool-names.ts";
 import type { Boundary } from "./boundary.ts";
@@ -39,8 +40,6 @@ const MAX_DEPTH = 20;
 class UnsafeName extends Error {}
 
 type Json = Record<string, unknown>;
-const isObject = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const isPlain = (value: unknown): boolean =>
   Array.isArray(value)
@@ -65,13 +64,13 @@ function isSafe(keyword: string, value: unknown): boolean {
 /** The schema at `place` without its words, which go into `words`. */
 function walk(schema: unknown, place: string, words: string[], depth: number): unknown {
   if (typeof schema === "boolean") return schema;
-  if (!isObject(schema) || depth > MAX_DEPTH) return {};
+  if (!isRecord(schema) || depth > MAX_DEPTH) return {};
   const kept: Json = {};
   const inside = (value: unknown, name: string): unknown =>
     walk(value, place === "" ? name : `${place}.${name}`, words, depth + 1);
   const same = (value: unknown): unknown => walk(value, place, words, depth + 1);
   for (const [keyword, value] of Object.entries(schema)) {
-    if (NAMED.includes(keyword) && isObject(value)) {
+    if (NAMED.includes(keyword) && isRecord(value)) {
       checkNames(Object.keys(value));
       kept[keyword] = Object.fromEntries(
         Object.entries(value).map(([name, one]) => [name, inside(one, name)]),

@@ -36,46 +36,24 @@ import { toUsage, type CountedTokens } from "./usage.ts";
 
 /** What the providers' common interface has a name for. */
 function toSamplingOptions(sampling: Sampling = {}) {
-  const {
-    temperature,
-    topP,
-    maxOutputTokens,
-    stopSequences,
-    seed,
-    presencePenalty,
-    frequencyPenalty,
-    toolChoice,
-  } = sampling;
+  const { stopSequences, toolChoice, parallelToolCalls: _calls, json: _json, ...plain } = sampling;
   return {
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(topP === undefined ? {} : { topP }),
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-    ...(stopSequences === undefined ? {} : { stopSequences: [...stopSequences] }),
-    ...(seed === undefined ? {} : { seed }),
-    ...(presencePenalty === undefined ? {} : { presencePenalty }),
-    ...(frequencyPenalty === undefined ? {} : { frequencyPenalty }),
-    ...(toolChoice === undefined
-      ? {}
-      : {
-          toolChoice:
-            typeof toolChoice === "string"
-              ? toolChoice
-              : { type: "tool" as const, toolName: toolChoice.tool },
-        }),
+    ...plain,
+    ...(stopSequences && { stopSequences: [...stopSequences] }),
+    ...(toolChoice && {
+      toolChoice:
+        typeof toolChoice === "string"
+          ? toolChoice
+          : { type: "tool" as const, toolName: toolChoice.tool },
+    }),
   };
 }
 
 /** An answer in JSON as the model's text: whether it fits is for the caller to see, who has asked for it. */
-function buildJsonOutput({ schema, name, description }: NonNullable<Sampling["json"]>) {
-  const responseFormat = {
-    type: "json" as const,
-    ...(schema === undefined ? {} : { schema }),
-    ...(name === undefined ? {} : { name }),
-    ...(description === undefined ? {} : { description }),
-  };
+function buildJsonOutput({ strict: _strict, ...named }: NonNullable<Sampling["json"]>) {
   return {
     name: "text",
-    responseFormat: Promise.resolve(responseFormat),
+    responseFormat: Promise.resolve({ type: "json" as const, ...named }),
     parseCompleteOutput: async ({ text }: { text: string }) => text,
     parsePartialOutput: async ({ text }: { text: string }) => ({ partial: text }),
     createElementStreamTransform: () => undefined,

@@ -12,7 +12,7 @@ import type {
 } from "../mapping/types.ts";
 import type { Collected, ShadowAction } from "../store/types.ts";
 import type { z } from "zod";
-import { parseJson, writeJson } from "../core/json.ts";
+import { isRecord, parseJson, writeJson } from "../core/json.ts";
 import { nameContentType } from "../core/payload.ts";
 import type { ParsedHook, Item, ReceivedHook, Resolution, Snapshot } from "./types.ts";
 
@@ -21,10 +21,6 @@ const refused = (failure: Failure): Resolution => ({
   outcome: "rejected",
   failure,
 });
-
-function isObject(payload: unknown): payload is Record<string, unknown> {
-  return typeof payload === "object" && payload !== null && !Array.isArray(payload);
-}
 
 function invalid(error: z.ZodError): Resolution {
   const issues = toIssues(error);
@@ -54,7 +50,7 @@ function withContentType(message: string, { payload, headers }: MappingInput): s
 
 function resolveWake(input: ParsedHook, snapshot: Snapshot): Resolution {
   const { payload, now, credential } = input;
-  if (!isObject(payload)) return notAnObject(input);
+  if (!isRecord(payload)) return notAnObject(input);
   const body = wakeBody.safeParse(withoutNulls(payload));
   if (!body.success) return invalid(body.error);
   const source: ActionSource = { hook: "wake", credential, unsafe: false, fromRequest: true, now };
@@ -66,7 +62,7 @@ function resolveWake(input: ParsedHook, snapshot: Snapshot): Resolution {
 
 function resolveAgent(input: ParsedHook, snapshot: Snapshot): Resolution {
   const { payload, now, credential } = input;
-  if (!isObject(payload)) return notAnObject(input);
+  if (!isRecord(payload)) return notAnObject(input);
   const body = agentBody.safeParse(withoutNulls(payload));
   if (!body.success) return invalid(body.error);
   const source: ActionSource = { hook: "agent", credential, unsafe: false, fromRequest: true, now };

@@ -20,7 +20,7 @@ export {
 } from "./errors.ts";
 export { FIRST_TIME, getDelayEnd, getReadyUntil } from "./job-line.ts";
 export { createListeners, LONGEST_TIMER_MS, type Listeners } from "./listeners.ts";
-export { buildRun, buildRunJobs, buildSystemEvent, collectJob } from "./materialize.ts";
+export * from "./record-writes.ts";
 export * from "./rows.ts";
 export type { OpenSql, Sql, SqlDatabase } from "./sql.ts";
 export { oldestBody, type SweepDialect } from "./sweep-plan.ts";

@@ -106,27 +106,6 @@ describe("SQLite and the clock", () => {
     await store.close();
   });
 
-  it("jobs that were added with a time start by it and then in their order", async () => {
-    await (await open()).store.close();
-    const db = new DatabaseSync(file());
-    const insert = db.prepare(
-      "INSERT INTO jobs (kind, id, key, data, enqueued, run_at, ready) VALUES ('turn', ?, ?, '1', ?, ?, ?)",
-    );
-    insert.run("later", "c", clock.now(), clock.now() + 500, clock.now() + 500);
-    insert.run("second", "b", clock.now(), clock.now(), clock.now());
-    insert.run("first", "a", clock.now() - 1, clock.now() - 1, clock.now() - 1);
-    insert.run("behind", "a", clock.now(), clock.now(), null);
-    db.close();
-    const { store, queue } = await open();
-    const [first, ...more] = await queue.fetch("turn", 5);
-    expect([first?.id, ...ids(more)]).toEqual(["first", "second"]);
-    await store.commit((tx) => tx.settle(first!), first);
-    expect(ids(await queue.fetch("turn", 5))).toEqual(["behind"]);
-    clock.advance(500);
-    expect(ids(await queue.fetch("turn", 5))).toEqual(["later"]);
-    await store.close();
-  });
-
   it("a worker whose fetch is refused takes the job when the queue can be read again", async () => {
     const { store, queue } = await open();
     await store.commit((tx) => tx.add("job", job("a")));
@@ -246,18 +225,6 @@ describePostgres("PostgreSQL and the clock", () => {
     expect(taken).toEqual(["mine"]);
   });
 
-  it("jobs whose time has come start by it and then in their order", async () => {
-    const { store, queue } = await open();
-    await query(`INSERT INTO jobs (kind, id, key, name, data, enqueued, run_at, ready)
-      SELECT 'turn', id, decode(md5(id), 'hex'), id, '1', at, at + wait, at + wait
-      FROM (VALUES ('second', -10), ('first', -20), ('later', 3600000)) AS given (id, wait), (SELECT (extract(epoch FROM now()) * 1000)::bigint AS at) AS now`);
-    await store.commit((tx) => tx.add("job", job("new", { key: "new" })));
-    expect(ids(await queue.fetch("turn", 1))).toEqual(["new"]);
-    // Those whose time has come have joined the line.
-    await store.commit((tx) => tx.add("job", job("newer", { key: "newer" })));
-    expect(ids(await queue.fetch("turn", 5))).toEqual(["first", "second", "newer"]);
-  });
-
   it("who waits hears of another gateway's job whose delay ends while the queue is looked at", async () => {
     const clock = createTestClock();
     const { store, queue } = await open(silent, clock);
@@ -290,24 +257,6 @@ describePostgres("PostgreSQL and the clock", () => {
         }
         expect(taken).toEqual([`j${n}`]);
       }
-    } finally {
-      vi.useRealTimers();
-    }
-  });
-
-  it("who waits hears of a job also where the message about it is lost", async () => {
-    const { queue } = await open();
-    const heard: JobKind[] = [];
-    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
-    try {
-      queue.onReady((kind) => heard.push(kind));
-      await query(
-        "INSERT INTO jobs (kind, id, key, name, data, enqueued, run_at, ready) VALUES ('turn', 'a', '\\x00', 'a', '1', 0, 0, 1)",
-      );
-      expect(heard).toEqual([]);
-      vi.advanceTimersByTime(30_000);
-      expect(heard).toContain("turn");
-      expect(ids(await queue.fetch("turn", 5))).toEqual(["a"]);
     } finally {
       vi.useRealTimers();
     }

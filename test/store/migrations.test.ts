@@ -134,23 +134,6 @@ describePostgres("the schema's steps", () => {
     });
   });
 
-  it("one that fails in the midst of an empty database leaves the steps before it, each whole", async () => {
-    const steps = [
-      "CREATE TABLE one (id int)",
-      "CREATE TABLE two (id int); CREATE TABLE three (id int); SELEC 1",
-      "CREATE TABLE four (id int)",
-    ];
-    await expect(bringTo(steps)).rejects.toMatchObject({
-      code: "store_unavailable",
-      message: expect.stringMatching(
-        /step 2 .*SQLSTATE 42601: syntax error at or near "SELEC"\).* the schema is at 1\./,
-      ) as string,
-    });
-    expect(await there("one", "two", "three", "four")).toEqual([true, false, false, false]);
-    await bringTo(steps.map((step) => step.replace("; SELEC 1", "")));
-    expect(await there("one", "two", "three", "four")).toEqual([true, true, true, true]);
-  });
-
   it("one that is ended by the server says so, and quotes no row of a table", async () => {
     const steps = (second: string): string[] => [
       "CREATE TABLE one (word text); INSERT INTO one VALUES ('canary')",
@@ -232,21 +215,5 @@ describePostgres("the schema's steps", () => {
     await bringTo(steps, impatient());
     await unlock();
     expect(await there("two")).toEqual([true]);
-  });
-
-  it("two programs that start at the same moment make them once", async () => {
-    const [a, b] = await Promise.all([start(), start()]);
-    const made = await within((client) =>
-      client.query<{ version: number }>("SELECT version FROM migrations ORDER BY version"),
-    );
-    expect(made.rows.map(({ version }) => version)).toEqual(MIGRATIONS.map((_, n) => n + 1));
-    for (const [n, gateway] of [a, b].entries()) {
-      expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
-      expect((await hook(gateway, n)).status).toBe(202);
-    }
-    for (const gateway of [a, b]) {
-      expect(await gateway.stop()).toBe(0);
-      expect(gateway.output()).not.toMatch(/"level":(?:40|50|60)/);
-    }
   });
 });

@@ -39,15 +39,6 @@ describePostgres("several gateways on one PostgreSQL", () => {
     url.searchParams.set("application_name", name);
     return url.href;
   };
-  const kill = (name: string): Promise<number> =>
-    plainly(async (client) => {
-      const { rows } = await client.query<{ done: boolean }>(
-        "SELECT pg_terminate_backend(pid) AS done FROM pg_stat_activity WHERE application_name = $1",
-        [name],
-      );
-      return rows.length;
-    });
-
   beforeEach(async () => {
     schema = await madeSchema();
     opened = [];
@@ -327,56 +318,6 @@ describePostgres("several gateways on one PostgreSQL", () => {
     expect(heard).toEqual(["delivery"]);
   });
 
-  it("lose no acknowledged hook when connections are killed in the midst of commits, and recover by themselves", async () => {
-    const name = `kill_${schema.name}`;
-    const a = await open(named(name));
-    const heard: JobKind[] = [];
-    a.queue.onReady((kind) => heard.push(kind));
-    const [accepted, rejected] = [new Map<string, string>(), [] as unknown[]];
-    let killing = true;
-    const load = async (n: number): Promise<void> => {
-      for (let i = 0; killing; i++) {
-        const one = event({ actions: [runAction(`hook:${n}`)] });
-        try {
-          await a.store.accept(one, [dedupe({ key: `${n}-${i}`, expiresAt: Date.now() + DAY })]);
-          accepted.set(one.id, one.actions[0]?.kind === "run" ? one.actions[0].runId : "");
-        } catch (error) {
-          rejected.push(error);
-          await new Promise((resolve) => setTimeout(resolve, 1));
-        }
-      }
-    };
-    const loading = Promise.all(Array.from({ length: 8 }, (_, n) => load(n)));
-    let killed = 0;
-    for (let n = 0; n < 40; n++) {
-      killed += await kill(name);
-      await until(() => false, 3 * (n % 7));
-    }
-    killing = false;
-    await loading;
-    expect(killed).toBeGreaterThan(20);
-    expect(rejected.length).toBeGreaterThan(0);
-    for (const error of rejected)
-      expect(error).toMatchObject({ name: "RouseError", code: "store_unavailable" });
-    for (const [id, runId] of accepted) {
-      expect(await a.store.get("event", id)).toBeDefined();
-      expect(await a.store.get("run", runId)).toMatchObject({ eventId: id, status: "queued" });
-    }
-    // Also the connection that listens is there again.
-    const b = await open();
-    await until(() => false, 50);
-    for (let n = 0; n < 100; n++) {
-      heard.length = 0;
-      await b.store.accept(event({ actions: [runAction(`after:${n}`)] }));
-      await until(() => heard.length > 0, 100);
-      if (heard.length > 0) break;
-    }
-    expect(heard).toContain("turn");
-    const counts = await a.store.counts();
-    expect(counts["runs.queued"]).toBe(counts["jobs.turn"]);
-    expect(counts["runs.queued"]).toBe(counts["events.accepted"]);
-  });
-
   it("refuse within bounds while PostgreSQL is away or hangs, and go on by themselves when it is back", async () => {
     const proxy = await createProxy(new URL(schema.url));
     const url = new URL(schema.url);
@@ -587,16 +528,5 @@ describePostgres("several gateways on one PostgreSQL", () => {
       message: expect.not.stringContaining(password),
     });
     expect(lines.join("")).not.toContain(password);
-  });
-
-  it("refuse a schema of a newer version, and leave it as it is", async () => {
-    await open();
-    await plainly((client) =>
-      client.query(`INSERT INTO ${schema.name}.migrations (version) VALUES (99)`),
-    );
-    await expect(open()).rejects.toMatchObject({
-      code: "config_invalid",
-      message: expect.stringContaining("newer version"),
-    });
   });
 });

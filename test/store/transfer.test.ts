@@ -541,52 +541,6 @@ describePostgres("rouse store export and import with PostgreSQL", () => {
     await store.close();
   });
 
-  it("brings what happened in runs over: steps, tool calls, stored results and approvals, open ones too", async () => {
-    const jobs = await fillStore();
-    await exportFrom();
-    await importInto(schema.url);
-    const opened = await openAt(schema.url);
-    try {
-      expect(await opened.store.list("steps", "run_a")).toEqual([
-        step("run_a", 0),
-        step("run_a", 1, 0),
-      ]);
-      expect(await opened.store.get("toolResult", "res_1")).toEqual({
-        id: "res_1",
-        runId: "run_a",
-        text: "\u0000 whole \ud800",
-      });
-      expect(await opened.store.list("approvals", {})).toEqual([
-        { ...approval("run_b", { code: "other" }), decision: DECISION },
-        approval("run_a"),
-      ]);
-      expect(await opened.store.counts()).toMatchObject({
-        "runs.waiting": 1,
-        "approvals.open": 1,
-        "approvals.decided": 1,
-      });
-      // What is added now stands behind what was imported, and an open code is taken.
-      await opened.store.commit((tx) =>
-        tx.add("job", job("new", { key: "new", kind: "delivery" })),
-      );
-      expect((await opened.queue.fetch("delivery", 9)).map(({ id }) => id)).toEqual([
-        ...jobs,
-        "new",
-      ]);
-      await opened.store.commit((tx) => tx.add("step", step("run_a", 2)));
-      await expect(
-        opened.store.commit((tx) => tx.add("approval", approval("run_c"))),
-      ).rejects.toMatchObject({ code: "internal" });
-      await opened.store.commit((tx) => tx.add("decision", "apr_run_a", DECISION));
-      expect(await opened.store.counts()).toMatchObject({
-        "approvals.open": 0,
-        "approvals.decided": 2,
-      });
-    } finally {
-      await opened.store.close();
-    }
-  });
-
   it("makes the partitions of the days that the source has, but of no others", async () => {
     const { store } = await openAt();
     const today = Date.now();

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { alertsSchema } from "./alerts.ts";
 import { agentsSchema, modelsSchema } from "./agents.ts";
+import { durationOr } from "./common.ts";
 import {
   deliverySchema,
   gatewaySchema,
@@ -17,10 +18,21 @@ import {
 } from "./messages.ts";
 import { hooksSchema } from "./hooks.ts";
 import { pluginEntrySchema } from "./plugin-entry.ts";
-import { runsSchema } from "./runs.ts";
 import { bindingsSchema, ownerSchema, peopleSchema, sessionsSchema } from "./rooms.ts";
 import { telemetrySchema } from "./telemetry.ts";
 import { toolsSchema } from "./tools.ts";
+
+const runsSchema = z
+  .strictObject({
+    maxAge: durationOr("24h").describe(
+      "A run of a hook or a heartbeat whose model gives no answer is retried for so long after it was made, then it ends as `failed`. Time in which it waits for a person or for a limit does not count.",
+    ),
+    messageMaxAge: durationOr("15m").describe(
+      "The same for a message of a channel, whose sender then gets an apology.",
+    ),
+  })
+  .prefault({})
+  .describe("How long runs are retried while a model gives no answer.");
 
 const pluginNames = z.array(pluginEntrySchema);
 const pluginsSchema = z

@@ -19,7 +19,7 @@ import { prepareDatabase } from "./schema.ts";
 import { createSqliteStore } from "./store.ts";
 import { createSqliteUsage } from "./usage.ts";
 import { createWritable } from "./writable.ts";
-import { createWrites } from "./writes.ts";
+import { createWriters } from "./writes.ts";
 
 interface Parts {
   sql: Statements;
@@ -147,7 +147,7 @@ export function createSqlite(
   const sql = new Statements(db);
   const jobs = new SqliteJobs(sql);
   const materializer = new Materializer(sql);
-  const newWrites = () => createWrites({ sql, jobs, now });
+  const newWriter = createWriters(sql, jobs, now);
   const logFailure = createFailureLog(log, describeFailure);
   const writable = createWritable(sql, () => group);
   const onFailure = (error: unknown): void => {
@@ -168,7 +168,7 @@ export function createSqlite(
   const signals = createSqliteSignals({ jobs, now, log });
   const watch = createStepWatch(clock, log);
   makeUpForStep({ sql, jobs, now, log });
-  const loop = new MaterializeLoop({ materializer, group, signals, newWrites, log });
+  const loop = new MaterializeLoop({ materializer, group, signals, newWriter, log });
   const store = createSqliteStore({
     sql,
     jobs,
@@ -178,7 +178,7 @@ export function createSqlite(
     materializer,
     loop,
     signals,
-    newWrites,
+    newWriter,
     now,
   });
   const close = (): Promise<void> => {

@@ -1,9 +1,9 @@
 import type { WakeMode } from "../../config/schema/common.ts";
-import { collectJob, buildRunJobs, buildRun, buildSystemEvent } from "../materialize.ts";
-import type { EventOutcome, RunAction, RunRecord, StoredAction } from "../types.ts";
+import type { RecordWriter } from "../record-writes.ts";
+import type { EventOutcome, StoredAction } from "../types.ts";
 import type { SqliteGroupCommit } from "./group-commit.ts";
 import type { Statements } from "./statements.ts";
-import { insertRunOnce, type SqliteWrites } from "./writes.ts";
+import type { SqliteWriter } from "./writes.ts";
 import { isEventsFault, queueOrSetAside } from "./broken-events.ts";
 import { safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
@@ -66,7 +66,7 @@ export class Materializer {
   }
 
   /** Takes up the next slice, inside the caller's transaction. */
-  materialize(writes: SqliteWrites): Materialized {
+  materialize(writer: RecordWriter): Materialized {
     const given = this.#given;
     const rows = this.#sql.all<Row>(
       "SELECT seq, id, at, outcome, actions FROM events WHERE seq > ? ORDER BY seq LIMIT ?",
@@ -82,7 +82,7 @@ export class Materializer {
     for (const row of rows) {
       if (taken >= SLICE) break;
       last = row.seq;
-      const queue = (): void => void (taken += this.#queue(row, writes, wakes));
+      const queue = (): void => void (taken += this.#queue(row, writer, wakes));
       const report = (error: unknown): void => void broken.push({ eventId: row.id, error });
       const outcome = this.isCareful
         ? queueOrSetAside(this.#sql, row, queue, report)
@@ -100,52 +100,10 @@ export class Materializer {
   }
 
   /** Queues the work of an event; returns how many actions it has. */
-  #queue(row: Row, writes: SqliteWrites, wakes: Map<string, WakeMode>): number {
+  #queue(row: Row, writer: RecordWriter, wakes: Map<string, WakeMode>): number {
     const actions = row.actions === null ? [] : (JSON.parse(row.actions) as StoredAction[]);
-    for (const action of actions) this.#apply(action, row, writes, wakes);
+    for (const action of actions) writer.act(action, row.id, row.at, wakes);
     return actions.length;
-  }
-
-  #apply(
-    action: StoredAction,
-    event: Row,
-    writes: SqliteWrites,
-    wakes: Map<string, WakeMode>,
-  ): void {
-    if (action.kind === "wake") {
-      writes.add("systemEvent", buildSystemEvent(action, event.at));
-      if (action.mode === "now" || !wakes.has(action.agentId))
-        wakes.set(action.agentId, action.mode);
-      return;
-    }
-    const run = buildRun(action, event.id, event.at);
-    const isNew = insertRunOnce(this.#sql, run, event.at);
-    if (action.collect) return this.#collect(run, action.collect, isNew, writes);
-    if (!isNew) return;
-    for (const job of buildRunJobs(run, action.parked)) writes.add("job", job);
-  }
-
-  /** The first event of a window makes the run, and the job that closes the window; later ones put that off. */
-  #collect(
-    run: RunRecord,
-    { closesAt, event }: NonNullable<RunAction["collect"]>,
-    isNew: boolean,
-    writes: SqliteWrites,
-  ): void {
-    this.#sql.run(
-      "INSERT INTO collected (run_id, record) VALUES (?, ?)",
-      run.id,
-      JSON.stringify(event),
-    );
-    if (isNew) {
-      writes.add("job", collectJob(run.id, event.at, closesAt));
-      return;
-    }
-    const row = this.#sql.get<{ record: string }>("SELECT record FROM runs WHERE id = ?", run.id);
-    const { collect } = JSON.parse(row?.record ?? "{}") as Pick<RunRecord, "collect">;
-    if (collect)
-      writes.update("run", run.id, { collect: { ...collect, closesAt, count: collect.count + 1 } });
-    writes.update("job", "turn", run.id, closesAt);
   }
 }
 
@@ -161,7 +119,7 @@ interface Parts {
   materializer: Materializer;
   group: SqliteGroupCommit;
   signals: SqliteSignals;
-  newWrites(): SqliteWrites;
+  newWriter(): SqliteWriter;
   log: Logger;
 }
 
@@ -226,11 +184,11 @@ export class MaterializeLoop {
   }
 
   async #materializeSlice(): Promise<void> {
-    const { materializer, group, signals, newWrites, log } = this.#parts;
-    const writes = newWrites();
+    const { materializer, group, signals, newWriter, log } = this.#parts;
+    const { writer, touched } = newWriter();
     let materialized: Materialized;
     try {
-      materialized = await group.derive(() => materializer.materialize(writes));
+      materialized = await group.derive(() => materializer.materialize(writer));
     } catch (error) {
       if (materializer.isCareful || !isEventsFault(error)) throw error;
       materializer.isCareful = true;
@@ -242,7 +200,7 @@ export class MaterializeLoop {
         { err: safeError(error), eventId },
         "an accepted event is broken: it was set aside, and can be replayed",
       );
-    signals.announce(writes.touched);
+    signals.announce(touched);
     signals.woke(materialized.wakes);
   }
 

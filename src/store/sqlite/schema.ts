@@ -38,7 +38,7 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
 
   CREATE TABLE runs (
     seq INTEGER PRIMARY KEY, id TEXT NOT NULL, event_id TEXT, session_key TEXT NOT NULL, status TEXT NOT NULL,
-    created INTEGER NOT NULL, ended INTEGER, spec TEXT NOT NULL, record TEXT NOT NULL);
+    created INTEGER NOT NULL, ended INTEGER, spec TEXT NOT NULL, record TEXT NOT NULL, mapping TEXT);
   CREATE UNIQUE INDEX runs_id ON runs(id);
   CREATE INDEX runs_event ON runs(event_id) WHERE event_id IS NOT NULL;
   CREATE INDEX runs_session ON runs(session_key);

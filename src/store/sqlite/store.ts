@@ -22,7 +22,7 @@ import { createSqliteReads } from "./reads.ts";
 import type { SqliteSignals } from "./signals.ts";
 import { SQLITE_DIALECT, sweepSteps } from "./sweep.ts";
 import { bindKey, findDedupeKey } from "./keys.ts";
-import { insertEvent, type SqliteWrites } from "./writes.ts";
+import { insertEvent, type SqliteWriter } from "./writes.ts";
 import type { SqliteJobs } from "./jobs.ts";
 
 export interface SqliteStoreParts {
@@ -34,7 +34,7 @@ export interface SqliteStoreParts {
   materializer: Materializer;
   loop: MaterializeLoop;
   signals: SqliteSignals;
-  newWrites(): SqliteWrites;
+  newWriter(): SqliteWriter;
   now: () => Ms;
 }
 
@@ -48,7 +48,7 @@ function writing({
   materializer,
   loop,
   signals,
-  newWrites,
+  newWriter,
   now,
 }: SqliteStoreParts): Writing {
   const acceptNow = (event: EventRecord, keys: readonly DedupeEntry[]): AcceptResult => {
@@ -74,16 +74,16 @@ function writing({
     },
     async commit(write: (tx: Writes) => void, held?: Job | FencingToken) {
       await loop.catchUp();
-      const writes = newWrites();
+      const { writer, touched } = newWriter();
       const work = (): boolean => {
         if (held && !isFencingToken(held) && !jobs.isHeld(held)) return false;
-        write(writes);
+        write(writer.writes);
         return true;
       };
       const done = await group.add(work, { many: true });
       if (!done) return false;
-      for (const kind of writes.touched) signals.watchTime(kind);
-      signals.announce(writes.touched);
+      for (const kind of touched) signals.watchTime(kind);
+      signals.announce(touched);
       return true;
     },
     onSystemEvents: signals.onWake,

@@ -1,333 +1,161 @@
-import { RouseError } from "../../core/errors.ts";
-import { countChange, deliveryState, isAsExpected, sessionId, withRefused } from "../types.ts";
-import type {
-  ApprovalDecision,
-  ApprovalRecord,
-  DeliveryChange,
-  DeliveryRecord,
-  EventChange,
-  EventRecord,
-  ExpectedRun,
-  JobKind,
-  Ms,
-  NewDelivery,
-  NewSystemEvent,
-  NewTurn,
-  RefusedDecision,
-  RunChange,
-  RunRecord,
-  SessionRef,
-  StepRecord,
-  ToolCallChange,
-  ToolCallRecord,
-  Writes,
-} from "../types.ts";
-import { toWrites } from "../write-table.ts";
-import type { SqliteJobs } from "./jobs.ts";
-import { NOT_OPEN, RUN_CHANGED } from "../errors.ts";
+import type { SQLInputValue } from "node:sqlite";
 import {
-  toApprovalRow,
-  toEventRow,
-  newDeliveryRecord,
-  toRunRow,
-  toStepRow,
-  withChange,
-  withEventChange,
-} from "../rows.ts";
+  RecordWriter,
+  type JobRows,
+  type Kept,
+  type NewRow,
+  type RecordRows,
+} from "../record-writes.ts";
+import { toEventRow } from "../rows.ts";
+import { sessionId, type EventRecord, type JobKind, type Ms, type SessionRef } from "../types.ts";
+import type { SqliteJobs } from "./jobs.ts";
 import type { Statements } from "./statements.ts";
 import { writeUsage } from "./usage.ts";
 
+const toValues = (row: NewRow): SQLInputValue[] => Object.values(row).map((value) => value ?? null);
+
+/** Texts of statements, by what they do: all rows of a table that are added have the same columns. */
+const texts = new Map<string, string>();
+
+function toText(name: string, render: () => string): string {
+  let text = texts.get(name);
+  if (text === undefined) texts.set(name, (text = render()));
+  return text;
+}
+
+/** Adds a row; returns whether it was not there. */
+function insert(sql: Statements, table: string, row: NewRow, end = ""): boolean {
+  const text = toText(`INSERT ${table} ${end}`, () => {
+    const names = Object.keys(row);
+    const places = names.map(() => "?").join(", ");
+    return `INSERT INTO ${table} (${names.join(", ")}) VALUES (${places}) ${end}`;
+  });
+  return sql.run(text, ...toValues(row)) === 1;
+}
+
 /** Adds an event's row: the one insert of an answer's way. */
-export function insertEvent(sql: Statements, seq: number, event: EventRecord): void {
-  const { id, at, path, credential, outcome, mapping, head, actions, body } = toEventRow(event);
-  sql.run(
-    "INSERT INTO events (seq, id, at, path, credential, outcome, mapping, head, actions, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    seq,
-    id,
-    at,
-    path,
-    credential,
-    outcome,
-    mapping,
-    head,
-    actions,
-    body,
-  );
+export const insertEvent = (sql: Statements, seq: number, event: EventRecord): void =>
+  void insert(sql, "events", { seq, ...toEventRow(event) });
+
+/** How the rows are read that are changed. */
+const READS: { [T in keyof Kept]: string } = {
+  events: "SELECT head AS record FROM events WHERE id = ?",
+  runs: "SELECT record FROM runs WHERE id = ?",
+  deliveries: "SELECT record FROM deliveries WHERE id = ?",
+  approvals: "SELECT record FROM approvals WHERE id = ?",
+  tool_calls: "SELECT step, position, record FROM tool_calls WHERE run_id = ? AND id = ?",
+};
+
+interface KeptRow {
+  record: string;
+  step?: number;
+  position?: number;
 }
 
-const INSERT_RUN =
-  "INTO runs (id, event_id, session_key, status, created, ended, spec, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
-
-function runValues(
-  run: RunRecord,
-): [string, string | null, string, string, number, number | null, string, string] {
-  const { id, eventId, sessionKey, status, created, ended, spec, record } = toRunRow(run);
-  return [id, eventId, sessionKey, status, created, ended, spec, record];
+function get<T extends keyof Kept>(sql: Statements, table: T, name: string): Kept[T] | undefined {
+  const row = sql.get<KeptRow>(READS[table], ...name.split("\n"));
+  if (!row) return undefined;
+  if (table === "events") return row.record as Kept[T];
+  const record = JSON.parse(row.record) as unknown;
+  return (table === "tool_calls" ? { ...row, record } : record) as Kept[T];
 }
 
-function countRun(
-  sql: Statements,
-  before: Omit<RunRecord, "spec"> | undefined,
-  after: Omit<RunRecord, "spec">,
-  now: Ms,
-): void {
-  const change = countChange(before, after);
-  if (change) writeUsage(sql, after.id, change, now);
+const SETS = {
+  last_routes: `INSERT INTO last_routes (agent, channel, recipient, thread, at) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (agent, channel) DO UPDATE SET recipient = excluded.recipient, thread = excluded.thread, at = excluded.at`,
+  meta: "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+  configs: `INSERT INTO configs (id, first_used, last_used, content) VALUES (?1, ?2, ?2, ?3)
+    ON CONFLICT (id) DO UPDATE SET last_used = max(last_used, excluded.last_used)`,
+};
+const ADD_SESSION = `INSERT INTO sessions (session, agent, origin, key, path, credential, turns, created, used) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?)
+  ON CONFLICT (session) DO UPDATE SET turns = turns + 1, used = excluded.used`;
+
+/** Rows are written immediately, inside the caller's transaction. */
+function createRows(sql: Statements, now: () => Ms): RecordRows {
+  const dropTurns = (ref: SessionRef): void => {
+    sql.run("DELETE FROM turns WHERE session = ?", sessionId(ref));
+    sql.run("UPDATE sessions SET turns = 0 WHERE session = ?", sessionId(ref));
+  };
+  return {
+    get: (table, name) => get(sql, table, name),
+    insert: (table, _name, row) => void insert(sql, table, row),
+    insertOnce: (table, _name, row) => insert(sql, table, row, "ON CONFLICT (id) DO NOTHING"),
+    change(table, _name, keys, row) {
+      const text = toText(`UPDATE ${table} ${"spec" in row}`, () => {
+        const [set, same] = [row, keys].map((one) => Object.keys(one).map((name) => `${name} = ?`));
+        return `UPDATE ${table} SET ${set?.join(", ")} WHERE ${same?.join(" AND ")}`;
+      });
+      sql.run(text, ...toValues(row), ...toValues(keys));
+    },
+    set: (table, _name, row) => void sql.run(SETS[table], ...toValues(row)),
+    addTurn(ref, { at, record, covered }) {
+      const session = sessionId(ref);
+      const { agentId, origin, key, via } = ref;
+      insert(sql, "turns", { session, record, covered });
+      const place = [via?.path ?? null, via?.credential ?? null];
+      sql.run(ADD_SESSION, session, agentId, origin, key, ...place, at, at);
+    },
+    dropTurns,
+    dropSession(ref) {
+      dropTurns(ref);
+      sql.run("DELETE FROM sessions WHERE session = ?", sessionId(ref));
+    },
+    dropCollected: (runId) => void sql.run("DELETE FROM collected WHERE run_id = ?", runId),
+    changeSystemEvents(ids, { state, failed }) {
+      const text =
+        "UPDATE system_events SET state = coalesce(?, state), failures = failures + ? WHERE id = ?";
+      for (const id of ids) sql.run(text, state ?? null, failed ? 1 : 0, id);
+    },
+    count: (runId, change) => writeUsage(sql, runId, change, now()),
+  };
 }
 
-function addRun(sql: Statements, run: RunRecord, now: Ms): void {
-  sql.run(`INSERT ${INSERT_RUN}`, ...runValues(run));
-  countRun(sql, undefined, run, now);
+/** Notes in `touched` the kinds of jobs that may have become ready. */
+function createJobRows(jobs: SqliteJobs, touched: Set<JobKind>, now: () => Ms): JobRows {
+  return {
+    add: (job) => void (jobs.enqueue(job, now()) && touched.add(job.kind)),
+    complete(job) {
+      jobs.complete(job, now());
+      touched.add(job.kind);
+    },
+    retry(job, runAt, resetAttempts) {
+      jobs.retry(job, runAt, resetAttempts, now());
+      touched.add(job.kind);
+    },
+    moveHeld(job, runAt, key) {
+      jobs.moveHeld(job, { key, runAt, now: now() });
+      touched.add(job.kind);
+    },
+    move({ kind, id }, runAt, key) {
+      jobs.move(kind, id, { key, runAt, now: now() });
+      touched.add(kind);
+    },
+    reschedule({ kind, id }, runAt) {
+      jobs.reschedule(kind, id, runAt, now());
+      touched.add(kind);
+    },
+    remove({ kind, id }) {
+      jobs.remove(kind, id, now());
+      touched.add(kind);
+    },
+  };
 }
 
-/** Adds the run of an accepted action, unless there is one with its id. */
-export function insertRunOnce(sql: Statements, run: RunRecord, now: Ms): boolean {
-  const isNew = sql.run(`INSERT OR IGNORE ${INSERT_RUN}`, ...runValues(run)) === 1;
-  if (isNew) countRun(sql, undefined, run, now);
-  return isNew;
-}
-
-export interface SqliteWrites extends Writes {
-  /** Kinds of jobs that may have become ready. */
+/** What one commit writes, and the kinds of jobs that may have become ready by it. */
+export interface SqliteWriter {
+  writer: RecordWriter;
   touched: Set<JobKind>;
 }
 
-const ADD_RESULT = "INSERT INTO tool_results (id, run_id, at, record) VALUES (?, ?, ?, ?)";
-const SET_VALUE =
-  "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-const RUN_CHANGE = "UPDATE runs SET status = ?, ended = ?, record = ? WHERE seq = ?";
-const ADD_SESSION = `INSERT INTO sessions (session, agent, origin, key, path, credential, turns, created, used) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?)
-  ON CONFLICT (session) DO UPDATE SET turns = turns + 1, used = excluded.used`;
-const SET_ROUTE = `INSERT INTO last_routes (agent, channel, recipient, thread, at) VALUES (?, ?, ?, ?, ?)
-  ON CONFLICT (agent, channel) DO UPDATE SET recipient = excluded.recipient, thread = excluded.thread, at = excluded.at`;
-
-const USE_CONFIG = `INSERT INTO configs (id, first_used, last_used, content) VALUES (?1, ?2, ?2, ?3)
-  ON CONFLICT (id) DO UPDATE SET last_used = max(last_used, excluded.last_used)`;
-
-function addTurn(sql: Statements, ref: SessionRef, turn: NewTurn): void {
-  const session = sessionId(ref);
-  const { agentId, origin, key, via } = ref;
-  const covered = turn.checkpoint?.covered ?? null;
-  sql.run(
-    "INSERT INTO turns (session, record, covered) VALUES (?, ?, ?)",
-    session,
-    JSON.stringify(turn),
-    covered,
-  );
-  sql.run(
-    ADD_SESSION,
-    session,
-    agentId,
-    origin,
-    key,
-    via?.path ?? null,
-    via?.credential ?? null,
-    turn.at,
-    turn.at,
-  );
-}
-
-function addSystemEvent(sql: Statements, event: NewSystemEvent): void {
-  const text =
-    "INSERT OR IGNORE INTO system_events (id, agent, at, state, record) VALUES (?, ?, ?, 'queued', ?)";
-  sql.run(text, event.id, event.agentId, event.at, JSON.stringify(event));
-}
-
-function addDelivery(sql: Statements, delivery: NewDelivery): void {
-  const record = newDeliveryRecord(delivery);
-  sql.run(
-    "INSERT INTO deliveries (id, status, channel, created, ended, record) VALUES (?, ?, ?, ?, ?, ?)",
-    record.id,
-    deliveryState(record),
-    record.route.channel,
-    record.createdAt,
-    record.endedAt ?? null,
-    JSON.stringify(record),
-  );
-}
-
-function updateEvent(sql: Statements, id: string, change: EventChange): void {
-  const row = sql.get<{ seq: number; head: string }>(
-    "SELECT seq, head FROM events WHERE id = ?",
-    id,
-  );
-  if (row)
-    sql.run("UPDATE events SET head = ? WHERE seq = ?", withEventChange(row.head, change), row.seq);
-}
-
-function updateRun(
+/** Returns what makes the writer of a commit. */
+export function createWriters(
   sql: Statements,
-  id: string,
-  { spec, ...change }: RunChange,
-  expected: ExpectedRun | undefined,
-  now: Ms,
-): void {
-  const row = sql.get<{ seq: number; record: string }>(
-    "SELECT seq, record FROM runs WHERE id = ?",
-    id,
-  );
-  if (!row && expected) throw new RouseError(RUN_CHANGED);
-  if (!row) return;
-  const before = JSON.parse(row.record) as Omit<RunRecord, "spec">;
-  if (expected && !isAsExpected(before, expected)) throw new RouseError(RUN_CHANGED);
-  const run = withChange(before, change);
-  sql.run(RUN_CHANGE, run.status, run.endedAt ?? null, JSON.stringify(run), row.seq);
-  countRun(sql, before, run, now);
-  if (spec)
-    sql.run(
-      "UPDATE runs SET session_key = ?, spec = ? WHERE seq = ?",
-      spec.session.key,
-      JSON.stringify(spec),
-      row.seq,
-    );
-}
-
-function updateDelivery(sql: Statements, id: string, change: DeliveryChange): void {
-  const row = sql.get<{ seq: number; record: string }>(
-    "SELECT seq, record FROM deliveries WHERE id = ?",
-    id,
-  );
-  if (!row) return;
-  const record = withChange(JSON.parse(row.record) as DeliveryRecord, change);
-  sql.run(
-    "UPDATE deliveries SET status = ?, channel = ?, ended = ?, record = ? WHERE seq = ?",
-    deliveryState(record),
-    record.route.channel,
-    record.endedAt ?? null,
-    JSON.stringify(record),
-    row.seq,
-  );
-}
-
-function addStep(sql: Statements, step: StepRecord): void {
-  const { runId, index, at, record, calls } = toStepRow(step);
-  sql.run(
-    "INSERT INTO steps (run_id, step, at, record) VALUES (?, ?, ?, ?)",
-    runId,
-    index,
-    at,
-    record,
-  );
-  const text =
-    "INSERT INTO tool_calls (run_id, step, position, id, at, record) VALUES (?, ?, ?, ?, ?, ?)";
-  for (const call of calls) sql.run(text, runId, index, call.position, call.id, at, call.record);
-}
-
-function updateToolCall(
-  sql: Statements,
-  runId: string,
-  callId: string,
-  change: ToolCallChange,
-): void {
-  const row = sql.get<{ seq: number; record: string }>(
-    "SELECT seq, record FROM tool_calls WHERE run_id = ? AND id = ?",
-    runId,
-    callId,
-  );
-  if (!row) return;
-  const record = withChange(JSON.parse(row.record) as ToolCallRecord, change);
-  sql.run("UPDATE tool_calls SET record = ? WHERE seq = ?", JSON.stringify(record), row.seq);
-}
-
-function addApproval(sql: Statements, approval: ApprovalRecord): void {
-  const { id, runId, code, at, state, record } = toApprovalRow(approval);
-  const text =
-    "INSERT INTO approvals (id, run_id, code, at, state, record) VALUES (?, ?, ?, ?, ?, ?)";
-  sql.run(text, id, runId, code, at, state, record);
-}
-
-function decide(sql: Statements, id: string, decision: ApprovalDecision): void {
-  const row = sql.get<{ seq: number; record: string }>(
-    "SELECT seq, record FROM approvals WHERE id = ? AND state = 'open'",
-    id,
-  );
-  if (!row) throw new RouseError(NOT_OPEN);
-  const { state, record } = toApprovalRow({
-    ...(JSON.parse(row.record) as ApprovalRecord),
-    decision,
-  });
-  sql.run("UPDATE approvals SET state = ?, record = ? WHERE seq = ?", state, record, row.seq);
-}
-
-function addRefused(sql: Statements, id: string, refused: RefusedDecision): void {
-  const row = sql.get<{ seq: number; record: string }>(
-    "SELECT seq, record FROM approvals WHERE id = ?",
-    id,
-  );
-  if (!row) return;
-  const { record } = toApprovalRow(withRefused(JSON.parse(row.record) as ApprovalRecord, refused));
-  sql.run("UPDATE approvals SET record = ? WHERE seq = ?", record, row.seq);
-}
-
-/** Writes of one commit, inside its transaction: each is written immediately. */
-export function createWrites({
-  sql,
-  jobs,
-  now,
-}: {
-  sql: Statements;
-  jobs: SqliteJobs;
-  now: () => Ms;
-}): SqliteWrites {
-  const touched = new Set<JobKind>();
-  const writes = toWrites({
-    add: {
-      run: (run) => addRun(sql, run, now()),
-      turn: (session, turn) => addTurn(sql, session, turn),
-      systemEvent: (event) => addSystemEvent(sql, event),
-      delivery: (delivery) => addDelivery(sql, delivery),
-      job: (job) => void (jobs.enqueue(job, now()) && touched.add(job.kind)),
-      step: (step) => addStep(sql, step),
-      toolResult: (result) =>
-        void sql.run(ADD_RESULT, result.id, result.runId, now(), JSON.stringify(result)),
-      approval: (approval) => addApproval(sql, approval),
-      decision: (id, decision) => decide(sql, id, decision),
-      refusedDecision: (id, refused) => addRefused(sql, id, refused),
-    },
-    set: {
-      lastRoute: ({ agentId, channel, to, thread, at }) =>
-        void sql.run(SET_ROUTE, agentId, channel, to, thread ?? null, at),
-      value: (key, value) => void sql.run(SET_VALUE, key, JSON.stringify(value)),
-      config: ({ id, usedAt, content }) => void sql.run(USE_CONFIG, id, usedAt, content),
-    },
-    update: {
-      event: (id, change) => updateEvent(sql, id, change),
-      run: (id, change, expected) => updateRun(sql, id, change, expected, now()),
-      delivery: (id, change) => updateDelivery(sql, id, change),
-      systemEvents(ids, { state, failed }) {
-        const text =
-          "UPDATE system_events SET state = coalesce(?, state), failures = failures + ? WHERE id = ?";
-        for (const id of ids) sql.run(text, state ?? null, failed ? 1 : 0, id);
-      },
-      job(kind, id, runAt, key) {
-        if (key === undefined) jobs.reschedule(kind, id, runAt, now());
-        else jobs.move(kind, id, { key, runAt, now: now() });
-        touched.add(kind);
-      },
-      toolCall: (runId, callId, change) => updateToolCall(sql, runId, callId, change),
-    },
-    delete: {
-      session(ref) {
-        sql.run("DELETE FROM turns WHERE session = ?", sessionId(ref));
-        sql.run("DELETE FROM sessions WHERE session = ?", sessionId(ref));
-      },
-      turns(ref) {
-        sql.run("DELETE FROM turns WHERE session = ?", sessionId(ref));
-        sql.run("UPDATE sessions SET turns = 0 WHERE session = ?", sessionId(ref));
-      },
-      collected: (runId) => void sql.run("DELETE FROM collected WHERE run_id = ?", runId),
-      job(kind, id) {
-        jobs.remove(kind, id, now());
-        touched.add(kind);
-      },
-    },
-    settle(job, retryAt, options) {
-      if (retryAt === undefined) jobs.complete(job, now());
-      else if (options?.key !== undefined)
-        jobs.moveHeld(job, { key: options.key, runAt: retryAt, now: now() });
-      else jobs.retry(job, retryAt, options?.resetAttempts ?? false, now());
-      touched.add(job.kind);
-    },
-  });
-  return { ...writes, touched };
+  jobs: SqliteJobs,
+  now: () => Ms,
+): () => SqliteWriter {
+  const rows = createRows(sql, now);
+  return () => {
+    const touched = new Set<JobKind>();
+    return { writer: new RecordWriter(rows, createJobRows(jobs, touched, now), now), touched };
+  };
 }

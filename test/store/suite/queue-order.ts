@@ -102,15 +102,6 @@ export function testQueueOrder(stage: Stage): void {
       await complete(turn as Job);
       expect(await stage.handle.store.commit(() => undefined, delivery)).toBe(true);
     });
-
-    it("with ten thousand jobs behind one key gives each in turn", async () => {
-      await stage.handle.store.commit((tx) => {
-        for (let n = 0; n < 10_000; n++) tx.add("job", job(`j${n}`, { key: "one" }));
-        tx.add("job", job("other", { key: "two" }));
-      });
-      expect(ids(await fetch())).toEqual(["j0", "other"]);
-      expect(await stage.handle.queue.waiting("turn")).toMatchObject({ count: 9_999 });
-    });
   });
 
   describe("a job", () => {

@@ -1,0 +1,328 @@
+/** What a commit does to the rows of a store: the same for both drivers, which say how rows are read and written. */
+import type { WakeMode } from "../config/schema/common.ts";
+import { RouseError } from "../core/errors.ts";
+import { NOT_OPEN, RUN_CHANGED } from "./errors.ts";
+import { buildRun, buildRunJobs, buildSystemEvent, collectJob } from "./materialize.ts";
+import {
+  newDeliveryRecord,
+  toApprovalRow,
+  toRunRow,
+  toStepRow,
+  withChange,
+  withEventChange,
+} from "./rows.ts";
+import {
+  countChange,
+  deliveryState,
+  isAsExpected,
+  withRefused,
+  type ApprovalRecord,
+  type DeliveryRecord,
+  type Job,
+  type Ms,
+  type NewJob,
+  type NewSystemEvent,
+  type NewTurn,
+  type RunAction,
+  type RunChange,
+  type RunRecord,
+  type SessionRef,
+  type StepRecord,
+  type StoredAction,
+  type SystemEventState,
+  type ToolCallChange,
+  type ToolCallRecord,
+  type UsageChange,
+  type Writes,
+} from "./types.ts";
+import { toWrites } from "./write-table.ts";
+
+export type RunState = Omit<RunRecord, "spec">;
+
+export interface KnownCall {
+  step: number;
+  position: number;
+  record: ToolCallRecord;
+}
+/** The name of a tool call. */
+export const callKey = (runId: string, callId: string): string => `${runId}\n${callId}`;
+
+/** What is read to be changed, by table. Events: their heads. */
+export interface Kept {
+  events: string;
+  runs: RunState;
+  deliveries: DeliveryRecord;
+  tool_calls: KnownCall;
+  approvals: ApprovalRecord;
+}
+
+export type RowValue = string | number | Uint8Array | null | undefined;
+export type NewRow = Readonly<Record<string, RowValue>>;
+type OtherTable = "steps" | "tool_results" | "turns" | "collected" | "system_events";
+export type WrittenTable = keyof Kept | OtherTable;
+export type SetTable = "last_routes" | "meta" | "configs";
+
+/** How a driver reads and writes rows. `name` tells the rows of a table apart. */
+export interface RecordRows {
+  /** What is kept under a name, as the writes before left it. */
+  get<T extends keyof Kept>(table: T, name: string): Kept[T] | undefined;
+  /** Adds a row, `kept` being what `get` returns of it from now on. @throws RouseError `internal` if it is there, at the latest when the commit ends. */
+  insert<T extends WrittenTable>(
+    table: T,
+    name: string,
+    row: NewRow,
+    kept?: T extends keyof Kept ? Kept[T] : never,
+  ): void;
+  /** Adds a row unless it is there. */
+  insertOnce(table: "runs" | "system_events", name: string, row: NewRow, kept?: RunState): boolean;
+  /** Changes columns of the row that has these keys. */
+  change<T extends keyof Kept>(
+    table: T,
+    name: string,
+    keys: NewRow,
+    row: NewRow,
+    kept?: Kept[T],
+  ): void;
+  set(table: SetTable, name: string, row: NewRow): void;
+  /** Adds a turn to a session, which is made with its first one. */
+  addTurn(ref: SessionRef, row: { at: Ms; record: string; covered: number | undefined }): void;
+  dropTurns(ref: SessionRef): void;
+  dropSession(ref: SessionRef): void;
+  dropCollected(runId: string): void;
+  changeSystemEvents(
+    ids: readonly string[],
+    change: { state?: SystemEventState; failed?: boolean },
+  ): void;
+  /** Adds what a change of a run adds to counters. */
+  count(runId: string, change: UsageChange): void;
+}
+
+type JobName = Pick<Job, "kind" | "id">;
+
+/** How a driver writes jobs. */
+export interface JobRows {
+  add(job: NewJob): void;
+  complete(job: Job): void;
+  retry(job: Job, runAt: Ms, resetAttempts: boolean): void;
+  /** Puts a job that its caller holds under another key. */
+  moveHeld(job: Job, runAt: Ms, key: string): void;
+  /** Puts a job that nobody holds under another key. */
+  move(job: JobName, runAt: Ms, key: string): void;
+  reschedule(job: JobName, runAt: Ms): void;
+  remove(job: JobName): void;
+}
+
+/** Notes of the wakes of several events the one that is most urgent for each agent. */
+export function noteWake(wakes: Map<string, WakeMode>, agentId: string, mode: WakeMode): void {
+  if (mode === "now" || !wakes.has(agentId)) wakes.set(agentId, mode);
+}
+
+export class RecordWriter {
+  readonly #rows: RecordRows;
+  readonly #jobs: JobRows;
+  readonly #now: () => Ms;
+  readonly writes: Writes;
+
+  constructor(rows: RecordRows, jobs: JobRows, now: () => Ms) {
+    this.#rows = rows;
+    this.#jobs = jobs;
+    this.#now = now;
+    this.writes = this.#createWrites();
+  }
+
+  /** Queues the work that an accepted event asks for. */
+  act(action: StoredAction, eventId: string, at: Ms, wakes: Map<string, WakeMode>): void {
+    if (action.kind === "wake") {
+      this.#addSystemEvent(buildSystemEvent(action, at));
+      return noteWake(wakes, action.agentId, action.mode);
+    }
+    const run = buildRun(action, eventId, at);
+    const { spec: _spec, ...state } = run;
+    const isNew = this.#rows.insertOnce("runs", run.id, this.#toRow(run), state);
+    if (isNew) this.#count(undefined, state);
+    if (action.collect) return this.#collect(run.id, action.collect, isNew);
+    if (!isNew) return;
+    for (const job of buildRunJobs(run, action.parked)) this.#jobs.add(job);
+  }
+
+  /** The first event of a window makes the run, and the job that closes the window; later ones put that off. */
+  #collect(
+    id: string,
+    { closesAt, event }: NonNullable<RunAction["collect"]>,
+    isNew: boolean,
+  ): void {
+    this.#rows.insert("collected", "", { run_id: id, record: JSON.stringify(event) });
+    if (isNew) return this.#jobs.add(collectJob(id, event.at, closesAt));
+    const { collect } = this.#rows.get("runs", id) ?? {};
+    if (collect)
+      this.#updateRun(id, { collect: { ...collect, closesAt, count: collect.count + 1 } });
+    this.#jobs.reschedule({ kind: "turn", id }, closesAt);
+  }
+
+  #toRow(run: RunRecord): NewRow {
+    const { id, eventId, sessionKey, status, created, ended, spec, record } = toRunRow(run);
+    return {
+      id,
+      event_id: eventId,
+      session_key: sessionKey,
+      status,
+      created,
+      ended,
+      mapping: run.mapping,
+      spec,
+      record,
+    };
+  }
+
+  #count(before: RunState | undefined, after: RunState): void {
+    const change = countChange(before, after);
+    if (change) this.#rows.count(after.id, change);
+  }
+
+  #addRun(run: RunRecord): void {
+    const { spec: _spec, ...state } = run;
+    this.#rows.insert("runs", run.id, this.#toRow(run), state);
+    this.#count(undefined, state);
+  }
+
+  #updateRun(id: string, { spec, ...change }: RunChange): void {
+    const before = this.#rows.get("runs", id);
+    if (!before) return;
+    const run = withChange(before, change);
+    const state = { status: run.status, ended: run.endedAt, record: JSON.stringify(run) };
+    this.#rows.change("runs", id, { id }, state, run);
+    this.#count(before, run);
+    if (!spec) return;
+    const changed = { session_key: spec.session.key, spec: JSON.stringify(spec) };
+    this.#rows.change("runs", id, { id }, changed, run);
+  }
+
+  #addSystemEvent(event: NewSystemEvent): void {
+    const { id, agentId: agent, at } = event;
+    const row = { id, agent, at, state: "queued", record: JSON.stringify(event) };
+    this.#rows.insertOnce("system_events", id, row);
+  }
+
+  #addTurn(ref: SessionRef, turn: NewTurn): void {
+    const covered = turn.checkpoint?.covered;
+    this.#rows.addTurn(ref, { at: turn.at, record: JSON.stringify(turn), covered });
+  }
+
+  #toDeliveryRow = (delivery: DeliveryRecord): NewRow => ({
+    status: deliveryState(delivery),
+    channel: delivery.route.channel,
+    ended: delivery.endedAt,
+    record: JSON.stringify(delivery),
+  });
+
+  #addStep(step: StepRecord): void {
+    const { runId, index, at, record, calls } = toStepRow(step);
+    const row = { run_id: runId, step: index, at, record };
+    this.#rows.insert("steps", `${runId}\n${index}`, row);
+    for (const { id, position, record } of calls) {
+      const call = { run_id: runId, step: index, position, id, at, record };
+      const kept = { step: index, position, record: step.calls[position] as ToolCallRecord };
+      this.#rows.insert("tool_calls", callKey(runId, id), call, kept);
+    }
+  }
+
+  #updateCall(runId: string, callId: string, change: ToolCallChange): void {
+    const name = callKey(runId, callId);
+    const known = this.#rows.get("tool_calls", name);
+    if (!known) return;
+    const { step, position } = known;
+    const record = withChange(known.record, change);
+    const row = { record: JSON.stringify(record) };
+    const keys = { run_id: runId, step, position };
+    this.#rows.change("tool_calls", name, keys, row, { step, position, record });
+  }
+
+  #changeApproval(approval: ApprovalRecord): void {
+    const { id, state, record } = toApprovalRow(approval);
+    this.#rows.change("approvals", id, { id }, { state, record }, approval);
+  }
+
+  #createWrites(): Writes {
+    const [rows, jobs] = [this.#rows, this.#jobs];
+    return toWrites({
+      add: {
+        run: (run) => this.#addRun(run),
+        turn: (ref, turn) => this.#addTurn(ref, turn),
+        systemEvent: (event) => this.#addSystemEvent(event),
+        delivery: (delivery) => {
+          const record = newDeliveryRecord(delivery);
+          const { id, createdAt: created } = record;
+          rows.insert("deliveries", id, { id, created, ...this.#toDeliveryRow(record) }, record);
+        },
+        job: (job) => jobs.add(job),
+        step: (step) => this.#addStep(step),
+        toolResult: (result) => {
+          const { id, runId } = result;
+          const row = { id, run_id: runId, at: this.#now(), record: JSON.stringify(result) };
+          rows.insert("tool_results", id, row);
+        },
+        approval: (approval) => {
+          const { runId, ...row } = toApprovalRow(approval);
+          rows.insert("approvals", row.id, { run_id: runId, ...row }, approval);
+        },
+        decision: (id, decision) => {
+          const approval = rows.get("approvals", id);
+          if (!approval || approval.decision) throw new RouseError(NOT_OPEN);
+          this.#changeApproval({ ...approval, decision });
+        },
+        refusedDecision: (id, refused) => {
+          const approval = rows.get("approvals", id);
+          if (approval) this.#changeApproval(withRefused(approval, refused));
+        },
+      },
+      set: {
+        lastRoute: ({ agentId: agent, channel, to: recipient, thread, at }) =>
+          rows.set("last_routes", `${agent}\n${channel}`, {
+            agent,
+            channel,
+            recipient,
+            thread,
+            at,
+          }),
+        value: (key, value) => rows.set("meta", key, { key, value: JSON.stringify(value) }),
+        config: ({ id, usedAt, content }) => rows.set("configs", id, { id, used: usedAt, content }),
+      },
+      update: {
+        event(id, change) {
+          const known = rows.get("events", id);
+          if (known === undefined) return;
+          const head = withEventChange(known, change);
+          rows.change("events", id, { id }, { head }, head);
+        },
+        run: (id, change, expected) => {
+          const run = expected && rows.get("runs", id);
+          if (expected && !(run && isAsExpected(run, expected))) throw new RouseError(RUN_CHANGED);
+          this.#updateRun(id, change);
+        },
+        delivery: (id, change) => {
+          const known = rows.get("deliveries", id);
+          if (!known) return;
+          const delivery = withChange(known, change);
+          rows.change("deliveries", id, { id }, this.#toDeliveryRow(delivery), delivery);
+        },
+        systemEvents: (ids, change) => rows.changeSystemEvents(ids, change),
+        job(kind, id, runAt, key) {
+          if (key === undefined) jobs.reschedule({ kind, id }, runAt);
+          else jobs.move({ kind, id }, runAt, key);
+        },
+        toolCall: (runId, callId, change) => this.#updateCall(runId, callId, change),
+      },
+      delete: {
+        session: (ref) => rows.dropSession(ref),
+        turns: (ref) => rows.dropTurns(ref),
+        collected: (runId) => rows.dropCollected(runId),
+        job: (kind, id) => jobs.remove({ kind, id }),
+      },
+      settle(job, runAt, options) {
+        if (runAt === undefined) jobs.complete(job);
+        else if (options?.key !== undefined) jobs.moveHeld(job, runAt, options.key);
+        else jobs.retry(job, runAt, options?.resetAttempts ?? false);
+      },
+    });
+  }
+}
