@@ -201,12 +201,6 @@ function isLoneAddress(text: string): boolean {
 /** Most hosts that a warning names. */
 const MAX_NAMED = 10;
 
-/** Finds links and recipients that the operator, the owner and the caller have not named. */
-interface OutsideWords {
-  inCall(input: unknown): Reach;
-  inReply(text: string): string[];
-}
-
 const newReach = (): Reach => ({ hosts: new Set(), recipients: new Set() });
 
 /** Collects the addresses in `texts`, and those that the operator's template shows by themselves. */
@@ -223,14 +217,15 @@ function collectNamed(view: View, texts: readonly string[]): Reach {
 }
 
 /**
- * Reads what a turn sees. `operator` are texts of the config that the model gets. A field that the operator's template shows
- * by itself, and that is an address and nothing else, counts as named by the template.
+ * Finds links and recipients that the operator, the owner and the caller have not named, in what a turn sees. `operator` are
+ * texts of the config that the model gets. A field that the operator's template shows by itself, and that is an address and
+ * nothing else, counts as named by the template.
  */
 export function createOutsideWords(
   view: View,
   operator: readonly string[],
   { hooks }: Pick<Config, "hooks">,
-): OutsideWords {
+) {
   // Most turns reach nothing: then nothing of what they have seen is searched.
   let words: ReturnType<typeof divideWords> | undefined;
   const getWords = () => (words ??= divideWords(view));
@@ -248,12 +243,12 @@ export function createOutsideWords(
     recipients: new Set([...recipients].filter((one) => !getNamed().recipients.has(one))),
   });
   return {
-    inCall(input) {
+    inCall(input: unknown): Reach {
       const found = newReach();
       addReachedByInput(input, found, isSeen);
       return keepUnnamed(found);
     },
-    inReply(text) {
+    inReply(text: string): string[] {
       const found = newReach();
       addReached(text, found, { isSeen });
       return [...keepUnnamed(found).hosts];
@@ -309,20 +304,10 @@ interface JudgedRun extends ToolSettings, Pick<View, "history" | "input" | "mess
   callerInstructions?: string;
 }
 
-export interface Judge {
-  /** Says which calls are made immediately, which wait for a person, and which are not made. */
-  judgeCall(call: JudgedCall): CallVerdict;
-  /** Returns the reply as it may leave, and warnings about links and recipients that outside text alone has named. */
-  reviewTurn(
-    text: string,
-    seen: Pick<JudgedCall, "steps" | "context">,
-  ): { text: string; warnings: string[] };
-  /** Says of a call of `remember` that was let through whose words were in view. Of a call that was not judged it is `people`. */
-  findOrigin(callId: string): "trusted" | "people";
-}
+export type Judge = ReturnType<typeof createJudge>;
 
 /** Creates the judge of what a run does. */
-export function createJudge(run: JudgedRun): Judge {
+export function createJudge(run: JudgedRun) {
   const { agent, config, mapping, kind, history, input, messages, canAsk, isMain, rules } = run;
   const named = getNamed(run) ?? [];
   const approve = [...agent.approve, ...(mapping.approve ?? [])];
@@ -349,7 +334,8 @@ export function createJudge(run: JudgedRun): Judge {
   };
   const trusted = new Set<string>();
   return {
-    judgeCall({ steps, context, ...call }) {
+    /** Says whether a call is made immediately, waits for a person, or is not made. */
+    judgeCall({ steps, context, ...call }: JudgedCall): CallVerdict {
       const view = getView({ steps, context });
       const outside = findOutside(view);
       if (outside === undefined) trusted.add(call.id);
@@ -373,8 +359,14 @@ export function createJudge(run: JudgedRun): Judge {
         ),
       });
     },
-    findOrigin: (callId) => (trusted.has(callId) ? "trusted" : "people"),
-    reviewTurn(text, seen) {
+    /** Says of a call of `remember` that was let through whose words were in view. Of a call that was not judged it is `people`. */
+    findOrigin: (callId: string): "trusted" | "people" =>
+      trusted.has(callId) ? "trusted" : "people",
+    /** Returns the reply as it may leave, and warnings about links and recipients that outside text alone has named. */
+    reviewTurn(
+      text: string,
+      seen: Pick<JudgedCall, "steps" | "context">,
+    ): { text: string; warnings: string[] } {
       const view = getView(seen);
       if (findOutside(view) === undefined) return { text, warnings: [] };
       const words = createOutsideWords(view, operator, config);

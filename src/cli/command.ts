@@ -3,10 +3,64 @@ import { connected, type GatewayConnection } from "./connect.ts";
 import { resolveId } from "./ids.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { pairs, takeShared, type CommonOptions } from "./options.ts";
-import { printFields, printJson, printMore, printTable } from "./print.ts";
-import { readListPage, type ListPage, type SearchAnswer } from "./search.ts";
+import { printFields, printJson, printTable } from "./print.ts";
 import { member } from "./settings.ts";
 import { localTime, shellWord, shortTime } from "./text.ts";
+import { createProgress } from "./progress.ts";
+
+/** What every answer with a list says of the rest of the list. */
+export interface SearchAnswer {
+  /** The `before` of the next page; null if there is none. */
+  next: string | null;
+  /** Set if the gateway ended the search before the page was full: the time up to which it looked. */
+  searchedTo: string | null;
+  /** How many rows a search by words has looked at. */
+  looked?: number | null;
+}
+
+/** Which page of a list. */
+interface ListPage {
+  before: string | undefined;
+  limit: string | undefined;
+}
+
+/** Rows of a page whose caller asks for no number of them. */
+const DEFAULT_LIMIT = 50;
+
+/**
+ * Reads one page of a list. While the gateway ends the search before the page is full, it is continued, with a line of progress
+ * on a terminal. After Ctrl-C the answer has the rows that were found before it.
+ */
+export async function readListPage<Answer extends SearchAnswer>(
+  io: CliIo,
+  { before, limit }: ListPage,
+  ask: (query: ListPage) => Promise<Answer>,
+  getRows: (answer: Answer) => unknown[],
+): Promise<Answer> {
+  const answer = await ask({ before, limit });
+  const rows = getRows(answer);
+  const wanted = Number(limit ?? DEFAULT_LIMIT);
+  const progress = createProgress(io, "searching");
+  let interrupted = false;
+  const release = io.onInterrupt?.(() => (interrupted = true));
+  let { next, searchedTo, looked = null } = answer;
+  try {
+    while (next !== null && searchedTo !== null && rows.length < wanted && !interrupted) {
+      progress.update(
+        0,
+        `back to ${shortTime(searchedTo, io.now())}, ${rows.length} found; Ctrl-C ends the search`,
+      );
+      const more = await ask({ before: next, limit: String(wanted - rows.length) });
+      rows.push(...getRows(more));
+      ({ next, searchedTo } = more);
+      if (looked !== null) looked += more.looked ?? 0;
+    }
+  } finally {
+    progress.end();
+    release?.();
+  }
+  return { ...answer, next, searchedTo, ...(answer.looked === undefined ? {} : { looked }) };
+}
 
 /** An option: what it means, or that with its default, its values, or how values of a repeatable one are collected. */
 type OptionSpec =
@@ -312,6 +366,15 @@ export function paging<Answer extends SearchAnswer, Row, const Specs extends Opt
       printMore(io, `rouse ${noun} list${renderGiven(options, given)}`, answer);
     },
   });
+}
+
+/** Prints how to see the next page, if there is one, and how far a search looked that was ended. */
+function printMore(io: CliIo, command: string, { next, searchedTo, looked }: SearchAnswer): void {
+  if (typeof looked === "number")
+    io.out(`\nlooked at ${next === null ? "all " : ""}${looked.toLocaleString("en")} events\n`);
+  if (searchedTo !== null)
+    io.out(`\nthe search was ended; it looked at all since ${localTime(searchedTo)}\n`);
+  if (next !== null) io.out(`\nmore: ${command} --before ${shellWord(next)}\n`);
 }
 
 function addOption(command: Command, flags: string, spec: OptionSpec): void {

@@ -11,7 +11,7 @@ import {
   type WhatIfGroup,
   type WhatIfLine,
 } from "../operate/what-if/what-if.ts";
-import type { DiffOptions } from "./hooks.ts";
+import type { DiffOptions } from "./hooks-options.ts";
 import { usage } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { findTodaysConfig, withFiles, withReader } from "./offline.ts";

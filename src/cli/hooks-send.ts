@@ -12,7 +12,7 @@ import { getDuplicateRule } from "../signatures/duplicate.ts";
 import { loadScheme, type SchemeSources } from "../signatures/load.ts";
 import { asNewEvent, signRequest, type UnsignedRequest } from "../signatures/sign.ts";
 import { readGateway } from "../store/lock.ts";
-import type { SendOptions } from "./hooks.ts";
+import type { SendOptions } from "./hooks-options.ts";
 import { usage } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { readInput } from "./options.ts";

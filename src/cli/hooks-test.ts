@@ -8,7 +8,7 @@ import {
 } from "../operate/records/test-hook.ts";
 import { connected } from "./connect.ts";
 import { fetchEvent } from "./ids.ts";
-import type { TestOptions } from "./hooks.ts";
+import type { TestOptions } from "./hooks-options.ts";
 import { usage } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { withFiles } from "./offline.ts";

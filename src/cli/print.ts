@@ -1,7 +1,6 @@
 import type { DebugNote, EventDebug } from "../core/debug.ts";
 import type { CliIo } from "./io.ts";
-import type { SearchAnswer } from "./search.ts";
-import { cell, fit, localTime, printable, printableJson, shellWord, width } from "./text.ts";
+import { cell, fit, printable, printableJson, width } from "./text.ts";
 
 const GAP = "  ";
 
@@ -92,17 +91,4 @@ export function printAnsweredBy(
 ): void {
   io.answeredBy = { config };
   if (!isJson) io.err(`config: ${config ?? "none: the defaults"} (${by})\n`);
-}
-
-/** Prints how to see the next page, if there is one, and how far a search looked that was ended. */
-export function printMore(
-  io: CliIo,
-  command: string,
-  { next, searchedTo, looked }: SearchAnswer,
-): void {
-  if (typeof looked === "number")
-    io.out(`\nlooked at ${next === null ? "all " : ""}${looked.toLocaleString("en")} events\n`);
-  if (searchedTo !== null)
-    io.out(`\nthe search was ended; it looked at all since ${localTime(searchedTo)}\n`);
-  if (next !== null) io.out(`\nmore: ${command} --before ${shellWord(next)}\n`);
 }

@@ -50,13 +50,8 @@ export async function cancelRun(id: string, deps: CancelDeps): Cancelled {
   return cancelled;
 }
 
-/** Who waits for which run to end. */
-export interface RunEnds {
-  /** To be called when a run has ended here. */
-  ended(runId: string): void;
-  /** Resolves when the run has ended, after `ms`, or when the gateway stops. */
-  wait(runId: string, ms: number): Promise<void>;
-}
+/** The callers that wait for the ends of runs. */
+export type RunEnds = ReturnType<typeof createRunEnds>;
 
 /** Another gateway reports the end of runs that a caller waits for here; if the report gets lost, polling finds out. */
 const LOOK_MS = 2000;
@@ -69,7 +64,7 @@ export function createRunEnds(deps: {
   cluster: Cluster;
   clock: Clock;
   signal: AbortSignal;
-}): RunEnds {
+}) {
   const { store, cluster, clock, signal } = deps;
   const waiting = new Map<string, Set<() => void>>();
   /** Runs that somebody waits for at another gateway, and since when in monotonic time. */
@@ -106,11 +101,13 @@ export function createRunEnds(deps: {
   };
 
   return {
-    ended(runId) {
+    /** To be called when a run has ended here. */
+    ended(runId: string): void {
       release(runId);
       if (awaited.delete(runId)) cluster.tell("ended", [runId]);
     },
-    async wait(runId, ms) {
+    /** Resolves when the run has ended, after `ms`, or when the gateway stops. */
+    async wait(runId: string, ms: number): Promise<void> {
       const over = new AbortController();
       const done = (): void => over.abort();
       const listeners = waiting.get(runId) ?? new Set();

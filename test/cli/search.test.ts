@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { readListPage, type SearchAnswer } from "../../src/cli/search.ts";
+import { readListPage, type SearchAnswer } from "../../src/cli/command.ts";
 import type { CliIo } from "../../src/cli/io.ts";
 
 interface Answer extends SearchAnswer {

@@ -25,6 +25,7 @@ import {
 import { connected, read, withId, type AdminClient, type GatewayConnection } from "../connect.ts";
 import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
+import { readCount } from "../options.ts";
 import { printBlock, printJson } from "../print.ts";
 import { createProgress } from "../progress.ts";
 import { bytes, cell, localTime, shellWord } from "../text.ts";
@@ -385,10 +386,7 @@ const search = asking({
     "--limit <n>": "how many (default 8)",
   },
   ask({ api }, { tenant, agent, limit }, words) {
-    if (limit !== undefined && !/^[1-9]\d*$/.test(limit))
-      throw usage("--limit: write a whole number above 0");
-    const most = limit === undefined ? undefined : Number(limit);
-    const json = { tenant, text: words.join(" "), agent, limit: most };
+    const json = { tenant, text: words.join(" "), agent, limit: readCount("limit", limit) };
     return read(api.knowledge.search.$post({ json }));
   },
   print({ passages: found }, io) {

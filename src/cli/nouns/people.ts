@@ -69,7 +69,7 @@ const peopleDecide = asking({
   examples: [
     "rouse people decide HK7X3PTW approve",
     "rouse people decide HK7X3PTW deny",
-    "rouse people decide telegram:222 revoke",
+    "rouse people decide par_… revoke",
   ],
   async ask({ api }, _, person, word) {
     const verdict = VERDICTS.find((known) => known === word);
