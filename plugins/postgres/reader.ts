@@ -1,7 +1,7 @@
 import { checkReadable, createLogger, type StoreDriver } from "#store-kit";
 import { parseAddress } from "./address.ts";
 import { openDb } from "./db.ts";
-import { createReads } from "./reads.ts";
+import { createPostgresReads } from "./reads.ts";
 import { readStatus } from "./status.ts";
 
 const LIMITS = { connections: 1, statementMs: 30_000, isReadOnly: true };
@@ -10,6 +10,6 @@ const LIMITS = { connections: 1, statementMs: 30_000, isReadOnly: true };
 export const openReader: NonNullable<StoreDriver["openReader"]> = async ({ url, env, clock }) => {
   checkReadable(await readStatus({ url, env }));
   const db = await openDb(parseAddress(url, env), createLogger("silent"), LIMITS);
-  const { get, list } = createReads(db, () => clock.now());
+  const { get, list } = createPostgresReads(db, () => clock.now());
   return { get, list, close: () => db.close() };
 };

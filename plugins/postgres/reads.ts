@@ -1,6 +1,6 @@
 import {
   createBatch,
-  createReads as createSqlReads,
+  createReads,
   type ListSource,
   type Ms,
   type Sql,
@@ -114,11 +114,11 @@ export const createSource = (sql: Sql, work = sql): ListSource => ({
 });
 
 /** The reading side over PostgreSQL. */
-export function createReads(
+export function createPostgresReads(
   db: Db,
   now: () => Ms,
 ): Pick<Store, "findDuplicates" | "get" | "list" | "search" | "counts"> {
-  const { search, ...table } = createSqlReads(createSource(db, db.work));
+  const { search, ...table } = createReads(createSource(db, db.work));
   return {
     search,
     async findDuplicates(keys) {

@@ -12,7 +12,7 @@ import {
 import type { Db } from "./db.ts";
 import { newKeys } from "./keys.ts";
 import type { GroupCommit } from "./group-commit.ts";
-import { createReads } from "./reads.ts";
+import { createPostgresReads } from "./reads.ts";
 import type { Signals } from "./signals.ts";
 import { POSTGRES_DIALECT, sweep } from "./sweep.ts";
 
@@ -40,7 +40,7 @@ export function createPostgresStore({
 }: StoreParts): Store {
   let closing: Promise<void> | undefined;
   return {
-    ...createReads(db, now),
+    ...createPostgresReads(db, now),
     async accept(event, entries = [], fencingToken?) {
       const collected = event.actions.flatMap((action) =>
         action.kind === "run" && action.collect ? [action.runId] : [],

@@ -14,28 +14,36 @@ import { writeUsage } from "./usage.ts";
 
 const toValues = (row: NewRow): SQLInputValue[] => Object.values(row).map((value) => value ?? null);
 
-/** Texts of statements, by what they do: all rows of a table that are added have the same columns. */
-const texts = new Map<string, string>();
+/** Texts of statements, by table: all rows of a table that are added have the same columns. */
+type Texts = Map<string, string>;
+const inserts: Texts = new Map();
+const insertsOnce: Texts = new Map();
+const changes: Texts = new Map();
 
-function toText(name: string, render: () => string): string {
+function toText(texts: Texts, name: string, render: () => string): string {
   let text = texts.get(name);
   if (text === undefined) texts.set(name, (text = render()));
   return text;
 }
 
 /** Adds a row; returns whether it was not there. */
-function insert(sql: Statements, table: string, row: NewRow, end = ""): boolean {
-  const text = toText(`INSERT ${table} ${end}`, () => {
+function insert(sql: Statements, table: string, row: NewRow, texts = inserts): boolean {
+  const text = toText(texts, table, () => {
     const names = Object.keys(row);
     const places = names.map(() => "?").join(", ");
-    return `INSERT INTO ${table} (${names.join(", ")}) VALUES (${places}) ${end}`;
+    const end = texts === insertsOnce ? " ON CONFLICT (id) DO NOTHING" : "";
+    return `INSERT INTO ${table} (${names.join(", ")}) VALUES (${places})${end}`;
   });
   return sql.run(text, ...toValues(row)) === 1;
 }
 
 /** Adds an event's row: the one insert of an answer's way. */
-export const insertEvent = (sql: Statements, seq: number, event: EventRecord): void =>
-  void insert(sql, "events", { seq, ...toEventRow(event) });
+export const insertEvent = (sql: Statements, seq: number, event: EventRecord): void => {
+  const { id, at, path, credential, outcome, mapping, head, actions, body } = toEventRow(event);
+  sql.run(INSERT_EVENT, seq, id, at, path, credential, outcome, mapping, head, actions, body);
+};
+const INSERT_EVENT =
+  "INSERT INTO events (seq, id, at, path, credential, outcome, mapping, head, actions, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 /** How the rows are read that are changed. */
 const READS: { [T in keyof Kept]: string } = {
@@ -79,9 +87,9 @@ function createRows(sql: Statements, now: () => Ms): RecordRows {
   return {
     get: (table, name) => get(sql, table, name),
     insert: (table, _name, row) => void insert(sql, table, row),
-    insertOnce: (table, _name, row) => insert(sql, table, row, "ON CONFLICT (id) DO NOTHING"),
+    insertOnce: (table, _name, row) => insert(sql, table, row, insertsOnce),
     change(table, _name, keys, row) {
-      const text = toText(`UPDATE ${table} ${"spec" in row}`, () => {
+      const text = toText(changes, "spec" in row ? `${table} with spec` : table, () => {
         const [set, same] = [row, keys].map((one) => Object.keys(one).map((name) => `${name} = ?`));
         return `UPDATE ${table} SET ${set?.join(", ")} WHERE ${same?.join(" AND ")}`;
       });
