@@ -6,7 +6,7 @@ import { importPlugin, pluginCatalog } from "./plugin-catalog.ts";
 import { readBodies, readSources } from "./recorded-bodies.ts";
 import type { CatalogEntry } from "../src/plugin/locations.ts";
 import type { Sender, SignatureSource } from "../src/config/schema/signature.ts";
-import { renderDisablesAfter } from "../src/signatures/sender.ts";
+import { renderDisablesAfter } from "../src/intake/signatures/sender.ts";
 import { parseDuration } from "../src/config/schema/common.ts";
 import { parseHttpSample } from "../src/core/http-sample.ts";
 

@@ -1,7 +1,7 @@
 import type { JSONSchema7, jsonSchema as JsonSchema } from "ai";
 import { isRecord } from "../core/json.ts";
 import { cutText } from "../core/text.ts";
-import { TOOL_NAME } from "../core/tool-names.ts";
+import { TOOL_NAME } from "../vocabulary/tool-names.ts";
 import type { Boundary } from "./boundary.ts";
 import type { ListedTool } from "./mcp-client.ts";
 import type { McpServer } from "./mcp-server.ts";

@@ -7,7 +7,7 @@ import {
   RECALL_TOOL_NAME,
   REMEMBER_TOOL,
   REMEMBER_TOOL_NAME,
-} from "../core/tool-names.ts";
+} from "../vocabulary/tool-names.ts";
 
 /** How results of `recall` begin: with notes of trusted words alone, with any others, and without notes. No note can change that. */
 export const TRUSTED_NOTES = "Notes:\n";

@@ -27,7 +27,12 @@ import {
   toHistoryMessages,
 } from "./steps.ts";
 import { READ_RESULT } from "./tool-results.ts";
-import { RECALL_TOOL, REMEMBER_TOOL, SCHEDULE_TOOL, SEND_FILE_TOOL } from "../core/tool-names.ts";
+import {
+  RECALL_TOOL,
+  REMEMBER_TOOL,
+  SCHEDULE_TOOL,
+  SEND_FILE_TOOL,
+} from "../vocabulary/tool-names.ts";
 import { toolIssues } from "./tool-checks.ts";
 import { createToolBox, offerOwnTools } from "./tools.ts";
 import { addUsage } from "./usage.ts";

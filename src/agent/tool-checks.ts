@@ -1,7 +1,7 @@
 import type { Config } from "../config/schema/index.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
-import { coversTool, findOwnToolProblem, OWN_SOURCE } from "../core/tool-names.ts";
+import { coversTool, findOwnToolProblem, OWN_SOURCE } from "../vocabulary/tool-names.ts";
 import type { AgentExtensions } from "./context.ts";
 import { toInputSchema } from "./plugin-tools.ts";
 

@@ -7,7 +7,7 @@ import {
   findLeftOut,
   TOOL_NAME,
   type ToolPatterns,
-} from "../core/tool-names.ts";
+} from "../vocabulary/tool-names.ts";
 import type { JSONSchema7, Schema, ToolSet } from "ai";
 import type { AgentExtensions, TurnExtension } from "./context.ts";
 import type { McpEnvironment } from "./mcp-client.ts";

@@ -2,7 +2,7 @@ import type { Thinking } from "../config/schema/common.ts";
 import type { RunErrorCode } from "../core/errors.ts";
 import type { Pass, Refusal } from "../core/breaker.ts";
 import type { TextPart } from "../core/text.ts";
-import type { ToolPatterns } from "../core/tool-names.ts";
+import type { ToolPatterns } from "../vocabulary/tool-names.ts";
 import type { McpServerState } from "./mcp-server.ts";
 import type {
   ModelPrice,

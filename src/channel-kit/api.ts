@@ -1,6 +1,6 @@
 /** What channels share: `import { reconnectLoop } from "#channel-kit"` inside Rouse, `from "rouse/channel-kit"` outside. */
 export { backOff } from "../core/backoff.ts";
-export { parseDecision, renderVerdict, type WrittenDecision } from "../core/decision.ts";
+export { parseDecision, renderVerdict, type WrittenDecision } from "../vocabulary/decision.ts";
 export { lazy as once } from "../core/lazy.ts";
 export { parseMarkdown } from "../core/markdown.ts";
 export {

@@ -7,8 +7,8 @@ import type {
   ReceivedMessage,
 } from "../contract/channel.ts";
 import { cutText } from "../core/text.ts";
-import { getPhrases, LANGUAGES } from "../core/phrases.ts";
-import { HELPED } from "../core/phrases/types.ts";
+import { getPhrases, LANGUAGES } from "../vocabulary/phrases.ts";
+import { HELPED } from "../vocabulary/phrases/types.ts";
 
 /** A command as vendors show it in their apps. */
 export interface NativeCommand {

@@ -4,7 +4,7 @@ import type { Config } from "../config/schema/index.ts";
 import type { Failure } from "../core/errors.ts";
 import { newToken } from "../core/secret.ts";
 import { StoredList, type StoredListDeps } from "../store/stored-list.ts";
-import type { KnowledgeSearch } from "../runs/knowledge.ts";
+import type { KnowledgeSearch } from "../turns/knowledge.ts";
 import type { Access, Knowledge } from "../knowledge/types.ts";
 
 /**

@@ -1,12 +1,12 @@
 import { createReplyCleaner, KEPT_TEXT } from "../agent/disarm.ts";
 import { safeError } from "../core/errors.ts";
-import { renderSilence } from "../core/phrases.ts";
-import { getHistoryLimits } from "../runs/checkpoint.ts";
-import { toRunError } from "../runs/end-run.ts";
-import { execute } from "../runs/execute.ts";
-import type { AnsweredTurn, FailedTurn, ModelTurn, RunKind } from "../runs/run-kind.ts";
-import { cleanAnswer } from "../runs/run-result.ts";
-import type { ActionContext, ExecutorDeps } from "../runs/types.ts";
+import { renderSilence } from "../vocabulary/phrases.ts";
+import { getHistoryLimits } from "../turns/checkpoint.ts";
+import { toRunError } from "../turns/end-run.ts";
+import { execute } from "../turns/execute.ts";
+import type { AnsweredTurn, FailedTurn, ModelTurn, RunKind } from "../turns/run-kind.ts";
+import { cleanAnswer } from "../turns/run-result.ts";
+import type { ActionContext, ExecutorDeps } from "../turns/types.ts";
 import { turnToKeep } from "../sessions/keys.ts";
 import {
   STORE_UNAVAILABLE,

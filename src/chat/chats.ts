@@ -1,6 +1,6 @@
-import type { ExecutorDeps } from "../runs/types.ts";
+import type { ExecutorDeps } from "../turns/types.ts";
 import type { Failure } from "../core/errors.ts";
-import { commitEnd } from "../runs/waiting.ts";
+import { commitEnd } from "../turns/waiting.ts";
 import { sessionId, type FencingToken, type RunError } from "../store/types.ts";
 import { createLiveTurn, getChatSession, type LiveTurn } from "./api-run.ts";
 import type { Chats } from "./types.ts";

@@ -1,5 +1,5 @@
 import type { ConversationMessage, ConversationPart } from "../agent/types.ts";
-import type { AnsweredTurn } from "../runs/run-kind.ts";
+import type { AnsweredTurn } from "../turns/run-kind.ts";
 import type { TextPart } from "../core/text.ts";
 import type {
   NewTurn,
@@ -17,7 +17,7 @@ import {
   readHistory,
   type HistoryLimits,
   type SessionHistory,
-} from "../runs/session-history.ts";
+} from "../turns/session-history.ts";
 import type { ChatRequest, ChatEnd } from "./types.ts";
 import { getModelCallId, getRunId, toHistoryMessages } from "../agent/steps.ts";
 import { sha256Hex } from "../core/secret.ts";

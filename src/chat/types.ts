@@ -9,7 +9,7 @@ import type {
   Usage,
   VendorError,
 } from "../store/types.ts";
-import type { NamedCitation } from "../runs/knowledge.ts";
+import type { NamedCitation } from "../turns/knowledge.ts";
 
 /** Which conversation a turn belongs to. */
 export type ChatSession =

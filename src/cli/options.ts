@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { CONFIRMATION_NAMES } from "../operate/edits/confirmation-names.ts";
-import { OUTCOMES } from "../core/outcomes.ts";
+import { OUTCOMES } from "../vocabulary/outcomes.ts";
 import { describeShortSecret } from "../core/secret.ts";
 import { parseSince } from "../http/admin/query.ts";
 import { usage } from "./failure.ts";

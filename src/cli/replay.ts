@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ReplayLine } from "../operate/records/bulk.ts";
 import { bodyGone } from "../core/body-gone.ts";
-import { OUTCOMES } from "../core/outcomes.ts";
+import { OUTCOMES } from "../vocabulary/outcomes.ts";
 import type { ReplayResult } from "../intake/types.ts";
 import { BULK_OPTIONS, checkChoice, followBulk, readBulk } from "./bulk.ts";
 import { doing, type Given } from "./command.ts";

@@ -1,7 +1,7 @@
 import { describeShortSecret } from "../core/secret.ts";
 import type { Issue } from "../core/errors.ts";
-import { sessionKeyProblem } from "../core/session-key.ts";
-import { patternsMeet } from "../core/tool-names.ts";
+import { sessionKeyProblem } from "../vocabulary/session-key.ts";
+import { patternsMeet } from "../vocabulary/tool-names.ts";
 import { scheduleIssues } from "./schedule-checks.ts";
 import { didYouMean } from "./suggest.ts";
 import type { Config } from "./schema/index.ts";

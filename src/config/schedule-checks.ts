@@ -1,5 +1,5 @@
 import type { Issue } from "../core/errors.ts";
-import { parseTrigger, type Trigger } from "../core/schedule-times.ts";
+import { parseTrigger, type Trigger } from "../vocabulary/schedule-times.ts";
 import type { Config } from "./schema/index.ts";
 import type { ScheduleConfig } from "./schema/schedules.ts";
 

@@ -7,7 +7,7 @@ import { newId } from "../core/ids.ts";
 import type { DeliveryRecord, LiveMessage, Route, DeliveryAsk, Store } from "../store/types.ts";
 import { deliveryJob, type PlannedSend, splitFor, toSendKey } from "./plan.ts";
 import { MAX_ASK_ATTEMPTS, type RetriedSend } from "./tries.ts";
-import { getPhrases } from "../core/phrases.ts";
+import { getPhrases } from "../vocabulary/phrases.ts";
 import type { Channels } from "./channels.ts";
 
 /** The number of messages that a delivery consists of: its chunks, then its files. */

@@ -2,12 +2,12 @@ import { createHash } from "node:crypto";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findUnpricedModels } from "../agent/usage.ts";
-import { createBudgets } from "../limits/admission.ts";
-import { createAgents, createRooms } from "../runs/rooms.ts";
+import { createBudgets } from "../queue/admission.ts";
+import { createAgents, createRooms } from "../turns/channel/rooms.ts";
 import { mergeProviders } from "../agent/providers.ts";
 import { createAgentRuntime, type RuntimeOptions } from "../agent/runtime.ts";
 import { createToolCheck } from "../agent/tool-checks.ts";
-import { checkApprovals, findToolProblems } from "../approvals/policy.ts";
+import { checkApprovals, findToolProblems } from "../people/policy.ts";
 import { tokenInShell } from "../config/hook-token.ts";
 import { loadConfig, type LoadedConfig, type LoadResult } from "../config/load.ts";
 import { readProviders } from "../config/providers.ts";
@@ -33,7 +33,7 @@ import { findStoreDriver, storeUrl } from "../store/open.ts";
 import { findScheduleChannelIssues, getWarnings } from "./snapshot-checks.ts";
 import { lintMappings } from "../operate/shapes/lint.ts";
 import { createDecidingConfig } from "../operate/shapes/recorded-config.ts";
-import { createVerifiers } from "../signatures/verifiers.ts";
+import { createVerifiers } from "../intake/signatures/verifiers.ts";
 import { telemetryIssues } from "../telemetry/open.ts";
 
 /** Two folders up: the clone, or the folder `dist` of the built package. */

@@ -35,7 +35,7 @@ import { createErrorHandler, failureResponse, NOT_FOUND, toResponse } from "./er
 import type { FirstAnswers } from "./first-answers.ts";
 import type { AnswerHook } from "./hooks.ts";
 import type { Intake } from "../intake/receive.ts";
-import type { Receipts } from "../runs/receipts.ts";
+import type { Receipts } from "../turns/receipts.ts";
 import type { Platform } from "./platform/app.ts";
 import {
   bodySource,

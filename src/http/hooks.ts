@@ -1,4 +1,4 @@
-import type { Receipts } from "../runs/receipts.ts";
+import type { Receipts } from "../turns/receipts.ts";
 import type {
   DeniedRequest,
   DenialHints,

@@ -3,7 +3,7 @@ import { readMonotonic, type Stopwatch } from "../core/clock.ts";
 import { QUERY_TOKEN } from "../core/deprecation.ts";
 import type { Failure } from "../core/errors.ts";
 import type { ReceivedHook, StageResult, Denial, DeniedRequest, DenialHints } from "./types.ts";
-import type { Verifier } from "../signatures/types.ts";
+import type { Verifier } from "./signatures/types.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";

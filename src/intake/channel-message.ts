@@ -12,14 +12,14 @@ import type {
   SessionRef,
   Store,
 } from "../store/types.ts";
-import { answerDecision, type Approvals } from "../approvals/approvals.ts";
-import { splitPerson } from "../approvals/policy.ts";
-import { parseDecision, renderVerdict } from "../core/decision.ts";
-import { getOwnText, renderMessage } from "../runs/channel-input.ts";
+import { answerDecision, type Approvals } from "../people/approvals.ts";
+import { splitPerson } from "../people/policy.ts";
+import { parseDecision, renderVerdict } from "../vocabulary/decision.ts";
+import { getOwnText, renderMessage } from "../turns/channel/channel-input.ts";
 import { getPlace } from "../people/agent-choices.ts";
 import { parsePersonDecision } from "../people/pairings.ts";
-import { parseCommand } from "../runs/commands.ts";
-import type { ActionContext } from "../runs/types.ts";
+import { parseCommand } from "../turns/channel/commands.ts";
+import type { ActionContext } from "../turns/types.ts";
 import {
   checkStoredPlace,
   NOT_ADDRESSED,
@@ -33,8 +33,8 @@ import type { IntakeReceipt, Snapshot } from "./types.ts";
 import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { KnownPeople } from "../people/links.ts";
-import { steerRunning } from "../runs/steering.ts";
-import { tellThatItWaits } from "../runs/away-notice.ts";
+import { steerRunning } from "../turns/channel/steering.ts";
+import { tellThatItWaits } from "../turns/channel/away-notice.ts";
 
 export interface MessageIntakeDeps {
   store: Store;

@@ -5,7 +5,7 @@ import {
   type Attachment,
   type MessagePart,
 } from "../contract/channel.ts";
-import { findMessagePart, replaceMessage } from "../runs/channel-input.ts";
+import { findMessagePart, replaceMessage } from "../turns/channel/channel-input.ts";
 import { isRunChanged } from "../store/errors.ts";
 import type {
   EventRecord,
@@ -15,7 +15,7 @@ import type {
   RunSpec,
   Store,
 } from "../store/types.ts";
-import type { ActionContext } from "../runs/types.ts";
+import type { ActionContext } from "../turns/types.ts";
 import type { UnreadContent } from "../store/attachments.ts";
 
 const MAX_PARTS = 200;

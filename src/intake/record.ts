@@ -1,5 +1,5 @@
-import type { Admission } from "../limits/admission.ts";
-import type { Placement } from "../limits/types.ts";
+import type { Admission } from "../queue/admission.ts";
+import type { Placement } from "../queue/types.ts";
 import { getStatus, type Failure } from "../core/errors.ts";
 import type {
   StoredActionReceipt,

@@ -1,6 +1,6 @@
-import type { CombinedAction } from "../runs/types.ts";
-import { checkDraft, checkAgent, checkWake, type ActionSource } from "../runs/validate.ts";
-import { agentBody, toIssues, unknownFields, wakeBody, withoutNulls } from "../runs/fields.ts";
+import type { CombinedAction } from "../turns/types.ts";
+import { checkDraft, checkAgent, checkWake, type ActionSource } from "../turns/validate.ts";
+import { agentBody, toIssues, unknownFields, wakeBody, withoutNulls } from "../turns/fields.ts";
 import type { EventDebug } from "../core/debug.ts";
 import { getStatus, type Failure } from "../core/errors.ts";
 import type {

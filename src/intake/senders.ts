@@ -2,7 +2,7 @@ import type { Clock } from "../core/clock.ts";
 import type { IncomingMessage } from "../contract/channel.ts";
 import type { PairingResult } from "../people/pairings.ts";
 import type { KnownPeople } from "../people/links.ts";
-import type { ActionContext } from "../runs/types.ts";
+import type { ActionContext } from "../turns/types.ts";
 
 /** Whether a message is processed. One that is not `recorded` leaves no event either. */
 export type SenderCheck = { ok: true } | { ok: false; reason: string; recorded: boolean };

@@ -13,8 +13,8 @@ import type { Failure } from "../core/errors.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { decompress } from "../core/payload.ts";
 import { getFirstValues } from "../core/query.ts";
-import { answerHandshake, readsBody } from "../signatures/handshake.ts";
-import type { Verifier } from "../signatures/types.ts";
+import { answerHandshake, readsBody } from "./signatures/handshake.ts";
+import type { Verifier } from "./signatures/types.ts";
 import { bodyFailure, collectBytes, type BodyResult, getMaxBodyBytes } from "./body.ts";
 import {
   toDenied,

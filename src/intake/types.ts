@@ -1,14 +1,14 @@
 import type { Readable } from "node:stream";
-import type { ActionContext } from "../runs/types.ts";
+import type { ActionContext } from "../turns/types.ts";
 import type { EventDebug } from "../core/debug.ts";
 import type { Failure, Issue } from "../core/errors.ts";
 import type { FileTexts } from "../core/files.ts";
 import type { QueryValues } from "../core/query.ts";
-import type { Applicant } from "../limits/types.ts";
+import type { Applicant } from "../queue/types.ts";
 import type { MappingInput, MappingSet, Nearest, PathRules } from "../mapping/types.ts";
 import type { Offers } from "../contract/offers.ts";
-import type { HandshakeAnswer } from "../signatures/handshake.ts";
-import type { Duplicate, Verifier } from "../signatures/types.ts";
+import type { HandshakeAnswer } from "./signatures/handshake.ts";
+import type { Duplicate, Verifier } from "./signatures/types.ts";
 import type {
   DecidingConfig,
   EventOutcome,

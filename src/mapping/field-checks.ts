@@ -1,6 +1,6 @@
 import type { MappingConfig } from "../config/schema/mapping.ts";
 import type { Issue } from "../core/errors.ts";
-import { sessionKeyProblem } from "../core/session-key.ts";
+import { sessionKeyProblem } from "../vocabulary/session-key.ts";
 import { type CompiledMapping, UNUSED_KEYS, type TEMPLATE_FIELDS } from "./compiled.ts";
 import type { Template } from "./template.ts";
 import { THINKING_LEVELS } from "../config/schema/common.ts";

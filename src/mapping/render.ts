@@ -1,5 +1,5 @@
 import type { Failure, Issue } from "../core/errors.ts";
-import { fitKey } from "../core/session-key.ts";
+import { fitKey } from "../vocabulary/session-key.ts";
 import { plainText, type TextPart } from "../core/text.ts";
 import type { CompiledMapping } from "./compiled.ts";
 import { isEmptyValue, type TemplateContext } from "./template-context.ts";

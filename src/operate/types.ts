@@ -1,10 +1,10 @@
-import type { Admission } from "../limits/admission.ts";
-import type { Approvals } from "../approvals/approvals.ts";
-import type { ApprovalRules } from "../approvals/rules.ts";
-import type { Memory } from "../memory/notes.ts";
+import type { Admission } from "../queue/admission.ts";
+import type { Approvals } from "../people/approvals.ts";
+import type { ApprovalRules } from "../people/rules.ts";
+import type { Memory } from "../people/notes.ts";
 import type { PersonLinks } from "../people/links.ts";
 import type { Pairings } from "../people/pairings.ts";
-import type { RunOperations } from "../runs/types.ts";
+import type { RunOperations } from "../turns/types.ts";
 import type { Chats } from "../chat/types.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
@@ -22,7 +22,7 @@ import type {
 import type { Latencies } from "./watch/watch-views.ts";
 import type { BreakerView } from "./records/views.ts";
 import type { ServicesOptions, ServiceStatus } from "../plugin/services.ts";
-import type { Schedules } from "../schedules/schedules.ts";
+import type { Schedules } from "../turns/schedules/schedules.ts";
 import type { Bookmarks } from "./records/bookmarks.ts";
 import type { FailureStates } from "./watch/failure-states.ts";
 import type { ApiKeys } from "../chat/api-keys.ts";

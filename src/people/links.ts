@@ -1,4 +1,4 @@
-import { getPhrases } from "../core/phrases.ts";
+import { getPhrases } from "../vocabulary/phrases.ts";
 import { StoredList } from "../store/stored-list.ts";
 import type { Ms } from "../store/types.ts";
 import {

@@ -1,6 +1,6 @@
 import type { Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
-import { getPhrases } from "../core/phrases.ts";
+import { getPhrases } from "../vocabulary/phrases.ts";
 import { cutText, oneLine } from "../core/text.ts";
 import type { IncomingMessage } from "../contract/channel.ts";
 import { StoredList, type ListChange, type StoredListDeps } from "../store/stored-list.ts";

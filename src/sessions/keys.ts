@@ -1,5 +1,5 @@
 import { sha256Hex } from "../core/secret.ts";
-import { MAX_KEY } from "../core/session-key.ts";
+import { MAX_KEY } from "../vocabulary/session-key.ts";
 import { cutText, FORGOTTEN, redactOutside } from "../core/text.ts";
 import type { SessionRef, NewTurn } from "../store/types.ts";
 

@@ -1,4 +1,4 @@
-import type { Verdict } from "../core/decision.ts";
+import type { Verdict } from "../vocabulary/decision.ts";
 import type { DeliveryErrorCode } from "../core/errors.ts";
 import type { TraceContext } from "../core/trace-context.ts";
 import type { Ms } from "./records.ts";

@@ -1,6 +1,6 @@
 import type { QueryValues } from "../core/query.ts";
 import type { EventDebug } from "../core/debug.ts";
-import type { EventOutcome } from "../core/outcomes.ts";
+import type { EventOutcome } from "../vocabulary/outcomes.ts";
 import type { TraceContext } from "../core/trace-context.ts";
 import type { Ms, StoredAction } from "./records.ts";
 

@@ -106,7 +106,7 @@ export interface JobRows {
   retry(job: Job, runAt: Ms, resetAttempts: boolean): void;
   /** Puts a job that its caller holds under another key. */
   moveHeld(job: Job, runAt: Ms, key: string): void;
-  /** Puts a job that nobody holds under another key. */
+  /** Puts a job that is not held under another key. */
   move(job: JobName, runAt: Ms, key: string): void;
   reschedule(job: JobName, runAt: Ms): void;
   remove(job: JobName): void;

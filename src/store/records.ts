@@ -1,7 +1,7 @@
 import type { QueryValues } from "../core/query.ts";
 import type { Thinking, WakeMode } from "../config/schema/common.ts";
 import type { EventDebug } from "../core/debug.ts";
-import type { WrittenDecision } from "../core/decision.ts";
+import type { WrittenDecision } from "../vocabulary/decision.ts";
 import type { Failure, RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { JoinedTraces, TraceContext } from "../core/trace-context.ts";

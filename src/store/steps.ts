@@ -1,5 +1,5 @@
 /** The journal of a run: what the model said, which tools it called, and what became of each call. */
-import type { Verdict } from "../core/decision.ts";
+import type { Verdict } from "../vocabulary/decision.ts";
 import type { FailedAttempt, Ms, Usage } from "./records.ts";
 
 export type { Verdict };

@@ -7,7 +7,7 @@ import type {
   TypingPlace,
   Verdict,
 } from "../contract/channel.ts";
-import { parseDecision } from "../core/decision.ts";
+import { parseDecision } from "../vocabulary/decision.ts";
 import { expectText, type Harness } from "./harness.ts";
 
 /** Ways in which the far side of a channel may fail. */

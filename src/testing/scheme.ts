@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { schemeSchema, type SchemeDocument } from "../config/schema/signature.ts";
-import { compileVerifier } from "../signatures/compile.ts";
-import type { SignedRequest, Verified, Verifier } from "../signatures/types.ts";
+import { compileVerifier } from "../intake/signatures/compile.ts";
+import type { SignedRequest, Verified, Verifier } from "../intake/signatures/types.ts";
 
 /** What a sender signs. */
 export interface Signing {

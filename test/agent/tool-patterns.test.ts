@@ -5,7 +5,7 @@ import { createBoundary } from "../../src/agent/boundary.ts";
 import { createToolBox } from "../../src/agent/tools.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
-import { coversTool, patternsMeet } from "../../src/core/tool-names.ts";
+import { coversTool, patternsMeet } from "../../src/vocabulary/tool-names.ts";
 import { definePlugin, type Tool } from "../../src/plugin/api.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { startVendor, VENDORS, type ModelServer, type Vendor } from "./vendors.ts";

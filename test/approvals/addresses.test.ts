@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { removeLinksTo } from "../../src/agent/disarm.ts";
 import type { View } from "../../src/agent/provenance.ts";
-import { createJudge, createOutsideWords, renderHosts } from "../../src/approvals/judge.ts";
+import { createJudge, createOutsideWords, renderHosts } from "../../src/people/judge.ts";
 import { expectProportional } from "../growth.ts";
 
 const VIEW: View = {

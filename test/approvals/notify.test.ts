@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { newParking } from "../parking.ts";
-import { planQuestion, planQuestionEnd, recordLost } from "../../src/approvals/notify.ts";
+import { planQuestion, planQuestionEnd, recordLost } from "../../src/people/notify.ts";
 import { createChannels } from "../../src/delivery/channels.ts";
 import { createDeliveryWorker, type DeliveryWorker } from "../../src/delivery/deliver.ts";
 import { writeDelivery } from "../../src/delivery/plan.ts";

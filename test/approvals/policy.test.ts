@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { findOutside, type View } from "../../src/agent/provenance.ts";
-import { judgeCall, type JudgedTurn } from "../../src/approvals/policy.ts";
+import { judgeCall, type JudgedTurn } from "../../src/people/policy.ts";
 import type { TurnRecord } from "../../src/store/types.ts";
 
 const READS = { readOnly: true, idempotent: true, destructive: false };

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { toDiscord } from "../../plugins/discord/format.ts";
 import { toHtml } from "../../plugins/telegram/format.ts";
-import { renderEnd, renderInstruction, renderQuestion } from "../../src/approvals/notify.ts";
-import { parseDecision, renderVerdict, VERDICTS } from "../../src/core/decision.ts";
-import { getPhrases, LANGUAGES } from "../../src/core/phrases.ts";
+import { renderEnd, renderInstruction, renderQuestion } from "../../src/people/notify.ts";
+import { parseDecision, renderVerdict, VERDICTS } from "../../src/vocabulary/decision.ts";
+import { getPhrases, LANGUAGES } from "../../src/vocabulary/phrases.ts";
 import type { ApprovalRecord } from "../../src/store/types.ts";
 
 const approval = (change: Partial<ApprovalRecord> = {}): ApprovalRecord => ({

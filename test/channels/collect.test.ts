@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { getQuietEnd } from "../../src/runs/collect-messages.ts";
+import { getQuietEnd } from "../../src/turns/channel/collect-messages.ts";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { gate } from "../platform/model.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { parseCommand } from "../../src/runs/commands.ts";
+import { parseCommand } from "../../src/turns/channel/commands.ts";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { gate } from "../platform/model.ts";

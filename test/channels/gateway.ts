@@ -1,5 +1,5 @@
 import { onTestFinished } from "vitest";
-import { getOwnText } from "../../src/runs/channel-input.ts";
+import { getOwnText } from "../../src/turns/channel/channel-input.ts";
 import type {
   ApprovalPress,
   Channel,

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createEvents } from "../../plugins/slack/receive.ts";
-import { parseCommand } from "../../src/runs/commands.ts";
+import { parseCommand } from "../../src/turns/channel/commands.ts";
 import type { Channel } from "../../src/plugin/api.ts";
 import { createWorld } from "../e2e/world.ts";
 import { load, userFolder } from "../plugin/support.ts";

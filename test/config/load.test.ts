@@ -20,7 +20,7 @@ import { secretFile, stateSecret, writeSecret } from "../../src/config/state.ts"
 import { suggest } from "../../src/config/suggest.ts";
 import { watchFiles } from "../../src/config/watch.ts";
 import { createLogger } from "../../src/core/log.ts";
-import { sessionKeyProblem } from "../../src/core/session-key.ts";
+import { sessionKeyProblem } from "../../src/vocabulary/session-key.ts";
 
 let dir: string;
 beforeEach(() => {

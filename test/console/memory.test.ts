@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import { Memory } from "../../src/memory/notes.ts";
+import { Memory } from "../../src/people/notes.ts";
 import type { StoreHandle } from "../../src/store/types.ts";
 import { NO_BROWSER } from "./browser.ts";
 import { createFilledWorld } from "./filled-world.ts";

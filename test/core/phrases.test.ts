@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { getPhrases, LANGUAGES } from "../../src/core/phrases.ts";
+import { getPhrases, LANGUAGES } from "../../src/vocabulary/phrases.ts";
 
 /** What is the same word in both languages. */
 const SAME = ["de status.agent"];

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { checkAgent } from "../../src/runs/validate.ts";
-import type { ActionContext } from "../../src/runs/types.ts";
+import { checkAgent } from "../../src/turns/validate.ts";
+import type { ActionContext } from "../../src/turns/types.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
 import {
   createChannels,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { LocalBatches } from "../../src/limits/batches.ts";
+import { LocalBatches } from "../../src/queue/batches.ts";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type Answer, type World, type WorldOptions } from "../e2e/world.ts";
 

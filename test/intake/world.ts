@@ -1,11 +1,11 @@
 import { NO_TRACES } from "../../src/core/trace-context.ts";
-import { Approvals } from "../../src/approvals/approvals.ts";
-import { createQuestions } from "../../src/approvals/notify.ts";
+import { Approvals } from "../../src/people/approvals.ts";
+import { createQuestions } from "../../src/people/notify.ts";
 import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { Admission } from "../../src/limits/admission.ts";
-import { retryOnRedelivery } from "../../src/runs/retry-on-redelivery.ts";
+import { Admission } from "../../src/queue/admission.ts";
+import { retryOnRedelivery } from "../../src/turns/retry-on-redelivery.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { createMetrics } from "../../src/core/metrics.ts";

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { ConversationMessage } from "../../src/agent/types.ts";
-import { findEarlierQuestions } from "../../src/runs/knowledge.ts";
+import { findEarlierQuestions } from "../../src/turns/knowledge.ts";
 
 const user = (text: string): ConversationMessage => ({
   role: "user",

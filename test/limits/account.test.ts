@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { BudgetAccount } from "../../src/limits/account.ts";
+import { BudgetAccount } from "../../src/queue/account.ts";
 import type { Loan } from "../../src/store/types.ts";
 
 const NEED = { starts: 0, places: 1, isInLine: true };

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import { createBudgets, Admission } from "../../src/limits/admission.ts";
+import { createBudgets, Admission } from "../../src/queue/admission.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { ParkedByLimit, RunRecord, StoreHandle } from "../../src/store/types.ts";
 import { run } from "../store/suite/make.ts";

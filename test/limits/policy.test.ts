@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { LimitsConfig } from "../../src/config/schema/limits.ts";
-import { findFull } from "../../src/limits/admission.ts";
-import { getLimit } from "../../src/limits/limit-text.ts";
-import { decide } from "../../src/limits/policy.ts";
+import { findFull } from "../../src/queue/admission.ts";
+import { getLimit } from "../../src/queue/limit-text.ts";
+import { decide } from "../../src/queue/policy.ts";
 import type { BudgetLimits, BudgetUsage } from "../../src/store/types.ts";
 
 const NOW = 1_800_000_000_000;

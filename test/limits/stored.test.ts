@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import { createBudgets, Admission } from "../../src/limits/admission.ts";
+import { createBudgets, Admission } from "../../src/queue/admission.ts";
 import { openStore } from "../../src/store/open.ts";
 import { prepareDatabase } from "../../src/store/sqlite/schema.ts";
 import { PARKED_UNTIL } from "../../src/store/usage.ts";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import { MAX_NOTES, type NewNote, type Note, Memory } from "../../src/memory/notes.ts";
-import { searchNotes } from "../../src/memory/tools.ts";
+import { MAX_NOTES, type NewNote, type Note, Memory } from "../../src/people/notes.ts";
+import { searchNotes } from "../../src/people/tools.ts";
 import { channelSession, mainSession } from "../../src/sessions/keys.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { StoreHandle } from "../../src/store/types.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createPeople } from "../../src/people/links.ts";
-import { parseCommand } from "../../src/runs/commands.ts";
+import { parseCommand } from "../../src/turns/channel/commands.ts";
 import { channelSession, personSession } from "../../src/sessions/keys.ts";
 import { message, sayOn, sentOn } from "../channels/pipe.ts";
 import { createCli } from "../cli/world.ts";

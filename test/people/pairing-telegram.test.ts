@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from "vitest";
 import type { Clock } from "../../src/core/clock.ts";
-import { getPhrases } from "../../src/core/phrases.ts";
+import { getPhrases } from "../../src/vocabulary/phrases.ts";
 import { createCli } from "../cli/world.ts";
 import { startTelegram } from "../channels/telegram-server.ts";
 import { createProvider, modelConfig } from "../e2e/provider.ts";

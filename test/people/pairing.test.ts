@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Clock } from "../../src/core/clock.ts";
 import { createPersonCode, parsePersonDecision } from "../../src/people/pairings.ts";
-import { parseDecision } from "../../src/core/decision.ts";
-import { getPhrases } from "../../src/core/phrases.ts";
+import { parseDecision } from "../../src/vocabulary/decision.ts";
+import { getPhrases } from "../../src/vocabulary/phrases.ts";
 import { createCli } from "../cli/world.ts";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createChats } from "../../src/chat/chats.ts";
 import type { ChatEnd, ChatRequest, Chats } from "../../src/chat/types.ts";
-import type { Citation } from "../../src/runs/knowledge.ts";
+import type { Citation } from "../../src/turns/knowledge.ts";
 import { RouseError } from "../../src/core/errors.ts";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";

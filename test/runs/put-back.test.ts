@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { SteerableTurns, STEER } from "../../src/runs/steering.ts";
+import { SteerableTurns, STEER } from "../../src/turns/channel/steering.ts";
 import { PullWorker } from "../../src/queue/worker.ts";
 import type { Job } from "../../src/store/types.ts";
 import { systemClock } from "../../src/core/clock.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseTrigger, type Trigger } from "../../src/core/schedule-times.ts";
+import { parseTrigger, type Trigger } from "../../src/vocabulary/schedule-times.ts";
 
 /** The first due times after a moment. */
 function list(trigger: Trigger, after: string, count: number): string[] {

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Verifier } from "../../src/signatures/types.ts";
-import { createVerifiers } from "../../src/signatures/verifiers.ts";
+import type { Verifier } from "../../src/intake/signatures/types.ts";
+import { createVerifiers } from "../../src/intake/signatures/verifiers.ts";
 import { createWorld, type Answer, type World } from "../e2e/world.ts";
 import { SCHEMES } from "../mapping/world.ts";
 

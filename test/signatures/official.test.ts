@@ -7,8 +7,8 @@ import { verifyKey } from "discord-interactions";
 import { Webhook } from "standardwebhooks";
 import { Stripe } from "stripe";
 import { describe, expect, it } from "vitest";
-import type { SignedRequest, Verifier } from "../../src/signatures/types.ts";
-import { createVerifiers } from "../../src/signatures/verifiers.ts";
+import type { SignedRequest, Verifier } from "../../src/intake/signatures/types.ts";
+import { createVerifiers } from "../../src/intake/signatures/verifiers.ts";
 import { SCHEMES } from "../mapping/world.ts";
 import { bodyOf, SENDERS, TWILIO_FORM, type Sender } from "./senders.ts";
 

@@ -2,7 +2,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey } from "jose";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { createVerifiers } from "../../src/signatures/verifiers.ts";
+import { createVerifiers } from "../../src/intake/signatures/verifiers.ts";
 import { SCHEMES } from "../mapping/world.ts";
 
 const AUDIENCE = "https://hooks.example.com/hooks/gmail";

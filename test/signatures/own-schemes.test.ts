@@ -4,7 +4,7 @@ import JSON5 from "json5";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { authSchema, type SchemeAuth } from "../../src/config/schema/mapping.ts";
 import type { Issue } from "../../src/core/errors.ts";
-import { createVerifiers } from "../../src/signatures/verifiers.ts";
+import { createVerifiers } from "../../src/intake/signatures/verifiers.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { SCHEMES } from "../mapping/world.ts";
 

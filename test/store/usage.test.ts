@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { newId } from "../../src/core/ids.ts";
-import { createBudgets, Admission } from "../../src/limits/admission.ts";
+import { createBudgets, Admission } from "../../src/queue/admission.ts";
 import { openStore } from "../../src/store/open.ts";
 import {
   noAmounts,

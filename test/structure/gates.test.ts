@@ -13,7 +13,7 @@ const EXAMPLES: Record<keyof typeof GATES, Example> = {
     files: {
       "src/core/ids.ts": 'import { open } from "../store/open.ts"; import { a } from "./log.ts";',
       "src/store/open.ts":
-        'import type { Id } from "../core/ids.ts"; import { type Run } from "../runs/types.ts";',
+        'import type { Id } from "../core/ids.ts"; import { type Run } from "../turns/types.ts";',
       "src/store/copy.js":
         'export { x } from "../http/app.ts"; const y = await import("../cli/main.ts"); export * from "../core/ids.ts";',
       "src/store/page.tsx": 'type Turn = import("../agent/types.ts").Turn;',
@@ -21,7 +21,7 @@ const EXAMPLES: Record<keyof typeof GATES, Example> = {
     found: {
       "src/core/ids.ts": ["imports src/store/open.ts"],
       "src/store/copy.js": ["imports src/cli/main.ts", "imports src/http/app.ts"],
-      "src/store/open.ts": ["imports types of src/runs/types.ts"],
+      "src/store/open.ts": ["imports types of src/turns/types.ts"],
       "src/store/page.tsx": ["imports types of src/agent/types.ts"],
     },
   },
@@ -41,10 +41,10 @@ const EXAMPLES: Record<keyof typeof GATES, Example> = {
   "no folder of src imports itself over others, types included": {
     files: {
       "src/chat/turn.ts":
-        'import { run } from "../runs/run.ts"; import { id } from "../core/ids.ts";',
-      "src/runs/types.ts": 'import type { Chat } from "../chat/types.ts";',
+        'import { run } from "../turns/run.ts"; import { id } from "../core/ids.ts";',
+      "src/turns/types.ts": 'import type { Chat } from "../chat/types.ts";',
     },
-    found: { "src/chat": ["imports src/runs"], "src/runs": ["imports src/chat"] },
+    found: { "src/chat": ["imports src/turns"], "src/turns": ["imports src/chat"] },
   },
   "http imports no store": {
     files: {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { LANGUAGES } from "../../core/phrases.ts";
+import { LANGUAGES } from "../../vocabulary/phrases.ts";
 import { durationOr, idText } from "./common.ts";
 
 /** What the files of one message may take. */

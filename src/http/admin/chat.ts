@@ -5,7 +5,7 @@ import type { AdminDeps } from "../../operate/types.ts";
 import type { ChatEnd, ChatTurn } from "../../chat/types.ts";
 import { OPERATOR_KEY, OPERATOR_TENANT } from "../../config/checks.ts";
 import { RouseError, type RunErrorCode } from "../../core/errors.ts";
-import { findCited, type CitationMark, type NamedCitation } from "../../runs/knowledge.ts";
+import { findCited, type CitationMark, type NamedCitation } from "../../turns/knowledge.ts";
 import { jsonBody } from "./query.ts";
 
 /**

@@ -7,8 +7,8 @@ import * as people from "../../operate/people/people.ts";
 import * as schedules from "../../operate/people/schedules.ts";
 import { listTools, testTool } from "../../operate/people/tools.ts";
 import type { AdminDeps } from "../../operate/types.ts";
-import { MAX_NOTE, VERDICTS } from "../../core/decision.ts";
-import { MAX_NOTE_CHARS } from "../../memory/notes.ts";
+import { MAX_NOTE, VERDICTS } from "../../vocabulary/decision.ts";
+import { MAX_NOTE_CHARS } from "../../people/notes.ts";
 import { jsonBody, limit, ok, page, query } from "./query.ts";
 
 const any = z.array(z.string().min(1)).default([]);

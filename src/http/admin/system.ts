@@ -10,7 +10,7 @@ import type { AdminDeps } from "../../operate/types.ts";
 import { USAGE_KEYS, readUsage } from "../../operate/records/usage.ts";
 import { duration, idText } from "../../config/schema/common.ts";
 import { CLEANING, SCOPES } from "../../config/schema/gateway.ts";
-import { OUTCOMES } from "../../core/outcomes.ts";
+import { OUTCOMES } from "../../vocabulary/outcomes.ts";
 import { showShape } from "../../operate/shapes/kept-shapes.ts";
 import { answerLines, jsonBody, ok, query, since } from "./query.ts";
 

@@ -21,7 +21,7 @@ import { GROUP_STATUSES } from "../../operate/watch/watch-views.ts";
 import { parseDuration } from "../../config/schema/common.ts";
 import type { Clock } from "../../core/clock.ts";
 import { RouseError } from "../../core/errors.ts";
-import { OUTCOMES } from "../../core/outcomes.ts";
+import { OUTCOMES } from "../../vocabulary/outcomes.ts";
 import { runStatus } from "../openapi/schemas.ts";
 import {
   answerLines,

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { OUTCOMES } from "../../core/outcomes.ts";
+import { OUTCOMES } from "../../vocabulary/outcomes.ts";
 import { ERROR_CODES } from "../../core/errors.ts";
 
 /** The answers of the hooks interface, for the published document; the tests hold every real answer to them. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { getVerdicts, type Approvals } from "../../approvals/approvals.ts";
+import { getVerdicts, type Approvals } from "../../people/approvals.ts";
 import type { ApiKey } from "../../chat/api-keys.ts";
-import { MAX_NOTE, VERDICTS } from "../../core/decision.ts";
+import { MAX_NOTE, VERDICTS } from "../../vocabulary/decision.ts";
 import { RouseError } from "../../core/errors.ts";
 import { pageSize } from "./models.ts";
 import { withoutNullish } from "./read.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { TOOL_NAME } from "../../core/tool-names.ts";
+import { TOOL_NAME } from "../../vocabulary/tool-names.ts";
 import { isEmpty, isFalse, unsupported, UNSUPPORTED } from "./unsupported.ts";
 
 const text = z.string();

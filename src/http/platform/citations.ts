@@ -1,5 +1,5 @@
 import { cutText } from "../../core/text.ts";
-import { findCited, type NamedCitation } from "../../runs/knowledge.ts";
+import { findCited, type NamedCitation } from "../../turns/knowledge.ts";
 
 const MAX_QUOTE = 300;
 

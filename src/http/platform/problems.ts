@@ -6,7 +6,7 @@ import {
   type ErrorCode,
   type Failure,
 } from "../../core/errors.ts";
-import { getPhrases } from "../../core/phrases.ts";
+import { getPhrases } from "../../vocabulary/phrases.ts";
 import { withReason } from "../errors.ts";
 
 /** A failure as this interface tells it: all four members of its error object, and a status. */

@@ -1,7 +1,7 @@
 import type { Context } from "hono";
 import { type Operation, answers, failures, sends } from "../openapi/operation.ts";
 import type { createSharedCounts } from "../../intake/callers.ts";
-import type { Approvals } from "../../approvals/approvals.ts";
+import type { Approvals } from "../../people/approvals.ts";
 import type { Chats } from "../../chat/types.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";

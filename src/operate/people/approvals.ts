@@ -1,5 +1,5 @@
-import type { Approvals, Decided } from "../../approvals/approvals.ts";
-import { buildRule, renderRule, type ApprovalRule } from "../../approvals/rules.ts";
+import type { Approvals, Decided } from "../../people/approvals.ts";
+import { buildRule, renderRule, type ApprovalRule } from "../../people/rules.ts";
 import { readMonotonic } from "../../core/clock.ts";
 import { OPERATOR } from "../../config/schema/tools.ts";
 import type { ApprovalRecord, Lists, Store, Verdict } from "../../store/types.ts";

@@ -1,6 +1,6 @@
 import { OPERATOR } from "../../config/schema/tools.ts";
 import { RouseError } from "../../core/errors.ts";
-import type { PlacedNote } from "../../memory/notes.ts";
+import type { PlacedNote } from "../../people/notes.ts";
 import type { SessionRef } from "../../store/types.ts";
 import type { AdminDeps } from "../types.ts";
 import { iso, isoOrNull } from "../records/views.ts";

@@ -1,7 +1,7 @@
-import { getFireTime, getScheduleName, MAX_CAUGHT_UP } from "../../schedules/plan.ts";
-import type { KnownSchedule } from "../../schedules/schedules.ts";
-import type { Firing, SkippedTimes } from "../../schedules/types.ts";
-import type { Trigger } from "../../core/schedule-times.ts";
+import { getFireTime, getScheduleName, MAX_CAUGHT_UP } from "../../turns/schedules/plan.ts";
+import type { KnownSchedule } from "../../turns/schedules/schedules.ts";
+import type { Firing, SkippedTimes } from "../../turns/schedules/types.ts";
+import type { Trigger } from "../../vocabulary/schedule-times.ts";
 import { RouseError } from "../../core/errors.ts";
 import type { Ms } from "../../store/types.ts";
 import type { AdminDeps } from "../types.ts";

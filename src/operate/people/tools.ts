@@ -1,4 +1,4 @@
-import { judgeCall } from "../../approvals/policy.ts";
+import { judgeCall } from "../../people/policy.ts";
 import { RouseError } from "../../core/errors.ts";
 import {
   allCoverTool,
@@ -9,9 +9,9 @@ import {
   REMEMBER_TOOL_NAME,
   SCHEDULE_TOOL_NAME,
   SEND_FILE_TOOL_NAME,
-} from "../../core/tool-names.ts";
+} from "../../vocabulary/tool-names.ts";
 import type { Snapshot } from "../../intake/types.ts";
-import { SEARCH_NAME } from "../../runs/citation-numbers.ts";
+import { SEARCH_NAME } from "../../turns/citation-numbers.ts";
 import { passedCheck, warningCheck, type Check } from "../watch/doctor-checks.ts";
 import { found } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";

@@ -1,6 +1,6 @@
 import type { Failure } from "../../core/errors.ts";
 import type { ReplayResult } from "../../intake/types.ts";
-import { findRetryProblem } from "../../runs/retry-on-redelivery.ts";
+import { findRetryProblem } from "../../turns/retry-on-redelivery.ts";
 import {
   deliveryState,
   NO_ROUTE,

@@ -11,8 +11,8 @@ import { compileMappings } from "../../mapping/compile.ts";
 import { PRESETS_DIR } from "../../mapping/presets.ts";
 import type { TransformPool } from "../../mapping/transform-pool.ts";
 import { getSecretPlaces } from "../../mapping/transform-permissions.ts";
-import { createAgents } from "../../runs/rooms.ts";
-import type { Agents } from "../../runs/types.ts";
+import { createAgents } from "../../turns/channel/rooms.ts";
+import type { Agents } from "../../turns/types.ts";
 import type { ConfigRecord, EventRecord, Store } from "../../store/types.ts";
 import { getFolders, hashBasis, hashNames, type ConfigContent } from "../shapes/recorded-config.ts";
 

@@ -3,7 +3,7 @@ import type { QueryValues } from "../../core/query.ts";
 import { basename } from "node:path";
 import { BODY_GONE, BODY_GONE_ADVICE } from "../../core/body-gone.ts";
 import { locateIssues } from "../../config/places.ts";
-import { checkDraft } from "../../runs/validate.ts";
+import { checkDraft } from "../../turns/validate.ts";
 import type { EventDebug } from "../../core/debug.ts";
 import { RouseError, type Failure } from "../../core/errors.ts";
 import type { TextPart } from "../../core/text.ts";

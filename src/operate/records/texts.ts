@@ -3,7 +3,7 @@
  * that belongs to a sentence is a field beside it, since each of them writes times in its own way.
  */
 import type { MappingTrace, Nearest } from "../../mapping/types.ts";
-import type { WaitReason } from "../../runs/wait-reason.ts";
+import type { WaitReason } from "../../turns/wait-reason.ts";
 import type { EventRecord, PastWait, RunError, RunStatus, Usage } from "../../store/types.ts";
 
 type WithoutTimes<T> = T extends unknown ? Omit<T, "since" | "until"> : never;

@@ -17,10 +17,10 @@ import {
   deliveryState,
 } from "../../store/types.ts";
 import type { WaitState } from "../../core/breaker.ts";
-import { getVerdicts } from "../../approvals/approvals.ts";
-import { deliveryStatus } from "../../runs/receipts.ts";
+import { getVerdicts } from "../../people/approvals.ts";
+import { deliveryStatus } from "../../turns/receipts.ts";
 import type { Bookmark } from "./bookmarks.ts";
-import type { WaitReason } from "../../runs/wait-reason.ts";
+import type { WaitReason } from "../../turns/wait-reason.ts";
 import {
   renderAttempt,
   renderEvent,

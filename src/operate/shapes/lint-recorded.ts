@@ -1,7 +1,7 @@
 import { nearest } from "../../config/suggest.ts";
 import type { Issue } from "../../core/errors.ts";
-import type { Budgets } from "../../limits/types.ts";
-import { limitsPath } from "../../limits/limit-text.ts";
+import type { Budgets } from "../../queue/types.ts";
+import { limitsPath } from "../../queue/limit-text.ts";
 import type { LintedMapping } from "./covering.ts";
 import type { RecordedFacts } from "./kept-shapes.ts";
 import { lintIssue } from "./lint.ts";

@@ -1,10 +1,10 @@
 import { ECHO } from "../../agent/models.ts";
 import type { Agent, ResolvedModel } from "../../agent/types.ts";
-import { getOfferedTools } from "../../approvals/judge.ts";
+import { getOfferedTools } from "../../people/judge.ts";
 import type { Thinking } from "../../config/schema/common.ts";
 import { RouseError } from "../../core/errors.ts";
 import type { TextPart } from "../../core/text.ts";
-import type { ToolPatterns } from "../../core/tool-names.ts";
+import type { ToolPatterns } from "../../vocabulary/tool-names.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { RunSpec } from "../../store/types.ts";
 import { getEffect } from "../what-if/effect.ts";

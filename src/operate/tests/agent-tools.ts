@@ -5,7 +5,7 @@ import type { OfferedTool } from "../../agent/offered-tool.ts";
 import { toTextOutput } from "../../agent/tool-results.ts";
 import type { createToolBox } from "../../agent/tools.ts";
 import type { PickedTools, ToolTurn } from "../../agent/types.ts";
-import { allCoverTool, type ToolPatterns } from "../../core/tool-names.ts";
+import { allCoverTool, type ToolPatterns } from "../../vocabulary/tool-names.ts";
 import { cutText } from "../../core/text.ts";
 import type { AgentCase } from "./fixture.ts";
 import { toResultText, type RecordedCall } from "./recorded-run.ts";

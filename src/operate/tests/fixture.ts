@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { parseJson, writeJson } from "../../core/json.ts";
-import { OUTCOMES } from "../../core/outcomes.ts";
+import { OUTCOMES } from "../../vocabulary/outcomes.ts";
 import type { RecordedHook } from "../../intake/replay.ts";
 import {
   recordedRunSchema,

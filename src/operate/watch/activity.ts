@@ -1,5 +1,5 @@
-import { toLimitKey } from "../../limits/limit-text.ts";
-import { OUTCOMES } from "../../core/outcomes.ts";
+import { toLimitKey } from "../../queue/limit-text.ts";
+import { OUTCOMES } from "../../vocabulary/outcomes.ts";
 import type { EventOutcome, Ms, RunRecord } from "../../store/types.ts";
 import { renderWait } from "../records/texts.ts";
 import type { AdminDeps } from "../types.ts";

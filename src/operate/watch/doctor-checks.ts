@@ -3,11 +3,11 @@ import { getMaxBodyBytes } from "../../intake/body.ts";
 import { getStatus } from "../../core/errors.ts";
 import { findLostRequests } from "./lost-requests.ts";
 import type { AdminDeps } from "../types.ts";
-import { getLimit, toLimitKey, limitsPath } from "../../limits/limit-text.ts";
+import { getLimit, toLimitKey, limitsPath } from "../../queue/limit-text.ts";
 import type { PathRules } from "../../mapping/types.ts";
 import type { EventRecord, ParkedByLimit, RunRecord } from "../../store/types.ts";
 import type { Sender } from "../../config/schema/signature.ts";
-import { percent } from "../../signatures/sender.ts";
+import { percent } from "../../intake/signatures/sender.ts";
 import { readAll } from "../records/operation.ts";
 import { getBodiesOverdue } from "../../store/sweeper.ts";
 

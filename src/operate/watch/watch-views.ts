@@ -1,5 +1,5 @@
 /** What the overview and the list of failures show. Apart from what makes it, since the console reads these types in a browser's terms. */
-import type { EventOutcome } from "../../core/outcomes.ts";
+import type { EventOutcome } from "../../vocabulary/outcomes.ts";
 import type { Percentiles } from "../../core/metrics.ts";
 
 /** The newest answers, waits for a worker, and runs of this gateway since its start; null if there was none. */

@@ -1,4 +1,4 @@
-import type { Budget } from "../../limits/types.ts";
+import type { Budget } from "../../queue/types.ts";
 import type { Store } from "../../store/types.ts";
 import type { EffectAction } from "./effect.ts";
 

@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import type { CitationMark, NamedCitation } from "../../../../src/runs/knowledge.ts";
+import type { CitationMark, NamedCitation } from "../../../../src/turns/knowledge.ts";
 import type { Usage } from "../../../../src/store/types.ts";
 import { AskError, ask, askLines } from "../../api.ts";
 

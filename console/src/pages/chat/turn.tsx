@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import type { NamedCitation } from "../../../../src/runs/knowledge.ts";
+import type { NamedCitation } from "../../../../src/turns/knowledge.ts";
 import { href } from "../../router.ts";
 import { useAction } from "../../resource.ts";
 import { Button, Id, Status } from "../../ui/basic.tsx";

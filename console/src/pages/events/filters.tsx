@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { useResource } from "../../resource.ts";
 import { filter, place } from "../../router.ts";
 
-/** The outcomes of events, as in src/core/outcomes.ts. */
+/** The outcomes of events, as in src/vocabulary/outcomes.ts. */
 export const OUTCOMES = [
   "accepted",
   "skipped",

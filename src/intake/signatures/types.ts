@@ -1,0 +1,80 @@
+import type { Issue } from "../../core/errors.ts";
+import type { DuplicateRule, HandshakeConfig, Sender } from "../../config/schema/signature.ts";
+import type { getSchemeNames } from "./request-names.ts";
+
+/** What is known of a request before its body is read. */
+export type RequestHead = Pick<SignedRequest, "method" | "headers" | "query">;
+
+/** A request as its sender signed it. Header names are lower-case; `url` is the public one, with its query. */
+export interface SignedRequest {
+  method: string;
+  url: string;
+  headers: Record<string, string>;
+  query: Record<string, string>;
+  raw: Buffer;
+  /** The body without its content encoding, if it has one and the scheme reads fields of it. What is signed is `raw`. */
+  content?: Buffer;
+}
+
+export type RefusalReason =
+  | "no_signature"
+  /** Headers of the sender and no signature: the sender has no secret. */
+  | "not_signed"
+  | "too_many_signatures"
+  | "wrong_signature"
+  | "no_timestamp"
+  | "stale_timestamp"
+  | "wrong_body_hash"
+  | "wrong_token"
+  | "wrong_topic"
+  | "wrong_certificate"
+  /** The keys could not be fetched. The sender should try again. */
+  | "certificate_unavailable";
+
+/** The key that identifies a repeat. That of a body is kept for `keepMs`; that of an id for `hooks.dedupe.ttl`, at least for `minKeepMs`. */
+export type Duplicate =
+  | { by: "body"; key: string; keepMs: number }
+  | { by: "id"; key: string; minKeepMs?: number };
+
+export type Verified =
+  | {
+      ok: true;
+      /** Which of the secrets fitted, from 0. */
+      secret: number;
+      duplicate: Duplicate | undefined;
+    }
+  | { ok: false; reason: RefusalReason };
+
+/** A scheme with its secrets, ready for requests. */
+export interface Verifier {
+  /** Checks a request. Never throws; returns a promise only if keys must be fetched. */
+  verify(request: SignedRequest, now: number): Verified | Promise<Verified>;
+  /**
+   * Checks what does not depend on the body: whether there is a signature at all, and a time that is too old. A body whose
+   * request fails here need not be read.
+   */
+  precheck(request: RequestHead, now: number): RefusalReason | undefined;
+  readonly handshakes: readonly HandshakeConfig[];
+  /** What the sender does about errors, if the scheme describes it. */
+  readonly sender: Sender | undefined;
+  /** How repeats are recognised. */
+  readonly duplicate: DuplicateRule;
+  readonly secrets: readonly string[];
+  /** What the sender shows in its handshake. */
+  readonly verifyToken: string | undefined;
+  readonly wantsVerifyToken: boolean;
+  /** What of a request the scheme reads as data, and what carries its credential. */
+  readonly names: ReturnType<typeof getSchemeNames>;
+  /** Lower-case names of the headers that the signature covers. */
+  readonly coveredHeaders: readonly string[];
+  /** True if the signature covers nothing (`equals`, `jwt-hs256`, `oidc`). Then headers are as trustworthy as the body. */
+  readonly coversNothing: boolean;
+  /** True if it accepts the tokens of any account of its issuer (`oidc` without `email`). */
+  readonly anyAccount: boolean;
+  /** True if the public address must be known. */
+  readonly needsUrl: boolean;
+  /** Fetches the address that confirms a handshake, if it is one of the sender's hosts. False: it did not answer 2xx. */
+  confirm?(url: string): Promise<boolean>;
+}
+
+export type CompiledVerifier = { ok: true; verifier: Verifier } | { ok: false; issues: Issue[] };

@@ -1,0 +1,334 @@
+import type { Config } from "../config/schema/index.ts";
+import type { Callback } from "../config/schema/limits.ts";
+import type { Clock } from "../core/clock.ts";
+import { newId } from "../core/ids.ts";
+import { splitPerson } from "./policy.ts";
+import { planAsk, planAskEnd, planNextAsk, questionId } from "../delivery/send.ts";
+import { CALLBACK } from "../delivery/callback.ts";
+import { deliveryJob, parseSendKey, writeDelivery, type Planned } from "../delivery/plan.ts";
+import type { Channels } from "../delivery/channels.ts";
+import type { ApprovalDecision, ApprovalRecord } from "../store/steps.ts";
+import type { DeliveryAsk, Route, RunRecord, Store } from "../store/types.ts";
+import { getVerdicts, type Questions } from "./approvals.ts";
+import { renderVerdict, TIMEOUT } from "../vocabulary/decision.ts";
+import { getPhrases } from "../vocabulary/phrases.ts";
+import type { QuestionPhrases } from "../vocabulary/phrases/types.ts";
+import { cutText, oneLine } from "../core/text.ts";
+
+/** A question must fit one message of every channel; the shortest limit is 2,000 characters. */
+const MAX_ARGUMENTS = 900;
+const MAX_WHY = 300;
+const MAX_NAME = 120;
+
+/** Control characters, and characters that reorder or hide text next to them: arguments may come from outside. */
+const DECEPTIVE = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u115f]/gu;
+
+const showHidden = (text: string): string =>
+  text.replace(DECEPTIVE, (sign) => `\\u{${sign.codePointAt(0)?.toString(16)}}`);
+
+/** A name as inline code. */
+const renderName = (name: string): string =>
+  `\`${cutText(showHidden(oneLine(name)).replaceAll("`", "'"), MAX_NAME).text}\``;
+
+/** A code block that its text cannot end. */
+function renderBlock(text: string): string {
+  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
+  const fence = "`".repeat(longest + 1);
+  return `${fence}\n${text}\n${fence}`;
+}
+
+/** Renders the arguments of a call for people: JSON, cut, with hidden characters shown. */
+function renderArguments(input: unknown, code: string, phrases: QuestionPhrases): string {
+  const { text, cut } = cutText(
+    showHidden(JSON.stringify(input, null, 2) ?? "none"),
+    MAX_ARGUMENTS,
+  );
+  return (
+    renderBlock(text) + (cut > 0 ? `\n${phrases.cut(cut, `\`rouse approvals show ${code}\``)}` : "")
+  );
+}
+
+/** A time to the minute, in UTC. */
+const renderTime = (ms: number): string =>
+  `${new Date(ms).toISOString().slice(0, 16).replace("T", " ")} UTC`;
+
+/**
+ * Renders a question in markdown, in the language of a language tag: what the agent wants to do, with which arguments, why it asks,
+ * and when the question expires.
+ */
+export function renderQuestion(
+  { code, agentId, tool, input, reason, why, expiresAt }: ApprovalRecord,
+  language?: string,
+): string {
+  const { questions } = getPhrases(language);
+  const [agent, name] = [renderName(agentId), renderName(tool)];
+  const head =
+    reason === "outcome_unknown"
+      ? questions.unknown(code, agent, name)
+      : questions.wants(code, agent, name);
+  const because = cutText(showHidden(oneLine(why)), MAX_WHY).text;
+  return [
+    head,
+    renderArguments(input, code, questions),
+    questions.why(because),
+    questions.until(renderTime(expiresAt)),
+  ].join("\n\n");
+}
+
+/** Renders how to decide by a text message. What is to be written stays English. */
+export function renderInstruction(
+  approval: Pick<ApprovalRecord, "code" | "reason">,
+  language?: string,
+): string {
+  const { questions } = getPhrases(language);
+  const forms = getVerdicts(approval).map(
+    (verdict) => `"${renderVerdict(verdict, approval.code)}"`,
+  );
+  return questions.instruction(`${forms.slice(0, -1).join(", ")} ${questions.or} ${forms.at(-1)}`);
+}
+
+/** Begins a word with a capital letter, in languages that have them. */
+function capitalize(text: string, locale: string): string {
+  const [first = "", ...rest] = text;
+  return first.toLocaleUpperCase(locale) + rest.join("");
+}
+
+/** Renders the decision, for the message that had the question. */
+export function renderEnd({ verdict, by, at }: ApprovalDecision, language?: string): string {
+  const { questions, decisions, locale } = getPhrases(language);
+  if (by === TIMEOUT) return questions.expired(renderTime(at));
+  return questions.ended(
+    capitalize(decisions.past[verdict], locale),
+    renderName(by),
+    renderTime(at),
+  );
+}
+
+/** A person who may decide, on a channel that is loaded. */
+interface ChannelApprover {
+  channel: string;
+  /** The person's id, as `IncomingMessage.from` gives it. */
+  person: string;
+}
+
+/** The data that questions are planned with. */
+interface QuestionContext {
+  run: Pick<RunRecord, "id" | "spec">;
+  /** In the form of `ApprovalDecision.by`, in the order of `tools.approvers`. */
+  approvers: readonly string[];
+  channels: Channels;
+  /** The language for an approver whose own language is not known, as a tag. Default: English. */
+  language?: string | undefined;
+  /** Posts the question as JSON too. */
+  callback?: Callback | undefined;
+  now: number;
+}
+
+/** Where an approver is asked: in the conversation that the run came from if it is the approver's message, else directly. */
+function findRoute(
+  approver: ChannelApprover,
+  { run: { spec }, channels }: QuestionContext,
+): Route | undefined {
+  const { channel, person } = approver;
+  const { incoming } = spec;
+  if (spec.channel === channel && incoming?.from === person && spec.to !== undefined) {
+    const { thread, replyTo } = incoming;
+    return { channel, to: spec.to, replyTo, ...(thread !== undefined && { thread }) };
+  }
+  const direct = channels.get(channel)?.channel.directRecipient?.(person) ?? person;
+  const checked = channels.checkRecipient(channel, direct);
+  return checked.ok ? { channel, to: checked.to } : undefined;
+}
+
+/** Where an approver is asked, and the language of the question. */
+interface Asked {
+  route: Route;
+  language: string | undefined;
+}
+
+/** The routes to ask on, in order: first the person whose message the run answers. No route occurs twice. */
+function findRoutes(context: QuestionContext): Asked[] {
+  const { approvers, channels, run } = context;
+  const known = approvers
+    .flatMap((entry) => splitPerson(entry, channels) ?? [])
+    .filter(({ loaded }) => loaded);
+  const wrote = ({ channel, person }: ChannelApprover): boolean =>
+    channel === run.spec.channel && person === run.spec.incoming?.from;
+  const ordered = [...known.filter(wrote), ...known.filter((one) => !wrote(one))];
+  const routes = ordered.flatMap((one): Asked[] => {
+    const route = findRoute(one, context);
+    const known = wrote(one) ? run.spec.incoming?.language : undefined;
+    return route ? [{ route, language: known ?? context.language }] : [];
+  });
+  const isFirst = ({ route }: Asked, index: number): boolean =>
+    routes.findIndex((one) => one.route.channel === route.channel && one.route.to === route.to) ===
+    index;
+  return routes.filter(isFirst);
+}
+
+/** Builds the body of a question for the callback. */
+function buildCallbackBody({ askedAt, expiresAt, ...about }: ApprovalRecord, now: number): object {
+  const [asked, expires] = [askedAt, expiresAt].map((at) => new Date(at).toISOString());
+  return {
+    type: "approval.required",
+    timestamp: new Date(now).toISOString(),
+    data: { ...about, verdicts: getVerdicts(about), askedAt: asked, expiresAt: expires },
+  };
+}
+
+/** Renders a question in a language. */
+function renderWords(
+  approval: ApprovalRecord,
+  language: string | undefined,
+): Pick<DeliveryAsk, "text" | "instruction" | "language"> {
+  const text = renderQuestion(approval, language);
+  return {
+    text,
+    instruction: renderInstruction(approval, language),
+    ...(language !== undefined && { language }),
+  };
+}
+
+function planQuestionCallback(approval: ApprovalRecord, url: string, now: number): Planned {
+  const id = newId("dlv", now);
+  // Without a mapping as its thread: the callback of approvals belongs to no mapping.
+  const route: Route = { channel: CALLBACK, to: url };
+  const chunks = [JSON.stringify(buildCallbackBody(approval, now))];
+  return {
+    delivery: { id, runId: approval.runId, route, chunks, createdAt: now },
+    job: deliveryJob(id, route, now),
+  };
+}
+
+/**
+ * Plans the deliveries of a new approval, for the commit that adds it: the question to the first approver who can be asked
+ * on a channel, with the further approvers as fallbacks, and the callback. Empty if the config names no such approver and no callback.
+ */
+export function planQuestion(approval: ApprovalRecord, context: QuestionContext): Planned[] {
+  const { run, channels, callback, now } = context;
+  const [first, ...others] = findRoutes(context);
+  const { id: approvalId, code, expiresAt } = approval;
+  const next = others.map(({ route }) => route);
+  const about = { approvalId, code, verdicts: getVerdicts(approval), expiresAt, next, position: 0 };
+  const planFirst = ({ route, language }: Asked): Planned => {
+    // The language of all but the first is that of the config.
+    const forNext =
+      next.length > 0 && language !== context.language
+        ? { forNext: renderWords(approval, context.language) }
+        : {};
+    return planAsk(
+      { ...about, ...renderWords(approval, language), ...forNext },
+      { runId: run.id, route, channels, now },
+    );
+  };
+  return [
+    ...(first ? [planFirst(first)] : []),
+    ...(callback ? [planQuestionCallback(approval, callback.url, now)] : []),
+  ];
+}
+
+/**
+ * Plans the messages that remove the buttons of an approval's questions, for the commit that adds its decision: one for each
+ * question on a channel that can change a message. A question that was not sent yet is not sent any more.
+ */
+export async function planQuestionEnd(
+  approvalId: string,
+  decision: ApprovalDecision,
+  { store, channels, now }: { store: Pick<Store, "get">; channels: Channels; now: number },
+): Promise<Planned[]> {
+  const planned: Planned[] = [];
+  for (let position = 0; ; position++) {
+    const question = await store.get("delivery", questionId(approvalId, position));
+    if (!question?.ask) return planned;
+    const isSent = question.status === "delivered" || question.status === "pending";
+    const end = isSent
+      ? planAskEnd(
+          question,
+          `${question.ask.text}\n\n${renderEnd(decision, question.ask.language)}`,
+          channels,
+          now,
+        )
+      : undefined;
+    if (end) planned.push(end);
+  }
+}
+
+/** The dependencies for recording that a message did not arrive. */
+interface LostDeps {
+  store: Pick<Store, "get" | "commit">;
+  channels(): Channels;
+  clock: Pick<Clock, "now">;
+}
+
+/** Creates the planner of questions, with the channels and approvers of the current snapshot. */
+export function createQuestions(
+  { store, clock }: Omit<LostDeps, "channels">,
+  snapshot: () => Pick<QuestionContext, "approvers" | "channels"> & {
+    readonly config: Pick<Config, "tools" | "language">;
+  },
+): Questions {
+  return {
+    plan(approval, run) {
+      const { approvers, channels, config } = snapshot();
+      const { tools, language } = config;
+      return planQuestion(approval, {
+        run,
+        approvers,
+        channels,
+        language,
+        callback: tools.approvalCallback,
+        now: clock.now(),
+      });
+    },
+    planEnd: (approvalId, decision) =>
+      planQuestionEnd(approvalId, decision, {
+        store,
+        channels: snapshot().channels,
+        now: clock.now(),
+      }),
+  };
+}
+
+/**
+ * Records that a message did not arrive although the vendor had accepted it. It is sent once more if the channel asks for that;
+ * otherwise its delivery has failed, and if it was a question, the next approver is asked. Throws if the delivery has not ended
+ * yet: the vendor then reports it again.
+ */
+export async function recordLost(
+  channel: string,
+  { idempotencyKey, reason, resend }: { idempotencyKey: string; reason: string; resend?: boolean },
+  { store, channels, clock }: LostDeps,
+): Promise<void> {
+  const { id, chunk, isResent } = parseSendKey(idempotencyKey);
+  const delivery = await store.get("delivery", id);
+  if (
+    delivery?.route.channel !== channel ||
+    (delivery.status !== "delivered" && delivery.status !== "pending")
+  )
+    return;
+  // Each piece is reported: those of the first time say nothing new.
+  if (delivery.resent && !isResent) return;
+  if (delivery.status === "pending") throw new Error("the delivery has not ended yet");
+  const now = clock.now();
+  if (resend && !delivery.resent) {
+    const error = { code: "retry", message: reason } as const;
+    return void (await store.commit((tx) => {
+      // A vendor that refuses a piece has refused those before it.
+      tx.update("delivery", id, {
+        status: "pending",
+        error,
+        nextChunk: 0,
+        nextAt: now,
+        endedAt: null,
+        resent: true,
+      });
+      tx.add("job", deliveryJob(id, delivery.route, now));
+    }));
+  }
+  const next = await planNextAsk(delivery, { store, channels: channels(), now });
+  await store.commit((tx) => {
+    const error = { code: "not_delivered", message: reason } as const;
+    tx.update("delivery", id, { status: "failed", error, endedAt: now, nextChunk: chunk });
+    if (next) writeDelivery(tx, next);
+  });
+}

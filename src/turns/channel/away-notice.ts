@@ -1,0 +1,139 @@
+import { isProviderAway } from "../../agent/failure.ts";
+import { getPhrases } from "../../vocabulary/phrases.ts";
+import { planDelivery, writeDelivery } from "../../delivery/plan.ts";
+import { isRunChanged } from "../../store/errors.ts";
+import {
+  sessionId,
+  type Job,
+  type Ms,
+  type RunRecord,
+  type Writes,
+  type ApprovalRecord,
+  type Store,
+} from "../../store/types.ts";
+import { replyRoute } from "../run-result.ts";
+import type { TurnDeps, ActionContext } from "../types.ts";
+
+const MAX_LOOKED_AT = 100;
+
+/** Finds the open approval of a run that waits for a person in the same session. */
+async function findWaiting(
+  { spec }: RunRecord,
+  store: Pick<Store, "list" | "get">,
+): Promise<ApprovalRecord | undefined> {
+  const waiting = await store.list("runs", {
+    status: "waiting",
+    sessionKey: spec.session.key,
+    limit: MAX_LOOKED_AT,
+  });
+  const run = waiting.find((one) => sessionId(one.spec.session) === sessionId(spec.session));
+  const asked = await Promise.all(
+    (run?.waiting?.approvalIds ?? []).map((id) => store.get("approval", id)),
+  );
+  return asked.find((approval) => approval && !approval.decision);
+}
+
+/**
+ * Sends a notice to a person whose message is queued behind a run that waits for a decision, with how to end that run. Returns
+ * whether it waits for one.
+ */
+export async function tellThatItWaits(
+  runId: string,
+  { store, context, now }: { store: Store; context: Pick<ActionContext, "channels">; now: Ms },
+): Promise<boolean> {
+  const { "runs.waiting": waiting = 0 } = await store.counts();
+  const run = waiting === 0 ? undefined : await store.get("run", runId);
+  const route = run?.spec.command === undefined && run ? replyRoute(run.spec) : undefined;
+  const approval = run && route && (await findWaiting(run, store));
+  if (!route || !approval) return false;
+  const { tool, code } = approval;
+  const text = getPhrases(run.spec.incoming?.language).waits(tool, code);
+  const planned = planDelivery({ runId, route, text, channels: context.channels, now });
+  await store.commit((tx) => writeDelivery(tx, planned));
+  return true;
+}
+
+/** Informs a person on a channel who has waited for a while that the provider of the model is away. */
+
+/** How long no model has answered when the person gets the notice. */
+export const AWAY_NOTICE_MS = 20_000;
+
+/** What the job of a notice carries. */
+export interface AwayNoticeJob {
+  type: "away-notice";
+  runId: string;
+}
+
+/**
+ * Adds to the commit that puts a run back: should it still wait when the time has come, its person gets the notice, once. `failedAt`:
+ * when its models failed first, in the try that is over.
+ */
+export function planAwayNotice(tx: Writes, run: RunRecord, now: Ms, failedAt?: Ms): void {
+  if (run.kind !== "channel" || run.awayNoticeAt !== undefined) return;
+  const parkedSince = run.parked?.reason === "provider" ? run.waitSince : undefined;
+  const since = run.failedAttempts?.[0]?.at ?? parkedSince ?? failedAt ?? now;
+  tx.add("job", {
+    id: `away:${run.id}`,
+    kind: "command",
+    // One after the other in a conversation: the second finds what the first has sent.
+    key: `away:${sessionId(run.spec.session)}`,
+    data: { type: "away-notice", runId: run.id } satisfies AwayNoticeJob,
+    enqueuedAt: now,
+    runAt: since + AWAY_NOTICE_MS,
+  });
+}
+
+const waitsForModel = ({ status, parked, error }: RunRecord): boolean =>
+  status === "parked"
+    ? parked?.reason === "provider"
+    : status === "queued" && error !== undefined && isProviderAway(error.code);
+
+/** Whether the conversation of a run has had the notice, for a message that is not answered either. */
+async function isToldAlready(
+  { spec: { session, to } }: RunRecord,
+  { store }: Pick<TurnDeps, "store">,
+): Promise<boolean> {
+  const lists = await Promise.all(
+    (["parked", "queued"] as const).map((status) =>
+      store.list("runs", { status, sessionKey: session.key, limit: MAX_LOOKED_AT }),
+    ),
+  );
+  return lists
+    .flat()
+    .some(
+      ({ awayNoticeAt, spec }) =>
+        awayNoticeAt !== undefined &&
+        spec.to === to &&
+        sessionId(spec.session) === sessionId(session),
+    );
+}
+
+/** Sends the notice of a run that still waits for its model. */
+export async function executeAwayNotice(
+  job: Job,
+  { runId }: AwayNoticeJob,
+  deps: TurnDeps,
+): Promise<void> {
+  const { store, clock } = deps;
+  const run = await store.get("run", runId);
+  const route = run && waitsForModel(run) ? replyRoute(run.spec) : undefined;
+  if (!run || !route || run.awayNoticeAt !== undefined || (await isToldAlready(run, deps))) {
+    await store.commit((tx) => tx.settle(job), job);
+    return;
+  }
+  const now = clock.now();
+  const text = getPhrases(run.spec.incoming?.language).modelAway;
+  const { channels } = deps.context();
+  const planned = planDelivery({ runId, route, text, channels, now });
+  const { status, attempts, edits = 0 } = run;
+  const send = (tx: Writes): void => {
+    tx.update("run", runId, { awayNoticeAt: now }, { status, attempts, edits });
+    writeDelivery(tx, planned);
+    tx.settle(job);
+  };
+  await store.commit(send, job).catch((error: unknown) => {
+    // A worker has taken it meanwhile. If it is put back again, it is planned again.
+    if (!isRunChanged(error)) throw error;
+    return store.commit((tx) => tx.settle(job), job);
+  });
+}

@@ -1,0 +1,267 @@
+import { answerDecision } from "../../people/approvals.ts";
+import type { WrittenDecision } from "../../vocabulary/decision.ts";
+import { planDelivery } from "../../delivery/plan.ts";
+import { getPhrases } from "../../vocabulary/phrases.ts";
+import { type Phrases, HELPED, type LinkPhrases } from "../../vocabulary/phrases/types.ts";
+import {
+  sessionId,
+  type Job,
+  type RunRecord,
+  type RunSpec,
+  countUsedTokens,
+} from "../../store/types.ts";
+import { replyRoute } from "../run-result.ts";
+import type { RunJob, TurnDeps } from "../types.ts";
+import { getPlace } from "../../people/agent-choices.ts";
+import type { LinkProblem } from "../../people/links.ts";
+
+const ANSWERS: Record<LinkProblem, keyof Omit<LinkPhrases, "code" | "linked">> = {
+  wrong: "wrongCode",
+  same: "sameChannel",
+  already: "alreadyLinked",
+  different: "differentPeople",
+  limited: "tooMany",
+  full: "full",
+};
+
+/** Executes `/link` and `/unlink`: gives out a code, links the channel of a code with this one, or ends the link of this one. */
+async function answerLink(
+  { id, spec }: RunRecord,
+  { context, people: { links } }: TurnDeps,
+  { links: phrases }: Phrases,
+): Promise<string> {
+  const { channel, to, incoming, argument, session, command } = spec;
+  if (!incoming || to === undefined) return phrases.notDirect;
+  const { from: person, direct, thread, language } = incoming;
+  if (!direct) {
+    // All who are in the room have seen it.
+    if (argument !== undefined) await links.dropCode(argument);
+    return phrases.notDirect;
+  }
+  if (command === "unlink")
+    return (await links.leave({ channel, person })) ? phrases.unlinked : phrases.notLinked;
+  // A link must not let another person into the main session.
+  if (session.origin === "main") return phrases.mainSession;
+  if (argument === undefined) {
+    const code = await links.createCode({
+      channel,
+      person,
+      to,
+      ...(thread !== undefined && { thread }),
+      ...(language !== undefined && { language }),
+    });
+    return code === undefined ? phrases.tooMany : phrases.code(code);
+  }
+  const done = await links.redeem(argument, { channel, person, runId: id }, context().rooms);
+  return done.ok ? phrases.linked(done.channel) : phrases[ANSWERS[done.problem]];
+}
+
+const MAX_RUNS = 1000;
+const WITH_CODE: readonly string[] = ["approve", "deny"];
+
+/** The answer to `/help`. */
+const renderHelp = ({ help }: Phrases): string =>
+  HELPED.map((name) => `- \`/${name}${WITH_CODE.includes(name) ? " …" : ""}\`: ${help[name]}`).join(
+    "\n",
+  );
+
+/** The begin of the day of a point in time, by the gateway's time zone. */
+function getDayBegin(now: number): number {
+  const day = new Date(now);
+  day.setHours(0, 0, 0, 0);
+  return day.getTime();
+}
+
+/** The answer to `/status`: who answers here, what is under way, and the tokens of the conversation since midnight. */
+async function renderStatus(
+  command: RunRecord,
+  { store, clock, context }: TurnDeps,
+  { status, locale }: Phrases,
+): Promise<string> {
+  const { session } = command.spec;
+  const agent = context().agents.get(session.agentId);
+  const since = getDayBegin(clock.now());
+  const all = await store.list("runs", { sessionKey: session.key, since, limit: MAX_RUNS });
+  const own = all.filter(
+    ({ spec }) => sessionId(spec.session) === sessionId(session) && spec.command === undefined,
+  );
+  const count = (...statuses: RunRecord["status"][]): number =>
+    own.filter((run) => statuses.includes(run.status)).length;
+  const tokens = own.reduce((sum, run) => sum + countUsedTokens(run), 0);
+  return [
+    `- ${status.agent}${session.agentId}`,
+    `- ${status.model}${agent?.model ?? status.noModel}`,
+    `- ${status.session}\`${session.key}\``,
+    `- ${status.running}${count("running")}`,
+    `- ${status.waiting}${count("queued", "parked", "waiting")}`,
+    `- ${status.tokens}${tokens.toLocaleString(locale)}`,
+  ].join("\n");
+}
+
+/** Executes `/agent`: shows who answers in the conversation and who may be chosen, or has another agent answer. */
+async function answerAgent(
+  { spec }: RunRecord,
+  { context, people }: TurnDeps,
+  { agents }: Phrases,
+): Promise<string> {
+  const { channel, to, incoming, argument, session } = spec;
+  if (!incoming || to === undefined) return agents.none;
+  const { rooms } = context();
+  const choices = rooms.choicesFor(channel, { from: incoming.from, to });
+  const ids = choices.map(({ id }) => id);
+  const others =
+    choices.length > 1 ? ` ${agents.choices(ids.map((id) => `\`/agent ${id}\``).join(", "))}` : "";
+  if (argument === undefined) return `${agents.current(session.agentId)}${others}`;
+  if (choices.length < 2) return agents.fixed;
+  const chosen = ids.find((id) => id === argument);
+  if (chosen === undefined) return `${agents.unknown}${others}`;
+  // The first is that of the binding: without a choice it answers. Another channel of a linked person may have another binding.
+  const isDefault = chosen === ids[0] && incoming.personId === undefined;
+  await people.agentChoices.set(
+    getPlace(channel, { ...incoming, to }),
+    isDefault ? undefined : chosen,
+  );
+  return agents.chosen(chosen);
+}
+
+/** `/new` or `!new`, also after a mention and with the bot's name at its end (`@rouse /new`, `/new@rouse_bot`). */
+const COMMAND =
+  /^(?:@\S+\s+)?[/!](?:(start|new|stop|status|help|unlink)(?:@\S+)?|(agent|link)(?:@\S+)?(?:\s+(\S{1,100}))?)$/i;
+
+type WrittenCommand = Pick<RunSpec, "argument"> & {
+  command: "start" | "new" | "stop" | "status" | "help" | "agent" | "link" | "unlink";
+};
+
+/** Parses a message that is a command; undefined for any other message. Only `/agent` and `/link` may have a word behind them. */
+export function parseCommand(text: string): WrittenCommand | undefined {
+  const [, alone, withWord, argument] = COMMAND.exec(text.trim()) ?? [];
+  const name = alone ?? withWord;
+  if (name === undefined) return undefined;
+  return {
+    command: name.toLowerCase() as WrittenCommand["command"],
+    ...(argument !== undefined && { argument }),
+  };
+}
+
+const MAX_STOPPED = 1000;
+
+/** Cancels the turns of the command's session that were accepted before it. Returns the confirmation. */
+async function stopTurns(command: RunRecord, { store, cancel }: TurnDeps): Promise<string> {
+  const { session } = command.spec;
+  const open = await Promise.all(
+    (["queued", "running", "waiting"] as const).map((status) =>
+      store.list("runs", { status, sessionKey: session.key, limit: MAX_STOPPED }),
+    ),
+  );
+  // What waits for a person holds the session up, whatever began it.
+  const isOlder = ({ id, kind, status, spec, createdAt }: RunRecord): boolean =>
+    id !== command.id &&
+    (kind === "channel" || status === "waiting") &&
+    spec.command === undefined &&
+    sessionId(spec.session) === sessionId(session) &&
+    createdAt <= command.createdAt;
+  let stopped = 0;
+  let left = 0;
+  // Newest first: otherwise the end of a running turn would start the next one.
+  for (const run of open.flat().filter(isOlder)) {
+    const done = await cancel(run.id);
+    if (done.ok) stopped++;
+    else if (done.failure.code === "store_unavailable") left++;
+  }
+  const phrases = getPhrases(command.spec.incoming?.language);
+  if (left > 0) return phrases.notStopped(left);
+  if (stopped === 0) return phrases.nothingToStop;
+  return stopped === 1 ? phrases.stopped : phrases.stoppedTurns(stopped);
+}
+
+/** Decides about a person for an approver, and returns the confirmation. */
+async function answerPairing(
+  by: string,
+  { verdict, code }: WrittenDecision,
+  { people, context }: TurnDeps,
+  { decisions }: Phrases,
+): Promise<string> {
+  if (!context().approvers.includes(by)) return decisions.notAllowed;
+  const decided = await people.pairings.decide(
+    code,
+    verdict === "approve" ? "approve" : "deny",
+    by,
+  );
+  if (!decided.ok) return decisions.noPerson;
+  const { channel, person, state } = decided.pairing;
+  return state === "approved"
+    ? decisions.personApproved(person, channel)
+    : decisions.personDenied(person, channel);
+}
+
+/** Executes a command that has an answer of its own. */
+async function answerCommand(run: RunRecord, deps: TurnDeps): Promise<string> {
+  const { command, channel, incoming, decision } = run.spec;
+  const phrases = getPhrases(incoming?.language);
+  if (command === "stop") return stopTurns(run, deps);
+  if (command === "new") return phrases.newConversation;
+  if (command === "start") {
+    const { agentId } = run.spec.session;
+    return phrases.greeting(deps.context().agents.get(agentId)?.name ?? agentId);
+  }
+  if (command === "help") return renderHelp(phrases);
+  if (command === "status") return renderStatus(run, deps, phrases);
+  if (command === "agent") return answerAgent(run, deps, phrases);
+  if (command === "link" || command === "unlink") return answerLink(run, deps, phrases);
+  if (!incoming || !decision) return phrases.decisions.nothing;
+  if (command === "pair")
+    return answerPairing(`${channel}:${incoming.from}`, decision, deps, phrases);
+  const { answer } = await answerDecision(
+    { channel, person: incoming.from, ...decision },
+    deps.approvals,
+  );
+  return answer(incoming.language);
+}
+
+/** Executes the job of a command: stops the turns for `/stop`, passes a decision on, and answers. */
+export async function executeCommand(job: Job, { runId }: RunJob, deps: TurnDeps): Promise<void> {
+  const { store, clock } = deps;
+  const run = await store.get("run", runId);
+  const route = run && replyRoute(run.spec);
+  if (!run || !route || run.deliveryId !== undefined || run.status === "cancelled") {
+    await store.commit((tx) => tx.settle(job), job);
+    return;
+  }
+  // `/new` also waits its turn, and ends there.
+  const isNew = run.spec.command === "new";
+  const reply = await answerCommand(run, deps);
+  const now = clock.now();
+  const planned = planDelivery({
+    runId,
+    route,
+    text: reply,
+    channels: deps.context().channels,
+    now,
+  });
+  const done = await store.commit((tx) => {
+    tx.update("run", runId, {
+      reply,
+      route: { status: "route", route },
+      deliveryId: planned.delivery.id,
+      ...(isNew ? {} : { status: "succeeded", endedAt: now }),
+    });
+    tx.add("delivery", planned.delivery);
+    tx.add("job", planned.job);
+    tx.settle(job);
+  }, job);
+  if (done && !isNew) deps.onRunEnd(runId);
+}
+
+/** Executes the turn job of `/new`: in order with the session's turns, it deletes the history. */
+export async function resetHistory(
+  job: Job,
+  run: RunRecord,
+  { store, clock, onRunEnd }: TurnDeps,
+): Promise<void> {
+  const done = await store.commit((tx) => {
+    tx.delete("turns", run.spec.session);
+    tx.update("run", run.id, { status: "succeeded", endedAt: clock.now() });
+    tx.settle(job);
+  }, job);
+  if (done) onRunEnd(run.id);
+}

@@ -1,0 +1,62 @@
+import { sessionId, type Ms, type Store } from "../../store/types.ts";
+
+/** The reason with which a turn is aborted that starts again with the messages that came since. */
+export const STEER = "steer";
+
+/** A turn is started again only for so long after its first message: a person who goes on writing gets an answer. */
+const MAX_AGE_MS = 60_000;
+const MAX_RUNNING = 20;
+
+/** Has the running turn of a message's session started again with the message, if it answers the same place. */
+export async function steerRunning(
+  runId: string,
+  {
+    store,
+    steer,
+    now,
+  }: { store: Pick<Store, "get" | "list">; steer(runId: string): void; now: Ms },
+): Promise<void> {
+  const run = await store.get("run", runId);
+  if (!run || run.spec.command !== undefined) return;
+  const { session, channel, to, incoming } = run.spec;
+  const running = await store.list("runs", {
+    status: "running",
+    sessionKey: session.key,
+    limit: MAX_RUNNING,
+  });
+  for (const { id, kind, spec, createdAt } of running) {
+    const isSamePlace =
+      spec.channel === channel && spec.to === to && spec.incoming?.thread === incoming?.thread;
+    if (
+      kind === "channel" &&
+      isSamePlace &&
+      sessionId(spec.session) === sessionId(session) &&
+      now - createdAt < MAX_AGE_MS
+    )
+      steer(id);
+  }
+}
+
+/** The turns of this process that can start again: none of their tools was called. */
+export class SteerableTurns {
+  readonly #signals = new Map<string, AbortController>();
+
+  /** Adds a turn. `signal` aborts with `STEER` too; `leave` takes the turn away at its end, and no later one of the same run. */
+  add(runId: string, signal: AbortSignal): { signal: AbortSignal; leave: () => void } {
+    const steered = new AbortController();
+    this.#signals.set(runId, steered);
+    const leave = (): void => {
+      if (this.#signals.get(runId) === steered) this.#signals.delete(runId);
+    };
+    return { signal: AbortSignal.any([signal, steered.signal]), leave };
+  }
+
+  /** Takes a turn away: it calls tools. */
+  remove(runId: string): void {
+    this.#signals.delete(runId);
+  }
+
+  steer(runId: string): void {
+    this.#signals.get(runId)?.abort(STEER);
+  }
+}

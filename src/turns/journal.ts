@@ -1,0 +1,141 @@
+import type { ExecutorDeps } from "./types.ts";
+import type { Journal } from "../agent/journal.ts";
+import { getClosingVerdict, writeDecision } from "../people/approvals.ts";
+import { TIMEOUT } from "../vocabulary/decision.ts";
+import type {
+  ApprovalDecision,
+  ApprovalRecord,
+  Job,
+  RunRecord,
+  StepRecord,
+  Writes,
+} from "../store/types.ts";
+import { persist } from "./run-kind.ts";
+import { STEER } from "./channel/steering.ts";
+
+/**
+ * Counts the starts of a run that ended with their process, since it got further last. Being taken from the queue is no
+ * start: only one that is on disk counts. A start of a gateway that still runs was given back: its store was unavailable.
+ */
+export async function countCrashes(
+  run: RunRecord,
+  steps: readonly StepRecord[],
+  { cluster }: ExecutorDeps,
+): Promise<number> {
+  const { crashCount = 0, status, gateway, progress = 0 } = run;
+  if (getProgress(steps) > progress) return 0;
+  const isCrash =
+    status === "running" && gateway !== cluster.id && (await isGone(gateway, cluster));
+  return crashCount + (isCrash ? 1 : 0);
+}
+
+/** True if a gateway has ended. */
+async function isGone(
+  gateway: string | undefined,
+  cluster: ExecutorDeps["cluster"],
+): Promise<boolean> {
+  if (gateway === undefined) return true;
+  return (await cluster.list()).find(({ id }) => id === gateway)?.gone ?? true;
+}
+
+/** The journal of one attempt of a run. */
+export interface RunJournal extends Journal {
+  /** The number of steps and results that this attempt has committed. */
+  readonly committed: number;
+}
+
+interface JournalOptions {
+  run: RunRecord;
+  /** Gets the steps that are added. */
+  steps: StepRecord[];
+  /** The job whose lease protects the commits; absent for a run that one process executes from its start to its end. */
+  job: Job | undefined;
+  signal: AbortSignal;
+  /** Adds to the commit of the first step. */
+  writeFirst?: ((tx: Writes) => void) | undefined;
+}
+
+/** The progress of a run: its steps, and its calls that have an answer. */
+export const getProgress = (steps: readonly StepRecord[]): number =>
+  steps.reduce(
+    (sum, { calls }) => sum + 1 + calls.filter(({ output }) => output !== undefined).length,
+    0,
+  );
+
+/** Returns the decision for an approval that has expired. */
+const timedOut = (approval: Pick<ApprovalRecord, "reason" | "expiresAt">): ApprovalDecision => ({
+  verdict: getClosingVerdict(approval),
+  by: TIMEOUT,
+  at: approval.expiresAt,
+});
+
+/** Records that the time for a decision is over. Returns the decision of a person if there is one already. */
+async function writeTimeout(
+  approval: ApprovalRecord,
+  job: Job | undefined,
+  { store, questions }: Pick<ExecutorDeps, "store" | "questions">,
+): Promise<ApprovalDecision> {
+  const { id } = approval;
+  const decision = timedOut(approval);
+  const ends = await questions.planEnd(id, decision);
+  try {
+    await store.commit((tx) => writeDecision(tx, id, decision, ends), job);
+    return decision;
+  } catch (error) {
+    const made = (await store.get("approval", id))?.decision;
+    if (!made) throw error;
+    return made;
+  }
+}
+
+/** Creates the journal of an attempt: its commits are refused once another gateway has the job. */
+export function createJournal(options: JournalOptions, deps: ExecutorDeps): RunJournal {
+  const { store, clock, questions } = deps;
+  const { run, steps, job, signal } = options;
+  let { writeFirst } = options;
+  let committed = 0;
+  // What is not written would be paid for again: a step by another model call, a result by a call of unknown outcome.
+  const keep = (commit: () => Promise<boolean>): Promise<boolean> =>
+    persist(commit, { runId: run.id, job, signal }, deps, { written: true });
+  const count = (held: boolean): boolean => {
+    if (held) committed++;
+    return held;
+  };
+
+  return {
+    steps,
+    get committed() {
+      return committed;
+    },
+    async addStep(step) {
+      // From here on tools may be called: the turn is not started again.
+      if (signal.reason === STEER) signal.throwIfAborted();
+      deps.steerable?.remove(run.id);
+      const held = await keep(() =>
+        store.commit((tx) => {
+          writeFirst?.(tx);
+          tx.add("step", step);
+        }, job),
+      );
+      writeFirst = undefined;
+      steps.push(step);
+      return count(held);
+    },
+    async updateCalls(changes) {
+      const write = (tx: Writes): void => {
+        for (const { id, change, whole } of changes) {
+          tx.update("toolCall", run.id, id, change);
+          if (whole !== undefined) tx.add("toolResult", { id, runId: run.id, text: whole });
+        }
+      };
+      return count(await keep(() => store.commit(write, job)));
+    },
+    async getDecision(approvalId) {
+      const approval = await store.get("approval", approvalId);
+      if (!approval) return timedOut({ reason: "outcome_unknown", expiresAt: clock.now() });
+      if (approval.decision) return approval.decision;
+      if (clock.now() < approval.expiresAt) return undefined;
+      return writeTimeout(approval, job, { store, questions });
+    },
+  };
+}

@@ -1,0 +1,192 @@
+import type { ExecutorDeps } from "./types.ts";
+import type { TurnExtension } from "../agent/context.ts";
+import type { Agent, CallGate, PausedTurn, ResolvedModel } from "../agent/types.ts";
+import { createJudge, getOfferedTools, type Judge } from "../people/judge.ts";
+import { addUsage } from "../agent/usage.ts";
+import { OPERATOR_TENANT } from "../config/checks.ts";
+import {
+  allCoverTool,
+  SCHEDULE_TOOL_NAME,
+  SEND_FILE_TOOL_NAME,
+  type ToolPatterns,
+} from "../vocabulary/tool-names.ts";
+import { createMemoryTools } from "../people/tools.ts";
+import type { RunRecord, StepRecord, Usage, RunSpec, Store } from "../store/types.ts";
+import { toQuestion } from "./channel/channel-input.ts";
+import { getSummaryUsage, prepareHistory } from "./checkpoint.ts";
+import type { RunJournal } from "./journal.ts";
+import { createTurnKnowledge } from "./knowledge.ts";
+import { createSendFile } from "./channel/send-file.ts";
+import { toTurns } from "./session-history.ts";
+import type { ModelTurn, Prepared, RunKind } from "./run-kind.ts";
+import { isDeepStrictEqual } from "node:util";
+import { z } from "zod";
+import { READ_RESULT, renderMore, takeBytes } from "../agent/tool-results.ts";
+import type { Tool } from "../contract/kinds.ts";
+
+const INPUT = z.strictObject({
+  id: z.string().describe("The id that the cut result names."),
+  offset: z.int().min(0).default(0).describe("The number of the character to go on from."),
+});
+const DESCRIPTION =
+  "Reads more of a tool's result that was cut because it is long. The end of a cut result says with which id and offset.";
+/** For the note on how to read on. */
+const NOTE_BYTES = 400;
+const NOT_FOUND =
+  "There is no stored result with this id in this conversation. It may no longer be kept: call the tool again.";
+
+/**
+ * Returns the tool that reads on in results that were cut: those of this run and of earlier runs of its session, and no other.
+ * A piece is `maxBytes` bytes of UTF-8 at most, with its note.
+ */
+export function createReadResult(
+  { id: runId, spec }: { id: string; spec: Pick<RunSpec, "session"> },
+  store: Pick<Store, "get">,
+  maxBytes: number,
+): TurnExtension {
+  const isOwn = async (id: string): Promise<boolean> =>
+    id === runId || isDeepStrictEqual((await store.get("run", id))?.spec.session, spec.session);
+  const tool: Tool<typeof INPUT> = {
+    name: READ_RESULT,
+    description: DESCRIPTION,
+    input: INPUT,
+    readOnly: true,
+    idempotent: true,
+    async execute({ id, offset }) {
+      const stored = await store.get("toolResult", id);
+      if (!stored || !(await isOwn(stored.runId))) return NOT_FOUND;
+      const { length } = stored.text;
+      if (offset >= length)
+        return `The result has ${length} characters: there is nothing behind offset ${offset}.`;
+      const piece = takeBytes(stored.text.slice(offset), maxBytes - NOTE_BYTES);
+      const next = offset + piece.length;
+      return next < length ? piece + renderMore(id, next, length) : piece;
+    },
+  };
+  return { id: "rouse", tools: [tool], warning: "" };
+}
+
+/** What a turn is taken with. */
+export interface ModelTurnParts {
+  agent: Agent;
+  model: ResolvedModel;
+  prepared: Prepared;
+  journal: RunJournal;
+  /** Asked before each model call. */
+  gate: CallGate;
+}
+
+/** The run whose turn is taken, and its steps so far. */
+interface TurnRun {
+  readonly kind: RunKind;
+  readonly deps: ExecutorDeps;
+  readonly signal: AbortSignal;
+  readonly run: RunRecord;
+  readonly steps: readonly StepRecord[];
+  /** Set to what a summary of the session has used that was made for the run. */
+  summaryUsage?: Usage | undefined;
+}
+
+/** The gateway's own tools that the agent's `tools` name. */
+function getOwnTools(
+  tools: ToolPatterns,
+  { kind: { context, job }, deps, run, steps }: TurnRun,
+  { findOrigin }: Pick<Judge, "findOrigin">,
+): TurnExtension[] {
+  const schedule =
+    deps.scheduleTool && allCoverTool(tools, SCHEDULE_TOOL_NAME) ? [deps.scheduleTool] : [];
+  const canSend = run.route?.status === "route" && allCoverTool(tools, SEND_FILE_TOOL_NAME);
+  return [
+    ...schedule,
+    ...(canSend ? [createSendFile({ run, steps, context, job }, deps)] : []),
+    ...(deps.memory
+      ? createMemoryTools(tools, run, { store: deps.store, memory: deps.memory }, findOrigin)
+      : []),
+  ];
+}
+
+/** Asks the model: it sees the session's history and, by the agent's `knowledge`, the documents of the tenant. */
+export async function takeModelTurn(
+  { agent, model, prepared, journal, gate }: ModelTurnParts,
+  current: TurnRun,
+): Promise<ModelTurn | PausedTurn> {
+  const {
+    kind: { context, job, canAsk },
+    deps,
+    signal,
+    run,
+    steps,
+  } = current;
+  const { id, kind, mapping, spec, boundaryId } = run;
+  const { input, tenant = OPERATOR_TENANT, question } = prepared;
+  const timeoutMs = (spec.timeoutSeconds ?? context.config.agents.defaults.timeoutSeconds) * 1000;
+  const of = { run, agent, context, deps, job, signal, timeoutMs, gate };
+  const { history: read, warnings: notes } =
+    prepared.isFitted && prepared.history
+      ? { history: prepared.history, warnings: [] }
+      : await prepareHistory(of, prepared.history);
+  // A turn that goes on after people have decided has the history with which it began.
+  Object.assign(prepared, { history: read, isFitted: true });
+  const history = toTurns(read);
+  const used = getSummaryUsage(read, id);
+  current.summaryUsage = used;
+  const rulesOf = context.getToolRules(mapping);
+  const settings = { agent, config: context.config, mapping: rulesOf, kind };
+  const tools = getOfferedTools(settings);
+  const rules = tools.some((patterns) => patterns.length === 0) ? [] : await deps.rules.list();
+  const thinking = spec.thinking ?? agent.thinking;
+  const { extensions, getCitations } = await createTurnKnowledge(
+    { agent, tenant },
+    deps.knowledge,
+    { history, steps, ...input },
+  );
+  const judge = createJudge({
+    ...input,
+    ...settings,
+    history,
+    input: spec.input,
+    isMain: spec.session.origin === "main",
+    canAsk,
+    rules,
+  });
+  const result = await context.runtime.runTurn({
+    agent,
+    model,
+    signal,
+    input: spec.input,
+    unsafe: spec.unsafe,
+    timeoutMs,
+    ...(thinking === undefined ? {} : { thinking }),
+    history,
+    tools,
+    narrowedBy: rulesOf.tools ? `tools of the mapping ${mapping}` : "hooks.tools",
+    judge: judge.judgeCall,
+    info: { agentId: agent.id, sessionKey: spec.session.key, runId: id, kind },
+    question: question ?? toQuestion(spec.input),
+    extensions: [
+      ...extensions,
+      createReadResult(run, deps.store, context.config.agents.defaults.toolResultBytes),
+      ...getOwnTools(tools, current, judge),
+    ],
+    journal,
+    gate,
+    onUnknown: job ? "ask" : "tell",
+    ...(boundaryId === undefined ? {} : { boundaryId }),
+    ...input,
+  });
+  if (!result.ok)
+    return "warnings" in result ? { ...result, warnings: [...notes, ...result.warnings] } : result;
+  const { text, warnings } = judge.reviewTurn(result.text, {
+    steps,
+    context: result.context ?? [],
+  });
+  const usage = used ? addUsage([used, result.usage]) : result.usage;
+  const citations = getCitations(`${result.spoken}\n${text}`);
+  return {
+    ...result,
+    text,
+    usage,
+    warnings: [...notes, ...result.warnings, ...warnings],
+    citations,
+  };
+}

@@ -1,0 +1,121 @@
+import { newId, seededId } from "../../core/ids.ts";
+import { buildRunJob } from "../run-result.ts";
+import type { Heartbeat } from "../../sessions/heartbeat.ts";
+import type {
+  Ms,
+  NewSystemEvent,
+  RunRecord,
+  RunSpec,
+  SessionRef,
+  Writes,
+} from "../../store/types.ts";
+import { getScheduleName } from "./plan.ts";
+import type { Firing, Schedule, ScheduleAction } from "./types.ts";
+
+type TextAction = Extract<ScheduleAction, { text: string }>;
+
+/** The session of a schedule: its turns are one conversation. */
+export const getScheduleSession = ({
+  agentId,
+  id,
+}: Pick<Schedule, "agentId" | "id">): SessionRef => ({
+  agentId,
+  origin: "schedule",
+  key: `schedule:${id}`,
+});
+
+/** Renders a due time with the offset of the schedule's time zone: `2026-03-29T08:00:00+02:00`. */
+function renderDue({ trigger }: Schedule, dueAt: Ms): string {
+  const timeZone = "timezone" in trigger ? trigger.timezone : "UTC";
+  const local = new Intl.DateTimeFormat("sv-SE", {
+    timeZone,
+    dateStyle: "short",
+    timeStyle: "medium",
+  }).format(dueAt);
+  const offset = new Intl.DateTimeFormat("en", {
+    timeZone,
+    timeZoneName: "longOffset",
+  }).formatToParts(dueAt);
+  const zone =
+    offset.find(({ type }) => type === "timeZoneName")?.value.replace("GMT", "") || "+00:00";
+  return `${local.replace(" ", "T")}${zone}`;
+}
+
+function buildRun(
+  schedule: Schedule,
+  { text, outside }: TextAction,
+  { dueAt, at, manual }: Firing,
+  id: string,
+): RunRecord {
+  const { id: scheduleId, deliver, asked } = schedule;
+  const to = deliver === false ? undefined : deliver.to;
+  const spec: RunSpec = {
+    session: getScheduleSession(schedule),
+    name: scheduleId,
+    hook: `schedules/${scheduleId}`,
+    input: [{ text, outside }],
+    instructions: `${manual ? "A person has started the schedule" : "This turn was started by the schedule"} "${scheduleId}", due at ${renderDue(schedule, dueAt)}.`,
+    wakeMode: "next-heartbeat",
+    deliver: deliver !== false,
+    channel: deliver === false ? "last" : deliver.channel,
+    unsafe: false,
+    schedule: { id: scheduleId, dueAt, ...(manual && { manual }), ...(asked && { asked }) },
+    ...(to !== undefined && { to }),
+  };
+  return {
+    id,
+    eventId: null,
+    kind: "schedule",
+    status: "queued",
+    spec,
+    warnings: [],
+    attempts: 0,
+    restarts: 0,
+    createdAt: at,
+  };
+}
+
+/** What a firing writes, as one commit with the state of the schedule. */
+export interface PlannedFiring {
+  firing: Firing;
+  write(tx: Writes): void;
+}
+
+/**
+ * Plans a firing. The ids of one for a due time depend on the schedule and the due time alone, so that the store refuses a
+ * second one; a person can start a schedule as often as they want.
+ */
+export function planFiring(
+  schedule: Schedule,
+  { dueAt, at, manual }: Firing,
+  heartbeat: Pick<Heartbeat, "plan">,
+): PlannedFiring {
+  const { agentId, action } = schedule;
+  const firing: Firing = { dueAt, at, ...(manual && { manual }) };
+  const beat = (tx: Writes): void => tx.add("job", heartbeat.plan(agentId));
+  if (action.kind === "heartbeat") return { firing, write: beat };
+  const seed = `schedule ${getScheduleName(schedule)} ${dueAt}`;
+  if (action.kind === "prompt") {
+    const id = manual ? newId("run", at) : seededId("run", dueAt, seed);
+    const run = buildRun(schedule, action, firing, id);
+    const write = (tx: Writes): void => {
+      tx.add("run", run);
+      tx.add("job", buildRunJob(id, run.spec, at));
+    };
+    return { firing: { ...firing, runId: id }, write };
+  }
+  const event: NewSystemEvent = {
+    id: manual ? newId("sev", at) : seededId("sev", dueAt, seed),
+    agentId,
+    at,
+    text: [{ text: action.text, outside: action.outside }],
+    source: `schedules/${schedule.id}`,
+    mode: "now",
+    unsafe: false,
+  };
+  const write = (tx: Writes): void => {
+    tx.add("systemEvent", event);
+    beat(tx);
+  };
+  return { firing: { ...firing, systemEventId: event.id }, write };
+}

@@ -1,0 +1,75 @@
+import { newId } from "../../core/ids.ts";
+import { StoredList, type StoredListDeps } from "../../store/stored-list.ts";
+import type { AskedSchedule, Ms } from "../../store/types.ts";
+import type { Trigger } from "../../vocabulary/schedule-times.ts";
+
+/** A schedule that an agent has proposed and a person has approved. */
+export interface ApprovedSchedule {
+  id: string;
+  agentId: string;
+  trigger: Trigger;
+  prompt: string;
+  /** Whether the agent had text from outside in view when it wrote the prompt. */
+  outside: boolean;
+  deliver: boolean;
+  /** Absent for one of the owner's main session, whose answers go where the owner is. */
+  asked?: AskedSchedule;
+  /** The tool call, which makes no second schedule if it is repeated. */
+  callId: string;
+  runId: string;
+  /** Who approved. */
+  by: string;
+  createdAt: Ms;
+}
+
+/**
+ * The schedules that agents have proposed. They are in the store and not in the config, as the rules of approvals are: a config
+ * file may be read-only or under version control, and all gateways on one database need the same schedules.
+ */
+export type ApprovedSchedules = ReturnType<typeof createApprovedSchedules>;
+
+/** Creates the list of schedules that a store keeps. */
+export function createApprovedSchedules(deps: StoredListDeps) {
+  const stored = new StoredList<ApprovedSchedule>("schedules.approved", deps);
+  return {
+    list: () => stored.read(),
+    add: (schedule: Omit<ApprovedSchedule, "id" | "createdAt">) =>
+      stored.change<ApprovedSchedule>((known) => {
+        const same = known.find(({ callId }) => callId === schedule.callId);
+        if (same) return { result: same };
+        const createdAt = deps.clock.now();
+        const added = { ...schedule, id: newId("sch", createdAt), createdAt };
+        return { list: [...known, added], result: added };
+      }),
+    /** False if there is no such schedule. */
+    remove: (agentId: string, id: string) =>
+      stored.remove((schedule) => schedule.id === id && schedule.agentId === agentId),
+  };
+}
+
+/** A schedule that a person has paused. */
+export interface Pause {
+  /** `<agent>/<id>`. */
+  name: string;
+  at: Ms;
+}
+
+/** The pauses of schedules, of whatever source. */
+export type Pauses = ReturnType<typeof createPauses>;
+
+/** Creates the pauses that a store keeps. */
+export function createPauses(deps: StoredListDeps) {
+  const stored = new StoredList<Pause>("schedules.paused", deps);
+  return {
+    list: () => stored.read(),
+    /** False if it is paused already. */
+    add: (name: string) =>
+      stored.change<boolean>((known) =>
+        known.some((pause) => pause.name === name)
+          ? { result: false }
+          : { list: [...known, { name, at: deps.clock.now() }], result: true },
+      ),
+    /** False if it is not paused. */
+    remove: (name: string) => stored.remove((pause) => pause.name === name),
+  };
+}

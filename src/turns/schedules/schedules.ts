@@ -1,0 +1,98 @@
+import type { Clock } from "../../core/clock.ts";
+import { RouseError } from "../../core/errors.ts";
+import type { ActionContext } from "../types.ts";
+import type { Heartbeat } from "../../sessions/heartbeat.ts";
+import { LEASE_LOST, type Store } from "../../store/types.ts";
+import { planFiring } from "./fire.ts";
+import { collectSchedules } from "./list.ts";
+import { getScheduleName } from "./plan.ts";
+import type { ApprovedSchedule, ApprovedSchedules, Pauses } from "./proposals.ts";
+import { manualKey, readLastFiring, readScheduleState } from "./state.ts";
+import type { Firing, Schedule, ScheduleState } from "./types.ts";
+
+export interface SchedulesDeps {
+  store: Store;
+  clock: Clock;
+  heartbeat: Heartbeat;
+  approved: ApprovedSchedules;
+  pauses: Pauses;
+  context(): ActionContext;
+  /** Called when schedules have changed. */
+  changed(): void;
+}
+
+/** A schedule with what is known of it. */
+export interface KnownSchedule {
+  schedule: Schedule;
+  state: ScheduleState | undefined;
+  last: Firing | undefined;
+  isPaused: boolean;
+  /** Set if an agent has proposed it. */
+  approved: ApprovedSchedule | undefined;
+}
+
+/** What people do with schedules. All of it counts for every gateway of the store. */
+export type Schedules = ReturnType<typeof createSchedules>;
+
+/** Creates what people do with schedules. */
+export function createSchedules({
+  store,
+  clock,
+  heartbeat,
+  approved,
+  pauses,
+  context,
+  changed,
+}: SchedulesDeps) {
+  const afterwards = async (change: Promise<boolean>): Promise<boolean> => {
+    const isDone = await change;
+    changed();
+    return isDone;
+  };
+  return {
+    async list(): Promise<KnownSchedule[]> {
+      const [made, paused] = [
+        await approved.list(),
+        new Set((await pauses.list()).map(({ name }) => name)),
+      ];
+      return Promise.all(
+        collectSchedules(context(), made).map(async (schedule) => {
+          const state = await readScheduleState(schedule, store);
+          return {
+            schedule,
+            state,
+            last: await readLastFiring(schedule, state, store),
+            isPaused: paused.has(getScheduleName(schedule)),
+            approved: made.find(
+              ({ agentId, id }) => agentId === schedule.agentId && id === schedule.id,
+            ),
+          };
+        }),
+      );
+    },
+    /** Fires a schedule immediately, also a paused one; its due times stay as they are. */
+    async run(schedule: Schedule): Promise<Firing> {
+      const now = clock.now();
+      const { firing, write } = planFiring(
+        schedule,
+        { dueAt: now, at: now, manual: true },
+        heartbeat,
+      );
+      const isDone = await store.commit((tx) => {
+        write(tx);
+        tx.set("value", manualKey(getScheduleName(schedule)), firing);
+      });
+      if (!isDone) throw new RouseError(LEASE_LOST);
+      return firing;
+    },
+    /** False if it is paused already. */
+    pause: (schedule: Schedule) => afterwards(pauses.add(getScheduleName(schedule))),
+    /** False if it is not paused. */
+    resume: (schedule: Schedule) => afterwards(pauses.remove(getScheduleName(schedule))),
+    /** Deletes a schedule that an agent has proposed. False if it is none of them. */
+    remove: async (schedule: Schedule) => {
+      await pauses.remove(getScheduleName(schedule));
+      return afterwards(approved.remove(schedule.agentId, schedule.id));
+    },
+  };
+}

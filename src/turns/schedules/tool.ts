@@ -1,0 +1,96 @@
+import { z } from "zod";
+import { duration } from "../../config/schema/common.ts";
+import type { TurnExtension } from "../../agent/context.ts";
+import { findApprovedCall } from "../../people/rules.ts";
+import { findScheduleIssues, toTrigger } from "../../config/schedule-checks.ts";
+import { OWN_SOURCE, SCHEDULE_TOOL } from "../../vocabulary/tool-names.ts";
+import type { Tool } from "../../contract/kinds.ts";
+import type { AskedSchedule, Store } from "../../store/types.ts";
+import type { ApprovedSchedules } from "./proposals.ts";
+
+const INPUT = z.strictObject({
+  cron: z
+    .string()
+    .optional()
+    .describe(
+      "Five fields: minute, hour, day of the month, month, day of the week. Either this, `every` or `at`.",
+    ),
+  every: duration.optional().describe("The time between two firings, such as 6h."),
+  at: z.string().optional().describe("One time, such as 2026-01-31T08:00, in the time zone."),
+  timezone: z.string().default("UTC").describe("An IANA name, such as Europe/Berlin."),
+  prompt: z
+    .string()
+    .min(1)
+    .max(8_000)
+    .describe(
+      "What you will be asked then. You will not see this conversation: write all that you will need.",
+    ),
+  deliver: z
+    .boolean()
+    .default(true)
+    .describe(
+      "Whether the answer is sent: to where the answers of this conversation go, or else to the owner.",
+    ),
+});
+const DESCRIPTION =
+  "Proposes a schedule, which asks you something at a time or regularly. A person has to approve each schedule before it exists.";
+
+/** What the tool keeps schedules in, and what it reads approvals from. */
+export interface ScheduleToolDeps {
+  store: Pick<Store, "get" | "list">;
+  approved: Pick<ApprovedSchedules, "add">;
+}
+
+/** Where a run was asked for a schedule; undefined for the owner's main session. */
+async function findAsked(
+  runId: string,
+  store: Pick<Store, "get">,
+): Promise<AskedSchedule | undefined> {
+  const run = await store.get("run", runId);
+  if (!run || run.spec.session.origin === "main") return undefined;
+  const { session, schedule } = run.spec;
+  // What a schedule proposes belongs to the conversation that the schedule does.
+  if (run.kind === "schedule") return schedule?.asked;
+  if (run.route?.status !== "route") return { session };
+  const { replyTo: _replyTo, ...route } = run.route.route;
+  return { session, route };
+}
+
+/**
+ * Creates the tool by which an agent proposes a schedule. Every call of it waits for a person, whatever rules there are. A prompt
+ * that the agent wrote with text from outside in view counts as text from outside.
+ */
+export function createScheduleTool({ store, approved }: ScheduleToolDeps): TurnExtension {
+  const tool: Tool<typeof INPUT> = {
+    name: SCHEDULE_TOOL,
+    description: DESCRIPTION,
+    input: INPUT,
+    idempotent: true,
+    exclusive: true,
+    async execute({ cron, every, at, timezone, prompt, deliver }, { agentId, runId, callId }) {
+      const times = { id: "proposed", cron, every, at, timezone };
+      const [issue] = findScheduleIssues({ ...times, prompt, catchUp: "once", jitter: 0 });
+      if (issue)
+        return `There is no schedule: ${[issue.path, issue.message].filter(Boolean).join(" ")}.`;
+      const approval = await findApprovedCall(runId, callId, store);
+      if (!approval) return "There is no schedule: no person has approved it.";
+      const outside = approval.reason === "untrusted";
+      const { by } = approval.decision;
+      const asked = await findAsked(runId, store);
+      const proposed = {
+        agentId,
+        trigger: toTrigger(times),
+        prompt,
+        outside,
+        deliver,
+        callId,
+        runId,
+        by,
+        ...(asked && { asked }),
+      };
+      const added = await approved.add(proposed);
+      return `The schedule ${added.id} exists; ${by} has approved it.`;
+    },
+  };
+  return { id: OWN_SOURCE, tools: [tool], warning: "" };
+}

@@ -1,0 +1,315 @@
+import type { ExecutorDeps } from "./types.ts";
+import type { NewApproval } from "../agent/journal.ts";
+import type { PausedTurn } from "../agent/types.ts";
+import { addUsage } from "../agent/usage.ts";
+import {
+  getClosingVerdict,
+  writeDecision,
+  type Questions,
+  createCode,
+} from "../people/approvals.ts";
+import { safeError } from "../core/errors.ts";
+import { newId } from "../core/ids.ts";
+import { writeDelivery } from "../delivery/plan.ts";
+import { persist, type RunKind } from "./run-kind.ts";
+import { ID_TAKEN, NOT_OPEN } from "../store/errors.ts";
+import type {
+  ApprovalDecision,
+  ApprovalRecord,
+  FencingToken,
+  Job,
+  Ms,
+  RunRecord,
+  StepRecord,
+  Store,
+  Usage,
+  Writes,
+  PastWait,
+  RunChange,
+} from "../store/types.ts";
+
+/** Waits that a run keeps: the newest. */
+const MAX_WAITS = 20;
+/** Approvals that one wait names. */
+const MAX_APPROVALS = 10;
+/** A shorter wait in the queue is none: each run is taken from it. */
+const MIN_QUEUED_MS = 1000;
+
+type Wait = PastWait extends infer W ? (W extends PastWait ? Omit<W, "until"> : never) : never;
+
+/** Returns what the record of a run says that it waits for; undefined if it is executed or has ended, or if that is not known. */
+function findWait({
+  status,
+  parked,
+  waiting,
+  collect,
+  waitSince,
+  pausedAt,
+  failures = 0,
+  startedAt,
+  createdAt,
+}: RunRecord): Wait | undefined {
+  switch (status) {
+    case "waiting":
+      return (
+        waiting && {
+          kind: "approval",
+          approvalIds: waiting.approvalIds.slice(0, MAX_APPROVALS),
+          since: waiting.since,
+        }
+      );
+    case "collecting":
+      return collect && { kind: "batch", since: collect.firstAt };
+    case "parked":
+      if (parked?.reason === "provider")
+        return waitSince === undefined
+          ? undefined
+          : { kind: "model", of: parked.of, since: waitSince };
+      return parked && pausedAt !== undefined
+        ? { kind: "limit", scope: parked.scope, limit: parked.limit, since: pausedAt }
+        : undefined;
+    case "queued":
+      if (waitSince !== undefined)
+        return { kind: failures > 0 ? "delay" : "queue", since: waitSince };
+      return startedAt === undefined ? { kind: "queue", since: createdAt } : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/**
+ * Returns the change that records the wait of a run as over at `now`, for the commit that ends it. Empty if the run has not
+ * waited: such a run is written as before.
+ */
+export function closeWait(run: RunRecord, now: Ms): Pick<RunChange, "waits" | "waitSince"> {
+  const wait = findWait(run);
+  const left = run.waitSince === undefined ? {} : { waitSince: null };
+  if (!wait) return left;
+  const { waits = [] } = run;
+  // Of several approvals each decision lets the run continue: the rest of the wait begins there.
+  const since = Math.max(wait.since, waits.at(-1)?.until ?? wait.since);
+  if (now - since < (wait.kind === "queue" ? MIN_QUEUED_MS : 1)) return left;
+  return { ...left, waits: [...waits, { ...wait, since, until: now }].slice(-MAX_WAITS) };
+}
+
+/** The waits of a run that are over, with the one that ends at `now`; empty if it has not waited. */
+export function getEndedWaits(run: RunRecord, now: Ms): Pick<RunRecord, "waits"> {
+  const { waits } = closeWait(run, now);
+  return waits ? { waits } : {};
+}
+
+/**
+ * Returns the change that records that a run waits from `now` on for its model, for another try or in the queue, and that its
+ * wait before is over. A run that looks for the same model again has waited all the time.
+ */
+export function beginWait(
+  run: RunRecord,
+  now: Ms,
+  of?: string,
+): Pick<RunChange, "waits" | "waitSince"> {
+  const isSame =
+    of !== undefined &&
+    run.status === "parked" &&
+    run.parked?.reason === "provider" &&
+    run.parked.of === of;
+  return isSame && run.waitSince !== undefined ? {} : { ...closeWait(run, now), waitSince: now };
+}
+
+const MAX_REFUSALS = 8;
+
+/** When a run begins to wait, and how long (`tools.approvalTimeout`). */
+interface WaitOptions {
+  now: Ms;
+  timeoutMs: Ms;
+}
+
+function buildApproval(
+  ask: NewApproval,
+  run: RunRecord,
+  code: string,
+  { now, timeoutMs }: WaitOptions,
+): ApprovalRecord {
+  return {
+    ...ask,
+    id: newId("apr", now),
+    code,
+    runId: run.id,
+    agentId: run.spec.session.agentId,
+    askedAt: now,
+    expiresAt: now + timeoutMs,
+  };
+}
+
+/** The open approvals of a run. */
+const listOpen = (store: Pick<Store, "list">, runId: string): Promise<ApprovalRecord[]> =>
+  store.list("approvals", { runId, state: "open", limit: 1000 });
+
+const isRefusal = (error: unknown): boolean =>
+  [ID_TAKEN.message, NOT_OPEN.message].includes(safeError(error).message ?? "");
+
+/** Retries a commit that the store refused because a person has just decided, or a code is in use. */
+async function commitAgain<T>(attempt: (refusals: number) => Promise<T>): Promise<T> {
+  for (let refusals = 0; ; refusals++) {
+    try {
+      return await attempt(refusals);
+    } catch (error) {
+      if (refusals >= MAX_REFUSALS || !isRefusal(error)) throw error;
+    }
+  }
+}
+
+/**
+ * Pauses a run until people decide: approvals, calls, run and job are one commit. A job keeps its place in the session, and
+ * starts again at the first decision or when the first approval expires. Returns the approvals that are new; undefined if
+ * another gateway has the job.
+ */
+async function writeWaiting(
+  { run, usage }: { run: RunRecord; usage: Usage },
+  { asks, open }: PausedTurn,
+  job: Job | undefined,
+  { store, questions, ...options }: { store: Store; questions: Questions } & WaitOptions,
+): Promise<readonly ApprovalRecord[] | undefined> {
+  const { now } = options;
+  const getOpen = async (): Promise<ApprovalRecord[]> =>
+    (await Promise.all(open.map((id) => store.get("approval", id)))).filter(
+      (approval) => approval !== undefined,
+    );
+  const before = await getOpen();
+  const approvals = await commitAgain(async (refusals) => {
+    const made = asks.map((ask) => buildApproval(ask, run, createCode(refusals), options));
+    const planned = made.flatMap((approval) => questions.plan(approval, run));
+    const until = Math.min(...[...before, ...made].map(({ expiresAt }) => expiresAt));
+    const held = await store.commit((tx) => {
+      for (const approval of made) {
+        const state = approval.reason === "outcome_unknown" ? "unknown" : "waiting";
+        tx.add("approval", approval);
+        tx.update("toolCall", run.id, approval.callId, { state, approvalId: approval.id });
+      }
+      for (const question of planned) writeDelivery(tx, question);
+      const waiting = {
+        approvalIds: [...open, ...made.map(({ id }) => id)],
+        since: run.waiting?.since ?? now,
+      };
+      tx.update("run", run.id, { status: "waiting", waiting, usage, crashCount: 0, failures: 0 });
+      if (job) tx.settle(job, until, { resetAttempts: true });
+    }, job);
+    return held ? made : undefined;
+  });
+  // A decision that was made during the turn could not wake its job.
+  if (job && approvals && (await getOpen()).some(({ decision }) => decision !== undefined))
+    await store.commit((tx) => tx.update("job", "turn", job.id, now));
+  return approvals;
+}
+
+/** How often a run without a job checks for decisions: another gateway may record them. */
+const LOOK_MS = 500;
+
+/** A run whose turn is paused, and its steps, which are read again when it continues. */
+interface WaitingRun {
+  readonly kind: RunKind;
+  readonly deps: ExecutorDeps;
+  readonly signal: AbortSignal;
+  run: RunRecord;
+  readonly steps: StepRecord[];
+  readonly summaryUsage?: RunRecord["usage"];
+}
+
+/** Adds up what a run has used so far: its steps, and the summary that was made for it. */
+export const addRunUsage = ({
+  steps,
+  summaryUsage,
+}: Pick<WaitingRun, "steps" | "summaryUsage">): Usage =>
+  addUsage([...(summaryUsage ? [summaryUsage] : []), ...steps.map(({ usage }) => usage)]);
+
+/**
+ * Pauses a run until people decide. True if it continues now: a run without a job waits within this call. Writes nothing
+ * if another gateway has the run.
+ */
+export async function waitForPeople(paused: PausedTurn, current: WaitingRun): Promise<boolean> {
+  const { kind, deps, run, signal, steps } = current;
+  const { store, clock } = deps;
+  if (paused.code === "lost") return false;
+  const timeoutMs = kind.context.config.tools.approvalTimeout;
+  const usage = addRunUsage(current);
+  const approvals = await persist(
+    () => writeWaiting({ run, usage }, paused, kind.job, { ...deps, now: clock.now(), timeoutMs }),
+    { runId: run.id, job: kind.job, signal },
+    deps,
+  );
+  deps.log.info({ runId: run.id, asked: approvals?.length }, "a run waits for a person");
+  for (const approval of approvals ?? []) {
+    deps.onApproval?.(approval);
+    kind.onApproval?.(approval);
+  }
+  if (kind.job) return false;
+  const approvalIds = [...paused.open, ...(approvals ?? []).map(({ id }) => id)];
+  current.run = { ...run, waiting: { approvalIds, since: clock.now() } };
+  const isOpen = async (id: string): Promise<boolean> => {
+    const approval = await store.get("approval", id);
+    return approval !== undefined && !approval.decision && clock.now() < approval.expiresAt;
+  };
+  while (!signal.aborted && (await Promise.all(approvalIds.map(isOpen))).every(Boolean))
+    await clock.sleep(LOOK_MS, signal);
+  steps.splice(0, steps.length, ...(await store.list("steps", run.id)));
+  const waited = getEndedWaits({ ...current.run, status: "waiting" }, clock.now());
+  current.run = { ...current.run, ...waited };
+  await store.commit((tx) =>
+    tx.update("run", run.id, { status: "running", waiting: null, ...waited }),
+  );
+  return true;
+}
+
+/**
+ * Says of the calls that a run leaves open when it ends what is known of them: one that was started has an unknown outcome,
+ * one that waited for a person was not made.
+ */
+function closeCalls(tx: Writes, steps: readonly StepRecord[], now: Ms): void {
+  for (const { runId, calls } of steps)
+    for (const { id, state, output, startedAt, endedAt = now } of calls) {
+      if (output !== undefined) continue;
+      if (startedAt !== undefined) tx.update("toolCall", runId, id, { state: "unknown", endedAt });
+      else if (state === "waiting") tx.update("toolCall", runId, id, { state: "denied", endedAt });
+    }
+}
+
+interface EndOptions {
+  store: Store;
+  now: Ms;
+  held?: Job | FencingToken | undefined;
+  by: string;
+  questions: Questions;
+  /** Those of the run; absent: they are read. */
+  steps?: readonly StepRecord[];
+}
+
+/** Commits the end of a run, and closes the calls and the approvals that it leaves open. */
+export async function commitEnd(
+  run: Pick<RunRecord, "id" | "waiting" | "startedAt">,
+  write: (tx: Writes) => void,
+  { store, now, held, by, questions, steps: known }: EndOptions,
+): Promise<boolean> {
+  const steps = known ?? (run.startedAt === undefined ? [] : await store.list("steps", run.id));
+  const writeAll = (tx: Writes): void => {
+    closeCalls(tx, steps, now);
+    write(tx);
+  };
+  if (!run.waiting) return store.commit(writeAll, held);
+  return commitAgain(async () => {
+    const open = await listOpen(store, run.id);
+    const closed = await Promise.all(
+      open.map(async (approval) => {
+        const decision: ApprovalDecision = {
+          verdict: getClosingVerdict(approval),
+          by,
+          at: now,
+          note: "the run has ended",
+        };
+        return { id: approval.id, decision, ends: await questions.planEnd(approval.id, decision) };
+      }),
+    );
+    return store.commit((tx) => {
+      for (const { id, decision, ends } of closed) writeDecision(tx, id, decision, ends);
+      writeAll(tx);
+    }, held);
+  });
+}
