@@ -167,7 +167,7 @@ async function localServers(
 }
 
 /** Asks for the model, and for what reaches it. Undefined: none yet. */
-export async function askModel(prompts: Prompts, io: CliIo): Promise<ChosenModel | undefined> {
+export async function chooseModel(prompts: Prompts, io: CliIo): Promise<ChosenModel | undefined> {
   const hasKey = (keys: readonly string[]): boolean => keys.some((key) => io.env[key]);
   const local = (await localServers(fetch)).flatMap(({ name, baseUrl, models }) =>
     models.slice(0, 8).map((model) => ({
@@ -259,5 +259,5 @@ export async function askQuestions(
   }
   for (const entry of known.filter(({ id }) => chosen.includes(id)))
     answers.channels.push(await askChannel(entry, prompts, io));
-  if (asked.model) answers.model = await askModel(prompts, io);
+  if (asked.model) answers.model = await chooseModel(prompts, io);
 }

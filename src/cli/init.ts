@@ -24,7 +24,7 @@ import {
   writeFiles,
 } from "./init-files.ts";
 import {
-  askModel,
+  chooseModel,
   askQuestions,
   getAskableChannels,
   withoutQuestions,
@@ -269,7 +269,7 @@ async function testAndMend(
         ],
       });
       if (choice === "wait") return "wait";
-      answers.model = choice === "change" && prompts ? await askModel(prompts, io) : undefined;
+      answers.model = choice === "change" && prompts ? await chooseModel(prompts, io) : undefined;
       return "stop";
     };
     const ask = (reason: string): Promise<"wait" | "stop"> => {
