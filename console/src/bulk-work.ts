@@ -1,5 +1,4 @@
-import type { ReplayLine } from "../../src/operate/records/bulk-replay.ts";
-import type { RetryLine } from "../../src/operate/records/bulk-retry.ts";
+import type { ReplayLine, RetryLine } from "../../src/operate/records/bulk.ts";
 import { MOST, type BulkResult, type BulkWork } from "./bulk-types.ts";
 
 const ids = (previewed: readonly { id: string }[]): { ids: string[] } => ({

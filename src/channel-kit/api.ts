@@ -4,7 +4,6 @@ export { parseDecision, renderVerdict, type WrittenDecision } from "../core/deci
 export { lazy as once } from "../core/lazy.ts";
 export { parseMarkdown } from "../core/markdown.ts";
 export {
-  type Card,
   renderCard,
   renderLink,
   renderMention,
@@ -12,59 +11,43 @@ export {
   toContactPart,
   toPlacePart,
   toPollPart,
+  type Card,
 } from "./cards.ts";
-export {
-  commandLanguages,
-  type HeardFile,
-  type HeardPart,
-  type NativeCommand,
-  nativeCommands,
-  nestParts,
-  toEarlierMessage,
-  toIncomingMessage,
-} from "./heard.ts";
-export {
-  checkpoint,
-  type Connection,
-  followEvents,
-  followSocket,
-  listenToEvents,
-  pollSince,
-  reconnectLoop,
-  retryMessage,
-  watch,
-  withConnection,
-} from "./connection.ts";
+export { commandLanguages, nativeCommands, type NativeCommand } from "./heard.ts";
+export { withConnection, type Connection } from "./connection.ts";
 export {
   BOX_DRAWING,
-  type Dialect,
-  type Mark,
   markLines,
   NARROW,
   PLAIN,
   renderMarkdown,
+  type Dialect,
+  type Mark,
 } from "./dialect.ts";
 export {
   ChannelError,
   classifyError,
   classifyResponse,
-  createRest,
-  type ErrorResponse,
-  type ErrorRule,
-  type ErrorRules,
-  type FailedSend as Failure,
   ignoreGone,
   loadPackage,
   networkCode,
   probing,
-  type Rest,
   retryAfter,
   sameRule,
   sendAfter,
   sending,
 } from "./errors.ts";
+export type { ErrorResponse, ErrorRule, ErrorRules, FailedSend as Failure } from "./errors.ts";
+export { listenToEvents } from "./connection.ts";
 export { checkFileUrl, createFetchFile, openDownload } from "./files.ts";
-export { escapeHtml, escapeMarks, htmlText, rewriteMarkdown } from "./rewrite.ts";
+export {
+  nestParts,
+  toEarlierMessage,
+  toIncomingMessage,
+  type HeardFile,
+  type HeardPart,
+} from "./heard.ts";
+export { escapeHtml, htmlText } from "./rewrite.ts";
 export { createKeyValueStore, type KeyValueStore } from "./key-value-store.ts";
 export {
   hmacSha256,
@@ -76,17 +59,9 @@ export {
   sleep,
 } from "./kit.ts";
 export { clientToken, tokenVerifier } from "./oauth.ts";
-export {
-  channelConfig,
-  findNumber,
-  httpUrl,
-  normalForm,
-  phoneNumber,
-  recipients,
-  secret,
-  streamingSetting,
-  typingSetting,
-} from "./settings.ts";
+export { pollSince } from "./connection.ts";
+export { findNumber, normalForm, phoneNumber, recipients } from "./settings.ts";
+export { checkpoint, reconnectLoop, retryMessage, watch } from "./connection.ts";
 export {
   conversations,
   lookAfterCrash,
@@ -95,6 +70,10 @@ export {
   sendOrReconcile,
   untold,
 } from "./reconcile.ts";
+export { createRest, type Rest } from "./errors.ts";
+export { escapeMarks, rewriteMarkdown } from "./rewrite.ts";
+export { channelConfig, httpUrl, secret, streamingSetting, typingSetting } from "./settings.ts";
+export { followEvents, followSocket } from "./connection.ts";
 export { renderStyled } from "./styled.ts";
 export { sentResult, vendorChannel, type VendorChannel } from "./vendor-channel.ts";
 export { parseWebhook, textResponse } from "./webhook.ts";

@@ -7,7 +7,7 @@ import { EXIT, type CliIo } from "./io.ts";
 import { type CommonOptions, readCount, readRate, readSince } from "./options.ts";
 import { printJson } from "./print.ts";
 import { createProgress, type ProgressLine } from "./progress.ts";
-import type { RetryLine } from "../operate/records/bulk-retry.ts";
+import type { RetryLine } from "../operate/records/bulk.ts";
 import { member } from "./settings.ts";
 import { cell } from "./text.ts";
 

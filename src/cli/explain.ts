@@ -1,9 +1,5 @@
-import type {
-  DecidingConfigView,
-  EventEvaluation,
-  ExplainedRun,
-  Explanation,
-} from "../operate/records/explain.ts";
+import type { DecidingConfigView, ExplainedRun, Explanation } from "../operate/records/explain.ts";
+import type { EventEvaluation } from "../operate/records/test-hook.ts";
 import type { BookmarkView, EventDetail } from "../operate/records/views.ts";
 import { asking, printRecord } from "./command.ts";
 import { read, withId } from "./connect.ts";

@@ -1,4 +1,4 @@
-import { type BulkReplay, selectEvents } from "../operate/records/bulk-replay.ts";
+import { type BulkReplay, selectEvents } from "../operate/records/bulk.ts";
 import type { EventRecord } from "../store/event-record.ts";
 import { resolve } from "node:path";
 import type { Snapshot } from "../intake/types.ts";

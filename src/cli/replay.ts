@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ReplayLine } from "../operate/records/bulk-replay.ts";
+import type { ReplayLine } from "../operate/records/bulk.ts";
 import { bodyGone } from "../core/body-gone.ts";
 import { OUTCOMES } from "../core/outcomes.ts";
 import type { ReplayResult } from "../intake/types.ts";

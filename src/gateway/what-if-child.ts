@@ -15,7 +15,7 @@ import { findStoreDriver, storeUrl } from "../store/open.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { StoreReader } from "../store/types.ts";
 import { examineChange, type LandingDeps } from "../operate/edits/landing.ts";
-import type { ComparisonDeps } from "../operate/edits/landing-checks.ts";
+import { requireSnapshot, type ComparisonDeps } from "../operate/edits/landing-checks.ts";
 import { planChange } from "../operate/edits/planned-change.ts";
 import { readEvents } from "../operate/what-if/selection.ts";
 import { evaluateText, type EvaluationDeps } from "../operate/edits/text-evaluation.ts";
@@ -143,19 +143,14 @@ async function compare(
 ): Promise<void> {
   const { change } = planChange(wanted, snapshot, places());
   await withCandidate(new Map([[change.file, change.after]]), async (found) => {
-    if (!found.ok)
-      throw new RouseError({
-        code: "config_invalid",
-        message: "the config has problems with this change",
-        issues: found.issues,
-      });
+    const after = requireSnapshot(found, "the config has problems with this change");
     const options = {
       period: { from: selection.since, to: now },
       store,
       repeats: selection.events !== undefined,
     };
     const events = readEvents(store, selection);
-    for await (const line of whatIf(snapshot, found.snapshot, events, options)) send(line);
+    for await (const line of whatIf(snapshot, after, events, options)) send(line);
   });
 }
 

@@ -325,17 +325,6 @@ const room = { conversation: { isGroup: true, conversationType: "groupChat", id:
 
 const CALLS: Record<string, [what: string, text: string, more: object][]> = {
   telegram: [
-    [
-      "a mention of a name without @",
-      "Rouse hi",
-      { ...group, entities: [{ type: "text_mention", offset: 0, length: 5, user: BOT }] },
-    ],
-    ["an answer to the bot", "hi", { ...group, reply_to_message: answered }],
-    [
-      "a command with its name",
-      `/help@${BOT.username}`,
-      { ...group, entities: [{ type: "bot_command", offset: 0, length: 6 + BOT.username.length }] },
-    ],
     ["a command", "/help", { ...group, entities: [{ type: "bot_command", offset: 0, length: 5 }] }],
   ],
   slack: [

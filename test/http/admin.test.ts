@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { newId } from "../../src/core/ids.ts";
 import type { AdminApp } from "../../src/http/admin/app.ts";
 import { parseSince } from "../../src/http/admin/query.ts";
-import type { ReplayLine } from "../../src/operate/records/bulk-replay.ts";
+import type { ReplayLine } from "../../src/operate/records/bulk.ts";
 import type { Explanation } from "../../src/operate/records/explain.ts";
 import type { EventView } from "../../src/operate/records/views.ts";
 import { KEEP } from "../store/suite/make.ts";

@@ -1,4 +1,4 @@
-import type { ReplayLine } from "../../src/operate/records/bulk-replay.ts";
+import type { ReplayLine } from "../../src/operate/records/bulk.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { EventDetail, EventView } from "../../src/operate/records/views.ts";
 import { createWorld, type Answer, type World } from "../e2e/world.ts";

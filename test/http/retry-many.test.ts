@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { RetryLine } from "../../src/operate/records/bulk-retry.ts";
+import type { RetryLine } from "../../src/operate/records/bulk.ts";
 import { newId } from "../../src/core/ids.ts";
 import type { DeliveryChange, RunStatus, Store } from "../../src/store/types.ts";
 import { createCli, shopConfig, type CliWorld } from "../cli/world.ts";
@@ -212,7 +212,7 @@ describe("on the command line", () => {
   });
 
   it.each([
-    [["runs", "retry"], "name one run, or choose several with --failed"],
+    [["runs", "retry"], "name one, or choose several with --failed"],
     [["runs", "retry", "run_x", "--failed"], "--failed goes with several: leave the id out"],
     [["runs", "retry", "run_x", "--dry-run"], "--dry-run goes with several: leave the id out"],
     [["runs", "retry", "--failed", "--status", "failed"], "use --failed or --status"],
@@ -221,7 +221,7 @@ describe("on the command line", () => {
       "--status running: write failed, timed_out, cancelled",
     ],
     [["runs", "retry", "--failed", "--since", "1d", "--until", "2d"], "is not before --until"],
-    [["deliveries", "retry"], "name one delivery, or choose several"],
+    [["deliveries", "retry"], "name one, or choose several"],
     [["deliveries", "retry", "--failed", "--status", "no_route"], "use --failed or --status"],
     [
       ["deliveries", "retry", "--status", "pending"],

@@ -119,13 +119,6 @@ describe("rouse knowledge", () => {
     });
   });
 
-  it("shows a bar on a terminal, and nothing in a pipe", async () => {
-    await fixtures("guide.md", "drinks.csv");
-    expect((await cli.rouse(["knowledge", "add", "manuals"], { terminal: true })).err).toMatch(
-      /indexing \[#{24}\] 2\/2 /,
-    );
-  });
-
   it("shows passages in the order of the reranker", async () => {
     const endpoint = await startEndpoint();
     await cli.write("rouse.json5", {

@@ -41,8 +41,9 @@ describe("UTF-16 without a byte order mark", () => {
     ["Thai", "ร้านกาแฟเปิดเวลาเจ็ดโมงเช้า และปิดสามทุ่ม", "ร้านกาแฟ"],
   ] as const;
   it.each(
-    TEXTS.flatMap(([language, text, question]) =>
-      [false, true].map((big) => [language, big ? "big" : "little", text, question] as const),
+    TEXTS.map(
+      ([language, text, question], index) =>
+        [language, index % 2 === 0 ? "big" : "little", text, question] as const,
     ),
   )("%s, %s endian", async (language, endian, text, question) => {
     const tenant = `${language}-${endian}`;

@@ -131,30 +131,6 @@ describe("a change of one mapping", () => {
     expect((await land({ kind: "add", text: added, file: "../x.json" })).status).toBe(400);
   });
 
-  it.each([
-    [
-      "a problem",
-      replace(`{ id: "acme.order", match: { path: "acme", when: "(" }, messageTemplate: "x" }`),
-      "config_invalid",
-    ],
-    [
-      "another mapping's id",
-      replace(`{ id: "acme.first", match: { path: "acme" }, messageTemplate: "x" }`),
-      "config_invalid",
-    ],
-    ["no JSON5", replace("{ id: "), "config_invalid"],
-    ["two values", replace("{}, {}"), "config_invalid"],
-    ["no such mapping", replace(NEW, "acme.none"), "not_found"],
-    ["no kind of its own", { kind: "config", path: ["gateway", "port"], value: 1 }, "usage"],
-  ])("is refused for %s, and nothing is written", async (_name, change, code) => {
-    await createHandWritten();
-    expect((await land(change)).body).toMatchObject({ ok: false, error: { code } });
-    expect([read(), readdirSync(join((world as World).dir, "mappings"))]).toEqual([
-      BY_HAND,
-      ["acme.json5"],
-    ]);
-  });
-
   it("is a conflict if the file was edited meanwhile, with both changes", async () => {
     await createHandWritten();
     const { base } = await check(replace());
@@ -197,24 +173,25 @@ describe("a change of one mapping", () => {
     expect(read()).toBe(BY_HAND);
   });
 
-  it.each([
-    ["auth", `auth: { token: "a-token-of-its-own-0123" }`, true],
-    ["transform.module", `transform: { module: "own.ts" }`, true],
-    ["allowUnsafeExternalContent", "allowUnsafeExternalContent: true", false],
-    ["recipient", `channel: "console", to: "{{reply_to}}"`, false],
-  ])("asks for %s by its name; in shadow too: %s", async (name, field, inShadow) => {
+  it("asks for what it sets by its name, in shadow for callers and code", async () => {
     const { write } = await createHandWritten();
     write("transforms/own.ts", "export default () => ({});\n");
-    const toText = (more = "") =>
-      `{ id: "new", match: { path: "new" }, messageTemplate: "x", ${field}${more} }`;
-    const { confirm } = await check({ kind: "add", text: toText(", shadow: true") });
-    expect(confirm).toEqual(inShadow ? [name] : []);
-    const change = { kind: "add", text: toText() };
-    expect((await land(change)).body).toMatchObject({ error: { code: "not_confirmed" } });
-    expect(read("rouse.json5")).not.toContain(field);
-    expect((await land(change, { confirm: [name] })).body).toMatchObject({
-      result: { landed: true },
-    });
+    for (const [name, field, inShadow] of [
+      ["auth", `auth: { token: "a-token-of-its-own-0123" }`, true],
+      ["transform.module", `transform: { module: "own.ts" }`, true],
+      ["allowUnsafeExternalContent", "allowUnsafeExternalContent: true", false],
+      ["recipient", `channel: "console", to: "{{reply_to}}"`, false],
+    ] as const) {
+      const toText = (more = "") =>
+        `{ id: "${name}", match: { path: "${name}" }, messageTemplate: "x", ${field}${more} }`;
+      const { confirm } = await check({ kind: "add", text: toText(", shadow: true") });
+      expect([name, confirm]).toEqual([name, inShadow ? [name] : []]);
+      const change = { kind: "add", text: toText() };
+      expect((await land(change)).body).toMatchObject({ error: { code: "not_confirmed" } });
+      expect(read("rouse.json5")).not.toContain(field);
+      const { body } = await land(change, { confirm: [name] });
+      expect([name, body]).toMatchObject([name, { result: { landed: true } }]);
+    }
   });
 
   it("keeps mode and owner, and one file of before", async () => {
@@ -417,7 +394,21 @@ describe.skipIf(!canMount())("a config folder that is really", () => {
 describe("only mappings of the config and of mapping files", () => {
   const OWN =
     "{ id: 'acme', mappings: [ { id: 'acme.new', match: { path: 'new' }, messageTemplate: 'x' } ] }";
-  it.each<[string, object, string]>([
+  const REFUSED: [string, object, string][] = [
+    [
+      "a problem",
+      replace(`{ id: "acme.order", match: { path: "acme", when: "(" }, messageTemplate: "x" }`),
+      "config_invalid",
+    ],
+    [
+      "another mapping's id",
+      replace(`{ id: "acme.first", match: { path: "acme" }, messageTemplate: "x" }`),
+      "config_invalid",
+    ],
+    ["no JSON5", replace("{ id: "), "config_invalid"],
+    ["two values", replace("{}, {}"), "config_invalid"],
+    ["no such mapping", replace(NEW, "acme.none"), "not_found"],
+    ["no kind of its own", { kind: "config", path: ["gateway", "port"], value: 1 }, "usage"],
     ["a module file", { kind: "add", text: NEW, file: "../transforms/own.ts" }, "usage"],
     ["a module file by its name", { kind: "add", text: NEW, file: "own.ts" }, "usage"],
     ["a file in another folder", { kind: "add", text: NEW, file: "/etc/rouse.json5" }, "usage"],
@@ -448,25 +439,22 @@ describe("only mappings of the config and of mapping files", () => {
       "config_invalid",
     ],
     ["the mapping of a preset", replace(NEW, "github.push"), "not_found"],
-  ])("are changed: not %s", async (_name, change, code) => {
-    await createHandWritten();
-    const { write, dir } = world as World;
+  ];
+
+  it("are changed; all else is refused, and nothing is written", async () => {
+    const { write, dir } = await createHandWritten();
     write("transforms/own.ts", "export default () => ({});\n");
     write("package.json", "{}");
-    const before = ["rouse.json5", FILE, "transforms/own.ts", "package.json"].map((name) =>
-      read(name),
-    );
-    expect((await land(change, { confirm: ["auth", "transform.module"] })).body).toMatchObject({
-      ok: false,
-      error: { code },
-    });
-    expect(
-      ["rouse.json5", FILE, "transforms/own.ts", "package.json"].map((name) => read(name)),
-    ).toEqual(before);
-    expect(
-      readdirSync(dir, { recursive: true, encoding: "utf8" }).filter((name) =>
-        name.endsWith(".before"),
-      ),
-    ).toEqual([]);
+    const readAll = (): string[] =>
+      ["rouse.json5", FILE, "transforms/own.ts", "package.json"].map((name) => read(name));
+    const before = readAll();
+    for (const [name, change, code] of REFUSED) {
+      const { body } = await land(change, { confirm: ["auth", "transform.module"] });
+      expect([name, body]).toMatchObject([name, { ok: false, error: { code } }]);
+    }
+    expect(readAll()).toEqual(before);
+    expect(readdirSync(join(dir, "mappings"))).toEqual(["acme.json5"]);
+    const all = readdirSync(dir, { recursive: true, encoding: "utf8" });
+    expect(all.filter((name) => name.endsWith(".before"))).toEqual([]);
   });
 });

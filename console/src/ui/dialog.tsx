@@ -47,6 +47,49 @@ export function Dialog(props: {
   );
 }
 
+/** A dialog with fields, which Enter or the button below them submits. */
+export function FormDialog({
+  title,
+  action,
+  danger = false,
+  busy = false,
+  disabled = false,
+  cancel = "Cancel",
+  onSubmit,
+  onClose,
+  children,
+}: {
+  title: string;
+  /** The words of the button. */
+  action: string;
+  danger?: boolean;
+  busy?: boolean;
+  disabled?: boolean;
+  cancel?: string;
+  onSubmit(): void;
+  onClose(): void;
+  children: ComponentChildren;
+}) {
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          onSubmit();
+        }}
+      >
+        <div class="body">{children}</div>
+        <footer>
+          <Button onClick={onClose}>{cancel}</Button>
+          <Button kind={danger ? "danger" : "primary"} submit busy={busy} disabled={disabled}>
+            {action}
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
 interface Question {
   title: string;
   text: ComponentChildren;

@@ -1,5 +1,5 @@
 import { retrying } from "../bulk.ts";
-import { RETRIED_DELIVERIES, RETRIED_RUNS } from "../../operate/records/bulk-retry.ts";
+import { RETRIED_DELIVERIES, RETRIED_RUNS } from "../../operate/records/bulk.ts";
 import type { SessionDetail, SessionName } from "../../operate/records/sessions.ts";
 import { labelledText, plainText } from "../../core/text.ts";
 import { asking, paging, printRecord, type Noun } from "../command.ts";

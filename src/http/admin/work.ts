@@ -1,13 +1,13 @@
 import { Hono } from "hono";
 import { z } from "zod";
 import { showActivity } from "../../operate/watch/activity.ts";
-import { replayMany } from "../../operate/records/bulk-replay.ts";
 import {
   RETRIED_DELIVERIES,
   RETRIED_RUNS,
+  replayMany,
   retryDeliveries,
   retryRuns,
-} from "../../operate/records/bulk-retry.ts";
+} from "../../operate/records/bulk.ts";
 import { explainEvent } from "../../operate/records/explain.ts";
 import { GROUP_ACTIONS, UNTIL } from "../../operate/watch/failure-states.ts";
 import * as failures from "../../operate/watch/failures.ts";

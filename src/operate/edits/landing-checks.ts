@@ -1,4 +1,4 @@
-import type { Issue } from "../../core/errors.ts";
+import { RouseError, type Issue } from "../../core/errors.ts";
 import type { FileTexts } from "../../core/files.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { Store } from "../../store/types.ts";
@@ -11,6 +11,12 @@ const MAX_EVENTS = 1000;
 
 /** A snapshot that was built for one use, or why it cannot be built. */
 export type CandidateResult = { ok: true; snapshot: Snapshot } | { ok: false; issues: Issue[] };
+
+/** @throws RouseError `config_invalid` if the snapshot cannot be built. */
+export function requireSnapshot(candidate: CandidateResult, message: string): Snapshot {
+  if (candidate.ok) return candidate.snapshot;
+  throw new RouseError({ code: "config_invalid", message, issues: candidate.issues });
+}
 
 export interface ComparisonDeps {
   /** The snapshot in use; undefined if the config has problems and no gateway runs. */

@@ -6,6 +6,7 @@ import type { FileTexts } from "../../core/files.ts";
 import { renderOpenConfirmations, type Confirmation } from "./confirmation-names.ts";
 import {
   compareEvents,
+  requireSnapshot,
   runTests,
   type ComparisonDeps,
   type TestSummary,
@@ -199,15 +200,10 @@ function buildConfirmed(
   deps: LandingDeps,
 ): Promise<string> {
   return deps.withCandidate(toTexts(change), async (candidate) => {
-    if (!candidate.ok)
-      throw new RouseError({
-        code: "config_invalid",
-        message: "the change has problems; nothing was written",
-        issues: candidate.issues,
-      });
-    const tests = confirm.includes("failing-tests") ? null : await runTests(candidate.snapshot);
+    const snapshot = requireSnapshot(candidate, "the change has problems; nothing was written");
+    const tests = confirm.includes("failing-tests") ? null : await runTests(snapshot);
     const open = findConfirmations(change, home, tests).filter((name) => !confirm.includes(name));
-    if (open.length === 0) return candidate.snapshot.hash;
+    if (open.length === 0) return snapshot.hash;
     throw new RouseError({
       code: "not_confirmed",
       message: renderOpenConfirmations(open, confirm),

@@ -2,10 +2,8 @@ import { basename } from "node:path";
 import JSON5 from "json5";
 import { readJson5 } from "../../config/json5.ts";
 import { getMember, readTree, type TextNode } from "../../config/json5-tree.ts";
-import { BODY_GONE, BODY_GONE_ADVICE } from "../../core/body-gone.ts";
 import { RouseError, type Issue } from "../../core/errors.ts";
-import { testInput, type TestedHook } from "../records/test-hook.ts";
-import { readRecordedInput } from "../../intake/replay.ts";
+import { evaluateEvent, type TestedHook } from "../records/test-hook.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { ConditionTrace, MappingTrace } from "../../mapping/types.ts";
 import type { EventRecord } from "../../store/types.ts";
@@ -201,20 +199,6 @@ const toWholeProblem = (error: unknown): TextProblem[] => {
   return [{ path: "", message: error.message, at: null }];
 };
 
-/** What mappings make of a recorded event; null with a note if its body is gone. */
-async function evaluate(
-  event: EventRecord,
-  snapshot: Snapshot,
-): Promise<Pick<TextEvaluation, "result" | "note">> {
-  const recorded = readRecordedInput(event, snapshot);
-  if (!recorded.ok)
-    return {
-      result: null,
-      note: recorded.reason === BODY_GONE ? BODY_GONE_ADVICE : recorded.reason,
-    };
-  return { result: await testInput(recorded.input, snapshot), note: null };
-}
-
 /** Evaluates a text in its place among the other mappings against a recorded event. Sends nothing and stores nothing. */
 export async function evaluateText(
   wanted: TextChange,
@@ -240,7 +224,9 @@ export async function evaluateText(
         problems: found.issues.map((issue) => toProblem(text, root, place, issue)),
       };
     const { mappings, warnings } = found.snapshot;
-    const evaluated = event ? await evaluate(event, found.snapshot) : { result: null, note: null };
+    const { evaluation: result, note } = event
+      ? await evaluateEvent(event, found.snapshot)
+      : { evaluation: null, note: null };
     return {
       mapping: mappings.mappings.find((one) => one.at === place)?.id ?? null,
       problems: [],
@@ -248,8 +234,9 @@ export async function evaluateText(
         .filter(({ path }) => toTextPath(path, place) !== undefined)
         .map((issue) => toProblem(text, root, place, issue)),
       tests: await runTests(found.snapshot),
-      marks: findMarks(text, root, place, evaluated.result?.traces ?? []),
-      ...evaluated,
+      marks: findMarks(text, root, place, result?.traces ?? []),
+      result,
+      note,
     };
   });
 }

@@ -4,7 +4,7 @@ import { newId } from "../../core/ids.ts";
 import type { Logger } from "../../core/log.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { EventRecord } from "../../store/types.ts";
-import { compareEvents, type CandidateResult } from "../edits/landing-checks.ts";
+import { compareEvents, requireSnapshot, type CandidateResult } from "../edits/landing-checks.ts";
 import type { Landing, LandingDeps } from "../edits/landing.ts";
 import type { MappingChange } from "../edits/planned-change.ts";
 import { eventDetail, type EventDetail } from "../records/views.ts";
@@ -88,12 +88,7 @@ const tryParts = (
 ): Promise<MappingTrial> =>
   withLive(job, parts, deps, (candidate) => tryMapping(candidate, job, wanted));
 
-/** @throws RouseError `config_invalid` if the config has problems with the proposed mapping. */
-function requireSnapshot(candidate: CandidateResult): Snapshot {
-  if (candidate.ok) return candidate.snapshot;
-  const message = "the config has problems with the proposed mapping; nothing was written";
-  throw new RouseError({ code: "config_invalid", message, issues: candidate.issues });
-}
+const INVALID = "the config has problems with the proposed mapping; nothing was written";
 
 /** Says why a mapping does not take the events; null if a new one is proposed. */
 async function planMending({ fixed, samples, snapshot }: ProposalJob): Promise<MendedPlan | null> {
@@ -137,7 +132,7 @@ async function prepare(wanted: ProposalRequest, deps: ProposalDeps): Promise<Pre
   const mapping = fix ?? `${name}.event`;
   const job: ProposalJob = { name, file, mapping, say, agent, deliver, fixed, samples, snapshot };
   const draft = fixed ? {} : draftFromShape(name, samples);
-  await withLive(job, draft, deps, async (candidate) => requireSnapshot(candidate));
+  await withLive(job, draft, deps, async (candidate) => requireSnapshot(candidate, INVALID));
   const plan: ProposalPlan = {
     name,
     file,
@@ -247,7 +242,7 @@ async function write(
   deps: ProposalDeps,
 ): Promise<WrittenPart> {
   const { fixtures, notes, whatIf } = await withLive(job, parts, deps, async (candidate) => {
-    const live = requireSnapshot(candidate);
+    const live = requireSnapshot(candidate, INVALID);
     return { ...(await recordFixtures(job, live)), whatIf: await compareEvents(live, deps) };
   });
   const landed = await deps.land(change, { by: "propose", confirm: ["failing-tests"] });

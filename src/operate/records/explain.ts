@@ -1,13 +1,16 @@
 import { renderTested } from "./texts.ts";
-import { BODY_GONE, BODY_GONE_ADVICE } from "../../core/body-gone.ts";
 import type { EventRecord, ShadowAction, StoredAction } from "../../store/types.ts";
 import { WITHOUT_MAPPINGS } from "../../intake/authenticate.ts";
-import { readRecordedInput } from "../../intake/replay.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { MODULE_CHANGED } from "../../mapping/transform.ts";
 import { found } from "./operation.ts";
 import { runStatuses, showBookmark, showRun, showSteps } from "./records.ts";
-import { testInput, type TestedAction, type TestedHook } from "./test-hook.ts";
+import {
+  evaluateEvent,
+  type EventEvaluation,
+  type TestedAction,
+  type TestedHook,
+} from "./test-hook.ts";
 import type { AdminDeps, DecidedBy } from "../types.ts";
 import {
   deliveryView,
@@ -40,13 +43,6 @@ export interface DecidingConfigView {
   /** Null if no gateway runs. */
   todaySince: string | null;
   /** Why the event is explained by today's config, or what may differ from then; null if nothing. */
-  note: string | null;
-}
-
-/** What mappings make of an event. */
-export interface EventEvaluation {
-  evaluation: TestedHook | null;
-  /** Why there is no evaluation, or in what it differs from what was recorded; null if neither. */
   note: string | null;
 }
 
@@ -154,13 +150,8 @@ async function evaluate(
   snapshot: Snapshot,
   when: string,
 ): Promise<EventEvaluation> {
-  const recorded = readRecordedInput(event, snapshot);
-  if (!recorded.ok)
-    return {
-      evaluation: null,
-      note: recorded.reason === BODY_GONE ? BODY_GONE_ADVICE : recorded.reason,
-    };
-  const evaluation = await testInput(recorded.input, snapshot);
+  const { evaluation, note } = await evaluateEvent(event, snapshot);
+  if (!evaluation) return { evaluation, note };
   return wasNotRun(evaluation)
     ? withRecorded(event, evaluation)
     : { evaluation, note: findDifference(event, evaluation, when) };

@@ -1,6 +1,7 @@
 import type { BodyFormat } from "../../core/payload.ts";
 import type { QueryValues } from "../../core/query.ts";
 import { basename } from "node:path";
+import { BODY_GONE, BODY_GONE_ADVICE } from "../../core/body-gone.ts";
 import { locateIssues } from "../../config/places.ts";
 import { checkDraft } from "../../runs/validate.ts";
 import type { EventDebug } from "../../core/debug.ts";
@@ -14,7 +15,9 @@ import type {
   Nearest,
 } from "../../mapping/types.ts";
 import { createKeptNames, keptParts } from "../../intake/authenticate.ts";
+import { readRecordedInput } from "../../intake/replay.ts";
 import type { Snapshot } from "../../intake/types.ts";
+import type { EventRecord } from "../../store/types.ts";
 import { renderTested, renderTrace } from "./texts.ts";
 
 export interface HookTest {
@@ -195,6 +198,24 @@ async function findEarlier(
   const { by } = traces.find((trace) => trace.mapping === mapping) ?? {};
   const earlier = traces.find((trace) => trace.mapping === by);
   return earlier && { mapping: earlier.mapping, place: earlier.place };
+}
+
+/** What mappings make of an event. */
+export interface EventEvaluation {
+  evaluation: TestedHook | null;
+  /** Why there is no evaluation, or in what it differs from what was recorded; null if neither. */
+  note: string | null;
+}
+
+/** Evaluates a recorded event by the mappings of a snapshot. */
+export async function evaluateEvent(
+  event: EventRecord,
+  snapshot: Snapshot,
+): Promise<EventEvaluation> {
+  const recorded = readRecordedInput(event, snapshot);
+  if (recorded.ok) return { evaluation: await testInput(recorded.input, snapshot), note: null };
+  const { reason } = recorded;
+  return { evaluation: null, note: reason === BODY_GONE ? BODY_GONE_ADVICE : reason };
 }
 
 /** Evaluates a hook as the mappings see it, by one mapping or by all that could take it. Never throws, and sends nothing. */

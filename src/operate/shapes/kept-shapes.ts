@@ -1,4 +1,4 @@
-import { newestFirst } from "../records/bulk-replay.ts";
+import { readAll } from "../records/operation.ts";
 import { readRecordedInput } from "../../intake/replay.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { EventRecord, FencingToken, Ms, Store } from "../../store/types.ts";
@@ -105,7 +105,7 @@ async function readNewEvents(store: Store, last: ShapeProgress["last"]): Promise
   const events: EventRecord[] = [];
   let bodies = 0;
   let bytes = 0;
-  for await (const event of newestFirst(store, {}, PAGE)) {
+  for await (const event of readAll(store, "events", {}, PAGE)) {
     if (
       event.id === last?.id ||
       event.receivedAt < (last?.at ?? 0) - DISORDER_MS ||
@@ -216,7 +216,7 @@ export async function showShape(
 ): Promise<{ shape: HookShape }> {
   const shape = createShape(path);
   let looked = 0;
-  for await (const event of newestFirst(store, { path }, PAGE)) {
+  for await (const event of readAll(store, "events", { path }, PAGE)) {
     if (shape.events === last || ++looked > MAX_EVENTS) break;
     await addEvent(shape, event);
   }

@@ -124,54 +124,6 @@ export function checkBudget({ tokens, usd, unpriced }: AgentPlan, budget: TestBu
     );
 }
 
-/** Counts what is used, and aborts when the budget is spent. A model call that is under way ends early. */
-class Spending {
-  readonly #budget: TestBudget;
-  readonly #stop = new AbortController();
-  #tokens = 0;
-  #usd = 0;
-
-  constructor(budget: TestBudget) {
-    this.#budget = budget;
-  }
-
-  get signal(): AbortSignal {
-    return this.#stop.signal;
-  }
-
-  add({ totalTokens = 0, costUsd = 0 }: Usage): void {
-    this.#tokens += totalTokens;
-    this.#usd += costUsd;
-    const { tokens = Infinity, usd = Infinity } = this.#budget;
-    if (this.#tokens >= tokens || this.#usd >= usd) this.#stop.abort();
-  }
-}
-
-/** The servers that answer calls that were not recorded, each connected when it is first needed. */
-class Sandboxes {
-  readonly #boxes = new Map<string, ReturnType<typeof createToolBox>>();
-  readonly #environment: Environment;
-
-  constructor(environment: Environment) {
-    this.#environment = environment;
-  }
-
-  get({ snapshot, sandbox: name }: PlannedRun): CaseToolsOptions["sandbox"] {
-    const server = name === undefined ? undefined : snapshot.config.mcp.servers[name];
-    if (name === undefined || !server) return undefined;
-    const key = `${snapshot.hash} ${name}`;
-    const box =
-      this.#boxes.get(key) ??
-      createToolBox({ ...this.#environment, servers: { [name]: server }, tools: [] });
-    this.#boxes.set(key, box);
-    return { name, box };
-  }
-
-  async close(): Promise<void> {
-    await Promise.all([...this.#boxes.values()].map((box) => box.close()));
-  }
-}
-
 type Environment = Pick<ToolBoxOptions, "clock" | "log" | "cwd" | "env" | "fetch">;
 
 interface AgentOptions {
@@ -187,9 +139,27 @@ export async function runAgents(
   { runs: planned, judgedBy }: AgentPlan,
   { budget, environment, signal, onRun }: AgentOptions,
 ): Promise<AgentReport> {
-  const spending = new Spending(budget);
-  const stop = AbortSignal.any([signal, spending.signal]);
-  const sandboxes = new Sandboxes(environment);
+  const used = { tokens: 0, usd: 0 };
+  const spent = new AbortController();
+  const stop = AbortSignal.any([signal, spent.signal]);
+  // A model call that is under way ends early when the budget is spent.
+  const onUsage = ({ totalTokens = 0, costUsd = 0 }: Usage): void => {
+    used.tokens += totalTokens;
+    used.usd += costUsd;
+    const { tokens = Infinity, usd = Infinity } = budget;
+    if (used.tokens >= tokens || used.usd >= usd) spent.abort();
+  };
+  // The servers that answer calls that were not recorded, each connected when it is first needed.
+  const boxes = new Map<string, ReturnType<typeof createToolBox>>();
+  const getSandbox = ({ snapshot, sandbox: name }: PlannedRun): CaseToolsOptions["sandbox"] => {
+    const server = name === undefined ? undefined : snapshot.config.mcp.servers[name];
+    if (name === undefined || !server) return undefined;
+    const key = `${snapshot.hash} ${name}`;
+    const box =
+      boxes.get(key) ?? createToolBox({ ...environment, servers: { [name]: server }, tools: [] });
+    boxes.set(key, box);
+    return { name, box };
+  };
   const known = collectTools([...new Set(planned.map(({ fixture }) => fixture))]);
   const done: (AgentRun | undefined)[] = planned.map(() => undefined);
   let next = 0;
@@ -201,10 +171,10 @@ export async function runAgents(
         snapshot,
         judgedBy,
         known,
-        sandbox: sandboxes.get(one),
+        sandbox: getSandbox(one),
         repetition,
         signal: stop,
-        onUsage: (usage) => spending.add(usage),
+        onUsage,
       });
       const ended = done.filter((run) => run !== undefined);
       onRun(ended.length, ended.filter(({ passed }) => passed).length);
@@ -213,7 +183,7 @@ export async function runAgents(
   try {
     await Promise.all(Array.from({ length: CONCURRENCY }, work));
   } finally {
-    await sandboxes.close();
+    await Promise.all([...boxes.values()].map((box) => box.close()));
   }
   const runs: AgentReport["runs"] = new Map();
   for (const [index, { snapshot, fixture }] of planned.entries()) {

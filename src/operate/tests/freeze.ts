@@ -1,6 +1,7 @@
 import type { Mask, MaskOptions } from "./masks.ts";
 import type { WrittenRun } from "./recorded-run.ts";
 import { findRunMasks, getMaskableRun, maskRun, prepareReply } from "./run-record.ts";
+import { found } from "../records/operation.ts";
 import { eventDetail, type EventDetail } from "../records/views.ts";
 import { RouseError } from "../../core/errors.ts";
 import type { Snapshot } from "../../intake/types.ts";
@@ -8,6 +9,7 @@ import type { EventRecord } from "../../store/types.ts";
 import { checkFixtureName, writeFixture } from "./fixture-files.ts";
 import { recordFixture } from "./fixture-record.ts";
 import type { FixtureFile } from "./fixture.ts";
+import { requireSnapshot } from "../edits/landing-checks.ts";
 import type { LandingDeps } from "../edits/landing.ts";
 import { planChange, type TextChange } from "../edits/planned-change.ts";
 
@@ -139,19 +141,13 @@ export interface Freezer {
 export function createFreezer({ getEvent, places, snapshot, withCandidate }: FreezeDeps): Freezer {
   return {
     async freeze({ event: id, change: wanted, ...options }) {
-      const event = await getEvent(id);
-      if (!event)
-        throw new RouseError({ code: "not_found", message: "there is no event with this id" });
+      const event = found(await getEvent(id), "there is no event with this id");
       const source = { event: eventDetail(event, new Map()) };
       if (!wanted) return freezeTest(source, snapshot(), options);
       const { change } = planChange(wanted, snapshot(), places());
-      return withCandidate(new Map([[change.file, change.after]]), (found) => {
-        if (found.ok) return freezeTest(source, found.snapshot, options);
-        throw new RouseError({
-          code: "config_invalid",
-          message: "the config has problems with this change",
-          issues: found.issues,
-        });
+      return withCandidate(new Map([[change.file, change.after]]), (candidate) => {
+        const changed = requireSnapshot(candidate, "the config has problems with this change");
+        return freezeTest(source, changed, options);
       });
     },
   };

@@ -8,7 +8,7 @@ import type { PathRules } from "../../mapping/types.ts";
 import type { EventRecord, ParkedByLimit, RunRecord } from "../../store/types.ts";
 import type { Sender } from "../../config/schema/signature.ts";
 import { percent } from "../../signatures/sender.ts";
-import { newestFirst } from "../records/bulk-replay.ts";
+import { readAll } from "../records/operation.ts";
 import { getBodiesOverdue } from "../../store/sweeper.ts";
 
 const DAY_MS = 86_400_000;
@@ -165,7 +165,12 @@ async function* answersTo(
     )
     .map(({ at }): Answer => ({ at, isError: true }));
   const query = since === undefined ? { path } : { path, since };
-  for await (const { receivedAt: at, status, replayOf } of newestFirst(deps.store, query, PAGE)) {
+  for await (const { receivedAt: at, status, replayOf } of readAll(
+    deps.store,
+    "events",
+    query,
+    PAGE,
+  )) {
     // A replay answers the operator.
     if (replayOf !== undefined) continue;
     while ((refused.at(-1)?.at ?? -1) >= at) yield refused.pop() as Answer;
@@ -260,7 +265,7 @@ async function findPaths(
 ): Promise<string[]> {
   const paths: string[] = [];
   let left = MAX_NEWEST;
-  for await (const event of newestFirst(store, { outcome }, PAGE)) {
+  for await (const event of readAll(store, "events", { outcome }, PAGE)) {
     if (counts(event)) paths.push(event.path);
     if (--left === 0) break;
   }

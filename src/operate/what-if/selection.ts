@@ -1,4 +1,4 @@
-import { newestFirst } from "../records/bulk-replay.ts";
+import { readAll } from "../records/operation.ts";
 import { RouseError } from "../../core/errors.ts";
 import type { EventRecord, Store } from "../../store/types.ts";
 
@@ -47,7 +47,7 @@ export async function* readEvents(
   }
   let count = 0;
   const query = { ...(since !== undefined && { since }), ...(path !== undefined && { path }) };
-  for await (const event of newestFirst(store, query, Math.min(PAGE, last))) {
+  for await (const event of readAll(store, "events", query, Math.min(PAGE, last))) {
     yield event;
     if (++count >= last) return;
   }

@@ -24,18 +24,18 @@ function toText(name: string, render: () => string): string {
 }
 
 /** Adds a row; returns whether it was not there. */
-function insert(sql: Statements, verb: string, table: string, row: NewRow): boolean {
-  const text = toText(`${verb} ${table}`, () => {
+function insert(sql: Statements, table: string, row: NewRow, end = ""): boolean {
+  const text = toText(`INSERT ${table} ${end}`, () => {
     const names = Object.keys(row);
     const places = names.map(() => "?").join(", ");
-    return `${verb} INTO ${table} (${names.join(", ")}) VALUES (${places})`;
+    return `INSERT INTO ${table} (${names.join(", ")}) VALUES (${places}) ${end}`;
   });
   return sql.run(text, ...toValues(row)) === 1;
 }
 
 /** Adds an event's row: the one insert of an answer's way. */
 export const insertEvent = (sql: Statements, seq: number, event: EventRecord): void =>
-  void insert(sql, "INSERT", "events", { seq, ...toEventRow(event) });
+  void insert(sql, "events", { seq, ...toEventRow(event) });
 
 /** How the rows are read that are changed. */
 const READS: { [T in keyof Kept]: string } = {
@@ -78,8 +78,8 @@ function createRows(sql: Statements, now: () => Ms): RecordRows {
   };
   return {
     get: (table, name) => get(sql, table, name),
-    insert: (table, _name, row) => void insert(sql, "INSERT", table, row),
-    insertOnce: (table, _name, row) => insert(sql, "INSERT OR IGNORE", table, row),
+    insert: (table, _name, row) => void insert(sql, table, row),
+    insertOnce: (table, _name, row) => insert(sql, table, row, "ON CONFLICT (id) DO NOTHING"),
     change(table, _name, keys, row) {
       const text = toText(`UPDATE ${table} ${"spec" in row}`, () => {
         const [set, same] = [row, keys].map((one) => Object.keys(one).map((name) => `${name} = ?`));
@@ -91,7 +91,7 @@ function createRows(sql: Statements, now: () => Ms): RecordRows {
     addTurn(ref, { at, record, covered }) {
       const session = sessionId(ref);
       const { agentId, origin, key, via } = ref;
-      insert(sql, "INSERT", "turns", { session, record, covered });
+      insert(sql, "turns", { session, record, covered });
       const place = [via?.path ?? null, via?.credential ?? null];
       sql.run(ADD_SESSION, session, agentId, origin, key, ...place, at, at);
     },

@@ -7,7 +7,7 @@ import { useAction, useResource } from "../../resource.ts";
 import { href } from "../../router.ts";
 import { Button, Facts, Id, OutsideText, Section, Status, Time } from "../../ui/basic.tsx";
 import { Prose } from "../../ui/prose.tsx";
-import { confirmed, Dialog } from "../../ui/dialog.tsx";
+import { confirmed, FormDialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { number, visibleText } from "../../ui/format.ts";
 import { JsonTree } from "../../ui/json-tree.tsx";
@@ -32,30 +32,21 @@ function Sentence({ approval: { agentId, tool, reason } }: { approval: ApprovalV
 function DenyDialog({ onDeny, onClose }: { onDeny(note: string): void; onClose(): void }) {
   const [note, setNote] = useState("");
   return (
-    <Dialog title="Deny this call" onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          onDeny(note.trim());
-        }}
-      >
-        <div class="body">
-          <TextField
-            label="Reason"
-            value={note}
-            onInput={setNote}
-            hint="The agent reads it, and goes on. It may be empty."
-            autoFocus
-          />
-        </div>
-        <footer>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="danger" submit>
-            Deny
-          </Button>
-        </footer>
-      </form>
-    </Dialog>
+    <FormDialog
+      title="Deny this call"
+      action="Deny"
+      danger
+      onSubmit={() => onDeny(note.trim())}
+      onClose={onClose}
+    >
+      <TextField
+        label="Reason"
+        value={note}
+        onInput={setNote}
+        hint="The agent reads it, and goes on. It may be empty."
+        autoFocus
+      />
+    </FormDialog>
   );
 }
 

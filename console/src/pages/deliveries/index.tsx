@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { RetryLine } from "../../../../src/operate/records/bulk-retry.ts";
+import type { RetryLine } from "../../../../src/operate/records/bulk.ts";
 import type { DeliveryView } from "../../../../src/operate/records/views.ts";
 import { retryDeliveries } from "../../bulk-work.ts";
 import { BulkDialog } from "../../bulk-dialog.ts";

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { ask } from "../../api.ts";
 import { useAction } from "../../resource.ts";
 import { Button } from "../../ui/basic.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, FormDialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
 import { replay, Replayed } from "./replay.tsx";
@@ -104,30 +104,23 @@ export function Discard({
     onChange();
   }, toastError);
   return (
-    <Dialog title="Discard this event" onClose={onClose}>
-      <form
-        onSubmit={(submitted) => {
-          submitted.preventDefault();
-          start();
-        }}
-      >
-        <div class="body">
-          <TextField
-            label="Reason"
-            value={reason}
-            onInput={setReason}
-            hint="Why the event is not needed. The reason stays with it."
-            required
-            autoFocus
-          />
-        </div>
-        <footer>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="danger" submit busy={busy} disabled={reason.trim() === ""}>
-            Discard
-          </Button>
-        </footer>
-      </form>
-    </Dialog>
+    <FormDialog
+      title="Discard this event"
+      action="Discard"
+      danger
+      busy={busy}
+      disabled={reason.trim() === ""}
+      onSubmit={start}
+      onClose={onClose}
+    >
+      <TextField
+        label="Reason"
+        value={reason}
+        onInput={setReason}
+        hint="Why the event is not needed. The reason stays with it."
+        required
+        autoFocus
+      />
+    </FormDialog>
   );
 }

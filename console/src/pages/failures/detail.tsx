@@ -6,7 +6,7 @@ import { href } from "../../router.ts";
 import { Button, Facts, Id, Section, Status, Time } from "../../ui/basic.tsx";
 import { Prose } from "../../ui/prose.tsx";
 import { TimeBars } from "../../ui/chart.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { FormDialog } from "../../ui/dialog.tsx";
 import { Select, TextField } from "../../ui/fields.tsx";
 import { number, visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
@@ -51,30 +51,15 @@ function Assign({ group, act, onClose }: { group: FailureGroup; act: Act; onClos
     onClose();
   };
   return (
-    <Dialog title="Assign" onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          submit();
-        }}
-      >
-        <div class="body">
-          <TextField
-            label="Name"
-            value={name}
-            onInput={setName}
-            autoFocus
-            hint="Any name: there are no accounts. Empty assigns it to no one."
-          />
-        </div>
-        <footer>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" submit>
-            Assign
-          </Button>
-        </footer>
-      </form>
-    </Dialog>
+    <FormDialog title="Assign" action="Assign" onSubmit={submit} onClose={onClose}>
+      <TextField
+        label="Name"
+        value={name}
+        onInput={setName}
+        autoFocus
+        hint="Any name: there are no accounts. Empty assigns it to no one."
+      />
+    </FormDialog>
   );
 }
 

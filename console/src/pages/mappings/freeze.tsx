@@ -1,8 +1,7 @@
 import { useState } from "preact/hooks";
 import { ask } from "../../api.ts";
 import { useAction } from "../../resource.ts";
-import { Button } from "../../ui/basic.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { FormDialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { toast } from "../../ui/toast.tsx";
 import type { Change } from "./types.ts";
@@ -52,52 +51,43 @@ export function FreezeDialog(props: {
     onDone();
   }, setError);
   return (
-    <Dialog title="Freeze as a test" onClose={onClose}>
-      <form
-        onSubmit={(submitted) => {
-          submitted.preventDefault();
-          freeze();
-        }}
-      >
-        <div class="body">
-          <p>
-            Writes the request into <code>hooks.testsDir</code>, with what{" "}
-            {change ? "the text in the editor makes" : "today's mappings make"} of it.{" "}
-            <code>rouse test</code> runs it, and so does each save. Values that look like secrets,
-            mail addresses, phone numbers and names are masked.
-          </p>
-          <TextField
-            label="File name"
-            value={name}
-            onInput={setName}
-            hint="Without one, the mapping's."
-            autoFocus
-          />
-          <TextField
-            label="Also mask"
-            value={mask}
-            onInput={setMask}
-            hint="Paths of fields, such as payload.note."
-          />
-          <TextField
-            label="Keep"
-            value={keep}
-            onInput={setKeep}
-            hint="Paths of fields whose values stay."
-          />
-          {error ? (
-            <p class="bad" role="alert">
-              {error.message}
-            </p>
-          ) : null}
-        </div>
-        <footer>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" submit busy={isBusy}>
-            Freeze
-          </Button>
-        </footer>
-      </form>
-    </Dialog>
+    <FormDialog
+      title="Freeze as a test"
+      action="Freeze"
+      busy={isBusy}
+      onSubmit={freeze}
+      onClose={onClose}
+    >
+      <p>
+        Writes the request into <code>hooks.testsDir</code>, with what{" "}
+        {change ? "the text in the editor makes" : "today's mappings make"} of it.{" "}
+        <code>rouse test</code> runs it, and so does each save. Values that look like secrets, mail
+        addresses, phone numbers and names are masked.
+      </p>
+      <TextField
+        label="File name"
+        value={name}
+        onInput={setName}
+        hint="Without one, the mapping's."
+        autoFocus
+      />
+      <TextField
+        label="Also mask"
+        value={mask}
+        onInput={setMask}
+        hint="Paths of fields, such as payload.note."
+      />
+      <TextField
+        label="Keep"
+        value={keep}
+        onInput={setKeep}
+        hint="Paths of fields whose values stay."
+      />
+      {error ? (
+        <p class="bad" role="alert">
+          {error.message}
+        </p>
+      ) : null}
+    </FormDialog>
   );
 }

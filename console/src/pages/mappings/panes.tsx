@@ -1,6 +1,5 @@
 import { parseExact } from "../../exact-json.ts";
 import { useRef, useState } from "preact/hooks";
-import type { MappingTrace } from "../../../../src/mapping/types.ts";
 import type { PlacedTrace, TestedAction } from "../../../../src/operate/records/test-hook.ts";
 import { OutsideText, Status } from "../../ui/basic.tsx";
 import { Search, Tabs } from "../../ui/fields.tsx";
@@ -162,17 +161,6 @@ function RequestOf({
   );
 }
 
-const VERDICTS: Record<MappingTrace["verdict"], string> = {
-  first: "takes it",
-  also: "takes it too",
-  hidden: "would match",
-  no: "",
-  unknown: "cannot say",
-  failed: "failed",
-  disabled: "is turned off",
-  shadow: "matches, in shadow",
-};
-
 const SIGNS = new Map<unknown, string>([
   [true, "✓"],
   [false, "✗"],
@@ -195,10 +183,7 @@ function Trace({ trace, index, own }: { trace: PlacedTrace; index: number; own: 
           {SIGNS.get(result)} {condition.replace(/^match\.(?:payload\.)?/, "")}{" "}
         </span>
       ))}
-      <b>
-        {VERDICTS[trace.verdict]}
-        {trace.by === undefined ? "" : `; taken by ${trace.by}`}
-      </b>
+      <b>{visibleText(trace.text)}</b>
     </li>
   );
 }

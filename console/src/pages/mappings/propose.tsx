@@ -3,8 +3,7 @@ import { askLines } from "../../api.ts";
 import type { ProposalLine } from "../../../../src/operate/proposals/proposal-types.ts";
 import { useAction } from "../../resource.ts";
 import { go, href } from "../../router.ts";
-import { Button } from "../../ui/basic.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { FormDialog } from "../../ui/dialog.tsx";
 import { Select, TextField } from "../../ui/fields.tsx";
 import { plural, visibleText } from "../../ui/format.ts";
 import { proposedEdit, type ProposedEdit } from "./proposed.tsx";
@@ -219,31 +218,26 @@ export function ProposeDialog({
   };
   const isInTheWay = fix === bench.id && bench.isChanged;
   return (
-    <Dialog title="Propose a mapping" onClose={close}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (made) go(href("mappings", made.mapping, { event: bench.eventId }));
-          else if (!isInTheWay) propose(toRequest(bench, { fix, name, say, hasModel }));
-        }}
-      >
-        <div class="body">
-          <Kind {...{ fix, setFix, name, setName, near }} />
-          {isInTheWay ? (
-            <p class="warn">
-              Save or drop your own change first: the proposal is made from the text of the file.
-            </p>
-          ) : null}
-          <Model {...{ hasModel, setModel, say, setSay }} />
-          <Progress lines={lines} error={error} />
-        </div>
-        <footer>
-          <Button onClick={close}>{isBusy ? "Stop" : "Close"}</Button>
-          <Button kind="primary" submit busy={isBusy} disabled={isInTheWay}>
-            {made ? "Open the mapping" : "Propose"}
-          </Button>
-        </footer>
-      </form>
-    </Dialog>
+    <FormDialog
+      title="Propose a mapping"
+      action={made ? "Open the mapping" : "Propose"}
+      busy={isBusy}
+      disabled={isInTheWay}
+      cancel={isBusy ? "Stop" : "Close"}
+      onSubmit={() => {
+        if (made) go(href("mappings", made.mapping, { event: bench.eventId }));
+        else if (!isInTheWay) propose(toRequest(bench, { fix, name, say, hasModel }));
+      }}
+      onClose={close}
+    >
+      <Kind {...{ fix, setFix, name, setName, near }} />
+      {isInTheWay ? (
+        <p class="warn">
+          Save or drop your own change first: the proposal is made from the text of the file.
+        </p>
+      ) : null}
+      <Model {...{ hasModel, setModel, say, setSay }} />
+      <Progress lines={lines} error={error} />
+    </FormDialog>
   );
 }

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { RetryLine } from "../../../../src/operate/records/bulk-retry.ts";
+import type { RetryLine } from "../../../../src/operate/records/bulk.ts";
 import type { RunView } from "../../../../src/operate/records/views.ts";
 import { FirstHook } from "../../first-hook.tsx";
 import { retryRuns } from "../../bulk-work.ts";

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { ask } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { Button, Section, Status, Time } from "../../ui/basic.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { FormDialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { number, visibleText } from "../../ui/format.ts";
 import { Empty, Loaded } from "../../ui/states.tsx";
@@ -61,30 +61,21 @@ function TestMessage({ channel, onClose }: { channel: ChannelRow; onClose(): voi
     onClose();
   }, toastError);
   return (
-    <Dialog title={`Test message to ${channel.name}`} onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          send();
-        }}
-      >
-        <div class="body">
-          <TextField
-            label="To"
-            value={to}
-            onInput={setTo}
-            hint="Empty: the channel's defaultTo. The message is sent immediately, bypassing the outbox."
-          />
-          <TextField label="Text" value={text} onInput={setText} lines={3} required />
-        </div>
-        <footer>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" submit busy={busy}>
-            Send
-          </Button>
-        </footer>
-      </form>
-    </Dialog>
+    <FormDialog
+      title={`Test message to ${channel.name}`}
+      action="Send"
+      busy={busy}
+      onSubmit={send}
+      onClose={onClose}
+    >
+      <TextField
+        label="To"
+        value={to}
+        onInput={setTo}
+        hint="Empty: the channel's defaultTo. The message is sent immediately, bypassing the outbox."
+      />
+      <TextField label="Text" value={text} onInput={setText} lines={3} required />
+    </FormDialog>
   );
 }
 

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { ask } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { Button, copy, Section, Time } from "../../ui/basic.tsx";
-import { confirmed, Dialog } from "../../ui/dialog.tsx";
+import { confirmed, Dialog, FormDialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
@@ -99,45 +99,37 @@ function NewKey({
     ({ message }) => setError(message),
   );
   return (
-    <Dialog title="New key" onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          create();
-        }}
-      >
-        <div class="body">
-          <TextField
-            label="Id"
-            value={id}
-            onInput={setId}
-            required
-            autoFocus
-            error={error}
-            hint="Small letters, digits and dashes, such as web"
-          />
-          <TextField
-            label="Tenant"
-            value={tenant}
-            onInput={setTenant}
-            hint="Whose documents its turns see. Empty: the id of the key"
-          />
-          <TextField
-            label="Agents"
-            value={agents}
-            onInput={setAgents}
-            hint="Ids with commas between. Empty: all agents"
-          />
-          <ScopeBoxes scopes={scopes} onChange={setScopes} />
-        </div>
-        <footer>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" submit busy={busy} disabled={scopes.length === 0}>
-            Create the key
-          </Button>
-        </footer>
-      </form>
-    </Dialog>
+    <FormDialog
+      title="New key"
+      action="Create the key"
+      busy={busy}
+      disabled={scopes.length === 0}
+      onSubmit={create}
+      onClose={onClose}
+    >
+      <TextField
+        label="Id"
+        value={id}
+        onInput={setId}
+        required
+        autoFocus
+        error={error}
+        hint="Small letters, digits and dashes, such as web"
+      />
+      <TextField
+        label="Tenant"
+        value={tenant}
+        onInput={setTenant}
+        hint="Whose documents its turns see. Empty: the id of the key"
+      />
+      <TextField
+        label="Agents"
+        value={agents}
+        onInput={setAgents}
+        hint="Ids with commas between. Empty: all agents"
+      />
+      <ScopeBoxes scopes={scopes} onChange={setScopes} />
+    </FormDialog>
   );
 }
 

@@ -4,7 +4,7 @@ import { ask } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { filter, href, place } from "../../router.ts";
 import { Button, Section, Time } from "../../ui/basic.tsx";
-import { confirmed, Dialog } from "../../ui/dialog.tsx";
+import { confirmed, FormDialog } from "../../ui/dialog.tsx";
 import { Search, TextField } from "../../ui/fields.tsx";
 import { plural, visibleText } from "../../ui/format.ts";
 import { Empty, Loaded } from "../../ui/states.tsx";
@@ -28,31 +28,16 @@ function Edit({ note, changed, onClose }: { note: NoteView; changed(): void; onC
     onClose();
   }, toastError);
   return (
-    <Dialog title="Edit note" onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          save();
-        }}
-      >
-        <div class="body">
-          <TextField
-            label="Text"
-            value={text}
-            onInput={setText}
-            lines={4}
-            required
-            hint="It counts as your words from then on."
-          />
-        </div>
-        <footer>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" submit busy={busy}>
-            Save
-          </Button>
-        </footer>
-      </form>
-    </Dialog>
+    <FormDialog title="Edit note" action="Save" busy={busy} onSubmit={save} onClose={onClose}>
+      <TextField
+        label="Text"
+        value={text}
+        onInput={setText}
+        lines={4}
+        required
+        hint="It counts as your words from then on."
+      />
+    </FormDialog>
   );
 }
 

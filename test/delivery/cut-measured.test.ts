@@ -1,23 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { cutMeasured } from "../../src/delivery/split.ts";
-import { parseMarkdown } from "../../src/channel-kit/api.ts";
-
-describe("parseMarkdown", () => {
-  it("reads what agents write", () => {
-    const { children } = parseMarkdown(
-      "# A\n\n- [x] **done** ~~not~~ https://example.com\n\n| a | b |\n|---|---|\n| 1 | 2 |\n",
-    );
-    expect(children.map(({ type }) => type)).toEqual(["heading", "list", "table"]);
-    expect(JSON.stringify(children[1])).toMatch(/"checked":true[^]*"strong"[^]*"delete"[^]*"link"/);
-  });
-
-  it("gives a text that is nested too deep as it is", () => {
-    const deep = ">".repeat(50_000);
-    expect(parseMarkdown(deep).children).toEqual([
-      { type: "paragraph", children: [{ type: "text", value: deep }] },
-    ]);
-  });
-});
 
 describe("cutMeasured", () => {
   const escaped = (text: string): number => text.replaceAll("&", "&amp;").length;

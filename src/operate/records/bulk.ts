@@ -1,0 +1,392 @@
+import type { Failure } from "../../core/errors.ts";
+import type { ReplayResult } from "../../intake/types.ts";
+import { findRetryProblem } from "../../runs/retry-on-redelivery.ts";
+import {
+  deliveryState,
+  NO_ROUTE,
+  type DeliveryRecord,
+  type EventOutcome,
+  type EventRecord,
+  type RunRecord,
+  type Store,
+} from "../../store/types.ts";
+import type { AdminDeps } from "../types.ts";
+import { asFailure, given, readAll } from "./operation.ts";
+import { runStatuses } from "./records.ts";
+
+/** What every replay and retry of many has. Times are milliseconds since the epoch. */
+interface Bulk {
+  /** These and no others; then there are no filters. */
+  ids?: readonly string[] | undefined;
+  since?: number | undefined;
+  until?: number | undefined;
+  /** At most so many, the newest. */
+  limit?: number | undefined;
+  /** At most so many a second. Default: one after the other without a pause. */
+  perSecond?: number | undefined;
+  dryRun: boolean;
+}
+
+/** The last so many. Stable: what came in the same millisecond keeps the order of its listing. */
+function oldestFirst<T extends { at: number }>(rows: readonly T[], limit = Infinity): T[] {
+  const sorted = rows.toSorted((a, b) => a.at - b.at);
+  return sorted.slice(Math.max(0, sorted.length - limit));
+}
+
+/** Does the work for each of them, one after the other, and at most so many a second. */
+async function* doEach<T, R>(
+  { clock }: AdminDeps,
+  { perSecond, dryRun }: Bulk,
+  all: readonly T[],
+  work: (one: T) => Promise<R>,
+): AsyncGenerator<{ one: T; outcome: R | ReturnType<typeof asFailure> }> {
+  for (const [index, one] of all.entries()) {
+    if (index > 0 && perSecond !== undefined && !dryRun) await clock.sleep(1000 / perSecond);
+    yield { one, outcome: await work(one).catch(asFailure) };
+  }
+}
+
+/** The lines of a bulk replay, in this order: one `total`, a `result` for each event, one `end`. */
+export type ReplayLine =
+  | { type: "total"; total: number; dryRun: boolean }
+  | { type: "result"; ok: true; result: ReplayResult }
+  | { type: "result"; ok: false; eventId: string; failure: Failure }
+  | { type: "end"; replayed: number; failed: number };
+
+export interface BulkReplay extends Bulk {
+  /** `all`: those that the filters leave, as if they were received again, with their runs. */
+  select: "failed" | "unmatched" | "all";
+  path?: string | undefined;
+  mapping?: string | undefined;
+  /** With `all`: only events of this outcome. */
+  outcome?: EventOutcome | undefined;
+}
+
+/** Events hold their bodies: pages are small. */
+const EVENT_PAGE = 100;
+
+/** Finds the events since a time that were replayed, each with its newest replay. */
+async function findReplays(
+  store: Pick<Store, "list">,
+  since: number,
+): Promise<Map<string, string>> {
+  const replays = new Map<string, string>();
+  for await (const { id, replayOf } of readAll(store, "events", { since }, EVENT_PAGE))
+    if (replayOf !== undefined && !replays.has(replayOf)) replays.set(replayOf, id);
+  return replays;
+}
+
+/**
+ * The ids that a bulk replay means, oldest first, so that turns of one session keep their order.
+ * An event that was replayed before stands back for its replay: doing it twice never makes work twice.
+ */
+export async function selectEvents(
+  store: Pick<Store, "list">,
+  bulk: BulkReplay,
+): Promise<ChosenEvent[]> {
+  const { select, path, mapping, outcome, since, until = Infinity, limit } = bulk;
+  const base = given({ path, mapping, since });
+  const found: ChosenEvent[] = [];
+  const filters = {
+    unmatched: [{ outcome: "unmatched" as const }],
+    failed: [{ outcome: "failed" as const }, { failedRuns: true }],
+    all: [given({ outcome })],
+  };
+  for (const filter of filters[select]) {
+    const newest: ChosenEvent[] = [];
+    for await (const event of readAll(store, "events", { ...base, ...filter }, EVENT_PAGE))
+      if (event.receivedAt < until && (select === "all" || !event.handled))
+        newest.push(chosen(event, select === "all"));
+    found.push(...newest.toReversed());
+  }
+  if (found.length === 0) return [];
+  const sorted = oldestFirst(found);
+  const replayed = await findReplays(store, (sorted[0] as ChosenEvent).at);
+  return oldestFirst(
+    sorted.filter(({ id }) => !replayed.has(id)),
+    limit,
+  );
+}
+
+interface ChosenEvent {
+  id: string;
+  at: number;
+  /** Its failed runs start again; the event is not taken in again. */
+  restartsRuns: boolean;
+  /** Why it cannot be replayed. */
+  failure?: Failure;
+}
+
+const chosen = (event: EventRecord, isWhole: boolean): ChosenEvent => ({
+  id: event.id,
+  at: event.receivedAt,
+  restartsRuns: !isWhole && event.outcome === "accepted",
+});
+
+/** Whether an event that is named is one of those that a bulk replay selects. */
+async function isSelected(
+  event: EventRecord,
+  select: BulkReplay["select"],
+  store: Store,
+): Promise<boolean> {
+  if (select === "all") return true;
+  if (event.handled) return false;
+  if (select === "unmatched" || event.outcome !== "accepted") return event.outcome === select;
+  return [...(await runStatuses(store, event)).values()].some(
+    (status) => status === "failed" || status === "timed_out",
+  );
+}
+
+/** The same of events that are named, also of those that only a bookmark keeps. What is not there comes last. */
+async function selectNamed(
+  { store, bookmarks }: AdminDeps,
+  ids: readonly string[],
+  select: BulkReplay["select"],
+): Promise<ChosenEvent[]> {
+  const found: ChosenEvent[] = [];
+  const missing: ChosenEvent[] = [];
+  for (const id of new Set(ids)) {
+    const event = await bookmarks.getEvent(id);
+    if (!event) missing.push({ id, at: Infinity, restartsRuns: false, failure: NO_EVENT });
+    else if (await isSelected(event, select, store)) found.push(chosen(event, select === "all"));
+  }
+  if (found.length === 0) return missing;
+  // Ids have the order in which the events came in.
+  found.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
+  const replays = await findReplays(store, (found[0] as ChosenEvent).at);
+  const marked = found.map((one): ChosenEvent => {
+    const replay = replays.get(one.id);
+    if (replay === undefined) return one;
+    return {
+      ...one,
+      failure: {
+        code: "not_retryable",
+        message: `it was replayed before, as ${replay}; replay it alone to do so again`,
+      },
+    };
+  });
+  return [...marked, ...missing];
+}
+
+const NO_EVENT: Failure = { code: "not_found", message: "there is no event with this id" };
+
+type Replayed = { ok: true; result: ReplayResult } | { ok: false; failure: Failure };
+
+/** Starts the failed runs of an accepted event again; those that succeeded are not done twice. */
+async function restartRuns(deps: AdminDeps, eventId: string, dryRun: boolean): Promise<Replayed> {
+  const runs = await deps.store.list("runs", { eventId, limit: 1000 });
+  const result: ReplayResult = { eventId, outcome: "accepted", actions: [] };
+  for (const run of runs.toReversed()) {
+    if (run.status !== "failed" && run.status !== "timed_out") continue;
+    const retried = dryRun ? undefined : await deps.runs.retry(run.id);
+    if (retried && !retried.ok) return retried;
+    const mapping = run.mapping === undefined ? {} : { mapping: run.mapping };
+    result.actions.push({
+      kind: "run",
+      id: run.id,
+      ...mapping,
+      summary: `the failed run of "${run.spec.name}" starts again`,
+    });
+  }
+  return { ok: true, result };
+}
+
+async function replayOne(
+  deps: AdminDeps,
+  { id, restartsRuns, failure }: ChosenEvent,
+  dryRun: boolean,
+): Promise<Replayed> {
+  if (failure) return { ok: false, failure };
+  if (restartsRuns) return restartRuns(deps, id, dryRun);
+  const recorded = await deps.bookmarks.getEvent(id);
+  return deps.replay(id, { dryRun, ...(recorded && { recorded }) });
+}
+
+/**
+ * Replays all events that failed, matched no mapping, that filters leave, or that are named, one after the other: events without
+ * work as if they were received again, failed runs under their own id. Yields the result of each event; ends early when the
+ * caller stops reading.
+ */
+export async function* replayMany(deps: AdminDeps, bulk: BulkReplay): AsyncGenerator<ReplayLine> {
+  const events = await (bulk.ids
+    ? selectNamed(deps, bulk.ids, bulk.select)
+    : selectEvents(deps.store, bulk));
+  yield { type: "total", total: events.length, dryRun: bulk.dryRun };
+  let failed = 0;
+  const each = doEach(deps, bulk, events, (event) => replayOne(deps, event, bulk.dryRun));
+  for await (const { one, outcome } of each) {
+    if (!outcome.ok) failed++;
+    yield outcome.ok
+      ? { type: "result", ok: true, result: outcome.result }
+      : { type: "result", ok: false, eventId: one.id, failure: outcome.failure };
+  }
+  yield { type: "end", replayed: events.length - failed, failed };
+}
+
+/** The lines of a bulk retry, in this order: one `total`, a `result` for each, one `end`. */
+export type RetryLine =
+  /** `skipped`: runs that the filters leave and that cannot be retried, since no hook has started them. */
+  | { type: "total"; total: number; skipped: number; dryRun: boolean }
+  /** `summary`: what the retry does, in words. */
+  | { type: "result"; ok: true; id: string; status: string; summary: string }
+  | { type: "result"; ok: false; id: string; failure: Failure }
+  | { type: "end"; retried: number; failed: number };
+
+/** States that a retry of many may choose. */
+export const RETRIED_RUNS = ["failed", "timed_out", "cancelled"] as const;
+export const RETRIED_DELIVERIES = ["failed", "no_route", "unknown"] as const;
+
+export interface BulkRunRetry extends Bulk {
+  /** Default: those that failed, and those that took too long. */
+  status?: (typeof RETRIED_RUNS)[number] | undefined;
+  sessionKey?: string | undefined;
+  eventId?: string | undefined;
+  mapping?: string | undefined;
+  endedSince?: number | undefined;
+  endedUntil?: number | undefined;
+}
+
+export interface BulkDeliveryRetry extends Bulk {
+  /** Default: those that failed, also for want of a route. Those of an unknown outcome may have arrived: they have to be asked for. */
+  status?: (typeof RETRIED_DELIVERIES)[number] | undefined;
+  channel?: string | undefined;
+}
+
+const PAGE = 200;
+
+/** The ids of what is meant, oldest first, so that the runs of a session, and the messages to a recipient, keep their order. */
+interface Chosen {
+  ids: readonly string[];
+  skipped: number;
+}
+
+type Retried = { ok: true; status: string; summary: string } | { ok: false; failure: Failure };
+
+const toIds = (newest: readonly { id: string; at: number }[], limit: number | undefined) =>
+  oldestFirst(newest.toReversed(), limit).map(({ id }) => id);
+
+async function chooseRuns({ store }: AdminDeps, bulk: BulkRunRetry): Promise<Chosen> {
+  if (bulk.ids) return { ids: bulk.ids, skipped: 0 };
+  const {
+    status,
+    sessionKey,
+    eventId,
+    mapping,
+    since,
+    until = Infinity,
+    endedSince,
+    endedUntil,
+  } = bulk;
+  const found: { id: string; at: number }[] = [];
+  let skipped = 0;
+  for (const state of status === undefined ? (["failed", "timed_out"] as const) : [status])
+    for await (const run of readAll(
+      store,
+      "runs",
+      given({ status: state, sessionKey, eventId, since, endedSince, endedUntil }),
+      PAGE,
+    )) {
+      if ((mapping !== undefined && run.mapping !== mapping) || run.createdAt >= until) continue;
+      if (findRetryProblem(run)) skipped++;
+      else found.push({ id: run.id, at: run.createdAt });
+    }
+  return { ids: toIds(found, bulk.limit), skipped };
+}
+
+async function chooseDeliveries({ store }: AdminDeps, bulk: BulkDeliveryRetry): Promise<Chosen> {
+  if (bulk.ids) return { ids: bulk.ids, skipped: 0 };
+  const { status = "failed", channel, since, until = Infinity } = bulk;
+  const found: { id: string; at: number }[] = [];
+  for await (const { id, createdAt } of readAll(
+    store,
+    "deliveries",
+    given({ status, channel, since }),
+    PAGE,
+  ))
+    if (createdAt < until) found.push({ id, at: createdAt });
+  return { ids: toIds(found, bulk.limit), skipped: 0 };
+}
+
+/** What a retry of this run does. */
+async function describeRun({ store }: AdminDeps, { id, spec }: RunRecord): Promise<string> {
+  const steps = (await store.list("steps", id)).length;
+  const from = steps === 0 ? "from its beginning" : `after its step ${steps}`;
+  return `"${spec.name}" starts again ${from}, in the session ${spec.session.key}`;
+}
+
+/** What a retry of this delivery does. */
+function describeDelivery(delivery: DeliveryRecord): string {
+  const { route, chunks, nextChunk, status } = delivery;
+  if (deliveryState(delivery) === NO_ROUTE)
+    return `looks for a route again: ${delivery.error?.message ?? "there was none"}`;
+  const left = chunks.length - nextChunk;
+  const what = left === 1 ? "one message" : `${left} messages`;
+  const again = status === "unknown" ? "; the first of them may have arrived already" : "";
+  return `sends ${what} to ${route.channel}${route.to === undefined ? "" : ` ${route.to}`}${again}`;
+}
+
+const NO_RUN: Failure = { code: "not_found", message: "there is no run with this id" };
+const NO_DELIVERY: Failure = { code: "not_found", message: "there is no delivery with this id" };
+
+async function retryRun(deps: AdminDeps, id: string, dryRun: boolean): Promise<Retried> {
+  const run = await deps.store.get("run", id);
+  const failure = run ? findRetryProblem(run) : NO_RUN;
+  if (!run || failure) return { ok: false, failure: failure ?? NO_RUN };
+  const summary = await describeRun(deps, run);
+  if (dryRun) return { ok: true, status: run.status, summary };
+  const retried = await deps.runs.retry(id);
+  return retried.ok ? { ok: true, status: retried.run.status, summary } : retried;
+}
+
+async function retryOneDelivery(deps: AdminDeps, id: string, dryRun: boolean): Promise<Retried> {
+  const delivery = await deps.store.get("delivery", id);
+  if (!delivery) return { ok: false, failure: NO_DELIVERY };
+  const summary = describeDelivery(delivery);
+  if (!dryRun) {
+    const retried = await deps.retryDelivery(id);
+    if (!retried.ok) return retried;
+    // What had no route has one now.
+    return {
+      ok: true,
+      status: retried.delivery.status,
+      summary: delivery.status === "unknown" ? summary : describeDelivery(retried.delivery),
+    };
+  }
+  const state = deliveryState(delivery);
+  if (state !== "pending" && state !== "delivered") return { ok: true, status: state, summary };
+  const message = `only a delivery that failed can be sent again; this one is ${state}`;
+  return { ok: false, failure: { code: "not_retryable", message } };
+}
+
+async function* retryEach(
+  deps: AdminDeps,
+  { ids, skipped }: Chosen,
+  bulk: Bulk,
+  retry: (deps: AdminDeps, id: string, dryRun: boolean) => Promise<Retried>,
+): AsyncGenerator<RetryLine> {
+  yield { type: "total", total: ids.length, skipped, dryRun: bulk.dryRun };
+  let failed = 0;
+  for await (const { one: id, outcome } of doEach(deps, bulk, ids, (one) =>
+    retry(deps, one, bulk.dryRun),
+  )) {
+    if (!outcome.ok) failed++;
+    yield { type: "result", id, ...outcome };
+  }
+  yield { type: "end", retried: ids.length - failed, failed };
+}
+
+/**
+ * Starts all runs again that the filters leave, the oldest first, each under its own id; with `dryRun` it only says what that
+ * would do. It ends early when the caller stops reading.
+ */
+export async function* retryRuns(deps: AdminDeps, bulk: BulkRunRetry): AsyncGenerator<RetryLine> {
+  yield* retryEach(deps, await chooseRuns(deps, bulk), bulk, retryRun);
+}
+
+/** The same for deliveries: each goes on with the first message that was not sent. */
+export async function* retryDeliveries(
+  deps: AdminDeps,
+  bulk: BulkDeliveryRetry,
+): AsyncGenerator<RetryLine> {
+  yield* retryEach(deps, await chooseDeliveries(deps, bulk), bulk, retryOneDelivery);
+}
