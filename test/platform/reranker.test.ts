@@ -294,4 +294,17 @@ describe("a reranker that gives no order", () => {
     );
     expect(await world.search(QUESTION)).toEqual(BY_MEANING);
   });
+
+  it("is asked again after its Retry-After, and not before", async () => {
+    await addFerries();
+    endpoint.answer = () => ({ status: 429, headers: { "retry-after": "600" } });
+    expect(await world.search(QUESTION)).toEqual(BY_WORDS);
+    endpoint.answer = undefined;
+    shift += 9 * MINUTE;
+    expect(await world.search(QUESTION)).toEqual(BY_WORDS);
+    expect([reranked(), await breaker()]).toMatchObject([1, { state: "open" }]);
+    shift += 2 * MINUTE;
+    await world.search(QUESTION);
+    await world.until(() => Promise.resolve(reranked() === 2));
+  });
 });
