@@ -112,7 +112,7 @@ const SECONDS = { s: 1, m: 60, h: 3600 };
 /** Reads a number from 1. */
 export function readCount(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw usage(`--${name} ${text}: write a number from 1`);
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw usage(`--${name} ${text}: write a whole number from 1`);
   return Number(text);
 }
 

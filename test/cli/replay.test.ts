@@ -210,7 +210,7 @@ describe("rouse events replay", () => {
       const wrong = (...args: string[]): Promise<string> =>
         fails("--outcome", "unmatched", ...args, ...dryRun);
       for (const limit of ["0", "many", "-1", "1.5", "1e9"])
-        expect(await wrong("--limit", limit)).toContain("write a number from 1");
+        expect(await wrong("--limit", limit)).toContain("write a whole number from 1");
       for (const name of ["since", "until"])
         for (const time of ["yesterday", "7", "2026-13-01", "1y", ""])
           expect(await wrong(`--${name}`, time)).toContain(

@@ -143,7 +143,7 @@ describe("rouse knowledge", () => {
     [["add", "none.txt"], /none\.txt cannot be read/],
     [["add", "a.txt", "--on-duplicate", "maybe"], /skip, replace, error, keep/],
     [["list", "--status", "done"], /queued, extracting/],
-    [["search", "x", "--limit", "many"], /write a number from 1/],
+    [["search", "x", "--limit", "many"], /write a whole number from 1/],
   ])("%j is wrong usage", async (args, message) => {
     await cli.write("a.txt", "text");
     const { code, err } = await cli.rouse(["knowledge", ...args]);
