@@ -39,7 +39,8 @@ export interface TemplateContext {
   last?: unknown;
 }
 
-const ROOT = new Set([
+/** Names at the root of a template; all others are fields of the payload. */
+export const TEMPLATE_ROOTS: ReadonlySet<string> = new Set([
   "payload",
   "headers",
   "query",
@@ -62,7 +63,7 @@ export function ownMember(value: unknown, name: string): unknown {
 
 /** A name at the root: those of the scope first, then the payload's own fields. */
 function lookupRoot(scope: TemplateContext, name: string): unknown {
-  if (ROOT.has(name)) {
+  if (TEMPLATE_ROOTS.has(name)) {
     const value = ownMember(scope, name);
     if (value !== undefined) return value;
   }
@@ -97,7 +98,7 @@ export function jsonataInput(scope: TemplateContext): Record<string, unknown> {
     for (const name of Object.keys(scope.payload))
       if (!HIDDEN.has(name)) input[name] = (scope.payload as Record<string, unknown>)[name];
   }
-  for (const name of ROOT) {
+  for (const name of TEMPLATE_ROOTS) {
     const value = ownMember(scope, name);
     if (value !== undefined) input[name] = value;
   }
@@ -223,7 +224,8 @@ export function readSpelling(path: Path, scope: TemplateContext): string | undef
   const last = path.at(-1) as string | number;
   const before = path.slice(0, -1);
   // A name of the scope itself holds no number of the body.
-  const isOfScope = ROOT.has(String(last)) && ownMember(scope, String(last)) !== undefined;
+  const isOfScope =
+    TEMPLATE_ROOTS.has(String(last)) && ownMember(scope, String(last)) !== undefined;
   if (before.length === 0 && isOfScope) return undefined;
   const holder = before.length === 0 ? scope.payload : readScope(before, scope);
   const position =

@@ -1,6 +1,6 @@
 import { UNUSED_KEYS } from "../../mapping/compiled.ts";
 import { CONTENT_FIELD } from "../../mapping/field-checks.ts";
-import { parsePath } from "../../mapping/template-context.ts";
+import { parsePath, TEMPLATE_ROOTS } from "../../mapping/template-context.ts";
 import { isFields } from "./openclaw-config.ts";
 
 /** What becomes of one setting: it means the same, it means something else, or Rouse has nothing like it. */
@@ -75,21 +75,6 @@ const TEMPLATES = [
   "thinking",
 ] as const;
 const EXPRESSION = /\{\{\s*([^}]+?)\s*\}\}/g;
-/** Names at the root of a template of Rouse; OpenClaw reads those that it does not know as fields of the payload. */
-const ROOTS = new Set([
-  "payload",
-  "headers",
-  "query",
-  "path",
-  "now",
-  "item",
-  "index",
-  "events",
-  "count",
-  "first",
-  "last",
-]);
-
 /** Translates an expression of a template: a path of OpenClaw. Undefined if it finds nothing there. */
 function translateExpression(written: string, each: string | undefined): string | undefined {
   if (written === "path" || written === "now") return written;
@@ -103,7 +88,8 @@ function translateExpression(written: string, each: string | undefined): string 
   // Of the list of forEach OpenClaw shows the current item only.
   if (path[0] === "payload" && path[1] === each && typeof path[2] === "number")
     return path[2] === 0 ? toPath(["item", ...path.slice(3)]) : undefined;
-  const isField = path[0] === "payload" && typeof path[1] === "string" && !ROOTS.has(path[1]);
+  const isField =
+    path[0] === "payload" && typeof path[1] === "string" && !TEMPLATE_ROOTS.has(path[1]);
   return toPath(isField ? path.slice(1) : path);
 }
 

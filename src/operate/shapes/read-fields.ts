@@ -1,5 +1,5 @@
 import type { NamedMapping } from "../../mapping/source.ts";
-import { parsePath } from "../../mapping/template-context.ts";
+import { parsePath, TEMPLATE_ROOTS } from "../../mapping/template-context.ts";
 
 /** A field of the payload that a mapping reads. */
 export interface FieldRead {
@@ -11,27 +11,13 @@ export interface FieldRead {
   condition?: unknown;
 }
 
-/** Names that mean something else than a field of the payload, or may. */
-const NOT_PAYLOAD = new Set([
-  "headers",
-  "query",
-  "path",
-  "now",
-  "item",
-  "index",
-  "events",
-  "count",
-  "first",
-  "last",
-]);
-
 /** A path of the payload as a field; undefined if it is no plain path, or leads elsewhere. */
 function toField(text: string, isCondition: boolean): string | undefined {
   const [first, ...names] = (parsePath(text) ?? []).filter((step) => typeof step === "string");
   if (first === undefined) return undefined;
   if (isCondition) return [first, ...names].join(".");
   if (first === "payload") return names.length === 0 ? undefined : names.join(".");
-  return NOT_PAYLOAD.has(first) ? undefined : [first, ...names].join(".");
+  return TEMPLATE_ROOTS.has(first) ? undefined : [first, ...names].join(".");
 }
 
 function readConditions(conditions: object, at: string): FieldRead[] {
