@@ -184,9 +184,29 @@ export interface VerifierOptions {
   certificate?: CertificateOptions;
 }
 
+const hasSecrets = ({ algorithm }: Scheme): boolean => algorithm !== "oidc" && algorithm !== "x509";
+
+/** Creates the check of a scheme by its kind. Adds what is wrong to `issues`. */
+function createCheck(
+  scheme: Scheme,
+  duplicate: DuplicateRule,
+  signed: ReturnType<typeof compileSigned>,
+  { secrets, at, oidc, certificate }: VerifierOptions,
+  issues: Issue[],
+): VerifierCheck | undefined {
+  if (scheme.algorithm === "oidc") return createOidcCheck(scheme, duplicate, oidc, at, issues);
+  if (scheme.algorithm === "x509")
+    return createCertificateCheck(scheme, duplicate, certificate, at, issues);
+  if (secrets.length === 0) issues.push({ path: at, message: "is required" });
+  // While the secret is pending, only the handshake is answered.
+  const usable = secrets.filter((secret) => secret !== "pending");
+  const compiled = compileSecrets(scheme, usable, at, issues);
+  return signed.ok ? createSecretCheck(scheme, duplicate, compiled, signed.text) : undefined;
+}
+
 /** Compiles the verifier of a scheme and its secrets, or returns all problems together. */
 export function compileVerifier(options: VerifierOptions): CompiledVerifier {
-  const { scheme: given, secrets, at, verifyToken, oidc, certificate } = options;
+  const { scheme: given, secrets, at, verifyToken } = options;
   const issues: Issue[] = [];
   if (
     given.handshakes.some(
@@ -212,20 +232,7 @@ export function compileVerifier(options: VerifierOptions): CompiledVerifier {
     });
   const isCopySafe = duplicate === "id" && signed.ok && coversId(given, signed.text);
   const scheme = isCopySafe ? withRetryWindow(given) : given;
-  const { algorithm } = scheme;
-  const hasSecret = algorithm !== "oidc" && algorithm !== "x509";
-  // While the secret is pending, only the handshake is answered.
-  const usable = secrets.filter((secret) => secret !== "pending");
-  if (hasSecret && secrets.length === 0) issues.push({ path: at, message: "is required" });
-  const compiled = hasSecret ? compileSecrets(scheme, usable, at, issues) : [];
-  const check =
-    algorithm === "oidc"
-      ? createOidcCheck(scheme, duplicate, oidc, at, issues)
-      : algorithm === "x509"
-        ? createCertificateCheck(scheme, duplicate, certificate, at, issues)
-        : signed.ok
-          ? createSecretCheck(scheme, duplicate, compiled, signed.text)
-          : undefined;
+  const check = createCheck(scheme, duplicate, signed, options, issues);
   if (issues.length > 0 || !check) return { ok: false, issues };
   const verifier: Verifier = {
     coveredHeaders: [],
@@ -235,11 +242,11 @@ export function compileVerifier(options: VerifierOptions): CompiledVerifier {
     sender: scheme.sender,
     duplicate,
     names: getSchemeNames(scheme),
-    secrets: hasSecret ? secrets : [],
+    secrets: hasSecrets(scheme) ? secrets : [],
     verifyToken,
     wantsVerifyToken: scheme.handshakes.some(({ when }) => when.verifyToken !== undefined),
     coversNothing: !signsRequest(scheme),
-    anyAccount: algorithm === "oidc" && oidc?.email === undefined,
+    anyAccount: scheme.algorithm === "oidc" && options.oidc?.email === undefined,
   };
   return { ok: true, verifier };
 }
