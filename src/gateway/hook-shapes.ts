@@ -1,7 +1,7 @@
 import type { AdminDeps } from "../operate/types.ts";
 import { safeError, type Issue } from "../core/errors.ts";
 import type { Held, Ms } from "../store/types.ts";
-import { findBodyChanges } from "../operate/what-if/body-changes.ts";
+import { findBodyChanges } from "../operate/shapes/body-changes.ts";
 import { readShapes, updateShapes } from "../operate/shapes/kept-shapes.ts";
 import { lintRecorded } from "../operate/shapes/lint-recorded.ts";
 import type { GatewayContext } from "./config-log.ts";
