@@ -17,7 +17,7 @@ const HELP = `npm run budgets -- [--lower] [--json]
 Compares budgets with what is there: lines of code by folder (without blank lines and
 comments), files that a request executes (\`npm run explain -- --files\` names them), keys
 of the config, commands and options of the CLI, exported names, files that only one other
-file imports, words in docs/.
+file imports, words in docs/, comments that begin with a question word.
 
   --lower   lowers the budgets to what is there, and never raises one
   --json    prints JSON
