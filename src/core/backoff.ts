@@ -5,7 +5,7 @@ export interface Backoff {
 }
 
 /**
- * How long to wait after so many failures in a row, in milliseconds: the first wait, then twice as long each time, up
+ * The time to wait after so many failures in a row, in milliseconds: the first wait, then twice as long each time, up
  * to the longest one. Without bounds: 1 s, 2 s, 4 s up to a minute. Callers add their own jitter.
  */
 export function backOff(
