@@ -26,7 +26,7 @@ export const WAITS = {
 } satisfies Record<string, Backoff>;
 
 /**
- * How long to wait after so many failures in a row, in milliseconds: the first wait, then twice as long each time, up
+ * The time to wait after so many failures in a row, in milliseconds: the first wait, then twice as long each time, up
  * to the longest one. Without bounds: 1 s, 2 s, 4 s up to a minute. `withJitter` spreads it.
  */
 export function backOff(failures: number, bounds: Backoff = WAITS.default): number {

@@ -8,7 +8,7 @@ import { backOff, WAITS, withJitter } from "./backoff.ts";
 import { readMonotonic, toMonotonic, toWallTime, type Stopwatch } from "./clock.ts";
 
 /**
- * How a call ended. `ok`: with what was wanted. `answered`: with an error about this one request. `away`: the other side could
+ * The end of a call. `ok`: it succeeded. `answered`: with an error about this one request. `away`: the other side could
  * not be reached, or failed for reasons of its own. `busy`: it was asked too often. `none`: nothing is known of the other side.
  */
 export type CallOutcome = "ok" | "answered" | "away" | "busy" | "none";
@@ -16,7 +16,7 @@ export type CallOutcome = "ok" | "answered" | "away" | "busy" | "none";
 /** The permission for one call. */
 export interface Pass {
   readonly of: string;
-  /** Whether the call tests a breaker that is open. */
+  /** True if the call tests a breaker that is open. */
   readonly isProbe: boolean;
   /** Must be called once the call is over; later calls of it do nothing. `retryAfterMs`: the wait that the other side asks for. */
   leave(outcome: CallOutcome, retryAfterMs?: number): void;
@@ -50,7 +50,7 @@ export interface Breaker {
    */
   enter(of: string, limited?: boolean, urgent?: boolean): Pass | Refusal;
   isOpen(of: string): boolean;
-  /** How many calls could enter now: `Infinity` if there is no limit. */
+  /** The number of calls that could enter now: `Infinity` if there is no limit. */
   room(of: string): number;
   /** Opens a breaker before any call: at start, for what was away when the process ended. */
   open(of: string, until: number): void;
