@@ -165,7 +165,7 @@ export const ERROR_CODES = Object.keys(REQUEST_ERRORS) as ErrorCode[];
 /** The HTTP status of a failure. */
 export const getStatus = (code: ErrorCode): number => REQUEST_ERRORS[code].status;
 
-/** What the error codes of runs mean. A batch that could not become a run keeps the code of its `Failure`. */
+/** The meanings of the error codes of runs. A batch that could not become a run keeps the code of its `Failure`. */
 export const RUN_ERRORS = {
   timeout: "The turn took longer than its time limit.",
   cancelled:
@@ -191,7 +191,7 @@ export const RUN_ERRORS = {
 
 export type RunErrorCode = keyof typeof RUN_ERRORS | ErrorCode;
 
-/** What the error codes of deliveries mean. */
+/** The meanings of the error codes of deliveries. */
 export const DELIVERY_ERRORS = {
   no_route:
     "No recipient was known when the run ended. The delivery can be retried once there is a route.",
