@@ -14,7 +14,6 @@ import type { Boundary } from "./boundary.ts";
 import { NoAnswerError, type ModelFailure } from "./failure.ts";
 import type { ModelStep } from "./loop.ts";
 import { recordInputs, withObjectInputs } from "./call-inputs.ts";
-import { legalToolNames } from "./legal-names.ts";
 import { mergingText, createSpeaker, type Speaker } from "./speaker.ts";
 import { createModelSpans } from "./model-span.ts";
 import {
@@ -192,7 +191,6 @@ async function createCandidateCall(
   const middleware: LanguageModelMiddleware[] = [
     recordInputs(inputs),
     boundToolResults(boundary, candidate.hasImages ? images : "nowhere"),
-    legalToolNames,
   ];
   if (input.thinking !== undefined) middleware.push(thinking.middleware);
   // The last middleware is the innermost: it sees the request as it is sent.

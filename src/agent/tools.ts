@@ -13,7 +13,7 @@ import type { AgentExtensions, TurnExtension } from "./context.ts";
 import type { McpEnvironment } from "./mcp-client.ts";
 import { McpServer, type McpServerState } from "./mcp-server.ts";
 import { offerServerTools } from "./mcp-tools.ts";
-import type { OfferedTool } from "./offered-tool.ts";
+import { toModelName, type OfferedTool } from "./offered-tool.ts";
 import { offerPluginTool } from "./plugin-tools.ts";
 import type { CallerTool, PickedTools, ToolTurn } from "./types.ts";
 
@@ -41,9 +41,6 @@ export interface ToolBoxOptions extends McpEnvironment {
   clock: Pick<Clock, "now" | "monotonic" | "sleep">;
   log: Logger;
 }
-
-const toModelName = (source: string, tool: string): string =>
-  `${source.replaceAll(/[^\w-]/g, "_")}__${tool}`;
 
 /** Offers the tools that a turn has besides those of its agent's list. */
 export const offerOwnTools = (
@@ -105,13 +102,10 @@ export function createToolBox({
         pluginTools.flatMap(({ plugin, value }) =>
           value
             .filter((tool) => allCoverTool(patterns, `${plugin}.${tool.name}`))
-            .map((tool) =>
-              offerPluginTool(
-                tool,
-                { name: toModelName(plugin, tool.name), tool: `${plugin}.${tool.name}` },
-                turn.info,
-              ),
-            ),
+            .map((tool) => {
+              const name = `${plugin}.${tool.name}`;
+              return offerPluginTool(tool, { name: toModelName(name), tool: name }, turn.info);
+            }),
         ),
       );
       const named = servers.filter(([name]) => allNameSource(patterns, name));
