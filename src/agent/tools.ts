@@ -9,13 +9,12 @@ import {
   type ToolPatterns,
 } from "../vocabulary/tool-names.ts";
 import type { JSONSchema7, Schema, ToolSet } from "ai";
-import type { AgentExtensions, TurnExtension } from "./context.ts";
+import type { AgentExtensions, TurnExtension, CallerTool, PickedTools, ToolTurn } from "./types.ts";
 import type { McpEnvironment } from "./mcp-client.ts";
 import { McpServer, type McpServerState } from "./mcp-server.ts";
 import { offerServerTools } from "./mcp-tools.ts";
 import { toModelName, type OfferedTool } from "./offered-tool.ts";
 import { offerPluginTool } from "./plugin-tools.ts";
-import type { CallerTool, PickedTools, ToolTurn } from "./types.ts";
 
 export interface ToolBox {
   /**

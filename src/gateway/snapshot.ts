@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { findUnpricedModels } from "../agent/usage.ts";
 import { createBudgets } from "../queue/admission.ts";
 import { createAgents, createRooms } from "../turns/channel/rooms.ts";
-import { mergeProviders } from "../agent/providers.ts";
+import { mergeProviders } from "../agent/models.ts";
 import { createAgentRuntime, type RuntimeOptions } from "../agent/runtime.ts";
 import { createToolCheck } from "../agent/tool-checks.ts";
 import { checkApprovals, findToolProblems } from "../people/policy.ts";

@@ -1,4 +1,4 @@
-import type { CallVerdict, JudgedCall } from "../agent/journal.ts";
+import type { CallVerdict, JudgedCall } from "../agent/types.ts";
 import { removeLinksTo, isAllowedHost } from "../agent/disarm.ts";
 import { isTrustedMemory, findOutside, type View, divideWords } from "../agent/provenance.ts";
 import type { Config } from "../config/schema/index.ts";

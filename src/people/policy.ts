@@ -1,4 +1,4 @@
-import type { CallVerdict, JudgedCall } from "../agent/journal.ts";
+import type { CallVerdict, JudgedCall } from "../agent/types.ts";
 import type { ToolHints } from "../agent/offered-tool.ts";
 import type { OutsidePlace } from "../agent/provenance.ts";
 import { type UNTRUSTED, OPERATOR } from "../config/schema/tools.ts";

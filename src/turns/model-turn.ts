@@ -1,6 +1,5 @@
 import type { ExecutorDeps } from "./types.ts";
-import type { TurnExtension } from "../agent/context.ts";
-import type { Agent, CallGate, PausedTurn, ResolvedModel } from "../agent/types.ts";
+import type { TurnExtension, Agent, CallGate, PausedTurn, ResolvedModel } from "../agent/types.ts";
 import { createJudge, getOfferedTools, type Judge } from "../people/judge.ts";
 import { addUsage } from "../agent/usage.ts";
 import { OPERATOR_TENANT } from "../config/checks.ts";

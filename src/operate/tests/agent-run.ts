@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Journal } from "../../agent/journal.ts";
-import type { TurnInput } from "../../agent/types.ts";
+import type { Journal, TurnInput } from "../../agent/types.ts";
 import { addUsage } from "../../agent/usage.ts";
 import { plainText } from "../../core/text.ts";
 import type { Snapshot } from "../../intake/types.ts";
