@@ -11,9 +11,9 @@ import type {
   NewApproval,
   CallGate,
 } from "./types.ts";
-import { OutcomeUnknownError, type OfferedTool } from "./offered-tool.ts";
+import { OutcomeUnknownError, type OfferedTool } from "./tools/offered-tool.ts";
 import { isWordless } from "./steps.ts";
-import { cutOutput, toTextOutput } from "./tool-results.ts";
+import { cutOutput, toTextOutput } from "./tools/tool-results.ts";
 
 /** The most steps of a turn. The last one has no tools, so that it ends with words. */
 export const MAX_STEPS = 16;

@@ -2,7 +2,7 @@ import type { FilePart, ModelMessage, TextPart } from "ai";
 import { plainText, type TextPart as InputPart, cutText } from "../core/text.ts";
 import type { Part } from "../contract/kinds.ts";
 import { BOUNDARY_RULE, trustedLine, type Boundary, createBoundary } from "./boundary.ts";
-import { wrapFiles, markBoundary } from "./bound-results.ts";
+import { wrapFiles, markBoundary } from "./tools/bound-results.ts";
 import type { ConversationMessage, ConversationPart, InputImage, TurnInput } from "./types.ts";
 import type { TurnRecord } from "../store/types.ts";
 

@@ -29,15 +29,15 @@ import {
   isWordless,
   toHistoryMessages,
 } from "./steps.ts";
-import { READ_RESULT } from "./tool-results.ts";
+import { READ_RESULT } from "./tools/tool-results.ts";
 import {
   RECALL_TOOL,
   REMEMBER_TOOL,
   SCHEDULE_TOOL,
   SEND_FILE_TOOL,
 } from "../vocabulary/tool-names.ts";
-import { toolIssues } from "./tool-checks.ts";
-import { createToolBox, offerOwnTools } from "./tools.ts";
+import { toolIssues } from "./tools/tool-checks.ts";
+import { createToolBox, offerOwnTools } from "./tools/tool-box.ts";
 import { addUsage } from "./usage.ts";
 import type {
   AgentExtensions,

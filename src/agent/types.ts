@@ -3,7 +3,7 @@ import type { RunErrorCode } from "../core/errors.ts";
 import type { Pass, Refusal } from "../core/breaker.ts";
 import type { TextPart } from "../core/text.ts";
 import type { ToolPatterns } from "../vocabulary/tool-names.ts";
-import type { McpServerState } from "./mcp-server.ts";
+import type { McpServerState } from "./tools/mcp-server.ts";
 import type {
   ContextProvider,
   ModelPrice,
@@ -18,7 +18,7 @@ import type { Offers } from "../contract/offers.ts";
 import type { ApprovalDecision, ApprovalRecord, ToolCallChange } from "../store/steps.ts";
 import type { FailedAttempt, StepRecord, TurnRecord, Usage, VendorError } from "../store/types.ts";
 import type { Boundary } from "./boundary.ts";
-import type { OfferedTool, ToolHints } from "./offered-tool.ts";
+import type { OfferedTool, ToolHints } from "./tools/offered-tool.ts";
 import type { Patience } from "./patience.ts";
 
 /** An agent as a turn sees it. */

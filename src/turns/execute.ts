@@ -1,7 +1,7 @@
 import type { ExecutorDeps } from "./types.ts";
 import { newBoundaryId } from "../agent/boundary.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
-import { isProviderAway } from "../agent/failure.ts";
+import { isProviderAway } from "../core/errors.ts";
 import { endWait } from "../queue/parking-lot.ts";
 import {
   getParkedUntil,

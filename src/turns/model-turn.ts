@@ -20,7 +20,7 @@ import { toTurns } from "./session-history.ts";
 import type { ModelTurn, Prepared, RunKind } from "./run-kind.ts";
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
-import { READ_RESULT, renderMore, takeBytes } from "../agent/tool-results.ts";
+import { READ_RESULT, renderMore, takeBytes } from "../agent/tools/tool-results.ts";
 import type { Tool } from "../contract/kinds.ts";
 
 const INPUT = z.strictObject({

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { toModelName } from "../../src/agent/offered-tool.ts";
+import { toModelName } from "../../src/agent/tools/offered-tool.ts";
 import { createMcpWorld, type McpWorld } from "./mcp.ts";
 import { VENDORS, type ModelServer, type Vendor } from "./vendors.ts";
 

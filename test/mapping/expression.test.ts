@@ -5,8 +5,8 @@ import {
   compileExpression,
   evaluateOutside,
   type JsonataRunner,
-} from "../../src/mapping/expression.ts";
-import { compileGuarded } from "../../src/mapping/jsonata-sandbox.ts";
+} from "../../src/mapping/jsonata/expression.ts";
+import { compileGuarded } from "../../src/mapping/jsonata/sandbox.ts";
 import { parsePath, readPath, type TemplateContext } from "../../src/mapping/template-context.ts";
 import { compileRegex } from "../../src/mapping/regex.ts";
 import { compileTemplate } from "../../src/mapping/template.ts";

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import type { JSONSchema7 } from "ai";
 import { neutralise } from "../../agent/neutralise.ts";
-import { toModelName, type OfferedTool } from "../../agent/offered-tool.ts";
-import { toTextOutput } from "../../agent/tool-results.ts";
-import type { createToolBox } from "../../agent/tools.ts";
+import { toModelName, type OfferedTool } from "../../agent/tools/offered-tool.ts";
+import { toTextOutput } from "../../agent/tools/tool-results.ts";
+import type { createToolBox } from "../../agent/tools/tool-box.ts";
 import type { PickedTools, ToolTurn } from "../../agent/types.ts";
 import { allCoverTool, type ToolPatterns } from "../../vocabulary/tool-names.ts";
 import { cutText } from "../../core/text.ts";

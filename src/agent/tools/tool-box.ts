@@ -1,15 +1,21 @@
-import type { Config } from "../config/schema/index.ts";
-import type { Clock } from "../core/clock.ts";
-import type { Logger } from "../core/log.ts";
+import type { Config } from "../../config/schema/index.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Logger } from "../../core/log.ts";
 import {
   allCoverTool,
   allNameSource,
   findLeftOut,
   TOOL_NAME,
   type ToolPatterns,
-} from "../vocabulary/tool-names.ts";
+} from "../../vocabulary/tool-names.ts";
 import type { JSONSchema7, Schema, ToolSet } from "ai";
-import type { AgentExtensions, TurnExtension, CallerTool, PickedTools, ToolTurn } from "./types.ts";
+import type {
+  AgentExtensions,
+  TurnExtension,
+  CallerTool,
+  PickedTools,
+  ToolTurn,
+} from "../types.ts";
 import type { McpEnvironment } from "./mcp-client.ts";
 import { McpServer, type McpServerState } from "./mcp-server.ts";
 import { offerServerTools } from "./mcp-tools.ts";

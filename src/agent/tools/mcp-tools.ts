@@ -1,11 +1,11 @@
 import type { JSONSchema7, jsonSchema as JsonSchema } from "ai";
-import { isRecord } from "../core/json.ts";
-import { cutText } from "../core/text.ts";
-import { TOOL_NAME } from "../vocabulary/tool-names.ts";
-import type { Boundary } from "./boundary.ts";
+import { isRecord } from "../../core/json.ts";
+import { cutText } from "../../core/text.ts";
+import { TOOL_NAME } from "../../vocabulary/tool-names.ts";
+import type { Boundary } from "../boundary.ts";
 import type { ListedTool } from "./mcp-client.ts";
 import type { McpServer } from "./mcp-server.ts";
-import { neutralise } from "./neutralise.ts";
+import { neutralise } from "../neutralise.ts";
 import { toModelName, type OfferedTool, type ToolHints } from "./offered-tool.ts";
 
 /** What may stand outside the boundary: names and values of which no sentence can be made. */

@@ -1,7 +1,7 @@
 import type { Schema } from "ai";
-import { sha256Hex } from "../core/secret.ts";
-import type { TraceContext } from "../core/trace-context.ts";
-import type { ToolOutput } from "../store/steps.ts";
+import { sha256Hex } from "../../core/secret.ts";
+import type { TraceContext } from "../../core/trace-context.ts";
+import type { ToolOutput } from "../../store/steps.ts";
 
 /** Names that every provider accepts: most take these characters, and some no digit at the beginning. */
 const LEGAL = /^[A-Za-z_][\w-]{0,63}$/;

@@ -9,10 +9,10 @@ import {
   NOTES,
   type Path,
   type TemplateContext,
-} from "./template-context.ts";
-import { compileGuarded } from "./jsonata-sandbox.ts";
-import { describeFailure, isTooLong, renderFailure } from "./jsonata-errors.ts";
-import { cutText } from "../core/text.ts";
+} from "../template-context.ts";
+import { compileGuarded } from "./sandbox.ts";
+import { describeFailure, isTooLong, renderFailure } from "./errors.ts";
+import { cutText } from "../../core/text.ts";
 import { MAX_TEXT } from "./values.ts";
 
 /** Characters that the texts of a shortened value have together. */
