@@ -103,7 +103,10 @@ async function until(
   isSo: () => boolean | Promise<boolean>,
 ): Promise<void> {
   for (const end = performance.now() + ms; !(await isSo()); await pause(200)) {
-    if (performance.now() > end) throw new Error(`${what} within ${ms / 1000} s`);
+    if (performance.now() > end)
+      throw new Error(
+        `${what} within ${ms / 1000} s; DEBUG ${JSON.stringify([Object.keys(USED_UP).map((m) => [m, load.started(m)]), ((await load.admin("runs?limit=500&status=parked"))["runs"] as any[]).filter((r) => r.attempts > 0), performance.now()])}`,
+      );
   }
 }
 
@@ -141,6 +144,7 @@ function countOvertaken(): number[] {
 async function testLoad(gateways: number, storeUrl: string | undefined): Promise<string> {
   const began = performance.now();
   load = await createLoad({
+    places: LIMITS.hooks.concurrent,
     storeUrl,
     urls: () => programs.flatMap((program) => program?.url ?? []),
   });
