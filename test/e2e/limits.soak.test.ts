@@ -105,7 +105,7 @@ async function until(
   for (const end = performance.now() + ms; !(await isSo()); await pause(200)) {
     if (performance.now() > end)
       throw new Error(
-        `${what} within ${ms / 1000} s; DEBUG ${JSON.stringify([Object.keys(USED_UP).map((m) => [m, load.started(m)]), ((await load.admin("runs?limit=500&status=parked"))["runs"] as any[]).filter((r) => r.attempts > 0), performance.now()])}`,
+        `${what} within ${ms / 1000} s; started: ${JSON.stringify(Object.keys(USED_UP).map((name) => [name, load.started(name)]))}`,
       );
   }
 }
