@@ -5,7 +5,6 @@ import { RouseError, safeError, type Issue, type RunErrorCode } from "../core/er
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import { NO_TRACES, passOnTrace, type Traces } from "../core/trace-context.ts";
-import { searchModelIssues } from "../knowledge/configured.ts";
 import { transcriptionIssues } from "./transcribe.ts";
 import type { ContextProvider, Part, TurnInfo } from "../contract/kinds.ts";
 import { raceAbort } from "../core/pause.ts";
@@ -183,7 +182,6 @@ export function createAgentRuntime(options: RuntimeOptions): {
   const set = createModels({ config, env, kinds, isIncomplete });
   const issues = [
     ...set.issues,
-    ...searchModelIssues(config, kinds),
     ...transcriptionIssues(config, kinds),
     ...toolIssues(config, offers.tools, isIncomplete),
   ];
