@@ -211,15 +211,6 @@ export type DeliveryErrorCode = keyof typeof DELIVERY_ERRORS;
 /** An authentication scheme: of `Signature` no standard says more than that the request has to be signed. */
 export type Challenge = "Bearer" | "Basic" | "Signature";
 
-/** Returns the value of `WWW-Authenticate`, which each answer 401 must have; undefined for other failures. */
-export function renderChallenge({
-  code,
-  challenge = "Bearer",
-}: Pick<Failure, "code" | "challenge">): string | undefined {
-  if (code !== "unauthorized") return undefined;
-  return `${challenge} realm="rouse"${challenge === "Basic" ? ', charset="UTF-8"' : ""}`;
-}
-
 /** A failure as a value. A function returns it if a failure is an expected result. */
 export interface Failure {
   code: ErrorCode;
