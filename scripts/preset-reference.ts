@@ -151,7 +151,7 @@ Generated from the files in \`mappings/\` and the plugins by \`npm run docs\`. H
 
 ## Presets
 
-\`presets: ["gmail", { use: "github", secret: "\${GITHUB_SECRET}", events: ["issue.opened"] }]\`. If the sender signs, the preset needs its secret: \`rouse init --preset <name>\` adds one, and \`auth: "token"\` accepts the hook token instead. \`rouse presets show <name>\` prints a preset, which you can copy and change. The summaries of their runs wait for the next heartbeat, unless the options say \`wakeMode: "now"\`. If a sender posts an event that its preset does not take, the event is answered 200 and recorded as \`unmatched\`.
+\`presets: ["gmail", { use: "github", secret: "\${GITHUB_SECRET}", events: ["issue.opened"] }]\`. If the sender signs, the preset needs its secret: \`rouse init --preset <name>\` adds one, and \`auth: "token"\` accepts the hook token instead. \`rouse presets <name>\` prints a preset, which you can copy and change. The summaries of their runs wait for the next heartbeat, unless the options say \`wakeMode: "now"\`. If a sender posts an event that its preset does not take, the event is answered 200 and recorded as \`unmatched\`.
 
 The last column counts what tests post to each preset. Recorded bodies come from the sender's program or documentation: [the table below](#recorded-bodies) lists their sources. Hand-made requests were written for Rouse from the sender's documentation: they show that the preset understands the documented form, not that the sender still uses it. A preset with hand-made requests only has not been tested with a body of its sender.
 

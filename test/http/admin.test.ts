@@ -283,7 +283,7 @@ describe("the steps of a run", () => {
     expect(check).toMatchObject({
       status: "warn",
       message: expect.stringMatching(
-        /^calls that wait for approval: 1; .*`rouse approvals list`/,
+        /^calls that wait for approval: 1; .*`rouse approvals`/,
       ) as string,
     });
   });
