@@ -21,8 +21,8 @@ beforeAll(async () => {
   let fixtures: JsonSchema;
   [config, mappings, fixtures] = await Promise.all([
     print(),
-    print("--mappings"),
-    print("--fixtures"),
+    print("mappings"),
+    print("fixtures"),
   ]);
   await cli.close();
   const ajv = new Ajv2020({
