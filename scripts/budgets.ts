@@ -1,6 +1,5 @@
 /** Compares what is there with `test/structure/budgets.json`. */
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import {
   BUDGETS_FILE,
@@ -11,20 +10,16 @@ import {
   sumByRoot,
   toNumbers,
 } from "../test/structure/budgets.ts";
-import { ROOT } from "../test/structure/code.ts";
 import { countAll } from "../test/structure/counts.ts";
-import { withBudgets } from "./budget-tables.ts";
 
-const FIGURES_PAGE = join(ROOT, "docs/architecture.md");
 const HELP = `npm run budgets -- [--lower] [--json]
 
 Compares budgets with what is there: lines of code by folder (without blank lines and
 comments), files that a request executes (\`npm run explain -- --files\` names them), keys
 of the config, commands and options of the CLI, exported names, files that only one other
-file imports, words in docs/.
+file imports, words in docs/, comments that begin with a question word.
 
-  --lower   lowers the budgets to what is there, and never raises one; renews the
-            figures in docs/architecture.md, as \`npm run docs\` does
+  --lower   lowers the budgets to what is there, and never raises one
   --json    prints JSON
   --help    prints this help
 
@@ -53,7 +48,6 @@ async function main(): Promise<void> {
       BUDGETS_FILE,
       `${JSON.stringify(lowerBudgets(readBudgets(), counts), null, 2)}\n`,
     );
-    writeFileSync(FIGURES_PAGE, withBudgets(readFileSync(FIGURES_PAGE, "utf8")));
   }
   const budgets = readBudgets();
   const rows = compareBudgets(budgets, counts);

@@ -3,7 +3,6 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { configReference } from "../src/config/document.ts";
 import type { ModelProvider } from "../src/plugin/api.ts";
-import { withBudgets } from "./budget-tables.ts";
 import { withOptions } from "./channel-options.ts";
 import { errorReference } from "./error-reference.ts";
 import { importPlugin, listPlugins, pluginCatalog, PLUGINS } from "./plugin-catalog.ts";
@@ -62,7 +61,6 @@ export async function generatedPages(): Promise<Page[]> {
     { name: "signatures.md", text: withSchemeFields(readFileSync(`${DOCS}signatures.md`, "utf8")) },
     { name: "errors.md", text: errorReference() },
     { name: "performance.md", text: withResults(readFileSync(`${DOCS}performance.md`, "utf8")) },
-    { name: "architecture.md", text: withBudgets(readFileSync(`${DOCS}architecture.md`, "utf8")) },
     ...(await Promise.all(ids.map(channelPage))),
     { name: "../plugins/catalog.json", text: await pluginCatalog() },
   ];

@@ -5,7 +5,6 @@ import { RouseError, type Issue, type RunErrorCode } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import { NO_TRACES, passOnTrace, type Traces } from "../core/trace-context.ts";
-import { searchModelIssues } from "../knowledge/configured.ts";
 import { transcriptionIssues } from "./transcribe.ts";
 import type { Part } from "../contract/kinds.ts";
 import type { Ms, StepRecord } from "../store/types.ts";
@@ -17,7 +16,6 @@ import { MAX_STEPS, runLoop, type LoopEnd } from "./loop.ts";
 import { createStepCall, StepFailedError } from "./model-step.ts";
 import { getRoom } from "./messages.ts";
 import type { ProviderKind } from "./providers.ts";
-import { createRefusedThinking } from "./thinking.ts";
 import {
   toCallerCallId,
   getReasoning,
@@ -108,7 +106,6 @@ export function createAgentRuntime(options: RuntimeOptions): {
   const set = createModels({ config, env, kinds, isIncomplete });
   const issues = [
     ...set.issues,
-    ...searchModelIssues(config, kinds),
     ...transcriptionIssues(config, kinds),
     ...toolIssues(config, offers.tools, isIncomplete),
   ];
@@ -122,7 +119,6 @@ export function createAgentRuntime(options: RuntimeOptions): {
     fetch: passOnTrace(options.fetch, () => traces().current()),
   });
   const getModel = createModelCache(options.fetch);
-  const refused = createRefusedThinking(clock);
   const everyTurn = offers.context.map(({ plugin, value }): TurnExtension => ({
     id: plugin,
     context: value,
@@ -183,7 +179,6 @@ export function createAgentRuntime(options: RuntimeOptions): {
         warnings,
         getModel: getModelOf,
         traces: traces(),
-        refused,
       }),
     });
     return toTurnResult(end, warnings);

@@ -442,7 +442,7 @@ function toMain(name: string, { list, show, views = {} }: Noun): CommandSpec | u
       const view = Object.keys(views).find(isGiven);
       const isOne = show !== undefined && args[0] !== undefined;
       if (view !== undefined && args[0] !== undefined)
-        throw usage(`${view} goes without a name: leave ${String(args[0])} out`);
+        throw usage(`${view} goes without a name: leave it out`);
       const form = (view === undefined ? undefined : views[view]) ?? (isOne ? show : list);
       checkForm(form, view ?? (isOne ? "the name of one" : "a list"), options, given);
       return form.run(io, given, ...args);

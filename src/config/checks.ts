@@ -159,7 +159,7 @@ function apiKeyIssues(config: Config): Issue[] {
   return issues;
 }
 
-/** What a schema of single fields cannot say. Also brings `hooks.path` into its normal form. */
+/** Checks rules over several fields, which a schema of single fields cannot express. Also brings `hooks.path` into its normal form. */
 export function checkConfig(config: Config, hasFile: boolean): Issue[] {
   return [
     ...pathIssues(config),

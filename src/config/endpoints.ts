@@ -32,7 +32,7 @@ export function findEndpointIssues(
   ];
 }
 
-/** Where a provider that speaks OpenAI's formats is, and what each request carries. */
+/** The address of a provider that speaks OpenAI's formats, and the headers of each request. */
 export interface Endpoint {
   /** Ends before the path of a method (`https://api.openai.com/v1`). */
   baseUrl: string;

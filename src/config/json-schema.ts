@@ -27,7 +27,7 @@ export interface JsonSchema {
   $defs?: Record<string, JsonSchema>;
 }
 
-/** What the schemas do not know of themselves. */
+/** Values that the schemas do not contain. */
 export interface SchemaParts {
   /** The names of the presets that ship. */
   presets: readonly string[];
@@ -54,7 +54,7 @@ const WITH_VARIABLE: JsonSchema = {
   pattern: VARIABLE_REFERENCE.source.slice(1, -1),
 };
 
-/** What our schemas say of themselves for this file and for masking; no keywords of JSON Schema. */
+/** Marks of our schemas for this file and for masking; no keywords of JSON Schema. */
 const MARKS = ["secret", "preset", "providerType", "conditions"];
 
 /** Puts another schema in place of one; its description and default stay. */

@@ -1,6 +1,6 @@
 import type { TextNode } from "./json5-tree.ts";
 
-/** What ends a line, also for comments. */
+/** The end of a line, also for comments. */
 const BREAK = /\r\n|[\n\r\u2028\u2029]/;
 const ENDS = new Set(["\n", "\r", "\u2028", "\u2029"]);
 
@@ -11,12 +11,12 @@ function lineStart(text: string, index: number): number {
   return start;
 }
 
-/** How a text is laid out. */
+/** The layout of a text. */
 export interface TextStyle {
   eol: string;
   /** The indent of one level. */
   unit: string;
-  /** Whether its keys stand between quotes, as in JSON. */
+  /** True if its keys stand between quotes, as in JSON. */
   quotesKeys: boolean;
 }
 
@@ -44,12 +44,12 @@ const renderKey = (key: string, { quotesKeys }: TextStyle): string =>
 
 const isPlain = (value: unknown): boolean => typeof value !== "object" || value === null;
 
-/** Where a value is written. */
+/** The place of a value. */
 interface Room {
   style: TextStyle;
   /** Undefined: on one line. */
   indent: string | undefined;
-  /** Whether the last item has a comma behind it. */
+  /** True if the last item has a comma behind it. */
   trailing: boolean;
 }
 
@@ -73,7 +73,7 @@ export function renderWritten(value: unknown, room: Room): string {
   return `${open}${eol}${items.map((item) => inner.indent + item).join(`,${eol}`)}${trailing ? "," : ""}${eol}${indent}${close}`;
 }
 
-/** Whether an object or a list ends on the line on which it begins. */
+/** True if an object or a list ends on the line on which it begins. */
 export const isOnOneLine = (text: string, { start, end }: TextNode): boolean =>
   !BREAK.test(text.slice(start, end));
 

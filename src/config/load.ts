@@ -14,7 +14,7 @@ import { resolveReferences } from "./secrets.ts";
 
 type Path = readonly PropertyKey[];
 
-/** What takes the place of an entry that other fields may name: left out, each of these fields would be a problem too. */
+/** Stand-ins for an entry that other fields may name: left out, each of these fields would be a problem too. */
 const STAND_INS: readonly [RegExp, (index: string) => unknown][] = [
   [/^agents\.list\[(\d+)\]$/, (index) => ({ id: `agent-${index}` })],
   [/^models\.providers\.([^.]+)$/, () => ({ type: "-" })],
@@ -53,7 +53,7 @@ export interface UsableConfig {
   /** Undefined if too little is left to be checked further. */
   config: Config | undefined;
   issues: SchemaIssue[];
-  /** What was taken out. */
+  /** The entries that were taken out. */
   removed: string[];
 }
 
@@ -108,7 +108,7 @@ export interface LoadOptions {
   env: Record<string, string | undefined>;
   /** Accepts a config whose `${NAME}` or `{ file }` cannot be resolved, for checks that need no secret. */
   withoutSecrets?: boolean;
-  /** What stands in for files, by their absolute paths. */
+  /** Texts that stand in for files, by their absolute paths. */
   texts?: FileTexts;
 }
 

@@ -10,7 +10,7 @@ export interface ConfigPlaces {
   /** The config file. Undefined if there is none. */
   file?: string | undefined;
   mappingsDir?: string | undefined;
-  /** What stands in for files. */
+  /** Texts that stand in for files. */
   texts?: FileTexts | undefined;
 }
 

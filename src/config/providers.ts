@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { readVariable } from "./environment.ts";
 import type { Config } from "./schema/index.ts";
 
-/** What a kind of model provider says of itself. The file `plugins/providers.json` has it of those that ship, so that none has to be loaded for it. */
+/** The description of a kind of model provider. The file `plugins/providers.json` has it of those that ship, so that none has to be loaded for it. */
 export interface ProviderDescription {
   /** The value of `models.providers.<name>.type`. */
   type: string;

@@ -22,7 +22,7 @@ function findKind(value: unknown): string {
 const joinWords = (words: readonly string[]): string =>
   [words.slice(0, -1).join(", "), ...words.slice(-1)].filter((part) => part !== "").join(" or ");
 
-/** What a form of a union takes: `text`, `a list`, `"now"`. */
+/** Names the values that a form of a union takes: `text`, `a list`, `"now"`. */
 function nameForm(issue: z.core.$ZodIssue | undefined): string[] {
   if (issue?.code === "invalid_type" && issue.path.length === 0) return [nameKind(issue.expected)];
   if (issue?.code === "invalid_value" && issue.path.length === 0)

@@ -21,9 +21,9 @@ export interface Places {
 
 export interface WatchOptions {
   onChange(): void;
-  /** How long it must have been quiet. */
+  /** The time without a change after which a change is reported. */
   debounceMs: number;
-  /** How long a change waits at most, however much else changes. Default: without a limit. */
+  /** The longest time that a change waits, however much else changes. Default: without a limit. */
   maxWaitMs?: number;
   log: Logger;
 }
@@ -45,7 +45,7 @@ const MAX_LINKS = 40;
 /** Names by the folder that they are in. */
 type Names = Map<string, Set<string>>;
 
-/** What stands at a path; undefined if there is nothing, or nothing that may be seen. */
+/** The file at a path; undefined if there is nothing, or nothing that may be seen. */
 function find(path: string, look: (path: string) => Stats): Stats | undefined {
   try {
     return look(path);
@@ -94,7 +94,7 @@ function findPlaces({ dirs, files }: Places): { names: Names; folders: Set<strin
 /** The time by which files are stamped, in milliseconds since the epoch: the machine's, also if the gateway runs on another clock. */
 export const getFileTime = (): number => performance.timeOrigin + performance.now();
 
-/** What changes with a place: the files of a folder, or each write of a file. Undefined if it is not there. */
+/** A stamp that changes with a place: the files of a folder, or each write of a file. Undefined if it is not there. */
 function stampPlace(path: string, isFolder: boolean): string | undefined {
   if (!isFolder) return fileStamp(path);
   try {

@@ -1,4 +1,4 @@
-/** What a channel is, what it gets, and what passes between it and the gateway. */
+/** The types of a channel, of its environment, and of all that passes between it and the gateway. */
 import type { Attachment } from "../store/attachments.ts";
 import type { Cursor } from "../store/cursor.ts";
 import type { Verdict } from "../store/steps.ts";
@@ -23,12 +23,12 @@ export interface OutgoingMessage {
 export interface OutgoingFile extends Omit<OutgoingMessage, "text"> {
   /** Safe as the name of a file: no path, no control characters. */
   name: string;
-  /** What the bytes are, as the gateway has found out by looking at them. */
+  /** The type of the bytes, found by the gateway in the bytes themselves. */
   mediaType: string;
   data: Uint8Array<ArrayBuffer>;
 }
 
-/** How sending a file ended. `unsupported`: the channel cannot send this file, and says so in words in its place. */
+/** The result of sending a file. `unsupported`: the channel cannot send this file, and says so in words in its place. */
 export type FileSendResult = SendResult | { status: "unsupported"; reason: string };
 
 /** A question to a person about one tool call. The person presses a button, or writes what `instruction` says. */
@@ -36,11 +36,11 @@ export interface ApprovalQuestion {
   to: string;
   thread?: string;
   replyTo?: string;
-  /** What a button carries, together with its verdict. Nothing else: who pressed it comes from the vendor. */
+  /** The data of a button, together with its verdict. Nothing else: who pressed it comes from the vendor. */
   code: string;
   /** Markdown, about 1,500 characters at most: what the agent wants to do, the arguments, what made it ask, until when. */
   text: string;
-  /** How to decide without a button, for where buttons do not work: `Reply "approve 7f3" or "deny 7f3".` */
+  /** Words that decide without a button, if buttons do not work: `Reply "approve 7f3" or "deny 7f3".` */
   instruction: string;
   /** The buttons, in order: two or three, their labels at most 20 characters long. */
   verdicts: readonly { verdict: Verdict; label: string }[];
@@ -56,7 +56,7 @@ export interface ApprovalQuestion {
 export interface EndedQuestion {
   to: string;
   thread?: string;
-  /** What `ask` answered. */
+  /** The ids that `ask` returned. */
   messageIds: readonly string[];
   /** The question and what became of it, in markdown: it replaces the message's text. */
   text: string;
@@ -66,7 +66,7 @@ export interface EndedQuestion {
 export interface ApprovalPress {
   /** The vendor's id of the press: a repeat of it is recorded once. */
   id: string;
-  /** Who pressed it, by what the vendor authenticates; in the form of `IncomingMessage.from`. Never from the button's data. */
+  /** The person who pressed it, by what the vendor authenticates; in the form of `IncomingMessage.from`. Never from the button's data. */
   from: string;
   code: string;
   verdict: Verdict;
@@ -82,9 +82,9 @@ export type FetchedFile =
 
 /** A message that somebody else, or the agent, wrote before. All of it is outside text. */
 export interface EarlierMessage {
-  /** Who wrote it: a display name or an id. */
+  /** The author: a display name or an id. */
   author?: string | undefined;
-  /** Where it was written: the display name of a chat or a site. */
+  /** The place of writing: the display name of a chat or a site. */
   place?: string | undefined;
   /** Empty only if there are attachments. */
   text: string;
@@ -130,7 +130,7 @@ export interface ThreadPlace {
 export interface LostMessage {
   idempotencyKey: string;
   reason: string;
-  /** Whether the message is to be sent once more, as `refused`. */
+  /** True if the message is to be sent once more, as `refused`. */
   resend?: boolean;
 }
 
@@ -138,9 +138,9 @@ export interface LostMessage {
 export interface IncomingMessage {
   /** The channel's own id of the message: a repeat of it makes no second turn. */
   id: string;
-  /** Who wrote it: an id that stays, never a display name. */
+  /** The author: an id that stays, never a display name. */
   from: string;
-  /** Where the answer goes, as `send` takes it. */
+  /** The recipient of the answer, as `send` takes it. */
   to: string;
   thread?: string | undefined;
   /** Written to the agent alone; false for a mention in a group. */
@@ -151,9 +151,9 @@ export interface IncomingMessage {
   language?: string | undefined;
   /** The sender's display name, which people can change. */
   name?: string | undefined;
-  /** What it says, in order. */
+  /** The content, in order. */
   parts: readonly MessagePart[];
-  /** What all messages of an album have in common: together they are one message. */
+  /** An id that all messages of an album have in common: together they are one message. */
   album?: string | undefined;
   /** The id of the message whose text this one replaces: an edit. It has an id of its own. */
   edits?: string | undefined;
@@ -168,7 +168,7 @@ export interface IncomingMessage {
  */
 export interface SkippedMessage {
   id: string;
-  /** Why, in a sentence that quotes nothing of the message. */
+  /** The reason, in a sentence that quotes nothing of the message. */
   skipped: string;
 }
 
@@ -190,7 +190,7 @@ export interface ChannelHost extends Cursor {
 }
 
 /**
- * Who may write direct messages: `allowlist`, those in `allowFrom`; `pairing`, also those whom the operator has approved;
+ * Rules for who may write direct messages: `allowlist`, those in `allowFrom`; `pairing`, also those whom the operator has approved;
  * `open`, everybody; `closed`, no person. In groups only those in `allowFrom` may.
  */
 export const DM_POLICIES = ["allowlist", "pairing", "open", "closed"] as const;
@@ -234,13 +234,13 @@ export interface Channel {
   lengthOf?(text: string): number;
   /** Ids of those who may speak to the agent, as `from` gives them. Messages of other people are recorded and not answered. Default: no person may. */
   allowFrom?: readonly string[];
-  /** Who else may write direct messages to the agent. Default: `allowlist`, those in `allowFrom` alone. */
+  /** Rule for who else may write direct messages to the agent. Default: `allowlist`, those in `allowFrom` alone. */
   dmPolicy?: DmPolicy;
   /** Listens until `signal` aborts; reconnects by itself, and reports how it does. Runs in one process at a time. */
   listen?(signal: AbortSignal, host: ChannelHost): Promise<void>;
   /** Answers requests to `/channels/<id>` and below. The gateway has not authenticated the sender: the plugin does. */
   request?(request: Request, host: ChannelHost): Promise<Response>;
-  /** Where replies go when nothing else says so. */
+  /** The recipient of replies for which nothing else names one. */
   defaultTo?: string;
   /** The last resort for `channel: "last"` when no last route is known. At most one loaded channel may say so. */
   fallback?: boolean;
@@ -250,7 +250,7 @@ export interface Channel {
   probe?(signal: AbortSignal): Promise<{ ok: true } | { ok: false; message: string }>;
 }
 
-/** How a service does. `ok: false` shows in `/readyz`, `rouse doctor` and the log; say what to change. No body, no credential. */
+/** The state of a service. `ok: false` shows in `/readyz`, `rouse doctor` and the log; say what to change. No body, no credential. */
 export interface ServiceState {
   ok: boolean;
   message: string;
@@ -270,7 +270,7 @@ export interface SharedValues {
   set(key: string, value: unknown): Promise<void>;
 }
 
-/** What a plugin gets. Side effects come in as arguments. */
+/** The environment of a plugin. Side effects come in as arguments. */
 export interface PluginContext<C> {
   config: C;
   fetch: typeof fetch;
@@ -289,7 +289,7 @@ export interface PluginContext<C> {
 }
 
 /**
- * How sending ended. `retry` may pass later (`afterMs`: the channel's own wish), `failed` never will,
+ * The result of sending. `retry` may pass later (`afterMs`: the channel's own wish), `failed` never will,
  * `unknown` may have arrived and is not sent again. An `uncertain` retry may have arrived too: the next try is `resend`.
  * `reason` is kept and shown to the operator: no body, no credential.
  */

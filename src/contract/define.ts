@@ -13,20 +13,20 @@ import type {
   Tool,
 } from "./kinds.ts";
 
-/** What a command gets. */
+/** The environment of a command. */
 export interface CommandContext<C> extends Omit<PluginContext<C>, "config" | "print">, Hooks {
   /** The checked section; undefined if the config has none yet. */
   config: C | undefined;
   /** Standard output and standard error; line breaks are the caller's. */
   out(text: string): void;
   err(text: string): void;
-  /** Whether to print JSON alone. */
+  /** True if the command is to print JSON alone. */
   json: boolean;
   /** The config as it is written in its file, `${NAME}` not replaced. */
   writtenConfig(): Promise<Record<string, unknown>>;
   /** Changes members of the config file by their paths; comments stay. Returns the file. Throws if there is none. */
   editConfig(changes: readonly { path: readonly string[]; value: unknown }[]): Promise<string>;
-  /** What the source of the gateway that runs last reported; undefined if no gateway runs. */
+  /** The state that the source of the gateway that runs last reported; undefined if no gateway runs. */
   serviceState(): Promise<ServiceState | undefined>;
 }
 
@@ -49,7 +49,7 @@ export interface Command<C> {
   ): Promise<number>;
 }
 
-/** What a plugin offers on the basis of its section. */
+/** Everything that a plugin offers on the basis of its section. */
 export interface Capabilities {
   channel?: Channel;
   source?: Source;
@@ -71,7 +71,7 @@ export interface Plugin<S extends z.ZodType = z.ZodType> {
   aliases?: readonly string[];
   /** The schema of its section. */
   config?: S;
-  /** Where its section is. Default: `channels.<id>` if it has `channel`, else `plugins.settings.<id>`. */
+  /** The place of its section. Default: `channels.<id>` if it has `channel`, else `plugins.settings.<id>`. */
   section?: "channels" | "hooks" | "plugins";
   /** A channel that is enabled without a section while no other channel is configured. */
   enabledByDefault?: boolean;
@@ -94,18 +94,18 @@ export interface Plugin<S extends z.ZodType = z.ZodType> {
   store?: StoreDriver;
   /** Document formats for knowledge. */
   extractors?: readonly Extractor[];
-  /** What `rouse init` asks for a channel. */
+  /** Questions of `rouse init` for a channel. */
   setupQuestions?: SetupQuestions;
 }
 
-/** What `rouse init` has to ask for a channel. */
+/** Questions of `rouse init` for a channel. */
 export interface SetupQuestions {
   name: string;
-  /** Where the credentials come from. */
+  /** The place where a user finds the credentials. */
   where: string;
   /** `env`: a secret, and the variable that usually holds it. `value`: the usual value. */
   fields: readonly { name: string; ask: string; env?: string; value?: string }[];
-  /** What an entry of `allowFrom` looks like. */
+  /** An example of an entry of `allowFrom`. */
   owner: string;
 }
 

@@ -1,4 +1,4 @@
-/** What a plugin can offer besides channels: the types of each kind. */
+/** The types of everything that a plugin can offer besides channels. */
 import type { z } from "zod";
 import type { ProviderDescription } from "../config/providers.ts";
 import type { Cursor, ServiceState } from "./channel.ts";
@@ -22,7 +22,7 @@ export interface SourceEntry {
   read(signal: AbortSignal): Promise<Uint8Array | "gone">;
 }
 
-/** Who may search the documents of a source. */
+/** People and agents that may search the documents of a source. */
 export interface SourceAudience {
   /** The tenant that they belong to. Default: the operator's. */
   tenant?: string | undefined;
@@ -30,7 +30,7 @@ export interface SourceAudience {
   agents?: readonly string[] | undefined;
 }
 
-/** How many documents a sync has added, replaced, removed and left as they are, and which could not be read. */
+/** Counts of the documents that a sync has added, replaced, removed and left as they are, and the ones that could not be read. */
 export interface SyncReport {
   added: number;
   replaced: number;
@@ -82,11 +82,11 @@ export type Provenance = "operator" | "outside";
 export interface Part {
   text: string;
   from: Provenance;
-  /** What the boundary names as its origin, such as `customer record`. One line. */
+  /** The origin that the boundary names, such as `customer record`. One line. */
   label?: string;
 }
 
-/** What a tool and a context provider may know of the turn. */
+/** Facts about the turn that a tool and a context provider may know. */
 export interface TurnInfo {
   agentId: string;
   sessionKey: string;
@@ -109,7 +109,7 @@ export interface ToolCallInfo extends TurnInfo {
 export interface Tool<I extends z.ZodType = z.ZodType> {
   /** Letters, digits, `_` and `-`, at most 64. */
   name: string;
-  /** What the tool does, for the model. */
+  /** The purpose of the tool, for the model. */
   description: string;
   /** Schema of the input; input that does not fit is answered with the issues, and `execute` is not called. */
   input: I;
@@ -152,11 +152,11 @@ export interface ModelSettings {
 /** A request to a model, as far as the providers' common interface has no name for it. */
 export interface RequestChoices {
   parallelToolCalls?: boolean;
-  /** Whether an answer in JSON has to fit its schema exactly. */
+  /** True if an answer in JSON has to fit its schema exactly. */
   strictJson?: boolean;
 }
 
-/** What a model costs, in US dollars for a million tokens. */
+/** The price of a model, in US dollars for a million tokens. */
 export interface ModelPrice {
   input: number;
   /** Input tokens that the provider had in its cache. Default: `input`. */
@@ -210,7 +210,7 @@ export type Extract = (document: { bytes: Uint8Array; filename: string }) => Pro
 
 /** HTTP routes of a plugin, below `/plugins/<id>`. */
 export interface Routes {
-  /** Who may call: who has the operator's token, who has an API key, or anyone (the plugin authenticates). */
+  /** Callers that are allowed: who has the operator's token, who has an API key, or anyone (the plugin authenticates). */
   auth: "operator" | "api" | "none";
   /** Answers a request; its path still begins with `/plugins/<id>`. A `Hono` app's `fetch` fits. */
   fetch(request: Request): Response | Promise<Response>;

@@ -1,4 +1,4 @@
-/** What loaded plugins offer, as the rest of the gateway takes it. */
+/** The offers of loaded plugins, in the form that the rest of the gateway takes. */
 import type { PresetDocument } from "../config/schema/mapping.ts";
 import type { Scheme } from "../config/schema/signature.ts";
 import type { StoreDriver } from "../store/types.ts";
@@ -11,7 +11,7 @@ export const OWN_ORIGIN = "rouse";
 export interface PluginPreset {
   /** The plugin's id. */
   plugin: string;
-  /** Where the plugin comes from. */
+  /** The origin of the plugin. */
   origin: string;
   document: PresetDocument;
   /** The plugin's section of the config. */
@@ -24,7 +24,7 @@ export interface Offered<T> {
   value: T;
 }
 
-/** What the loaded plugins offer besides channels and commands. */
+/** The offers of the loaded plugins besides channels and commands. */
 export interface Offers {
   sources: Offered<Source>[];
   tools: Offered<readonly Tool[]>[];

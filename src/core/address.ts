@@ -57,7 +57,7 @@ const isPrivate = (address: string): boolean =>
 
 /** Hosts that the operator has listed, by name or by address. */
 export interface HostList {
-  /** Whether a host of an address may be called at all. */
+  /** True if a host of an address may be called at all. */
   allows(hostname: string): boolean;
   /** Returns whether an address that a name was resolved to may be called. Private addresses must be listed as such. */
   allowsAddress(address: string): boolean;

@@ -1,6 +1,6 @@
 import { RouseError } from "./errors.ts";
 
-/** Why nothing can be made of a recorded event whose body was removed. */
+/** The reason why nothing can be made of a recorded event whose body was removed. */
 export const BODY_GONE = "the body of this event is no longer kept (hooks.retention)";
 
 /** The same with what to do. */

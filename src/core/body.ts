@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 
-/** Why a body was not read to its end. `no_room`: the budget for bodies of unauthenticated callers is used up. */
+/** The reason why a body was not read to its end. `no_room`: the budget for bodies of unauthenticated callers is used up. */
 export type BodyProblem = "too_large" | "too_slow" | "cut_off" | "no_room";
 
 export interface BodyLimits {

@@ -4,11 +4,11 @@
  * by half and grows by one (AIMD, as in TCP's congestion control, RFC 5681) when the other side says that it is asked too
  * often. State is in memory.
  */
-import { backOff } from "./backoff.ts";
+import { backOff, WAITS, withJitter } from "./backoff.ts";
 import { readMonotonic, toMonotonic, toWallTime, type Stopwatch } from "./clock.ts";
 
 /**
- * How a call ended. `ok`: with what was wanted. `answered`: with an error about this one request. `away`: the other side could
+ * The end of a call. `ok`: it succeeded. `answered`: with an error about this one request. `away`: the other side could
  * not be reached, or failed for reasons of its own. `busy`: it was asked too often. `none`: nothing is known of the other side.
  */
 export type CallOutcome = "ok" | "answered" | "away" | "busy" | "none";
@@ -16,7 +16,7 @@ export type CallOutcome = "ok" | "answered" | "away" | "busy" | "none";
 /** The permission for one call. */
 export interface Pass {
   readonly of: string;
-  /** Whether the call tests a breaker that is open. */
+  /** True if the call tests a breaker that is open. */
   readonly isProbe: boolean;
   /** Must be called once the call is over; later calls of it do nothing. `retryAfterMs`: the wait that the other side asks for. */
   leave(outcome: CallOutcome, retryAfterMs?: number): void;
@@ -50,7 +50,7 @@ export interface Breaker {
    */
   enter(of: string, limited?: boolean, urgent?: boolean): Pass | Refusal;
   isOpen(of: string): boolean;
-  /** How many calls could enter now: `Infinity` if there is no limit. */
+  /** The number of calls that could enter now: `Infinity` if there is no limit. */
   room(of: string): number;
   /** Opens a breaker before any call: at start, for what was away when the process ended. */
   open(of: string, until: number): void;
@@ -73,8 +73,6 @@ export interface BreakerOptions {
 
 /** Failures in a row after which a breaker opens. */
 export const FAILURES_TO_OPEN = 5;
-/** Between tests of an open breaker. */
-const PROBE = { firstMs: 2_000, longestMs: 60_000 };
 /** The same at most, if somebody waits for the call. */
 const URGENT_MS = 5_000;
 /** After a test that said nothing, and until there may be room below a limit. */
@@ -266,7 +264,7 @@ class Breakers implements Breaker {
   #nextProbe(entry: Entry, retryAfterMs: number): number {
     const { random = Math.random } = this.#options;
     const wanted = Math.min(retryAfterMs, MAX_RETRY_AFTER_MS) * (1 + random() / 10);
-    const wait = backOff(entry.failedProbes + 1, PROBE) * (0.75 + random() / 2);
+    const wait = withJitter(backOff(entry.failedProbes + 1, WAITS.breakerTest), random);
     const now = this.#now();
     entry.urgentFrom = now + Math.round(Math.max(Math.min(wait, URGENT_MS), wanted));
     return now + Math.round(Math.max(wait, wanted));

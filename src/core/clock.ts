@@ -41,7 +41,7 @@ export const STEP_MS = 1000;
 
 /** Finds out whether somebody has set the clock. */
 export interface StepWatch {
-  /** How far the clock was set since the last call, in milliseconds; negative if it was set back, 0 if it was not set. */
+  /** The time by which the clock was set since the last call, in milliseconds; negative if it was set back, 0 if it was not set. */
   look(): number;
 }
 

@@ -4,7 +4,7 @@ export interface ConsoleLine {
   text: string;
 }
 
-/** Why an operator's own code failed, in the words of that code, of its runtime or of JSONata. */
+/** The failure of an operator's own code, in the words of that code, of its runtime or of JSONata. */
 export interface CodeError {
   message: string;
   /** Of a module: its own stack frames, innermost first: `shop.ts:12:7 (total)`. */
@@ -15,7 +15,7 @@ export interface CodeError {
   excerpt?: string;
 }
 
-/** What one piece of a mapping's code did for one event. */
+/** The output of one piece of a mapping's code for one event. */
 export interface DebugNote {
   mapping: string;
   /** The field that holds the code: `transform.module`, `match.when`, `messageTemplate`. */
@@ -29,7 +29,7 @@ export interface DebugNote {
 }
 
 /**
- * What helps the operator to debug the mappings of an event. It may quote the event: it is kept as long as the event's body
+ * Notes that help the operator to debug the mappings of an event. They may quote the event: it is kept as long as the event's body
  * and never reaches the sender or a log.
  */
 export interface EventDebug {

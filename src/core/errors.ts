@@ -142,10 +142,6 @@ export const REQUEST_ERRORS = {
     meaning:
       "What the change is of has changed since it was shown: a file, or a group of failures.",
   },
-  superseded: {
-    status: 409,
-    meaning: "A newer request of the same client has taken the place of this one.",
-  },
   what_if_unavailable: {
     status: 501,
     meaning:
@@ -169,7 +165,7 @@ export const ERROR_CODES = Object.keys(REQUEST_ERRORS) as ErrorCode[];
 /** The HTTP status of a failure. */
 export const getStatus = (code: ErrorCode): number => REQUEST_ERRORS[code].status;
 
-/** What the error codes of runs mean. A batch that could not become a run keeps the code of its `Failure`. */
+/** The meanings of the error codes of runs. A batch that could not become a run keeps the code of its `Failure`. */
 export const RUN_ERRORS = {
   timeout: "The turn took longer than its time limit.",
   cancelled:
@@ -195,7 +191,7 @@ export const RUN_ERRORS = {
 
 export type RunErrorCode = keyof typeof RUN_ERRORS | ErrorCode;
 
-/** What the error codes of deliveries mean. */
+/** The meanings of the error codes of deliveries. */
 export const DELIVERY_ERRORS = {
   no_route:
     "No recipient was known when the run ended. The delivery can be retried once there is a route.",
@@ -214,15 +210,6 @@ export type DeliveryErrorCode = keyof typeof DELIVERY_ERRORS;
 
 /** An authentication scheme: of `Signature` no standard says more than that the request has to be signed. */
 export type Challenge = "Bearer" | "Basic" | "Signature";
-
-/** Returns the value of `WWW-Authenticate`, which each answer 401 must have; undefined for other failures. */
-export function renderChallenge({
-  code,
-  challenge = "Bearer",
-}: Pick<Failure, "code" | "challenge">): string | undefined {
-  if (code !== "unauthorized") return undefined;
-  return `${challenge} realm="rouse"${challenge === "Basic" ? ', charset="UTF-8"' : ""}`;
-}
 
 /** A failure as a value. A function returns it if a failure is an expected result. */
 export interface Failure {

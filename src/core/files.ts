@@ -14,13 +14,13 @@ export function readText(file: string, texts?: FileTexts): string {
   return text ?? readFileSync(file, "utf8");
 }
 
-/** Whether there is a file, or a text that stands in for it. */
+/** True if there is a file, or a text that stands in for it. */
 export function isPresent(file: string, texts?: FileTexts): boolean {
   const text = texts?.get(file);
   return text === undefined ? existsSync(file) : text !== null;
 }
 
-/** What changes with each write of a file, also through links; undefined if it is not there. */
+/** A stamp that changes with each write of a file, also through links; undefined if it is not there. */
 export function fileStamp(file: string): string | undefined {
   try {
     const { ino, size, mtimeNs, ctimeNs } = statSync(file, { bigint: true });
@@ -60,7 +60,7 @@ export function getSubfolders(folder: string): string[] {
   }
 }
 
-/** Whether a path is a folder or lies in it. Links are not followed. */
+/** True if a path is a folder or lies in it. Links are not followed. */
 export function isInside(folder: string, path: string): boolean {
   const inside = relative(folder, path);
   return (

@@ -1,7 +1,7 @@
 /** A few kilobytes can say that they are 60,000 pixels wide and high: whoever unpacks them falls over. */
 export const MAX_PIXELS = 50_000_000;
 
-/** What the head of an image says of it. */
+/** The facts in the head of an image. */
 export interface ImageInfo {
   mediaType: string;
   width: number;
@@ -52,6 +52,6 @@ export function readImageInfo(data: Buffer): ImageInfo | undefined {
   return head.startsWith("\xff\xd8\xff") ? seeJpeg(data) : undefined;
 }
 
-/** Whether an image has pixels at all, and no more than programs can unpack. */
+/** True if an image has pixels at all, and no more than programs can unpack. */
 export const hasUsableSize = ({ width, height }: ImageInfo): boolean =>
   width > 0 && height > 0 && width * height <= MAX_PIXELS;

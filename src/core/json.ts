@@ -4,13 +4,13 @@
  * it holds but prints in another way, the spelling is kept beside the value.
  */
 
-/** Whether a value is an object and no list. */
+/** True if a value is an object and no list. */
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** How numbers were written, by the object or list that holds them and their key there. */
+/** The spelling of numbers, by the object or list that holds them and their key there. */
 const spellings = new WeakMap<object, Map<string, string>>();
-/** How numbers were written, by their value, for each value that `parseJson` returned. Null: in several ways. */
+/** The spelling of numbers, by their value, for each value that `parseJson` returned. Null: in several ways. */
 const spellingsByValue = new WeakMap<object, Map<number, string | null>>();
 /** The values that `parseJson` returned in which there is the text of a number. */
 const withLongNumbers = new WeakSet<object>();

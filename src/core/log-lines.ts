@@ -38,7 +38,7 @@ function renderValue(value: unknown): string {
   return /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value);
 }
 
-/** What `rouse start` writes a line of its own about, with more in it. */
+/** Messages for which `rouse start` writes a line of its own, with more in it. */
 const SAID_OTHERWISE = /^(?:a run ended|a delivery ended|a mapping failed, .*)$/s;
 
 /** A rejected request in the form of the lines about those that were taken: `POST /hooks/shop 401 unauthorized`. */

@@ -2,12 +2,12 @@ import type * as prom from "prom-client";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { createRequire } from "node:module";
 
-/** What is kept of the newest times of one kind. */
+/** The number of newest times of one kind that are kept. */
 const MAX_TIMES = 1000;
 
-/** How long something took, in seconds; of the newest times since the start of the process. */
+/** The time that something took, in seconds; of the newest times since the start of the process. */
 export interface Percentiles {
-  /** How many times these are of. */
+  /** The number of times behind these percentiles. */
   count: number;
   p50: number;
   p95: number;
@@ -92,7 +92,7 @@ function addProcess(registers: prom.Registry[]): () => void {
   return () => void delay.disable();
 }
 
-/** What the gateway counts. All calls are cheap enough for every request; times are seconds. */
+/** Everything that the gateway counts. All calls are cheap enough for every request; times are seconds. */
 export interface Metrics {
   /** The hook paths that may be a label; all others count as `other`. `wake` and `agent` are always among them. */
   setPaths(paths: readonly string[]): void;
@@ -128,7 +128,7 @@ export interface Metrics {
   close(): void;
 }
 
-/** What a run has used of a model; `mapping` is empty for a run without one. */
+/** The use of a model by a run; `mapping` is empty for a run without one. */
 export interface ModelUse {
   agent: string;
   mapping: string;

@@ -34,7 +34,7 @@ const unknown = (charset: string): Failure => ({
  * are no text in that character set fail: no character is replaced.
  */
 function decodeCharset(bytes: Uint8Array, charset?: string): DecodedText {
-  // What is called ASCII and is not is UTF-8 nearly always.
+  // Text that is called ASCII and is not is UTF-8 nearly always.
   const named = charset === undefined || /^(?:us-)?ascii$/i.test(charset) ? "utf-8" : charset;
   if (!isCharset(named)) return { ok: false, failure: unknown(named) };
   const actual = getMarked(bytes) ?? named;
@@ -52,7 +52,7 @@ function decodeCharset(bytes: Uint8Array, charset?: string): DecodedText {
   }
 }
 
-/** How a body is read, whatever its content type says. */
+/** The format in which a body is read, whatever its content type says. */
 export type BodyFormat = "json" | "text" | "form";
 
 /** `warnings` say what of the body is not in the payload. */
@@ -107,7 +107,7 @@ const JSON_TYPE = /[/+.-]json(?:$|-\d|\+|;)|^application\/(?:csp-report|jsonrequ
 /** Several JSON texts one after the other are no JSON text. */
 const JSON_LINES = /ndjson|jsonl|json-(?:seq|lines)|stream\+json/;
 const XML_TYPE = /[/+]xml$/;
-/** What no person could read, even where its bytes happen to be text. */
+/** Types that no person could read, even if its bytes happen to be text. */
 const BINARY_TYPE =
   /^(?:image|audio|video|font|model)\/(?!svg\+xml)|[/+.-](?:pdf|zip|gzip|protobuf|grpc|msgpack|cbor)$/;
 
@@ -347,7 +347,7 @@ function* readParts(bytes: Buffer, boundary: string): Generator<Part> {
 /** Reads the parts of a multipart body: fields as those of a form, JSON parts as JSON, of a file what it is. */
 function readMultipart(bytes: Buffer, contentType: string): DecodedPayload {
   const boundary = getParameter(contentType, "boundary");
-  // What stands before the first boundary is no part (RFC 2046, section 5.1.1).
+  // Text before the first boundary is no part (RFC 2046, section 5.1.1).
   const start = boundary === undefined ? -1 : bytes.indexOf(`--${boundary}`);
   if (boundary === undefined || start < 0) return MALFORMED;
   let parts: Part[];

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
-/** How a file is replaced. */
+/** Options for replacing a file. */
 interface ReplaceOptions {
   /** The file's mode, whatever it was. Default: that of the file which is there, else what the process gives to new files. */
   mode?: number;
@@ -22,7 +22,7 @@ const TEMPORARY = /\.rouse-[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\.tmp$/;
 /** Names a temporary file beside a file, so that `removeLeftFiles` knows it. */
 export const temporaryName = (file: string): string => `${file}.rouse-${randomUUID()}.tmp`;
 
-/** How often a save starts again whose temporary file a starting gateway took for one that a killed process left. */
+/** The number of times that a save starts again if a starting gateway removed its temporary file as the rest of a killed process. */
 const ATTEMPTS = 3;
 
 /** A save takes milliseconds: a temporary file that is older was left by a process that was killed. */

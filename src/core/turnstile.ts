@@ -4,7 +4,7 @@ interface Waiting {
 
 /** Places for work that is done side by side; work for which there is none waits in its order. */
 export interface Turnstile {
-  /** How many wait. */
+  /** The number of callers that wait. */
   readonly waiting: number;
   /** Resolves to what gives the place back; to undefined if `signal` is aborted before there is one. */
   take(signal: AbortSignal): Promise<(() => void) | undefined>;

@@ -1,5 +1,5 @@
 /**
- * What a plugin is: `import { definePlugin } from "#plugin"` inside Rouse, `from "rouse/plugin"` outside. What channels
+ * The interface of plugins: `import { definePlugin } from "#plugin"` inside Rouse, `from "rouse/plugin"` outside. What channels
  * share is in `#channel-kit`, `rouse/channel-kit` outside.
  */
 export type * from "../contract/channel.ts";

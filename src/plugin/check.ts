@@ -212,7 +212,7 @@ export function checkSection(
 ): CheckedPlugin<unknown> {
   if (!plugin.config) return { ok: true, value: section };
   const at = (inner: readonly PropertyKey[]): string => renderPath([...path.split("."), ...inner]);
-  // What several accounts share stands beside them.
+  // Keys that several accounts share stand beside them.
   const shared = path.replace(/\.accounts\.[^.]+$/, "");
   const checked = parseWithVariables(
     plugin.config,

@@ -63,7 +63,7 @@ async function importBringing(
   );
 }
 
-/** What the plugins offer without a section, as presets and schemes: Rouse's own and, with a config, the user's. */
+/** Loads the offers of plugins that need no section, as presets and schemes: Rouse's own and, with a config, the user's. */
 export async function loadPluginOffers(builtinDir: string, user?: User): Promise<Offers> {
   const offers = noOffers();
   for (const { plugin, origin } of await importBringing("presets", builtinDir, user)) {

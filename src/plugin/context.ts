@@ -4,7 +4,7 @@ import { RouseError, type Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { SharedValues, PluginContext } from "../contract/channel.ts";
 
-/** What the gateway lends to its plugins. */
+/** Everything that the gateway lends to its plugins. */
 export interface PluginEnvironment {
   /** The config's folder: `plugins/` in it, and where paths and package names are resolved from. */
   baseDir: string;

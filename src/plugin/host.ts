@@ -55,7 +55,7 @@ export interface LoadedPlugins {
   offers: Offers;
   /** Every plugin that is there, in use or not. */
   plugins: { id: string; origin: string; channel: boolean; configured: boolean }[];
-  /** Whether a plugin could not be loaded, so that not all ids and presets are known. */
+  /** True if a plugin could not be loaded, so that not all ids and presets are known. */
   incomplete: boolean;
   /** Members of `hooks` that belong to plugins. */
   hookSections: string[];
@@ -65,20 +65,20 @@ export interface LoadedPlugins {
   files: string[];
 }
 
-/** What is gathered while plugins are loaded; nothing of it is in use before all are. */
+/** Everything that is gathered while plugins are loaded; nothing of it is in use before all are. */
 interface Staging extends Omit<LoadedPlugins, "channels"> {
   known: KnownChannel[];
   channels: { id: string; channel: Channel; byDefault: boolean }[];
   sections: Sections;
   /** The types of model providers that the config names, or whose key is in the environment. */
   usedProviders: ReadonlySet<string>;
-  /** Where each id comes from. */
+  /** The origin of each id. */
   ids: Map<string, string>;
   /** Which plugin brings what only one may bring. */
   claimed: Map<string, string>;
 }
 
-/** Where a plugin comes from, whether or not that is a file. */
+/** The origin of a plugin, which may be a file. */
 type Origin = Pick<PluginLocation, "origin" | "path" | "builtin">;
 
 const hasChannel = ({ channel, setup, section }: Plugin): boolean =>
@@ -131,12 +131,12 @@ function readSettings(
   return undefined;
 }
 
-/** Whether a plugin does something only with a section, or by its commands. */
+/** True if a plugin does something only with a section, or by its commands. */
 const needsSection = (plugin: Plugin): boolean =>
   (plugin.setup ?? plugin.commands) !== undefined ||
   CAPABILITIES.some((kind) => plugin[kind] !== undefined);
 
-/** Whether the config uses what a plugin offers without a section. Of what it cannot be known, it is taken to be used. */
+/** True if the config uses, or may use, an offer of a plugin that needs no section. */
 function isStaticUsed(
   { presets = [], schemes, transforms, providers, store, extractors }: Plugin,
   { hooks }: Config,
@@ -180,7 +180,7 @@ async function take(
     if (!isUsed) warnUnused(plugin, source, section, staging);
     return isUsed;
   }
-  // What the plugin began before it failed ends with this.
+  // Work that the plugin began before it failed ends with this.
   const own = new AbortController();
   const signal = AbortSignal.any([options.signal, own.signal]);
   const { accounts, issues } = parseAccounts(plugin.id, section, settings);

@@ -6,7 +6,7 @@ import type { Plugin } from "../contract/define.ts";
 import type { PluginLocation } from "./locations.ts";
 import { importUserModule, type UserModule } from "./resolve.ts";
 
-/** Why a plugin could not be loaded or set up, without the message of the error, which may quote anything. */
+/** Explains why a plugin could not be loaded or set up, without the message of the error, which may quote anything. */
 export function explain(error: unknown, baseDir: string): string {
   const { name, code, frames = [] } = safeError(error);
   const message = error instanceof Error ? error.message : "";
@@ -16,7 +16,7 @@ export function explain(error: unknown, baseDir: string): string {
       : undefined;
   if (missing !== undefined)
     return `it imports "${relativeTo(baseDir, missing)}", which is not there`;
-  // Where the compiler stopped; the rest of its message quotes the line.
+  // The place at which the compiler stopped; the rest of its message quotes the line.
   const syntax = code === undefined && /^(\S[^\n]{0,300}?:\d+):\d+: ERROR: /m.exec(message)?.[1];
   const place =
     syntax || frames.map((line) => framePlace(line)).find((found) => found?.startsWith(baseDir));

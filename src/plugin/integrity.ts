@@ -2,10 +2,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { PinnedPackage } from "../config/schema/plugin-entry.ts";
 
-/** What is known of an installed package. */
+/** The record of an installed package. */
 export interface InstalledPackage {
   version: string | undefined;
-  /** What npm recorded at the installation; undefined for a folder that is linked, and without npm. */
+  /** The checksum that npm recorded at the installation; undefined for a folder that is linked, and without npm. */
   integrity: string | undefined;
 }
 

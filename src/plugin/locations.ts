@@ -9,9 +9,9 @@ import { OWN_ORIGIN } from "../contract/offers.ts";
 import type { SetupQuestions } from "../contract/define.ts";
 import { findPinProblem } from "./integrity.ts";
 
-/** What the catalog knows of one of Rouse's own plugins before it is loaded. Generated from the plugins. */
+/** The catalog's entry for one of Rouse's own plugins before it is loaded. Generated from the plugins. */
 export interface CatalogEntry extends KnownChannel {
-  /** Where its section is. Default: `channels`, and it is a channel. */
+  /** The place of its section. Default: `channels`, and it is a channel. */
   section?: "hooks" | "plugins";
   enabledByDefault?: boolean;
   setupQuestions?: SetupQuestions;
@@ -29,7 +29,7 @@ export interface CatalogEntry extends KnownChannel {
 
 export const isChannel = ({ section }: CatalogEntry): boolean => section === undefined;
 
-/** Where a plugin comes from. */
+/** The origin of a plugin. */
 export interface PluginLocation {
   /** `rouse`, or the user's path or package name, for lists. */
   origin: string;
@@ -110,7 +110,7 @@ function packageEntry(name: string, baseDir: string): string | undefined {
   }
 }
 
-/** What `exports` gives to an `import` of the package itself. */
+/** Resolves `exports` for an `import` of the package itself. */
 function importTarget(exports: unknown): string | undefined {
   if (typeof exports === "string") return exports;
   if (typeof exports !== "object" || exports === null) return undefined;

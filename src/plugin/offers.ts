@@ -54,7 +54,7 @@ export function addStatic(plugin: Plugin, origin: string, section: unknown, offe
   offers.extractors.push(...extractors.map((value) => ({ plugin: id, value })));
 }
 
-/** What a plugin claims that only one plugin may have. */
+/** The claims of a plugin that only one plugin may have. */
 const getClaims = ({ schemes = {}, providers = [], store, extractors = [] }: Plugin): string[] => [
   ...Object.keys(schemes).map((name) => `the signature scheme "${name}"`),
   ...providers.map(({ type }) => `the provider type "${type}"`),

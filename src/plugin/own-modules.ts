@@ -5,7 +5,7 @@ const FILES = {
   transform: "../mapping/api",
 };
 
-/** What a user's module may import by name wherever it lies, and the file of ours that it means. */
+/** The modules of Rouse that a user's module may import by name wherever it lies, with the file of each. */
 export const OWN_MODULES = new Map(
   Object.entries(FILES).flatMap(([name, path]) => {
     const { href } = new URL(path + extension, import.meta.url);

@@ -6,7 +6,7 @@ import { isPackage, isTypeScript, OWN_MODULES } from "./own-modules.ts";
 /** Marks the modules of one import, so that a changed file is read again. */
 export const MODULE_VERSION = "rouse-version";
 
-/** Whether a module is one of a user's modules that were imported here. */
+/** True if a module is one of a user's modules that were imported here. */
 const isMarked = (url: string | undefined): boolean =>
   url !== undefined && url.includes(`${MODULE_VERSION}=`);
 

@@ -58,14 +58,14 @@ export async function loadBuiltinSchema(
   return imported?.ok ? imported.value.config : undefined;
 }
 
-/** Whether a section turns its plugin off. */
+/** True if a section turns its plugin off. */
 export const isOff = (section: unknown): boolean =>
   (section as { enabled?: unknown } | undefined | null)?.enabled === false;
 
 export const noneConfigured = ({ channels }: Sections): boolean =>
   Object.values(channels).every(isOff);
 
-/** Whether the config needs one of Rouse's own plugins: only these are loaded. */
+/** True if the config needs one of Rouse's own plugins: only these are loaded. */
 export function isNeeded(
   id: string,
   entry: CatalogEntry | undefined,

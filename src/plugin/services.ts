@@ -1,4 +1,4 @@
-import { backOff } from "../core/backoff.ts";
+import { backOff, WAITS } from "../core/backoff.ts";
 import { readMonotonic, type Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
@@ -6,7 +6,7 @@ import type { FencingToken, Held, Cluster } from "../store/types.ts";
 import type { Cursor, ServiceState } from "../contract/channel.ts";
 import type { Hooks, Source, SourceDocuments, SourceHost } from "../contract/kinds.ts";
 
-/** What is known of a service that runs. */
+/** The state of a running service. */
 export interface ServiceStatus extends ServiceState {
   id: string;
   /** Milliseconds since the epoch: of the last change. */
@@ -33,7 +33,7 @@ export interface ServicesOptions {
   ): ReturnType<Hooks["hook"]>;
   /** Of several gateways one runs a service at a time; requests are answered by all. */
   cluster: Pick<Cluster, "hold" | "tell" | "on">;
-  /** What keeps documents of a plugin's source in step. */
+  /** Creates the synchronization of the documents of a plugin's source. */
   createDocuments(id: string): SourceDocuments;
   /** The place of a service; refused once the lease of `fencingToken` is lost. */
   createCursor(id: string, fencingToken: FencingToken | undefined): Cursor;
@@ -51,14 +51,12 @@ export interface Services {
   close(): Promise<void>;
 }
 
-/** The waits between starts of a service. */
-const RESTART = { firstMs: 1000, longestMs: 300_000 };
 /** A service that ran for so long has recovered: its next failure waits as the first. */
 const RECOVERED_MS = 600_000;
 /** A service that does not end by then is left behind. */
 const END_MS = 5000;
 
-/** How the services do. A change is logged. */
+/** The states of the services. A change is logged. */
 class ServiceStates {
   readonly #states = new Map<string, ServiceStatus>();
   readonly #options: Pick<ServicesOptions, "clock" | "log">;
@@ -120,7 +118,7 @@ async function supervise(
     if (signal.aborted) return;
     if (readMonotonic(clock) - startedAt > RECOVERED_MS) failures = 1;
     states.set(id, { ok: false, message: `${message}; it is started again` });
-    await clock.sleep(backOff(failures, RESTART), signal);
+    await clock.sleep(backOff(failures, WAITS.pluginService), signal);
   }
 }
 

@@ -27,7 +27,7 @@ type Exports = Record<string, unknown>;
 interface Given {
   /** An export of a module from outside. */
   get(url: string, name: string): unknown;
-  /** What a file has as `import.meta`. */
+  /** The value that a file has as `import.meta`. */
   meta(file: string): object;
   exports: Exports;
 }

@@ -64,7 +64,7 @@ export function testAsking(harness: () => ChannelHarness): void {
       { verdict: "approve", code: "7f3" },
       { verdict: "deny", code: "7f3" },
     ]);
-    // Who pressed is the vendor's to say: the button is the same for everybody.
+    // The name of the person who pressed is the vendor's to say: the button is the same for everybody.
     expect(decided[0]?.from).not.toBe(decided[1]?.from);
     if (channel.endQuestion && result.status === "sent") {
       const ended = {

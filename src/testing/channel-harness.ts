@@ -28,7 +28,7 @@ export interface ChannelHarness extends Harness {
   spellings?: readonly string[];
   /** Not a recipient, whatever the far side says. Default: a blank one. */
   malformed?: readonly string[];
-  /** What has arrived at the far side, oldest first, as it is now: with `streaming`, messages change and go. `key`: the idempotency key, for vendors that know one. */
+  /** The messages that have arrived at the far side, oldest first, in their current state: with `streaming`, messages change and go. `key`: the idempotency key, for vendors that know one. */
   sent(): { to: string; text: string; key?: string | undefined }[];
   /** Files that have arrived at the far side. Give it for a channel with `sendFile`. */
   files?(): readonly { name: string; bytes: Uint8Array }[];
@@ -38,7 +38,7 @@ export interface ChannelHarness extends Harness {
   fail?(fault: Fault): void;
   /** The wait in milliseconds that the far side asks for when it is rate-limited. */
   retryAfterMs?: number;
-  /** What may not be in any reason: tokens and the like. */
+  /** Texts that may not be in any reason: tokens and the like. */
   secrets?: readonly string[];
   /**
    * Writes this text on the channel, to the agent. If the vendor posts messages to a webhook, returns its request. Give it

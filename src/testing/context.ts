@@ -17,7 +17,7 @@ export interface ContextHarness extends Harness {
   text: readonly [string, ...string[]];
   /** Text that came from outside: it may not be in a part that counts as the operator's. */
   outside?: readonly string[];
-  /** What may not be in any part: credentials. */
+  /** Texts that may not be in any part: credentials. */
   secrets?: readonly string[];
 }
 

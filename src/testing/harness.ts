@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect } from "vitest";
 
-/** What a suite creates for each of its tests. */
+/** The environment that a suite creates for each of its tests. */
 export interface Harness {
   close?(): Promise<void> | void;
 }

@@ -1,4 +1,4 @@
-/** What a sentence looks like if a value that it was written around is missing. */
+/** Marks of a sentence in which a value that it was written around is missing. */
 const HOLES: readonly [string, RegExp][] = [
   ["two spaces", / {2}/],
   ["empty brackets", /\(\s*\)/],

@@ -28,7 +28,7 @@ export interface PresetSample {
 export interface PresetOptions {
   preset: PresetDocument;
   samples: readonly [PresetSample, ...PresetSample[]];
-  /** How the sender signs. Without it the requests carry the hook token. */
+  /** The sender's way of signing. Without it the requests carry the hook token. */
   signer?: Signer | undefined;
   /** Plugins that the preset needs. One of them may bring the preset. `"shipped"`: Rouse itself brings the preset. */
   plugins?: readonly Plugin[] | "shipped";

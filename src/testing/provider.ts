@@ -17,7 +17,7 @@ export interface ProviderHarness extends Harness {
   model: string;
   /** The text that the server answers each question with, whole and as a stream. */
   reply: string;
-  /** What has arrived at the server, oldest first. Names of headers are lower-case. */
+  /** The requests that have arrived at the server, oldest first. Names of headers are lower-case. */
   requests(): { headers: Readonly<Record<string, unknown>>; body: string }[];
   /** Makes the server answer with this status and an error of the vendor from now on. */
   fail(status: number): void;

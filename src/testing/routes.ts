@@ -20,7 +20,7 @@ export interface RoutesHarness extends Harness {
   samples: readonly [RouteSample, ...RouteSample[]];
   /** With `auth: "none"`: requests that the plugin must refuse with 401 or 403. */
   forbidden?: readonly Omit<RouteSample, "expect">[];
-  /** What may not be in any answer: credentials. */
+  /** Texts that may not be in any answer: credentials. */
   secrets?: readonly string[];
 }
 

@@ -3,7 +3,7 @@ import { schemeSchema, type SchemeDocument } from "../config/schema/signature.ts
 import { compileVerifier } from "../intake/signatures/compile.ts";
 import type { SignedRequest, Verified, Verifier } from "../intake/signatures/types.ts";
 
-/** What a sender signs. */
+/** The parts of a request that a sender signs. */
 export interface Signing {
   body: string;
   secret: string;
@@ -15,7 +15,7 @@ export interface Signing {
   id?: string;
 }
 
-/** How a sender signs, written from its documentation and not from the scheme, so that the two check each other. */
+/** A sender's way of signing, written from its documentation and not from the scheme, so that the two check each other. */
 export interface Signer {
   /** A secret of the sender's form, and another. */
   secrets: [string, string];
@@ -36,7 +36,7 @@ export interface Signer {
 
 export interface SchemeSample extends Signer {
   scheme: SchemeDocument;
-  /** What the sender shows in its handshake, if it does. */
+  /** The token that the sender shows in its handshake, if it does. */
   verifyToken?: string;
 }
 

@@ -20,7 +20,7 @@ export interface SourceHarness extends Harness {
   emit(text: string): Promise<Request | undefined>;
   /** The webhook's request from somebody else, whom the source must refuse. */
   forged?(): Promise<Request>;
-  /** What may not be in any report: credentials. */
+  /** Texts that may not be in any report: credentials. */
   secrets?: readonly string[];
 }
 
@@ -30,7 +30,7 @@ const END_MS = 5_000;
 class TestHost implements SourceHost {
   readonly events: { path: string; text: string }[] = [];
   readonly reports: { ok: boolean; message: string }[] = [];
-  /** How many events the gateway refuses, the next ones first. */
+  /** The number of events, from the next one on, that the gateway refuses. */
   refusals = 0;
   place: string | undefined;
 
@@ -56,7 +56,7 @@ class TestHost implements SourceHost {
   report(state: { ok: boolean; message: string }): void {
     this.reports.push(state);
   }
-  /** How many events hold this text. */
+  /** Counts the events that hold this text. */
   count(text: string): number {
     return this.events.filter((event) => event.text.includes(text)).length;
   }

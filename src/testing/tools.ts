@@ -24,11 +24,11 @@ export interface ToolsHarness extends Harness {
   tools: readonly Tool[];
   /** One sample for each tool, by its name. */
   samples: Readonly<Record<string, ToolSample>>;
-  /** How many changes the tools have made outside so far. Give it if a tool says `readOnly` or `idempotent`. */
+  /** The number of changes that the tools have made outside so far. Give it if a tool says `readOnly` or `idempotent`. */
   changes?(): number;
   /** Makes everything outside fail from now on. */
   fail?(): void;
-  /** What may not be in any result or error: credentials. */
+  /** Texts that may not be in any result or error: credentials. */
   secrets?: readonly string[];
 }
 
@@ -157,7 +157,7 @@ function testCalls(harness: () => ToolsHarness, each: Each): void {
 }
 
 function testChanges(harness: () => ToolsHarness, each: Each): void {
-  /** How many changes this makes. */
+  /** Counts the changes that `work` makes. */
   const changesBy = async (work: () => Promise<unknown>): Promise<number> => {
     const { changes } = harness();
     if (!changes) throw new Error("give `changes`: a tool says what it changes");

@@ -1,4 +1,4 @@
-/** What a person decided: `approve` and `deny` a call before it is made; `repeat`, `done` and `give_up` one whose outcome is unknown. */
+/** The decisions of people: `approve` and `deny` a call before it is made; `repeat`, `done` and `give_up` one whose outcome is unknown. */
 export const VERDICTS = ["approve", "deny", "repeat", "done", "give_up"] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
@@ -7,7 +7,7 @@ export const TIMEOUT = "timeout";
 /** The longest note to the model, in UTF-16 units. */
 export const MAX_NOTE = 500;
 
-/** What people write or press: a verdict, the code of the approval, and for a denial words to the model. */
+/** A decision as people write or press it: a verdict, the code of the approval, and for a denial words to the model. */
 export interface WrittenDecision {
   verdict: Verdict;
   code: string;
@@ -28,7 +28,7 @@ const WORDS: Record<string, Verdict> = {
 const DECISION =
   /^(?:@\S+\s+)?[/!]?(approve|deny|repeat|done|give[ _]up)(?:@\S+)?\s+([0-9a-f]{3,12})\b(?:[.!]|[\s:,-]+(.+))?$/is;
 
-/** How a decision is written: `approve 7f3`. It is the data of a button too. */
+/** Writes a decision: `approve 7f3`. It is the data of a button too. */
 export function renderVerdict(verdict: Verdict, code: string): string {
   return `${verdict.replace("_", " ")} ${code}`;
 }

@@ -10,7 +10,7 @@ export type Trigger =
 export interface DueTimes {
   times: number[];
   count: number;
-  /** Whether the span has more than `count`: counting ended early. */
+  /** True if the span has more than `count`: counting ended early. */
   isMore: boolean;
 }
 

@@ -9,7 +9,7 @@ export const MAX_KEY = 200;
 const RESERVED = /^(?:main$|main:|api:|channel:)/i;
 // oxlint-disable-next-line no-control-regex -- control characters are what is refused
 const CONTROL = /[\u0000-\u001f\u007f]/;
-/** What a key that Rouse makes starts with. */
+/** The start of a key that Rouse makes. */
 const OWN_START = "hook:";
 
 /**
@@ -41,7 +41,7 @@ export function fitKey(key: string, most = MAX_KEY): string {
   return `${cutText(key, most - DIGITS - 1).text}~${sha256Hex(key).slice(0, DIGITS)}`;
 }
 
-/** Whether sessions with this key are shared by all paths; `prefixes` is `hooks.sharedSessions`. */
+/** True if sessions with this key are shared by all paths; `prefixes` is `hooks.sharedSessions`. */
 export function isSharedKey(key: string, prefixes: readonly string[]): boolean {
   return prefixes.some((prefix) => key.startsWith(prefix));
 }

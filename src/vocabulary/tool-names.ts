@@ -25,7 +25,7 @@ export const findOwnToolProblem = (pattern: string): string | undefined =>
     ? undefined
     : `Rouse itself has the tools ${OWN_TOOLS.map((tool) => `"${tool}"`).join(", ")}, and no "${pattern.slice(0, 60)}".`;
 
-/** Whether a pattern without its `!` fits a name. The name may be a server's word, of any length. */
+/** True if a pattern without its `!` fits a name. The name may be a server's word, of any length. */
 function fits(pattern: string, name: string): boolean {
   const [first = "", ...rest] = pattern.split("*");
   const last = rest.pop();
@@ -40,7 +40,7 @@ function fits(pattern: string, name: string): boolean {
   return place + last.length <= name.length;
 }
 
-/** Whether one of the patterns covers a tool's name, and none takes it away. */
+/** True if one of the patterns covers a tool's name, and none takes it away. */
 export function coversTool(patterns: readonly string[], name: string): boolean {
   const isNamed = patterns.some((pattern) => !pattern.startsWith("!") && fits(pattern, name));
   return (
@@ -48,11 +48,11 @@ export function coversTool(patterns: readonly string[], name: string): boolean {
   );
 }
 
-/** Whether all lists cover a tool's name. No list covers none. */
+/** True if all lists cover a tool's name. No list covers none. */
 export const allCoverTool = (lists: ToolPatterns, name: string): boolean =>
   lists.length > 0 && lists.every((patterns) => coversTool(patterns, name));
 
-/** Whether all lists name tools of a server or of a plugin. */
+/** True if all lists name tools of a server or of a plugin. */
 export const allNameSource = (lists: ToolPatterns, source: string): boolean =>
   lists.length > 0 &&
   lists.every((patterns) => patterns.some((pattern) => pattern.startsWith(`${source}.`)));
@@ -73,7 +73,7 @@ export function findLeftOut([own = [], ...rest]: ToolPatterns, known: readonly s
   return [...new Set(found)];
 }
 
-/** Whether there may be a name that both patterns fit. */
+/** True if there may be a name that both patterns fit. */
 export function patternsMeet(a: string, b: string): boolean {
   if (a === "" || b === "") return /^\**$/.test(a + b);
   if (a.startsWith("*")) return patternsMeet(a.slice(1), b) || patternsMeet(a, b.slice(1));

@@ -129,7 +129,7 @@ describe("wrong usage ends with 2 and says what to write", () => {
     [["runs", "run_x", "--status", "failed"], "--status does not go with the name of one"],
     [["knowledge", "--passages"], "--passages does not go with a list"],
     [["events", "--follow", "--search", "x"], "--search does not go with --follow"],
-    [["approvals", "7f3", "--rules"], "--rules goes without a name: leave 7f3 out"],
+    [["approvals", "7f3", "--rules"], "--rules goes without a name"],
     [["events", "--outcome", "parked"], "outcome"],
     [["explain", "run_1k80"], "evt_"],
     [["completion", "tcsh"], "bash, zsh or fish"],

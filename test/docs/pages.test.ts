@@ -113,9 +113,9 @@ describe("the documentation", () => {
     expect(rows).toHaveLength(RUN_STATUSES.length);
   });
 
-  it("README fits on two screens, and the page about the source takes ten minutes", () => {
+  it("README and the page about the source fit on two screens", () => {
     expect(read("README.md").split("\n").length).toBeLessThanOrEqual(150);
-    expect(read("docs/architecture.md").split(/\s+/).length).toBeLessThan(2_000);
+    expect(read("docs/architecture.md").split("\n").length).toBeLessThanOrEqual(100);
   });
 
   it.each(PAGES)("%s tells nobody to install from a registry what is not there", (page) => {
@@ -130,9 +130,9 @@ describe("the documentation", () => {
   });
 });
 
-describe("CONTRIBUTING.md", () => {
+describe("docs/architecture.md", () => {
   it("has every folder of the source in its map, once", () => {
-    const map = [...read("CONTRIBUTING.md").matchAll(/^\| `(src\/[\w-]+\/)` +\|/gm)].map(
+    const map = [...read("docs/architecture.md").matchAll(/^\| `(src\/[\w-]+\/)` +\|/gm)].map(
       ([, folder = ""]) => folder,
     );
     const folders = readdirSync(join(ROOT, "src"), { withFileTypes: true }).filter((entry) =>
@@ -140,7 +140,9 @@ describe("CONTRIBUTING.md", () => {
     );
     expect(map.toSorted()).toEqual(folders.map(({ name }) => `src/${name}/`).toSorted());
   });
+});
 
+describe("CONTRIBUTING.md", () => {
   it("names a command that prints violations, and writes none", async () => {
     const before = statSync(KNOWN_FILE).mtimeMs;
     const { stdout } = await promisify(execFile)("npm", ["run", "-s", "violations"], { cwd: ROOT });

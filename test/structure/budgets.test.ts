@@ -10,7 +10,7 @@ import {
   sumByRoot,
 } from "./budgets.ts";
 import { parseAll, ROOT } from "./code.ts";
-import { countWords, importedOnce, linesByFolder } from "./counts.ts";
+import { countWords, importedOnce, linesByFolder, questionsByFolder } from "./counts.ts";
 
 /** The script reads all of the code: that takes seconds, and on busy cores much longer. */
 const SCRIPT_MS = 240_000;
@@ -136,9 +136,17 @@ describe("the counts", () => {
     expect(importedOnce(files)).toEqual(["src/b.ts"]);
   });
 
-  it("words have a letter, and are not in a table of budgets", () => {
-    const table =
-      "<!-- lines: from `test/structure/budgets.json`, by x -->\n\n| src | 1 |\n\n<!-- end of lines -->";
-    expect(countWords(`# One two\n\n| --- | 300 |\n\n${table}\n\nthree`)).toBe(3);
+  it("comments that begin with a question word are counted by top folder", () => {
+    const files = parseAll({
+      "src/a.ts":
+        "/** What it is. */\nexport const a = 1;\n/**\n * Whether it is. */\n// How.\nconst b = 1;\n",
+      "src/core/b.ts": "/** Tells what it is. Why not. */\nexport const How = 1; // whole\n",
+      "test/c.ts": "// Whatever it is.\n",
+    });
+    expect(questionsByFolder(files)).toEqual({ src: 3, test: 0 });
+  });
+
+  it("words have a letter", () => {
+    expect(countWords("# One two\n\n| --- | 300 |\n\nthree")).toBe(3);
   });
 });

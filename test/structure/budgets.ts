@@ -12,6 +12,8 @@ export type Counts = Record<string, Record<string, number>>;
 export const BUDGETS_FILE = join(import.meta.dirname, "budgets.json");
 /** The group of the lines by folder. */
 export const LINES = "lines of code";
+/** The group of the comments that begin with a question word, by top folder. */
+export const QUESTIONS = "comments that begin with a question word";
 /** The group of the files that a request executes. */
 export const EXECUTED = "executed files";
 

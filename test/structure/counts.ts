@@ -9,7 +9,7 @@ import { processIo } from "../../src/cli/io.ts";
 import { describeCommands } from "../../src/cli/run.ts";
 import { describeOptions } from "../../src/config/document.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
-import { EXECUTED, LINES, type Counts } from "./budgets.ts";
+import { EXECUTED, LINES, QUESTIONS, type Counts } from "./budgets.ts";
 import { type CodeFile, countLines, isProduct, readCode, ROOT } from "./code.ts";
 import { importGraph } from "./imports.ts";
 import { declaredExports } from "./names.ts";
@@ -39,13 +39,21 @@ export function importedOnce(files: readonly CodeFile[]): string[] {
   return files.map(({ path }) => path).filter((path) => importers.get(path) === 1);
 }
 
-/** How many words a page has. Its tables of budgets do not count, so that they may be made from the count. */
-export const countWords = (page: string): number =>
-  (
-    page
-      .replaceAll(/^<!-- .*budgets\.json.* -->$[^]*?^<!-- end of .* -->$/gm, "")
-      .match(/\S*\p{L}\S*/gu) ?? []
-  ).length;
+const QUESTION = /^\*?[\s*]*(?:What|How|Whether|Why|Where|Who)\b/;
+
+/** The comments of each top folder that begin with a question word instead of a verb or the noun. */
+export function questionsByFolder(files: readonly CodeFile[]): Record<string, number> {
+  const folders: Record<string, number> = {};
+  for (const { path, comments } of files) {
+    const [folder = ""] = path.split("/");
+    const found = comments.filter(({ value }) => QUESTION.test(value)).length;
+    folders[folder] = (folders[folder] ?? 0) + found;
+  }
+  return folders;
+}
+
+/** Counts the words of a page. A word has a letter. */
+export const countWords = (page: string): number => page.match(/\S*\p{L}\S*/gu)?.length ?? 0;
 
 const withSubcommands = (command: Command): Command[] => [
   command,
@@ -90,6 +98,7 @@ export async function countAll(): Promise<Counts> {
       "options of the CLI": commands.reduce((sum, { options }) => sum + options.length, 0),
       "words in docs": pages.reduce((sum, page) => sum + countWords(page), 0),
     },
+    [QUESTIONS]: questionsByFolder(files),
     [EXECUTED]: await executed,
     [LINES]: linesByFolder(files),
   };

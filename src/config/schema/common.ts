@@ -7,7 +7,7 @@ export type Thinking = (typeof THINKING_LEVELS)[number];
 export const WAKE_MODES = ["now", "next-heartbeat"] as const;
 export type WakeMode = (typeof WAKE_MODES)[number];
 
-/** What the summary of a hook's run does: start a heartbeat if `wakeMode` is `now`, or wait for the next one. */
+/** Effects of the summary of a hook's run: start a heartbeat if `wakeMode` is `now`, or wait for the next one. */
 export const SUMMARIES = ["heartbeat", "quiet"] as const;
 export type Summary = (typeof SUMMARIES)[number];
 

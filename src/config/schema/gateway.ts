@@ -3,7 +3,7 @@ import { duration, durationOr, idText, secretSchema } from "./common.ts";
 import { knowledgeSchema } from "./knowledge.ts";
 import { LOG_LEVELS } from "../../core/log.ts";
 
-/** What the console may do: it is not served, it writes no file, or it changes mappings. */
+/** Modes of the console: it is not served, it writes no file, or it changes mappings. */
 export const CONSOLE_MODES = ["off", "read", "edit"] as const;
 
 export const gatewaySchema = z
@@ -103,7 +103,7 @@ export const logSchema = z
   .prefault({})
   .describe("The gateway's log, on standard error.");
 
-/** What of an answer is disarmed. */
+/** Parts of an answer that are disarmed. */
 export const CLEANING = ["images", "none"] as const;
 export const SCOPES = ["chat", "agents:read", "knowledge:read", "knowledge:write"] as const;
 

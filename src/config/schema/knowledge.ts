@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { durationOr, idText } from "./common.ts";
 
-/** What uploads and the reading of documents may take, and whether passages are compared by meaning too. */
+/** Limits of uploads and of the reading of documents, and whether passages are compared by meaning too. */
 export const knowledgeSchema = z
   .strictObject({
     requestMb: z

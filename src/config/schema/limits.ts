@@ -9,7 +9,7 @@ const money = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** What a hook may spend. Work over a limit waits and is not lost. */
+/** Limits of what a hook may spend. Work over a limit waits and is not lost. */
 export const limitsSchema = z.strictObject({
   runsPerHour: z
     .int()

@@ -92,7 +92,7 @@ export const matchSchema = z.strictObject({
 
 const secrets = z.union([secretSchema, z.array(secretSchema).min(1)]);
 
-/** How a path's callers authenticate. Signature schemes are named, or written out. */
+/** Authentication of a path's callers. Signature schemes are named, or written out. */
 export const authSchema = z.union([
   z.strictObject({
     token: secrets.describe("A token of this path, or several while it is rotated."),
@@ -264,7 +264,7 @@ export const mappingSchema = z.strictObject({
 });
 export type MappingConfig = z.output<typeof mappingSchema>;
 
-/** What a person, and a test that stands in for the sender, have to know of it. */
+/** The setup at the sender, for a person and for a test that stands in for the sender. */
 const setupSchema = z.strictObject({
   where: z.string().optional().describe("Where webhooks are registered at the sender."),
   secret: z

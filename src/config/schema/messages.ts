@@ -2,7 +2,7 @@ import { z } from "zod";
 import { LANGUAGES } from "../../vocabulary/phrases.ts";
 import { durationOr, idText } from "./common.ts";
 
-/** What the files of one message may take. */
+/** Limits for the files of one message. */
 export const attachmentsSchema = z
   .strictObject({
     maxBytes: z.int().positive().default(20_000_000).describe("The largest file, in bytes."),

@@ -66,7 +66,7 @@ const when = z.strictObject({
     .describe("Only while the secret is still the word `pending`."),
 });
 
-/** What a handshake answers. `echo` is a value of the request, `hmac` one that is signed with the secret. */
+/** The answer to a handshake. `echo` is a value of the request, `hmac` one that is signed with the secret. */
 const respond = z.strictObject({
   status: z.int().default(200).describe("The answer's status."),
   type: z.enum(["text", "json", "none"]).default("text").describe("The answer's body."),
@@ -166,7 +166,7 @@ const disablesAfter = z.union([
   }),
 ]);
 
-/** How repeats are recognised: by the sender's id of the event, by an equal body within a time, or not at all. */
+/** Recognition of repeats: by the sender's id of the event, by an equal body within a time, or not at all. */
 export const duplicateSchema = z.union([
   z.enum(["id", "none"]),
   z.strictObject({
@@ -176,7 +176,7 @@ export const duplicateSchema = z.union([
 ]);
 export type DuplicateRule = z.output<typeof duplicateSchema>;
 
-/** What a sender does about answers that are errors, as it documents it. What it does not document is left out. */
+/** The sender's behaviour after answers that are errors, as it documents it. What it does not document is left out. */
 const senderSchema = z.strictObject({
   name: z.string().min(1).describe("The sender's name, as it writes it."),
   timeoutSeconds: z.number().positive().optional().describe("How long it waits for an answer."),
@@ -208,7 +208,7 @@ const senderSchema = z.strictObject({
 });
 export type Sender = z.output<typeof senderSchema>;
 
-/** How a sender signs its requests: data for the one verifier. */
+/** A sender's way of signing requests: data for the one verifier. */
 export const schemeSchema = z.strictObject({
   $schema: z.string().optional().describe("For editors."),
   description: z.string().optional().describe("What signs so."),

@@ -13,7 +13,7 @@ export const HELPED = [
   "help",
 ] as const;
 
-/** What the gateway itself says to people on channels, without a model. */
+/** Sentences that the gateway itself says to people on channels, without a model. */
 export interface Phrases {
   /** The language, as numbers are written in it. */
   locale: string;
@@ -40,7 +40,7 @@ export interface Phrases {
   noAnswer: string;
   /** The same, if the model's limit for one answer was reached before its first word. */
   outOfRoom: string;
-  /** What each command does, by its name. */
+  /** The explanation of each command, by its name. */
   help: Record<(typeof HELPED)[number], string>;
   status: StatusPhrases;
   agents: AgentPhrases;
@@ -49,13 +49,13 @@ export interface Phrases {
   links: LinkPhrases;
 }
 
-/** What the lines of `/status` begin with, the colon included. */
+/** The words with which lines of `/status` begin, the colon included. */
 type StatusPhrases = Record<
   "agent" | "model" | "session" | "running" | "waiting" | "tokens",
   string
 > & { noModel: string };
 
-/** What the gateway says about `/agent`. */
+/** Sentences about `/agent`. */
 interface AgentPhrases {
   none: string;
   current(agent: string): string;
@@ -65,7 +65,7 @@ interface AgentPhrases {
   chosen(agent: string): string;
 }
 
-/** What the gateway says about decisions, about calls of tools and about people. */
+/** Sentences about decisions, about calls of tools and about people. */
 interface DecisionPhrases {
   /** Says the same whether there is such an approval or not, so that it reveals nothing. */
   notAllowed: string;
@@ -73,9 +73,9 @@ interface DecisionPhrases {
   noPerson: string;
   personApproved(person: string, channel: string): string;
   personDenied(person: string, channel: string): string;
-  /** What a decision brings about. */
+  /** The effect of a decision. */
   made: Record<Verdict, (tool: string) => string>;
-  /** What an earlier decision was, within `before`. */
+  /** The name of an earlier decision, within `before`. */
   past: Record<Verdict, string>;
   before(code: string, past: string, by: string, at: string): string;
   noApproval: string;
@@ -103,7 +103,7 @@ export interface QuestionPhrases {
   expired(at: string): string;
 }
 
-/** What the gateway says about `/link` and `/unlink`. */
+/** Sentences about `/link` and `/unlink`. */
 export interface LinkPhrases {
   code(code: string): string;
   linked(channel: string): string;
