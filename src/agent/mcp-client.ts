@@ -9,7 +9,6 @@ import { VERSION } from "../core/version.ts";
 import type { ToolOutput, ToolOutputPart } from "../store/steps.ts";
 import { OutcomeUnknownError, type OfferedCall } from "./offered-tool.ts";
 import { raceAbort } from "../core/pause.ts";
-import { isDeepStrictEqual } from "node:util";
 
 /** The fields that are read of a server's answer to `tools/call`. Their values are not checked yet. */
 interface CallResult {
@@ -55,47 +54,18 @@ function toPart(item: unknown): ToolOutputPart {
   return { type: "text", text: toJson(item) };
 }
 
-/** Whether a text is the value: the same words, or its JSON with any spaces and order of keys. */
-function isTextOf(text: string, value: unknown): boolean {
-  if (isText(value) && text.trim() === value.trim()) return true;
-  try {
-    return isDeepStrictEqual(JSON.parse(text), value);
-  } catch {
-    return false;
-  }
-}
-
-/** Whether the items say what the value says: one of them does, all their texts do, or each has an entry of the value. */
-function isSaidBy(items: readonly unknown[], value: unknown): boolean {
-  const texts = items.flatMap((item) =>
-    isRecord(item) && item["type"] === "text" && isText(item["text"]) ? [item["text"]] : [],
-  );
-  if (texts.some((text) => isTextOf(text, value))) return true;
-  if (isText(value)) return texts.length > 1 && isTextOf(texts.join("\n"), value);
-  if (!Array.isArray(value) || value.length === 0 || value.length !== items.length) return false;
-  return (
-    isDeepStrictEqual(value, items) ||
-    (texts.length === items.length && texts.every((text, index) => isTextOf(text, value[index])))
-  );
-}
-
 /**
- * Whether a structured result has nothing that the content does not have: servers send it a second time for clients that read
- * only text. Many put a text or a list into an object with one field, since a structured result has to be an object.
+ * Reads a server's answer to a call. All of it is text from outside. Structured content counts only if there is no other:
+ * the protocol has servers repeat it as text ("For backwards compatibility, a tool that returns structured content SHOULD also
+ * return the serialized JSON in a TextContent block", 2025-06-18, server/tools).
  */
-function isCopy(items: readonly unknown[], value: unknown): boolean {
-  const fields = isRecord(value) ? Object.values(value) : [];
-  return isSaidBy(items, value) || (fields.length === 1 && isSaidBy(items, fields[0]));
-}
-
-/** Reads a server's answer to a call. All of it is text from outside. */
 export function toToolOutput(result: unknown): ToolOutput {
   const { content, structuredContent, isError } = (
     isRecord(result) ? result : { content: [result] }
   ) as CallResult;
   const items: readonly unknown[] = Array.isArray(content) ? content : [];
   const parts = items.map(toPart);
-  if (structuredContent !== undefined && !isCopy(items, structuredContent))
+  if (structuredContent !== undefined && items.length === 0)
     parts.push({ type: "text", text: toJson(structuredContent) });
   return { parts, ...(isError === true && { isError }) };
 }

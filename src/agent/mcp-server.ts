@@ -1,4 +1,4 @@
-import { backOff } from "../core/backoff.ts";
+import { backOff, WAITS } from "../core/backoff.ts";
 import { readMonotonic, type Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
 import type { Ms } from "../store/records.ts";
@@ -38,7 +38,6 @@ export interface McpServerOptions extends McpEnvironment {
   log: Logger;
 }
 
-const RETRY = { firstMs: 500, longestMs: 60_000 };
 /** A turn that needs the server triggers an attempt immediately, but at the earliest after this time since the last attempt. */
 const SHORTEST_GAP_MS = 500;
 /** A connection that lasted this long counts as successful: the next one is made immediately. */
@@ -118,7 +117,7 @@ export class McpServer {
       const { problem, wasConnected } = await this.#connectOnce();
       if (this.#ended.signal.aborted) return;
       failures = wasConnected && readMonotonic(clock) - triedAt >= STABLE_MS ? 0 : failures + 1;
-      const waitMs = failures === 0 ? 0 : backOff(failures, RETRY);
+      const waitMs = failures === 0 ? 0 : backOff(failures, WAITS.mcpServer);
       const error = describeProblem(problem);
       const { since: _since, ...rest } = this.#state;
       this.#state = {

@@ -1,5 +1,5 @@
 /** Makes one model call: retries temporary errors, then asks the next model. */
-import { backOff } from "../core/backoff.ts";
+import { backOff, WAITS, withJitter } from "../core/backoff.ts";
 import { isRefusal, type CallOutcome, type Refusal } from "../core/breaker.ts";
 import { readMonotonic, type Clock } from "../core/clock.ts";
 import type { FailedAttempt, Ms } from "../store/types.ts";
@@ -26,7 +26,6 @@ export type ModelCallResult<T> =
 
 /** The most attempts with one model. */
 const MAX_TRIES = 3;
-const BACKOFF = { firstMs: 500, longestMs: 8_000 };
 /** If a provider asks for a longer wait, the next model is asked, or the turn is retried later. */
 const MAX_WAIT_MS = 20_000;
 /** The shortest wait before models are asked again whose breakers are open. */
@@ -88,9 +87,9 @@ function getWait(
   ref: string,
   options: CallOptions,
 ): Ms | undefined {
-  const { clock, deadline, gate, random = Math.random } = options;
+  const { clock, deadline, gate, random } = options;
   if (!retryable || tries >= MAX_TRIES || gate?.isOpen(ref)) return undefined;
-  const wait = retryAfterMs ?? backOff(tries, BACKOFF) * (0.75 + random() / 2);
+  const wait = retryAfterMs ?? withJitter(backOff(tries, WAITS.modelCall), random);
   const longest = Math.min(MAX_WAIT_MS, gate?.patience?.left() ?? MAX_WAIT_MS);
   const isTooLong = wait > longest || readMonotonic(clock) + wait >= deadline;
   return isTooLong || code === "timeout" ? undefined : Math.round(wait);
@@ -100,13 +99,16 @@ function getWait(
 function getRoundWait(
   failure: ModelFailure,
   round: number,
-  { clock, deadline, gate, random = Math.random }: CallOptions,
+  { clock, deadline, gate, random }: CallOptions,
 ): Ms | undefined {
   const { blocked, retryAfterMs } = failure;
   if (!gate?.staysUnderWay || !gate.patience || !isProviderAway(failure.code)) return undefined;
   const wait = blocked
     ? Math.max(MIN_WAIT_MS, blocked.until - clock.now())
-    : Math.max(retryAfterMs ?? 0, backOff(MAX_TRIES - 1 + round, BACKOFF) * (0.75 + random() / 2));
+    : Math.max(
+        retryAfterMs ?? 0,
+        withJitter(backOff(MAX_TRIES - 1 + round, WAITS.modelCall), random),
+      );
   const isTooLong = wait > gate.patience.left() || readMonotonic(clock) + wait >= deadline;
   return isTooLong ? undefined : Math.round(wait);
 }

@@ -26,7 +26,7 @@ import {
 import { callWithFallbacks, renderFallback } from "./model-call.ts";
 import type { OfferedTool } from "./offered-tool.ts";
 import { getStepText, toStepMessages } from "./steps.ts";
-import { type RefusedThinking, toReasoning, watchThinking } from "./thinking.ts";
+import { toReasoning, watchThinking, type SdkWarning } from "./thinking.ts";
 import { separateThoughts } from "./thoughts.ts";
 import { boundToolResults } from "./bound-results.ts";
 import { READ_ON, READ_RESULT } from "./tool-results.ts";
@@ -111,8 +111,6 @@ interface StepCallOptions {
   warnings: string[];
   getModel(candidate: ModelCandidate): Promise<Model>;
   traces: Traces;
-  /** The levels of thinking that models have refused. */
-  refused: RefusedThinking;
 }
 
 /** The tools of a step: the last step has none, and `read_result` is offered once a result was cut. */
@@ -146,7 +144,7 @@ interface Answer {
   calls: ModelStep["calls"];
   usage: CountedTokens;
   finish: string;
-  warnings: readonly { type: string }[] | undefined;
+  warnings: readonly SdkWarning[] | undefined;
 }
 
 /** Builds the options that the model calls of a turn have in common; the last call does not get `withTools`. */
@@ -189,12 +187,7 @@ async function createCandidateCall(
   (globalThis as { AI_SDK_LOG_WARNINGS?: unknown }).AI_SDK_LOG_WARNINGS ??= false;
   const { kind } = candidate.provider;
   const images = kind.imagesInResults ? "result" : "message";
-  const thinking = watchThinking(
-    input.thinking,
-    kind.thinkingFields,
-    options.refused,
-    candidate.model.ref,
-  );
+  const thinking = watchThinking(input.thinking, kind.thinkingFields);
   const inputs = new Map<string, string>();
   const middleware: LanguageModelMiddleware[] = [
     recordInputs(inputs),

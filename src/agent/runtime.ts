@@ -17,7 +17,6 @@ import { MAX_STEPS, runLoop, type LoopEnd } from "./loop.ts";
 import { createStepCall, StepFailedError } from "./model-step.ts";
 import { getRoom } from "./messages.ts";
 import type { ProviderKind } from "./providers.ts";
-import { createRefusedThinking } from "./thinking.ts";
 import {
   toCallerCallId,
   getReasoning,
@@ -122,7 +121,6 @@ export function createAgentRuntime(options: RuntimeOptions): {
     fetch: passOnTrace(options.fetch, () => traces().current()),
   });
   const getModel = createModelCache(options.fetch);
-  const refused = createRefusedThinking(clock);
   const everyTurn = offers.context.map(({ plugin, value }): TurnExtension => ({
     id: plugin,
     context: value,
@@ -183,7 +181,6 @@ export function createAgentRuntime(options: RuntimeOptions): {
         warnings,
         getModel: getModelOf,
         traces: traces(),
-        refused,
       }),
     });
     return toTurnResult(end, warnings);

@@ -4,7 +4,7 @@
  * by half and grows by one (AIMD, as in TCP's congestion control, RFC 5681) when the other side says that it is asked too
  * often. State is in memory.
  */
-import { backOff } from "./backoff.ts";
+import { backOff, WAITS, withJitter } from "./backoff.ts";
 import { readMonotonic, toMonotonic, toWallTime, type Stopwatch } from "./clock.ts";
 
 /**
@@ -73,8 +73,6 @@ export interface BreakerOptions {
 
 /** Failures in a row after which a breaker opens. */
 export const FAILURES_TO_OPEN = 5;
-/** Between tests of an open breaker. */
-const PROBE = { firstMs: 2_000, longestMs: 60_000 };
 /** The same at most, if somebody waits for the call. */
 const URGENT_MS = 5_000;
 /** After a test that said nothing, and until there may be room below a limit. */
@@ -266,7 +264,7 @@ class Breakers implements Breaker {
   #nextProbe(entry: Entry, retryAfterMs: number): number {
     const { random = Math.random } = this.#options;
     const wanted = Math.min(retryAfterMs, MAX_RETRY_AFTER_MS) * (1 + random() / 10);
-    const wait = backOff(entry.failedProbes + 1, PROBE) * (0.75 + random() / 2);
+    const wait = withJitter(backOff(entry.failedProbes + 1, WAITS.breakerTest), random);
     const now = this.#now();
     entry.urgentFrom = now + Math.round(Math.max(Math.min(wait, URGENT_MS), wanted));
     return now + Math.round(Math.max(wait, wanted));

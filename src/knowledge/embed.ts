@@ -1,4 +1,4 @@
-import { backOff } from "../core/backoff.ts";
+import { backOff, WAITS } from "../core/backoff.ts";
 import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
@@ -9,8 +9,6 @@ import type { Embedder } from "./types.ts";
 
 /** Texts in one request: what every known endpoint takes. */
 const BATCH = 16;
-/** The waits after an endpoint that did not answer as it should. */
-const RETRY = { firstMs: 5_000, longestMs: 5 * 60_000 };
 const REQUEST_MS = 60_000;
 /** The longest answer that is read, in bytes: some vectors of each text in a batch. */
 const MAX_ANSWER = 16 * 2 ** 20;
@@ -154,7 +152,7 @@ export function createEmbeddingLoop(
       } catch (error) {
         if (stop.signal.aborted) return;
         const asked = error instanceof EndpointError ? error.getRetryAfterMs(clock.now()) : 0;
-        const delay = Math.max(backOff(++failures, RETRY), asked);
+        const delay = Math.max(backOff(++failures, WAITS.embeddings), asked);
         log.warn(
           { err: safeError(error), againInSeconds: delay / 1000 },
           "no embeddings: documents are found by their words for now",

@@ -1,4 +1,4 @@
-import { backOff } from "../core/backoff.ts";
+import { backOff, WAITS } from "../core/backoff.ts";
 import { readMonotonic, type Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
@@ -51,8 +51,6 @@ export interface Services {
   close(): Promise<void>;
 }
 
-/** The waits between starts of a service. */
-const RESTART = { firstMs: 1000, longestMs: 300_000 };
 /** A service that ran for so long has recovered: its next failure waits as the first. */
 const RECOVERED_MS = 600_000;
 /** A service that does not end by then is left behind. */
@@ -120,7 +118,7 @@ async function supervise(
     if (signal.aborted) return;
     if (readMonotonic(clock) - startedAt > RECOVERED_MS) failures = 1;
     states.set(id, { ok: false, message: `${message}; it is started again` });
-    await clock.sleep(backOff(failures, RESTART), signal);
+    await clock.sleep(backOff(failures, WAITS.pluginService), signal);
   }
 }
 

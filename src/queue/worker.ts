@@ -1,4 +1,4 @@
-import { backOff } from "../core/backoff.ts";
+import { backOff, WAITS } from "../core/backoff.ts";
 import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
@@ -35,8 +35,6 @@ export const LOST = "lost";
 
 /** How long the queue is left alone after it could not be read, and a job after it has thrown. */
 const RETRY_MS = 1000;
-/** The waits between attempts to commit what has become of a job. */
-const COMMIT = { firstMs: 100, longestMs: 10_000 };
 
 async function commitUntilStored(
   job: Job,
@@ -53,7 +51,7 @@ async function commitUntilStored(
         "what has become of a job could not be written; it is tried again",
       );
       if (stopping.aborted) return false;
-      await clock.sleep(backOff(failures, COMMIT), stopping);
+      await clock.sleep(backOff(failures, WAITS.commit), stopping);
     }
   }
 }

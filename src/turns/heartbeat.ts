@@ -1,6 +1,6 @@
 import { parseAck } from "../agent/ack.ts";
 import { getHeartbeat } from "../config/agent-heartbeat.ts";
-import { backOff } from "../core/backoff.ts";
+import { backOff, WAITS } from "../core/backoff.ts";
 import { newId } from "../core/ids.ts";
 import { plainText } from "../core/text.ts";
 import { joinTraces } from "../core/trace-context.ts";
@@ -29,7 +29,6 @@ const HEARTBEAT_RULES =
   "This is a heartbeat: look at the system events and do what your instructions say about them. If nothing needs the owner's attention, reply only HEARTBEAT_OK.";
 const MAX_QUEUE = 200;
 const ACKNOWLEDGED: RouteDecision = { status: "skipped", reason: "only an acknowledgement" };
-const RETRY = { firstMs: 5_000, longestMs: 600_000 };
 
 function buildSpec(
   agentId: string,
@@ -117,7 +116,7 @@ function planFailure(failed: FailedHeartbeat, log: TurnDeps["log"]): RunEnd {
           "systemEvent",
           buildHeartbeatEvent(run.spec.session.agentId, now, "heartbeat", renderParked(failed)),
         );
-      const waitMs = parked ? 0 : (failure.retryAfterMs ?? backOff(failures + 1, RETRY));
+      const waitMs = parked ? 0 : (failure.retryAfterMs ?? backOff(failures + 1, WAITS.heartbeat));
       tx.settle(job, now + waitMs, { resetAttempts: true });
     },
     after: () =>

@@ -2,7 +2,7 @@
 import type { CallGate, ResolvedModel } from "../agent/types.ts";
 import { Patience } from "../agent/patience.ts";
 import { ECHO } from "../agent/models.ts";
-import { backOff } from "../core/backoff.ts";
+import { backOff, WAITS, withJitter } from "../core/backoff.ts";
 import {
   isRefusal,
   MAX_RETRY_AFTER_MS,
@@ -30,7 +30,6 @@ import type { ActionContext, ExecutorDeps } from "./types.ts";
 
 /** Tries of a turn whose model answers, but with nothing that can be used. */
 const MAX_TRIES = 6;
-const RETRY = { firstMs: 2_000, longestMs: 300_000 };
 /** A run that is tried again is put back by its gateway; should that be gone, the queue does it so much later. */
 const LATE_MS = 5_000;
 /** How long a run that waits behind another run waits at least before it looks again. */
@@ -236,7 +235,7 @@ export function planAfterFailure(
     result.retryAfterMs === undefined
       ? undefined
       : Math.min(result.retryAfterMs, MAX_RETRY_AFTER_MS) * (1 + Math.random() / 10);
-  const at = Math.round(now + (asked ?? backOff(failures, RETRY) * (0.75 + Math.random() / 2)));
+  const at = Math.round(now + (asked ?? withJitter(backOff(failures, WAITS.run))));
   return isLate(at)
     ? { do: "end", failure: toExpired(result, run, kind) }
     : { do: "retry", at, failures, isAway };

@@ -14,12 +14,11 @@ import {
 import type { NamedCitation } from "./knowledge.ts";
 import type { SessionHistory } from "./session-history.ts";
 import type { ActionContext, ExecutorDeps } from "./types.ts";
-import { backOff } from "../core/backoff.ts";
+import { backOff, WAITS } from "../core/backoff.ts";
 import { readMonotonic } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import { ID_TAKEN } from "../store/errors.ts";
 
-const RETRY = { firstMs: 100, longestMs: 5_000 };
 /** How long the results of a run without a job are tried again: the run ends with its process, and a person waits for it. */
 const MAX_WITHOUT_JOB: Ms = 30_000;
 
@@ -71,7 +70,7 @@ export async function persist<T>(
           { err: safeError(error), runId },
           "a result could not be written; it is tried again until it is",
         );
-      await clock.sleep(backOff(failures + 1, RETRY), signal.aborted ? undefined : signal);
+      await clock.sleep(backOff(failures + 1, WAITS.commit), signal.aborted ? undefined : signal);
     }
   }
 }

@@ -59,13 +59,8 @@ const tools = [
 ];
 const failure = { code: -32000, message: say("error"), data: { detail: say("detail") } };
 const calls = {
-  weather: {
-    result: {
-      content: [{ type: "text", text: say("result") }],
-      structuredContent: { [say("field")]: say("structured") },
-    },
-  },
-  long: { result: { content: [{ type: "text", text: "fine" }] } },
+  weather: { result: { content: [{ type: "text", text: say("result") }] } },
+  long: { result: { content: [], structuredContent: { [say("field")]: say("structured") } } },
   refusing: { result: { isError: true, content: [{ type: "text", text: say("refusal") }] } },
   broken: { error: failure },
 };

@@ -107,6 +107,7 @@ const STEPS: Said[] = [
   { tool: "town__weather", input: { town: "Ulm" } },
   { tool: "town__broken", input: {} },
   { tool: "town__refusing", input: {} },
+  { tool: "town__long", input: {} },
   { tool: "knowledge_search", input: { query: "umbrellas" } },
   { text: `It rains. ${CANARY}-reply` },
 ];
@@ -160,7 +161,7 @@ describe.each(VENDORS.map((vendor) => [vendor.type, vendor] as const))(
       for (const place of [...hooked, ...offered])
         expect([place, said(1)]).toEqual([place, expect.stringContaining(`${CANARY}-${place}`)]);
       for (const place of "result field structured error refusal".split(" "))
-        expect(said(5)).toContain(`${CANARY}-${place}`);
+        expect(said(STEPS.length)).toContain(`${CANARY}-${place}`);
       // The next turn of the session shows the first one's input and results under their id, and its own under a new one.
       expectOwnIds(seen[1], seen[before]);
       for (const place of "value result error refusal passage".split(" "))

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { backOff } from "../../src/core/backoff.ts";
+import { backOff, withJitter } from "../../src/core/backoff.ts";
 import { lazy } from "../../src/core/lazy.ts";
 
 it("waits twice as long after each failure, within its bounds, however many there were", () => {
@@ -9,6 +9,7 @@ it("waits twice as long after each failure, within its bounds, however many ther
   expect([1, 2, 9].map((failures) => backOff(failures, { firstMs: 5, longestMs: 100 }))).toEqual([
     5, 10, 100,
   ]);
+  expect([0, 0.5, 1].map((at) => withJitter(400, () => at))).toEqual([300, 400, 500]);
 });
 
 it("makes a part once, again after an error, and keeps the newer one when an older attempt fails", async () => {

@@ -261,8 +261,8 @@ describe("a try that failed", () => {
       );
       const wait = (await state(id)).nextAt - clock.now();
       waits.push(wait);
-      expect(wait).toBeGreaterThanOrEqual(Math.min(1000 * 2 ** (tries - 1), 900_000));
-      expect(wait).toBeLessThanOrEqual(Math.min(1500 * 2 ** (tries - 1), 900_000));
+      expect(wait).toBeGreaterThanOrEqual(0.75 * Math.min(1000 * 2 ** (tries - 1), 900_000));
+      expect(wait).toBeLessThanOrEqual(Math.min(1250 * 2 ** (tries - 1), 900_000));
       await postOther();
       await pass(wait);
     }

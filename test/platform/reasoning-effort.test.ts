@@ -21,12 +21,15 @@ it.each([false, true])(
       expect(world.model.asked.map(({ body }) => body.reasoning_effort)).toEqual([
         "high",
         undefined,
+        "high",
         undefined,
       ]);
       const { runs } = (await world.admin("/admin/v1/runs")).body;
       for (const { id } of runs) {
         const { run } = (await world.admin(`/admin/v1/runs/${id}`)).body;
-        expect(run.warnings).toEqual(['thinking: the model refuses "high"; it was left out']);
+        expect(run.warnings).toEqual([
+          expect.stringContaining('the model refuses "high"; it was left out'),
+        ]);
       }
       expect(runs).toHaveLength(2);
     } finally {

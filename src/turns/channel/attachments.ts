@@ -4,7 +4,7 @@ import type { Transcribe } from "../../agent/transcribe.ts";
 import type { InputImage } from "../../agent/types.ts";
 import type { Config } from "../../config/schema/index.ts";
 import type { Attachment, Channel } from "../../contract/channel.ts";
-import { backOff } from "../../core/backoff.ts";
+import { backOff, WAITS } from "../../core/backoff.ts";
 import type { Clock } from "../../core/clock.ts";
 import { safeError } from "../../core/errors.ts";
 import { hasUsableSize, readImageInfo } from "../../core/image-info.ts";
@@ -62,7 +62,6 @@ const MAX_IMAGE_BYTES = 8_000_000;
 const MAX_PAGES = 200;
 /** Characters of text that one file adds to the message. */
 const MAX_CHARS = 60_000;
-const RETRY = { firstMs: 500, longestMs: 10_000 };
 const NO_TRANSCRIBER = "its words are not known, because `transcription` is not set";
 
 /** The types of the web's streams differ between Node and browsers, and the console reads the types of this file. */
@@ -89,7 +88,7 @@ export async function fetchStaged(
   if ((attachment.bytes ?? 0) > maxBytes) throw new NotFetchedError(tooLarge);
   let reason = "it could not be fetched in time";
   for (let attempt = 1; attempt <= TRIES && !signal.aborted; attempt++) {
-    let afterMs = backOff(attempt, RETRY);
+    let afterMs = backOff(attempt, WAITS.file);
     try {
       const fetched = await channel.fetchFile?.(attachment, signal);
       if (fetched?.status === "found") return await stage(toReadable(fetched.body), maxBytes);

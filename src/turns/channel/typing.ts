@@ -1,5 +1,5 @@
 import type { TypingPlace, TypingSign } from "../../contract/channel.ts";
-import { backOff } from "../../core/backoff.ts";
+import { backOff, WAITS } from "../../core/backoff.ts";
 import { readMonotonic, type Clock } from "../../core/clock.ts";
 import { safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
@@ -21,8 +21,6 @@ const QUEUED_MS = 300_000;
 const PARKED_MS = 20_000;
 /** Messages that wait with a sign at a time: a channel takes no more in the time in which they have to be renewed. */
 const MAX_WAITS = 100;
-/** The waits after errors, if the vendor names no longer one. */
-const PAUSE = { firstMs: 10_000, longestMs: 300_000 };
 /** The most channels and conversations whose pauses are kept. */
 const MAX_KNOWN = 1_000;
 
@@ -205,7 +203,7 @@ export class TypingSigns {
     const now = readMonotonic(this.#deps.clock);
     const { failures: before, failedAt, until } = this.#get(key);
     const failures = failedAt > startedAt ? before : before + 1;
-    const next = now + Math.max(afterMs, backOff(failures, PAUSE));
+    const next = now + Math.max(afterMs, backOff(failures, WAITS.typingSign));
     this.#set(key, { failures, failedAt: now, until: Math.max(until, next) });
   }
 
