@@ -22,7 +22,7 @@ export const alertsSchema = z
       })
       .prefault({})
       .describe(
-        "Where failures are reported: once for each group, again if a resolved one comes back, and once a day for each path whose requests are rejected and not sent again.",
+        "Reports failures: once for each group, again if a resolved one comes back, and once a day for each path whose requests are rejected and not sent again.",
       ),
   })
   .prefault({})
