@@ -5,7 +5,6 @@ import { RouseError, type Issue, type RunErrorCode } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import { NO_TRACES, passOnTrace, type Traces } from "../core/trace-context.ts";
-import { searchModelIssues } from "../knowledge/configured.ts";
 import { transcriptionIssues } from "./transcribe.ts";
 import type { Part } from "../contract/kinds.ts";
 import type { Ms, StepRecord } from "../store/types.ts";
@@ -107,7 +106,6 @@ export function createAgentRuntime(options: RuntimeOptions): {
   const set = createModels({ config, env, kinds, isIncomplete });
   const issues = [
     ...set.issues,
-    ...searchModelIssues(config, kinds),
     ...transcriptionIssues(config, kinds),
     ...toolIssues(config, offers.tools, isIncomplete),
   ];

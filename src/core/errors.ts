@@ -142,10 +142,6 @@ export const REQUEST_ERRORS = {
     meaning:
       "What the change is of has changed since it was shown: a file, or a group of failures.",
   },
-  superseded: {
-    status: 409,
-    meaning: "A newer request of the same client has taken the place of this one.",
-  },
   what_if_unavailable: {
     status: 501,
     meaning:

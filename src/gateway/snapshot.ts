@@ -17,6 +17,7 @@ import { getFileTime, type Places } from "../config/watch.ts";
 import type { Clock } from "../core/clock.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
 import { getSubfolders, isPresent, readText, type FileTexts } from "../core/files.ts";
+import { searchModelIssues } from "../knowledge/configured.ts";
 import { createLogger, type Logger } from "../core/log.ts";
 import { findRouteProblem } from "../delivery/channels.ts";
 import { createAddressList } from "../core/address.ts";
@@ -162,6 +163,7 @@ async function loadParts(
       ...plugins.issues,
       ...telemetryIssues(config),
       ...issues,
+      ...searchModelIssues(config, kinds),
       ...found.issues,
       ...asked.issues,
       ...findScheduleChannelIssues(config, plugins),

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { searchTexts } from "../knowledge/short-texts.ts";
 import { Approvals } from "../people/approvals.ts";
 import { createApprovalRules, type ApprovalRules } from "../people/rules.ts";
 import { Memory } from "../people/notes.ts";
@@ -224,7 +225,7 @@ export function createWorkers(resources: Resources): Workers {
   const keys = createApiKeys({ ...resources, config: () => snapshot().config });
   const questions = createQuestions(resources, snapshot);
   const rules = createApprovalRules(resources);
-  const memory = new Memory(resources);
+  const memory = new Memory(resources, searchTexts);
   const knowledge = createDocuments(resources, parking);
   const runDeps = {
     ...context,

@@ -1,4 +1,5 @@
 import { mkdtemp, rm } from "node:fs/promises";
+import { searchTexts } from "../../src/knowledge/short-texts.ts";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
@@ -158,7 +159,7 @@ export async function createWorld(): Promise<World> {
       services: [],
       warnings: [],
     }),
-    memory: new Memory({ store: handle.store, cluster: handle.cluster, clock: systemClock }),
+    memory: new Memory({ store: handle.store, cluster: handle.cluster, clock: systemClock }, searchTexts),
     approvals: new Approvals({
       store: handle.store,
       clock: systemClock,

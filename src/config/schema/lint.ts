@@ -10,7 +10,6 @@ export const LINT_RULES = {
     "a header decides or is rendered that the signature of the path does not cover",
   "unsafe-content":
     "`allowUnsafeExternalContent` stands beside tools, or beside a recipient, channel, agent or model that comes out of the payload",
-  "rate-over-limit": "more runs came in over the last 7 days than `runsPerHour` lets start",
 } as const;
 export type LintRule = keyof typeof LINT_RULES;
 

@@ -1,6 +1,6 @@
-import type { LintedMapping } from "../shapes/covering.ts";
-import { getReadFields } from "../shapes/read-fields.ts";
-import { countAround, type Shape } from "../shapes/shape.ts";
+import type { LintedMapping } from "./covering.ts";
+import { getReadFields } from "./read-fields.ts";
+import { countAround, type Shape } from "./shape.ts";
 
 /** So many bodies without a field that nearly all bodies before them had. */
 const ENOUGH = 20;
