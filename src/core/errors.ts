@@ -191,6 +191,10 @@ export const RUN_ERRORS = {
 
 export type RunErrorCode = keyof typeof RUN_ERRORS | ErrorCode;
 
+/** Whether an error is one of the provider, and not of its answer: it passes, sooner or later. */
+export const isProviderAway = (code: RunErrorCode): boolean =>
+  code === "rate_limited" || code === "provider_unavailable";
+
 /** The meanings of the error codes of deliveries. */
 export const DELIVERY_ERRORS = {
   no_route:

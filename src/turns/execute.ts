@@ -1,8 +1,7 @@
 import type { ExecutorDeps } from "./types.ts";
 import { newBoundaryId } from "../agent/boundary.ts";
-import { toAgentAttributes } from "../agent/model-span.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
-import { isProviderAway } from "../agent/failure.ts";
+import { isProviderAway } from "../core/errors.ts";
 import { endWait } from "../queue/parking-lot.ts";
 import {
   getParkedUntil,
@@ -129,7 +128,9 @@ async function inSpan(
   const name = agent?.name ?? session.agentId;
   const attributes = {
     "gen_ai.operation.name": "invoke_agent",
-    ...toAgentAttributes({ id: session.agentId, name }, sessionId(session)),
+    "gen_ai.agent.id": session.agentId,
+    "gen_ai.agent.name": name,
+    "gen_ai.conversation.id": sessionId(session),
     "rouse.run.id": id,
     "rouse.run.kind": kind,
     "rouse.run.attempt": attempts + 1,

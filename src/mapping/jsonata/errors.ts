@@ -1,5 +1,5 @@
-import type { CodeError } from "../core/debug.ts";
-import { placeIn } from "./excerpt.ts";
+import type { CodeError } from "../../core/debug.ts";
+import { placeIn } from "../excerpt.ts";
 import { GuardError, isJsonataFunction, LengthError } from "./values.ts";
 
 /** What JSONata throws. Its messages quote the input, and are set when the whole expression has failed. */

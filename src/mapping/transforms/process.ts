@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { getPriority, setPriority } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { TransformPermissions } from "./transform-permissions.ts";
+import type { TransformPermissions } from "./permissions.ts";
 
 /** Memory of a child, buffers and all: the heap has a limit of its own, buffers lie outside it. */
 const MAX_KB = 768 * 1024;

@@ -3,12 +3,12 @@ import type {
   StreamableHTTPClientTransport,
   Transport,
 } from "@modelcontextprotocol/client";
-import type { Config } from "../config/schema/index.ts";
-import { isRecord } from "../core/json.ts";
-import { VERSION } from "../core/version.ts";
-import type { ToolOutput, ToolOutputPart } from "../store/steps.ts";
+import type { Config } from "../../config/schema/index.ts";
+import { isRecord } from "../../core/json.ts";
+import { VERSION } from "../../core/version.ts";
+import type { ToolOutput, ToolOutputPart } from "../../store/steps.ts";
 import { OutcomeUnknownError, type OfferedCall } from "./offered-tool.ts";
-import { raceAbort } from "../core/pause.ts";
+import { raceAbort } from "../../core/pause.ts";
 
 /** The fields that are read of a server's answer to `tools/call`. Their values are not checked yet. */
 interface CallResult {

@@ -1,21 +1,26 @@
-import type { Config } from "../config/schema/index.ts";
-import type { Clock } from "../core/clock.ts";
-import type { Logger } from "../core/log.ts";
+import type { Config } from "../../config/schema/index.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Logger } from "../../core/log.ts";
 import {
   allCoverTool,
   allNameSource,
   findLeftOut,
   TOOL_NAME,
   type ToolPatterns,
-} from "../vocabulary/tool-names.ts";
+} from "../../vocabulary/tool-names.ts";
 import type { JSONSchema7, Schema, ToolSet } from "ai";
-import type { AgentExtensions, TurnExtension } from "./context.ts";
+import type {
+  AgentExtensions,
+  TurnExtension,
+  CallerTool,
+  PickedTools,
+  ToolTurn,
+} from "../types.ts";
 import type { McpEnvironment } from "./mcp-client.ts";
 import { McpServer, type McpServerState } from "./mcp-server.ts";
 import { offerServerTools } from "./mcp-tools.ts";
-import type { OfferedTool } from "./offered-tool.ts";
+import { toModelName, type OfferedTool } from "./offered-tool.ts";
 import { offerPluginTool } from "./plugin-tools.ts";
-import type { CallerTool, PickedTools, ToolTurn } from "./types.ts";
 
 export interface ToolBox {
   /**
@@ -41,9 +46,6 @@ export interface ToolBoxOptions extends McpEnvironment {
   clock: Pick<Clock, "now" | "monotonic" | "sleep">;
   log: Logger;
 }
-
-const toModelName = (source: string, tool: string): string =>
-  `${source.replaceAll(/[^\w-]/g, "_")}__${tool}`;
 
 /** Offers the tools that a turn has besides those of its agent's list. */
 export const offerOwnTools = (
@@ -105,13 +107,10 @@ export function createToolBox({
         pluginTools.flatMap(({ plugin, value }) =>
           value
             .filter((tool) => allCoverTool(patterns, `${plugin}.${tool.name}`))
-            .map((tool) =>
-              offerPluginTool(
-                tool,
-                { name: toModelName(plugin, tool.name), tool: `${plugin}.${tool.name}` },
-                turn.info,
-              ),
-            ),
+            .map((tool) => {
+              const name = `${plugin}.${tool.name}`;
+              return offerPluginTool(tool, { name: toModelName(name), tool: name }, turn.info);
+            }),
         ),
       );
       const named = servers.filter(([name]) => allNameSource(patterns, name));

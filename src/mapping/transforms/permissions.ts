@@ -2,10 +2,10 @@ import { readdirSync, readlinkSync, realpathSync, type Dirent } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { z } from "zod";
-import type { transformPermissionsSchema } from "../config/schema/hooks.ts";
-import type { Config } from "../config/schema/index.ts";
-import type { Issue } from "../core/errors.ts";
-import { isInside } from "../core/files.ts";
+import type { transformPermissionsSchema } from "../../config/schema/hooks.ts";
+import type { Config } from "../../config/schema/index.ts";
+import type { Issue } from "../../core/errors.ts";
+import { isInside } from "../../core/files.ts";
 
 /** What `hooks.transformPermissions` grants; paths are absolute. */
 export type GrantedPermissions = z.output<typeof transformPermissionsSchema>;
@@ -19,7 +19,7 @@ export interface TransformPermissions extends GrantedPermissions {
 }
 
 /** Rouse's compiled files, or its source in a clone. */
-const OWN_FILES = fileURLToPath(new URL("..", import.meta.url));
+const OWN_FILES = fileURLToPath(new URL("../..", import.meta.url));
 
 /** The real path of what is there; a path through links as far as it is there. */
 export function realPath(path: string): string {

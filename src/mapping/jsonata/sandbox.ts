@@ -1,14 +1,14 @@
 import { createRequire } from "node:module";
 import type jsonataType from "jsonata";
 import type { JsonataOptions } from "jsonata";
-import { didYouMean } from "../config/suggest.ts";
-import { isHeld } from "../core/json.ts";
+import { didYouMean } from "../../config/suggest.ts";
+import { isHeld } from "../../core/json.ts";
 import { createCpuLimit, SYSTEM_CLOCK, type CpuClock, type CpuLimit } from "./cpu-time.ts";
 import { EVENT_TIME, FUNCTIONS, getFunctions } from "./functions.ts";
-import { placeIn } from "./excerpt.ts";
-import { AFTER_EACH_STEP, type Frame } from "./jsonata-internals.ts";
-import { describeSyntaxError } from "./jsonata-errors.ts";
-import { compileRegex, LinearRegExp } from "./regex.ts";
+import { placeIn } from "../excerpt.ts";
+import { AFTER_EACH_STEP, type Frame } from "./internals.ts";
+import { describeSyntaxError } from "./errors.ts";
+import { compileRegex, LinearRegExp } from "../regex.ts";
 import {
   createScale,
   LengthError,

@@ -1,5 +1,5 @@
 import type { LanguageModelMiddleware, ModelMessage } from "ai";
-import { createBoundary, type Boundary } from "./boundary.ts";
+import { createBoundary, type Boundary } from "../boundary.ts";
 import { renderFile } from "./tool-results.ts";
 
 type Transform = NonNullable<LanguageModelMiddleware["transformParams"]>;

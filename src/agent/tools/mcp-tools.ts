@@ -1,12 +1,12 @@
 import type { JSONSchema7, jsonSchema as JsonSchema } from "ai";
-import { isRecord } from "../core/json.ts";
-import { cutText } from "../core/text.ts";
-import { TOOL_NAME } from "../vocabulary/tool-names.ts";
-import type { Boundary } from "./boundary.ts";
+import { isRecord } from "../../core/json.ts";
+import { cutText } from "../../core/text.ts";
+import { TOOL_NAME } from "../../vocabulary/tool-names.ts";
+import type { Boundary } from "../boundary.ts";
 import type { ListedTool } from "./mcp-client.ts";
 import type { McpServer } from "./mcp-server.ts";
-import { neutralise } from "./neutralise.ts";
-import type { OfferedTool, ToolHints } from "./offered-tool.ts";
+import { neutralise } from "../neutralise.ts";
+import { toModelName, type OfferedTool, type ToolHints } from "./offered-tool.ts";
 
 /** What may stand outside the boundary: names and values of which no sentence can be made. */
 const PARAMETER = /^[\w.$@-]{1,64}$/;
@@ -118,8 +118,6 @@ const GOES_ON = "[goes on in the description of the parameters]";
 interface ServerTool {
   /** The name at the server. */
   tool: string;
-  /** The name within a turn; a provider may get another one. */
-  name: string;
   description: string;
   schema: JSONSchema7;
   /** The server's descriptions of the parameters. */
@@ -139,13 +137,12 @@ function readHints({ annotations = {} }: ListedTool): ToolHints {
 }
 
 /** Reads a server's tool. Undefined if its name may be a sentence, or if models do not accept the name of a parameter. */
-function readServerTool(server: string, listed: ListedTool): ServerTool | undefined {
+function readServerTool(listed: ListedTool): ServerTool | undefined {
   const split = splitSchema(listed.inputSchema);
   if (!TOOL_NAME.test(listed.name) || split === undefined) return undefined;
   const { name: tool, description = "" } = listed;
   return {
     tool,
-    name: `${server}__${tool}`,
     description,
     schema: split.schema,
     parameters: split.words,
@@ -177,7 +174,7 @@ function offerTool(
   const origin = `tool ${tool}`;
   const schema = rest === "" ? made.schema : { ...made.schema, description: wrap(rest, origin) };
   return {
-    name: made.name,
+    name: toModelName(tool),
     tool,
     hints: made.hints,
     exclusive: false,
@@ -206,7 +203,7 @@ export async function offerServerTools(
 ): Promise<{ tools: OfferedTool[]; warnings: string[] }> {
   const { jsonSchema } = await import("ai");
   const covered = listed.filter((tool) => isCovered(tool.name));
-  const read = covered.flatMap((tool) => readServerTool(name, tool) ?? []);
+  const read = covered.flatMap((tool) => readServerTool(tool) ?? []);
   const unfit = covered.length - read.length;
   return {
     tools: read.map((made) => offerTool(name, made, server, boundary, jsonSchema)),

@@ -1,8 +1,8 @@
-import { backOff, WAITS } from "../core/backoff.ts";
-import { readMonotonic, type Clock } from "../core/clock.ts";
-import type { Logger } from "../core/log.ts";
-import type { Ms } from "../store/records.ts";
-import type { ToolOutput } from "../store/steps.ts";
+import { backOff, WAITS } from "../../core/backoff.ts";
+import { readMonotonic, type Clock } from "../../core/clock.ts";
+import type { Logger } from "../../core/log.ts";
+import type { Ms } from "../../store/records.ts";
+import type { ToolOutput } from "../../store/steps.ts";
 import {
   openConnection,
   SessionGoneError,
@@ -13,7 +13,7 @@ import {
   type McpServerConfig,
   describeProblem,
 } from "./mcp-client.ts";
-import { raceAbort } from "../core/pause.ts";
+import { raceAbort } from "../../core/pause.ts";
 
 /** The state of the connection to a server of `mcp.servers`. */
 export interface McpServerState {

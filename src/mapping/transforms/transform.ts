@@ -1,24 +1,19 @@
 import { dirname } from "node:path";
-import type { MappingConfig } from "../config/schema/mapping.ts";
-import { fileInside } from "../core/files.ts";
-import { lazy } from "../core/lazy.ts";
-import { codeError, type Thrown } from "./debug.ts";
-import { compileExpression } from "./expression.ts";
-import {
-  findCompileProblem,
-  hashModule,
-  type ModuleProblem,
-  prepareModule,
-} from "./transform-build.ts";
-import type { TransformPool } from "./transform-pool.ts";
-import type { CallFailure, CallResult, ModuleTarget } from "./transform-messages.ts";
-import { NOTES, type TemplateContext } from "./template-context.ts";
+import type { MappingConfig } from "../../config/schema/mapping.ts";
+import { fileInside } from "../../core/files.ts";
+import { lazy } from "../../core/lazy.ts";
+import { codeError, type Thrown } from "../debug.ts";
+import { compileExpression } from "../jsonata/expression.ts";
+import { findCompileProblem, hashModule, type ModuleProblem, prepareModule } from "./build.ts";
+import type { TransformPool } from "./pool.ts";
+import type { CallFailure, CallResult, ModuleTarget } from "./messages.ts";
+import { NOTES, type TemplateContext } from "../template-context.ts";
 import {
   checkPlaces,
   createPermissions,
   type SecretPlace,
   type TransformPermissions,
-} from "./transform-permissions.ts";
+} from "./permissions.ts";
 
 export type TransformOutcome =
   | { ok: true; actions: Record<string, unknown>[]; list: boolean }

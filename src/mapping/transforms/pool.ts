@@ -1,10 +1,10 @@
 import type { ChildProcess, SendHandle } from "node:child_process";
-import type { Logger } from "../core/log.ts";
-import { createOrphanGuard } from "../core/orphan-guard.ts";
+import type { Logger } from "../../core/log.ts";
+import { createOrphanGuard } from "../../core/orphan-guard.ts";
 import type { BuiltModule } from "./built-module.ts";
-import { ConsoleBuffer } from "./debug.ts";
-import type { Explained } from "./template-context.ts";
-import { createMemoryWatch, closeHandle, startTransformProcess } from "./transform-process.ts";
+import { ConsoleBuffer } from "../debug.ts";
+import type { Explained } from "../template-context.ts";
+import { createMemoryWatch, closeHandle, startTransformProcess } from "./process.ts";
 import {
   moduleKey,
   READY,
@@ -14,8 +14,8 @@ import {
   type ModuleTarget,
   type TransformProgress,
   type Reply,
-} from "./transform-messages.ts";
-import { NO_MODULES, type TransformPermissions } from "./transform-permissions.ts";
+} from "./messages.ts";
+import { NO_MODULES, type TransformPermissions } from "./permissions.ts";
 
 export interface TransformPool {
   /** Loads a module and looks for its function. What was well stays well until the file changes. */

@@ -1,4 +1,4 @@
-import { copySpellings } from "../core/json.ts";
+import { copySpellings } from "../../core/json.ts";
 
 /** The longest text that an expression may read or make, and the most members of a list. */
 export const MAX_TEXT = 1_000_000;

@@ -1,6 +1,19 @@
 import type { Schema } from "ai";
-import type { TraceContext } from "../core/trace-context.ts";
-import type { ToolOutput } from "../store/steps.ts";
+import { sha256Hex } from "../../core/secret.ts";
+import type { TraceContext } from "../../core/trace-context.ts";
+import type { ToolOutput } from "../../store/steps.ts";
+
+/** Names that every provider accepts: most take these characters, and some no digit at the beginning. */
+const LEGAL = /^[A-Za-z_][\w-]{0,63}$/;
+const MAX_PLAIN = 55;
+
+/** Returns the name of a tool for models. If it has to change, a hash of the whole name tells it from all others. */
+export function toModelName(tool: string): string {
+  const name = tool.replace(".", "__");
+  if (LEGAL.test(name)) return name;
+  const plain = name.replaceAll(/[^\w-]/g, "_").replace(/^(?![A-Za-z_])/, "_");
+  return `${plain.slice(0, MAX_PLAIN)}_${sha256Hex(tool).slice(0, 8)}`;
+}
 
 /** The properties of a tool that are known before it is called. */
 export interface ToolHints {

@@ -1,10 +1,10 @@
 import type { JSONSchema7 } from "ai";
 import { z } from "zod";
-import { renderPath } from "../config/issues.ts";
-import type { Tool, ToolCallInfo, TurnInfo } from "../contract/kinds.ts";
-import type { ToolOutput } from "../store/steps.ts";
+import { renderPath } from "../../config/issues.ts";
+import type { Tool, ToolCallInfo, TurnInfo } from "../../contract/kinds.ts";
+import type { ToolOutput } from "../../store/steps.ts";
 import { CALL_MS, OutcomeUnknownError, type OfferedTool } from "./offered-tool.ts";
-import { raceAbort } from "../core/pause.ts";
+import { raceAbort } from "../../core/pause.ts";
 import { toTextOutput } from "./tool-results.ts";
 
 const schemas = new WeakMap<z.ZodType, JSONSchema7>();

@@ -2,17 +2,17 @@ import { closeSync, fstatSync } from "node:fs";
 import { syncBuiltinESMExports, setSourceMapsSupport } from "node:module";
 import os from "node:os";
 import v8 from "node:v8";
-import { importUserModule } from "../plugin/resolve.ts";
+import { importUserModule } from "../../plugin/resolve.ts";
 import { importBuiltModule, type BuiltModule } from "./built-module.ts";
-import { captureConsole, describeThrown, type Thrown } from "./debug.ts";
-import { evaluateOutside } from "./expression.ts";
+import { captureConsole, describeThrown, type Thrown } from "../debug.ts";
+import { evaluateOutside } from "../jsonata/expression.ts";
 import {
   moduleKey,
   READY,
   type TransformCall,
   type TransformProgress,
   type Reply,
-} from "./transform-messages.ts";
+} from "./messages.ts";
 
 /** What Node's permission model denied, in words that say what to change. */
 const GRANTS: Record<string, [what: string, field: string]> = {

@@ -1,14 +1,14 @@
 import { basename, isAbsolute, resolve } from "node:path";
 import type { BuildFailure, Message, Loader, Plugin } from "esbuild";
-import type { Issue } from "../core/errors.ts";
-import { fileStamp } from "../core/files.ts";
-import { sha256Hex } from "../core/secret.ts";
-import { renderExcerpt } from "./excerpt.ts";
+import type { Issue } from "../../core/errors.ts";
+import { fileStamp } from "../../core/files.ts";
+import { sha256Hex } from "../../core/secret.ts";
+import { renderExcerpt } from "../excerpt.ts";
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { isTypeScript } from "../plugin/own-modules.ts";
+import { isTypeScript } from "../../plugin/own-modules.ts";
 import type { BuiltModule } from "./built-module.ts";
-import { mayRead, type TransformPermissions } from "./transform-permissions.ts";
+import { mayRead, type TransformPermissions } from "./permissions.ts";
 
 /** What is wrong with a module, without the path of the mapping that names it. */
 export type ModuleProblem = Omit<Issue, "path">;

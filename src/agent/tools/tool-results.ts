@@ -1,5 +1,5 @@
 import type { ModelMessage, ToolResultPart } from "ai";
-import type { ToolCallRecord, ToolOutput, ToolOutputPart } from "../store/steps.ts";
+import type { ToolCallRecord, ToolOutput, ToolOutputPart } from "../../store/steps.ts";
 
 export const toTextOutput = (text: string, isError = false): ToolOutput => ({
   parts: [{ type: "text", text }],

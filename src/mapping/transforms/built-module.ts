@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { registerHooks, type LoadHookContext, type ResolveFnOutput } from "node:module";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { registerOwnModules, MODULE_VERSION } from "../plugin/resolve.ts";
+import { registerOwnModules, MODULE_VERSION } from "../../plugin/resolve.ts";
 
 interface BuiltFile {
   /** The JavaScript of a TypeScript file, the text of a JSON file. A JavaScript file has none: it is read from the disk. */

@@ -1,8 +1,8 @@
-import type { Config } from "../config/schema/index.ts";
-import { didYouMean } from "../config/suggest.ts";
-import type { Issue } from "../core/errors.ts";
-import { coversTool, findOwnToolProblem, OWN_SOURCE } from "../vocabulary/tool-names.ts";
-import type { AgentExtensions } from "./context.ts";
+import type { Config } from "../../config/schema/index.ts";
+import { didYouMean } from "../../config/suggest.ts";
+import type { Issue } from "../../core/errors.ts";
+import { coversTool, findOwnToolProblem, OWN_SOURCE } from "../../vocabulary/tool-names.ts";
+import type { AgentExtensions } from "../types.ts";
 import { toInputSchema } from "./plugin-tools.ts";
 
 type Tools = AgentExtensions["tools"];

@@ -1,5 +1,5 @@
-import { parseJson } from "../core/json.ts";
-import { isEmptyValue, ownMember, renderValue } from "./template-context.ts";
+import { parseJson } from "../../core/json.ts";
+import { isEmptyValue, ownMember, renderValue } from "../template-context.ts";
 import {
   GuardError,
   isJsonataFunction,
@@ -16,7 +16,7 @@ import {
   AFTER_EACH_STEP,
   type Definition,
   type Frame,
-} from "./jsonata-internals.ts";
+} from "./internals.ts";
 import type jsonata from "jsonata";
 
 /**

@@ -9,11 +9,10 @@ import {
   NOTES,
   type Path,
   type TemplateContext,
-  renderValue,
-} from "./template-context.ts";
-import { compileGuarded } from "./jsonata-sandbox.ts";
-import { describeFailure, isTooLong, renderFailure } from "./jsonata-errors.ts";
-import { cutText } from "../core/text.ts";
+} from "../template-context.ts";
+import { compileGuarded } from "./sandbox.ts";
+import { describeFailure, isTooLong, renderFailure } from "./errors.ts";
+import { cutText } from "../../core/text.ts";
 import { MAX_TEXT } from "./values.ts";
 
 /** Characters that the texts of a shortened value have together. */
@@ -69,145 +68,37 @@ function shorten<T>(value: T): T | undefined {
   return isCut ? shortened : undefined;
 }
 
-/** What an expression gave; undefined if JSONata has to evaluate it. */
-type FoundValue = { ok: true; value: unknown } | undefined;
+const TEXT = /^(?:'([^'\\]*)'|"([^"\\]*)")$/;
+/** A path as JSONata reads it too: there a dash subtracts, and three names are constants. */
+const NAMES = /^(?!(?:true|false|null)$)[A-Za-z_][\w.]*(?:\[-?\d+\][\w.]*)*$/;
 
-type Evaluate = (scope: TemplateContext) => unknown;
-
-/** Stands for a value with which JSONata has rules of its own: an object, a list, the text of a number. */
-const NOT_PLAIN = Symbol("not plain");
-
-const TOKEN =
-  /\s*('[^'\\]*'|"[^"\\]*"|\?:|!=|[?:&=()]|\d{1,9}(?![\w.])|[A-Za-z_][\w.]*(?:\[-?\d+\][\w.]*)*)\s*/y;
-const CONSTANTS: ReadonlyMap<string, unknown> = new Map([
-  ["true", true],
-  ["false", false],
-  ["null", null],
-]);
-
-/** The tokens of an expression; undefined if it holds any that these forms do not have. */
-function tokenize(source: string): string[] | undefined {
-  const tokens: string[] = [];
-  TOKEN.lastIndex = 0;
-  while (TOKEN.lastIndex < source.length) {
-    const found = TOKEN.exec(source);
-    if (!found) return undefined;
-    tokens.push(found[1] as string);
-  }
-  return tokens;
-}
-
-/** A text, a number or a constant, or a path that leads to a plain value. */
-function compileOperand(token: string): Evaluate | undefined {
-  if (token.startsWith("'") || token.startsWith('"')) return () => token.slice(1, -1);
-  if (/^\d/.test(token)) return () => Number(token);
-  if (CONSTANTS.has(token)) return () => CONSTANTS.get(token);
-  const path = parsePath(token);
-  return (
-    path &&
-    ((scope) => {
-      const value = readScope(path, scope);
-      return typeof value === "object" && value !== null ? NOT_PLAIN : value;
-    })
-  );
-}
-
-/** Joins values as JSONata's `&` does: what is missing is empty, null is the word. */
-function joinText(values: readonly unknown[]): unknown {
-  let text = "";
-  for (const value of values) {
-    if (value === NOT_PLAIN || (typeof value === "number" && !Number.isSafeInteger(value)))
-      return NOT_PLAIN;
-    text += value === null ? "null" : renderValue(value);
-  }
-  return text;
-}
-
-/** Compares as JSONata does: with what is missing, neither `=` nor `!=` holds. */
-function compare(left: unknown, right: unknown, equal: boolean): unknown {
-  if (left === NOT_PLAIN || right === NOT_PLAIN) return NOT_PLAIN;
-  return left !== undefined && right !== undefined && (left === right) === equal;
-}
-
-/** Compiles tokens by JSONata's precedence: `&`, then `=` and `!=`, then `?:`, then `? :`. Undefined if they do not fit. */
-class Parser {
-  readonly #tokens: readonly string[];
-  #at = 0;
-
-  constructor(tokens: readonly string[]) {
-    this.#tokens = tokens;
-  }
-
-  parse(): Evaluate | undefined {
-    const expression = this.#conditional();
-    return this.#at === this.#tokens.length ? expression : undefined;
-  }
-
-  #take(token: string): boolean {
-    const found = this.#tokens[this.#at] === token;
-    if (found) this.#at++;
-    return found;
-  }
-
-  #conditional(): Evaluate | undefined {
-    const condition = this.#choice();
-    if (!condition || !this.#take("?")) return condition;
-    const then = this.#conditional();
-    const otherwise = this.#take(":") ? this.#conditional() : undefined;
-    if (!then || !otherwise) return undefined;
-    return (scope) => {
-      const value = condition(scope);
-      if (value === NOT_PLAIN) return value;
-      return value ? then(scope) : otherwise(scope);
-    };
-  }
-
-  #choice(): Evaluate | undefined {
-    const value = this.#comparison();
-    if (!value || !this.#take("?:")) return value;
-    const other = this.#conditional();
-    return other && ((scope) => value(scope) || other(scope));
-  }
-
-  #comparison(): Evaluate | undefined {
-    const left = this.#text();
-    const equal = this.#take("=");
-    if (!left || !(equal || this.#take("!="))) return left;
-    const right = this.#text();
-    return right && ((scope) => compare(left(scope), right(scope), equal));
-  }
-
-  #text(): Evaluate | undefined {
-    const operands = [this.#operand()];
-    while (this.#take("&")) operands.push(this.#operand());
-    const compiled = operands.filter((operand) => operand !== undefined);
-    if (compiled.length < operands.length) return undefined;
-    return compiled.length === 1
-      ? compiled[0]
-      : (scope) => joinText(compiled.map((operand) => operand(scope)));
-  }
-
-  #operand(): Evaluate | undefined {
-    if (!this.#take("(")) return compileOperand(this.#tokens[this.#at++] ?? "");
-    const inner = this.#conditional();
-    return this.#take(")") ? inner : undefined;
-  }
+/** Compiles a text in quotes, or a path. */
+function compileOperand(source: string): ((scope: TemplateContext) => unknown) | undefined {
+  const [quoted, ...texts] = TEXT.exec(source) ?? [];
+  if (quoted !== undefined) return () => texts.find((text) => text !== undefined);
+  const path = NAMES.test(source) ? parsePath(source) : undefined;
+  return path && ((scope) => readScope(path, scope));
 }
 
 /**
- * Compiles expressions of paths, texts, `&`, `=`, `!=`, `?:`, `? :` and brackets, by which templates write around a field
- * that may be missing, without JSONata, which takes about twenty times as long for them. Undefined for any other
- * expression. The function gives what JSONata gives, or undefined if the values are not plain: then JSONata has to.
+ * Compiles paths and texts with `?:` between them, by which templates write around a field that may be missing, without
+ * JSONata, which takes about twenty times as long for them. The function gives undefined for a list or an object: then
+ * JSONata has to decide.
  */
-export function compileShortcut(
+function compileChoice(
   source: string,
-): ((scope: TemplateContext) => FoundValue) | undefined {
-  const tokens = tokenize(source);
-  const evaluate = tokens && new Parser(tokens).parse();
-  if (!evaluate) return undefined;
+): ((scope: TemplateContext) => Evaluated | undefined) | undefined {
+  const compiled = source.split("?:").map((part) => compileOperand(part.trim()));
+  const operands = compiled.filter((operand) => operand !== undefined);
+  if (operands.length < compiled.length) return undefined;
   return (scope) => {
-    const value = evaluate(scope);
-    return value === NOT_PLAIN ? undefined : { ok: true, value };
+    let value: unknown;
+    for (const operand of operands) {
+      value = operand(scope);
+      if (typeof value === "object" && value !== null) return undefined;
+      if (value) break;
+    }
+    return { ok: true, value };
   };
 }
 
@@ -327,11 +218,11 @@ export function compileExpression(
     const shortened = await runOnce(`shortened ${source}`, scope, () => runWith(input, scope.now));
     return note(shortened, scope, field);
   };
-  const shortcut = compileShortcut(source);
+  const choice = compileChoice(source);
   const expression: Expression = {
     source,
-    evaluate: shortcut ? (scope) => shortcut(scope) ?? evaluate(scope) : evaluate,
-    known: (scope) => shortcut?.(scope) ?? getSettled(source, scope),
+    evaluate: choice ? (scope) => choice(scope) ?? evaluate(scope) : evaluate,
+    known: (scope) => choice?.(scope) ?? getSettled(source, scope),
   };
   return { ok: true, expression };
 }
