@@ -13,7 +13,7 @@ import {
   type RunRecord,
   type Store,
 } from "../store/types.ts";
-import { findHeartbeatRun } from "./heartbeat.ts";
+import { findHeartbeatRun } from "../sessions/heartbeat.ts";
 
 /** Waits that a run keeps: the newest. */
 const MAX_WAITS = 20;
