@@ -1,5 +1,3 @@
-import { type BulkReplay, selectEvents } from "../operate/records/bulk.ts";
-import type { EventRecord } from "../store/event-record.ts";
 import { resolve } from "node:path";
 import type { Snapshot } from "../intake/types.ts";
 import type { StoreReader } from "../store/types.ts";
@@ -15,8 +13,7 @@ import type { DiffOptions } from "./hooks-options.ts";
 import { usage } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { findTodaysConfig, withFiles, withReader } from "./offline.ts";
-import { type CommonOptions, readSince } from "./options.ts";
-import { printJson } from "./print.ts";
+import { readSince } from "./options.ts";
 import { groupName, printExample, printReport, printSum } from "./print-what-if.ts";
 import { createProgress } from "./progress.ts";
 import { shellWord } from "./text.ts";
@@ -45,7 +42,12 @@ interface Sides {
   after: Snapshot;
 }
 
-const printLine = (line: WhatIfLine, io: CliIo): void => io.out(`${JSON.stringify(line)}\n`);
+/** A line of `--json`: with `--group`, an event of the group has a line of its own. */
+type JsonLine =
+  | WhatIfLine
+  | ({ type: "event" } & Pick<WhatIfGroup, "kind" | "mapping"> & WhatIfExample);
+
+const printLine = (line: JsonLine, io: CliIo): void => io.out(`${JSON.stringify(line)}\n`);
 
 /** Compares, and returns the last line. With `--json` lines are printed as they are made, with `--group` each event of that group. */
 async function compare(
@@ -60,7 +62,8 @@ async function compare(
   const isMeant = (group: WhatIfGroup): boolean => groupName(group) === options.group;
   const onExample = (group: WhatIfGroup, example: WhatIfExample): void => {
     if (!isMeant(group)) return;
-    if (options.json) return printLine({ type: "group", ...group, examples: [example] }, io);
+    const { kind, mapping } = group;
+    if (options.json) return printLine({ type: "event", kind, mapping, ...example }, io);
     progress.end();
     printExample(group, example, io);
   };
@@ -76,8 +79,7 @@ async function compare(
       end = options.group === undefined ? line : { ...line, groups: line.groups.filter(isMeant) };
     if (line.type === "progress")
       progress.update(line.events, `${line.events} events, ${line.changed} change`);
-    if (options.json && (line.type !== "group" || options.group === undefined))
-      printLine(end ?? line, io);
+    if (options.json) printLine(end ?? line, io);
     trim?.();
   }
   progress.end();
@@ -108,39 +110,4 @@ export async function diffHooks(options: DiffOptions, io: CliIo): Promise<void> 
   if (options.json) return;
   if (options.group === undefined) printReport(report, renderCommand(options), io);
   else printSum(report, io);
-}
-
-async function* getEvents(store: StoreReader, ids: readonly string[]): AsyncGenerator<EventRecord> {
-  for (const id of ids) {
-    const event = await store.get("event", id);
-    if (event) yield event;
-  }
-}
-
-/** `rouse events replay --dry-run` with several events: what would become of them with today's mappings, in groups. */
-export async function dryRunReplay(
-  bulk: BulkReplay,
-  options: CommonOptions,
-  io: CliIo,
-): Promise<void> {
-  const trim = io.stepBack?.();
-  const config = await findTodaysConfig(options.config, io);
-  const report = await withFiles({ config }, io, (today) =>
-    withReader(today, io, async (store) => {
-      const ids = (await selectEvents(store, bulk)).map(({ id }) => id);
-      const progress = createProgress(io, "trying", ids.length);
-      let last: WhatIfEnd | undefined;
-      const options = { store, repeats: true };
-      for await (const line of whatIf(undefined, today.snapshot, getEvents(store, ids), options)) {
-        if (line.type === "progress") progress.update(line.events);
-        if (line.type === "end") last = line;
-        trim?.();
-      }
-      progress.end();
-      return last as WhatIfEnd;
-    }),
-  );
-  if (report.skipped > 0) io.exitCode = EXIT.failure;
-  if (options.json) return printJson(io, report);
-  printReport(report, undefined, io);
 }

@@ -1,7 +1,6 @@
 import { relative } from "node:path";
 import type { AgentRun } from "../operate/tests/agent-run.ts";
 import type { AgentPlan, TestBudget } from "../operate/tests/agent-tests.ts";
-import type { FixtureCoverage } from "../operate/tests/fixture-coverage.ts";
 import type { FixtureDifference } from "../operate/tests/fixture-run.ts";
 import { isSkipped, type TestResult } from "../operate/tests/test-result.ts";
 import type { CliIo } from "./io.ts";
@@ -42,32 +41,6 @@ export function printResult({ fixture, mapping, runs }: TestResult, io: CliIo): 
   if (mapping && !mapping.ok && mapping.reason !== null)
     io.out(`  because: ${cell(mapping.reason)}\n`);
   printMisses(runs, io);
-  io.out("\n");
-}
-
-function printList(title: string, lines: readonly string[], io: CliIo): void {
-  if (lines.length === 0) return;
-  io.out(`${title}\n`);
-  for (const line of lines) io.out(`  ${cell(line)}\n`);
-}
-
-/** Prints what no fixture reaches. */
-export function printCoverage(
-  { mappings, unreached, conditions, expressions }: FixtureCoverage,
-  io: CliIo,
-): void {
-  io.out(`fixtures reach ${mappings.reached} of ${mappings.all} mappings\n`);
-  printList("mappings that take no fixture", unreached, io);
-  printList(
-    "conditions that come out the same for every fixture",
-    conditions.map(({ mapping, condition, never }) => `${mapping} ${condition} never ${never}`),
-    io,
-  );
-  printList(
-    "expressions that never give a value",
-    expressions.map(({ mapping, field, expression }) => `${mapping} ${field} {{ ${expression} }}`),
-    io,
-  );
   io.out("\n");
 }
 

@@ -41,9 +41,7 @@ function renderPeriod(ms: number): string {
 
 function renderRate({ perDay }: WhatIfReport): string {
   if (!perDay || perDay.runs === 0) return "";
-  const whose = perDay.tokensOf === "mapping" ? "this mapping's median" : "the median of all hooks";
-  const tokens =
-    perDay.tokens === null ? "" : `, about ${count(perDay.tokens)} tokens a day at ${whose}`;
+  const tokens = perDay.tokens === null ? "" : `, about ${count(perDay.tokens)} tokens a day`;
   const runs =
     perDay.runs < 0.05
       ? "less than 0.1"
@@ -54,7 +52,7 @@ function renderRate({ perDay }: WhatIfReport): string {
 /** `10,000 events of 7 days: 14 change. 9 would run that did not (+1.3 runs a day), 5 would not run.` */
 function renderSum(report: WhatIfReport): string {
   const { events, periodMs, changed, wouldRun, wouldNotRun } = report;
-  const period = periodMs === null || events === 0 ? "" : ` of ${renderPeriod(periodMs)}`;
+  const period = events === 0 ? "" : ` of ${renderPeriod(periodMs)}`;
   const parts = [
     ...(wouldRun > 0 ? [`${count(wouldRun)} would run that did not${renderRate(report)}`] : []),
     ...(wouldNotRun > 0 ? [`${count(wouldNotRun)} would not run`] : []),
@@ -121,7 +119,7 @@ export function printExample(
   }
 }
 
-/** Prints the groups with their examples. `command` with `--group` lists every event of a group. */
+/** Prints the groups with their examples. `command` with `--group` lists every event of a group; absent if there is none. */
 function printGroups({ groups }: WhatIfReport, command: string | undefined, io: CliIo): void {
   for (const group of groups) {
     const { kind, mapping, examples } = group;
@@ -134,16 +132,15 @@ function printGroups({ groups }: WhatIfReport, command: string | undefined, io: 
   }
 }
 
-/** Prints what becomes of the events, which limits would be passed, what could not be compared, and what is not simulated. */
+/** Prints what becomes of the events, what could not be compared, and what is not simulated. */
 function printNotes(report: WhatIfReport, io: CliIo): void {
-  const { outcomes, warnings, skippedFor, notes } = report;
+  const { outcomes, skippedFor } = report;
   io.out("\n");
   const counts = Object.entries(outcomes).map(([outcome, events]) => `${count(events)} ${outcome}`);
   if (counts.length > 0) io.out(`outcomes: ${counts.join(", ")}\n`);
-  for (const warning of warnings) io.out(`warning: ${cell(warning)}\n`);
   for (const [reason, events] of Object.entries(skippedFor))
     io.out(`not compared: ${count(events)} (${cell(reason)})\n`);
-  for (const note of notes) io.out(`${cell(note)}\n`);
+  io.out("not simulated: duplicates, limits and windows of `coalesce`\n");
 }
 
 /** Prints the first and the last lines alone. */

@@ -154,7 +154,7 @@ export const propose = doing({
     'rouse propose tickets --event evt_… evt_… --say "page me when a P1 ticket opens" --agent ops',
     "rouse propose tickets --event latest --no-model",
     "rouse propose --fix shop.order --event evt_…",
-    "rouse propose --fix --event latest --no-model --yes",
+    "rouse propose --fix --event latest --yes",
   ],
   options: PROPOSE_OPTIONS,
   json: true,

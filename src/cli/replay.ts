@@ -13,7 +13,7 @@ import { connected, read, withId, type GatewayConnection } from "./connect.ts";
 import { usage } from "./failure.ts";
 import { resolveId } from "./ids.ts";
 import { EXIT, type CliIo } from "./io.ts";
-import { OUTCOME_OPTION, readCount, readRate, readSince } from "./options.ts";
+import { OUTCOME_OPTION, readCount, readRate } from "./options.ts";
 import { printJson } from "./print.ts";
 import { cell } from "./text.ts";
 
@@ -144,30 +144,29 @@ function readSelect({ failed, unmatched, outcome: text, yes, dryRun }: ReplayOpt
   return { select, outcome } as const;
 }
 
+/** Follows a replay of many, or what it would do. */
+const follow = (
+  answer: Promise<{ body: ReadableStream | null }>,
+  options: ReplayOptions,
+  io: CliIo,
+): Promise<void> => {
+  const dryRun = options.dryRun === true;
+  const label = dryRun ? "trying" : "replaying";
+  return followBulk(answer, options, io, { label, render: createRenderer(dryRun) });
+};
+
 async function replayAll(io: CliIo, options: ReplayOptions): Promise<void> {
   const { path, mapping } = options;
   const bulk = { ...readSelect(options), path, mapping, ...readBulk(options, io) };
-  if (options.dryRun) {
-    const { dryRunReplay } = await import("./hooks-diff.ts");
-    const [since, until] = (["since", "until"] as const).map((name) => {
-      const text = options[name];
-      return text === undefined ? undefined : readSince(text, io, name);
-    });
-    return dryRunReplay({ ...bulk, since, until }, options, io);
-  }
   await connected(options, io, ({ api }) =>
-    followBulk(api.events.replay.$post({ json: bulk }), options, io, {
-      label: "replaying",
-      render: createRenderer(false),
-    }),
+    follow(api.events.replay.$post({ json: bulk }), options, io),
   );
 }
 
 /** `rouse events replay`: of several events that are named, the oldest comes first. */
 export const replay = doing({
   usage: "replay [event...]",
-  about:
-    "replay events with the current mappings; --dry-run puts those that filters choose in groups",
+  about: "replay events with the current mappings",
   examples: [
     "rouse events replay evt_… --dry-run",
     "rouse events replay evt_… --edit",
@@ -191,10 +190,7 @@ export const replay = doing({
       for (const name of names) ids.push(await resolveId(to, "events", name));
       const dryRun = options.dryRun === true;
       const json = { select: "all" as const, ids, perSecond: readRate(options.rate), dryRun };
-      await followBulk(to.api.events.replay.$post({ json }), options, io, {
-        label: dryRun ? "trying" : "replaying",
-        render: createRenderer(dryRun),
-      });
+      await follow(to.api.events.replay.$post({ json }), options, io);
     });
   },
 });

@@ -16,7 +16,6 @@ import { RouseError } from "../core/errors.ts";
 import { createLogger } from "../core/log.ts";
 import { NO_NETWORK } from "../core/no-network.ts";
 import { withSnapshot } from "../gateway/snapshot.ts";
-import { findCoverage, type FixtureCoverage } from "../operate/tests/fixture-coverage.ts";
 import { readFixtures, runFixtures } from "../operate/tests/fixture-run.ts";
 import { renderJunit } from "../operate/tests/junit.ts";
 import { isSkipped, toResults, type TestResult } from "../operate/tests/test-result.ts";
@@ -25,7 +24,6 @@ import { reportError, usage } from "./failure.ts";
 import { EXIT, SYSTEM, type CliIo } from "./io.ts";
 import { printJson } from "./print.ts";
 import {
-  printCoverage,
   printResult,
   printRuns,
   printTestSum,
@@ -45,7 +43,6 @@ const TEST_OPTIONS = {
     'with --agents, stop before more is used: tokens such as "200000", or money such as "2 USD"',
   "--against <config>": "compare with another config: before and now",
   "--junit <file>": "also write the results as JUnit XML",
-  "--coverage": "list mappings, conditions and expressions that no fixture reaches",
   "--update": "show each difference, and ask whether the fixture is to expect it",
   "--yes": "with --update: do not ask",
   "--watch": "run again when the config, a mapping, a transform or a fixture changes",
@@ -56,7 +53,6 @@ type RunOptions = Given<typeof TEST_OPTIONS>;
 interface Tested {
   results: TestResult[];
   before: TestResult[] | undefined;
-  coverage: FixtureCoverage | undefined;
   /** Why runs of agents were not made. */
   agents: Pick<AgentReport, "stopped" | "notRun"> | undefined;
   /** Of the config and all that it names. */
@@ -174,7 +170,6 @@ function runTests(
       return {
         results: toResults(fixtures, mappings, agents?.runs.get(now)),
         before: before && earlier && toResults(fixtures, earlier, agents?.runs.get(before)),
-        coverage: options.coverage ? await findCoverage(fixtures, now) : undefined,
         agents,
         hash: [now, before].map((snapshot) => snapshot?.hash).join(" "),
       };
@@ -236,7 +231,7 @@ async function updateFixtures(
 }
 
 async function report(
-  { results, before, coverage, agents }: Tested,
+  { results, before, agents }: Tested,
   options: RunOptions,
   io: CliIo,
 ): Promise<void> {
@@ -253,14 +248,12 @@ async function report(
         const other = before?.[index];
         return { ...toJson(result), ...(other && { before: toJson(other) }) };
       }),
-      coverage,
       ...(agents && { stopped: agents.stopped, notRun: agents.notRun }),
     });
   } else {
     for (const result of failed) printResult(result, io);
     if (agents)
       printRuns(new Map([...(before ? [["before", before] as const] : []), ["now", results]]), io);
-    if (coverage) printCoverage(coverage, io);
   }
   const open = options.update ? await updateFixtures(failed, options.yes === true, io) : failed;
   if (!options.json) printTestSum(results, io);
@@ -307,7 +300,7 @@ const run = doing({
     "rouse test",
     "rouse test --filter shop/ --watch",
     "rouse test --agents --budget 200000 --against before.json5",
-    "rouse test --junit results.xml --coverage",
+    "rouse test --junit results.xml",
     "rouse test --update",
   ],
   options: TEST_OPTIONS,

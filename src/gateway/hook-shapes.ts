@@ -1,8 +1,8 @@
 import type { AdminDeps } from "../operate/types.ts";
 import { safeError, type Issue } from "../core/errors.ts";
 import type { Held, Ms } from "../store/types.ts";
-import { findBodyChanges } from "../operate/what-if/body-changes.ts";
-import { readFacts, updateShapes } from "../operate/shapes/kept-shapes.ts";
+import { findBodyChanges } from "../operate/shapes/body-changes.ts";
+import { readShapes, updateShapes } from "../operate/shapes/kept-shapes.ts";
 import { lintRecorded } from "../operate/shapes/lint-recorded.ts";
 import type { GatewayContext } from "./config-log.ts";
 
@@ -20,12 +20,12 @@ const getInterval = (retention: Ms): Ms =>
 export function createHookShapes({ store, clock, log, snapshot }: GatewayContext) {
   let warnings: readonly Issue[] = [];
   const recorded: AdminDeps["recorded"] = async () => {
-    const { mappings, budgets } = snapshot();
+    const { mappings } = snapshot();
     const paths = mappings.paths.map(({ path }) => path);
-    const facts = await readFacts((key) => store.get("value", key), paths, clock.now());
+    const shapes = await readShapes((key) => store.get("value", key), paths);
     return {
-      warnings: lintRecorded(mappings.configs, budgets, facts),
-      bodyChanges: findBodyChanges(mappings.configs, facts.shapes),
+      warnings: lintRecorded(mappings.configs, shapes),
+      bodyChanges: findBodyChanges(mappings.configs, shapes),
     };
   };
   const refresh = async (): Promise<void> => {
@@ -40,7 +40,7 @@ export function createHookShapes({ store, clock, log, snapshot }: GatewayContext
   };
   const count = async ({ fencingToken }: Held): Promise<void> => {
     try {
-      if (await updateShapes(store, snapshot(), clock.now(), fencingToken)) await refresh();
+      if (await updateShapes(store, snapshot(), fencingToken)) await refresh();
     } catch (error) {
       log.warn(
         { err: safeError(error) },

@@ -4,9 +4,9 @@ import { fileURLToPath } from "node:url";
 import { findUnpricedModels } from "../agent/usage.ts";
 import { createBudgets } from "../queue/admission.ts";
 import { createAgents, createRooms } from "../turns/channel/rooms.ts";
-import { mergeProviders } from "../agent/providers.ts";
+import { mergeProviders } from "../agent/models.ts";
 import { createAgentRuntime, type RuntimeOptions } from "../agent/runtime.ts";
-import { createToolCheck } from "../agent/tool-checks.ts";
+import { createToolCheck } from "../agent/tools/tool-checks.ts";
 import { checkApprovals, findToolProblems } from "../people/policy.ts";
 import { tokenInShell } from "../config/hook-token.ts";
 import { loadConfig, type LoadedConfig, type LoadResult } from "../config/load.ts";
@@ -17,13 +17,14 @@ import { getFileTime, type Places } from "../config/watch.ts";
 import type { Clock } from "../core/clock.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
 import { getSubfolders, isPresent, readText, type FileTexts } from "../core/files.ts";
+import { searchModelIssues } from "../knowledge/configured.ts";
 import { createLogger, type Logger } from "../core/log.ts";
 import { findRouteProblem } from "../delivery/channels.ts";
 import { createAddressList } from "../core/address.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { compileMappings } from "../mapping/compile.ts";
-import { createTransformPool, type TransformPool } from "../mapping/transform-pool.ts";
-import { getSecretPlaces } from "../mapping/transform-permissions.ts";
+import { createTransformPool, type TransformPool } from "../mapping/transforms/pool.ts";
+import { getSecretPlaces } from "../mapping/transforms/permissions.ts";
 import { PRESETS_DIR, SCHEMES_DIR } from "../mapping/presets.ts";
 import type { SharedValues } from "../contract/channel.ts";
 import type { Plugin } from "../contract/define.ts";
@@ -162,6 +163,7 @@ async function loadParts(
       ...plugins.issues,
       ...telemetryIssues(config),
       ...issues,
+      ...searchModelIssues(config, kinds),
       ...found.issues,
       ...asked.issues,
       ...findScheduleChannelIssues(config, plugins),

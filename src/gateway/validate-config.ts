@@ -1,8 +1,9 @@
 import { locateIssues } from "../config/places.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
-import { getFactKeys, readFacts, type RecordedFacts } from "../operate/shapes/kept-shapes.ts";
+import { getShapeKeys, readShapes } from "../operate/shapes/kept-shapes.ts";
 import { lintRecorded } from "../operate/shapes/lint-recorded.ts";
+import type { Shape } from "../operate/shapes/shape.ts";
 import {
   withSnapshot,
   type LoadedSnapshot,
@@ -17,11 +18,11 @@ export type Validated =
   | Extract<SnapshotCheck, { ok: false }>
   | (Extract<SnapshotCheck, { ok: true }> & { notLinted: string | null });
 
-/** Reads what recorded hooks say, without making or changing anything. `missing` says why that cannot be. */
+/** Reads the shapes of recorded hooks, without making or changing anything. `missing` says why that cannot be. */
 async function readStored(
   { snapshot, stateDir }: LoadedSnapshot,
-  { env, clock }: ValidateOptions,
-): Promise<{ facts: RecordedFacts } | { missing: string }> {
+  { env }: ValidateOptions,
+): Promise<{ shapes: Map<string, Shape> } | { missing: string }> {
   const { config, mappings, offers } = snapshot;
   const url = storeUrl(config.store.url, stateDir);
   const paths = mappings.paths.map(({ path }) => path);
@@ -32,9 +33,9 @@ async function readStored(
     );
     if (!driver.readValues)
       return { missing: "this kind of store cannot be read beside a gateway" };
-    const values = await driver.readValues({ url, env }, getFactKeys(paths));
+    const values = await driver.readValues({ url, env }, getShapeKeys(paths));
     if (!values) return { missing: "there is no store yet" };
-    return { facts: await readFacts(async (key) => values.get(key), paths, clock.now()) };
+    return { shapes: await readShapes(async (key) => values.get(key), paths) };
   } catch (error) {
     if (!(error instanceof RouseError)) throw error;
     return { missing: error.message };
@@ -48,10 +49,10 @@ async function readStored(
 export function validateConfig(options: ValidateOptions): Promise<Validated> {
   return withSnapshot<Validated>(options, async (result) => {
     if (!result.ok) return result;
-    const { config, configFile: file, mappings, budgets, warnings } = result.loaded.snapshot;
+    const { config, configFile: file, mappings, warnings } = result.loaded.snapshot;
     const stored = await readStored(result.loaded, options);
     const recorded: Issue[] =
-      "facts" in stored ? lintRecorded(mappings.configs, budgets, stored.facts) : [];
+      "shapes" in stored ? lintRecorded(mappings.configs, stored.shapes) : [];
     return {
       ok: true,
       mappings: mappings.mappings.length,

@@ -36,10 +36,6 @@ const toError = (code: Failure["code"], message: string): ErrorLine => ({
   code,
   message,
 });
-const SUPERSEDED = toError(
-  "superseded",
-  "a newer comparison of the same client has taken the place of this one",
-);
 const STOPPING = toError("draining", "the gateway is stopping");
 const UNREAD = toError("internal", "the lines of the comparison were not read in time");
 const TOO_LONG = toError("internal", `the comparison took more than ${MAX_JOB_MS / 1000} s`);
@@ -102,8 +98,6 @@ interface Job {
   lines: ReadableStreamDefaultReader<JobLine>;
   /** Resolves when no further line is added. */
   ended: Promise<void>;
-  /** Ends the job with a last line. */
-  fail(reason: ErrorLine): void;
 }
 
 interface Running {
@@ -165,7 +159,6 @@ class WhatIfProcess {
     return {
       lines: lines.getReader(),
       ended: ended.promise,
-      fail: (reason) => this.#fail(id, reason),
     };
   }
 
@@ -283,8 +276,8 @@ export function createWhatIf(resources: Resources): WhatIfService {
   const { options, ended, opened, snapshot, clock, stateDir } = resources;
   const isAvailable = (options.plugins ?? []).length === 0;
   let beside: WhatIfProcess | undefined;
-  /** Comparisons that are under way, with the name that their client gave. */
-  const comparisons = new Map<Job, string | undefined>();
+  /** Comparisons that are under way. */
+  const comparisons = new Set<Job>();
   const close = async (): Promise<void> => beside?.end(STOPPING);
   ended.signal.addEventListener("abort", () => void close());
   opened.defer(close);
@@ -301,15 +294,10 @@ export function createWhatIf(resources: Resources): WhatIfService {
 
   return {
     isAvailable,
-    async compare({ client, ...wanted }, signal) {
-      for (const [other, name] of comparisons) {
-        if (client === undefined || name !== client) continue;
-        other.fail(SUPERSEDED);
-        comparisons.delete(other);
-      }
+    async compare(wanted, signal) {
       if (comparisons.size >= MAX_COMPARISONS) throw new RouseError(BUSY);
       const job = start({ kind: "compare", ...wanted });
-      comparisons.set(job, client);
+      comparisons.add(job);
       void job.ended.then(() => comparisons.delete(job));
       const leave = (): void => void job.lines.cancel();
       signal?.addEventListener("abort", leave);

@@ -5,14 +5,12 @@ import type { Landing } from "./edits/landing.ts";
 import type { MappingChange, TextChange } from "./edits/planned-change.ts";
 import type { Selection } from "./what-if/selection.ts";
 import type { Proposals } from "./proposals/proposals.ts";
-import type { WhatIfLine } from "./what-if/what-if-report.ts";
+import type { WhatIfLine } from "./what-if/what-if.ts";
 
 /** A comparison that an operator asks for. */
 export interface WhatIfRequest {
   change: MappingChange;
   selection: Selection;
-  /** A name that the client chose. A newer request with the same name ends the one before. */
-  client?: string | undefined;
 }
 
 /** A line of the answer. `error` is the last one: the comparison ended early. */
@@ -24,7 +22,7 @@ export type AnswerLine =
 export interface WhatIf {
   /**
    * Starts a comparison. It ends when the reader ends or `signal` aborts.
-   * @throws RouseError `rate_limited` if too many are under way, `superseded`, `what_if_unavailable`, `config_invalid` if the
+   * @throws RouseError `rate_limited` if too many are under way, `what_if_unavailable`, `config_invalid` if the
    * config has problems with the change, or `not_found` or `usage` if the change cannot be made.
    */
   compare(request: WhatIfRequest, signal?: AbortSignal): Promise<AsyncIterable<AnswerLine>>;

@@ -44,19 +44,35 @@ const INDEX = "memory.conversations";
 const LEASE = "memory";
 const toName = (scope: SessionRef): string => `memory.${sha256Hex(sessionId(scope)).slice(0, 32)}`;
 
+/** Finds texts by a question. Returns their places in the list, best first. */
+type SearchTexts = (texts: readonly string[], query: string) => number[];
+
 /** What agents have noted, by conversation. All gateways on one database have the same. */
 export class Memory {
   readonly #deps: StoredListDeps;
+  readonly #searchTexts: SearchTexts;
   /** Changes of this process, one at a time: their lists have one lease. */
   #changes: Promise<unknown> = Promise.resolve();
 
-  constructor(deps: StoredListDeps) {
+  constructor(deps: StoredListDeps, searchTexts: SearchTexts) {
     this.#deps = deps;
+    this.#searchTexts = searchTexts;
   }
 
   /** The notes of one conversation, oldest first. */
   list(scope: SessionRef): Promise<readonly Note[]> {
     return this.#open<Note>(toName(scope)).readLatest();
+  }
+
+  /** The notes of one conversation that a question is about, best first. Without a question all, newest first. */
+  async search(scope: SessionRef, query: string): Promise<Note[]> {
+    const notes = await this.list(scope);
+    if (query.trim() === "") return notes.toReversed();
+    const found = this.#searchTexts(
+      notes.map(({ text }) => text),
+      query,
+    );
+    return found.flatMap((place) => notes[place] ?? []);
   }
 
   /** Keeps a note. `full`: the conversation, or the agent, has as many as it may have. `unknown`: `replaces` names no note. */

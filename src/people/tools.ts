@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { TurnExtension } from "../agent/context.ts";
+import type { TurnExtension } from "../agent/types.ts";
 import { findApprovedCall } from "./rules.ts";
 import { NO_NOTES, OTHER_NOTES, TRUSTED_NOTES } from "../agent/provenance.ts";
 import type { Tool } from "../contract/kinds.ts";
@@ -16,57 +16,6 @@ import {
 import type { RunRecord, Store, SessionRef } from "../store/types.ts";
 import { MAX_NOTE_CHARS, type Memory, type Note, type NoteOrigin } from "./notes.ts";
 import { channelSession } from "../sessions/keys.ts";
-import { fuseGrams, type Ranked, type WordRanked } from "../knowledge/ranking.ts";
-import { Coverage } from "../knowledge/relevance.ts";
-import { DocumentTokenizer, readQuestion } from "../knowledge/tokenize.ts";
-
-interface IndexedNote {
-  words: ReadonlySet<string>;
-  grams: ReadonlySet<string>;
-}
-
-/** Ranks notes by the share that they have of a question: so short a text says nothing by its length, or by repeating a word. */
-function rankByShare(count: number, matches: readonly (readonly number[])[]): Ranked[] {
-  const coverage = new Coverage(count);
-  for (const found of matches) found.forEach(coverage.addTerm(found.length));
-  return Array.from({ length: count }, (_, seq) => ({ seq, score: coverage.getShare(seq) }))
-    .filter(({ score }) => score > 0)
-    .toSorted((a, b) => b.score - a.score || b.seq - a.seq);
-}
-
-/** Finds notes by words and n-grams, as documents are found. Best first. */
-export function searchNotes(notes: readonly Note[], query: string): Note[] {
-  const codes = new Set<string>();
-  const indexed = notes.map(({ text }): IndexedNote => {
-    const { words, grams, gramCount, languages } = new DocumentTokenizer().toIndexForm(text);
-    for (const code of languages) codes.add(code);
-    return {
-      words: new Set(words.split(" ")),
-      grams: new Set(gramCount > 0 ? grams.split(" ") : []),
-    };
-  });
-  const { terms, grams } = readQuestion(query, [...codes]);
-  const match = (fits: (note: IndexedNote) => boolean): number[] =>
-    indexed.flatMap((note, seq) => (fits(note) ? [seq] : []));
-  const byWord = rankByShare(
-    notes.length,
-    terms.map(({ text, prefix }) =>
-      match(
-        ({ words }) =>
-          words.has(text) || (prefix && [...words].some((word) => word.startsWith(text))),
-      ),
-    ),
-  ).map(({ seq, score }): WordRanked => ({
-    seq,
-    score,
-    hasGrams: (indexed[seq]?.grams.size ?? 0) > 0,
-  }));
-  const byGram = rankByShare(
-    notes.length,
-    grams.map((gram) => match((note) => note.grams.has(gram))),
-  );
-  return fuseGrams(byWord, byGram).flatMap(({ seq }) => notes[seq] ?? []);
-}
 
 /** The place of a room's session: where its answers go. */
 interface RoomPlace {
@@ -158,8 +107,7 @@ function createRecall(run: RunRecord, { memory }: MemoryToolDeps): Tool<typeof R
     readOnly: true,
     idempotent: true,
     async execute({ query = "" }) {
-      const notes = await memory.list(getMemoryScope(run));
-      const found = query.trim() === "" ? notes.toReversed() : searchNotes(notes, query);
+      const found = await memory.search(getMemoryScope(run), query);
       return found.length === 0
         ? NO_NOTES
         : renderNotes(found.slice(0, MAX_FOUND), found.length - MAX_FOUND);

@@ -1,8 +1,7 @@
 import type { ExecutorDeps } from "./types.ts";
 import { newBoundaryId } from "../agent/boundary.ts";
-import { toAgentAttributes } from "../agent/model-span.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
-import { isProviderAway } from "../agent/failure.ts";
+import { isProviderAway } from "../core/errors.ts";
 import { endWait } from "../queue/parking-lot.ts";
 import {
   PARKED_UNTIL,
@@ -130,7 +129,9 @@ async function inSpan(
   const name = agent?.name ?? session.agentId;
   const attributes = {
     "gen_ai.operation.name": "invoke_agent",
-    ...toAgentAttributes({ id: session.agentId, name }, sessionId(session)),
+    "gen_ai.agent.id": session.agentId,
+    "gen_ai.agent.name": name,
+    "gen_ai.conversation.id": sessionId(session),
     "rouse.run.id": id,
     "rouse.run.kind": kind,
     "rouse.run.attempt": attempts + 1,
@@ -166,10 +167,7 @@ async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
       await endRun(buildFailure(ready), current);
       return admission?.release(run, { tokens: 0, again: false });
     }
-    if (kind.job) {
-      if (!(await noteCrash(current))) return;
-      leave = await deps.quarantine?.enter(current.crashes === MAX_CRASHES - 1, signal);
-    }
+    if (kind.job) leave = await deps.quarantine?.enter(current.crashes === MAX_CRASHES - 1, signal);
     const gate = await openGate(ready.model, current);
     if (!(gate instanceof AttemptGate)) {
       const { run: waiting } = current;
@@ -204,20 +202,6 @@ const buildFailure = ({ code, message }: RunError): FailedTurn => ({
   retryable: false,
   warnings: [],
 });
-
-/**
- * Keeps the count of a run whose last start ended with its process: a crash before its next start is none of its own. The
- * run gives back the place that it had.
- */
-async function noteCrash(current: Try): Promise<boolean> {
-  const { run, crashes, isStored, admission } = current;
-  if (!isStored || run.status !== "running") return true;
-  const change = { status: "queued" as const, crashCount: crashes, ...getUsedSoFar(current) };
-  if (!(await commitFor(current, (tx) => tx.update("run", run.id, change)))) return false;
-  admission?.release(run, toSpent(change.usage, true));
-  current.run = { ...run, ...change };
-  return true;
-}
 
 /** Resolves what a run is executed with, or says why it cannot be. */
 function checkRun(

@@ -25,7 +25,7 @@ import {
 import { listAllRuns } from "../queue/batches.ts";
 import { AWAY_NOTICE_MS, planAwayNotice } from "./channel/away-notice.ts";
 import { beginHold, getWaitedMs } from "./hold.ts";
-import { isProviderAway } from "../agent/failure.ts";
+import { isProviderAway } from "../core/errors.ts";
 import { buildRunJob } from "./run-result.ts";
 import type { FailedTurn, RunKind } from "./run-kind.ts";
 import type { ActionContext, ExecutorDeps } from "./types.ts";

@@ -1,4 +1,4 @@
-import { cleanReply } from "../agent/disarm.ts";
+import { cleanReply } from "../agent/reply/disarm.ts";
 import { cutText } from "../core/text.ts";
 import { resolveRoute } from "../delivery/channels.ts";
 import {

@@ -1,6 +1,5 @@
 import type { ExecutorDeps } from "./types.ts";
-import type { NewApproval } from "../agent/journal.ts";
-import type { PausedTurn } from "../agent/types.ts";
+import type { NewApproval, PausedTurn } from "../agent/types.ts";
 import { addUsage } from "../agent/usage.ts";
 import {
   getClosingVerdict,

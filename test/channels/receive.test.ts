@@ -158,11 +158,15 @@ describe("a message from anybody else", () => {
     await say(message(" "));
     await say({ ...message("x"), to: "" });
     await say({ ...message("x"), thread: 7 });
+    await say({ ...message("x"), parts: [{ kind: "own", text: "x", attachments: [{}] }] });
+    await say({ ...message("x"), edits: "" });
     await say({ id: "s1", skipped: 5 });
     expect((await events()).map((event) => event["reason"]).toReversed()).toEqual([
       "the message has no text",
       "the channel gave no usable `to`",
       "the channel gave no usable `thread`",
+      "the channel gave no usable `parts`",
+      "the channel gave no usable `edits`",
       "the channel skipped the message without a reason",
     ]);
   });

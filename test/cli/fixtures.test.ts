@@ -385,27 +385,6 @@ describe("fixtures by hand", () => {
     expect((await cli.rouse(["test"])).code).toBe(0);
   });
 
-  it("lists what no fixture reaches", async () => {
-    const rest = {
-      id: "shop.rest",
-      match: { path: "shop", payload: { type: { $in: ["refund"] } } },
-      messageTemplate: "x",
-    };
-    await cli.write(
-      "rouse.json5",
-      withShop({ messageTemplate: "{{payload.id}} {{payload.gone}}" }, rest),
-    );
-    await writeFixture("a.json5", fixture({ expect: { outcome: "accepted" } }));
-    const { code, out } = await cli.rouse(["test", "--coverage"]);
-    expect(code).toBe(0);
-    expect(out).toContain(
-      "fixtures reach 1 of 2 mappings\nmappings that take no fixture\n  shop.rest\n",
-    );
-    expect(out).toContain('  shop.order match.payload.type $eq "order" never fails\n');
-    expect(out).toContain('  shop.rest match.payload.type $in "refund" never holds\n');
-    expect(out).toContain("  shop.order messageTemplate {{ payload.gone }}\n");
-  });
-
   it("writes JUnit that an XML parser reads, whatever the values hold", async () => {
     const json = { ...ORDER, customer: { name: '\u001b[31m<b>&"\u0000\ud800]]>', email: "x" } };
     await writeFixture("a.json5", fixture());

@@ -10,10 +10,10 @@ import { createCli, TOKEN, type CliWorld } from "./world.ts";
 /** What a model says about a mapping. */
 export const ANSWER = {
   takes: [1],
-  conditions: [{ in: "payload", field: "type", operator: "equals", values: ["ticket.opened"] }],
-  name: "Ticket {{ticket.id}}",
+  conditions: [{ in: "payload", field: "type", operator: "$eq", values: ["ticket.opened"] }],
   sessionField: "ticket.id",
-  message: ["A ticket was opened: {{ticket.subject}}", "Priority: {{ticket.priority}}"],
+  fields: ["ticket.subject", "ticket.priority"],
+  renamed: [],
 };
 
 export const TICKET = {

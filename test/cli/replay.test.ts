@@ -82,7 +82,7 @@ describe("rouse events replay", () => {
       "unmatched",
       "--dry-run",
     ]);
-    expect(tried.out).toMatch(/^3 events: none changes\.\n\noutcomes: 3 unmatched\n/);
+    expect(tried.out).toContain("\n3 would be replayed: 3 unmatched\n");
     const { code, out } = await cli.rouse([
       "events",
       "replay",
@@ -123,32 +123,17 @@ describe("rouse events replay", () => {
         at = start + n * 3_600_000;
         await timed.post(n === 5 ? "/hooks/o" : "/hooks/t", { kind: "abc"[n % 3], n });
       }
-      const texts = async (...args: string[]): Promise<string[]> => {
-        const { code, out, err } = await own.rouse([
-          "events",
-          "replay",
-          "--dry-run",
-          "--json",
-          ...args,
-        ]);
-        expect([code, err]).toEqual([0, expect.any(String)]);
-        const { events, outcomes } = JSON.parse(out) as {
-          events: number;
-          outcomes: Record<string, number>;
-        };
-        return [
-          String(events),
-          ...Object.entries(outcomes).map(([outcome, count]) => `${count} ${outcome}`),
-        ];
+      const sum = async (...args: string[]): Promise<string | undefined> => {
+        const { code, out } = await own.rouse(["events", "replay", "--dry-run", ...args]);
+        expect(code).toBe(0);
+        return out.trimEnd().split("\n").at(-1);
       };
-      expect(await texts("--path", "t")).toEqual(["5", "4 accepted", "1 unmatched"]);
-      expect(await texts("--mapping", "a")).toEqual(["2", "2 accepted"]);
-      expect(await texts("--outcome", "unmatched")).toEqual(["1", "1 unmatched"]);
-      expect(await texts("--since", "2026-01-01T01:30Z", "--until", "2026-01-01T04:30Z")).toEqual([
-        "3",
-        "1 unmatched",
-        "2 accepted",
-      ]);
+      expect(await sum("--path", "t")).toBe("5 would be replayed: 4 accepted, 1 unmatched");
+      expect(await sum("--mapping", "a")).toBe("2 would be replayed: 2 accepted");
+      expect(await sum("--outcome", "unmatched")).toBe("1 would be replayed: 1 unmatched");
+      expect(await sum("--since", "2026-01-01T01:30Z", "--until", "2026-01-01T04:30Z")).toBe(
+        "3 would be replayed: 1 unmatched, 2 accepted",
+      );
       // Done: two of b's at 01:00 and 04:00; the limit keeps the newer one.
       const { out } = await own.rouse([
         "events",

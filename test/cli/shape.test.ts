@@ -35,7 +35,6 @@ const MAPPINGS = [
     match: { path: "busy" },
     messageTemplate: "{{ id }}",
     deliver: false,
-    limits: { runsPerHour: 1 },
   },
 ];
 
@@ -310,25 +309,6 @@ describe("what is kept of bodies", () => {
     expect((await cli.rouse(["config", "validate"])).out).toContain("unknown-field");
     expect(files()).toEqual(before);
     await cli.close();
-  });
-
-  it("warns of runs that came faster over a week than a limit lets them start", async () => {
-    const busy = await begin({});
-    for (let n = 0; n < 168; n++) await busy.world.post("/hooks/busy", { id: n });
-    await systemClock.sleep(500);
-    expect((await busy.cli.rouse(["config", "validate"])).out).not.toContain("rate-over-limit");
-    await busy.world.post("/hooks/busy", { id: 168 });
-    const { message, path } = await busy.world.until(async () =>
-      busy.world.gateway.status().warnings.find(({ rule }) => rule === "rate-over-limit"),
-    );
-    expect([path, message]).toEqual([
-      "hooks.mappings[2].limits.runsPerHour",
-      expect.stringMatching(
-        /^169 runs came in over the last 7 days, 1\.0 an hour, and 1 an hour may start/,
-      ),
-    ]);
-    await busy.world.stop();
-    await busy.cli.close();
   });
 });
 

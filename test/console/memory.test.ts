@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { searchTexts } from "../../src/knowledge/short-texts.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { Memory } from "../../src/people/notes.ts";
 import type { StoreHandle } from "../../src/store/types.ts";
@@ -10,7 +11,7 @@ const ODD = "<img src=x onerror=alert(1)>\u202e likes tea";
 
 /** What the agent has noted about a person and about a room. */
 async function addNotes({ store, cluster }: StoreHandle): Promise<void> {
-  const memory = new Memory({ store, cluster, clock: systemClock });
+  const memory = new Memory({ store, cluster, clock: systemClock }, searchTexts);
   for (const [key, text, origin] of [
     ["channel:pipe:direct:bob", "Bob eats no meat.", "people"],
     ["channel:pipe:room-7", ODD, "outside"],

@@ -1,4 +1,5 @@
 import { mkdtemp, rm } from "node:fs/promises";
+import { searchTexts } from "../../src/knowledge/short-texts.ts";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
@@ -6,7 +7,6 @@ import { configSchema } from "../../src/config/schema/index.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { newId } from "../../src/core/ids.ts";
 import { createLazyKnowledge } from "../../src/knowledge/lazy.ts";
-import { createFilePresence } from "../../src/knowledge/presence.ts";
 import { createChannelHealth } from "../../src/delivery/health.ts";
 import { createAdminRoutes, type AdminApp } from "../../src/http/admin/app.ts";
 import { createQuestions } from "../../src/people/notify.ts";
@@ -158,7 +158,7 @@ export async function createWorld(): Promise<World> {
       services: [],
       warnings: [],
     }),
-    memory: new Memory({ store: handle.store, cluster: handle.cluster, clock: systemClock }),
+    memory: new Memory({ store: handle.store, cluster: handle.cluster, clock: systemClock }, searchTexts),
     approvals: new Approvals({
       store: handle.store,
       clock: systemClock,
@@ -192,9 +192,9 @@ export async function createWorld(): Promise<World> {
     }),
     failures: createFailureStates({ ...handle, clock: systemClock }),
     knowledge: createLazyKnowledge({
-      isShared: false,
       dir,
-      presence: createFilePresence(join(dir, "knowledge.db"), () => false),
+      env: {},
+      log: pino({ level: "silent" }),
       open: () => Promise.reject(new Error("nothing is opened here")),
     }),
     chats: {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { MAX_NOTES, type NewNote, type Note, Memory } from "../../src/people/notes.ts";
-import { searchNotes } from "../../src/people/tools.ts";
+import { searchTexts } from "../../src/knowledge/short-texts.ts";
 import { channelSession, mainSession } from "../../src/sessions/keys.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { StoreHandle } from "../../src/store/types.ts";
@@ -9,15 +9,6 @@ import { silent, sqliteHome } from "../store/home.ts";
 import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 
 const MAIN = mainSession("main");
-const toNote = (text: string, index: number): Note => ({
-  id: `mem_${index}`,
-  text,
-  origin: "trusted",
-  createdAt: index,
-  runId: "run_1",
-  callId: `c${index}`,
-});
-
 it("finds notes by words in their inflections, compounds and languages, the best first", () => {
   const notes = [
     "The owner's sister lives in Berlin.",
@@ -26,15 +17,15 @@ it("finds notes by words in their inflections, compounds and languages, the best
     "Встреча с бухгалтером всегда по понедельникам, в десять утра.",
     "The invoices of the garage are paid by the landlord.",
     "The garage key is under the mat.",
-  ].map(toNote);
-  const found = (query: string): string[] => searchNotes(notes, query).map(({ id }) => id);
-  expect(found("sisters")).toEqual(["mem_0"]);
-  expect(found("Dampfschifffahrt")[0]).toBe("mem_1");
-  expect(found("咖啡")).toEqual(["mem_2"]);
-  expect(found("встречи с бухгалтером")[0]).toBe("mem_3");
-  expect(found("garage key").slice(0, 2)).toEqual(["mem_5", "mem_4"]);
+  ];
+  const found = (query: string): number[] => searchTexts(notes, query);
+  expect(found("sisters")).toEqual([0]);
+  expect(found("Dampfschifffahrt")[0]).toBe(1);
+  expect(found("咖啡")).toEqual([2]);
+  expect(found("встречи с бухгалтером")[0]).toBe(3);
+  expect(found("garage key").slice(0, 2)).toEqual([5, 4]);
   expect(found("spaceship")).toEqual([]);
-  expect(searchNotes([], "key")).toEqual([]);
+  expect(searchTexts([], "key")).toEqual([]);
 });
 
 const toNew = (text: string, callId: string, more: Partial<NewNote> = {}): NewNote => ({
@@ -45,7 +36,7 @@ const toNew = (text: string, callId: string, more: Partial<NewNote> = {}): NewNo
   ...more,
 });
 const openMemory = ({ store, cluster }: StoreHandle): Memory =>
-  new Memory({ store, cluster, clock: systemClock });
+  new Memory({ store, cluster, clock: systemClock }, searchTexts);
 const textsOf = async (memory: Memory, scope = MAIN): Promise<string[]> =>
   (await memory.list(scope)).map(({ text }) => text);
 

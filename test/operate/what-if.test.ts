@@ -58,7 +58,7 @@ function useWorld(url: () => string | undefined) {
 
 function answerTest(url: () => string | undefined): void {
   const { made, send } = useWorld(url);
-  it("answers one document a line: progress, groups as they are found, and the end", async () => {
+  it("answers one document a line: progress, and the end with the whole report", async () => {
     const { world } = made;
     await send("refund", 5);
     await send("order", 3);
@@ -76,25 +76,17 @@ function answerTest(url: () => string | undefined): void {
       wouldRun: 0,
       wouldNotRun: 0,
     });
-    const groups = lines.filter((line) => line.type === "group");
-    expect(groups[0]).toMatchObject({
-      kind: "starts",
-      mapping: "shop.refund",
-      count: 1,
-      examples: [{ path: "shop" }],
-    });
-    expect(groups.at(-1)).toMatchObject({ count: 5 });
-    // No example comes twice.
-    const examples = groups.flatMap((group) => group.examples.map(({ eventId }) => eventId));
-    expect([examples.length, new Set(examples).size]).toEqual([3, 3]);
-    const start = { kind: "starts", count: 5, examples: examples.map((eventId) => ({ eventId })) };
-    expect(lines.at(-1)).toMatchObject({
+    const end = lines.at(-1);
+    expect(end).toMatchObject({
       type: "end",
       events: 8,
       changed: 5,
       wouldRun: 5,
-      groups: [start],
+      groups: [{ kind: "starts", mapping: "shop.refund", count: 5 }],
     });
+    const [start] = end?.type === "end" ? end.groups : [];
+    const examples = (start?.examples ?? []).map(({ eventId }) => eventId);
+    expect([examples.length, new Set(examples).size]).toEqual([3, 3]);
     expect(lines.filter(({ type }) => type === "end")).toHaveLength(1);
 
     const changeOf = async (change: object, more: object = {}) => {
@@ -134,24 +126,16 @@ describePostgres("POST /admin/v1/what-if on PostgreSQL", () => {
 
 describe("comparisons over HTTP", () => {
   const { made, send } = useWorld(() => undefined);
-  it("ends the comparison before of the same client, and one whose connection is closed; of others there are two at once", async () => {
+  it("ends one whose connection is closed; there are two at once", async () => {
     const { world } = made;
     await send("refund", 60);
     const slow = { change: ADD_SLOW };
-    const first = await begin(world, { ...slow, client: "page" });
-    expect([first.status, first.first]).toEqual([
-      200,
-      expect.stringContaining('"type":"progress"'),
-    ]);
-    expect(await askEnd(world, { change: ADD, last: 3, client: "page" })).toMatchObject({
-      events: 3,
-      wouldRun: 3,
-    });
-    expect((await first.rest()).trimEnd().split("\n").at(-1)).toMatch(
-      /^\{"type":"error","code":"superseded"/,
-    );
-
-    const readers = [await begin(world, { ...slow, client: "page" }), await begin(world, slow)];
+    const readers = [await begin(world, slow), await begin(world, slow)];
+    for (const reader of readers)
+      expect([reader.status, reader.first]).toEqual([
+        200,
+        expect.stringContaining('"type":"progress"'),
+      ]);
     const { status, headers, error } = await ask(world, { change: ADD });
     expect([status, error?.code, headers.get("retry-after")]).toEqual([429, "rate_limited", "2"]);
     // What is landed does not wait for them.

@@ -46,6 +46,16 @@ const EXAMPLES: Record<keyof typeof GATES, Example> = {
     },
     found: { "src/chat": ["imports src/turns"], "src/turns": ["imports src/chat"] },
   },
+  "what takes a hook to its delivery needs no room that can be left out": {
+    files: {
+      "src/agent/loop.ts": 'import type { Clock } from "../core/clock.ts";',
+      "src/core/clock.ts": 'import type { Index } from "../knowledge/index.ts";',
+      "src/gateway/gateway.ts": 'import { open } from "../knowledge/index.ts";',
+      "src/knowledge/index.ts": 'import { search } from "../operate/search.ts";',
+      "src/operate/search.ts": "export const search = 1;",
+    },
+    found: { "src/core/clock.ts": ["imports src/knowledge/index.ts"] },
+  },
   "http imports no store": {
     files: {
       "src/http/admin/events.ts":

@@ -12,6 +12,7 @@ export const GATES: Record<string, Gate> = {
   "imports go one way, types included": imports.importsGoOneWay,
   "no file imports itself over others, types included": imports.noFileCycles,
   "no folder of src imports itself over others, types included": imports.noFolderCycles,
+  "what takes a hook to its delivery needs no room that can be left out": imports.coreStandsAlone,
   "http imports no store": imports.httpImportsNoStore,
   "the intake knows no HTTP": imports.intakeKnowsNoHttp,
   "plugins and transforms import what is published, packages and their own folder":

@@ -99,21 +99,11 @@ const LAYERS: Record<string, string[]> = {
     "vocabulary",
     "core",
   ],
-  people: [
-    "delivery",
-    "sessions",
-    "agent",
-    "knowledge",
-    "contract",
-    "store",
-    "config",
-    "vocabulary",
-    "core",
-  ],
+  people: ["delivery", "sessions", "agent", "contract", "store", "config", "vocabulary", "core"],
   delivery: ["queue", "contract", "store", "config", "vocabulary", "core"],
   queue: ["sessions", "store", "config", "core"],
   sessions: ["store", "vocabulary", "core"],
-  agent: ["knowledge", "contract", "store", "config", "vocabulary", "core"],
+  agent: ["contract", "store", "config", "vocabulary", "core"],
   knowledge: ["contract", "store", "config", "core"],
   contract: ["store", "config"],
   store: ["config", "vocabulary", "core"],
@@ -121,6 +111,10 @@ const LAYERS: Record<string, string[]> = {
   vocabulary: ["core"],
   core: [],
 };
+
+/** The rooms that can be left out: what takes a hook to its delivery imports none of them. */
+const OPTIONAL_ROOMS = ["cli", "http", "operate", "chat", "knowledge", "telemetry", "testing"];
+const CORE_ROOMS = ["intake", "mapping", "queue", "turns", "agent", "people", "delivery", "plugin"];
 
 const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
   exports: Record<string, unknown>;
@@ -171,6 +165,21 @@ export function importsGoOneWay(files: readonly CodeFile[]): Finding[] {
       return [{ file: file.path, what: `imports ${typeOnly ? "types of " : ""}${target}` }];
     });
   });
+}
+
+/** Finds the files by which a hook on its way to its delivery needs a room that can be left out, types included. */
+export function coreStandsAlone(files: readonly CodeFile[]): Finding[] {
+  const source = files.filter(isIn("src"));
+  const core = source.map(({ path }) => path).filter((path) => CORE_ROOMS.includes(getPart(path)));
+  const graph = importGraph(source).set("core", core);
+  const isOptional = (path: string): boolean => OPTIONAL_ROOMS.includes(getPart(path));
+  return [...reachable(graph, "core")]
+    .filter((file) => !isOptional(file))
+    .flatMap((file) =>
+      (graph.get(file) ?? [])
+        .filter(isOptional)
+        .map((target) => ({ file, what: `imports ${target}` })),
+    );
 }
 
 export const noFileCycles = (files: readonly CodeFile[]): Finding[] =>

@@ -10,7 +10,6 @@ export const LINT_RULES = {
     "a header decides or is rendered that the signature of the path does not cover",
   "unsafe-content":
     "`allowUnsafeExternalContent` stands beside tools, or beside a recipient, channel, agent or model that comes out of the payload",
-  "rate-over-limit": "more runs came in over the last 7 days than `runsPerHour` lets start",
 } as const;
 export type LintRule = keyof typeof LINT_RULES;
 
@@ -21,8 +20,5 @@ const rule = z.enum(names, {
 });
 
 export const lintSchema = z.strictObject({
-  off: z
-    .array(rule)
-    .default([])
-    .describe(`Rules that do not warn about this mapping: ${names.join(", ")}.`),
+  off: z.array(rule).default([]).describe("Rules that do not warn about this mapping."),
 });

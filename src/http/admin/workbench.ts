@@ -78,19 +78,15 @@ export function whatIfRoutes({ clock }: Pick<AdminDeps, "clock">, { whatIf }: Wo
     last: z.int().min(1).max(MAX_EVENTS).default(DEFAULT_LAST),
     events: z.array(text).min(1).max(MAX_IDS).optional(),
     path: text.optional(),
-    client: text.max(100).optional(),
   });
   return new Hono().post("/", jsonBody(asked), async (c) => {
-    const { change: wanted, client, ...selection } = c.req.valid("json");
+    const { change: wanted, ...selection } = c.req.valid("json");
     if (selection.events && (selection.since !== undefined || selection.path !== undefined))
       throw new RouseError({
         code: "usage",
         message: "`events` names the events: leave `since` and `path` out",
       });
-    return answerLines(
-      c,
-      await whatIf.compare({ change: wanted, client, selection }, c.req.raw.signal),
-    );
+    return answerLines(c, await whatIf.compare({ change: wanted, selection }, c.req.raw.signal));
   });
 }
 

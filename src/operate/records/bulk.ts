@@ -53,7 +53,7 @@ export type ReplayLine =
   | { type: "result"; ok: false; eventId: string; failure: Failure }
   | { type: "end"; replayed: number; failed: number };
 
-export interface BulkReplay extends Bulk {
+interface BulkReplay extends Bulk {
   /** `all`: those that the filters leave, as if they were received again, with their runs. */
   select: "failed" | "unmatched" | "all";
   path?: string | undefined;
@@ -80,10 +80,7 @@ async function findReplays(
  * The ids that a bulk replay means, oldest first, so that turns of one session keep their order.
  * An event that was replayed before stands back for its replay: doing it twice never makes work twice.
  */
-export async function selectEvents(
-  store: Pick<Store, "list">,
-  bulk: BulkReplay,
-): Promise<ChosenEvent[]> {
+async function selectEvents(store: Pick<Store, "list">, bulk: BulkReplay): Promise<ChosenEvent[]> {
   const { select, path, mapping, outcome, since, until = Infinity, limit } = bulk;
   const base = given({ path, mapping, since });
   const found: ChosenEvent[] = [];

@@ -23,31 +23,17 @@ const MAX_BODIES = 500;
 const MAX_BYTES = 16 * 1024 * 1024;
 /** Events are in order of time but for what waited before it was written. */
 const DISORDER_MS = 3_600_000;
-const DAY_MS = 86_400_000;
-const WEEK_DAYS = 7;
 
 const PROGRESS_KEY = "shapes";
 const toShapeKey = (path: string): string => `shape:${path}`;
 
-/** How far events were counted, and the runs that they asked for: by mapping, then by day since the epoch. */
+/** How far events were counted. */
 interface ShapeProgress {
   last?: { id: string; at: Ms };
-  runs: [mapping: string, days: [day: number, runs: number][]][];
 }
 
-/** The keys of all that is kept about paths. */
-export const getFactKeys = (paths: readonly string[]): string[] => [
-  PROGRESS_KEY,
-  ...paths.map(toShapeKey),
-];
-
-/** What recorded hooks say about mappings. */
-export interface RecordedFacts {
-  /** By path. */
-  shapes: ReadonlyMap<string, Shape>;
-  /** Runs that hooks have asked for within the last 7 days, by mapping: as far as they were counted. */
-  weeklyRuns: ReadonlyMap<string, number>;
-}
+/** The keys of the shapes that are kept of paths. */
+export const getShapeKeys = (paths: readonly string[]): string[] => paths.map(toShapeKey);
 
 /** Reads a value of the store by its key. Undefined or null if there is none. */
 export type ReadValue = (key: string) => Promise<unknown>;
@@ -58,24 +44,19 @@ const readShape = async (read: ReadValue, path: string): Promise<Shape | undefin
 };
 
 const readProgress = async (read: ReadValue): Promise<ShapeProgress> =>
-  ((await read(PROGRESS_KEY)) as ShapeProgress | null | undefined) ?? { runs: [] };
+  ((await read(PROGRESS_KEY)) as ShapeProgress | null | undefined) ?? {};
 
-/** Reads what is kept about paths. */
-export async function readFacts(
+/** Reads the shapes that are kept, by path. */
+export async function readShapes(
   read: ReadValue,
   paths: readonly string[],
-  now: Ms,
-): Promise<RecordedFacts> {
+): Promise<Map<string, Shape>> {
   const shapes = new Map<string, Shape>();
   for (const path of paths) {
     const shape = await readShape(read, path);
     if (shape) shapes.set(path, shape);
   }
-  const { runs } = await readProgress(read);
-  const since = Math.floor(now / DAY_MS) - WEEK_DAYS;
-  const sum = (days: [number, number][]): number =>
-    days.reduce((total, [day, count]) => total + (day > since ? count : 0), 0);
-  return { shapes, weeklyRuns: new Map(runs.map(([mapping, days]) => [mapping, sum(days)])) };
+  return shapes;
 }
 
 const pause = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -122,30 +103,6 @@ async function readNewEvents(store: Store, last: ShapeProgress["last"]): Promise
   return events.toReversed();
 }
 
-/** Adds the runs of events to those that were counted, without the days before the week. */
-function countRuns(
-  counted: ShapeProgress["runs"],
-  events: readonly EventRecord[],
-  now: Ms,
-): ShapeProgress["runs"] {
-  const since = Math.floor(now / DAY_MS) - WEEK_DAYS;
-  const runs = new Map(
-    counted.map(([mapping, days]) => [mapping, new Map(days.filter(([day]) => day > since))]),
-  );
-  for (const { mapping, actions, receivedAt, replayOf } of events) {
-    // Events that are collected share a run.
-    const count = actions.filter((action) => action.kind === "run" && !action.collect).length;
-    if (mapping === undefined || replayOf !== undefined || count === 0) continue;
-    const days = runs.get(mapping) ?? new Map<number, number>();
-    runs.set(mapping, days);
-    const day = Math.floor(receivedAt / DAY_MS);
-    days.set(day, (days.get(day) ?? 0) + count);
-  }
-  return [...runs]
-    .filter(([, days]) => days.size > 0)
-    .map(([mapping, days]) => [mapping, [...days]]);
-}
-
 async function clearShapes(
   store: Store,
   paths: readonly string[],
@@ -185,7 +142,6 @@ async function countBodies(
 export async function updateShapes(
   store: Store,
   snapshot: Snapshot,
-  now: Ms,
   fencingToken?: FencingToken,
 ): Promise<boolean> {
   const { config, mappings } = snapshot;
@@ -198,10 +154,7 @@ export async function updateShapes(
   const newest = events.at(-1);
   if (!newest) return false;
   const shapes = await countBodies(isKept ? events : [], paths, read);
-  const next: ShapeProgress = {
-    last: { id: newest.id, at: newest.receivedAt },
-    runs: countRuns(progress.runs, events, now),
-  };
+  const next: ShapeProgress = { last: { id: newest.id, at: newest.receivedAt } };
   return store.commit((tx) => {
     for (const [path, shape] of shapes) tx.set("value", toShapeKey(path), toKeptShape(shape));
     tx.set("value", PROGRESS_KEY, next);

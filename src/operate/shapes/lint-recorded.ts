@@ -1,16 +1,12 @@
 import { nearest } from "../../config/suggest.ts";
 import type { Issue } from "../../core/errors.ts";
-import type { Budgets } from "../../queue/types.ts";
-import { limitsPath } from "../../queue/limit-text.ts";
 import type { LintedMapping } from "./covering.ts";
-import type { RecordedFacts } from "./kept-shapes.ts";
 import { lintIssue } from "./lint.ts";
 import { getConditionReads, getRenderedReads, type FieldRead } from "./read-fields.ts";
 import { getAround, type FieldType, type Shape } from "./shape.ts";
 
 /** So many bodies say enough about the fields of a hook. */
 const ENOUGH = 20;
-const WEEK_HOURS = 7 * 24;
 
 /** The fields of a hook, by their names without `[]`: as conditions and templates write them. */
 interface KnownFields {
@@ -149,41 +145,13 @@ function checkType(
 const findWrongTypes = (mapping: LintedMapping, known: KnownFields): Issue[] =>
   getConditionReads(mapping.config).flatMap((read) => checkType(mapping, read, known));
 
-/** Limits that let fewer runs start than came in on average. */
-function findRates(
-  mappings: readonly LintedMapping[],
-  budgets: Budgets,
-  weeklyRuns: ReadonlyMap<string, number>,
-): Issue[] {
-  return budgets.all.flatMap(({ scope, limits: { runsPerHour } }) => {
-    if (runsPerHour === undefined) return [];
-    const counted = mappings.filter(({ config }) =>
-      budgets.of(config.id).some((budget) => budget.scope === scope),
-    );
-    const total = counted.reduce((sum, { config }) => sum + (weeklyRuns.get(config.id) ?? 0), 0);
-    const rate = total / WEEK_HOURS;
-    if (
-      rate <= runsPerHour ||
-      counted.some(({ config }) => config.lint?.off.includes("rate-over-limit"))
-    )
-      return [];
-    const path = `${limitsPath(
-      scope,
-      counted.map(({ info }) => info),
-    )}.runsPerHour`;
-    const message = `${total} runs came in over the last 7 days, ${rate.toFixed(1)} an hour, and ${runsPerHour} an hour may start: runs wait longer and longer; raise it, or match fewer hooks (lint: rate-over-limit)`;
-    return [{ path, message, rule: "rate-over-limit" as const }];
-  });
-}
-
 /**
  * Looks for what the mappings of a config probably do not mean, as far as recorded hooks show it. Fields of presets are left
  * out: senders leave out fields that presets allow for.
  */
 export function lintRecorded(
   mappings: readonly LintedMapping[],
-  budgets: Budgets,
-  { shapes, weeklyRuns }: RecordedFacts,
+  shapes: ReadonlyMap<string, Shape>,
 ): Issue[] {
   const onPath = new Map<string, number>();
   for (const { info } of mappings)
@@ -192,7 +160,7 @@ export function lintRecorded(
   const own = mappings.filter(
     ({ config, info }) => config.enabled && !info.origin.startsWith("preset:"),
   );
-  const found = own.flatMap((mapping) => {
+  return own.flatMap((mapping) => {
     const { paths } = mapping.info;
     const key = paths.join("\n");
     if (!fields.has(key)) fields.set(key, toKnownFields(paths.map((path) => shapes.get(path))));
@@ -201,5 +169,4 @@ export function lintRecorded(
     const isAlone = paths.every((path) => onPath.get(path) === 1);
     return [...findUnknownFields(mapping, known, isAlone), ...findWrongTypes(mapping, known)];
   });
-  return [...found, ...findRates(mappings, budgets, weeklyRuns)];
 }

@@ -1,7 +1,7 @@
 import { resolveParsed } from "../../intake/resolve.ts";
 import type { Item, ParsedHook, Resolution, Snapshot } from "../../intake/types.ts";
 import { joinParts, plainText, type TextPart } from "../../core/text.ts";
-import type { EventOutcome, EventRecord, StoredAction } from "../../store/types.ts";
+import type { EventOutcome, StoredAction } from "../../store/types.ts";
 
 /** The end of a session key that is made for each event. */
 export const UUID_END = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
@@ -17,7 +17,7 @@ export interface EffectAction {
   batchKey?: string;
 }
 
-/** What becomes of an event: by the mappings of a snapshot, or as it was recorded. Work of mappings in shadow is left out. */
+/** What becomes of an event by the mappings of a snapshot. Work of mappings in shadow is left out. */
 export interface Effect {
   outcome: EventOutcome;
   mapping: string | null;
@@ -68,23 +68,6 @@ function toEffect(resolution: Resolution): Effect {
 /** Decides about a hook by the mappings of a snapshot. Starts nothing and stores nothing; never throws. */
 export async function getEffect(input: ParsedHook, snapshot: Snapshot): Promise<Effect> {
   return toEffect(await resolveParsed(input, snapshot));
-}
-
-/** What became of an event when it came in. */
-export function getRecordedEffect({
-  outcome,
-  mapping,
-  reason,
-  actions,
-  missing = [],
-}: EventRecord): Effect {
-  return {
-    outcome,
-    mapping: mapping ?? null,
-    reason: reason ?? null,
-    actions: actions.map((action) => ({ action, missing })),
-    missing: outcome === "rejected" ? missing : [],
-  };
 }
 
 /** Marks what came from outside, so that a change of the boundary alone can be seen. */

@@ -1,4 +1,4 @@
-import { isProviderAway } from "../../agent/failure.ts";
+import { isProviderAway } from "../../core/errors.ts";
 import { getPhrases } from "../../vocabulary/phrases.ts";
 import { planDelivery, writeDelivery } from "../../delivery/plan.ts";
 import { isRunChanged } from "../../store/errors.ts";

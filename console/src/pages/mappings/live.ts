@@ -1,16 +1,14 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ask, askLines, AskError } from "../../api.ts";
+import { ask, askLines } from "../../api.ts";
 import { useResource, useTries } from "../../resource.ts";
 import type { Explanation } from "../../../../src/operate/records/explain.ts";
 import type { AnswerLine } from "../../../../src/operate/workbench.ts";
-import type { WhatIfReport } from "../../../../src/operate/what-if/what-if.ts";
+import type { WhatIfCounts, WhatIfReport } from "../../../../src/operate/what-if/what-if.ts";
 import type { Change, TextEvaluation } from "./types.ts";
 
 /** How long the typing rests until the text is evaluated, and until the last events are compared with it. */
 const EVALUATE_MS = 200;
 const COMPARE_MS = 500;
-/** One name for each page that is open: a newer comparison of the same kind ends the one before. */
-const CLIENT = `workbench-${Math.random().toString(36).slice(2)}`;
 
 /** What the gateway says of the text that is being written. */
 export interface Evaluated {
@@ -26,8 +24,7 @@ export interface Evaluated {
 const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);
 const isEnded = (error: unknown): boolean =>
-  (error instanceof DOMException && error.name === "AbortError") ||
-  (error instanceof AskError && error.code === "superseded");
+  error instanceof DOMException && error.name === "AbortError";
 
 /** Evaluates a text against an event, again after each change. `turn` counts up to evaluate without waiting. */
 export function useEvaluation(
@@ -101,10 +98,7 @@ export function useExplained(event: string | null): Evaluated {
 /** What the text would change of the last events. */
 export interface Compared {
   /** Null before the first comparison. */
-  report:
-    | (Pick<WhatIfReport, "events" | "skipped" | "changed" | "wouldRun" | "wouldNotRun"> &
-        Partial<WhatIfReport>)
-    | null;
+  report: (WhatIfCounts & Partial<WhatIfReport>) | null;
   /** When the oldest of the events came in; null until all are compared. */
   oldest: string | null;
   complete: boolean;
@@ -121,15 +115,14 @@ const NONE: Compared = {
 };
 
 /** When the oldest of the events that were compared came in. */
-const readOldest = ({ periodMs = null }: Partial<WhatIfReport>): string | null =>
-  periodMs === null ? null : new Date(Date.now() - periodMs).toISOString();
+const toOldest = ({ periodMs }: WhatIfReport): string =>
+  new Date(Date.now() - periodMs).toISOString();
 
 /** Compares the last events with a text, again after each change. A change of null leaves what is shown as it is, as stale. */
 export function useComparison(
   change: Change | null,
   last: number,
   path: string | undefined,
-  of: "text" | "enabling" = "text",
 ): Compared {
   const [state, setState] = useState<Compared>(NONE);
   const tries = useTries(state.error !== null);
@@ -139,8 +132,7 @@ export function useComparison(
     if (change === null) return;
     const abort = new AbortController();
     const compare = async (): Promise<void> => {
-      const client = `${CLIENT}-${of}`;
-      const body = { change, last, client, ...(path === undefined ? {} : { path }) };
+      const body = { change, last, ...(path === undefined ? {} : { path }) };
       try {
         for await (const line of askLines<AnswerLine>("/what-if", {
           method: "POST",
@@ -149,10 +141,10 @@ export function useComparison(
         })) {
           if (abort.signal.aborted) return;
           if (line.type === "error") setState((before) => ({ ...before, error: line.message }));
-          else if (line.type !== "group")
+          else
             setState({
               report: line,
-              oldest: line.type === "end" ? readOldest(line) : null,
+              oldest: line.type === "end" ? toOldest(line) : null,
               complete: line.type === "end",
               stale: false,
               error: null,

@@ -323,6 +323,6 @@ export function SaveDialog({ bench, change, canWrite, onClose, onSaved, onOverta
 /** Makes a mapping live that is in shadow: shows what that would change of the events that came in lately. */
 export function EnableDialog({ bench, ...props }: Omit<SaveProps, "change" | "onOvertaken">) {
   const change = useMemo((): Change => ({ kind: "enable", mapping: bench.id }), [bench.id]);
-  const compared = useComparison(change, bench.last, bench.path, "enabling");
+  const compared = useComparison(change, bench.last, bench.path);
   return <SaveDialog {...props} bench={{ ...bench, compared }} change={change} />;
 }

@@ -117,7 +117,7 @@ export function Difference({ bench }: { bench: Workbench }) {
 /** What the text would change of the events that came in lately. */
 export function WhatIfPane({ bench }: { bench: Workbench }) {
   const { report, complete, stale } = bench.compared;
-  const { groups = [], warnings = [] } = report ?? {};
+  const { groups = [] } = report ?? {};
   return (
     <section
       class={`mappings-pane mappings-what-if ${stale ? "stale" : ""}`}
@@ -134,11 +134,6 @@ export function WhatIfPane({ bench }: { bench: Workbench }) {
         />
       </h2>
       <Difference bench={bench} />
-      {warnings.map((warning) => (
-        <p key={warning} class="warn">
-          {warning}
-        </p>
-      ))}
       {groups.length > 0 ? (
         <details>
           <summary>{plural(groups.length, "group")}</summary>

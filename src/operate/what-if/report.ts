@@ -1,0 +1,216 @@
+import type { EventRecord, Store } from "../../store/types.ts";
+import { diffWords, type DiffPart } from "../edits/word-diff.ts";
+import type { Effect } from "./effect.ts";
+import {
+  compareEffects,
+  type Change,
+  type ChangeKind,
+  type ChangeValues,
+  type CompareOptions,
+} from "./changes.ts";
+
+const DAY_MS = 86_400_000;
+/** Runs of this time say what a run uses. */
+const USAGE_MS = 30 * DAY_MS;
+const MAX_EXAMPLES = 3;
+
+/** An event that a change concerns. For operators only: it quotes the event. */
+export interface WhatIfExample {
+  eventId: string;
+  /** ISO 8601. */
+  receivedAt: string;
+  path: string;
+  before: ChangeValues;
+  after: ChangeValues;
+  /** The message word by word, if it changed. */
+  diff?: DiffPart[];
+}
+
+/** Events that change in the same way. */
+export interface WhatIfGroup {
+  kind: ChangeKind;
+  /** The mapping that takes them: after the change, or before it if none takes them then. */
+  mapping: string | null;
+  count: number;
+  /** The newest ones. */
+  examples: WhatIfExample[];
+}
+
+export interface WhatIfOptions {
+  /** The time that the events cover, in milliseconds since the epoch; default for `from`: the oldest event. */
+  period: { from?: number | undefined; to: number };
+  /** Has the tokens that recorded runs used. */
+  store: Pick<Store, "list">;
+  /** Called with every event of every group: more of them than a report keeps. */
+  onExample?(group: WhatIfGroup, example: WhatIfExample): void;
+  /** Compare repeats and replays too: the caller has named the events. Default: they are skipped, since their first event is compared. */
+  repeats?: boolean;
+}
+
+/** How far a comparison has come. */
+export interface WhatIfCounts {
+  /** Events that were looked at. */
+  events: number;
+  /** Events about which nothing can be said. */
+  skipped: number;
+  changed: number;
+  /** Events that would start a run that they did not start. */
+  wouldRun: number;
+  wouldNotRun: number;
+}
+
+/** What a change of the mappings would do, over recorded events. For operators only: its examples quote the events. */
+export interface WhatIfReport extends WhatIfCounts {
+  /** The time that the events cover, in milliseconds. */
+  periodMs: number;
+  /** Why events were skipped, with their number. */
+  skippedFor: Record<string, number>;
+  /** Events by the outcome that they would have. Those that cannot change have the recorded one. */
+  outcomes: Record<string, number>;
+  /**
+   * Runs that would start more in a day, and the tokens that they would use if each used as much as a recorded run of its mapping,
+   * or of any: null if no run says so. Null if the events cover less than a day.
+   */
+  perDay: { runs: number; tokens: number | null } | null;
+  /** Largest first. */
+  groups: WhatIfGroup[];
+}
+
+/** A line of a comparison: how far it came, and at last the whole report. */
+export type WhatIfLine = ({ type: "progress" } & WhatIfCounts) | WhatIfEnd;
+export type WhatIfEnd = { type: "end" } & WhatIfReport;
+
+function toExample(
+  { id, receivedAt, path }: EventRecord,
+  { before, after, kind }: Change,
+): WhatIfExample {
+  const example: WhatIfExample = {
+    eventId: id,
+    receivedAt: new Date(receivedAt).toISOString(),
+    path,
+    before,
+    after,
+  };
+  const [old, next] = [before["message"] ?? before["marked"], after["message"] ?? after["marked"]];
+  return kind === "text" && typeof old === "string" && typeof next === "string"
+    ? { ...example, diff: diffWords(old, next) }
+    : example;
+}
+
+/** How one event is compared. */
+export type Compared =
+  | { kind: "same"; outcome: string }
+  | { kind: "skipped"; reason: string }
+  | { kind: "compared"; before: Effect; after: Effect; options: CompareOptions };
+
+/** Adds one to the count of a name, which may come from an event. */
+const addOne = (counts: Map<string, number>, name: string): unknown =>
+  counts.set(name, (counts.get(name) ?? 0) + 1);
+
+/** What is counted of the events so far. */
+export class Comparison {
+  readonly #options: WhatIfOptions;
+  readonly #groups = new Map<string, WhatIfGroup>();
+  readonly #skippedFor = new Map<string, number>();
+  readonly #outcomes = new Map<string, number>();
+  /** Runs that would start more, by mapping. */
+  readonly #started = new Map<string, number>();
+  readonly counts: WhatIfCounts = {
+    events: 0,
+    skipped: 0,
+    changed: 0,
+    wouldRun: 0,
+    wouldNotRun: 0,
+  };
+  #oldest = Infinity;
+
+  constructor(options: WhatIfOptions) {
+    this.#options = options;
+  }
+
+  add(event: EventRecord, compared: Compared): void {
+    this.counts.events++;
+    this.#oldest = Math.min(this.#oldest, event.receivedAt);
+    if (compared.kind === "skipped") {
+      this.counts.skipped++;
+      addOne(this.#skippedFor, compared.reason);
+      return;
+    }
+    const isSame = compared.kind === "same";
+    addOne(this.#outcomes, isSame ? compared.outcome : compared.after.outcome);
+    const changes = isSame ? [] : compareEffects(compared.before, compared.after, compared.options);
+    if (changes.length === 0) return;
+    this.#count(changes);
+    this.#group(event, changes);
+  }
+
+  #count(changes: readonly Change[]): void {
+    this.counts.changed++;
+    const starts = changes.filter(({ kind }) => kind === "starts");
+    if (starts.length > 0) this.counts.wouldRun++;
+    if (changes.some(({ kind, action }) => (kind === "stops" || kind === "rejected") && action))
+      this.counts.wouldNotRun++;
+    for (const { action, mapping } of starts)
+      if (action?.action.kind === "run") addOne(this.#started, mapping ?? "");
+  }
+
+  /** Adds the changes of one event, which counts once in each group. */
+  #group(event: EventRecord, changes: readonly Change[]): void {
+    const counted = new Set<WhatIfGroup>();
+    for (const change of changes) {
+      const { kind, mapping } = change;
+      const key = `${kind} ${mapping ?? ""}`;
+      const found = this.#groups.get(key) ?? { kind, mapping, count: 0, examples: [] };
+      this.#groups.set(key, found);
+      if (counted.has(found)) continue;
+      counted.add(found);
+      found.count++;
+      const isKept = found.examples.length < MAX_EXAMPLES;
+      const { onExample } = this.#options;
+      if (!isKept && !onExample) continue;
+      const example = toExample(event, change);
+      if (isKept) found.examples.push(example);
+      onExample?.(found, example);
+    }
+  }
+
+  async #perDay(days: number): Promise<WhatIfReport["perDay"]> {
+    const started = [...this.#started];
+    const runs = started.reduce((sum, [, count]) => sum + count, 0) / days;
+    if (runs === 0) return { runs, tokens: 0 };
+    const usage = await this.#options.store.list("usage", {
+      by: "mapping",
+      since: this.#options.period.to - USAGE_MS,
+    });
+    const getMean = (name?: string): number | undefined => {
+      // What no mapping started is named in parentheses.
+      const rows = usage.filter(({ key }) =>
+        name === undefined ? !key.startsWith("(") : key === name,
+      );
+      const used = rows.reduce((sum, row) => sum + row.inputTokens + row.outputTokens, 0);
+      return used === 0 ? undefined : used / rows.reduce((sum, row) => sum + row.runs, 0);
+    };
+    const all = getMean();
+    const tokens = started.reduce(
+      (sum, [name, count]) => sum + (count / days) * (getMean(name) ?? all ?? 0),
+      0,
+    );
+    return { runs, tokens: all === undefined ? null : tokens };
+  }
+
+  /** The whole report. Reads what runs have used. */
+  async end(): Promise<WhatIfEnd> {
+    const { from, to } = this.#options.period;
+    const periodMs = Math.max(0, to - (from ?? Math.min(this.#oldest, to)));
+    const days = periodMs / DAY_MS;
+    return {
+      type: "end",
+      ...this.counts,
+      periodMs,
+      outcomes: Object.fromEntries(this.#outcomes),
+      skippedFor: Object.fromEntries(this.#skippedFor),
+      perDay: days >= 1 ? await this.#perDay(days) : null,
+      groups: [...this.#groups.values()].toSorted((a, b) => b.count - a.count),
+    };
+  }
+}
