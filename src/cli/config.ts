@@ -1,13 +1,15 @@
 import { renderIssue } from "../config/issues.ts";
 import type { Issue } from "../core/errors.ts";
 import { doing, type Noun } from "./command.ts";
-import { configExitCode } from "./failure.ts";
+import { configExitCode, usage } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { printJson } from "./print.ts";
 import { toLoadOptions, toSnapshotOptions } from "./settings.ts";
 
+const KINDS = ["config", "mappings", "fixtures"] as const;
+
 /** The JSON Schema of the config file, or of a file of `mappingsDir`, with the presets and plugins that ship. */
-export async function schemaDocument(kind: "config" | "mappings" | "fixtures"): Promise<object> {
+export async function schemaDocument(kind: (typeof KINDS)[number]): Promise<object> {
   const { configJsonSchema, fieldSchema, mappingFileJsonSchema } =
     await import("../config/json-schema.ts");
   if (kind === "mappings") return mappingFileJsonSchema();
@@ -58,27 +60,28 @@ const validate = doing({
 });
 
 const schema = doing({
-  usage: "schema",
+  usage: "",
   about: "print the JSON Schema of the config file, for editors",
   examples: [
-    "rouse config schema > rouse.schema.json",
-    "rouse config schema --mappings > mappings.schema.json",
-    "rouse config schema --fixtures > fixtures.schema.json",
+    "rouse config --schema > rouse.schema.json",
+    "rouse config --schema mappings > mappings.schema.json",
+    "rouse config --schema fixtures > fixtures.schema.json",
   ],
   options: {
-    "--mappings": "that of the files in hooks.mappingsDir",
-    "--fixtures": "of the files in hooks.testsDir instead",
+    "--schema [of]":
+      "print the JSON Schema of the config file, for editors; or that of mappings or fixtures, the files in hooks.mappingsDir and hooks.testsDir",
   },
-  async run(io, { mappings, fixtures }) {
-    const kind = mappings ? "mappings" : fixtures ? "fixtures" : "config";
+  async run(io, { schema: of }) {
+    const kind = of === true ? "config" : KINDS.find((known) => known === of);
+    if (!kind) throw usage(`--schema ${of}: write ${KINDS.join(", ")}`);
     printJson(io, await schemaDocument(kind));
   },
 });
 
 const show = doing({
-  usage: "show",
+  usage: "",
   about: "show the config with all defaults; secrets are masked",
-  examples: ["rouse config show --json"],
+  examples: ["rouse config --json"],
   json: true,
   async run(io, options) {
     const [{ loadConfig }, { maskConfig }] = await Promise.all([
@@ -96,4 +99,8 @@ function printIssues(issues: readonly Issue[], io: CliIo): void {
   for (const issue of issues) io.err(`${renderIssue(issue, io.cwd)}\n`);
 }
 
-export const configCommands: Noun = { commands: [validate, schema, show] };
+export const configCommands: Noun = {
+  list: show,
+  views: { "--schema [of]": schema },
+  commands: [validate],
+};

@@ -88,7 +88,7 @@ export async function printHookTest(
   io: CliIo,
 ): Promise<void> {
   if (mapping === undefined && options.path === undefined && options.event === undefined)
-    throw usage("name a mapping, or a path with --path; `rouse hooks list` shows both");
+    throw usage("name a mapping, or a path with --path; `rouse hooks` shows both");
   const tested = await evaluate({ ...(await readTestInput(options, io)), mapping }, options, io);
   if (!isHandled(tested)) io.exitCode = EXIT.failure;
   if (options.json) return printJson(io, tested);

@@ -52,13 +52,13 @@ interface ListedMapping {
 }
 
 const list = asking({
-  usage: "list [path]",
+  usage: "[path]",
   about:
     "paths and mappings, in the order in which they are tried; of one path also the fields of the bodies that came to it: types, how many of the last 500 bodies have them, and values if they are few",
   examples: [
-    "rouse hooks list",
-    "rouse hooks list shop",
-    "rouse hooks list shop --json | jq '.shape.fields[] | select(.share < 1).name'",
+    "rouse hooks",
+    "rouse hooks shop",
+    "rouse hooks shop --json | jq '.shape.fields[] | select(.share < 1).name'",
   ],
   async ask({ api }, _, path) {
     const answer = await read(api.mappings.$get());
@@ -185,4 +185,4 @@ const send = doing({
   run: async (io, options, name) => (await import("./hooks-send.ts")).sendHook(name, options, io),
 });
 
-export const hooks: Noun = { commands: [list, test, enable, diff, accept, send] };
+export const hooks: Noun = { list, commands: [test, enable, diff, accept, send] };

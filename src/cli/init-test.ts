@@ -111,7 +111,7 @@ function failure(message: string): RouseError {
 
 function printReply(found: Ended | undefined, io: CliIo): void {
   if (!found)
-    throw failure(`the run did not end within ${WAIT_MS / 1000} s; \`rouse runs list\` shows it`);
+    throw failure(`the run did not end within ${WAIT_MS / 1000} s; \`rouse runs\` shows it`);
   const { run, delivery } = found;
   if (run.status !== "succeeded")
     throw new RunFailed({

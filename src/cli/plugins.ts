@@ -128,7 +128,7 @@ async function remove(io: CliIo, options: CommonOptions, name: string): Promise<
 
 const list = listing({
   about: "plugins and where they come from",
-  examples: ["rouse plugins list"],
+  examples: ["rouse plugins"],
   ask: ({ api }) => read(api.plugins.$get()),
   rows: ({ plugins: all }) => all,
   columns: [
@@ -140,8 +140,8 @@ const list = listing({
 });
 
 export const plugins: Noun = {
+  list,
   commands: [
-    list,
     doing({
       usage: "add <package>",
       about: "install a plugin with npm beside the config, and pin its version and content there",

@@ -71,9 +71,9 @@ function describeCallers(preset: Preset): string {
 }
 
 const list = doing({
-  usage: "list",
+  usage: "",
   about: "the presets that ship, your own, and those of your plugins",
-  examples: ["rouse presets list"],
+  examples: ["rouse presets"],
   json: true,
   async run(io, options) {
     const { names, find } = await findPresets(options, io);
@@ -105,10 +105,10 @@ function getSender({ auth }: Preset, name: string, schemes: SchemeSources): Send
 }
 
 const show = doing({
-  usage: "show <name>",
+  usage: "<name>",
   about:
     "print a preset, to be copied into mappings/ and changed, and what its sender does about errors",
-  examples: ["rouse presets show NAME"],
+  examples: ["rouse presets NAME"],
   json: true,
   async run(io, options, name) {
     const { names, find, schemes } = await findPresets(options, io);
@@ -127,4 +127,4 @@ const show = doing({
   },
 });
 
-export const presets: Noun = { commands: [list, show] };
+export const presets: Noun = { list, show };

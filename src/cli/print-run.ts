@@ -24,7 +24,7 @@ function printHead(run: RunDetail, io: CliIo): void {
     ["run", ({ id }) => id],
     "status",
     ["waits for", renderWaitsFor],
-    ["waits since", ({ waiting }) => waiting?.since],
+    ["waits since", ({ waitsFor }) => waitsFor?.since],
     "error",
     ["provider said", ({ providerText }) => providerText],
     "name",

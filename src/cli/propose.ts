@@ -162,9 +162,7 @@ export const propose = doing({
     const { event: named = [], fix, say, agent, json } = options;
     const model = options.model === true ? undefined : options.model;
     if (named.length === 0)
-      throw usage(
-        "name the events: --event evt_… (`rouse events list --outcome unmatched` shows some)",
-      );
+      throw usage("name the events: --event evt_… (`rouse events --outcome unmatched` shows some)");
     const deliver = readDeliver(options.deliver);
     // With --json standard output has the proposal alone.
     const shown = json ? { ...io, out: io.err } : io;

@@ -37,7 +37,6 @@ const GROUPS: Readonly<Record<string, readonly Entry[]>> = {
       "how the gateway does: hooks over time, latencies, what waits, what fails",
       from(watch, "status"),
     ],
-    ["tail", "follow what comes in, one line each", from(() => import("./tail.ts"), "tail")],
     ["explain", "why a hook did what it did", from(() => import("./explain.ts"), "explainCommand")],
     ["events", "what came in, and what became of it", from(watch, "events")],
     [
@@ -141,7 +140,7 @@ const GROUPS: Readonly<Record<string, readonly Entry[]>> = {
 const HELP = `
 Examples:
   rouse start                                   start on the defaults, or on ./rouse.json5
-  rouse events list --failed                    hooks whose runs failed
+  rouse events --failed                         hooks whose runs failed
   rouse explain latest                          why the newest hook did what it did
   rouse hooks test shop.order --payload a.json why a mapping matches, and what it makes
 
@@ -149,12 +148,14 @@ Commands talk to the running gateway, or open its store themselves when none run
 Exit codes: 0 success, 1 failed, 2 wrong usage, 3 wrong config.
 `;
 
-/** Returns the command that is meant: the first word that belongs to no option; `help <command>` means that one. */
-function findName(argv: readonly string[]): string | undefined {
+/** Returns the words of the line without the options that may stand anywhere; `help <command>` means that command. */
+function findWords(argv: readonly string[]): string[] {
   const words = argv.filter(
-    (arg, at) => !arg.startsWith("-") && !/^(?:-c|--config)$/.test(argv[at - 1] ?? ""),
+    (arg, at) =>
+      !/^(?:-c|--config|--config=.*|--json|--verbose)$/.test(arg) &&
+      !/^(?:-c|--config)$/.test(argv[at - 1] ?? ""),
   );
-  return words[0] === "help" ? words[1] : words[0];
+  return words[0] === "help" ? words.slice(1) : words;
 }
 
 function createProgram(io: CliIo): Command {
@@ -199,10 +200,15 @@ function toExitCode(error: CommanderError): number {
   return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
 }
 
-async function addLoaded(program: Command, [name, summary, load]: Entry, io: CliIo): Promise<void> {
+async function addLoaded(
+  program: Command,
+  [name, summary, load]: Entry,
+  io: CliIo,
+  word?: string,
+): Promise<void> {
   const loaded = await load();
   if ("usage" in loaded) addCommand(program, loaded, io).summary(summary);
-  else await addNoun(program, name, summary, loaded, io);
+  else await addNoun(program, [name, summary, loaded], io, word);
 }
 
 /** All commands with their options, for shell completion and for the budgets of the project. */
@@ -216,12 +222,12 @@ export async function describeCommands(io: CliIo): Promise<Command> {
 export async function runCommandLine(argv: readonly string[], world: CliIo): Promise<number> {
   const io = guardOutput(world);
   const program = createProgram(io);
-  const meant = findName(argv);
+  const [meant, word] = findWords(argv);
   try {
     for (const [title, entries] of Object.entries(GROUPS)) {
       program.commandsGroup(`${title}:`);
       for (const entry of entries) {
-        if (entry[0] === meant) await addLoaded(program, entry, io);
+        if (entry[0] === meant) await addLoaded(program, entry, io, word);
         else program.command(entry[0]).description(entry[1]);
       }
     }

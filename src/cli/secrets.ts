@@ -256,7 +256,7 @@ async function rotate(
       `there is no secret "${name}".${didYouMean(
         name,
         all.map((one) => one.name),
-      )} \`rouse secrets list\` shows all`,
+      )} \`rouse secrets\` shows all`,
     );
   if (isFinished) return finish(secret, options, io);
   const refusal = findRefusal(secret, presets, given !== undefined);
@@ -291,14 +291,14 @@ async function rotate(
 }
 
 export const secrets: Noun = {
+  list: doing({
+    usage: "",
+    about: "which fields each is for, where it is kept and since when; never a value",
+    examples: ["rouse secrets"],
+    json: true,
+    run: list,
+  }),
   commands: [
-    doing({
-      usage: "list",
-      about: "which fields each is for, where it is kept and since when; never a value",
-      examples: ["rouse secrets list"],
-      json: true,
-      run: list,
-    }),
     doing({
       usage: "rotate <name>",
       about:

@@ -59,6 +59,24 @@ async function migrate(io: CliIo, options: CommonOptions): Promise<void> {
 }
 
 export const store: Noun = {
+  list: doing({
+    usage: "",
+    about:
+      "where the store is, the version of its schema and its size; changes nothing, also while gateways run",
+    examples: ["rouse store"],
+    json: true,
+    run: status,
+  }),
+  views: {
+    "--migrate": doing({
+      usage: "",
+      about:
+        "bring the store's schema up to date, as a start does; on PostgreSQL also while older gateways still run",
+      examples: ["rouse store --migrate"],
+      json: true,
+      run: migrate,
+    }),
+  },
   commands: [
     asking({
       usage: "backup <file>",
@@ -71,22 +89,6 @@ export const store: Noun = {
         io.out(`${file}  ${bytes(size)} in ${seconds.toFixed(1)} s\n`);
         if (knowledge) io.out(`${knowledge.database}  documents, ${bytes(knowledge.bytes)}\n`);
       },
-    }),
-    doing({
-      usage: "status",
-      about:
-        "where the store is, the version of its schema and its size; changes nothing, also while gateways run",
-      examples: ["rouse store status"],
-      json: true,
-      run: status,
-    }),
-    doing({
-      usage: "migrate",
-      about:
-        "bring the store's schema up to date, as a start does; on PostgreSQL also while older gateways still run",
-      examples: ["rouse store migrate"],
-      json: true,
-      run: migrate,
     }),
     doing({
       usage: "export [file]",

@@ -293,7 +293,7 @@ const describeTested = ({ hash, results }: Tested): string =>
   ]);
 
 const run = doing({
-  usage: "test [folder]",
+  usage: "[folder]",
   about:
     "run the fixtures of hooks.testsDir, or of a folder, on the config file: recorded requests and runs with what you expect. Needs no gateway and no store, sends nothing, and writes nothing; without --agents it needs no network and no secrets. Exit code 1 if one differs, 3 if a config or a fixture has problems",
   examples: [
@@ -319,4 +319,4 @@ const run = doing({
   },
 });
 
-export const test: Noun = { main: run, commands: [testAdd] };
+export const test: Noun = { list: run, commands: [testAdd] };

@@ -46,7 +46,7 @@ async function hook(gateway: StartedGateway, delivery: string, key = secret): Pr
 }
 
 async function list(kind: "events" | "runs", folder: string): Promise<string[]> {
-  const { out } = await cli.rouse([kind, "list", "--json", ...config(folder)]);
+  const { out } = await cli.rouse([kind, "--json", ...config(folder)]);
   return (JSON.parse(out)[kind] as { id: string }[]).map(({ id }) => id);
 }
 

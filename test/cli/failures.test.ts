@@ -178,7 +178,7 @@ function failureTests(
     expect(found).toHaveLength(2);
     expect((await list("?path=ops&sender=hooks.token")).failures).toHaveLength(1);
     expect((await list("?path=ops&mapping=pager")).failures).toEqual([]);
-    expect((await rouse("show", run?.id ?? "")).out).toMatch(
+    expect((await rouse(run?.id ?? "")).out).toMatch(
       /provider acme\n[^]*\nCOUNT LAST SEEN NAME MAPPING\n2 \S+ hook ops \(hooks\.token\) ops\n1 \S+ hook pager/,
     );
     expect((await world.admin(`/admin/v1/runs/${run?.example}`)).body.run.status).toBe("failed");
@@ -190,13 +190,13 @@ function failureTests(
 
   it("lists, shows and changes groups from the command line, by the beginning of their id", async () => {
     const { id, example } = await find("nowhere");
-    const listed = await rouse("list", "--path", "nowhere");
+    const listed = await rouse("--path", "nowhere");
     expect(listed.out).toMatch(
       new RegExp(
         `ID COUNT LAST SEEN 24 HOURS STATUS FROM TITLE\n${id} 3 \\S+ ·+█ open hook nowhere \\(hooks.token\\) No mapping`,
       ),
     );
-    expect((await rouse("show", id.slice(0, 12))).out).toMatch(
+    expect((await rouse(id.slice(0, 12))).out).toMatch(
       new RegExp(
         `status open\n count 3\n[^]*example ${example} \\(rouse explain`.replaceAll("\n ", "\n"),
       ),
@@ -204,15 +204,15 @@ function failureTests(
     expect((await rouse("set", id, "--snooze", "1d")).out).toMatch(/ snoozed No mapping/);
     expect((await rouse("set", id, "--reopen")).out).toMatch(/ open No mapping/);
     expect((await rouse("set", id, "--resolve")).out).toMatch(/ resolved No mapping/);
-    expect((await rouse("show", id)).out).toMatch(/resolved \S.*/);
+    expect((await rouse(id)).out).toMatch(/resolved \S.*/);
     expect(
-      JSON.parse((await rouse("list", "--status", "resolved", "--json")).out).failures.map(
+      JSON.parse((await rouse("--status", "resolved", "--json")).out).failures.map(
         (one: FailureGroup) => one.id,
       ),
     ).toContain(id);
-    expect((await rouse("show", "fgr_none")).code).toBe(1);
-    expect((await rouse("list", "--sender", "hooks.token", "--path", "nowhere")).out).toContain(id);
-    expect((await rouse("list", "--sender", "path:nowhere")).out).toBe("no failures\n");
+    expect((await rouse("fgr_none")).code).toBe(1);
+    expect((await rouse("--sender", "hooks.token", "--path", "nowhere")).out).toContain(id);
+    expect((await rouse("--sender", "path:nowhere")).out).toBe("no failures\n");
   });
 
   it("shows how the gateway does from the command line", async () => {

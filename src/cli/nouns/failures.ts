@@ -16,8 +16,8 @@ import { cell, renderSpark } from "../text.ts";
 
 const SHOWS = {
   event: "rouse explain",
-  run: "rouse runs show",
-  delivery: "rouse deliveries list # look for",
+  run: "rouse runs",
+  delivery: "rouse deliveries",
 } as const;
 
 const renderStatus = ({ status, isReopened }: FailureGroup): string =>
@@ -67,7 +67,7 @@ function printGroup(io: CliIo, group: FailureGroup): void {
 
 const list = listing({
   about: "groups of failures, those that failed last first",
-  examples: ["rouse failures list --status open"],
+  examples: ["rouse failures --status open"],
   options: {
     "--since <time>": 'of newer failures: an age such as "24h", or a date (default 7d)',
     "--status <status>": "open, snoozed or resolved",
@@ -101,9 +101,9 @@ const list = listing({
 });
 
 const show = asking({
-  usage: "show <failure>",
+  usage: "<failure>",
   about: "one group, with its senders and an example",
-  examples: ["rouse failures show fgr_1f4…"],
+  examples: ["rouse failures fgr_1f4…"],
   ask: async (to, _, prefix) => read(to.api.failures[":id"].$get(withId(await findId(to, prefix)))),
   print: ({ failure }, io) => printGroup(io, failure),
 });
@@ -139,4 +139,4 @@ const set = asking({
     io.out(`${failure.id}  ${renderStatus(failure)}  ${cell(failure.title)}\n`),
 });
 
-export const failureGroups: Noun = { commands: [list, show, set] };
+export const failureGroups: Noun = { list, show, commands: [set] };

@@ -2,22 +2,22 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { RouseError } from "../core/errors.ts";
 import type { StreamLine } from "../operate/records/event-feed.ts";
 import type { EventView } from "../operate/records/views.ts";
-import { doing, type Given } from "./command.ts";
+import { doing, LIMIT_OPTION, type Given } from "./command.ts";
 import { connectRunning, readLines } from "./connect.ts";
 import type { CliIo } from "./io.ts";
-import { OUTCOME_OPTION, ownOptions } from "./options.ts";
+import { OUTCOME_OPTION, readCount } from "./options.ts";
 import { cell, printableJson, shortTime } from "./text.ts";
 
-const TAIL_OPTIONS = {
+const OPTIONS = {
   "--path <path>": "the hook's path, such as shop",
   "--mapping <id>": "the mapping that took it",
   ...OUTCOME_OPTION,
-  "-n, --lines <n>": {
-    about: "how many of the last events to begin with, at most 50",
-    default: "10",
-  },
+  ...LIMIT_OPTION,
 } as const;
-type TailOptions = Given<typeof TAIL_OPTIONS>;
+type FollowOptions = Given<typeof OPTIONS>;
+
+/** How many of the last events are printed first, by default and at most. */
+const [FIRST_LINES, MAX_LINES] = [10, 50];
 
 const RECONNECT_MS = 1000;
 /** Ids that are kept to know what was printed: after a break of the connection, events of the same moment may come again. */
@@ -36,8 +36,8 @@ const printSkipped = (count: number, isJson: boolean, io: CliIo): void =>
   io.out(isJson ? `${printableJson({ skipped: count })}\n` : `… ${count} more\n`);
 
 /** Follows the stream of a running gateway until it ends. Throws `noGateway` if none runs. */
-async function follow(
-  options: TailOptions,
+async function readStream(
+  options: FollowOptions,
   io: CliIo,
   {
     after,
@@ -48,7 +48,9 @@ async function follow(
   const to = await connectRunning(options, io);
   if (!to) throw noGateway();
   try {
-    const query = { ...ownOptions(options), after };
+    const { path, mapping, outcome, limit } = options;
+    const lines = Math.min(readCount("limit", limit) ?? FIRST_LINES, MAX_LINES);
+    const query = { path, mapping, outcome, lines: String(lines), after };
     for await (const line of readLines<StreamLine>(to.api.stream.$get({ query }), signal))
       print(line);
   } finally {
@@ -59,11 +61,11 @@ async function follow(
 const noGateway = (): RouseError =>
   new RouseError({
     code: "internal",
-    message: "no gateway runs: `rouse start` starts one, `rouse events list` shows what came in",
+    message: "no gateway runs: `rouse start` starts one, `rouse events` shows what came in",
   });
 
 /** Follows the events of the running gateway until Ctrl-C, and continues behind the last one if the gateway starts again. */
-async function followEvents(io: CliIo, options: TailOptions): Promise<void> {
+async function followEvents(io: CliIo, options: FollowOptions): Promise<void> {
   const ended = new AbortController();
   const release = io.onInterrupt?.(() => ended.abort());
   const isJson = options.json === true;
@@ -84,7 +86,7 @@ async function followEvents(io: CliIo, options: TailOptions): Promise<void> {
   try {
     while (!ended.signal.aborted) {
       try {
-        await follow(options, io, { after, signal: ended.signal, print });
+        await readStream(options, io, { after, signal: ended.signal, print });
       } catch (error) {
         if (isFirst && !ended.signal.aborted) throw error;
         if (error instanceof RouseError && error.code === "not_found") after = undefined;
@@ -100,12 +102,12 @@ async function followEvents(io: CliIo, options: TailOptions): Promise<void> {
   }
 }
 
-export const tail = doing({
-  usage: "tail",
+export const follow = doing({
+  usage: "",
   about:
-    "follow the events of the running gateway, one line each; with --json one document a line; Ctrl-C ends it",
-  examples: ["rouse tail", "rouse tail --path shop --json | jq -r .reason"],
-  options: TAIL_OPTIONS,
+    "follow the events of the running gateway, one line each, after the last 10 or as many as --limit says, at most 50; with --json one document a line; Ctrl-C ends it",
+  examples: ["rouse events --follow", "rouse events --follow --path shop --json | jq -r .reason"],
+  options: OPTIONS,
   json: true,
   run: followEvents,
 });
