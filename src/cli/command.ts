@@ -1,5 +1,5 @@
 import { Option, type Command } from "commander";
-import { connected, type GatewayConnection } from "./connect.ts";
+import { connected, type GatewayConnection } from "./gateway/connect.ts";
 import { resolveId } from "./ids.ts";
 import { usage } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";

@@ -25,10 +25,10 @@ const GROUPS: Readonly<Record<string, readonly Entry[]>> = {
     [
       "init",
       "make a config, asking what it needs to know",
-      from(() => import("./init.ts"), "initCommand"),
+      from(() => import("./init/init.ts"), "initCommand"),
     ],
-    ["start", "start the gateway", from(() => import("./start.ts"), "start")],
-    ["chat", "talk to an agent", from(() => import("./chat.ts"), "chat")],
+    ["start", "start the gateway", from(() => import("./gateway/start.ts"), "start")],
+    ["chat", "talk to an agent", from(() => import("./gateway/chat.ts"), "chat")],
     ["doctor", "check for common problems", from(watch, "doctor")],
   ],
   Watch: [
@@ -37,7 +37,11 @@ const GROUPS: Readonly<Record<string, readonly Entry[]>> = {
       "how the gateway does: hooks over time, latencies, what waits, what fails",
       from(watch, "status"),
     ],
-    ["explain", "why a hook did what it did", from(() => import("./explain.ts"), "explainCommand")],
+    [
+      "explain",
+      "why a hook did what it did",
+      from(() => import("./hooks/explain.ts"), "explainCommand"),
+    ],
     ["events", "what came in, and what became of it", from(watch, "events")],
     [
       "failures",
@@ -50,22 +54,26 @@ const GROUPS: Readonly<Record<string, readonly Entry[]>> = {
     ["usage", "tokens and costs of runs", from(watch, "usageCommand")],
   ],
   Shape: [
-    ["hooks", "list, test, compare and send hooks", from(() => import("./hooks.ts"), "hooks")],
+    [
+      "hooks",
+      "list, test, compare and send hooks",
+      from(() => import("./hooks/hooks.ts"), "hooks"),
+    ],
     [
       "test",
       "run or add fixtures: recorded requests and runs with what you expect",
-      from(() => import("./test.ts"), "test"),
+      from(() => import("./tests/test.ts"), "test"),
     ],
-    ["presets", "mappings that ship", from(() => import("./presets.ts"), "presets")],
+    ["presets", "mappings that ship", from(() => import("./hooks/presets.ts"), "presets")],
     [
       "propose",
       "a mapping from recorded events, in shadow",
-      from(() => import("./propose.ts"), "propose"),
+      from(() => import("./hooks/propose.ts"), "propose"),
     ],
     [
       "import",
       "take the webhooks of another program over, in shadow",
-      from(() => import("./import.ts"), "importCommand"),
+      from(() => import("./hooks/import.ts"), "importCommand"),
     ],
   ],
   Agents: [
@@ -99,35 +107,35 @@ const GROUPS: Readonly<Record<string, readonly Entry[]>> = {
     [
       "secrets",
       "list the secrets of the config, and rotate those of senders",
-      from(() => import("./secrets.ts"), "secrets"),
+      from(() => import("./store/secrets.ts"), "secrets"),
     ],
   ],
   Operate: [
     [
       "config",
       "check and show the config, or print its schema",
-      from(() => import("./config.ts"), "configCommands"),
+      from(() => import("./nouns/config.ts"), "configCommands"),
     ],
     [
       "store",
       "show the store, update its schema, copy, export and import it",
-      from(() => import("./store.ts"), "store"),
+      from(() => import("./store/store.ts"), "store"),
     ],
     [
       "backup",
       "all that another machine needs, in one file",
-      from(() => import("./backup.ts"), "backup"),
+      from(() => import("./store/backup.ts"), "backup"),
     ],
-    ["restore", "bring a backup back", from(() => import("./restore.ts"), "restore")],
+    ["restore", "bring a backup back", from(() => import("./store/restore.ts"), "restore")],
     [
       "plugins",
       "list plugins, and add packages with further ones",
-      from(() => import("./plugins.ts"), "plugins"),
+      from(() => import("./nouns/plugins.ts"), "plugins"),
     ],
     [
       "webhooks",
       "senders that need more than a webhook: set up, run and check them",
-      from(() => import("./webhooks.ts"), "webhooks"),
+      from(() => import("./nouns/webhooks.ts"), "webhooks"),
     ],
     [
       "completion",

@@ -501,7 +501,7 @@ describe("without a running gateway", () => {
     const dry = await cli.rouse(["events", "replay", "--unmatched", "--dry-run"], {
       terminal: true,
     });
-    expect(dry.out).toContain("outcomes: 2 accepted\n");
+    expect(dry.out).toContain("2 would be replayed: 2 accepted\n");
     expect(dry.err).toContain("2/2");
     const done = await cli.rouse(["events", "replay", "--unmatched"]);
     expect([done.code, done.err]).toEqual([0, ""]);

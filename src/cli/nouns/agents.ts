@@ -11,10 +11,10 @@ import {
   type AskedGateway,
   type Noun,
 } from "../command.ts";
-import { read, withId, type GatewayConnection } from "../connect.ts";
+import { read, withId, type GatewayConnection } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import { askYes, type CliIo } from "../io.ts";
-import { renderOutput } from "../print-run.ts";
+import { renderOutput } from "./print-run.ts";
 import { printBlock, printLines } from "../print.ts";
 import { cell, localTime, localZone, printable, zonedTime } from "../text.ts";
 

@@ -8,7 +8,7 @@ import {
   type Given,
   type Noun,
 } from "../command.ts";
-import { read, withId, type GatewayConnection } from "../connect.ts";
+import { read, withId, type GatewayConnection } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import { printBlock } from "../print.ts";

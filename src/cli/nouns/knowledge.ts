@@ -22,7 +22,13 @@ import {
   type Given,
   type Noun,
 } from "../command.ts";
-import { connected, read, withId, type AdminClient, type GatewayConnection } from "../connect.ts";
+import {
+  connected,
+  read,
+  withId,
+  type AdminClient,
+  type GatewayConnection,
+} from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import { readCount } from "../options.ts";

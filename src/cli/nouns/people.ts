@@ -4,7 +4,7 @@ import type { PairingView } from "../../operate/people/pairings.ts";
 import type { AddressView } from "../../operate/people/people.ts";
 import { SCOPES } from "../../config/schema/gateway.ts";
 import { asking, listing, printRecord, printRows, type Noun } from "../command.ts";
-import { read, withId } from "../connect.ts";
+import { read, withId } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import { cell, printable } from "../text.ts";
 

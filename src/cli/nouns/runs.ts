@@ -1,13 +1,13 @@
-import { retrying } from "../bulk.ts";
+import { retrying } from "./bulk.ts";
 import { RETRIED_DELIVERIES, RETRIED_RUNS } from "../../operate/records/bulk.ts";
 import type { SessionDetail, SessionName } from "../../operate/records/sessions.ts";
 import { labelledText, plainText } from "../../core/text.ts";
 import { asking, LIMIT_OPTION, paging, printRecord, type Noun } from "../command.ts";
-import { read, withId } from "../connect.ts";
+import { read, withId } from "../gateway/connect.ts";
 import { resolveId } from "../ids.ts";
 import type { CliIo } from "../io.ts";
 import { ownOptions } from "../options.ts";
-import { printRun, renderWaitsFor } from "../print-run.ts";
+import { printRun, renderWaitsFor } from "./print-run.ts";
 import { printBlock } from "../print.ts";
 import { member } from "../settings.ts";
 import { cell, localTime, renderDuration } from "../text.ts";

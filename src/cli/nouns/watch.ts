@@ -13,14 +13,14 @@ import {
   type RecordColumn,
   type Noun,
 } from "../command.ts";
-import { read, withId } from "../connect.ts";
+import { read, withId } from "../gateway/connect.ts";
 import { usage as wrongUsage } from "../failure.ts";
 import { resolveId } from "../ids.ts";
 import type { CliIo } from "../io.ts";
 import { OUTCOME_OPTION } from "../options.ts";
 import { printFields } from "../print.ts";
-import { replay } from "../replay.ts";
-import { follow } from "../follow.ts";
+import { replay } from "./replay.ts";
+import { follow } from "./follow.ts";
 import { localTime, renderCost, renderSpark, shortTime } from "../text.ts";
 
 const SHOWN_FAILURES = 5;
