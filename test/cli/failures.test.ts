@@ -219,7 +219,7 @@ function failureTests(
     expect(found).toHaveLength(2);
     expect((await list("?path=ops&sender=hooks.token")).failures).toHaveLength(1);
     expect((await list("?path=ops&mapping=pager")).failures).toEqual([]);
-    expect((await rouse("show", run?.id ?? "")).out).toMatch(
+    expect((await rouse(run?.id ?? "")).out).toMatch(
       /provider acme\n[^]*\nCOUNT LAST SEEN NAME MAPPING\n2 \S+ hook ops \(hooks\.token\) ops\n1 \S+ hook pager/,
     );
     expect((await world.admin(`/admin/v1/runs/${run?.example}`)).body.run.status).toBe("failed");
@@ -231,13 +231,13 @@ function failureTests(
 
   it("lists, shows and changes groups from the command line, by the beginning of their id", async () => {
     const { id, example } = await find("nowhere");
-    const listed = await rouse("list", "--path", "nowhere");
+    const listed = await rouse("--path", "nowhere");
     expect(listed.out).toMatch(
       new RegExp(
         `ID COUNT LAST SEEN 24 HOURS STATUS FROM TITLE\n${id} 3 \\S+ ·+█ open, ann hook nowhere \\(hooks.token\\) No mapping`,
       ),
     );
-    expect((await rouse("show", id.slice(0, 12))).out).toMatch(
+    expect((await rouse(id.slice(0, 12))).out).toMatch(
       new RegExp(
         `status open, ann\n count 3\n[^]*example ${example} \\(rouse explain`.replaceAll(
           "\n ",
@@ -250,15 +250,15 @@ function failureTests(
     expect((await rouse("set", id, "--snooze", "1d")).out).toMatch(/ snoozed No mapping/);
     expect((await rouse("set", id, "--reopen")).out).toMatch(/ open No mapping/);
     expect((await rouse("set", id, "--resolve")).out).toMatch(/ resolved No mapping/);
-    expect((await rouse("show", id)).out).toMatch(/resolved \S.*/);
+    expect((await rouse(id)).out).toMatch(/resolved \S.*/);
     expect(
-      JSON.parse((await rouse("list", "--status", "resolved", "--json")).out).failures.map(
+      JSON.parse((await rouse("--status", "resolved", "--json")).out).failures.map(
         (one: FailureGroup) => one.id,
       ),
     ).toContain(id);
-    expect((await rouse("show", "fgr_none")).code).toBe(1);
-    expect((await rouse("list", "--sender", "hooks.token", "--path", "nowhere")).out).toContain(id);
-    expect((await rouse("list", "--sender", "path:nowhere")).out).toBe("no failures\n");
+    expect((await rouse("fgr_none")).code).toBe(1);
+    expect((await rouse("--sender", "hooks.token", "--path", "nowhere")).out).toContain(id);
+    expect((await rouse("--sender", "path:nowhere")).out).toBe("no failures\n");
   });
 
   it("takes the last change back from the command line, unless someone else has changed the group", async () => {
@@ -276,13 +276,13 @@ function failureTests(
     });
     await rouse("set", id, "--resolve");
     const { revision } = await find("nowhere");
-    expect((await rouse("show", id)).out).toMatch(new RegExp(`\\n ?revision ${revision}\\n`));
+    expect((await rouse(id)).out).toMatch(new RegExp(`\\n ?revision ${revision}\\n`));
     await post(id, { action: "assign", assignee: "ann" });
     expect(await rouse("set", id, "--undo", "--revision", `${revision}`)).toMatchObject({
       code: 1,
       err: expect.stringMatching(
         new RegExp(
-          `someone else has changed this group .* assigned to ann\\. Look at it, then make your change again: rouse failures show ${id}`,
+          `someone else has changed this group .* assigned to ann\\. Look at it, then make your change again: rouse failures ${id}`,
         ),
       ),
     });

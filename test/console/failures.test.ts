@@ -49,7 +49,7 @@ describe.skipIf(NO_BROWSER)("failures", () => {
   it("says that nothing has failed, and which command lists failures", async () => {
     await page.goto(`${world.url}/console#/failures`);
     await page.getByText("Nothing has failed that is not dealt with.").waitFor();
-    expect(await page.innerText("main")).toContain("rouse failures list");
+    expect(await page.innerText("main")).toContain("rouse failures");
     expect(problems).toEqual([]);
   });
 

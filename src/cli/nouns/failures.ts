@@ -9,7 +9,7 @@ import {
   type Given,
   type Noun,
 } from "../command.ts";
-import { read, withId, type GatewayConnection } from "../connect.ts";
+import { read, withId, type GatewayConnection } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import { printBlock } from "../print.ts";
@@ -17,8 +17,8 @@ import { cell, renderSpark } from "../text.ts";
 
 const SHOWS = {
   event: "rouse explain",
-  run: "rouse runs show",
-  delivery: "rouse deliveries list # look for",
+  run: "rouse runs",
+  delivery: "rouse deliveries",
 } as const;
 
 function renderStatus({ status, isReopened, assignee }: FailureGroup): string {
@@ -74,7 +74,7 @@ function printGroup(io: CliIo, group: FailureGroup): void {
 
 const list = listing({
   about: "groups of failures, those that failed last first",
-  examples: ["rouse failures list --status open"],
+  examples: ["rouse failures --status open"],
   options: {
     "--since <time>": 'of newer failures: an age such as "24h", or a date (default 7d)',
     "--status <status>": "open, snoozed or resolved",
@@ -109,9 +109,9 @@ const list = listing({
 });
 
 const show = asking({
-  usage: "show <failure>",
+  usage: "<failure>",
   about: "one group, with its senders and an example",
-  examples: ["rouse failures show fgr_1f4…"],
+  examples: ["rouse failures fgr_1f4…"],
   ask: async (to, _, prefix) =>
     read(to.api.failures[":id"].$get(withId((await find(to, prefix)).id))),
   print: ({ failure }, io) => printGroup(io, failure),
@@ -123,7 +123,7 @@ const CHANGES = {
   "--resolve": "say that the cause is gone; it opens again if the cause comes back",
   "--reopen": "take back that it is snoozed or resolved",
   "--undo": "take back the last of these changes",
-  "--revision <n>": "only if it still has this revision, as rouse failures show prints it",
+  "--revision <n>": "only if it still has this revision, as rouse failures prints it",
 } as const;
 
 /** Reads the one change that is meant. */
@@ -145,14 +145,14 @@ function readChange({ assign, snooze, resolve, reopen, undo }: Given<typeof CHAN
 
 function parseRevision(text: string): number {
   if (!/^\d+$/.test(text))
-    throw usage(`--revision ${text}: write the number that rouse failures show prints as revision`);
+    throw usage(`--revision ${text}: write the number that rouse failures prints as revision`);
   return Number(text);
 }
 
 /** Says of a refused change how to see what the group is now. */
 function explainConflict(id: string, error: unknown): never {
   if (!(error instanceof RouseError) || error.code !== "conflict") throw error;
-  const message = `${error.message}: rouse failures show ${id}`;
+  const message = `${error.message}: rouse failures ${id}`;
   throw new RouseError({ code: "conflict", message });
 }
 
@@ -181,4 +181,4 @@ const set = asking({
     io.out(`${failure.id}  ${renderStatus(failure)}  ${cell(failure.title)}\n`),
 });
 
-export const failureGroups: Noun = { commands: [list, show, set] };
+export const failureGroups: Noun = { list, show, commands: [set] };

@@ -17,7 +17,7 @@ export interface Waiting {
 
 /** Parked runs that wait for the same: a limit of `of`, or the model `of`. `until`: when the first may start, if that is known. */
 export interface ParkedFor {
-  reason: "limit" | "provider";
+  reason: "limit" | "away";
   of: string;
   limit: string | null;
   /** What they wait for. */

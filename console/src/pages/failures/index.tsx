@@ -218,7 +218,7 @@ export function Page() {
                     </p>
                   )}
                   {rows.length === 0 ? (
-                    <Empty command="rouse failures list">
+                    <Empty command="rouse failures">
                       {search === "" ? NONE[status] : "No group matches the search."}
                     </Empty>
                   ) : (
