@@ -146,7 +146,7 @@ export class Heartbeat {
     }
     const job = this.plan(agentId);
     const queued = store
-      .commit((tx) => tx.add("job", job))
+      .commit((tx) => tx.jobs.add(job))
       .catch((error: unknown) => {
         requests.isWaiting = false;
         log.error({ err: safeError(error) }, "a heartbeat could not be queued; it is tried again");
@@ -201,7 +201,7 @@ export class Heartbeat {
   }
 
   async #requestIfWanted(agentId: string): Promise<void> {
-    const queued = await this.#options.store.list("queuedSystemEvents", {
+    const queued = await this.#options.store.systemEvents.listQueued({
       agentId,
       limit: MAX_LOOKED_AT,
     });

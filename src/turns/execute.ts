@@ -99,7 +99,7 @@ export async function execute(
   // A run that has not begun has none.
   const steps =
     kind.job && loaded.run.startedAt !== undefined
-      ? await deps.store.list("steps", loaded.run.id)
+      ? await deps.store.steps.list(loaded.run.id)
       : [];
   const { run, admission, isStored } = loaded;
   const current: Try = {
@@ -212,7 +212,7 @@ async function noteCrash(current: Try): Promise<boolean> {
   const { run, crashes, isStored, admission } = current;
   if (!isStored || run.status !== "running") return true;
   const change = { status: "queued" as const, crashCount: crashes, ...getUsedSoFar(current) };
-  if (!(await commitFor(current, (tx) => tx.update("run", run.id, change)))) return false;
+  if (!(await commitFor(current, (tx) => tx.runs.update(run.id, change)))) return false;
   admission?.release(run, toSpent(change.usage, true));
   current.run = { ...run, ...change };
   return true;
@@ -272,14 +272,14 @@ async function park(run: RunRecord, parked: Parked, current: Try): Promise<void>
     const now = deps.clock.now();
     // A run that is parked already is held by another limit now.
     const waited = run.pausedAt === undefined ? closeWait(run, now) : {};
-    tx.update("run", run.id, {
+    tx.runs.update(run.id, {
       status: "parked",
       parked,
       pausedAt: run.pausedAt ?? now,
       crashCount: crashes,
       ...waited,
     });
-    tx.settle(job, getParkedUntil(parked), { resetAttempts: true });
+    tx.jobs.settle(job, getParkedUntil(parked), { resetAttempts: true });
   });
 }
 
@@ -437,7 +437,7 @@ function storeWithStep(current: Try): ((tx: Writes) => void) | undefined {
   const { kind, run, isStored } = current;
   if (kind.start !== "never" || isStored) return undefined;
   return (tx) => {
-    tx.add("run", run);
+    tx.runs.add(run);
     kind.writeFirst?.(tx, run);
     current.isStored = true;
   };
@@ -465,13 +465,13 @@ async function putBackDrained(job: Job, current: Try): Promise<void> {
   const now = deps.clock.now();
   await commitFor(current, (tx) => {
     if (isStored)
-      tx.update("run", run.id, {
+      tx.runs.update(run.id, {
         status: "queued",
         crashCount: 0,
         attempts: run.attempts - 1,
         waitSince: now,
         ...getUsedSoFar(current),
       });
-    tx.settle(job, now, { resetAttempts: true });
+    tx.jobs.settle(job, now, { resetAttempts: true });
   });
 }

@@ -155,7 +155,7 @@ async function waitBehind(
   const now = clock.now();
   const waits = fromParkedKey(key);
   const of = waits?.of ?? model;
-  const run = waits && (await store.get("run", id));
+  const run = waits && (await store.runs.get(id));
   // It is back in its session, and goes first there.
   if (!waits) return { of, until: now + SOON_MS };
   // Another gateway let it wait, or this one before it was started again.
@@ -292,14 +292,14 @@ export async function writeProviderWait(
   const lookAt = from === undefined ? now + LOOK_MS * (0.9 + Math.random() / 5) : from + LATE_MS;
   const held = await deps.store.commit((tx) => {
     if (isStored)
-      tx.update("run", run.id, {
+      tx.runs.update(run.id, {
         ...change,
         ...beginWait(run, now, change.parked?.reason === "provider" ? change.parked.of : undefined),
         ...(run.pausedAt === undefined ? {} : { ...countWaited(run, now), pausedAt: null }),
       });
     if (change.status === "parked" || failedAt !== undefined)
       planAwayNotice(tx, run, now, failedAt);
-    tx.settle(job, Math.round(Math.min(lookAt, deadline)), { key: toParkedKey(of, job.key) });
+    tx.jobs.settle(job, Math.round(Math.min(lookAt, deadline)), { key: toParkedKey(of, job.key) });
   }, job);
   // A commit whose answer was lost is repeated, when the job is not held any more.
   const isParked = held || (await deps.queue.find(job.kind, job.id))?.held === false;
@@ -309,11 +309,7 @@ export async function writeProviderWait(
 /** Lets the runs that waited for providers when the process ended wait for them again: their breakers are open until a call succeeds. */
 export async function restoreWaitingRuns(
   parking: ParkingLot,
-  {
-    store,
-    clock,
-    context,
-  }: { store: Pick<Store, "list" | "counts">; clock: { now(): Ms }; context: ActionContext },
+  { store, clock, context }: { store: Store; clock: { now(): Ms }; context: ActionContext },
 ): Promise<void> {
   const { "runs.parked": count = 0 } = await store.counts();
   const parked = count > 0 ? await listAllRuns("parked", store) : [];

@@ -5,7 +5,7 @@ import {
   PARKED_FROM,
   type Queue,
   type RunRecord,
-  type Store,
+  type Reads,
 } from "../store/types.ts";
 import { findHeartbeatRun } from "./heartbeat.ts";
 
@@ -24,7 +24,7 @@ export type WaitReason =
   | { kind: "worker" };
 
 interface WaitDeps {
-  store: Pick<Store, "get">;
+  store: Reads;
   queue: Pick<Queue, "find">;
   now: Ms;
 }
@@ -36,7 +36,7 @@ async function findOpenApprovals(
   { store }: WaitDeps,
 ): Promise<WaitReason | undefined> {
   const asked = await Promise.all(
-    (waiting?.approvalIds ?? []).map((id) => store.get("approval", id)),
+    (waiting?.approvalIds ?? []).map((id) => store.approvals.get(id)),
   );
   const open = asked.flatMap((approval) => (approval && !approval.decision ? [approval] : []));
   if (open.length === 0) return undefined;

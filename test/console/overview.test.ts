@@ -115,7 +115,7 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
       log: silent,
     });
     const parked = { reason: "provider", of: "acme/large", until: Date.now() + 3_600_000 } as const;
-    await store.commit((tx) => tx.update("run", held, { status: "parked", parked, endedAt: null }));
+    await store.commit((tx) => tx.runs.update(held, { status: "parked", parked, endedAt: null }));
     await store.close();
     await page.goto(`${world.url}/console#/overview`);
     await page.getByText("waiting for the model acme/large").waitFor();
@@ -133,7 +133,7 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
       log: silent,
     });
     const parked = { reason: "provider", of: "acme/large", until: Date.now() - 420_000 } as const;
-    await store.commit((tx) => tx.update("run", runs[0].id, { parked }));
+    await store.commit((tx) => tx.runs.update(runs[0].id, { parked }));
     await store.close();
     await page.reload();
     await page.getByText("waiting for the model acme/large").waitFor();

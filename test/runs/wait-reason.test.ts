@@ -228,7 +228,7 @@ function testReasons(): void {
       limit: "runsPerHour",
       until: systemClock.now() - 1000,
     } as const;
-    await open((one) => one.commit((tx) => tx.update("run", id, { parked: over })));
+    await open((one) => one.commit((tx) => tx.runs.update(id, { parked: over })));
     expect((await read(of, id)).waitsFor).toEqual({
       kind: "limit",
       scope: over.scope,
@@ -293,8 +293,8 @@ function testReasons(): void {
     await open((one) =>
       one.commit((tx) => {
         const parked = { reason: "provider", of: "local/m", until } as const;
-        tx.update("run", id, { status: "parked", parked });
-        tx.update("job", "turn", id, until);
+        tx.runs.update(id, { status: "parked", parked });
+        tx.jobs.reschedule("turn", id, until);
       }),
     );
     const { waitsFor } = await waits(of, id, "breaker");
@@ -348,7 +348,7 @@ function testPastWaits(): void {
       const one = await order(of, "free");
       return (await ended(of, one)).length === 0 && one;
     });
-    const record = await open((one) => one.get("run", id));
+    const record = await open((one) => one.runs.get(id));
     expect(record).toMatchObject({ status: "succeeded" });
     expect(record).not.toHaveProperty("waits");
     expect(record).not.toHaveProperty("waitSince");
@@ -405,7 +405,7 @@ function testPastWaits(): void {
       expect(wait).toMatchObject(
         wait.kind === "delay" ? { kind: "delay" } : { kind: "model", of: "local/m" },
       );
-    expect(await open((one) => one.get("run", id))).not.toHaveProperty("waitSince");
+    expect(await open((one) => one.runs.get(id))).not.toHaveProperty("waitSince");
   });
 
   it("keeps the time of the batch, and the time in the queue before a worker was free", async () => {

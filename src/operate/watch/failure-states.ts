@@ -1,6 +1,6 @@
 import { RouseError } from "../../core/errors.ts";
 import { StoredList, type StoredListDeps } from "../../store/stored-list.ts";
-import type { Ms, Store } from "../../store/types.ts";
+import type { Ms, Reads } from "../../store/types.ts";
 
 /** What people have decided about a group of failures. */
 export interface GroupDecision {
@@ -49,8 +49,8 @@ const findState = (list: readonly GroupState[], id: string): GroupState =>
   list.find((one) => one.id === id) ?? { id, revision: 0, decided: {} };
 
 /** Reads what people have done about groups of failures. */
-export async function readStates(store: Pick<Store, "get">): Promise<(id: string) => GroupState> {
-  const list = ((await store.get("value", VALUE)) as readonly GroupState[] | undefined) ?? [];
+export async function readStates(store: Reads): Promise<(id: string) => GroupState> {
+  const list = ((await store.values.get(VALUE)) as readonly GroupState[] | undefined) ?? [];
   return (id) => findState(list, id);
 }
 
