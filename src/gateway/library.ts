@@ -197,16 +197,16 @@ function noting(tx: Writes, { runs, deliveries }: Ends): Writes {
 export function reportingStore(store: Store, reporter: Reporter): Store {
   const report = async ({ runs, deliveries }: Ends): Promise<void> => {
     for (const id of reporter.isHeard("run.ended") ? runs : []) {
-      const run = await store.get("run", id);
+      const run = await store.runs.get(id);
       if (!run) continue;
-      const delivery = run.deliveryId && (await store.get("delivery", run.deliveryId));
+      const delivery = run.deliveryId && (await store.deliveries.get(run.deliveryId));
       reporter.emit(
         "run.ended",
         runDetail(run, { delivery: delivery || undefined, waitsFor: undefined }),
       );
     }
     for (const id of deliveries) {
-      const delivery = await store.get("delivery", id);
+      const delivery = await store.deliveries.get(id);
       if (delivery) reporter.emit("delivery.ended", deliveryView(delivery));
     }
   };

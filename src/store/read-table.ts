@@ -17,7 +17,7 @@ import type {
   ListQuery,
   Lists,
   SearchedKind,
-  Store,
+  Reads,
 } from "./types.ts";
 
 /** What a driver does for each kind of record that is read. */
@@ -27,7 +27,7 @@ export interface ReadTable {
 }
 
 /** The reading side of a store, by a table of what to do. */
-export const toReads = (table: ReadTable): Pick<Store, "get" | "list"> => ({
+export const toReads = (table: ReadTable): Reads => ({
   get: (kind, of) => table.get[kind](of),
   list: (kind, of) => table.list[kind](of),
 });

@@ -18,14 +18,14 @@ import {
   type Collected,
   type ConfigRow,
   type SessionRef,
-  type Store,
+  type Reads,
   type ToolResultRecord,
 } from "./types.ts";
 
 const SESSION = PAGES.sessions.columns;
 
 /** The reading side of a store over SQL. */
-export function createReads(source: ListSource): ReadTable & Required<Pick<Store, "search">> {
+export function createReads(source: ListSource): ReadTable & Required<Reads> {
   const { session, isNumberOf } = source;
   const together = <Row>(
     text: string,

@@ -158,7 +158,10 @@ export async function createWorld(): Promise<World> {
       services: [],
       warnings: [],
     }),
-    memory: new Memory({ store: handle.store, cluster: handle.cluster, clock: systemClock }, searchTexts),
+    memory: new Memory(
+      { store: handle.store, cluster: handle.cluster, clock: systemClock },
+      searchTexts,
+    ),
     approvals: new Approvals({
       store: handle.store,
       clock: systemClock,
@@ -222,7 +225,7 @@ export async function createWorld(): Promise<World> {
       }),
       async retry(id) {
         asked.push(`retry ${id}`);
-        const run = await handle.store.get("run", id);
+        const run = await handle.store.runs.get(id);
         return run
           ? { ok: true, run }
           : { ok: false, failure: { code: "not_found", message: "no run" } };
@@ -230,7 +233,7 @@ export async function createWorld(): Promise<World> {
     },
     async replay(eventId, { dryRun }) {
       asked.push(`replay ${eventId}${dryRun ? " dry" : ""}`);
-      const event = await handle.store.get("event", eventId);
+      const event = await handle.store.events.get(eventId);
       if (event?.request.body === null)
         return { ok: false, failure: { code: "not_found", message: "the body is no longer kept" } };
       const result: ReplayResult = { eventId, outcome: "unmatched", actions: [] };

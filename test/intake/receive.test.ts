@@ -75,11 +75,11 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 const eventOf = async (id: string) => {
-  const event = await world.store.get("event", id);
+  const event = await world.store.events.get(id);
   if (!event) throw new Error("the event is not recorded");
   return event;
 };
-const counts = async () => (await world.store.list("events", { limit: 1000 })).length;
+const counts = async () => (await world.store.events.list({ limit: 1000 })).length;
 
 describe("each outcome, without HTTP", () => {
   it("accepted: the receipt names the work that is on disk", async () => {

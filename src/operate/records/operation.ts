@@ -1,5 +1,5 @@
 import { RouseError, type Failure } from "../../core/errors.ts";
-import type { SearchResult, Lists, SearchedKind, Store } from "../../store/types.ts";
+import type { SearchResult, Lists, SearchedKind, Reads } from "../../store/types.ts";
 
 /**
  * Returns a result that is good.
@@ -49,7 +49,7 @@ export async function readPage<Q extends { limit: number }, T>(
  * time up to which it looked (ISO 8601), and a search with `before: next` continues it.
  */
 export async function searchPage<K extends SearchedKind>(
-  store: Pick<Store, "list" | "search">,
+  store: Reads,
   kind: K,
   query: PageQuery<Lists[K]["of"]>,
   nameOf: (row: Lists[K]["is"]) => string,
@@ -75,7 +75,7 @@ export const byId = ({ id }: { id: string }): string => id;
 
 /** Yields all rows that a query finds, newest first, read in pages. */
 export async function* readAll<K extends "events" | "runs" | "deliveries">(
-  store: Pick<Store, "list">,
+  store: Reads,
   kind: K,
   query: Omit<Lists[K]["of"], "limit" | "before">,
   page: number,

@@ -2,7 +2,7 @@ import type { SQLInputValue } from "node:sqlite";
 import { toReads } from "../read-table.ts";
 import { createReads } from "../reads.ts";
 import type { ListSource } from "../search.ts";
-import type { Ms, Store } from "../types.ts";
+import type { Ms, Reads, Store } from "../types.ts";
 import type { SqliteJobs } from "./jobs.ts";
 import { findDedupeKey } from "./keys.ts";
 import type { MaterializeLoop } from "./materialize-loop.ts";
@@ -58,7 +58,7 @@ export function createSqliteReads(parts: {
   jobs: Pick<SqliteJobs, "counts">;
   loop: Pick<MaterializeLoop, "catchUp">;
   now: () => Ms;
-}): Pick<Store, "findDuplicates" | "get" | "list" | "counts"> & Required<Pick<Store, "search">> {
+}): Pick<Store, "findDuplicates" | "get" | "list" | "counts"> & Required<Reads> {
   const { sql, jobs, loop, now } = parts;
   const caughtUp =
     <Q, T>(read: (of: Q) => Promise<T>) =>
