@@ -1,4 +1,4 @@
-import { createHmac, hash, timingSafeEqual } from "node:crypto";
+import { createHmac } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
 import { collectBody } from "../core/body.ts";
 
@@ -14,10 +14,7 @@ export async function readBody(request: Request, most: number): Promise<Buffer |
   return body.ok ? body.bytes : undefined;
 }
 
-/** Whether a caller shows a secret, or a signature, in time that depends on neither. */
-export function sameSecret(given: string, expected: string): boolean {
-  return timingSafeEqual(hash("sha256", given, "buffer"), hash("sha256", expected, "buffer"));
-}
+export { sameSecret } from "../core/secret.ts";
 
 /** The HMAC-SHA-256 of these parts, one behind the other, in hex: how vendors sign what they post. */
 export function hmacSha256(secret: string, ...parts: readonly (string | Uint8Array)[]): string {

@@ -139,8 +139,7 @@ export const REQUEST_ERRORS = {
   },
   conflict: {
     status: 409,
-    meaning:
-      "What the change is of has changed since it was shown: a file, or a group of failures.",
+    meaning: "What the change is of has changed since it was shown: a file.",
   },
   what_if_unavailable: {
     status: 501,
@@ -191,6 +190,10 @@ export const RUN_ERRORS = {
 
 export type RunErrorCode = keyof typeof RUN_ERRORS | ErrorCode;
 
+/** Whether an error is one of the provider, and not of its answer: it passes, sooner or later. */
+export const isProviderAway = (code: RunErrorCode): boolean =>
+  code === "rate_limited" || code === "provider_unavailable";
+
 /** The meanings of the error codes of deliveries. */
 export const DELIVERY_ERRORS = {
   no_route:
@@ -210,15 +213,6 @@ export type DeliveryErrorCode = keyof typeof DELIVERY_ERRORS;
 
 /** An authentication scheme: of `Signature` no standard says more than that the request has to be signed. */
 export type Challenge = "Bearer" | "Basic" | "Signature";
-
-/** Returns the value of `WWW-Authenticate`, which each answer 401 must have; undefined for other failures. */
-export function renderChallenge({
-  code,
-  challenge = "Bearer",
-}: Pick<Failure, "code" | "challenge">): string | undefined {
-  if (code !== "unauthorized") return undefined;
-  return `${challenge} realm="rouse"${challenge === "Basic" ? ', charset="UTF-8"' : ""}`;
-}
 
 /** A failure as a value. A function returns it if a failure is an expected result. */
 export interface Failure {

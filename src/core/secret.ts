@@ -26,6 +26,10 @@ export function secretMatcher(secrets: readonly string[]): (presented: string) =
   };
 }
 
+/** Whether a caller shows a secret, or a signature, in time that depends on neither. */
+export const sameSecret = (presented: string, secret: string): boolean =>
+  timingSafeEqual(digest(presented), digest(secret));
+
 /** Says that a secret is too short, and how to make one. The secret is not repeated. */
 export const describeShortSecret = ({ length }: string, least: number): string =>
   `must have at least ${least} characters, and has ${length}; \`openssl rand -hex 32\` makes one`;

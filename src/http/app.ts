@@ -5,7 +5,6 @@ import { showReadiness } from "../operate/watch/system.ts";
 import type { AdminDeps } from "../operate/types.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
-import { newId } from "../core/ids.ts";
 import { lazy } from "../core/lazy.ts";
 import type { Logger } from "../core/log.ts";
 import { secretMatcher } from "../core/secret.ts";
@@ -31,7 +30,7 @@ import {
 import { findSessionProblem } from "./console/modes.ts";
 import { createConsoleSessions } from "./console/sessions.ts";
 import { getConsoleMode } from "../config/console-mode.ts";
-import { createErrorHandler, failureResponse, NOT_FOUND, toResponse } from "./errors.ts";
+import { createErrorHandler, failureResponse, notFound, toResponse } from "./errors.ts";
 import type { FirstAnswers } from "./first-answers.ts";
 import type { AnswerHook } from "./hooks.ts";
 import type { Intake } from "../intake/receive.ts";
@@ -86,8 +85,6 @@ const NO_TOKEN: Failure = {
   message: "send the gateway token as `Authorization: Bearer <token>`",
 };
 const PRIVATE = { "cache-control": "no-store" };
-
-const notFound = (c: Context): Response => failureResponse(c, NOT_FOUND, newId("req"));
 
 /** An answer that begins while the store can be asked, or the error that it cannot. */
 function inTime(
@@ -168,7 +165,7 @@ function operatorRoutes(deps: AppDeps): Hono {
   );
   app.use("*", async (c, next) => {
     const problem = hasToken(c) ? undefined : sessionProblem(c);
-    if (problem) return failureResponse(c, problem, newId("req"));
+    if (problem) return failureResponse(problem);
     await next();
     c.res.headers.set("cache-control", "no-store");
     // The page offers to load itself again when another version answers.
@@ -220,7 +217,7 @@ function createReceiptHandler(
       id,
       deps.snapshot().config.hooks.receipts === "full",
     );
-    if (!receipt || !mayRead(c, receipt.credential)) return notFound(c);
+    if (!receipt || !mayRead(c, receipt.credential)) return notFound();
     return c.json(await receipt.render(), 200, PRIVATE);
   };
 }
@@ -246,13 +243,13 @@ function addPublicRoutes(app: Hono, deps: AppDeps): void {
   });
   app.get("/openapi.json", async (c) => {
     const { gateway, hooks } = deps.snapshot().config;
-    if (!gateway.docs) return notFound(c);
+    if (!gateway.docs) return notFound();
     const { openApiDocument } = await import("./openapi/document.ts");
     return c.json(openApiDocument(hooks.path));
   });
   app.get("/docs", async (c) => {
     const { gateway, hooks } = deps.snapshot().config;
-    if (!gateway.docs) return notFound(c);
+    if (!gateway.docs) return notFound();
     const { docsPage } = await import("./openapi/page.ts");
     const origin = gateway.publicUrl?.replace(/\/$/, "") ?? new URL(c.req.url).origin;
     return c.html(
@@ -262,7 +259,7 @@ function addPublicRoutes(app: Hono, deps: AppDeps): void {
     );
   });
   app.get("/docs/style.css", (c) =>
-    deps.snapshot().config.gateway.docs ? stylesheet(c) : notFound(c),
+    deps.snapshot().config.gateway.docs ? stylesheet(c) : notFound(),
   );
 }
 
@@ -319,7 +316,7 @@ function addCallerRoutes(
   app.all("/channels/:id{[a-z0-9:-]+}/*", (c) => {
     const id = c.req.param("id");
     const answer = (): Promise<Response> =>
-      inTime(async () => (await answerChannelRequest(c, id, deps)) ?? notFound(c), deps);
+      inTime(async () => (await answerChannelRequest(c, id, deps)) ?? notFound(), deps);
     return inSpan(c, `/channels/${id}/*`, traces, answer);
   });
   app.all("*", (c, next) => {
@@ -339,19 +336,15 @@ function addCallerRoutes(
         () => answerReceipt(c, receipt[1] as "events" | "runs", receipt[2] as string),
         deps,
       );
-    const answer = async (): Promise<Response> => {
-      return toResponse(
-        c,
-        await deps.hooks({
-          method: c.req.method,
-          url: getAddress(c),
-          path,
-          headers: getHeaders(c),
-          body: bodySource(c),
-          peer: getPeer(c),
-        }),
-      );
+    const request = {
+      method: c.req.method,
+      url: getAddress(c),
+      path,
+      headers: getHeaders(c),
+      body: bodySource(c),
+      peer: getPeer(c),
     };
+    const answer = async (): Promise<Response> => toResponse(await deps.hooks(request));
     return inSpan(c, getHookRoute(path, deps.snapshot()), traces, answer);
   });
 }
@@ -369,9 +362,9 @@ export function createApps(deps: AppDeps): Apps {
     app.onError(createErrorHandler(deps.log));
     app.notFound(notFound);
     app.use("*", async (c, next) => {
-      if (isDisguisedPath(c)) return notFound(c);
+      if (isDisguisedPath(c)) return notFound();
       const problem = hostProblem(c, deps.snapshot());
-      return problem ? failureResponse(c, problem, newId("req")) : next();
+      return problem ? failureResponse(problem) : next();
     });
     return app;
   };
@@ -380,14 +373,14 @@ export function createApps(deps: AppDeps): Apps {
   addPublicRoutes(main, deps);
   const pluginRoutes = createPluginRoutes(deps);
   main.all(PLUGIN_PATH, async (c, next) => (await pluginRoutes(c, "anyone")) ?? next());
-  operator.all(PLUGIN_PATH, async (c) => (await pluginRoutes(c, "operator")) ?? notFound(c));
+  operator.all(PLUGIN_PATH, async (c) => (await pluginRoutes(c, "operator")) ?? notFound());
   const answerPlatform = async (c: Context): Promise<Response> =>
     (await deps.platform()).fetch(c.req.raw, c.env as object);
   addCallerRoutes(main, deps, answerPlatform);
   main.all("*", (c) => {
     const separate = deps.snapshot().config.gateway.adminPort !== undefined;
     if (isOperatorPath(c.req.path) && !separate) return operator.fetch(c.req.raw, c.env);
-    return UNVERSIONED.test(c.req.path) ? answerPlatform(c) : notFound(c);
+    return UNVERSIONED.test(c.req.path) ? answerPlatform(c) : notFound();
   });
   const admin = createApp();
   admin.get("/", (c) =>

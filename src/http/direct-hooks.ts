@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "../core/log.ts";
 import type { Snapshot } from "../intake/types.ts";
-import { type HttpAnswer, type Rejections, renderThrown } from "./errors.ts";
+import { type HttpAnswer, type Rejections, renderThrown, writeBody } from "./errors.ts";
 import type { AnswerHook } from "./hooks.ts";
 import { NO_HOST, readHeaders } from "./request.ts";
 
@@ -27,11 +27,9 @@ export function isUnread({ headers, complete }: IncomingMessage): boolean {
 }
 
 /** Writes an answer: head and body in one piece. */
-function write(
-  incoming: IncomingMessage,
-  outgoing: ServerResponse,
-  { status, headers, body }: HttpAnswer,
-): void {
+function write(incoming: IncomingMessage, outgoing: ServerResponse, answer: HttpAnswer): void {
+  const { status, headers } = answer;
+  const body = writeBody(answer);
   if (isUnread(incoming)) headers["connection"] = "close";
   if (body !== null) headers["content-length"] = String(Buffer.byteLength(body));
   outgoing.writeHead(status, headers);

@@ -2,16 +2,8 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { clientAddress, createAddressList } from "../core/address.ts";
 import type { Logger } from "../core/log.ts";
-import type { Context } from "hono";
 import { newId } from "../core/ids.ts";
-import {
-  getStatus,
-  renderChallenge,
-  safeError,
-  RouseError,
-  type ErrorCode,
-  type Failure,
-} from "../core/errors.ts";
+import { getStatus, safeError, RouseError, type ErrorCode, type Failure } from "../core/errors.ts";
 
 /** Answers that turn a request away. A 409 or a 5xx other than 503 says something of the work, not of the request. */
 const REJECTED = new Set([400, 401, 403, 404, 405, 408, 413, 415, 429, 503]);
@@ -24,7 +16,8 @@ const MAX_PATH = 200;
 export interface HttpAnswer {
   status: number;
   headers: Record<string, string>;
-  body: string | null;
+  /** An object goes out as JSON. */
+  body: object | string | null;
   /** The error's code, for the log of rejected requests. */
   reason?: string;
 }
@@ -154,64 +147,84 @@ export function errorBody(failure: Failure, requestId: string): ErrorBody {
   return { ok: false, error: Object.assign(error, failure.extra), requestId };
 }
 
+/** The text of an answer's body. Adds the headers that its form needs. */
+export function writeBody({ headers, body }: HttpAnswer): string | null {
+  if (typeof body !== "object" || body === null) return body;
+  headers["content-type"] = "application/json";
+  return JSON.stringify(body);
+}
+
 /** Writes an answer as a `Response`. */
-export function toResponse(c: Context, { status, headers, body, reason }: HttpAnswer): Response {
-  const response =
-    body === null
-      ? c.body(null, { status: status as 204, headers })
-      : c.body(body, { status: status as 200, headers });
+export function toResponse(answer: HttpAnswer): Response {
+  const { status, headers, reason } = answer;
+  const response = new Response(writeBody(answer), { status, headers });
   return reason === undefined ? response : withReason(response, reason);
 }
 
-/** The answer to a failure: JSON, `x-request-id`, and `Retry-After` where the failure names a time. */
+/** The headers of every answer with an error, whatever the form of its body. */
+export function errorHeaders(
+  requestId: string,
+  status: number,
+  { challenge = "Bearer", retryAfterSeconds }: Pick<Failure, "challenge" | "retryAfterSeconds">,
+): Record<string, string> {
+  const charset = challenge === "Basic" ? ', charset="UTF-8"' : "";
+  return {
+    "content-type": "application/json",
+    "x-request-id": requestId,
+    // Each answer 401 must have it.
+    ...(status === 401 && { "www-authenticate": `${challenge} realm="rouse"${charset}` }),
+    ...(retryAfterSeconds !== undefined && {
+      "retry-after": String(Math.max(1, Math.ceil(retryAfterSeconds))),
+    }),
+  };
+}
+
+/** The answer to a failure, with the body of every error of the hooks interface. */
 export function renderFailureAnswer(
   failure: Failure,
   requestId: string,
   headers?: Record<string, string>,
 ): HttpAnswer {
-  const all: Record<string, string> = {
-    "content-type": "application/json",
-    "x-request-id": requestId,
-    ...headers,
+  const status = getStatus(failure.code);
+  return {
+    status,
+    headers: { ...errorHeaders(requestId, status, failure), ...headers },
+    body: errorBody(failure, requestId),
+    reason: publicCode(failure.code),
   };
-  const challenge = renderChallenge(failure);
-  if (challenge !== undefined) all["www-authenticate"] = challenge;
-  if (failure.retryAfterSeconds !== undefined)
-    all["retry-after"] = String(Math.max(1, Math.ceil(failure.retryAfterSeconds)));
-  const body = JSON.stringify(errorBody(failure, requestId));
-  return { status: getStatus(failure.code), headers: all, body, reason: publicCode(failure.code) };
 }
-
-export const NOT_FOUND: Failure = {
-  code: "not_found",
-  message: "there is nothing at this address",
-};
 
 /** Answers with a failure. */
-export function failureResponse(
-  c: Context,
-  failure: Failure,
-  requestId: string,
-  headers?: Record<string, string>,
-): Response {
-  return toResponse(c, renderFailureAnswer(failure, requestId, headers));
+export function failureResponse(failure: Failure, headers?: Record<string, string>): Response {
+  return toResponse(renderFailureAnswer(failure, newId("req"), headers));
 }
 
-/** The answer to an error that was thrown: an unexpected one becomes `internal`, with a log line that quotes no data. */
+/** The answer of an address that there is not. */
+export const notFound = (): Response =>
+  failureResponse({ code: "not_found", message: "there is nothing at this address" });
+
+/** The failure that an unexpected error is to its caller. The log has a line that quotes no data. */
+export function logUnexpected(
+  error: unknown,
+  log: Logger,
+  details: { requestId: string },
+): Failure {
+  log.error({ err: safeError(error), ...details }, "a request failed unexpectedly");
+  return {
+    code: "internal",
+    message: "something failed inside the gateway; its log has the request id",
+  };
+}
+
+/** The answer to an error that was thrown. */
 export function renderThrown(error: unknown, log: Logger): HttpAnswer {
   const requestId = newId("req");
-  if (error instanceof RouseError) return renderFailureAnswer(error, requestId);
-  log.error({ err: safeError(error), requestId }, "a request failed unexpectedly");
-  return renderFailureAnswer(
-    {
-      code: "internal",
-      message: "something failed inside the gateway; its log has the request id",
-    },
-    requestId,
-  );
+  const failure = error instanceof RouseError ? error : logUnexpected(error, log, { requestId });
+  return renderFailureAnswer(failure, requestId);
 }
 
-/** Hono's error handler. */
-export function createErrorHandler(log: Logger) {
-  return (error: unknown, c: Context): Response => toResponse(c, renderThrown(error, log));
-}
+/** Creates Hono's error handler. */
+export const createErrorHandler =
+  (log: Logger) =>
+  (error: unknown): Response =>
+    toResponse(renderThrown(error, log));

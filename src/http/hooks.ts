@@ -1,14 +1,6 @@
 import type { Receipts } from "../turns/receipts.ts";
-import type {
-  DeniedRequest,
-  DenialHints,
-  RawInput,
-  IntakeReceipt,
-  Received,
-  Snapshot,
-} from "../intake/types.ts";
+import type { DenialHints, RawInput, IntakeReceipt, Received, Snapshot } from "../intake/types.ts";
 import { deprecationHeaders, QUERY_TOKEN } from "../core/deprecation.ts";
-import { getStatus } from "../core/errors.ts";
 import { errorBody, type HttpAnswer, renderFailureAnswer } from "./errors.ts";
 import type { FirstAnswers } from "./first-answers.ts";
 import type { Intake } from "../intake/receive.ts";
@@ -21,12 +13,6 @@ export interface AnswerDeps {
   receipts: Pick<Receipts, "wait">;
 }
 
-/** The answer to a hook: its status and its body as JSON. */
-export interface Answer {
-  status: number;
-  body: unknown;
-}
-
 type ActionReceipt = IntakeReceipt["actions"][number];
 type StoredReceipt = NonNullable<NonNullable<IntakeReceipt["repeats"]>["receipt"]>;
 type Done = Extract<ActionReceipt, { ok: true }>;
@@ -35,10 +21,13 @@ function renderItem(action: ActionReceipt, index: number, eventId: string): unkn
   return action.ok ? action : { ok: false, index, error: errorBody(action.error, eventId).error };
 }
 
+/** The status of an answer and its body. */
+type Outcome = Pick<HttpAnswer, "status" | "body">;
+
 function renderWork(
   { actions, list, warnings = [] }: StoredReceipt | IntakeReceipt,
   eventId: string,
-): Answer {
+): Outcome {
   const done = actions.filter((action): action is Done => action.ok);
   const body: Record<string, unknown> = { ok: true, eventId };
   if (list) body["results"] = actions.map((action, index) => renderItem(action, index, eventId));
@@ -51,7 +40,7 @@ function renderWork(
   return { status: done.some((action) => action.runId !== undefined) ? 202 : 200, body };
 }
 
-function renderOutcome(receipt: StoredReceipt | IntakeReceipt, eventId: string): Answer {
+function renderOutcome(receipt: StoredReceipt | IntakeReceipt, eventId: string): Outcome {
   if (receipt.actions.length > 0) return renderWork(receipt, eventId);
   const { outcome, reason, quiet } = receipt;
   if (outcome === "skipped")
@@ -62,16 +51,8 @@ function renderOutcome(receipt: StoredReceipt | IntakeReceipt, eventId: string):
   return { status: 200, body: { ok: true, eventId, outcome, ...nearest } };
 }
 
-/** Renders the answer to a hook. A repeat gets the answer of the first request. */
-export function renderAnswer(received: IntakeReceipt | DeniedRequest): Answer {
-  const { error } = received;
-  if (received.kind === "denied")
-    return {
-      status: getStatus(received.error.code),
-      body: errorBody(received.error, received.requestId),
-    };
-  if (error && !received.acknowledged)
-    return { status: getStatus(error.code), body: errorBody(error, received.eventId) };
+/** A repeat gets the answer of the first request. */
+function renderReceipt(received: IntakeReceipt): Outcome {
   const { repeats } = received;
   if (!repeats) return renderOutcome(received, received.eventId);
   if (repeats.receipt) return renderOutcome(repeats.receipt, repeats.eventId);
@@ -89,6 +70,22 @@ function hintHeaders({ methods, bodyUnread, tokenInQuery }: DenialHints = {}): R
   };
 }
 
+/** Renders the answer to a hook, whoever has sent it. */
+export function renderAnswer(received: Received): HttpAnswer {
+  if (received.kind === "handshake") {
+    const { status, headers, body } = received.answer;
+    return { status, headers: { ...headers }, body };
+  }
+  const headers = hintHeaders(received.hints);
+  if (received.kind === "denied")
+    return renderFailureAnswer(received.error, received.requestId, headers);
+  if (received.error && !received.acknowledged)
+    return renderFailureAnswer(received.error, received.eventId, headers);
+  headers["x-request-id"] = received.eventId;
+  if (received.repeats) headers["idempotent-replayed"] = "true";
+  return { ...renderReceipt(received), headers };
+}
+
 const MAX_WAIT_SECONDS = 60;
 
 /** Seconds of `Prefer: wait=N` (RFC 7240), at most 60; 0 if it does not say so. */
@@ -103,7 +100,7 @@ async function renderEnded(
   runId: string,
   seconds: number,
   deps: AnswerDeps,
-): Promise<Answer | undefined> {
+): Promise<Outcome | undefined> {
   const full = deps.snapshot().config.hooks.receipts === "full";
   const ended = await deps.receipts.wait(runId, seconds * 1000, full);
   if (!ended) return undefined;
@@ -116,45 +113,27 @@ async function renderEnded(
   };
 }
 
-/** Writes out an answer, with a `location` if it is that of a run. */
-function render(
-  { status, body }: Answer,
-  headers: Record<string, string>,
-  base: string,
-): HttpAnswer {
-  if (status === 204) return { status, headers, body: null };
-  headers["content-type"] = "application/json";
-  const { runId } = body as { runId?: unknown };
-  if (typeof runId === "string" && status === 202) headers["location"] = `${base}/runs/${runId}`;
-  return { status, headers, body: JSON.stringify(body) };
-}
-
 /** Answers a hook. With `Prefer: wait=N` the answer is held until its run has ended, at most so long. */
 function answerReceived(
   input: RawInput,
   received: Received,
   deps: AnswerDeps,
 ): HttpAnswer | Promise<HttpAnswer> {
-  if (received.kind === "handshake") {
-    const { status, headers, body } = received.answer;
-    return { status, headers: { ...headers }, body };
-  }
-  if (received.kind === "denied")
-    return renderFailureAnswer(received.error, received.requestId, hintHeaders(received.hints));
-  const headers: Record<string, string> = received.hints ? hintHeaders(received.hints) : {};
-  headers["x-request-id"] = received.eventId;
-  if (received.error && !received.acknowledged)
-    return renderFailureAnswer(received.error, received.eventId, headers);
-  if (received.repeats) headers["idempotent-replayed"] = "true";
   const answer = renderAnswer(received);
-  const seconds =
-    input.path === "agent" && answer.status === 202 ? waitSeconds(input.headers["prefer"]) : 0;
-  const base = deps.snapshot().config.hooks.path;
-  const { runId } = (answer.body ?? {}) as { runId?: string };
-  if (seconds === 0 || runId === undefined) return render(answer, headers, base);
+  if (answer.status !== 202) return answer;
+  const { runId } = answer.body as { runId?: string };
+  if (runId === undefined) return answer;
+  const { headers } = answer;
+  const begun = (): HttpAnswer => {
+    headers["location"] = `${deps.snapshot().config.hooks.path}/runs/${runId}`;
+    return answer;
+  };
+  const seconds = input.path === "agent" ? waitSeconds(input.headers["prefer"]) : 0;
+  if (seconds === 0) return begun();
   return renderEnded(runId, seconds, deps).then((ended) => {
-    if (ended) headers["preference-applied"] = `wait=${seconds}`;
-    return render(ended ?? answer, headers, base);
+    if (!ended) return begun();
+    headers["preference-applied"] = `wait=${seconds}`;
+    return { ...ended, headers };
   });
 }
 
@@ -202,9 +181,9 @@ export function createServiceHook({ receive }: Pick<Intake, "receive">): Service
       headers: JSON_TYPE,
       body,
     };
-    const received = await receive(input, { kind: "source", plugin, fencingToken });
-    return received.kind === "handshake"
-      ? { status: received.answer.status, body: received.answer.body }
-      : renderAnswer(received);
+    const { status, body: answered } = renderAnswer(
+      await receive(input, { kind: "source", plugin, fencingToken }),
+    );
+    return { status, body: answered };
   };
 }

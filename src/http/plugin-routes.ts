@@ -1,15 +1,12 @@
 import type { Context } from "hono";
 import { guardRequest } from "../core/body.ts";
-import { newId } from "../core/ids.ts";
 import { bodyFailure } from "../intake/body.ts";
 import type { BodyBudget } from "../intake/body-budget.ts";
+import { createKeyCheck, type KeyDeps } from "./check-key.ts";
 import { failureResponse } from "./errors.ts";
 import { getCaller } from "./request.ts";
-import { type Denials, createFailureLimiter, type createSharedCounts } from "../intake/callers.ts";
+import type { Denials } from "../intake/callers.ts";
 import type { Snapshot } from "../intake/types.ts";
-import type { Clock } from "../core/clock.ts";
-import type { Failure } from "../core/errors.ts";
-import type { ApiKeys } from "../chat/api-keys.ts";
 
 /** The longest body of a vendor's webhook. Plugins may set less. */
 const MAX_BYTES = 8 * 2 ** 20;
@@ -62,30 +59,17 @@ export async function answerGuarded(
     }
     const failure = bodyFailure(problem, limits);
     deps.denials.note({ address, path }, failure.code);
-    return failureResponse(c, failure, newId("req"), { connection: "close" });
+    return failureResponse(failure, { connection: "close" });
   } finally {
     guarded.end();
     allowance.release();
   }
 }
 
-export interface PluginRouteDeps extends GuardedDeps {
-  clock: Clock;
-  keys: Pick<ApiKeys, "find">;
-  sharedCounts: ReturnType<typeof createSharedCounts>;
-}
+export interface PluginRouteDeps extends GuardedDeps, KeyDeps {}
 
 /** The path of a plugin's routes, for the router. */
 export const PLUGIN_PATH = "/plugins/:id{[a-z0-9:-]+}/*";
-
-const NO_KEY: Failure = {
-  code: "unauthorized",
-  message: "send an API key as `Authorization: Bearer <key>`",
-};
-const TOO_MANY: Failure = {
-  code: "rate_limited",
-  message: "too many wrong keys from this address; wait",
-};
 
 /**
  * Creates the handler of a plugin's routes. It gives undefined for a plugin without routes for such callers: `operator`
@@ -94,26 +78,13 @@ const TOO_MANY: Failure = {
 export function createPluginRoutes(
   deps: PluginRouteDeps,
 ): (c: Context, caller: "operator" | "anyone") => Promise<Response | undefined> {
-  const limiter = createFailureLimiter(deps.clock, deps.sharedCounts?.("plugin-keys"));
-  const denyWithoutKey = async (c: Context): Promise<Response | undefined> => {
-    const presented = /^bearer\s+(\S+)\s*$/i.exec(c.req.header("authorization") ?? "")?.[1];
-    if (presented !== undefined && (await deps.keys.find(presented))) return undefined;
-    const wait = limiter.failed(
-      getCaller(c, c.req.header("x-forwarded-for"), deps.snapshot()).address,
-    );
-    return failureResponse(
-      c,
-      wait > 0 ? { ...TOO_MANY, retryAfterSeconds: wait } : NO_KEY,
-      newId("req"),
-    );
-  };
+  const checkKey = createKeyCheck("plugin-keys", deps);
   return async (c, caller) => {
     const id = c.req.param("id") ?? "";
     const routes = deps.snapshot().offers.routes.find(({ plugin }) => plugin === id)?.value;
     if (!routes || (routes.auth === "operator") !== (caller === "operator")) return undefined;
-    const denied = routes.auth === "api" ? await denyWithoutKey(c) : undefined;
-    return (
-      denied ?? answerGuarded(c, `plugins/${id}`, deps, async (request) => routes.fetch(request))
-    );
+    const checked = routes.auth === "api" ? await checkKey(c) : undefined;
+    if (checked?.ok === false) return failureResponse(checked.failure);
+    return answerGuarded(c, `plugins/${id}`, deps, async (request) => routes.fetch(request));
   };
 }

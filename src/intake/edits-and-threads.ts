@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { sha256Hex } from "../core/secret.ts";
 import {
   type IncomingMessage,
@@ -18,65 +19,47 @@ import type {
 import type { ActionContext } from "../turns/types.ts";
 import type { UnreadContent } from "../store/attachments.ts";
 
-const MAX_PARTS = 200;
 const MAX_ATTACHMENTS = 100;
-const MAX_REF = 4000;
-const MAX_TEXT = 1000;
 
-const isShort = (value: unknown): boolean =>
-  value === undefined || (typeof value === "string" && value.length <= MAX_TEXT);
-const isId = (value: unknown): boolean =>
-  typeof value === "string" && value !== "" && value.length <= MAX_TEXT;
+const short = z.string().max(1000);
+const id = short.min(1);
+const attachment = z.object({
+  kind: z.enum(["image", "audio", "video", "document"]),
+  name: short.optional(),
+  mime: short.optional(),
+  bytes: z.number().min(0).optional(),
+  ref: z.string().min(1).max(4000),
+});
+const part = z
+  .object({
+    kind: z.enum(PART_KINDS),
+    text: z.string(),
+    author: short.optional(),
+    place: short.optional(),
+    attachments: z.array(attachment).optional(),
+    id: id.optional(),
+  })
+  .refine((one) => one.id === undefined || one.kind === "quoted");
+const content = z.object({
+  parts: z
+    .array(part)
+    .max(200)
+    .refine((parts) => getAttachments(parts).length <= MAX_ATTACHMENTS),
+  edits: id.optional(),
+  album: id.optional(),
+});
 
-function isAttachment(value: unknown): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  const { kind, name, mime, bytes, ref } = value as Record<string, unknown>;
-  const isKind = kind === "image" || kind === "audio" || kind === "video" || kind === "document";
-  const hasSize = bytes === undefined || (typeof bytes === "number" && bytes >= 0);
-  return (
-    isKind &&
-    hasSize &&
-    isShort(name) &&
-    isShort(mime) &&
-    typeof ref === "string" &&
-    ref !== "" &&
-    ref.length <= MAX_REF
-  );
-}
-
-const areAttachments = (value: unknown): boolean =>
-  Array.isArray(value) && value.length <= MAX_ATTACHMENTS && value.every(isAttachment);
-
-function isPart(value: unknown): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  const { kind, author, place, text, attachments = [], id } = value as Record<string, unknown>;
-  return (
-    PART_KINDS.some((one) => one === kind) &&
-    typeof text === "string" &&
-    isShort(author) &&
-    isShort(place) &&
-    areAttachments(attachments) &&
-    (id === undefined || (kind === "quoted" && isId(id)))
-  );
-}
-
-const getAttachments = (parts: readonly MessagePart[]): Attachment[] =>
+const getAttachments = <T>(parts: readonly { attachments?: readonly T[] | undefined }[]): T[] =>
   parts.flatMap(({ attachments = [] }) => attachments);
 
 /** Returns the problem of what a message holds, or undefined. */
-export function findContentProblem({ parts, edits, album }: IncomingMessage): string | undefined {
-  if (
-    !Array.isArray(parts) ||
-    parts.length > MAX_PARTS ||
-    !parts.every(isPart) ||
-    getAttachments(parts).length > MAX_ATTACHMENTS
-  )
-    return "the channel gave no usable `parts`";
-  if (edits !== undefined && !isId(edits)) return "the channel gave no usable `edits`";
-  if (album !== undefined && !isId(album)) return "the channel gave no usable `album`";
+export function findContentProblem(message: IncomingMessage): string | undefined {
+  const checked = content.safeParse(message);
+  if (!checked.success)
+    return `the channel gave no usable \`${String(checked.error.issues[0]?.path[0])}\``;
   const isEmpty = ({ text, attachments = [], id }: MessagePart): boolean =>
     text.trim() === "" && attachments.length === 0 && id === undefined;
-  return parts.every(isEmpty) ? "the message has no text" : undefined;
+  return message.parts.every(isEmpty) ? "the message has no text" : undefined;
 }
 
 /** Returns what the turn of a message has to get from the channel; undefined if the message holds everything itself. */

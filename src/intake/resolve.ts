@@ -48,45 +48,32 @@ function withContentType(message: string, { payload, headers }: MappingInput): s
   return `${message}; the body came as ${nameContentType(headers["content-type"])} and was read as text: send JSON as application/json`;
 }
 
-function resolveWake(input: ParsedHook, snapshot: Snapshot): Resolution {
-  const { payload, now, credential } = input;
+/** Resolves a hook whose body names the work, by the schema of that body. */
+function resolveByBody<S extends z.ZodObject>(
+  input: ParsedHook,
+  schema: S,
+  check: (
+    body: z.output<S>,
+    source: ActionSource,
+    warnings: string[],
+  ) => ReturnType<typeof checkAgent | typeof checkWake>,
+): Resolution {
+  const { path: hook, payload, now, credential } = input;
   if (!isRecord(payload)) return notAnObject(input);
-  const body = wakeBody.safeParse(withoutNulls(payload));
+  const body = schema.safeParse(withoutNulls(payload));
   if (!body.success) return invalid(body.error);
-  const source: ActionSource = { hook: "wake", credential, unsafe: false, fromRequest: true, now };
-  const checked = checkWake([{ text: body.data.text, outside: true }], body.data, source, snapshot);
+  const warnings = unknownFields(payload, schema);
+  const source = { hook, credential, unsafe: false, fromRequest: true, now };
+  const checked = check(body.data, source, warnings);
   if (!checked.ok) return refused(checked.failure);
   const item: Item = { ok: true, action: checked.action, missing: [] };
-  return { kind: "work", list: false, items: [item], warnings: unknownFields(payload, wakeBody) };
-}
-
-function resolveAgent(input: ParsedHook, snapshot: Snapshot): Resolution {
-  const { payload, now, credential } = input;
-  if (!isRecord(payload)) return notAnObject(input);
-  const body = agentBody.safeParse(withoutNulls(payload));
-  if (!body.success) return invalid(body.error);
-  const source: ActionSource = { hook: "agent", credential, unsafe: false, fromRequest: true, now };
-  const warnings = unknownFields(payload, agentBody);
-  const checked = checkAgent(
-    [{ text: body.data.message, outside: true }],
-    body.data,
-    source,
-    snapshot,
-    warnings,
-  );
-  if (!checked.ok) return refused(checked.failure);
-  return {
-    kind: "work",
-    list: false,
-    items: [{ ok: true, action: checked.action, missing: [] }],
-    warnings,
-  };
+  return { kind: "work", list: false, items: [item], warnings };
 }
 
 const noMapping: Failure = {
   code: "no_mapping",
   message:
-    "no mapping or preset names this path: check the address, or add a mapping for it (`rouse hooks list` shows all paths)",
+    "no mapping or preset names this path: check the address, or add a mapping for it (`rouse hooks` shows all paths)",
 };
 
 function unmatchedReason(nearest: Nearest | undefined): string {
@@ -283,8 +270,14 @@ export function resolveParsed(
   snapshot: Snapshot,
   onDebug?: (debug: EventDebug) => void,
 ): Resolution | Promise<Resolution> {
-  if (input.path === "wake") return resolveWake(input, snapshot);
-  if (input.path === "agent") return resolveAgent(input, snapshot);
+  if (input.path === "wake")
+    return resolveByBody(input, wakeBody, (body, source) =>
+      checkWake([{ text: body.text, outside: true }], body, source, snapshot),
+    );
+  if (input.path === "agent")
+    return resolveByBody(input, agentBody, (body, source, warnings) =>
+      checkAgent([{ text: body.message, outside: true }], body, source, snapshot, warnings),
+    );
   return snapshot.mappings.run(input).then(({ debug, shadow = [], ...outcome }) => {
     if (debug) onDebug?.(debug);
     const resolution = resolveMapped(outcome, input, snapshot);

@@ -43,16 +43,9 @@ export async function writeStart(
   const { kind, deps, run } = current;
   const commit = (): Promise<boolean> =>
     deps.store.commit((tx) => {
-      const change = {
-        ...start,
-        parked: null,
-        waiting: null,
-        pausedAt: null,
-        ...(run.waitSince !== undefined && { waitSince: null }),
-      };
       if (!current.isStored) tx.runs.add(run);
-      else if (kind.job) tx.runs.update(run.id, change, { status: was, edits: run.edits ?? 0 });
-      else tx.runs.update(run.id, change);
+      else if (kind.job) tx.runs.update(run.id, start, { status: was, edits: run.edits ?? 0 });
+      else tx.runs.update(run.id, start);
       write?.(tx);
     }, kind.job);
   // If only the answer to a commit was lost, the run is running already, and a repeat would find it changed.

@@ -1,5 +1,3 @@
-import { DiscordAPIError, RateLimitError, REST } from "@discordjs/rest";
-import { WebSocketManager } from "@discordjs/ws";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { GatewayMessage } from "../../plugins/discord/content.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
@@ -69,62 +67,6 @@ describe("discord", () => {
     server = await startDiscord();
   });
   afterEach(() => server.close());
-
-  describe("the test server, through the SDK alone", () => {
-    it("takes messages and refuses them as Discord does", async () => {
-      const rest = new REST({
-        api: server.url,
-        retries: 0,
-        rejectOnRateLimit: () => true,
-      }).setToken(server.token);
-      const post = (body: object, channel = CHANNEL): Promise<unknown> =>
-        rest.post(`/channels/${channel}/messages`, { body }).catch((error: unknown) => error);
-      expect(await post({ content: "hi" })).toMatchObject({ content: "hi", channel_id: CHANNEL });
-      expect(await post({ content: "😀".repeat(2000) })).toMatchObject({ channel_id: CHANNEL });
-      const long = await post({ content: "x".repeat(2001) });
-      expect(long).toBeInstanceOf(DiscordAPIError);
-      expect((long as DiscordAPIError).message).toContain("BASE_TYPE_MAX_LENGTH");
-      expect(await post({ content: "x" }, "800000000000000009")).toMatchObject({
-        status: 404,
-        code: 10003,
-      });
-      const one = await post({ content: "once", nonce: "n", enforce_nonce: true });
-      expect(await post({ content: "once", nonce: "n", enforce_nonce: true })).toEqual(one);
-      expect(server.messages.filter(({ content }) => content === "once")).toHaveLength(1);
-      const at = `/channels/${CHANNEL}/messages/${(one as { id: string }).id}` as const;
-      expect(await rest.patch(at, { body: { content: "changed" } })).toMatchObject({
-        id: (one as { id: string }).id,
-      });
-      await rest.delete(at);
-      expect(server.messages.filter(({ content }) => content === "changed")).toEqual([]);
-      expect(await rest.delete(at).catch((error: unknown) => error)).toMatchObject({
-        status: 404,
-        code: 10008,
-      });
-      server.fail("429");
-      const limited = await post({ content: "x" });
-      expect(limited).toBeInstanceOf(RateLimitError);
-      expect((limited as RateLimitError).retryAfter).toBeGreaterThanOrEqual(1000);
-      expect(
-        await rest.post("/users/@me/channels", { body: { recipient_id: USER } }),
-      ).toMatchObject({ id: DIRECT });
-    });
-
-    it("has a gateway that resumes", async () => {
-      const rest = new REST({ api: server.url }).setToken(server.token);
-      const manager = new WebSocketManager({ token: server.token, intents: 0, rest });
-      onTestFinished(() => manager.destroy());
-      const seen: unknown[] = [];
-      manager.on("dispatch", ({ t, d }) => void (t === "MESSAGE_CREATE" && seen.push(d.content)));
-      await manager.connect();
-      server.push({ content: "one" });
-      await vi.waitFor(() => expect(seen).toEqual(["one"]));
-      server.disconnect(4000);
-      server.push({ content: "two" });
-      await vi.waitFor(() => expect(seen).toEqual(["one", "two"]), 5000);
-      expect(server.gateway.map(({ op }) => op)).toEqual(["identify", "resume"]);
-    });
-  });
 
   describe("its dialect", () => {
     it("measures what Discord counts, and sends the agent's text where marks made it too long", async () => {
@@ -386,29 +328,6 @@ describe("discord", () => {
       expect(server.gateway.map(({ op }) => op)).toEqual(["identify", "resume"]);
       const [, failed = 0, next = 0] = server.attempts;
       expect(next - failed).toBeGreaterThan(1400);
-    });
-
-    it("gives again after a restart what could not be written, and all behind it", async () => {
-      const saved: { cursor?: string } = {};
-      const before = testHost(saved);
-      const stop = await listen(before);
-      await connected(before);
-      before.refuse(1000);
-      server.push(message("one"));
-      server.push(message("two"));
-      await vi.waitFor(
-        () =>
-          expect(before.states.at(-1)).toEqual({
-            ok: false,
-            message: "not receiving: a message could not be written down",
-          }),
-        5000,
-      );
-      await stop();
-      expect(before.received).toEqual([]);
-      const after = testHost(saved);
-      await listen(after);
-      await vi.waitFor(() => expect(texts(after)).toEqual(["one", "two"]), 8000);
     });
 
     it("begins a new session where the old one is forgotten", async () => {

@@ -1,11 +1,8 @@
-import { readFileSync } from "node:fs";
 import { Client } from "@microsoft/teams.api";
-import JSON5 from "json5";
 import { describe, expect, it } from "vitest";
 import plugin from "../../plugins/msteams/index.ts";
 import type { SendResult } from "../../src/plugin/api.ts";
 import { testChannel } from "../../src/testing/channel.ts";
-import { load, userFolder } from "../plugin/support.ts";
 import { openPlugin, piecesOf } from "./open.ts";
 import {
   activityRequest,
@@ -288,24 +285,4 @@ describe("the official client of Teams", () => {
     });
     await server.close();
   });
-});
-
-it("the page's config is one that the plugin takes, and its recipients are such", async () => {
-  const page = readFileSync(new URL("../../docs/channels/msteams.md", import.meta.url), "utf8");
-  const { channels } = JSON5.parse<{ channels: Record<string, object> }>(
-    /```json5\n([^]*?)```/.exec(page)?.[1] ?? "",
-  );
-  const { channel } = openPlugin(plugin, channels["msteams"] as never);
-  expect(channel.parseRecipient?.(channel.defaultTo ?? "")).toEqual({
-    ok: true,
-    to: channel.defaultTo,
-  });
-  expect(channel.allowFrom).toHaveLength(1);
-  const loaded = await load(userFolder({}).dir, { channels });
-  expect(loaded.issues).toEqual([]);
-  expect(loaded.channels.resolve("teams")).toEqual({ id: "msteams", loaded: true });
-  const wrong = await load(userFolder({}).dir, {
-    channels: { msteams: { ...channels["msteams"], defaultTo: "Ada" } },
-  });
-  expect(wrong.issues).toMatchObject([{ path: "channels.msteams.defaultTo" }]);
 });

@@ -158,11 +158,15 @@ describe("a message from anybody else", () => {
     await say(message(" "));
     await say({ ...message("x"), to: "" });
     await say({ ...message("x"), thread: 7 });
+    await say({ ...message("x"), parts: [{ kind: "own", text: "x", attachments: [{}] }] });
+    await say({ ...message("x"), edits: "" });
     await say({ id: "s1", skipped: 5 });
     expect((await events()).map((event) => event["reason"]).toReversed()).toEqual([
       "the message has no text",
       "the channel gave no usable `to`",
       "the channel gave no usable `thread`",
+      "the channel gave no usable `parts`",
+      "the channel gave no usable `edits`",
       "the channel skipped the message without a reason",
     ]);
   });
@@ -197,8 +201,8 @@ describe("rouse channels", () => {
 
   it("lists, tells how they do, and sends a test", async () => {
     world = await start({ allowFrom: ["ann"], defaultTo: "lobby" });
-    expect((await cli("channels", "list")).out).toMatch(/pipe +configured +from 1 +lobby +1000/);
-    const { out } = await cli("channels", "status");
+    expect((await cli("channels")).out).toMatch(/pipe +configured +from 1 +lobby +1000/);
+    const { out } = await cli("channels", "--status");
     expect(out).toMatch(/pipe +cannot tell +listens for the 1\. time/);
     const tested = await cli("channels", "test", "pipe", "--to", "ops", "--text", "Is it on?");
     expect(tested).toEqual({
@@ -209,7 +213,7 @@ describe("rouse channels", () => {
     expect((await cli("channels", "test", "pipe")).out).toContain("sent to lobby");
     expect(await cli("channels", "test", "nowhere")).toMatchObject({
       code: 1,
-      out: expect.stringContaining("rouse channels list"),
+      out: expect.stringContaining("rouse channels"),
     });
     expect(JSON.parse((await cli("channels", "test", "pipe", "--json")).out)).toMatchObject({
       result: { status: "sent" },
@@ -225,7 +229,7 @@ describe("rouse channels", () => {
       files: { "plugins/pipe.ts": broken },
       config: { channels: { pipe: {} } },
     });
-    const { code, out } = await cli("channels", "status");
+    const { code, out } = await cli("channels", "--status");
     expect([code, out]).toEqual([
       1,
       expect.stringMatching(

@@ -1,5 +1,5 @@
 import { createEmulator } from "emulate";
-import { LogLevel, WebClient } from "@slack/web-api";
+import { WebClient } from "@slack/web-api";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createSocket } from "../../plugins/slack/receive.ts";
 import { createChannel } from "../../plugins/slack/send.ts";
@@ -380,58 +380,6 @@ describe("Socket Mode", () => {
     await new Promise((resolve) => setTimeout(resolve, 700));
     await stopHasty();
     expect([server.calls.length, server.linked]).toEqual([2, 0]);
-  });
-});
-
-describe("the test server", () => {
-  it("is one to the vendor's own client", async () => {
-    const { server } = await world();
-    const client = new WebClient(BOT_TOKEN, {
-      slackApiUrl: server.url,
-      retryConfig: { retries: 0 },
-      rejectRateLimitedCalls: true,
-      logLevel: LogLevel.ERROR,
-    });
-    expect(await client.auth.test()).toMatchObject({ ok: true, user_id: BOT_USER });
-    const { channel } = await client.conversations.open({ users: "U0ROSA" });
-    const chat = client.apiCall.bind(client, "chat.postMessage");
-    expect(await chat({ channel: channel?.id, text: "hi", thread_ts: "1.1" })).toMatchObject({
-      ok: true,
-      channel: "D0U0ROSA",
-    });
-    expect(server.posts).toMatchObject([
-      { channel: "D0U0ROSA", text: "hi", thread_ts: "1.1", kind: "text" },
-    ]);
-    const { channel: at = "", ts = "" } = server.posts[0] ?? {};
-    expect(
-      await client.chat.update({ channel: at, ts, markdown_text: "**changed**" }),
-    ).toMatchObject({ ok: true, ts });
-    expect(server.posts[0]?.text).toBe("**changed**");
-    expect(await client.chat.delete({ channel: at, ts })).toMatchObject({ ok: true });
-    await expect(client.chat.delete({ channel: at, ts })).rejects.toMatchObject({
-      data: { error: "message_not_found" },
-    });
-    await expect(chat({ channel: "nowhere", text: "hi" })).rejects.toMatchObject({
-      data: { error: "channel_not_found" },
-    });
-    await expect(
-      chat({ channel: "C0123ABC", markdown_text: "x".repeat(12_001) }),
-    ).rejects.toMatchObject({
-      data: { error: "msg_too_long" },
-    });
-    await expect(chat({ channel: "C0123ABC" })).rejects.toMatchObject({
-      data: { error: "no_text" },
-    });
-    server.fail("rate-limited", 1);
-    await expect(client.auth.test()).rejects.toMatchObject({
-      code: "slack_webapi_rate_limited_error",
-      retryAfter: RETRY_AFTER_S,
-    });
-    await expect(
-      new WebClient("xoxb-other", { slackApiUrl: server.url }).auth.test(),
-    ).rejects.toMatchObject({
-      data: { error: "invalid_auth" },
-    });
   });
 });
 

@@ -1,4 +1,4 @@
-import { Api, GrammyError, HttpError } from "grammy";
+import { Api } from "grammy";
 import type { Message, Update } from "grammy/types";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
@@ -67,68 +67,6 @@ describe("telegram", () => {
     server = await startTelegram();
   });
   afterEach(() => server.close());
-
-  describe("the test server, through the SDK alone", () => {
-    it("takes messages and refuses them as Telegram does", async () => {
-      const api = new Api(server.token, { apiRoot: server.url });
-      expect(await api.getMe()).toMatchObject({ username: BOT.username });
-      expect(await api.sendMessage(42, "<b>1 &lt; 2</b>", { parse_mode: "HTML" })).toMatchObject({
-        message_id: 1,
-        text: "1 < 2",
-      });
-      const refused = async (...call: Parameters<Api["sendMessage"]>): Promise<string> =>
-        api.sendMessage(...call).then(
-          () => "taken",
-          (error: unknown) =>
-            error instanceof GrammyError ? error.description : "no answer of Telegram",
-        );
-      expect(await refused(42, "<b>open", { parse_mode: "HTML" })).toMatch(
-        /^Bad Request: can't parse entities: /,
-      );
-      expect(await refused(43, "x")).toBe("Bad Request: chat not found");
-      expect(await refused(42, "x".repeat(4097))).toBe("Bad Request: message is too long");
-      expect(await refused(42, `<b>${"&lt;".repeat(4096)}</b>`, { parse_mode: "HTML" })).toBe(
-        "taken",
-      );
-      server.fail("429");
-      const limited = await api.sendMessage(42, "x").catch((error: unknown) => error);
-      expect((limited as GrammyError).parameters).toEqual({ retry_after: RETRY_AFTER });
-      server.fail("cut");
-      expect(await api.sendMessage(42, "x").catch((error: unknown) => error)).toBeInstanceOf(
-        HttpError,
-      );
-      expect(await api.editMessageText(42, 1, "changed")).toBe(true);
-      expect(await api.deleteMessage(42, 1)).toBe(true);
-      expect(server.messages.map(({ message_id }) => message_id)).not.toContain(1);
-      expect(
-        await api
-          .deleteMessage(42, 1)
-          .catch((error: unknown) => (error as GrammyError).description),
-      ).toMatch(/message to delete not found/);
-      expect(
-        await new Api("1:wrong", { apiRoot: server.url })
-          .getMe()
-          .catch((error: unknown) => (error as GrammyError).error_code),
-      ).toBe(401);
-    });
-
-    it("keeps updates until a later offset is asked for", async () => {
-      const api = new Api(server.token, { apiRoot: server.url });
-      const first = server.push(text("one"));
-      server.push(text("two"));
-      expect((await api.getUpdates()).map((update) => update.message?.text)).toEqual([
-        "one",
-        "two",
-      ]);
-      expect(
-        (await api.getUpdates({ offset: first + 1 })).map((update) => update.message?.text),
-      ).toEqual(["two"]);
-      await api.setWebhook("https://a.example");
-      expect(
-        await api.getUpdates().catch((error: unknown) => (error as GrammyError).error_code),
-      ).toBe(409);
-    });
-  });
 
   describe("its dialect", () => {
     it("measures what a reader sees", async () => {
@@ -326,25 +264,6 @@ describe("telegram", () => {
         room: { kind: "group" },
       });
       expect(host.states.at(-1)).toEqual({ ok: true, message: "receiving as @rouse_test_bot" });
-    });
-
-    it("repeats after a restart only what could not be written", async () => {
-      const saved: { cursor?: string } = {};
-      const before = testHost(saved);
-      server.push(text("one"));
-      server.push(text("two"));
-      // Both come in one answer, of which Telegram is not told that half of it has been received.
-      before.refuse(1, "two");
-      const stop = await listen(before);
-      await vi.waitFor(() => expect(before.states.at(-1)?.ok).toBe(false), 5000);
-      await stop();
-      const after = testHost(saved);
-      await listen(after);
-      await vi.waitFor(
-        () => expect(after.received.map((given) => given.text)).toEqual(["two"]),
-        5000,
-      );
-      expect(before.received.map((given) => given.text)).toEqual(["one"]);
     });
 
     it("waits as long as Telegram says, and reports that it does not receive", async () => {

@@ -1,14 +1,9 @@
-import { REST } from "@discordjs/rest";
-import { WebClient } from "@slack/web-api";
-import { Api } from "grammy";
 import { afterEach, describe, expect, it } from "vitest";
 import { approvalWorld, createFastClock } from "../approvals/world.ts";
 import { createProvider, modelConfig } from "../e2e/provider.ts";
 import type { World } from "../e2e/world.ts";
 import { gate } from "../platform/model.ts";
-import { DIRECT as DISCORD_DIRECT, startDiscord } from "./discord-server.ts";
 import { lastRun, openConversation, settle } from "./live-conversation.ts";
-import { BOT_TOKEN, startSlack } from "./slack-server.ts";
 import { startTelegram } from "./telegram-server.ts";
 import type { TypingLog } from "./typing-log.ts";
 import { VENDORS, type Vendor } from "./vendors.ts";
@@ -322,33 +317,5 @@ describe("the typing sign", () => {
     clock.advance(20_000);
     await settle();
     expect(server.typing.signs).toHaveLength(length);
-  });
-});
-
-describe("the vendors' own clients", () => {
-  it("show a sign on the test servers", async () => {
-    const telegram = await startTelegram();
-    const discord = await startDiscord();
-    const slack = await startSlack();
-    close.push(telegram.close, discord.close, slack.close);
-    expect(
-      await new Api(telegram.token, { apiRoot: telegram.url }).sendChatAction(42, "typing", {
-        message_thread_id: 7,
-      }),
-    ).toBe(true);
-    expect(telegram.typing.signs).toMatchObject([{ to: "42", thread: "7" }]);
-    expect(telegram.messages).toEqual([]);
-    const rest = new REST({ api: discord.url, version: "10" }).setToken(discord.token);
-    await rest.post(`/channels/${DISCORD_DIRECT}/typing`);
-    expect(discord.typing.signs).toMatchObject([{ to: DISCORD_DIRECT }]);
-    const { threads } = new WebClient(BOT_TOKEN, { slackApiUrl: slack.url }).assistant;
-    for (const status of ["is thinking…", ""]) {
-      const about = { channel_id: "D0ANN00001", thread_ts: "1760000000.000001", status };
-      expect(await threads.setStatus(about)).toMatchObject({ ok: true });
-    }
-    expect(slack.typing).toMatchObject({
-      signs: [{ to: "D0ANN00001", thread: "1760000000.000001" }],
-      hidden: 1,
-    });
   });
 });

@@ -1,10 +1,7 @@
-import { readFileSync } from "node:fs";
-import JSON5 from "json5";
 import { describe, expect, it, vi } from "vitest";
 import { toWhatsApp } from "../../plugins/whatsapp/format.ts";
 import plugin from "../../plugins/whatsapp/index.ts";
 import { testChannel } from "../../src/testing/channel.ts";
-import { load, userFolder } from "../plugin/support.ts";
 import { openPlugin, piecesOf } from "./open.ts";
 import {
   ACCESS_TOKEN,
@@ -191,21 +188,4 @@ describe("Meta's own client", () => {
       biz_opaque_callback_data: "k",
     });
   });
-});
-
-it("the page's config is one that the plugin takes, and its recipients are such", async () => {
-  const page = readFileSync(new URL("../../docs/channels/whatsapp.md", import.meta.url), "utf8");
-  const { channels } = JSON5.parse<{ channels: Record<string, object> }>(
-    /```json5\n([^]*?)```/.exec(page)?.[1] ?? "",
-  );
-  const { channel } = openPlugin(plugin, channels["whatsapp"] as never);
-  expect(channel.parseRecipient?.(channel.defaultTo ?? "")).toEqual({
-    ok: true,
-    to: channel.defaultTo,
-  });
-  expect(channel.allowFrom).toHaveLength(1);
-  const loaded = await load(userFolder({}).dir, { channels });
-  expect(loaded.issues).toEqual([]);
-  expect(loaded.channels.resolve("wa")).toEqual({ id: "whatsapp", loaded: true });
-  expect(loaded.channels.fallback?.id).toBe("whatsapp");
 });

@@ -82,6 +82,21 @@ it("does not count as a start that the queue gave a run to a gateway that ended 
   expect(await goOn(runId)).toMatchObject({ status: "succeeded", attempts: 1 });
 });
 
+it("continues a run that a kill cut off at once where the limits have room for no other start", async () => {
+  const config = {
+    ...modelConfig(provider),
+    hooks: { limits: { concurrent: 1, runsPerHour: 2 } },
+  };
+  const cut = await accept(config);
+  for (let others = 0; others < 3; others++) await accept(config);
+  await changeRun(cut, { status: "running", attempts: 1 });
+  provider.answer = async () => {
+    await new Promise((done) => setTimeout(done, 100));
+    return "done";
+  };
+  expect(await goOn(cut, config)).toMatchObject({ status: "succeeded", attempts: 2 });
+});
+
 it("lets other sessions wait half a minute for a run that two kills have cut off, however slow it is", async () => {
   const suspect = await accept();
   await changeRun(suspect, { status: "running", attempts: 2, crashCount: 1 });

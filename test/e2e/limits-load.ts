@@ -11,6 +11,9 @@ export const RUN_TOKENS = 14;
 /** What a run costs in US dollars, by the prices of the config. */
 export const RUN_USD = 0.014;
 
+/** How long calls are held at most until all places are taken at the same moment. */
+const FILL_MS = 15_000;
+
 export const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
 /** The limits of each mapping, and of all hooks together (`hooks`). */
@@ -32,6 +35,17 @@ export interface Order {
 class Overlap {
   readonly #now = new Map<string, number>();
   readonly most = new Map<string, number>();
+  readonly #places: number;
+
+  /** `places`: how many calls of all hooks may be under way. */
+  constructor(places: number) {
+    this.#places = places;
+  }
+
+  /** Whether all places have been taken at the same moment. */
+  isFilled(): boolean {
+    return (this.most.get("hooks") ?? 0) >= this.#places;
+  }
 
   isUnderWay(mapping: string): boolean {
     return (this.#now.get(mapping) ?? 0) > 0;
@@ -72,6 +86,8 @@ export interface Load {
 }
 
 export interface LoadOptions {
+  /** How many runs of all hooks may be under way at the same time. */
+  places: number;
   storeUrl: string | undefined;
   /** The gateways that run now. */
   urls(): readonly string[];
@@ -109,11 +125,11 @@ function buildConfig(
   };
 }
 
-export async function createLoad({ storeUrl, urls }: LoadOptions): Promise<Load> {
+export async function createLoad({ places, storeUrl, urls }: LoadOptions): Promise<Load> {
   const dir = mkdtempSync(join(tmpdir(), "rouse-limits-"));
   const provider = await createProvider();
   const orders: Order[] = [];
-  const overlap = new Overlap();
+  const overlap = new Overlap(places);
   const refused = new Map<string, number>();
   const odd: string[] = [];
 
@@ -126,6 +142,9 @@ export async function createLoad({ storeUrl, urls }: LoadOptions): Promise<Load>
     // The connection of a gateway that is killed is closed.
     response.on("close", leave);
     await pause(40 + Math.random() * 80);
+    // On a busy machine runs start so slowly that the places would never all be taken.
+    for (const end = performance.now() + FILL_MS; !overlap.isFilled() && performance.now() < end;)
+      await pause(20);
     if (!response.destroyed) order.answers++;
     leave();
     return "done";

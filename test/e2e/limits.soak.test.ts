@@ -103,7 +103,10 @@ async function until(
   isSo: () => boolean | Promise<boolean>,
 ): Promise<void> {
   for (const end = performance.now() + ms; !(await isSo()); await pause(200)) {
-    if (performance.now() > end) throw new Error(`${what} within ${ms / 1000} s`);
+    if (performance.now() > end)
+      throw new Error(
+        `${what} within ${ms / 1000} s; started: ${JSON.stringify(Object.keys(USED_UP).map((name) => [name, load.started(name)]))}`,
+      );
   }
 }
 
@@ -141,6 +144,7 @@ function countOvertaken(): number[] {
 async function testLoad(gateways: number, storeUrl: string | undefined): Promise<string> {
   const began = performance.now();
   load = await createLoad({
+    places: LIMITS.hooks.concurrent,
     storeUrl,
     urls: () => programs.flatMap((program) => program?.url ?? []),
   });

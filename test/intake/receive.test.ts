@@ -155,7 +155,8 @@ describe("each outcome, without HTTP", () => {
       outcome: "duplicate",
       repeats: { eventId: first.eventId, receipt: { outcome: "accepted" } },
     });
-    expect(renderAnswer(again)).toEqual(renderAnswer(first));
+    const { status, body } = renderAnswer(first);
+    expect(renderAnswer(again)).toMatchObject({ status, body });
     expect(await eventOf(again.eventId)).toMatchObject({
       outcome: "duplicate",
       duplicateOf: first.eventId,
@@ -227,7 +228,7 @@ describe("each outcome, without HTTP", () => {
       acknowledged: true,
       error: { code: "mapping_failed" },
     });
-    expect(renderAnswer(gently)).toEqual({
+    expect(renderAnswer(gently)).toMatchObject({
       status: 200,
       body: { ok: true, eventId: gently.eventId, outcome: "failed" },
     });

@@ -1,17 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createChats } from "../../src/chat/chats.ts";
-import type { ChatEnd, ChatRequest, Chats } from "../../src/chat/types.ts";
+import type { ChatEnd, ChatRequest, Chats, ChatTurn } from "../../src/chat/types.ts";
 import type { Citation } from "../../src/turns/knowledge.ts";
 import { RouseError } from "../../src/core/errors.ts";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { NO_TRACES } from "../../src/core/trace-context.ts";
-import { createTransformPool } from "../../src/mapping/transform-pool.ts";
+import { createTransformPool } from "../../src/mapping/transforms/pool.ts";
 import { REAL } from "../gateway.ts";
 import { newParking } from "../parking.ts";
 import { buildSnapshot, type LoadedSnapshot } from "../../src/gateway/snapshot.ts";
-import { renderChat } from "../../src/http/platform/chat.ts";
-import { chatAnswer } from "../../src/http/platform/answer-schemas.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { StoreHandle } from "../../src/store/types.ts";
 import { createCli, type CliWorld } from "../cli/world.ts";
@@ -111,7 +109,7 @@ async function ask(
   text: string,
 ): Promise<{
   end: Extract<ChatEnd, { ok: true }>;
-  turn: Parameters<typeof renderChat>[1];
+  turn: ChatTurn;
 }> {
   const agent = loaded.snapshot.agents.get(agentId);
   if (!agent) throw new Error("no such agent");
@@ -137,26 +135,6 @@ const toolNames = () =>
   );
 
 describe("passages", () => {
-  it("of an agent with `auto` stand before the question, as outside text, and are cited", async () => {
-    const { end } = await ask("ops", "May I return it?");
-    expect(asked).toEqual([
-      {
-        tenant: "acme",
-        agentId: "ops",
-        text: "May I return it?",
-        limit: 8,
-        perDocument: 4,
-        relevantOnly: true,
-      },
-    ]);
-    const said = JSON.stringify(model.asked[0]?.body.messages.at(-1).content);
-    expect(said).toMatch(
-      /\[1\][^<]*<<<EXTERNAL_CONTENT ([0-9a-f]{32})>>>[^<]*terms\.pdf, page 3[^<]*Returns within 30 days[^]*<<<END_EXTERNAL_CONTENT \1>>>[^]*May I return it\?/,
-    );
-    expect(said.match(/<<<END_EXTERNAL_CONTENT/g)).toHaveLength(1);
-    expect(end.citations).toEqual([{ ...PASSAGES[0], number: 1 }]);
-  });
-
   it("are looked up by the model with a tool, whose result is outside text, each numbered once", async () => {
     const query = (text: string) => ({
       calls: [
@@ -184,14 +162,19 @@ describe("passages", () => {
 
   it("are missed with a warning where they cannot be searched, and the turn goes on", async () => {
     const { turn } = await ask("ops", "broken");
+    expect(asked).toEqual([
+      {
+        tenant: "acme",
+        agentId: "ops",
+        text: "broken",
+        limit: 8,
+        perDocument: 4,
+        relevantOnly: true,
+      },
+    ]);
     expect((await handle.store.runs.get(turn.runId))?.warnings).toEqual([
       expect.stringContaining("without passages"),
     ]);
-  });
-
-  it("are not there for an agent that uses none", async () => {
-    await ask("legal", "May I return it?");
-    expect([asked, toolNames()]).toEqual([[], []]);
   });
 });
 
@@ -229,36 +212,5 @@ describe("a store that fails", () => {
     clock.sleep = async () => void (passed += 60_000);
     await expect(ask("legal", "x")).rejects.toThrow("the store cannot take work just now");
     expect(model.asked).toHaveLength(1);
-  });
-});
-
-describe("citations", () => {
-  it("stand once, at the root of the body or of the last chunk, and on the message", async () => {
-    model.says = () => ({ text: ["Within 30 days [1]."] });
-    const { end, turn } = await ask("ops", "May I return it?");
-    const renderer = renderChat({ stream_options: { include_usage: true } }, turn, "ops");
-    const body = chatAnswer.parse(renderer.whole(end));
-    const [citation] = body.citations ?? [];
-    expect(citation).toEqual({
-      index: 1,
-      document_id: "d1",
-      chunk_id: "c1",
-      filename: "terms.pdf",
-      title: "Terms",
-      page: 3,
-      score: 0.9,
-      quote: PASSAGES[0]?.text,
-    });
-    expect(body.choices[0]?.message.annotations?.[0]?.url_citation).toMatchObject({
-      url: "rouse:documents/d1#c1",
-      title: "Terms",
-    });
-    const chunks = renderer.end(end).slice(0, -1) as {
-      citations?: unknown;
-      choices: { finish_reason: unknown; delta: object }[];
-    }[];
-    expect(chunks.map((chunk) => chunk.citations !== undefined)).toEqual([false, true, false]);
-    expect(chunks[1]?.choices[0]).toMatchObject({ delta: {}, finish_reason: "stop" });
-    expect(chunks[0]?.choices[0]?.delta).toHaveProperty("annotations");
   });
 });

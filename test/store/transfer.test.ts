@@ -133,7 +133,11 @@ async function fillStore(): Promise<string[]> {
     tx.sessions.setLastRoute({ agentId: "main", channel: "console", to: "me", at: 1 });
     tx.sessions.addTurn(session, turn("run_t"));
     tx.runs.add(
-      run({ id: "run_a", status: "waiting", waiting: { approvalIds: ["apr_run_a"], since: 1 } }),
+      run({
+        id: "run_a",
+        status: "waiting",
+        hold: { reason: "person", approvalIds: ["apr_run_a"], since: 1, until: 2 },
+      }),
     );
     tx.steps.add(step("run_a", 0));
     tx.steps.add(step("run_a", 1, 0));

@@ -2,7 +2,6 @@ import { Hono } from "hono";
 import type { AdminDeps } from "../../operate/types.ts";
 import type { Workbench } from "../../operate/workbench.ts";
 import type { Failure } from "../../core/errors.ts";
-import { newId } from "../../core/ids.ts";
 import { createErrorHandler, failureResponse } from "../errors.ts";
 import { chatRoutes } from "./chat.ts";
 import { knowledgeRoutes } from "./knowledge.ts";
@@ -67,6 +66,6 @@ export function createAdminRoutes(deps: AdminDeps, workbench: Workbench) {
     .route("/", overviewRoutes(deps))
     .route("/", systemRoutes(deps));
   routes.onError(createErrorHandler(deps.log));
-  routes.all("*", (c) => failureResponse(c, NO_ROUTE, newId("req")));
+  routes.all("*", () => failureResponse(NO_ROUTE));
   return routes;
 }

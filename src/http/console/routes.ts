@@ -2,11 +2,10 @@ import { readFileSync } from "node:fs";
 import { Hono, type Context } from "hono";
 import { compress } from "hono/compress";
 import { getMimeType } from "hono/utils/mime";
-import { newId } from "../../core/ids.ts";
 import type { FailureLimiter } from "../../intake/callers.ts";
 import { collectBytes } from "../../intake/body.ts";
 import { bodySource, getPeer } from "../request.ts";
-import { failureResponse, NOT_FOUND } from "../errors.ts";
+import { failureResponse, notFound } from "../errors.ts";
 import type { ConsoleMode } from "../../config/console-mode.ts";
 import type { ConsoleAssets } from "./assets.ts";
 import { renderCookie, type ConsoleSessions } from "./sessions.ts";
@@ -113,12 +112,10 @@ function unbuiltPage(
   return c.body(text, status, { ...PAGE_HEADERS, "content-type": "text/html; charset=utf-8" });
 }
 
-const notFound = (c: Context): Response => failureResponse(c, NOT_FOUND, newId("req"));
-
 /** A file of the built page. Its name holds a digest of what is in it, so browsers may keep it; `index.html` is asked for again. */
 function assetPage(c: Context, assets: ConsoleAssets, name: string): Response {
   const asset = assets.read(name, /\bbr\b/.test(c.req.header("accept-encoding") ?? ""));
-  if (!asset) return notFound(c);
+  if (!asset) return notFound();
   const headers: Record<string, string> = {
     ...PAGE_HEADERS,
     "content-type": getMimeType(name) ?? "application/octet-stream",
@@ -161,7 +158,7 @@ export function consoleRoutes({
   app.post("/session", async (c) => {
     if (!isSameOrigin(c)) return page(c, "signin.html", 401, "Sign in on this page itself.");
     const body = await collectBytes(bodySource(c), c.req.header("content-length"), FORM_LIMITS);
-    if (!body.ok) return failureResponse(c, body.failure, newId("req"), { connection: "close" });
+    if (!body.ok) return failureResponse(body.failure, { connection: "close" });
     const address = getPeer(c) ?? "127.0.0.1";
     const form = new URLSearchParams(body.bytes.toString("utf8"));
     if (!isOperator(form.get("token")?.trim() ?? "")) {
@@ -188,8 +185,8 @@ export function consoleRoutes({
   });
   app.all("*", (c) =>
     mayEnter(c)
-      ? notFound(c)
-      : failureResponse(c, { code: "unauthorized", message: "sign in at /console" }, newId("req")),
+      ? notFound()
+      : failureResponse({ code: "unauthorized", message: "sign in at /console" }),
   );
   return app;
 }

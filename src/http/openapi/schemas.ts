@@ -32,127 +32,86 @@ export const errorAnswer = z
   })
   .meta({ id: "Error" });
 
-const warnings = z.array(z.string()).optional().describe("What was ignored, cut or lowered.");
-const eventId = z.string();
-
-export const wakeAnswer = z.strictObject({
-  ok: z.literal(true),
-  eventId,
-  mode,
-  mapping: z.string().optional(),
-  warnings,
-});
-
+const text = z.string();
+const ok = z.literal(true);
+const warnings = z.array(text).optional().describe("What was ignored, cut or lowered.");
+const mapping = text.optional();
 const started = z.enum(["queued", "parked", "collecting"]);
-export const agentAnswer = z.strictObject({
-  ok: z.literal(true),
-  eventId,
-  runId: z.string(),
-  sessionKey: z.string(),
-  status: started,
-  mapping: z.string().optional(),
-  warnings,
-});
+/** What the answer to a recorded event begins with. */
+const accepted = z.strictObject({ ok, eventId: text });
 
+export const wakeAnswer = accepted.extend({ mode, mapping, warnings });
+
+const runFields = { runId: text, sessionKey: text, status: started };
+export const agentAnswer = accepted.extend({ ...runFields, mapping, warnings });
+
+const duplicate = ok.optional();
 /** One of several actions. `ok: false` is an action that failed; the other actions are not affected. */
 const item = z.union([
-  z.strictObject({
-    ok: z.literal(true),
-    runId: z.string(),
-    sessionKey: z.string(),
-    status: started,
-    mapping: z.string().optional(),
-    duplicate: z.literal(true).optional(),
-    warnings,
-  }),
-  z.strictObject({
-    ok: z.literal(true),
-    systemEventId: z.string(),
-    mode,
-    mapping: z.string().optional(),
-    duplicate: z.literal(true).optional(),
-    warnings,
-  }),
+  z.strictObject({ ok, ...runFields, mapping, duplicate, warnings }),
+  z.strictObject({ ok, systemEventId: text, mode, mapping, duplicate, warnings }),
   z.strictObject({ ok: z.literal(false), index: z.int(), error: errorMember }),
 ]);
-export const severalAnswer = z.strictObject({
-  ok: z.literal(true),
-  eventId,
-  results: z.array(item),
-});
+export const severalAnswer = accepted.extend({ results: z.array(item) });
 
 /** What a mapping in shadow answers: nothing was done. */
-export const shadowAnswer = z.strictObject({
-  ok: z.literal(true),
-  eventId,
-  outcome: z.literal("skipped"),
-  reason: z.string(),
-});
+export const shadowAnswer = accepted.extend({ outcome: z.literal("skipped"), reason: text });
 
 /** What is answered when no mapping of the path matched. */
-export const unmatchedAnswer = z.strictObject({
-  ok: z.literal(true),
-  eventId,
+export const unmatchedAnswer = accepted.extend({
   outcome: z.literal("unmatched"),
   nearest: z
-    .strictObject({ mapping: z.string(), condition: z.string() })
+    .strictObject({ mapping: text, condition: text })
     .optional()
     .describe("The mapping that came closest, and its condition that failed."),
 });
 
 /** What a sender that disables hooks is answered when the mapping failed. The event is kept, and can be replayed. */
-export const failedAnswer = z.strictObject({
-  ok: z.literal(true),
-  eventId,
-  outcome: z.literal("failed"),
-});
+export const failedAnswer = accepted.extend({ outcome: z.literal("failed") });
 
 /** What a repeat of an action that is done answers. */
-export const repeatedAnswer = z.strictObject({
-  ok: z.literal(true),
-  eventId,
-  runId: z.string().optional(),
-  sessionKey: z.string().optional(),
-  status: started.optional(),
+export const repeatedAnswer = accepted.extend({
+  ...z.object(runFields).partial().shape,
   mode: mode.optional(),
-  mapping: z.string().optional(),
-  duplicate: z.literal(true),
+  mapping,
+  duplicate: ok,
   warnings,
 });
 
+const failure = z.strictObject({ code: text, message: text });
 const deliveryStatus = z.enum(["pending", "delivered", "failed", "skipped", "no_route", "unknown"]);
 
 export const heldAnswer = z.strictObject({
   ok: z.boolean().describe("False for a run that failed."),
-  runId: z.string(),
+  runId: text,
   status: runStatus,
-  reply: z.string().nullable().optional().describe("Left out with `hooks.receipts: status`."),
+  reply: text.nullable().optional().describe("Left out with `hooks.receipts: status`."),
   delivery: z.strictObject({ status: deliveryStatus }).nullable(),
 });
 
 export const eventReceiptAnswer = z.strictObject({
-  ok: z.literal(true),
+  ok: ok,
   event: z.strictObject({
-    id: z.string(),
+    id: text,
     receivedAt: time,
-    path: z.string(),
+    path: text,
     outcome: z.enum(OUTCOMES),
-    reason: z.string().nullable(),
-    mapping: z.string().nullable(),
-    missing: z.array(z.string()).describe("Template expressions that found nothing."),
-    duplicateOf: z.string().nullable(),
+    reason: text.nullable(),
+    mapping: text.nullable(),
+    missing: z.array(text).describe("Template expressions that found nothing."),
+    duplicateOf: text.nullable(),
     actions: z.array(
       z.union([
         z.strictObject({
           kind: z.literal("wake"),
-          systemEventId: z.string(),
-          mapping: z.string().nullable(),
+          systemEventId: text,
+          mapping: text.nullable(),
           status: z.literal("accepted"),
         }),
         z.strictObject({
           kind: z.literal("run"),
-          runId: z.string(),
-          mapping: z.string().nullable(),
+          runId: text,
+          mapping: text.nullable(),
           status: z.union([runStatus, z.literal("forgotten")]),
         }),
       ]),
@@ -161,17 +120,17 @@ export const eventReceiptAnswer = z.strictObject({
 });
 
 export const runReceiptAnswer = z.strictObject({
-  ok: z.literal(true),
+  ok: ok,
   run: z.strictObject({
-    id: z.string(),
+    id: text,
     status: runStatus,
-    agentId: z.string(),
-    sessionKey: z.string(),
-    model: z.string().nullable(),
-    name: z.string(),
-    reply: z.string().nullable().optional().describe("Left out with `hooks.receipts: status`."),
-    error: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
-    warnings: z.array(z.string()),
+    agentId: text,
+    sessionKey: text,
+    model: text.nullable(),
+    name: text,
+    reply: text.nullable().optional().describe("Left out with `hooks.receipts: status`."),
+    error: failure.nullable(),
+    warnings: z.array(text),
     usage: z
       .strictObject({
         inputTokens: z.int().optional(),
@@ -183,10 +142,10 @@ export const runReceiptAnswer = z.strictObject({
     delivery: z
       .strictObject({
         status: deliveryStatus,
-        channel: z.string().nullable(),
-        to: z.string().nullable().optional().describe("Left out with `hooks.receipts: status`."),
-        messageIds: z.array(z.string()),
-        error: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
+        channel: text.nullable(),
+        to: text.nullable().optional().describe("Left out with `hooks.receipts: status`."),
+        messageIds: z.array(text),
+        error: failure.nullable(),
       })
       .nullable(),
     createdAt: time,

@@ -12,6 +12,10 @@ const error = z.strictObject({
 });
 export const apiErrorAnswer = z.strictObject({ error }).meta({ id: "PlatformError" });
 
+/** A page of a list. */
+export const listOf = <S extends z.ZodType>(row: S) =>
+  z.strictObject({ object: z.literal("list"), data: z.array(row), has_more: z.boolean() });
+
 const citation = z.strictObject({
   index: z.int().min(1).describe("The number by which the answer names it."),
   document_id: text,
@@ -32,10 +36,8 @@ const toolCall = z.strictObject({
   type: z.literal("function"),
   function: z.strictObject({ name: text, arguments: text }),
 });
-const annotation = z.strictObject({
-  type: z.literal("url_citation"),
-  url_citation: z.strictObject({ start_index: count, end_index: count, url: text, title: text }),
-});
+const type = z.literal("url_citation");
+const source = { start_index: count, end_index: count, url: text, title: text };
 
 export const chatAnswer = z.strictObject({
   id: text,
@@ -54,7 +56,9 @@ export const chatAnswer = z.strictObject({
             .optional()
             .describe("What the model thought, if its provider shows it."),
           tool_calls: z.array(toolCall).optional().describe("Calls of the caller's own tools."),
-          annotations: z.array(annotation).optional(),
+          annotations: z
+            .array(z.strictObject({ type, url_citation: z.strictObject(source) }))
+            .optional(),
         }),
         logprobs: z.null(),
         finish_reason: z.enum(["stop", "length", "content_filter", "tool_calls"]),
@@ -106,15 +110,7 @@ export const responseAnswer = z.strictObject({
           z.strictObject({
             type: z.literal("output_text"),
             text,
-            annotations: z.array(
-              z.strictObject({
-                type: z.literal("url_citation"),
-                start_index: count,
-                end_index: count,
-                url: text,
-                title: text,
-              }),
-            ),
+            annotations: z.array(z.strictObject({ type, ...source })),
             logprobs: z.array(z.unknown()),
           }),
         ),
@@ -166,19 +162,15 @@ export const modelsAnswer = z.strictObject({
   data: z.array(modelAnswer),
 });
 
-export const agentsAnswer = z.strictObject({
-  object: z.literal("list"),
-  data: z.array(
-    z.strictObject({
-      id: text,
-      object: z.literal("agent"),
-      name: text,
-      description: text.nullable(),
-      model: text,
-      capabilities: z.array(text),
-      knowledge: z.enum(["off", "tool", "auto"]).describe("How it uses uploaded documents."),
-      created: z.int(),
-    }),
-  ),
-  has_more: z.boolean(),
-});
+export const agentsAnswer = listOf(
+  z.strictObject({
+    id: text,
+    object: z.literal("agent"),
+    name: text,
+    description: text.nullable(),
+    model: text,
+    capabilities: z.array(text),
+    knowledge: z.enum(["off", "tool", "auto"]).describe("How it uses uploaded documents."),
+    created: z.int(),
+  }),
+);

@@ -1,12 +1,12 @@
-import { Hono, type Context } from "hono";
-import { type RouseError, safeError, type Failure } from "../../core/errors.ts";
+import { Hono } from "hono";
+import { RouseError } from "../../core/errors.ts";
 import { newId } from "../../core/ids.ts";
-import { createFailureLimiter, createRateLimiter } from "../../intake/callers.ts";
+import { createRateLimiter } from "../../intake/callers.ts";
 import { createIdempotentTurns } from "./idempotent-turns.ts";
-import type { Scope } from "../../chat/api-keys.ts";
-import { getCaller, ROUTING } from "../request.ts";
+import { createKeyCheck } from "../check-key.ts";
+import { ROUTING } from "../request.ts";
 import { createUploads } from "./knowledge-upload.ts";
-import { findProblem, toProblem, problemResponse, type ApiProblem } from "./problems.ts";
+import { findProblem, forbidden, ProblemError, problemResponse, toProblem } from "./problems.ts";
 import { ROUTES } from "./routes.ts";
 import type { Caller, PlatformDeps, PlatformEnv, PlatformParts, ApiRoutes } from "./types.ts";
 import type { Config } from "../../config/schema/index.ts";
@@ -21,13 +21,10 @@ const EXPOSED =
 const MAX_AGE_SECONDS = "600";
 const HEADER_NAMES = /^[\w!#$%&'*+.^`|~ ,-]{1,2000}$/;
 
-const NOT_ALLOWED: ApiProblem = {
-  status: 403,
-  type: "permission_error",
-  code: "origin_not_allowed",
-  param: null,
-  message: "pages of this origin may not use the API: add the origin to platform.cors.origins",
-};
+const NOT_ALLOWED = forbidden(
+  "origin_not_allowed",
+  "pages of this origin may not use the API: add the origin to platform.cors.origins",
+);
 
 /** Returns what `access-control-allow-origin` says to an origin; undefined if it has no access. */
 function getAllowedOrigin(origin: string, { origins }: Cors): string | undefined {
@@ -44,7 +41,7 @@ function toHeaders(allowed: string, { credentials }: Cors): Record<string, strin
 
 /** Answers the question of a browser whether a page may send a request. It carries no key. */
 function answerPreflight({ headers }: Request, allowed: string | undefined, cors: Cors): Response {
-  if (allowed === undefined) return problemResponse(NOT_ALLOWED, newId("req"));
+  if (allowed === undefined) throw NOT_ALLOWED;
   const asked = headers.get("access-control-request-headers") ?? "";
   return new Response(null, {
     status: 204,
@@ -87,59 +84,11 @@ export interface Platform {
   fetch(request: Request, env: object): Response | Promise<Response>;
 }
 
-const NO_KEY: Failure = {
-  code: "unauthorized",
-  message: "send an API key as `Authorization: Bearer <key>`; `rouse keys create` makes one",
-};
-const WRONG_KEY: Failure = {
-  code: "unauthorized",
-  message: "the API key is wrong, or was revoked",
-};
-const TOO_MANY = "too many wrong keys from this address; wait";
-
+const TOO_FAST = "more requests than this key's rateLimit allows; slow down";
 const getMissing = (path: string): string =>
   path.startsWith("/v1/")
     ? "there is nothing at this address"
     : "there is nothing at this address: the API is below /v1, so end the base address of the client with /v1";
-
-const noScope = (scope: Scope): ApiProblem => ({
-  status: 403,
-  type: "permission_error",
-  code: "insufficient_scope",
-  param: null,
-  message: `this API key does not have the scope "${scope}"`,
-});
-
-/** Only a header, and only this form of it: an address ends up in logs. */
-const bearer = (header: string | undefined): string | undefined =>
-  /^bearer\s+(\S+)\s*$/i.exec(header ?? "")?.[1];
-
-/** Lets in who has a key, and counts how often. */
-function createGate(deps: PlatformDeps) {
-  const limiter = createFailureLimiter(deps.clock, deps.sharedCounts?.("keys"));
-  const rate = createRateLimiter(deps.clock, deps.sharedCounts?.("key-rate"));
-  return async (c: Context<PlatformEnv>, requestId: string): Promise<ApiProblem | undefined> => {
-    const presented = bearer(c.req.header("authorization"));
-    const key = presented === undefined ? undefined : await deps.keys.find(presented);
-    if (!key) {
-      const wait = limiter.failed(
-        getCaller(c, c.req.header("x-forwarded-for"), deps.snapshot()).address,
-      );
-      if (wait > 0)
-        return toProblem({ code: "rate_limited", message: TOO_MANY, retryAfterSeconds: wait });
-      return toProblem(presented === undefined ? NO_KEY : WRONG_KEY);
-    }
-    c.set("caller", { key, requestId });
-    const limited = key.rateLimit && rate.take(key.id, key.rateLimit);
-    return (
-      limited &&
-      toProblem({
-        ...limited,
-        message: "more requests than this key's rateLimit allows; slow down",
-      })
-    );
-  };
-}
 
 function addRoutes(
   app: Hono<PlatformEnv>,
@@ -149,29 +98,24 @@ function addRoutes(
 ): void {
   for (const [method, { scope, handle }] of Object.entries(methods))
     app.on(method, path, (c) => {
-      const { key, requestId } = c.get("caller");
-      return scope === undefined || key.scopes.includes(scope)
-        ? handle(c, parts)
-        : problemResponse(noScope(scope), requestId);
+      const { key } = c.get("caller");
+      if (scope === undefined || key.scopes.includes(scope)) return handle(c, parts);
+      throw forbidden("insufficient_scope", `this API key does not have the scope "${scope}"`);
     });
   const names = Object.keys(methods);
-  const headers = {
-    allow: names.flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name])).join(", "),
-  };
-  const problem = {
-    ...toProblem({
-      code: "method_not_allowed",
-      message: `only ${names.join(" and ")} at this address`,
-    }),
-    headers,
-  };
-  app.all(path, (c) => problemResponse(problem, c.get("caller").requestId));
+  const allow = names.flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name])).join(", ");
+  const message = `only ${names.join(" and ")} at this address`;
+  app.all(path, () => {
+    const problem = toProblem({ code: "method_not_allowed", message });
+    throw new ProblemError({ ...problem, headers: { allow } });
+  });
 }
 
 /** Creates the platform API. */
 export function createPlatform(deps: PlatformDeps): Platform {
   const app = new Hono<PlatformEnv>(ROUTING).basePath("/v1");
-  const gate = createGate(deps);
+  const checkKey = createKeyCheck("keys", deps);
+  const rate = createRateLimiter(deps.clock, deps.sharedCounts?.("key-rate"));
   const parts: PlatformParts = {
     ...deps,
     turns: createIdempotentTurns(deps.clock),
@@ -179,37 +123,34 @@ export function createPlatform(deps: PlatformDeps): Platform {
   };
   app.use("*", async (c, next) => {
     const requestId = newId("req");
-    const problem = await gate(c, requestId);
-    if (problem) return problemResponse(problem, requestId);
+    const checked = await checkKey(c);
+    if (!checked.ok) return problemResponse(toProblem(checked.failure), requestId);
+    const { key } = checked;
+    c.set("caller", { key, requestId });
+    const limited = key.rateLimit && rate.take(key.id, key.rateLimit);
+    if (limited) throw new RouseError({ ...limited, message: TOO_FAST });
     await next();
   });
   for (const [path, methods] of Object.entries(ROUTES)) addRoutes(app, path, methods, parts);
+  const answerError = (error: unknown, requestId = newId("req"), path = "*"): Response =>
+    problemResponse(findProblem(error, deps.log, { requestId, path }), requestId);
   app.notFound((c) =>
-    problemResponse(
-      toProblem({ code: "not_found", message: getMissing(c.req.path) }),
-      newId("req"),
-    ),
+    answerError(new RouseError({ code: "not_found", message: getMissing(c.req.path) })),
   );
-  app.onError((error, c) => {
-    const requestId = (c.get("caller") as Caller | undefined)?.requestId ?? newId("req");
-    const problem = findProblem(error);
-    if (problem) return problemResponse(problem, requestId);
-    deps.log.error(
-      { err: safeError(error), requestId, path: c.req.routePath },
-      "a request failed unexpectedly",
-    );
-    const message = "something failed inside the gateway; its log has the request id";
-    return problemResponse(toProblem({ code: "internal", message }), requestId);
-  });
+  app.onError((error, c) =>
+    answerError(error, (c.get("caller") as Caller | undefined)?.requestId, c.req.routePath),
+  );
   const { firstAnswers, snapshot } = deps;
-  const refuse = (error: unknown): Response =>
-    problemResponse(toProblem(error as RouseError), newId("req"));
   const answer = (request: Request, env: object): Response | Promise<Response> =>
     firstAnswers
-      ? firstAnswers.before((async () => app.fetch(request, env))()).catch(refuse)
+      ? firstAnswers
+          .before((async () => app.fetch(request, env))())
+          .catch((error: unknown) => answerError(error))
       : app.fetch(request, env);
   return {
     fetch: (request, env) =>
-      withCors(request, snapshot().config.platform.cors, () => answer(request, env)),
+      withCors(request, snapshot().config.platform.cors, () => answer(request, env)).catch(
+        (error: unknown) => answerError(error),
+      ),
   };
 }

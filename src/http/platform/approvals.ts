@@ -3,14 +3,14 @@ import { getVerdicts, type Approvals } from "../../people/approvals.ts";
 import type { ApiKey } from "../../chat/api-keys.ts";
 import { MAX_NOTE, VERDICTS } from "../../vocabulary/decision.ts";
 import { RouseError } from "../../core/errors.ts";
+import { listOf } from "./answer-schemas.ts";
 import { pageSize } from "./models.ts";
 import { withoutNullish } from "./read.ts";
-import { defineRoute, type ApiRoutes, type PlatformParts } from "./types.ts";
+import { defineRoute, toList, toSeconds, type ApiRoutes, type PlatformParts } from "./types.ts";
 
 type Approval = NonNullable<Awaited<ReturnType<Approvals["get"]>>>;
 
 const text = z.string();
-const seconds = (ms: number): number => Math.floor(ms / 1000);
 
 const approvalAnswer = z
   .strictObject({
@@ -32,11 +32,6 @@ const approvalAnswer = z
       .nullable(),
   })
   .meta({ id: "Approval" });
-const approvalsAnswer = z.strictObject({
-  object: z.literal("list"),
-  data: z.array(approvalAnswer),
-  has_more: z.boolean(),
-});
 
 const approvalsQuery = z.object({
   state: z.enum(["open", "decided"]).default("open").describe("Default: those that wait."),
@@ -63,15 +58,15 @@ export function approvalObject(approval: Approval): z.infer<typeof approvalAnswe
     input: input ?? null,
     reason,
     why,
-    created_at: seconds(askedAt),
-    expires_at: seconds(expiresAt),
+    created_at: toSeconds(askedAt),
+    expires_at: toSeconds(expiresAt),
     state: decision ? "decided" : "open",
     verdicts: [...getVerdicts(approval)],
     decision: decision
       ? {
           verdict: decision.verdict,
           by: decision.by,
-          at: seconds(decision.at),
+          at: toSeconds(decision.at),
           note: decision.note ?? null,
         }
       : null,
@@ -112,18 +107,14 @@ export const APPROVAL_ROUTES: ApiRoutes = {
       scope: undefined,
       operationId: "listApprovals",
       summary: "Calls of tools that wait for a person",
-      answer: approvalsAnswer,
+      answer: listOf(approvalAnswer),
       query: approvalsQuery,
       async handle({ key, query }, parts) {
         getApprover(key, parts);
         const { state, run_id: runId, limit: most, after: before } = query;
         const wanted = withoutNullish({ runId, before, agents: key.agents });
         const rows = await parts.approvals.list({ state, limit: most + 1, ...wanted });
-        return {
-          object: "list",
-          data: rows.slice(0, most).map(approvalObject),
-          has_more: rows.length > most,
-        };
+        return toList(rows.slice(0, most).map(approvalObject), rows.length > most);
       },
     }),
   },

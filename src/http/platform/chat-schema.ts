@@ -1,8 +1,26 @@
 import { z } from "zod";
-import { TOOL_NAME } from "../../vocabulary/tool-names.ts";
-import { isEmpty, isFalse, unsupported, UNSUPPORTED } from "./unsupported.ts";
 
 const text = z.string();
+
+export const UNSUPPORTED = "unsupported_parameter";
+
+/**
+ * A field of the official API that Rouse does not have. A value that asks for nothing passes; any other is refused with
+ * `instead`, which says what to do.
+ */
+export const unsupported = (
+  instead: string,
+  asksForNothing: (value: unknown) => boolean = () => false,
+) =>
+  z
+    .unknown()
+    .refine((value) => value === null || value === undefined || asksForNothing(value), {
+      message: `this field is not supported: ${instead}`,
+      params: { code: UNSUPPORTED },
+    })
+    .optional()
+    .describe("Not supported.");
+
 const textPart = z.object({ type: z.literal("text"), text });
 const imagePart = z.object({
   type: z.literal("image_url"),
@@ -21,7 +39,7 @@ export const fileFields = {
   file_id: text.nullish().describe("The id of an uploaded document."),
 };
 const filePart = z.object({ type: z.literal("file"), file: z.object(fileFields) });
-const refusalPart = z.object({ type: z.literal("refusal"), refusal: text });
+export const refusalPart = z.object({ type: z.literal("refusal"), refusal: text });
 const userContent = z.union([
   text,
   z.array(z.discriminatedUnion("type", [textPart, imagePart, filePart])).min(1),
@@ -57,26 +75,36 @@ export const chatMessage = z.discriminatedUnion("role", [
   z.object({ role: z.literal("tool"), content: textContent, tool_call_id: text.min(1) }),
 ]);
 
+/** As OpenAI's API has it. */
 export const toolName = text.regex(
-  TOOL_NAME,
-  "use letters and digits of any script and the characters `_ - . / : @ $ + ~`, at most 128",
+  /^[A-Za-z0-9_-]{1,64}$/,
+  "use letters, digits, `_` and `-`, at most 64",
 );
 export const jsonObject = z.record(text, z.unknown());
 export const sessionName = z.union([text, z.int()]);
 
-const tool = z.object({
-  type: z.literal("function"),
-  function: z.object({
-    name: toolName,
-    description: text.nullish(),
-    parameters: jsonObject.nullish(),
-    strict: z.boolean().nullish(),
-  }),
-});
+/** A tool of the caller. */
+export const toolFields = {
+  name: toolName,
+  description: text.nullish(),
+  parameters: jsonObject.nullish(),
+  strict: z.boolean().nullish(),
+};
+const tool = z.object({ type: z.literal("function"), function: z.object(toolFields) });
+
+/** The schema that an answer in JSON follows. */
+export const jsonSchemaFields = {
+  name: text.min(1),
+  description: text.nullish(),
+  schema: jsonObject.nullish(),
+  strict: z.boolean().nullish(),
+};
 
 export const toolMode = z.enum(["auto", "none", "required"]);
 export const effort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh"]);
 
+const isFalse = (value: unknown): boolean => value === false;
+const isEmpty = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 const isTextOnly = (value: unknown): boolean =>
   Array.isArray(value) && value.every((modality) => modality === "text");
 const NO_LOGPROBS = "leave it out; answers have no probabilities of tokens";
@@ -138,12 +166,7 @@ export const chatBody = z.object({
       z.object({ type: z.literal("json_object") }),
       z.object({
         type: z.literal("json_schema"),
-        json_schema: z.object({
-          name: text.min(1),
-          description: text.nullish(),
-          schema: jsonObject.nullish(),
-          strict: z.boolean().nullish(),
-        }),
+        json_schema: z.object(jsonSchemaFields),
       }),
     ])
     .nullish(),

@@ -7,6 +7,7 @@ import { errorObject, streamProblem } from "./problems.ts";
 import { withoutNullish } from "./read.ts";
 import type { SuccessfulEnd, TurnRenderer } from "./stream.ts";
 import { serveTurn } from "./turn.ts";
+import { toSeconds } from "./types.ts";
 
 type Format = NonNullable<ChatBody["response_format"]>;
 
@@ -16,20 +17,27 @@ export function jsonFormat(format: Format | null | undefined): Pick<Sampling, "j
   return { json: format.type === "json_object" ? {} : withoutNullish(format.json_schema) };
 }
 
+/** What both forms of the API call alike of how a model is asked. */
+export const commonSampling = (
+  body: Pick<ChatBody, "temperature" | "top_p" | "parallel_tool_calls">,
+) => ({
+  temperature: body.temperature,
+  topP: body.top_p,
+  parallelToolCalls: body.parallel_tool_calls,
+});
+
 function toSampling(body: ChatBody): Sampling {
   const { tool_choice: choice } = body;
   const toolChoice = typeof choice === "object" && choice ? { tool: choice.function.name } : choice;
   return {
     ...withoutNullish({
-      temperature: body.temperature,
-      topP: body.top_p,
+      ...commonSampling(body),
       maxOutputTokens: body.max_completion_tokens ?? body.max_tokens,
       stopSequences: typeof body.stop === "string" ? [body.stop] : body.stop,
       seed: body.seed,
       presencePenalty: body.presence_penalty,
       frequencyPenalty: body.frequency_penalty,
       toolChoice,
-      parallelToolCalls: body.parallel_tool_calls,
     }),
     ...jsonFormat(body.response_format),
   };
@@ -118,7 +126,7 @@ export function renderChat(
   const head = <O extends string>(object: O) => ({
     id: `chatcmpl-${runId}`,
     object,
-    created: Math.floor(createdAt / 1000),
+    created: toSeconds(createdAt),
     model,
   });
   const hasUsage = options?.include_usage ?? false;

@@ -31,11 +31,11 @@ import {
   BODY_ERRORS,
   defineRoute,
   jsonResponse,
+  toList,
+  toSeconds,
   type ApiRoutes,
   type PlatformDeps,
 } from "./types.ts";
-
-const seconds = (ms: number): number => Math.floor(ms / 1000);
 
 /** A document as the platform API shows it. */
 export async function documentView(
@@ -59,8 +59,8 @@ export async function documentView(
     chunk_count: document.chunkCount,
     page_count: document.pageCount,
     version: document.version,
-    created_at: seconds(document.createdAt),
-    indexed_at: document.indexedAt === null ? null : seconds(document.indexedAt),
+    created_at: toSeconds(document.createdAt),
+    indexed_at: document.indexedAt === null ? null : toSeconds(document.indexedAt),
   };
 }
 
@@ -164,7 +164,7 @@ export const KNOWLEDGE_ROUTES: ApiRoutes = {
         const wanted = withoutNullish({ after, status, agentIds, externalId });
         const page = await knowledge.list(key.tenant, { limit, ...wanted });
         const data = await Promise.all(page.documents.map((one) => documentView(one, keys)));
-        return { object: "list", data, has_more: page.hasMore };
+        return toList(data, page.hasMore);
       },
     }),
   },
@@ -263,8 +263,7 @@ export const KNOWLEDGE_ROUTES: ApiRoutes = {
             : (await getAccess(key, deps.keys))?.sees;
         const wanted = { tenant, text, ...withoutNullish({ agentIds, limit }) };
         const passages = await deps.knowledge.search(wanted);
-        const data = passages.map((one) => ({ ...passageFields(one), score: one.score }));
-        return { object: "list", data, has_more: false };
+        return toList(passages.map((one) => ({ ...passageFields(one), score: one.score })));
       },
     }),
   },
@@ -274,18 +273,17 @@ export const KNOWLEDGE_ROUTES: ApiRoutes = {
       operationId: "listFormats",
       summary: "What can be read here",
       answer: formatsAnswer,
-      handle: (_asked, { knowledge }) => ({
-        object: "list",
-        data: knowledge.formats().map(({ id, mimeType, extensions, missing }) => ({
-          id,
-          object: "knowledge.format",
-          mime_type: mimeType,
-          extensions,
-          available: missing.length === 0,
-          missing,
-        })),
-        has_more: false,
-      }),
+      handle: (_asked, { knowledge }) =>
+        toList(
+          knowledge.formats().map(({ id, mimeType, extensions, missing }) => ({
+            id,
+            object: "knowledge.format",
+            mime_type: mimeType,
+            extensions,
+            available: missing.length === 0,
+            missing,
+          })),
+        ),
     }),
   },
 };

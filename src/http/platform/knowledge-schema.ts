@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { DOCUMENT_ERRORS, DOCUMENT_STATES, ON_DUPLICATE } from "../../knowledge/types.ts";
-import { apiErrorAnswer } from "./answer-schemas.ts";
-import { pageSize } from "./models.ts";
+import { apiErrorAnswer, listOf } from "./answer-schemas.ts";
+import { PAGE_RANGE, pageSize } from "./models.ts";
 
 /** What the knowledge routes are sent and what they answer. */
 const text = z.string();
@@ -10,7 +10,6 @@ const count = z.int().min(0);
 export const MAX_PAIRS = 16;
 const MAX_WAIT = 60;
 const PAIRS = `use at most ${MAX_PAIRS} pairs`;
-const LIMIT = "write a number from 1 to 100";
 const SECONDS = "write a number of seconds from 0 on";
 
 const ids = z.array(text.min(1).max(64)).max(100);
@@ -26,6 +25,10 @@ const metadata = z
     `Flat facts about the document: at most ${MAX_PAIRS} pairs of a name and a text, a number or a boolean.`,
   );
 
+const onDuplicate = z
+  .enum(ON_DUPLICATE)
+  .describe("For bytes that are there already; default `skip`.");
+
 /** The fields of an upload beside its content; `null` is treated as absent. */
 const described = {
   agent_id: listOrOne.describe("The agents that may search it; none: every agent of the key."),
@@ -39,10 +42,7 @@ const described = {
     .describe(
       "Your name for it: a new upload with the same one replaces the old version once it is ready.",
     ),
-  on_duplicate: z
-    .enum(ON_DUPLICATE)
-    .nullish()
-    .describe("For bytes that are there already; default `skip`."),
+  on_duplicate: onDuplicate.nullish(),
   wait,
 };
 export const uploadFields = z.object(described);
@@ -74,10 +74,7 @@ export const uploadForm = z.object({
   title: text.optional(),
   metadata: text.optional().describe("JSON: an object of at most 16 flat pairs."),
   external_id: described.external_id.unwrap().optional(),
-  on_duplicate: z
-    .enum(ON_DUPLICATE)
-    .optional()
-    .describe("For bytes that are there already; default `skip`."),
+  on_duplicate: onDuplicate.optional(),
   wait: text.optional().describe("Seconds."),
 });
 
@@ -87,9 +84,9 @@ export const searchBody = z.object({
     "Only what one of these agents may search; none: every agent of the key.",
   ),
   limit: z
-    .int(LIMIT)
-    .min(1, LIMIT)
-    .max(100, LIMIT)
+    .int(PAGE_RANGE)
+    .min(1, PAGE_RANGE)
+    .max(100, PAGE_RANGE)
     .nullish()
     .describe("How many passages, at most 100; default 8."),
 });
@@ -140,22 +137,14 @@ const uploadedDocument = documentAnswer.extend({
 });
 export const uploadedAnswer = z.union([
   uploadedDocument,
-  z.strictObject({
-    object: z.literal("list"),
-    data: z.array(
-      z.union([
-        uploadedDocument,
-        apiErrorAnswer.extend({ object: z.literal("error"), filename: text }),
-      ]),
-    ),
-    has_more: z.literal(false),
-  }),
+  listOf(
+    z.union([
+      uploadedDocument,
+      apiErrorAnswer.extend({ object: z.literal("error"), filename: text }),
+    ]),
+  ),
 ]);
-export const documentsAnswer = z.strictObject({
-  object: z.literal("list"),
-  data: z.array(documentAnswer),
-  has_more: z.boolean(),
-});
+export const documentsAnswer = listOf(documentAnswer);
 export const deletedAnswer = z.strictObject({
   id: text,
   object: z.literal("knowledge.document.deleted"),
@@ -181,35 +170,27 @@ export const passageAnswer = z.strictObject({
   ...passageFields,
   number: count.describe("Its place in the document, from 0."),
 });
-export const passagesAnswer = z.strictObject({
-  object: z.literal("list"),
-  data: z.array(
-    z.strictObject({
-      ...passageFields,
-      score: z.number().describe("Higher is better; comparable only within one answer."),
-    }),
-  ),
-  has_more: z.literal(false),
-});
+export const passagesAnswer = listOf(
+  z.strictObject({
+    ...passageFields,
+    score: z.number().describe("Higher is better; comparable only within one answer."),
+  }),
+);
 
-export const formatsAnswer = z.strictObject({
-  object: z.literal("list"),
-  data: z.array(
-    z.strictObject({
-      id: text.describe("Of a format that a plugin reads: its file name extension."),
-      object: z.literal("knowledge.format"),
-      mime_type: text,
-      extensions: z.array(text),
-      available: z.boolean(),
-      missing: z
-        .array(text)
-        .describe(
-          "The packages and programs that are not installed: documents of this format fail with `missing_extractor`.",
-        ),
-    }),
-  ),
-  has_more: z.literal(false),
-});
+export const formatsAnswer = listOf(
+  z.strictObject({
+    id: text.describe("Of a format that a plugin reads: its file name extension."),
+    object: z.literal("knowledge.format"),
+    mime_type: text,
+    extensions: z.array(text),
+    available: z.boolean(),
+    missing: z
+      .array(text)
+      .describe(
+        "The packages and programs that are not installed: documents of this format fail with `missing_extractor`.",
+      ),
+  }),
+);
 
 export type UploadFields = z.output<typeof uploadFields>;
 export type DocumentView = z.input<typeof documentAnswer>;

@@ -16,7 +16,7 @@ import { type ApiKey, getAccess, getAudience } from "../../chat/api-keys.ts";
 import { checkAgents, toNames, documentView } from "./knowledge-documents.ts";
 import { uploadBody, uploadFields, waitMs, type UploadFields } from "./knowledge-schema.ts";
 import { check, readCheckedBody, withoutNullish } from "./read.ts";
-import { jsonResponse, type PlatformDeps, type PlatformEnv } from "./types.ts";
+import { jsonResponse, toList, type PlatformDeps, type PlatformEnv } from "./types.ts";
 import { readForm, removeFiles, type UploadedFile } from "./upload-form.ts";
 
 const FORM = /^multipart\/form-data(?:;|$)/i;
@@ -227,11 +227,7 @@ async function answerUpload(
   // None was added: the first one's failure is the answer.
   if (only && "problem" in only && outcomes.every((outcome) => "problem" in outcome))
     return problemResponse(only.problem, c.get("caller").requestId);
-  return jsonResponse(
-    c,
-    data.length === 1 ? (data[0] as object) : { object: "list", data, has_more: false },
-    status,
-  );
+  return jsonResponse(c, data.length === 1 ? (data[0] as object) : toList(data), status);
 }
 
 /** `POST /v1/knowledge/upload`: a form whose files are streamed to disk, or one document in JSON. */
@@ -257,8 +253,7 @@ export function createUploads(deps: PlatformDeps): (c: Context<PlatformEnv>) => 
     const { key, requestId } = c.get("caller");
     const source = toReadable(c);
     const upload = await receive(c, source).catch(async (error: unknown) => {
-      const problem = findProblem(error);
-      if (!problem) throw error;
+      const problem = findProblem(error, deps.log, { requestId, path: c.req.path });
       const headers = (await discard(source)) ? {} : { connection: "close" };
       return problemResponse(
         { ...problem, headers: { ...problem.headers, ...headers } },

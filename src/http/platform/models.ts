@@ -4,7 +4,7 @@ import type { ApiKey } from "../../chat/api-keys.ts";
 import { z } from "zod";
 import { agentsAnswer, modelAnswer, modelsAnswer } from "./answer-schemas.ts";
 import { badRequest, notThere } from "./problems.ts";
-import { type ApiRoutes, defineRoute, type PlatformDeps } from "./types.ts";
+import { type ApiRoutes, defineRoute, toList, toSeconds, type PlatformDeps } from "./types.ts";
 
 /** The agents that a key may use, in the config's order. */
 export function listAllowedAgents(key: ApiKey, { agents }: Snapshot): readonly Agent[] {
@@ -32,12 +32,10 @@ export function findAgent(name: string, key: ApiKey, snapshot: Snapshot): Agent 
   return agent;
 }
 
-const seconds = (ms: number): number => Math.floor(ms / 1000);
-
 const modelView = ({ id }: Agent, { startedAt }: PlatformDeps) => ({
   id,
   object: "model" as const,
-  created: seconds(startedAt),
+  created: toSeconds(startedAt),
   owned_by: "rouse",
 });
 
@@ -62,16 +60,16 @@ const agentView = (agent: Agent, { startedAt, snapshot }: PlatformDeps) => ({
     ...(agent.tools.length > 0 ? ["tools"] : []),
   ],
   knowledge: agent.knowledge,
-  created: seconds(startedAt),
+  created: toSeconds(startedAt),
 });
 
-const RANGE = "write a number from 1 to 100";
+export const PAGE_RANGE = "write a number from 1 to 100";
 /** How many rows a list has. */
 export const pageSize = z.coerce
-  .number(RANGE)
-  .int(RANGE)
-  .min(1, RANGE)
-  .max(100, RANGE)
+  .number(PAGE_RANGE)
+  .int(PAGE_RANGE)
+  .min(1, PAGE_RANGE)
+  .max(100, PAGE_RANGE)
   .default(20)
   .describe("How many, at most 100; default 20.");
 
@@ -114,11 +112,10 @@ export const AGENT_ROUTES: ApiRoutes = {
         if (after !== undefined && start === 0)
           throw badRequest("after", "after: there is no agent with this id");
         const rows = agents.slice(start, start + most);
-        return {
-          object: "list",
-          data: rows.map((agent) => agentView(agent, deps)),
-          has_more: start + rows.length < agents.length,
-        };
+        return toList(
+          rows.map((agent) => agentView(agent, deps)),
+          start + rows.length < agents.length,
+        );
       },
     }),
   },

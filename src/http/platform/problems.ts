@@ -1,13 +1,8 @@
 import type { ChatEnd } from "../../chat/types.ts";
-import {
-  getStatus,
-  renderChallenge,
-  RouseError,
-  type ErrorCode,
-  type Failure,
-} from "../../core/errors.ts";
+import { getStatus, RouseError, type ErrorCode, type Failure } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
 import { getPhrases } from "../../vocabulary/phrases.ts";
-import { withReason } from "../errors.ts";
+import { errorHeaders, logUnexpected, withReason } from "../errors.ts";
 
 /** A failure as this interface tells it: all four members of its error object, and a status. */
 export interface ApiProblem {
@@ -49,6 +44,10 @@ export const badRequest = (
 ): ProblemError =>
   new ProblemError({ status: 400, type: "invalid_request_error", code, param, message });
 
+/** Something that the key or the page of a request may not do. */
+export const forbidden = (code: string, message: string): ProblemError =>
+  new ProblemError({ status: 403, type: "permission_error", code, param: null, message });
+
 /** What a request names, and its key does not have. */
 export const notThere = (code: string, param: string, message: string): ProblemError =>
   new ProblemError({ status: 404, type: "invalid_request_error", code, param, message });
@@ -69,24 +68,25 @@ const CODES: Partial<Record<ErrorCode, string>> = {
 /** A failure of the rest of the program in this interface's words. */
 export function toProblem(failure: Failure): ApiProblem {
   const status = getStatus(failure.code);
-  const problem: ApiProblem = {
+  const { retryAfterSeconds } = failure;
+  return {
     status,
     type: TYPES[status] ?? "invalid_request_error",
     code: CODES[failure.code] ?? failure.code,
     param: failure.issues?.[0]?.path ?? null,
     message: failure.message,
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
   };
-  if (failure.retryAfterSeconds !== undefined)
-    problem.retryAfterSeconds = failure.retryAfterSeconds;
-  const challenge = renderChallenge(failure);
-  if (challenge !== undefined) problem.headers = { "www-authenticate": challenge };
-  return problem;
 }
 
-/** The problem that an error ends a request with; undefined for an unexpected error. */
-export function findProblem(error: unknown): ApiProblem | undefined {
+/** The problem that an error ends a request with. An unexpected one is logged. */
+export function findProblem(
+  error: unknown,
+  log: Logger,
+  details: { requestId: string; path: string },
+): ApiProblem {
   if (error instanceof ProblemError) return error.problem;
-  return error instanceof RouseError ? toProblem(error) : undefined;
+  return toProblem(error instanceof RouseError ? error : logUnexpected(error, log, details));
 }
 
 /** Fields of a request that reach the model as the caller sent them. */
@@ -168,16 +168,11 @@ export function streamProblem(end: FailedEnd, field: string): ApiProblem {
 
 /** An answer with an error object. */
 export function problemResponse(problem: ApiProblem, requestId: string): Response {
+  const { status, code } = problem;
   const headers: Record<string, string> = {
-    "content-type": "application/json",
-    "x-request-id": requestId,
+    ...errorHeaders(requestId, status, problem),
     ...problem.headers,
+    ...(problem.shouldRetry === false && { "x-should-retry": "false" }),
   };
-  if (problem.retryAfterSeconds !== undefined)
-    headers["retry-after"] = String(Math.max(1, Math.ceil(problem.retryAfterSeconds)));
-  if (problem.shouldRetry === false) headers["x-should-retry"] = "false";
-  return withReason(
-    new Response(JSON.stringify(errorObject(problem)), { status: problem.status, headers }),
-    problem.code,
-  );
+  return withReason(new Response(JSON.stringify(errorObject(problem)), { status, headers }), code);
 }

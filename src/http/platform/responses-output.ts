@@ -6,6 +6,7 @@ import { errorObject, streamProblem, turnProblem } from "./problems.ts";
 import { withoutNullish } from "./read.ts";
 import type { ResponsesBody } from "./responses-schema.ts";
 import type { SuccessfulEnd, TurnRenderer } from "./stream.ts";
+import { toSeconds } from "./types.ts";
 
 /** The fields of a request that its response repeats. */
 const ECHOED = [
@@ -137,7 +138,7 @@ export function responseObject(head: ResponseHead, end?: ResponseEnd) {
   return {
     id: `resp_${runId}`,
     object: "response" as const,
-    created_at: Math.floor(createdAt / 1000),
+    created_at: toSeconds(createdAt),
     status,
     error: null,
     incomplete_details: end ? getIncompleteDetails(end, status) : null,

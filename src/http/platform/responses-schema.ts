@@ -1,6 +1,15 @@
 import { z } from "zod";
-import { unsupported } from "./unsupported.ts";
-import { commonFields, effort, fileFields, jsonObject, toolMode, toolName } from "./chat-schema.ts";
+import {
+  commonFields,
+  effort,
+  fileFields,
+  jsonSchemaFields,
+  refusalPart,
+  toolFields,
+  toolMode,
+  toolName,
+  unsupported,
+} from "./chat-schema.ts";
 
 const text = z.string();
 const inputText = z.object({ type: z.literal("input_text"), text });
@@ -10,14 +19,13 @@ const inputImage = z.object({
   image_url: text,
   detail: text.nullish(),
 });
-const refusal = z.object({ type: z.literal("refusal"), refusal: text });
 const inputFile = z.object({
   type: z.literal("input_file"),
   ...fileFields,
   file_url: unsupported("Rouse fetches no files; send `file_data`"),
 });
 const parts = z.array(
-  z.discriminatedUnion("type", [inputText, outputText, inputImage, inputFile, refusal]),
+  z.discriminatedUnion("type", [inputText, outputText, inputImage, inputFile, refusalPart]),
 );
 
 const message = z
@@ -120,29 +128,13 @@ export const responsesBody = z.object({
         .discriminatedUnion("type", [
           z.object({ type: z.literal("text") }),
           z.object({ type: z.literal("json_object") }),
-          z.object({
-            type: z.literal("json_schema"),
-            name: text.min(1),
-            description: text.nullish(),
-            schema: jsonObject.nullish(),
-            strict: z.boolean().nullish(),
-          }),
+          z.object({ type: z.literal("json_schema"), ...jsonSchemaFields }),
         ])
         .nullish(),
     })
     .nullish(),
   tools: z
-    .array(
-      z.discriminatedUnion("type", [
-        z.object({
-          type: z.literal("function"),
-          name: toolName,
-          description: text.nullish(),
-          parameters: jsonObject.nullish(),
-          strict: z.boolean().nullish(),
-        }),
-      ]),
-    )
+    .array(z.discriminatedUnion("type", [z.object({ type: z.literal("function"), ...toolFields })]))
     .max(128)
     .nullish(),
   tool_choice: z

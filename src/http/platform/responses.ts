@@ -1,7 +1,8 @@
 import type { Sampling } from "../../agent/types.ts";
 import type { ChatSession } from "../../chat/types.ts";
-import { callerTool, jsonFormat, sessionFor, toThinking } from "./chat.ts";
+import { callerTool, commonSampling, jsonFormat, sessionFor, toThinking } from "./chat.ts";
 import { responseAnswer } from "./answer-schemas.ts";
+import { UNSUPPORTED } from "./chat-schema.ts";
 import { badRequest, notThere } from "./problems.ts";
 import { withoutNullish } from "./read.ts";
 import { hasInput, resolveInput, toMessages } from "./responses-input.ts";
@@ -9,7 +10,6 @@ import { renderResponse, storedResponse, toEcho } from "./responses-output.ts";
 import { type ResponsesBody, responsesBody } from "./responses-schema.ts";
 import { type FormContext, serveTurn } from "./turn.ts";
 import { defineRoute } from "./types.ts";
-import { UNSUPPORTED } from "./unsupported.ts";
 
 /** Where a request belongs: after a response, in a session, or in a conversation that it begins. */
 async function responseSession(
@@ -40,11 +40,9 @@ function toSampling(body: ResponsesBody): Sampling {
   const format = body.text?.format;
   return {
     ...withoutNullish({
-      temperature: body.temperature,
-      topP: body.top_p,
+      ...commonSampling(body),
       maxOutputTokens: body.max_output_tokens,
       toolChoice: typeof choice === "object" && choice ? { tool: choice.name } : choice,
-      parallelToolCalls: body.parallel_tool_calls,
     }),
     ...jsonFormat(
       format?.type === "json_schema" ? { type: "json_schema", json_schema: format } : format,

@@ -161,6 +161,16 @@ export function defineRoute<Q extends z.ZodType, B extends z.ZodType>(
   };
 }
 
+/** A page of a list. */
+export const toList = (data: readonly object[], hasMore = false) => ({
+  object: "list" as const,
+  data,
+  has_more: hasMore,
+});
+
+/** A time as the API writes it: seconds since the epoch. */
+export const toSeconds = (ms: number): number => Math.floor(ms / 1000);
+
 /** An answer in JSON that no cache keeps. */
 export function jsonResponse(c: Context<PlatformEnv>, body: object, status = 200): Response {
   const headers = {

@@ -2,24 +2,16 @@ import {
   createHmac,
   createPublicKey,
   createSecretKey,
-  hash,
   timingSafeEqual,
   verify,
   type KeyObject,
 } from "node:crypto";
 import type { Scheme } from "../../config/schema/signature.ts";
+import { sameSecret } from "../../core/secret.ts";
 
 /** Checks one signature with one secret. `pieces` is the signed text; what is presented is as the sender wrote it. */
 export interface SecretCheck {
   matches(pieces: readonly (string | Buffer)[], presented: readonly string[], now: number): boolean;
-}
-
-/** Compares the digests of both values, so that the time depends on neither length nor content. */
-function same(left: Buffer | string, right: Buffer | string): boolean {
-  return timingSafeEqual(
-    Buffer.from(hash("sha256", left, "hex"), "latin1"),
-    Buffer.from(hash("sha256", right, "hex"), "latin1"),
-  );
 }
 
 const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
@@ -179,7 +171,7 @@ export function compileSecret(
         ok: true,
         check: {
           matches: (_pieces, presented) =>
-            presented.length > 0 && presented.every((text) => same(text, secret)),
+            presented.length > 0 && presented.every((text) => sameSecret(text, secret)),
         },
       };
     case "ed25519":

@@ -3,15 +3,8 @@ import type { DuplicateRule, Scheme } from "../../config/schema/signature.ts";
 import type { Issue } from "../../core/errors.ts";
 import { decodeSignature } from "./algorithms.ts";
 import { getDuplicate } from "./duplicate.ts";
-import { getSchemeNames } from "./request-names.ts";
 import { timeProblem } from "./time.ts";
-import type {
-  CompiledVerifier,
-  RefusalReason,
-  SignedRequest,
-  Verified,
-  Verifier,
-} from "./types.ts";
+import type { RefusalReason, SignedRequest, Verified, VerifierCheck } from "./types.ts";
 import { createBody, getValue } from "./values.ts";
 
 const REGION = "[a-z]{2}(?:-[a-z]+)+-\\d";
@@ -159,9 +152,9 @@ export function createCertificateCheck(
   duplicate: DuplicateRule,
   options: CertificateOptions | undefined,
   at: string,
-): CompiledVerifier {
+  issues: Issue[],
+): VerifierCheck | undefined {
   const { certificate } = scheme;
-  const issues: Issue[] = [];
   if (!certificate)
     issues.push({
       path: at,
@@ -169,11 +162,11 @@ export function createCertificateCheck(
     });
   if (!options || options.topics.length === 0)
     issues.push({
-      path: `${at.replace(/\.secret$/, "")}.topicArn`,
+      path: at.replace(/secret$/, "topicArn"),
       message:
         "is required: the topic whose messages are accepted, because the sender signs those of every topic alike",
     });
-  if (!certificate || !options || issues.length > 0) return { ok: false, issues };
+  if (!certificate || !options || issues.length > 0) return undefined;
   const hosts = createSenderHosts(certificate.hosts, options.fetch);
   const certificates = createCertificates(hosts);
   const topics = new Set(options.topics);
@@ -203,22 +196,10 @@ export function createCertificateCheck(
     if (!verifySignature(hash, text, key, signature)) return refused("wrong_signature");
     return { ok: true, secret: 0, duplicate: getDuplicate(duplicate, scheme, request, body) };
   };
-  const verifier: Verifier = {
+  return {
     verify,
     // All of the signature is in the body.
     precheck: () => undefined,
-    handshakes: scheme.handshakes,
-    sender: scheme.sender,
-    duplicate,
-    names: getSchemeNames(scheme),
-    secrets: [],
-    verifyToken: undefined,
-    wantsVerifyToken: false,
-    coveredHeaders: [],
-    anyAccount: false,
-    coversNothing: false,
-    needsUrl: false,
     confirm: async (url) => Buffer.isBuffer(await hosts.get(url)),
   };
-  return { ok: true, verifier };
 }

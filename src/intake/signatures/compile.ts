@@ -13,7 +13,7 @@ import {
   withRetryWindow,
 } from "./duplicate.ts";
 import { getSchemeNames } from "./request-names.ts";
-import { compileSigned, type SignedText } from "./signed.ts";
+import { compileSigned, type SignedParts, type SignedText } from "./signed.ts";
 import type {
   CompiledVerifier,
   RefusalReason,
@@ -21,16 +21,16 @@ import type {
   SignedRequest,
   Verified,
   Verifier,
+  VerifierCheck,
 } from "./types.ts";
 import { timeProblem } from "./time.ts";
-import { createBody, getFirst, getValue, getValues, type Body } from "./values.ts";
+import { createBody, getFirst, getValue, getValues, isForm, NO_BODY, type Body } from "./values.ts";
 
-interface Check extends SecretCheck {
+interface CompiledSecret extends SecretCheck {
   /** Signatures of this secret's kind begin so; undefined: all count. */
   signaturePrefix: string | undefined;
 }
 
-const NO_BODY = Buffer.alloc(0);
 /** Senders send one signature, or two while a secret is rotated. Each one more costs a comparison with each secret. */
 const MAX_SIGNATURES = 8;
 
@@ -41,13 +41,13 @@ function presenceProblem(presented: readonly unknown[]): RefusalReason | undefin
 
 const refused = (reason: RefusalReason): Verified => ({ ok: false, reason });
 
-function compileChecks(
+function compileSecrets(
   scheme: Scheme,
   secrets: readonly string[],
   at: string,
   issues: Issue[],
-): Check[] {
-  return secrets.flatMap((given, index): Check[] => {
+): CompiledSecret[] {
+  return secrets.flatMap((given, index): CompiledSecret[] => {
     const path = secrets.length === 1 ? at : `${at}[${index}]`;
     if (given.length < scheme.minSecret)
       issues.push({ path, message: describeShortSecret(given, scheme.minSecret) });
@@ -58,12 +58,6 @@ function compileChecks(
     issues.push({ path, message: made.message });
     return [];
   });
-}
-
-interface Parts extends Pick<Verifier, "secrets" | "verifyToken" | "duplicate"> {
-  scheme: Scheme;
-  checks: readonly Check[];
-  signed: SignedText;
 }
 
 const PORTS: Record<string, string> = { http: ":80", https: ":443" };
@@ -77,136 +71,105 @@ function withAndWithoutPort(address: string): string[] {
   return [start + rest, start + (port ?? PORTS[scheme.toLowerCase()] ?? "") + rest];
 }
 
-class SchemeVerifier implements Verifier {
-  readonly handshakes: Scheme["handshakes"];
-  readonly sender: Scheme["sender"];
-  readonly duplicate: DuplicateRule;
-  readonly names: Verifier["names"];
-  readonly secrets: readonly string[];
-  readonly verifyToken: string | undefined;
-  readonly wantsVerifyToken: boolean;
-  readonly anyAccount = false;
-  readonly coveredHeaders: readonly string[];
-  readonly coversNothing: boolean;
-  readonly needsUrl: boolean;
-  readonly #scheme: Scheme;
-  readonly #checks: readonly Check[];
-  readonly #signed: SignedText;
+/** Says why a request has no signature. A sender without the secret still sends the headers that describe its events. */
+function whyNoSignature({ keepHeaders = [] }: Scheme, { headers }: RequestHead): RefusalReason {
+  const isSender = keepHeaders.some((name) => headers[name.toLowerCase()] !== undefined);
+  return isSender ? "not_signed" : "no_signature";
+}
 
-  constructor({ scheme, secrets, verifyToken, duplicate, checks, signed }: Parts) {
-    this.#scheme = scheme;
-    this.duplicate = duplicate;
-    this.#checks = checks;
-    this.#signed = signed;
-    this.handshakes = scheme.handshakes;
-    this.sender = scheme.sender;
-    this.names = getSchemeNames(scheme);
-    this.secrets = secrets;
-    this.verifyToken = verifyToken;
-    this.wantsVerifyToken = scheme.handshakes.some(
-      (handshake) => handshake.when.verifyToken !== undefined,
-    );
-    this.coversNothing = !signsRequest(scheme);
-    this.needsUrl = ["url", "decodedUrl", "path"].some((name) => signed.names.has(name));
-    const named = [scheme.timestamp?.at, ...(scheme.id ?? [])].flatMap((source) =>
-      source?.header === undefined ? [] : [source.header.toLowerCase()],
-    );
-    const inText = (name: string): boolean => signed.names.has(name);
-    this.coveredHeaders = [
-      ...signed.headers,
-      ...(inText("timestamp") || inText("id") ? named : []),
-    ];
-  }
+/** Returns the signatures that may be of a secret, without the prefix that names its kind. */
+function getOwnSignatures(
+  presented: readonly string[],
+  { signaturePrefix }: CompiledSecret,
+  { variants }: Scheme,
+): readonly string[] {
+  if (variants === undefined) return presented;
+  if (signaturePrefix === undefined) return [];
+  return presented
+    .filter((text) => text.startsWith(signaturePrefix))
+    .map((text) => text.slice(signaturePrefix.length));
+}
 
-  precheck(head: RequestHead, now: number): RefusalReason | undefined {
-    const { signature, timestamp } = this.#scheme;
-    const request = { ...head, raw: NO_BODY };
-    const body = createBody(request);
-    if (signature.body === undefined) {
-      const problem = presenceProblem(getValues(signature, request, body));
-      if (problem) return problem === "no_signature" ? this.#whyNoSignature(head) : problem;
-    }
-    if (!timestamp || timestamp.at.body !== undefined) return undefined;
-    return timeProblem(timestamp, getValue(timestamp.at, request, body), now);
-  }
+function bodyHashFits({ bodyHash }: Scheme, request: SignedRequest, body: Body): boolean {
+  if (!bodyHash) return true;
+  const given = getValue(bodyHash, request, body);
+  // Without the hash only a form, or nothing at all, is covered by the signature.
+  if (given === undefined) return isForm(request) || request.raw.length === 0;
+  return given.toLowerCase() === hash("sha256", request.raw, "hex");
+}
 
-  /** A sender that has not been given the secret still sends the headers that describe its events. */
-  #whyNoSignature({ headers }: RequestHead): RefusalReason {
-    const { keepHeaders = [] } = this.#scheme;
-    const isSender = keepHeaders.some((name) => headers[name.toLowerCase()] !== undefined);
-    return isSender ? "not_signed" : "no_signature";
-  }
+/** Names the headers that the signature covers. */
+function getCoveredHeaders({ timestamp, id = [] }: Scheme, { headers, names }: SignedText) {
+  if (!names.has("timestamp") && !names.has("id")) return headers;
+  const sources = [timestamp?.at, ...id];
+  return [...headers, ...sources.flatMap((source) => source?.header?.toLowerCase() ?? [])];
+}
 
-  verify(request: SignedRequest, now: number): Verified {
-    const scheme = this.#scheme;
-    const body = createBody(request);
-    const presented = getValues(scheme.signature, request, body);
-    const problem = presenceProblem(presented);
-    if (problem) return refused(problem);
-    // A list with a missing entry is not a list of signatures.
-    if (presented.includes(undefined)) return refused("wrong_signature");
-    const { timestamp: time } = scheme;
-    const { names } = this.#signed;
-    // A time inside the body counts only once the signature has said that the body is the sender's.
-    const isInBody = time?.at.body !== undefined;
-    const timestamp =
-      time && (!isInBody || names.has("timestamp")) ? getValue(time.at, request, body) : undefined;
-    const early = isInBody ? undefined : timeProblem(time, timestamp, now);
-    if (early) return refused(early);
-    const id = scheme.id && names.has("id") ? getFirst(scheme.id, request, body) : "";
-    if (id === undefined) return refused("no_signature");
-    const parts = { request, timestamp: timestamp ?? "", id };
-    const secret = this.#match(parts, presented as string[], now);
-    if (secret < 0) return refused("wrong_signature");
-    const late = isInBody ? timeProblem(time, getValue(time.at, request, body), now) : undefined;
-    if (late) return refused(late);
-    if (!this.#bodyHashFits(request, body)) return refused("wrong_body_hash");
-    return { ok: true, secret, duplicate: getDuplicate(this.duplicate, scheme, request, body) };
-  }
+/** Checks signatures of the signed text by the secrets that the sender and the config share. */
+function createSecretCheck(
+  scheme: Scheme,
+  duplicate: DuplicateRule,
+  secrets: readonly CompiledSecret[],
+  { names, headers, pieces }: SignedText,
+): VerifierCheck {
+  const { signature, timestamp: time } = scheme;
+  const needsUrl = ["url", "decodedUrl", "path"].some((name) => names.has(name));
+  // A time inside the body counts only once the signature has said that the body is the sender's.
+  const isTimeInBody = time?.at.body !== undefined;
 
-  #match(
-    parts: { request: SignedRequest; timestamp: string; id: string },
-    presented: readonly string[],
-    now: number,
-  ): number {
-    const texts = this.#addresses(parts.request.url).map((url) =>
-      this.#signed.pieces({ ...parts, request: { ...parts.request, url } }),
-    );
+  /** Returns the index of the secret that fits, or -1. */
+  const match = (parts: SignedParts, presented: readonly string[], now: number): number => {
+    const { request } = parts;
+    const urls = needsUrl ? withAndWithoutPort(request.url) : [request.url];
+    const texts = urls.map((url) => pieces({ ...parts, request: { ...request, url } }));
     let found = -1;
     // All secrets are tried, so that the time does not show which one matched.
-    for (const [index, check] of this.#checks.entries()) {
-      const { signaturePrefix } = check;
-      const own =
-        this.#scheme.variants === undefined
-          ? presented
-          : presented.flatMap((text) =>
-              signaturePrefix === undefined
-                ? []
-                : text.startsWith(signaturePrefix)
-                  ? [text.slice(signaturePrefix.length)]
-                  : [],
-            );
-      if (texts.some((pieces) => check.matches(pieces, own, now)) && found < 0) found = index;
+    for (const [index, secret] of secrets.entries()) {
+      const own = getOwnSignatures(presented, secret, scheme);
+      if (texts.some((text) => secret.matches(text, own, now)) && found < 0) found = index;
     }
     return found;
-  }
+  };
 
-  /** The forms of the address that may be signed. */
-  #addresses(url: string): string[] {
-    return this.needsUrl ? withAndWithoutPort(url) : [url];
-  }
-
-  #bodyHashFits(request: SignedRequest, body: Body): boolean {
-    const { bodyHash } = this.#scheme;
-    if (!bodyHash) return true;
-    const given = getValue(bodyHash, request, body);
-    const isForm = (request.headers["content-type"] ?? "")
-      .toLowerCase()
-      .startsWith("application/x-www-form-urlencoded");
-    // Without the hash only a form, or nothing at all, is covered by the signature.
-    if (given === undefined) return isForm || request.raw.length === 0;
-    return given.toLowerCase() === hash("sha256", request.raw, "hex");
-  }
+  return {
+    needsUrl,
+    coveredHeaders: getCoveredHeaders(scheme, { names, headers, pieces }),
+    precheck(head, now) {
+      const request = { ...head, raw: NO_BODY };
+      const body = createBody(request);
+      if (signature.body === undefined) {
+        const problem = presenceProblem(getValues(signature, request, body));
+        if (problem) return problem === "no_signature" ? whyNoSignature(scheme, head) : problem;
+      }
+      return isTimeInBody
+        ? undefined
+        : timeProblem(time, time && getValue(time.at, request, body), now);
+    },
+    verify(request, now) {
+      const body = createBody(request);
+      const presented = getValues(signature, request, body);
+      const problem = presenceProblem(presented);
+      if (problem) return refused(problem);
+      // A list with a missing entry is not a list of signatures.
+      if (presented.includes(undefined)) return refused("wrong_signature");
+      const timestamp =
+        time && (!isTimeInBody || names.has("timestamp"))
+          ? getValue(time.at, request, body)
+          : undefined;
+      const early = isTimeInBody ? undefined : timeProblem(time, timestamp, now);
+      if (early) return refused(early);
+      const id = scheme.id && names.has("id") ? getFirst(scheme.id, request, body) : "";
+      if (id === undefined) return refused("no_signature");
+      const secret = match({ request, timestamp: timestamp ?? "", id }, presented as string[], now);
+      if (secret < 0) return refused("wrong_signature");
+      const late = isTimeInBody
+        ? timeProblem(time, getValue(time.at, request, body), now)
+        : undefined;
+      if (late) return refused(late);
+      if (!bodyHashFits(scheme, request, body)) return refused("wrong_body_hash");
+      return { ok: true, secret, duplicate: getDuplicate(duplicate, scheme, request, body) };
+    },
+  };
 }
 
 export interface VerifierOptions {
@@ -221,9 +184,29 @@ export interface VerifierOptions {
   certificate?: CertificateOptions;
 }
 
+const hasSecrets = ({ algorithm }: Scheme): boolean => algorithm !== "oidc" && algorithm !== "x509";
+
+/** Creates the check of a scheme by its kind. Adds what is wrong to `issues`. */
+function createCheck(
+  scheme: Scheme,
+  duplicate: DuplicateRule,
+  signed: ReturnType<typeof compileSigned>,
+  { secrets, at, oidc, certificate }: VerifierOptions,
+  issues: Issue[],
+): VerifierCheck | undefined {
+  if (scheme.algorithm === "oidc") return createOidcCheck(scheme, duplicate, oidc, at, issues);
+  if (scheme.algorithm === "x509")
+    return createCertificateCheck(scheme, duplicate, certificate, at, issues);
+  if (secrets.length === 0) issues.push({ path: at, message: "is required" });
+  // While the secret is pending, only the handshake is answered.
+  const usable = secrets.filter((secret) => secret !== "pending");
+  const compiled = compileSecrets(scheme, usable, at, issues);
+  return signed.ok ? createSecretCheck(scheme, duplicate, compiled, signed.text) : undefined;
+}
+
 /** Compiles the verifier of a scheme and its secrets, or returns all problems together. */
 export function compileVerifier(options: VerifierOptions): CompiledVerifier {
-  const { scheme: given, secrets, at, verifyToken, oidc, certificate } = options;
+  const { scheme: given, secrets, at, verifyToken } = options;
   const issues: Issue[] = [];
   if (
     given.handshakes.some(
@@ -249,29 +232,21 @@ export function compileVerifier(options: VerifierOptions): CompiledVerifier {
     });
   const isCopySafe = duplicate === "id" && signed.ok && coversId(given, signed.text);
   const scheme = isCopySafe ? withRetryWindow(given) : given;
-  if (scheme.algorithm === "oidc" || scheme.algorithm === "x509") {
-    const made =
-      scheme.algorithm === "oidc"
-        ? createOidcCheck(scheme, duplicate, oidc, at)
-        : createCertificateCheck(scheme, duplicate, certificate, at);
-    return made.ok && issues.length === 0
-      ? made
-      : { ok: false, issues: [...issues, ...(made.ok ? [] : made.issues)] };
-  }
-  // While the secret is pending, only the handshake is answered.
-  const usable = secrets.filter((secret) => secret !== "pending");
-  if (secrets.length === 0) issues.push({ path: at, message: "is required" });
-  const checks = compileChecks(scheme, usable, at, issues);
-  if (issues.length > 0 || !signed.ok) return { ok: false, issues };
-  return {
-    ok: true,
-    verifier: new SchemeVerifier({
-      scheme,
-      secrets,
-      verifyToken,
-      duplicate,
-      checks,
-      signed: signed.text,
-    }),
+  const check = createCheck(scheme, duplicate, signed, options, issues);
+  if (issues.length > 0 || !check) return { ok: false, issues };
+  const verifier: Verifier = {
+    coveredHeaders: [],
+    needsUrl: false,
+    ...check,
+    handshakes: scheme.handshakes,
+    sender: scheme.sender,
+    duplicate,
+    names: getSchemeNames(scheme),
+    secrets: hasSecrets(scheme) ? secrets : [],
+    verifyToken,
+    wantsVerifyToken: scheme.handshakes.some(({ when }) => when.verifyToken !== undefined),
+    coversNothing: !signsRequest(scheme),
+    anyAccount: scheme.algorithm === "oidc" && options.oidc?.email === undefined,
   };
+  return { ok: true, verifier };
 }

@@ -1,5 +1,6 @@
-import { createHmac, hash, timingSafeEqual } from "node:crypto";
+import { createHmac } from "node:crypto";
 import type { HandshakeConfig } from "../../config/schema/signature.ts";
+import { sameSecret } from "../../core/secret.ts";
 import type { SignedRequest, Verifier } from "./types.ts";
 import { createBody, getValue, type Body } from "./values.ts";
 
@@ -23,13 +24,6 @@ export interface HandshakeAnswer {
 type Request = Omit<SignedRequest, "url">;
 type HandshakeVerifier = Pick<Verifier, "handshakes" | "secrets" | "verifyToken">;
 
-function same(left: string, right: string): boolean {
-  return timingSafeEqual(
-    Buffer.from(hash("sha256", left, "hex")),
-    Buffer.from(hash("sha256", right, "hex")),
-  );
-}
-
 function applies(
   { when }: HandshakeConfig,
   request: Request,
@@ -44,7 +38,10 @@ function applies(
   for (const [name, wanted] of Object.entries(when.headers ?? {}))
     if (!fits(request.headers[name.toLowerCase()], wanted)) return false;
   if (when.verifyToken !== undefined) {
-    if (verifyToken === undefined || !same(request.query[when.verifyToken] ?? "", verifyToken))
+    if (
+      verifyToken === undefined ||
+      !sameSecret(request.query[when.verifyToken] ?? "", verifyToken)
+    )
       return false;
   }
   if (!when.body) return true;

@@ -1,10 +1,10 @@
 import type { JWTVerifyGetKey } from "jose";
-import { timingSafeEqual } from "node:crypto";
 import type { DuplicateRule, Scheme } from "../../config/schema/signature.ts";
+import type { Issue } from "../../core/errors.ts";
+import { sameSecret } from "../../core/secret.ts";
 import { getDuplicate } from "./duplicate.ts";
-import { getSchemeNames } from "./request-names.ts";
-import type { CompiledVerifier, SignedRequest, Verified, Verifier } from "./types.ts";
-import { createBody, getValue } from "./values.ts";
+import type { SignedRequest, Verified, VerifierCheck } from "./types.ts";
+import { createBody, getValue, NO_BODY } from "./values.ts";
 
 /** The claims that a token of OpenID Connect must have, besides its issuer. */
 export interface OidcOptions {
@@ -29,28 +29,21 @@ export function createOidcCheck(
   duplicate: DuplicateRule,
   options: OidcOptions | undefined,
   at: string,
-): CompiledVerifier {
+  issues: Issue[],
+): VerifierCheck | undefined {
   const { oidc } = scheme;
-  if (!oidc)
-    return {
-      ok: false,
-      issues: [{ path: at, message: "the scheme has the algorithm `oidc` and no `oidc` section" }],
-    };
+  const fail = (path: string, message: string): undefined => void issues.push({ path, message });
+  if (!oidc) return fail(at, "the scheme has the algorithm `oidc` and no `oidc` section");
   if (!options || options.audience === "")
-    return {
-      ok: false,
-      issues: [
-        {
-          path: `${at.replace(/\.secret$/, "")}.audience`,
-          message: "is required: the audience that the sender puts into its tokens",
-        },
-      ],
-    };
-  if (options.email === undefined && !oidc.privateIssuer) {
-    const message =
-      "is required: the issuer signs tokens for everybody, and anyone can have one for your audience; name the account that sends";
-    return { ok: false, issues: [{ path: `${at.replace(/\.secret$/, "")}.email`, message }] };
-  }
+    return fail(
+      at.replace(/secret$/, "audience"),
+      "is required: the audience that the sender puts into its tokens",
+    );
+  if (options.email === undefined && !oidc.privateIssuer)
+    return fail(
+      at.replace(/secret$/, "email"),
+      "is required: the issuer signs tokens for everybody, and anyone can have one for your audience; name the account that sends",
+    );
   let keys: JWTVerifyGetKey | undefined;
 
   const verify = async (request: SignedRequest, now: number): Promise<Verified> => {
@@ -73,40 +66,23 @@ export function createOidcCheck(
       });
       if (oidc.emailVerified && payload["email_verified"] !== true)
         return { ok: false, reason: "wrong_token" };
-      if (options.email !== undefined && !sameText(payload["email"], options.email))
+      const { email } = payload;
+      if (
+        options.email !== undefined &&
+        (typeof email !== "string" || !sameSecret(email, options.email))
+      )
         return { ok: false, reason: "wrong_token" };
       return { ok: true, secret: 0, duplicate: getDuplicate(duplicate, scheme, request, body) };
     } catch {
       return { ok: false, reason: "wrong_token" };
     }
   };
-  const verifier: Verifier = {
+  return {
     verify,
-    precheck: (head) =>
-      getValue(
-        scheme.signature,
-        { ...head, raw: Buffer.alloc(0) },
-        createBody({ raw: Buffer.alloc(0), headers: {} }),
-      ) === undefined
-        ? "no_signature"
-        : undefined,
-    handshakes: scheme.handshakes,
-    sender: scheme.sender,
-    duplicate,
-    names: getSchemeNames(scheme),
-    secrets: [],
-    verifyToken: undefined,
-    wantsVerifyToken: false,
-    coveredHeaders: [],
-    coversNothing: true,
-    anyAccount: options.email === undefined,
-    needsUrl: false,
+    precheck(head) {
+      const request = { ...head, raw: NO_BODY };
+      const token = getValue(scheme.signature, request, createBody(request));
+      return token === undefined ? "no_signature" : undefined;
+    },
   };
-  return { ok: true, verifier };
-}
-
-function sameText(left: unknown, right: string): boolean {
-  if (typeof left !== "string") return false;
-  const [a, b] = [Buffer.from(left), Buffer.from(right)];
-  return a.length === b.length && timingSafeEqual(a, b);
 }

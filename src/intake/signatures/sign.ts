@@ -3,7 +3,7 @@ import type { DuplicateRule, Scheme, SignatureSource } from "../../config/schema
 import { parseJson, writeJson } from "../../core/json.ts";
 import { hmacKey, signToken, toSecretForm } from "./algorithms.ts";
 import { compileSigned } from "./signed.ts";
-import { createBody, getValue } from "./values.ts";
+import { createBody, getValue, isForm } from "./values.ts";
 
 /** A request that is to be signed. Header names are lower-case; `url` is the address that the sender signs, with its query. */
 export interface UnsignedRequest {
@@ -13,9 +13,6 @@ export interface UnsignedRequest {
 }
 
 export type SignResult = { ok: true; request: UnsignedRequest } | { ok: false; message: string };
-
-const isFormType = (type = ""): boolean =>
-  type.toLowerCase().startsWith("application/x-www-form-urlencoded");
 
 /** Sets every member at a path such as `data.id` or `value[].state`. Returns false if an object or a list on the way is missing. */
 function setMember(
@@ -122,7 +119,7 @@ function signText(
   const [idAt] = signed.text.names.has("id") ? (scheme.id ?? []) : [];
   const id = idAt ? (draft.get(idAt) ?? getGivenValue(draft, idAt, randomUUID())) : "";
   if (id === undefined) return noPlace("id");
-  if (scheme.bodyHash && !isFormType(draft.headers["content-type"]))
+  if (scheme.bodyHash && !isForm(draft))
     draft.put(scheme.bodyHash, hash("sha256", draft.raw, "hex"));
   const { url, headers, raw } = finish(draft);
   const hmac = createHmac(algorithm.slice("hmac-".length), key);
@@ -189,7 +186,6 @@ export function asNewEvent(
     (present ? [present] : places).some((place) => draft.put(place, randomUUID()));
     return finish(draft);
   }
-  const isForm = isFormType(draft.headers["content-type"]);
-  const added = isForm ? `&sample=${randomUUID()}` : randomSpace();
+  const added = isForm(draft) ? `&sample=${randomUUID()}` : randomSpace();
   return { ...finish(draft), raw: Buffer.concat([draft.raw, Buffer.from(added)]) };
 }

@@ -1,4 +1,5 @@
 import type { SignedRequest } from "./types.ts";
+import { isForm } from "./values.ts";
 
 /** What of a request the placeholders of a signed text stand for. */
 export interface SignedParts {
@@ -13,13 +14,10 @@ type Part = Buffer | ((parts: SignedParts) => string | Buffer);
 const DECODED = /%(?:3A|2F|3F|40|21|24|27|28|29|2A|2C|3B)/gi;
 
 /** A form's fields by name, each name followed by its value, without anything between (the values of one name sorted too). */
-function sortedForm({ raw, headers }: SignedRequest): string {
-  if (
-    !(headers["content-type"] ?? "").toLowerCase().startsWith("application/x-www-form-urlencoded")
-  )
-    return "";
+function sortedForm(request: SignedRequest): string {
+  if (!isForm(request)) return "";
   const byName = new Map<string, Set<string>>();
-  for (const [name, value] of new URLSearchParams(raw.toString("utf8")))
+  for (const [name, value] of new URLSearchParams(request.raw.toString("utf8")))
     byName.set(name, (byName.get(name) ?? new Set()).add(value));
   return [...byName.keys()]
     .toSorted((a, b) => (a < b ? -1 : 1))

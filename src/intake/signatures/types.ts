@@ -77,4 +77,8 @@ export interface Verifier {
   confirm?(url: string): Promise<boolean>;
 }
 
+/** What differs between the kinds of schemes: by secrets, by certificates, by tokens of an identity provider. */
+export type VerifierCheck = Pick<Verifier, "verify" | "precheck" | "confirm"> &
+  Partial<Pick<Verifier, "coveredHeaders" | "needsUrl">>;
+
 export type CompiledVerifier = { ok: true; verifier: Verifier } | { ok: false; issues: Issue[] };

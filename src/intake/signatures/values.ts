@@ -6,6 +6,12 @@ import type { SignedRequest } from "./types.ts";
 /** The maximum length of a header that is read, in characters. */
 const MAX_VALUE = 8192;
 
+export const NO_BODY = Buffer.alloc(0);
+
+/** Whether a request says that its body is a form. */
+export const isForm = ({ headers }: Pick<SignedRequest, "headers">): boolean =>
+  /^application\/x-www-form-urlencoded/i.test(headers["content-type"] ?? "");
+
 /** The payload of a request's body, decoded at first use. Undefined if it has no fields. */
 export interface Body {
   payload(): unknown;

@@ -18,7 +18,7 @@ import { singleNode } from "../cluster.ts";
 import { prepareDatabase } from "./schema.ts";
 import { createSqliteStore } from "./store.ts";
 import { createSqliteUsage } from "./usage.ts";
-import { createWriter } from "./writes.ts";
+import { createSqliteWriter } from "./writes.ts";
 
 /** Between looks whether a store that could not commit can do so again. */
 const LOOK_MS = 1000;
@@ -211,7 +211,7 @@ export function createSqlite(
   const sql = new Statements(db);
   const jobs = new SqliteJobs(sql);
   const materializer = new Materializer(sql);
-  const writeWith = createWriter(sql, jobs, now);
+  const writeWith = createSqliteWriter(sql, jobs, now);
   const logFailure = createFailureLog(log, describeFailure);
   const writable = createWritable(sql, () => group);
   const onFailure = (error: unknown): void => {

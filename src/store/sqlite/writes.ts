@@ -155,7 +155,7 @@ function createJobRows(jobs: SqliteJobs, touch: (kind: JobKind) => void, now: ()
 export type WriteWith = <T>(touched: Set<JobKind>, work: (writer: RecordWriter) => T) => T;
 
 /** Makes the writer of a store, once for all of its commits. */
-export function createWriter(sql: Statements, jobs: SqliteJobs, now: () => Ms): WriteWith {
+export function createSqliteWriter(sql: Statements, jobs: SqliteJobs, now: () => Ms): WriteWith {
   let current = new Set<JobKind>();
   const touch = (kind: JobKind): void => void current.add(kind);
   const writer = new RecordWriter(createRows(sql, now), createJobRows(jobs, touch, now), now);

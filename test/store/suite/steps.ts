@@ -272,10 +272,10 @@ function testWaiting(stage: Stage): void {
       tx.jobs.add(job("behind"));
     });
     const [held] = await stage.handle.queue.fetch("turn", 5);
-    const waiting = { approvalIds: ["apr_1"], since: START };
     const far = START + 365 * DAY;
+    const hold = { reason: "person", approvalIds: ["apr_1"], since: START, until: far } as const;
     await commit((tx) => {
-      tx.runs.update(record.id, { status: "waiting", waiting });
+      tx.runs.update(record.id, { status: "waiting", hold });
       tx.jobs.settle(held as Job, far, { resetAttempts: true });
     }, held);
     await stage.reopen();
@@ -284,13 +284,13 @@ function testWaiting(stage: Stage): void {
       "runs.queued": 0,
     });
     expect(await stage.handle.store.runs.list({ status: "waiting" })).toEqual([
-      { ...record, status: "waiting", waiting },
+      { ...record, status: "waiting", hold },
     ]);
     stage.home.clock.advance(3 * DAY);
     expect(await stage.handle.queue.fetch("turn", 5)).toEqual([]);
     await commit((tx) => {
       tx.jobs.reschedule("turn", record.id, stage.home.clock.now());
-      tx.runs.update(record.id, { status: "queued", waiting: null });
+      tx.runs.update(record.id, { status: "queued", hold: null });
     });
     expect(await stage.handle.queue.fetch("turn", 5)).toMatchObject([
       { id: record.id, attempts: 1 },

@@ -193,7 +193,9 @@ function testQueuedSince(stage: Stage): void {
     expect(await store.runs.getQueuedSince()).toBeUndefined();
     await store.commit((tx) => {
       tx.runs.add(run({ status: "parked", createdAt: START - DAY }));
-      tx.runs.add(run({ status: "queued", createdAt: START - HOUR, waitSince: START + 9 }));
+      tx.runs.add(run({ status: "queued", createdAt: START - HOUR, queuedAt: START + 9 }));
+      const hold = { reason: "delay", since: START, until: START + 9 } as const;
+      tx.runs.add(run({ status: "queued", createdAt: START - HOUR, hold }));
       tx.runs.add(run({ status: "queued", createdAt: START + 5 }));
       tx.runs.add(run({ status: "succeeded", createdAt: START, endedAt: START }));
     });
