@@ -2,84 +2,119 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { delimiter, join } from "node:path";
 import type { Extractor } from "../contract/kinds.ts";
+import type { ExtractFormat } from "./extract/types.ts";
 import type { Format } from "./types.ts";
 
 interface Spec {
   mimeType: string;
   extensions: readonly string[];
   packages: readonly string[];
-  /** A program that has to be installed too. */
-  program?: string;
+  /** Loads what reads it. */
+  load(): Promise<ExtractFormat>;
+  /** The format that LibreOffice makes of it first, which is read then. */
+  by?: "docx" | "xlsx" | "pptx";
 }
 
-const ZIPPED = ["fflate", "saxes"];
+/** The program of LibreOffice. */
+export const PROGRAM = "soffice";
 const OASIS = "application/vnd.oasis.opendocument";
 const OOXML = "application/vnd.openxmlformats-officedocument";
 
-/** What each format is called, and which optional packages read it. */
+const docx = {
+  packages: ["mammoth", "linkedom", "fflate"],
+  load: async () => (await import("./extract/office.ts")).extractDocx,
+};
+const xlsx = {
+  packages: ["fflate", "saxes", "numfmt"],
+  load: async () => (await import("./extract/xlsx.ts")).extractXlsx,
+};
+const pptx = {
+  packages: ["fflate", "saxes"],
+  load: async () => (await import("./extract/office.ts")).extractPptx,
+};
+const odf = {
+  packages: ["fflate", "saxes"],
+  load: async () => (await import("./extract/odf.ts")).extractOdf,
+};
+
+/** What each format is called, which optional packages read it, and which code. */
 export const FORMATS = {
-  pdf: { mimeType: "application/pdf", extensions: ["pdf"], packages: ["pdfjs-dist"] },
-  docx: {
-    mimeType: `${OOXML}.wordprocessingml.document`,
-    extensions: ["docx"],
-    packages: ["mammoth", "linkedom", "fflate"],
+  pdf: {
+    mimeType: "application/pdf",
+    extensions: ["pdf"],
+    packages: ["pdfjs-dist"],
+    load: async () => (await import("./extract/pdf.ts")).extractPdf,
   },
-  xlsx: {
-    mimeType: `${OOXML}.spreadsheetml.sheet`,
-    extensions: ["xlsx"],
-    packages: [...ZIPPED, "numfmt"],
-  },
-  pptx: {
-    mimeType: `${OOXML}.presentationml.presentation`,
-    extensions: ["pptx"],
-    packages: ZIPPED,
-  },
-  odt: { mimeType: `${OASIS}.text`, extensions: ["odt"], packages: ZIPPED },
-  ods: { mimeType: `${OASIS}.spreadsheet`, extensions: ["ods"], packages: ZIPPED },
-  odp: { mimeType: `${OASIS}.presentation`, extensions: ["odp"], packages: ZIPPED },
+  docx: { mimeType: `${OOXML}.wordprocessingml.document`, extensions: ["docx"], ...docx },
+  xlsx: { mimeType: `${OOXML}.spreadsheetml.sheet`, extensions: ["xlsx"], ...xlsx },
+  pptx: { mimeType: `${OOXML}.presentationml.presentation`, extensions: ["pptx"], ...pptx },
+  odt: { mimeType: `${OASIS}.text`, extensions: ["odt"], ...odf },
+  ods: { mimeType: `${OASIS}.spreadsheet`, extensions: ["ods"], ...odf },
+  odp: { mimeType: `${OASIS}.presentation`, extensions: ["odp"], ...odf },
   epub: {
     mimeType: "application/epub+zip",
     extensions: ["epub"],
-    packages: [...ZIPPED, "linkedom"],
+    packages: ["fflate", "saxes", "linkedom"],
+    load: async () => (await import("./extract/office.ts")).extractEpub,
   },
   html: {
     mimeType: "text/html",
     extensions: ["html", "htm", "xhtml"],
     packages: ["linkedom", "@mozilla/readability"],
+    load: async () => (await import("./extract/html.ts")).extractHtml,
   },
-  eml: { mimeType: "message/rfc822", extensions: ["eml"], packages: ["postal-mime", "linkedom"] },
+  eml: {
+    mimeType: "message/rfc822",
+    extensions: ["eml"],
+    packages: ["postal-mime", "linkedom"],
+    load: async () => (await import("./extract/eml.ts")).extractEml,
+  },
   msg: {
     mimeType: "application/vnd.ms-outlook",
     extensions: ["msg"],
     packages: ["@kenjiuno/msgreader", "linkedom"],
+    load: async () => (await import("./extract/eml.ts")).extractMsg,
   },
-  doc: {
-    mimeType: "application/msword",
-    extensions: ["doc"],
-    packages: ["mammoth", "linkedom", "fflate"],
-    program: "soffice",
+  doc: { mimeType: "application/msword", extensions: ["doc"], by: "docx", ...docx },
+  xls: { mimeType: "application/vnd.ms-excel", extensions: ["xls"], by: "xlsx", ...xlsx },
+  ppt: { mimeType: "application/vnd.ms-powerpoint", extensions: ["ppt"], by: "pptx", ...pptx },
+  rtf: { mimeType: "application/rtf", extensions: ["rtf"], by: "docx", ...docx },
+  xml: {
+    mimeType: "application/xml",
+    extensions: ["xml"],
+    packages: ["saxes"],
+    load: async () => (await import("./extract/xml.ts")).extractXml,
   },
-  xls: {
-    mimeType: "application/vnd.ms-excel",
-    extensions: ["xls"],
-    packages: [...ZIPPED, "numfmt"],
-    program: "soffice",
+  csv: {
+    mimeType: "text/csv",
+    extensions: ["csv", "tsv"],
+    packages: ["csv-parse"],
+    load: async () => (await import("./extract/text.ts")).extractCsv,
   },
-  ppt: {
-    mimeType: "application/vnd.ms-powerpoint",
-    extensions: ["ppt"],
-    packages: ZIPPED,
-    program: "soffice",
+  markdown: {
+    mimeType: "text/markdown",
+    extensions: ["md", "markdown"],
+    packages: [],
+    load: async () => (await import("./extract/text.ts")).extractMarkdown,
   },
-  rtf: { mimeType: "application/rtf", extensions: ["rtf"], packages: [] },
-  xml: { mimeType: "application/xml", extensions: ["xml"], packages: ["saxes"] },
-  csv: { mimeType: "text/csv", extensions: ["csv", "tsv"], packages: ["csv-parse"] },
-  markdown: { mimeType: "text/markdown", extensions: ["md", "markdown"], packages: [] },
-  json: { mimeType: "application/json", extensions: ["json", "jsonl", "ndjson"], packages: [] },
-  text: { mimeType: "text/plain", extensions: ["txt", "text", "log"], packages: [] },
+  json: {
+    mimeType: "application/json",
+    extensions: ["json", "jsonl", "ndjson"],
+    packages: [],
+    load: async () => (await import("./extract/text.ts")).extractJson,
+  },
+  text: {
+    mimeType: "text/plain",
+    extensions: ["txt", "text", "log"],
+    packages: [],
+    load: async () => (await import("./extract/text.ts")).extractText,
+  },
 } satisfies Record<string, Spec>;
 
 export type FormatId = keyof typeof FORMATS;
+
+/** The entry of a format. */
+export const getFormat = (id: FormatId): Spec => FORMATS[id];
 
 const require = createRequire(import.meta.url);
 
@@ -110,13 +145,17 @@ export const toFormat = ({ extensions, mediaTypes }: Extractor): Format => ({
 /** Lists every format, with the packages that are missing here. A plugin's format takes the place of a shipped one of the same id. `path`: the folders of programs, as in PATH. */
 export function installedFormats(extractors: readonly Extractor[] = [], path = ""): Format[] {
   const added = extractors.map(toFormat);
-  const shipped = Object.entries<Spec>(FORMATS).map(([id, { program, ...spec }]) => ({
-    id,
-    ...spec,
-    missing: [
-      ...spec.packages.filter((name) => !isInstalled(name)),
-      ...(program === undefined || hasProgram(program, path) ? [] : [`LibreOffice (${program})`]),
-    ],
-  }));
+  const shipped = Object.entries<Spec>(FORMATS).map(
+    ([id, { mimeType, extensions, packages, by }]) => ({
+      id,
+      mimeType,
+      extensions,
+      packages,
+      missing: [
+        ...packages.filter((name) => !isInstalled(name)),
+        ...(by === undefined || hasProgram(PROGRAM, path) ? [] : [`LibreOffice (${PROGRAM})`]),
+      ],
+    }),
+  );
   return [...shipped.filter(({ id }) => !added.some((format) => format.id === id)), ...added];
 }

@@ -1,7 +1,6 @@
 import type { Extract, Extractor as PluginExtractor } from "../../contract/kinds.ts";
 import type { TextBlock } from "../chunk.ts";
-import { FORMATS, toFormat, type FormatId } from "../formats.ts";
-import { extractEml, extractMsg } from "./eml.ts";
+import { getFormat, toFormat } from "../formats.ts";
 import {
   ExtractionError,
   broken,
@@ -10,39 +9,8 @@ import {
   type ExtractFormat,
   type ExtractSource,
 } from "./types.ts";
-import { extractHtml } from "./html.ts";
-import { extractDoc, extractPpt, extractXls } from "./legacy-office.ts";
-import { extractDocx, extractEpub, extractPptx } from "./office.ts";
-import { extractOdf } from "./odf.ts";
-import { extractPdf } from "./pdf.ts";
-import { extractRtf } from "./rtf.ts";
+import { convert } from "./libreoffice.ts";
 import { getEnding, sniff } from "./sniff.ts";
-import { extractCsv, extractJson, extractMarkdown, extractText } from "./text.ts";
-import { extractXlsx } from "./xlsx.ts";
-import { extractXml } from "./xml.ts";
-
-const EXTRACTORS: Record<FormatId, ExtractFormat> = {
-  pdf: extractPdf,
-  docx: extractDocx,
-  xlsx: extractXlsx,
-  pptx: extractPptx,
-  odt: extractOdf,
-  ods: extractOdf,
-  odp: extractOdf,
-  epub: extractEpub,
-  html: extractHtml,
-  eml: extractEml,
-  msg: extractMsg,
-  doc: extractDoc,
-  xls: extractXls,
-  ppt: extractPpt,
-  rtf: extractRtf,
-  xml: extractXml,
-  csv: extractCsv,
-  markdown: extractMarkdown,
-  json: extractJson,
-  text: extractText,
-};
 
 /** Checks what a plugin's module has read. */
 function* toBlocks(
@@ -90,7 +58,10 @@ function findExtractor(
   const plugin = plugins.find(({ extensions }) => extensions.includes(ending));
   if (plugin) return { mimeType: toFormat(plugin).mimeType, extract: fromPlugin(plugin) };
   const format = sniff(bytes, filename);
-  return { mimeType: FORMATS[format].mimeType, extract: EXTRACTORS[format] };
+  const { mimeType, by, load } = getFormat(format);
+  const extract: ExtractFormat = async (source) =>
+    (await load())(by ? { ...source, bytes: await convert(source, format, by) } : source);
+  return { mimeType, extract };
 }
 
 /**
