@@ -16,7 +16,7 @@ export const toLocal = (name: string): string => name.slice(name.indexOf(":") + 
 
 const MAX_DEPTH = 1000;
 
-/** What becomes of an element: it is given as a tree, nothing of it is read, or only its beginning and end are told. */
+/** How an element is read: as a tree, not at all, or by its beginning and end alone. */
 type Wanted = "whole" | "nothing" | undefined;
 
 interface ElementHandlers {
