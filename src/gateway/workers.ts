@@ -20,7 +20,7 @@ import { createCallbackChannel } from "../delivery/callback.ts";
 import { createDeliveryWorker, type DeliveryWorker } from "../delivery/deliver.ts";
 import { channelServices, type ListenDeps } from "../plugin/channel-services.ts";
 import { createChannelHealth, type ChannelHealth } from "../delivery/health.ts";
-import type { TurnExtension } from "../agent/context.ts";
+import type { TurnExtension } from "../agent/types.ts";
 import { collectSchedules } from "../turns/schedules/list.ts";
 import { createApprovedSchedules, createPauses } from "../turns/schedules/proposals.ts";
 import { Scheduler } from "../turns/schedules/scheduler.ts";

@@ -14,7 +14,7 @@ import {
   readPath,
   readScope,
 } from "./template-context.ts";
-import { compileExpression, type Expression, type JsonataRunner } from "./expression.ts";
+import { compileExpression, type Expression, type JsonataRunner } from "./jsonata/expression.ts";
 import {
   isFailed,
   type CompiledMapping,

@@ -1,5 +1,5 @@
 import { isFailed, isInShadow, type CompiledMapping } from "./compiled.ts";
-import { createCpuLimit, SYSTEM_CLOCK } from "./cpu-time.ts";
+import { createCpuLimit, SYSTEM_CLOCK } from "./jsonata/cpu-time.ts";
 import { oneLine, plainText } from "../core/text.ts";
 import { markBatched, makeDrafts } from "./render.ts";
 import { DebugNotes } from "./debug.ts";

@@ -50,6 +50,6 @@ for (const { id, section, start } of VENDORS)
       await world.until(async () => far.arrived().length > before);
     }
     expect(world.bank.calls).toHaveLength(1);
-    const { out } = await world.rouse("sessions", "show", "main");
+    const { out } = await world.rouse("sessions", "main");
     expect(out).toMatch(far.sends.others.at(-1)?.origin ?? /never/);
   });
