@@ -2,15 +2,12 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { delimiter, join } from "node:path";
 import type { Extractor } from "../contract/kinds.ts";
-import type { ExtractFormat } from "./extract/types.ts";
 import type { Format } from "./types.ts";
 
 interface Spec {
   mimeType: string;
   extensions: readonly string[];
   packages: readonly string[];
-  /** Loads what reads it. */
-  load(): Promise<ExtractFormat>;
   /** The format that LibreOffice makes of it first, which is read then. */
   by?: "docx" | "xlsx" | "pptx";
 }
@@ -20,95 +17,53 @@ export const PROGRAM = "soffice";
 const OASIS = "application/vnd.oasis.opendocument";
 const OOXML = "application/vnd.openxmlformats-officedocument";
 
-const docx = {
-  packages: ["mammoth", "linkedom", "fflate"],
-  load: async () => (await import("./extract/office.ts")).extractDocx,
-};
-const xlsx = {
-  packages: ["fflate", "saxes", "numfmt"],
-  load: async () => (await import("./extract/xlsx.ts")).extractXlsx,
-};
-const pptx = {
-  packages: ["fflate", "saxes"],
-  load: async () => (await import("./extract/office.ts")).extractPptx,
-};
-const odf = {
-  packages: ["fflate", "saxes"],
-  load: async () => (await import("./extract/odf.ts")).extractOdf,
-};
+const ZIPPED = ["fflate", "saxes"];
+const DOCX = ["mammoth", "linkedom", "fflate"];
+const XLSX = [...ZIPPED, "numfmt"];
 
-/** What each format is called, which optional packages read it, and which code. */
+/** What each format is called, and which optional packages read it. */
 export const FORMATS = {
-  pdf: {
-    mimeType: "application/pdf",
-    extensions: ["pdf"],
-    packages: ["pdfjs-dist"],
-    load: async () => (await import("./extract/pdf.ts")).extractPdf,
+  pdf: { mimeType: "application/pdf", extensions: ["pdf"], packages: ["pdfjs-dist"] },
+  docx: { mimeType: `${OOXML}.wordprocessingml.document`, extensions: ["docx"], packages: DOCX },
+  xlsx: { mimeType: `${OOXML}.spreadsheetml.sheet`, extensions: ["xlsx"], packages: XLSX },
+  pptx: {
+    mimeType: `${OOXML}.presentationml.presentation`,
+    extensions: ["pptx"],
+    packages: ZIPPED,
   },
-  docx: { mimeType: `${OOXML}.wordprocessingml.document`, extensions: ["docx"], ...docx },
-  xlsx: { mimeType: `${OOXML}.spreadsheetml.sheet`, extensions: ["xlsx"], ...xlsx },
-  pptx: { mimeType: `${OOXML}.presentationml.presentation`, extensions: ["pptx"], ...pptx },
-  odt: { mimeType: `${OASIS}.text`, extensions: ["odt"], ...odf },
-  ods: { mimeType: `${OASIS}.spreadsheet`, extensions: ["ods"], ...odf },
-  odp: { mimeType: `${OASIS}.presentation`, extensions: ["odp"], ...odf },
+  odt: { mimeType: `${OASIS}.text`, extensions: ["odt"], packages: ZIPPED },
+  ods: { mimeType: `${OASIS}.spreadsheet`, extensions: ["ods"], packages: ZIPPED },
+  odp: { mimeType: `${OASIS}.presentation`, extensions: ["odp"], packages: ZIPPED },
   epub: {
     mimeType: "application/epub+zip",
     extensions: ["epub"],
-    packages: ["fflate", "saxes", "linkedom"],
-    load: async () => (await import("./extract/office.ts")).extractEpub,
+    packages: [...ZIPPED, "linkedom"],
   },
   html: {
     mimeType: "text/html",
     extensions: ["html", "htm", "xhtml"],
     packages: ["linkedom", "@mozilla/readability"],
-    load: async () => (await import("./extract/html.ts")).extractHtml,
   },
-  eml: {
-    mimeType: "message/rfc822",
-    extensions: ["eml"],
-    packages: ["postal-mime", "linkedom"],
-    load: async () => (await import("./extract/eml.ts")).extractEml,
-  },
+  eml: { mimeType: "message/rfc822", extensions: ["eml"], packages: ["postal-mime", "linkedom"] },
   msg: {
     mimeType: "application/vnd.ms-outlook",
     extensions: ["msg"],
     packages: ["@kenjiuno/msgreader", "linkedom"],
-    load: async () => (await import("./extract/eml.ts")).extractMsg,
   },
-  doc: { mimeType: "application/msword", extensions: ["doc"], by: "docx", ...docx },
-  xls: { mimeType: "application/vnd.ms-excel", extensions: ["xls"], by: "xlsx", ...xlsx },
-  ppt: { mimeType: "application/vnd.ms-powerpoint", extensions: ["ppt"], by: "pptx", ...pptx },
-  rtf: { mimeType: "application/rtf", extensions: ["rtf"], by: "docx", ...docx },
-  xml: {
-    mimeType: "application/xml",
-    extensions: ["xml"],
-    packages: ["saxes"],
-    load: async () => (await import("./extract/xml.ts")).extractXml,
+  doc: { mimeType: "application/msword", extensions: ["doc"], by: "docx", packages: DOCX },
+  xls: { mimeType: "application/vnd.ms-excel", extensions: ["xls"], by: "xlsx", packages: XLSX },
+  ppt: {
+    mimeType: "application/vnd.ms-powerpoint",
+    extensions: ["ppt"],
+    by: "pptx",
+    packages: ZIPPED,
   },
-  csv: {
-    mimeType: "text/csv",
-    extensions: ["csv", "tsv"],
-    packages: ["csv-parse"],
-    load: async () => (await import("./extract/text.ts")).extractCsv,
-  },
-  markdown: {
-    mimeType: "text/markdown",
-    extensions: ["md", "markdown"],
-    packages: [],
-    load: async () => (await import("./extract/text.ts")).extractMarkdown,
-  },
-  json: {
-    mimeType: "application/json",
-    extensions: ["json", "jsonl", "ndjson"],
-    packages: [],
-    load: async () => (await import("./extract/text.ts")).extractJson,
-  },
-  text: {
-    mimeType: "text/plain",
-    extensions: ["txt", "text", "log"],
-    packages: [],
-    load: async () => (await import("./extract/text.ts")).extractText,
-  },
+  rtf: { mimeType: "application/rtf", extensions: ["rtf"], by: "docx", packages: DOCX },
+  xml: { mimeType: "application/xml", extensions: ["xml"], packages: ["saxes"] },
+  csv: { mimeType: "text/csv", extensions: ["csv", "tsv"], packages: ["csv-parse"] },
+  markdown: { mimeType: "text/markdown", extensions: ["md", "markdown"], packages: [] },
+  json: { mimeType: "application/json", extensions: ["json", "jsonl", "ndjson"], packages: [] },
+  text: { mimeType: "text/plain", extensions: ["txt", "text", "log"], packages: [] },
 } satisfies Record<string, Spec>;
 
 export type FormatId = keyof typeof FORMATS;

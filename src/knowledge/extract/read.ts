@@ -1,6 +1,6 @@
 import type { Extract, Extractor as PluginExtractor } from "../../contract/kinds.ts";
 import type { TextBlock } from "../chunk.ts";
-import { getFormat, toFormat } from "../formats.ts";
+import { getFormat, toFormat, type FormatId } from "../formats.ts";
 import {
   ExtractionError,
   broken,
@@ -11,6 +11,26 @@ import {
 } from "./types.ts";
 import { convert } from "./libreoffice.ts";
 import { getEnding, sniff } from "./sniff.ts";
+
+/** What reads each format, loaded when a document has it. One that LibreOffice converts is read as what it becomes. */
+const EXTRACTORS: Partial<Record<FormatId, () => Promise<ExtractFormat>>> = {
+  pdf: async () => (await import("./pdf.ts")).extractPdf,
+  docx: async () => (await import("./office.ts")).extractDocx,
+  xlsx: async () => (await import("./xlsx.ts")).extractXlsx,
+  pptx: async () => (await import("./office.ts")).extractPptx,
+  odt: async () => (await import("./odf.ts")).extractOdf,
+  ods: async () => (await import("./odf.ts")).extractOdf,
+  odp: async () => (await import("./odf.ts")).extractOdf,
+  epub: async () => (await import("./office.ts")).extractEpub,
+  html: async () => (await import("./html.ts")).extractHtml,
+  eml: async () => (await import("./eml.ts")).extractEml,
+  msg: async () => (await import("./eml.ts")).extractMsg,
+  xml: async () => (await import("./xml.ts")).extractXml,
+  csv: async () => (await import("./text.ts")).extractCsv,
+  markdown: async () => (await import("./text.ts")).extractMarkdown,
+  json: async () => (await import("./text.ts")).extractJson,
+  text: async () => (await import("./text.ts")).extractText,
+};
 
 /** Checks what a plugin's module has read. */
 function* toBlocks(
@@ -58,9 +78,12 @@ function findExtractor(
   const plugin = plugins.find(({ extensions }) => extensions.includes(ending));
   if (plugin) return { mimeType: toFormat(plugin).mimeType, extract: fromPlugin(plugin) };
   const format = sniff(bytes, filename);
-  const { mimeType, by, load } = getFormat(format);
-  const extract: ExtractFormat = async (source) =>
-    (await load())(by ? { ...source, bytes: await convert(source, format, by) } : source);
+  const { mimeType, by } = getFormat(format);
+  const extract: ExtractFormat = async (source) => {
+    const read = await EXTRACTORS[by ?? format]?.();
+    if (!read) throw broken(`nothing reads ${format}`);
+    return read(by ? { ...source, bytes: await convert(source, format, by) } : source);
+  };
   return { mimeType, extract };
 }
 
