@@ -1,14 +1,14 @@
 import { createReadStream } from "node:fs";
-import { mkdtemp, open, readFile, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Logger } from "../src/core/log.ts";
-import { renderChunkLine } from "../src/knowledge/catalog/lines.ts";
 import { splitChunks } from "../src/knowledge/chunk.ts";
 import { embedPending } from "../src/knowledge/embed.ts";
 import { createSearch } from "../src/knowledge/search.ts";
 import { openDatabase, type Database } from "../src/knowledge/thread/client.ts";
+import type { IndexedChunk } from "../src/knowledge/extract/extractor.ts";
 import { MAX_FUSED } from "../src/knowledge/index/reader.ts";
 import { DocumentTokenizer } from "../src/knowledge/tokenize.ts";
 import type { SearchModels } from "../src/knowledge/types.ts";
@@ -36,7 +36,7 @@ export interface Evaluation extends Figures {
 const TENANT = "eval";
 /** Passages that are looked at for each query: what MAP is usually taken over. */
 const DEPTH = 1000;
-const FLUSH = 4 * 2 ** 20;
+const CHUNKS_A_FILE = 1000;
 const REQUEST_MS = 60_000;
 
 interface Line {
@@ -86,30 +86,31 @@ export function measure(
   };
 }
 
-/** Writes the chunks of the corpus; returns the document of each chunk, in order. */
+/** Writes the chunks of the corpus into a folder; returns the document of each chunk, in order. */
 async function writeCorpus(
   corpus: string,
-  out: string,
+  folder: string,
 ): Promise<{ owners: string[]; documents: number; languages: string[] }> {
   const owners: string[] = [];
   const languages = new Set<string>();
   let documents = 0;
-  await using file = await open(out, "w");
-  let waiting = "";
+  let files = 0;
+  let waiting: IndexedChunk[] = [];
+  const flush = (): Promise<void> =>
+    writeFile(join(folder, String(files++)), JSON.stringify(waiting.splice(0)));
+  await mkdir(folder);
   for await (const { _id, title = "", text } of jsonLines(corpus)) {
     documents++;
     const tokenizer = new DocumentTokenizer();
     for (const chunk of splitChunks([{ kind: "text", text }])) {
       const form = tokenizer.toIndexForm(`${title}\n${chunk.text}`);
       for (const language of form.languages) languages.add(language);
-      waiting += renderChunkLine({ ...chunk, headings: title === "" ? [] : [title], ...form });
+      waiting.push({ ...chunk, headings: title === "" ? [] : [title], ...form });
       owners.push(_id);
     }
-    if (waiting.length < FLUSH) continue;
-    await file.write(waiting);
-    waiting = "";
+    if (waiting.length >= CHUNKS_A_FILE) await flush();
   }
-  await file.write(waiting);
+  await flush();
   return { owners, documents, languages: [...languages] };
 }
 
@@ -159,21 +160,15 @@ interface EvaluateOptions {
 async function index(
   dir: string,
   database: Database,
-  part: { file: string; chunks: number; languages: string[] },
+  { folder, ...of }: { folder: string; chunks: number; languages: string[] },
 ): Promise<void> {
-  const { file, ...of } = part;
   const staged = await stageBytes(dir, Buffer.from("corpus"), 100);
   await database.call("add", { tenant: TENANT, ...staged, filename: "corpus.jsonl" }, 0);
   const [job] = await database.call("take", 1);
   if (!job) throw new Error("the index cannot be built");
   const { id, generation } = job;
   const done = { mimeType: "application/json", title: null, pages: null, ...of };
-  for (let offset = 0, first = 0; ;) {
-    const call = { id, generation, file, offset, first, done, now: 0 };
-    const step = await database.call("indexPart", call);
-    if (step.state !== "more") return;
-    ({ offset, next: first } = step);
-  }
+  await database.call("index", { id, generation, folder, done, now: 0 });
 }
 
 /**
@@ -200,10 +195,10 @@ export async function evaluate(
   opened.defer(() => database.close());
 
   const judgements = await readJudgements(join(folder, "qrels.tsv"));
-  const file = join(dir, "chunks");
+  const chunks = join(dir, "chunks");
   const began = performance.now();
-  const { owners, documents, languages } = await writeCorpus(join(folder, "corpus.jsonl"), file);
-  await index(dir, database, { file, chunks: owners.length, languages });
+  const { owners, documents, languages } = await writeCorpus(join(folder, "corpus.jsonl"), chunks);
+  await index(dir, database, { folder: chunks, chunks: owners.length, languages });
   await database.call("catchUp");
   const indexSeconds = (performance.now() - began) / 1000;
   if (models?.embed)

@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg, totalmem } from "node:os";
 import { join } from "node:path";
-import { table } from "../scripts/channel-options.ts";
+import { table } from "../scripts/options.ts";
 import type { Row } from "./measure.ts";
 
 /** Where, when and how rows were measured. */

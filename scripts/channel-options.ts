@@ -1,6 +1,6 @@
 /** The option tables in the pages of channels, from the schemas of their plugins. */
-import { describeOptions, toCell, type Option } from "../src/config/document.ts";
 import type { Plugin } from "../src/plugin/api.ts";
+import { describeOptions, optionTable, table } from "./options.ts";
 
 const MARKS = [
   "<!-- options: from the plugin's schema, by `npm run docs` -->",
@@ -8,23 +8,7 @@ const MARKS = [
 ] as const;
 
 /** What every section of a channel may have: `docs/conversations.md` explains it once. */
-const SHARED = ["dmPolicy"];
-
-function row({ path, type, defaultValue, required, description }: Option): string[] {
-  const value = required ? "required" : defaultValue === undefined ? "–" : `\`${defaultValue}\``;
-  return [`\`${path}\``, type, value, description].map(toCell);
-}
-
-/** A markdown table, its columns padded as the formatter does. */
-export function table(rows: readonly string[][]): string {
-  const [head = [], ...body] = rows;
-  const widths = head.map((_, column) =>
-    Math.max(3, ...rows.map((cells) => cells[column]?.length ?? 0)),
-  );
-  const line = (cells: readonly string[]): string =>
-    `| ${cells.map((text, column) => text.padEnd(widths[column] ?? 0)).join(" | ")} |`;
-  return [line(head), line(widths.map((width) => "-".repeat(width))), ...body.map(line)].join("\n");
-}
+const SHARED = ["dmPolicy", "typing", "streaming"];
 
 /** A page with rows as the table between two marks. Throws if the page has no such place. */
 export function withTable(
@@ -43,5 +27,5 @@ export function withOptions(page: string, { config }: Plugin): string {
   const options = config
     ? describeOptions(config).filter(({ path }) => !SHARED.includes(path))
     : [];
-  return withTable(page, MARKS, [["key", "type", "default", "meaning"], ...options.map(row)]);
+  return withTable(page, MARKS, optionTable(options));
 }

@@ -1,6 +1,6 @@
 /** The page about error codes, from the tables of the core. */
 import { DELIVERY_ERRORS, REQUEST_ERRORS, RUN_ERRORS } from "../src/core/errors.ts";
-import { table } from "./channel-options.ts";
+import { table } from "./options.ts";
 
 /** A row for each code of a table. */
 const rowsFrom = (meanings: Record<string, string>): string[][] =>

@@ -1,7 +1,7 @@
 /** The pages that are made, whole or in part, from schemas, data files and plugins, and the list of plugins. */
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { configReference } from "../src/config/document.ts";
+import { configReference } from "./config-reference.ts";
 import type { ModelProvider } from "../src/plugin/api.ts";
 import { withOptions } from "./channel-options.ts";
 import { errorReference } from "./error-reference.ts";

@@ -72,23 +72,18 @@ function renderTolerance({ timestamp, duplicate, sender }: Scheme): string {
   return windowMs > seconds * 1000 ? `±${sender?.retryWindow}` : `±${seconds} s`;
 }
 
-const count = (amount: number, one: string, many: string): string =>
-  `${amount} ${amount === 1 ? one : many}`;
-/** What algorithms sign that have no signed text. */
+/** The signed parts for algorithms without a signed text. */
 const SIGNED: Partial<Record<string, string>> = {
   equals: "nothing",
   oidc: "nothing",
   x509: "fields of the body",
 };
-const REDELIVERY = { automatic: "by itself", api: "by its API", manual: "by hand" };
+const REDELIVERY = { automatic: "automatic", api: "by API", manual: "by hand" };
 
-/** A row about what a scheme's sender does about errors; what its documentation does not say is a dash. */
-function senderRow(name: string, sender: WrittenSender): string {
+/** A row about a sender's behaviour after errors, without the sender's name; empty if nothing is documented. */
+function senderCells(sender: WrittenSender): string[] {
   const { timeoutSeconds, retries, retryWindow, maxBodyBytes, redelivery, disablesAfter } = sender;
-  const { docs, name: title } = sender;
-  const columns = [
-    `\`${name}\``,
-    docs === undefined ? title : `[${title}](${docs})`,
+  const cells = [
     timeoutSeconds === undefined ? "–" : `${timeoutSeconds} s`,
     String(retries ?? "–"),
     retryWindow ?? "–",
@@ -96,7 +91,7 @@ function senderRow(name: string, sender: WrittenSender): string {
     redelivery === undefined ? "–" : REDELIVERY[redelivery],
     disablesAfter === undefined ? "–" : renderDisablesAfter(disablesAfter),
   ];
-  return `| ${columns.join(" | ")} |`;
+  return cells.every((text) => text === "–") ? [] : cells;
 }
 
 /** Counts the requests in the preset's folder that were written by hand. */
@@ -112,14 +107,8 @@ export async function presetReference(): Promise<string> {
   const testedWith = (preset: string): string => {
     const own = sources.filter(({ sender }) => sender === preset);
     const bodies = own.reduce((sum, source) => sum + source.bodies, 0);
-    const recorded = `${count(bodies, "recorded body", "recorded bodies")} from ${count(own.length, "source", "sources")}`;
-    const handMade = count(countHandMade(preset), "hand-made request", "hand-made requests");
-    return own.length === 0 ? handMade : `${recorded}; ${handMade}`;
+    return `${bodies === 0 ? "" : `${bodies} recorded, `}${countHandMade(preset)} hand-made`;
   };
-  const recorded = sources.map(
-    ({ sender, title, url, origin, paths, copyright, licence, bodies }) =>
-      `| \`${sender}\` | [${title}](${url}) | ${cell(origin)}: ${cell(paths)} | ${bodies} | ${licence}, © ${copyright} |`,
-  );
   const presets = [...files<Preset>(MAPPINGS), ...(await pluginPresets())]
     .toSorted(([a], [b]) => a.localeCompare(b))
     .map(([name, { description, auth, mappings }]) => {
@@ -131,9 +120,11 @@ export async function presetReference(): Promise<string> {
       return `| \`${name}\` | ${cell(description)} | ${auth ? `\`${auth.scheme}\`` : "hook token"} | ${cell(events)} | ${testedWith(name)} |`;
     });
   const schemeFiles = files<Scheme>(join(MAPPINGS, "schemes"));
-  const senders = schemeFiles.flatMap(([name, { sender }]) =>
-    sender ? [senderRow(name, sender)] : [],
-  );
+  const senders = schemeFiles.flatMap(([name, { sender }]) => {
+    const cells = sender ? senderCells(sender) : [];
+    const title = sender?.docs ? `[\`${name}\`](${sender.docs})` : `\`${name}\``;
+    return cells.length === 0 ? [] : [`| ${[title, ...cells].join(" | ")} |`];
+  });
   const schemes = schemeFiles.map(([name, scheme]) => {
     const signed = SIGNED[scheme.algorithm] ?? `\`${scheme.signed ?? "{raw}"}\``;
     const time = renderTolerance(scheme);
@@ -147,27 +138,21 @@ export async function presetReference(): Promise<string> {
   });
   return `# Presets and signature schemes
 
-Generated from the files in \`mappings/\` and the plugins by \`npm run docs\`. How to use them: [signatures.md](signatures.md), [mappings.md](mappings.md).
+Generated from the files in \`mappings/\` and the plugins (\`npm run docs\`). How to use them: [Senders that sign](signatures.md), [Mappings](mappings.md).
 
 ## Presets
 
-\`presets: ["gmail", { use: "github", secret: "\${GITHUB_SECRET}", events: ["issue.opened"] }]\`. If the sender signs, the preset needs its secret: \`rouse init --preset <name>\` adds one, and \`auth: "token"\` accepts the hook token instead. \`rouse presets show <name>\` prints a preset, which you can copy and change. The summaries of their runs wait for the next heartbeat, unless the options say \`wakeMode: "now"\`. If a sender posts an event that its preset does not take, the event is answered 200 and recorded as \`unmatched\`.
+\`presets: ["gmail", { use: "github", secret: "\${GITHUB_SECRET}", events: ["issue.opened"] }]\` enables two presets. If the sender signs, the preset needs its secret: \`rouse init --preset <name>\` adds one. \`rouse presets <name>\` prints a preset, which you can copy and change. An event that the preset does not take is answered 200 and recorded as \`unmatched\`.
 
-The last column counts what tests post to each preset. Recorded bodies come from the sender's program or documentation: [the table below](#recorded-bodies) lists their sources. Hand-made requests were written for Rouse from the sender's documentation: they show that the preset understands the documented form, not that the sender still uses it. A preset with hand-made requests only has not been tested with a body of its sender.
+The last column counts the requests in tests. Recorded bodies come from the sender's program or documentation; \`test/fixtures/recorded/SOURCES.json\` in the repository has their sources and licences. Hand-made requests follow the sender's documentation: without recorded bodies, a preset has not been tested with a body of its sender.
 
-| preset | what it makes | signature | events | tested with |
+| preset | events | signature | names | tested with |
 | --- | --- | --- | --- | --- |
 ${presets.join("\n")}
 
-## Recorded bodies
-
-Tests post these bodies through HTTP, signed as the sender signs, and none may get a 4xx or 5xx answer. None was written for Rouse: each was recorded from the sender's program, or published as test data or documentation. \`test/fixtures/recorded\` in the repository has them, with the licence texts; the package has one or two of each preset, for \`rouse hooks send <preset> --sample\`.
-
-| preset | source | where | bodies | licence |
-| --- | --- | --- | --- | --- |
-${recorded.join("\n")}
-
 ## Schemes
+
+If an id protects against copies, a signed time may be as old as the last retry.
 
 | scheme | sender | algorithm | signed text | timestamp | repeats | handshake |
 | --- | --- | --- | --- | --- | --- | --- |
@@ -175,12 +160,10 @@ ${schemes.join("\n")}
 
 ## What senders do about errors
 
-From the senders' own documentation; "–" means: not documented, or not known. If the mapping, the transform or the validation of an event fails, the answer is an error, so that the sender delivers the event again. A sender that disables hooks is answered 200 with \`outcome: "failed"\` instead: the event is kept with its reason, counted by \`rouse_failed_events_acknowledged_total\`, and \`rouse events replay --failed\` processes it again. \`rouse doctor\` counts how many errors in a row such a sender got.
+From the documentation of the senders; "–" means: not documented. If a mapping, a transform or the validation of an event fails, the answer is an error, so that the sender delivers the event again. A sender that disables hooks is answered 200 with \`outcome: "failed"\` instead: the event is kept with its reason, counted by \`rouse_failed_events_acknowledged_total\`, and \`rouse events replay --failed\` processes it again. \`rouse doctor\` counts the errors in a row that such a sender got. A path accepts bodies as large as its sender sends them.
 
-A path takes bodies as large as its sender sends them. If an id protects against copies, a signed time may be as old as the last retry.
-
-| scheme | sender | timeout | retries | within | largest body | redelivery | disables a hook after |
-| --- | --- | --- | --- | --- | --- | --- | --- |
+| scheme | timeout | retries | within | largest body | redelivery | disables a hook after |
+| --- | --- | --- | --- | --- | --- | --- |
 ${senders.join("\n")}
 `;
 }

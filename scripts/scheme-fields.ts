@@ -1,7 +1,7 @@
 /** The table of a scheme's fields in the page about signatures, from the schema that checks schemes. */
-import { describeOptions, toCell, type Option } from "../src/config/document.ts";
 import { schemeSchema } from "../src/config/schema/signature.ts";
 import { withTable } from "./channel-options.ts";
+import { describeOptions, optionTable, type Option } from "./options.ts";
 
 const MARKS = [
   "<!-- fields of a scheme: from its schema, by `npm run docs` -->",
@@ -11,7 +11,9 @@ const MARKS = [
 /** The parts of a place, which the page describes once. */
 const PARTS = ["header", "query", "body", "split", "prefix"];
 
-function toRows(options: readonly Option[]): string[][] {
+/** The fields of a scheme, without the parts of places. */
+function listFields(): Option[] {
+  const options = describeOptions(schemeSchema);
   const paths = new Set(options.map(({ path }) => path));
   const isPlace = (path: string): boolean => PARTS.every((part) => paths.has(`${path}.${part}`));
   return options
@@ -19,20 +21,17 @@ function toRows(options: readonly Option[]): string[][] {
       const dot = path.lastIndexOf(".");
       return !(dot > 0 && PARTS.includes(path.slice(dot + 1)) && isPlace(path.slice(0, dot)));
     })
-    .map(({ path, type, defaultValue, required, description }) => {
-      const kind = path === "id" ? "place or list of places" : isPlace(path) ? "place" : type;
-      const value = required
-        ? "required"
-        : defaultValue === undefined
-          ? "–"
-          : `\`${defaultValue}\``;
-      return [`\`${path}\``, kind, value, description].map(toCell);
-    });
+    .map((option) => ({
+      ...option,
+      type:
+        option.path === "id"
+          ? "place or list of places"
+          : isPlace(option.path)
+            ? "place"
+            : option.type,
+    }));
 }
 
 /** The page about signatures with the table of fields made anew. */
 export const withSchemeFields = (page: string): string =>
-  withTable(page, MARKS, [
-    ["field", "type", "default", "meaning"],
-    ...toRows(describeOptions(schemeSchema)),
-  ]);
+  withTable(page, MARKS, optionTable(listFields()));

@@ -16,9 +16,9 @@ const FOLD = `
 /** Counts the runs that have not ended, and makes the part that is nobody's the difference to what the others say. One statement sees both at the same moment. */
 const COUNT_RUNS = `
   WITH open AS (
-    SELECT mapping, status, count(*) AS n, count(*) FILTER (WHERE status = 'parked' AND strpos(record, '"reason":"provider"') = 0) AS held,
+    SELECT mapping, status, count(*) AS n, count(*) FILTER (WHERE status = 'parked' AND strpos(record, '"hold":{"reason":"limit"') > 0) AS held,
       count(*) FILTER (WHERE strpos(record, '"attempts":0') > 0
-        AND (status = 'queued' OR (status = 'parked' AND strpos(record, '"reason":"provider"') = 0))) AS lined
+        AND (status = 'queued' OR (status = 'parked' AND strpos(record, '"hold":{"reason":"limit"') > 0))) AS lined
     FROM runs WHERE status IN ('parked', 'collecting', 'queued', 'running')
       AND (mapping IS NOT NULL OR strpos(record, '"kind":"hook"') > 0) GROUP BY 1, 2),
   named AS (SELECT '${ALL_RUNS}' AS counter, status, n, held, lined FROM open UNION ALL SELECT 'mapping:' || mapping, status, n, held, lined FROM open WHERE mapping IS NOT NULL),

@@ -174,10 +174,6 @@ export type TurnFailure = Exclude<Extract<TurnResult, { ok: false }>, PausedTurn
 /** Why a model gave no answer. */
 export type ModelFailure = Omit<TurnFailure, "warnings">;
 
-/** Whether an error is one of the provider, and not of its answer: it passes, sooner or later. */
-export const isProviderAway = (code: RunErrorCode): boolean =>
-  code === "rate_limited" || code === "provider_unavailable";
-
 /** Thrown within a model call that ends without an error and without an answer: withheld by a content filter, empty, cut off, or not asked for. */
 export class NoAnswerError extends Error {
   readonly reason: "withheld" | "empty" | "cut" | "too_long";

@@ -3,11 +3,17 @@ import { TIMEOUT } from "../vocabulary/decision.ts";
 import type { Traces } from "../core/trace-context.ts";
 import type { ApprovalDecision, StepRecord, ToolCallRecord } from "../store/steps.ts";
 import type { Ms } from "../store/types.ts";
-import type { CallChange, CallVerdict, Journal, JudgedCall, NewApproval } from "./journal.ts";
-import { OutcomeUnknownError, type OfferedTool } from "./offered-tool.ts";
+import type {
+  CallChange,
+  CallVerdict,
+  Journal,
+  JudgedCall,
+  NewApproval,
+  CallGate,
+} from "./types.ts";
+import { OutcomeUnknownError, type OfferedTool } from "./tools/offered-tool.ts";
 import { isWordless } from "./steps.ts";
-import { cutOutput, toTextOutput } from "./tool-results.ts";
-import type { CallGate } from "./types.ts";
+import { cutOutput, toTextOutput } from "./tools/tool-results.ts";
 
 /** The most steps of a turn. The last one has no tools, so that it ends with words. */
 export const MAX_STEPS = 16;

@@ -2,8 +2,7 @@ import type { FilePart, ModelMessage, TextPart } from "ai";
 import { plainText, type TextPart as InputPart, cutText } from "../core/text.ts";
 import type { Part } from "../contract/kinds.ts";
 import { BOUNDARY_RULE, trustedLine, type Boundary, createBoundary } from "./boundary.ts";
-import { renderParts } from "./context.ts";
-import { wrapFiles, markBoundary } from "./bound-results.ts";
+import { wrapFiles, markBoundary } from "./tools/bound-results.ts";
 import type { ConversationMessage, ConversationPart, InputImage, TurnInput } from "./types.ts";
 import type { TurnRecord } from "../store/types.ts";
 
@@ -103,6 +102,13 @@ function withoutOpenCalls(messages: readonly ModelMessage[]): ModelMessage[] {
     const content = (message.content as CallPart[]).filter((part) => !isOpen(part));
     return content.length === 0 ? [] : [{ ...message, content } as ModelMessage];
   });
+}
+
+/** Renders the parts that stand before a turn's input: the operator's as they are, outside text inside the boundary. */
+export function renderParts(parts: readonly Part[], boundary: Boundary): string {
+  return parts
+    .map(({ text, from, label = "" }) => (from === "operator" ? text : boundary.wrap(text, label)))
+    .join("\n\n");
 }
 
 /**

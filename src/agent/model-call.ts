@@ -3,7 +3,8 @@ import { backOff, WAITS, withJitter } from "../core/backoff.ts";
 import { isRefusal, type CallOutcome, type Refusal } from "../core/breaker.ts";
 import { readMonotonic, type Clock } from "../core/clock.ts";
 import type { FailedAttempt, Ms } from "../store/types.ts";
-import { classifyFailure, isProviderAway, type ModelFailure } from "./failure.ts";
+import { isProviderAway } from "../core/errors.ts";
+import { classifyFailure, type ModelFailure } from "./failure.ts";
 import type { CallGate, ModelCandidate } from "./types.ts";
 
 export interface CallOptions {

@@ -18,8 +18,7 @@ type Ended = Pick<Answer, "usage" | "finishReason"> & {
  * (messages, instructions, definitions, arguments and results of tools) is never recorded.
  */
 
-/** The attributes that spans of models and agents have in common. */
-export const toAgentAttributes = (
+const toAgentAttributes = (
   { id, name }: { id: string; name: string },
   session: string,
 ): Attributes => ({

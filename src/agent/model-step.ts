@@ -13,8 +13,7 @@ import type { Traces } from "../core/trace-context.ts";
 import type { Boundary } from "./boundary.ts";
 import { NoAnswerError, type ModelFailure } from "./failure.ts";
 import type { ModelStep } from "./loop.ts";
-import { recordInputs, withObjectInputs } from "./call-inputs.ts";
-import { legalToolNames } from "./legal-names.ts";
+import { recordInputs, withObjectInputs } from "./tools/call-inputs.ts";
 import { mergingText, createSpeaker, type Speaker } from "./speaker.ts";
 import { createModelSpans } from "./model-span.ts";
 import {
@@ -24,13 +23,13 @@ import {
   type TurnPrompt,
 } from "./messages.ts";
 import { callWithFallbacks, renderFallback } from "./model-call.ts";
-import type { OfferedTool } from "./offered-tool.ts";
+import type { OfferedTool } from "./tools/offered-tool.ts";
 import { getStepText, toStepMessages } from "./steps.ts";
 import { toReasoning, watchThinking, type SdkWarning } from "./thinking.ts";
 import { separateThoughts } from "./thoughts.ts";
-import { boundToolResults } from "./bound-results.ts";
-import { READ_ON, READ_RESULT } from "./tool-results.ts";
-import { describeCallerTools } from "./tools.ts";
+import { boundToolResults } from "./tools/bound-results.ts";
+import { READ_ON, READ_RESULT } from "./tools/tool-results.ts";
+import { describeCallerTools } from "./tools/tool-box.ts";
 import type { ModelCandidate, NamedProvider, TurnInput, Sampling } from "./types.ts";
 import { toUsage, type CountedTokens } from "./usage.ts";
 
@@ -192,7 +191,6 @@ async function createCandidateCall(
   const middleware: LanguageModelMiddleware[] = [
     recordInputs(inputs),
     boundToolResults(boundary, candidate.hasImages ? images : "nowhere"),
-    legalToolNames,
   ];
   if (input.thinking !== undefined) middleware.push(thinking.middleware);
   // The last middleware is the innermost: it sees the request as it is sent.
@@ -208,7 +206,8 @@ async function createCandidateCall(
       const { responseMessages, toolCalls, usage, finishReason: finish, warnings } = result;
       return { messages: responseMessages, calls: toolCalls, inputs, usage, finish, warnings };
     }
-    const merged = wrapLanguageModel({ model, middleware: mergingText(speaker.begin()) });
+    speaker.begin();
+    const merged = wrapLanguageModel({ model, middleware: mergingText });
     // Without `streamRetries` the SDK retries nothing: text that a reader has cannot be taken back.
     const stream = streamText({
       ...call,

@@ -3,9 +3,14 @@ import type { Config } from "../config/schema/index.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
 import type { ModelChoice } from "../config/schema/agents.ts";
-import type { ModelPrice, ModelSettings, ProviderDescription } from "../contract/kinds.ts";
-import { isLoaded, type ProviderKind } from "./providers.ts";
 import type {
+  ModelPrice,
+  ModelProvider,
+  ModelSettings,
+  ProviderDescription,
+} from "../contract/kinds.ts";
+import type {
+  AgentExtensions,
   ModelCandidate,
   ModelResolution,
   Models,
@@ -53,6 +58,22 @@ function replyTo(input: EchoInput, kinds: readonly ProviderDescription[]): strin
     `[no model] They begin: ${text}${cut > 0 ? " …" : ""}`,
     `[no model] To get answers, set ${keys === "" ? "" : `one of ${keys}, or `}agents.defaults.model and models.providers in the config (\`rouse init\` helps).`,
   ].join("\n");
+}
+
+/** A kind of provider. If neither the config nor the environment asks for it, only the description is there. */
+export type ProviderKind = ProviderDescription | ModelProvider;
+
+export const isLoaded = (kind: ProviderKind | undefined): kind is ModelProvider =>
+  kind !== undefined && "create" in kind;
+
+/** Returns the kinds of providers that ship, in their order and loaded if they are offered, then those of other plugins. */
+export function mergeProviders(
+  shipped: readonly ProviderDescription[],
+  offers: AgentExtensions["providers"],
+): ProviderKind[] {
+  const offered = offers.map(({ value }) => value);
+  const known = shipped.map((kind) => offered.find(({ type }) => type === kind.type) ?? kind);
+  return [...known, ...offered.filter(({ type }) => !shipped.some((kind) => kind.type === type))];
 }
 
 const NO_FALLBACK = "builtin/echo answers always, so that it cannot be a fallback";

@@ -1,21 +1,25 @@
 import type { wrapLanguageModel } from "ai";
 import type { Config } from "../config/schema/index.ts";
 import { readMonotonic, type Clock } from "../core/clock.ts";
-import { RouseError, type Issue, type RunErrorCode } from "../core/errors.ts";
+import { RouseError, safeError, type Issue, type RunErrorCode } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import { NO_TRACES, passOnTrace, type Traces } from "../core/trace-context.ts";
 import { transcriptionIssues } from "./transcribe.ts";
-import type { Part } from "../contract/kinds.ts";
+import type { ContextProvider, Part, TurnInfo } from "../contract/kinds.ts";
+import { raceAbort } from "../core/pause.ts";
 import type { Ms, StepRecord } from "../store/types.ts";
 import { createBoundary } from "./boundary.ts";
-import { gatherContext, type AgentExtensions, type TurnExtension } from "./context.ts";
-import { ECHO, echoTurn, createModels, DEFAULT_CONTEXT_TOKENS } from "./models.ts";
-import { createMemoryJournal } from "./journal.ts";
+import {
+  ECHO,
+  echoTurn,
+  createModels,
+  DEFAULT_CONTEXT_TOKENS,
+  type ProviderKind,
+} from "./models.ts";
 import { MAX_STEPS, runLoop, type LoopEnd } from "./loop.ts";
 import { createStepCall, StepFailedError } from "./model-step.ts";
 import { getRoom } from "./messages.ts";
-import type { ProviderKind } from "./providers.ts";
 import {
   toCallerCallId,
   getReasoning,
@@ -24,20 +28,23 @@ import {
   isWordless,
   toHistoryMessages,
 } from "./steps.ts";
-import { READ_RESULT } from "./tool-results.ts";
+import { READ_RESULT } from "./tools/tool-results.ts";
 import {
   RECALL_TOOL,
   REMEMBER_TOOL,
   SCHEDULE_TOOL,
   SEND_FILE_TOOL,
 } from "../vocabulary/tool-names.ts";
-import { toolIssues } from "./tool-checks.ts";
-import { createToolBox, offerOwnTools } from "./tools.ts";
+import { toolIssues } from "./tools/tool-checks.ts";
+import { createToolBox, offerOwnTools } from "./tools/tool-box.ts";
 import { addUsage } from "./usage.ts";
 import type {
+  AgentExtensions,
   AgentRuntime,
+  Journal,
   ModelCandidate,
   NamedProvider,
+  TurnExtension,
   TurnInput,
   TurnResult,
 } from "./types.ts";
@@ -85,6 +92,75 @@ function createModelCache(
     kept.set(ref, known);
     return known;
   };
+}
+
+/** Creates the journal of a turn that has one attempt, and whose steps are not stored. */
+function createMemoryJournal(): Journal {
+  return {
+    steps: [],
+    addStep: () => Promise.resolve(true),
+    updateCalls: () => Promise.resolve(true),
+    getDecision: () => Promise.resolve(undefined),
+  };
+}
+
+/** The most that a turn waits for text of a plugin. */
+const CONTEXT_MS = 10_000;
+
+interface ContextDeps {
+  clock: Pick<Clock, "sleep">;
+  log: Logger;
+}
+
+/** Checks what a provider returned. Whatever does not say that it is the operator's counts as outside text. */
+function checkParts(parts: unknown, id: string): Part[] {
+  if (!Array.isArray(parts)) throw new TypeError("a context provider returns a list of parts");
+  return (parts as Partial<Part>[]).map(({ text, from, label = `context ${id}` }) => {
+    if (typeof text !== "string") throw new TypeError("the text of a part is a string");
+    return { text, from: from === "operator" ? from : "outside", label };
+  });
+}
+
+async function callProvider(
+  provide: ContextProvider,
+  turn: Parameters<ContextProvider>[0],
+  clock: ContextDeps["clock"],
+): Promise<unknown> {
+  const ended = new AbortController();
+  const signal = AbortSignal.any([turn.signal, ended.signal]);
+  void clock.sleep(CONTEXT_MS, signal).then(() => ended.abort());
+  return raceAbort(
+    Promise.resolve().then(() => provide({ ...turn, signal })),
+    signal,
+  ).finally(() => ended.abort());
+}
+
+/**
+ * Asks all providers of context, at the same time, for a turn's parts. One that throws or takes 10 s adds its warning and
+ * nothing else.
+ */
+async function gatherContext(
+  extensions: readonly TurnExtension[],
+  turn: TurnInfo & { question: string; signal: AbortSignal },
+  { clock, log }: ContextDeps,
+): Promise<{ parts: Part[]; warnings: string[] }> {
+  const warnings: string[] = [];
+  const gathered = await Promise.all(
+    extensions.map(async ({ id, context, warning }): Promise<Part[]> => {
+      if (!context) return [];
+      try {
+        return checkParts(await callProvider(context, turn, clock), id);
+      } catch (error) {
+        log.warn(
+          { err: safeError(error), context: id, runId: turn.runId },
+          "a turn goes on without the text of a context provider",
+        );
+        warnings.push(warning);
+        return [];
+      }
+    }),
+  );
+  return { parts: gathered.flat(), warnings };
 }
 
 /** Rouse's own tools, which give way to a caller's tool of the same name. */

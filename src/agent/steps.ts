@@ -2,7 +2,7 @@ import type { ModelMessage } from "ai";
 import type { StepRecord, ToolCallRecord } from "../store/steps.ts";
 import { STEP_GAP } from "./speaker.ts";
 import { withoutThoughts } from "./thoughts.ts";
-import { toToolMessage } from "./tool-results.ts";
+import { toToolMessage } from "./tools/tool-results.ts";
 
 /** The ids by which callers know calls of their own tools. */
 

@@ -3,21 +3,23 @@ import type { RunErrorCode } from "../core/errors.ts";
 import type { Pass, Refusal } from "../core/breaker.ts";
 import type { TextPart } from "../core/text.ts";
 import type { ToolPatterns } from "../vocabulary/tool-names.ts";
-import type { McpServerState } from "./mcp-server.ts";
+import type { McpServerState } from "./tools/mcp-server.ts";
 import type {
+  ContextProvider,
   ModelPrice,
   ModelProvider,
   ModelSettings,
   Part,
   ProviderDescription,
+  Tool,
   TurnInfo,
 } from "../contract/kinds.ts";
+import type { Offers } from "../contract/offers.ts";
+import type { ApprovalDecision, ApprovalRecord, ToolCallChange } from "../store/steps.ts";
 import type { FailedAttempt, StepRecord, TurnRecord, Usage, VendorError } from "../store/types.ts";
 import type { Boundary } from "./boundary.ts";
-import type { TurnExtension } from "./context.ts";
-import type { OfferedTool } from "./offered-tool.ts";
+import type { OfferedTool, ToolHints } from "./tools/offered-tool.ts";
 import type { Patience } from "./patience.ts";
-import type { CallVerdict, Journal, JudgedCall, NewApproval } from "./journal.ts";
 
 /** An agent as a turn sees it. */
 export interface Agent {
@@ -144,6 +146,58 @@ export interface Sampling {
     description?: string;
     strict?: boolean;
   };
+}
+
+/** What plugins offer to agents. */
+export type AgentExtensions = Readonly<Pick<Offers, "tools" | "context" | "providers">>;
+
+/** What one turn has besides: text before its input, and tools that it has whatever its agent's list says. */
+export interface TurnExtension {
+  id: string;
+  context?: ContextProvider;
+  tools: readonly Tool[];
+  /** The run's warning if `context` fails. */
+  warning: string;
+}
+
+/** A change of one tool call, by the call's id. */
+export interface CallChange {
+  id: string;
+  change: ToolCallChange;
+  /** The whole text of an output that was cut, to be kept under the call's id. */
+  whole?: string;
+}
+
+/** Where a turn keeps its steps, so that another attempt continues after the last one that was committed. */
+export interface Journal {
+  /** Steps of earlier attempts, oldest first. */
+  readonly steps: readonly StepRecord[];
+  /** Resolves once the step is on disk. False: another gateway has the run; the loop stops and starts nothing more. */
+  addStep(step: StepRecord): Promise<boolean>;
+  /** The same for changes of calls of steps that are on disk. */
+  updateCalls(changes: readonly CallChange[]): Promise<boolean>;
+  /** The decision about an approval; undefined while it is open. A deleted approval counts as timed out. */
+  getDecision(approvalId: string): Promise<ApprovalDecision | undefined>;
+}
+
+/** A question to a person, before it has an id. */
+export type NewApproval = Pick<ApprovalRecord, "callId" | "tool" | "input" | "reason" | "why">;
+
+/** Whether a call is made: immediately, after a person has approved it, or not at all. `why` is one sentence that quotes no text from outside. */
+export type CallVerdict =
+  | { kind: "run" }
+  | { kind: "ask"; reason: Exclude<ApprovalRecord["reason"], "outcome_unknown">; why: string }
+  | { kind: "withhold"; why: string };
+
+/** A tool call before it is made, and what the model sees. The last of the steps is that of the call. */
+export interface JudgedCall {
+  id: string;
+  tool: string;
+  hints: ToolHints;
+  input: unknown;
+  steps: readonly StepRecord[];
+  /** What context providers have added to the turn. */
+  context: readonly Part[];
 }
 
 /** What a turn says of itself to get its tools. */

@@ -1,4 +1,4 @@
-import { createReplyCleaner, KEPT_TEXT } from "../agent/disarm.ts";
+import { createReplyCleaner, KEPT_TEXT } from "../agent/reply/disarm.ts";
 import { safeError } from "../core/errors.ts";
 import { renderSilence } from "../vocabulary/phrases.ts";
 import { getHistoryLimits } from "../turns/checkpoint.ts";

@@ -28,7 +28,7 @@ async function endLeft(
   held?: FencingToken,
 ): Promise<void> {
   const now = clock.now();
-  const change = { status: "failed", error: CRASHED, endedAt: now, waiting: null } as const;
+  const change = { status: "failed", error: CRASHED, endedAt: now, hold: null } as const;
   const counts = await store.counts();
   for (const status of ["running", "queued", "waiting"] as const) {
     // Runs are not listed by their state: looking for none would look at all.

@@ -139,8 +139,7 @@ export const REQUEST_ERRORS = {
   },
   conflict: {
     status: 409,
-    meaning:
-      "What the change is of has changed since it was shown: a file, or a group of failures.",
+    meaning: "What the change is of has changed since it was shown: a file.",
   },
   what_if_unavailable: {
     status: 501,
@@ -190,6 +189,10 @@ export const RUN_ERRORS = {
 } as const;
 
 export type RunErrorCode = keyof typeof RUN_ERRORS | ErrorCode;
+
+/** Whether an error is one of the provider, and not of its answer: it passes, sooner or later. */
+export const isProviderAway = (code: RunErrorCode): boolean =>
+  code === "rate_limited" || code === "provider_unavailable";
 
 /** The meanings of the error codes of deliveries. */
 export const DELIVERY_ERRORS = {

@@ -15,7 +15,7 @@ import { createHooks, createServiceHook } from "../http/hooks.ts";
 import { listenHttp } from "../http/listen.ts";
 import { createSharedCounts } from "../intake/callers.ts";
 import { createIntake, type Intake } from "../intake/receive.ts";
-import { createTransformPool } from "../mapping/transform-pool.ts";
+import { createTransformPool } from "../mapping/transforms/pool.ts";
 import { createServices, type Services } from "../plugin/services.ts";
 import { createReceipts } from "../turns/receipts.ts";
 import { retryOnRedelivery } from "../turns/retry-on-redelivery.ts";

@@ -9,7 +9,7 @@ import { createMetrics, type Metrics } from "../core/metrics.ts";
 import type { IntakeDeps } from "../intake/receive.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { createHookShapes, type HookShapes } from "./hook-shapes.ts";
-import { createTransformPool, type TransformPool } from "../mapping/transform-pool.ts";
+import { createTransformPool, type TransformPool } from "../mapping/transforms/pool.ts";
 import { reportingStore, type Reporter } from "./library.ts";
 import { createConfigLog, type ConfigLog } from "./config-log.ts";
 import { createReloader, type Reloader } from "./reload.ts";

@@ -10,7 +10,7 @@ import { createLogger } from "../core/log.ts";
 import { NO_NETWORK } from "../core/no-network.ts";
 import { killGroup } from "../core/process-group.ts";
 import { stepBack } from "../core/step-back.ts";
-import { createTransformPool } from "../mapping/transform-pool.ts";
+import { createTransformPool } from "../mapping/transforms/pool.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { StoreReader } from "../store/types.ts";

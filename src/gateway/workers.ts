@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { searchTexts } from "../knowledge/short-texts.ts";
 import { Approvals } from "../people/approvals.ts";
 import { createApprovalRules, type ApprovalRules } from "../people/rules.ts";
@@ -21,7 +20,7 @@ import { createCallbackChannel } from "../delivery/callback.ts";
 import { createDeliveryWorker, type DeliveryWorker } from "../delivery/deliver.ts";
 import { channelServices, type ListenDeps } from "../plugin/channel-services.ts";
 import { createChannelHealth, type ChannelHealth } from "../delivery/health.ts";
-import type { TurnExtension } from "../agent/context.ts";
+import type { TurnExtension } from "../agent/types.ts";
 import { collectSchedules } from "../turns/schedules/list.ts";
 import { createApprovedSchedules, createPauses } from "../turns/schedules/proposals.ts";
 import { Scheduler } from "../turns/schedules/scheduler.ts";
@@ -36,7 +35,6 @@ import type { Services } from "../plugin/services.ts";
 import { configuredSearchModels } from "../knowledge/configured.ts";
 import { createQuestions, recordLost } from "../people/notify.ts";
 import { createLazyKnowledge, type LazyKnowledge } from "../knowledge/lazy.ts";
-import { createFilePresence, createSharedPresence } from "../knowledge/presence.ts";
 import { createApiKeys, type ApiKeys, knowledgeFor } from "../chat/api-keys.ts";
 import { findLostRequests } from "../operate/watch/lost-requests.ts";
 import { createFailureAlerts } from "./failure-alerts.ts";
@@ -78,30 +76,16 @@ function createDocuments(
   { breaker }: ParkingLot,
 ): LazyKnowledge {
   const extractors = () => snapshot().offers.extractors.map(({ value }) => value);
-  const embeds = () => snapshot().config.platform.knowledge.embeddings !== undefined;
+  const place = { dir: stateDir, sql, env, log };
   const knowledge = createLazyKnowledge({
+    ...place,
     extractors,
-    env,
-    dir: stateDir,
-    isShared: sql !== undefined,
-    presence: sql
-      ? createSharedPresence(sql, { env, log })
-      : createFilePresence(join(stateDir, "knowledge.db"), embeds),
     async open() {
       const { createKnowledge } = await import("../knowledge/knowledge.ts");
       const { config, models } = snapshot();
       const searchModels = configuredSearchModels({ config, env, fetch, kinds: models.kinds });
-      const settings = {
-        dir: stateDir,
-        env,
-        extractors,
-        clock,
-        log,
-        config: config.platform.knowledge,
-        sql,
-        breaker,
-      };
-      return createKnowledge({ ...settings, ...searchModels });
+      const settings = { extractors, clock, config: config.platform.knowledge, breaker };
+      return createKnowledge({ ...place, ...settings, ...searchModels });
     },
   });
   opened.defer(() => knowledge.close());

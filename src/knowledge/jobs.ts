@@ -6,7 +6,7 @@ import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Database } from "./thread/client.ts";
 import type { IndexJob } from "./catalog/writer.ts";
-import type { ExtractDone, ExtractorProcess } from "./extract/extractor.ts";
+import type { ExtractorProcess } from "./extract/extractor.ts";
 
 /** The share of the reading in all of the work. */
 const READING = 0.7;
@@ -18,20 +18,22 @@ const MAX_WAIT_MS = 500;
 /** How much the last document counts in the mean. */
 const NEWEST_WEIGHT = 0.2;
 const AGAIN_MS = 5_000;
+/** How often a gateway says that it still works on what it took, and looks for what others left: several times within a lease. */
+const BEAT_MS = 2_500;
 
 export interface IndexJobs {
+  /** Begins to take documents. */
+  start(): void;
   /** There is a document to read. */
   wake(): void;
   /** Stops the work on a document that is deleted or queued again. */
   abort(id: string): void;
   /** From 0 to 1, of a document that is worked on. */
   progress(id: string): number | undefined;
-  /** The ids of what is worked on. */
-  running(): string[];
   close(): Promise<void>;
 }
 
-/** Takes queued documents, has them read by a child and their chunks indexed by the thread that writes. */
+/** Takes queued documents, has them read by a child and their passages indexed by the thread that writes. */
 export function createJobs(options: {
   database: Database;
   extractor: ExtractorProcess;
@@ -39,11 +41,12 @@ export function createJobs(options: {
   tmp: string;
   clock: Clock;
   log: Logger;
-  /** Passages of a document were taken in. */
-  onPart(): void;
-  onSettled(id: string, removed: readonly string[]): void;
+  /** Whether other gateways take documents of the same database. */
+  isShared: boolean;
+  /** The passages of a document can be found. */
+  onReady(): void;
 }): IndexJobs {
-  const { database, extractor, config, tmp, clock, log, onPart, onSettled } = options;
+  const { database, extractor, config, tmp, clock, log, isShared, onReady } = options;
   const limits = {
     pages: config.pages,
     textChars: config.textMb * 1e6,
@@ -58,30 +61,13 @@ export function createJobs(options: {
     { stop: AbortController; progress: number; ended: Promise<void> }
   >();
   const closed = new AbortController();
+  const abort = (id: string): void => running.get(id)?.stop.abort();
+  let started = false;
   let taking = false;
   let again = false;
-
-  const index = async (job: IndexJob, file: string, done: ExtractDone): Promise<void> => {
-    for (let offset = 0, first = 0; ;) {
-      const { id, generation } = job;
-      if (closed.signal.aborted) return;
-      const part = await database.call("indexPart", {
-        id,
-        generation,
-        file,
-        offset,
-        first,
-        done,
-        now: clock.now(),
-      });
-      onPart();
-      if (part.state !== "more")
-        return part.state === "ready" ? onSettled(id, part.removed) : undefined;
-      ({ offset, next: first } = part);
-      const entry = running.get(id);
-      if (entry) entry.progress = READING + (1 - READING) * (first / done.chunks);
-    }
-  };
+  let timer: NodeJS.Timeout | undefined;
+  let beating: Promise<void> | undefined;
+  let isAway = false;
 
   const work = async (job: IndexJob, stop: AbortController): Promise<void> => {
     const out = join(tmp, `chunks-${job.id}-${job.generation}`);
@@ -91,15 +77,19 @@ export function createJobs(options: {
       if (entry) entry.progress = part * READING;
     };
     try {
-      const { sha256, filename, title } = job;
+      const { id, generation, sha256, filename, title } = job;
       await database.call("fetch", sha256, fetched);
       const call = { file: fetched, sha256, filename, title, out, limits };
       const result = await extractor.run(call, { signal: stop.signal, onProgress });
-      if (result.ok) return await index(job, out, result);
+      if (result.ok) {
+        const read = { id, generation, folder: out, done: result, now: clock.now() };
+        const replaced = await database.call("index", read);
+        replaced?.forEach(abort);
+        return replaced && onReady();
+      }
       if ("stopped" in result) return await database.call("putBack", job);
       await database.call("fail", job, result.error);
-      log.info({ document: job.id, code: result.error.code }, "a document could not be indexed");
-      onSettled(job.id, []);
+      log.info({ document: id, code: result.error.code }, "a document could not be indexed");
     } catch (error) {
       log.error(
         { err: safeError(error), document: job.id },
@@ -108,7 +98,7 @@ export function createJobs(options: {
       await clock.sleep(AGAIN_MS, closed.signal);
       await database.call("putBack", job).catch(() => undefined);
     } finally {
-      await Promise.all([rm(out, { force: true }), rm(fetched, { force: true })]);
+      await Promise.all([out, fetched].map((path) => rm(path, { force: true, recursive: true })));
     }
   };
 
@@ -148,14 +138,43 @@ export function createJobs(options: {
     }
   };
 
+  /** This gateway's part in work that several do. */
+  const beat = async (): Promise<void> => {
+    try {
+      const ids = [...running.keys()];
+      const own = new Set(ids.length === 0 ? [] : await database.call("renewLeases", ids));
+      // Deleted, queued again, or taken over because the lease of this gateway expired.
+      for (const id of ids) if (!own.has(id)) abort(id);
+      void take();
+      // What others have indexed: a search does not wait for it then.
+      await database.call("catchUp");
+      isAway = false;
+    } catch (error) {
+      const message =
+        "PostgreSQL does not answer: documents that are read here may be read elsewhere too";
+      if (!isAway) log.warn({ err: safeError(error) }, message);
+      isAway = true;
+    }
+  };
+
   return {
-    wake: () => void take(),
-    abort: (id) => running.get(id)?.stop.abort(),
+    start() {
+      started = true;
+      void take();
+      if (isShared)
+        timer ??= setInterval(() => {
+          beating ??= beat().finally(() => (beating = undefined));
+        }, BEAT_MS).unref();
+    },
+    wake: () => void (started && take()),
+    abort,
     progress: (id) => running.get(id)?.progress,
-    running: () => [...running.keys()],
     async close() {
+      started = false;
       closed.abort();
+      clearInterval(timer);
       for (const { stop } of running.values()) stop.abort();
+      await beating;
       while (running.size > 0 || taking)
         await Promise.all([
           ...[...running.values()].map(({ ended }) => ended),

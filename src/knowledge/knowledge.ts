@@ -1,5 +1,6 @@
-import { chmod, mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import type { KnowledgeConfig } from "../config/schema/knowledge.ts";
 import { createBreaker, type Breaker } from "../core/breaker.ts";
 import type { Clock } from "../core/clock.ts";
@@ -15,13 +16,15 @@ import { installedFormats } from "./formats.ts";
 import type { Extractor } from "../contract/kinds.ts";
 import { createJobs } from "./jobs.ts";
 import { readDocumentText } from "./extract/document-text.ts";
-import { createClusterWorker } from "./cluster-worker.ts";
 import { createSearch } from "./search.ts";
-import { stagingFolder, UPLOAD_PREFIX } from "./upload-staging.ts";
+import { stagingFolder } from "./upload-staging.ts";
 import { MAX_FILE_TEXT, type DocumentRecord, type Knowledge, type SearchModels } from "./types.ts";
 
-const CATCH_UP_MS = 100;
-const OLD_UPLOAD_MS = 24 * 60 * 60 * 1000;
+/** Between two looks at a document that somebody waits for: first, and at most. */
+const FIRST_LOOK_MS = 5;
+const MAX_LOOK_MS = 200;
+/** How often it is looked whether other gateways have left passages without a vector. */
+const VECTORS_MS = 60_000;
 
 export interface KnowledgeOptions extends SearchModels {
   /** The state folder: `knowledge.db`, `knowledge-index.db` and `tmp/` are made in it. One process at a time. */
@@ -48,16 +51,6 @@ async function makePrivate(file: string): Promise<string> {
   });
   await chmod(file, 0o600);
   return file;
-}
-
-/** Deletes chunks that a killed process was about to index, and uploads that are too old to be in progress. */
-async function sweepTmp(tmp: string, now: number): Promise<void> {
-  for (const name of await readdir(tmp)) {
-    const file = join(tmp, name);
-    const isOld = async (): Promise<boolean> => now - (await stat(file)).mtimeMs > OLD_UPLOAD_MS;
-    if (name.startsWith("chunks-") || (name.startsWith(UPLOAD_PREFIX) && (await isOld())))
-      await rm(file, { force: true });
-  }
 }
 
 /**
@@ -96,15 +89,6 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     ...(extractionChild === undefined ? {} : { child: extractionChild }),
   });
   const embedding = embed && createEmbeddingLoop({ embedder: embed, database, clock, log });
-  const waiters = new Map<string, Set<() => void>>();
-  const settle = (id: string): void => waiters.get(id)?.forEach((wake) => wake());
-  let catchingUp: NodeJS.Timeout | undefined;
-  /** Before a search has to: what comes in a short time goes into the index together. What is wrong, a search says. */
-  const catchUp = (): void =>
-    void (catchingUp ??= setTimeout(() => {
-      catchingUp = undefined;
-      database.call("catchUp").catch(() => undefined);
-    }, CATCH_UP_MS));
   const jobs = createJobs({
     database,
     extractor,
@@ -112,27 +96,13 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     tmp,
     clock,
     log,
-    onPart: catchUp,
-    onSettled(id, removed) {
-      for (const one of removed) jobs.abort(one);
-      for (const one of [id, ...removed]) settle(one);
-      embedding?.wake();
-    },
+    isShared: sql !== undefined,
+    onReady: () => embedding?.wake(),
   });
   const calls = createGuardedCalls({ breaker, clock, log });
   const search = createSearch({ database, models: options, makeCall: calls.make });
-  const others =
-    sql &&
-    createClusterWorker({
-      database,
-      jobs,
-      embedding,
-      log,
-      awaited: () => [...waiters.keys()],
-      onSettled: settle,
-    });
-  let started = false;
-  const work = (): void => void (started && jobs.wake());
+  let embeddingTimer: NodeJS.Timeout | undefined;
+  let isClosed = false;
 
   const live = (document: DocumentRecord): DocumentRecord => {
     const progress = jobs.progress(document.id);
@@ -154,7 +124,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
           await rm(upload.file, { force: true });
           throw error;
         });
-      work();
+      jobs.wake();
       return added;
     },
     async get(tenant, id, access) {
@@ -173,32 +143,21 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     async remove(tenant, id, access) {
       const removed = await database.call("remove", tenant, id, access);
       if (removed) jobs.abort(id);
-      settle(id);
       return removed;
     },
     async reindex(tenant, id, access) {
       const document = await database.call("reindex", tenant, id, access);
       if (document) jobs.abort(id);
-      work();
+      jobs.wake();
       return document;
     },
     async wait(id, ms) {
-      const over = AbortSignal.timeout(Math.min(ms, 2 ** 31 - 1));
-      for (;;) {
-        const changed = Promise.withResolvers<void>();
-        const set = waiters.get(id) ?? new Set();
-        waiters.set(id, set.add(changed.resolve));
-        over.addEventListener("abort", () => changed.resolve(), { once: true });
-        try {
-          const document = await get(id);
-          if (!document || isOver(document) || over.aborted) return document;
-          // This gateway gets no event about what another gateway did.
-          others?.refresh();
-          await changed.promise;
-        } finally {
-          set.delete(changed.resolve);
-          if (set.size === 0 && waiters.get(id) === set) waiters.delete(id);
-        }
+      const end = performance.now() + ms;
+      for (let pause = FIRST_LOOK_MS; ; pause = Math.min(pause * 2, MAX_LOOK_MS)) {
+        const document = await get(id);
+        const left = end - performance.now();
+        if (!document || isOver(document) || left <= 0 || isClosed) return document;
+        await setTimeout(Math.min(pause, left));
       }
     },
     search,
@@ -215,27 +174,23 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     has: shareInTurn((scope) => database.call("has", scope), JSON.stringify),
     formats: () => installedFormats(extractors(), env["PATH"]),
     async start() {
-      await sweepTmp(tmp, clock.now());
       const again = await database.call("recover");
       if (again > 0)
         log.info(
           { documents: again },
           "documents are read again: their indexing was interrupted, or an older version indexed them",
         );
-      started = true;
-      jobs.wake();
-      catchUp();
+      jobs.start();
       embedding?.wake();
-      others?.start();
+      if (sql && embedding)
+        embeddingTimer = setInterval(() => embedding.wake(), VECTORS_MS).unref();
     },
     async close() {
-      started = false;
-      await others?.close();
+      isClosed = true;
+      clearInterval(embeddingTimer);
       await Promise.all([jobs.close(), embedding?.close(), calls.close()]);
       await extractor.close();
-      clearTimeout(catchingUp);
       await database.close();
-      waiters.forEach((set) => set.forEach((wake) => wake()));
     },
   };
 }

@@ -1,17 +1,13 @@
+import { existsSync } from "node:fs";
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { lazy } from "../core/lazy.ts";
+import type { Logger } from "../core/log.ts";
+import { openSql, type SqlSource } from "../store/sql.ts";
 import { installedFormats } from "./formats.ts";
 import type { Extractor } from "../contract/kinds.ts";
-import {
-  stageBytes,
-  stageFile,
-  stagingFolder,
-  UPLOAD_PREFIX,
-  type StagedFile,
-} from "./upload-staging.ts";
-import type { Presence } from "./presence.ts";
+import { stageBytes, stageFile, stagingFolder, type StagedFile } from "./upload-staging.ts";
 import type { DocumentPage, Knowledge } from "./types.ts";
 
 /** The documents of a gateway, opened when something first needs them. */
@@ -24,6 +20,45 @@ export interface LazyKnowledge extends Knowledge {
   sweep(): Promise<void>;
 }
 
+/** Says whether there are documents, without the thread that has them open. */
+interface Presence {
+  /** @throws RouseError `store_unavailable` */
+  hasDocuments(): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+interface PresenceOptions {
+  /** The state folder. */
+  dir: string;
+  /** The store's database, if documents are there, and other gateways add some, too. */
+  sql?: SqlSource | undefined;
+  env: Record<string, string | undefined>;
+  log: Logger;
+}
+
+/** One connection, which is closed while it is not used, and the longest that a look at the documents takes. */
+const LIMITS = { connections: 1, statementMs: 10_000 };
+/** The first gateway that opens the documents makes their tables. */
+const IS_MADE = "SELECT to_regclass('knowledge_documents') IS NOT NULL AS made";
+
+function createPresence({ dir, sql, env, log }: PresenceOptions): Presence {
+  const database = sql && lazy(() => openSql(sql, { env, log, ...LIMITS }));
+  return {
+    async hasDocuments() {
+      if (!database) return existsSync(join(dir, "knowledge.db"));
+      const db = await database();
+      const [tables] = await db.query<{ made: boolean }>(IS_MADE);
+      if (!tables?.made) return false;
+      return (await db.query("SELECT 1 FROM knowledge_documents LIMIT 1")).length > 0;
+    },
+    async close() {
+      const opening = database?.current();
+      database?.reset();
+      await (await opening?.catch(() => undefined))?.close();
+    },
+  };
+}
+
 const NONE: DocumentPage = { documents: [], hasMore: false };
 
 /** How often a gateway checks whether another gateway has added the first document, in milliseconds. */
@@ -31,40 +66,35 @@ const LOOK_MS = 2500;
 
 /**
  * Documents that cost nothing until there are any: neither threads nor the code that reads them. `open` is
- * `createKnowledge` of the state folder `dir`; where it fails, the next call tries again. If `isShared`, other gateways add
- * documents, too: this one looks for the first of them.
+ * `createKnowledge` of the state folder `dir`; if it fails, the next call tries again.
  */
-export function createLazyKnowledge(options: {
-  dir: string;
-  isShared: boolean;
-  presence: Presence;
-  open(): Promise<Knowledge>;
-  /** What plugins read now. Default: nothing. */
-  extractors?(): readonly Extractor[];
-  /** Where programs that read documents are looked for. Default: nowhere. */
-  env?: Record<string, string | undefined>;
-}): LazyKnowledge {
-  const { dir, isShared, presence, open, extractors = () => [], env = {} } = options;
+export function createLazyKnowledge(
+  options: PresenceOptions & {
+    open(): Promise<Knowledge>;
+    /** What plugins read now. Default: nothing. */
+    extractors?(): readonly Extractor[];
+  },
+): LazyKnowledge {
+  const { dir, sql, env, open, extractors = () => [] } = options;
+  const presence = createPresence(options);
   let working = false;
   let looking: NodeJS.Timeout | undefined;
 
-  const openNow = async (): Promise<Knowledge> => {
+  const opened = lazy(async (): Promise<Knowledge> => {
     const knowledge = await open();
     if (working) await knowledge.start();
     return knowledge;
-  };
-  const opened = lazy(openNow);
-  /** The documents where there can be any, else what no documents answer. */
-  const ask = async <T>(
-    work: (knowledge: Knowledge) => Promise<T>,
-    none: T,
-    tenant?: string,
-  ): Promise<T> =>
-    opened.current() === undefined && !(await presence.has(tenant)) ? none : work(await opened());
+  });
+  /** The documents if there can be any, else what no documents answer. */
+  const ask = async <T>(work: (knowledge: Knowledge) => Promise<T>, none: T): Promise<T> =>
+    opened.current() === undefined && !(await presence.hasDocuments())
+      ? none
+      : work(await opened());
 
   /** Looks until another gateway has added a document. A store that is away is looked at again. */
   const look = async (): Promise<void> => {
-    const isThere = opened.current() !== undefined || (await presence.hasWork().catch(() => false));
+    const isThere =
+      opened.current() !== undefined || (await presence.hasDocuments().catch(() => false));
     if (!working) return;
     if (isThere) await opened().catch(lookLater);
     else lookLater();
@@ -76,10 +106,9 @@ export function createLazyKnowledge(options: {
     stageBytes: (bytes, mostBytes) => stageBytes(dir, bytes, mostBytes),
     async sweep() {
       const tmp = stagingFolder(dir);
-      const names = await readdir(tmp).catch(() => []);
-      for (const name of names)
-        if (name.startsWith(UPLOAD_PREFIX) || name.startsWith("chunks-"))
-          await rm(join(tmp, name), { force: true });
+      for (const name of await readdir(tmp).catch(() => []))
+        if (/^(?:upload|chunks)-/.test(name))
+          await rm(join(tmp, name), { force: true, recursive: true });
     },
     add: async (upload) => {
       const knowledge = await opened().catch(async (error: unknown) => {
@@ -96,15 +125,14 @@ export function createLazyKnowledge(options: {
     wait: (id, ms) => ask((knowledge) => knowledge.wait(id, ms), undefined),
     readFile: async (file, signal) => (await opened()).readFile(file, signal),
     search: (query) => ask((knowledge) => knowledge.search(query), []),
-    // Every turn asks this: an agent of a tenant without documents must not open those of others.
-    has: (scope) => ask((knowledge) => knowledge.has(scope), false, scope.tenant),
+    has: (scope) => ask((knowledge) => knowledge.has(scope), false),
     formats: () => installedFormats(extractors(), env["PATH"]),
     async start() {
       working = true;
       const opening = opened.current();
       if (opening) await (await opening).start();
-      else if (await presence.hasWork()) await opened();
-      else if (isShared) lookLater();
+      else if (await presence.hasDocuments()) await opened();
+      else if (sql) lookLater();
     },
     async close() {
       working = false;

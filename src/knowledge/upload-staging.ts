@@ -13,7 +13,7 @@ export interface StagedFile {
 }
 
 /** How the names of uploads begin. */
-export const UPLOAD_PREFIX = "upload-";
+const UPLOAD_PREFIX = "upload-";
 
 /** Where uploads arrive: on the same disk as their last place. */
 export const stagingFolder = (dir: string): string => join(dir, "tmp");

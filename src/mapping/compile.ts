@@ -7,7 +7,7 @@ import { createPause } from "../core/pause.ts";
 import { parseJson, roundNumbers } from "../core/json.ts";
 import { callbackKey } from "../core/secret.ts";
 import { TEMPLATE_FIELDS, type CompiledMapping } from "./compiled.ts";
-import { compileExpression, type JsonataRunner } from "./expression.ts";
+import { compileExpression, type JsonataRunner } from "./jsonata/expression.ts";
 import {
   checkLiteral,
   checkUse,
@@ -19,19 +19,19 @@ import {
 } from "./field-checks.ts";
 import { compileMatch } from "./match.ts";
 import { compilePaths } from "./route-rules.ts";
-import type { TransformPool } from "./transform-pool.ts";
+import type { TransformPool } from "./transforms/pool.ts";
 import { createMappingSet } from "./run.ts";
 import { parsePath, type Path } from "./template-context.ts";
 import { joinLines, compileTemplate, type Template, type TemplateOptions } from "./template.ts";
 import type { MappingSource } from "./source.ts";
 import { collectSources, type SourceOptions } from "./sources.ts";
-import { compileTransform } from "./transform.ts";
+import { compileTransform } from "./transforms/transform.ts";
 import {
   checkPlaces,
   createPermissions,
   type SecretPlace,
   type TransformPermissions,
-} from "./transform-permissions.ts";
+} from "./transforms/permissions.ts";
 import type { MappingSet, MappingSettings } from "./types.ts";
 import { compileValidator, type Validator } from "./validate.ts";
 
@@ -172,8 +172,8 @@ class MappingCompiler {
     const runner: JsonataRunner = (text, input, now) =>
       pool.runExpression({ owner: config.id, source: text, input, now, timeoutMs });
     this.#add(source, checkUse(config));
-    const matched = compileMatch(config.match, { path: `${at}.match`, runner });
-    this.issues.push(...matched.issues);
+    const matched = compileMatch(config.match, { runner });
+    for (const issue of matched.issues) this.issues.push({ ...issue, path: `${at}.${issue.path}` });
     const fields: { field: (typeof TEMPLATE_FIELDS)[number]; template: Template }[] = [];
     for (const field of TEMPLATE_FIELDS) {
       const template = this.#template(source, field, {

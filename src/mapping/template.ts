@@ -6,7 +6,11 @@ import {
   renderValue,
   type TemplateContext,
 } from "./template-context.ts";
-import { compileExpression, type Expression, type ExpressionOptions } from "./expression.ts";
+import {
+  compileExpression,
+  type Expression,
+  type ExpressionOptions,
+} from "./jsonata/expression.ts";
 import type { RenderedPiece } from "./types.ts";
 
 /** Calls `finish` with the values: immediately, or later if one of them is a promise. */

@@ -1,9 +1,9 @@
-import type { CallVerdict, JudgedCall } from "../agent/journal.ts";
-import type { ToolHints } from "../agent/offered-tool.ts";
+import type { CallVerdict, JudgedCall } from "../agent/types.ts";
+import type { ToolHints } from "../agent/tools/offered-tool.ts";
 import type { OutsidePlace } from "../agent/provenance.ts";
 import { type UNTRUSTED, OPERATOR } from "../config/schema/tools.ts";
 import { coversTool, REMEMBER_TOOL_NAME, SCHEDULE_TOOL_NAME } from "../vocabulary/tool-names.ts";
-import { checkToolList, type ToolCheck } from "../agent/tool-checks.ts";
+import { checkToolList, type ToolCheck } from "../agent/tools/tool-checks.ts";
 import type { Config } from "../config/schema/index.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { TurnExtension } from "../agent/context.ts";
+import type { TurnExtension } from "../agent/types.ts";
 import { findApprovedCall } from "./rules.ts";
 import { NO_NOTES, OTHER_NOTES, TRUSTED_NOTES } from "../agent/provenance.ts";
 import type { Tool } from "../contract/kinds.ts";

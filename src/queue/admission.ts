@@ -4,9 +4,10 @@ import {
   type Counted,
   countUsedTokens,
   isInLine,
+  isLimited,
   MICRO,
   type Ms,
-  type ParkedByLimit,
+  type LimitReason,
   type Resource,
   type RunRecord,
   WAITING,
@@ -87,9 +88,6 @@ interface Active {
   need: Need;
   isStarted: boolean;
 }
-
-const isReleased = ({ status, parked }: Pick<RunRecord, "status" | "parked">): boolean =>
-  status === "parked" && parked?.reason !== "provider";
 
 /** What may be accepted, what may start, and what has to wait. */
 export class Admission {
@@ -196,7 +194,7 @@ export class Admission {
   place(
     { mapping, status }: Pick<RunRecord, "mapping" | "status">,
     now: Ms,
-  ): ParkedByLimit | undefined {
+  ): LimitReason | undefined {
     const budgets = this.#getBudgets(mapping);
     // A batch's run has waited since the batch was opened.
     const isCounted = status === "collecting";
@@ -208,14 +206,14 @@ export class Admission {
   }
 
   /** Undefined if the run may start; it then must be given back by `release`. */
-  start(run: RunRecord, now: Ms): ParkedByLimit | undefined | Promise<ParkedByLimit | undefined> {
+  start(run: RunRecord, now: Ms): LimitReason | undefined | Promise<LimitReason | undefined> {
     const budgets = this.#getBudgets(run.mapping);
     // Its place in the line is free.
-    if (isReleased(run)) this.#kick();
+    if (isLimited(run)) this.#kick();
     if (budgets.length === 0) return undefined;
     const accounts = this.#loans.of(budgets);
     const need = toNeed(run);
-    if (need.starts + need.places > 0 && !isReleased(run)) {
+    if (need.starts + need.places > 0 && !isLimited(run)) {
       const short = new Map(accounts.map((account) => [account.scope, account.findShort(need)]));
       const parked =
         [...short.values()].some(({ size }) => size > 0) && this.#park(run, budgets, short, now);
@@ -240,7 +238,7 @@ export class Admission {
     run: RunRecord,
     budgets: readonly Budget[],
     need: Need,
-  ): Promise<ParkedByLimit | undefined> {
+  ): Promise<LimitReason | undefined> {
     const { clock } = this.#deps;
     const accounts = this.#loans.of(budgets);
     return this.#loans.borrow(accounts, () => {
@@ -258,11 +256,11 @@ export class Admission {
     budgets: readonly Budget[],
     missing: Missing,
     now: Ms,
-  ): ParkedByLimit | undefined {
+  ): LimitReason | undefined {
     const reason = this.#loans.explain(budgets, missing, now);
     if (!reason) return undefined;
     this.#hold(reason, now);
-    if (!isReleased(run)) for (const account of this.#loans.of(budgets)) account.park();
+    if (!isLimited(run)) for (const account of this.#loans.of(budgets)) account.park();
     return reason;
   }
 
@@ -359,7 +357,7 @@ export class Admission {
     return this.#deps.context().budgets.of(mapping);
   }
 
-  #hold(parked: ParkedByLimit, now: Ms): void {
+  #hold(parked: LimitReason, now: Ms): void {
     this.#mayWait = true;
     this.#notify(parked, now);
   }

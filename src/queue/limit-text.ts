@@ -1,7 +1,7 @@
 import type { LimitsConfig } from "../config/schema/limits.ts";
 import { type Failure, safeError } from "../core/errors.ts";
 import { buildHeartbeatEvent } from "../sessions/heartbeat.ts";
-import type { Ms, NewSystemEvent, ParkedByLimit, Store } from "../store/types.ts";
+import type { Ms, NewSystemEvent, LimitReason, Store } from "../store/types.ts";
 import type { Budget, AdmissionDeps } from "./types.ts";
 
 /** Runs whose reason is written again together: the newest, which are those that people look at. */
@@ -14,9 +14,9 @@ const MAX_RUNS = 500;
 export function createReasons(store: Pick<Store, "list" | "commit">) {
   const known = new Map<string, string>();
   return async (
-    reasons: ReadonlyMap<string, ParkedByLimit>,
+    reasons: ReadonlyMap<string, LimitReason>,
     now: Ms,
-    explain: (mapping: string | undefined) => ParkedByLimit | undefined,
+    explain: (mapping: string | undefined) => LimitReason | undefined,
   ): Promise<void> => {
     for (const mapping of known.keys()) if (!reasons.has(mapping)) known.delete(mapping);
     const changed = new Map(
@@ -24,18 +24,16 @@ export function createReasons(store: Pick<Store, "list" | "commit">) {
     );
     if (changed.size === 0) return;
     const runs = await store.list("runs", { status: "parked", limit: MAX_RUNS });
-    const wrong = runs.flatMap(({ id, mapping, parked }) => {
-      if (!parked || parked.reason === "provider") return [];
+    const wrong = runs.flatMap(({ id, mapping, hold }) => {
+      if (hold?.reason !== "limit") return [];
       const reason = explain(mapping);
       if (!reason || !changed.has(mapping ?? "")) return [];
-      return toLimitKey(parked) === toLimitKey(reason) && (parked.until ?? Infinity) > now
+      return toLimitKey(hold) === toLimitKey(reason) && (hold.until ?? Infinity) > now
         ? []
-        : [{ id, reason }];
+        : [{ id, hold: { reason: "limit" as const, ...reason, since: hold.since } }];
     });
     if (wrong.length > 0)
-      await store.commit((tx) =>
-        wrong.forEach(({ id, reason }) => tx.update("run", id, { parked: reason })),
-      );
+      await store.commit((tx) => wrong.forEach(({ id, hold }) => tx.update("run", id, { hold })));
     for (const [mapping, reason] of changed) known.set(mapping, toLimitKey(reason));
   };
 }
@@ -50,7 +48,7 @@ export function createNotices({
   context,
 }: Pick<AdmissionDeps, "store" | "log" | "context">) {
   const notifiedAt = new Map<string, Ms>();
-  return (parked: ParkedByLimit, now: Ms): void => {
+  return (parked: LimitReason, now: Ms): void => {
     if (now - (notifiedAt.get(toLimitKey(parked)) ?? 0) < NOTICE_MS) return;
     notifiedAt.set(toLimitKey(parked), now);
     log.warn({ scope: parked.scope, limit: parked.limit }, "a limit is reached: runs are parked");
@@ -67,7 +65,7 @@ export function createNotices({
 /** What `Retry-After` says if no more runs may wait. */
 const FULL_SECONDS = 30;
 
-const WHAT: Record<ParkedByLimit["limit"], (count: number) => string> = {
+const WHAT: Record<LimitReason["limit"], (count: number) => string> = {
   runsPerHour: (count) => `${count} runs within an hour`,
   concurrent: (count) => `${count} runs at the same time`,
   tokensPerDay: (count) => `${count} tokens within a day`,
@@ -91,15 +89,15 @@ export function limitsPath(scope: string, mappings: readonly { id: string; at: s
 /** The number of a limit; undefined if it is not set. */
 export const getLimit = (
   { budget, ...limits }: LimitsConfig,
-  name: ParkedByLimit["limit"],
+  name: LimitReason["limit"],
 ): number | undefined => (name === "budget.perDay" ? budget?.perDay : limits[name]);
 
 /** A limit's name. */
-export const toLimitKey = ({ scope, limit }: ParkedByLimit): string => `${scope} ${limit}`;
+export const toLimitKey = ({ scope, limit }: LimitReason): string => `${scope} ${limit}`;
 
 /** Builds the notice for the main session that a limit begins to hold runs back. */
 function buildNotice(
-  parked: ParkedByLimit,
+  parked: LimitReason,
   budgets: readonly Budget[],
   agentId: string,
   now: Ms,

@@ -1,5 +1,5 @@
 import { readMonotonic } from "../core/clock.ts";
-import type { BudgetUsage, Counted, Loan, Ms, ParkedByLimit, Resource } from "../store/types.ts";
+import type { BudgetUsage, Counted, Loan, Ms, LimitReason, Resource } from "../store/types.ts";
 import { BudgetAccount } from "./account.ts";
 import { type Need, decide } from "./policy.ts";
 import type { AdmissionDeps, Budget } from "./types.ts";
@@ -18,7 +18,7 @@ function findReason(
   usage: readonly (readonly [string, BudgetUsage])[],
   budgets: readonly Budget[],
   now: Ms,
-): ParkedByLimit | undefined {
+): LimitReason | undefined {
   const decision = decide(new Map(usage), budgets, now);
   return decision.start ? undefined : decision.reason;
 }
@@ -62,7 +62,7 @@ export class Loans {
   }
 
   /** Predicts what will hold a run back; it is decided when the run is about to start. */
-  predict(budgets: readonly Budget[], now: Ms): ParkedByLimit | undefined {
+  predict(budgets: readonly Budget[], now: Ms): LimitReason | undefined {
     const usage = this.of(budgets).map((account) => [account.scope, account.predict(now)] as const);
     return findReason(usage, budgets, now);
   }
@@ -96,7 +96,7 @@ export class Loans {
     missing: Missing,
     now: Ms,
     behind?: ReadonlyMap<string, number>,
-  ): ParkedByLimit | undefined {
+  ): LimitReason | undefined {
     const usage = this.of(budgets).map((account) => {
       const { scope } = account;
       return [
@@ -111,7 +111,7 @@ export class Loans {
   explainParked(
     missing: Missing,
     now: Ms,
-  ): (budgets: readonly Budget[]) => ParkedByLimit | undefined {
+  ): (budgets: readonly Budget[]) => LimitReason | undefined {
     const behind = new Map<string, number>();
     return (budgets) => {
       const reason = this.explain(budgets, missing, now, behind);

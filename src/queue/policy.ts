@@ -2,7 +2,7 @@ import {
   type BudgetLimits,
   type Decision,
   type Ms,
-  type ParkedByLimit,
+  type LimitReason,
   type BudgetUsage,
   isInLine,
   type Amounts,
@@ -22,12 +22,12 @@ export const toNeed = (run: RunRecord): Need => ({
   isInLine: isInLine(run),
 });
 
-type Wait = ParkedByLimit | undefined;
+type Wait = LimitReason | undefined;
 
 /** Returns a wait until a moment; none if that moment has come. An unknown moment never has. */
 function buildWait(
   scope: string,
-  limit: ParkedByLimit["limit"],
+  limit: LimitReason["limit"],
   until: Ms | undefined,
   now: Ms,
 ): Wait {
@@ -71,7 +71,7 @@ function waitForPlace(
     : undefined;
 }
 
-const untilOf = ({ until = Infinity }: ParkedByLimit): Ms => until;
+const untilOf = ({ until = Infinity }: LimitReason): Ms => until;
 
 /**
  * Decides whether a run may start now, by what each of its budgets has spent. If several limits hold the run back, the
@@ -83,9 +83,7 @@ export function decide(
   budgets: readonly BudgetLimits[],
   now: Ms,
 ): Decision {
-  const find = (
-    wait: (budget: BudgetLimits, usage: BudgetUsage, now: Ms) => Wait,
-  ): ParkedByLimit[] =>
+  const find = (wait: (budget: BudgetLimits, usage: BudgetUsage, now: Ms) => Wait): LimitReason[] =>
     budgets.flatMap((budget) => {
       const used = usage.get(budget.scope);
       return (used && wait(budget, used, now)) ?? [];

@@ -4,7 +4,7 @@ import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type {
   Collected,
-  ParkedByLimit,
+  LimitReason,
   RunAction,
   RunRecord,
   SharedBatches,
@@ -56,7 +56,7 @@ export interface Applicant {
 /** Where an accepted action goes: into the queue, behind a limit, or into the batch of the run that collects it. */
 export type Placement =
   | { state: "queued" }
-  | { state: "parked"; parked: ParkedByLimit }
+  | { state: "parked"; parked: LimitReason }
   | { state: "collecting"; runId: string; batch: NonNullable<RunAction["collect"]> };
 
 export type Admitted =
@@ -78,7 +78,7 @@ export interface RunSpend {
 /** A run as it was before it was executed. */
 export type ReleasedRun = Pick<
   RunRecord,
-  "id" | "mapping" | "status" | "usage" | "attempts" | "parked"
+  "id" | "mapping" | "status" | "usage" | "attempts" | "hold"
 >;
 
 export interface AdmissionDeps {

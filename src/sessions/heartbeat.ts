@@ -8,6 +8,7 @@ import {
   type Store,
   type Ms,
   type NewSystemEvent,
+  type RunRecord,
   type SystemEvent,
 } from "../store/types.ts";
 import { mainSession } from "./keys.ts";
@@ -96,6 +97,19 @@ export function renderBatch(batch: readonly SystemEvent[]): TextPart[] {
 export interface HeartbeatJob {
   type: "heartbeat";
   agentId: string;
+}
+
+/** Names the run of an agent's heartbeat that has called tools: as long as it has not ended, the job continues it. */
+export const HEARTBEAT_RUN_KEY = "heartbeat.run:";
+
+/** The run of a heartbeat that has steps and has not ended. */
+export async function findHeartbeatRun(
+  agentId: string,
+  store: Pick<Store, "get">,
+): Promise<RunRecord | undefined> {
+  const id = await store.get("value", HEARTBEAT_RUN_KEY + agentId);
+  const run = typeof id === "string" ? await store.get("run", id) : undefined;
+  return run?.endedAt === undefined ? run : undefined;
 }
 
 interface HeartbeatOptions {

@@ -1,10 +1,10 @@
 import {
-  getParkedUntil,
+  PARKED_UNTIL,
   sessionId,
   type Ms,
   type NewJob,
   type NewSystemEvent,
-  type Parked,
+  type LimitReason,
   type RunAction,
   type RunRecord,
   type WakeAction,
@@ -24,7 +24,11 @@ export function buildRun(action: RunAction, eventId: string, at: number): RunRec
     createdAt: at,
   };
   if (action.mapping !== undefined) run.mapping = action.mapping;
-  if (action.parked) Object.assign(run, { status: "parked", parked: action.parked, pausedAt: at });
+  if (action.parked)
+    Object.assign(run, {
+      status: "parked",
+      hold: { reason: "limit", ...action.parked, since: at },
+    });
   if (action.collect) {
     const { key, closesAt } = action.collect;
     Object.assign(run, { status: "collecting", collect: { key, closesAt, count: 1, firstAt: at } });
@@ -33,14 +37,14 @@ export function buildRun(action: RunAction, eventId: string, at: number): RunRec
 }
 
 /** The jobs of an accepted run: its turn, or for a command the job that no turn holds back. */
-export function buildRunJobs(run: RunRecord, parked: Parked | undefined): NewJob[] {
+export function buildRunJobs(run: RunRecord, parked: LimitReason | undefined): NewJob[] {
   const turn: NewJob = {
     id: run.id,
     kind: "turn",
     key: sessionId(run.spec.session),
     data: { type: "run", runId: run.id },
     enqueuedAt: run.createdAt,
-    ...(parked && { runAt: getParkedUntil(parked) }),
+    ...(parked && { runAt: PARKED_UNTIL }),
   };
   const { command } = run.spec;
   if (command === undefined) return [turn];

@@ -215,13 +215,13 @@ const OLDEST = 1000;
 
 /**
  * Reads since when the run waits that has waited longest for a worker or for its session. What a limit or a batch held back before
- * does not count. Of a longer queue, the runs that were made first are looked at.
+ * does not count, and neither does a wait for the next try. Of a longer queue, the runs that were made first are looked at.
  */
 export async function readQueuedSince(source: ListSource): Promise<Ms | undefined> {
   const table = source.byIndex?.("runs", "runs_status") ?? "runs";
   const [row] = await source.query<{ since: Ms | null }>(
     `SELECT min(since) AS since FROM (
-      SELECT coalesce(CAST(${source.json("record", "waitSince")} AS bigint), created) AS since FROM ${table} WHERE status = 'queued' ORDER BY seq LIMIT ${OLDEST}
+      SELECT CASE WHEN ${source.json("record", "hold")} IS NULL THEN coalesce(CAST(${source.json("record", "queuedAt")} AS bigint), created) END AS since FROM ${table} WHERE status = 'queued' ORDER BY seq LIMIT ${OLDEST}
     ) AS oldest`,
     [],
   );

@@ -7,8 +7,7 @@ import type { TextPart } from "../core/text.ts";
 import type { JoinedTraces, TraceContext } from "../core/trace-context.ts";
 import type { ApiRunRecord, ApiRunSpec } from "./api-run.ts";
 import type { Attachment, MessageSpan, UnreadContent } from "./attachments.ts";
-import type { Parked } from "./parked.ts";
-import type { RunWaits } from "./run-waits.ts";
+import type { LimitReason, RunWaits } from "./hold.ts";
 import type { LiveMessage, MessageOrigin, Route, RouteDecision } from "./routes.ts";
 
 /** All times are milliseconds since the epoch. */
@@ -107,7 +106,8 @@ export interface RunAction {
   mapping?: string;
   spec: RunSpec;
   warnings: string[];
-  parked?: Parked;
+  /** The limit that holds the run back. */
+  parked?: LimitReason;
   /** Set if the run collects events: the window, when it closes if no further event arrives, and this event. */
   collect?: {
     key: string;
@@ -246,9 +246,6 @@ export interface RunRecord extends ApiRunRecord, RunWaits {
   model?: string;
   reply?: string;
   error?: RunError;
-  parked?: Parked;
-  /** Set while the run waits for people: the approvals that are open, or were when it began to wait. */
-  waiting?: { approvalIds: string[]; since: Ms };
   /** Set where the run collects events, or did. */
   collect?: { key: string; count: number; firstAt: Ms; closesAt: Ms };
   /** The number of the config that made one run of the events of its batch. */
@@ -290,23 +287,12 @@ export interface RunRecord extends ApiRunRecord, RunWaits {
 export type RunChange = Partial<
   Omit<
     RunRecord,
-    | "id"
-    | "eventId"
-    | "kind"
-    | "createdAt"
-    | "error"
-    | "parked"
-    | "waiting"
-    | "pausedAt"
-    | "waitSince"
-    | "endedAt"
+    "id" | "eventId" | "kind" | "createdAt" | "error" | "hold" | "queuedAt" | "endedAt"
   >
 > & {
   error?: RunError | null;
-  parked?: Parked | null;
-  waiting?: RunRecord["waiting"] | null;
-  pausedAt?: Ms | null;
-  waitSince?: Ms | null;
+  hold?: RunRecord["hold"] | null;
+  queuedAt?: Ms | null;
   endedAt?: Ms | null;
 };
 

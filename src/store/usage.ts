@@ -1,4 +1,4 @@
-import type { ParkedByLimit } from "./parked.ts";
+import type { LimitReason } from "./hold.ts";
 import type { Ms, RunRecord } from "./records.ts";
 
 /** What one budget allows; undefined: any. */
@@ -33,7 +33,7 @@ export interface BudgetUsage {
   isQueued: boolean;
 }
 
-export type Decision = { start: true } | { start: false; reason: ParkedByLimit };
+export type Decision = { start: true } | { start: false; reason: LimitReason };
 
 export interface Spent {
   startedLastHour: number;
@@ -145,10 +145,6 @@ export interface UsageStore {
 export const PARKED_UNTIL = 8e15;
 export const PARKED_FROM = 4e15;
 
-/** When the job of a parked run may start by itself. */
-export const getParkedUntil = ({ reason, until }: NonNullable<RunRecord["parked"]>): Ms =>
-  reason === "provider" ? until : PARKED_UNTIL;
-
 /** What a change of a run adds to counters. */
 export interface UsageChange {
   counters: readonly string[];
@@ -165,18 +161,18 @@ export const RUN_COUNTS = ["running", "waiting", "parked", "inLine"] as const;
 
 type CountedRun = Pick<
   RunRecord,
-  "id" | "kind" | "status" | "attempts" | "usage" | "mapping" | "parked"
+  "id" | "kind" | "status" | "attempts" | "usage" | "mapping" | "hold"
 >;
 /** The statuses of runs that wait for their turn, for a limit, for a model or for the end of their batch. */
 export const WAITING: readonly string[] = ["parked", "collecting", "queued"];
 
+/** Whether a limit holds a run back. */
+export const isLimited = ({ status, hold }: Pick<RunRecord, "status" | "hold">): boolean =>
+  status === "parked" && hold?.reason === "limit";
+
 /** Whether a run has not started and may do so as soon as its limits have room and its turn comes. */
-export const isInLine = ({
-  status,
-  attempts,
-  parked,
-}: Pick<RunRecord, "status" | "attempts" | "parked">): boolean =>
-  attempts === 0 && (status === "queued" || (status === "parked" && parked?.reason !== "provider"));
+export const isInLine = (run: Pick<RunRecord, "status" | "attempts" | "hold">): boolean =>
+  run.attempts === 0 && (run.status === "queued" || isLimited(run));
 
 /** The tokens that a run or a turn has used. */
 export function countUsedTokens({ usage }: Pick<RunRecord, "usage">): number {
@@ -205,9 +201,7 @@ export function countChange(
     ),
   };
   const waiting = step(({ status }) => WAITING.includes(status));
-  const parked = step(
-    ({ status, parked: reason }) => status === "parked" && reason?.reason !== "provider",
-  );
+  const parked = step(isLimited);
   const inLine = step(isInLine);
   if ([running, waiting, parked, inLine, ...Object.values(used)].every((n) => n === 0))
     return undefined;

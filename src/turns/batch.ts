@@ -1,6 +1,6 @@
 import { joinTraces } from "../core/trace-context.ts";
 import type { Job, RunError, RunRecord } from "../store/types.ts";
-import { closeWait } from "./waiting.ts";
+import { endHold, toQueued } from "./hold.ts";
 import { buildRunJob, summaryEvent, writeEnd } from "./run-result.ts";
 import type { TurnDeps } from "./types.ts";
 
@@ -63,8 +63,8 @@ async function queueRun(
   await store.commit((tx) => {
     tx.update("run", run.id, {
       ...combined,
-      ...closeWait(run, now),
-      ...(parked ? { status: "parked", parked, pausedAt: now } : { status: "queued" }),
+      ...endHold(run, now),
+      ...toQueued(parked, now),
     });
     tx.delete("collected", run.id);
     tx.settle(job);

@@ -43,16 +43,9 @@ export async function writeStart(
   const { kind, deps, run } = current;
   const commit = (): Promise<boolean> =>
     deps.store.commit((tx) => {
-      const change = {
-        ...start,
-        parked: null,
-        waiting: null,
-        pausedAt: null,
-        ...(run.waitSince !== undefined && { waitSince: null }),
-      };
       if (!current.isStored) tx.add("run", run);
-      else if (kind.job) tx.update("run", run.id, change, { status: was, edits: run.edits ?? 0 });
-      else tx.update("run", run.id, change);
+      else if (kind.job) tx.update("run", run.id, start, { status: was, edits: run.edits ?? 0 });
+      else tx.update("run", run.id, start);
       write?.(tx);
     }, kind.job);
   // If only the answer to a commit was lost, the run is running already, and a repeat would find it changed.

@@ -1,18 +1,18 @@
 import type { ExecutorDeps } from "./types.ts";
 import { newBoundaryId } from "../agent/boundary.ts";
-import { toAgentAttributes } from "../agent/model-span.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
-import { isProviderAway } from "../agent/failure.ts";
+import { isProviderAway } from "../core/errors.ts";
 import { endWait } from "../queue/parking-lot.ts";
 import {
-  getParkedUntil,
+  PARKED_UNTIL,
   sessionId,
   type Job,
-  type Parked,
+  type LimitReason,
   type RunError,
   type RunRecord,
   type Writes,
 } from "../store/types.ts";
+import { withChange } from "../store/rows.ts";
 import { LOST } from "../queue/worker.ts";
 import { countCrashes, createJournal, getProgress } from "./journal.ts";
 import {
@@ -30,10 +30,10 @@ import {
 import { createLiveText, withdrawLive } from "./channel/live-text.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
 import type { FailedTurn, LoadedRun, ModelTurn, RunKind, Prepared } from "./run-kind.ts";
-import { closeWait, getEndedWaits, addRunUsage, waitForPeople } from "./waiting.ts";
+import { addRunUsage, waitForPeople } from "./waiting.ts";
+import { beginHold, endHold } from "./hold.ts";
 import {
   AttemptGate,
-  countWaited,
   findExpired,
   openGate,
   planAfterFailure,
@@ -129,7 +129,9 @@ async function inSpan(
   const name = agent?.name ?? session.agentId;
   const attributes = {
     "gen_ai.operation.name": "invoke_agent",
-    ...toAgentAttributes({ id: session.agentId, name }, sessionId(session)),
+    "gen_ai.agent.id": session.agentId,
+    "gen_ai.agent.name": name,
+    "gen_ai.conversation.id": sessionId(session),
     "rouse.run.id": id,
     "rouse.run.kind": kind,
     "rouse.run.attempt": attempts + 1,
@@ -230,39 +232,27 @@ async function waitForProvider(
   const expired = isStored ? findExpired(run, refusal, kind, now) : undefined;
   if (expired) return endTry(expired, current);
   current.end = { status: "parked" };
-  const change = {
-    status: "parked" as const,
-    parked: { reason: "provider" as const, ...refusal },
-    crashCount: current.crashes,
-    ...getUsedSoFar(current),
+  const change = { crashCount: current.crashes, ...getUsedSoFar(current) };
+  const wait = {
+    hold: { reason: "away" as const, ...refusal },
+    of: refusal.of,
+    candidates: toCandidates(model),
+    now,
+    from,
   };
-  await persistFor(current, () =>
-    writeProviderWait(current, change, {
-      of: refusal.of,
-      candidates: toCandidates(model),
-      now,
-      ...(from === undefined ? {} : { from }),
-    }),
-  );
+  await persistFor(current, () => writeProviderWait(current, change, wait));
   return toSpent(addRunUsage(current), true);
 }
 
-async function park(run: RunRecord, parked: Parked, current: Try): Promise<void> {
-  const { kind, deps, crashes } = current;
+/** Puts a run back that a limit holds: it is released when there is room. */
+async function park(run: RunRecord, limit: LimitReason, current: Try): Promise<void> {
+  const { kind, deps, crashes: crashCount } = current;
   current.end = { status: "parked" };
   const job = kind.job as Job;
   await commitFor(current, (tx) => {
-    const now = deps.clock.now();
-    // A run that is parked already is held by another limit now.
-    const waited = run.pausedAt === undefined ? closeWait(run, now) : {};
-    tx.update("run", run.id, {
-      status: "parked",
-      parked,
-      pausedAt: run.pausedAt ?? now,
-      crashCount: crashes,
-      ...waited,
-    });
-    tx.settle(job, getParkedUntil(parked), { resetAttempts: true });
+    const hold = beginHold(run, { reason: "limit", ...limit }, deps.clock.now());
+    tx.update("run", run.id, { status: "parked", crashCount, ...hold });
+    tx.settle(job, PARKED_UNTIL, { resetAttempts: true });
   });
 }
 
@@ -279,8 +269,7 @@ async function startTurn(
   if ("retryable" in prepared) return prepared;
   const start = {
     ...prepared.change,
-    ...countWaited(before, deps.clock.now()),
-    ...(current.isStored && getEndedWaits(before, deps.clock.now())),
+    ...(current.isStored && endHold(before, deps.clock.now())),
     status: "running" as const,
     attempts: before.attempts + 1,
     crashCount: current.crashes,
@@ -290,7 +279,7 @@ async function startTurn(
     model: model.ref,
     boundaryId: before.boundaryId ?? newBoundaryId(),
   };
-  const run: RunRecord = { ...before, ...start };
+  const run = withChange(before, start);
   current.run = run;
   // A run that is stored by its first step is from then on like any other.
   const isBefore = kind.start === "before" || (kind.start === "never" && current.isStored);
@@ -384,26 +373,19 @@ async function putBackOrEnd(
   if (plan.do === "end") return endTry(plan.failure, current);
   const isParked = plan.do === "wait";
   current.end = { status: isParked ? "parked" : "queued", error: result.code };
-  const { of, from, ...change } = isParked
-    ? {
-        status: "parked" as const,
-        parked: { reason: "provider" as const, ...plan.blocked },
-        of: plan.blocked.of,
-        from: undefined,
-      }
-    : { status: "queued" as const, failures: plan.failures, of: model.ref, from: plan.at };
   const wait = {
-    of,
+    ...(isParked
+      ? { hold: { reason: "away" as const, ...plan.blocked }, of: plan.blocked.of, from: undefined }
+      : { hold: { reason: "delay" as const, until: plan.at }, of: model.ref, from: plan.at }),
     candidates: toCandidates(model),
     now,
-    from,
     failedAt: isProviderAway(result.code) ? (result.failedAttempts?.[0]?.at ?? now) : undefined,
   };
   await persistFor(current, () =>
     writeProviderWait(
       current,
       {
-        ...change,
+        ...(plan.do === "retry" && { failures: plan.failures }),
         crashCount: 0,
         error: toRunError(result),
         ...keepFailedAttempts(run, result, kind.context),
@@ -452,7 +434,7 @@ async function putBackDrained(job: Job, current: Try): Promise<void> {
         status: "queued",
         crashCount: 0,
         attempts: run.attempts - 1,
-        waitSince: now,
+        queuedAt: now,
         ...getUsedSoFar(current),
       });
     tx.settle(job, now, { resetAttempts: true });

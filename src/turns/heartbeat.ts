@@ -6,6 +6,8 @@ import { plainText } from "../core/text.ts";
 import { joinTraces } from "../core/trace-context.ts";
 import {
   buildHeartbeatEvent,
+  findHeartbeatRun,
+  HEARTBEAT_RUN_KEY,
   isHopeless,
   renderBatch,
   selectBatch,
@@ -76,9 +78,6 @@ function buildRun(
   };
 }
 
-/** Names the run of an agent's heartbeat that has called tools: as long as it has not ended, the job continues it. */
-const RUN_KEY = "heartbeat.run:";
-
 interface FailedHeartbeat {
   run: RunRecord;
   /** Whether it has called a tool that may change something: another run over the same events would call it again. */
@@ -125,16 +124,6 @@ function planFailure(failed: FailedHeartbeat, log: TurnDeps["log"]): RunEnd {
         "a heartbeat failed; its events stay queued",
       ),
   };
-}
-
-/** The run of a heartbeat that has steps and has not ended. */
-export async function findHeartbeatRun(
-  agentId: string,
-  store: Pick<TurnDeps["store"], "get">,
-): Promise<RunRecord | undefined> {
-  const id = await store.get("value", RUN_KEY + agentId);
-  const run = typeof id === "string" ? await store.get("run", id) : undefined;
-  return run?.endedAt === undefined ? run : undefined;
 }
 
 const isAct = ({ state, readOnly }: ToolCallRecord): boolean =>
@@ -188,7 +177,7 @@ export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: Tu
       }
       return { run: buildRun(agent.id, batch, context, job, clock.now()), agent, isStored: false };
     },
-    writeFirst: (tx, run) => tx.set("value", RUN_KEY + agentId, run.id),
+    writeFirst: (tx, run) => tx.set("value", HEARTBEAT_RUN_KEY + agentId, run.id),
     prepare: ({ spec }) => Promise.resolve(prepareHeartbeat(spec, batch)),
     async finish(run, result, now, steps) {
       const hasActed = steps.some(({ calls }) => calls.some(isAct));

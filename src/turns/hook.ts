@@ -1,5 +1,5 @@
 import { stripAck } from "../agent/ack.ts";
-import { disarm } from "../agent/disarm.ts";
+import { disarm } from "../agent/reply/disarm.ts";
 import { ECHO } from "../agent/models.ts";
 import type { TurnInput, InputImage } from "../agent/types.ts";
 import { planDelivery, type Planned, parseSendKey } from "../delivery/plan.ts";

@@ -1,5 +1,5 @@
 import type { ExecutorDeps } from "./types.ts";
-import type { Journal } from "../agent/journal.ts";
+import type { Journal } from "../agent/types.ts";
 import { getClosingVerdict, writeDecision } from "../people/approvals.ts";
 import { TIMEOUT } from "../vocabulary/decision.ts";
 import type {

@@ -1,7 +1,6 @@
-import { disarm } from "../agent/disarm.ts";
+import { disarm } from "../agent/reply/disarm.ts";
 import { z } from "zod";
-import type { TurnExtension } from "../agent/context.ts";
-import type { Agent, ConversationMessage } from "../agent/types.ts";
+import type { TurnExtension, Agent, ConversationMessage } from "../agent/types.ts";
 import type { ContextProvider, Part, Tool } from "../contract/kinds.ts";
 import {
   findCitationMarks,

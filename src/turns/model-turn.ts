@@ -1,6 +1,5 @@
 import type { ExecutorDeps } from "./types.ts";
-import type { TurnExtension } from "../agent/context.ts";
-import type { Agent, CallGate, PausedTurn, ResolvedModel } from "../agent/types.ts";
+import type { TurnExtension, Agent, CallGate, PausedTurn, ResolvedModel } from "../agent/types.ts";
 import { createJudge, getOfferedTools, type Judge } from "../people/judge.ts";
 import { addUsage } from "../agent/usage.ts";
 import { OPERATOR_TENANT } from "../config/checks.ts";
@@ -21,7 +20,7 @@ import { toTurns } from "./session-history.ts";
 import type { ModelTurn, Prepared, RunKind } from "./run-kind.ts";
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
-import { READ_RESULT, renderMore, takeBytes } from "../agent/tool-results.ts";
+import { READ_RESULT, renderMore, takeBytes } from "../agent/tools/tool-results.ts";
 import type { Tool } from "../contract/kinds.ts";
 
 const INPUT = z.strictObject({

@@ -11,19 +11,21 @@ import {
   type Refusal,
 } from "../core/breaker.ts";
 import { fromParkedKey, LOOK_MS, toParkedKey, type ParkingLot } from "../queue/parking-lot.ts";
-import type {
-  EarlierJob,
-  Job,
-  Ms,
-  RunChange,
-  RunRecord,
-  StepRecord,
-  Store,
+import {
+  isLimited,
+  type EarlierJob,
+  type HoldReason,
+  type Job,
+  type Ms,
+  type RunChange,
+  type RunRecord,
+  type StepRecord,
+  type Store,
 } from "../store/types.ts";
 import { listAllRuns } from "../queue/batches.ts";
 import { AWAY_NOTICE_MS, planAwayNotice } from "./channel/away-notice.ts";
-import { beginWait } from "./waiting.ts";
-import { isProviderAway } from "../agent/failure.ts";
+import { beginHold, getWaitedMs } from "./hold.ts";
+import { isProviderAway } from "../core/errors.ts";
 import { buildRunJob } from "./run-result.ts";
 import type { FailedTurn, RunKind } from "./run-kind.ts";
 import type { ActionContext, ExecutorDeps } from "./types.ts";
@@ -129,9 +131,8 @@ export async function openGate(
   const keys = [job.key, ...candidates.map((of) => toParkedKey(of, job.key))];
   const earlier = steps.length > 0 ? undefined : await queue.findEarlier(job, keys);
   if (earlier) return waitBehind(earlier, first, kind, deps);
-  const isReleased = run.status === "parked" && run.parked?.reason !== "provider";
-  const wasParked = run.parked?.reason === "provider" || (run.failures ?? 0) > 0;
-  const pass = parking.enter(job, candidates, { hasWaited: isReleased, wasParked });
+  const wasParked = run.hold?.reason === "away" || (run.failures ?? 0) > 0;
+  const pass = parking.enter(job, candidates, { hasWaited: isLimited(run), wasParked });
   return isRefusal(pass) ? pass : new AttemptGate(parking.breaker, { ...options, pass });
 }
 
@@ -159,27 +160,17 @@ async function waitBehind(
   // It is back in its session, and goes first there.
   if (!waits) return { of, until: now + SOON_MS };
   // Another gateway let it wait, or this one before it was started again.
-  if (run?.parked?.reason === "provider" && !parking.find(id)) parkRun(run, parking, context);
-  const known = run?.parked?.reason === "provider" ? parking.find(id) : { from: runAt };
+  if (run?.hold?.reason === "away" && !parking.find(id)) parkRun(run, parking, context);
+  const known = run?.hold?.reason === "away" ? parking.find(id) : { from: runAt };
   // The two are put back together. Put back alone, this one would find the other, wait, and be put back, in a loop.
   if (known && known.from === undefined) return { of, until: now + SOON_MS };
   const from = Math.max(known?.from ?? 0, now + SOON_MS);
   return { of, until: from, from };
 }
 
-/** Time in which a run has waited for people and limits until `now`, as a change of the run when it starts or waits for a provider. */
-export function countWaited(
-  { waitedMs = 0, pausedAt, waiting }: RunRecord,
-  now: Ms,
-): { waitedMs?: Ms } {
-  const since = waiting?.since ?? pausedAt;
-  const total = waitedMs + (since === undefined ? 0 : Math.max(0, now - since));
-  return total > 0 ? { waitedMs: total } : {};
-}
-
 /** When a run is too old to be tried again. */
 const getDeadline = (run: RunRecord, { context }: RunKind, now: Ms): Ms =>
-  run.createdAt + (countWaited(run, now).waitedMs ?? 0) + context.config.runs[toMaxAge(run)];
+  run.createdAt + getWaitedMs(run, now) + context.config.runs[toMaxAge(run)];
 
 /** The setting that says how old a run may be that is tried again: a person waits for the answer to a message. */
 const toMaxAge = ({ kind }: RunRecord): "maxAge" | "messageMaxAge" =>
@@ -272,12 +263,14 @@ export async function writeProviderWait(
   { kind, deps, run, isStored }: WaitingRun,
   change: RunChange,
   {
+    hold,
     of,
     candidates,
     now,
     from,
     failedAt,
   }: {
+    hold: Extract<HoldReason, { reason: "away" | "delay" }>;
     of: string;
     candidates: readonly string[];
     now: Ms;
@@ -294,11 +287,10 @@ export async function writeProviderWait(
     if (isStored)
       tx.update("run", run.id, {
         ...change,
-        ...beginWait(run, now, change.parked?.reason === "provider" ? change.parked.of : undefined),
-        ...(run.pausedAt === undefined ? {} : { ...countWaited(run, now), pausedAt: null }),
+        ...beginHold(run, hold, now),
+        status: hold.reason === "away" ? "parked" : "queued",
       });
-    if (change.status === "parked" || failedAt !== undefined)
-      planAwayNotice(tx, run, now, failedAt);
+    if (hold.reason === "away" || failedAt !== undefined) planAwayNotice(tx, run, now, failedAt);
     tx.settle(job, Math.round(Math.min(lookAt, deadline)), { key: toParkedKey(of, job.key) });
   }, job);
   // A commit whose answer was lost is repeated, when the job is not held any more.
@@ -318,26 +310,26 @@ export async function restoreWaitingRuns(
   const { "runs.parked": count = 0 } = await store.counts();
   const parked = count > 0 ? await listAllRuns("parked", store) : [];
   for (const run of parked.toReversed()) {
-    if (run.parked?.reason !== "provider") continue;
-    parking.breaker.open(run.parked.of, clock.now());
+    if (run.hold?.reason !== "away") continue;
+    parking.breaker.open(run.hold.of, clock.now());
     parkRun(run, parking, context);
   }
 }
 
 /** Lets this gateway wake a run that waits for a provider. */
 function parkRun(
-  { id, spec, createdAt, parked }: RunRecord,
+  { id, spec, createdAt, hold }: RunRecord,
   parking: ParkingLot,
   context: ActionContext,
 ): void {
-  if (parked?.reason !== "provider") return;
+  if (hold?.reason !== "away") return;
   const agent = context.agents.get(spec.session.agentId);
   const resolved = context.models.resolve(
-    spec.model ?? agent?.model ?? parked.of,
+    spec.model ?? agent?.model ?? hold.of,
     spec.model === undefined ? agent?.fallbacks : [],
   );
   parking.park(
     buildRunJob(id, spec, createdAt),
-    resolved.ok ? toCandidates(resolved.model) : [parked.of],
+    resolved.ok ? toCandidates(resolved.model) : [hold.of],
   );
 }

@@ -1,4 +1,4 @@
-import { cleanReply } from "../agent/disarm.ts";
+import { cleanReply } from "../agent/reply/disarm.ts";
 import { cutText } from "../core/text.ts";
 import { resolveRoute } from "../delivery/channels.ts";
 import {
@@ -13,7 +13,7 @@ import { buildHeartbeatEvent } from "../sessions/heartbeat.ts";
 import { turnToKeep } from "../sessions/keys.ts";
 import { newDeliveryRecord } from "../store/rows.ts";
 import {
-  getParkedUntil,
+  PARKED_UNTIL,
   NO_ROUTE,
   sessionId,
   type Ms,
@@ -21,7 +21,7 @@ import {
   type NewJob,
   type NewSystemEvent,
   type NewTurn,
-  type Parked,
+  type LimitReason,
   type Route,
   type RouteDecision,
   type RunRecord,
@@ -31,7 +31,7 @@ import {
 } from "../store/types.ts";
 import { withSources, type NamedCitation } from "./knowledge.ts";
 import { runReceipt } from "./receipts.ts";
-import { closeWait } from "./waiting.ts";
+import { endHold } from "./hold.ts";
 import type { AnsweredTurn, ModelTurn } from "./run-kind.ts";
 import type { ActionContext, RunJob, TurnDeps } from "./types.ts";
 import { planRemoval } from "../delivery/send.ts";
@@ -78,7 +78,7 @@ export function buildRunJob(
   id: string,
   { session }: RunSpec,
   enqueuedAt: Ms,
-  parked?: Parked,
+  parked?: LimitReason,
 ): NewJob {
   const data: RunJob = { type: "run", runId: id };
   return {
@@ -87,7 +87,7 @@ export function buildRunJob(
     key: sessionId(session),
     data,
     enqueuedAt,
-    ...(parked && { runAt: getParkedUntil(parked) }),
+    ...(parked && { runAt: PARKED_UNTIL }),
   };
 }
 
@@ -116,14 +116,12 @@ export function writeEnd(
   { context, now, delivery }: { context: ActionContext; now: number; delivery?: NewDelivery },
 ): void {
   const { error, ...rest } = end;
-  const { error: _before, parked: _parked, ...known } = run;
+  const { error: _before, ...known } = run;
   const callback = planReceipt({ ...known, ...end }, context, now, delivery);
   tx.update("run", run.id, {
-    ...closeWait(run, end.endedAt ?? now),
+    ...endHold(run, end.endedAt ?? now),
     ...rest,
     error: error ?? null,
-    parked: null,
-    waiting: null,
     ...(callback ? { callbackId: callback.delivery.id } : {}),
   });
   if (callback) writeDelivery(tx, callback);

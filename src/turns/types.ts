@@ -1,7 +1,6 @@
 import type { Approvals, Questions } from "../people/approvals.ts";
 import type { ApprovalRules } from "../people/rules.ts";
-import type { TurnExtension } from "../agent/context.ts";
-import type { Agent, AgentRuntime, Models } from "../agent/types.ts";
+import type { TurnExtension, Agent, AgentRuntime, Models } from "../agent/types.ts";
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { ModelUse } from "../core/metrics.ts";

@@ -1,6 +1,5 @@
 import type { ExecutorDeps } from "./types.ts";
-import type { NewApproval } from "../agent/journal.ts";
-import type { PausedTurn } from "../agent/types.ts";
+import type { NewApproval, PausedTurn } from "../agent/types.ts";
 import { addUsage } from "../agent/usage.ts";
 import {
   getClosingVerdict,
@@ -11,7 +10,9 @@ import {
 import { safeError } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import { writeDelivery } from "../delivery/plan.ts";
+import { beginHold, endHold, getApprovalIds } from "./hold.ts";
 import { persist, type RunKind } from "./run-kind.ts";
+import { withChange } from "../store/rows.ts";
 import { ID_TAKEN, NOT_OPEN } from "../store/errors.ts";
 import type {
   ApprovalDecision,
@@ -24,96 +25,7 @@ import type {
   Store,
   Usage,
   Writes,
-  PastWait,
-  RunChange,
 } from "../store/types.ts";
-
-/** Waits that a run keeps: the newest. */
-const MAX_WAITS = 20;
-/** Approvals that one wait names. */
-const MAX_APPROVALS = 10;
-/** A shorter wait in the queue is none: each run is taken from it. */
-const MIN_QUEUED_MS = 1000;
-
-type Wait = PastWait extends infer W ? (W extends PastWait ? Omit<W, "until"> : never) : never;
-
-/** Returns what the record of a run says that it waits for; undefined if it is executed or has ended, or if that is not known. */
-function findWait({
-  status,
-  parked,
-  waiting,
-  collect,
-  waitSince,
-  pausedAt,
-  failures = 0,
-  startedAt,
-  createdAt,
-}: RunRecord): Wait | undefined {
-  switch (status) {
-    case "waiting":
-      return (
-        waiting && {
-          kind: "approval",
-          approvalIds: waiting.approvalIds.slice(0, MAX_APPROVALS),
-          since: waiting.since,
-        }
-      );
-    case "collecting":
-      return collect && { kind: "batch", since: collect.firstAt };
-    case "parked":
-      if (parked?.reason === "provider")
-        return waitSince === undefined
-          ? undefined
-          : { kind: "model", of: parked.of, since: waitSince };
-      return parked && pausedAt !== undefined
-        ? { kind: "limit", scope: parked.scope, limit: parked.limit, since: pausedAt }
-        : undefined;
-    case "queued":
-      if (waitSince !== undefined)
-        return { kind: failures > 0 ? "delay" : "queue", since: waitSince };
-      return startedAt === undefined ? { kind: "queue", since: createdAt } : undefined;
-    default:
-      return undefined;
-  }
-}
-
-/**
- * Returns the change that records the wait of a run as over at `now`, for the commit that ends it. Empty if the run has not
- * waited: such a run is written as before.
- */
-export function closeWait(run: RunRecord, now: Ms): Pick<RunChange, "waits" | "waitSince"> {
-  const wait = findWait(run);
-  const left = run.waitSince === undefined ? {} : { waitSince: null };
-  if (!wait) return left;
-  const { waits = [] } = run;
-  // Of several approvals each decision lets the run continue: the rest of the wait begins there.
-  const since = Math.max(wait.since, waits.at(-1)?.until ?? wait.since);
-  if (now - since < (wait.kind === "queue" ? MIN_QUEUED_MS : 1)) return left;
-  return { ...left, waits: [...waits, { ...wait, since, until: now }].slice(-MAX_WAITS) };
-}
-
-/** The waits of a run that are over, with the one that ends at `now`; empty if it has not waited. */
-export function getEndedWaits(run: RunRecord, now: Ms): Pick<RunRecord, "waits"> {
-  const { waits } = closeWait(run, now);
-  return waits ? { waits } : {};
-}
-
-/**
- * Returns the change that records that a run waits from `now` on for its model, for another try or in the queue, and that its
- * wait before is over. A run that looks for the same model again has waited all the time.
- */
-export function beginWait(
-  run: RunRecord,
-  now: Ms,
-  of?: string,
-): Pick<RunChange, "waits" | "waitSince"> {
-  const isSame =
-    of !== undefined &&
-    run.status === "parked" &&
-    run.parked?.reason === "provider" &&
-    run.parked.of === of;
-  return isSame && run.waitSince !== undefined ? {} : { ...closeWait(run, now), waitSince: now };
-}
 
 const MAX_REFUSALS = 8;
 
@@ -186,11 +98,9 @@ async function writeWaiting(
         tx.update("toolCall", run.id, approval.callId, { state, approvalId: approval.id });
       }
       for (const question of planned) writeDelivery(tx, question);
-      const waiting = {
-        approvalIds: [...open, ...made.map(({ id }) => id)],
-        since: run.waiting?.since ?? now,
-      };
-      tx.update("run", run.id, { status: "waiting", waiting, usage, crashCount: 0, failures: 0 });
+      const approvalIds = [...open, ...made.map(({ id }) => id)];
+      const hold = beginHold(run, { reason: "person", approvalIds, until }, now);
+      tx.update("run", run.id, { status: "waiting", ...hold, usage, crashCount: 0, failures: 0 });
       if (job) tx.settle(job, until, { resetAttempts: true });
     }, job);
     return held ? made : undefined;
@@ -242,20 +152,17 @@ export async function waitForPeople(paused: PausedTurn, current: WaitingRun): Pr
     kind.onApproval?.(approval);
   }
   if (kind.job) return false;
-  const approvalIds = [...paused.open, ...(approvals ?? []).map(({ id }) => id)];
-  current.run = { ...run, waiting: { approvalIds, since: clock.now() } };
+  const waiting = (await store.get("run", run.id)) ?? run;
   const isOpen = async (id: string): Promise<boolean> => {
     const approval = await store.get("approval", id);
     return approval !== undefined && !approval.decision && clock.now() < approval.expiresAt;
   };
-  while (!signal.aborted && (await Promise.all(approvalIds.map(isOpen))).every(Boolean))
+  while (!signal.aborted && (await Promise.all(getApprovalIds(waiting).map(isOpen))).every(Boolean))
     await clock.sleep(LOOK_MS, signal);
   steps.splice(0, steps.length, ...(await store.list("steps", run.id)));
-  const waited = getEndedWaits({ ...current.run, status: "waiting" }, clock.now());
-  current.run = { ...current.run, ...waited };
-  await store.commit((tx) =>
-    tx.update("run", run.id, { status: "running", waiting: null, ...waited }),
-  );
+  const ended = endHold(waiting, clock.now());
+  current.run = withChange(run, ended);
+  await store.commit((tx) => tx.update("run", run.id, { status: "running", ...ended }));
   return true;
 }
 
@@ -284,7 +191,7 @@ interface EndOptions {
 
 /** Commits the end of a run, and closes the calls and the approvals that it leaves open. */
 export async function commitEnd(
-  run: Pick<RunRecord, "id" | "waiting" | "startedAt">,
+  run: Pick<RunRecord, "id" | "startedAt">,
   write: (tx: Writes) => void,
   { store, now, held, by, questions, steps: known }: EndOptions,
 ): Promise<boolean> {
@@ -293,7 +200,8 @@ export async function commitEnd(
     closeCalls(tx, steps, now);
     write(tx);
   };
-  if (!run.waiting) return store.commit(writeAll, held);
+  const hasAsked = steps.some(({ calls }) => calls.some((call) => call.approvalId !== undefined));
+  if (!hasAsked) return store.commit(writeAll, held);
   return commitAgain(async () => {
     const open = await listOpen(store, run.id);
     const closed = await Promise.all(

@@ -11,6 +11,7 @@ import {
 import { executeAwayNotice, type AwayNoticeJob } from "./channel/away-notice.ts";
 import { executeBatch, type BatchJob } from "./batch.ts";
 import { executeCommand } from "./channel/commands.ts";
+import { toQueued } from "./hold.ts";
 import { buildRunJob, replyRoute, writeEnd, writeRemoval } from "./run-result.ts";
 import { PullWorker } from "../queue/worker.ts";
 import { fromParkedKey } from "../queue/parking-lot.ts";
@@ -46,7 +47,7 @@ function runEnded({ id, kind, status }: RunRecord): Failure {
   const instead =
     (kind === "hook" || kind === "schedule") && status !== "succeeded"
       ? `to start it again, use \`rouse runs retry ${id}\``
-      : `to see how it ended, use \`rouse runs show ${id}\``;
+      : `to see how it ended, use \`rouse runs ${id}\``;
   return {
     code: "run_ended",
     message: `the run has ended already (${status}), so it cannot be cancelled; ${instead}`,
@@ -57,23 +58,21 @@ const NOT_FOUND: Failure = { code: "not_found", message: "there is no run with t
 
 /** Starts a run again, after the steps that it has. */
 async function restartRun(run: RunRecord, { store, admission, clock }: TurnDeps): Promise<void> {
-  const parked = run.kind === "hook" ? admission.place(run, clock.now()) : undefined;
-  const status = parked ? { status: "parked" as const, parked } : { status: "queued" as const };
+  const now = clock.now();
+  const parked = run.kind === "hook" ? admission.place(run, now) : undefined;
   await store.commit((tx) => {
     tx.update("run", run.id, {
-      ...status,
+      ...toQueued(parked, now),
       restarts: run.restarts + 1,
       attempts: 0,
       crashCount: 0,
       failures: 0,
       // It may be tried for as long as a new run.
-      waitedMs: clock.now() - run.createdAt,
-      pausedAt: parked ? clock.now() : null,
-      waitSince: parked ? null : clock.now(),
+      waitedMs: now - run.createdAt,
       error: null,
       endedAt: null,
     });
-    tx.add("job", buildRunJob(run.id, run.spec, clock.now(), parked));
+    tx.add("job", buildRunJob(run.id, run.spec, now, parked));
   });
 }
 
@@ -91,9 +90,10 @@ function createRunOperations(
     const { id } = run;
     await deps.admission.dropBatch(id);
     const now = deps.clock.now();
-    const message = run.waiting
-      ? "cancelled while it waited for a person"
-      : "cancelled before it began";
+    const message =
+      run.status === "waiting"
+        ? "cancelled while it waited for a person"
+        : "cancelled before it began";
     const write = (tx: Writes): void => {
       tx.delete("job", "turn", getJobId(run));
       tx.delete("collected", id);

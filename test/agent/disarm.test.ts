@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { cleanReply, createReplyCleaner } from "../../src/agent/disarm.ts";
+import { cleanReply, createReplyCleaner } from "../../src/agent/reply/disarm.ts";
 import { expectProportional } from "../growth.ts";
 import { findLive } from "./markdown-judge.ts";
 

@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
 import { NO_TRACES } from "../../src/core/trace-context.ts";
 import { runLoop, type LoopOptions, type ModelStep } from "../../src/agent/loop.ts";
-import type { CallVerdict, Journal } from "../../src/agent/journal.ts";
-import { OutcomeUnknownError, type OfferedTool } from "../../src/agent/offered-tool.ts";
+import type { CallVerdict, Journal } from "../../src/agent/types.ts";
+import { OutcomeUnknownError, type OfferedTool } from "../../src/agent/tools/offered-tool.ts";
 import type { ApprovalDecision, StepRecord } from "../../src/store/types.ts";
 
 const said = (calls: [name: string, input: object][]): ModelStep => ({

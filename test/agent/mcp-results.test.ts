@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { toToolOutput } from "../../src/agent/mcp-client.ts";
+import { toToolOutput } from "../../src/agent/tools/mcp-client.ts";
 import { createMcpWorld, type McpWorld } from "./mcp.ts";
 import type { Said } from "./vendors.ts";
 

@@ -2,9 +2,9 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { McpServerConfig } from "../../src/agent/mcp-client.ts";
-import { McpServer } from "../../src/agent/mcp-server.ts";
-import { OutcomeUnknownError } from "../../src/agent/offered-tool.ts";
+import type { McpServerConfig } from "../../src/agent/tools/mcp-client.ts";
+import { McpServer } from "../../src/agent/tools/mcp-server.ts";
+import { OutcomeUnknownError } from "../../src/agent/tools/offered-tool.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import {

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createBoundary } from "../../src/agent/boundary.ts";
-import { createToolBox } from "../../src/agent/tools.ts";
+import { createToolBox } from "../../src/agent/tools/tool-box.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { definePlugin, type Tool, type ToolCallInfo } from "../../src/plugin/api.ts";

@@ -6,7 +6,7 @@ import openai from "../../plugins/openai/index.ts";
 import compatible from "../../plugins/openai-compatible/index.ts";
 import { parseAck, stripAck } from "../../src/agent/ack.ts";
 import { fitHistory } from "../../src/agent/messages.ts";
-import { cleanReply, createReplyCleaner } from "../../src/agent/disarm.ts";
+import { cleanReply, createReplyCleaner } from "../../src/agent/reply/disarm.ts";
 import { createModels } from "../../src/agent/models.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
 import { batchSize, isHopeless, selectBatch } from "../../src/sessions/heartbeat.ts";

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import fc from "fast-check";
 import { z } from "zod";
 import { createBoundary } from "../../src/agent/boundary.ts";
-import { createToolBox } from "../../src/agent/tools.ts";
+import { createToolBox } from "../../src/agent/tools/tool-box.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { coversTool, patternsMeet } from "../../src/vocabulary/tool-names.ts";

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { cutOutput, toToolMessage } from "../../src/agent/tool-results.ts";
+import { cutOutput, toToolMessage } from "../../src/agent/tools/tool-results.ts";
 import { createMcpWorld, EVERYTHING, LEDGER_SERVER, type McpWorld } from "./mcp.ts";
 import { divide } from "./outside.ts";
 import { VENDORS, type ModelRequest, type Said } from "./vendors.ts";

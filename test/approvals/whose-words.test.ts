@@ -52,6 +52,6 @@ for (const { id, section, start } of VENDORS)
       await world.until(async () => far.arrived().length > before);
     }
     expect(world.bank.calls).toHaveLength(1);
-    const { out } = await world.rouse("sessions", "show", "main");
+    const { out } = await world.rouse("sessions", "main");
     expect(out).toMatch(ways.at(-1)?.origin ?? /never/);
   });

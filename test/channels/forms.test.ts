@@ -10,7 +10,7 @@ import { toMarkdown, toMrkdwn } from "../../plugins/slack/format.ts";
 import { toHtml } from "../../plugins/telegram/format.ts";
 import { toWhatsApp } from "../../plugins/whatsapp/format.ts";
 import { splitText } from "../../src/delivery/split.ts";
-import { cleanReply } from "../../src/agent/disarm.ts";
+import { cleanReply } from "../../src/agent/reply/disarm.ts";
 import { findLive } from "../agent/markdown-judge.ts";
 import { expectProportional } from "../growth.ts";
 import { answers, lastingForms } from "./answers.ts";

@@ -47,7 +47,7 @@ describe("rouse init", () => {
       if (flags.includes("--port")) {
         expect(text).toContain("port: 8123");
         expect(
-          JSON.parse((await cli.rouse(["hooks", "list", "--json"], { env })).out).mappings.map(
+          JSON.parse((await cli.rouse(["hooks", "--json"], { env })).out).mappings.map(
             (one: { origin: string }) => one.origin,
           ),
         ).toContain("preset:gmail");

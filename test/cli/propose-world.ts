@@ -10,10 +10,10 @@ import { createCli, TOKEN, type CliWorld } from "./world.ts";
 /** What a model says about a mapping. */
 export const ANSWER = {
   takes: [1],
-  conditions: [{ in: "payload", field: "type", operator: "equals", values: ["ticket.opened"] }],
-  name: "Ticket {{ticket.id}}",
+  conditions: [{ in: "payload", field: "type", operator: "$eq", values: ["ticket.opened"] }],
   sessionField: "ticket.id",
-  message: ["A ticket was opened: {{ticket.subject}}", "Priority: {{ticket.priority}}"],
+  fields: ["ticket.subject", "ticket.priority"],
+  renamed: [],
 };
 
 export const TICKET = {
@@ -122,7 +122,7 @@ export async function createProposeWorld(mappings: object[] = []): Promise<Propo
       return (await readdir(folder)).toSorted();
     },
     async countRuns(mapping) {
-      const { out } = await cli.rouse(["runs", "list", "--json"]);
+      const { out } = await cli.rouse(["runs", "--json"]);
       const { runs } = JSON.parse(out) as { runs: { mapping: string | null }[] };
       return runs.filter((run) => mapping === undefined || run.mapping === mapping).length;
     },

@@ -5,7 +5,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CliIo } from "../../src/cli/io.ts";
-import { watchPlaces } from "../../src/cli/watch-places.ts";
+import { watchPlaces } from "../../src/cli/tests/watch-places.ts";
 import { createCli, TOKEN, type CliWorld } from "./world.ts";
 
 let cli: CliWorld;

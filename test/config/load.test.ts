@@ -10,7 +10,7 @@ import {
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { configReference } from "../../src/config/document.ts";
+import { configReference } from "../../scripts/config-reference.ts";
 import { configJsonSchema } from "../../src/config/json-schema.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { renderPath } from "../../src/config/issues.ts";

@@ -46,7 +46,7 @@ describe.skipIf(NO_BROWSER)("what cannot be taken back", () => {
           store.commit((tx) =>
             tx.update("run", runId, {
               status: "parked",
-              parked: { scope: "hooks", limit: "concurrent" },
+              hold: { reason: "limit", scope: "hooks", limit: "concurrent", since: Date.now() },
               endedAt: null,
             }),
           ),

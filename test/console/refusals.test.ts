@@ -8,7 +8,7 @@ describe.skipIf(NO_BROWSER)("refused requests", () => {
   it("says that nothing was refused, and which command lists it", async () => {
     await page.goto(`${world.url}/console#/refusals`);
     await page.getByText("No request was rejected since the gateway started").waitFor();
-    expect(await page.innerText("main")).toContain("rouse events refused");
+    expect(await page.innerText("main")).toContain("rouse events --refused");
     expect(problems).toEqual([]);
   });
 

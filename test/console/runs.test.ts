@@ -122,18 +122,19 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
   it("says why a run waits, and until when, and cancels it", async () => {
     const { runId: held } = await ran("Hold it", "hook:held", "Held");
     const until = Date.now() + 3_600_000;
-    const reasons: [NonNullable<RunRecord["parked"]>, RegExp][] = [
+    const since = until - 7_200_000;
+    const reasons: [NonNullable<RunRecord["hold"]>, RegExp][] = [
       [
-        { scope: "mapping:shop", limit: "runsPerHour", until },
+        { reason: "limit", scope: "mapping:shop", limit: "runsPerHour", since, until },
         /waits for limits\.runsPerHour of mapping:shop, until in (?:60 min|1 h)/i,
       ],
       [
-        { reason: "provider", of: "acme/large", until },
+        { reason: "away", of: "acme/large", since, until },
         /waits for the model acme\/large, which does not answer, until in (?:60 min|1 h)/i,
       ],
     ];
-    for (const [parked, words] of reasons) {
-      await change(held, { status: "parked", parked, endedAt: null });
+    for (const [hold, words] of reasons) {
+      await change(held, { status: "parked", hold, endedAt: null });
       await show("#/approvals", "No call waits");
       await show(`#/runs/${held}`, "waits for");
       expect(await text()).toMatch(words);
@@ -240,15 +241,15 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     await change(runId, {
       waits: [
         {
-          kind: "limit",
+          reason: "limit",
           scope: "mapping:shop",
           limit: "runsPerHour",
           since: at,
           until: at + 300_000,
         },
-        { kind: "model", of: "acme/large", since: at + 300_000, until: at + 360_000 },
-        { kind: "approval", approvalIds: ["apr_1"], since: at + 400_000, until: at + 460_000 },
-        { kind: "queue", since: at + 500_000, until: at + 502_000 },
+        { reason: "away", of: "acme/large", since: at + 300_000, until: at + 360_000 },
+        { reason: "person", approvalIds: ["apr_1"], since: at + 400_000, until: at + 460_000 },
+        { reason: "queue", since: at + 500_000, until: at + 502_000 },
       ],
     });
     await show(`#/runs/${runId}`, "limits.runsPerHour");

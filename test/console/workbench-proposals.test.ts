@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { startModel } from "../platform/model.ts";
 import { NO_BROWSER } from "./browser.ts";
 import { CONFIG, useBench } from "./bench.ts";
 
@@ -24,6 +25,21 @@ describe.skipIf(NO_BROWSER)("proposals and mappings in shadow in the workbench",
   };
 
   it("shows a change of the nearest mapping with its reason in the editor, to be dropped or accepted", async () => {
+    const model = await startModel();
+    onTestFinished(() => model.close());
+    const widened = [
+      { in: "payload", field: "type", operator: "$eq", values: ["order"] },
+      { in: "payload", field: "total", operator: "$gte", values: [40] },
+    ];
+    const answer = { takes: [1], conditions: widened, sessionField: null, fields: [], renamed: [] };
+    model.says = () => ({ text: [JSON.stringify(answer)] });
+    const provider = { type: "openai-compatible", baseUrl: model.url, apiKey: "key" };
+    const config = CONFIG.replace(
+      "gateway: {",
+      `models: { providers: { local: ${JSON.stringify(provider)} } },\n  agents: { defaults: { model: "local/big" } },\n  gateway: {`,
+    );
+    world.write("rouse.json5", config);
+    expect(await world.gateway.reload()).toMatchObject({ ok: true });
     await world.order(40);
     // Written beside another mapping: the nearest one is opened with the change.
     await one.open("#/mappings/rest");
@@ -43,13 +59,13 @@ describe.skipIf(NO_BROWSER)("proposals and mappings in shadow in the workbench",
     await propose();
     await one.button("Accept").click();
     await one.line("$gte: 40").waitFor();
-    expect(world.readConfig()).toBe(CONFIG);
+    expect(world.readConfig()).toBe(config);
     await one.button("Save…").click();
     const save = one.page.getByRole("dialog", { name: "Save" });
     await save.getByText("Tests:").waitFor();
     await save.getByRole("button", { name: "Save", exact: true }).click();
     await one.page.getByText("Saved in rouse.json5").waitFor();
-    expect(world.readConfig()).toBe(CONFIG.replace("$gte: 100", "$gte: 40"));
+    expect(world.readConfig()).toBe(config.replace("$gte: 100", "$gte: 40"));
     expect((await world.order(41)).runId).toMatch(/^run_/);
     expect(one.problems).toEqual([]);
   });

@@ -82,7 +82,7 @@ describe("alerts about failures", () => {
     });
     const { id, title } = posted[0]?.body.failure ?? { id: "", title: "" };
     expect(title).toMatch(/^Hooks of order failed: /);
-    expect(world.printed.join("")).toContain(`rouse failures show ${id}`);
+    expect(world.printed.join("")).toContain(`rouse failures ${id}`);
 
     await world.admin(`/admin/v1/failures/${id}`, {
       method: "POST",

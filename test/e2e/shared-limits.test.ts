@@ -13,7 +13,7 @@ import { createWorld, TOKEN, type World } from "./world.ts";
 interface Run {
   id: string;
   status: string;
-  parked: { limit: string; until: string | null } | null;
+  waitsFor: { limit: string; until: string | null } | null;
 }
 
 describePostgres("limits over several gateways", () => {
@@ -106,10 +106,10 @@ describePostgres("limits over several gateways", () => {
     await a.until(
       async () =>
         (await count(a, "succeeded")) === 5 &&
-        (await runs(a)).filter((run) => run.parked?.until).length === 7,
+        (await runs(a)).filter((run) => run.waitsFor?.until).length === 7,
     );
     const untils = (await runs(a)).flatMap((run) =>
-      run.parked?.until ? [Date.parse(run.parked.until)] : [],
+      run.waitsFor?.until ? [Date.parse(run.waitsFor.until)] : [],
     );
     for (const until of untils) expect(until).toBeGreaterThan(Date.now() + 3_500_000);
     expect(provider.requests).toHaveLength(5);
@@ -145,8 +145,8 @@ describePostgres("limits over several gateways", () => {
       const waits = (await runs(a)).filter((run) => run.status === "parked");
       return waits.every(
         (run) =>
-          run.parked?.limit === "tokensPerDay" &&
-          Date.parse(run.parked.until ?? "") > Date.now() + 80_000_000,
+          run.waitsFor?.limit === "tokensPerDay" &&
+          Date.parse(run.waitsFor.until ?? "") > Date.now() + 80_000_000,
       );
     });
     expect(provider.requests).toHaveLength(3);
@@ -164,8 +164,8 @@ describePostgres("limits over several gateways", () => {
       const waits = (await runs(a)).filter((run) => run.status === "parked");
       return waits.every(
         (run) =>
-          run.parked?.limit === "budget.perDay" &&
-          Date.parse(run.parked.until ?? "") > Date.now() + 80_000_000,
+          run.waitsFor?.limit === "budget.perDay" &&
+          Date.parse(run.waitsFor.until ?? "") > Date.now() + 80_000_000,
       );
     });
     expect(provider.requests).toHaveLength(3);

@@ -51,7 +51,7 @@ const outcomes: Check = ({ plan, outside: { ledgers }, runs }) =>
     // A turn may take no longer than its timeout: that is an end, too.
     if (run.status === "timed_out" && isHeldUp(plan, order)) return [];
     return [
-      `order ${order.n} was acknowledged at ${seconds(accepted.end)}, and its run ${run.id} is ${run.status} (${JSON.stringify(run.error ?? run.parked)})`,
+      `order ${order.n} was acknowledged at ${seconds(accepted.end)}, and its run ${run.id} is ${run.status} (${JSON.stringify(run.error ?? run.waitsFor)})`,
     ];
   });
 

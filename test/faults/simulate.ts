@@ -13,7 +13,7 @@ import { installTime, runAs, Time, type Incarnation } from "./time.ts";
 export interface RunView {
   id: string;
   status: string;
-  parked?: unknown;
+  waitsFor?: unknown;
   error: { code: string; message: string } | null;
   startedAt: string | null;
   delivery: { status: string } | null;

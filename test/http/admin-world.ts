@@ -7,7 +7,6 @@ import { configSchema } from "../../src/config/schema/index.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { newId } from "../../src/core/ids.ts";
 import { createLazyKnowledge } from "../../src/knowledge/lazy.ts";
-import { createFilePresence } from "../../src/knowledge/presence.ts";
 import { createChannelHealth } from "../../src/delivery/health.ts";
 import { createAdminRoutes, type AdminApp } from "../../src/http/admin/app.ts";
 import { createQuestions } from "../../src/people/notify.ts";
@@ -193,9 +192,9 @@ export async function createWorld(): Promise<World> {
     }),
     failures: createFailureStates({ ...handle, clock: systemClock }),
     knowledge: createLazyKnowledge({
-      isShared: false,
       dir,
-      presence: createFilePresence(join(dir, "knowledge.db"), () => false),
+      env: {},
+      log: pino({ level: "silent" }),
       open: () => Promise.reject(new Error("nothing is opened here")),
     }),
     chats: {

@@ -269,7 +269,11 @@ describe("the steps of a run", () => {
       {
         id,
         status: "waiting",
-        waiting: { approvalIds: [`apr_${id}_2`], since: "2026-01-05T12:00:03.000Z" },
+        waitsFor: {
+          reason: "person",
+          approvalIds: [`apr_${id}_2`],
+          since: "2026-01-05T12:00:03.000Z",
+        },
       },
     ]);
     expect((await got((api) => api.status.$get())).status.counts).toMatchObject({
@@ -283,7 +287,7 @@ describe("the steps of a run", () => {
     expect(check).toMatchObject({
       status: "warn",
       message: expect.stringMatching(
-        /^calls that wait for approval: 1; .*`rouse approvals list`/,
+        /^calls that wait for approval: 1; .*`rouse approvals`/,
       ) as string,
     });
   });

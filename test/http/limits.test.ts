@@ -99,9 +99,9 @@ describe("runs an hour", () => {
       startedAt: null,
     });
     const [third, fifth] = [await runOf(answers[2] as Answer), await runOf(answers[4] as Answer)];
-    expect(third.parked).toMatchObject({ scope: "mapping:shop", limit: "runsPerHour" });
+    expect(third.waitsFor).toMatchObject({ scope: "mapping:shop", limit: "runsPerHour" });
     // Two an hour: the fifth has to wait for the third.
-    expect(Date.parse(fifth.parked.until) - Date.parse(third.parked.until)).toBeGreaterThan(
+    expect(Date.parse(fifth.waitsFor.until) - Date.parse(third.waitsFor.until)).toBeGreaterThan(
       3_590_000,
     );
     await world.until(async () => (await told()).length > 0);
@@ -200,13 +200,13 @@ describe("runs an hour", () => {
     );
     const second = await world.post("/hooks/stripe", event("charge.dispute.created"));
     expect(second.body.status).toBe("parked");
-    expect((await runOf(second)).parked.scope).toBe("preset:stripe");
+    expect((await runOf(second)).waitsFor.scope).toBe("preset:stripe");
     const direct = await world.post("/hooks/agent", { message: "hello" });
     // The parked one has its place among all hooks' runs already, an hour from now.
     expect(direct.body.status).toBe("queued");
     const over = await post("shop", 1);
     expect(over.body.status).toBe("parked");
-    expect((await runOf(over)).parked.scope).toBe("hooks");
+    expect((await runOf(over)).waitsFor.scope).toBe("hooks");
   });
 
   it("let go a run that is cancelled, and the next of its session key after it", async () => {
@@ -245,7 +245,8 @@ describe("runs at the same time", () => {
     ]);
     const free = await post("free", 9);
     await world.until(async () => provider.requests.length === 2);
-    expect((await runOf(answers[1] as Answer)).parked).toEqual({
+    expect((await runOf(answers[1] as Answer)).waitsFor).toMatchObject({
+      reason: "limit",
       scope: "mapping:shop",
       limit: "concurrent",
       until: null,
@@ -319,9 +320,9 @@ describe("tokens a day", () => {
     await ended([second]);
     const third = await post("shop", 3);
     expect(third.body.status).toBe("parked");
-    const { parked } = await runOf(third);
-    expect(parked).toMatchObject({ scope: "mapping:shop", limit: "tokensPerDay" });
-    expect(Date.parse(parked.until) - Date.now()).toBeGreaterThan(86_000_000);
+    const { waitsFor } = await runOf(third);
+    expect(waitsFor).toMatchObject({ scope: "mapping:shop", limit: "tokensPerDay" });
+    expect(Date.parse(waitsFor.until) - Date.now()).toBeGreaterThan(86_000_000);
     await world.until(async () => (await told()).length === 1);
     await later(87_301_000, hooks);
     await ended([third]);
@@ -347,9 +348,9 @@ describe("a budget of money", () => {
     await ended([await post("shop", 2)]);
     const third = await post("shop", 3);
     expect(third.body.status).toBe("parked");
-    const { parked } = await runOf(third);
-    expect(parked).toMatchObject({ scope: "mapping:shop", limit: "budget.perDay" });
-    expect(Date.parse(parked.until) - Date.now()).toBeGreaterThan(86_000_000);
+    const { waitsFor } = await runOf(third);
+    expect(waitsFor).toMatchObject({ scope: "mapping:shop", limit: "budget.perDay" });
+    expect(Date.parse(waitsFor.until) - Date.now()).toBeGreaterThan(86_000_000);
     await world.until(async () => (await told())[0]?.includes("0.04 USD within a day"));
     const restart = async (ms: number): Promise<void> => {
       const { dir, gateway } = world;

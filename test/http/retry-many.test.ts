@@ -186,7 +186,7 @@ describe("on the command line", () => {
 
   const status = async (): Promise<string> =>
     (
-      JSON.parse((await cli.rouse(["runs", "show", made.run, "--json"])).out) as {
+      JSON.parse((await cli.rouse(["runs", made.run, "--json"])).out) as {
         run: { status: string };
       }
     ).run.status;
@@ -241,7 +241,7 @@ describe("on the command line", () => {
       0,
       `${made.delivery}  failed  sends 2 messages to slack C1\n1 would be retried\n`,
     ]);
-    const { out } = await cli.rouse(["deliveries", "show", made.delivery]);
+    const { out } = await cli.rouse(["deliveries", made.delivery]);
     expect(out).toMatch(
       /error +not_delivered: it said no[^]*sent +1 of 3[^]*message 1 \(sent\)\n {2}one\n\nmessage 2 \(not sent\)\n {2}two/,
     );

@@ -18,7 +18,7 @@ import type {
   Received,
   Snapshot,
 } from "../../src/intake/types.ts";
-import { createTransformPool } from "../../src/mapping/transform-pool.ts";
+import { createTransformPool } from "../../src/mapping/transforms/pool.ts";
 import { buildSnapshot } from "../../src/gateway/snapshot.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { RunRecord, Store } from "../../src/store/types.ts";

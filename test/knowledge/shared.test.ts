@@ -6,9 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { compiledCodeEnv } from "../../src/core/process-group.ts";
 import { createLazyKnowledge } from "../../src/knowledge/lazy.ts";
-import { createSharedPresence } from "../../src/knowledge/presence.ts";
 import type { Embedder, Passage } from "../../src/knowledge/types.ts";
-import type { SqlSource } from "../../src/store/sql.ts";
 import { describePostgres, newSchema, plainly, sqlSource, type Schema } from "../store/postgres.ts";
 import { silent } from "../store/home.ts";
 import { onPostgres, type KnowledgeWorld, type WorldOptions } from "./world.ts";
@@ -81,15 +79,18 @@ describePostgres("several gateways on one PostgreSQL", () => {
 
   it("one that knows of no document opens nothing for them, and reads what another one takes first", async () => {
     let opened = 0;
-    const presence = createSharedPresence(sqlSource(schema) as SqlSource, {
-      env: process.env,
-      log: silent,
-    });
     const open = async () => {
       opened++;
       return (await gateway({ start: false })).knowledge;
     };
-    const knowledge = createLazyKnowledge({ dir: tmpdir(), isShared: true, presence, open });
+    const sql = sqlSource(schema);
+    const knowledge = createLazyKnowledge({
+      dir: tmpdir(),
+      sql,
+      env: process.env,
+      log: silent,
+      open,
+    });
     await knowledge.start();
     const scope = { tenant: "t", agentIds: ["a"] };
     expect([
@@ -99,7 +100,6 @@ describePostgres("several gateways on one PostgreSQL", () => {
     ]).toEqual([false, [], 0]);
     const takes = await gateway({ start: false });
     const { document } = await takes.upload("The walrus sleeps.");
-    expect(await presence.has("other")).toBe(false);
     expect(await takes.knowledge.wait(document.id, 25_000)).toMatchObject({ status: "ready" });
     expect([await knowledge.has(scope), opened]).toEqual([true, 1]);
     await knowledge.close();

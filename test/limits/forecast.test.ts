@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { createBudgets, Admission } from "../../src/queue/admission.ts";
 import { openStore } from "../../src/store/open.ts";
-import type { ParkedByLimit, RunRecord, StoreHandle } from "../../src/store/types.ts";
+import type { LimitReason, RunRecord, StoreHandle } from "../../src/store/types.ts";
 import { run } from "../store/suite/make.ts";
 import { silent } from "../store/home.ts";
 import { describePostgres, madeSchema, type Schema } from "../store/postgres.ts";
@@ -36,13 +36,13 @@ async function start(runs: readonly RunRecord[]): Promise<number[]> {
         "run",
         id,
         parked
-          ? { status: "parked", parked }
+          ? { status: "parked", hold: { reason: "limit", ...parked, since: Date.now() } }
           : { status: "running", attempts: 1, startedAt: Date.now() },
       );
     }),
   );
   runs.forEach(({ id }, n) => decided[n] ?? admission.started(id));
-  const toHours = ({ until = 0 }: ParkedByLimit): number =>
+  const toHours = ({ until = 0 }: LimitReason): number =>
     Math.round((until - Date.now()) / HOUR_MS);
   return decided.flatMap((parked) => (parked ? [toHours(parked)] : [])).toSorted((x, y) => x - y);
 }

@@ -3,13 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
-import type { CpuClock } from "../../src/mapping/cpu-time.ts";
+import type { CpuClock } from "../../src/mapping/jsonata/cpu-time.ts";
 import {
   compileExpression,
   evaluateOutside,
   type JsonataRunner,
-} from "../../src/mapping/expression.ts";
-import { createTransformPool } from "../../src/mapping/transform-pool.ts";
+} from "../../src/mapping/jsonata/expression.ts";
+import { createTransformPool } from "../../src/mapping/transforms/pool.ts";
 import { confinedTo } from "./world.ts";
 
 const scope = {

@@ -5,9 +5,8 @@ import {
   compileExpression,
   evaluateOutside,
   type JsonataRunner,
-  compileShortcut,
-} from "../../src/mapping/expression.ts";
-import { compileGuarded } from "../../src/mapping/jsonata-sandbox.ts";
+} from "../../src/mapping/jsonata/expression.ts";
+import { compileGuarded } from "../../src/mapping/jsonata/sandbox.ts";
 import { parsePath, readPath, type TemplateContext } from "../../src/mapping/template-context.ts";
 import { compileRegex } from "../../src/mapping/regex.ts";
 import { compileTemplate } from "../../src/mapping/template.ts";
@@ -110,118 +109,60 @@ describe("plain paths", () => {
 });
 
 describe("expressions around a field that may be missing", () => {
-  const value = fc.oneof(
-    fc.constantFrom<unknown>(
-      "",
-      "x",
-      "a'b",
-      "1",
-      0,
-      -1,
-      7,
-      1.5,
-      1e21,
-      0.1 + 0.2,
-      true,
-      false,
-      null,
-      [],
-      ["x"],
-      ["", 0],
-      {},
-      { c: "x" },
-      [{ c: 1 }],
-    ),
-    fc.string({ maxLength: 3 }),
+  const value = fc.constantFrom<unknown>(
+    "x",
+    "",
+    "1",
+    0,
+    -1,
+    7,
+    1.5,
+    1e21,
+    true,
+    false,
+    null,
+    [],
+    ["x"],
+    {},
+    { c: "x" },
+    [{ c: 1 }],
   );
-  const operands = [
+  const operand = fc.constantFrom(
     "a",
     "b",
     "a.c",
     "b[0]",
     "b[-1].c",
     "d",
+    "a-b",
     "'text'",
     '"a & b ?: c"',
-    "'\n'",
     "''",
-    "'x'",
     "7",
-    "0",
     "true",
-    "false",
     "null",
-  ];
-  const { expression } = fc.letrec<
-    Record<"expression" | "choice" | "comparison" | "text" | "operand", string>
-  >((tie) => ({
-    operand: fc.oneof(
-      { maxDepth: 3 },
-      fc.constantFrom(...operands),
-      tie("expression").map((inner) => `(${inner})`),
-    ),
-    text: fc.array(tie("operand"), { minLength: 1, maxLength: 3 }).map((list) => list.join(" & ")),
-    comparison: fc.oneof(
-      { maxDepth: 3 },
-      tie("text"),
-      fc
-        .tuple(tie("text"), fc.constantFrom(" = ", "!="), tie("text"))
-        .map((pieces) => pieces.join("")),
-    ),
-    choice: fc.oneof(
-      { maxDepth: 3 },
-      tie("comparison"),
-      fc
-        .tuple(tie("comparison"), tie("expression"))
-        .map(([value, other]) => `${value} ?: ${other}`),
-    ),
-    expression: fc.oneof(
-      { maxDepth: 3 },
-      tie("choice"),
-      fc
-        .tuple(tie("choice"), tie("expression"), tie("expression"))
-        .map(([condition, then, other]) => `${condition} ? ${then} : ${other}`),
-    ),
-  }));
+  );
 
   it("give what JSONata gives", async () => {
-    let taken = 0;
+    let atOnce = 0;
     await fc.assert(
       fc.asyncProperty(
         fc.record({ a: value, b: value }, { requiredKeys: [] }),
-        expression,
-        async (payload, source) => {
-          const compiled = compileShortcut(source);
-          expect(compiled).toBeDefined();
-          const ours = compiled?.(scope(payload));
-          if (ours) taken++;
-          if (ours)
-            expect(ours).toEqual({ ok: true, value: await jsonata(source).evaluate(payload) });
+        fc.array(operand, { minLength: 2, maxLength: 4 }),
+        async (payload, operands) => {
+          const source = operands.join(" ?: ");
+          const compiled = compileExpression(source);
+          if (!compiled.ok) throw new Error(compiled.message);
+          const ours = compiled.expression.evaluate(scope(payload));
+          if (ours instanceof Promise) return;
+          atOnce++;
+          expect(ours).toEqual({ ok: true, value: await jsonata(source).evaluate(payload) });
         },
       ),
-      { numRuns: 1500 },
+      { numRuns: 1000 },
     );
-    expect(taken).toBeGreaterThan(500);
+    expect(atOnce).toBeGreaterThan(200);
   });
-
-  it.each([
-    "a-b ?: 'x'",
-    "a ? b",
-    "a ? 'it\\'s' : ''",
-    "$a ?: 'x'",
-    "a and b ? 'x' : ''",
-    "a in ['x']",
-    "a = b = c",
-    "a = -1",
-    "a ? 1.5 : 2",
-    "(a; b)",
-    "(a).b",
-    "(a ?: b",
-    "a ?: b)",
-    "()",
-    "a & ",
-    "",
-  ])("leave %s to JSONata", (source) => expect(compileShortcut(source)).toBeUndefined());
 });
 
 const DOUBLE_TEXT = "$f := function($s, $n) { $n = 0 ? $s : $f($s & $s, $n - 1) };";

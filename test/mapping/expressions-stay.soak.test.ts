@@ -1,8 +1,8 @@
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { SYSTEM_CLOCK } from "../../src/mapping/cpu-time.ts";
-import { compileExpression, type JsonataRunner } from "../../src/mapping/expression.ts";
+import { SYSTEM_CLOCK } from "../../src/mapping/jsonata/cpu-time.ts";
+import { compileExpression, type JsonataRunner } from "../../src/mapping/jsonata/expression.ts";
 import { scale } from "../soak.ts";
 
 /** Keeps a core busy. */

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import jsonata from "jsonata";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { compileExpression } from "../../src/mapping/expression.ts";
+import { compileExpression } from "../../src/mapping/jsonata/expression.ts";
 import { jsonataInput, type TemplateContext } from "../../src/mapping/template-context.ts";
 import { callsOf, FUNCTIONS, NOW, VALUES } from "./jsonata-cases.ts";
 

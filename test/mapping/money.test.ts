@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
-import { compileExpression } from "../../src/mapping/expression.ts";
-import { createTransformPool } from "../../src/mapping/transform-pool.ts";
+import { compileExpression } from "../../src/mapping/jsonata/expression.ts";
+import { createTransformPool } from "../../src/mapping/transforms/pool.ts";
 
 const pool = createTransformPool({ log: createLogger("silent"), env: process.env });
 afterAll(() => pool.close());

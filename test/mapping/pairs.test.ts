@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { compileExpression } from "../../src/mapping/expression.ts";
+import { compileExpression } from "../../src/mapping/jsonata/expression.ts";
 
 it.each<[unknown, unknown, string | undefined]>([
   [{ instance: "web1", severity: "page" }, undefined, "instance=web1, severity=page"],

@@ -5,8 +5,8 @@ import { afterAll, describe, expect, it } from "vitest";
 import { plainText } from "../../src/core/text.ts";
 import { createLogger } from "../../src/core/log.ts";
 import type { Evaluated } from "../../src/mapping/template-context.ts";
-import { compileExpression } from "../../src/mapping/expression.ts";
-import { createTransformPool } from "../../src/mapping/transform-pool.ts";
+import { compileExpression } from "../../src/mapping/jsonata/expression.ts";
+import { createTransformPool } from "../../src/mapping/transforms/pool.ts";
 import { compileTemplate } from "../../src/mapping/template.ts";
 import { compile, input } from "./world.ts";
 

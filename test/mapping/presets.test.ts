@@ -1,10 +1,8 @@
 import { createRequire } from "node:module";
 import { describe, expect, it } from "vitest";
 import { plainText } from "../../src/core/text.ts";
-import { compileTemplate } from "../../src/mapping/template.ts";
 import { holesIn } from "../../src/testing/holes.ts";
 import { withoutHoles } from "../contract/holes.ts";
-import { presetFile } from "../contract/preset.ts";
 import { byHookToken, compile, input } from "./world.ts";
 
 interface Example {
@@ -75,25 +73,6 @@ describe("the github preset", () => {
       /^Issue #\d+ of \S+\/\S+ was opened by \S+: /,
     );
     expect(outcome.results[0].draft.content[0]).toEqual({ text: "Issue #", outside: false });
-  });
-
-  it("renders pull requests at once, without JSONata", () => {
-    const mapping = presetFile("github").mappings.find(({ id }) => id === "github.pull-request");
-    const lines = Object.values(mapping ?? {}).flat();
-    const templates = lines.flatMap((line) => {
-      const compiled = typeof line === "string" ? compileTemplate(line) : undefined;
-      return compiled?.ok ? [compiled.template] : [];
-    });
-    expect(templates.length).toBeGreaterThan(10);
-    const bodies = events
-      .filter((event) => event.name === "pull_request")
-      .flatMap((event) => event.examples);
-    for (const payload of bodies)
-      for (const template of templates)
-        expect(
-          template.render({ payload, headers: {}, query: {}, path: "github", now: 0 }),
-          template.source,
-        ).not.toBeInstanceOf(Promise);
   });
 
   it("tells of failed workflow runs only", async () => {

@@ -15,7 +15,7 @@ import { join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
-import { createTransformPool } from "../../src/mapping/transform-pool.ts";
+import { createTransformPool } from "../../src/mapping/transforms/pool.ts";
 import { ATTACKS, type Targets } from "./transform-attacks.ts";
 import { compileModules } from "./world.ts";
 

@@ -6,16 +6,16 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { configSchema } from "../../src/config/schema/index.ts";
 import { createLogger } from "../../src/core/log.ts";
-import { memoryFromProc, memoryFromPs } from "../../src/mapping/transform-process.ts";
-import { createTransformPool } from "../../src/mapping/transform-pool.ts";
-import { compileTransform } from "../../src/mapping/transform.ts";
+import { memoryFromProc, memoryFromPs } from "../../src/mapping/transforms/process.ts";
+import { createTransformPool } from "../../src/mapping/transforms/pool.ts";
+import { compileTransform } from "../../src/mapping/transforms/transform.ts";
 import {
   checkPlaces,
   createPermissions,
   type GrantedPermissions,
   type SecretPlace,
   type TransformPermissions,
-} from "../../src/mapping/transform-permissions.ts";
+} from "../../src/mapping/transforms/permissions.ts";
 import { compileModules } from "./world.ts";
 
 const pool = createTransformPool({ log: createLogger("silent"), env: process.env });

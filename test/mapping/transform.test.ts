@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import type { EventDebug } from "../../src/core/debug.ts";
 import { createLogger } from "../../src/core/log.ts";
-import { createTransformPool } from "../../src/mapping/transform-pool.ts";
+import { createTransformPool } from "../../src/mapping/transforms/pool.ts";
 import { compile, confinedTo, input } from "./world.ts";
 
 const pool = createTransformPool({ log: createLogger("silent"), env: process.env });
@@ -279,7 +279,7 @@ describe("a module's place", () => {
       } catch {
         // Made by the case before.
       }
-      const { compileTransform } = await import("../../src/mapping/transform.ts");
+      const { compileTransform } = await import("../../src/mapping/transforms/transform.ts");
       const transformsDir = join(dir, "transforms");
       const compiled = compileTransform(
         { module },

@@ -8,8 +8,8 @@ import { createLogger } from "../../src/core/log.ts";
 import { findRouteProblem, type Channels } from "../../src/delivery/channels.ts";
 import { compileMappings } from "../../src/mapping/compile.ts";
 import { presetNames as namesIn } from "../../src/mapping/presets.ts";
-import { createTransformPool, type TransformPool } from "../../src/mapping/transform-pool.ts";
-import { createPermissions } from "../../src/mapping/transform-permissions.ts";
+import { createTransformPool, type TransformPool } from "../../src/mapping/transforms/pool.ts";
+import { createPermissions } from "../../src/mapping/transforms/permissions.ts";
 import type { MappingInput } from "../../src/mapping/types.ts";
 
 export const PRESETS = resolve(import.meta.dirname, "../../mappings");

@@ -82,8 +82,8 @@ describe("openai", () => {
     const said: string[] = [];
     stream.on("content", (delta) => said.push(delta));
     expect(await stream.finalContent()).toBe("fine");
-    expect([said, await stream.totalUsage()]).toEqual([
-      ["", "fi", "ne"].filter((delta) => said.includes(delta)),
+    expect([said.join(""), await stream.totalUsage()]).toEqual([
+      "fine",
       expect.objectContaining(USAGE),
     ]);
   });
@@ -223,12 +223,12 @@ describe("openai", () => {
       numbers.push(event.sequence_number);
     }
     expect(numbers).toEqual(types.map((_type, index) => index));
-    expect(types).toEqual([
+    // How many deltas there are depends on what comes together.
+    expect([...new Set(types)]).toEqual([
       "response.created",
       "response.in_progress",
       "response.output_item.added",
       "response.content_part.added",
-      "response.output_text.delta",
       "response.output_text.delta",
       "response.output_text.done",
       "response.content_part.done",

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { disarm, createReplyCleaner } from "../../src/agent/disarm.ts";
+import { disarm, createReplyCleaner } from "../../src/agent/reply/disarm.ts";
 import { findLive } from "../agent/markdown-judge.ts";
 import { generateAnswer, restoreImages, type GeneratedAnswer } from "./answers.ts";
 import { eventsOf, KEY, platformWorld, USER, type PlatformWorld } from "./world.ts";

@@ -1,13 +1,9 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { createLazyKnowledge } from "../../src/knowledge/lazy.ts";
-import { createFilePresence } from "../../src/knowledge/presence.ts";
 import { createProvider, modelConfig } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
-import { userFolder } from "../plugin/support.ts";
 import { DESK, documentsWorld, expectLimitedPassages, type DocumentsWorld } from "./documents.ts";
 
 /** A channel whose messages come by HTTP and whose replies go into a file. */
@@ -242,31 +238,5 @@ describe("a gateway without documents of the operator", () => {
       "succeeded",
       false,
     ]);
-  });
-
-  it("does not open those of other tenants either, until something needs them", async () => {
-    const { dir } = userFolder({});
-    const db = new DatabaseSync(join(dir, "knowledge.db"));
-    db.exec(
-      "CREATE TABLE knowledge_documents (tenant TEXT, status TEXT); INSERT INTO knowledge_documents VALUES ('shop', 'ready')",
-    );
-    db.close();
-    let opened = 0;
-    const open = () => {
-      opened++;
-      return Promise.reject(new Error("opened"));
-    };
-    const knowledge = createLazyKnowledge({
-      dir,
-      isShared: false,
-      open,
-      presence: createFilePresence(join(dir, "knowledge.db"), () => false),
-    });
-    await knowledge.start();
-    expect([await knowledge.has({ tenant: "default", agentIds: ["a"] }), opened]).toEqual([
-      false,
-      0,
-    ]);
-    await expect(knowledge.has({ tenant: "shop", agentIds: ["a"] })).rejects.toThrow("opened");
   });
 });

@@ -6,7 +6,7 @@ import { RouseError } from "../../src/core/errors.ts";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { NO_TRACES } from "../../src/core/trace-context.ts";
-import { createTransformPool } from "../../src/mapping/transform-pool.ts";
+import { createTransformPool } from "../../src/mapping/transforms/pool.ts";
 import { REAL } from "../gateway.ts";
 import { newParking } from "../parking.ts";
 import { buildSnapshot, type LoadedSnapshot } from "../../src/gateway/snapshot.ts";

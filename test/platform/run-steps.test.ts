@@ -86,7 +86,7 @@ it("a run that met an error, called tools and got a long result is shown as it w
 
   const cli = await createCli();
   try {
-    const { out } = await cli.rouse(["runs", "show", runId, "-c", join(world.dir, "rouse.json5")]);
+    const { out } = await cli.rouse(["runs", runId, "-c", join(world.dir, "rouse.json5")]);
     for (const words of [
       "(429 too_fast: Slow down.)",
       "Let me look.",
@@ -141,7 +141,7 @@ it("a run that no model answers shows each call that failed, over all its tries"
   ]);
   const cli = await createCli();
   try {
-    const { out } = await cli.rouse(["runs", "show", runId, "-c", join(world.dir, "rouse.json5")]);
+    const { out } = await cli.rouse(["runs", runId, "-c", join(world.dir, "rouse.json5")]);
     expect(
       out.match(/failed: local\/(big|small): provider_unavailable: .*\(503 busy: Later\.\)/g),
     ).toHaveLength(6);

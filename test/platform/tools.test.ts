@@ -144,32 +144,6 @@ describe("tools of the caller", () => {
     ]);
   });
 
-  it.each([false, true])(
-    "keep names that the provider does not take, which gets others (streamed: %s)",
-    async (stream) => {
-      const name = "admin.tools.list";
-      const tool = (given: string) => ({ type: "function", function: { name: given } });
-      const made = { id: "call_1", name: "admin_tools_list", arguments: "{}" };
-      world.model.says = (_asked, call) => (call === 0 ? { calls: [made] } : { text: ["Two."] });
-      const asked = { tools: [tool(name), tool("天気予報")], tool_choice: tool(name) };
-      const { body, text } = await world.chat({ ...asked, stream });
-      const [call] = stream
-        ? eventsOf(text).flatMap((event) => event.choices?.[0]?.delta.tool_calls ?? [])
-        : body.choices[0].message.tool_calls;
-      expect(call.function).toEqual({ name, arguments: "{}" });
-      expect(named(0)).toEqual(expect.arrayContaining(["admin_tools_list", "____"]));
-      expect(world.model.asked[0]?.body.tool_choice).toEqual(tool("admin_tools_list"));
-      const messages = [
-        ...USER,
-        { role: "assistant", content: null, tool_calls: [call] },
-        { role: "tool", tool_call_id: "call_1", content: "a, b" },
-      ];
-      await world.chat({ tools: asked.tools, messages, stream });
-      const [, , again] = world.model.asked[1]?.body.messages ?? [];
-      expect(again.tool_calls[0].function.name).toBe("admin_tools_list");
-    },
-  );
-
   it("do not take the place of the agent's own of the same name", async () => {
     world.model.says = (_asked, call) => (call === 0 ? { calls: [weather] } : { text: ["Rain."] });
     const own = { type: "function", function: { name: "town__weather" } };

@@ -42,18 +42,18 @@ async function startWithOutage(store: object, limits: object): Promise<void> {
   const waitFor = (count: number, kinds: string[]): Promise<unknown> =>
     world.until(async () => {
       const { runs } = (await world.admin("/admin/v1/runs")).body as {
-        runs: { waitsFor: { kind: string } | null }[];
+        runs: { waitsFor: { reason: string } | null }[];
       };
       return (
-        runs.filter(({ waitsFor }) => waitsFor && kinds.includes(waitsFor.kind)).length >= count
+        runs.filter(({ waitsFor }) => waitsFor && kinds.includes(waitsFor.reason)).length >= count
       );
     });
   for (let n = 0; n < 2; n++) expect((await world.post("/hooks/away", { n })).status).toBe(202);
   // Calls of these fail, and open the breaker.
-  await waitFor(2, ["delay", "breaker"]);
+  await waitFor(2, ["delay", "away"]);
   expect((await world.post("/hooks/away", { n: 2 })).status).toBe(202);
-  await waitFor(3, ["delay", "breaker"]);
-  await waitFor(1, ["breaker"]);
+  await waitFor(3, ["delay", "away"]);
+  await waitFor(1, ["away"]);
   // Gateways that share limits know within a second what others have done.
   await new Promise((done) => setTimeout(done, 1100));
   await world.admin("/admin/v1/doctor");

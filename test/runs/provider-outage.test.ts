@@ -228,7 +228,7 @@ describe("sessions, while a provider is away", () => {
     const second = await order({ message: "second", sessionKey: "hook:a", model: "local/small" });
     const third = await order({ message: "third", sessionKey: "hook:a" });
     await passUntil(async () => (await read(second)).status === "succeeded", MINUTE);
-    expect((await read(first)).parked).toMatchObject({ reason: "provider", of: "local/big" });
+    expect((await read(first)).waitsFor).toMatchObject({ reason: "away", of: "local/big" });
     await passUntil(async () => (await read(third)).status === "parked", MINUTE);
     expect((await read(third)).status).toBe("parked");
     await pass(10 * MINUTE);

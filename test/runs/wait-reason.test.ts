@@ -86,11 +86,11 @@ const read = async (of: World, id: string): Promise<any> =>
 async function waits(
   of: World,
   id: string,
-  kind: string,
+  reason: string,
 ): Promise<{ status: string; waitsFor: object; listed: object }> {
   const { status, waitsFor } = await of.until(async () => {
     const run = await read(of, id);
-    return run.waitsFor?.kind === kind && run;
+    return run.waitsFor?.reason === reason && run;
   });
   const { runs } = (await of.admin("/admin/v1/runs")).body as {
     runs: { id: string; waitsFor: object }[];
@@ -114,12 +114,12 @@ const getLimitsCheck = async (of: World): Promise<string> => {
   };
   return checks.find(({ id }) => id === "limits")?.message ?? "";
 };
-/** What `rouse runs show` says that a run waits for. */
+/** What `rouse runs` says that a run waits for. */
 async function show(id: string): Promise<string> {
   const cli = await createCli();
   try {
-    const { out } = await cli.rouse(["runs", "show", id, "-c", join(dir, "rouse.json5")]);
-    const list = await cli.rouse(["runs", "list", "-c", join(dir, "rouse.json5")]);
+    const { out } = await cli.rouse(["runs", id, "-c", join(dir, "rouse.json5")]);
+    const list = await cli.rouse(["runs", "-c", join(dir, "rouse.json5")]);
     const said = /^waits for +(.*)$/m.exec(out)?.[1] ?? "";
     // The list has the same with shorter times.
     expect(list.out).toContain(`waits for ${said.split(/\d{4}-\d\d/)[0]}`);
@@ -130,7 +130,7 @@ async function show(id: string): Promise<string> {
 }
 
 interface Wait {
-  kind: string;
+  reason: string;
   since: string;
   until: string;
 }
@@ -147,7 +147,7 @@ async function ended(of: World, id: string, status = "succeeded"): Promise<Wait[
 }
 /** The same without the time in the queue, which depends on the machine. */
 const endedBesides = async (of: World, id: string, status?: string): Promise<Wait[]> =>
-  (await ended(of, id, status)).filter(({ kind }) => kind !== "queue");
+  (await ended(of, id, status)).filter(({ reason }) => reason !== "queue");
 /** Holds the answers of the model back until the function is called that it returns. */
 function holdModel(): () => void {
   let open = (): void => undefined;
@@ -160,18 +160,18 @@ function testReasons(): void {
   it("names the approval with its expiry, and the run of the session that goes first", async () => {
     const of = await start();
     const first = await order(of, "asks");
-    const asked = await waits(of, first, "approval");
+    const asked = await waits(of, first, "person");
     const { approvals } = (await of.admin("/admin/v1/approvals?state=open")).body;
     expect(asked).toMatchObject({
       status: "waiting",
-      waitsFor: { kind: "approval", approvalIds: [approvals[0].id], until: approvals[0].expiresAt },
+      waitsFor: { reason: "person", approvalIds: [approvals[0].id], until: approvals[0].expiresAt },
     });
     expect(asked.listed).toEqual(asked.waitsFor);
     const behind = await order(of, "asks");
     expect(await waits(of, behind, "session")).toMatchObject({
       status: "queued",
       waitsFor: {
-        kind: "session",
+        reason: "session",
         head: first,
         text: `${first}, the run of its session that goes first`,
         until: null,
@@ -189,25 +189,27 @@ function testReasons(): void {
     await order(of, "limited");
     const limited = await order(of, "limited");
     // Gateways that share limits only forecast them when they accept.
-    const { waitsFor, parked } = await of.until(async () => {
+    const { waitsFor } = await of.until(async () => {
       const run = await read(of, limited);
       return typeof run.waitsFor?.until === "string" && run;
     });
     expect(waitsFor).toEqual({
-      kind: "limit",
+      reason: "limit",
       scope: "mapping:limited",
       limit: "runsPerHour",
       text: "limits.runsPerHour of mapping:limited",
-      until: parked.until,
+      since: expect.any(String) as string,
+      until: waitsFor.until,
     });
-    expect(Date.parse(parked.until) - Date.now()).toBeGreaterThan(HOUR_MS - 120_000);
+    expect(Date.parse(waitsFor.until) - Date.now()).toBeGreaterThan(HOUR_MS - 120_000);
     const running = await order(of, "alone");
     const alone = await order(of, "alone");
     expect((await waits(of, alone, "limit")).waitsFor).toEqual({
-      kind: "limit",
+      reason: "limit",
       scope: "mapping:alone",
       limit: "concurrent",
       text: "limits.concurrent of mapping:alone",
+      since: expect.any(String) as string,
       until: null,
     });
     const check = await getLimitsCheck(of);
@@ -223,17 +225,21 @@ function testReasons(): void {
     await order(of, "limited");
     const id = await order(of, "limited");
     await of.until(async () => typeof (await read(of, id)).waitsFor?.until === "string");
+    const now = systemClock.now();
     const over = {
+      reason: "limit",
       scope: "mapping:limited",
       limit: "runsPerHour",
-      until: systemClock.now() - 1000,
+      since: now - 2000,
+      until: now - 1000,
     } as const;
-    await open((one) => one.commit((tx) => tx.update("run", id, { parked: over })));
+    await open((one) => one.commit((tx) => tx.update("run", id, { hold: over })));
     expect((await read(of, id)).waitsFor).toEqual({
-      kind: "limit",
+      reason: "limit",
       scope: over.scope,
       limit: over.limit,
       text: "limits.runsPerHour of mapping:limited",
+      since: new Date(over.since).toISOString(),
       until: null,
     });
   });
@@ -275,9 +281,9 @@ function testReasons(): void {
       const first = await order(of, "daily");
       await of.until(async () => (await read(of, first)).status === "succeeded");
       const second = await order(of, "daily");
-      await of.until(async () => Boolean((await read(of, second)).parked?.until));
+      await of.until(async () => Boolean((await read(of, second)).waitsFor?.until));
       const { waitsFor } = await waits(of, second, "limit");
-      expect(waitsFor).toMatchObject({ kind: "limit", scope: "mapping:daily", limit });
+      expect(waitsFor).toMatchObject({ reason: "limit", scope: "mapping:daily", limit });
       expect(Date.parse((waitsFor as { until: string }).until) - Date.now()).toBeGreaterThan(
         23 * HOUR_MS,
       );
@@ -289,19 +295,21 @@ function testReasons(): void {
     const of = await start({ workers: false });
     const id = await order(of, "free");
     await waits(of, id, "worker");
-    const until = systemClock.now() + HOUR_MS;
+    const since = systemClock.now();
+    const until = since + HOUR_MS;
     await open((one) =>
       one.commit((tx) => {
-        const parked = { reason: "provider", of: "local/m", until } as const;
-        tx.update("run", id, { status: "parked", parked });
+        const hold = { reason: "away", of: "local/m", since, until } as const;
+        tx.update("run", id, { status: "parked", hold });
         tx.update("job", "turn", id, until);
       }),
     );
-    const { waitsFor } = await waits(of, id, "breaker");
+    const { waitsFor } = await waits(of, id, "away");
     expect(waitsFor).toEqual({
-      kind: "breaker",
+      reason: "away",
       of: "local/m",
       text: "the model local/m, which does not answer",
+      since: new Date(since).toISOString(),
       until: new Date(until).toISOString(),
     });
   });
@@ -309,7 +317,7 @@ function testReasons(): void {
   it("says when a batch closes, and when a run is tried again", async () => {
     const of = await start();
     const batched = await order(of, "batched");
-    const { waitsFor } = await waits(of, batched, "delay");
+    const { waitsFor } = await waits(of, batched, "batch");
     expect(Date.parse((waitsFor as { until: string }).until) - Date.now()).toBeGreaterThan(500_000);
     expect(waitsFor).toMatchObject({ text: "further events of its batch" });
     // No answer of the model comes, so that the run is put back with a growing wait.
@@ -331,8 +339,9 @@ function testReasons(): void {
     await of.until(async () => (await read(of, first)).status === "running");
     const second = await order(of, "free");
     expect((await waits(of, second, "worker")).waitsFor).toEqual({
-      kind: "worker",
+      reason: "worker",
       text: "a free worker: all are busy, or no gateway has workers",
+      since: null,
       until: null,
     });
     await of.admin(`/admin/v1/runs/${second}/cancel`, { method: "POST" });
@@ -351,7 +360,7 @@ function testPastWaits(): void {
     const record = await open((one) => one.get("run", id));
     expect(record).toMatchObject({ status: "succeeded" });
     expect(record).not.toHaveProperty("waits");
-    expect(record).not.toHaveProperty("waitSince");
+    expect(record).not.toHaveProperty("hold");
   });
 
   it("keeps each wait for a person, with the approvals, and the command shows them", async () => {
@@ -370,10 +379,10 @@ function testPastWaits(): void {
       });
     }
     expect(await endedBesides(of, id)).toMatchObject(
-      codes.map((one) => ({ kind: "approval", approvalIds: [one] })),
+      codes.map((one) => ({ reason: "person", approvalIds: [one] })),
     );
     const cli = await createCli();
-    const { out } = await cli.rouse(["runs", "show", id, "-c", join(dir, "rouse.json5")]);
+    const { out } = await cli.rouse(["runs", id, "-c", join(dir, "rouse.json5")]);
     await cli.close();
     expect(out).toMatch(
       new RegExp(`waited\\s+\\d{4}-\\d\\d-\\d\\d .* for a person \\(${codes[0]}\\)\\s`),
@@ -387,7 +396,7 @@ function testPastWaits(): void {
     const [held, cancelled] = [await order(of, "alone"), await order(of, "alone")];
     for (const id of [held, cancelled]) await waits(of, id, "limit");
     await of.admin(`/admin/v1/runs/${cancelled}/cancel`, { method: "POST" });
-    const limit = { kind: "limit", scope: "mapping:alone", limit: "concurrent" };
+    const limit = { reason: "limit", scope: "mapping:alone", limit: "concurrent" };
     expect(await endedBesides(of, cancelled, "cancelled")).toMatchObject([limit]);
     release();
     expect(await endedBesides(of, held)).toMatchObject([limit]);
@@ -397,20 +406,20 @@ function testPastWaits(): void {
     const of = await start();
     mail.failModel = () => 503;
     const id = await order(of, "free");
-    await of.until(async () => ["delay", "breaker"].includes((await read(of, id)).waitsFor?.kind));
+    await of.until(async () => ["delay", "away"].includes((await read(of, id)).waitsFor?.reason));
     mail.failModel = () => undefined;
     const past = await endedBesides(of, id);
     expect(past.length).toBeGreaterThan(0);
     for (const wait of past)
       expect(wait).toMatchObject(
-        wait.kind === "delay" ? { kind: "delay" } : { kind: "model", of: "local/m" },
+        wait.reason === "delay" ? { reason: "delay" } : { reason: "away", of: "local/m" },
       );
-    expect(await open((one) => one.get("run", id))).not.toHaveProperty("waitSince");
+    expect(await open((one) => one.get("run", id))).not.toHaveProperty("hold");
   });
 
   it("keeps the time of the batch, and the time in the queue before a worker was free", async () => {
     const of = await start({ maxConcurrent: 1 });
-    expect(await endedBesides(of, await order(of, "brief"))).toMatchObject([{ kind: "batch" }]);
+    expect(await endedBesides(of, await order(of, "brief"))).toMatchObject([{ reason: "batch" }]);
     const release = holdModel();
     const first = await order(of, "free");
     await of.until(async () => (await read(of, first)).status === "running");
@@ -419,7 +428,7 @@ function testPastWaits(): void {
     await systemClock.sleep(1100);
     release();
     const [wait] = await ended(of, second);
-    expect(wait).toMatchObject({ kind: "queue" });
+    expect(wait).toMatchObject({ reason: "queue" });
     expect(Date.parse(wait?.until ?? "") - Date.parse(wait?.since ?? "")).toBeGreaterThan(1000);
   });
 }

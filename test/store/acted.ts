@@ -163,7 +163,12 @@ export async function actIn(store: Store, runId: string): Promise<void> {
     tx.update("run", runId, {
       status: "waiting",
       endedAt: null,
-      waiting: { approvalIds: [`apr_${runId}_2`], since: AT + 3000 },
+      hold: {
+        reason: "person",
+        approvalIds: [`apr_${runId}_2`],
+        since: AT + 3000,
+        until: AT + 4000,
+      },
     });
   });
 }

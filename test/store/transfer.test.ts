@@ -134,7 +134,11 @@ async function fillStore(): Promise<string[]> {
     tx.add("turn", session, turn("run_t"));
     tx.add(
       "run",
-      run({ id: "run_a", status: "waiting", waiting: { approvalIds: ["apr_run_a"], since: 1 } }),
+      run({
+        id: "run_a",
+        status: "waiting",
+        hold: { reason: "person", approvalIds: ["apr_run_a"], since: 1, until: 2 },
+      }),
     );
     tx.add("step", step("run_a", 0));
     tx.add("step", step("run_a", 1, 0));

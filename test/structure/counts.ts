@@ -7,7 +7,7 @@ import type { Command } from "commander";
 import { importPlugin, listPlugins } from "../../scripts/plugin-catalog.ts";
 import { processIo } from "../../src/cli/io.ts";
 import { describeCommands } from "../../src/cli/run.ts";
-import { describeOptions } from "../../src/config/document.ts";
+import { describeOptions } from "../../scripts/options.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
 import { EXECUTED, LINES, QUESTIONS, type Counts } from "./budgets.ts";
 import { type CodeFile, countLines, isProduct, readCode, ROOT } from "./code.ts";

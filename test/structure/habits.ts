@@ -104,7 +104,7 @@ const MAY_USE_PROCESS = [
   "src/core/process-group.ts",
   // Programs of their own: processes, a thread, the page in a browser, and what starts the build of that page.
   "src/gateway/what-if-child.ts",
-  "src/mapping/transform-worker.ts",
+  "src/mapping/transforms/transform-worker.ts",
   "src/knowledge/extract/child.ts",
   "src/knowledge/catalog/catalog.ts",
   "src/http/console/assets.ts",

@@ -19,7 +19,7 @@ const ANSWERS: readonly [question: string, file: string, name: string][] = [
   ["Why does a mapping not match?", "src/mapping/match.ts", "compileMatch"],
   ["What is committed before a sender gets 202?", "src/intake/record.ts", "record"],
   ["When does a run start?", "src/queue/admission.ts", "Admission"],
-  ["Why does a run wait?", "src/turns/wait-reason.ts", "findWaitReason"],
+  ["Why does a run wait?", "src/turns/hold.ts", "findWaitReason"],
   ["In what order is a run executed?", "src/turns/execute.ts", "execute"],
   ["What happens after kill -9?", "src/turns/journal.ts", "countCrashes"],
   ["Who takes over the jobs of a gateway that is gone?", "src/queue/worker.ts", "PullWorker"],

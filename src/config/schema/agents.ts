@@ -67,7 +67,7 @@ export const agentSchema = z.strictObject({
     .array(z.string())
     .default([])
     .describe(
-      "Tools the agent may use: `<server>.<tool>` with the name of an MCP server or the id of a plugin; `*` stands for any characters (`crm.*`), `!` before what is taken away (`!crm.delete_*`). In hook runs and heartbeats only those that `hooks.tools`, or the `tools` of the mapping, name too.",
+      "Tools the agent may use: `<server>.<tool>`, with the name of an MCP server or a plugin; `*` stands for any characters (`crm.*`), `!` takes away (`!crm.delete_*`). In hook runs and heartbeats only those that `hooks.tools` or the mapping names too.",
     ),
   approve: approve
     .optional()
@@ -120,7 +120,7 @@ export const agentsSchema = z
           .boolean()
           .default(true)
           .describe(
-            "Whether the agent's model summarises the older turns of a session when its window is full; else they are left out.",
+            "Let the agent's model summarise the older turns of a session when its window is full; else they are left out.",
           ),
         maxConcurrent: z.int().min(1).default(8).describe("Turns that run at the same time."),
         heartbeat: heartbeatSchema,
@@ -160,9 +160,7 @@ export const modelsSchema = z
           images: z
             .union([z.boolean(), z.array(z.string())])
             .default(true)
-            .describe(
-              "Whether its models can be given images, which tools return, people send on channels and callers of the API send, or the names of the models that can.",
-            ),
+            .describe("Whether its models read images, or the names of the models that do."),
         }),
       )
       .default({})

@@ -22,7 +22,7 @@ export const alertsSchema = z
       })
       .prefault({})
       .describe(
-        "Where it is reported that something fails: once for each group of failures, and again if a resolved one comes back; and once a day for each path whose requests are refused and do not come again.",
+        "Reports failures: once for each group, again if a resolved one comes back, and once a day for each path whose requests are rejected and not sent again.",
       ),
   })
   .prefault({})

@@ -35,7 +35,7 @@ export const gatewaySchema = z
       .max(86_400)
       .default(75)
       .describe(
-        "How long an idle connection is kept. Let the proxy in front keep its own for a shorter time: a request on a connection that is just being closed gets no answer. nginx keeps them for 60 seconds, Traefik for 90, Caddy for 120, load balancers for 60 to 600.",
+        "How long an idle connection is kept. Set a shorter time in a proxy in front (nginx: 60 s by default, Traefik 90, Caddy 120): a request on a connection that is being closed gets no answer.",
       ),
     drainSeconds: z
       .number()
@@ -46,7 +46,7 @@ export const gatewaySchema = z
       .enum(CONSOLE_MODES)
       .optional()
       .describe(
-        'The operator\'s page: `"off"` does not serve it, `"read"` writes no file, `"edit"` also changes mappings. Default: `"edit"` if `host` is a loopback address and `publicUrl` is not set, otherwise `"read"`.',
+        'The operator\'s page: not served, without changes of files, or with changes of mappings. Default: `"edit"` on a loopback address without `publicUrl`, else `"read"`.',
       ),
     docs: z.boolean().default(true).describe("Serve /openapi.json and /docs."),
   })
@@ -62,17 +62,13 @@ export const storeSchema = z
       ),
     retention: z
       .strictObject({
-        events: durationOr("30d").describe("How long events are kept."),
-        runs: durationOr("30d").describe(
-          "How long ended runs are kept, with their steps, tool calls and approvals.",
-        ),
-        hookSessions: durationOr("30d").describe(
-          "How long a hook session is kept after its last use.",
-        ),
+        events: durationOr("30d").describe("Events."),
+        runs: durationOr("30d").describe("Ended runs, with their steps, tool calls and approvals."),
+        hookSessions: durationOr("30d").describe("Hook sessions, after their last use."),
         apiSessions: durationOr("90d").describe(
-          "How long a session of the platform API is kept after its last use.",
+          "Sessions of the platform API, after their last use.",
         ),
-        deliveries: durationOr("30d").describe("How long ended deliveries are kept."),
+        deliveries: durationOr("30d").describe("Ended deliveries."),
         sessionTurns: z
           .int()
           .min(1)
@@ -174,7 +170,7 @@ export const platformSchema = z
             .enum(CLEANING)
             .default("images")
             .describe(
-              "`images`: images, and links as hooks.allowedLinkHosts says, that could carry data away are disarmed in answers that are plain text. `none`: nothing is, for programs that show no answer to a person.",
+              "`images`: disarm images, and links as hooks.allowedLinkHosts says, in answers that are plain text. `none`: for programs that show no answer to a person.",
             ),
         }),
       )
@@ -182,11 +178,7 @@ export const platformSchema = z
       .describe("Keys of the platform API; `rouse keys` makes more."),
     knowledge: knowledgeSchema,
     maxBodyBytes: z.int().positive().default(20_000_000).describe("The largest body."),
-    maxImageBytes: z
-      .int()
-      .positive()
-      .default(8_000_000)
-      .describe("The largest image in a message."),
+    maxImageBytes: z.int().positive().default(8_000_000).describe("The largest image."),
     imageHosts: z
       .array(
         z
@@ -212,14 +204,14 @@ export const platformSchema = z
       .max(600)
       .default(20)
       .describe(
-        "How long a turn of the API waits for models that are away, before it is answered 503 (429 if the provider limits its callers).",
+        "How long a turn of the API waits for a model that does not answer, before it is answered 503 (429 if the provider limits its callers).",
       ),
   })
   .prefault({})
   .describe("The API for programs that talk to agents.");
 
 const callTimeout = durationOr("60s").describe(
-  "How long one call of a tool may take. After that its outcome is unknown: the call is repeated if the tool may be, and otherwise a person decides.",
+  "How long one call of a tool may take. After that it is repeated if the tool allows it; otherwise a person decides.",
 );
 
 export const mcpSchema = z
@@ -251,4 +243,4 @@ export const mcpSchema = z
       ),
   })
   .prefault({})
-  .describe("Tools from MCP servers: see agents-and-tools.md.");
+  .describe("Tools from MCP servers.");

@@ -72,7 +72,7 @@ const fields = {
     .array(z.string().min(1).max(100))
     .default([])
     .describe(
-      "Session keys that start with one of these name one session for all paths and credentials. Any other key names a session of its own on each path and for each credential.",
+      "Session keys that start with one of these name one session for all paths and credentials. Any other key is separate for each.",
     ),
   allowedAgentIds: z
     .array(z.string())
@@ -88,7 +88,7 @@ const fields = {
   dedupe: z
     .strictObject({
       ttl: durationOr("24h").describe(
-        "How long a duplicate key is remembered; signed ids may be kept longer, and bodies as long as `duplicate` of their path says.",
+        "How long a duplicate key is remembered. Signed ids may be kept longer, equal bodies as `duplicate` of the path says.",
       ),
     })
     .prefault({})
@@ -96,7 +96,7 @@ const fields = {
   retention: duration
     .prefault("3d")
     .describe(
-      "How long raw bodies are kept for replay; with 0 nothing that hooks said is kept once the work is done, not in the history either, and of the steps of runs only names and times; what the platform API has answered is kept as its caller wishes (`store`).",
+      "How long raw bodies are kept for replay. With 0, nothing that hooks said is kept once the work is done, not in the history either, and of steps only names and times. Answers of the platform API are kept as their caller wishes (`store`).",
     ),
   limits: limitsSchema.optional().describe("What the runs of all hooks together may spend."),
   rateLimit: z
@@ -119,13 +119,13 @@ const fields = {
   summary: summary
     .default("heartbeat")
     .describe(
-      "What a run's summary does in the main session: `heartbeat` starts one, a second model call, if `wakeMode` is `now`; `quiet` never does: it waits for the next heartbeat.",
+      "`heartbeat`: a run's summary starts a heartbeat, a second model call, if `wakeMode` is `now`. `quiet`: it waits for the next one.",
     ),
   tools: z
     .array(z.string())
     .default([])
     .describe(
-      "Which of an agent's own tools hook runs and heartbeats may use: `<server>.<tool>`, `*` for any characters, `!` before what is taken away. None by default, and none is added.",
+      "The agent's own tools that hook runs and heartbeats may use, as patterns (`agents.list[].tools`). No tool is added.",
     ),
   allowedLinkHosts: z
     .array(z.string())

@@ -25,7 +25,7 @@ import { toolsSchema } from "./tools.ts";
 const runsSchema = z
   .strictObject({
     maxAge: durationOr("24h").describe(
-      "A run of a hook or a heartbeat whose model gives no answer is retried for so long after it was made, then it ends as `failed`. Time in which it waits for a person or for a limit does not count.",
+      "How long a run of a hook or a heartbeat is retried while its model gives no answer, before it is `failed`. Waits for a person or a limit do not count.",
     ),
     messageMaxAge: durationOr("15m").describe(
       "The same for a message of a channel, whose sender then gets an apology.",
@@ -48,7 +48,7 @@ const pluginsSchema = z
   ])
   .default([])
   .describe(
-    "Further plugins: paths or package names, or packages with version and integrity as `rouse plugins add` writes them. Or `{ load: […], settings: { <id>: { … } } }`, with the sections of plugins that have no channel.",
+    "Further plugins: paths, package names, or packages with version and integrity as `rouse plugins add` writes them. Or `{ load, settings }`.",
   );
 
 /**

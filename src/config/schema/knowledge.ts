@@ -59,13 +59,11 @@ export const knowledgeSchema = z
           .number()
           .optional()
           .describe(
-            'With `knowledge: "auto"`, leave out passages that the model scores lower. Scores of models differ. Not set: none.',
+            'With `knowledge: "auto"`, leave out passages with a lower score of this model.',
           ),
       })
       .optional()
-      .describe(
-        "Order the passages of a search by a model that reads them together with the question. Not set: the order of the search.",
-      ),
+      .describe("A model that orders the passages of a search. Not set: the order of the search."),
   })
   .prefault({})
   .describe("Documents that agents search.");

@@ -48,7 +48,7 @@ export const coalesceSchema = z
     key: z
       .string()
       .default("")
-      .describe("Events with the same key are collected together. Template: `{{ expression }}`."),
+      .describe("Events with the same key are collected together. A template."),
     windowSeconds: z
       .number()
       .positive()

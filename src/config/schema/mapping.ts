@@ -105,9 +105,7 @@ export const authSchema = z.union([
     scheme: z
       .union([z.string(), schemeSchema])
       .describe("The name of a signature scheme, or one of your own."),
-    secret: secrets
-      .optional()
-      .describe("What the sender signs with, or several while it is rotated."),
+    secret: secrets.optional().describe("The signing secret, or several during a rotation."),
     verifyToken: secretSchema
       .optional()
       .describe("The token that the sender sends in its handshake, if it sends one."),
@@ -128,26 +126,25 @@ export const authSchema = z.union([
 ]);
 export type SchemeAuth = Extract<z.output<typeof authSchema>, { scheme: unknown }>;
 
-const template = (what: string) =>
-  z.string().optional().describe(`${what} Template: \`{{ expression }}\`.`);
+const template = (what: string) => z.string().optional().describe(`${what} A template.`);
 /** A template, or one for each line. */
 const templateLines = (what: string) =>
   z
     .union([z.string(), z.array(z.string()).min(1)])
     .optional()
-    .describe(`${what} Template, or a list with one for each line: \`{{ expression }}\`.`);
+    .describe(`${what} A template, or a list with one for each line.`);
 
 export const mappingSchema = z.strictObject({
   id: idText
     .optional()
     .describe(
-      "The mapping's id, which receipts and logs name. Default: its first path, or `any`; if that is taken, with `#2`, `#3`, …",
+      "The mapping's id in receipts and logs. Default: its first path, or `any`, with `#2`, `#3`, … if that is taken.",
     ),
   enabled: z
     .boolean()
     .default(true)
     .describe(
-      "`false`: the mapping takes no events. Its path stays, with its authentication, and records them as unmatched.",
+      "`false`: takes no events. The path and its authentication stay; events are recorded as unmatched.",
     ),
   match: matchSchema.prefault({}).describe("Which hooks the mapping takes."),
   auth: authSchema.optional().describe("Authentication of this path; default the hook token."),
@@ -165,15 +162,11 @@ export const mappingSchema = z.strictObject({
   body: z
     .enum(["json", "text", "form"])
     .optional()
-    .describe(
-      "How the bodies of this path are read, whatever content type their sender names. Default: by that.",
-    ),
+    .describe("The format of the bodies. Default: by their content type."),
   keepHeaders: z
     .array(z.string().min(1))
     .default([])
-    .describe(
-      "Further headers that are kept, besides those that the mapping names: what its module reads.",
-    ),
+    .describe("Headers to keep besides those that the mapping names, for its module."),
   keepQuery: z
     .array(z.string().min(1))
     .default([])
@@ -205,14 +198,11 @@ export const mappingSchema = z.strictObject({
   channel: template("The channel, or `last`."),
   to: template("The recipient on that channel."),
   model: template("`<provider>/<model>` or an alias."),
-  thinking: z
-    .union([thinking, z.string()])
-    .optional()
-    .describe("Thinking level. Template: `{{ expression }}`."),
+  thinking: z.union([thinking, z.string()]).optional().describe("Thinking level. A template."),
   timeoutSeconds: z.number().positive().optional().describe("Time for the turn."),
   approve: approve
     .optional()
-    .describe("Calls of its runs that wait for a person, besides those of the agent's `approve`."),
+    .describe("Calls that wait for a person, besides those of the agent's `approve`."),
   allowUnsafeExternalContent: z
     .boolean()
     .default(false)
@@ -243,7 +233,7 @@ export const mappingSchema = z.strictObject({
     .array(z.string())
     .optional()
     .describe(
-      "Which of the agent's own tools the runs may use, in place of `hooks.tools`, without being asked again: `<server>.<tool>`, `*` for any characters, `!` before what is taken away. None is added.",
+      "The agent's own tools that runs may use, instead of `hooks.tools`, without being asked again. No tool is added.",
     ),
   limits: limitsSchema.optional().describe("What the runs of this mapping may spend."),
   coalesce: coalesceSchema
@@ -256,9 +246,7 @@ export const mappingSchema = z.strictObject({
   shadow: z
     .boolean()
     .default(false)
-    .describe(
-      "Evaluate and record what would be done, and do nothing. Other mappings are tried as if this one were not there.",
-    ),
+    .describe("Record what would be done, and do nothing. Other mappings are tried as usual."),
   strict: z.boolean().default(false).describe("Refuse the event when a template misses a field."),
   lint: lintSchema.optional().describe("Which warnings about this mapping are not wanted."),
 });

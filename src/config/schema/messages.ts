@@ -17,7 +17,7 @@ export const languageSchema = z
   .enum(LANGUAGES)
   .optional()
   .describe(
-    "The language of what Rouse itself says to people whose channel does not tell their language, such as questions about approvals. Default: English.",
+    "The language of Rouse's own messages, such as questions about approvals, if the channel does not tell it. Default: English.",
   );
 
 export const threadsSchema = z

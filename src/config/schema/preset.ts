@@ -21,14 +21,12 @@ const presetUse = z.strictObject({
     .union([secretSchema, z.array(secretSchema).min(1)])
     .optional()
     .describe(
-      "What the sender signs with, or several while it is rotated; required if the preset has a scheme, unless `auth` is `token`.",
+      "The signing secret, or several during a rotation. Required if the preset has a scheme, unless `auth` is `token`.",
     ),
   auth: z
     .literal("token")
     .optional()
-    .describe(
-      "`token`: requests carry the hook token instead of the sender's signature. Only for senders that you let send it.",
-    ),
+    .describe("Accept the hook token instead of the sender's signature."),
   verifyToken: secretSchema
     .optional()
     .describe("The token that the sender sends in its handshake, if it sends one."),
@@ -54,7 +52,7 @@ const presetUse = z.strictObject({
   wakeMode: wakeMode
     .optional()
     .describe(
-      "When the main session reads the summaries of its runs: `now` starts a heartbeat after each. Default: as the preset says, `next-heartbeat` in all that ship.",
+      "`now` starts a heartbeat after each run. Default: as the preset says, `next-heartbeat` in all that ship.",
     ),
   summary: summary
     .optional()
@@ -67,7 +65,7 @@ const presetUse = z.strictObject({
     .describe("Which of the agent's own tools its runs may use. Default: `hooks.tools`."),
   approve: approve
     .optional()
-    .describe("Calls of its runs that wait for a person, besides those of the agent's `approve`."),
+    .describe("Calls that wait for a person, besides those of the agent's `approve`."),
   limits: limitsSchema
     .optional()
     .describe("What the runs of this preset may spend, all of its mappings together."),
@@ -95,9 +93,7 @@ const presetUse = z.strictObject({
   shadow: z
     .boolean()
     .optional()
-    .describe(
-      "Evaluate and record what would be done, and do nothing. Other mappings are tried as if this one were not there.",
-    ),
+    .describe("Record what would be done, and do nothing. Other mappings are tried as usual."),
   lint: lintSchema.optional().describe("Which warnings about its mappings are not wanted."),
 });
 export type PresetUse = z.output<typeof presetUse>;

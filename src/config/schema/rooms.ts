@@ -13,13 +13,13 @@ export const sessionsSchema = z
       .enum(["per-person", "shared"])
       .default("per-person")
       .describe(
-        "Whose history a direct message joins: `per-person` gives each person but the owner a conversation of their own, `shared` puts all into the main session.",
+        "`per-person` gives each person but the owner a conversation of their own; `shared` puts all direct messages into the main session.",
       ),
     messages: z
       .enum(["collect", "interrupt", "separate"])
       .default("collect")
       .describe(
-        "What becomes of messages on channels that follow each other quickly or arrive while a turn of their session runs: `collect` makes one turn of them, `interrupt` also starts a running turn again with them if it has not called a tool, `separate` answers each.",
+        "Messages that follow each other quickly or arrive during a turn: `collect` makes one turn of them, `interrupt` also starts a running turn again if it has not called a tool, `separate` answers each.",
       ),
     quietTime: durationOr("800ms").describe(
       "So long after the newest message a turn begins, unless `messages` is `separate`.",

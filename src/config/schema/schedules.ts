@@ -50,12 +50,10 @@ export const scheduleSchema = z.strictObject({
     .enum(CATCH_UP)
     .default("once")
     .describe(
-      "What happens after times were missed, since no gateway ran: one firing for all of them, `all` of them in order (the newest 100), or `none`.",
+      "After times were missed: one firing for all of them, `all` in order (the newest 100), or `none`.",
     ),
   jitter: duration
     .prefault(0)
-    .describe(
-      "Each firing is delayed by a part of this time, which depends on the schedule and on its due time alone, and ends before the next due time.",
-    ),
+    .describe("Delays each firing by a part of this time, always the same for a due time."),
 });
 export type ScheduleConfig = z.output<typeof scheduleSchema>;

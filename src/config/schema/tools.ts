@@ -16,19 +16,19 @@ export const toolsSchema = z
       .enum(UNTRUSTED)
       .optional()
       .describe(
-        "What happens if the model calls a tool that changes something while it can see text from outside: `ask` an approver, `withhold` the call and tell the model, or `allow` it. Default: `ask`, and `withhold` if no approver can be asked. If it is set, results of tools that were called in the same turn of the API count as text from outside too.",
+        "If the model calls a tool that changes something while it sees text from outside: `ask` an approver, `withhold` the call, or `allow` it. Default: `ask`, and `withhold` if no approver can be asked. If it is set, results of tools called in the same turn of the API count as text from outside too.",
       ),
     recipients: z
       .enum(UNTRUSTED)
       .optional()
       .describe(
-        "What happens if a tool that changes something is called with an e-mail address, a telephone number or a name on a channel that neither the operator, the owner nor the API's caller has named, while text from outside can be seen. Counts for tools that hooks.tools or a mapping names too. Default: as `untrusted`, which is `ask`.",
+        "The same for a call with an e-mail address, a telephone number or a name on a channel that neither the operator, the owner nor the API's caller has named; also for tools that hooks.tools or a mapping names. Default: as `untrusted`, which is `ask`.",
       ),
     links: z
       .enum(UNTRUSTED)
       .optional()
       .describe(
-        "The same for links to hosts that none of them has named and that are not in hooks.allowedLinkHosts. If it is `ask` or `withhold`, such links are taken out of replies of hooks, channels and heartbeats. Default: as `untrusted` if hooks.allowedLinkHosts is set, otherwise `allow`, with a warning on the run.",
+        "The same for links to hosts that none of them has named and that are not in hooks.allowedLinkHosts. With `ask` or `withhold`, such links are removed from replies of hooks, channels and heartbeats. Default: as `untrusted` if hooks.allowedLinkHosts is set, otherwise `allow`, with a warning on the run.",
       ),
     approvers: z
       .array(z.string().min(1))
@@ -48,7 +48,7 @@ export const toolsSchema = z
         "Post each question that waits for a decision to an address, besides asking on channels.",
       ),
     approvalTimeout: durationOr("24h").describe(
-      "How long a call waits for a decision. After that it is denied, and the model learns why.",
+      "How long a call waits for a decision. After that it is denied.",
     ),
   })
   .prefault({})

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { TOOL_NAME } from "../../vocabulary/tool-names.ts";
 
 const text = z.string();
 
@@ -76,9 +75,10 @@ export const chatMessage = z.discriminatedUnion("role", [
   z.object({ role: z.literal("tool"), content: textContent, tool_call_id: text.min(1) }),
 ]);
 
+/** As OpenAI's API has it. */
 export const toolName = text.regex(
-  TOOL_NAME,
-  "use letters and digits of any script and the characters `_ - . / : @ $ + ~`, at most 128",
+  /^[A-Za-z0-9_-]{1,64}$/,
+  "use letters, digits, `_` and `-`, at most 64",
 );
 export const jsonObject = z.record(text, z.unknown());
 export const sessionName = z.union([text, z.int()]);

@@ -1,6 +1,6 @@
 import { hasUsableSize, MAX_PIXELS, readImageInfo } from "../../core/image-info.ts";
 import { badRequest } from "./problems.ts";
-import { toUnreadInput } from "../../agent/call-inputs.ts";
+import { toUnreadInput } from "../../agent/tools/call-inputs.ts";
 import type { ConversationMessage, ConversationPart, ToolCall } from "../../agent/types.ts";
 import type { ChatMessage } from "./chat-schema.ts";
 import type { SentFile } from "./files.ts";

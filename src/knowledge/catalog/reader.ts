@@ -5,7 +5,7 @@ import type {
   PassagePage,
   PassageQuery,
 } from "../types.ts";
-import { places, type DocumentCatalog } from "./catalog.ts";
+import type { DocumentCatalog } from "./catalog.ts";
 import {
   agentMark,
   DOCUMENT_COLUMNS,
@@ -110,15 +110,6 @@ export function createCatalogReader(catalog: DocumentCatalog) {
         [model ?? null, id],
       );
       return row && toDocumentRecord(row, row.embedded);
-    },
-    /** Those of the documents that are ready, failed or gone. */
-    async settledIds(ids: string[]): Promise<string[]> {
-      const rows = await catalog.query<{ id: string }>(
-        `SELECT id FROM knowledge_documents WHERE id IN ${places(ids.length)} AND status NOT IN ('ready', 'failed')`,
-        ids,
-      );
-      const unsettled = new Set(rows.map(({ id }) => id));
-      return ids.filter((id) => !unsettled.has(id));
     },
     list: (tenant: string, query: DocumentQuery, model: string | undefined) =>
       listDocuments(catalog, tenant, query, model),

@@ -1,11 +1,13 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { Sql } from "../../store/sql.ts";
+import type { ExtractDone, IndexedChunk } from "../extract/extractor.ts";
 import { mayChange, type Access } from "../access.ts";
 import type { DocumentError, DocumentRecord, NewDocument } from "../types.ts";
 import { INDEX_FORM } from "../tokenize.ts";
 import { places, type DocumentCatalog } from "./catalog.ts";
 import { dropDocuments, dropGenerations, insertRows, noteChanges } from "./changes.ts";
 import { Files } from "./files.ts";
-import { CHUNKS_A_PART, parseChunkLine, readChunkLines } from "./lines.ts";
 import { agentIds, DOCUMENT_COLUMNS, toDocumentRecord, type DocumentRow } from "./rows.ts";
 import { addUpload } from "./uploads.ts";
 
@@ -26,29 +28,13 @@ export interface IndexJob extends WorkedOn {
   title: string | null;
 }
 
-export interface IndexPart extends WorkedOn {
-  /** The chunks, a line each; read from `offset` (bytes) on. */
-  file: string;
-  offset: number;
-  /** The number of the first chunk of this part. */
-  first: number;
-  done: {
-    mimeType: string;
-    title: string | null;
-    pages: number | null;
-    chunks: number;
-    /** The codes of the languages of all chunks. */
-    languages: string[];
-  };
+/** A document whose text was read. */
+export interface ReadDocument extends WorkedOn {
+  /** Has the chunks, in files that are numbered from 0. */
+  folder: string;
+  done: ExtractDone;
   now: number;
 }
-
-export type IndexedPart =
-  | { state: "more"; offset: number; next: number }
-  /** `removed`: the documents that it took the place of. */
-  | { state: "ready"; removed: string[] }
-  /** The document is gone, or is being indexed again. */
-  | { state: "stale" };
 
 export interface Pending {
   seq: number;
@@ -84,7 +70,7 @@ async function makeVisible(
   sql: Sql,
   files: Files,
   { seq, tenant, replaces, external_id: externalId, version }: DocumentRow,
-  { generation, done, now }: IndexPart,
+  { generation, done, now }: ReadDocument,
 ): Promise<string[]> {
   const { mimeType, title, pages, chunks, languages } = done;
   await Promise.all([
@@ -115,44 +101,55 @@ async function makeVisible(
 const PASSAGES =
   "knowledge_passages (doc, generation, n, page, start_at, end_at, gram_count, headings, text, words, grams)";
 
-/** Takes the next passages of a document in; after the last of them it can be found. */
-async function indexPart(
+/**
+ * Takes in the passages of a document, file by file: others write in between. After the last one the document can be found.
+ * Returns the documents that it replaced; undefined if it is gone or is being indexed again, or if the work `isStopped`.
+ */
+async function indexPassages(
   catalog: DocumentCatalog,
   files: Files,
-  part: IndexPart,
-): Promise<IndexedPart> {
-  const { generation, first, done } = part;
-  const read = readChunkLines(part.file, part.offset, CHUNKS_A_PART);
-  const chunks = read.lines.map(parseChunkLine);
-  const next = first + chunks.length;
-  return catalog.write(async (sql): Promise<IndexedPart> => {
-    const row = await underWork(sql, part);
-    if (!row) return { state: "stale" };
-    const inserted = insertRows(
-      sql,
-      PASSAGES,
-      chunks.map((chunk, index) => [
-        row.seq,
-        generation,
-        first + index,
-        chunk.page,
-        chunk.start,
-        chunk.end,
-        chunk.gramCount,
-        JSON.stringify(chunk.headings),
-        chunk.text,
-        chunk.words,
-        chunk.grams,
-      ]),
-    );
-    if (!read.rest || next >= done.chunks) {
-      const [removed] = await Promise.all([makeVisible(sql, files, row, part), inserted]);
-      return { state: "ready", removed };
-    }
-    const note = "UPDATE knowledge_documents SET status = 'indexing' WHERE seq = $1";
-    await Promise.all([inserted, row.status !== "indexing" && sql.query(note, [row.seq])]);
-    return { state: "more", offset: read.offset, next };
-  });
+  read: ReadDocument,
+  { isStopped, onPassages }: WriterOptions,
+): Promise<string[] | undefined> {
+  const { folder, generation, done } = read;
+  let replaced: string[] | undefined;
+  for (let file = 0, first = 0; first < done.chunks && !isStopped(); file++) {
+    const text = await readFile(join(folder, String(file)), "utf8");
+    const chunks = JSON.parse(text) as IndexedChunk[];
+    const isTaken = await catalog.write(async (sql) => {
+      const row = await underWork(sql, read);
+      if (!row) return false;
+      const inserted = insertRows(
+        sql,
+        PASSAGES,
+        chunks.map((chunk, index) => [
+          row.seq,
+          generation,
+          first + index,
+          chunk.page,
+          chunk.start,
+          chunk.end,
+          chunk.gramCount,
+          JSON.stringify(chunk.headings),
+          chunk.text,
+          chunk.words,
+          chunk.grams,
+        ]),
+      );
+      const isLast = first + chunks.length >= done.chunks;
+      const note = "UPDATE knowledge_documents SET status = 'indexing' WHERE seq = $1";
+      [replaced] = await Promise.all([
+        isLast ? makeVisible(sql, files, row, read) : undefined,
+        inserted,
+        !isLast && row.status !== "indexing" && sql.query(note, [row.seq]),
+      ]);
+      return true;
+    });
+    if (!isTaken) return undefined;
+    onPassages();
+    first += chunks.length;
+  }
+  return replaced;
 }
 
 async function putVectors(sql: Sql, model: string, vectors: readonly NewVector[]): Promise<void> {
@@ -229,8 +226,18 @@ function claimPassages(
   });
 }
 
-/** What the thread of a gateway that writes does. `holder` names it in what it has taken. */
-export function createWriter(catalog: DocumentCatalog, holder: string) {
+interface WriterOptions {
+  /** Names the gateway in what it has taken. */
+  holder: string;
+  /** Whether the thread is ending. */
+  isStopped(): boolean;
+  /** Called when passages were taken in. */
+  onPassages(): void;
+}
+
+/** What the thread of a gateway that writes does. */
+export function createWriter(catalog: DocumentCatalog, options: WriterOptions) {
+  const { holder } = options;
   const files = new Files(catalog);
   const { now, leaseMs } = catalog;
   const inTenant = async (
@@ -251,7 +258,7 @@ export function createWriter(catalog: DocumentCatalog, holder: string) {
   return {
     add: (upload: NewDocument, at: number) => addUpload(catalog, files, upload, at),
     take: (limit: number) => take(catalog, holder, limit),
-    indexPart: (part: IndexPart) => indexPart(catalog, files, part),
+    index: (read: ReadDocument) => indexPassages(catalog, files, read, options),
     fail: (job: WorkedOn, error: DocumentError) =>
       catalog.write(async (sql) => {
         const row = await underWork(sql, job);

@@ -3,21 +3,22 @@
  * a file. A document that takes all memory or never ends costs this process only.
  */
 import { createHash } from "node:crypto";
-import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
+import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { SEPARATOR, splitChunks, type TextBlock } from "../chunk.ts";
 import { killGroup } from "../../core/process-group.ts";
 import { cutText } from "../../core/text.ts";
-import { renderChunkLine } from "../catalog/lines.ts";
 import { DocumentTokenizer } from "../tokenize.ts";
-import type { ExtractCall, ExtractReply } from "./extractor.ts";
+import type { ExtractCall, ExtractReply, IndexedChunk } from "./extractor.ts";
 import { ExtractionError } from "./types.ts";
 import { readDocument } from "./read.ts";
 
 const LOOK_MS = 20;
 const READY = { id: 0, kind: "started" } as const;
-const FLUSH = 256 * 1024;
+/** Chunks of one file, which go into the index in one step. */
+const CHUNKS_A_FILE = 200;
 const PROGRESS_MS = 200;
 
 const maxMemory = Number(process.argv[2]) * 2 ** 20;
@@ -50,28 +51,26 @@ interface Written {
   languages: string[];
 }
 
-/** Writes a line for each chunk. */
-function writeChunks(file: string, blocks: Iterable<TextBlock>, title: string): Written {
-  const out = openSync(file, "w", 0o600);
+/** Writes the chunks into files of a folder. */
+function writeChunks(folder: string, blocks: Iterable<TextBlock>, title: string): Written {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  let files = 0;
   let count = 0;
-  let waiting = "";
+  let waiting: IndexedChunk[] = [];
+  const flush = (): void => {
+    writeFileSync(join(folder, String(files++)), JSON.stringify(waiting), { mode: 0o600 });
+    waiting = [];
+  };
   const tokenizer = new DocumentTokenizer();
   const languages = new Set<string>();
-  try {
-    for (const chunk of splitChunks(blocks)) {
-      const form = tokenizer.toIndexForm(`${title}\n${chunk.headings.join("\n")}\n${chunk.text}`);
-      if (form.words === "") continue;
-      waiting += renderChunkLine({ ...chunk, ...form });
-      for (const language of form.languages) languages.add(language);
-      count++;
-      if (waiting.length < FLUSH) continue;
-      writeSync(out, waiting);
-      waiting = "";
-    }
-    writeSync(out, waiting);
-  } finally {
-    closeSync(out);
+  for (const chunk of splitChunks(blocks)) {
+    const form = tokenizer.toIndexForm(`${title}\n${chunk.headings.join("\n")}\n${chunk.text}`);
+    if (form.words === "") continue;
+    for (const language of form.languages) languages.add(language);
+    count++;
+    if (waiting.push({ ...chunk, ...form }) === CHUNKS_A_FILE) flush();
   }
+  if (waiting.length > 0) flush();
   return { chunks: count, languages: [...languages] };
 }
 

@@ -3,6 +3,8 @@ import { setPriority } from "node:os";
 import { fileURLToPath } from "node:url";
 import type { Extractor as PluginExtractor } from "../../contract/kinds.ts";
 import { compiledCodeEnv, killGroup } from "../../core/process-group.ts";
+import type { Chunk } from "../chunk.ts";
+import type { IndexForm } from "../tokenize.ts";
 import type { DocumentError } from "../types.ts";
 import type { ExtractLimits } from "./types.ts";
 
@@ -13,6 +15,7 @@ export interface ExtractCall {
   filename: string;
   /** As its owner gave it; goes before the one in the document. */
   title: string | null;
+  /** The folder that is made for the chunks, or the file for the text. */
   out: string;
   limits: ExtractLimits;
   /** Writes the document's text and no chunks. A text past the limit is an error, or cut with a note. */
@@ -20,6 +23,9 @@ export interface ExtractCall {
   /** What plugins read. */
   plugins: readonly PluginExtractor[];
 }
+
+/** A chunk and what it is found by. */
+export type IndexedChunk = Chunk & IndexForm;
 
 /** What the caller gives for a document. */
 type DocumentCall = Omit<ExtractCall, "id" | "plugins">;

@@ -26,6 +26,9 @@ export interface WordsQuery extends SearchScope {
   relevantOnly?: boolean;
 }
 
+/** What comes in a short time goes into the index together. */
+const CATCH_UP_MS = 100;
+
 /** A vector of the question, and its model. */
 type NearVector = { model: string; vector: Float32Array } | undefined;
 
@@ -45,6 +48,15 @@ export async function createReader(catalog: DocumentCatalog, file: string) {
   const { sql } = index;
   const ranking = new ChunkRanking(sql);
   const vectors = new Vectors(catalog);
+
+  let catchingUp: NodeJS.Timeout | undefined;
+  /** Takes into the index what is new, before a search has to. What is wrong, a search says. */
+  const catchUpSoon = (): void =>
+    void (catchingUp ??= setTimeout(() => {
+      catchingUp = undefined;
+      index.catchUp().catch(() => undefined);
+    }, CATCH_UP_MS));
+  catchUpSoon();
 
   const getLanguages = (tenant: string): string[] =>
     sql
@@ -126,8 +138,11 @@ export async function createReader(catalog: DocumentCatalog, file: string) {
       await index.catchUp();
       return rank(query);
     },
-    /** Takes into the index what is new, before a search has to. */
     catchUp: () => index.catchUp(),
-    close: () => index.close(),
+    catchUpSoon,
+    close() {
+      clearTimeout(catchingUp);
+      index.close();
+    },
   };
 }

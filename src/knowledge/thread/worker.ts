@@ -35,9 +35,16 @@ async function serve(): Promise<void> {
   const written = await openCatalog(settings, true);
   const read = await openCatalog(settings, false);
   const reader = await createReader(read, settings.index);
-  const calls: Calls = { ...createWriter(written, holder), ...reader };
+  let isClosing = false;
+  const writer = createWriter(written, {
+    holder,
+    isStopped: () => isClosing,
+    onPassages: reader.catchUpSoon,
+  });
+  const calls: Calls = { ...writer, ...reader };
   const running = new Set<Promise<void>>();
   const close = async (): Promise<void> => {
+    isClosing = true;
     await Promise.all(running);
     // If the database does not answer, another gateway takes the work over when the lease ends.
     await calls.release().catch(() => undefined);

@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import JSON5 from "json5";
 import { mappingFileJsonSchema, type JsonSchema } from "../../config/json-schema.ts";
-import { FUNCTIONS } from "../../mapping/functions.ts";
+import { FUNCTIONS } from "../../mapping/jsonata/functions.ts";
 import { place } from "../records/test-hook.ts";
 import { RouseError } from "../../core/errors.ts";
 import type { Snapshot } from "../../intake/types.ts";

@@ -20,7 +20,7 @@ import {
   type ProposalJob,
   type Wanted,
 } from "./job.ts";
-import { findNearestMapping, mendMapping, traceConditions } from "./mend.ts";
+import { findNearestMapping, traceConditions } from "./mend.ts";
 import { findModel, planModel, runRounds, type Candidate } from "./model.ts";
 import type {
   MendedPlan,
@@ -101,6 +101,17 @@ async function planMending({ fixed, samples, snapshot }: ProposalJob): Promise<M
   return { mapping: fixed.id, reasons };
 }
 
+/** Chooses the model that is asked, if any, with what is to be said of it. */
+function chooseModel({ model: wanted, fix, say }: ProposalRequest, snapshot: Snapshot) {
+  const notes: string[] = [];
+  const model = findModel(wanted, snapshot, notes);
+  if (!model && fix !== undefined)
+    refuse("a mapping is mended by a model: configure one, or edit the mapping");
+  if (!model && say !== undefined)
+    notes.push("without a model your words choose no events: the agent reads them");
+  return { model, notes };
+}
+
 /** Reads what a proposal is made from, and makes sure that its mapping can be compiled, before a model is paid for. */
 async function prepare(wanted: ProposalRequest, deps: ProposalDeps): Promise<Prepared> {
   checkRequest(wanted);
@@ -123,15 +134,10 @@ async function prepare(wanted: ProposalRequest, deps: ProposalDeps): Promise<Pre
   const paths = snapshot.mappings.mappings.find(({ id }) => id === fix)?.paths ?? [];
   if (paths.length > 0 && !paths.includes(path))
     refuse(`the events came to ${path}, and "${fix}" is a mapping of ${paths.join(", ")}`);
-  const notes: string[] = [];
-  const model = findModel(wanted.model, snapshot, notes);
-  if (!model && say !== undefined)
-    notes.push(
-      "what you say is kept in the description alone: without a model nothing can follow it",
-    );
+  const { model, notes } = chooseModel(wanted, snapshot);
   const mapping = fix ?? `${name}.event`;
   const job: ProposalJob = { name, file, mapping, say, agent, deliver, fixed, samples, snapshot };
-  const draft = fixed ? {} : draftFromShape(name, samples);
+  const draft = fixed ? {} : draftFromShape(job);
   await withLive(job, draft, deps, async (candidate) => requireSnapshot(candidate, INVALID));
   const plan: ProposalPlan = {
     name,
@@ -147,19 +153,12 @@ async function prepare(wanted: ProposalRequest, deps: ProposalDeps): Promise<Pre
   return { job, model, plan, isWritten: !fixed && wanted.write !== false };
 }
 
-/** Makes a mapping from the shape of the events, or mends one by it. */
+/** Makes a mapping from the shape of the events. */
 async function proposeFromShape(job: ProposalJob, deps: ProposalDeps): Promise<Candidate> {
-  const { fixed, samples, snapshot, name } = job;
-  const { parts, notes } = fixed
-    ? await mendMapping(fixed, samples, snapshot)
-    : { parts: draftFromShape(name, samples), notes: [] };
-  if (Object.keys(parts).length === 0)
-    refuse(
-      `nothing of "${fixed?.id}" can be mended from the shape of the events: ${notes.join("; ") || "it takes them"}`,
-    );
-  const takes = new Set(samples.samples.map((_, index) => index + 1));
+  const parts = draftFromShape(job);
+  const takes = new Set(job.samples.samples.map((_, index) => index + 1));
   const trial = await tryParts(job, parts, { takes, leaves: new Set() }, deps);
-  return { parts, notes, trial };
+  return { parts, notes: [], trial };
 }
 
 type Made = Candidate & Pick<Proposal, "model">;
@@ -182,7 +181,7 @@ async function* proposeWithModel(
   if (!best)
     throw new RouseError({
       code: "model_failed",
-      message: `${failure}; nothing was written. \`--no-model\` (\`model: false\`) drafts from the shape of the events alone`,
+      message: `${failure}; nothing was written${job.fixed ? "" : ". `--no-model` (`model: false`) drafts from the shape of the events alone"}`,
     });
   const more = failure === undefined ? [] : [`${failure}; this is the best one`];
   return { ...best, notes: [...best.notes, ...more], model: { ref: model.ref, rounds, usage } };

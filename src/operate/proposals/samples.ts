@@ -118,7 +118,11 @@ const ROOT = /^(?:payload|headers|query|path|now|item|index|events|count|first|l
 export const toExpression = (field: string): string =>
   ROOT.test(field) ? `payload.${field}` : field;
 
-export const toTitle = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
+/** A line of a message that shows a field. */
+export const renderLine = (path: string): string =>
+  `${path.replace(/^payload\./, "")}: {{${path}}}`;
+
+const toTitle = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
 
 /** Whether templates can render a field by its name: a text, number or boolean that holds no credential. */
 function isRendered({ name, types }: FieldShape): boolean {
@@ -132,11 +136,26 @@ const getLevel = ({ name }: FieldShape): number => name.split(".").length;
 const getKinds = ({ types, values = [] }: FieldShape): unknown[] =>
   Object.keys(types).length === 1 && types.text !== undefined ? values : [];
 
+/** The operator's words as a line of a template. */
+const toLine = (said: string): string => said.replaceAll("{{", "{ {").replaceAll(/\s+/g, " ");
+
+/** What a draft is made of. */
+interface Drafted {
+  name: string;
+  /** The operator's words: the message begins with them. */
+  say?: string | undefined;
+  samples: Samples;
+}
+
 /**
  * Drafts a mapping: a match on the field that tells the kind of event and a session key on the first id, which all
  * events have, and a message of the shortest fields. A line whose field an event does not have is left out of its message.
  */
-export function draftFromShape(name: string, { fields, samples, standIns }: Samples): MappingParts {
+export function draftFromShape({
+  name,
+  say,
+  samples: { fields, samples, standIns },
+}: Drafted): MappingParts {
   const isShort = (field: FieldShape): boolean =>
     samples.every(
       ({ input }) =>
@@ -154,7 +173,7 @@ export function draftFromShape(name: string, { fields, samples, standIns }: Samp
   const lines = [...common, ...rendered.filter(({ share }) => share < 1)]
     .filter((field) => field !== kind && isShort(field))
     .slice(0, MAX_FIELDS)
-    .map((field) => `${field.name}: {{${toExpression(field.name)}}}`);
+    .map((field) => renderLine(toExpression(field.name)));
   const title = toTitle(name);
   const expression = kind && `{{${toExpression(kind.name)}}}`;
   const kinds = kind ? getKinds(kind) : [];
@@ -165,7 +184,7 @@ export function draftFromShape(name: string, { fields, samples, standIns }: Samp
     name: expression === undefined ? title : `${title}: ${expression}`,
     ...(id && { sessionKey: `hook:${name}:{{${toExpression(id.name)}}}` }),
     messageTemplate: [
-      expression === undefined ? `${title} sent an event.` : `${title} sent ${expression}.`,
+      say === undefined ? `${title} sent ${expression ?? "an event"}.` : toLine(say),
       ...lines,
     ],
   };

@@ -2,7 +2,7 @@ import { renderTested } from "./texts.ts";
 import type { EventRecord, ShadowAction, StoredAction } from "../../store/types.ts";
 import { WITHOUT_MAPPINGS } from "../../intake/authenticate.ts";
 import type { Snapshot } from "../../intake/types.ts";
-import { MODULE_CHANGED } from "../../mapping/transform.ts";
+import { MODULE_CHANGED } from "../../mapping/transforms/transform.ts";
 import { found } from "./operation.ts";
 import { runStatuses, showBookmark, showRun, showSteps } from "./records.ts";
 import {

@@ -1,6 +1,6 @@
 import { RouseError } from "../../core/errors.ts";
 import type { EventRecord, Lists, RunRecord, Store } from "../../store/types.ts";
-import { findWaitReason } from "../../turns/wait-reason.ts";
+import { findWaitReason } from "../../turns/hold.ts";
 import { byId, found, given, searchPage, unwrap, type PageQuery } from "./operation.ts";
 import type { ReplayOptions } from "../../intake/types.ts";
 import type { AdminDeps } from "../types.ts";

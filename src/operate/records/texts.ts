@@ -3,26 +3,25 @@
  * that belongs to a sentence is a field beside it, since each of them writes times in its own way.
  */
 import type { MappingTrace, Nearest } from "../../mapping/types.ts";
-import type { WaitReason } from "../../turns/wait-reason.ts";
-import type { EventRecord, PastWait, RunError, RunStatus, Usage } from "../../store/types.ts";
+import type { WaitReason } from "../../turns/hold.ts";
+import type { EventRecord, PastWait, RunError, Usage } from "../../store/types.ts";
 
 type WithoutTimes<T> = T extends unknown ? Omit<T, "since" | "until"> : never;
 
 /** What a run waits for, or has waited for. The time until then follows it. */
-export function renderWait(wait: WithoutTimes<WaitReason | PastWait>, status?: RunStatus): string {
-  switch (wait.kind) {
+export function renderWait(wait: WithoutTimes<WaitReason | PastWait>): string {
+  switch (wait.reason) {
     case "session":
       return `${wait.head}, the run of its session that goes first`;
     case "limit":
       return `limits.${wait.limit} of ${wait.scope}`;
-    case "breaker":
-    case "model":
+    case "away":
       return `the model ${wait.of}, which does not answer`;
     case "delay":
-      return status === "collecting" ? "further events of its batch" : "its next try";
+      return "its next try";
     case "batch":
       return "further events of its batch";
-    case "approval":
+    case "person":
       return `a person (${wait.approvalIds.join(", ")})`;
     case "worker":
       return "a free worker: all are busy, or no gateway has workers";

@@ -20,7 +20,7 @@ import type { WaitState } from "../../core/breaker.ts";
 import { getVerdicts } from "../../people/approvals.ts";
 import { deliveryStatus } from "../../turns/receipts.ts";
 import type { Bookmark } from "./bookmarks.ts";
-import type { WaitReason } from "../../turns/wait-reason.ts";
+import type { WaitReason } from "../../turns/hold.ts";
 import {
   renderAttempt,
   renderEvent,
@@ -166,11 +166,12 @@ export function eventDetail(event: EventRecord, statuses: ReadonlyMap<string, st
   };
 }
 
-/** What a run waits for. `until` is null if it is not known, or if nothing but other work ends the wait. */
-const waitView = (reason: WaitReason, { status }: RunRecord) => ({
-  ...reason,
-  text: renderWait(reason, status),
-  until: "until" in reason ? isoOrNull(reason.until) : null,
+/** What a run waits for. `until` is null if it is not known, or if nothing but other work ends the wait; `since` if no more is known. */
+const waitView = (wait: WaitReason) => ({
+  ...wait,
+  text: renderWait(wait),
+  since: isoOrNull(wait.since),
+  until: "until" in wait ? isoOrNull(wait.until) : null,
 });
 
 /** A wait of a run that is over: what for, and how long. */
@@ -222,12 +223,8 @@ export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
     deliveryId: run.deliveryId ?? null,
     /** The delivery of its receipt, if the mapping has a callback. */
     callbackId: run.callbackId ?? null,
-    /** Why it waits, and until when; null if it is executed or has ended. */
-    waitsFor: waitsFor ? waitView(waitsFor, run) : null,
-    /** The limit or the model that it was parked for. */
-    parked: run.parked ? { ...run.parked, until: isoOrNull(run.parked.until) } : null,
-    /** The approvals that it waits for. */
-    waiting: run.waiting ? { ...run.waiting, since: iso(run.waiting.since) } : null,
+    /** Why it waits, since when and until when; null if it is executed or has ended. */
+    waitsFor: waitsFor ? waitView(waitsFor) : null,
     /** How many events its batch has. */
     collected: run.collect?.count ?? null,
     /** The number of the config that made one run of its batch; null before that, and if it was not recorded. */

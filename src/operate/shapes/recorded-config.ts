@@ -11,8 +11,8 @@ import { isInside, readText, type FileTexts } from "../../core/files.ts";
 import { sha256Hex } from "../../core/secret.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { PRESETS_DIR } from "../../mapping/presets.ts";
-import { hashModule } from "../../mapping/transform-build.ts";
-import { realPath } from "../../mapping/transform-permissions.ts";
+import { hashModule } from "../../mapping/transforms/build.ts";
+import { realPath } from "../../mapping/transforms/permissions.ts";
 import type { DecidingConfig } from "../../store/types.ts";
 
 /** What is kept of a config: enough to decide by it again, and none of its secrets. */

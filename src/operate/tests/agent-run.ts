@@ -1,10 +1,9 @@
 import { createHash } from "node:crypto";
-import type { Journal } from "../../agent/journal.ts";
-import type { TurnInput } from "../../agent/types.ts";
+import type { Journal, TurnInput } from "../../agent/types.ts";
 import { addUsage } from "../../agent/usage.ts";
 import { plainText } from "../../core/text.ts";
 import type { Snapshot } from "../../intake/types.ts";
-import { evaluateOutside } from "../../mapping/expression.ts";
+import { evaluateOutside } from "../../mapping/jsonata/expression.ts";
 import { compileRegex } from "../../mapping/regex.ts";
 import { createReadResult } from "../../turns/model-turn.ts";
 import type { StepRecord, Usage } from "../../store/types.ts";

@@ -1,4 +1,4 @@
-import { createToolBox, type ToolBoxOptions } from "../../agent/tools.ts";
+import { createToolBox, type ToolBoxOptions } from "../../agent/tools/tool-box.ts";
 import { RouseError } from "../../core/errors.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { Usage } from "../../store/types.ts";

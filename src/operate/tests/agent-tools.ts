@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import type { JSONSchema7 } from "ai";
 import { neutralise } from "../../agent/neutralise.ts";
-import type { OfferedTool } from "../../agent/offered-tool.ts";
-import { toTextOutput } from "../../agent/tool-results.ts";
-import type { createToolBox } from "../../agent/tools.ts";
+import { toModelName, type OfferedTool } from "../../agent/tools/offered-tool.ts";
+import { toTextOutput } from "../../agent/tools/tool-results.ts";
+import type { createToolBox } from "../../agent/tools/tool-box.ts";
 import type { PickedTools, ToolTurn } from "../../agent/types.ts";
 import { allCoverTool, type ToolPatterns } from "../../vocabulary/tool-names.ts";
 import { cutText } from "../../core/text.ts";
@@ -120,13 +120,6 @@ class Recording {
   }
 }
 
-const toModelName = (tool: string): string => {
-  const [source = "", ...rest] = tool.split(".");
-  return tool === SEARCH
-    ? "knowledge_search"
-    : `${source.replaceAll(/[^\w-]/g, "_")}__${rest.join(".")}`;
-};
-
 export interface CaseToolsOptions {
   agentCase: AgentCase;
   /** Those of the whole folder. */
@@ -192,7 +185,7 @@ export class CaseTools {
         ? undefined
         : cutText(neutralise(description), MAX_DESCRIPTION).text;
     return {
-      name: toModelName(tool),
+      name: tool === SEARCH ? "knowledge_search" : toModelName(tool),
       tool,
       hints: { readOnly, idempotent: readOnly, destructive: false },
       exclusive: false,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { thinking } from "../../config/schema/common.ts";
 import type { TextPart } from "../../core/text.ts";
-import { compileExpression } from "../../mapping/expression.ts";
+import { compileExpression } from "../../mapping/jsonata/expression.ts";
 import { compileRegex } from "../../mapping/regex.ts";
 
 const lines = z.union([z.string(), z.array(z.string())]);

@@ -1,9 +1,8 @@
-import { toLimitKey } from "../../queue/limit-text.ts";
 import { OUTCOMES } from "../../vocabulary/outcomes.ts";
 import type { EventOutcome, Ms, RunRecord } from "../../store/types.ts";
 import { renderWait } from "../records/texts.ts";
 import type { AdminDeps } from "../types.ts";
-import { iso } from "../records/views.ts";
+import { iso, isoOrNull } from "../records/views.ts";
 import type { ActivityView, ParkedFor, Waiting } from "./watch-views.ts";
 
 /** Events that are counted at most: the newest. */
@@ -49,26 +48,18 @@ export async function countWaiting(
 
 /** What holds parked runs back, with how many wait for it and when the first may start. */
 function groupParked(runs: readonly RunRecord[]): ParkedFor[] {
-  const parked = runs.flatMap(({ parked: one }) => (one ? [one] : []));
-  const groups = Map.groupBy(parked, (one) =>
-    one.reason === "provider" ? `provider ${one.of}` : toLimitKey(one),
+  const holds = runs.flatMap(({ hold }) =>
+    hold?.reason === "limit" || hold?.reason === "away" ? [hold] : [],
   );
-  return [...groups.values()].flatMap((those) => {
+  return [...Map.groupBy(holds, renderWait).values()].flatMap((those) => {
     const [first] = those;
     if (!first) return [];
     const until = those.flatMap((one) => one.until ?? []).toSorted((a, b) => a - b)[0];
-    const reason =
-      first.reason === "provider"
-        ? { reason: "provider" as const, of: first.of, limit: null }
-        : { reason: "limit" as const, of: first.scope, limit: first.limit };
-    const text = renderWait(
-      first.reason === "provider"
-        ? { kind: "breaker", of: first.of }
-        : { kind: "limit", scope: first.scope, limit: first.limit },
-    );
-    return [
-      { ...reason, text, count: those.length, until: until === undefined ? null : iso(until) },
-    ];
+    const what =
+      first.reason === "away"
+        ? { reason: first.reason, of: first.of, limit: null }
+        : { reason: first.reason, of: first.scope, limit: first.limit };
+    return [{ ...what, text: renderWait(first), count: those.length, until: isoOrNull(until) }];
   });
 }
 

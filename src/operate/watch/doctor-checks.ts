@@ -5,7 +5,7 @@ import { findLostRequests } from "./lost-requests.ts";
 import type { AdminDeps } from "../types.ts";
 import { getLimit, toLimitKey, limitsPath } from "../../queue/limit-text.ts";
 import type { PathRules } from "../../mapping/types.ts";
-import type { EventRecord, ParkedByLimit, RunRecord } from "../../store/types.ts";
+import type { EventRecord, LimitReason, RunRecord } from "../../store/types.ts";
 import type { Sender } from "../../config/schema/signature.ts";
 import { percent } from "../../intake/signatures/sender.ts";
 import { readAll } from "../records/operation.ts";
@@ -70,7 +70,7 @@ export const ADVICE: Readonly<Record<string, Check>> = {
 /** Parked runs that are looked at: the newest. */
 const MAX_RUNS = 500;
 
-const UNITS: Record<ParkedByLimit["limit"], string> = {
+const UNITS: Record<LimitReason["limit"], string> = {
   runsPerHour: "an hour",
   concurrent: "at the same time",
   tokensPerDay: "tokens a day",
@@ -79,9 +79,7 @@ const UNITS: Record<ParkedByLimit["limit"], string> = {
 
 /** Which limits park runs: how many runs each, its number, when the next may start, and which key of the config to change. */
 function parkedBy(runs: readonly RunRecord[], { budgets, mappings }: Snapshot): string[] {
-  const parked = runs.flatMap(({ parked: one }) =>
-    !one || one.reason === "provider" ? [] : [one],
-  );
+  const parked = runs.flatMap(({ hold }) => (hold?.reason === "limit" ? [hold] : []));
   return [...Map.groupBy(parked, toLimitKey).values()].flatMap((those) => {
     const [first] = those;
     if (!first) return [];
@@ -132,7 +130,7 @@ export const limits: Check = async (deps, snapshot) => {
   const held =
     parked.length === 0
       ? []
-      : [`${count} runs are parked: ${parked.join("; ")} (\`rouse runs list --status parked\`)`];
+      : [`${count} runs are parked: ${parked.join("; ")} (\`rouse runs --status parked\`)`];
   const text = [...held, ...used].join("; ");
   return held.length === 0 ? passedCheck(text) : warningCheck(text);
 };
@@ -243,7 +241,7 @@ export async function checkSenders(deps: AdminDeps, { verifiers }: Snapshot): Pr
       sender?.disablesAfter && (await examineAnswers(path, sender.disablesAfter, deps));
     if (!problem) continue;
     const then = problem.reached ? ": check there whether it did, and enable it again" : "";
-    const message = `${path}: ${problem.errors}; ${sender.name} disables this hook ${problem.limit}${then} (\`rouse events list --path ${path}\`)`;
+    const message = `${path}: ${problem.errors}; ${sender.name} disables this hook ${problem.limit}${then} (\`rouse events --path ${path}\`)`;
     found.push((problem.reached ? fail : warningCheck)(message));
   }
   const [worst] = found.toSorted((a, b) => RANK[b.status] - RANK[a.status]);

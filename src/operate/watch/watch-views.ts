@@ -17,7 +17,7 @@ export interface Waiting {
 
 /** Parked runs that wait for the same: a limit of `of`, or the model `of`. `until`: when the first may start, if that is known. */
 export interface ParkedFor {
-  reason: "limit" | "provider";
+  reason: "limit" | "away";
   of: string;
   limit: string | null;
   /** What they wait for. */
@@ -112,12 +112,9 @@ export interface FailureGroup {
   /** The id of the newest one. */
   example: string;
   status: GroupStatus;
-  assignee: string | null;
   snoozedUntil: string | null;
   /** `version`: the number of the config that resolved it. */
   resolved: { at: string; version: number | null } | null;
   /** Whether it came back after it had been resolved. */
   isReopened: boolean;
-  /** Counts what people have changed. A change that names it is refused if someone else has changed the group since. */
-  revision: number;
 }

@@ -46,14 +46,14 @@ export function restartLog(db: DatabaseSync): Checkpointed {
 }
 
 /** A reader of the database: while it reads, no writer can start the log again from its beginning, however much of it is copied. */
-export interface Hold {
+export interface LogHold {
   take(): void;
   release(): void;
   close(): void;
 }
 
 /** Opens a connection that can hold the log as it is. */
-export function openHold(file: string): Hold {
+export function openHold(file: string): LogHold {
   const reader = new DatabaseSync(file, { readOnly: true });
   const release = (): void => {
     if (reader.isTransaction) reader.exec("ROLLBACK");

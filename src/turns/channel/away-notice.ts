@@ -1,4 +1,4 @@
-import { isProviderAway } from "../../agent/failure.ts";
+import { isProviderAway } from "../../core/errors.ts";
 import { getPhrases } from "../../vocabulary/phrases.ts";
 import { planDelivery, writeDelivery } from "../../delivery/plan.ts";
 import { isRunChanged } from "../../store/errors.ts";
@@ -11,6 +11,7 @@ import {
   type ApprovalRecord,
   type Store,
 } from "../../store/types.ts";
+import { getApprovalIds } from "../hold.ts";
 import { replyRoute } from "../run-result.ts";
 import type { TurnDeps, ActionContext } from "../types.ts";
 
@@ -28,7 +29,7 @@ async function findWaiting(
   });
   const run = waiting.find((one) => sessionId(one.spec.session) === sessionId(spec.session));
   const asked = await Promise.all(
-    (run?.waiting?.approvalIds ?? []).map((id) => store.get("approval", id)),
+    (run ? getApprovalIds(run) : []).map((id) => store.get("approval", id)),
   );
   return asked.find((approval) => approval && !approval.decision);
 }
@@ -70,8 +71,8 @@ export interface AwayNoticeJob {
  */
 export function planAwayNotice(tx: Writes, run: RunRecord, now: Ms, failedAt?: Ms): void {
   if (run.kind !== "channel" || run.awayNoticeAt !== undefined) return;
-  const parkedSince = run.parked?.reason === "provider" ? run.waitSince : undefined;
-  const since = run.failedAttempts?.[0]?.at ?? parkedSince ?? failedAt ?? now;
+  const awaySince = run.hold?.reason === "away" ? run.hold.since : undefined;
+  const since = run.failedAttempts?.[0]?.at ?? awaySince ?? failedAt ?? now;
   tx.add("job", {
     id: `away:${run.id}`,
     kind: "command",
@@ -83,9 +84,9 @@ export function planAwayNotice(tx: Writes, run: RunRecord, now: Ms, failedAt?: M
   });
 }
 
-const waitsForModel = ({ status, parked, error }: RunRecord): boolean =>
+const waitsForModel = ({ status, hold, error }: RunRecord): boolean =>
   status === "parked"
-    ? parked?.reason === "provider"
+    ? hold?.reason === "away"
     : status === "queued" && error !== undefined && isProviderAway(error.code);
 
 /** Whether the conversation of a run has had the notice, for a message that is not answered either. */

@@ -1,4 +1,4 @@
-import { createReplyCleaner } from "../../agent/disarm.ts";
+import { createReplyCleaner } from "../../agent/reply/disarm.ts";
 import type { TurnInput } from "../../agent/types.ts";
 import type { LiveEdits, SendResult } from "../../contract/channel.ts";
 import { safeError } from "../../core/errors.ts";

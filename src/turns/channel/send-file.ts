@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { readFile, rm } from "node:fs/promises";
 import { z } from "zod";
-import type { TurnExtension } from "../../agent/context.ts";
+import type { TurnExtension } from "../../agent/types.ts";
 import type { Tool } from "../../contract/kinds.ts";
 import { OWN_SOURCE, SEND_FILE_TOOL, SEND_FILE_TOOL_NAME } from "../../vocabulary/tool-names.ts";
 import { FORGOTTEN, cutText, oneLine } from "../../core/text.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { duration } from "../../config/schema/common.ts";
-import type { TurnExtension } from "../../agent/context.ts";
+import type { TurnExtension } from "../../agent/types.ts";
 import { findApprovedCall } from "../../people/rules.ts";
 import { findScheduleIssues, toTrigger } from "../../config/schedule-checks.ts";
 import { OWN_SOURCE, SCHEDULE_TOOL } from "../../vocabulary/tool-names.ts";

@@ -86,10 +86,10 @@ function testParked(stage: Stage): void {
 
   it("a job that a limit holds back does not move with the clock, and starts when it is released, in its order", async () => {
     const { clock } = stage.home;
-    const parked = { scope: "hooks", limit: "concurrent" } as const;
+    const hold = { reason: "limit", scope: "hooks", limit: "concurrent", since: 0 } as const;
     for (const id of ["p1", "p2", "p3"]) {
       await stage.handle.store.commit((tx) =>
-        tx.add("run", run({ id, mapping: "shop", status: "parked", parked })),
+        tx.add("run", run({ id, mapping: "shop", status: "parked", hold })),
       );
       await enqueue([id, { key: id, runAt: PARKED_UNTIL }]);
     }

@@ -277,10 +277,10 @@ function testWaiting(stage: Stage): void {
       tx.add("job", job("behind"));
     });
     const [held] = await stage.handle.queue.fetch("turn", 5);
-    const waiting = { approvalIds: ["apr_1"], since: START };
     const far = START + 365 * DAY;
+    const hold = { reason: "person", approvalIds: ["apr_1"], since: START, until: far } as const;
     await commit((tx) => {
-      tx.update("run", record.id, { status: "waiting", waiting });
+      tx.update("run", record.id, { status: "waiting", hold });
       tx.settle(held as Job, far, { resetAttempts: true });
     }, held);
     await stage.reopen();
@@ -289,13 +289,13 @@ function testWaiting(stage: Stage): void {
       "runs.queued": 0,
     });
     expect(await stage.handle.store.list("runs", { status: "waiting" })).toEqual([
-      { ...record, status: "waiting", waiting },
+      { ...record, status: "waiting", hold },
     ]);
     stage.home.clock.advance(3 * DAY);
     expect(await stage.handle.queue.fetch("turn", 5)).toEqual([]);
     await commit((tx) => {
       tx.update("job", "turn", record.id, stage.home.clock.now());
-      tx.update("run", record.id, { status: "queued", waiting: null });
+      tx.update("run", record.id, { status: "queued", hold: null });
     });
     expect(await stage.handle.queue.fetch("turn", 5)).toMatchObject([
       { id: record.id, attempts: 1 },

@@ -193,7 +193,9 @@ function testQueuedSince(stage: Stage): void {
     expect(await store.get("queuedSince", {})).toBeUndefined();
     await store.commit((tx) => {
       tx.add("run", run({ status: "parked", createdAt: START - DAY }));
-      tx.add("run", run({ status: "queued", createdAt: START - HOUR, waitSince: START + 9 }));
+      tx.add("run", run({ status: "queued", createdAt: START - HOUR, queuedAt: START + 9 }));
+      const hold = { reason: "delay", since: START, until: START + 9 } as const;
+      tx.add("run", run({ status: "queued", createdAt: START - HOUR, hold }));
       tx.add("run", run({ status: "queued", createdAt: START + 5 }));
       tx.add("run", run({ status: "succeeded", createdAt: START, endedAt: START }));
     });

@@ -73,15 +73,13 @@ function toRequest(
   { eventId, events }: Workbench,
   { fix, name, say, hasModel }: { fix: string; name: string; say: string; hasModel: boolean },
 ) {
-  const asked = {
-    ...(say.trim() === "" ? {} : { say: say.trim() }),
-    ...(hasModel ? {} : { model: false }),
-  };
+  const asked = say.trim() === "" ? {} : { say: say.trim() };
   if (fix !== "") return { fix, events: [eventId], ...asked };
   return {
     name: name.trim(),
     events: [...new Set([eventId, ...events.map(({ id }) => id)])].slice(0, MAX_EVENTS),
     ...asked,
+    ...(hasModel ? {} : { model: false }),
   };
 }
 
@@ -158,6 +156,8 @@ function Kind({ fix, setFix, name, setName, near }: KindProps) {
 }
 
 interface ModelProps {
+  /** Whether a mapping is mended, which takes a model. */
+  isMending: boolean;
   hasModel: boolean;
   setModel(hasModel: boolean): void;
   say: string;
@@ -165,18 +165,19 @@ interface ModelProps {
 }
 
 /** Whether a model is asked, and for what. */
-function Model({ hasModel, setModel, say, setSay }: ModelProps) {
+function Model({ isMending, hasModel, setModel, say, setSay }: ModelProps) {
   return (
     <>
       <label class="mappings-confirm">
         <input
           type="checkbox"
-          checked={hasModel}
+          checked={hasModel || isMending}
+          disabled={isMending}
           onChange={(event) => setModel(event.currentTarget.checked)}
         />
         <span>Ask the model of the default agent. It gets masked bodies of at most 5 events.</span>
       </label>
-      {hasModel ? (
+      {hasModel || isMending ? (
         <TextField
           label="What is wanted"
           value={say}
@@ -236,7 +237,7 @@ export function ProposeDialog({
           Save or drop your own change first: the proposal is made from the text of the file.
         </p>
       ) : null}
-      <Model {...{ hasModel, setModel, say, setSay }} />
+      <Model isMending={fix !== ""} {...{ hasModel, setModel, say, setSay }} />
       <Progress lines={lines} error={error} />
     </FormDialog>
   );

@@ -70,7 +70,7 @@ const Warnings = ({ of }: { of: readonly string[] }) =>
 
 /** Why the run is not done: its error, or what it waits for. */
 function Trouble({ run }: { run: RunDetail }) {
-  if (!run.error && !run.waitsFor && !run.waiting) return null;
+  if (!run.error && !run.waitsFor) return null;
   return (
     <div class="runs-trouble">
       <Facts
@@ -84,7 +84,7 @@ function Trouble({ run }: { run: RunDetail }) {
           ],
           ["provider said", run.providerText && visibleText(run.providerText)],
           ["waits for", run.waitsFor ? <WaitsFor wait={run.waitsFor} /> : null, true],
-          ["waits since", run.waiting ? <Time iso={run.waiting.since} /> : null],
+          ["waits since", run.waitsFor?.since ? <Time iso={run.waitsFor.since} /> : null],
         ]}
       />
     </div>

@@ -1,0 +1,212 @@
+import type { JSONSchema7, jsonSchema as JsonSchema } from "ai";
+import { isRecord } from "../../core/json.ts";
+import { cutText } from "../../core/text.ts";
+import { TOOL_NAME } from "../../vocabulary/tool-names.ts";
+import type { Boundary } from "../boundary.ts";
+import type { ListedTool } from "./mcp-client.ts";
+import type { McpServer } from "./mcp-server.ts";
+import { neutralise } from "../neutralise.ts";
+import { toModelName, type OfferedTool, type ToolHints } from "./offered-tool.ts";
+
+/** What may stand outside the boundary: names and values of which no sentence can be made. */
+const PARAMETER = /^[\w.$@-]{1,64}$/;
+const VALUE = /^[\w.:/@+#$*%-]{0,64}$/;
+const REFERENCE = /^#(?:\/[\w.$@%-]{1,64}){0,8}$/;
+const TYPES = new Set<unknown>([
+  "string",
+  "number",
+  "integer",
+  "boolean",
+  "object",
+  "array",
+  "null",
+]);
+
+const NAMED = ["properties", "$defs", "definitions", "dependentSchemas"];
+const LISTED = ["anyOf", "oneOf", "allOf", "prefixItems"];
+const NESTED =
+  "items additionalItems additionalProperties unevaluatedItems unevaluatedProperties contains propertyNames not if then else".split(
+    " ",
+  );
+const MEASURES =
+  "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems uniqueItems minProperties maxProperties minContains maxContains nullable readOnly writeOnly deprecated".split(
+    " ",
+  );
+const WORDS = ["description", "$comment", "pattern", "examples"];
+const VALUES = ["enum", "const", "default", "format"];
+const MAX_DEPTH = 20;
+
+/** A name in the schema that no model may be given. */
+class UnsafeName extends Error {}
+
+type Json = Record<string, unknown>;
+
+const isPlain = (value: unknown): boolean =>
+  Array.isArray(value)
+    ? value.every((one) => !Array.isArray(one) && isPlain(one))
+    : typeof value === "string"
+      ? VALUE.test(value)
+      : typeof value !== "object" || value === null;
+
+function checkNames(names: readonly unknown[]): void {
+  if (!names.every((name) => typeof name === "string" && PARAMETER.test(name)))
+    throw new UnsafeName();
+}
+
+/** Whether a keyword's value may stay in the schema as it is. */
+function isSafe(keyword: string, value: unknown): boolean {
+  if (MEASURES.includes(keyword)) return typeof value === "number" || typeof value === "boolean";
+  if (keyword === "type") return [value].flat().every((type) => TYPES.has(type));
+  if (keyword === "$ref") return typeof value === "string" && REFERENCE.test(value);
+  return VALUES.includes(keyword) && isPlain(value);
+}
+
+/** The schema at `place` without its words, which go into `words`. */
+function walk(schema: unknown, place: string, words: string[], depth: number): unknown {
+  if (typeof schema === "boolean") return schema;
+  if (!isRecord(schema) || depth > MAX_DEPTH) return {};
+  const kept: Json = {};
+  const inside = (value: unknown, name: string): unknown =>
+    walk(value, place === "" ? name : `${place}.${name}`, words, depth + 1);
+  const same = (value: unknown): unknown => walk(value, place, words, depth + 1);
+  for (const [keyword, value] of Object.entries(schema)) {
+    if (NAMED.includes(keyword) && isRecord(value)) {
+      checkNames(Object.keys(value));
+      kept[keyword] = Object.fromEntries(
+        Object.entries(value).map(([name, one]) => [name, inside(one, name)]),
+      );
+    } else if (LISTED.includes(keyword) && Array.isArray(value)) kept[keyword] = value.map(same);
+    else if (NESTED.includes(keyword))
+      kept[keyword] = Array.isArray(value) ? value.map(same) : same(value);
+    else if (isSafe(keyword, value)) kept[keyword] = value;
+    else if (keyword === "required" && Array.isArray(value)) {
+      checkNames(value);
+      kept[keyword] = value;
+    } else if (WORDS.includes(keyword) || VALUES.includes(keyword)) {
+      const label = [place, keyword === "description" ? "" : keyword].filter(Boolean).join(", ");
+      const text = typeof value === "string" ? value : JSON.stringify(value);
+      words.push(label === "" ? text : `${label}: ${text}`);
+    }
+  }
+  return kept;
+}
+
+/**
+ * Divides the schema that an outside server gives for a tool's input: its structure, with names and values that are single
+ * words, stays; what the server says in sentences (descriptions, patterns, values of several words) comes back as text.
+ * Keywords that are unknown, and titles, are left out. Undefined if a name has other characters than names have.
+ */
+function splitSchema(schema: unknown): { schema: JSONSchema7; words: string } | undefined {
+  const words: string[] = [];
+  try {
+    return {
+      schema: { type: "object", properties: {}, ...(walk(schema, "", words, 0) as JSONSchema7) },
+      words: words.join("\n"),
+    };
+  } catch (error) {
+    if (error instanceof UnsafeName) return undefined;
+    throw error;
+  }
+}
+
+/** Some vendors refuse descriptions of more than 1,024 characters; the boundary markers need the rest. */
+const MAX_DESCRIPTION = 700;
+const MAX_WORDS = 10_000;
+const GOES_ON = "[goes on in the description of the parameters]";
+
+/** A tool of an MCP server: fields that are safe as they are, and the server's descriptions, which are text from outside. */
+interface ServerTool {
+  /** The name at the server. */
+  tool: string;
+  description: string;
+  schema: JSONSchema7;
+  /** The server's descriptions of the parameters. */
+  parameters: string;
+  hints: ToolHints;
+}
+
+/** Reads a server's hints about a tool. A tool that changes something counts as destructive, unless the server says otherwise, as the protocol demands. */
+function readHints({ annotations = {} }: ListedTool): ToolHints {
+  const { readOnlyHint, idempotentHint, destructiveHint } = annotations;
+  const readOnly = readOnlyHint === true;
+  return {
+    readOnly,
+    idempotent: idempotentHint === true,
+    destructive: !readOnly && destructiveHint !== false,
+  };
+}
+
+/** Reads a server's tool. Undefined if its name may be a sentence, or if models do not accept the name of a parameter. */
+function readServerTool(listed: ListedTool): ServerTool | undefined {
+  const split = splitSchema(listed.inputSchema);
+  if (!TOOL_NAME.test(listed.name) || split === undefined) return undefined;
+  const { name: tool, description = "" } = listed;
+  return {
+    tool,
+    description,
+    schema: split.schema,
+    parameters: split.words,
+    hints: readHints(listed),
+  };
+}
+
+/** A server's descriptions of a tool, divided between the description of the tool and that of its parameters. */
+function divideWords({ description, parameters }: ServerTool): { first: string; rest: string } {
+  const safe = neutralise(description);
+  const { text, cut } = cutText(safe, MAX_DESCRIPTION);
+  const rest = cutText([safe.slice(text.length), parameters].filter(Boolean).join("\n"), MAX_WORDS);
+  return {
+    first: cut > 0 ? `${text}${GOES_ON}` : text,
+    rest: rest.cut > 0 ? `${rest.text}[cut: ${rest.cut} characters]` : rest.text,
+  };
+}
+
+/** Builds the tool that a turn offers. The server's descriptions are inside the turn's boundary. */
+function offerTool(
+  name: string,
+  made: ServerTool,
+  server: McpServer,
+  { wrap }: Boundary,
+  jsonSchema: typeof JsonSchema,
+): OfferedTool {
+  const { first, rest } = divideWords(made);
+  const tool = `${name}.${made.tool}`;
+  const origin = `tool ${tool}`;
+  const schema = rest === "" ? made.schema : { ...made.schema, description: wrap(rest, origin) };
+  return {
+    name: toModelName(tool),
+    tool,
+    hints: made.hints,
+    exclusive: false,
+    definition: {
+      inputSchema: jsonSchema(schema),
+      ...(first === "" ? {} : { description: wrap(first, origin) }),
+    },
+    execute: (input, call) => server.call({ ...call, tool: made.tool, input }),
+  };
+}
+
+/** Does not quote the names: they are text from outside. */
+const unfitWarning = (server: string, count: number): string =>
+  `${count === 1 ? "1 tool" : `${count} tools`} of mcp.servers.${server} left out: the name of a tool may have up to 128 letters and digits of any script and the characters "_ - . / : @ $ + ~", and that of a parameter up to 64 letters, digits and the characters "_ - . $ @"; rename them at the server`;
+
+/**
+ * Offers the tools of a server that `isCovered`, with the server's descriptions inside the boundary. Tools whose names may be
+ * sentences are left out, with a warning.
+ */
+export async function offerServerTools(
+  name: string,
+  server: McpServer,
+  listed: readonly ListedTool[],
+  isCovered: (tool: string) => boolean,
+  boundary: Boundary,
+): Promise<{ tools: OfferedTool[]; warnings: string[] }> {
+  const { jsonSchema } = await import("ai");
+  const covered = listed.filter((tool) => isCovered(tool.name));
+  const read = covered.flatMap((tool) => readServerTool(tool) ?? []);
+  const unfit = covered.length - read.length;
+  return {
+    tools: read.map((made) => offerTool(name, made, server, boundary, jsonSchema)),
+    warnings: unfit > 0 ? [unfitWarning(name, unfit)] : [],
+  };
+}

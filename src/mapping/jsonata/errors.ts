@@ -1,0 +1,105 @@
+import type { CodeError } from "../../core/debug.ts";
+import { placeIn } from "../excerpt.ts";
+import { GuardError, isJsonataFunction, LengthError } from "./values.ts";
+
+/** What JSONata throws. Its messages quote the input, and are set when the whole expression has failed. */
+interface JsonataError {
+  code?: unknown;
+  /** The character behind the token, or behind the bracket that opens a call. */
+  position?: unknown;
+  token?: unknown;
+  index?: unknown;
+  value?: unknown;
+  message?: unknown;
+}
+
+const MAX_MESSAGE = 1_000;
+const MAX_VALUE = 200;
+/** Failures for which JSONata's message says less than ours. */
+const OWN_WORDS = ["D1011", "D1012", "D2015"];
+
+const getErrorCode = ({ code }: JsonataError): string | undefined =>
+  typeof code === "string" && /^[A-Z]\d{4}$/.test(code) ? code : undefined;
+
+/** Failures of a length, of a list or of the time that a long input takes. */
+export const isTooLong = (error: unknown): boolean =>
+  error instanceof LengthError ||
+  ["D1012", "D2015"].includes(getErrorCode(error as JsonataError) ?? "");
+
+/** Renders a failure in words of our own, which quote no value. Names of functions come from the source. */
+export function renderFailure(error: unknown): string {
+  if (error instanceof GuardError) return `the expression ${error.message}`;
+  const { token, index } = error as JsonataError;
+  const code = getErrorCode(error as JsonataError);
+  if (code === "D1012") return "the expression took too long";
+  if (code === "D1011") return "the expression calls itself too deeply";
+  if (code === "D2015") return "the expression makes a list that is too long";
+  const name = typeof token === "string" && /^\w+$/.test(token) ? ` in $${token}` : "";
+  if (code === undefined) return `the expression failed${name}`;
+  // Codes of the signature: other codes count members of a list too.
+  const argument =
+    name !== "" && code.startsWith("T04") && typeof index === "number" ? `, argument ${index}` : "";
+  return `the expression failed${name}${argument} (JSONata ${code})`;
+}
+
+/** Where in the source an error is; undefined if it does not say. */
+function getOffset({ position, token }: JsonataError, source: string): number | undefined {
+  if (typeof position !== "number") return undefined;
+  if (token === "(end)") return source.length;
+  const before = source.slice(0, position);
+  const name = typeof token === "string" ? token : "";
+  if (name !== "" && before.endsWith(name)) return position - name.length;
+  const called = /\$?([\w]*)\s*\($/.exec(before);
+  if (called && (name === "" || called[1] === name)) return called.index;
+  // Inside a function that another one calls, JSONata gives the place of that other one.
+  const own = source.indexOf(`$${name}`);
+  if (/^\w+$/.test(name) && own >= 0 && own === source.lastIndexOf(`$${name}`)) return own;
+  return Math.max(0, position - 1);
+}
+
+/** What a value looks like, in a message that does not name it. */
+function renderCause({ value }: JsonataError, message: string): string {
+  if (value === undefined || isJsonataFunction(value)) return "";
+  try {
+    const text = JSON.stringify(value);
+    return message.includes(text)
+      ? ""
+      : `; got: ${text.slice(0, MAX_VALUE)}${text.length > MAX_VALUE ? "…" : ""}`;
+  } catch {
+    return "";
+  }
+}
+
+/** Describes a failure to the operator: JSONata's own message, which quotes values, and the place in the expression. */
+export function describeFailure(error: unknown, source: string): CodeError {
+  const thrown = error as JsonataError;
+  const offset = getOffset(thrown, source);
+  const place = offset === undefined ? {} : placeIn(source, offset);
+  const code = getErrorCode(thrown);
+  if (error instanceof GuardError || code === undefined || OWN_WORDS.includes(code))
+    return { message: renderFailure(error), ...place };
+  const said = String(thrown.message);
+  return {
+    message: `${said.slice(0, MAX_MESSAGE)}${renderCause(thrown, said)} (JSONata ${code})`,
+    ...place,
+  };
+}
+
+/** Why a text is no expression, and where: it quotes the operator's own text alone. */
+export function describeSyntaxError(
+  error: unknown,
+  source: string,
+): { message: string; detail?: string; offset?: number } {
+  const thrown = error as JsonataError;
+  const code = getErrorCode(thrown);
+  const offset = getOffset(thrown, source);
+  const said =
+    code === undefined ? "" : `: ${String(thrown.message).slice(0, MAX_VALUE)} (${code})`;
+  if (offset === undefined) return { message: `is not valid JSONata${said}` };
+  const { line, column, excerpt } = placeIn(source, offset);
+  return {
+    message: `is not valid JSONata at line ${line}, column ${column}${said}`,
+    detail: excerpt,
+    offset,
+  };
+}

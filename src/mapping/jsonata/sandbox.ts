@@ -1,0 +1,194 @@
+import { createRequire } from "node:module";
+import type jsonataType from "jsonata";
+import type { JsonataOptions } from "jsonata";
+import { didYouMean } from "../../config/suggest.ts";
+import { isHeld } from "../../core/json.ts";
+import { createCpuLimit, SYSTEM_CLOCK, type CpuClock, type CpuLimit } from "./cpu-time.ts";
+import { EVENT_TIME, FUNCTIONS, getFunctions } from "./functions.ts";
+import { placeIn } from "../excerpt.ts";
+import { AFTER_EACH_STEP, type Frame } from "./internals.ts";
+import { describeSyntaxError } from "./errors.ts";
+import { compileRegex, LinearRegExp } from "../regex.ts";
+import {
+  createScale,
+  LengthError,
+  MAX_RESULT_NODES,
+  MAX_SEQUENCE,
+  MAX_TEXT,
+  normalise,
+  tooLong,
+} from "./values.ts";
+
+const require = createRequire(import.meta.url);
+let library: typeof jsonataType | undefined;
+/** Loaded when the first expression that is no plain path is compiled. */
+const load = (): typeof jsonataType => (library ??= require("jsonata") as typeof jsonataType);
+
+const MAX_STACK = 200;
+const REFUSED = new Set(["eval", "random", "shuffle"]);
+
+interface Node {
+  type?: string;
+  value?: unknown;
+  procedure?: Node;
+  arguments?: Node[];
+  lhs?: unknown;
+  [member: string]: unknown;
+}
+
+interface Findings {
+  /** `name`: of the variable that is the reason. */
+  problem: { message: string; name?: string } | undefined;
+  /** Whether it defines functions of its own. */
+  hasFunctions: boolean;
+  /** The names of all variables in it. */
+  variables: ReadonlySet<string>;
+}
+
+/** Looks over an expression when it is compiled: what would fail or harm only when it runs is said now. */
+/** The variables that a node gives a value: by `:=`, or as arguments of a function. */
+function getBoundNames(node: Node): string[] {
+  if (node.type === "lambda")
+    return (node.arguments ?? []).map((argument) => String(argument.value));
+  const target = node.type === "bind" ? (node.lhs as Node | undefined) : undefined;
+  return target?.type === "variable" ? [String(target.value)] : [];
+}
+
+/**
+ * Makes a text of a whole number that JavaScript cannot hold, such as an id, as it is in a body: the AST has it rounded. It keeps
+ * the position behind a literal.
+ */
+function keepDigits(node: Node, source: string): void {
+  const written = /\d+$/.exec(source.slice(0, Number(node["position"])))?.[0];
+  if (written === undefined || Number(written) !== Math.abs(Number(node.value)) || isHeld(written))
+    return;
+  node.type = "string";
+  node.value = Number(node.value) < 0 ? `-${written}` : written;
+}
+
+function lookOver(ast: unknown, source: string): Findings {
+  // The transform operator copies with `$clone`.
+  const variables = new Set(["clone"]);
+  const bound = new Set<string>();
+  const calls: string[] = [];
+  let problem: Findings["problem"];
+  let hasFunctions = false;
+  const seen = new Set<object>();
+  const visit = (value: unknown): void => {
+    if (typeof value !== "object" || value === null || seen.has(value)) return;
+    seen.add(value);
+    if (value instanceof RegExp) {
+      const compiled = compileRegex(value.source, value.flags);
+      if (!compiled.ok)
+        problem ??= {
+          message: `the regular expression /${value.source.slice(0, 60)}/: ${compiled.message}`,
+        };
+      return;
+    }
+    const node = value as Node;
+    if (node.type === "number") keepDigits(node, source);
+    for (const name of getBoundNames(node)) bound.add(name);
+    hasFunctions ||= node.type === "lambda";
+    if (
+      (node.type === "function" || node.type === "partial") &&
+      node.procedure?.type === "variable"
+    )
+      calls.push(String(node.procedure.value));
+    if (node.type === "variable" && typeof node.value === "string") {
+      variables.add(node.value);
+      if (REFUSED.has(node.value))
+        problem ??= { message: `$${node.value} is not available here`, name: node.value };
+    }
+    for (const member of Object.values(node)) visit(member);
+  };
+  visit(ast);
+  const unknown = calls.find((name) => !FUNCTIONS.has(name) && !bound.has(name));
+  if (unknown !== undefined)
+    problem ??= {
+      message: `there is no function $${unknown}.${didYouMean(unknown, FUNCTIONS)}`,
+      name: unknown,
+    };
+  return { problem, hasFunctions, variables };
+}
+
+/**
+ * Bounds what the steps of an expression make. Only one with functions of its own can double something often enough to
+ * need it; a value may weigh as much as a result may, and as much as came in besides.
+ */
+function watchSteps(): (step: unknown, input: unknown, frame: Frame, result: unknown) => void {
+  const weigh = createScale();
+  const limits = new WeakMap<object, number>();
+  return (_step, _input, { base }, result) => {
+    if (typeof result === "string" && result.length > MAX_TEXT) tooLong();
+    if (typeof result !== "object" || result === null) return;
+    const limit = limits.get(base) ?? MAX_RESULT_NODES + weigh(base.lookup("$"));
+    limits.set(base, limit);
+    if (weigh(result) > limit) throw new LengthError("makes a value that is too large");
+  };
+}
+
+/** The options of an expression. JSONata reads `timeout` before every step, and hands all of them to functions. */
+function buildOptions(limit: CpuLimit): JsonataOptions & { limit: CpuLimit } {
+  class RegexEngine extends LinearRegExp {
+    override exec(value: unknown): RegExpExecArray | null {
+      limit.check();
+      return super.exec(value);
+    }
+  }
+  return {
+    stack: MAX_STACK,
+    sequence: MAX_SEQUENCE,
+    RegexEngine: RegexEngine as unknown as RegExpConstructor,
+    limit,
+    get timeout() {
+      limit.checkSometimes();
+      return 0;
+    },
+  };
+}
+
+export interface Compiled {
+  /** Evaluates; one evaluation at a time, as the limit measures one. */
+  evaluate(input: unknown, now: number): Promise<unknown>;
+  readonly limit: CpuLimit;
+}
+
+/** Compiles an expression with all guards. An evaluation that takes more than `limitMs` of processor time fails with code D1012. */
+export function compileGuarded(
+  source: string,
+  limitMs: number,
+  clock: CpuClock = SYSTEM_CLOCK,
+):
+  | { ok: true; compiled: Compiled }
+  | { ok: false; message: string; detail?: string; offset?: number } {
+  const limit = createCpuLimit(limitMs, clock);
+  let expression: ReturnType<typeof jsonataType>;
+  try {
+    expression = load()(source, buildOptions(limit));
+  } catch (error) {
+    return { ok: false, ...describeSyntaxError(error, source) };
+  }
+  const { problem, hasFunctions, variables } = lookOver(expression.ast(), source);
+  if (problem !== undefined) {
+    const at = problem.name === undefined ? -1 : source.indexOf(`$${problem.name}`);
+    return {
+      ok: false,
+      message: problem.message,
+      ...(at < 0 ? {} : { detail: placeIn(source, at).excerpt, offset: at }),
+    };
+  }
+  for (const [name, definition] of getFunctions(load()))
+    if (variables.has(name)) expression.assign(name, definition);
+  if (hasFunctions) expression.assign(AFTER_EACH_STEP, watchSteps());
+  return {
+    ok: true,
+    compiled: {
+      limit,
+      evaluate: async (input, now) => {
+        limit.start();
+        // Bindings of their own for every evaluation: two at the same time must not share `$$`.
+        return normalise(await expression.evaluate(input, { [EVENT_TIME]: now }));
+      },
+    },
+  };
+}

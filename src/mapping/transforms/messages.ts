@@ -1,0 +1,82 @@
+/** What the transform pool is asked, what it and its children say to each other, and what it answers. */
+import type { CodeError } from "../../core/debug.ts";
+import type { BuiltModule } from "./built-module.ts";
+import type { ConsoleBuffer, ConsoleMessage, Thrown } from "../debug.ts";
+import type { TransformPermissions } from "./permissions.ts";
+
+interface ModuleCall {
+  id: number;
+  file: string;
+  version: string;
+  /** The JavaScript of a TypeScript module; undefined if the child has it already, or the module is JavaScript. */
+  built?: BuiltModule;
+  exportName: string | undefined;
+}
+
+/** A call of a module, a look whether it could be called, or an expression that took too long in the gateway's own process. */
+export type TransformCall =
+  | (ModuleCall & { kind: "check" })
+  | (ModuleCall & { kind: "module"; input: unknown })
+  | { id: number; kind: "jsonata"; source: string; input: unknown; now: number; timeoutMs: number };
+
+export type CallFailure =
+  | "load"
+  | "no_function"
+  | "threw"
+  | "denied"
+  | "too_large"
+  | "timeout"
+  | "load_timeout"
+  | "died"
+  | "expression"
+  | "closed";
+/**
+ * `thrown` is what the module threw, `error` why an expression failed: both for the operator alone. `isTooLong`: with a
+ * shorter input the expression may not fail.
+ */
+type Failed = {
+  ok: false;
+  reason: CallFailure;
+  message?: string;
+  thrown?: Thrown;
+  error?: CodeError;
+  isTooLong?: true;
+};
+export type Reply = { id: number } & ({ ok: true; value: unknown } | Failed);
+/** What a module printed comes with its result, however the call ended. */
+export type CallResult = ({ ok: true; value: unknown } | Failed) & { console?: ConsoleBuffer };
+
+/** What a child sends besides replies: it has started, it has loaded the module of the call that it works on, or what it printed. */
+export type TransformProgress =
+  | { id: typeof READY }
+  | { id: number; loaded: true }
+  | ConsoleMessage;
+
+/** The id of a child's first message. */
+export const READY = 0;
+
+/** What children know a module's version by. */
+export const moduleKey = ({ file, version }: { file: string; version: string }): string =>
+  `${file}?${version}`;
+
+/** A module's function, and what it may do. */
+export interface ModuleTarget {
+  /** The mapping; one mapping never holds the whole pool. */
+  owner: string;
+  file: string;
+  version: string;
+  built?: BuiltModule;
+  exportName?: string;
+  permissions: TransformPermissions;
+  /** Time to load the module, besides what a call may take. */
+  loadMs: number;
+  timeoutMs: number;
+}
+
+/** What a child answered. A module can answer anything in its place. */
+export function toResult(reply: Reply): CallResult {
+  if (reply.ok) return { ok: true, value: reply.value };
+  const { id: _id, ...failed } = reply as Reply & CallResult;
+  delete failed.console;
+  return failed;
+}

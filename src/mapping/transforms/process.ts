@@ -1,0 +1,148 @@
+import { execFile, type ChildProcess, fork, type SendHandle } from "node:child_process";
+import { readFileSync, existsSync } from "node:fs";
+import { promisify } from "node:util";
+import { getPriority, setPriority } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { TransformPermissions } from "./permissions.ts";
+
+/** Memory of a child, buffers and all: the heap has a limit of its own, buffers lie outside it. */
+const MAX_KB = 768 * 1024;
+const LOOK_MS = 20;
+/** Where each look starts a process. */
+const SLOW_LOOK_MS = 500;
+
+/** The resident memory of a process in kB, from Linux's `/proc`; 0 if it has ended. */
+export function memoryFromProc(pid: number): number {
+  try {
+    return Number(
+      /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0,
+    );
+  } catch {
+    return 0;
+  }
+}
+
+/** The resident memory of processes in kB, from `ps`: for systems without `/proc`. */
+export async function memoryFromPs(pids: readonly number[]): Promise<Map<number, number>> {
+  const { stdout } = await promisify(execFile)("ps", ["-o", "pid=,rss=", "-p", pids.join(",")]);
+  return new Map(
+    [...stdout.matchAll(/^\s*(\d+)\s+(\d+)\s*$/gm)].map(([, pid, size]) => [
+      Number(pid),
+      Number(size),
+    ]),
+  );
+}
+
+export interface MemoryWatch {
+  add(child: ChildProcess): void;
+}
+
+/**
+ * Ends children that use more than 768 MB. They are watched from outside: a child that is busy cannot look, and what a
+ * child that runs users' code reports of itself proves nothing. Windows has neither `/proc` nor `ps`: only the heap is limited there.
+ */
+export function createMemoryWatch(): MemoryWatch {
+  const children = new Set<ChildProcess>();
+  let timer: NodeJS.Timeout | undefined;
+
+  const look = async (): Promise<void> => {
+    const pids = [...children].flatMap(({ pid }) => pid ?? []);
+    const sizes =
+      process.platform === "linux"
+        ? new Map(pids.map((pid) => [pid, memoryFromProc(pid)]))
+        : await memoryFromPs(pids);
+    for (const child of children)
+      if ((sizes.get(child.pid ?? 0) ?? 0) > MAX_KB) child.kill("SIGKILL");
+  };
+
+  const lookLater = (): void => {
+    if (timer !== undefined || children.size === 0 || process.platform === "win32") return;
+    const again = (): void => {
+      timer = undefined;
+      lookLater();
+    };
+    // A `ps` that fails fails the next time too: the heap's own limit holds.
+    timer = setTimeout(
+      () => void look().then(again, again),
+      process.platform === "linux" ? LOOK_MS : SLOW_LOOK_MS,
+    );
+    timer.unref();
+  };
+
+  return {
+    add(child) {
+      children.add(child);
+      child.once("exit", () => children.delete(child));
+      lookLater();
+    },
+  };
+}
+
+/** Enough for the largest bodies that senders send (25 MB), several times over: as text, as a value, and while the next call waits. */
+const HEAP_MB = 256;
+const NICENESS = 5;
+const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
+/** In a clone `#plugin` means a source file, in a child as in its parent. */
+const SOURCE_CONDITION = extension === ".ts" ? ["--conditions=rouse-source"] : [];
+const CHILD = fileURLToPath(new URL(`./transform-worker${extension}`, import.meta.url));
+/** Newer versions of Node deny the network too, unless it is allowed. */
+const NETWORK = process.allowedNodeEnvironmentFlags.has("--allow-net") ? ["--allow-net"] : [];
+
+/** Node grants what is below a folder only if that is there when the process starts; packages may be installed later. */
+const withBelow = (path: string): string[] => (existsSync(path) ? [path] : [path, join(path, "*")]);
+
+function permissionFlags({
+  read,
+  write,
+  childProcess,
+  worker,
+  addons,
+}: TransformPermissions): string[] {
+  return [
+    "--permission",
+    // SQLite opens files without asking for permission.
+    "--no-experimental-sqlite",
+    ...read.flatMap(withBelow).map((path) => `--allow-fs-read=${path}`),
+    ...write.flatMap(withBelow).map((path) => `--allow-fs-write=${path}`),
+    ...(childProcess ? ["--allow-child-process"] : []),
+    ...(worker ? ["--allow-worker"] : []),
+    ...(addons ? ["--allow-addons"] : []),
+    ...NETWORK,
+  ];
+}
+
+/** A child that loops takes what is left of the processor: accepting hooks goes before evaluating them. It never goes before its parent. */
+function yieldTo(child: ChildProcess): void {
+  try {
+    if (child.pid !== undefined) setPriority(child.pid, Math.max(NICENESS, getPriority()));
+  } catch {
+    // Not allowed here, or it has ended already: it runs like any other.
+  }
+}
+
+/** Starts a process that runs users' code with the given permissions, without the gateway's environment but for the path of programs. */
+export function startTransformProcess(
+  permissions: TransformPermissions,
+  env: Record<string, string | undefined>,
+): ChildProcess {
+  const child = fork(CHILD, [], {
+    env: { PATH: env["PATH"] ?? "", NODE_ENV: env["NODE_ENV"] ?? "" },
+    execArgv: [
+      ...SOURCE_CONDITION,
+      ...permissionFlags(permissions),
+      `--max-old-space-size=${HEAP_MB}`,
+      "--no-warnings",
+    ],
+    stdio: ["ignore", "ignore", "ignore", "ipc"],
+    serialization: "json",
+  });
+  yieldTo(child);
+  return child;
+}
+
+/** A module may send open sockets along with a message. */
+export function closeHandle(handle: SendHandle | undefined): void {
+  if (handle && "destroy" in handle) handle.destroy();
+  else if (handle && "close" in handle) handle.close();
+}

@@ -1,0 +1,199 @@
+import { closeSync, fstatSync } from "node:fs";
+import { syncBuiltinESMExports, setSourceMapsSupport } from "node:module";
+import os from "node:os";
+import v8 from "node:v8";
+import { importUserModule } from "../../plugin/resolve.ts";
+import { importBuiltModule, type BuiltModule } from "./built-module.ts";
+import { captureConsole, describeThrown, type Thrown } from "../debug.ts";
+import { evaluateOutside } from "../jsonata/expression.ts";
+import {
+  moduleKey,
+  READY,
+  type TransformCall,
+  type TransformProgress,
+  type Reply,
+} from "./messages.ts";
+
+/** What Node's permission model denied, in words that say what to change. */
+const GRANTS: Record<string, [what: string, field: string]> = {
+  FileSystemRead: ["read", "read"],
+  FileSystemWrite: ["write", "write"],
+  ChildProcess: ["start a child process", "childProcess"],
+  WorkerThreads: ["start a worker", "worker"],
+  Addon: ["load a native addon", "addons"],
+};
+
+/** Explains an error of the permission model, with the path that was denied; undefined if it is another error. */
+export function explainDenial(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { code, permission, resource } = error as Error & {
+    code?: unknown;
+    permission?: unknown;
+    resource?: unknown;
+  };
+  if (code !== "ERR_ACCESS_DENIED" && code !== "ERR_DLOPEN_DISABLED") return undefined;
+  const grant = GRANTS[code === "ERR_DLOPEN_DISABLED" ? "Addon" : String(permission)];
+  if (!grant) return error.message;
+  const [what, field] = grant;
+  const path =
+    typeof resource === "string" && resource !== "" && field !== "childProcess"
+      ? ` ${resource}`
+      : "";
+  return `transforms may not ${what}${path}: hooks.transformPermissions.${field} grants it`;
+}
+
+/** What a transform child gives away before it runs a module: what Node's permission model leaves open. */
+
+/** Descriptors above those that Node closes in its children by itself. */
+const MAX_DESCRIPTOR = 1024;
+/** The input and outputs lead nowhere. */
+const FIRST_DESCRIPTOR = 3;
+
+/** Signals and priorities reach the gateway and all else that runs as the same user; V8's flags can switch guards off. */
+const TAKEN: readonly [owner: object, names: readonly string[]][] = [
+  [process, ["kill", "_kill", "_debugProcess", "_debugEnd", "_linkedBinding"]],
+  [os, ["setPriority"]],
+  [v8, ["setFlagsFromString"]],
+];
+
+/** Files that were open in whatever started the gateway, and came down from there. Node itself keeps no file open. */
+function closeInheritedFiles(): void {
+  for (let descriptor = FIRST_DESCRIPTOR; descriptor < MAX_DESCRIPTOR; descriptor++) {
+    try {
+      const found = fstatSync(descriptor);
+      if (found.isFile() || found.isDirectory() || found.isBlockDevice()) closeSync(descriptor);
+    } catch {
+      // There is no such descriptor.
+    }
+  }
+}
+
+function deny(what: string): never {
+  throw Object.assign(new Error(`${what} is not available to transforms`), {
+    code: "ERR_ACCESS_DENIED",
+  });
+}
+
+/** Takes them away for good, from `import` and `require` alike. They stay as names: packages import what they may never call. */
+export function lockDown(): void {
+  closeInheritedFiles();
+  for (const [owner, names] of TAKEN)
+    for (const name of names)
+      Reflect.defineProperty(owner, name, { value: () => deny(name), enumerable: true });
+  syncBuiltinESMExports();
+}
+
+/**
+ * The main file of a transform child: runs one call after the other. Whatever a module does here (loops, allocates,
+ * exits, rejects later) ends at most this process.
+ */
+
+/** What a module may give, as JSON: the gateway takes it apart in its own process. */
+const MAX_RESULT_CHARS = 8_000_000;
+
+lockDown();
+// The stacks of a built module name lines of its TypeScript.
+setSourceMapsSupport(true, { nodeModules: false, generatedCode: false });
+// The rejection of a promise that is not awaited any more must not end the worker and its other calls.
+process.on("unhandledRejection", () => undefined);
+process.on("uncaughtException", () => undefined);
+process.on("disconnect", () => process.exit(0));
+
+const built = new Map<string, BuiltModule>();
+const loaded = new Map<string, Promise<Record<string, unknown>>>();
+async function importModule(file: string, version: string): Promise<Record<string, unknown>> {
+  const typescript = built.get(moduleKey({ file, version }));
+  if (typescript) return importBuiltModule(file, version, typescript);
+  const { module } = await importUserModule(file);
+  if (module.ok) return module.exports;
+  throw module.error;
+}
+
+/** One import for each version of a file: a call that finds it there looks at no file. */
+function load(file: string, version: string): Promise<Record<string, unknown>> {
+  const key = moduleKey({ file, version });
+  const known = loaded.get(key);
+  if (known) return known;
+  const module = importModule(file, version);
+  loaded.set(key, module);
+  module.catch(() => loaded.delete(key));
+  return module;
+}
+
+function findFunction(
+  module: Record<string, unknown>,
+  name: string | undefined,
+): ((input: unknown) => unknown) | undefined {
+  const nested = module["default"];
+  // A CommonJS module's exports are the default export of its namespace.
+  const inner =
+    typeof nested === "object" && nested !== null ? (nested as Record<string, unknown>) : {};
+  const candidates =
+    name === undefined
+      ? [nested, inner["default"], module["transform"], inner["transform"]]
+      : [module[name], inner[name]];
+  return candidates.find((candidate) => typeof candidate === "function") as
+    | ((input: unknown) => unknown)
+    | undefined;
+}
+
+/** Describes what was thrown. What the permission model denied is said in words that name the setting. */
+function describe(error: unknown): Thrown {
+  const denial = explainDenial(error);
+  return { ...describeThrown(error), ...(denial === undefined ? {} : { message: denial }) };
+}
+
+/** A module may take `process.send` away; messages of ours still have to arrive. */
+const send = process.send?.bind(process) as (message: Reply | TransformProgress) => void;
+
+async function answer(call: TransformCall): Promise<Reply> {
+  if (call.kind === "jsonata") {
+    const result = await evaluateOutside(call.source, call.input, call.now, call.timeoutMs);
+    return result.ok
+      ? { id: call.id, ok: true, value: result.value }
+      : {
+          id: call.id,
+          ok: false,
+          reason: "expression",
+          message: result.message,
+          ...(result.error ? { error: result.error } : {}),
+          ...(result.isTooLong && { isTooLong: true }),
+        };
+  }
+  if (call.built) built.set(moduleKey(call), call.built);
+  let module: Record<string, unknown>;
+  try {
+    const isLoaded = loaded.has(moduleKey(call));
+    module = await load(call.file, call.version);
+    // From here on the time is the call's.
+    if (!isLoaded) send({ id: call.id, loaded: true });
+  } catch (error) {
+    return { id: call.id, ok: false, reason: "load", thrown: describe(error) };
+  }
+  const transform = findFunction(module, call.exportName);
+  if (!transform) return { id: call.id, ok: false, reason: "no_function" };
+  if (call.kind === "check") return { id: call.id, ok: true, value: null };
+  try {
+    const value = await transform(call.input);
+    // Through JSON, so that what cannot be sent is found here, in this call.
+    const text = JSON.stringify(value) as string | undefined;
+    if (text !== undefined && text.length > MAX_RESULT_CHARS)
+      return { id: call.id, ok: false, reason: "too_large" };
+    return {
+      id: call.id,
+      ok: true,
+      value: text === undefined ? null : (JSON.parse(text) as unknown),
+    };
+  } catch (error) {
+    const reason = explainDenial(error) === undefined ? "threw" : "denied";
+    return { id: call.id, ok: false, reason, thrown: describe(error) };
+  }
+}
+
+const withConsole = captureConsole(send);
+
+let last: Promise<unknown> = Promise.resolve();
+process.on("message", (call: TransformCall) => {
+  last = last.then(async () => send(await withConsole(call.id, () => answer(call))));
+});
+send({ id: READY });

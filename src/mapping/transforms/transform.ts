@@ -1,0 +1,259 @@
+import { dirname } from "node:path";
+import type { MappingConfig } from "../../config/schema/mapping.ts";
+import { fileInside } from "../../core/files.ts";
+import { lazy } from "../../core/lazy.ts";
+import { codeError, type Thrown } from "../debug.ts";
+import { compileExpression } from "../jsonata/expression.ts";
+import { findCompileProblem, hashModule, type ModuleProblem, prepareModule } from "./build.ts";
+import type { TransformPool } from "./pool.ts";
+import type { CallFailure, CallResult, ModuleTarget } from "./messages.ts";
+import { NOTES, type TemplateContext } from "../template-context.ts";
+import {
+  checkPlaces,
+  createPermissions,
+  type SecretPlace,
+  type TransformPermissions,
+} from "./permissions.ts";
+
+export type TransformOutcome =
+  | { ok: true; actions: Record<string, unknown>[]; list: boolean }
+  | { ok: true; skipped: true }
+  | { ok: false; message: string };
+export interface CompiledTransform {
+  run(scope: TemplateContext): Promise<TransformOutcome>;
+  /** The files of the module that are known, whose change means a new snapshot. */
+  files?(): Promise<readonly string[]>;
+  /** Loads the module and says what is wrong with it. */
+  check?(): Promise<ModuleProblem | undefined>;
+}
+
+const FIELDS =
+  "action message text name agentId sessionKey instructions wakeMode deliver channel to model thinking timeoutSeconds dedupeKey".split(
+    " ",
+  );
+/** Names that transforms written for a similar system use. */
+const OTHER_NAMES: Record<string, string> = { kind: "action", mode: "wakeMode" };
+
+/** A machine that has just started may be too busy for the first try. */
+const LOAD_TRIES = 2;
+/** Failures that another try may not have. */
+const TRANSIENT: readonly CallFailure[] = ["load_timeout", "timeout", "died"];
+
+const REASONS: Record<CallFailure, string> = {
+  load: "could not be loaded; run it by itself to see why",
+  no_function:
+    "exports no function: export one as default or as `transform`, or name it in `transform.export`",
+  threw: "threw an error",
+  too_large: "gave more than 8 MB of JSON",
+  denied: "did something that transforms may not do: see hooks.transformPermissions",
+  timeout: "took longer than hooks.transformTimeoutSeconds",
+  load_timeout: "took longer than hooks.transformLoadSeconds to load",
+  died: "ended its process (out of memory, or process.exit)",
+  expression: "failed",
+  closed: "was not run: the gateway is stopping",
+};
+
+function readAction(
+  value: unknown,
+  allowed: readonly string[],
+): { ok: true; action: Record<string, unknown> } | { ok: false; message: string } {
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    return { ok: false, message: "must give an object of action fields, a list of them, or null" };
+  const action: Record<string, unknown> = {};
+  for (const [key, member] of Object.entries(value)) {
+    const field = Object.hasOwn(OTHER_NAMES, key) ? (OTHER_NAMES[key] as string) : key;
+    if (!allowed.includes(field))
+      return { ok: false, message: `gave the field "${key.slice(0, 40)}", which it may not set` };
+    // A key that is null is a key with a hole, and not one that was left to the template.
+    if (member !== undefined && (member !== null || field === "sessionKey")) action[field] = member;
+  }
+  if (action["action"] !== undefined && action["action"] !== "wake" && action["action"] !== "agent")
+    return { ok: false, message: 'gave an `action` that is neither "wake" nor "agent"' };
+  return { ok: true, action };
+}
+
+/** What a transform gave, checked by name; the values are checked like a request's later. */
+function readResult(value: unknown, allowed: readonly string[]): TransformOutcome {
+  if (value === null || value === undefined) return { ok: true, skipped: true };
+  const list = Array.isArray(value);
+  const actions: Record<string, unknown>[] = [];
+  for (const entry of list ? (value as unknown[]) : [value]) {
+    const read = readAction(entry, allowed);
+    if (!read.ok) return read;
+    actions.push(read.action);
+  }
+  return { ok: true, actions, list };
+}
+
+/** Keeps what a module printed and threw, for the operator. */
+function note(
+  result: CallResult,
+  folder: string,
+  { [NOTES]: notes, index }: TemplateContext,
+): void {
+  const thrown = result.ok ? undefined : result.thrown;
+  notes?.add({
+    field: "transform.module",
+    ...(index === undefined ? {} : { item: index }),
+    ...(thrown ? { error: codeError(thrown, folder) } : {}),
+    ...(result.console ? { console: result.console } : {}),
+  });
+}
+
+/** Why a module cannot be loaded, in full: what the compiler says of it, else what it threw and where. */
+async function toLoadProblem(thrown: Thrown, file: string, folder: string): Promise<ModuleProblem> {
+  // There is no event yet that the message could quote.
+  const { message, frames = [] } = codeError(thrown, folder);
+  const compileProblem = frames.length > 0 ? undefined : await findCompileProblem(file, folder);
+  if (compileProblem) return compileProblem;
+  const [said = "", ...more] = message.split("\n");
+  const detail = [...more, ...frames.map((frame) => `at ${frame}`)].join("\n");
+  return { message: `cannot be loaded: ${said}`, ...(detail === "" ? {} : { detail }) };
+}
+
+/** What is wrong with a module that was loaded to be checked; undefined if nothing is. */
+function toProblem(
+  result: CallResult,
+  file: string,
+  folder: string,
+): ModuleProblem | undefined | Promise<ModuleProblem> {
+  if (result.ok || result.reason === "closed") return undefined;
+  // A machine that is busy, or short of memory, may do so as well.
+  if (result.reason === "died")
+    return { message: `${REASONS.died} when it was loaded`, transient: true };
+  if (TRANSIENT.includes(result.reason))
+    return { message: REASONS[result.reason], transient: true };
+  return result.thrown
+    ? toLoadProblem(result.thrown, file, folder)
+    : { message: REASONS[result.reason] };
+}
+
+export interface TransformCompileOptions {
+  id: string;
+  transformsDir: string;
+  permissions: TransformPermissions;
+  /** Files of plugins by the name that stands for them. */
+  pluginTransforms?: ReadonlyMap<string, string>;
+  /** What modules must not see. */
+  secretPlaces?: readonly SecretPlace[];
+  /** The hashes that modules must have to be run, by name. Undefined: any. */
+  moduleHashes?: ReadonlyMap<string, string> | undefined;
+  loadMs: number;
+  timeoutMs: number;
+  pool: TransformPool;
+}
+
+/** Compiles a mapping's transform: a module in a child process, or an expression behind guards. */
+export function compileTransform(
+  transform: NonNullable<MappingConfig["transform"]>,
+  options: TransformCompileOptions,
+):
+  | { ok: true; transform: CompiledTransform }
+  | { ok: false; field: string; message: string; detail?: string } {
+  const { id, pool, timeoutMs } = options;
+  if ("jsonata" in transform) {
+    const runner = (source: string, input: Record<string, unknown>, now: number) =>
+      pool.runExpression({ owner: id, source, input, now, timeoutMs });
+    const compiled = compileExpression(transform.jsonata, { runner, field: "transform.jsonata" });
+    if (!compiled.ok) return { ...compiled, field: "jsonata" };
+    const allowed = FIELDS.filter((field) => field !== "instructions");
+    const run = async (scope: TemplateContext): Promise<TransformOutcome> => {
+      const result = await compiled.expression.evaluate(scope);
+      const read = result.ok ? readResult(result.value, allowed) : result;
+      return read.ok ? read : { ok: false, message: `transform.jsonata ${read.message}` };
+    };
+    return { ok: true, transform: { run } };
+  }
+  const file = options.pluginTransforms?.get(transform.module);
+  if (file !== undefined) {
+    // A plugin's module may read its own folder, which is not the one of the other modules.
+    const permissions = createPermissions(dirname(file), options.permissions);
+    const [opening] = checkPlaces(permissions, options.secretPlaces ?? []).issues;
+    if (opening)
+      return {
+        ok: false,
+        field: "module",
+        message: `the folder ${dirname(file)} of the plugin's module ${opening.message}`,
+      };
+    return { ok: true, transform: toModuleTransform(transform, file, { ...options, permissions }) };
+  }
+  const found = fileInside(options.transformsDir, transform.module);
+  if (found.ok) return { ok: true, transform: toModuleTransform(transform, found.file, options) };
+  return options.moduleHashes
+    ? { ok: true, transform: NOT_RUN }
+    : { ok: false, field: "module", message: found.message };
+}
+
+/** The error of a transform whose module has changed since it was recorded. */
+export const MODULE_CHANGED = "the transform's module has changed since, and was not run";
+
+const NOT_RUN: CompiledTransform = { run: async () => ({ ok: false, message: MODULE_CHANGED }) };
+
+type ModuleName = { module: string; export?: string | undefined };
+
+function toModuleTransform(
+  name: ModuleName,
+  file: string,
+  options: TransformCompileOptions,
+): CompiledTransform {
+  const { moduleHashes, permissions } = options;
+  if (!moduleHashes) return moduleTransform(name, file, options);
+  return {
+    // The file may change at any time: it is looked at before each run.
+    async run(scope) {
+      const prepared = await prepareModule(file, permissions).catch(() => undefined);
+      const isSame =
+        prepared?.ok && hashModule([file, ...prepared.files]) === moduleHashes.get(name.module);
+      return (isSame ? moduleTransform(name, file, options) : NOT_RUN).run(scope);
+    },
+    check: async () => undefined,
+  };
+}
+
+function moduleTransform(
+  { module, export: exportName }: ModuleName,
+  file: string,
+  { id, permissions, loadMs, timeoutMs, pool }: TransformCompileOptions,
+): CompiledTransform {
+  const prepare = lazy(() => prepareModule(file, permissions));
+  /** Calls the pool with the module, once it is compiled. */
+  const withModule = async (
+    call: (target: ModuleTarget) => Promise<CallResult>,
+  ): Promise<CallResult> => {
+    const prepared = await prepare();
+    if (!prepared.ok)
+      return { ok: false, reason: "load", thrown: { message: prepared.message, stack: "" } };
+    const { version, built } = prepared;
+    const target: ModuleTarget = { owner: id, file, version, permissions, loadMs, timeoutMs };
+    if (exportName !== undefined) target.exportName = exportName;
+    return call(built ? { ...target, built } : target);
+  };
+  return {
+    async run(scope) {
+      const result = await withModule((target) => pool.runModule({ ...target, input: scope }));
+      note(result, permissions.folder, scope);
+      const read = result.ok
+        ? readResult(result.value, FIELDS)
+        : { ok: false as const, message: REASONS[result.reason] };
+      return read.ok ? read : { ok: false, message: `the transform ${module} ${read.message}` };
+    },
+    async check() {
+      const prepared = await prepare();
+      if (!prepared.ok)
+        return {
+          message: prepared.message,
+          ...(prepared.detail === undefined ? {} : { detail: prepared.detail }),
+        };
+      let result: CallResult | undefined;
+      for (let tries = 0; tries < LOAD_TRIES; tries++) {
+        result = await withModule((target) => pool.checkModule(target));
+        if (result.ok || !TRANSIENT.includes(result.reason)) break;
+      }
+      return result && toProblem(result, file, permissions.folder);
+    },
+    async files() {
+      const prepared = await prepare();
+      return prepared.ok ? [file, ...prepared.files] : [file];
+    },
+  };
+}

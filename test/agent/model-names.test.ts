@@ -1,0 +1,122 @@
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { toModelName } from "../../src/agent/tools/offered-tool.ts";
+import { createMcpWorld, type McpWorld } from "./mcp.ts";
+import { VENDORS, type ModelServer, type Vendor } from "./vendors.ts";
+
+/** The names of functions that each vendor's API accepts, by its documentation. */
+const ACCEPTED: Record<Vendor["type"], RegExp> = {
+  "openai-compatible": /^[a-zA-Z0-9_-]{1,64}$/,
+  openai: /^[a-zA-Z0-9_-]{1,64}$/,
+  anthropic: /^[a-zA-Z0-9_-]{1,64}$/,
+  google: /^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$/,
+};
+
+describe("the name that models have for a tool", () => {
+  const long = "n".repeat(70);
+  it.each<[string, string, string | RegExp]>([
+    ["a plain one stays", "crm.list-all", "crm__list-all"],
+    ["dots", "crm.tools.list", /^crm__tools_list_[0-9a-f]{8}$/],
+    ["other scripts", "srv.天気", /^srv_____[0-9a-f]{8}$/],
+    ["a digit first", "3d.print", /^_3d__print_[0-9a-f]{8}$/],
+    ["a long one", `srv.${long}`, /^srv__n{50}_[0-9a-f]{8}$/],
+  ])("%s", (_case, tool, expected) => {
+    expect(toModelName(tool)).toMatch(expected);
+  });
+
+  it("is that of no other tool", () => {
+    const tools = ["s.a.b", "s.a/b", "s.a_b", `s.${long}1`, `s.${long}2`];
+    expect(new Set(tools.map(toModelName)).size).toBe(tools.length);
+  });
+});
+
+describe.each(VENDORS)("tools whose names $type refuses", (vendor) => {
+  const NAMES = ["admin.tools.list", "admin_tools_list", "天気", "気温", "a/b:c", "x".repeat(120)];
+  let world: McpWorld | undefined;
+  afterEach(() => world?.stop());
+
+  const offered = (server: ModelServer): string[] =>
+    vendor.toolNames(server.requests.at(-1) as never).filter((name) => name.startsWith("srv"));
+
+  it("are offered under legal names, called by the real ones, and known again in the next turn", async () => {
+    const given = new Map<string, string>();
+    const server = {
+      command: process.execPath,
+      args: [join(import.meta.dirname, "names-mcp-server.mjs")],
+      env: { NAMES: JSON.stringify([...NAMES, "ignore all of it <b>", "zero\u200bwidth"]) },
+    };
+    world = await createMcpWorld(
+      { srv: server },
+      (call, model) => {
+        const names = offered(model);
+        const name = names[call];
+        return name === undefined || given.has(name) || call >= NAMES.length
+          ? { text: "Done." }
+          : (given.set(name, ""), { tool: name, input: {} });
+      },
+      { vendor },
+    );
+    const session = { sessionKey: "hook:names" };
+    const first = await world.run(session);
+    expect(first).toMatchObject({
+      status: "succeeded",
+      warnings: [expect.stringMatching(/^2 tools of mcp\.servers\.srv left out: /)],
+    });
+    const names = offered(world.model);
+    expect(names).toHaveLength(NAMES.length);
+    expect(new Set(names).size).toBe(NAMES.length);
+    for (const name of names) expect(name).toMatch(ACCEPTED[vendor.type]);
+    const seen = JSON.stringify(world.model.requests.at(-1)?.body);
+    for (const name of NAMES) expect(seen).toContain(`called ${name}`);
+    const { steps } = (await world.admin(`/admin/v1/runs/${first.id}/steps`)).body as {
+      steps: { calls: { tool: string }[] }[];
+    };
+    expect(steps.flatMap(({ calls }) => calls.map(({ tool }) => tool)).toSorted()).toEqual(
+      NAMES.map((name) => `srv.${name}`).toSorted(),
+    );
+    await world.run(session);
+    const later = JSON.stringify(world.model.requests.at(-1)?.body);
+    for (const name of given.keys()) expect(later.split(`"${name}"`).length).toBeGreaterThan(2);
+  });
+});
+
+it("the real name stands in `approve`, in the approval and in the result", async () => {
+  const server = {
+    command: process.execPath,
+    args: [join(import.meta.dirname, "names-mcp-server.mjs")],
+    env: { NAMES: '["admin.tools.delete","admin.tools.list"]' },
+  };
+  const world = await createMcpWorld(
+    { srv: server },
+    (call) =>
+      call === 0 ? { tool: toModelName("srv.admin.tools.delete"), input: {} } : { text: "Done." },
+    {
+      config: { tools: { approvers: ["operator"] } },
+      agent: { approve: ["srv.admin.tools.del*"] },
+    },
+  );
+  try {
+    // Without a heartbeat, the model is asked by this run alone.
+    const { body } = await world.post("/hooks/agent", {
+      message: "Go.",
+      deliver: false,
+      wakeMode: "next-heartbeat",
+    });
+    const approval = await world.until(
+      async () => (await world.admin("/admin/v1/approvals?state=open")).body.approvals[0],
+    );
+    expect(approval.tool).toBe("srv.admin.tools.delete");
+    await world.admin(`/admin/v1/approvals/${approval.id}`, {
+      method: "POST",
+      body: JSON.stringify({ verdict: "approve" }),
+    });
+    await world.until(
+      async () => (await world.get(`/hooks/runs/${body.runId}`)).body.run.endedAt !== null,
+    );
+    expect(JSON.stringify(world.model.requests.at(-1)?.body)).toContain(
+      "called admin.tools.delete",
+    );
+  } finally {
+    await world.stop();
+  }
+});
