@@ -142,7 +142,7 @@ Generated from the files in \`mappings/\` and the plugins (\`npm run docs\`). Ho
 
 ## Presets
 
-\`presets: ["gmail", { use: "github", secret: "\${GITHUB_SECRET}", events: ["issue.opened"] }]\` enables two presets. If the sender signs, the preset needs its secret: \`rouse init --preset <name>\` adds one. \`rouse presets show <name>\` prints a preset, which you can copy and change. An event that the preset does not take is answered 200 and recorded as \`unmatched\`.
+\`presets: ["gmail", { use: "github", secret: "\${GITHUB_SECRET}", events: ["issue.opened"] }]\` enables two presets. If the sender signs, the preset needs its secret: \`rouse init --preset <name>\` adds one. \`rouse presets <name>\` prints a preset, which you can copy and change. An event that the preset does not take is answered 200 and recorded as \`unmatched\`.
 
 The last column counts the requests in tests. Recorded bodies come from the sender's program or documentation; \`test/fixtures/recorded/SOURCES.json\` in the repository has their sources and licences. Hand-made requests follow the sender's documentation: without recorded bodies, a preset has not been tested with a body of its sender.
 

@@ -53,7 +53,7 @@ function advice(status: number, code: string, hook: string): string {
     return `the hook "${hook}" does not accept the hook token: let it be called with hooks.token, without an \`auth\` of its own`;
   if (status === 404)
     return `the hook "${hook}" is not there: set hooks.enabled to true, and hooks.gmail.hook to the path of a mapping`;
-  return `the hook "${hook}" answered ${`${status} ${code}`.trim()}: \`rouse events list\` shows why`;
+  return `the hook "${hook}" answered ${`${status} ${code}`.trim()}: \`rouse events\` shows why`;
 }
 
 /** Bad in themselves, not for the moment. */

@@ -115,7 +115,7 @@ function remedy(error: unknown, { schema }: Address): string | undefined {
   if (state === "55P03")
     return `something has used a table of "${schema}" for more than ${WAIT_MS / 1000} s (pg_stat_activity); let it end`;
   if (state === "42501")
-    return `run \`rouse store migrate\` as the user whose tables these are, or make "${schema}" and its tables this user's`;
+    return `run \`rouse store --migrate\` as the user whose tables these are, or make "${schema}" and its tables this user's`;
   if (state === "53100") return "make room on PostgreSQL's disk";
   if (/^(?:53|57|58)/.test(state)) return "look into PostgreSQL's log";
   return undefined;

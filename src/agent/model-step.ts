@@ -206,7 +206,8 @@ async function createCandidateCall(
       const { responseMessages, toolCalls, usage, finishReason: finish, warnings } = result;
       return { messages: responseMessages, calls: toolCalls, inputs, usage, finish, warnings };
     }
-    const merged = wrapLanguageModel({ model, middleware: mergingText(speaker.begin()) });
+    speaker.begin();
+    const merged = wrapLanguageModel({ model, middleware: mergingText });
     // Without `streamRetries` the SDK retries nothing: text that a reader has cannot be taken back.
     const stream = streamText({
       ...call,

@@ -7,36 +7,11 @@ type Streamed = Awaited<
 type Part = Streamed extends ReadableStream<infer P> ? P : never;
 type Read = { done: boolean; value?: Part | undefined };
 
-/** What of a turn's text was a piece of its own. */
-interface Pieces {
-  add(length: number): void;
-  /** The text in the pieces in which it came. */
-  split(text: string): string[];
-}
-
-export function createPieces(): Pieces {
-  const lengths: number[] = [];
-  return {
-    add: (length) => void lengths.push(length),
-    split(text) {
-      const pieces: string[] = [];
-      for (let at = 0; at < text.length;) {
-        const length = lengths.shift() ?? text.length - at;
-        pieces.push(text.slice(at, at + length));
-        // What was cut otherwise on the way goes on in the next text.
-        if (at + length > text.length) lengths.unshift(at + length - text.length);
-        at += length;
-      }
-      return pieces;
-    },
-  };
-}
-
 /**
  * Joins the pieces of text that are available at the same moment into one part: the SDK passes each part through a dozen
- * streams. `pieces` records the length of each, so that the joined text can be split again after the last stream.
+ * streams.
  */
-export function mergeText(source: Streamed, pieces: Pick<Pieces, "add">): Streamed {
+export function mergeText(source: Streamed): Streamed {
   const reader = source.getReader();
   /** A read that was begun and whose result is not consumed yet. */
   let ahead: Promise<Read> | undefined;
@@ -59,17 +34,12 @@ export function mergeText(source: Streamed, pieces: Pick<Pieces, "add">): Stream
         let { value: part } = await take();
         if (part === undefined) return controller.close();
         if (part.type === "text-delta") {
-          const heard = (delta: string): void => {
-            if (delta !== "") pieces.add(delta.length);
-          };
-          heard(part.delta);
           const turn = new Promise<undefined>((resolve) => setImmediate(() => resolve(undefined)));
           for (;;) {
             // A failure is the next pull's, which takes the read: what came before it is still said.
             const following = await glance(turn).catch(() => undefined);
             if (following?.value?.type !== "text-delta" || following.value.id !== part.id) break;
             await take();
-            heard(following.value.delta);
             part = { ...part, delta: part.delta + following.value.delta };
           }
         }
@@ -81,22 +51,22 @@ export function mergeText(source: Streamed, pieces: Pick<Pieces, "add">): Stream
   );
 }
 
-/** The same for a model of the SDK, in one turn. */
-export const mergingText = (pieces: Pieces): LanguageModelMiddleware => ({
+/** The same for a model of the SDK. */
+export const mergingText: LanguageModelMiddleware = {
   specificationVersion: "v4",
   async wrapStream({ doStream }) {
     const { stream, ...rest } = await doStream();
-    return { ...rest, stream: mergeText(stream, pieces) };
+    return { ...rest, stream: mergeText(stream) };
   },
-});
+};
 
 /** The text between the texts of two steps. */
 export const STEP_GAP = "\n\n";
 
 /** Passes on the text of a turn's streams, one stream per step. */
 export interface Speaker {
-  /** Begins a step. The pieces are those of its stream. */
-  begin(): Pieces;
+  /** Begins a step. */
+  begin(): void;
   /** Reads a step's stream to its end. A stream does not throw by itself: its errors are parts of the stream. */
   read(parts: AsyncIterable<TextStreamPart<ToolSet>>): Promise<void>;
   /** Whether the current step has passed on text that cannot be taken back: then the step cannot be retried. */
@@ -108,7 +78,6 @@ export function createSpeaker(
   onReasoning: (delta: string) => void = () => undefined,
   onCall?: () => void,
 ): Speaker {
-  let pieces = createPieces();
   /** The block of reasoning that was passed on last. */
   let thought: string | undefined;
   let steps = 0;
@@ -132,16 +101,13 @@ export function createSpeaker(
     begin() {
       onCall?.();
       steps++;
-      pieces = createPieces();
       spokeBefore ||= spoke;
       spoke = false;
-      return pieces;
     },
     async read(parts) {
       const thoughts = new ThoughtReader();
       for await (const part of parts) {
-        if (part.type === "text-delta")
-          for (const piece of pieces.split(part.text)) say(thoughts.push(piece));
+        if (part.type === "text-delta") say(thoughts.push(part.text));
         else if (part.type === "reasoning-delta" && part.text !== "") think(part.id, part.text);
         else if (part.type === "error") throw part.error;
         else if (part.type === "abort") throw new DOMException("aborted", "AbortError");

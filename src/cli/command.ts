@@ -1,6 +1,7 @@
 import { Option, type Command } from "commander";
-import { connected, type GatewayConnection } from "./connect.ts";
+import { connected, type GatewayConnection } from "./gateway/connect.ts";
 import { resolveId } from "./ids.ts";
+import { usage } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { pairs, takeShared, type CommonOptions } from "./options.ts";
 import { printFields, printJson, printTable } from "./print.ts";
@@ -126,11 +127,15 @@ export interface CommandSpec {
   run(io: CliIo, given: CommonOptions, ...args: unknown[]): Promise<void> | void;
 }
 
-/** A group of commands, such as `rouse runs`. */
+/** What there are many of, such as `rouse runs`, or a group of commands. The usage of its forms has their arguments alone. */
 export interface Noun {
-  /** Run if no command is named. */
-  main?: CommandSpec;
-  commands: readonly CommandSpec[];
+  /** What the noun does if no command is named. */
+  list?: CommandSpec;
+  /** What it does with the name of one. */
+  show?: CommandSpec;
+  /** What it does with an option, by its flags, such as `--refused`. */
+  views?: Readonly<Record<string, CommandSpec>>;
+  commands?: readonly CommandSpec[];
   /** Printed below the help of the group. */
   help?: string;
   /** Adds commands that are no data. */
@@ -270,7 +275,7 @@ export function listing<
   Answer extends object,
   Row,
   const Specs extends OptionSpecs = {},
-  const Usage extends string = "list",
+  const Usage extends string = "",
 >({
   rows,
   columns,
@@ -280,7 +285,7 @@ export function listing<
   ...spec
 }: Omit<Described<Usage, Specs>, "usage"> &
   Listed<Answer, Row> & {
-    /** Default: `list`. */
+    /** Default: that of a list, which has no arguments. */
     usage?: Usage;
     ask(to: AskedGateway, given: Given<Specs>): Promise<Answer>;
     isFailure?(answer: Answer): boolean;
@@ -292,7 +297,7 @@ export function listing<
     after?(answer: Answer, io: CliIo, given: Given<Specs> & { live: boolean }): void;
   }): CommandSpec {
   return asking<string, Answer, Specs>({
-    usage: "list",
+    usage: "",
     ...spec,
     print(answer, io, given) {
       const all = rows(answer);
@@ -332,7 +337,7 @@ export function paging<Answer extends SearchAnswer, Row, const Specs extends Opt
   rows,
   columns,
   ...spec
-}: Omit<Described<"list", Specs>, "usage"> &
+}: Omit<Described<"", Specs>, "usage"> &
   Listed<Answer, Row> & {
     noun: string;
     /** What `--before` names; it may then be the beginning of an id. */
@@ -343,9 +348,9 @@ export function paging<Answer extends SearchAnswer, Row, const Specs extends Opt
       given: Given<Specs>,
     ): Promise<Answer>;
   }): CommandSpec {
-  return doing<"list", OptionSpecs>({
+  return doing<"", OptionSpecs>({
     ...spec,
-    usage: "list",
+    usage: "",
     json: true,
     options: { ...options, ...PAGE_OPTIONS },
     async run(io, all) {
@@ -363,7 +368,7 @@ export function paging<Answer extends SearchAnswer, Row, const Specs extends Opt
       });
       if (given.json) return printJson(io, answer);
       printRows(io, columns, rows(answer));
-      printMore(io, `rouse ${noun} list${renderGiven(options, given)}`, answer);
+      printMore(io, `rouse ${noun}${renderGiven(options, given)}`, answer);
     },
   });
 }
@@ -403,17 +408,64 @@ export function addCommand(parent: Command, spec: CommandSpec, io: CliIo): Comma
   );
 }
 
-/** Makes a group and its commands. */
+/** Refuses an option that belongs to another form of a noun. */
+function checkForm(form: CommandSpec, name: string, all: OptionSpecs, given: object): void {
+  for (const [flags, spec] of Object.entries(all)) {
+    const option = new Option(flags);
+    const value = member(given, option.attributeName());
+    const isGiven = value !== undefined && (typeof spec === "string" || value !== spec.default);
+    if (isGiven && !Object.hasOwn(form.options, flags) && option.long !== name)
+      throw usage(`${option.long} does not go with ${name}`);
+  }
+}
+
+/** Makes one command of the forms of a noun: its list, one of its kind, and its views. */
+function toMain(name: string, { list, show, views = {} }: Noun): CommandSpec | undefined {
+  if (!list) return undefined;
+  const forms = [list, ...(show ? [show] : []), ...Object.values(views)];
+  const options: OptionSpecs = {
+    ...Object.fromEntries(Object.entries(views).map(([flags, { about }]) => [flags, about])),
+    ...Object.assign({}, ...forms.toReversed().map((form) => form.options)),
+  };
+  const argument = show ? show.usage.replace("<", "[").replace(">", "]") : list.usage;
+  return {
+    usage: `${name} ${argument}`.trim(),
+    about: show ? `${list.about}; with a name, ${show.about}` : list.about,
+    examples: forms.flatMap(({ examples }) => examples),
+    help: forms.map((form) => form.help ?? "").join(""),
+    options,
+    json: forms.some(({ json }) => json),
+    config: forms.some(({ config }) => config),
+    run(io, given, ...args) {
+      const isGiven = (flags: string): boolean =>
+        member(given, new Option(flags).attributeName()) !== undefined;
+      const view = Object.keys(views).find(isGiven);
+      const isOne = show !== undefined && args[0] !== undefined;
+      if (view !== undefined && args[0] !== undefined)
+        throw usage(`${view} goes without a name: leave it out`);
+      const form = (view === undefined ? undefined : views[view]) ?? (isOne ? show : list);
+      checkForm(form, view ?? (isOne ? "the name of one" : "a list"), options, given);
+      return form.run(io, given, ...args);
+    },
+  };
+}
+
+/**
+ * Makes a noun, or a group, with its commands.
+ * @param word the word after the noun. The options of a command that it names may have the names of those of the noun.
+ */
 export async function addNoun(
   program: Command,
-  name: string,
-  about: string,
-  { main, commands, help, register }: Noun,
+  [name, about, noun]: readonly [name: string, about: string, noun: Noun],
   io: CliIo,
+  word?: string,
 ): Promise<void> {
-  const group = main ? addCommand(program, main, io) : program.command(name).description(about);
-  // Options behind a command belong to it.
-  if (main) group.enablePositionalOptions();
+  const { commands = [], help, register } = noun;
+  const isNamed = commands.some(({ usage }) => usage.split(" ")[0] === word);
+  const main = isNamed ? undefined : toMain(name, noun);
+  const group = main
+    ? addCommand(program, main, io).summary(about)
+    : program.command(name).description(about);
   if (help !== undefined) group.addHelpText("after", help);
   for (const spec of commands) addCommand(group, spec, io);
   await register?.(group, io);

@@ -1,6 +1,6 @@
 import type { BookmarkView, EventDetail } from "../operate/records/views.ts";
 import { RouseError } from "../core/errors.ts";
-import { read, withId, type AdminClient, type GatewayConnection } from "./connect.ts";
+import { read, withId, type AdminClient, type GatewayConnection } from "./gateway/connect.ts";
 import { usage } from "./failure.ts";
 import { shortTime } from "./text.ts";
 

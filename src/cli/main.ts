@@ -1,7 +1,7 @@
 import { processIo } from "./io.ts";
 import { runCommandLine } from "./run.ts";
 
-// `rouse events list | head` closes the pipe early: that is no error.
+// `rouse events | head` closes the pipe early: that is no error.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(0);
   throw error;

@@ -31,7 +31,7 @@ const TAKEN = new WeakMap<Command, { config: boolean; json: boolean }>();
 export function takesShared(command: Command, name: string): boolean {
   return name === "config" || name === "json"
     ? TAKEN.get(command)?.[name] === true
-    : command.commands.length === 0;
+    : TAKEN.has(command);
 }
 
 export const takeShared = (command: Command, taken: { config: boolean; json: boolean }): void =>

@@ -25,10 +25,10 @@ const GROUPS: Readonly<Record<string, readonly Entry[]>> = {
     [
       "init",
       "make a config, asking what it needs to know",
-      from(() => import("./init.ts"), "initCommand"),
+      from(() => import("./init/init.ts"), "initCommand"),
     ],
-    ["start", "start the gateway", from(() => import("./start.ts"), "start")],
-    ["chat", "talk to an agent", from(() => import("./chat.ts"), "chat")],
+    ["start", "start the gateway", from(() => import("./gateway/start.ts"), "start")],
+    ["chat", "talk to an agent", from(() => import("./gateway/chat.ts"), "chat")],
     ["doctor", "check for common problems", from(watch, "doctor")],
   ],
   Watch: [
@@ -37,8 +37,11 @@ const GROUPS: Readonly<Record<string, readonly Entry[]>> = {
       "how the gateway does: hooks over time, latencies, what waits, what fails",
       from(watch, "status"),
     ],
-    ["tail", "follow what comes in, one line each", from(() => import("./tail.ts"), "tail")],
-    ["explain", "why a hook did what it did", from(() => import("./explain.ts"), "explainCommand")],
+    [
+      "explain",
+      "why a hook did what it did",
+      from(() => import("./hooks/explain.ts"), "explainCommand"),
+    ],
     ["events", "what came in, and what became of it", from(watch, "events")],
     [
       "failures",
@@ -51,22 +54,26 @@ const GROUPS: Readonly<Record<string, readonly Entry[]>> = {
     ["usage", "tokens and costs of runs", from(watch, "usageCommand")],
   ],
   Shape: [
-    ["hooks", "list, test, compare and send hooks", from(() => import("./hooks.ts"), "hooks")],
+    [
+      "hooks",
+      "list, test, compare and send hooks",
+      from(() => import("./hooks/hooks.ts"), "hooks"),
+    ],
     [
       "test",
       "run or add fixtures: recorded requests and runs with what you expect",
-      from(() => import("./test.ts"), "test"),
+      from(() => import("./tests/test.ts"), "test"),
     ],
-    ["presets", "mappings that ship", from(() => import("./presets.ts"), "presets")],
+    ["presets", "mappings that ship", from(() => import("./hooks/presets.ts"), "presets")],
     [
       "propose",
       "a mapping from recorded events, in shadow",
-      from(() => import("./propose.ts"), "propose"),
+      from(() => import("./hooks/propose.ts"), "propose"),
     ],
     [
       "import",
       "take the webhooks of another program over, in shadow",
-      from(() => import("./import.ts"), "importCommand"),
+      from(() => import("./hooks/import.ts"), "importCommand"),
     ],
   ],
   Agents: [
@@ -100,35 +107,35 @@ const GROUPS: Readonly<Record<string, readonly Entry[]>> = {
     [
       "secrets",
       "list the secrets of the config, and rotate those of senders",
-      from(() => import("./secrets.ts"), "secrets"),
+      from(() => import("./store/secrets.ts"), "secrets"),
     ],
   ],
   Operate: [
     [
       "config",
       "check and show the config, or print its schema",
-      from(() => import("./config.ts"), "configCommands"),
+      from(() => import("./nouns/config.ts"), "configCommands"),
     ],
     [
       "store",
       "show the store, update its schema, copy, export and import it",
-      from(() => import("./store.ts"), "store"),
+      from(() => import("./store/store.ts"), "store"),
     ],
     [
       "backup",
       "all that another machine needs, in one file",
-      from(() => import("./backup.ts"), "backup"),
+      from(() => import("./store/backup.ts"), "backup"),
     ],
-    ["restore", "bring a backup back", from(() => import("./restore.ts"), "restore")],
+    ["restore", "bring a backup back", from(() => import("./store/restore.ts"), "restore")],
     [
       "plugins",
       "list plugins, and add packages with further ones",
-      from(() => import("./plugins.ts"), "plugins"),
+      from(() => import("./nouns/plugins.ts"), "plugins"),
     ],
     [
       "webhooks",
       "senders that need more than a webhook: set up, run and check them",
-      from(() => import("./webhooks.ts"), "webhooks"),
+      from(() => import("./nouns/webhooks.ts"), "webhooks"),
     ],
     [
       "completion",
@@ -141,7 +148,7 @@ const GROUPS: Readonly<Record<string, readonly Entry[]>> = {
 const HELP = `
 Examples:
   rouse start                                   start on the defaults, or on ./rouse.json5
-  rouse events list --failed                    hooks whose runs failed
+  rouse events --failed                         hooks whose runs failed
   rouse explain latest                          why the newest hook did what it did
   rouse hooks test shop.order --payload a.json why a mapping matches, and what it makes
 
@@ -149,12 +156,14 @@ Commands talk to the running gateway, or open its store themselves when none run
 Exit codes: 0 success, 1 failed, 2 wrong usage, 3 wrong config.
 `;
 
-/** Returns the command that is meant: the first word that belongs to no option; `help <command>` means that one. */
-function findName(argv: readonly string[]): string | undefined {
+/** Returns the words of the line without the options that may stand anywhere; `help <command>` means that command. */
+function findWords(argv: readonly string[]): string[] {
   const words = argv.filter(
-    (arg, at) => !arg.startsWith("-") && !/^(?:-c|--config)$/.test(argv[at - 1] ?? ""),
+    (arg, at) =>
+      !/^(?:-c|--config|--config=.*|--json|--verbose)$/.test(arg) &&
+      !/^(?:-c|--config)$/.test(argv[at - 1] ?? ""),
   );
-  return words[0] === "help" ? words[1] : words[0];
+  return words[0] === "help" ? words.slice(1) : words;
 }
 
 function createProgram(io: CliIo): Command {
@@ -199,10 +208,15 @@ function toExitCode(error: CommanderError): number {
   return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
 }
 
-async function addLoaded(program: Command, [name, summary, load]: Entry, io: CliIo): Promise<void> {
+async function addLoaded(
+  program: Command,
+  [name, summary, load]: Entry,
+  io: CliIo,
+  word?: string,
+): Promise<void> {
   const loaded = await load();
   if ("usage" in loaded) addCommand(program, loaded, io).summary(summary);
-  else await addNoun(program, name, summary, loaded, io);
+  else await addNoun(program, [name, summary, loaded], io, word);
 }
 
 /** All commands with their options, for shell completion and for the budgets of the project. */
@@ -216,12 +230,12 @@ export async function describeCommands(io: CliIo): Promise<Command> {
 export async function runCommandLine(argv: readonly string[], world: CliIo): Promise<number> {
   const io = guardOutput(world);
   const program = createProgram(io);
-  const meant = findName(argv);
+  const [meant, word] = findWords(argv);
   try {
     for (const [title, entries] of Object.entries(GROUPS)) {
       program.commandsGroup(`${title}:`);
       for (const entry of entries) {
-        if (entry[0] === meant) await addLoaded(program, entry, io);
+        if (entry[0] === meant) await addLoaded(program, entry, io, word);
         else program.command(entry[0]).description(entry[1]);
       }
     }

@@ -139,8 +139,7 @@ export const REQUEST_ERRORS = {
   },
   conflict: {
     status: 409,
-    meaning:
-      "What the change is of has changed since it was shown: a file, or a group of failures.",
+    meaning: "What the change is of has changed since it was shown: a file.",
   },
   what_if_unavailable: {
     status: 501,

@@ -49,7 +49,7 @@ function renderText({ id, title, isReopened, count, example, from }: FailureGrou
   const what = `${isReopened ? "Came back after it was resolved" : "Something fails"}: ${title}`;
   const by = from === null ? "" : `, from ${from}`;
   return oneLine(
-    `${what} (${count} in the last 15 minutes${by}, for example ${example}). See \`rouse failures show ${id}\`.`,
+    `${what} (${count} in the last 15 minutes${by}, for example ${example}). See \`rouse failures ${id}\`.`,
   );
 }
 

@@ -73,7 +73,7 @@ function resolveByBody<S extends z.ZodObject>(
 const noMapping: Failure = {
   code: "no_mapping",
   message:
-    "no mapping or preset names this path: check the address, or add a mapping for it (`rouse hooks list` shows all paths)",
+    "no mapping or preset names this path: check the address, or add a mapping for it (`rouse hooks` shows all paths)",
 };
 
 function unmatchedReason(nearest: Nearest | undefined): string {

@@ -172,8 +172,8 @@ class MappingCompiler {
     const runner: JsonataRunner = (text, input, now) =>
       pool.runExpression({ owner: config.id, source: text, input, now, timeoutMs });
     this.#add(source, checkUse(config));
-    const matched = compileMatch(config.match, { path: `${at}.match`, runner });
-    this.issues.push(...matched.issues);
+    const matched = compileMatch(config.match, { runner });
+    for (const issue of matched.issues) this.issues.push({ ...issue, path: `${at}.${issue.path}` });
     const fields: { field: (typeof TEMPLATE_FIELDS)[number]; template: Template }[] = [];
     for (const field of TEMPLATE_FIELDS) {
       const template = this.#template(source, field, {

@@ -1,6 +1,6 @@
 import type { MappingConfig } from "../config/schema/mapping.ts";
 import type { Expression } from "./jsonata/expression.ts";
-import type { Truth } from "./condition.ts";
+import type { Part, Truth } from "./condition.ts";
 import type { NamedMapping } from "./source.ts";
 import type { Template } from "./template.ts";
 import type { CompiledTransform } from "./transforms/transform.ts";
@@ -43,12 +43,14 @@ export interface Equality {
 export interface CompiledMatch {
   readonly paths: readonly string[] | undefined;
   readonly equalities: readonly Equality[];
+  /** The conditions on source, headers, parameters and payload, with their places: `match.payload.action`. */
+  readonly checks: readonly Part<TemplateContext>[];
   /** Everything but the path. */
   test(scope: TemplateContext): Truth | MatchFailed | Promise<Truth | MatchFailed>;
   readonly when: Expression | undefined;
   /**
-   * How each condition besides the path comes out, one after the other. `condition`: as in the config, with the mapping's own
-   * path before it. Without `when` if that was not evaluated for the event.
+   * How each condition besides the path comes out, one after the other. Without `when` if that was not evaluated for the
+   * event.
    */
   results(scope: TemplateContext): Iterable<{ condition: string; result: Truth }>;
 }

@@ -6,12 +6,10 @@ import { compileRegex } from "./regex.ts";
 
 /** Three values: a condition on a missing field is unknown, and unknown never fires. */
 export type Truth = true | false | "unknown";
-export type Test = (value: unknown) => Truth;
-
-export const not = (truth: Truth): Truth => (truth === "unknown" ? truth : !truth);
+export type Test<T = unknown> = (value: T) => Truth;
 
 /** True when all are, false when any is, else unknown. */
-export function all(tests: readonly (() => Truth)[]): Truth {
+function all(tests: readonly (() => Truth)[]): Truth {
   let result: Truth = true;
   for (const test of tests) {
     const truth = test();
@@ -21,16 +19,55 @@ export function all(tests: readonly (() => Truth)[]): Truth {
   return result;
 }
 
-/** True when any is, false when all are false, else unknown. */
-export function any(tests: readonly (() => Truth)[]): Truth {
-  let result: Truth = false;
-  for (const test of tests) {
-    const truth = test();
-    if (truth === true) return true;
-    if (truth === "unknown") result = "unknown";
-  }
-  return result;
+const not = (truth: Truth): Truth => (truth === "unknown" ? truth : !truth);
+
+/** How the parts of a group decide. `$not` has one part. */
+export const GROUPS = {
+  $and: all,
+  /** True when any is, false when all are false, else unknown. */
+  $or: (tests: readonly (() => Truth)[]): Truth => not(all(tests.map((test) => () => not(test())))),
+  $not: ([test]: readonly (() => Truth)[]): Truth => not((test as () => Truth)()),
+};
+type Group = keyof typeof GROUPS;
+export const isGroup = (operator: string): operator is Group => Object.hasOwn(GROUPS, operator);
+
+/** What a check reads: a field of the event. */
+export interface Field<T> {
+  read(from: T): unknown;
+  /** Its name in words. */
+  name(from: T): string;
+  /** The names of the fields that are there. */
+  among(from: T): Iterable<string>;
 }
+
+/** A part of a group, and what its place adds to that of the group: `[0]`, `.labels`. */
+export type Part<T> = readonly [at: string, check: Check<T>];
+
+/** A condition, compiled: an operator, a group, or a condition on a field. Both what decides and what explains walk it. */
+export type Check<T> = { test: Test<T> } & (
+  | { operator: string; operand: unknown }
+  | { group: Group; parts: readonly Part<T>[] }
+  | { field: Field<T>; condition: Check<unknown> }
+);
+
+export const createGroup = <T>(group: Group, parts: readonly Part<T>[]): Check<T> => ({
+  group,
+  parts,
+  test: (value) =>
+    GROUPS[group](
+      parts.map(
+        ([, { test }]) =>
+          () =>
+            test(value),
+      ),
+    ),
+});
+
+export const createFieldCheck = <T>(field: Field<T>, condition: Check<unknown>): Check<T> => ({
+  field,
+  condition,
+  test: (value) => condition.test(field.read(value)),
+});
 
 /** A test of one value; missing is unknown, a list holds when any member does. */
 const onEach =
@@ -100,17 +137,6 @@ const ordered =
     )
       ? compare(operand as string | number, holds)
       : undefined;
-const group =
-  (combine: typeof all): Compile =>
-  (operand, path, issues) => {
-    if (!wants(Array.isArray(operand) && operand.length > 0, "a list of conditions", path, issues))
-      return undefined;
-    const tests = (operand as unknown[]).map((entry, index) =>
-      compileCondition(entry as Condition, `${path}[${index}]`, issues),
-    );
-    return (value) => combine(tests.map((test) => () => test(value)));
-  };
-
 const OPERATORS: Record<string, Compile> = {
   $eq: equal,
   $ne: inverted(equal),
@@ -143,39 +169,57 @@ const OPERATORS: Record<string, Compile> = {
   $gte: ordered((order) => order >= 0),
   $lt: ordered((order) => order < 0),
   $lte: ordered((order) => order <= 0),
-  $and: group(all),
-  $or: group(any),
-  $not: (operand, path, issues) => {
-    const test = compileCondition(operand as Condition, path, issues);
-    return (value) => not(test(value));
-  },
 };
 
+/** Compiles the operand of a group of conditions on one value. */
+function compileGroup(
+  group: Group,
+  operand: unknown,
+  path: string,
+  issues: Issue[],
+): Check<unknown> {
+  const list = Array.isArray(operand) ? (operand as Condition[]) : [];
+  const parts: Part<unknown>[] =
+    group === "$not"
+      ? [["", compileCondition(operand as Condition, path, issues)]]
+      : list.map((one, at) => [`[${at}]`, compileCondition(one, `${path}[${at}]`, issues)]);
+  wants(parts.length > 0, "a list of conditions", path, issues);
+  return createGroup(group, parts);
+}
+
+function compileOperator(
+  operator: string,
+  operand: unknown,
+  path: string,
+  issues: Issue[],
+): Check<unknown> {
+  if (isGroup(operator)) return compileGroup(operator, operand, path, issues);
+  const test = OPERATORS[operator]?.(operand, path, issues);
+  return { operator, operand, test: test ?? (() => "unknown") };
+}
+
 /** Compiles a condition on one value. What is wrong is added to `issues` with its path. */
-export function compileCondition(condition: Condition, path: string, issues: Issue[]): Test {
-  const never: Test = () => "unknown";
+export function compileCondition(
+  condition: Condition,
+  path: string,
+  issues: Issue[],
+): Check<unknown> {
   if (condition === null || typeof condition !== "object")
-    return equal(condition, path, issues) ?? never;
-  if (Array.isArray(condition)) return compileOneOf(condition, path, issues) ?? never;
-  const tests: Test[] = [];
-  for (const [operator, operand] of Object.entries(condition)) {
-    const compile = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator] : undefined;
-    if (!compile) {
-      const hint = operator.startsWith("$")
-        ? didYouMean(operator, Object.keys(OPERATORS))
-        : " Write nested fields as one path: `a.b`.";
-      issues.push({ path: `${path}.${operator}`, message: `is no operator.${hint}` });
-      continue;
-    }
-    tests.push(compile(operand, `${path}.${operator}`, issues) ?? never);
-  }
-  if (tests.length === 0) {
+    return compileOperator("$eq", condition, path, issues);
+  if (Array.isArray(condition)) return compileOperator("$in", condition, path, issues);
+  const parts = Object.entries(condition).flatMap(([operator, operand]): Part<unknown>[] => {
+    const at = `${path}.${operator}`;
+    if (isGroup(operator) || Object.hasOwn(OPERATORS, operator))
+      return [[`.${operator}`, compileOperator(operator, operand, at, issues)]];
+    const hint = operator.startsWith("$")
+      ? didYouMean(operator, [...Object.keys(OPERATORS), ...Object.keys(GROUPS)])
+      : " Write nested fields as one path: `a.b`.";
+    issues.push({ path: at, message: `is no operator.${hint}` });
+    return [];
+  });
+  if (Object.keys(condition).length === 0)
     issues.push({ path, message: "must hold at least one operator" });
-    return never;
-  }
-  return tests.length === 1
-    ? (tests[0] as Test)
-    : (value) => all(tests.map((test) => () => test(value)));
+  return parts.length === 1 && parts[0] ? parts[0][1] : createGroup("$and", parts);
 }
 
 /** The values that alone can make a condition true, where it is a plain equality. */

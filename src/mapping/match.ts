@@ -2,8 +2,20 @@ import type { z } from "zod";
 import type { Condition, FieldConditions, matchSchema } from "../config/schema/mapping.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
-import type { QueryValues } from "../core/query.ts";
-import { all, any, compileCondition, getEqualValues, not, type Truth } from "./condition.ts";
+import { isRecord } from "../core/json.ts";
+import {
+  compileCondition,
+  createFieldCheck,
+  createGroup,
+  getEqualValues,
+  GROUPS,
+  isGroup,
+  type Check,
+  type Field,
+  type Part,
+  type Truth,
+} from "./condition.ts";
+import { fieldPaths } from "./seen.ts";
 import {
   type Evaluated,
   parsePath,
@@ -23,117 +35,112 @@ import {
   type MatchFailed,
 } from "./compiled.ts";
 
-interface Check {
-  name: string;
-  test(scope: TemplateContext): Truth;
+/** A path with `[]` after each name that leads through a list, as in `labels[].name`. */
+function renderThroughLists(path: Path, root: unknown): string {
+  let text = "";
+  let at = root;
+  for (const [index, step] of path.entries()) {
+    text += typeof step === "number" ? `[${step}]` : `${text === "" ? "" : "."}${step}`;
+    at = readForCondition(path.slice(0, index + 1), root);
+    if (Array.isArray(at) && typeof path[index + 1] === "string") text += "[]";
+  }
+  return text;
 }
 
-type Read = (scope: TemplateContext) => unknown;
-type FieldTest = (value: unknown) => Truth;
-const GROUPS = ["$and", "$or", "$not"];
-
-/** Conditions on the fields of one value, one check for each field or group. */
+/** Compiles conditions on fields of the payload, one check for each field or group. */
 function compileFields(
   conditions: FieldConditions,
   path: string,
   issues: Issue[],
-): { name: string; test: FieldTest }[] {
-  return Object.entries(conditions).map(([field, condition]) => {
-    const at = `${path}.${field}`;
-    if (GROUPS.includes(field))
-      return { name: at, test: compileGroup(field, condition, at, issues) };
-    if (field.startsWith("$"))
-      issues.push({ path: at, message: `is no operator here.${didYouMean(field, GROUPS)}` });
-    const test = compileCondition(condition as Condition, at, issues);
-    const parsed = parsePath(field);
-    if (!parsed) {
-      issues.push({ path: at, message: "is no plain path: write `a.b[0].c`" });
-      return { name: at, test: () => "unknown" as const };
-    }
-    return { name: at, test: (value: unknown) => test(readForCondition(parsed, value)) };
+): Part<TemplateContext>[] {
+  return Object.entries(conditions).map(([name, condition]) => {
+    const at = `${path}.${name}`;
+    if (isGroup(name)) return [`.${name}`, compileFieldGroup(name, condition, at, issues)];
+    if (name.startsWith("$"))
+      issues.push({
+        path: at,
+        message: `is no operator here.${didYouMean(name, Object.keys(GROUPS))}`,
+      });
+    const steps = parsePath(name);
+    if (!steps) issues.push({ path: at, message: "is no plain path: write `a.b[0].c`" });
+    const field: Field<TemplateContext> = {
+      read: ({ payload }) => steps && readForCondition(steps, payload),
+      name: ({ payload }) => (steps ? renderThroughLists(steps, payload) : name),
+      among: ({ payload }) => fieldPaths(payload),
+    };
+    return [
+      `.${name}`,
+      createFieldCheck(field, compileCondition(condition as Condition, at, issues)),
+    ];
   });
 }
 
-function compileGroup(
-  operator: string,
+function compileFieldGroup(
+  group: keyof typeof GROUPS,
   operand: unknown,
   path: string,
   issues: Issue[],
-): FieldTest {
-  const objects =
-    operator === "$not" ? [operand] : Array.isArray(operand) ? (operand as unknown[]) : [];
-  if (
-    objects.length === 0 ||
-    objects.some((entry) => typeof entry !== "object" || entry === null || Array.isArray(entry))
-  ) {
-    issues.push({
-      path,
-      message:
-        operator === "$not"
-          ? "must be an object of conditions"
-          : "must be a list of objects of conditions",
-    });
-    return () => "unknown";
+): Check<TemplateContext> {
+  const isNot = group === "$not";
+  const objects = isNot ? [operand] : Array.isArray(operand) ? (operand as unknown[]) : [];
+  if (objects.length === 0 || !objects.every(isRecord)) {
+    const wanted = isNot ? "an object of conditions" : "a list of objects of conditions";
+    issues.push({ path, message: `must be ${wanted}` });
+    return createGroup(group, []);
   }
-  const tests = objects.map((entry, index): FieldTest => {
-    const checks = compileFields(
-      entry as FieldConditions,
-      operator === "$not" ? path : `${path}[${index}]`,
-      issues,
-    );
-    return (value) => all(checks.map((check) => () => check.test(value)));
+  const parts = objects.map((object, index): Part<TemplateContext> => {
+    const at = isNot ? "" : `[${index}]`;
+    const fields = compileFields(object as FieldConditions, `${path}${at}`, issues);
+    const [[name = "", only] = []] = fields;
+    return fields.length === 1 && only ? [`${at}${name}`, only] : [at, createGroup("$and", fields)];
   });
-  if (operator === "$not") return (value) => not((tests[0] as FieldTest)(value));
-  const combine = operator === "$and" ? all : any;
-  return (value) => combine(tests.map((test) => () => test(value)));
+  return createGroup(group, parts);
 }
 
-/** Headers and parameters are flat: a name is looked up as it is. */
+/** Compiles conditions on headers or parameters. These are flat: a name is looked up as it is. */
 function compileFlat(
   conditions: FieldConditions,
-  read: (scope: TemplateContext) => QueryValues,
-  path: string,
-  lower: boolean,
+  kind: "headers" | "query",
   issues: Issue[],
-): Check[] {
+): Part<TemplateContext>[] {
   return Object.entries(conditions).map(([name, condition]) => {
-    const test = compileCondition(condition as Condition, `${path}.${name}`, issues);
-    const key = lower ? name.toLowerCase() : name;
-    return { name: `${path}.${name}`, test: (scope) => test(ownMember(read(scope), key)) };
+    const key = kind === "headers" ? name.toLowerCase() : name;
+    const field: Field<TemplateContext> = {
+      read: (scope) => ownMember(scope[kind], key),
+      name: () => `the ${kind === "headers" ? "header" : "query parameter"} ${key}`,
+      among: (scope) => Object.keys(scope[kind]),
+    };
+    const at = `.${kind}.${name}`;
+    return [
+      at,
+      createFieldCheck(field, compileCondition(condition as Condition, `match${at}`, issues)),
+    ];
   });
 }
 
+const SOURCE: Field<TemplateContext> = {
+  read: ({ payload }) => ownMember(payload, "source"),
+  name: () => "source",
+  among: ({ payload }) => fieldPaths(payload),
+};
+
 function compileChecks(
-  match: z.output<typeof matchSchema>,
-  path: string,
+  { source, headers = {}, query = {}, payload = {} }: z.output<typeof matchSchema>,
   issues: Issue[],
-): Check[] {
-  const checks: Check[] = [];
-  if (match.source !== undefined) {
-    const test = compileCondition(match.source, `${path}.source`, issues);
-    checks.push({
-      name: `${path}.source`,
-      test: (scope) => test(ownMember(scope.payload, "source")),
-    });
-  }
-  if (match.headers)
-    checks.push(
-      ...compileFlat(match.headers, (scope) => scope.headers, `${path}.headers`, true, issues),
-    );
-  if (match.query)
-    checks.push(
-      ...compileFlat(match.query, (scope) => scope.query, `${path}.query`, false, issues),
-    );
-  if (match.payload) {
-    const read: Read = (scope) => scope.payload;
-    checks.push(
-      ...compileFields(match.payload, `${path}.payload`, issues).map(({ name, test }) => ({
-        name,
-        test: (scope: TemplateContext) => test(read(scope)),
-      })),
-    );
-  }
-  return checks;
+): Part<TemplateContext>[] {
+  const ofSource: Part<TemplateContext>[] =
+    source === undefined
+      ? []
+      : [[".source", createFieldCheck(SOURCE, compileCondition(source, "match.source", issues))]];
+  return [
+    ...ofSource,
+    ...compileFlat(headers, "headers", issues),
+    ...compileFlat(query, "query", issues),
+    ...compileFields(payload, "match.payload", issues).map(([at, check]): Part<TemplateContext> => [
+      `.payload${at}`,
+      check,
+    ]),
+  ];
 }
 
 function getEqualities(match: z.output<typeof matchSchema>): Equality[] {
@@ -153,30 +160,31 @@ function toTruth(result: Evaluated): Truth | MatchFailed {
   return typeof result.value === "boolean" ? result.value : "unknown";
 }
 
-/** Compiles a mapping's `match`. Problems come back with their paths below `options.path`. */
+/** Compiles a mapping's `match`. Problems come back with their paths in the mapping: `match.payload.action`. */
 export function compileMatch(
   match: z.output<typeof matchSchema>,
-  options: { path: string; runner?: JsonataRunner },
+  { runner }: { runner?: JsonataRunner } = {},
 ): { match: CompiledMatch; issues: Issue[] } {
   const issues: Issue[] = [];
-  const checks = compileChecks(match, options.path, issues);
+  const checks = compileChecks(match, issues);
   let when: Expression | undefined;
   if (match.when !== undefined) {
     const compiled = compileExpression(match.when, {
       field: "match.when",
-      ...(options.runner ? { runner: options.runner } : {}),
+      ...(runner ? { runner } : {}),
     });
     if (compiled.ok) when = compiled.expression;
     else {
       const { ok: _ok, ...problem } = compiled;
-      issues.push({ path: `${options.path}.when`, ...problem });
+      issues.push({ path: "match.when", ...problem });
     }
   }
   const compiled: CompiledMatch = {
     paths: match.path === undefined ? undefined : [match.path].flat(),
     equalities: getEqualities(match),
+    checks: checks.map(([at, check]) => [`match${at}`, check]),
     test(scope) {
-      for (const check of checks) {
+      for (const [, check] of checks) {
         const truth = check.test(scope);
         if (truth !== true) return truth;
       }
@@ -187,15 +195,15 @@ export function compileMatch(
     when,
     *results(scope) {
       let holds = true;
-      for (const check of checks) {
+      for (const [at, check] of checks) {
         const result = check.test(scope);
         holds &&= result === true;
-        yield { condition: check.name, result };
+        yield { condition: `match${at}`, result };
       }
       const known = holds ? when?.known(scope) : undefined;
       if (!known) return;
       const given = toTruth(known);
-      yield { condition: `${options.path}.when`, result: isFailed(given) ? "unknown" : given };
+      yield { condition: "match.when", result: isFailed(given) ? "unknown" : given };
     },
   };
   return { match: compiled, issues };

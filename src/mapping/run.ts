@@ -185,7 +185,7 @@ const MAX_NEAREST_MS = 5;
 
 /** The first condition that does not hold, and how many do. */
 function countHeld(
-  { match, config, at }: CompiledMapping,
+  { match, config }: CompiledMapping,
   scope: TemplateContext,
   isOver: () => boolean,
 ): { held: number; failed?: string } {
@@ -196,7 +196,7 @@ function countHeld(
     if (isOver()) return { held };
     if (result === true) held++;
     else if (isFirst) {
-      failed = condition.slice(at.length + 1);
+      failed = condition;
       isFirst = false;
     }
   }

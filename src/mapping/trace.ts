@@ -1,19 +1,10 @@
 import { isInShadow, type CompiledMapping } from "./compiled.ts";
 import { findLoop } from "./match.ts";
-import { describeValue, fieldPaths, see, renderJson, typeOf, type SeenType } from "./seen.ts";
-import {
-  ownMember,
-  withEvents,
-  type TemplateContext,
-  parsePath,
-  readForCondition,
-  type Path,
-} from "./template-context.ts";
+import { describeValue, see, renderJson, typeOf, type SeenType } from "./seen.ts";
+import { withEvents, type TemplateContext } from "./template-context.ts";
 import type { Template } from "./template.ts";
 import type { ConditionTrace, FieldTrace, MappingInput, MappingTrace } from "./types.ts";
-import type { Condition, FieldConditions } from "../config/schema/mapping.ts";
-import type { QueryValues } from "../core/query.ts";
-import { all, any, compileCondition, not, type Truth } from "./condition.ts";
+import type { Check, GROUPS, Truth } from "./condition.ts";
 
 /** How an operator is said of a value that it holds for, and of one that it does not hold for. */
 const VERBS: Record<string, readonly [holds: string, fails: string]> = {
@@ -32,15 +23,14 @@ const VERBS: Record<string, readonly [holds: string, fails: string]> = {
 const OPPOSITE: Record<string, string> = { $ne: "$eq", $nin: "$in" };
 const ORDERED = new Set(["$gt", "$gte", "$lt", "$lte"]);
 const TEXTUAL = new Set(["$regex", "$prefix", "$suffix"]);
-const GROUPS: Record<string, typeof all> = { $and: all, $or: any };
 
-/** What a condition is about: its field in words, where it stands, the value, and the fields that are there. */
+/** What a condition is about: its field in words, the value, and the fields that are there. */
 interface Subject {
   field: string;
-  at: string;
   value: unknown;
   among: () => Iterable<string>;
 }
+const NO_FIELD = { field: "", among: () => [] };
 
 /** A type as a noun in the plural. */
 const PLURAL: Record<SeenType, string> = {
@@ -113,30 +103,9 @@ function explainLeaf(operator: string, operand: unknown, subject: Subject, resul
     : explainPresent(opposite, operand, subject, result === false);
 }
 
-const seen = ({ value, field, among }: Subject) => see(value, field, among);
-
-function traceLeaf(operator: string, operand: unknown, subject: Subject): ConditionTrace {
-  const result = compileCondition({ [operator]: operand }, "", [])(subject.value);
-  return {
-    condition: subject.at,
-    field: subject.field,
-    wants: `${operator} ${renderOperand(operator, operand)}`,
-    saw: seen(subject),
-    result,
-    reason: explainLeaf(operator, operand, subject, result),
-  };
-}
-
-const truths = (children: readonly ConditionTrace[]) =>
-  children.map(
-    ({ result }) =>
-      () =>
-        result,
-  );
-
 /** Says of a group how many of its conditions hold. */
-function explainGroup(operator: string, children: readonly ConditionTrace[]): string {
-  if (operator === "$not") {
+function explainGroup(group: keyof typeof GROUPS, children: readonly ConditionTrace[]): string {
+  if (group === "$not") {
     const { result } = children[0] as ConditionTrace;
     if (result === "unknown") return "the condition inside is unknown, and so is its opposite";
     return result
@@ -149,114 +118,41 @@ function explainGroup(operator: string, children: readonly ConditionTrace[]): st
     `${count(true)} of ${children.length} true`,
     ...(unknown > 0 ? [`${unknown} unknown`] : []),
   ];
-  return `${states.join(", ")}; ${operator === "$or" ? "one must be" : "all must be"}`;
+  return `${states.join(", ")}; ${group === "$or" ? "one must be" : "all must be"}`;
 }
 
-function group(operator: string, at: string, children: ConditionTrace[]): ConditionTrace {
-  const inner = truths(children);
-  const result =
-    operator === "$not"
-      ? not((children[0] as ConditionTrace).result)
-      : (GROUPS[operator] as typeof all)(inner);
-  return {
-    condition: at,
-    wants: operator,
-    result,
-    reason: explainGroup(operator, children),
-    children,
-  };
-}
-
-function traceOperator(operator: string, operand: unknown, subject: Subject): ConditionTrace {
-  if (operator === "$not")
-    return group(operator, subject.at, [traceCondition(operand as Condition, subject)]);
-  if (!GROUPS[operator]) return traceLeaf(operator, operand, subject);
-  const children = (operand as Condition[]).map((one, index) =>
-    traceCondition(one, { ...subject, at: `${subject.at}[${index}]` }),
-  );
-  return group(operator, subject.at, children);
-}
-
-/** Traces a condition on one value, as `compileCondition` tests it. The condition must be one that compiles. */
-function traceCondition(condition: Condition, subject: Subject): ConditionTrace {
-  if (condition === null || typeof condition !== "object")
-    return traceLeaf("$eq", condition, subject);
-  if (Array.isArray(condition)) return traceLeaf("$in", condition, subject);
-  const operators = Object.entries(condition);
-  const children = operators.map(([operator, operand]) =>
-    traceOperator(operator, operand, {
-      ...subject,
-      at: operators.length === 1 ? subject.at : `${subject.at}.${operator}`,
-    }),
-  );
-  return children.length === 1
-    ? (children[0] as ConditionTrace)
-    : group("$and", subject.at, children);
-}
-
-/** A path with `[]` after each name that leads through a list, as in `labels[].name`. */
-function renderThroughLists(path: Path, root: unknown): string {
-  let text = "";
-  let at = root;
-  for (const [index, step] of path.entries()) {
-    text += typeof step === "number" ? `[${step}]` : `${text === "" ? "" : "."}${step}`;
-    at = readForCondition(path.slice(0, index + 1), root);
-    if (Array.isArray(at) && typeof path[index + 1] === "string") text += "[]";
+/** Traces a check of a value. `about`: the field that the value is of. */
+function traceCheck<T>(
+  check: Check<T>,
+  value: T,
+  condition: string,
+  about: Omit<Subject, "value"> = NO_FIELD,
+): ConditionTrace {
+  if ("field" in check) {
+    const { field, condition: inner } = check;
+    return traceCheck(inner, field.read(value), condition, {
+      field: field.name(value),
+      among: () => field.among(value),
+    });
   }
-  return text;
-}
-
-/** Traces conditions on the fields of one value, with their groups. The conditions must be ones that compile. */
-function traceFields(conditions: FieldConditions, at: string, root: unknown): ConditionTrace[] {
-  let known: string[] | undefined;
-  const among = (): string[] => (known ??= fieldPaths(root));
-  const traceAll = (inner: FieldConditions, place: string): ConditionTrace[] =>
-    Object.entries(inner).map(([field, condition]) => {
-      const here = `${place}.${field}`;
-      if (field === "$not")
-        return group(field, here, [traceObject(condition as FieldConditions, here)]);
-      if (GROUPS[field])
-        return group(
-          field,
-          here,
-          (condition as FieldConditions[]).map((one, index) =>
-            traceObject(one, `${here}[${index}]`),
-          ),
-        );
-      const path = parsePath(field) as Path;
-      const value = readForCondition(path, root);
-      return traceCondition(condition as Condition, {
-        field: renderThroughLists(path, root),
-        at: here,
-        value,
-        among,
-      });
-    });
-  const traceObject = (inner: FieldConditions, place: string): ConditionTrace => {
-    const children = traceAll(inner, place);
-    return children.length === 1 ? (children[0] as ConditionTrace) : group("$and", place, children);
+  const result = check.test(value);
+  if ("group" in check) {
+    const children = check.parts.map(([at, part]) =>
+      traceCheck(part, value, `${condition}${at}`, about),
+    );
+    const reason = explainGroup(check.group, children);
+    return { condition, wants: check.group, result, reason, children };
+  }
+  const { operator, operand } = check;
+  const { field, among } = about;
+  return {
+    condition,
+    field,
+    wants: `${operator} ${renderOperand(operator, operand)}`,
+    saw: see(value, field, among),
+    result,
+    reason: explainLeaf(operator, operand, { ...about, value }, result),
   };
-  return traceAll(conditions, at);
-}
-
-/** Traces conditions on headers or query parameters: names are looked up as they are. `what`: `header`, `query parameter`. */
-function traceFlat(
-  conditions: FieldConditions,
-  at: string,
-  values: QueryValues,
-  what: "header" | "query parameter",
-): ConditionTrace[] {
-  return Object.entries(conditions).map(([name, condition]) => {
-    const key = what === "header" ? name.toLowerCase() : name;
-    const value = Object.hasOwn(values, key) ? values[key] : undefined;
-    const among = (): string[] => Object.keys(values);
-    return traceCondition(condition as Condition, {
-      field: `the ${what} ${key}`,
-      at: `${at}.${name}`,
-      value,
-      among,
-    });
-  });
 }
 
 /** Items of a list for which rendered fields are shown. */
@@ -306,22 +202,11 @@ async function traceConditions(
   input: MappingInput,
   scope: TemplateContext,
 ): Promise<ConditionTrace[]> {
-  const { source, headers, query, payload, when } = mapping.config.match;
-  const traces = [tracePath(mapping, input)];
-  if (source !== undefined) {
-    const value = ownMember(scope.payload, "source");
-    traces.push(
-      traceCondition(source, {
-        field: "source",
-        at: "match.source",
-        value,
-        among: () => fieldPaths(scope.payload),
-      }),
-    );
-  }
-  if (headers) traces.push(...traceFlat(headers, "match.headers", scope.headers, "header"));
-  if (query) traces.push(...traceFlat(query, "match.query", scope.query, "query parameter"));
-  if (payload) traces.push(...traceFields(payload, "match.payload", scope.payload));
+  const { when } = mapping.config.match;
+  const traces = [
+    tracePath(mapping, input),
+    ...mapping.match.checks.map(([at, check]) => traceCheck(check, scope, at)),
+  ];
   if (when !== undefined) traces.push(await traceWhen(when, mapping, scope));
   if (!mapping.config.enabled)
     traces.push({

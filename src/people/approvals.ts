@@ -114,7 +114,7 @@ const refuse = (code: Failure["code"], message: string, approval?: ApprovalRecor
 });
 const NOT_FOUND = refuse(
   "not_found",
-  "there is no approval with this id or code; `rouse approvals list` shows the open approvals",
+  "there is no approval with this id or code; `rouse approvals` shows the open approvals",
 );
 
 /** The verdicts that fit an approval. */

@@ -44,7 +44,7 @@ function renderArguments(input: unknown, code: string, phrases: QuestionPhrases)
     MAX_ARGUMENTS,
   );
   return (
-    renderBlock(text) + (cut > 0 ? `\n${phrases.cut(cut, `\`rouse approvals show ${code}\``)}` : "")
+    renderBlock(text) + (cut > 0 ? `\n${phrases.cut(cut, `\`rouse approvals ${code}\``)}` : "")
   );
 }
 

@@ -107,9 +107,9 @@ const refuse = (code: Failure["code"], message: string): Decided => ({
 });
 const NO_CODE = refuse(
   "not_found",
-  "no person waits with this code: it is wrong, has expired, or was used; `rouse people list` shows who waits",
+  "no person waits with this code: it is wrong, has expired, or was used; `rouse people` shows who waits",
 );
-const NO_PERSON = refuse("not_found", "there is no such person; `rouse people list` shows the ids");
+const NO_PERSON = refuse("not_found", "there is no such person; `rouse people` shows the ids");
 
 /** The people who were approved on channels. All gateways on one database have the same. */
 export class Pairings {

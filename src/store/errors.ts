@@ -56,7 +56,7 @@ export function checkReadable({
     });
   if (schema < known)
     throw urlError(
-      `${where} has schema ${schema}, and this program reads ${known}: run \`rouse store migrate\`, or start the gateway`,
+      `${where} has schema ${schema}, and this program reads ${known}: run \`rouse store --migrate\`, or start the gateway`,
     );
   if (schema > known)
     throw urlError(

@@ -47,7 +47,7 @@ function runEnded({ id, kind, status }: RunRecord): Failure {
   const instead =
     (kind === "hook" || kind === "schedule") && status !== "succeeded"
       ? `to start it again, use \`rouse runs retry ${id}\``
-      : `to see how it ended, use \`rouse runs show ${id}\``;
+      : `to see how it ended, use \`rouse runs ${id}\``;
   return {
     code: "run_ended",
     message: `the run has ended already (${status}), so it cannot be cancelled; ${instead}`,

@@ -153,7 +153,7 @@ describe("a session that has filled the model's window", () => {
       `/admin/v1/sessions/show?key=hook:long&limit=2&before=${page.body.next}`,
     );
     expect(before.body.turns).toEqual(turns.slice(-5, -3));
-    const printed = await world.rouse("sessions", "show", "hook:long", "--limit", "10");
+    const printed = await world.rouse("sessions", "hook:long", "--limit", "10");
     expect(printed.out).toMatch(
       new RegExp(`checkpoint: replaces ${found.checkpoint.turns} turns +local/big`),
     );

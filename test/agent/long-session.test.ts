@@ -63,7 +63,7 @@ function testLongSession(start: () => Promise<void>, seed: () => Promise<void>):
     expect(shown.turns.at(-2)).toMatchObject({
       checkpoint: { model: "local/big", outside: true },
     });
-    expect((await world.rouse("sessions", "show", "main", "--limit", "20")).out).toContain(
+    expect((await world.rouse("sessions", "main", "--limit", "20")).out).toContain(
       "checkpoint: replaces ",
     );
     await say("/new");

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { createPieces, mergeText } from "../../src/agent/speaker.ts";
+import { mergeText } from "../../src/agent/speaker.ts";
 
 type Parts = Parameters<typeof mergeText>[0];
 type Part = Parts extends ReadableStream<infer P> ? P : never;
@@ -23,11 +23,10 @@ function sourceOf(
   });
 }
 
-const pieces = createPieces();
 async function read(source: Parts): Promise<unknown[]> {
   const seen: unknown[] = [];
   try {
-    for await (const part of mergeText(source, pieces))
+    for await (const part of mergeText(source))
       seen.push(part.type === "text-delta" ? part.delta : part.type);
   } catch (error) {
     seen.push(error);
@@ -50,16 +49,6 @@ it("makes one piece of those that are there together, and keeps apart what comes
     "text-end",
     "h",
   ]);
-  // The same pieces come out, also where the way between has cut the text otherwise.
-  expect([
-    pieces.split("abc"),
-    pieces.split("de"),
-    pieces.split("f"),
-    pieces.split("gh"),
-    pieces.split("rest"),
-  ]).toEqual([["a", "b", "c"], ["d", "e"], ["f"], ["g", "h"], ["rest"]]);
-  pieces.add(4);
-  expect([pieces.split("ab"), pieces.split("cde")]).toEqual([["ab"], ["cd", "e"]]);
 });
 
 it("says what came before a failure, and then fails", async () => {
@@ -75,7 +64,7 @@ it("ends the source where its reader goes", async () => {
     pull: (controller) => controller.enqueue(word("a")),
     cancel: (reason) => void (gone = reason),
   });
-  const reader = mergeText(source, pieces).getReader();
+  const reader = mergeText(source).getReader();
   await reader.cancel("enough");
   expect(gone).toBe("enough");
 });

@@ -37,9 +37,9 @@ describe("a hook whose agent calls a tool in `approve`", () => {
     expect(asked?.code).toMatch(/^[2-9a-f]{3,}$/);
     expect((await showRun(runId)).status).toBe("waiting");
     await world.restart();
-    const { out: list } = await world.rouse("approvals", "list");
+    const { out: list } = await world.rouse("approvals");
     expect(list).toContain(asked?.code);
-    const { out: shown } = await world.rouse("approvals", "show", asked?.code as string);
+    const { out: shown } = await world.rouse("approvals", asked?.code as string);
     expect(shown).toContain('"to": "ACME"');
     expect(shown).toContain('Calls of bank.transfer need approval: `approve` has "bank.transfer".');
     expect(world.bank.calls).toEqual([]);
@@ -164,10 +164,10 @@ describe("what needs no approval", () => {
     world.model.handler = (await import("./world.ts")).transferOnce({ to: "EVIL", amount: 70 });
     await order();
     expect(await world.open()).toHaveLength(1);
-    const { out: rules } = await world.rouse("approvals", "rules");
+    const { out: rules } = await world.rouse("approvals", "--rules");
     const id = /rul_\S+/.exec(rules)?.[0] as string;
-    expect((await world.rouse("approvals", "rules", "--remove", id)).code).toBe(0);
-    expect((await world.rouse("approvals", "rules")).out).not.toContain("rul_");
+    expect((await world.rouse("approvals", "--rules", "--remove", id)).code).toBe(0);
+    expect((await world.rouse("approvals", "--rules")).out).not.toContain("rul_");
     expect(world.bank.calls).toHaveLength(2);
   });
 

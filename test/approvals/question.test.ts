@@ -59,7 +59,7 @@ describe("a question", () => {
     const text = `${renderQuestion(worst)}\n\n${renderEnd({ verdict: "approve", by: "telegram:1234567890", at: 0 })}`;
     expect(toDiscord(text).length).toBeLessThanOrEqual(2000);
     expect(toHtml(text).length).toBeLessThanOrEqual(10_000);
-    expect(text).toMatch(/\[cut: \d+ characters; `rouse approvals show 7f3` shows them\]/);
+    expect(text).toMatch(/\[cut: \d+ characters; `rouse approvals 7f3` shows them\]/);
   });
 
   it.each(LANGUAGES)(
@@ -79,7 +79,7 @@ describe("a question", () => {
         const text = `${renderQuestion(worst, language)}\n\n${end}`;
         expect(text.isWellFormed()).toBe(true);
         expect(toDiscord(text).length).toBeLessThanOrEqual(2000);
-        expect(text).toContain("`rouse approvals show 7f3`");
+        expect(text).toContain("`rouse approvals 7f3`");
         const label = getPhrases(language).questions.labels[verdict];
         expect(label.length).toBeGreaterThan(0);
         expect(label.length).toBeLessThanOrEqual(20);

@@ -30,7 +30,7 @@ it("a decision that was refused is shown with its approval, by the command line 
   expect((await world.rouse("approvals", "decide", code, "deny")).code).not.toBe(0);
   await world.runEnded(asked?.runId as string);
   expect(world.bank.calls).toHaveLength(1);
-  const { out } = await world.rouse("approvals", "show", code);
+  const { out } = await world.rouse("approvals", code);
   for (const words of ["approve by operator", ...READABLE]) expect(out).toContain(words);
   if (NO_BROWSER) return;
   const browser = await openBrowser();

@@ -124,7 +124,7 @@ describe("without the optional packages", () => {
     expect(tested).toContain("sent to");
     expect(mattermost.posts.map(({ message }) => message)).toEqual(["still here"]);
     expect(await rouse("channels", "test", "signal", "--to", "+15551234567")).toContain("sent to");
-    const status = await rouse("channels", "status");
+    const status = await rouse("channels", "--status");
     for (const told of [
       "install grammy",
       "install @discordjs/rest",

@@ -385,13 +385,13 @@ describe("rouse sessions", () => {
     const cli = await createCli();
     const rouse = (...args: string[]) =>
       cli.rouse([...args, "--config", `${world.dir}/rouse.json5`]);
-    expect((await rouse("sessions", "list", "--origin", "channel")).out).toMatch(
+    expect((await rouse("sessions", "--origin", "channel")).out).toMatch(
       /desk +channel +1 .*channel:pipe:direct:bob/,
     );
-    expect((await rouse("sessions", "show", "channel:pipe:direct:bob")).out).toMatch(
+    expect((await rouse("sessions", "channel:pipe:direct:bob")).out).toMatch(
       /agent +desk[^]*Message on pipe from bob[^]*bob-1/,
     );
-    expect((await rouse("channels", "list")).out).toMatch(/pipe .*desk for bob, main/);
+    expect((await rouse("channels")).out).toMatch(/pipe .*desk for bob, main/);
     expect((await rouse("sessions", "remove", "channel:pipe:direct:bob", "--history")).code).toBe(
       0,
     );

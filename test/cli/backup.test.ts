@@ -14,7 +14,7 @@ import {
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { MANIFEST, writeArchive } from "../../src/cli/archive.ts";
+import { MANIFEST, writeArchive } from "../../src/cli/store/archive.ts";
 import type { Prompts } from "../../src/cli/prompts.ts";
 import { createGateway, type StartedGateway } from "../gateway.ts";
 import { createCli, shopConfig, type CliWorld } from "./world.ts";
@@ -46,7 +46,7 @@ async function hook(gateway: StartedGateway, delivery: string, key = secret): Pr
 }
 
 async function list(kind: "events" | "runs", folder: string): Promise<string[]> {
-  const { out } = await cli.rouse([kind, "list", "--json", ...config(folder)]);
+  const { out } = await cli.rouse([kind, "--json", ...config(folder)]);
   return (JSON.parse(out)[kind] as { id: string }[]).map(({ id }) => id);
 }
 

@@ -170,13 +170,13 @@ it.each(CASES.map(([name, given], n) => ({ name, path: `any${n}`, given })))(
       null,
     ]);
 
-    const { shape } = JSON.parse(await rouse("hooks", "list", path, "--json")) as {
+    const { shape } = JSON.parse(await rouse("hooks", path, "--json")) as {
       shape: HookShape;
     };
     const names = shape.fields.map(({ name }) => name);
     if (field === null) expect(names.filter((name) => !name.endsWith("[]"))).toEqual([]);
     else expect(names).toContain(field);
-    await rouse("hooks", "list", path);
+    await rouse("hooks", path);
 
     await writeFile(join(cli.dir, "body"), body);
     for (const input of [
@@ -198,7 +198,7 @@ it("a body larger than its path takes is refused with what the limit is, and not
     413,
     { code: "body_too_large", message: expect.stringContaining("262") },
   ]);
-  expect((await cli.rouse(["events", "list", "--json"])).out).not.toContain("row 7");
+  expect((await cli.rouse(["events", "--json"])).out).not.toContain("row 7");
 });
 
 it("a body is tested as its mapping says it is read", async () => {

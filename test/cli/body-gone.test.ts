@@ -33,7 +33,7 @@ beforeAll(async () => {
     hooks: { mappings: [{ ...MAPPING, messageTemplate: "Changed {{id}}" }] },
   });
   await world.post("/hooks/shop", { type: "refund", id: 1 });
-  const { events } = JSON.parse((await cli.rouse(["events", "list", "--json"])).out) as {
+  const { events } = JSON.parse((await cli.rouse(["events", "--json"])).out) as {
     events: { id: string }[];
   };
   id = events[0]?.id ?? "";

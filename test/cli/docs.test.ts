@@ -51,13 +51,13 @@ beforeAll(async () => {
   const { answer } = JSON.parse(out) as { answer: { eventId: string; runId: string } };
   for (const path of ["shop", "nowhere"])
     await cli.rouse(["hooks", "send", path, "--payload", "refund.json"]);
-  const { failures } = JSON.parse((await cli.rouse(["failures", "list", "--json"])).out) as {
+  const { failures } = JSON.parse((await cli.rouse(["failures", "--json"])).out) as {
     failures: { id: string }[];
   };
   Object.assign(ids, { $FAILURE: failures[0]?.id, $EVENT: answer.eventId, $RUN: answer.runId });
   while (
     (
-      JSON.parse((await cli.rouse(["runs", "show", answer.runId, "--json"])).out) as {
+      JSON.parse((await cli.rouse(["runs", answer.runId, "--json"])).out) as {
         run: { status: string };
       }
     ).run.status !== "succeeded"

@@ -389,7 +389,7 @@ function explainsThen({ store, written }: Kind): void {
       mapping: "order.big",
       condition: "match.payload.data.total",
     });
-    const { out } = await both.cli.rouse(["events", "list"]);
+    const { out } = await both.cli.rouse(["events"]);
     // A list says it in fewer words.
     expect(out).toContain("match.payload.data.total of order.big does not hold");
     expect(out).toContain(reasons[1]);

@@ -45,7 +45,7 @@ const post = async (body: object) => {
 describe("rouse hooks enable", () => {
   it("shows what changes, takes `shadow` away at the running gateway, and leaves the file of before", async () => {
     await start();
-    expect((await cli.rouse(["hooks", "list"])).out).toMatch(
+    expect((await cli.rouse(["hooks"])).out).toMatch(
       /acme\.order .* mappings\/acme\.json5 \(in shadow\)/,
     );
     const { status, id } = await post({ type: "order", id: 1 });

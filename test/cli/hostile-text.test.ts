@@ -165,7 +165,7 @@ describe("text from outside is shown as text", () => {
     expect(JSON.parse(explanation.event.request.body)).toMatchObject({ text: HOSTILE });
   });
 
-  it.each(["", " --json"])("by rouse tail%s", async (json) => {
+  it.each(["", " --json"])("by rouse events --follow%s", async (json) => {
     const { out } = await cli.rouse(`tail --path shop --since 1h${json}`.split(" "), {
       onOut: (text, interrupt) => void (text.split("\n").length > 4 && interrupt()),
     });

@@ -68,7 +68,7 @@ describe("with a running gateway", () => {
     expect(again.out).toContain("answered before");
     expect(again.out).toContain(answer.runId);
     expect((await cli.rouse(["explain", requestId, "--request"])).out).toContain(answer.runId);
-    expect((await cli.rouse(["runs", "show", answer.runId])).out).toContain("New order 7 from Ada");
+    expect((await cli.rouse(["runs", answer.runId])).out).toContain("New order 7 from Ada");
   });
 
   it("ends with 1 where no mapping matches the hook", async () => {
@@ -108,11 +108,11 @@ describe("with a running gateway", () => {
 
   it("says whose config answers, and tests the file that is named instead", async () => {
     const config = join(cli.dir, "rouse.json5");
-    expect(await cli.rouse(["runs", "list"])).toMatchObject({
+    expect(await cli.rouse(["runs"])).toMatchObject({
       code: 0,
       err: `config: ${config} (the running gateway)\n`,
     });
-    const json = await cli.rouse(["runs", "list", "--json"]);
+    const json = await cli.rouse(["runs", "--json"]);
     expect([json.err, JSON.parse(json.out)]).toEqual([
       "",
       { runs: [], next: null, searchedTo: null, answeredBy: { config } },
@@ -141,7 +141,7 @@ describe("with a running gateway", () => {
     };
     await post(1);
     const follow = (args: string[], count: number) =>
-      cli.rouse(["tail", ...args], {
+      cli.rouse(["events", "--follow", ...args], {
         onOut(out, interrupt) {
           const lines = out.split("\n").length - 1;
           if (lines === 1) void post(2).then(() => post(3));
@@ -160,7 +160,10 @@ describe("with a running gateway", () => {
       ["accepted", "shop.order"],
       ["unmatched", expect.any(String)],
     ]);
-    const json = await follow(["--json", "--outcome", "accepted", "--path", "shop", "-n", "1"], 2);
+    const json = await follow(
+      ["--json", "--outcome", "accepted", "--path", "shop", "--limit", "1"],
+      2,
+    );
     const events = json.out
       .trimEnd()
       .split("\n")
@@ -191,7 +194,7 @@ describe("with a running gateway", () => {
       for (let n = 0; n < 3; n++) sent.push(await post());
     };
     let restarted: Promise<void> | undefined;
-    const { code, out, err } = await cli.rouse(["tail"], {
+    const { code, out, err } = await cli.rouse(["events", "--follow"], {
       onOut(text, interrupt) {
         restarted ??= restart();
         if (text.split("\n").length - 1 === 4) interrupt();
@@ -215,22 +218,21 @@ describe("with a running gateway", () => {
     expect((await open("?lines=51")).status).toBe(400);
     const readers = await Promise.all(Array.from({ length: 20 }, () => open()));
     expect(readers.map(({ status }) => status)).toEqual(Array(20).fill(200));
-    expect(await cli.rouse(["tail"])).toMatchObject({
+    expect(await cli.rouse(["events", "--follow"])).toMatchObject({
       code: 1,
       err: expect.stringContaining("20 readers follow the events already; end one of them"),
     });
     ended.abort();
     for (const args of [
-      ["-n", "51"],
-      ["-n", "x"],
+      ["--limit", "x"],
       ["--outcome", "done"],
     ]) {
-      const { code, out, err } = await cli.rouse(["tail", ...args]);
+      const { code, out, err } = await cli.rouse(["events", "--follow", ...args]);
       expect([args.join(" "), code > 0, out, err]).toEqual([
         args.join(" "),
         true,
         "",
-        expect.stringMatching(/lines|outcome/),
+        expect.stringMatching(/--limit|outcome/),
       ]);
     }
   });
@@ -402,7 +404,7 @@ it("works without a running gateway also where adminPort separates the operator'
 });
 
 it("tells that no gateway runs where nothing can be followed", async () => {
-  expect(await cli.rouse(["tail"])).toMatchObject({
+  expect(await cli.rouse(["events", "--follow"])).toMatchObject({
     code: 1,
     err: expect.stringContaining("rouse start"),
   });
@@ -472,7 +474,7 @@ describe("rouse start", () => {
     await cli.write("rouse.json5", "{ hooks: ");
     child?.kill("SIGHUP");
     await gateway.until("the one before it stays in use");
-    expect((await cli.rouse(["hooks", "list"])).out).toContain("shop.order");
+    expect((await cli.rouse(["hooks"])).out).toContain("shop.order");
     child?.kill("SIGINT");
     expect(await once(child as ChildProcess, "exit")).toEqual([0, null]);
   });

@@ -46,19 +46,19 @@ const post = async (
 
 describe("rouse presets", () => {
   it("lists what ships, with how its callers are believed", async () => {
-    const { out } = await cli.rouse(["presets", "list"]);
+    const { out } = await cli.rouse(["presets"]);
     expect(out).toMatch(/github\s+rouse\s+github\s+github\s+Issues/);
     expect(out).toMatch(/alertmanager\s+rouse\s+alertmanager\s+hook token/);
-    const { presets } = JSON.parse((await cli.rouse(["presets", "list", "--json"])).out) as {
+    const { presets } = JSON.parse((await cli.rouse(["presets", "--json"])).out) as {
       presets: { name: string; mappings: string[] }[];
     };
     expect(presets.find(({ name }) => name === "gmail")?.mappings).toEqual(["gmail.message"]);
   });
 
   it("prints one that works as it is in mappings/", async () => {
-    const { out } = await cli.rouse(["presets", "show", "uptime-kuma"]);
+    const { out } = await cli.rouse(["presets", "uptime-kuma"]);
     expect(JSON.parse(out)).toMatchObject({ id: "uptime-kuma" });
-    const gitlab = await cli.rouse(["presets", "show", "gitlab"]);
+    const gitlab = await cli.rouse(["presets", "gitlab"]);
     expect([gitlab.err, JSON5.parse<object>(gitlab.out)]).toMatchObject(["", { id: "gitlab" }]);
     expect(gitlab.out).toContain("// GitLab waits 10 seconds for an answer.");
     expect(gitlab.out).toContain("// GitLab disables a hook after 4 failures in a row");
@@ -69,18 +69,16 @@ describe("rouse presets", () => {
       gitlab.out.replaceAll('"gitlab.', '"own.').replace(/,?\s*"auth": \{[^}]*\}/, ""),
     );
     expect(await gateway.reload()).toMatchObject({ ok: true });
-    expect(JSON.parse((await cli.rouse(["presets", "show", "slack", "--json"])).out)).toMatchObject(
-      {
-        preset: { id: "slack" },
-        sender: {
-          name: "Slack",
-          retries: 3,
-          disablesAfter: { failedShare: 0.95, withinMinutes: 60 },
-          docs: expect.any(String),
-        },
+    expect(JSON.parse((await cli.rouse(["presets", "slack", "--json"])).out)).toMatchObject({
+      preset: { id: "slack" },
+      sender: {
+        name: "Slack",
+        retries: 3,
+        disablesAfter: { failedShare: 0.95, withinMinutes: 60 },
+        docs: expect.any(String),
       },
-    );
-    expect(await cli.rouse(["presets", "show", "githbu"])).toMatchObject({
+    });
+    expect(await cli.rouse(["presets", "githbu"])).toMatchObject({
       code: 2,
       err: expect.stringContaining('Did you mean "github"?'),
     });
@@ -101,22 +99,22 @@ describe("rouse presets", () => {
       mappings: [{ match: { path: "plain" }, messageTemplate: "x" }],
     });
     await cli.write("rouse.json5", { ...(shopConfig() as object), typo: 1 });
-    const { out } = await cli.rouse(["presets", "list"]);
+    const { out } = await cli.rouse(["presets"]);
     expect(out).toMatch(/mine\s+mappings\/mine\.json\s+mine\s+github\s+Orders of mine/);
     expect(out).not.toContain("plain");
-    const { presets } = JSON.parse((await cli.rouse(["presets", "list", "--json"])).out) as {
+    const { presets } = JSON.parse((await cli.rouse(["presets", "--json"])).out) as {
       presets: { name: string }[];
     };
     expect(presets.find(({ name }) => name === "mine")).toMatchObject({
       origin: "mappings/mine.json",
       signature: "github",
     });
-    expect((await cli.rouse(["presets", "show", "mine"])).out).toContain("// GitHub waits");
-    expect(JSON.parse((await cli.rouse(["presets", "show", "mine", "--json"])).out)).toMatchObject({
+    expect((await cli.rouse(["presets", "mine"])).out).toContain("// GitHub waits");
+    expect(JSON.parse((await cli.rouse(["presets", "mine", "--json"])).out)).toMatchObject({
       origin: "mappings/mine.json",
       preset: { id: "mine", mappings },
     });
-    expect(await cli.rouse(["presets", "show", "mnie"])).toMatchObject({
+    expect(await cli.rouse(["presets", "mnie"])).toMatchObject({
       code: 2,
       err: expect.stringContaining('Did you mean "mine"?'),
     });
@@ -140,13 +138,13 @@ describe("rouse presets", () => {
       ...rest,
       hooks: { ...hooks, presets: [{ use: "orders", secret: "a-long-enough-secret" }] },
     });
-    expect((await cli.rouse(["presets", "list"])).out).toMatch(
+    expect((await cli.rouse(["presets"])).out).toMatch(
       /orders\s+plugin shop\s+orders\s+github\s+Orders of the shop/,
     );
-    const { out } = await cli.rouse(["presets", "show", "orders"]);
+    const { out } = await cli.rouse(["presets", "orders"]);
     expect(JSON5.parse<object>(out)).toMatchObject({ id: "orders", mappings });
     expect(out).toContain("// GitHub waits");
-    expect(await cli.rouse(["presets", "show", "order"])).toMatchObject({
+    expect(await cli.rouse(["presets", "order"])).toMatchObject({
       code: 2,
       err: expect.stringContaining('Did you mean "orders"?'),
     });
@@ -160,7 +158,7 @@ describe("rouse presets", () => {
       hooks,
       plugins: { settings: { shop: { enabled: false } } },
     });
-    expect((await cli.rouse(["presets", "list"])).out).not.toContain("plugin shop");
+    expect((await cli.rouse(["presets"])).out).not.toContain("plugin shop");
   });
 
   it("sends to a preset of one's own as its sender would", async () => {
@@ -186,13 +184,13 @@ describe("rouse presets", () => {
   });
 });
 
-it("rouse events refused tells who was not believed, and why", async () => {
+it("rouse events --refused tells who was not believed, and why", async () => {
   await post("shop", {}, {});
   await post("shop", {}, { authorization: "Bearer wrong" });
-  const { out } = await cli.rouse(["events", "refused"]);
+  const { out } = await cli.rouse(["events", "--refused"]);
   expect(out).toMatch(/127\.0\.0\.1\s+shop\s+wrong_token\n.*127\.0\.0\.1\s+shop\s+no_token/);
   const { refusals } = JSON.parse(
-    (await cli.rouse(["events", "refused", "--json", "--limit", "1"])).out,
+    (await cli.rouse(["events", "--refused", "--json", "--limit", "1"])).out,
   ) as {
     refusals: { reason: string }[];
   };

@@ -122,7 +122,7 @@ export async function createProposeWorld(mappings: object[] = []): Promise<Propo
       return (await readdir(folder)).toSorted();
     },
     async countRuns(mapping) {
-      const { out } = await cli.rouse(["runs", "list", "--json"]);
+      const { out } = await cli.rouse(["runs", "--json"]);
       const { runs } = JSON.parse(out) as { runs: { mapping: string | null }[] };
       return runs.filter((run) => mapping === undefined || run.mapping === mapping).length;
     },

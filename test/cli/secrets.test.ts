@@ -55,7 +55,7 @@ interface Listed {
   toRotate: string;
 }
 async function listed(name: string): Promise<Listed | undefined> {
-  const { out } = await rouse("secrets list --json");
+  const { out } = await rouse("secrets --json");
   const { secrets } = JSON.parse(out) as { secrets: Listed[] };
   return secrets.find((secret) => secret.name === name);
 }
@@ -91,7 +91,7 @@ const stripe = (secret: string): Promise<number> => {
 const called = (token: string): Promise<number> =>
   post("example", `{"title":"${++deliveries}"}`, { authorization: `Bearer ${token}` });
 
-describe("rouse secrets list", () => {
+describe("rouse secrets", () => {
   it("shows what the config refers to, where it is and how it is rotated, and never a value", async () => {
     expect(await listed("github")).toEqual({
       name: "github",
@@ -106,7 +106,7 @@ describe("rouse secrets list", () => {
       place: "the variable OWN_TOKEN",
       since: null,
     });
-    const { out, err } = await rouse("secrets list");
+    const { out, err } = await rouse("secrets");
     for (const value of [SHOWN, PROVIDER_KEY, kept("github"), kept("hook-token")])
       expect(out + err).not.toContain(value);
     expect(out).toContain("hook-token");
@@ -134,7 +134,7 @@ describe("rouse secrets rotate", () => {
     expect([await signed(before), await signed(after)]).toEqual([401, 202]);
     expect(await listed("github")).toMatchObject({ valid: 1 });
     expect(existsSync(join(cli.dir, ".rouse/secrets/github.previous"))).toBe(false);
-    expect((await rouse("secrets list")).out + ended.out + again.err).not.toContain(after);
+    expect((await rouse("secrets")).out + ended.out + again.err).not.toContain(after);
   });
 
   it("takes what a sender shows from a file, if a gateway would start with it", async () => {
@@ -165,7 +165,7 @@ describe("rouse secrets rotate", () => {
   it.each([
     ["openai-key", "models.providers.openai.apiKey takes one value at a time", "(OpenAI)"],
     ["OWN_TOKEN", "the variable OWN_TOKEN", "[new, old]"],
-    ["githb", "github", "rouse secrets list"],
+    ["githb", "github", "rouse secrets"],
   ])("refuses %s with the reason and what to do", async (name, ...texts) => {
     const { code, err } = await cli.rouse(["secrets", "rotate", name]);
     expect(code).not.toBe(0);

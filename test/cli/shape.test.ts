@@ -73,7 +73,7 @@ function shapeTests(both: () => Both): void {
       expect((await both().world.post(`/hooks/${path}`, make(n))).status).toBeLessThan(300);
   };
   const shape = async (path: string): Promise<HookShape> => {
-    const { code, out, err } = await both().cli.rouse(["hooks", "list", path, "--json"]);
+    const { code, out, err } = await both().cli.rouse(["hooks", path, "--json"]);
     expect([code, err]).toEqual([0, expect.any(String)]);
     return (JSON.parse(out) as { shape: HookShape }).shape;
   };
@@ -103,7 +103,7 @@ function shapeTests(both: () => Both): void {
     expect(few.body.shape.events).toBe(3);
     expect((await both().cli.rouse(["events", "replay", "latest"])).code).toBe(0);
     expect((await shape("shop")).events).toBe(25);
-    const { out } = await both().cli.rouse(["hooks", "list", "shop"]);
+    const { out } = await both().cli.rouse(["hooks", "shop"]);
     expect(out).toMatch(/\n\nfields of 25 recorded bodies\n/);
     expect(out).toMatch(/\ndata\.lines\[\]\.sku +text +100% .*"tea"/);
     expect((await both().world.admin("/admin/v1/hooks/shape?path=shop&last=9999")).status).toBe(
@@ -155,7 +155,7 @@ function shapeTests(both: () => Both): void {
       timeZone: "UTC",
     }).format(Date.now());
     expect(found.message).toBe(
-      `shop: data.customer.name is gone since ${today}, 2 mappings read it: the sender's bodies have changed, see \`rouse hooks list <path>\``,
+      `shop: data.customer.name is gone since ${today}, 2 mappings read it: the sender's bodies have changed, see \`rouse hooks <path>\``,
     );
   });
 
@@ -173,13 +173,13 @@ function shapeTests(both: () => Both): void {
     );
     expect(names.length).toBeLessThan(40);
     expect(({} as { x?: unknown }).x).toBeUndefined();
-    const { out } = await both().cli.rouse(["hooks", "list", "busy"]);
+    const { out } = await both().cli.rouse(["hooks", "busy"]);
     // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
     expect(out).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/);
   });
 }
 
-describe("rouse hooks list, with a path", () => {
+describe("rouse hooks, with a path", () => {
   let both: Both;
   beforeAll(async () => {
     both = await begin({});
@@ -191,7 +191,7 @@ describe("rouse hooks list, with a path", () => {
   shapeTests(() => both);
 });
 
-describePostgres("rouse hooks list, with a path, on PostgreSQL", () => {
+describePostgres("rouse hooks, with a path, on PostgreSQL", () => {
   const schema = newSchema();
   let both: Both;
   beforeAll(async () => {

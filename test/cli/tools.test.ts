@@ -63,8 +63,8 @@ const rowsOf = (out: string): Map<string | undefined, string[]> =>
     }),
   );
 
-it("`rouse tools list` says of each tool its source, who is offered it or by which key not, and what needs approval", async () => {
-  const { code, out } = await cli.rouse(["tools", "list", "--agent", "ops"]);
+it("`rouse tools` says of each tool its source, who is offered it or by which key not, and what needs approval", async () => {
+  const { code, out } = await cli.rouse(["tools", "--agent", "ops"]);
   expect(code).toBe(0);
   const rows = rowsOf(out);
   expect(rows.get("town.weather")).toEqual([
@@ -97,11 +97,11 @@ it("`rouse tools list` says of each tool its source, who is offered it or by whi
   ]);
   expect(rows.get("knowledge.knowledge_search")).toEqual(["built in", "yes", "yes", "yes", "–"]);
   expect(out).toMatch(/^warning: the tools of mcp\.servers\.lost are missing: .*ENOENT/m);
-  const json = await cli.rouse(["tools", "list", "--json"]);
+  const json = await cli.rouse(["tools", "--json"]);
   expect(JSON.parse(json.out)).toMatchObject({
     agents: [{ agentId: "ops", tools: expect.any(Array) }],
   });
-  const unknown = await cli.rouse(["tools", "list", "--agent", "nobody"]);
+  const unknown = await cli.rouse(["tools", "--agent", "nobody"]);
   expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining("rouse agents")]);
 });
 
@@ -124,7 +124,7 @@ it("`rouse tools test` calls a tool once and prints its answer or its error", as
     return err;
   };
   expect(await call("crm.lookup", "[1]")).toContain("JSON object");
-  expect(await call("crm.other")).toContain("rouse tools list");
+  expect(await call("crm.other")).toContain("rouse tools");
   expect(await call("lost.any")).toContain("ENOENT");
   expect(await call("rouse.recall")).toContain("rouse chat");
 });
@@ -170,7 +170,7 @@ it.each([
   });
   const { steps } = (await world.admin(`/admin/v1/runs/${body.runId}/steps`)).body;
   expect(steps[0].tools).toBe(sentence);
-  expect((await cli.rouse(["runs", "show", body.runId])).out).toContain(`  ${sentence}\n`);
+  expect((await cli.rouse(["runs", body.runId])).out).toContain(`  ${sentence}\n`);
   expect((await cli.rouse(["explain", body.eventId])).out).toContain(`  ${sentence}\n`);
 });
 

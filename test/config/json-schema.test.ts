@@ -17,12 +17,12 @@ let isFixture: ValidateFunction;
 beforeAll(async () => {
   const cli = await createCli();
   const print = async (...args: string[]) =>
-    JSON.parse((await cli.rouse(["config", "schema", ...args])).out) as JsonSchema;
+    JSON.parse((await cli.rouse(["config", "--schema", ...args])).out) as JsonSchema;
   let fixtures: JsonSchema;
   [config, mappings, fixtures] = await Promise.all([
     print(),
-    print("--mappings"),
-    print("--fixtures"),
+    print("mappings"),
+    print("fixtures"),
   ]);
   await cli.close();
   const ajv = new Ajv2020({

@@ -68,7 +68,7 @@ export function settle(
   return { dir, file, remove: () => rmSync(dir, { recursive: true, force: true }) };
 }
 
-/** What `rouse config validate` and `rouse config show` say of a config. */
+/** What `rouse config validate` and `rouse config` say of a config. */
 export async function checked(
   file: string,
   env: Record<string, string>,
@@ -76,7 +76,7 @@ export async function checked(
   const cli = await createCli();
   try {
     const { code, err } = await cli.rouse(["config", "validate", "-c", file], { env });
-    const shown = await cli.rouse(["config", "show", "--json", "-c", file], { env });
+    const shown = await cli.rouse(["config", "--json", "-c", file], { env });
     return { code, err, config: (shown.out === "" ? {} : JSON.parse(shown.out)) as Config };
   } finally {
     await cli.close();

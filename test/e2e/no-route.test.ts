@@ -113,7 +113,7 @@ describe("a reply without a route", () => {
       })),
     );
     expect(await deliveries(here, "?status=no_route")).toEqual(listed);
-    expect((await rouse("deliveries", "list")).out).toMatch(
+    expect((await rouse("deliveries")).out).toMatch(
       /no_route +last +– .*no_route: the owner has not written/,
     );
     expect(await metric(here, 'rouse_store_rows{kind="deliveries",state="no_route"} 2')).toBe(true);

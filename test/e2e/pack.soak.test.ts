@@ -138,7 +138,7 @@ describe("the package, installed in an empty folder", () => {
       await vi.waitFor(() => expect(readFileSync(log, "utf8")).toContain("HELLO!"), {
         timeout: 15_000,
       });
-      const mappings = JSON.parse(run("npx", ["rouse", "hooks", "list", "--json"], dir)) as unknown;
+      const mappings = JSON.parse(run("npx", ["rouse", "hooks", "--json"], dir)) as unknown;
       expect(JSON.stringify(mappings)).toContain("github.issue");
     } finally {
       await program.stop();
@@ -310,7 +310,7 @@ console.log(wrong instanceof RouseError && wrong.code);
     mkdirSync(folder);
     // Nothing listens on this port: the plugin was found and loaded, and its client asked.
     write("stores/rouse.json5", JSON.stringify({ store: { url: "postgres://127.0.0.1:9/none" } }));
-    const { status, stderr } = spawnSync("npx", ["rouse", "store", "status"], {
+    const { status, stderr } = spawnSync("npx", ["rouse", "store"], {
       cwd: folder,
       encoding: "utf8",
     });

@@ -170,7 +170,7 @@ function storedTests(both: () => Both): void {
           ...(how === "throw" ? { error: { message: `Error: not together: ${CANARY}` } } : {}),
         },
       ]);
-      const { out } = await cli.rouse(["runs", "show", runId]);
+      const { out } = await cli.rouse(["runs", runId]);
       expect(out).toContain("\n  console: 2 events: 1,2\n");
       expect(out.includes(CANARY)).toBe(how === "throw");
       // What the sender may ask for has none of it.

@@ -209,7 +209,7 @@ describe("doctor, about senders that disable hooks", () => {
         "lab: the last 3 answers were errors; GitLab disables this hook after 4",
       ),
     });
-    expect(warned.message).toContain("rouse events list --path lab");
+    expect(warned.message).toContain("rouse events --path lab");
     await fromGitlab("lab", "[");
     expect(await doctor()).toMatchObject({
       status: "fail",

@@ -83,7 +83,7 @@ function commands(): void {
       tenant: "default",
     });
 
-    const { documents } = await json<{ documents: DocumentRecord[] }>("list");
+    const { documents } = await json<{ documents: DocumentRecord[] }>();
     expect(
       documents.map((document) => [document.filename, document.agentIds, document.metadata]),
     ).toEqual([
@@ -91,13 +91,11 @@ function commands(): void {
       ["pandoc.docx", ["support", "main"], { team: "café" }],
       ["guide.md", ["support", "main"], { team: "café" }],
     ]);
-    expect((await json<{ documents: unknown[] }>("list", "--tenant", "other")).documents).toEqual(
-      [],
+    expect((await json<{ documents: unknown[] }>("--tenant", "other")).documents).toEqual([]);
+    expect((await json<{ documents: unknown[]; hasMore: boolean }>("--limit", "1")).hasMore).toBe(
+      true,
     );
-    expect(
-      (await json<{ documents: unknown[]; hasMore: boolean }>("list", "--limit", "1")).hasMore,
-    ).toBe(true);
-    expect((await cli.rouse(["knowledge", "show", id])).out).toMatch(/^title +Walruses$/m);
+    expect((await cli.rouse(["knowledge", id])).out).toMatch(/^title +Walruses$/m);
     const { passages } = await json<{ passages: Passage[] }>(
       "search",
       "how",
@@ -112,7 +110,7 @@ function commands(): void {
       { text: expect.stringContaining("twenty minutes"), chunkId: expect.stringContaining("#") },
     ]);
     const of = documents.find(({ filename }) => filename === "guide.md")?.id ?? "";
-    const { passages: all, hasMore } = await json<PassagePage>("show", of, "--passages");
+    const { passages: all, hasMore } = await json<PassagePage>(of, "--passages");
     expect([all.length, hasMore]).toEqual([
       documents.find((one) => one.id === of)?.chunkCount,
       false,
@@ -126,22 +124,20 @@ function commands(): void {
     expect(all.map(({ chunkId }) => chunkId)).toContain(
       passages[0]?.documentId === of ? passages[0].chunkId : `${of}#0`,
     );
-    expect(
-      await json<PassagePage>("show", of, "--passages", "--from", "1", "--limit", "1"),
-    ).toEqual({
+    expect(await json<PassagePage>(of, "--passages", "--from", "1", "--limit", "1")).toEqual({
       passages: all.slice(1, 2),
       hasMore: all.length > 2,
     });
-    expect(
-      (await cli.rouse(["knowledge", "show", of, "--passages", "--limit", "1"])).out,
-    ).toContain(`${of}#0`);
+    expect((await cli.rouse(["knowledge", of, "--passages", "--limit", "1"])).out).toContain(
+      `${of}#0`,
+    );
     expect(await json("search", "descaling", "--agent", "other")).toEqual({ passages: [] });
     expect((await json<{ documents: DocumentRecord[] }>("reindex", id)).documents).toMatchObject([
       { id, status: "ready" },
     ]);
     expect(await json("remove", id)).toEqual({ deleted: [id] });
-    for (const command of ["show", "remove", "reindex"])
-      expect(await cli.rouse(["knowledge", command, id])).toMatchObject({
+    for (const command of [[], ["remove"], ["reindex"]])
+      expect(await cli.rouse(["knowledge", ...command, id])).toMatchObject({
         code: 1,
         err: expect.stringContaining(`\nrouse: there is no document ${id}\n`),
       });
@@ -186,8 +182,7 @@ function commands(): void {
     await start(true);
     for (
       let n = 0;
-      n < 500 &&
-      !(await cli.rouse(["knowledge", "list", "--status", "ready"])).out.includes("a.txt");
+      n < 500 && !(await cli.rouse(["knowledge", "--status", "ready"])).out.includes("a.txt");
       n++
     )
       await new Promise((done) => setTimeout(done, 20));

@@ -37,7 +37,7 @@ describe("rouse knowledge", () => {
     expect([added.code, added.err]).toEqual([0, ""]);
     expect(added.out.match(/^doc_\S+ {2}ready /gm)).toHaveLength(3);
 
-    const { documents } = await json<{ documents: DocumentRecord[] }>("list");
+    const { documents } = await json<{ documents: DocumentRecord[] }>();
     expect(documents.map(({ filename }) => filename).toSorted()).toEqual([
       "drinks.xlsx",
       "libreoffice.pdf",
@@ -48,7 +48,7 @@ describe("rouse knowledge", () => {
       metadata: { team: "café" },
       tenant: "default",
     });
-    expect((await cli.rouse(["knowledge", "list"])).out).toMatch(
+    expect((await cli.rouse(["knowledge"])).out).toMatch(
       /^ID +STATUS +SIZE +CHUNKS +ADDED +FILE\n/,
     );
 
@@ -70,15 +70,15 @@ describe("rouse knowledge", () => {
     );
 
     const pdf = documents.find(({ filename }) => filename.endsWith(".pdf"))?.id ?? "";
-    expect((await cli.rouse(["knowledge", "show", pdf])).out).toMatch(/^pages +1$/m);
-    expect((await cli.rouse(["knowledge", "show", pdf, "--passages"])).out).toContain(
+    expect((await cli.rouse(["knowledge", pdf])).out).toMatch(/^pages +1$/m);
+    expect((await cli.rouse(["knowledge", pdf, "--passages"])).out).toContain(
       `${pdf}#1  Lost property › page 1\n`,
     );
-    expect((await cli.rouse(["knowledge", "show", pdf, "--passages", "--from", "x"])).err).toMatch(
+    expect((await cli.rouse(["knowledge", pdf, "--passages", "--from", "x"])).err).toMatch(
       /from: must be a number/,
     );
     expect((await cli.rouse(["knowledge", "remove", pdf])).out).toBe(`${pdf}  deleted\n`);
-    expect(await cli.rouse(["knowledge", "show", pdf])).toMatchObject({ code: 1, out: "" });
+    expect(await cli.rouse(["knowledge", pdf])).toMatchObject({ code: 1, out: "" });
     expect(await cli.rouse(["knowledge", "remove", pdf])).toMatchObject({ code: 1 });
   });
 
@@ -91,7 +91,7 @@ describe("rouse knowledge", () => {
     expect(out).toMatch(/failed {2}encrypted\.pdf {2}encrypted_document: /);
     expect(out).toMatch(/ready {2}guide\.md {2}2 chunks/);
     expect(err).toContain("large.txt: the file has more than");
-    expect((await cli.rouse(["knowledge", "list", "--status", "failed"])).out).toContain(
+    expect((await cli.rouse(["knowledge", "--status", "failed"])).out).toContain(
       "failed (encrypted_document)",
     );
   });
@@ -113,7 +113,7 @@ describe("rouse knowledge", () => {
       "m",
     );
     expect(documents[0]).toMatchObject({ version: 2, status: "ready" });
-    expect(await json<{ documents: DocumentRecord[] }>("list")).toMatchObject({
+    expect(await json<{ documents: DocumentRecord[] }>()).toMatchObject({
       documents: [{ version: 2 }],
       hasMore: false,
     });
@@ -142,7 +142,7 @@ describe("rouse knowledge", () => {
   it.each([
     [["add", "none.txt"], /none\.txt cannot be read/],
     [["add", "a.txt", "--on-duplicate", "maybe"], /skip, replace, error, keep/],
-    [["list", "--status", "done"], /queued, extracting/],
+    [["--status", "done"], /queued, extracting/],
     [["search", "x", "--limit", "many"], /write a whole number from 1/],
   ])("%j is wrong usage", async (args, message) => {
     await cli.write("a.txt", "text");
@@ -157,7 +157,7 @@ describe("rouse knowledge", () => {
       startedAt: 0,
       version: "0",
     });
-    const { code, err } = await cli.rouse(["knowledge", "list"]);
+    const { code, err } = await cli.rouse(["knowledge"]);
     lock.release();
     expect(code).toBe(1);
     expect(err).toMatch(/uses the state folder/);
@@ -167,7 +167,7 @@ describe("rouse knowledge", () => {
       version: "0",
     });
     setTimeout(() => brief.release(), 200);
-    expect((await cli.rouse(["knowledge", "list"])).code).toBe(0);
+    expect((await cli.rouse(["knowledge"])).code).toBe(0);
   });
 
   it("a provider of embeddings that is none is a problem of the config", async () => {
@@ -177,7 +177,7 @@ describe("rouse knowledge", () => {
         providers: { local: { type: "openai-compatible", baseUrl: "http://127.0.0.1:9/v1" } },
       },
     });
-    const { code, err } = await cli.rouse(["knowledge", "list"]);
+    const { code, err } = await cli.rouse(["knowledge"]);
     expect(code).toBe(3);
     expect(err).toMatch(/platform\.knowledge\.embeddings\.provider.*local/);
   });

@@ -6,12 +6,11 @@ import type { TemplateContext } from "../../src/mapping/template-context.ts";
 import { compile, input } from "./world.ts";
 
 async function test(match: object, payload: unknown, more: Partial<TemplateContext> = {}) {
-  const compiled = compileMatch(matchSchema.parse(match), { path: "match" });
+  const compiled = compileMatch(matchSchema.parse(match));
   expect(compiled.issues).toEqual([]);
   return compiled.match.test({ payload, headers: {}, query: {}, path: "p", now: 0, ...more });
 }
-const issuesOf = (match: object) =>
-  compileMatch(matchSchema.parse(match), { path: "match" }).issues;
+const issuesOf = (match: object) => compileMatch(matchSchema.parse(match)).issues;
 
 const event = {
   action: "opened",

@@ -232,13 +232,13 @@ describe("rouse memory", () => {
     world = await start();
     await ask("I live in Bonn.", "remember", { text: "The owner lives in Bonn.\nAnd likes it." });
     await ask("I eat no meat.", "remember", { text: "Bob is a vegetarian." }, bob());
-    const listed = await world.rouse("memory", "list");
+    const listed = await world.rouse("memory");
     expect(listed.out).toMatch(/people in the conversation +Bob is a vegetarian\.\n/);
     expect(listed.out).toMatch(/main +trusted +The owner lives in Bonn\. And likes it\.\n/);
-    expect((await world.rouse("memory", "list", "--session", "main", "--json")).out).not.toContain(
+    expect((await world.rouse("memory", "--session", "main", "--json")).out).not.toContain(
       "vegetarian",
     );
-    expect((await world.rouse("memory", "list", "--limit", "1")).out).toContain("1 more");
+    expect((await world.rouse("memory", "--limit", "1")).out).toContain("1 more");
     const [his, own] = await notes();
     const edited = await world.rouse("memory", "set", his?.id ?? "", "Bob is a vegan.");
     expect(edited.out).toMatch(/text +Bob is a vegan\.\nwords +trusted \(operator\)/);
@@ -250,11 +250,11 @@ describe("rouse memory", () => {
     const again = await world.rouse("memory", "remove", own?.id ?? "");
     expect([again.code, again.err]).toEqual([
       1,
-      expect.stringContaining("there is no such note; `rouse memory list` shows which there are"),
+      expect.stringContaining("there is no such note; `rouse memory` shows which there are"),
     ]);
     expect(
       (await world.rouse("memory", "remove", "--session", "channel:pipe:direct:bob")).out,
     ).toContain("1 note deleted");
-    expect((await world.rouse("memory", "list")).out).not.toContain("mem_");
+    expect((await world.rouse("memory")).out).not.toContain("mem_");
   });
 });

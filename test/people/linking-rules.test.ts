@@ -283,29 +283,29 @@ it("links are listed and ended at the command line and over HTTP, whatever ids l
   const world = await start({ channels, people: [{ id: "bob", pipe: "bob" }] });
   const cli = await createCli();
   const rouse = (...args: string[]) => cli.rouse([...args, "--config", `${world.dir}/rouse.json5`]);
-  expect((await rouse("people", "list")).out).toMatch(/– +bob +pipe +bob +not linked/);
+  expect((await rouse("people")).out).toMatch(/– +bob +pipe +bob +not linked/);
   const code = codeIn(await ask(world, odd, "pipe", "/link"));
   await ask(world, odd, "tube", `/link ${code}`);
   await ask(world, odd, "tube", "hello");
   expect(newest()).toContain("Message on tube from eve_bob__linked__31m (the person person-");
-  const { out } = await rouse("people", "list");
+  const { out } = await rouse("people");
   expect(out.trim().split("\n")).toHaveLength(4);
   expect(out).toMatch(/person-\w{8} +– +pipe +eve bob linked \[31m +linked/);
-  const rows = JSON.parse((await rouse("people", "list", "--json")).out).addresses as Row[];
+  const rows = JSON.parse((await rouse("people", "--json")).out).addresses as Row[];
   expect(rows).toMatchObject([
     { person: odd, runId: expect.stringMatching(/^run_/) as unknown },
     { person: odd },
     { person: "bob" },
   ]);
-  expect((await rouse("people", "unlink", "person-nobody")).code).toBe(1);
+  expect((await rouse("people", "decide", "person-nobody", "unlink")).code).toBe(1);
   const id = rows[0]?.personId ?? "";
-  expect((await rouse("people", "unlink", id)).out.trim().split("\n")).toHaveLength(2);
+  expect((await rouse("people", "decide", id, "unlink")).out.trim().split("\n")).toHaveLength(2);
   expect(await linked(world)).toEqual([]);
   expect(
     (await world.admin(`/admin/v1/people/${id}`, { method: "DELETE" })).body.error,
   ).toMatchObject({
     code: "not_found",
-    message: expect.stringContaining("rouse people list") as unknown,
+    message: expect.stringContaining("rouse people") as unknown,
   });
   expect((await rouse("people", "--help")).out).toMatch(
     /\/link in a direct message[^]*An entry alone links nothing/,

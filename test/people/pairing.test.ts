@@ -284,23 +284,23 @@ describe("pairing", () => {
     const cli = await createCli();
     const rouse = (...args: string[]) =>
       cli.rouse([...args, "--config", `${world.dir}/rouse.json5`]);
-    expect((await rouse("people", "list")).out).toMatch(
+    expect((await rouse("people")).out).toMatch(
       new RegExp(`${code} +pipe +eve +Eve <b> .*waiting`),
     );
     expect((await rouse("people", "decide", "HHHHHHHH", "approve")).code).toBe(1);
     expect((await rouse("people", "decide", code, "approve")).out).toContain("pipe:eve  approved");
-    expect(JSON.parse((await rouse("people", "list", "--json")).out).pairings).toMatchObject([
+    expect(JSON.parse((await rouse("people", "--json")).out).pairings).toMatchObject([
       { state: "approved", by: "operator" },
     ]);
-    expect((await rouse("channels", "list")).out).toMatch(/pipe .*from 1, pairing/);
+    expect((await rouse("channels")).out).toMatch(/pipe .*from 1, pairing/);
     expect((await rouse("people", "decide", "pipe:eve", "revoke")).out).toContain(
       "a stranger again",
     );
-    expect(JSON.parse((await rouse("people", "list", "--json")).out).pairings).toEqual([]);
+    expect(JSON.parse((await rouse("people", "--json")).out).pairings).toEqual([]);
     await sayOn(world, eve("hello again"));
-    const again = JSON.parse((await rouse("people", "list", "--json")).out).pairings[0].code;
+    const again = JSON.parse((await rouse("people", "--json")).out).pairings[0].code;
     expect((await rouse("people", "decide", again, "deny")).out).toContain("pipe:eve  denied");
-    expect(JSON.parse((await rouse("people", "list", "--json")).out).pairings).toMatchObject([
+    expect(JSON.parse((await rouse("people", "--json")).out).pairings).toMatchObject([
       { state: "denied", by: "operator" },
     ]);
     await cli.close();

@@ -168,7 +168,7 @@ describe("rouse keys", () => {
     expect(made.out).toContain("ops sales");
     expect(made.out).toContain("60/60s");
     expect((await world.chat({}, { key })).status).toBe(200);
-    const list = await rouse(["keys", "list"]);
+    const list = await rouse(["keys"]);
     expect(list.out).toMatch(/phone +phone +ops sales +60\/60s/);
     expect(list.out).not.toContain("rk_");
     expect(await rouse(["keys", "revoke", "phone"])).toMatchObject({
@@ -189,6 +189,6 @@ describe("rouse keys", () => {
     await world.gateway.stop();
     const made = await rouse(["keys", "create", "phone", "--json"]);
     expect(made.code).toBe(0);
-    expect((await rouse(["keys", "list"])).out).toContain("phone");
+    expect((await rouse(["keys"])).out).toContain("phone");
   });
 });

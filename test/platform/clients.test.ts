@@ -82,8 +82,8 @@ describe("openai", () => {
     const said: string[] = [];
     stream.on("content", (delta) => said.push(delta));
     expect(await stream.finalContent()).toBe("fine");
-    expect([said, await stream.totalUsage()]).toEqual([
-      ["", "fi", "ne"].filter((delta) => said.includes(delta)),
+    expect([said.join(""), await stream.totalUsage()]).toEqual([
+      "fine",
       expect.objectContaining(USAGE),
     ]);
   });
@@ -223,12 +223,12 @@ describe("openai", () => {
       numbers.push(event.sequence_number);
     }
     expect(numbers).toEqual(types.map((_type, index) => index));
-    expect(types).toEqual([
+    // How many deltas there are depends on what comes together.
+    expect([...new Set(types)]).toEqual([
       "response.created",
       "response.in_progress",
       "response.output_item.added",
       "response.content_part.added",
-      "response.output_text.delta",
       "response.output_text.delta",
       "response.output_text.done",
       "response.content_part.done",
@@ -337,12 +337,7 @@ describe.each([
       model: model(),
       messages: [...ask, ...first.responseMessages, { role: "user", content: "And then?" }],
     });
-    expect(world.model.asked[1]?.body.messages.map(({ role }: { role: string }) => role)).toEqual([
-      "system",
-      "user",
-      "assistant",
-      "user",
-    ]);
+    expect(world.model.asked[1]?.roles).toEqual(["system", "user", "assistant", "user"]);
   });
 
   it("tells of failures, before and after the first word", async () => {

@@ -202,7 +202,7 @@ it("`rouse usage`, its route and the metrics agree with what the providers count
   ]).toEqual([0, 2]);
 });
 
-it("`rouse usage` and `rouse runs show` print costs, and say where one is unknown", async () => {
+it("`rouse usage` and `rouse runs` print costs, and say where one is unknown", async () => {
   await start();
   await work();
   const cli = await createCli();
@@ -225,7 +225,7 @@ it("`rouse usage` and `rouse runs show` print costs, and say where one is unknow
   const { runs } = (await world.admin("/admin/v1/runs")).body;
   const idOf = (model: string): string =>
     runs.find((run: { model: string }) => run.model === model).id;
-  expect((await rouse("runs", "show", idOf("local/big"))).out).toMatch(/^cost +\$0\.\d{4}$/m);
-  expect((await rouse("runs", "show", idOf("free/unpriced"))).out).toMatch(/^cost +unknown$/m);
+  expect((await rouse("runs", idOf("local/big"))).out).toMatch(/^cost +\$0\.\d{4}$/m);
+  expect((await rouse("runs", idOf("free/unpriced"))).out).toMatch(/^cost +unknown$/m);
   await cli.close();
 });

@@ -28,20 +28,17 @@ describe("1. the chunks of a stream", () => {
     expect(events[0].choices).toEqual([
       { index: 0, delta: { role: "assistant", content: "" }, logprobs: null, finish_reason: null },
     ]);
-    expect(events.slice(1, 3).map((event) => event.choices[0].delta)).toEqual([
-      { content: "fi" },
-      { content: "ne" },
-    ]);
-    expect(events[3].choices).toEqual([
+    const words = events.slice(1, -3).map((event) => event.choices[0].delta.content);
+    expect(words.join("")).toBe("fine");
+    expect(events.at(-3).choices).toEqual([
       { index: 0, delta: {}, logprobs: null, finish_reason: "stop" },
     ]);
-    expect(events[4]).toMatchObject({
+    expect(events.at(-2)).toMatchObject({
       choices: [],
       usage: { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 },
     });
-    expect(events[5]).toBe("data: [DONE]");
-    expect(events).toHaveLength(6);
-    for (const event of events.slice(0, 5)) {
+    expect(events.at(-1)).toBe("data: [DONE]");
+    for (const event of events.slice(0, -1)) {
       expect(event).toMatchObject({
         id: events[0].id,
         object: "chat.completion.chunk",
@@ -56,8 +53,8 @@ describe("1. the chunks of a stream", () => {
   it("have no usage where it was not asked for", async () => {
     world = await platformWorld();
     const events = eventsOf((await world.chat({ stream: true })).text);
-    expect(events).toHaveLength(5);
-    for (const event of events.slice(0, 4)) expect(event).not.toHaveProperty("usage");
+    expect(events.length).toBeGreaterThan(3);
+    for (const event of events.slice(0, -1)) expect(event).not.toHaveProperty("usage");
   });
 
   it("begin before the model has said a word", async () => {

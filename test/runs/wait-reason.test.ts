@@ -114,12 +114,12 @@ const getLimitsCheck = async (of: World): Promise<string> => {
   };
   return checks.find(({ id }) => id === "limits")?.message ?? "";
 };
-/** What `rouse runs show` says that a run waits for. */
+/** What `rouse runs` says that a run waits for. */
 async function show(id: string): Promise<string> {
   const cli = await createCli();
   try {
-    const { out } = await cli.rouse(["runs", "show", id, "-c", join(dir, "rouse.json5")]);
-    const list = await cli.rouse(["runs", "list", "-c", join(dir, "rouse.json5")]);
+    const { out } = await cli.rouse(["runs", id, "-c", join(dir, "rouse.json5")]);
+    const list = await cli.rouse(["runs", "-c", join(dir, "rouse.json5")]);
     const said = /^waits for +(.*)$/m.exec(out)?.[1] ?? "";
     // The list has the same with shorter times.
     expect(list.out).toContain(`waits for ${said.split(/\d{4}-\d\d/)[0]}`);
@@ -382,7 +382,7 @@ function testPastWaits(): void {
       codes.map((one) => ({ reason: "person", approvalIds: [one] })),
     );
     const cli = await createCli();
-    const { out } = await cli.rouse(["runs", "show", id, "-c", join(dir, "rouse.json5")]);
+    const { out } = await cli.rouse(["runs", id, "-c", join(dir, "rouse.json5")]);
     await cli.close();
     expect(out).toMatch(
       new RegExp(`waited\\s+\\d{4}-\\d\\d-\\d\\d .* for a person \\(${codes[0]}\\)\\s`),

@@ -47,9 +47,7 @@ describe("heartbeats of every agent", () => {
     // An agent that says nothing of heartbeats asks its model only about events.
     expect((await world.schedule("quiet/heartbeat")).fired).toBe(1);
     expect(asked().filter((text) => text.includes("Check the house."))).toHaveLength(1);
-    expect((await world.rouse("schedules", "list")).out).toMatch(
-      /garden\/heartbeat +every 5m .*heartbeat/,
-    );
+    expect((await world.rouse("schedules")).out).toMatch(/garden\/heartbeat +every 5m .*heartbeat/);
   });
 
   it("see the wakes that name their agent, and no others", async () => {

@@ -138,7 +138,7 @@ it("`schedules list` shows the zone of a schedule, and its hours there", async (
     { id: "tick", every: "1h", ...rest },
   ];
   world = await scheduleWorld({ agents: [{ id: "main", schedules }] });
-  const { out } = await world.rouse("schedules", "list");
+  const { out } = await world.rouse("schedules");
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
   for (const row of [
     /NAME +WHEN +ZONE +NEXT +LAST/,

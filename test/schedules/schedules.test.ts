@@ -51,9 +51,7 @@ function tests(getUrl: () => string | undefined): void {
       sessionKey: "schedule:report",
       agentId: "main",
     });
-    expect((await world.rouse("sessions", "show", "schedule:report")).out).toContain(
-      "Write the report.",
-    );
+    expect((await world.rouse("sessions", "schedule:report")).out).toContain("Write the report.");
     const { body } = await world.admin("/admin/v1/sessions/show?key=main");
     expect(JSON.stringify(body.queued)).toContain("Schedule report: All is well.");
     time.advance(6 * HOUR);
@@ -100,10 +98,10 @@ function tests(getUrl: () => string | undefined): void {
         (await world.schedule("main/tick")).last?.manual === false && asked().length === 2,
     );
     await world.until(async () => (await world.schedule("main/tick")).last?.status === "succeeded");
-    expect((await world.rouse("schedules", "list")).out).toMatch(
+    expect((await world.rouse("schedules")).out).toMatch(
       /main\/tick +every 1d +\S+ +\d{4}-\d\d-\d\d \d\d:\d\d +.*succeeded +1 +prompt: Tick\./,
     );
-    expect((await world.rouse("schedules", "show", "nothing")).err).toContain(
+    expect((await world.rouse("schedules", "nothing")).err).toContain(
       'there is no schedule "nothing"',
     );
   });

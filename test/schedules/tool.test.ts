@@ -57,8 +57,8 @@ describe("the tool `schedule`", () => {
     expect((await world.rouse("schedules", "run", made.name)).code).toBe(0);
     await world.until(async () => (await schedules())[0].last?.status === "succeeded");
     expect(world.lastRequest()).toMatch(/EXTERNAL_CONTENT.*Tell me about the weather\./);
-    expect((await world.rouse("schedules", "show", made.name)).out).toContain("text from outside");
-    expect((await world.rouse("schedules", "remove", made.name)).code).toBe(0);
+    expect((await world.rouse("schedules", made.name)).out).toContain("text from outside");
+    expect((await world.rouse("schedules", "set", made.name, "--remove")).code).toBe(0);
     expect(await schedules()).toEqual([]);
   });
 

@@ -80,7 +80,7 @@ export default definePlugin({ id: "acme", store: { protocols: ["acme"], example:
         "rouse.json5",
         JSON.stringify({ plugins: ["./acme.ts"], store: { url: "acme:somewhere" } }),
       );
-      const { out } = await cli.rouse(["store", "status", "--json"]);
+      const { out } = await cli.rouse(["store", "--json"]);
       expect(JSON.parse(out)).toMatchObject({ ok: true, driver: "acme", where: "acme:somewhere" });
     } finally {
       await cli.close();

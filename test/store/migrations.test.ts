@@ -111,7 +111,7 @@ describePostgres("the schema's steps", () => {
     await makeSchema();
     // In the way of the first step, after it has made other tables.
     await within((client) => client.query("CREATE TABLE windows (mine text)"));
-    for (const args of [["store", "migrate"], ["events", "list"], ["start"]]) {
+    for (const args of [["store", "--migrate"], ["events"], ["start"]]) {
       const { code, out, err } = await cli.rouse(args);
       expect([code, out]).toEqual([1, ""]);
       expect(err).toMatch(
@@ -119,7 +119,7 @@ describePostgres("the schema's steps", () => {
       );
       expect(err).toMatch(/the schema is at 0\. .*start again: it goes on with step 1\n$/);
     }
-    expect(JSON.parse((await cli.rouse(["store", "status", "--json"])).out)).toMatchObject({
+    expect(JSON.parse((await cli.rouse(["store", "--json"])).out)).toMatchObject({
       schema: 0,
     });
     expect(await there("leases", "jobs", "windows")).toEqual([false, false, true]);
@@ -128,7 +128,7 @@ describePostgres("the schema's steps", () => {
     const repaired = await start();
     expect((await hook(repaired, 1)).status).toBe(202);
     expect(await repaired.stop()).toBe(0);
-    expect(await cli.rouse(["store", "migrate"])).toMatchObject({
+    expect(await cli.rouse(["store", "--migrate"])).toMatchObject({
       code: 0,
       out: `schema ${MIGRATIONS.length}: up to date\n`,
     });
@@ -162,7 +162,7 @@ describePostgres("the schema's steps", () => {
     await cli.write("rouse.json5", shopConfig({ store: { url: own.href } }));
     await plainly((client) => client.query(`CREATE ROLE ${role} LOGIN`));
     try {
-      const nothing = await cli.rouse(["store", "migrate"]);
+      const nothing = await cli.rouse(["store", "--migrate"]);
       expect(nothing).toMatchObject({
         code: 1,
         err: expect.stringContaining(`CREATE SCHEMA ${schema.name} AUTHORIZATION`) as string,
@@ -175,7 +175,7 @@ describePostgres("the schema's steps", () => {
       const { code, err } = await cli.rouse(["start"]);
       expect(code).toBe(1);
       expect(err).toMatch(
-        /step 1 .*SQLSTATE 42501.* Run `rouse store migrate` as the user whose tables these are/,
+        /step 1 .*SQLSTATE 42501.* Run `rouse store --migrate` as the user whose tables these are/,
       );
       await bringTo(MIGRATIONS);
       await within((client) =>
@@ -183,7 +183,7 @@ describePostgres("the schema's steps", () => {
           `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema.name} TO ${role}`,
         ),
       );
-      expect(await cli.rouse(["events", "list"])).toMatchObject({ code: 0 });
+      expect(await cli.rouse(["events"])).toMatchObject({ code: 0 });
       const { store, queue } = await openStore({ url: own.href, clock: systemClock, log: silent });
       await store.accept(event({ actions: [runAction()] }));
       const [held] = await queue.fetch("turn", 1);

@@ -11,10 +11,10 @@ import {
   type AskedGateway,
   type Noun,
 } from "../command.ts";
-import { read, withId, type GatewayConnection } from "../connect.ts";
+import { read, withId, type GatewayConnection } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import { askYes, type CliIo } from "../io.ts";
-import { renderOutput } from "../print-run.ts";
+import { renderOutput } from "./print-run.ts";
 import { printBlock, printLines } from "../print.ts";
 import { cell, localTime, localZone, printable, zonedTime } from "../text.ts";
 
@@ -45,7 +45,7 @@ function renderOffered({ hooks, exceptions, chats, api }: ToolView): string[] {
 
 const toolsList = listing({
   about: "tools of servers and plugins, built-in ones, and where agents are offered them",
-  examples: ["rouse tools list --agent main"],
+  examples: ["rouse tools --agent main"],
   options: { "--agent <id>": "of one agent" },
   ask: ({ api }, { agent }) => read(api.tools.$get({ query: { agent } })),
   rows: (answer) =>
@@ -100,7 +100,7 @@ const toolsTest = asking({
   print: (answer, io) => io.out(`${printable(renderOutput(answer).join("\n"))}\n`),
 });
 
-export const tools: Noun = { commands: [toolsList, toolsTest] };
+export const tools: Noun = { list: toolsList, commands: [toolsTest] };
 
 const describeState = ({ decision }: ApprovalView): string =>
   decision ? `${decision.verdict} by ${decision.by}` : "open";
@@ -108,7 +108,7 @@ const describeState = ({ decision }: ApprovalView): string =>
 const approvalsList = paging({
   noun: "approvals",
   about: "calls that wait, newest first",
-  examples: ["rouse approvals list"],
+  examples: ["rouse approvals"],
   options: { "--run <id>": "of one run", "--all": "those that were decided too" },
   ask: ({ api }, page, { run: runId, all }) =>
     read(api.approvals.$get({ query: { state: all ? undefined : "open", runId, ...page } })),
@@ -121,9 +121,9 @@ const VERDICTS: readonly Verdict[] = ["approve", "deny", "repeat", "done", "give
 const toWord = (verdict: Verdict): string => verdict.replace("_", "-");
 
 const approvalsShow = asking({
-  usage: "show <code>",
+  usage: "<code>",
   about: "one call with its arguments, and what made it ask",
-  examples: ["rouse approvals show 7f3"],
+  examples: ["rouse approvals 7f3"],
   ask: ({ api }, _, code) => read(api.approvals[":id"].$get(withId(code))),
   print({ approval }, io) {
     const { decision, code, verdicts } = approval;
@@ -205,9 +205,8 @@ const approvalsDecide = asking({
 });
 
 const approvalsRules = listing({
-  usage: "rules",
   about: "rules that --always has saved, oldest first",
-  examples: ["rouse approvals rules", "rouse approvals rules --remove rul_…"],
+  examples: ["rouse approvals --rules", "rouse approvals --rules --remove rul_…"],
   options: { "--remove <rule>": "remove this rule: such calls are asked about again" },
   async ask({ api }, { remove }) {
     if (remove !== undefined) await api.approvals.rules[":id"].$delete(withId(remove));
@@ -218,7 +217,10 @@ const approvalsRules = listing({
 });
 
 export const approvals: Noun = {
-  commands: [approvalsList, approvalsShow, approvalsDecide, approvalsRules],
+  list: approvalsList,
+  show: approvalsShow,
+  views: { "--rules": approvalsRules },
+  commands: [approvalsDecide],
 };
 
 const UNITS: readonly (readonly [ms: number, unit: string])[] = [
@@ -250,7 +252,7 @@ function renderLast(schedule: ScheduleView): string | null {
 
 const schedulesList = listing({
   about: "schedules of all agents, when they fire next, and how they ended last",
-  examples: ["rouse schedules list"],
+  examples: ["rouse schedules"],
   ask: ({ api }) => read(api.schedules.$get()),
   rows: ({ schedules: all }) => all,
   columns: [
@@ -276,9 +278,7 @@ async function find({ api }: GatewayConnection, name: string): Promise<ScheduleV
     throw usage(
       `several agents have a schedule "${cell(name)}": write ${same.map((one) => one.name).join(" or ")}`,
     );
-  throw usage(
-    `there is no schedule "${cell(name)}"; \`rouse schedules list\` shows which there are`,
-  );
+  throw usage(`there is no schedule "${cell(name)}"; \`rouse schedules\` shows which there are`);
 }
 
 /** What names a schedule in the routes. */
@@ -333,9 +333,9 @@ function printSchedule(schedule: ScheduleView, io: CliIo): void {
 }
 
 const schedulesShow = asking({
-  usage: "show <schedule>",
+  usage: "<schedule>",
   about: "one schedule: its next times, its last firing, and what was skipped",
-  examples: ["rouse schedules show main/morning"],
+  examples: ["rouse schedules main/morning"],
   ask: async (to, _, name) =>
     read(to.api.schedules[":agent"][":id"].$get(toParam(await find(to, name)))),
   print: ({ schedule }, io) => printSchedule(schedule, io),
@@ -357,36 +357,40 @@ const schedulesRun = asking({
 
 const schedulesSet = asking({
   usage: "set <schedule>",
-  about: "pause a schedule, so that the times that come are skipped, or let it go on",
-  examples: ["rouse schedules set morning --pause", "rouse schedules set morning --resume"],
-  options: { "--pause": "skip the times that come", "--resume": "let it go on" },
-  async ask(to, { pause, resume }, name) {
-    if (pause === resume) throw usage("use --pause or --resume");
-    const routes = to.api.schedules[":agent"][":id"];
-    return read((pause ? routes.pause : routes.resume).$post(toParam(await find(to, name))));
+  about:
+    "pause a schedule, so that the times that come are skipped, let it go on, or remove one that an agent has proposed",
+  examples: [
+    "rouse schedules set morning --pause",
+    "rouse schedules set morning --resume",
+    "rouse schedules set main/sch_… --remove",
+  ],
+  options: {
+    "--pause": "skip the times that come",
+    "--resume": "let it go on",
+    "--remove": "delete it",
   },
-  print({ schedule }, io, { pause }) {
-    const { name, next } = schedule;
+  async ask(to, { pause, resume, remove }, name) {
+    if ([pause, resume, remove].filter(Boolean).length !== 1)
+      throw usage("use one of --pause, --resume and --remove");
+    const found = await find(to, name);
+    const routes = to.api.schedules[":agent"][":id"];
+    if (!remove) return read((pause ? routes.pause : routes.resume).$post(toParam(found)));
+    await read(routes.$delete(toParam(found)));
+    return { removed: found.name };
+  },
+  print(answer, io, { pause }) {
+    if ("removed" in answer) return io.out(`${answer.removed}  removed\n`);
+    const { name, next } = answer.schedule;
     if (pause) return io.out(`${name}  paused: times that come are skipped\n`);
-    const zone = getZone(schedule);
+    const zone = getZone(answer.schedule);
     io.out(`${name}  goes on${next[0] ? `: next ${zonedTime(next[0], zone)} ${zone}` : ""}\n`);
   },
 });
 
-const schedulesRemove = asking({
-  usage: "remove <schedule>",
-  about: "delete a schedule that an agent has proposed",
-  examples: ["rouse schedules remove main/sch_…"],
-  async ask(to, _, name) {
-    const found = await find(to, name);
-    await read(to.api.schedules[":agent"][":id"].$delete(toParam(found)));
-    return { removed: found.name };
-  },
-  print: ({ removed }, io) => io.out(`${removed}  removed\n`),
-});
-
 export const schedules: Noun = {
-  commands: [schedulesList, schedulesShow, schedulesRun, schedulesSet, schedulesRemove],
+  list: schedulesList,
+  show: schedulesShow,
+  commands: [schedulesRun, schedulesSet],
 };
 
 const WORDS: Record<NoteView["words"], string> = {
@@ -400,10 +404,10 @@ const describeWords = ({ words, by }: NoteView): string =>
 
 const memoryList = listing({
   about: "notes, newest first",
-  examples: ["rouse memory list --session main"],
+  examples: ["rouse memory --session main"],
   options: {
     "--agent <id>": "of one agent",
-    "--session <key>": "of one conversation, by the key that `rouse sessions list` shows",
+    "--session <key>": "of one conversation, by the key that `rouse sessions` shows",
     ...LIMIT_OPTION,
   },
   ask: ({ api }, { agent, session, limit }) =>
@@ -461,4 +465,4 @@ const memoryRemove = asking({
   },
 });
 
-export const memory: Noun = { commands: [memoryList, memorySet, memoryRemove] };
+export const memory: Noun = { list: memoryList, commands: [memorySet, memoryRemove] };

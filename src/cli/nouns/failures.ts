@@ -1,5 +1,4 @@
 import type { FailureGroup, GroupStatus } from "../../operate/watch/watch-views.ts";
-import { RouseError } from "../../core/errors.ts";
 import {
   asking,
   LIMIT_OPTION,
@@ -9,7 +8,7 @@ import {
   type Given,
   type Noun,
 } from "../command.ts";
-import { read, withId, type GatewayConnection } from "../connect.ts";
+import { read, withId, type GatewayConnection } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import { printBlock } from "../print.ts";
@@ -17,25 +16,20 @@ import { cell, renderSpark } from "../text.ts";
 
 const SHOWS = {
   event: "rouse explain",
-  run: "rouse runs show",
-  delivery: "rouse deliveries list # look for",
+  run: "rouse runs",
+  delivery: "rouse deliveries",
 } as const;
 
-function renderStatus({ status, isReopened, assignee }: FailureGroup): string {
-  const name = status === "open" && isReopened ? "reopened" : status;
-  return assignee === null ? name : `${name}, ${assignee}`;
-}
+const renderStatus = ({ status, isReopened }: FailureGroup): string =>
+  status === "open" && isReopened ? "reopened" : status;
 
-/** Finds the group whose id begins so. */
-async function find(
-  { api }: GatewayConnection,
-  prefix: string,
-): Promise<{ id: string; revision?: number }> {
+/** Finds the id of the group that begins so. */
+async function findId({ api }: GatewayConnection, prefix: string): Promise<string> {
   const { failures: all } = await read(api.failures.$get({ query: { limit: "500" } }));
   const found = all.filter(({ id }) => id.startsWith(prefix));
   if (found.length > 1)
     throw usage(`"${prefix}" begins the ids of ${found.length} groups: write more of it`);
-  return found[0] ?? { id: prefix };
+  return found[0]?.id ?? prefix;
 }
 
 function renderResolved(
@@ -63,7 +57,6 @@ function printGroup(io: CliIo, group: FailureGroup): void {
     "channel",
     "snoozedUntil",
     ["resolved", renderResolved],
-    "revision",
     ["example", ({ example, kind }) => `${example}  (${SHOWS[kind]} ${example})`],
   ]);
   if (group.message !== null) printBlock(io, "message", group.message);
@@ -74,7 +67,7 @@ function printGroup(io: CliIo, group: FailureGroup): void {
 
 const list = listing({
   about: "groups of failures, those that failed last first",
-  examples: ["rouse failures list --status open"],
+  examples: ["rouse failures --status open"],
   options: {
     "--since <time>": 'of newer failures: an age such as "24h", or a date (default 7d)',
     "--status <status>": "open, snoozed or resolved",
@@ -82,13 +75,12 @@ const list = listing({
     "--path <path>": "of one hook path",
     "--mapping <id>": "of one mapping",
     "--sender <name>": 'of one credential, such as "hooks.token", "path:shop" or "api:front"',
-    "--assignee <name>": "of one person",
     ...LIMIT_OPTION,
   },
-  ask({ api }, { since, status, kind, path, mapping, sender, assignee, limit }) {
+  ask({ api }, { since, status, kind, path, mapping, sender, limit }) {
     // The gateway says which words there are.
     const known = { status: status as GroupStatus, kind: kind as FailureGroup["kind"] };
-    const query = { since, path, mapping, sender, assignee, limit, ...known };
+    const query = { since, path, mapping, sender, limit, ...known };
     return read(api.failures.$get({ query }));
   },
   rows: ({ failures: groups }) => groups,
@@ -109,76 +101,42 @@ const list = listing({
 });
 
 const show = asking({
-  usage: "show <failure>",
+  usage: "<failure>",
   about: "one group, with its senders and an example",
-  examples: ["rouse failures show fgr_1f4…"],
-  ask: async (to, _, prefix) =>
-    read(to.api.failures[":id"].$get(withId((await find(to, prefix)).id))),
+  examples: ["rouse failures fgr_1f4…"],
+  ask: async (to, _, prefix) => read(to.api.failures[":id"].$get(withId(await findId(to, prefix)))),
   print: ({ failure }, io) => printGroup(io, failure),
 });
 
 const CHANGES = {
-  "--assign [name]": "note who looks after it; without a name, no one",
   "--snooze <time>": "leave it out of the open ones until then",
   "--resolve": "say that the cause is gone; it opens again if the cause comes back",
   "--reopen": "take back that it is snoozed or resolved",
-  "--undo": "take back the last of these changes",
-  "--revision <n>": "only if it still has this revision, as rouse failures show prints it",
 } as const;
 
 /** Reads the one change that is meant. */
-function readChange({ assign, snooze, resolve, reopen, undo }: Given<typeof CHANGES>) {
+function readChange({ snooze, resolve, reopen }: Given<typeof CHANGES>) {
   const changes = [
-    ...(assign === undefined
-      ? []
-      : [{ action: "assign" as const, assignee: assign === true ? null : assign }]),
     ...(snooze === undefined ? [] : [{ action: "snooze" as const, until: snooze }]),
     ...(resolve ? [{ action: "resolve" as const }] : []),
     ...(reopen ? [{ action: "reopen" as const }] : []),
-    ...(undo ? [{ action: "undo" as const }] : []),
   ];
   const [change] = changes;
-  if (!change || changes.length > 1)
-    throw usage("use one of --assign, --snooze, --resolve, --reopen and --undo");
+  if (!change || changes.length > 1) throw usage("use one of --snooze, --resolve and --reopen");
   return change;
-}
-
-function parseRevision(text: string): number {
-  if (!/^\d+$/.test(text))
-    throw usage(`--revision ${text}: write the number that rouse failures show prints as revision`);
-  return Number(text);
-}
-
-/** Says of a refused change how to see what the group is now. */
-function explainConflict(id: string, error: unknown): never {
-  if (!(error instanceof RouseError) || error.code !== "conflict") throw error;
-  const message = `${error.message}: rouse failures show ${id}`;
-  throw new RouseError({ code: "conflict", message });
 }
 
 const set = asking({
   usage: "set <failure>",
-  about: "assign, snooze, resolve or reopen a group, or take the last such change back",
-  examples: [
-    "rouse failures set fgr_1f4… --assign ann",
-    "rouse failures set fgr_1f4… --snooze 4h",
-    "rouse failures set fgr_1f4… --resolve",
-    "rouse failures set fgr_1f4… --undo --revision 3",
-  ],
+  about: "snooze, resolve or reopen a group",
+  examples: ["rouse failures set fgr_1f4… --snooze 4h", "rouse failures set fgr_1f4… --resolve"],
   options: CHANGES,
   async ask(to, given, prefix) {
-    const change = readChange(given);
-    const wanted = given.revision === undefined ? undefined : parseRevision(given.revision);
-    const { id, revision: current } = await find(to, prefix);
-    // Only the change that is the last one now is taken back, and not one that someone makes meanwhile.
-    const revision = wanted ?? (change.action === "undo" ? current : undefined);
-    const json = { ...change, ...(revision !== undefined && { revision }) };
-    return read(to.api.failures[":id"].$post({ ...withId(id), json })).catch((error: unknown) =>
-      explainConflict(id, error),
-    );
+    const json = readChange(given);
+    return read(to.api.failures[":id"].$post({ ...withId(await findId(to, prefix)), json }));
   },
   print: ({ failure }, io) =>
     io.out(`${failure.id}  ${renderStatus(failure)}  ${cell(failure.title)}\n`),
 });
 
-export const failureGroups: Noun = { commands: [list, show, set] };
+export const failureGroups: Noun = { list, show, commands: [set] };

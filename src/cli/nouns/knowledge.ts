@@ -22,7 +22,13 @@ import {
   type Given,
   type Noun,
 } from "../command.ts";
-import { connected, read, withId, type AdminClient, type GatewayConnection } from "../connect.ts";
+import {
+  connected,
+  read,
+  withId,
+  type AdminClient,
+  type GatewayConnection,
+} from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import { readCount } from "../options.ts";
@@ -260,9 +266,9 @@ const reindex = doing({
 });
 
 const list = asking({
-  usage: "list",
+  usage: "",
   about: "documents, newest first",
-  examples: ["rouse knowledge list --status failed"],
+  examples: ["rouse knowledge --status failed"],
   options: {
     ...TENANT_OPTION,
     "--status <status>": { about: "of one state", choices: DOCUMENT_STATES },
@@ -290,7 +296,7 @@ const list = asking({
       documents,
     );
     const last = documents.at(-1)?.id ?? "";
-    if (hasMore) io.out(`\nmore: rouse knowledge list --before ${shellWord(last)}\n`);
+    if (hasMore) io.out(`\nmore: rouse knowledge --before ${shellWord(last)}\n`);
   },
 });
 
@@ -306,18 +312,13 @@ function printPassages({ passages, hasMore }: PassagePage, io: CliIo): void {
     printBlock(io, `${passage.chunkId}  ${renderPlace(passage)}`.trimEnd(), passage.text);
   const last = passages.at(-1);
   if (hasMore && last)
-    io.out(
-      `\nmore: rouse knowledge show ${last.documentId} --passages --from ${last.number + 1}\n`,
-    );
+    io.out(`\nmore: rouse knowledge ${last.documentId} --passages --from ${last.number + 1}\n`);
 }
 
 const show = asking({
-  usage: "show <id>",
+  usage: "<id>",
   about: "what is known of a document, or its passages",
-  examples: [
-    "rouse knowledge show doc_1k7u",
-    "rouse knowledge show doc_1k7u --passages --from 12 --limit 3",
-  ],
+  examples: ["rouse knowledge doc_1k7u", "rouse knowledge doc_1k7u --passages --from 12 --limit 3"],
   options: {
     ...TENANT_OPTION,
     "--passages": "its passages instead, in the order of its text",
@@ -399,5 +400,7 @@ const search = asking({
 });
 
 export const knowledge: Noun = {
-  commands: [add, list, show, remove, reindex, search],
+  list,
+  show,
+  commands: [add, remove, reindex, search],
 };

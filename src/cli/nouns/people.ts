@@ -4,7 +4,7 @@ import type { PairingView } from "../../operate/people/pairings.ts";
 import type { AddressView } from "../../operate/people/people.ts";
 import { SCOPES } from "../../config/schema/gateway.ts";
 import { asking, listing, printRecord, printRows, type Noun } from "../command.ts";
-import { read, withId } from "../connect.ts";
+import { read, withId } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import { cell, printable } from "../text.ts";
 
@@ -18,9 +18,9 @@ const renderPairing = ({ state, by }: PairingView): string =>
   by === null ? state : `${state} by ${by}`;
 
 const peopleList = asking({
-  usage: "list",
+  usage: "",
   about: "who has linked which channels, and who waits to write, was approved or denied",
-  examples: ["rouse people list"],
+  examples: ["rouse people"],
   async ask({ api }) {
     const [{ addresses }, { pairings }] = await Promise.all([
       read(api.people.$get()),
@@ -60,29 +60,38 @@ const peopleList = asking({
   },
 });
 
-const VERDICTS = ["approve", "deny", "revoke"] as const;
+const VERDICTS = ["approve", "deny", "revoke", "unlink"] as const;
 
 const peopleDecide = asking({
   usage: "decide <person> <verdict>",
   about:
-    "by the code of a person who waits: approve lets them write direct messages to the agent, deny does not answer them. By the id, or as <channel>:<id of the person>: revoke takes a decision back, and the person is a stranger again",
+    "by the code of a person who waits: approve lets them write direct messages to the agent, deny does not answer them. By the id, or as <channel>:<id of the person>: revoke takes a decision back, and the person is a stranger again; unlink takes the channels of a person apart, or this one out",
   examples: [
     "rouse people decide HK7X3PTW approve",
     "rouse people decide HK7X3PTW deny",
     "rouse people decide par_… revoke",
+    "rouse people decide ann-hk7x3ptw unlink",
   ],
   async ask({ api }, _, person, word) {
     const verdict = VERDICTS.find((known) => known === word);
     if (!verdict) throw usage(`"${word}": write ${VERDICTS.join(", ")}`);
+    const id = withId(person);
+    if (verdict === "unlink") return read(api.people[":id"].$delete(id));
     const one = api.pairings[":id"];
     const answer =
       verdict === "revoke"
-        ? await read(one.$delete(withId(person)))
-        : await read(one.$post({ ...withId(person), json: { verdict } }));
+        ? await read(one.$delete(id))
+        : await read(one.$post({ ...id, json: { verdict } }));
     return { ...answer, verdict };
   },
-  print({ pairing: { channel, person, state }, verdict }, io, { live }) {
-    const isRevoked = verdict === "revoke";
+  print(answer, io, { live }) {
+    if ("unlinked" in answer) {
+      for (const { channel, person } of answer.unlinked)
+        io.out(`${cell(channel)}:${cell(person)}  unlinked: a conversation of its own again\n`);
+      return;
+    }
+    const { channel, person, state } = answer.pairing;
+    const isRevoked = answer.verdict === "revoke";
     const what = isRevoked ? "revoked: this person is a stranger again" : state;
     io.out(`${cell(channel)}:${cell(person)}  ${what}\n`);
     if (!live && !isRevoked)
@@ -90,20 +99,9 @@ const peopleDecide = asking({
   },
 });
 
-const peopleUnlink = asking({
-  usage: "unlink <person>",
-  about:
-    "take a person's channels apart by the ID, or take out one as <channel>:<id of the person>",
-  examples: ["rouse people unlink ann-hk7x3ptw"],
-  ask: ({ api }, _, person) => read(api.people[":id"].$delete(withId(person))),
-  print({ unlinked }, io) {
-    for (const { channel, person } of unlinked)
-      io.out(`${cell(channel)}:${cell(person)}  unlinked: a conversation of its own again\n`);
-  },
-});
-
 export const people: Noun = {
-  commands: [peopleList, peopleDecide, peopleUnlink],
+  list: peopleList,
+  commands: [peopleDecide],
   help: `
 A person links two channels with a code: /link in a direct message on the one, then /link CODE on the other.
 From then on the direct messages of both share one session, channel:person:<ID>.
@@ -133,7 +131,7 @@ function renderSenders({ allowFrom, dmPolicy }: ChannelView): string {
 
 const channelsList = listing({
   about: "channels that are known, and those that are configured",
-  examples: ["rouse channels list"],
+  examples: ["rouse channels"],
   ask: ({ api }) => read(api.channels.$get()),
   rows: ({ channels: all }) => all,
   columns: [
@@ -148,9 +146,8 @@ const channelsList = listing({
 });
 
 const channelsStatus = listing({
-  usage: "status",
   about: "whether each can be reached, and whether it receives messages; exit code 1 if one cannot",
-  examples: ["rouse channels status"],
+  examples: ["rouse channels --status"],
   ask: ({ api }) => read(api.channels.status.$get()),
   isFailure: ({ channels: all }) =>
     all.some(
@@ -196,7 +193,11 @@ const channelsTest = asking({
   },
 });
 
-export const channels: Noun = { commands: [channelsList, channelsStatus, channelsTest] };
+export const channels: Noun = {
+  list: channelsList,
+  views: { "--status": channelsStatus },
+  commands: [channelsTest],
+};
 
 const words = (text: string): string[] => text.split(/[,\s]+/).filter((word) => word !== "");
 
@@ -250,7 +251,7 @@ const keysCreate = asking({
 
 const keysList = listing({
   about: "keys and what they may do; never the keys themselves",
-  examples: ["rouse keys list"],
+  examples: ["rouse keys"],
   ask: ({ api }) => read(api.keys.$get()),
   rows: ({ keys: all }) => all,
   columns: [
@@ -276,4 +277,4 @@ const keysRevoke = asking({
     io.out(`${cell(revoked)}  revoked; requests with it are rejected from now on\n`),
 });
 
-export const keys: Noun = { commands: [keysCreate, keysList, keysRevoke] };
+export const keys: Noun = { list: keysList, commands: [keysCreate, keysRevoke] };

@@ -1,13 +1,13 @@
-import { retrying } from "../bulk.ts";
+import { retrying } from "./bulk.ts";
 import { RETRIED_DELIVERIES, RETRIED_RUNS } from "../../operate/records/bulk.ts";
 import type { SessionDetail, SessionName } from "../../operate/records/sessions.ts";
 import { labelledText, plainText } from "../../core/text.ts";
-import { asking, paging, printRecord, type Noun } from "../command.ts";
-import { read, withId } from "../connect.ts";
+import { asking, LIMIT_OPTION, paging, printRecord, type Noun } from "../command.ts";
+import { read, withId } from "../gateway/connect.ts";
 import { resolveId } from "../ids.ts";
 import type { CliIo } from "../io.ts";
 import { ownOptions } from "../options.ts";
-import { printRun, renderWaitsFor } from "../print-run.ts";
+import { printRun, renderWaitsFor } from "./print-run.ts";
 import { printBlock } from "../print.ts";
 import { member } from "../settings.ts";
 import { cell, localTime, renderDuration } from "../text.ts";
@@ -20,9 +20,9 @@ const runsList = paging({
   ids: "runs",
   about: "runs, newest first",
   examples: [
-    "rouse runs list --status failed --since 1d",
-    "rouse runs list --kind heartbeat",
-    "rouse runs list --ended-since 2026-01-30 --ended-until 2026-01-31",
+    "rouse runs --status failed --since 1d",
+    "rouse runs --kind heartbeat",
+    "rouse runs --ended-since 2026-01-30 --ended-until 2026-01-31",
   ],
   options: {
     "--status <status>":
@@ -59,9 +59,9 @@ const runsList = paging({
 });
 
 const runsShow = asking({
-  usage: "show <run>",
+  usage: "<run>",
   about: "one run with its input, steps and reply",
-  examples: ["rouse runs show run_…"],
+  examples: ["rouse runs run_…"],
   async ask(to, _, name) {
     const run = withId(await resolveId(to, "runs", name));
     const [detail, { steps }] = await Promise.all([
@@ -101,13 +101,13 @@ const runsRetry = retrying({
   later: "no gateway runs just now: the runs start with the next `rouse start`\n",
 });
 
-export const runs: Noun = { commands: [runsList, runsShow, runsCancel, runsRetry] };
+export const runs: Noun = { list: runsList, show: runsShow, commands: [runsCancel, runsRetry] };
 
 const deliveriesList = paging({
   noun: "deliveries",
   ids: "deliveries",
   about: "deliveries, newest first",
-  examples: ["rouse deliveries list --status failed"],
+  examples: ["rouse deliveries --status failed"],
   options: {
     "--status <status>":
       "pending, delivered, failed, no_route (failed because no route was known) or unknown",
@@ -131,9 +131,9 @@ const deliveriesList = paging({
 const isSent = (index: number, sent: number): string => (index < sent ? "sent" : "not sent");
 
 const deliveriesShow = asking({
-  usage: "show <delivery>",
+  usage: "<delivery>",
   about: "one delivery with its messages, its tries and its error",
-  examples: ["rouse deliveries show dlv_…"],
+  examples: ["rouse deliveries dlv_…"],
   ask: async (to, _, name) =>
     read(to.api.deliveries[":id"].$get(withId(await resolveId(to, "deliveries", name)))),
   print({ delivery }, io) {
@@ -198,12 +198,16 @@ const deliveriesRetry = retrying({
   later: "no gateway runs just now: what is pending is sent with the next `rouse start`\n",
 });
 
-export const deliveries: Noun = { commands: [deliveriesList, deliveriesShow, deliveriesRetry] };
+export const deliveries: Noun = {
+  list: deliveriesList,
+  show: deliveriesShow,
+  commands: [deliveriesRetry],
+};
 
 const sessionsList = paging({
   noun: "sessions",
   about: "sessions, last used first",
-  examples: ["rouse sessions list --origin hook --since 1d"],
+  examples: ["rouse sessions --origin hook --since 1d"],
   options: {
     "--agent <id>": "of one agent",
     "--origin <origin>": "main, hook, api or channel",
@@ -280,17 +284,17 @@ const REFERENCE = {
   "--origin <origin>": "main, hook, api or channel (default: what the key says, else hook)",
   "--path <path>": "the hook path that the session belongs to, if several have one with this key",
   "--credential <name>":
-    "the configured credential that it belongs to, as `rouse sessions list` prints it",
+    "the configured credential that it belongs to, as `rouse sessions` prints it",
 } as const;
 
 const sessionsShow = asking({
-  usage: "show <key>",
+  usage: "<key>",
   about: "the newest turns and checkpoints of a session",
-  examples: ["rouse sessions show main", "rouse sessions show hook:shop:42"],
+  examples: ["rouse sessions main", "rouse sessions hook:shop:42"],
   options: {
     ...REFERENCE,
-    "--limit <n>": "how many (default 50, at most 500)",
-    "--before <turn>": "older than this one: the page before",
+    ...LIMIT_OPTION,
+    "--before <id>": "older than this turn: the page before",
   },
   ask: ({ api }, given, key) =>
     read(api.sessions.show.$get({ query: { key, ...ownOptions(given) } })),
@@ -313,4 +317,8 @@ const sessionsRemove = asking({
     io.out(`${cell(removed)}  ${history ? "its history is deleted" : "deleted"}\n`),
 });
 
-export const sessions: Noun = { commands: [sessionsList, sessionsShow, sessionsRemove] };
+export const sessions: Noun = {
+  list: sessionsList,
+  show: sessionsShow,
+  commands: [sessionsRemove],
+};

@@ -13,13 +13,14 @@ import {
   type RecordColumn,
   type Noun,
 } from "../command.ts";
-import { read, withId } from "../connect.ts";
+import { read, withId } from "../gateway/connect.ts";
 import { usage as wrongUsage } from "../failure.ts";
 import { resolveId } from "../ids.ts";
 import type { CliIo } from "../io.ts";
 import { OUTCOME_OPTION } from "../options.ts";
 import { printFields } from "../print.ts";
-import { replay } from "../replay.ts";
+import { replay } from "./replay.ts";
+import { follow } from "./follow.ts";
 import { localTime, renderCost, renderSpark, shortTime } from "../text.ts";
 
 const SHOWN_FAILURES = 5;
@@ -128,7 +129,7 @@ export const status = asking({
       io.out("\n");
       printRows(io, ["id", "count", "lastSeen", "title"], failures);
       const more = answer.failureGroups - failures.length;
-      if (more > 0) io.out(`${more} more: rouse failures list --status open\n`);
+      if (more > 0) io.out(`${more} more: rouse failures --status open\n`);
     }
     if (findings.length > 0) {
       io.out("\n");
@@ -180,9 +181,9 @@ const eventsList = paging({
   ids: "events",
   about: "events, newest first",
   examples: [
-    "rouse events list --outcome unmatched --since 2h",
-    "rouse events list --path shop --search 'data.total:240'",
-    "rouse events list --failed --json | jq -r '.events[].id'",
+    "rouse events --outcome unmatched --since 2h",
+    "rouse events --path shop --search 'data.total:240'",
+    "rouse events --failed --json | jq -r '.events[].id'",
   ],
   options: {
     ...OUTCOME_OPTION,
@@ -210,9 +211,8 @@ const eventsList = paging({
 });
 
 const eventsRefused = listing({
-  usage: "refused",
   about: "rejected requests (authentication failed), newest first, since the gateway's start",
-  examples: ["rouse events refused"],
+  examples: ["rouse events --refused"],
   options: LIMIT_OPTION,
   ask: ({ api }, { limit }) => read(api.refusals.$get({ query: { limit } })),
   rows: ({ refusals }) => refusals,
@@ -258,7 +258,9 @@ const eventsSet = asking({
 });
 
 export const events: Noun = {
-  commands: [eventsList, eventsRefused, eventsSet, replay],
+  list: eventsList,
+  views: { "--refused": eventsRefused, "--follow": follow },
+  commands: [eventsSet, replay],
 };
 
 export const doctor = asking({

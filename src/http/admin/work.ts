@@ -199,8 +199,6 @@ export function deliveryRoutes(deps: AdminDeps) {
 }
 
 const word = z.string().min(1).optional();
-const NAME = "write a name of 1 to 100 characters, or null for none";
-const VERSION = "write the number of a config";
 
 /** The time from now on that a duration means, or the time that a date names. */
 const until = ({ clock }: AdminDeps) =>
@@ -221,23 +219,18 @@ export function failureRoutes(deps: AdminDeps) {
     path: word,
     mapping: word,
     sender: word,
-    assignee: word,
     limit,
   });
   const change = z.strictObject({
     action: z.enum(GROUP_ACTIONS),
-    assignee: z.string(NAME).trim().min(1, NAME).max(100, NAME).nullable().optional(),
     until: until(deps).optional(),
-    version: z.int(VERSION).positive(VERSION).optional(),
-    revision: z.int().min(0).optional(),
   });
   return new Hono()
     .get("/", query(list), (c) => ok(c, failures.listFailures(deps, c.req.valid("query"))))
     .get("/:id", (c) => ok(c, failures.showFailure(deps, c.req.param("id"))))
-    .post("/:id", jsonBody(change), async (c) => {
-      const { revision, ...body } = c.req.valid("json");
-      return ok(c, failures.changeFailure(deps, c.req.param("id"), body, revision));
-    });
+    .post("/:id", jsonBody(change), (c) =>
+      ok(c, failures.changeFailure(deps, c.req.param("id"), c.req.valid("json"))),
+    );
 }
 
 /** What an overview shows: hooks over time, what waits, limits, gateways, and what should be looked at. */

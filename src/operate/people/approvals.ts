@@ -108,6 +108,6 @@ export async function listRules({ rules }: AdminDeps) {
 export async function removeRule({ rules }: AdminDeps, id: string): Promise<void> {
   found(
     (await rules.remove(id)) || undefined,
-    "there is no rule with this id; `rouse approvals rules` lists them",
+    "there is no rule with this id; `rouse approvals --rules` lists them",
   );
 }

@@ -89,7 +89,7 @@ export async function sendTestMessage(
   const channel = resolved?.loaded ? channels.get(resolved.id)?.channel : undefined;
   const { id } = found(
     channel && resolved,
-    "no channel of this name is configured; `rouse channels list` shows which are",
+    "no channel of this name is configured; `rouse channels` shows which are",
   );
   const recipient = to ?? channel?.defaultTo;
   if (recipient === undefined)

@@ -34,7 +34,7 @@ export interface NoteQuery {
 
 const NOT_FOUND = new RouseError({
   code: "not_found",
-  message: "there is no such note; `rouse memory list` shows which there are",
+  message: "there is no such note; `rouse memory` shows which there are",
 });
 
 const listScopes = async (

@@ -53,7 +53,7 @@ export async function listAddresses(deps: AdminDeps) {
 export async function unlinkPerson(deps: AdminDeps, idOrAddress: string) {
   const removed = await deps.links.unlink(idOrAddress);
   const none =
-    "there is no such link; `rouse people list` shows the ids, and addresses are written as <channel>:<id of the person>";
+    "there is no such link; `rouse people` shows the ids, and addresses are written as <channel>:<id of the person>";
   found(removed[0], none);
   return {
     unlinked: removed.map(({ channel, person, personId }) => ({ channel, person, personId })),

@@ -117,7 +117,7 @@ async function findSchedule(
   if (found) return found;
   throw new RouseError({
     code: "not_found",
-    message: "there is no such schedule; `rouse schedules list` shows which there are",
+    message: "there is no such schedule; `rouse schedules` shows which there are",
   });
 }
 

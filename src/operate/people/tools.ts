@@ -141,7 +141,7 @@ export async function testTool(
   return runtime.withTools(
     Object.hasOwn(config.mcp.servers, source) ? [source] : [],
     async ({ tools, warnings }, runId) => {
-      const message = warnings[0] ?? "there is no such tool: see `rouse tools list`";
+      const message = warnings[0] ?? "there is no such tool: see `rouse tools`";
       const tool = found(
         tools.find((one) => one.tool === name),
         message,

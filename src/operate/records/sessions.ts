@@ -66,7 +66,7 @@ async function findSession(deps: AdminDeps, name: SessionName): Promise<SessionR
     if (ref.origin === "main" || (await deps.store.get("session", ref))) return ref;
   throw new RouseError({
     code: "not_found",
-    message: "there is no such session; `rouse sessions list` shows which there are",
+    message: "there is no such session; `rouse sessions` shows which there are",
   });
 }
 

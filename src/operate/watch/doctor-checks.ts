@@ -130,7 +130,7 @@ export const limits: Check = async (deps, snapshot) => {
   const held =
     parked.length === 0
       ? []
-      : [`${count} runs are parked: ${parked.join("; ")} (\`rouse runs list --status parked\`)`];
+      : [`${count} runs are parked: ${parked.join("; ")} (\`rouse runs --status parked\`)`];
   const text = [...held, ...used].join("; ");
   return held.length === 0 ? passedCheck(text) : warningCheck(text);
 };
@@ -241,7 +241,7 @@ export async function checkSenders(deps: AdminDeps, { verifiers }: Snapshot): Pr
       sender?.disablesAfter && (await examineAnswers(path, sender.disablesAfter, deps));
     if (!problem) continue;
     const then = problem.reached ? ": check there whether it did, and enable it again" : "";
-    const message = `${path}: ${problem.errors}; ${sender.name} disables this hook ${problem.limit}${then} (\`rouse events list --path ${path}\`)`;
+    const message = `${path}: ${problem.errors}; ${sender.name} disables this hook ${problem.limit}${then} (\`rouse events --path ${path}\`)`;
     found.push((problem.reached ? fail : warningCheck)(message));
   }
   const [worst] = found.toSorted((a, b) => RANK[b.status] - RANK[a.status]);

@@ -84,7 +84,7 @@ const shapes: Check = async ({ recorded }) => {
     `${bodyChanges
       .slice(0, MAX_CHANGES)
       .map(({ message }) => message)
-      .join("; ")}${more}: the sender's bodies have changed, see \`rouse hooks list <path>\``,
+      .join("; ")}${more}: the sender's bodies have changed, see \`rouse hooks <path>\``,
   );
 };
 
@@ -105,7 +105,7 @@ const backlog: Check = async (deps) => {
       `${text}, ${age}: this gateway has no workers, start one without --no-workers`,
     );
   return warningCheck(
-    `${text}, ${age}: raise agents.defaults.maxConcurrent, or see \`rouse runs list --status running\``,
+    `${text}, ${age}: raise agents.defaults.maxConcurrent, or see \`rouse runs --status running\``,
   );
 };
 
@@ -115,7 +115,7 @@ const runs: Check = async ({ store }) => {
   return failed === 0
     ? passedCheck("no run has failed")
     : warningCheck(
-        `${failed} runs failed: \`rouse runs list --status failed\`, then \`rouse events replay --failed\``,
+        `${failed} runs failed: \`rouse runs --status failed\`, then \`rouse events replay --failed\``,
       );
 };
 
@@ -145,7 +145,7 @@ const approvals: Check = async ({ approvals: asked, clock: { now } }, { approver
     leftMs <= 0 ? "which is over: its run continues without it" : `in ${renderSpan(leftMs / 1000)}`;
   const until = `${new Date(oldest.expiresAt).toISOString()}, ${left}`;
   return warningCheck(
-    `calls that wait for approval: ${count}; ${oldest.code} (${oldest.tool} by the agent ${oldest.agentId}) waits longest, until ${until}: \`rouse approvals list\``,
+    `calls that wait for approval: ${count}; ${oldest.code} (${oldest.tool} by the agent ${oldest.agentId}) waits longest, until ${until}: \`rouse approvals\``,
   );
 };
 
@@ -154,7 +154,7 @@ const deliveries: Check = async ({ store }) => {
     await store.counts();
   if (failed + unknown === 0) return passedCheck("no delivery has failed");
   return warningCheck(
-    `${failed} deliveries failed and ${unknown} may not have arrived: \`rouse deliveries list --status failed\``,
+    `${failed} deliveries failed and ${unknown} may not have arrived: \`rouse deliveries --status failed\``,
   );
 };
 
@@ -178,7 +178,7 @@ const systemEvents: Check = async ({ store }) => {
   return parked === 0
     ? passedCheck("no system event is parked")
     : warningCheck(
-        `${parked} system events were set aside after heartbeats kept failing on them: \`rouse sessions show main\``,
+        `${parked} system events were set aside after heartbeats kept failing on them: \`rouse sessions main\``,
       );
 };
 
@@ -245,7 +245,7 @@ const breakers: Check = (deps) => {
       `${of} since ${since}, tested next at ${nextTest}, ${waiting} wait for it here`,
   );
   return warningCheck(
-    `away: ${text.join("; ")}. What waits is started when a test succeeds: see the provider's or vendor's status page, and \`rouse runs list --status parked\``,
+    `away: ${text.join("; ")}. What waits is started when a test succeeds: see the provider's or vendor's status page, and \`rouse runs --status parked\``,
   );
 };
 

@@ -1,11 +1,6 @@
 import { sha256Hex } from "../../core/secret.ts";
 import { addFailures, type FailureSum, type Ms } from "../../store/types.ts";
-import {
-  readStates,
-  type GroupChange,
-  type GroupDecision,
-  type GroupState,
-} from "./failure-states.ts";
+import { readStates, type GroupChange, type GroupState } from "./failure-states.ts";
 import { found } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";
 import { iso } from "../records/views.ts";
@@ -31,7 +26,6 @@ export interface FailureFilter {
   path?: string | undefined;
   mapping?: string | undefined;
   sender?: string | undefined;
-  assignee?: string | undefined;
   limit: number;
 }
 
@@ -111,7 +105,7 @@ function renderTitle({
   return `Hooks ${where} ${state}: ${reason ?? "no reason is recorded"}`;
 }
 
-function getStatus({ snoozedUntil, resolved }: GroupDecision, last: Ms, now: Ms): GroupStatus {
+function getStatus({ snoozedUntil, resolved }: GroupState, last: Ms, now: Ms): GroupStatus {
   if (resolved && resolved.at >= last) return "resolved";
   return snoozedUntil !== undefined && snoozedUntil > now ? "snoozed" : "open";
 }
@@ -124,9 +118,9 @@ function toGroup(
   const sum = sums.reduce(addFailures);
   const error = toError(sum);
   const id = `fgr_${sha256Hex(JSON.stringify(Object.values(error))).slice(0, 16)}`;
-  const { revision, decided } = find(id);
-  const { assignee, snoozedUntil, resolved } = decided;
-  const status = getStatus(decided, sum.last, now);
+  const state = find(id);
+  const { snoozedUntil, resolved } = state;
+  const status = getStatus(state, sum.last, now);
   const senders = toSenders(sums);
   const hours = Array.from({ length: HOURS }, () => 0);
   for (const { hour, count } of sums) {
@@ -146,11 +140,9 @@ function toGroup(
     hours,
     example: sum.example,
     status,
-    assignee: assignee ?? null,
     snoozedUntil: status === "snoozed" && snoozedUntil !== undefined ? iso(snoozedUntil) : null,
     resolved: resolved ? { at: iso(resolved.at), version: resolved.version } : null,
     isReopened: resolved !== undefined && status !== "resolved",
-    revision,
   };
 }
 
@@ -198,7 +190,7 @@ function renderLastDay(groups: readonly FailureGroup[]): string | null {
  */
 export async function listFailures(
   deps: AdminDeps,
-  { since, status, limit, kind, assignee, ...filter }: FailureFilter,
+  { since, status, limit, kind, ...filter }: FailureFilter,
 ) {
   const { groups, isComplete } = await readGroups(deps, since);
   const has = (of: object, wanted: object): boolean =>
@@ -206,7 +198,7 @@ export async function listFailures(
       ([name, value]) => value === undefined || Reflect.get(of, name) === value,
     );
   const chosen = groups.filter(
-    (one) => has(one, { kind, assignee }) && [{}, ...one.senders].some((by) => has(by, filter)),
+    (one) => has(one, { kind }) && [{}, ...one.senders].some((by) => has(by, filter)),
   );
   const counts = Object.fromEntries(
     GROUP_STATUSES.map((name) => [name, chosen.filter((one) => one.status === name).length]),
@@ -257,22 +249,12 @@ async function getVersion({ store, snapshot }: AdminDeps): Promise<number | null
 }
 
 /**
- * Assigns, snoozes, resolves or reopens a group, or takes the last change of it back. A resolve is of the config in use if it
- * names none. A resolved group is open again as soon as
- * something of it fails later. With `revision`, the group must not have been changed since it had this one.
- * @throws RouseError `not_found`, `conflict`, or `usage` if `until` is over or there is nothing to undo.
+ * Snoozes, resolves or reopens a group. A resolve is of the config in use; the group is open again as soon as something of it fails
+ * later.
+ * @throws RouseError `not_found`, or `usage` if `until` is over.
  */
-export async function changeFailure(
-  deps: AdminDeps,
-  id: string,
-  wanted: GroupChange,
-  revision?: number,
-) {
+export async function changeFailure(deps: AdminDeps, id: string, wanted: GroupChange) {
   await findGroup(deps, id);
-  const change =
-    wanted.action === "resolve"
-      ? { ...wanted, version: wanted.version ?? (await getVersion(deps)) }
-      : wanted;
-  await deps.failures.change(id, change, revision);
+  await deps.failures.change(id, wanted, await getVersion(deps));
   return showFailure(deps, id);
 }

@@ -112,12 +112,9 @@ export interface FailureGroup {
   /** The id of the newest one. */
   example: string;
   status: GroupStatus;
-  assignee: string | null;
   snoozedUntil: string | null;
   /** `version`: the number of the config that resolved it. */
   resolved: { at: string; version: number | null } | null;
   /** Whether it came back after it had been resolved. */
   isReopened: boolean;
-  /** Counts what people have changed. A change that names it is refused if someone else has changed the group since. */
-  revision: number;
 }

@@ -140,8 +140,6 @@ async function work({ admin }: Gallery): Promise<void> {
   }
   const { events } = await admin("/events?outcome=unmatched&limit=3");
   await admin(`/events/${events[0].id}/bookmark`, "PUT", { note: "a good example" });
-  const { failures } = await admin("/failures?limit=20");
-  await admin(`/failures/${failures[1].id}`, "POST", { action: "assign", assignee: "Priya" });
 }
 
 /** Fills a gateway with a history that ends now. */

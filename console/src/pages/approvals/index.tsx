@@ -121,7 +121,7 @@ function Calls() {
       )}
       empty={
         show === "" ? (
-          <Empty command="rouse approvals list --all">
+          <Empty command="rouse approvals --all">
             No call waits for approval. Those that were decided about:
           </Empty>
         ) : (

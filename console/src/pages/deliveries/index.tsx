@@ -142,7 +142,7 @@ export function Page() {
           [status, channel, since, q].some(Boolean) ? (
             <Empty>No delivery like that.</Empty>
           ) : (
-            <Empty command="rouse channels list">
+            <Empty command="rouse channels">
               Nothing was delivered yet. Replies go to a channel that is configured:
             </Empty>
           )

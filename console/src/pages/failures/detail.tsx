@@ -1,4 +1,3 @@
-import { useRef, useState } from "preact/hooks";
 import type { FailureGroup, FailureSender } from "../../../../src/operate/watch/watch-views.ts";
 import { ask } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
@@ -6,14 +5,13 @@ import { href } from "../../router.ts";
 import { Button, Facts, Id, Section, Status, Time } from "../../ui/basic.tsx";
 import { Prose } from "../../ui/prose.tsx";
 import { TimeBars } from "../../ui/chart.tsx";
-import { FormDialog } from "../../ui/dialog.tsx";
-import { Select, TextField } from "../../ui/fields.tsx";
+import { Select } from "../../ui/fields.tsx";
 import { number, visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
 import { Table, type Column } from "../../ui/table.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
 
-type Change = Record<string, string | null>;
+type Change = Record<string, string>;
 type Act = (change: Change, said: string) => void;
 
 const HOUR_MS = 3_600_000;
@@ -40,34 +38,9 @@ function listHref({ kind, state, path, mapping, channel }: FailureGroup): string
     : href("deliveries", "", { status: state, channel: channel ?? undefined });
 }
 
-function Assign({ group, act, onClose }: { group: FailureGroup; act: Act; onClose(): void }) {
-  const [name, setName] = useState(group.assignee ?? "");
-  const submit = (): void => {
-    const assignee = name.trim() === "" ? null : name.trim();
-    act(
-      { action: "assign", assignee },
-      assignee === null ? "Assigned to no one." : `Assigned to ${assignee}.`,
-    );
-    onClose();
-  };
-  return (
-    <FormDialog title="Assign" action="Assign" onSubmit={submit} onClose={onClose}>
-      <TextField
-        label="Name"
-        value={name}
-        onInput={setName}
-        autoFocus
-        hint="Any name: there are no accounts. Empty assigns it to no one."
-      />
-    </FormDialog>
-  );
-}
-
 function Actions({ group, act, busy }: { group: FailureGroup; act: Act; busy: boolean }) {
-  const [isAssigning, setAssigning] = useState(false);
   return (
     <div class="actions">
-      <Button onClick={() => setAssigning(true)}>Assign…</Button>
       {group.status === "open" ? (
         <>
           <Select
@@ -95,7 +68,6 @@ function Actions({ group, act, busy }: { group: FailureGroup; act: Act; busy: bo
           Reopen
         </Button>
       )}
-      {isAssigning ? <Assign group={group} act={act} onClose={() => setAssigning(false)} /> : null}
     </div>
   );
 }
@@ -155,7 +127,6 @@ function Group({ shown }: { shown: Shown }) {
       <Facts
         pairs={[
           ["Status", toState(shown)],
-          ["Assigned to", group.assignee === null ? null : visibleText(group.assignee)],
           ["Count", number(group.count)],
           ["Last seen", <Time key="last" iso={group.lastSeen} />],
           ["First seen", <Time key="first" iso={group.firstSeen} />],
@@ -209,24 +180,11 @@ function Group({ shown }: { shown: Shown }) {
 export function Detail({ id, onChange }: { id: string; onChange(): void }) {
   const path = `/failures/${encodeURIComponent(id)}`;
   const group = useResource<Shown>(path, { live: true });
-  const reload = (): void => {
+  const [act, busy] = useAction(async (change: Change, said: string) => {
+    await ask(path, { method: "POST", body: change });
     group.reload();
     onChange();
-  };
-  // What was changed here is known before the group was read again.
-  const own = useRef(0);
-  const send = async (change: Change, revision: number): Promise<number> => {
-    try {
-      const { failure } = await ask<Shown>(path, { method: "POST", body: { ...change, revision } });
-      return (own.current = failure.revision);
-    } finally {
-      // Also after a conflict: then the group is not as it is shown.
-      reload();
-    }
-  };
-  const [act, busy] = useAction(async (change: Change, said: string) => {
-    const revision = await send(change, Math.max(own.current, group.data?.failure.revision ?? 0));
-    toast(said, { undo: () => void send({ action: "undo" }, revision).catch(toastError) });
+    toast(said);
   }, toastError);
   return (
     <Loaded resource={group}>

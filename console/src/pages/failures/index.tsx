@@ -36,7 +36,6 @@ const matches = (group: FailureGroup, words: string): boolean =>
   [
     group.title,
     group.message,
-    group.assignee,
     ...group.senders.flatMap(({ name, mapping }) => [name, mapping]),
   ].some((text) => text?.toLowerCase().includes(words.toLowerCase()));
 
@@ -53,7 +52,7 @@ function Filters({ counts }: { counts: Answer["counts"] | undefined }) {
         <>
           <Search
             label="Search"
-            placeholder="Mapping, path, sender, error or name"
+            placeholder="Mapping, path, sender or error"
             value={search}
             onSearch={(text) => filter({ search: text })}
           />
@@ -106,7 +105,6 @@ const MORE: readonly Column<FailureGroup>[] = [
   },
   { head: "Sender", minor: true, cell: (row) => visibleText(row.from ?? "–") },
   { head: "First", minor: true, cell: (row) => <Time iso={row.firstSeen} /> },
-  { head: "Assigned to", minor: true, cell: (row) => visibleText(row.assignee ?? "–") },
 ];
 const STATUS: Column<FailureGroup> = {
   head: "Status",
@@ -218,7 +216,7 @@ export function Page() {
                     </p>
                   )}
                   {rows.length === 0 ? (
-                    <Empty command="rouse failures list">
+                    <Empty command="rouse failures">
                       {search === "" ? NONE[status] : "No group matches the search."}
                     </Empty>
                   ) : (

@@ -108,7 +108,7 @@ export function MappingList({ mappings }: Mappings) {
       <div class="page-body mappings-list">
         {hits.error ? <Failed error={hits.error} retry={hits.reload} /> : null}
         {mappings.length === 0 ? (
-          <Empty command="rouse presets list">
+          <Empty command="rouse presets">
             No mapping is live. Write one here, or enable a preset: this lists them.
           </Empty>
         ) : (

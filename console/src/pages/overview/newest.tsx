@@ -74,7 +74,7 @@ export function Channels({ status }: { status: GatewayStatus | undefined }) {
           // How they do comes with what the gateway says of itself.
           if (!status) return <LateSkeleton lines={2} />;
           if (rows.length === 0)
-            return <Empty command="rouse channels list">No channel is configured.</Empty>;
+            return <Empty command="rouse channels">No channel is configured.</Empty>;
           return (
             <ul class="overview-list">
               {rows.map((row) => {

@@ -132,7 +132,7 @@ export function Page() {
           {({ refusals: all }) => {
             if (all.length === 0)
               return (
-                <Empty command="rouse events refused">
+                <Empty command="rouse events --refused">
                   No request was rejected since the gateway started.
                 </Empty>
               );

@@ -55,7 +55,7 @@ export function Agents() {
         <Loaded resource={plugins}>
           {({ plugins: rows }) =>
             rows.length === 0 ? (
-              <Empty command="rouse plugins list">No plugin is loaded.</Empty>
+              <Empty command="rouse plugins">No plugin is loaded.</Empty>
             ) : (
               <Table
                 label="List of plugins"

@@ -86,7 +86,7 @@ function Probes() {
       <Loaded resource={probes}>
         {({ channels: rows }) =>
           rows.length === 0 ? (
-            <Empty command="rouse channels list">No channel is configured.</Empty>
+            <Empty command="rouse channels">No channel is configured.</Empty>
           ) : (
             <Table
               label="Reach of channels"

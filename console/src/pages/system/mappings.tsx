@@ -154,7 +154,7 @@ export function Mappings() {
         <>
           <Section title="Mappings" actions={<a href={href("mappings")}>Workbench</a>}>
             {answer.mappings.length === 0 ? (
-              <Empty command="rouse hooks list">
+              <Empty command="rouse hooks">
                 No mapping is configured: only /wake and /agent take hooks.
               </Empty>
             ) : (

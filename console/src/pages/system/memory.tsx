@@ -86,7 +86,7 @@ export function Memory() {
           const rows = notes.filter((note) => matches(note, search.trim()));
           if (rows.length === 0)
             return (
-              <Empty command="rouse memory list">
+              <Empty command="rouse memory">
                 {total === 0
                   ? "No agent has noted anything: its tools have to name rouse.remember."
                   : "No note matches the search."}
@@ -124,7 +124,7 @@ export function Memory() {
               />
               {total > notes.length ? (
                 <p class="quiet">
-                  {plural(total - notes.length, "older note")}: <code>rouse memory list</code> lists
+                  {plural(total - notes.length, "older note")}: <code>rouse memory</code> lists
                   them.
                 </p>
               ) : null}

@@ -58,7 +58,7 @@ export function Pairings() {
       <Loaded resource={pairings}>
         {({ pairings: rows }) =>
           rows.length === 0 ? (
-            <Empty command="rouse people list">
+            <Empty command="rouse people">
               No stranger has asked to write to the agent. A channel with dmPolicy “pairing” lists
               them here.
             </Empty>

@@ -41,7 +41,7 @@ export function LinkedPeople() {
       <Loaded resource={people}>
         {({ addresses: rows }) =>
           rows.length === 0 ? (
-            <Empty command="rouse people list">
+            <Empty command="rouse people">
               No person has linked two channels with /link, and the config names none in people.
             </Empty>
           ) : (

@@ -87,7 +87,7 @@ export function Schedules() {
       <Loaded resource={schedules}>
         {({ schedules: rows }) =>
           rows.length === 0 ? (
-            <Empty command="rouse schedules list">
+            <Empty command="rouse schedules">
               No agent has a schedule, and all heartbeats are off.
             </Empty>
           ) : (

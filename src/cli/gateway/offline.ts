@@ -1,0 +1,81 @@
+import { withSnapshot } from "../../gateway/snapshot.ts";
+import { loadConfig } from "../../config/load.ts";
+import { RouseError } from "../../core/errors.ts";
+import type { Snapshot } from "../../intake/types.ts";
+import { readGateway } from "../../store/lock.ts";
+import { storeUrl } from "../../store/open.ts";
+import type { StoreReader } from "../../store/types.ts";
+import { SYSTEM, type CliIo } from "../io.ts";
+import { configInvalid, toSnapshotOptions } from "../settings.ts";
+import { findDriver } from "../store/store-driver.ts";
+
+/** A snapshot of files, and the state folder that its config names. */
+export interface Offline {
+  snapshot: Snapshot;
+  stateDir: string;
+  /** The folder of the config. */
+  baseDir: string;
+}
+
+interface Files {
+  /** Undefined: the usual places. */
+  config?: string | undefined;
+  /** How an error names the config, such as "the proposed config". */
+  title?: string;
+}
+
+/**
+ * Builds a snapshot from files for one use, without secrets. Starts nothing, opens no store and writes nothing.
+ * @throws RouseError `config_invalid` with all problems of the config.
+ */
+export function withFiles<T>(
+  { config, title }: Files,
+  io: CliIo,
+  use: (offline: Offline) => Promise<T>,
+): Promise<T> {
+  return withSnapshot({ ...toSnapshotOptions({ config }, io), withoutSecrets: true }, (result) => {
+    if (!result.ok) throw configInvalid(result, title);
+    const { snapshot, stateDir, baseDir } = result.loaded;
+    return use({ snapshot, stateDir, baseDir });
+  });
+}
+
+/** The config that decides about hooks today: that of the gateway that runs, else the one in the usual places. */
+export async function findTodaysConfig(
+  config: string | undefined,
+  io: CliIo,
+): Promise<string | undefined> {
+  const loaded = await loadConfig({
+    cwd: io.cwd,
+    env: io.env,
+    ...(config !== undefined && { file: config }),
+    withoutSecrets: true,
+  });
+  const { stateDir } = loaded.ok ? loaded : (loaded.rest ?? {});
+  const running = stateDir === undefined ? undefined : readGateway(stateDir);
+  return running?.config ?? loaded.file;
+}
+
+/**
+ * Reads the store of a config with a connection that cannot write, whether a gateway runs or not.
+ * @throws RouseError `not_found` if nothing was stored yet, `config_invalid` if the store cannot be used.
+ */
+export async function withReader<T>(
+  { snapshot, stateDir }: Offline,
+  io: CliIo,
+  use: (store: StoreReader) => Promise<T>,
+): Promise<T> {
+  const url = storeUrl(snapshot.config.store.url, stateDir);
+  const driver = await findDriver(url, { config: snapshot.configFile }, io);
+  if (!driver.openReader)
+    throw new RouseError({
+      code: "usage",
+      message: `the store of ${driver.protocols.join(", ")}: cannot be read beside a gateway (its plugin has no \`openReader\`)`,
+    });
+  const store = await driver.openReader({ url, env: io.env, clock: SYSTEM.clock });
+  try {
+    return await use(store);
+  } finally {
+    await store.close();
+  }
+}

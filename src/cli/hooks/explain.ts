@@ -1,0 +1,163 @@
+import type {
+  DecidingConfigView,
+  ExplainedRun,
+  Explanation,
+} from "../../operate/records/explain.ts";
+import type { EventEvaluation } from "../../operate/records/test-hook.ts";
+import type { BookmarkView, EventDetail } from "../../operate/records/views.ts";
+import { asking, printRecord } from "../command.ts";
+import { read, withId } from "../gateway/connect.ts";
+import { resolveId } from "../ids.ts";
+import type { CliIo } from "../io.ts";
+import { printBlock, printDebug, printFields, printLines } from "../print.ts";
+import { markOutside, printTestedHook } from "./print-tested-hook.ts";
+import { printStep, renderWaitsFor } from "../nouns/print-run.ts";
+import { bytes, localTime, renderDuration } from "../text.ts";
+
+/** Names the config that decided, and the one that is in use today. */
+function renderConfig({
+  number,
+  isToday,
+  firstUsedAt,
+  lastUsedAt,
+  today,
+  todaySince,
+}: DecidingConfigView): string {
+  const name = number === null ? "a config that was not recorded" : `config ${number}`;
+  if (isToday)
+    return firstUsedAt === null ? name : `${name}, in use since ${localTime(firstUsedAt)}`;
+  const used =
+    firstUsedAt === null || lastUsedAt === null
+      ? ""
+      : `, in use from ${localTime(firstUsedAt)} to at least ${localTime(lastUsedAt)}`;
+  const current = today === null ? "a config without a number" : `config ${today}`;
+  return `${name}${used}; ${todaySince === null ? `today's is ${current}` : `${current} has been in use since ${localTime(todaySince)}`}`;
+}
+
+const renderHandled = (handled: NonNullable<EventDetail["handled"]>): string =>
+  `${handled.as} ${localTime(handled.at)}: ${handled.as === "discarded" ? handled.reason : handled.eventId}`;
+
+const renderBookmark = ({ at, note }: BookmarkView): string =>
+  `${localTime(at)}${note === null ? "" : `: ${note}`}`;
+
+function printHead({ event, note, evaluation, config, bookmark }: Explanation, io: CliIo): void {
+  const { replayOf, edited, handled, warnings } = event;
+  printRecord(io, event, [
+    ["event", ({ id }) => id],
+    "receivedAt",
+    "path",
+    ["came in by", ({ credential }) => credential],
+    ["from", ({ address }) => address],
+    "outcome",
+    "reason",
+    ["answered", ({ answerStatus }) => answerStatus],
+    "mapping",
+    ["warnings", () => warnings.join("; ")],
+    ["missing", ({ missing }) => missing.join(", ")],
+    ["duplicate of", ({ duplicateOf }) => duplicateOf],
+    ["replay of", () => replayOf && `${replayOf}${edited ? ", with an edited body" : ""}`],
+    ["handled", () => handled && renderHandled(handled)],
+    ["bookmarked", () => bookmark && renderBookmark(bookmark)],
+    ["content type", ({ request }) => request.contentType],
+    ["body", ({ bodyBytes }) => (bodyBytes === null ? "no longer kept" : bytes(bodyBytes))],
+    ["decided by", () => config && renderConfig(config)],
+    ["note", () => config?.note],
+    [evaluation ? "differs" : "mappings", () => note],
+  ]);
+  for (const { kind, id, status, mapping } of event.actions)
+    io.out(`${[kind, id, status ?? "", mapping ?? ""].join("  ").trimEnd()}\n`);
+  for (const { kind, mapping, content, fields } of event.would) {
+    const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
+    const text = content.map((part) => part.text).join("");
+    const title = `in shadow, ${mapping ?? kind} would have done`;
+    printBlock(io, title, [...lines, "", text].join("\n"));
+  }
+  printDebug(io, event.debug);
+}
+
+/** Says how many events a run was made of, and by which config; null if it is no batch. */
+function renderBatch({ collected, combinedBy }: ExplainedRun["run"]): string | null {
+  if (collected === null) return null;
+  const events = collected === 1 ? "1 event of a batch" : `${collected} events together`;
+  return combinedBy === null ? events : `${events}, by config ${combinedBy}`;
+}
+
+function printRun({ run, steps, delivery }: ExplainedRun, io: CliIo): void {
+  io.out("\n");
+  printFields(io, {
+    run: run.id,
+    status: run.status,
+    "waits for": renderWaitsFor(run, localTime),
+    error: run.error ? `${run.error.code}: ${run.error.message}` : null,
+    // The mapping above has seen this event alone.
+    "made of": renderBatch(run),
+    session: `${run.origin} ${run.sessionKey}`,
+    model: run.model,
+    tokens: run.usage?.totalTokens,
+    took: renderDuration(run.startedAt, run.endedAt),
+    delivery:
+      delivery && `${delivery.status}, ${delivery.channel} ${delivery.to ?? ""} (${delivery.id})`,
+    "not delivered": delivery?.error ? `${delivery.error.code}: ${delivery.error.message}` : null,
+    messages: delivery?.messageIds.join(", "),
+  });
+  if (run.collected !== null && run.status !== "collecting")
+    printBlock(io, "message of the events together", markOutside(run.input));
+  for (const step of steps) printStep(step, io);
+  if (run.reply !== null) printBlock(io, "reply", run.reply);
+}
+
+function printExplanation(explanation: Explanation, io: CliIo): void {
+  printHead(explanation, io);
+  if (explanation.evaluation) {
+    io.out("\n");
+    printTestedHook(explanation.evaluation, io);
+  }
+  for (const run of explanation.runs) printRun(run, io);
+  if (explanation.now) printNow(explanation.now, explanation, io);
+}
+
+/** Prints what today's config makes of the event, below a line that says so. */
+function printNow({ evaluation, note }: EventEvaluation, { config }: Explanation, io: CliIo): void {
+  const name = typeof config?.today === "number" ? `config ${config.today}` : "the config";
+  io.out(`\n── today, by ${name}: nothing of this was done ──\n`);
+  printFields(io, {
+    [evaluation ? "differs" : "mappings"]:
+      note ?? (evaluation ? "no: the same outcome and mapping" : null),
+  });
+  if (!evaluation) return;
+  io.out("\n");
+  printTestedHook(evaluation, io);
+}
+
+/** Prints the request as it was recorded. */
+function printRequest({ request }: EventDetail, io: CliIo): void {
+  const { headers, body, encoding } = request;
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  printLines(io, "headers", lines);
+  if (body !== null && body !== "")
+    printBlock(io, encoding === "base64" ? "body (base64)" : "body", body);
+}
+
+export const explainCommand = asking({
+  usage: "explain <event>",
+  about:
+    "why a hook did what it did, by the config that decided: each mapping with its conditions, what was rendered, the runs",
+  examples: [
+    "rouse explain latest",
+    "rouse explain evt_… --now --request",
+    "rouse explain evt_… --json | jq '.explanation.evaluation.traces[].verdict'",
+  ],
+  options: {
+    "--now": "add what the mappings of today make of it",
+    "--request": "add its headers and its body",
+  },
+  async ask(to, { now }, name) {
+    const query = now ? { now: "1" as const } : {};
+    const id = withId(await resolveId(to, "events", name));
+    return read(to.api.events[":id"].explain.$get({ ...id, query }));
+  },
+  print({ explanation }, io, { request }) {
+    printExplanation(explanation, io);
+    if (request) printRequest(explanation.event, io);
+  },
+});

@@ -1,0 +1,113 @@
+import { resolve } from "node:path";
+import type { Snapshot } from "../../intake/types.ts";
+import type { StoreReader } from "../../store/types.ts";
+import { DEFAULT_LAST, readEvents, type Selection } from "../../operate/what-if/selection.ts";
+import {
+  whatIf,
+  type WhatIfExample,
+  type WhatIfEnd,
+  type WhatIfGroup,
+  type WhatIfLine,
+} from "../../operate/what-if/what-if.ts";
+import type { DiffOptions } from "./hooks-options.ts";
+import { usage } from "../failure.ts";
+import { EXIT, type CliIo } from "../io.ts";
+import { findTodaysConfig, withFiles, withReader } from "../gateway/offline.ts";
+import { readSince } from "../options.ts";
+import { groupName, printExample, printReport, printSum } from "./print-what-if.ts";
+import { createProgress } from "../progress.ts";
+import { shellWord } from "../text.ts";
+
+function readSelection({ since, last, events, path }: DiffOptions, io: CliIo): Selection {
+  const from = since === undefined ? undefined : readSince(since, io);
+  const count = last === undefined ? (from === undefined ? DEFAULT_LAST : Infinity) : Number(last);
+  if (!(count >= 1) || (last !== undefined && !/^\d+$/.test(last)))
+    throw usage(`--last ${last}: write a number of events`);
+  if (events && (since !== undefined || last !== undefined || path !== undefined))
+    throw usage("--events names the events: leave --since, --last and --path out");
+  return { since: from, last: count, events: events?.split(","), path };
+}
+
+/** The options that say what is compared, for the commands that the report names. */
+function renderCommand({ config, since, last, events, path }: DiffOptions): string {
+  const options = { config, since, last, events, path };
+  const given = Object.entries(options).flatMap(([name, value]) =>
+    value === undefined ? [] : [`--${name} ${shellWord(value)}`],
+  );
+  return ["rouse hooks diff", ...given].join(" ");
+}
+
+interface Sides {
+  before: Snapshot;
+  after: Snapshot;
+}
+
+/** A line of `--json`: with `--group`, an event of the group has a line of its own. */
+type JsonLine =
+  | WhatIfLine
+  | ({ type: "event" } & Pick<WhatIfGroup, "kind" | "mapping"> & WhatIfExample);
+
+const printLine = (line: JsonLine, io: CliIo): void => io.out(`${JSON.stringify(line)}\n`);
+
+/** Compares, and returns the last line. With `--json` lines are printed as they are made, with `--group` each event of that group. */
+async function compare(
+  { before, after }: Sides,
+  store: StoreReader,
+  options: DiffOptions,
+  io: CliIo,
+): Promise<WhatIfEnd> {
+  const selection = readSelection(options, io);
+  const progress = createProgress(io, "comparing");
+  const trim = io.stepBack?.();
+  const isMeant = (group: WhatIfGroup): boolean => groupName(group) === options.group;
+  const onExample = (group: WhatIfGroup, example: WhatIfExample): void => {
+    if (!isMeant(group)) return;
+    const { kind, mapping } = group;
+    if (options.json) return printLine({ type: "event", kind, mapping, ...example }, io);
+    progress.end();
+    printExample(group, example, io);
+  };
+  const settings = {
+    period: { from: selection.since, to: io.now() },
+    store,
+    repeats: selection.events !== undefined,
+    ...(options.group !== undefined && { onExample }),
+  };
+  let end: WhatIfEnd | undefined;
+  for await (const line of whatIf(before, after, readEvents(store, selection), settings)) {
+    if (line.type === "end")
+      end = options.group === undefined ? line : { ...line, groups: line.groups.filter(isMeant) };
+    if (line.type === "progress")
+      progress.update(line.events, `${line.events} events, ${line.changed} change`);
+    if (options.json) printLine(end ?? line, io);
+    trim?.();
+  }
+  progress.end();
+  return end as WhatIfEnd;
+}
+
+/** With `--expect-same`: whether anything differs, or nothing could be compared. */
+function checkSame({ changed, events, skipped }: WhatIfEnd, io: CliIo): void {
+  if (changed === 0 && events > skipped) return;
+  io.exitCode = EXIT.failure;
+  if (changed === 0) io.err("rouse: --expect-same: no event could be compared\n");
+}
+
+/** `rouse hooks diff`. Exit code 1 with `--expect-same` if anything differs, 3 if one of the configs has problems. */
+export async function diffHooks(options: DiffOptions, io: CliIo): Promise<void> {
+  const { config } = options;
+  if (config === undefined) throw usage("name the proposed config with --config");
+  readSelection(options, io);
+  const todays = await findTodaysConfig(undefined, io);
+  const report = await withFiles({ config: todays, title: "today's config" }, io, (today) => {
+    const { snapshot: before } = today;
+    const proposed = { config: resolve(io.cwd, config), title: "the proposed config" };
+    return withFiles(proposed, io, ({ snapshot: after }) =>
+      withReader(today, io, (store) => compare({ before, after }, store, options, io)),
+    );
+  });
+  if (options.expectSame) checkSame(report, io);
+  if (options.json) return;
+  if (options.group === undefined) printReport(report, renderCommand(options), io);
+  else printSum(report, io);
+}

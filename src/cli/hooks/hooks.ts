@@ -1,0 +1,188 @@
+import type { FieldShape } from "../../operate/shapes/shape.ts";
+import { asking, doing, printRows, type Noun } from "../command.ts";
+import { read } from "../gateway/connect.ts";
+import { usage } from "../failure.ts";
+import type { CliIo } from "../io.ts";
+import { DIFF_OPTIONS, SEND_OPTIONS, TEST_OPTIONS } from "./hooks-options.ts";
+import { LANDING_OPTIONS } from "../options.ts";
+import { cell } from "../text.ts";
+
+/** The types of a field, the most frequent first. With several each has its number of bodies. */
+function renderTypes({ types }: FieldShape): string {
+  const found = Object.entries(types).toSorted(([, a], [, b]) => b - a);
+  return found.length === 1
+    ? (found[0]?.[0] ?? "")
+    : found.map(([type, count]) => `${type} ${count}`).join(", ");
+}
+
+const renderShare = ({ share }: FieldShape): string =>
+  share > 0 && share < 0.01 ? "<1%" : `${Math.round(share * 100)}%`;
+
+const renderValues = ({ values }: FieldShape): string =>
+  (values ?? []).map((value) => JSON.stringify(value)).join(" ");
+
+/** Prints the fields of the bodies that came to a path. */
+function printShape(
+  { events, fields }: { events: number; fields: readonly FieldShape[] },
+  io: CliIo,
+): void {
+  io.out(`\nfields of ${events === 1 ? "1 recorded body" : `${events} recorded bodies`}\n`);
+  if (fields.length === 0) return;
+  io.out("\n");
+  printRows(
+    io,
+    [
+      ["field", ({ name }) => name],
+      ["type", renderTypes],
+      ["in", renderShare],
+      ["first", ({ firstSeen }) => firstSeen],
+      ["last", ({ lastSeen }) => lastSeen],
+      ["values", renderValues],
+    ],
+    fields,
+  );
+}
+
+interface ListedMapping {
+  path: string;
+  mapping: string | null;
+  action: string;
+  auth: string | undefined;
+  from: string;
+}
+
+const list = asking({
+  usage: "[path]",
+  about:
+    "paths and mappings, in the order in which they are tried; of one path also the fields of the bodies that came to it: types, how many of the last 500 bodies have them, and values if they are few",
+  examples: [
+    "rouse hooks",
+    "rouse hooks shop",
+    "rouse hooks shop --json | jq '.shape.fields[] | select(.share < 1).name'",
+  ],
+  async ask({ api }, _, path) {
+    const answer = await read(api.mappings.$get());
+    const shape = path && (await read(api.hooks.shape.$get({ query: { path } }))).shape;
+    const mappings = answer.mappings.filter(
+      ({ paths }) => path === undefined || paths.length === 0 || paths.includes(path),
+    );
+    return { ...answer, mappings, ...(shape && { shape }) };
+  },
+  print({ paths, base, enabled, mappings, shape }, io) {
+    if (!enabled) io.out("hooks are off: set hooks.enabled to true\n\n");
+    const builtIn = ["wake", "agent"].map((name): ListedMapping => {
+      const path = `${base}/${name}`;
+      return { path, mapping: null, action: name, auth: "hooks.token", from: "built in" };
+    });
+    const auth = new Map(paths.map((one) => [one.path, one.auth]));
+    const rows = mappings.map((mapping): ListedMapping => {
+      const state = mapping.enabled ? (mapping.shadow ? " (in shadow)" : "") : " (disabled)";
+      const all = mapping.paths.length === 0 ? ["*"] : mapping.paths;
+      return {
+        path: all.map((one) => `${base}/${one}`).join(" "),
+        mapping: mapping.id,
+        action: mapping.action,
+        auth: auth.get(mapping.paths[0] ?? "") ?? "hooks.token",
+        from: `${mapping.origin}${state}`,
+      };
+    });
+    const columns = ["path", "mapping", "action", "auth", "from"] as const;
+    printRows(io, columns, shape ? rows : [...builtIn, ...rows]);
+    if (shape) printShape(shape, io);
+  },
+});
+
+const test = doing({
+  usage: "test [mapping]",
+  about:
+    "show why a mapping matches a body, and what it makes of it; evaluates the config file whatever gateway runs, needs no secrets, sends nothing",
+  examples: [
+    "rouse hooks test shop.order --payload order.json --header x-shop-event=order",
+    "rouse hooks test --path shop --payload order.json",
+    "rouse hooks test --path sms --payload message.txt --content-type application/x-www-form-urlencoded",
+    "rouse hooks test -c draft.json5 --event evt_…",
+  ],
+  options: TEST_OPTIONS,
+  json: true,
+  run: async (io, options, mapping) =>
+    (await import("./hooks-test.ts")).printHookTest(mapping, options, io),
+});
+
+const enable = doing({
+  usage: "enable <mapping>",
+  about:
+    "make a mapping live that is in shadow: shows what changes for the hooks that came in, checks the whole config, and takes `shadow` away",
+  examples: [
+    "rouse hooks enable shop.refund",
+    "rouse hooks enable shop.refund --yes",
+    "rouse hooks enable shop.refund --patch | git apply",
+  ],
+  options: LANDING_OPTIONS,
+  json: true,
+  async run(io, options, mapping) {
+    const { makeChange } = await import("./landing.ts");
+    await makeChange({ kind: "enable", mapping }, `${mapping} is live`, options, io);
+  },
+});
+
+const diff = doing({
+  usage: "diff",
+  about:
+    "what a changed config would do with the hooks that came in; compares recorded events with a connection that only reads, starts and sends nothing",
+  examples: [
+    "rouse hooks diff --config next.json5 --since 7d",
+    "rouse hooks diff --config next.json5 --path acme --last 1000",
+    "rouse hooks diff --config next.json5 --expect-same --json | jq 'select(.type == \"end\") | .groups[] | {kind, mapping, count}'",
+  ],
+  options: DIFF_OPTIONS,
+  help: "\n--config names the config as it would be; today's is the one that the gateway uses.\n",
+  json: true,
+  run: async (io, options) => (await import("./hooks-diff.ts")).diffHooks(options, io),
+});
+
+const accept = asking({
+  usage: "accept <path> [number]",
+  about:
+    "list the secrets that requests brought to a path whose secret is `pending`, or keep one of them",
+  examples: ["rouse hooks accept crm", "rouse hooks accept crm 1"],
+  async ask({ api }, _, path, number) {
+    const { secrets } = api.hooks;
+    if (number === undefined) return read(secrets.$get({ query: { path } }));
+    if (!/^\d{1,15}$/.test(number))
+      throw usage(`"${number}" is no number of \`rouse hooks accept ${path}\``);
+    return read(secrets.$post({ json: { path, id: Number(number) } }));
+  },
+  print(answer, io) {
+    if ("candidates" in answer) {
+      if (answer.candidates.length === 0)
+        return io.out("no request has brought a secret to this path since the gateway started\n");
+      return printRows(
+        io,
+        [["number", ({ id }) => id], ["from", ({ address }) => address], "at", "secret"],
+        answer.candidates,
+      );
+    }
+    const { file, secret } = answer;
+    io.out(`the secret is kept in ${file}\n\n`);
+    io.out(
+      `in the config, write it in place of "pending":  secret: { file: ${JSON.stringify(file)} }\n`,
+    );
+    io.out(`if the sender asks you to confirm it, enter:  ${cell(secret)}\n`);
+  },
+});
+
+const send = doing({
+  usage: "send <name>",
+  about:
+    "post a body to the running gateway as its sender would: signed, or with the token of that path",
+  examples: [
+    "rouse hooks send shop --payload order.json --header x-shop-event=order",
+    "rouse hooks send PRESET --sample EVENT",
+    `echo '{"message":"Hello"}' | rouse hooks send agent --payload - --wait 60`,
+  ],
+  options: SEND_OPTIONS,
+  json: true,
+  run: async (io, options, name) => (await import("./hooks-send.ts")).sendHook(name, options, io),
+});
+
+export const hooks: Noun = { list, commands: [test, enable, diff, accept, send] };

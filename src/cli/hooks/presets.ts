@@ -1,0 +1,130 @@
+import { readFileSync } from "node:fs";
+import { loadConfig } from "../../config/load.ts";
+import { getPresetName } from "../../config/schema/preset.ts";
+import type { Sender } from "../../config/schema/signature.ts";
+import { didYouMean } from "../../config/suggest.ts";
+import { ambiguous, readMappings } from "../../mapping/catalog.ts";
+import { BUILTIN_PLUGINS } from "../../gateway/snapshot.ts";
+import { PRESETS_DIR, SCHEMES_DIR } from "../../mapping/presets.ts";
+import type { PresetEntry } from "../../mapping/source.ts";
+import { loadPluginOffers } from "../../plugin/commands.ts";
+import { loadScheme, type SchemeSources } from "../../intake/signatures/load.ts";
+import { renderSender } from "../../intake/signatures/sender.ts";
+import { doing, printRows, type Noun } from "../command.ts";
+import { usage } from "../failure.ts";
+import type { CliIo } from "../io.ts";
+import type { CommonOptions } from "../options.ts";
+import { printJson } from "../print.ts";
+import { toLoadOptions } from "../settings.ts";
+
+/** What lists show of a preset's document. It may not have been checked: any of it may be missing. */
+interface Preset {
+  description?: string;
+  auth?: { scheme?: string | { sender?: Sender }; token?: unknown; user?: unknown };
+  mappings?: { id?: string; match?: { path?: string | string[] } }[];
+}
+
+interface FoundPresets {
+  names: string[];
+  find(name: string): PresetEntry[];
+  schemes: SchemeSources;
+}
+
+/** The presets that the config of this folder can enable. Without a config that can be read: those that ship. */
+async function findPresets(options: CommonOptions, io: CliIo): Promise<FoundPresets> {
+  const loaded = await loadConfig({ ...toLoadOptions(options, io), withoutSecrets: true });
+  const user = loaded.ok ? loaded : loaded.rest;
+  const config = user?.config;
+  const { presets: pluginPresets, schemes } = await loadPluginOffers(BUILTIN_PLUGINS, user);
+  const { files, presets } = readMappings({
+    presetsDir: PRESETS_DIR,
+    mappingsDir: config?.hooks.mappingsDir ?? PRESETS_DIR,
+    pluginPresets,
+  });
+  const enabled = config?.hooks.presets.map(getPresetName) ?? [];
+  // A mappings file that nothing enables is no preset.
+  const plain = new Set<PresetEntry>(
+    files.filter(({ name, isPreset }) => !isPreset && !enabled.includes(name)),
+  );
+  const find = (name: string): PresetEntry[] =>
+    presets.get(name)?.filter((entry) => !plain.has(entry)) ?? [];
+  return {
+    names: [...presets.keys()].filter((name) => find(name).length > 0).toSorted(),
+    find,
+    schemes: { dir: SCHEMES_DIR, plugins: schemes },
+  };
+}
+
+function readDocument(entry: PresetEntry): Preset {
+  const parsed = entry.read();
+  return parsed.ok ? (parsed.value as Preset) : { description: `(its file ${parsed.message})` };
+}
+
+function getSignature({ auth }: Preset): string | null {
+  if (auth?.scheme === undefined) return null;
+  return typeof auth.scheme === "string" ? auth.scheme : "its own";
+}
+
+function describeCallers(preset: Preset): string {
+  if (preset.auth?.token !== undefined) return "its own token";
+  return preset.auth?.user === undefined ? (getSignature(preset) ?? "hook token") : "password";
+}
+
+const list = doing({
+  usage: "",
+  about: "the presets that ship, your own, and those of your plugins",
+  examples: ["rouse presets"],
+  json: true,
+  async run(io, options) {
+    const { names, find } = await findPresets(options, io);
+    const all = names.flatMap(find).map((entry) => {
+      const preset = readDocument(entry);
+      return {
+        name: entry.name,
+        origin: entry.origin,
+        path: [preset.mappings?.[0]?.match?.path ?? ""].flat().join(", "),
+        signature: getSignature(preset),
+        mappings: preset.mappings?.map(({ id }) => id ?? null) ?? [],
+        description: preset.description ?? "",
+        callers: describeCallers(preset),
+      };
+    });
+    if (options.json)
+      return printJson(io, { presets: all.map(({ callers: _callers, ...shown }) => shown) });
+    const callers = ["signature", (preset: (typeof all)[number]) => preset.callers] as const;
+    const made = ["what it makes", (preset: (typeof all)[number]) => preset.description] as const;
+    printRows(io, [["preset", ({ name }) => name], "origin", "path", callers, made], all);
+  },
+});
+
+/** What the sender of a preset's scheme does about errors. */
+function getSender({ auth }: Preset, name: string, schemes: SchemeSources): Sender | undefined {
+  if (typeof auth?.scheme !== "string") return auth?.scheme?.sender;
+  const loaded = loadScheme(schemes, auth.scheme, name);
+  return loaded.ok ? loaded.scheme.sender : undefined;
+}
+
+const show = doing({
+  usage: "<name>",
+  about:
+    "print a preset, to be copied into mappings/ and changed, and what its sender does about errors",
+  examples: ["rouse presets NAME"],
+  json: true,
+  async run(io, options, name) {
+    const { names, find, schemes } = await findPresets(options, io);
+    const [entry, ...others] = find(name);
+    if (!entry) throw usage(`there is no preset "${name}".${didYouMean(name, names)}`);
+    if (others.length > 0) throw usage(ambiguous(name, [entry, ...others]));
+    const preset = readDocument(entry);
+    const sender = getSender(preset, name, schemes);
+    const { file, origin } = entry;
+    if (options.json) return printJson(io, { origin, preset, sender: sender ?? null });
+    // Mapping files are JSON5: with comments after it, the preset can still be copied as it is.
+    const comments = sender ? renderSender(sender).map((line) => `// ${line}\n`) : [];
+    const text =
+      file === undefined ? `${JSON.stringify(preset, null, 2)}\n` : readFileSync(file, "utf8");
+    io.out(text + comments.join(""));
+  },
+});
+
+export const presets: Noun = { list, show };

@@ -1,0 +1,157 @@
+import type {
+  ChangeKind,
+  WhatIfExample,
+  WhatIfGroup,
+  WhatIfReport,
+} from "../../operate/what-if/what-if.ts";
+import type { DiffPart } from "../../operate/edits/word-diff.ts";
+import type { CliIo } from "../io.ts";
+import { cell, fit, localTime, shellWord } from "../text.ts";
+
+const TITLES: Record<ChangeKind, string> = {
+  starts: "starts a run",
+  stops: "stops",
+  "other-mapping": "another mapping takes it",
+  rejected: "is refused",
+  text: "text changes",
+  session: "session changes",
+  recipient: "recipient changes",
+  agent: "agent changes",
+  model: "model or its settings change",
+  key: "key of duplicates or batches changes",
+  missing: "new missing fields",
+  outcome: "outcome changes, without a run",
+};
+
+const MAX_SAME = 60;
+const MAX_VALUE = 200;
+
+/** How `--group` names a group: `starts:shop.order`. */
+export const groupName = ({ kind, mapping }: Pick<WhatIfGroup, "kind" | "mapping">): string =>
+  `${kind}:${mapping ?? ""}`;
+
+const count = (value: number): string => Math.round(value).toLocaleString("en-US");
+
+function renderPeriod(ms: number): string {
+  const [days, hours, minutes] = [ms / 86_400_000, ms / 3_600_000, ms / 60_000];
+  const value =
+    days >= 1 ? Math.round(days * 10) / 10 : Math.max(1, Math.round(hours >= 1 ? hours : minutes));
+  return `${value} ${days >= 1 ? "day" : hours >= 1 ? "hour" : "minute"}${value === 1 ? "" : "s"}`;
+}
+
+function renderRate({ perDay }: WhatIfReport): string {
+  if (!perDay || perDay.runs === 0) return "";
+  const tokens = perDay.tokens === null ? "" : `, about ${count(perDay.tokens)} tokens a day`;
+  const runs =
+    perDay.runs < 0.05
+      ? "less than 0.1"
+      : perDay.runs.toLocaleString("en-US", { maximumFractionDigits: 1 });
+  return ` (+${runs} ${perDay.runs === 1 ? "run" : "runs"} a day${tokens})`;
+}
+
+/** `10,000 events of 7 days: 14 change. 9 would run that did not (+1.3 runs a day), 5 would not run.` */
+function renderSum(report: WhatIfReport): string {
+  const { events, periodMs, changed, wouldRun, wouldNotRun } = report;
+  const period = events === 0 ? "" : ` of ${renderPeriod(periodMs)}`;
+  const parts = [
+    ...(wouldRun > 0 ? [`${count(wouldRun)} would run that did not${renderRate(report)}`] : []),
+    ...(wouldNotRun > 0 ? [`${count(wouldNotRun)} would not run`] : []),
+  ];
+  const sum = `${count(events)} ${events === 1 ? "event" : "events"}${period}: ${changed === 0 ? "none changes" : `${count(changed)} change${changed === 1 ? "s" : ""}`}.`;
+  return parts.length === 0 ? sum : `${sum} ${parts.join(", ")}.`;
+}
+
+/** Shows the ends of what stays the same, and all that does not: `[-old-]` and `{+new+}`. */
+export function renderDiff(parts: readonly DiffPart[]): string {
+  const pieces = parts.map(({ kind, text }) => {
+    const shown = text.replaceAll(/\r?\n/g, "↵");
+    if (kind === "added") return `{+${shown}+}`;
+    if (kind === "removed") return `[-${shown}-]`;
+    return shown.length <= 2 * MAX_SAME
+      ? shown
+      : `${shown.slice(0, MAX_SAME)} … ${shown.slice(-MAX_SAME)}`;
+  });
+  return cell(pieces.join(""));
+}
+
+/** Shows a value of a difference on one line. */
+export function showValue(value: unknown): string {
+  if (value === null || value === undefined) return "none";
+  return cell(typeof value === "string" ? value : JSON.stringify(value));
+}
+
+/** One side of a change: an outcome, or an action with its fields. */
+function renderSide(values: Record<string, unknown>): string {
+  const { outcome, mapping, reason, missing, message, ...fields } = values;
+  const by = mapping === null || mapping === undefined ? "" : ` by ${showValue(mapping)}`;
+  if (outcome !== undefined) {
+    const holes = Array.isArray(missing) ? `; missing: ${showValue(missing.join(", "))}` : "";
+    return `${showValue(outcome)}${by}${reason === null || reason === undefined ? "" : `: ${showValue(reason)}`}${holes}`;
+  }
+  const shown = ["agent", "session", "channel", "to", "model"].flatMap((name) =>
+    fields[name] === undefined ? [] : [`${name} ${showValue(fields[name])}`],
+  );
+  return `${showValue(fields["action"])}${by} (${shown.join(", ")}): ${showValue(message)}`;
+}
+
+/** Prints an event of a group with what it was and what it would be. */
+export function printExample(
+  { kind }: Pick<WhatIfGroup, "kind">,
+  example: WhatIfExample,
+  io: CliIo,
+): void {
+  const { eventId, receivedAt, path, before, after, diff } = example;
+  io.out(`  ${cell(eventId)}  ${localTime(receivedAt)}  ${cell(path)}\n`);
+  const line = (name: string, text: string): void =>
+    io.out(`    ${name.padEnd(8)}  ${fit(text, 4 * MAX_VALUE)}\n`);
+  if ("outcome" in before || "outcome" in after || kind === "other-mapping") {
+    line("was", renderSide(before));
+    line("would be", renderSide(after));
+    return;
+  }
+  if (diff) line("message", renderDiff(diff));
+  for (const name of Object.keys(after)) {
+    if (diff && (name === "message" || name === "marked")) continue;
+    line(
+      name,
+      `${fit(showValue(before[name]), MAX_VALUE)} → ${fit(showValue(after[name]), MAX_VALUE)}`,
+    );
+  }
+}
+
+/** Prints the groups with their examples. `command` with `--group` lists every event of a group; absent if there is none. */
+function printGroups({ groups }: WhatIfReport, command: string | undefined, io: CliIo): void {
+  for (const group of groups) {
+    const { kind, mapping, examples } = group;
+    io.out(
+      `\n${TITLES[kind]}  ${mapping === null ? "by no mapping" : cell(mapping)}  ${count(group.count)}\n`,
+    );
+    for (const example of examples) printExample(group, example, io);
+    if (command !== undefined && group.count > examples.length)
+      io.out(`  all: ${command} --group ${shellWord(groupName(group))}\n`);
+  }
+}
+
+/** Prints what becomes of the events, what could not be compared, and what is not simulated. */
+function printNotes(report: WhatIfReport, io: CliIo): void {
+  const { outcomes, skippedFor } = report;
+  io.out("\n");
+  const counts = Object.entries(outcomes).map(([outcome, events]) => `${count(events)} ${outcome}`);
+  if (counts.length > 0) io.out(`outcomes: ${counts.join(", ")}\n`);
+  for (const [reason, events] of Object.entries(skippedFor))
+    io.out(`not compared: ${count(events)} (${cell(reason)})\n`);
+  io.out("not simulated: duplicates, limits and windows of `coalesce`\n");
+}
+
+/** Prints the first and the last lines alone. */
+export function printSum(report: WhatIfReport, io: CliIo): void {
+  io.out(`\n${renderSum(report)}\n`);
+  printNotes(report, io);
+}
+
+/** Prints a whole report. */
+export function printReport(report: WhatIfReport, command: string | undefined, io: CliIo): void {
+  io.out(`${renderSum(report)}\n`);
+  printGroups(report, command, io);
+  printNotes(report, io);
+}

@@ -1,0 +1,189 @@
+import { relative } from "node:path";
+import { RouseError, type ErrorCode } from "../../core/errors.ts";
+import type {
+  Proposal,
+  ProposalLine,
+  ProposalPlan,
+  ProposalRequest,
+} from "../../operate/proposals/proposal-types.ts";
+import { doing } from "../command.ts";
+import { connected, readLines, type GatewayConnection } from "../gateway/connect.ts";
+import { usage } from "../failure.ts";
+import { resolveId } from "../ids.ts";
+import type { CliIo } from "../io.ts";
+import { LANDING_OPTIONS } from "../options.ts";
+import { printBlock, printJson } from "../print.ts";
+import { printReport } from "./print-what-if.ts";
+import { cell } from "../text.ts";
+
+const PROPOSE_OPTIONS = {
+  "--event <id...>": "the events, of one hook",
+  "--say <text>": "what the mapping is for",
+  "--fix [mapping]":
+    "mend this mapping, or the one that is nearest to taking the first event: shows the change, and asks",
+  "--model <model>": "the model that proposes (default: that of the default agent)",
+  "--no-model": "ask no model: draft from the fields that the events have",
+  "--agent <id>": "the agent that takes the turns of the mapping",
+  "--deliver <route>": "where replies go: <channel>:<recipient>, <channel> or none",
+  ...LANDING_OPTIONS,
+} as const;
+
+const number = (value: number): string => value.toLocaleString("en");
+const count = (value: number, what: string): string =>
+  `${number(value)} ${what}${value === 1 ? "" : "s"}`;
+
+function readDeliver(text: string | undefined): ProposalRequest["deliver"] {
+  if (text === undefined) return undefined;
+  if (text === "none") return false;
+  const [, channel, to] = /^([^:]+)(?::(.+))?$/.exec(text) ?? [];
+  if (channel === undefined)
+    throw usage(`--deliver ${text}: write <channel>:<recipient>, <channel> or none`);
+  return { channel, ...(to !== undefined && { to }) };
+}
+
+/** Prints what will be done, and what it may cost, before a model is asked. */
+function printPlan(
+  { name, path, events, model, mends, masked, leftOut, notes }: ProposalPlan,
+  io: CliIo,
+): void {
+  io.out(`${mends ? "a change of " : ""}${name}, from ${count(events, "event")} of ${path}\n`);
+  if (mends)
+    io.out(
+      `mends ${mends.mapping}, which ${mends.reasons.length === 0 ? "takes them" : "does not take them:"}\n`,
+    );
+  for (const { condition, reason } of mends?.reasons ?? [])
+    io.out(`  ${cell(`${condition}: ${reason}`)}\n`);
+  for (const { eventId, reason } of leftOut) io.out(`left out: ${eventId}, ${cell(reason)}\n`);
+  for (const note of notes) io.out(`note: ${cell(note)}\n`);
+  if (masked.length > 0) io.out(`masked: ${cell(masked.join(", "))}\n`);
+  if (!model) return;
+  const { ref, shown, maxRounds, maxTokens, estimatedTokens, estimatedUsd, maxUsd } = model;
+  const cost =
+    estimatedUsd === null || maxUsd === null
+      ? "the price is not known"
+      : `about $${estimatedUsd}, and at most $${maxUsd} in all`;
+  io.out(
+    `${ref} gets the fields, ${shown.length === 1 ? "1 masked body" : `${shown.length} masked bodies`} and your words; it has no tools\n`,
+  );
+  io.out(
+    `at most ${maxRounds} rounds and ${number(maxTokens)} tokens; a round takes about ${number(estimatedTokens)} (${cost})\n\n`,
+  );
+}
+
+function printLine(line: ProposalLine, io: CliIo): void {
+  if (line.type === "plan") printPlan(line.plan, io);
+  if (line.type !== "round") return;
+  const tokens =
+    line.usage.totalTokens === undefined ? "" : ` (${count(line.usage.totalTokens, "token")})`;
+  io.out(`round ${line.round}: takes ${line.taken} of ${count(line.events, "event")}${tokens}\n`);
+  for (const problem of line.problems) io.out(`  ${cell(problem)}\n`);
+}
+
+function printEvents({ events, mapping }: Proposal, io: CliIo): void {
+  for (const { eventId, isTaken, takenBefore, missing } of events) {
+    const before = takenBefore === null ? "" : `, but ${takenBefore} takes it before`;
+    const without = missing.length === 0 ? "" : `, without ${missing.join(", ")}`;
+    io.out(
+      `${eventId}  ${cell(`${isTaken ? `${mapping} takes it` : `${mapping} does not take it`}${before}${without}`)}\n`,
+    );
+  }
+}
+
+/** Prints what is still wrong with a proposal, and what it would do. */
+function printFound(proposal: Proposal, io: CliIo): void {
+  printEvents(proposal, io);
+  for (const problem of proposal.problems) io.out(`problem: ${cell(problem)}\n`);
+  for (const note of proposal.notes) io.out(`note: ${cell(note)}\n`);
+}
+
+function printWritten(proposal: Proposal, io: CliIo): void {
+  const { file, text, mapping, fixtures, whatIf, unwritten } = proposal;
+  const shown = (one: string): string => relative(io.cwd, one);
+  if (unwritten) {
+    io.err(`nothing was written: ${unwritten.reason}\nThe file as a patch, for \`git apply\`:\n\n`);
+    return io.out(unwritten.patch);
+  }
+  io.out(`\nWrote ${shown(file)}. ${mapping} is in shadow: it starts nothing.\n`);
+  for (const fixture of fixtures)
+    io.out(
+      `Wrote ${shown(fixture.file)}: ${fixture.outcome}${fixture.mapping === null ? "" : ` by ${fixture.mapping}`}\n`,
+    );
+  printBlock(io, "mapping", text);
+  printFound(proposal, io);
+  if (whatIf) {
+    io.out("\nonce it is live:\n");
+    printReport(whatIf, undefined, io);
+  }
+  io.out(`\nRead it, and let it run:\n  rouse test\n  rouse hooks enable ${mapping}\n`);
+}
+
+/** Makes a proposal, and prints how it goes. */
+async function make(to: GatewayConnection, wanted: ProposalRequest, io: CliIo): Promise<Proposal> {
+  const json = { ...wanted, events: [...wanted.events] };
+  for await (const line of readLines<ProposalLine>(to.api.proposals.$post({ json }))) {
+    printLine(line, io);
+    if (line.type !== "end") continue;
+    if (line.ok) return line.proposal;
+    throw new RouseError({ code: line.code as ErrorCode, message: line.message });
+  }
+  throw new RouseError({
+    code: "internal",
+    message: "the gateway ended before the proposal was made",
+  });
+}
+
+/** Whether the operator wants a mapping from the shape of the events after a model has failed. */
+async function asksWithoutModel(error: unknown, io: CliIo): Promise<boolean> {
+  if (!(error instanceof RouseError) || error.code !== "model_failed" || !io.prompts) return false;
+  io.err(`rouse: ${error.message}\n`);
+  const answer = await io.prompts.select({
+    message: "Propose from the shape of the events alone?",
+    options: [
+      { value: "yes", label: "Yes, without a model" },
+      { value: "no", label: "No" },
+    ],
+  });
+  return answer === "yes";
+}
+
+export const propose = doing({
+  usage: "propose [name]",
+  about:
+    "write a mapping with its fixtures from up to 20 recorded events of a hook, in shadow until `rouse hooks enable`; or mend a mapping that did not match. A model sees the fields, at most 5 bodies with masked values and your words, and cannot choose who may call, where replies go, agent, model or code",
+  examples: [
+    'rouse propose tickets --event evt_… evt_… --say "page me when a P1 ticket opens" --agent ops',
+    "rouse propose tickets --event latest --no-model",
+    "rouse propose --fix shop.order --event evt_…",
+    "rouse propose --fix --event latest --yes",
+  ],
+  options: PROPOSE_OPTIONS,
+  json: true,
+  async run(io, options, name) {
+    const { event: named = [], fix, say, agent, json } = options;
+    const model = options.model === true ? undefined : options.model;
+    if (named.length === 0)
+      throw usage("name the events: --event evt_… (`rouse events --outcome unmatched` shows some)");
+    const deliver = readDeliver(options.deliver);
+    // With --json standard output has the proposal alone.
+    const shown = json ? { ...io, out: io.err } : io;
+    const proposal = await connected(options, io, async (to) => {
+      const events: string[] = [];
+      for (const id of named) events.push(await resolveId(to, "events", id));
+      const wanted = { name, fix, events, say, model, agent, deliver };
+      try {
+        return await make(to, wanted, shown);
+      } catch (error) {
+        if (!(await asksWithoutModel(error, io))) throw error;
+        return make(to, { ...wanted, model: false }, shown);
+      }
+    });
+    if (json) return printJson(io, { proposal });
+    const { edit } = proposal;
+    if (!edit) return printWritten(proposal, io);
+    printFound(proposal, io);
+    const { mapping, before, after } = edit;
+    const change = { kind: "replace" as const, mapping, text: after, from: before };
+    const { makeChange } = await import("./landing.ts");
+    await makeChange(change, `Changed ${mapping}`, options, io);
+  },
+});

@@ -1,0 +1,336 @@
+import { isAbsolute, relative, dirname, join } from "node:path";
+import type { ConfigChange } from "../../config/edit.ts";
+import { secretFile, stateSecret, writeSecret, type StateSecret } from "../../config/state.ts";
+import { getSetup, type Presets } from "./shipped-presets.ts";
+import type { Answers, ChosenChannel } from "./init-questions.ts";
+import { member } from "../settings.ts";
+import { existsSync, readFileSync } from "node:fs";
+import { appendFile, mkdir, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { PACKAGE_ROOT } from "../../gateway/snapshot.ts";
+import { schemaDocument } from "../nouns/config.ts";
+
+/** A config to begin with: comments that teach, and one mapping to change. */
+export const FIRST_CONFIG = `// Rouse's config. \`rouse config validate\` checks it, docs/config.md explains each key.
+{
+  $schema: "./rouse.schema.json",
+  gateway: { port: 7420 },
+  hooks: {
+    enabled: true,
+    // What callers that do not sign send as \`Authorization: Bearer …\`.
+    token: {},
+    presets: [],
+    // Your own mappings; also every file in ./mappings. Modules for \`transform\` go to ./transforms, channels to ./plugins.
+    mappings: [
+      {
+        id: "example",
+        match: { path: "example" },
+        name: "Example",
+        messageTemplate: "Something happened: {{title}}",
+        // The main session reads the summary at its next heartbeat; "now" starts one, a second call of the model.
+        wakeMode: "next-heartbeat",
+      },
+    ],
+  },
+}
+`;
+
+/** A preset that is new in a config, or newly has its secret. */
+export interface AddedPreset {
+  preset: string;
+  /** Below `hooks.path`. */
+  path: string;
+}
+
+/** Where a setup is, and where its secrets are kept. */
+export interface InitFolders {
+  folder: string;
+  stateDir: string;
+  /** The presets that ship. */
+  presets: Presets;
+}
+
+/** How the config refers to a secret of the state folder: by the file's path, from the config's folder if it lies there. */
+function reference({ folder, stateDir }: InitFolders, name: StateSecret): { file: string } {
+  const file = secretFile(stateDir, name);
+  const path = relative(folder, file);
+  return { file: path.startsWith("..") || isAbsolute(path) ? file : path };
+}
+
+async function writeStateSecret(
+  place: InitFolders,
+  name: StateSecret,
+  value: string,
+): Promise<{ file: string }> {
+  await writeSecret(place.stateDir, name, value);
+  return reference(place, name);
+}
+
+/** Keeps the secret of a preset, if its sender signs: the sender's own, else a new one, which the sender's replaces later. */
+async function presetSecret(
+  place: InitFolders,
+  preset: string,
+  given: string | undefined,
+): Promise<{ file: string } | undefined> {
+  const { secret } = getSetup(place.presets, preset);
+  if (secret === undefined) return undefined;
+  const name: StateSecret = `secrets/${preset}`;
+  if (given !== undefined) return writeStateSecret(place, name, given);
+  if (secret === "sent") return writeStateSecret(place, name, "pending");
+  await stateSecret(place.stateDir, name);
+  return reference(place, name);
+}
+
+/** The list of presets with the chosen ones in it. An entry that has a secret, or does without on purpose, stays as it is. */
+async function presetList(
+  raw: unknown,
+  answers: Answers,
+  place: InitFolders,
+): Promise<{ list: unknown[]; added: AddedPreset[] }> {
+  const list: unknown[] = Array.isArray(raw) ? [...(raw as unknown[])] : [];
+  const added: AddedPreset[] = [];
+  const channel = answers.channels.find(({ to }) => to !== "")?.id;
+  for (const preset of answers.presets) {
+    const at = list.findIndex((entry) => entry === preset || member(entry, "use") === preset);
+    const before = at < 0 ? undefined : list[at];
+    const path = member(before, "path");
+    const isSame = { preset, path: typeof path === "string" ? path : preset };
+    if (member(before, "secret") !== undefined || member(before, "auth") !== undefined) {
+      // Of a set-up that broke off, the file may be missing.
+      const { file } = reference(place, `secrets/${preset}`);
+      if (member(member(before, "secret"), "file") === file)
+        await stateSecret(place.stateDir, `secrets/${preset}`);
+      if (answers.isRepeated) added.push(isSame);
+      continue;
+    }
+    const secret = await presetSecret(place, preset, answers.secrets[preset]);
+    if (before !== undefined && secret === undefined) continue;
+    const kept = typeof before === "object" ? before : {};
+    const entry = {
+      use: preset,
+      ...kept,
+      ...(secret ? { secret } : {}),
+      ...(channel === undefined ? {} : { channel }),
+    };
+    list.splice(
+      at < 0 ? list.length : at,
+      at < 0 ? 0 : 1,
+      Object.keys(entry).length === 1 ? preset : entry,
+    );
+    added.push(isSame);
+  }
+  return { list, added };
+}
+
+/** Whether a channel lacks what no flag and no variable gives. */
+export const isUnfinished = ({ fields }: Pick<ChosenChannel, "fields">): boolean =>
+  fields.some(({ value }) => value === "");
+
+async function channelSection(
+  { id, fields, allowFrom, to }: ChosenChannel,
+  place: InitFolders,
+): Promise<Record<string, unknown>> {
+  // What only its owner knows is filled in later: until then the gateway starts without the channel.
+  const section: Record<string, unknown> = isUnfinished({ fields }) ? { enabled: false } : {};
+  for (const { name, value, secret } of fields)
+    section[name] = secret ? await writeStateSecret(place, `secrets/${id}-${name}`, value) : value;
+  return { ...section, allowFrom, ...(to === "" ? {} : { defaultTo: to }) };
+}
+
+async function modelChanges(
+  raw: Record<string, unknown>,
+  { model }: Answers,
+  place: InitFolders,
+): Promise<ConfigChange[]> {
+  if (!model) return [];
+  const provider = model.ref.slice(0, model.ref.indexOf("/"));
+  const known = member(member(raw["models"], "providers"), provider) !== undefined;
+  const changes: ConfigChange[] = [{ path: ["agents", "defaults", "model"], value: model.ref }];
+  if (model.key === undefined && (known || model.baseUrl === undefined)) return changes;
+  const apiKey =
+    model.key === undefined
+      ? {}
+      : { apiKey: await writeStateSecret(place, `secrets/${provider}-key`, model.key) };
+  if (known && apiKey.apiKey)
+    return [
+      ...changes,
+      { path: ["models", "providers", provider, "apiKey"], value: apiKey.apiKey },
+    ];
+  const baseUrl = model.baseUrl === undefined ? {} : { baseUrl: model.baseUrl };
+  return [
+    ...changes,
+    { path: ["models", "providers", provider], value: { type: model.type, ...baseUrl, ...apiKey } },
+  ];
+}
+
+/**
+ * What the answers change in a config, and the presets that are new in it. Writes the secrets to the state folder;
+ * sections and entries that are there stay.
+ * @param raw the config as it is written now.
+ * @param isNew whether the config is `FIRST_CONFIG`.
+ */
+export async function planChanges(
+  raw: Record<string, unknown>,
+  answers: Answers,
+  place: InitFolders,
+  isNew: boolean,
+): Promise<{ changes: ConfigChange[]; added: AddedPreset[] }> {
+  const { tokenEnv, port, publicUrl } = answers;
+  const changes: ConfigChange[] = [];
+  const set = (path: readonly string[], value: unknown): void => void changes.push({ path, value });
+  if (port !== undefined) set(["gateway", "port"], port);
+  if (publicUrl !== undefined) set(["gateway", "publicUrl"], publicUrl);
+  if (isNew || member(raw["hooks"], "token") === undefined) {
+    if (tokenEnv === undefined) await stateSecret(place.stateDir, "secrets/hook-token");
+    set(
+      ["hooks", "token"],
+      tokenEnv === undefined ? reference(place, "secrets/hook-token") : `\${${tokenEnv}}`,
+    );
+    if (member(raw["hooks"], "enabled") === undefined) set(["hooks", "enabled"], true);
+  }
+  const { list, added } = await presetList(member(raw["hooks"], "presets"), answers, place);
+  if (added.length > 0) set(["hooks", "presets"], list);
+  for (const channel of answers.channels) {
+    const before = member(raw["channels"], channel.id);
+    if (before !== undefined && channel.asked.length === 0) continue;
+    const section = await channelSection(channel, place);
+    if (before === undefined) set(["channels", channel.id], section);
+    else
+      for (const key of channel.asked)
+        if (section[key] !== undefined || member(before, key) !== undefined)
+          set(["channels", channel.id, key], section[key]);
+  }
+  return { changes: [...changes, ...(await modelChanges(raw, answers, place))], added };
+}
+
+/** The path of a preset's secret, to be shown. */
+export function getSecretFile({ stateDir }: InitFolders, preset: string): string {
+  return secretFile(stateDir, `secrets/${preset}`);
+}
+
+const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
+
+/** Whether a module in the folder finds Rouse as a package. */
+function isInstalled(folder: string): boolean {
+  try {
+    createRequire(join(folder, "rouse.json5")).resolve("rouse/package.json");
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The manifest of a package that Rouse itself finds, and the folder that it is in. */
+function ownPackage(name: string): { folder: string; types: string } | undefined {
+  try {
+    const file = createRequire(join(PACKAGE_ROOT, "package.json")).resolve(`${name}/package.json`);
+    const { types = "index.d.ts" } = JSON.parse(readFileSync(file, "utf8")) as { types?: string };
+    return { folder: dirname(file), types: join(dirname(file), types) };
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Compiler options for transforms and plugins in an editor. Modules find Rouse by its package if it is installed in the
+ * folder; else the paths say where it is, as the gateway does when it runs them.
+ */
+function typescriptConfig(folder: string): object {
+  const options = {
+    target: "es2024",
+    module: "nodenext",
+    strict: true,
+    noEmit: true,
+    skipLibCheck: true,
+    allowImportingTsExtensions: true,
+    types: ["node"],
+  };
+  const include = ["transforms", "plugins"];
+  if (isInstalled(folder)) return { compilerOptions: options, include };
+  const source = existsSync(join(PACKAGE_ROOT, "src"));
+  const api = (path: string): string[] => [
+    join(PACKAGE_ROOT, source ? `src/${path}.ts` : `dist/src/${path}.d.ts`),
+  ];
+  const zod = ownPackage("zod");
+  const types = ownPackage("@types/node");
+  const paths = {
+    "rouse/plugin": api("plugin/api"),
+    "rouse/channel-kit": api("channel-kit/api"),
+    "rouse/transform": api("mapping/api"),
+    ...(zod === undefined ? {} : { zod: [zod.types] }),
+  };
+  return {
+    compilerOptions: {
+      ...options,
+      ...(source
+        ? {
+            customConditions: ["rouse-source"],
+            exactOptionalPropertyTypes: true,
+            lib: ["es2024", "esnext.disposable", "esnext.iterator"],
+          }
+        : {}),
+      ...(types === undefined ? {} : { typeRoots: [dirname(types.folder)] }),
+      paths,
+    },
+    include,
+  };
+}
+
+function manifest(folder: string): object {
+  const { version, devDependencies = {} } = JSON.parse(
+    readFileSync(join(PACKAGE_ROOT, "package.json"), "utf8"),
+  ) as {
+    version: string;
+    devDependencies?: Record<string, string>;
+  };
+  const { typescript, "@types/node": node } = devDependencies;
+  const own = { private: true, type: "module" };
+  if (!isInstalled(folder)) return own;
+  return {
+    ...own,
+    scripts: { start: "rouse start" },
+    dependencies: { rouse: version },
+    devDependencies: { "@types/node": node, typescript },
+  };
+}
+
+/** Adds the lines that a file does not have. */
+async function addLines(file: string, lines: readonly string[]): Promise<boolean> {
+  const text = existsSync(file) ? readFileSync(file, "utf8") : "";
+  const missing = lines.filter((line) => !text.split(/\r?\n/).includes(line));
+  if (missing.length === 0) return false;
+  await appendFile(
+    file,
+    `${text === "" || text.endsWith("\n") ? "" : "\n"}${missing.join("\n")}\n`,
+  );
+  return true;
+}
+
+/** Writes the files beside the config that are not there yet; returns the names of what it wrote. */
+export async function writeFiles({ folder, stateDir }: InitFolders): Promise<string[]> {
+  const written: string[] = [];
+  for (const name of ["mappings", "transforms", "plugins"])
+    await mkdir(join(folder, name), { recursive: true });
+  const state = relative(folder, stateDir);
+  const isInside = state !== "" && !state.startsWith("..") && !isAbsolute(state);
+  if (
+    await addLines(join(folder, ".gitignore"), [
+      ...(isInside ? [`${state}/`] : []),
+      "node_modules/",
+      "*.before",
+    ])
+  )
+    written.push(".gitignore");
+  const files: [string, () => object | Promise<object>][] = [
+    ["package.json", () => manifest(folder)],
+    ["tsconfig.json", () => typescriptConfig(folder)],
+    ["rouse.schema.json", () => schemaDocument("config")],
+  ];
+  for (const [name, make] of files) {
+    const file = join(folder, name);
+    if (existsSync(file)) continue;
+    await writeFile(file, json(await make()));
+    written.push(name);
+  }
+  return written;
+}

@@ -1,0 +1,158 @@
+import { RouseError } from "../../core/errors.ts";
+import { createLogger } from "../../core/log.ts";
+import type { DeliveryView } from "../../operate/records/views.ts";
+import type { RunDetail } from "../../operate/records/views.ts";
+import { sampleNames } from "../../mapping/samples.ts";
+import { readGateway } from "../../store/lock.ts";
+import { connected, read, withId } from "../gateway/connect.ts";
+import { findTarget, postHook, readRequest, type SentHook } from "../hooks/hooks-send.ts";
+import type { AddedPreset } from "./init-files.ts";
+import type { CliIo } from "../io.ts";
+import type { CommonOptions } from "../options.ts";
+import { printBlock } from "../print.ts";
+import { loadSettings, toSnapshotOptions, type Settings } from "../settings.ts";
+
+/** A model may think for a while before the reply is there. */
+const WAIT_MS = 120_000;
+/** After so long a failed call of the model ends the test. */
+const PATIENCE_MS = 4000;
+const POLL_MS = 50;
+
+/** Its output is all about one config: no line has to say which one answers. */
+const quiet = (io: CliIo): CliIo => ({ ...io, err: () => undefined });
+
+/** Runs the work with a gateway on the config: the one that runs, with the config loaded again, or one for this test alone. */
+async function withGateway<T>(
+  file: string,
+  settings: Settings,
+  io: CliIo,
+  work: (url: string) => Promise<T>,
+): Promise<T> {
+  const running = readGateway(settings.stateDir)?.url;
+  if (running !== undefined) {
+    await connected({ config: file }, quiet(io), ({ api }) => api.reload.$post());
+    return work(running);
+  }
+  const { openGateway } = await import("../../gateway/gateway.ts");
+  const log = createLogger("silent");
+  const options = toSnapshotOptions({ config: file }, io);
+  const gateway = await openGateway({ ...options, log, print: () => undefined });
+  try {
+    return await work((await gateway.start({ listen: { port: 0 } })).url);
+  } finally {
+    await gateway.stop();
+  }
+}
+
+interface Ended {
+  run: RunDetail;
+  /** Null if the run has sent nothing. */
+  delivery: DeliveryView | null;
+}
+
+/**
+ * Waits until the run has ended and its reply was sent or given up; undefined if that takes too long.
+ * @throws RouseError if calls of the model fail: their retries may take long.
+ */
+async function ended(runId: string, options: CommonOptions, io: CliIo): Promise<Ended | undefined> {
+  const since = io.now();
+  while (io.now() < since + WAIT_MS) {
+    const found = await connected(options, quiet(io), async ({ api }): Promise<Ended> => {
+      const { run } = await read(api.runs[":id"].$get(withId(runId)));
+      if (run.deliveryId === null) return { run, delivery: null };
+      return {
+        run,
+        delivery: (await read(api.deliveries[":id"].$get(withId(run.deliveryId)))).delivery,
+      };
+    });
+    if (found.run.endedAt !== null && found.delivery?.status !== "pending") return found;
+    const failed = found.run.failedAttempts.at(-1);
+    if (failed && io.now() > since + PATIENCE_MS)
+      throw failure(`the model has not answered: ${failed.text}`);
+    await new Promise((done) => setTimeout(done, POLL_MS));
+  }
+  return undefined;
+}
+
+function getRunId({ status, answer }: SentHook): string {
+  const { runId, results, error } = answer as {
+    runId?: string;
+    results?: { runId?: string }[];
+    error?: { message?: string };
+  };
+  const id = runId ?? results?.find((result) => result.runId !== undefined)?.runId;
+  if (id !== undefined) return id;
+  throw failure(
+    `the test hook was answered ${status}: ${error?.message ?? JSON.stringify(answer)}`,
+  );
+}
+
+const failure = (message: string): RouseError => new RouseError({ code: "internal", message });
+
+function printReply(found: Ended | undefined, io: CliIo): void {
+  if (!found)
+    throw failure(`the run did not end within ${WAIT_MS / 1000} s; \`rouse runs\` shows it`);
+  const { run, delivery } = found;
+  if (run.status !== "succeeded")
+    throw failure(
+      `the run ${run.id} ${run.status}: ${run.error?.message ?? "no reason was recorded"}`,
+    );
+  if (delivery?.status !== "delivered")
+    throw failure(
+      `the agent replied, and the reply was not delivered: ${delivery?.error?.message ?? run.delivery ?? "no channel"}; set the channel's \`defaultTo\``,
+    );
+  printBlock(io, `The reply, delivered to ${delivery.channel}, ${delivery.to}:`, run.reply ?? "");
+}
+
+/** The hook that tests a setup: a recorded body of the first preset that has one and a secret to sign it with. */
+async function findSample(
+  added: readonly AddedPreset[],
+  settings: Settings,
+  io: CliIo,
+): Promise<{ path: string; sample: string } | undefined> {
+  for (const { path } of added) {
+    const { entry, rules } = await findTarget(path, settings, io);
+    const [sample] = entry ? sampleNames(entry) : [];
+    const { auth } = rules ?? {};
+    const pending = auth && "scheme" in auth && [auth.secret].flat().includes("pending");
+    if (sample !== undefined && !pending) return { path, sample };
+  }
+  return undefined;
+}
+
+/**
+ * Posts a hook to a gateway on the config as its sender would, and shows the reply that was delivered.
+ * @throws RouseError if the hook is refused, its run fails, or its reply is not delivered.
+ */
+export async function testSetup(
+  file: string,
+  added: readonly AddedPreset[],
+  io: CliIo,
+): Promise<void> {
+  const settings = await loadSettings({ config: file }, io);
+  const found = await findSample(added, settings, io);
+  const { hooks } = settings.config;
+  const example = hooks.mappings.some(
+    ({ id, match }) => id === "example" && match.path === "example",
+  );
+  if (!found && !example) return;
+  const path = found?.path ?? "example";
+  const request = found
+    ? await readRequest(path, { sample: found.sample }, settings, io)
+    : {
+        headers: { "content-type": "application/json" },
+        raw: Buffer.from('{"title":"the setup works"}'),
+      };
+  await withGateway(file, settings, io, async (url) => {
+    const sent = await postHook(path, request, {
+      settings,
+      url,
+      io,
+      isSample: found !== undefined,
+    });
+    io.out(
+      `\nPosted ${found ? `the recorded event ${found.sample}` : "a test event"} to ${hooks.path}/${path}: ${sent.status}\n`,
+    );
+    printReply(await ended(getRunId(sent), { config: file }, io), io);
+  });
+}

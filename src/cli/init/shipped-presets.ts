@@ -1,0 +1,30 @@
+import type { MappingFile } from "../../config/schema/mapping.ts";
+import { BUILTIN_PLUGINS } from "../../gateway/snapshot.ts";
+import { readMappings } from "../../mapping/catalog.ts";
+import { PRESETS_DIR } from "../../mapping/presets.ts";
+import { presetSetup } from "../../mapping/samples.ts";
+import type { PresetEntry } from "../../mapping/source.ts";
+import { loadPluginOffers } from "../../plugin/commands.ts";
+
+/** Presets by name. */
+export type Presets = ReadonlyMap<string, PresetEntry>;
+
+/** What a preset says of its sender; empty if it says nothing. */
+export function getSetup(presets: Presets, name: string): NonNullable<MappingFile["setup"]> {
+  const entry = presets.get(name);
+  return (entry && presetSetup(entry)) ?? {};
+}
+
+/** Loads the presets that ship: those of the package's folder, and those of Rouse's own plugins. */
+export async function loadShippedPresets(): Promise<Presets> {
+  const { presets: pluginPresets } = await loadPluginOffers(BUILTIN_PLUGINS);
+  const { presets } = readMappings({
+    presetsDir: PRESETS_DIR,
+    mappingsDir: PRESETS_DIR,
+    pluginPresets,
+  });
+  const found = [...presets].flatMap(([name, entries]) =>
+    entries.slice(0, 1).map((entry) => [name, entry] as const),
+  );
+  return new Map(found.toSorted(([a], [b]) => a.localeCompare(b)));
+}

@@ -1,0 +1,189 @@
+import { Option } from "commander";
+import { doing, type CommandSpec, type Given } from "../command.ts";
+import { connected, readLines, type GatewayConnection } from "../gateway/connect.ts";
+import { usage } from "../failure.ts";
+import { resolveId } from "../ids.ts";
+import { EXIT, type CliIo } from "../io.ts";
+import { type CommonOptions, readCount, readRate, readSince } from "../options.ts";
+import { printJson } from "../print.ts";
+import { createProgress, type ProgressLine } from "../progress.ts";
+import type { RetryLine } from "../../operate/records/bulk.ts";
+import { member } from "../settings.ts";
+import { cell } from "../text.ts";
+
+const WHICH = {
+  "--since <time>": 'only newer ones: an age such as "2h", or a date',
+  "--until <time>": "only older ones",
+  "--limit <n>": "at most so many, the newest",
+} as const;
+/** The options of a command that takes one, or many that filters choose. */
+export const BULK_OPTIONS = {
+  ...WHICH,
+  "--rate <n>": "how many in a second, a minute or an hour, such as 5/s",
+  "--dry-run": "only say what would be done",
+} as const;
+
+type BulkGiven = Given<typeof BULK_OPTIONS>;
+
+type Flags = Readonly<Record<string, unknown>>;
+
+/** The first of these options that was given, as it is written. */
+function findGiven(given: object, options: Flags): string | undefined {
+  const all = Object.keys(options).map((flags) => new Option(flags));
+  return all.find((option) => member(given, option.attributeName()) !== undefined)?.long;
+}
+
+/**
+ * Checks that those are named, or chosen by filters.
+ * @param filters options that choose several, beside those of `BULK_OPTIONS`.
+ * @param own options of one alone.
+ * @param how options of several that choose none.
+ */
+export function checkChoice(
+  given: object,
+  named: number,
+  { filters, own, how }: { filters: Flags; own: Flags; how: Flags },
+): void {
+  const several = findGiven(given, { ...filters, ...WHICH });
+  if (named !== 1) {
+    const one = findGiven(given, own);
+    if (one !== undefined) throw usage(`${one} goes with one: name it`);
+  }
+  const wrong = named === 0 ? undefined : (several ?? (named === 1 && findGiven(given, how)));
+  if (wrong) throw usage(`${wrong} goes with several: leave the id out`);
+  const choices = Object.keys(filters).map((flags) => new Option(flags).long);
+  if (named === 0 && several === undefined)
+    throw usage(`name one, or choose several with ${choices.join(", ")} or --since`);
+}
+
+/** Reads what chooses several. Times stay as they were written: the gateway counts back from its own clock. */
+export function readBulk({ since, until, limit, rate, dryRun = false }: BulkGiven, io: CliIo) {
+  const [from, to] = [
+    since === undefined ? -Infinity : readSince(since, io),
+    until === undefined ? Infinity : readSince(until, io, "until"),
+  ];
+  if (from >= to)
+    throw usage(`--since ${since} is not before --until ${until}: nothing lies between them`);
+  return { since, until, limit: readCount("limit", limit), perSecond: readRate(rate), dryRun };
+}
+
+type BulkLine =
+  | { type: "total"; total: number }
+  | { type: "result" }
+  | { type: "end"; failed: number };
+
+/** Follows work on many: the bar on a terminal, a line for each, the sum at the end. */
+export async function followBulk<Line extends BulkLine>(
+  answer: Promise<{ body: ReadableStream | null }>,
+  { json }: CommonOptions,
+  io: CliIo,
+  { label, render }: { label: string; render(line: Line): string },
+): Promise<void> {
+  const all: Line[] = [];
+  let progress: ProgressLine | undefined;
+  let done = 0;
+  for await (const line of readLines<Line>(answer)) {
+    all.push(line);
+    // The bar goes away before a line is printed, so that they never share one.
+    progress?.end();
+    if (!json) io.out(render(line));
+    if (line.type === "total") progress = createProgress(io, label, line.total);
+    if (line.type === "result") progress?.update(++done);
+    if (line.type === "end" && line.failed > 0) io.exitCode = EXIT.failure;
+  }
+  if (json) printJson(io, { lines: all });
+}
+
+/** Renders the lines of a retry: `3 would be retried`, `3 retried, 1 failed`, and what was left out. */
+function createRenderer(later: string): (line: RetryLine) => string {
+  let head = { dryRun: false, skipped: 0 };
+  return (line) => {
+    if (line.type === "total") {
+      head = line;
+      return "";
+    }
+    if (line.type === "result")
+      return `${line.id}  ${line.ok ? `${line.status}  ${cell(line.summary)}` : `not retried: ${cell(line.failure.message)}`}\n`;
+    const { dryRun, skipped } = head;
+    const sum = dryRun
+      ? `${line.retried} would be retried${line.failed === 0 ? "" : `, ${line.failed} cannot be`}`
+      : `${line.retried} retried, ${line.failed} failed`;
+    const left = skipped === 0 ? "" : `; ${skipped} left out, since no hook has started them`;
+    return `${sum}${left}\n${line.retried > 0 && !dryRun ? later : ""}`;
+  };
+}
+
+/** The value of an option that has only a few. */
+function readStatus<T extends string>(
+  text: string | undefined,
+  known: readonly T[],
+): T | undefined {
+  const found = known.find((one) => one === text);
+  if (text !== undefined && found === undefined)
+    throw usage(`--status ${text}: write ${known.join(", ")}`);
+  return found;
+}
+
+/** What a retry is given, by the names of its options. */
+type Chosen = Readonly<Record<string, string | undefined>>;
+
+/** A command that retries one, or many that filters choose. */
+export function retrying<Answer extends object, Status extends string>({
+  kind,
+  statuses,
+  filters,
+  options = {},
+  retry,
+  retryMany,
+  render,
+  later,
+  ...spec
+}: Pick<CommandSpec, "about" | "examples"> & {
+  kind: "runs" | "deliveries";
+  /** The states that many may be of. */
+  statuses: readonly Status[];
+  /** Further options that choose several. */
+  filters: Readonly<Record<string, string>>;
+  /** Options of one alone. */
+  options?: Readonly<Record<string, string>>;
+  retry(to: GatewayConnection, id: string, given: Chosen): Promise<Answer>;
+  retryMany(
+    to: GatewayConnection,
+    json: ReturnType<typeof readBulk> & { status: Status | undefined },
+    given: Chosen,
+  ): Promise<{ body: ReadableStream | null }>;
+  render(answer: Answer): string;
+  /** Printed if no gateway runs. */
+  later: string;
+}): CommandSpec {
+  const choosing = {
+    "--failed": "all that failed",
+    "--status <status>": `all of this status: ${statuses.join(", ")}`,
+    ...filters,
+  };
+  return doing<"retry [id]", Readonly<Record<string, string>>>({
+    ...spec,
+    usage: "retry [id]",
+    options: { ...choosing, ...BULK_OPTIONS, ...options },
+    json: true,
+    async run(io, all, id) {
+      const given = all as unknown as BulkGiven & Chosen;
+      const how = { "--rate <n>": "", "--dry-run": "" };
+      checkChoice(given, id === undefined ? 0 : 1, { filters: choosing, own: options, how });
+      if (id !== undefined)
+        return connected(given, io, async (to) => {
+          const answer = await retry(to, await resolveId(to, kind, id), given);
+          if (given.json) return printJson(io, answer);
+          io.out(`${render(answer)}\n${to.live ? "" : later}`);
+        });
+      if (given["failed"] && given["status"] !== undefined) throw usage("use --failed or --status");
+      const json = { status: readStatus(given["status"], statuses), ...readBulk(given, io) };
+      await connected(given, io, (to) =>
+        followBulk(retryMany(to, json, given), given, io, {
+          label: "retrying",
+          render: createRenderer(to.live ? "" : later),
+        }),
+      );
+    },
+  });
+}

@@ -1,0 +1,164 @@
+import { execFile } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { editConfigFile, type ConfigChange } from "../../config/edit.ts";
+import type { PluginEntry } from "../../config/schema/plugin-entry.ts";
+import { findConfig } from "../../config/load.ts";
+import { RouseError } from "../../core/errors.ts";
+import { readInstalled } from "../../plugin/integrity.ts";
+import { doing, listing, type Noun } from "../command.ts";
+import { read } from "../gateway/connect.ts";
+import { usage } from "../failure.ts";
+import type { CliIo } from "../io.ts";
+import type { CommonOptions } from "../options.ts";
+import { printJson } from "../print.ts";
+import { member, rawConfig, toLoadOptions } from "../settings.ts";
+
+/** A name of a package, with or without a version, a range or a tag. No flag, no address, nothing that a shell would read. */
+const PACKAGE =
+  /^((?:@[a-z0-9~][a-z0-9._~-]*\/)?[a-z0-9~][a-z0-9._~-]*)(?:@[A-Za-z0-9.^~+-]{1,64})?$/;
+const TARBALL = /^(?!-)[\w@./\\ :~+-]+\.(?:tgz|tar\.gz)$/;
+
+/** Runs npm in a folder. @throws RouseError `internal` with what npm says. */
+function runNpm(args: readonly string[], folder: string, io: CliIo): Promise<void> {
+  return new Promise((done, fail) => {
+    execFile(
+      "npm",
+      [...args, "--no-audit", "--no-fund", "--prefix", folder],
+      { cwd: folder, env: io.env },
+      (error, _out, err) => {
+        if (!error) return done();
+        const reason =
+          error.code === "ENOENT"
+            ? "npm is not installed"
+            : err.replace(/^npm error ?/gm, "").trim();
+        fail(
+          new RouseError({
+            code: "internal",
+            message: `npm could not ${args[0]} the package: ${reason || error.message}`,
+          }),
+        );
+      },
+    );
+  });
+}
+
+/** The config file, and the list of plugins as it is written there. */
+async function readList(
+  options: CommonOptions,
+  io: CliIo,
+): Promise<{ file: string; path: string[]; entries: PluginEntry[] }> {
+  const file = findConfig(toLoadOptions(options, io));
+  if (file === undefined || !existsSync(file))
+    throw usage("there is no config file to write the plugin into: run `rouse init` first");
+  const raw = await rawConfig(options, io);
+  if (!raw)
+    throw new RouseError({
+      code: "config_invalid",
+      message: `${file} is not valid JSON5: fix it first (\`rouse config validate\`)`,
+    });
+  const given = raw.raw["plugins"];
+  // The list itself, or beside the settings of plugins.
+  const path = Array.isArray(given) || given === undefined ? ["plugins"] : ["plugins", "load"];
+  const found = path.reduce<unknown>((value, name) => member(value, name), raw.raw);
+  return { file, path, entries: Array.isArray(found) ? (found as PluginEntry[]) : [] };
+}
+
+const nameOf = (entry: PluginEntry): string => (typeof entry === "string" ? entry : entry.package);
+
+/** The name under which npm has saved a tarball, by the dependencies of the folder. */
+function findSaved(tarball: string, folder: string): string | undefined {
+  const { dependencies = {} } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
+    dependencies?: Record<string, string>;
+  };
+  const isIt = (spec: string): boolean =>
+    spec.startsWith("file:") && resolve(folder, spec.slice("file:".length)) === tarball;
+  return Object.entries(dependencies).find(([, spec]) => isIt(spec))?.[0];
+}
+
+async function add(io: CliIo, options: CommonOptions, given: string): Promise<void> {
+  const asPackage = PACKAGE.exec(given);
+  if (!asPackage && !TARBALL.test(given))
+    throw usage(
+      `"${given.slice(0, 80)}" is neither a package (\`name\`, \`name@version\`) nor a path of a .tgz file`,
+    );
+  const { file, path, entries } = await readList(options, io);
+  const folder = dirname(file);
+  const isTarball = TARBALL.test(given);
+  const tarball = resolve(io.cwd, given);
+  if (isTarball && !existsSync(tarball)) throw usage(`there is no file ${tarball}`);
+  await runNpm(["install", "--save-exact", isTarball ? tarball : given], folder, io);
+  const name = isTarball ? findSaved(tarball, folder) : asPackage?.[1];
+  const { version, integrity } =
+    (name === undefined ? undefined : readInstalled(name, folder)) ?? {};
+  if (name === undefined || version === undefined || integrity === undefined) {
+    const message =
+      "npm has installed the package and recorded no version or no integrity for it: nothing was added to the config";
+    throw new RouseError({ code: "internal", message });
+  }
+  const pinned = { package: name, version, integrity };
+  const at = entries.findIndex((entry) => nameOf(entry) === name);
+  await editConfigFile(file, [{ path: [...path, at < 0 ? entries.length : at], value: pinned }]);
+  if (options.json) return printJson(io, { file, plugin: pinned });
+  io.out(
+    `Added ${name} ${version} to ${relative(io.cwd, file)}, with the integrity that npm recorded.\n`,
+  );
+  io.out(
+    "Its README says which section of the config it needs. `rouse config validate` checks the result.\n",
+  );
+}
+
+async function remove(io: CliIo, options: CommonOptions, name: string): Promise<void> {
+  if (PACKAGE.exec(name)?.[1] !== name)
+    throw usage(`"${name.slice(0, 80)}" is not the name of a package`);
+  const { file, path, entries } = await readList(options, io);
+  const folder = dirname(file);
+  const listed = entries.flatMap((entry, index) => (nameOf(entry) === name ? [index] : []));
+  if (listed.length === 0 && !readInstalled(name, folder))
+    throw usage(`the package "${name}" is neither installed nor in ${file}`);
+  // From the end, so that the positions before stay.
+  const changes = listed
+    .toReversed()
+    .map((index): ConfigChange => ({ path: [...path, index], value: undefined }));
+  await editConfigFile(file, changes);
+  await runNpm(["uninstall", name], folder, io);
+  if (options.json) return printJson(io, { file, removed: name });
+  io.out(`Removed ${name} from ${relative(io.cwd, file)} and from node_modules.\n`);
+}
+
+const list = listing({
+  about: "plugins and where they come from",
+  examples: ["rouse plugins"],
+  ask: ({ api }) => read(api.plugins.$get()),
+  rows: ({ plugins: all }) => all,
+  columns: [
+    "id",
+    ["channel", ({ channel }) => (channel ? "yes" : null)],
+    ["configured", ({ configured }) => (configured ? "yes" : null)],
+    "origin",
+  ],
+});
+
+export const plugins: Noun = {
+  list,
+  commands: [
+    doing({
+      usage: "add <package>",
+      about: "install a plugin with npm beside the config, and pin its version and content there",
+      examples: [
+        "rouse plugins add rouse-plugin-acme",
+        "rouse plugins add rouse-plugin-acme@1.2.3",
+        "rouse plugins add ./rouse-plugin-acme-1.2.3.tgz",
+      ],
+      json: true,
+      run: add,
+    }),
+    doing({
+      usage: "remove <package>",
+      about: "take a plugin out of the config and uninstall it",
+      examples: ["rouse plugins remove rouse-plugin-acme"],
+      json: true,
+      run: remove,
+    }),
+  ],
+};
