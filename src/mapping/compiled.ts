@@ -5,7 +5,7 @@ import type { NamedMapping } from "./source.ts";
 import type { Template } from "./template.ts";
 import type { CompiledTransform } from "./transforms/transform.ts";
 import type { Path, TemplateContext } from "./template-context.ts";
-import type { MappingInfo, MappingInput, MappingSettings } from "./types.ts";
+import type { MappingInfo, MappingSettings } from "./types.ts";
 import type { Validator } from "./validate.ts";
 
 /** Fields that are templates, besides the message or the text. */
@@ -23,15 +23,6 @@ export const TEMPLATE_FIELDS = [
 export interface MatchFailed {
   failed: string;
 }
-
-export const isFailed = (truth: Truth | MatchFailed): truth is MatchFailed =>
-  typeof truth === "object";
-
-/** Whether what a mapping makes of an input is recorded and not done. */
-export const isInShadow = (
-  { config }: Pick<CompiledMapping, "config">,
-  { live }: Pick<MappingInput, "live">,
-): boolean => config.shadow && config.id !== live;
 
 /** A payload field that must equal one of some values for the match to hold. */
 export interface Equality {
@@ -106,7 +97,6 @@ export const UNUSED_KEYS: Record<"wake" | "agent", readonly (keyof MappingConfig
     "limits",
     "coalesce",
     "callback",
-    "tools",
   ],
   agent: ["textTemplate"],
 };

@@ -27,13 +27,8 @@ import {
   readScope,
 } from "./template-context.ts";
 import { compileExpression, type Expression, type JsonataRunner } from "./jsonata/expression.ts";
-import {
-  isFailed,
-  type CompiledMapping,
-  type CompiledMatch,
-  type Equality,
-  type MatchFailed,
-} from "./compiled.ts";
+import type { CompiledMapping, CompiledMatch, Equality, MatchFailed } from "./compiled.ts";
+import type { MappingInput } from "./types.ts";
 
 /** A path with `[]` after each name that leads through a list, as in `labels[].name`. */
 function renderThroughLists(path: Path, root: unknown): string {
@@ -154,6 +149,15 @@ function getEqualities(match: z.output<typeof matchSchema>): Equality[] {
   for (const [field, condition] of Object.entries(match.payload ?? {})) add(field, condition);
   return found;
 }
+
+export const isFailed = (truth: Truth | MatchFailed): truth is MatchFailed =>
+  typeof truth === "object";
+
+/** Whether what a mapping makes of an input is recorded and not done. */
+export const isInShadow = (
+  { config }: Pick<CompiledMapping, "config">,
+  { live }: Pick<MappingInput, "live">,
+): boolean => config.shadow && config.id !== live;
 
 function toTruth(result: Evaluated): Truth | MatchFailed {
   if (!result.ok) return { failed: result.message };

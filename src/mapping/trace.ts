@@ -1,5 +1,5 @@
-import { isInShadow, type CompiledMapping } from "./compiled.ts";
-import { findLoop } from "./match.ts";
+import type { CompiledMapping } from "./compiled.ts";
+import { findLoop, isInShadow } from "./match.ts";
 import { describeValue, see, renderJson, typeOf, type SeenType } from "./seen.ts";
 import { withEvents, type TemplateContext } from "./template-context.ts";
 import type { Template } from "./template.ts";
