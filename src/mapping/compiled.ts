@@ -55,25 +55,27 @@ export interface CompiledMapping {
   /** Where it stands, for problems: `hooks.mappings[0]`. */
   readonly at: string;
   readonly match: CompiledMatch;
-  readonly validate?: Validator;
-  readonly forEach?: Expression;
-  readonly content?: Template;
+  readonly validate: Validator | undefined;
+  readonly forEach: Expression | undefined;
+  readonly content: Template | undefined;
   readonly fields: readonly { field: (typeof TEMPLATE_FIELDS)[number]; template: Template }[];
-  readonly dedupeKey?: Template;
+  readonly dedupeKey: Template | undefined;
   /** The event's name. */
-  readonly event?: Template;
+  readonly event: Template | undefined;
   /** The events that are wanted; undefined: all. */
-  readonly events?: readonly string[];
+  readonly events: readonly string[] | undefined;
   /** How an event is known for one that the agent has caused. */
-  readonly self?: {
-    from: readonly Path[];
-    text: readonly Path[];
-    accounts: ReadonlySet<string>;
-    marker: string | undefined;
-  };
-  readonly coalesceKey?: Template;
+  readonly self:
+    | undefined
+    | {
+        from: readonly Path[];
+        text: readonly Path[];
+        accounts: ReadonlySet<string>;
+        marker: string | undefined;
+      };
+  readonly coalesceKey: Template | undefined;
   readonly settings: MappingSettings;
-  readonly transform?: CompiledTransform;
+  readonly transform: CompiledTransform | undefined;
   /** Position among all mappings. */
   readonly order: number;
 }
