@@ -117,6 +117,7 @@ export const GROUPS: Record<string, Group> = {
     section: "What if",
     about: "comparisons of recorded events with a changed config",
     measure: ({ timing }) => whatIfRows(timing),
+    offPage: true,
   },
   // The longest last: what Ctrl-C ends is printed up to there.
   "limits-200k": {

@@ -8,7 +8,7 @@ const MARKS = [
 ] as const;
 
 /** What every section of a channel may have: `docs/conversations.md` explains it once. */
-const SHARED = ["dmPolicy"];
+const SHARED = ["dmPolicy", "typing", "streaming"];
 
 /** A page with rows as the table between two marks. Throws if the page has no such place. */
 export function withTable(

@@ -4,7 +4,7 @@ import { fieldSchema, type JsonSchema } from "../src/config/json-schema.ts";
 
 /** A list's type: `strings` for a list of text. */
 const renderList = (item: string): string =>
-  ["string", "object", "value", "integer"].includes(item) ? `${item}s` : `list of ${item}`;
+  /^(?:\w+ or )*\w+$/.test(item) ? item.replaceAll(/\w*[^s](?= or |$)/g, "$&s") : `list of ${item}`;
 
 function renderType(schema: JsonSchema): string {
   if (schema.$ref !== undefined) return "conditions";

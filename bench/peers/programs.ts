@@ -91,7 +91,7 @@ export const webhook: Peer = {
   sides: [
     {
       row: "adnanh/webhook",
-      note: "stores nothing; a trigger rule checks the token, and after the answer `/bin/true` starts with a value of the body.",
+      note: "stores nothing; starts `/bin/true` after the answer.",
       path: PATH,
     },
   ],
@@ -128,7 +128,7 @@ export const nodeRed: Peer = {
   sides: [
     {
       row: `Node-RED ${NODE_RED}`,
-      note: "stores nothing; an `http in` node, a function node that checks the token, and an `http response` node.",
+      note: "stores nothing; three nodes.",
       path: PATH,
     },
   ],

@@ -132,7 +132,7 @@ async function startRestate(dir: string): Promise<Server> {
 }
 
 const RESTATE_NOTE =
-  "one node with its default settings; one-way calls, due in a day, to its HTTP ingress, which checks no token.";
+  "one node, default settings; one-way calls, due in a day, without a token.";
 
 export const restate: Peer = {
   stores: true,
@@ -144,7 +144,7 @@ export const restate: Peer = {
     },
     {
       row: `Restate ${RESTATE}, calls that run`,
-      note: "the same calls, due immediately; each runs a handler that does nothing.",
+      note: "the same calls, due immediately, with an empty handler.",
       path: "/Hooks/agent/send",
     },
   ],
