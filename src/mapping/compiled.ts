@@ -1,6 +1,6 @@
 import type { MappingConfig } from "../config/schema/mapping.ts";
 import type { Expression } from "./jsonata/expression.ts";
-import type { Part, Truth } from "./condition.ts";
+import type { ConditionPart, Truth } from "./condition.ts";
 import type { NamedMapping } from "./source.ts";
 import type { Template } from "./template.ts";
 import type { CompiledTransform } from "./transforms/transform.ts";
@@ -35,7 +35,7 @@ export interface CompiledMatch {
   readonly paths: readonly string[] | undefined;
   readonly equalities: readonly Equality[];
   /** The conditions on source, headers, parameters and payload, with their places: `match.payload.action`. */
-  readonly checks: readonly Part<TemplateContext>[];
+  readonly checks: readonly ConditionPart<TemplateContext>[];
   /** Everything but the path. */
   test(scope: TemplateContext): Truth | MatchFailed | Promise<Truth | MatchFailed>;
   readonly when: Expression | undefined;

@@ -10,9 +10,9 @@ import {
   getEqualValues,
   GROUPS,
   isGroup,
-  type Check,
-  type Field,
-  type Part,
+  type ConditionCheck,
+  type ConditionField,
+  type ConditionPart,
   type Truth,
 } from "./condition.ts";
 import { fieldPaths } from "./seen.ts";
@@ -47,7 +47,7 @@ function compileFields(
   conditions: FieldConditions,
   path: string,
   issues: Issue[],
-): Part<TemplateContext>[] {
+): ConditionPart<TemplateContext>[] {
   return Object.entries(conditions).map(([name, condition]) => {
     const at = `${path}.${name}`;
     if (isGroup(name)) return [`.${name}`, compileFieldGroup(name, condition, at, issues)];
@@ -58,7 +58,7 @@ function compileFields(
       });
     const steps = parsePath(name);
     if (!steps) issues.push({ path: at, message: "is no plain path: write `a.b[0].c`" });
-    const field: Field<TemplateContext> = {
+    const field: ConditionField<TemplateContext> = {
       read: ({ payload }) => steps && readForCondition(steps, payload),
       name: ({ payload }) => (steps ? renderThroughLists(steps, payload) : name),
       among: ({ payload }) => fieldPaths(payload),
@@ -75,7 +75,7 @@ function compileFieldGroup(
   operand: unknown,
   path: string,
   issues: Issue[],
-): Check<TemplateContext> {
+): ConditionCheck<TemplateContext> {
   const isNot = group === "$not";
   const objects = isNot ? [operand] : Array.isArray(operand) ? (operand as unknown[]) : [];
   if (objects.length === 0 || !objects.every(isRecord)) {
@@ -83,7 +83,7 @@ function compileFieldGroup(
     issues.push({ path, message: `must be ${wanted}` });
     return createGroup(group, []);
   }
-  const parts = objects.map((object, index): Part<TemplateContext> => {
+  const parts = objects.map((object, index): ConditionPart<TemplateContext> => {
     const at = isNot ? "" : `[${index}]`;
     const fields = compileFields(object as FieldConditions, `${path}${at}`, issues);
     const [[name = "", only] = []] = fields;
@@ -97,10 +97,10 @@ function compileFlat(
   conditions: FieldConditions,
   kind: "headers" | "query",
   issues: Issue[],
-): Part<TemplateContext>[] {
+): ConditionPart<TemplateContext>[] {
   return Object.entries(conditions).map(([name, condition]) => {
     const key = kind === "headers" ? name.toLowerCase() : name;
-    const field: Field<TemplateContext> = {
+    const field: ConditionField<TemplateContext> = {
       read: (scope) => ownMember(scope[kind], key),
       name: () => `the ${kind === "headers" ? "header" : "query parameter"} ${key}`,
       among: (scope) => Object.keys(scope[kind]),
@@ -113,7 +113,7 @@ function compileFlat(
   });
 }
 
-const SOURCE: Field<TemplateContext> = {
+const SOURCE: ConditionField<TemplateContext> = {
   read: ({ payload }) => ownMember(payload, "source"),
   name: () => "source",
   among: ({ payload }) => fieldPaths(payload),
@@ -122,8 +122,8 @@ const SOURCE: Field<TemplateContext> = {
 function compileChecks(
   { source, headers = {}, query = {}, payload = {} }: z.output<typeof matchSchema>,
   issues: Issue[],
-): Part<TemplateContext>[] {
-  const ofSource: Part<TemplateContext>[] =
+): ConditionPart<TemplateContext>[] {
+  const ofSource: ConditionPart<TemplateContext>[] =
     source === undefined
       ? []
       : [[".source", createFieldCheck(SOURCE, compileCondition(source, "match.source", issues))]];
@@ -131,10 +131,9 @@ function compileChecks(
     ...ofSource,
     ...compileFlat(headers, "headers", issues),
     ...compileFlat(query, "query", issues),
-    ...compileFields(payload, "match.payload", issues).map(([at, check]): Part<TemplateContext> => [
-      `.payload${at}`,
-      check,
-    ]),
+    ...compileFields(payload, "match.payload", issues).map(
+      ([at, check]): ConditionPart<TemplateContext> => [`.payload${at}`, check],
+    ),
   ];
 }
 
