@@ -75,3 +75,6 @@ export function createStepWatch(
     },
   };
 }
+
+/** A time as programs write it: whole seconds since the epoch. */
+export const toSeconds = (ms: number): number => Math.floor(ms / 1000);

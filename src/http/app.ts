@@ -121,16 +121,21 @@ function hostProblem(c: Context, snapshot: Snapshot): Failure | undefined {
   };
 }
 
+/** Creates the check whether a request carries the gateway token in a header. */
+const createTokenCheck =
+  (isOperator: (token: string) => boolean) =>
+  (c: Context): boolean => {
+    const presented = presentedToken({ headers: getHeaders(c), query: {} });
+    return presented !== undefined && isOperator(presented.token);
+  };
+
 /** The gateway token in a header; for the operator's interface a browser's session will do as well. */
 function operatorRoutes(deps: AppDeps): Hono {
   const app = new Hono(ROUTING);
   app.onError(createErrorHandler(deps.log));
   const matches = secretMatcher(deps.operatorTokens);
   const isOperator = (token: string): boolean => matches(token) >= 0;
-  const hasToken = (c: Context): boolean => {
-    const presented = presentedToken({ headers: Object.fromEntries(c.req.raw.headers), query: {} });
-    return presented !== undefined && isOperator(presented.token);
-  };
+  const hasToken = createTokenCheck(isOperator);
   const sessions = createConsoleSessions(
     deps.clock,
     join(deps.stateDir, "console-sessions.json"),
@@ -201,16 +206,10 @@ function operatorRoutes(deps: AppDeps): Hono {
 function createReceiptHandler(
   deps: AppDeps,
 ): (c: Context, kind: "events" | "runs", id: string) => Promise<Response> {
-  const isOperator = secretMatcher(deps.operatorTokens);
-  const mayRead = (c: Context, credential: string | undefined): boolean => {
-    if (credential === undefined) return false;
-    const headers = Object.fromEntries(c.req.raw.headers);
-    const presented = presentedToken({ headers, query: {} });
-    return (
-      (presented !== undefined && isOperator(presented.token) >= 0) ||
-      deps.hasCredential(headers, credential)
-    );
-  };
+  const matches = secretMatcher(deps.operatorTokens);
+  const hasToken = createTokenCheck((token) => matches(token) >= 0);
+  const mayRead = (c: Context, credential: string | undefined): boolean =>
+    credential !== undefined && (hasToken(c) || deps.hasCredential(getHeaders(c), credential));
   return async (c, kind, id) => {
     const receipt = await deps.receipts.find(
       kind,

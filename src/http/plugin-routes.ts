@@ -2,9 +2,8 @@ import type { Context } from "hono";
 import { guardRequest } from "../core/body.ts";
 import { bodyFailure } from "../intake/body.ts";
 import type { BodyBudget } from "../intake/body-budget.ts";
-import { createKeyCheck, type KeyDeps } from "./check-key.ts";
 import { failureResponse } from "./errors.ts";
-import { getCaller } from "./request.ts";
+import { createKeyCheck, getCaller, type KeyDeps } from "./request.ts";
 import type { Denials } from "../intake/callers.ts";
 import type { Snapshot } from "../intake/types.ts";
 

@@ -85,13 +85,13 @@ async function wait(
 
 // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape
 async function decide(idOrCode: string, body: object): Promise<{ status: number; body: any }> {
-  const response = await world.app.request(`/approvals/${idOrCode}`, {
+  const response = await world.request(`/approvals/${idOrCode}`, {
     method: "POST",
     body: JSON.stringify(body),
   });
   return { status: response.status, body: await response.json() };
 }
-const read = async (path: string) => (await world.app.request(path)).json();
+const read = async (path: string) => (await world.request(path)).json();
 
 describe("decisions", () => {
   it("are recorded once, with who made them and their words", async () => {
@@ -183,8 +183,9 @@ describe("decisions", () => {
   });
 
   it("of the operator are refused if tools.approvers does not name the operator", async () => {
+    await world.close();
+    world = await createWorld({ config: { tools: { approvers: ["api:web"] } } });
     const { id } = await wait();
-    Object.assign(world.deps.snapshot(), { approvers: ["telegram:42"] });
     expect(await decide(id, { verdict: "approve" })).toMatchObject({
       status: 403,
       body: {
@@ -226,7 +227,7 @@ describe("decisions", () => {
 describe("rules", () => {
   it("are shown before they are saved, listed, and removed", async () => {
     const { id } = await wait();
-    const preview = await world.app.request(`/approvals/${id}/rule`, {
+    const preview = await world.request(`/approvals/${id}/rule`, {
       method: "POST",
       body: JSON.stringify({ any: ["amount"] }),
     });
@@ -238,11 +239,11 @@ describe("rules", () => {
     expect(body).toMatchObject({ rule: { text, by: "operator", approvalId: id } });
     expect(await read("/approvals/rules")).toMatchObject({ rules: [{ id: body.rule.id, text }] });
     expect(
-      (await world.app.request(`/approvals/rules/${body.rule.id}`, { method: "DELETE" })).status,
+      (await world.request(`/approvals/rules/${body.rule.id}`, { method: "DELETE" })).status,
     ).toBe(200);
     expect(await read("/approvals/rules")).toMatchObject({ rules: [] });
     expect(
-      (await world.app.request(`/approvals/rules/${body.rule.id}`, { method: "DELETE" })).status,
+      (await world.request(`/approvals/rules/${body.rule.id}`, { method: "DELETE" })).status,
     ).toBe(404);
   });
 

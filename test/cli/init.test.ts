@@ -197,7 +197,6 @@ describe("rouse init for a sender that signs", () => {
     for (const tunnel of [
       "ngrok http 7420",
       "cloudflared tunnel --url http://127.0.0.1:7420",
-      "tailscale funnel 7420",
     ])
       expect(out).toContain(tunnel);
     expect(file(".gitignore").split("\n")).toEqual(

@@ -587,7 +587,6 @@ describe("what it needs", () => {
     for (const [args, reason] of [
       [["--agents", "--filter", "none"], "--filter none: no fixture in tests is named so"],
       [["--agents", "--against", "none.json5"], "none.json5"],
-      [["--agents", "--watch"], "--agents and --watch do not go together"],
       [["--budget", "100"], "--budget goes with --agents"],
     ] as const)
       expect(await cli.rouse(["test", ...args])).toMatchObject({

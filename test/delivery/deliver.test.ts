@@ -271,7 +271,7 @@ describe("a try that failed", () => {
       attempts: 12,
       error: { code: "given_up", message: "given up after 12 tries: busy" },
     });
-    expect(waits.at(-1)).toBe(900_000);
+    expect(waits.at(-1)).toBeGreaterThanOrEqual(675_000);
     await until(async () => (await state(next)).status === "delivered");
     expect(outcomes.slice(-2)).toEqual(["x failed", "x delivered"]);
   });

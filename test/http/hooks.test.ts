@@ -385,6 +385,9 @@ describe("duplicates", () => {
     ).toMatchObject({
       outcome: "duplicate",
       duplicateOf: first.body.eventId,
+      reason: expect.stringContaining(
+        "the idempotency key is the same, which counts for 24 h; `rouse events replay evt_",
+      ),
     });
     const other = await world.post(
       "/hooks/agent",

@@ -50,7 +50,7 @@ interface Page {
 }
 
 async function ask(before: string | null): Promise<Page> {
-  const response = await world.app.request(
+  const response = await world.request(
     `/events?path=shop&limit=5${before === null ? "" : `&before=${before}`}`,
   );
   expect(response.status).toBe(200);

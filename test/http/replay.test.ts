@@ -65,6 +65,32 @@ describe("the replay of one event", () => {
     expect((await list("path=cart")).filter((event) => event.replayOf === id)).toEqual([]);
   });
 
+  it("says of an event that is wrong what was recorded of it, and keeps nothing of a dry run", async () => {
+    const id = await send("note", "{not json");
+    const { reason } = await show(id);
+    for (const dryRun of [true, false]) {
+      const { body } = await replay(id, { dryRun });
+      expect(body.result).toMatchObject({ outcome: "rejected", reason, actions: [] });
+      const made = (await list("path=note")).filter((event) => event.replayOf === id);
+      expect(made).toHaveLength(dryRun ? 0 : 1);
+    }
+  });
+
+  it("says that the queue is full, in place of what the mapping would do", async () => {
+    const mappings = [{ id: "m", match: { path: "m" }, messageTemplate: "{{n}}" }];
+    const full = await createWorld({
+      workers: false,
+      config: { hooks: { limits: { queue: 1 }, mappings } },
+    });
+    const { eventId } = (await full.post("/hooks/m", { n: 1 })).body;
+    const path = `/admin/v1/events/${eventId}/replay`;
+    expect((await full.admin(path, { method: "POST", body: "{}" })).body.result).toMatchObject({
+      outcome: "rejected",
+      reason: expect.stringContaining("limits.queue"),
+    });
+    await full.stop();
+  });
+
   it("takes another body, and says that it was edited and from which event it was made", async () => {
     const id = await send("note", { id: "as it came" });
     const edited = Buffer.from(JSON.stringify({ id: "as edited" })).toString("base64");

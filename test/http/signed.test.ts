@@ -263,6 +263,7 @@ describe("handshakes, answered without making work", () => {
       new Request("http://127.0.0.1/hooks/dropbox?challenge=a", { method: "PUT" }),
     );
     expect([put.status, put.headers.get("allow")]).toEqual([405, "GET, POST"]);
+    expect((await world.admin("/admin/v1/events?path=dropbox")).body.events).toEqual([]);
   });
 
   it("a parameter is given back only with the verify token", async () => {

@@ -52,7 +52,7 @@ function read(body: ReadableStream<Uint8Array> | null): StreamReader {
 }
 
 async function follow(query = ""): Promise<StreamReader> {
-  const response = await world.app.request(`/stream${query}`);
+  const response = await world.request(`/stream${query}`);
   expect([response.status, response.headers.get("content-type")]).toEqual([
     200,
     "application/x-ndjson",
@@ -118,7 +118,7 @@ it("leaves events out and counts them if a reader is too slow", async () => {
 
 it("refuses an event that is no longer kept, a filter that it does not know, and too many readers", async () => {
   const status = async (query: string): Promise<number> => {
-    const { status: code, body } = await world.app.request(`/stream${query}`);
+    const { status: code, body } = await world.request(`/stream${query}`);
     if (code === 200) read(body);
     return code;
   };

@@ -1,19 +1,9 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createShortWaits } from "../e2e/provider.ts";
-import { eventsOf, platformWorld, type PlatformWorld } from "./world.ts";
+import { eventsOf, MCP, platformWorld, type PlatformWorld } from "./world.ts";
 
-const MCP = {
-  town: {
-    command: process.execPath,
-    args: [join(import.meta.dirname, "../agent/mcp-server.mjs")],
-    env: { TOWN_KEY: "key" },
-  },
-};
-const CHAT = "/v1/chat/completions";
-const MESSAGES = [{ role: "user", content: "Say it." }];
 const USAGE = { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 };
 const WEATHER = {
   id: "call_1",
@@ -45,7 +35,7 @@ beforeEach(async () => {
     clock: createShortWaits().clock,
     agents: [{ id: "ops", tools: ["town.weather"] }],
     config: {
-      mcp: { servers: MCP },
+      mcp: MCP,
       models: { providers: { local: { type: "openai-compatible", baseUrl } } },
     },
   });
@@ -98,24 +88,6 @@ const TEXT = delta({ role: "assistant", content: "half" });
 const TOOL = delta({ role: "assistant", tool_calls: [{ index: 0, ...WEATHER }] });
 const stream = (response: ServerResponse, text: string): void =>
   void response.writeHead(200, { "content-type": "text/event-stream" }).end(text);
-const chat = (more: object = {}) => world.call(CHAT, { model: "ops", messages: MESSAGES, ...more });
-const textOf = (text: string): string =>
-  eventsOf(text)
-    .map((event) => event.choices?.[0]?.delta.content ?? "")
-    .join("");
-
-async function runHook(): Promise<Record<string, unknown>> {
-  const { body } = await world.post("/hooks/agent", {
-    message: "Do it.",
-    deliver: false,
-    wakeMode: "next-heartbeat",
-  });
-  return world.until(async () => {
-    const { run } = (await world.admin(`/admin/v1/runs/${body.runId}`)).body;
-    return run.endedAt !== null && run;
-  });
-}
-
 /** How many tools the newest run has called. */
 async function countToolCalls(): Promise<number> {
   const [run] = (await world.admin("/admin/v1/runs")).body.runs;
@@ -126,7 +98,7 @@ async function countToolCalls(): Promise<number> {
 describe("an answer of a model whose body", () => {
   it.each(CUTS)("%s is asked for again", async (_name, cut) => {
     script = (response, call) => (call === 0 ? cut(response, FINE) : answer(response));
-    const { status, body } = await chat();
+    const { status, body } = await world.chat();
     expect([status, body.choices?.[0].message.content, calls]).toEqual([200, "fine", 2]);
   });
 
@@ -134,14 +106,14 @@ describe("an answer of a model whose body", () => {
     script = (response, call) =>
       [() => answer(response, CALLING), () => cut(response, FINE)][call]?.() ??
       (call > 1 && answer(response));
-    const run = await runHook();
+    const run = await world.hookRun();
     expect([run["status"], calls]).toEqual(["succeeded", 3]);
     expect(await countToolCalls()).toBe(1);
   });
 
   it.each(CUTS)("%s each time is reported as an outage of the provider", async (_name, cut) => {
     script = (response) => cut(response, FINE);
-    const { status, body } = await chat();
+    const { status, body } = await world.chat();
     expect([status, body.error.code]).toEqual([503, "provider_unavailable"]);
     expect(calls).toBeGreaterThan(3);
     expect(body.error.message).toBe("I cannot answer right now; my operator has been told.");
@@ -156,7 +128,7 @@ describe("an answer of a model whose body", () => {
 
   it("is complete and no JSON of the wire format is no outage", async () => {
     script = (response) => answer(response, '{"choices":"none"}');
-    expect((await chat()).status).toBe(502);
+    expect((await world.chat()).status).toBe(502);
     const { error } = (await world.admin("/admin/v1/runs")).body.runs[0];
     expect(error.code).toBe("provider_error");
   });
@@ -165,8 +137,8 @@ describe("an answer of a model whose body", () => {
 describe("a stream of a model that ends", () => {
   it("with text and neither a finish reason nor [DONE] ends with the error, and is not asked for again", async () => {
     script = (response) => stream(response, TEXT);
-    const { text } = await chat({ stream: true });
-    expect(textOf(text)).toBe("half");
+    const { text, content } = await world.chat({ stream: true });
+    expect(content).toBe("half");
     const error = eventsOf(text).find((event) => event.error !== undefined)?.error;
     expect(error).toMatchObject({
       code: "upstream_error",
@@ -182,8 +154,8 @@ describe("a stream of a model that ends", () => {
     const whole = TOOL + delta({}, "tool_calls") + "data: [DONE]\n\n";
     const last = delta({ content: "fine" }) + delta({}, "stop") + "data: [DONE]\n\n";
     script = (response, call) => stream(response, [TOOL, whole][call] ?? last);
-    const { text } = await chat({ stream: true });
-    expect([textOf(text), calls]).toEqual(["fine", 3]);
+    const { content } = await world.chat({ stream: true });
+    expect([content, calls]).toEqual(["fine", 3]);
     expect(await countToolCalls()).toBe(1);
   });
 
@@ -193,8 +165,8 @@ describe("a stream of a model that ends", () => {
     ["without a space", "data:[DONE]\n\n"],
   ])("with [DONE] and no finish reason is complete: [DONE] %s", async (_name, done) => {
     script = (response) => stream(response, delta({ content: 'say "finish_reason":"x"' }) + done);
-    const { text } = await chat({ stream: true });
-    expect(textOf(text)).toBe('say "finish_reason":"x"');
+    const { text, content } = await world.chat({ stream: true });
+    expect(content).toBe('say "finish_reason":"x"');
     expect(eventsOf(text).some((event) => event.error !== undefined)).toBe(false);
     expect(calls).toBe(1);
   });
@@ -206,8 +178,8 @@ describe("a stream of a model that ends", () => {
       response.writeHead(200, { "content-type": "text/event-stream" }).write(`${TOOL}data: [DO`);
       setTimeout(() => response.end("NE]\n\n"), 30);
     };
-    const { text } = await chat({ stream: true });
-    expect([textOf(text), calls]).toEqual(["fine", 2]);
+    const { text, content } = await world.chat({ stream: true });
+    expect([content, calls]).toEqual(["fine", 2]);
     expect(eventsOf(text).some((event) => event.error !== undefined)).toBe(false);
     expect(await countToolCalls()).toBe(1);
   });

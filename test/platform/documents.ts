@@ -4,7 +4,7 @@ import { basename, join } from "node:path";
 import { expect } from "vitest";
 import { expectDocumented } from "../http/conformance.ts";
 import { FIXTURES } from "../knowledge/world.ts";
-import { platformWorld, type Called, type PlatformWorld } from "./world.ts";
+import { platformWorld, readAnswer, type Called, type PlatformWorld } from "./world.ts";
 
 export const DESK = "rk_desk-key-0123456789-0123456789";
 export const SALES = "rk_sales-key-0123456789-0123456789";
@@ -41,16 +41,6 @@ export function formOf(
   return form;
 }
 
-const called = async (response: Response): Promise<Called> => {
-  const text = await response.text();
-  return {
-    status: response.status,
-    headers: response.headers,
-    text,
-    body: text === "" ? undefined : JSON.parse(text),
-  };
-};
-
 type Options = NonNullable<Parameters<typeof platformWorld>[0]>;
 
 const ALL = ["chat", "agents:read", "knowledge:read", "knowledge:write"];
@@ -71,7 +61,7 @@ export async function documentsWorld(options: Options = {}): Promise<DocumentsWo
     ],
   });
   const ask = async (path: string, init: RequestInit, key: string): Promise<Called> =>
-    called(await world.ask(path, { ...init, key }));
+    readAnswer(await world.ask(path, { ...init, key }));
   const upload: DocumentsWorld["upload"] = (form, key = DESK) =>
     ask("/v1/knowledge/upload", { method: "POST", body: form }, key);
   const index: DocumentsWorld["index"] = (name, content, fields = {}, key = DESK) =>

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { disarm, createReplyCleaner } from "../../src/agent/reply/disarm.ts";
 import { findLive } from "../agent/markdown-judge.ts";
 import { generateAnswer, restoreImages, type GeneratedAnswer } from "./answers.ts";
-import { eventsOf, KEY, platformWorld, USER, type PlatformWorld } from "./world.ts";
+import { KEY, platformWorld, USER, type PlatformWorld } from "./world.ts";
 
 interface ClientRequest {
   name: string;
@@ -44,11 +44,6 @@ afterAll(() => world.close());
 const say = (text: string): void => {
   world.model.says = () => ({ text: text.match(/[^]{1,7}/g) ?? [text] });
 };
-const contentOf = (text: string): string =>
-  eventsOf(text)
-    .map((event) => event.choices?.[0]?.delta.content ?? "")
-    .join("");
-
 describe("what a program parses, and what has no image", () => {
   it.each(TEXTS)(
     "%j comes as the model wrote it, whole and streamed, as reasoning too",
@@ -57,10 +52,8 @@ describe("what a program parses, and what has no image", () => {
       world.model.says = () => ({ text: pieces, reasoning: pieces });
       const { message } = (await world.chat()).body.choices[0];
       expect([message.content, message.reasoning_content]).toEqual([text, text]);
-      const streamed = await world.chat({ stream: true });
-      expect(contentOf(streamed.text)).toBe(text);
-      const { body } = await world.call("/v1/responses", { model: "ops", input: "Say it." });
-      expect(body.output.at(-1).content[0].text).toBe(text);
+      expect((await world.chat({ stream: true })).content).toBe(text);
+      expect((await world.respond()).content).toBe(text);
     },
   );
 
@@ -79,8 +72,8 @@ describe("what a program parses, and what has no image", () => {
     ["tools", { tools: [TOOL] }],
   ])("with %s nothing is rewritten", async (_name, body) => {
     say(LIVE);
-    expect((await world.chat(body)).body.choices[0].message.content).toBe(LIVE);
-    expect(contentOf((await world.chat({ ...body, stream: true })).text)).toBe(LIVE);
+    expect((await world.chat(body)).content).toBe(LIVE);
+    expect((await world.chat({ ...body, stream: true })).content).toBe(LIVE);
   });
 
   it.each<[string, object]>([
@@ -88,9 +81,9 @@ describe("what a program parses, and what has no image", () => {
     ["tools", { tools: [RESPONSES_TOOL] }],
   ])("nor with %s of a response, which can be read again", async (_name, body) => {
     say(LIVE);
-    const made = (await world.call("/v1/responses", { model: "ops", input: "x", ...body })).body;
-    expect(made.output[0].content[0].text).toBe(LIVE);
-    const again = await (await world.ask(`/v1/responses/${made.id}`)).text();
+    const made = await world.respond(body);
+    expect(made.content).toBe(LIVE);
+    const again = await (await world.ask(`/v1/responses/${made.body.id}`)).text();
     expect(JSON.parse(again).output[0].content[0].text).toBe(LIVE);
   });
 
@@ -99,8 +92,7 @@ describe("what a program parses, and what has no image", () => {
     ["an empty list of tools", { tools: [] }],
   ])("%s is plain text", async (_name, body) => {
     say(LIVE);
-    const { content } = (await world.chat(body)).body.choices[0].message;
-    expect(content).toBe(
+    expect((await world.chat(body)).content).toBe(
       '{"html":"<img src=\\"https://x.example/a.png\\">","md":"! [a](https://x.example/b.png)"}',
     );
   });
@@ -116,8 +108,7 @@ describe("a key's `clean`", () => {
       config: { hooks: { token: "hook-token-0123456789", allowedLinkHosts: ["ok.example"] } },
     });
     own.model.says = () => ({ text: [SAID] });
-    const chat = async (key: string): Promise<string> =>
-      (await own.chat({}, { key })).body.choices[0].message.content;
+    const chat = async (key: string): Promise<string> => (await own.chat({}, { key })).content;
     expect(await chat("rk_code-0123456789")).toBe(SAID);
     expect(await chat(KEY)).not.toContain("other.example");
     const { body } = await own.admin("/admin/v1/keys", {
@@ -146,13 +137,8 @@ describe("clients, as their sources build their requests", () => {
     );
     const answer = request.answer ?? TEXTS.join("\n\n");
     say(answer);
-    const { status, body, text } = await world.call(
-      "/v1/chat/completions",
-      request.body,
-      request.headers,
-    );
-    expect(status).toBe(200);
-    expect(request.body.stream ? contentOf(text) : body.choices[0].message.content).toBe(answer);
+    const { status, content } = await world.chat(request.body, request.headers);
+    expect([status, content]).toEqual([200, answer]);
   });
 });
 

@@ -3,21 +3,14 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { FIXTURES } from "../knowledge/world.ts";
 import { DESK, documentsWorld, SALES, STRANGER, type DocumentsWorld } from "./documents.ts";
-import { KEY } from "./world.ts";
+import { KEY, MCP } from "./world.ts";
 
-const MCP = {
-  town: {
-    command: process.execPath,
-    args: [join(import.meta.dirname, "../agent/mcp-server.mjs")],
-    env: {},
-  },
-};
 /** A key that may talk to agents, and not read documents. */
 const TALKER = "rk_talker-key-0123456789-0123456789";
 let world: DocumentsWorld;
 beforeAll(async () => {
   world = await documentsWorld({
-    config: { mcp: { servers: MCP } },
+    config: { mcp: MCP },
     agents: [{ id: "ops", tools: ["town.erase"] }, { id: "sales" }],
     keys: [{ id: "talker", key: TALKER, tenant: "shop", scopes: ["chat"] }],
     platform: { knowledge: { files: 3, fileMb: 1 } },

@@ -5,8 +5,44 @@ import { startEndpoint, type EndpointRequest, type FakeEndpoint } from "../knowl
 import { documentsWorld, type DocumentsWorld } from "./documents.ts";
 
 const MINUTE = 60_000;
+
+interface Subject {
+  /** The name of its breaker. */
+  of: string;
+  knowledge: object;
+  documents: readonly string[];
+  question: string;
+  /** What the question finds while the endpoint gives no answer, and what with its answer. */
+  without: readonly string[];
+  found: readonly string[];
+  /** What the log says of a search without it. */
+  says: string;
+  isAsked(request: EndpointRequest, question: string): boolean;
+}
+
+/** Found in this order by words: the shorter a text, the better it fits. The mark is the score of the fake endpoint. */
+const FERRIES = ["The ferry. {1}", "The ferry leaves at nine. {7}"];
 const HOUND = "The hound sleeps in its basket.";
-const QUESTION = "Where is the basket of the puppy?";
+const EMBEDDINGS: Subject = {
+  of: "embeddings:meaning/small",
+  knowledge: { embeddings: { provider: "meaning", model: "small" } },
+  documents: [HOUND],
+  question: "puppy",
+  without: [],
+  found: [HOUND],
+  says: "answered by words alone",
+  isAsked: ({ path, input }, question) => path === "/v1/embeddings" && input[0] === question,
+};
+const RERANKER: Subject = {
+  of: "reranker:meaning/large",
+  knowledge: { reranker: { provider: "meaning", model: "large" } },
+  documents: FERRIES,
+  question: "ferry",
+  without: FERRIES,
+  found: FERRIES.toReversed(),
+  says: "no reranking of passages",
+  isAsked: ({ path }) => path === "/v1/rerank",
+};
 
 let endpoint: FakeEndpoint;
 let world: DocumentsWorld;
@@ -18,100 +54,86 @@ afterEach(async () => {
   shift = 0;
 });
 
-/** A gateway whose documents are found by words and by meaning. The time of its clock is moved on by `shift`. */
-async function start(): Promise<void> {
+/** A gateway with documents that the endpoint helps to find. The time of its clock is moved on by `shift`. */
+async function start({ of, knowledge, documents, question, found, isAsked }: Subject) {
   endpoint = await startEndpoint();
-  const provider = { type: "openai-compatible", baseUrl: endpoint.baseUrl };
   world = await documentsWorld({
     logLevel: "trace",
     clock: { now: () => Date.now() + shift, sleep: systemClock.sleep },
-    config: {
-      models: { providers: { local: provider, meaning: provider } },
-    },
-    platform: { knowledge: { embeddings: { provider: "meaning", model: "small" } } },
+    providers: { meaning: { type: "openai-compatible", baseUrl: endpoint.baseUrl } },
+    platform: { knowledge },
   });
-  expect((await world.index("hound.txt", HOUND)).body.status).toBe("ready");
-  await world.until(async () => (await world.search("puppy")).length > 0);
+  for (const [index, text] of documents.entries()) await world.index(`${index}.txt`, text);
+  await world.until(async () => (await world.search(question)).length === found.length);
   endpoint.asked.length = 0;
+  return {
+    search: () => world.search(question),
+    count: () => endpoint.asked.filter((request) => isAsked(request, question)).length,
+    breaker: async () =>
+      (await world.admin("/readyz?detail")).body.breakers.find(
+        (breaker: { of: string }) => breaker.of === of,
+      ),
+  };
 }
 
-const isQuestion = ({ path, input }: EndpointRequest): boolean =>
-  path === "/v1/embeddings" && input[0] === QUESTION;
-const questions = (): number => endpoint.asked.filter(isQuestion).length;
-const breaker = async () =>
-  (await world.admin("/readyz?detail")).body.breakers.find(
-    ({ of }: { of: string }) => of === "embeddings:meaning/small",
-  );
+describe.each([EMBEDDINGS, RERANKER])("an endpoint that gives no answer: $of", (subject) => {
+  const { of, without, found, says } = subject;
 
-/** Asks so often that the breaker opens. */
-async function openBreaker(): Promise<void> {
-  const answers = await Promise.all(
-    Array.from({ length: FAILURES_TO_OPEN }, () => world.search(QUESTION)),
-  );
-  // Words alone have answered.
-  expect(answers).toEqual(Array.from({ length: FAILURES_TO_OPEN }, () => [HOUND]));
-  expect(questions()).toBe(FAILURES_TO_OPEN);
-}
-
-describe("an embedding endpoint that gives no answer", () => {
   it("is not waited for after some failures, and a test brings it back", async () => {
-    await start();
+    const { search, count, breaker } = await start(subject);
     endpoint.answer = () => "hang";
-    await openBreaker();
+    const answers = await Promise.all(Array.from({ length: FAILURES_TO_OPEN }, search));
+    expect(answers).toEqual(answers.map(() => without));
+    expect(count()).toBe(FAILURES_TO_OPEN);
     expect(await breaker()).toMatchObject({ state: "open", waiting: 0 });
-    expect((await world.admin("/metrics")).body).toContain(
-      'rouse_breaker_open{of="embeddings:meaning/small"} 1',
-    );
+    expect((await world.admin("/metrics")).body).toContain(`rouse_breaker_open{of="${of}"} 1`);
     const { checks } = (await world.admin("/admin/v1/doctor")).body;
     expect(checks.find(({ id }: { id: string }) => id === "breakers").message).toContain(
-      "embeddings:meaning/small since",
+      `${of} since`,
     );
 
-    expect(await world.search(QUESTION)).toEqual([HOUND]);
-    expect(questions()).toBe(FAILURES_TO_OPEN);
+    expect(await search()).toEqual(without);
+    expect(count()).toBe(FAILURES_TO_OPEN);
     // The next question is the test. It is answered while the test has no answer yet.
     shift += MINUTE;
-    expect(await world.search(QUESTION)).toEqual([HOUND]);
-    await world.until(() => Promise.resolve(questions() === FAILURES_TO_OPEN + 1));
+    expect(await search()).toEqual(without);
+    await world.until(() => Promise.resolve(count() === FAILURES_TO_OPEN + 1));
     expect(endpoint.hanging()).toBe(1);
-    expect(await world.search(QUESTION)).toEqual([HOUND]);
-    expect(questions()).toBe(FAILURES_TO_OPEN + 1);
+    expect(await search()).toEqual(without);
+    expect(count()).toBe(FAILURES_TO_OPEN + 1);
     await world.until(async () => (await breaker()).state === "open");
 
     endpoint.answer = undefined;
     shift += 2 * MINUTE;
-    expect(await world.search("puppy")).toEqual([]);
+    expect(await search()).toEqual(without);
     await world.until(
       async () => (await breaker())?.state !== "open" && (await breaker())?.state !== "testing",
     );
-    expect(await world.search("puppy")).toEqual([HOUND]);
-    const lines = world.logged.filter((line) => line.includes('"of":"embeddings:meaning/small"'));
-    expect(lines.filter((line) => line.includes("answered by words alone"))).toHaveLength(
-      FAILURES_TO_OPEN + 1,
-    );
+    expect(await search()).toEqual(found);
+    const lines = world.logged.filter((line) => line.includes(`"of":"${of}"`));
+    expect(lines.filter((line) => line.includes(says))).toHaveLength(FAILURES_TO_OPEN + 1);
   });
 
   it("is asked again after its Retry-After, and not before", async () => {
-    await start();
+    const { search, count, breaker } = await start(subject);
     endpoint.answer = () => ({ status: 429, headers: { "retry-after": "600" } });
-    expect(await world.search(QUESTION)).toEqual([HOUND]);
-    expect(questions()).toBe(1);
+    expect(await search()).toEqual(without);
+    expect(count()).toBe(1);
     endpoint.answer = undefined;
     shift += 9 * MINUTE;
-    expect(await world.search(QUESTION)).toEqual([HOUND]);
-    expect(questions()).toBe(1);
-    expect(await breaker()).toMatchObject({ state: "open" });
+    expect(await search()).toEqual(without);
+    expect([count(), await breaker()]).toMatchObject([1, { state: "open" }]);
     shift += 2 * MINUTE;
-    await world.search(QUESTION);
-    await world.until(() => Promise.resolve(questions() === 2));
+    await search();
+    await world.until(() => Promise.resolve(count() === 2));
   });
+});
 
-  it("is still asked if it answers with errors about single questions", async () => {
-    await start();
-    endpoint.answer = (request) => (isQuestion(request) ? { status: 400 } : undefined);
-    for (let asked = 0; asked <= FAILURES_TO_OPEN; asked++)
-      expect(await world.search(QUESTION)).toEqual([HOUND]);
-    expect(questions()).toBe(FAILURES_TO_OPEN + 1);
-    expect(await world.search("puppy")).toEqual([HOUND]);
-  });
+it("an embedding endpoint is still asked if it answers with errors about single questions", async () => {
+  const { search, count } = await start(EMBEDDINGS);
+  endpoint.answer = (request) =>
+    EMBEDDINGS.isAsked(request, EMBEDDINGS.question) ? { status: 400 } : undefined;
+  for (let asked = 0; asked <= FAILURES_TO_OPEN; asked++) expect(await search()).toEqual([]);
+  expect(count()).toBe(FAILURES_TO_OPEN + 1);
+  expect(await world.search("dog")).toEqual([HOUND]);
 });

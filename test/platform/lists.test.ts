@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { platformWorld, type PlatformWorld } from "./world.ts";
+import { platformWorld, readAnswer, type PlatformWorld } from "./world.ts";
 
 let world: PlatformWorld;
 beforeAll(async () => {
@@ -19,12 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const get = async (path: string) => {
-  const response = await world.ask(path);
-  const body = (await response.json()) as never;
-  // oxlint-disable-next-line typescript/no-explicit-any -- answers of every shape
-  return { status: response.status, body: body as any };
-};
+const get = async (path: string) => readAnswer(await world.ask(path));
 
 describe("/v1/models", () => {
   it("has the agents in the shape that front ends read", async () => {

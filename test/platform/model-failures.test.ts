@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { FAILURES_TO_OPEN } from "../../src/core/breaker.ts";
 import { createShortWaits } from "../e2e/provider.ts";
 import { startModel, type Asked, type Model, type Says } from "./model.ts";
-import { eventsOf, platformWorld, type PlatformWorld } from "./world.ts";
+import { platformWorld, type PlatformWorld } from "./world.ts";
 
 let world: PlatformWorld;
 let others: Model[] = [];
@@ -72,18 +72,6 @@ const responses = { path: "/v1/responses", body: { model: "ops", input: "Say it.
 const ask = ({ path, body }: typeof chat | typeof responses, more: object = {}) =>
   world.call(path, { ...body, ...more });
 
-/** What the answer says: of a stream, all its deltas. */
-function textOf(text: string, stream: boolean): string {
-  const body = stream ? undefined : JSON.parse(text);
-  if (body) return body.choices?.[0].message.content ?? body.output[0].content[0].text;
-  return eventsOf(text)
-    .map(
-      (event) =>
-        event.choices?.[0]?.delta.content ?? (typeof event.delta === "string" ? event.delta : ""),
-    )
-    .join("");
-}
-
 const FAULTS: [string, Says][] = [
   ["answers 500", { status: 500 }],
   ["answers 503", { status: 503, headers: { "retry-after": "1" } }],
@@ -102,8 +90,8 @@ describe.each([
       local!.reset((_asked, call) => (call % 2 === 0 ? fault : { text: ["fi", "ne"] }));
       for (let call = 0; call < 6; call++) {
         const usage = stream && request === chat ? { stream_options: { include_usage: true } } : {};
-        const { status, text } = await ask(request, { stream, ...usage });
-        expect([name, status, textOf(text, stream)]).toEqual([name, 200, "fine"]);
+        const { status, text, content } = await ask(request, { stream, ...usage });
+        expect([name, status, content]).toEqual([name, 200, "fine"]);
         // What the provider counted for the one answer.
         expect(text).toMatch(
           /"(?:prompt|input)_tokens":11,.*"(?:completion|output)_tokens":3,.*"total_tokens":14/,
@@ -182,8 +170,8 @@ describe("what was said", () => {
         model: { primary: "local/big", fallbacks: ["second/small"] },
       });
       local!.says = () => ({ text: ["half "], cut: true });
-      const { text } = await ask(request, { stream: true });
-      expect(textOf(text, true)).toBe("half ");
+      const { text, content } = await ask(request, { stream: true });
+      expect(content).toBe("half ");
       expect(text).toContain("upstream_error");
       expect([local!.asked.length, second!.asked.length]).toEqual([1, 0]);
     },
@@ -198,8 +186,8 @@ describe("a fallback", () => {
     const { local, second, third } = await start({ more, model });
     local!.says = () => ({ status: 503 });
     for (let call = 0; call < 6; call++) {
-      const { status, text } = await ask(chat, { stream });
-      expect([status, textOf(text, stream)]).toEqual([200, "fine"]);
+      const { status, content } = await ask(chat, { stream });
+      expect([status, content]).toEqual([200, "fine"]);
     }
     expect([local!.asked.length, second!.asked.length, third!.asked.length]).toEqual([
       FAILURES_TO_OPEN,
@@ -316,16 +304,7 @@ describe("an alias", () => {
     const isDown = (asked: Asked): Says => (asked.body.model === "big" ? { status: 404 } : {});
     local!.says = isDown;
     expect((await ask(chat)).status).toBe(200);
-    const { body } = await world.post("/hooks/agent", {
-      message: "x",
-      model: "sturdy",
-      wakeMode: "next-heartbeat",
-      deliver: false,
-    });
-    const run = await world.until(async () => {
-      const { run: found } = (await world.admin(`/admin/v1/runs/${body.runId}`)).body;
-      return found.endedAt !== null && found;
-    });
+    const run = await world.hookRun({ model: "sturdy" });
     expect(run).toMatchObject({ status: "succeeded", attempts: 1 });
     expect(second!.asked).toHaveLength(2);
   });

@@ -9,6 +9,10 @@ export interface Asked {
   gone: AbortSignal;
   /** All that was said, joined. */
   text: string;
+  /** Who said it, one after the other. */
+  roles: string[];
+  /** The names of the tools that it may call. */
+  tools: string[];
 }
 
 export interface Says {
@@ -111,14 +115,17 @@ export async function startModel(): Promise<Model> {
     const body = JSON.parse(Buffer.concat(chunks).toString()) as {
       model: string;
       stream?: boolean;
-      messages: { content: unknown }[];
+      messages: { role: string; content: unknown }[];
+      tools?: { function: { name: string } }[];
     };
     const gone = new AbortController();
     response.on("close", () => (response.writableFinished ? undefined : gone.abort()));
     const text = body.messages
       .map(({ content }) => (typeof content === "string" ? content : JSON.stringify(content)))
       .join("\n");
-    const asked: Asked = { body, gone: gone.signal, text };
+    const roles = body.messages.map(({ role }) => role);
+    const tools = (body.tools ?? []).map((tool) => tool.function.name);
+    const asked: Asked = { body, gone: gone.signal, text, roles, tools };
     model.asked.push(asked);
     const says = model.says(asked, model.asked.length - 1);
     if (says.status !== undefined)

@@ -115,13 +115,7 @@ describe("responses", () => {
         { role: "user", content: "And?" },
       ];
       expect((await respond({ input, store: false })).status).toBe(200);
-      const { messages } = world.model.asked.at(-1)?.body ?? {};
-      expect(messages.map(({ role }: { role: string }) => role)).toEqual([
-        "system",
-        "user",
-        "assistant",
-        "user",
-      ]);
+      expect(world.model.asked.at(-1)?.roles).toEqual(["system", "user", "assistant", "user"]);
     }
   });
 });

@@ -1,11 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { FAILURES_TO_OPEN } from "../../src/core/breaker.ts";
-import { systemClock } from "../../src/core/clock.ts";
 import { createWorld } from "../e2e/world.ts";
 import { startEndpoint, type FakeEndpoint } from "../knowledge/endpoint.ts";
 import { DESK, documentsWorld, type DocumentsWorld } from "./documents.ts";
 
-const MINUTE = 60_000;
 const KEY = "key-of-the-reranker";
 const QUESTION = "ferry";
 /** Found in this order by words: the shorter a text, the better it fits. The mark is the score of the fake endpoint, times ten. */
@@ -19,7 +16,6 @@ const BY_MEANING = [BY_WORDS[1], BY_WORDS[2], BY_WORDS[0]];
 let endpoint: FakeEndpoint;
 /** All tests share one, with the reranker alone; `start` makes another one. */
 let world: DocumentsWorld;
-let shift = 0;
 
 const open = (
   { reranker = {}, embeddings = false }: { reranker?: object; embeddings?: boolean } = {},
@@ -28,7 +24,6 @@ const open = (
   const provider = { type: "openai-compatible", baseUrl: endpoint.baseUrl };
   return documentsWorld({
     logLevel: "trace",
-    clock: { now: () => Date.now() + shift, sleep: systemClock.sleep },
     agents: [{ id: "ops", knowledge: "auto" }, { id: "sales" }],
     providers: { meaning: provider, order: { ...provider, apiKey: KEY } },
     config,
@@ -69,10 +64,6 @@ async function addFerries(): Promise<void> {
 }
 
 const reranked = (): number => endpoint.count("/v1/rerank");
-const breaker = async () =>
-  (await world.admin("/readyz?detail")).body.breakers.find(
-    ({ of }: { of: string }) => of === "reranker:order/large",
-  );
 
 /** What a turn of the agent that is given passages says to the model. */
 async function ask(content: string): Promise<string> {
@@ -267,44 +258,5 @@ describe("a reranker that gives no order", () => {
     }
     endpoint.answer = undefined;
     expect(await world.search(QUESTION)).toEqual(BY_MEANING);
-  });
-
-  it("is not waited for after some failures, and a test brings it back", async () => {
-    await addFerries();
-    endpoint.answer = () => "hang";
-    const answers = await Promise.all(
-      Array.from({ length: FAILURES_TO_OPEN }, () => world.search(QUESTION)),
-    );
-    expect(answers).toEqual(answers.map(() => BY_WORDS));
-    expect(reranked()).toBe(FAILURES_TO_OPEN);
-    expect(await breaker()).toMatchObject({ state: "open", waiting: 0 });
-    const { checks } = (await world.admin("/admin/v1/doctor")).body;
-    expect(checks.find(({ id }: { id: string }) => id === "breakers").message).toContain(
-      "reranker:order/large since",
-    );
-    expect(await world.search(QUESTION)).toEqual(BY_WORDS);
-    expect(reranked()).toBe(FAILURES_TO_OPEN);
-
-    endpoint.answer = undefined;
-    shift += 2 * MINUTE;
-    // This one is the test; it does not wait for it.
-    expect(await world.search(QUESTION)).toEqual(BY_WORDS);
-    await world.until(
-      async () => (await breaker())?.state !== "open" && (await breaker())?.state !== "testing",
-    );
-    expect(await world.search(QUESTION)).toEqual(BY_MEANING);
-  });
-
-  it("is asked again after its Retry-After, and not before", async () => {
-    await addFerries();
-    endpoint.answer = () => ({ status: 429, headers: { "retry-after": "600" } });
-    expect(await world.search(QUESTION)).toEqual(BY_WORDS);
-    endpoint.answer = undefined;
-    shift += 9 * MINUTE;
-    expect(await world.search(QUESTION)).toEqual(BY_WORDS);
-    expect([reranked(), await breaker()]).toMatchObject([1, { state: "open" }]);
-    shift += 2 * MINUTE;
-    await world.search(QUESTION);
-    await world.until(() => Promise.resolve(reranked() === 2));
   });
 });

@@ -9,15 +9,13 @@ beforeAll(async () => {
 beforeEach(() => world.model.reset((_asked, call) => ({ text: [`answer ${call}`] })));
 afterAll(() => world.close());
 
-const respond = (body: object, headers: Record<string, string> = {}) =>
-  world.call("/v1/responses", { model: "ops", input: "Hi.", ...body }, headers);
 const told = (call: number) =>
   world.model.asked[call]?.body.messages
     .slice(1)
     .map(({ content }: { content: unknown }) => content);
 
 it("an answer has the whole shape", async () => {
-  const { status, body } = await respond({
+  const { status, body } = await world.respond({
     instructions: "CALLER",
     temperature: 0.5,
     max_output_tokens: 7,
@@ -68,44 +66,38 @@ it("items of every kind become one conversation", async () => {
     { type: "function_call_output", call_id: "c1", output: "1" },
     { type: "function_call_output", call_id: "c2", output: [{ type: "input_text", text: "2" }] },
   ];
-  expect((await respond({ input })).status).toBe(200);
-  const { messages } = world.model.asked[0]?.body ?? {};
-  expect(messages.map(({ role }: { role: string }) => role)).toEqual([
-    "system",
-    "user",
-    "assistant",
-    "tool",
-    "tool",
-  ]);
-  expect(messages[2].tool_calls).toHaveLength(2);
+  expect((await world.respond({ input })).status).toBe(200);
+  const [asked] = world.model.asked;
+  expect(asked?.roles).toEqual(["system", "user", "assistant", "tool", "tool"]);
+  expect(asked?.body.messages[2].tool_calls).toHaveLength(2);
 });
 
 it("an answer that was cut off says so", async () => {
   world.model.says = () => ({ text: ["x"], finish: "length" });
-  const { body } = await respond({});
+  const { body } = await world.respond({});
   expect([body.status, body.incomplete_details]).toEqual([
     "incomplete",
     { reason: "max_output_tokens" },
   ]);
-  expect((await respond({ stream: true })).text).toContain("event: response.incomplete\n");
+  expect((await world.respond({ stream: true })).text).toContain("event: response.incomplete\n");
 });
 
 describe("what comes after a response", () => {
   it("goes on with it, and branches off where it is not the last", async () => {
-    const one = (await respond({ input: "one" })).body;
-    const two = (await respond({ input: "two", previous_response_id: one.id })).body;
-    const other = (await respond({ input: "other", previous_response_id: one.id })).body;
-    await respond({ input: "three", previous_response_id: two.id });
-    await respond({ input: "more", previous_response_id: other.id });
+    const one = (await world.respond({ input: "one" })).body;
+    const two = (await world.respond({ input: "two", previous_response_id: one.id })).body;
+    const other = (await world.respond({ input: "other", previous_response_id: one.id })).body;
+    await world.respond({ input: "three", previous_response_id: two.id });
+    await world.respond({ input: "more", previous_response_id: other.id });
     expect(told(2)).toEqual(["one", "answer 0", "other"]);
     expect(told(3)).toEqual(["one", "answer 0", "two", "answer 1", "three"]);
     expect(told(4)).toEqual(["one", "answer 0", "other", "answer 2", "more"]);
   });
 
   it("a branch names its own session, which goes on with it", async () => {
-    const one = await respond({ input: "one" });
-    const two = await respond({ input: "two", previous_response_id: one.body.id });
-    const branch = await respond({
+    const one = await world.respond({ input: "one" });
+    const two = await world.respond({ input: "two", previous_response_id: one.body.id });
+    const branch = await world.respond({
       input: "other",
       previous_response_id: one.body.id,
       stream: true,
@@ -124,48 +116,51 @@ describe("what comes after a response", () => {
       { role: "assistant", content: "b" },
       { role: "user", content: "c" },
     ];
-    const { body } = await respond({ input });
-    await respond({ input: "d", previous_response_id: body.id });
+    const { body } = await world.respond({ input });
+    await world.respond({ input: "d", previous_response_id: body.id });
     expect(told(1)).toEqual(["a", "b", "c", "answer 0", "d"]);
   });
 
   it("is not there with `store: false`, and keeps nothing with it", async () => {
-    const gone = (await respond({ store: false })).body;
-    const { status, body } = await respond({ previous_response_id: gone.id });
+    const gone = (await world.respond({ store: false })).body;
+    const { status, body } = await world.respond({ previous_response_id: gone.id });
     expect([status, body.error.code, body.error.param]).toEqual([
       404,
       "previous_response_not_found",
       "previous_response_id",
     ]);
-    const one = (await respond({ input: "one" })).body;
-    const aside = (await respond({ input: "aside", previous_response_id: one.id, store: false }))
-      .body;
-    expect((await respond({ previous_response_id: aside.id })).status).toBe(404);
-    await respond({ input: "two", previous_response_id: one.id });
+    const one = (await world.respond({ input: "one" })).body;
+    const aside = (
+      await world.respond({ input: "aside", previous_response_id: one.id, store: false })
+    ).body;
+    expect((await world.respond({ previous_response_id: aside.id })).status).toBe(404);
+    await world.respond({ input: "two", previous_response_id: one.id });
     expect(told(2)).toEqual(["one", "answer 1", "aside"]);
     expect(told(3)).toEqual(["one", "answer 1", "two"]);
   });
 
   it("is not another key's, nor another agent's", async () => {
-    const { body } = await respond({});
+    const { body } = await world.respond({});
     const headers = { key: OTHER_KEY };
-    expect((await respond({ previous_response_id: body.id }, headers)).status).toBe(404);
-    expect((await respond({ previous_response_id: body.id, model: "sales" })).status).toBe(404);
+    expect((await world.respond({ previous_response_id: body.id }, headers)).status).toBe(404);
+    expect((await world.respond({ previous_response_id: body.id, model: "sales" })).status).toBe(
+      404,
+    );
     const reference = [
       { type: "item_reference", id: body.output[0].id },
       { role: "user", content: "x" },
     ];
-    expect((await respond({ input: reference })).status).toBe(200);
-    expect((await respond({ input: reference }, headers)).body.error).toMatchObject({
+    expect((await world.respond({ input: reference })).status).toBe(200);
+    expect((await world.respond({ input: reference }, headers)).body.error).toMatchObject({
       param: "input[0].id",
       code: "item_not_found",
     });
   });
 
   it("may be a session's, by the usual names", async () => {
-    const { headers } = await respond({ input: "one", conversation: "s" });
+    const { headers } = await world.respond({ input: "one", conversation: "s" });
     expect(headers.get("x-session-id")).toBe("s");
-    await respond({ input: "two", conversation: { id: "s" } });
+    await world.respond({ input: "two", conversation: { id: "s" } });
     await world.chat({ session_id: "s" });
     expect(told(2)).toEqual(["one", "answer 0", "two", "answer 1", "Say it."]);
   });
@@ -184,23 +179,23 @@ it.each<[object, string]>([
   [{ reasoning: { effort: "utmost" } }, "reasoning.effort"],
   [{ temperature: 3 }, "temperature"],
 ])("%j is refused at %s", async (body, param) => {
-  const { status, body: answer } = await respond(body);
+  const { status, body: answer } = await world.respond(body);
   expect([status, answer.error.param]).toEqual([400, param]);
   expect(world.model.asked).toEqual([]);
 });
 
 it("a repeat joins the turn of its own route only", async () => {
   const headers = { "idempotency-key": "k" };
-  const one = await respond({}, headers);
-  expect((await respond({}, headers)).body).toEqual(one.body);
+  const one = await world.respond({}, headers);
+  expect((await world.respond({}, headers)).body).toEqual(one.body);
   expect((await world.chat({}, headers)).status).toBe(409);
 });
 
 it("a failure before the first word has a status, and after it an event", async () => {
   world.model.says = () => ({ status: 400 });
-  expect((await respond({ stream: true })).status).toBe(502);
+  expect((await world.respond({ stream: true })).status).toBe(502);
   world.model.says = () => ({ text: ["half"], cut: true });
-  const { status, text } = await respond({ stream: true });
+  const { status, text } = await world.respond({ stream: true });
   expect(status).toBe(200);
   const last = text.trim().split("\n\n").at(-1) ?? "";
   expect(last).toMatch(/^event: error\n/);
@@ -224,13 +219,13 @@ describe("input as newer front ends send it", () => {
   it.each([{ input: undefined }, { input: [] }, { input: null }])(
     "instructions alone are the message (%j)",
     async (input) => {
-      const { status, body } = await respond({ ...input, instructions: "Say hello." });
+      const { status, body } = await world.respond({ ...input, instructions: "Say hello." });
       expect([status, body.instructions, told(0)]).toEqual([200, "Say hello.", ["Say hello."]]);
     },
   );
 
   it("neither input nor instructions is refused", async () => {
-    const { status, body } = await respond({ input: undefined });
+    const { status, body } = await world.respond({ input: undefined });
     expect([status, body.error.param]).toEqual([400, "input"]);
   });
 
@@ -255,7 +250,7 @@ describe("input as newer front ends send it", () => {
       },
       { role: "user", content: "And?" },
     ];
-    expect((await respond({ input })).status).toBe(200);
+    expect((await world.respond({ input })).status).toBe(200);
     const messages = world.model.asked[0]?.body.messages.slice(1) as {
       role: string;
       content: unknown;
@@ -276,7 +271,7 @@ describe("input as newer front ends send it", () => {
     [{ modalities: ["audio"] }, "modalities", "unsupported_parameter"],
     [{ logprobs: true }, "logprobs", "unsupported_parameter"],
   ])("%j is refused by its name", async (fields, param, code) => {
-    const { status, body } = await respond(fields);
+    const { status, body } = await world.respond(fields);
     expect([status, body.error.param, body.error.code]).toEqual([400, param, code]);
   });
 });

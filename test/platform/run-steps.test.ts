@@ -2,15 +2,7 @@ import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
 import { createCli } from "../cli/world.ts";
 import { createShortWaits } from "../e2e/provider.ts";
-import { platformWorld, type PlatformWorld } from "./world.ts";
-
-const MCP = {
-  town: {
-    command: process.execPath,
-    args: [join(import.meta.dirname, "../agent/mcp-server.mjs")],
-    env: { TOWN_KEY: "key" },
-  },
-};
+import { MCP, platformWorld, type PlatformWorld } from "./world.ts";
 
 let world: PlatformWorld;
 afterEach(() => world.close());
@@ -19,7 +11,7 @@ it("a run that met an error, called tools and got a long result is shown as it w
   const { clock } = createShortWaits();
   world = await platformWorld({
     clock,
-    config: { mcp: { servers: MCP }, hooks: { tools: ["town.weather", "town.erase"] } },
+    config: { mcp: MCP, hooks: { tools: ["town.weather", "town.erase"] } },
     agents: [{ id: "ops", tools: ["town.*"] }],
   });
   const long = "Ulm".repeat(10_000);

@@ -1,7 +1,14 @@
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { gate } from "./model.ts";
-import { documentedFetch, KEY, OTHER_KEY, platformWorld, type PlatformWorld } from "./world.ts";
+import {
+  documentedFetch,
+  KEY,
+  OTHER_KEY,
+  platformWorld,
+  readAnswer,
+  type PlatformWorld,
+} from "./world.ts";
 
 const SALES_KEY = "rk_sales-0123456789";
 const CLOCK = {
@@ -17,13 +24,8 @@ beforeAll(async () => {
 beforeEach(() => world.model.reset());
 afterAll(() => world.close());
 
-const respond = (body: object = {}, headers: Record<string, string> = {}) =>
-  world.call("/v1/responses", { model: "ops", input: "Hi.", ...body }, headers);
-const read = async (id: string, key = KEY) => {
-  const response = await world.ask(`/v1/responses/${id}`, { key });
-  // oxlint-disable-next-line typescript/no-explicit-any -- answers of every shape
-  return { status: response.status, body: (await response.json()) as any };
-};
+const read = async (id: string, key = KEY) =>
+  readAnswer(await world.ask(`/v1/responses/${id}`, { key }));
 const NOT_FOUND = [
   404,
   { type: "invalid_request_error", code: "response_not_found", param: "response_id" },
@@ -46,12 +48,12 @@ it("a response is read again as it was answered", async () => {
     conversation: "c1",
   };
   for (const stream of [false, true]) {
-    const { body, text } = await respond({ ...asked, stream });
+    const { body, text } = await world.respond({ ...asked, stream });
     const answered = stream
       ? JSON.parse(/event: response\.completed\ndata: (.*)/.exec(text)?.[1] ?? "").response
       : body;
     expect(answered.output).toHaveLength(3);
-    expect(await read(answered.id)).toEqual({ status: 200, body: answered });
+    expect(await read(answered.id)).toMatchObject({ status: 200, body: answered });
   }
 });
 
@@ -72,9 +74,9 @@ it("the official client retrieves it", async () => {
 });
 
 it("it is one key's alone, and not kept with store: false", async () => {
-  const { id } = (await respond()).body;
+  const { id } = (await world.respond()).body;
   const chat = (await world.chat()).body.id.replace("chatcmpl-", "resp_");
-  const unkept = (await respond({ store: false })).body.id;
+  const unkept = (await world.respond({ store: false })).body.id;
   for (const [name, key] of [[id, OTHER_KEY], [chat], [unkept], ["resp_x"]] as [
     string,
     string?,
@@ -84,14 +86,15 @@ it("it is one key's alone, and not kept with store: false", async () => {
   }
   expect((await read(id, "")).status).toBe(401);
   expect(
-    (await read((await respond({ model: "sales" }, { key: SALES_KEY })).body.id, SALES_KEY)).status,
+    (await read((await world.respond({ model: "sales" }, { key: SALES_KEY })).body.id, SALES_KEY))
+      .status,
   ).toBe(200);
 });
 
 it("it says how far its turn is, and why it failed", async () => {
   const held = gate();
   world.model.says = () => ({ text: ["late"], wait: () => held.passed });
-  const asked = respond();
+  const asked = world.respond();
   const run = await world.until(
     async () => (await world.admin("/admin/v1/runs?status=running")).body.runs[0],
   );
@@ -104,7 +107,7 @@ it("it says how far its turn is, and why it failed", async () => {
   held.open();
   await asked;
   world.model.says = () => ({ status: 400 });
-  expect((await respond()).status).toBe(502);
+  expect((await world.respond()).status).toBe(502);
   const [failed] = (await world.admin("/admin/v1/runs?status=failed")).body.runs;
   const { body } = await read(`resp_${failed.id}`);
   expect(body).toMatchObject({
@@ -120,13 +123,13 @@ it.each<[object, string, string]>([
   [{ top_logprobs: 3 }, "top_logprobs", "unsupported_parameter"],
   [{ conversation: "c1", previous_response_id: "resp_run_1" }, "conversation", "invalid_value"],
 ])("%j is refused by its name", async (body, param, code) => {
-  const { status, body: answer } = await respond(body);
+  const { status, body: answer } = await world.respond(body);
   expect([status, answer.error.param, answer.error.code]).toEqual([400, param, code]);
   expect(world.model.asked).toEqual([]);
 });
 
 it("is not streamed again, and says so", async () => {
-  const { body } = await respond();
+  const { body } = await world.respond();
   const { status, body: answer } = await read(`${body.id}?stream=true`);
   expect([status, answer.error.param, answer.error.code]).toEqual([
     400,

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { createWorld, type World, type WorldOptions } from "../e2e/world.ts";
 import { expectDocumented } from "../http/conformance.ts";
 import { startModel, type Model } from "./model.ts";
@@ -12,6 +13,9 @@ export interface PlatformWorld extends World {
   /** Posts JSON to a route and reads the whole answer, which the published document must have. */
   call(path: string, body: unknown, headers?: Record<string, string>): Promise<Called>;
   chat(body?: object, headers?: Record<string, string>): Promise<Called>;
+  respond(body?: object, headers?: Record<string, string>): Promise<Called>;
+  /** Runs an agent by a hook, and waits for the end of the run. */
+  hookRun(body?: object): Promise<Called["body"]>;
   close(): Promise<void>;
 }
 
@@ -19,6 +23,8 @@ export interface Called {
   status: number;
   headers: Headers;
   text: string;
+  /** The words of the answer, whole or streamed. */
+  content: string;
   // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape
   body: any;
 }
@@ -36,6 +42,17 @@ interface Options extends Omit<WorldOptions, "config"> {
   /** Whether the model can be given images; default true. */
   images?: boolean;
 }
+
+/** The config of a server of tools: `town.weather` reads, `town.erase` changes something. */
+export const MCP = {
+  servers: {
+    town: {
+      command: process.execPath,
+      args: [join(import.meta.dirname, "../agent/mcp-server.mjs")],
+      env: { TOWN_KEY: "key" },
+    },
+  },
+};
 
 export const USER = [{ role: "user", content: "Say it." }];
 
@@ -111,10 +128,7 @@ export async function platformWorld(options: Options = {}): Promise<PlatformWorl
       ...init,
       body: typeof body === "string" ? body : JSON.stringify(body),
     });
-    const text = await response.text();
-    const isJson = response.headers.get("content-type")?.includes("json") ?? false;
-    const parsed: unknown = isJson ? JSON.parse(text) : undefined;
-    return { status: response.status, headers: response.headers, text, body: parsed };
+    return readAnswer(response);
   };
   return {
     ...world,
@@ -123,6 +137,20 @@ export async function platformWorld(options: Options = {}): Promise<PlatformWorl
     call,
     chat: (body = {}, headers = {}) =>
       call("/v1/chat/completions", { model: "ops", messages: USER, ...body }, headers),
+    respond: (body = {}, headers = {}) =>
+      call("/v1/responses", { model: "ops", input: "Hi.", ...body }, headers),
+    async hookRun(fields = {}) {
+      const { body } = await world.post("/hooks/agent", {
+        message: "Do it.",
+        deliver: false,
+        wakeMode: "next-heartbeat",
+        ...fields,
+      });
+      return world.until(async () => {
+        const { run } = (await world.admin(`/admin/v1/runs/${body.runId}`)).body;
+        return run.endedAt !== null && run;
+      });
+    },
     async close() {
       await world.stop();
       await model.close();
@@ -140,4 +168,23 @@ export function eventsOf(text: string): any[] {
       const data = /^data: (.*)$/m.exec(block)?.[1];
       return data === undefined || data === "[DONE]" ? block : (JSON.parse(data) as unknown);
     });
+}
+
+/** Reads the whole of an answer. */
+export async function readAnswer(response: Response): Promise<Called> {
+  const { status, headers } = response;
+  const text = await response.text();
+  const isJson = headers.get("content-type")?.includes("json") ?? false;
+  const body: unknown = isJson ? JSON.parse(text) : undefined;
+  return { status, headers, text, content: readContent(text, body), body };
+}
+
+function readContent(text: string, body: Called["body"]): string {
+  if (body)
+    return body.choices?.[0].message.content ?? body.output?.at(-1)?.content?.[0].text ?? "";
+  return eventsOf(text)
+    .map(({ choices, type, delta }) =>
+      type === "response.output_text.delta" ? delta : (choices?.[0]?.delta.content ?? ""),
+    )
+    .join("");
 }

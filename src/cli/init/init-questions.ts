@@ -54,12 +54,6 @@ export interface AskedParts {
 
 export type AskableChannel = CatalogEntry & { setupQuestions: SetupQuestions };
 
-const LOCAL_SERVERS = [
-  { name: "Ollama", baseUrl: "http://127.0.0.1:11434/v1" },
-  { name: "LM Studio", baseUrl: "http://127.0.0.1:1234/v1" },
-];
-const PROBE_MS = 300;
-
 /** The channels that can be set up by answering questions. */
 export function getAskableChannels(catalog: readonly CatalogEntry[]): AskableChannel[] {
   return catalog.filter((entry): entry is AskableChannel => entry.setupQuestions !== undefined);
@@ -138,62 +132,25 @@ async function askChannel(
   return { id, fields, allowFrom, to: to.trim(), asked };
 }
 
-/** Model servers on this machine: offered, never chosen without a question. */
-async function localServers(
-  fetcher: typeof fetch,
-): Promise<{ name: string; baseUrl: string; models: string[] }[]> {
-  const found = await Promise.all(
-    LOCAL_SERVERS.map(async ({ name, baseUrl }) => {
-      try {
-        const answer = await fetcher(`${baseUrl}/models`, {
-          signal: AbortSignal.timeout(PROBE_MS),
-        });
-        const { data } = (await answer.json()) as { data?: { id?: unknown }[] };
-        return [
-          {
-            name,
-            baseUrl,
-            models: (data ?? []).flatMap((model) =>
-              typeof model.id === "string" ? [model.id] : [],
-            ),
-          },
-        ];
-      } catch {
-        return [];
-      }
-    }),
-  );
-  return found.flat().filter((server) => server.models.length > 0);
-}
-
 /** Asks for the model, and for what reaches it. Undefined: none yet. */
-export async function askForModel(prompts: Prompts, io: CliIo): Promise<ChosenModel | undefined> {
+async function askForModel(prompts: Prompts, io: CliIo): Promise<ChosenModel | undefined> {
   const hasKey = (keys: readonly string[]): boolean => keys.some((key) => io.env[key]);
-  const local = (await localServers(fetch)).flatMap(({ name, baseUrl, models }) =>
-    models.slice(0, 8).map((model) => ({
-      label: `${model} on ${name}`,
-      model: { ref: `local/${model}`, type: "openai-compatible" as const, baseUrl },
-    })),
-  );
   const providers = readEnvironmentProviders(BUILTIN_PLUGINS);
   const choices = [
     ...providers.map(({ name, title, variables }) => ({
       value: name,
       label: `${title}${hasKey(variables) ? " (its key is in the environment)" : ""}`,
     })),
-    ...local.map(({ label }, index) => ({ value: `local ${index}`, label })),
-    { value: "other", label: "another server that speaks OpenAI's API" },
+    { value: "other", label: "another server that speaks OpenAI's API, such as Ollama" },
     { value: "none", label: "none yet: replies only repeat what came in" },
   ];
   const chosen = await prompts.select({ message: "Which model answers?", options: choices });
-  const server = local[Number(/^local (\d+)$/.exec(chosen)?.[1])];
-  if (server) return server.model;
   const known = providers.find(({ name }) => name === chosen);
   if (!known && chosen !== "other") return undefined;
   const baseUrl = known
     ? undefined
     : await prompts.text({
-        message: "Base address of the server, such as https://api.example.com/v1",
+        message: "Base address of the server, such as http://127.0.0.1:11434/v1",
         check: (answer) =>
           /^https?:$/.test(URL.parse(answer.trim())?.protocol ?? "")
             ? undefined

@@ -14,14 +14,9 @@ import { loadSettings, toSnapshotOptions, type Settings } from "../settings.ts";
 
 /** A model may think for a while before the reply is there. */
 const WAIT_MS = 120_000;
-/** After so long it is said why there is no reply yet, if a call of the model has failed. */
+/** After so long a failed call of the model ends the test. */
 const PATIENCE_MS = 4000;
 const POLL_MS = 50;
-
-/** The model's calls fail, and the reason was printed. */
-export class ModelSilent extends Error {}
-/** The run of the test has failed. */
-export class RunFailed extends RouseError {}
 
 /** Its output is all about one config: no line has to say which one answers. */
 const quiet = (io: CliIo): CliIo => ({ ...io, err: () => undefined });
@@ -55,23 +50,13 @@ interface Ended {
   delivery: DeliveryView | null;
 }
 
-/** What is done about a model whose calls fail. */
-export type AskUser = (reason: string) => Promise<"wait" | "stop">;
-
 /**
  * Waits until the run has ended and its reply was sent or given up; undefined if that takes too long.
- * @throws ModelSilent if the user does not wait for a model whose calls fail
+ * @throws RouseError if calls of the model fail: their retries may take long.
  */
-async function ended(
-  runId: string,
-  options: CommonOptions,
-  ask: AskUser,
-  io: CliIo,
-): Promise<Ended | undefined> {
+async function ended(runId: string, options: CommonOptions, io: CliIo): Promise<Ended | undefined> {
   const since = io.now();
-  const until = since + WAIT_MS;
-  let isTold = false;
-  while (io.now() < until) {
+  while (io.now() < since + WAIT_MS) {
     const found = await connected(options, quiet(io), async ({ api }): Promise<Ended> => {
       const { run } = await read(api.runs[":id"].$get(withId(runId)));
       if (run.deliveryId === null) return { run, delivery: null };
@@ -82,11 +67,8 @@ async function ended(
     });
     if (found.run.endedAt !== null && found.delivery?.status !== "pending") return found;
     const failed = found.run.failedAttempts.at(-1);
-    if (failed && !isTold && io.now() > since + PATIENCE_MS) {
-      isTold = true;
-      if ((await ask(`${failed.model}: ${failed.error.message}`)) === "stop")
-        throw new ModelSilent();
-    }
+    if (failed && io.now() > since + PATIENCE_MS)
+      throw failure(`the model has not answered: ${failed.text}`);
     await new Promise((done) => setTimeout(done, POLL_MS));
   }
   return undefined;
@@ -105,19 +87,16 @@ function getRunId({ status, answer }: SentHook): string {
   );
 }
 
-function failure(message: string): RouseError {
-  return new RouseError({ code: "internal", message });
-}
+const failure = (message: string): RouseError => new RouseError({ code: "internal", message });
 
 function printReply(found: Ended | undefined, io: CliIo): void {
   if (!found)
     throw failure(`the run did not end within ${WAIT_MS / 1000} s; \`rouse runs\` shows it`);
   const { run, delivery } = found;
   if (run.status !== "succeeded")
-    throw new RunFailed({
-      code: "internal",
-      message: `the run ${run.id} ${run.status}: ${run.error?.message ?? "no reason was recorded"}`,
-    });
+    throw failure(
+      `the run ${run.id} ${run.status}: ${run.error?.message ?? "no reason was recorded"}`,
+    );
   if (delivery?.status !== "delivered")
     throw failure(
       `the agent replied, and the reply was not delivered: ${delivery?.error?.message ?? run.delivery ?? "no channel"}; set the channel's \`defaultTo\``,
@@ -148,7 +127,6 @@ async function findSample(
 export async function testSetup(
   file: string,
   added: readonly AddedPreset[],
-  ask: AskUser,
   io: CliIo,
 ): Promise<void> {
   const settings = await loadSettings({ config: file }, io);
@@ -175,6 +153,6 @@ export async function testSetup(
     io.out(
       `\nPosted ${found ? `the recorded event ${found.sample}` : "a test event"} to ${hooks.path}/${path}: ${sent.status}\n`,
     );
-    printReply(await ended(getRunId(sent), { config: file }, ask, io), io);
+    printReply(await ended(getRunId(sent), { config: file }, io), io);
   });
 }

@@ -5,7 +5,7 @@ import { editText } from "../../config/edit.ts";
 import { findConfig, loadConfig } from "../../config/load.ts";
 import { readEnvironmentProviders } from "../../config/providers.ts";
 import { didYouMean } from "../../config/suggest.ts";
-import { RouseError, type Issue } from "../../core/errors.ts";
+import type { Issue } from "../../core/errors.ts";
 import { replaceFile } from "../../core/replace-file.ts";
 import { getSetup, loadShippedPresets, type Presets } from "./shipped-presets.ts";
 import { readCatalog } from "../../plugin/locations.ts";
@@ -24,7 +24,6 @@ import {
   writeFiles,
 } from "./init-files.ts";
 import {
-  askForModel,
   askQuestions,
   getAskableChannels,
   withoutQuestions,
@@ -33,10 +32,9 @@ import {
   type AskableChannel,
   type AskedParts,
 } from "./init-questions.ts";
-import { ModelSilent, RunFailed, testSetup } from "./init-test.ts";
-import { EXIT, type CliIo } from "../io.ts";
+import { testSetup } from "./init-test.ts";
+import type { CliIo } from "../io.ts";
 import { readSecret } from "../options.ts";
-import type { Prompts } from "../prompts.ts";
 import { rawConfig, toSnapshotOptions } from "../settings.ts";
 import { shellWord } from "../text.ts";
 
@@ -154,19 +152,6 @@ function printSender(
   else io.out("  secret  the sender posts one to that URL: `rouse doctor` shows it\n");
 }
 
-/** How senders on the internet reach a gateway on this machine. */
-function printTunnels(port: number, io: CliIo): void {
-  io.out(
-    `\nSenders on the internet need a public address. One of these gives you one, for as long as it runs:\n`,
-  );
-  for (const line of [
-    `ngrok http ${port}`,
-    `cloudflared tunnel --url http://127.0.0.1:${port}`,
-    `tailscale funnel ${port}`,
-  ])
-    io.out(`  ${line}\n`);
-}
-
 /**
  * Writes the config, new or with what is added to it, if a gateway starts with it. Returns the presets that are new in it; undefined if
  * nothing was written.
@@ -214,7 +199,7 @@ interface Scope {
   model?: boolean;
 }
 
-/** The argument is a folder, or the name of a channel, a preset or a provider that is set up again, or added. */
+/** The argument is a folder, or the name of a channel, a preset or a provider that is set up again, or added; or `model`. */
 function readScope(
   name: string,
   known: readonly AskableChannel[],
@@ -227,71 +212,22 @@ function readScope(
   if (channel) return { folder: cwd, channel };
   if (presets.has(name)) return { folder: cwd, preset: name };
   const providers = readEnvironmentProviders(BUILTIN_PLUGINS).map((provider) => provider.name);
-  return providers.includes(name) ? { folder: cwd, model: true } : { folder };
+  return name === "model" || providers.includes(name) ? { folder: cwd, model: true } : { folder };
 }
 
-/** What the questions are about: what no flag has answered, or what the argument names, or what the config's problems are about. */
+/** What the questions are about: what no flag has answered, or what the argument names. */
 function chooseQuestions(
-  { channel, preset, model }: Scope,
+  { channel, preset, model = false }: Scope,
   options: Options,
   answers: Answers,
-  broken: readonly Issue[],
 ): AskedParts {
   if (channel) return { presets: false, channels: [channel.id], model: false };
-  if (preset !== undefined || model === true)
-    return { presets: false, channels: false, model: model === true };
-  const channels = broken.flatMap(({ path }) => /^channels\.([\w-]+)/.exec(path)?.[1] ?? []);
-  const isModelBroken = broken.some(({ path }) => /^(?:models|agents)\b/.test(path));
-  if (channels.length > 0 || isModelBroken)
-    return { presets: false, channels: [...new Set(channels)], model: isModelBroken };
+  if (preset !== undefined || model) return { presets: false, channels: false, model };
   return {
     presets: options.preset === undefined,
     channels: options.channel === undefined,
     model: answers.model === undefined,
   };
-}
-
-/** Tests the set-up. If the model does not answer, the user may name another one, go on without one, or wait. */
-async function testAndMend(
-  setup: { file: string; added: readonly AddedPreset[]; answers: Answers; place: InitFolders },
-  prompts: Prompts | undefined,
-  io: CliIo,
-): Promise<void> {
-  const { file, added, answers, place } = setup;
-  for (;;) {
-    const choose = async (canWait: boolean): Promise<"wait" | "stop"> => {
-      const choice = await prompts?.select({
-        message: "What now?",
-        options: [
-          { value: "change", label: "name another model or key" },
-          { value: "skip", label: "skip the test; the set-up stays as it is" },
-          ...(canWait ? [{ value: "wait", label: "wait on" }] : []),
-        ],
-      });
-      if (choice === "wait") return "wait";
-      answers.model = choice === "change" && prompts ? await askForModel(prompts, io) : undefined;
-      return "stop";
-    };
-    const ask = (reason: string): Promise<"wait" | "stop"> => {
-      io.err(`the model has not answered yet: ${reason}\n`);
-      return choose(true);
-    };
-    answers.model = undefined;
-    try {
-      return await testSetup(file, added, ask, io);
-    } catch (error) {
-      // Ctrl-C at a question: the set-up is written already, and stays.
-      if (error instanceof RouseError && error.code === "usage") return;
-      // A reason is printed once.
-      io.exitCode = error instanceof ModelSilent ? EXIT.failure : reportError(error, io, false);
-      if (!prompts || !(error instanceof ModelSilent || error instanceof RunFailed)) return;
-      if (error instanceof RunFailed) await choose(false);
-      // The user has chosen.
-      io.exitCode = 0;
-      if (answers.model === undefined) return;
-      await writeConfig(file, { ...answers, presets: [], channels: [] }, place, false, io);
-    }
-  }
 }
 
 async function init(name: string, options: Options, io: CliIo): Promise<void> {
@@ -309,24 +245,13 @@ async function init(name: string, options: Options, io: CliIo): Promise<void> {
       `${file} has problems; nothing was changed (--force writes a new one):`,
       io,
     );
-  const problems: Issue[] = [];
-  if (prompts && !isNew) {
-    const checked = await checkSnapshot(
-      toSnapshotOptions({ config: file }, { ...io, cwd: folder }),
-    );
-    if (!checked.ok) {
-      problems.push(...checked.issues);
-      printIssues(problems, `${file} has problems:`, io);
-      io.exitCode = 0;
-    }
-  }
   const answers = await readFlags(options, known, presets, io);
   if (scope.preset !== undefined) {
     answers.presets = [scope.preset];
     answers.isRepeated = true;
   }
   if (prompts) {
-    const asked = chooseQuestions(scope, options, answers, problems);
+    const asked = chooseQuestions(scope, options, answers);
     await askQuestions(answers, asked, known, presets, prompts, io);
   } else if (scope.channel && options.channel === undefined)
     answers.channels.push(withoutQuestions(scope.channel, options.to ?? ""));
@@ -356,10 +281,16 @@ async function init(name: string, options: Options, io: CliIo): Promise<void> {
   const loaded = await loadConfig({ cwd: folder, env: io.env, file });
   if (!loaded.ok) return;
   if (options.test && (isNew || added.length > 0 || scope.model === true))
-    await testAndMend({ file, added, answers, place }, prompts, io);
+    await testSetup(file, added, io).catch((error: unknown) => {
+      io.exitCode = reportError(error, io, false);
+      io.err("  the set-up is written; `rouse init model` asks for another model or key\n");
+    });
   const { gateway, hooks } = loaded.config;
   const base = gateway.publicUrl?.replace(/\/$/, "");
-  if (added.length > 0 && base === undefined) printTunnels(gateway.port, io);
+  if (added.length > 0 && base === undefined)
+    io.out(
+      `\nSenders on the internet need a public address. A tunnel gives one: ngrok http ${gateway.port}, or cloudflared tunnel --url http://127.0.0.1:${gateway.port}\n`,
+    );
   for (const { preset, path } of added)
     printSender(
       preset,

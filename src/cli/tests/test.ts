@@ -11,7 +11,6 @@ import { writeFile } from "node:fs/promises";
 import { relative, resolve } from "node:path";
 import { editConfigFile } from "../../config/edit.ts";
 import { loadConfig } from "../../config/load.ts";
-import type { Places } from "../../config/watch.ts";
 import { RouseError } from "../../core/errors.ts";
 import { createLogger } from "../../core/log.ts";
 import { NO_NETWORK } from "../../core/no-network.ts";
@@ -20,7 +19,7 @@ import { readFixtures, runFixtures } from "../../operate/tests/fixture-run.ts";
 import { renderJunit } from "../../operate/tests/junit.ts";
 import { isSkipped, toResults, type TestResult } from "../../operate/tests/test-result.ts";
 import { doing, type Given, type Noun } from "../command.ts";
-import { reportError, usage } from "../failure.ts";
+import { usage } from "../failure.ts";
 import { EXIT, SYSTEM, type CliIo } from "../io.ts";
 import { printJson } from "../print.ts";
 import {
@@ -33,7 +32,6 @@ import {
 import { createProgress } from "../progress.ts";
 import { configInvalid, toSnapshotOptions } from "../settings.ts";
 import { testAdd } from "./test-add.ts";
-import { listFolders, watchPlaces } from "./watch-places.ts";
 
 const TEST_OPTIONS = {
   "--filter <text>": "those with this text in their name",
@@ -45,7 +43,6 @@ const TEST_OPTIONS = {
   "--junit <file>": "also write the results as JUnit XML",
   "--update": "show each difference, and ask whether the fixture is to expect it",
   "--yes": "with --update: do not ask",
-  "--watch": "run again when the config, a mapping, a transform or a fixture changes",
 } as const;
 type RunOptions = Given<typeof TEST_OPTIONS>;
 
@@ -55,8 +52,6 @@ interface Tested {
   before: TestResult[] | undefined;
   /** Why runs of agents were not made. */
   agents: Pick<AgentReport, "stopped" | "notRun"> | undefined;
-  /** Of the config and all that it names. */
-  hash: string;
 }
 
 type Run = RunOptions & { folder: string | undefined };
@@ -139,28 +134,21 @@ async function askAgents(
 
 /**
  * Runs the fixtures of a folder on the files of the config, and on those of the one that it is compared with: without gateway,
- * store and secrets, and without network if no agent is run. Calls `watch` with what it depends on, before it reads the fixtures.
+ * store and secrets, and without network if no agent is run.
  * @throws RouseError `config_invalid` with all problems of a config or of the fixtures, `not_found` if there is no fixture.
  */
-function runTests(
-  { folder, ...options }: Run,
-  io: CliIo,
-  watch: (places: Places) => void = () => undefined,
-): Promise<Tested> {
+function runTests({ folder, ...options }: Run, io: CliIo): Promise<Tested> {
   const withConfig = <T>(
     config: string | undefined,
     title: string | undefined,
     use: (snapshot: Snapshot) => Promise<T>,
   ): Promise<T> =>
     withSnapshot(toFiles(config, options, io), (built) => {
-      const { watched } = built.ok ? built.loaded : built;
-      if (watched) watch(watched);
       if (!built.ok) throw configInvalid(built, title);
       return use(built.loaded.snapshot);
     });
   return withConfig(options.config, undefined, async (now) => {
     const testsDir = folder === undefined ? now.config.hooks.testsDir : resolve(io.cwd, folder);
-    watch({ dirs: listFolders(testsDir), files: [] });
     const fixtures = readChosen(testsDir, options, io);
     const testAll = async (before?: Snapshot): Promise<Tested> => {
       const mappings = await runFixtures(fixtures, now);
@@ -171,7 +159,6 @@ function runTests(
         results: toResults(fixtures, mappings, agents?.runs.get(now)),
         before: before && earlier && toResults(fixtures, earlier, agents?.runs.get(before)),
         agents,
-        hash: [now, before].map((snapshot) => snapshot?.hash).join(" "),
       };
     };
     if (options.against === undefined) return testAll();
@@ -264,41 +251,13 @@ async function report(
   io.err(`rouse: ${why}: runs of agents that were not made: ${agents.notRun}\n`);
 }
 
-/** Runs the tests whenever a change makes a difference, until Ctrl-C. A config or a fixture with problems does not end it. */
-async function watchTests(options: Run, io: CliIo): Promise<void> {
-  let last = "";
-  const first = {
-    dirs: [io.cwd, resolve(io.cwd, options.folder ?? "tests")],
-    files: [options.config, options.against].filter((file) => file !== undefined),
-  };
-  await watchPlaces(first, io, async (watch) => {
-    const found = await runTests(options, io, watch).catch((error: unknown) => ({ error }));
-    const seen = "error" in found ? describeError(found.error) : describeTested(found);
-    if (seen === last) return false;
-    last = seen;
-    if ("error" in found) io.exitCode = reportError(found.error, io, options.verbose === true);
-    else await report(found, options, io);
-    return true;
-  });
-}
-
-const describeError = (error: unknown): string =>
-  JSON.stringify([String(error), error instanceof RouseError ? error.issues : []]);
-
-/** What differs between two runs: a file that says the same, or that was written by the run itself, changes nothing of it. */
-const describeTested = ({ hash, results }: Tested): string =>
-  JSON.stringify([
-    hash,
-    results.map(({ fixture, mapping }) => [fixture, mapping?.actual, mapping?.reason]),
-  ]);
-
 const run = doing({
   usage: "[folder]",
   about:
     "run the fixtures of hooks.testsDir, or of a folder, on the config file: recorded requests and runs with what you expect. Needs no gateway and no store, sends nothing, and writes nothing; without --agents it needs no network and no secrets. Exit code 1 if one differs, 3 if a config or a fixture has problems",
   examples: [
     "rouse test",
-    "rouse test --filter shop/ --watch",
+    "rouse test --filter shop/",
     "rouse test --agents --budget 200000 --against before.json5",
     "rouse test --junit results.xml",
     "rouse test --update",
@@ -306,15 +265,12 @@ const run = doing({
   options: TEST_OPTIONS,
   json: true,
   async run(io, given, folder) {
-    const { update, watch, yes, agents } = given;
-    if (watch && (update || agents))
-      throw usage(`--${update ? "update" : "agents"} and --watch do not go together`);
+    const { update, yes, agents } = given;
     if (yes && !update) throw usage("--yes goes with --update");
     if (given.budget !== undefined && !agents) throw usage("--budget goes with --agents");
     if (update && !yes && !io.prompts)
       throw usage("--update asks for each fixture: without a terminal, add --yes");
     const options = { ...given, folder };
-    if (watch) return watchTests(options, io);
     await report(await runTests(options, io), options, io);
   },
 });

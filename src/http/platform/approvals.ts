@@ -1,3 +1,4 @@
+import { toSeconds } from "../../core/clock.ts";
 import { z } from "zod";
 import { getVerdicts, type Approvals } from "../../people/approvals.ts";
 import type { ApiKey } from "../../chat/api-keys.ts";
@@ -6,7 +7,7 @@ import { RouseError } from "../../core/errors.ts";
 import { listOf } from "./answer-schemas.ts";
 import { pageSize } from "./models.ts";
 import { withoutNullish } from "./read.ts";
-import { defineRoute, toList, toSeconds, type ApiRoutes, type PlatformParts } from "./types.ts";
+import { defineRoute, toList, type ApiRoutes, type PlatformParts } from "./types.ts";
 
 type Approval = NonNullable<Awaited<ReturnType<Approvals["get"]>>>;
 

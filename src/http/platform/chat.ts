@@ -3,11 +3,11 @@ import type { ChatSession, ChatTurn } from "../../chat/types.ts";
 import type { Thinking } from "../../config/schema/common.ts";
 import { type ChatBody, chatBody } from "./chat-schema.ts";
 import { toAnnotations, toCitations } from "./citations.ts";
+import { toSeconds } from "../../core/clock.ts";
 import { errorObject, streamProblem } from "./problems.ts";
 import { withoutNullish } from "./read.ts";
 import type { SuccessfulEnd, TurnRenderer } from "./stream.ts";
 import { serveTurn } from "./turn.ts";
-import { toSeconds } from "./types.ts";
 
 type Format = NonNullable<ChatBody["response_format"]>;
 

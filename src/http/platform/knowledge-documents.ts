@@ -1,3 +1,4 @@
+import { toSeconds } from "../../core/clock.ts";
 import { z } from "zod";
 import {
   type ApiKeys,
@@ -32,7 +33,6 @@ import {
   defineRoute,
   jsonResponse,
   toList,
-  toSeconds,
   type ApiRoutes,
   type PlatformDeps,
 } from "./types.ts";

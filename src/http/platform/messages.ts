@@ -1,3 +1,4 @@
+import { collectBody } from "../../core/body.ts";
 import { hasUsableSize, MAX_PIXELS, readImageInfo } from "../../core/image-info.ts";
 import { badRequest } from "./problems.ts";
 import { toUnreadInput } from "../../agent/tools/call-inputs.ts";
@@ -20,9 +21,11 @@ function refuse(param: string, message: string, code?: string): never {
 
 const FETCH_MS = 10_000;
 
+const tooLarge = (param: string, maxBytes: number): never =>
+  refuse(param, `the image has more than ${maxBytes} bytes`, "image_too_large");
+
 function check(data: Buffer, param: string, maxBytes: number): ImagePart {
-  if (data.length > maxBytes)
-    refuse(param, `the image has more than ${maxBytes} bytes`, "image_too_large");
+  if (data.length > maxBytes) tooLarge(param, maxBytes);
   const seen = readImageInfo(data);
   if (!seen) return refuse(param, "this is no PNG, JPEG, GIF or WebP image", "invalid_image");
   if (!hasUsableSize(seen))
@@ -39,30 +42,24 @@ function isAllowed(url: URL, hosts: readonly string[]): boolean {
   });
 }
 
-/** Fetches the bytes of an image, and stops soon after `maxBytes`. A string says why there are none. */
+/** Fetches the bytes of an image. */
 async function download(
   url: URL,
+  param: string,
   { fetch, maxBytes, signal }: ImageLimits,
-): Promise<Buffer | string> {
-  try {
-    // An allowed host must not send us on to one that is not.
-    const response = await fetch(url, {
-      redirect: "error",
-      signal: AbortSignal.any([signal, AbortSignal.timeout(FETCH_MS)]),
-    });
-    if (!response.ok) return `the image's host answered ${response.status}`;
-    const chunks: Uint8Array[] = [];
-    let length = 0;
-    for await (const chunk of response.body ?? []) {
-      const piece = chunk as Uint8Array;
-      length += piece.length;
-      chunks.push(piece);
-      if (length > maxBytes) break;
-    }
-    return Buffer.concat(chunks);
-  } catch {
-    return "the image could not be fetched";
-  }
+): Promise<Buffer> {
+  const fail = (message: string): never => refuse(param, message, "image_not_available");
+  // An allowed host must not send us on to one that is not.
+  const response = await fetch(url, {
+    redirect: "error",
+    signal: AbortSignal.any([signal, AbortSignal.timeout(FETCH_MS)]),
+  }).catch(() => fail("the image could not be fetched"));
+  if (!response.ok) fail(`the image's host answered ${response.status}`);
+  const body = await collectBody(response.body, undefined, { maxBytes, timeoutMs: FETCH_MS });
+  if (body.ok) return body.bytes;
+  return body.problem === "too_large"
+    ? tooLarge(param, maxBytes)
+    : fail("the image could not be fetched");
 }
 
 const DATA = /^data:([^,;]*)((?:;[^,;]*)*),/i;
@@ -75,8 +72,7 @@ async function loadImage(address: string, param: string, limits: ImageLimits): P
       refuse(param, "send the image as `data:image/…;base64,…`", "invalid_image");
     const base64 = address.slice(found[0].length);
     // Looked at before it is unpacked.
-    if ((base64.length * 3) / 4 > limits.maxBytes + 3)
-      refuse(param, `the image has more than ${limits.maxBytes} bytes`, "image_too_large");
+    if ((base64.length * 3) / 4 > limits.maxBytes + 3) tooLarge(param, limits.maxBytes);
     return check(Buffer.from(base64, "base64"), param, limits.maxBytes);
   }
   if (!URL.canParse(address))
@@ -88,10 +84,7 @@ async function loadImage(address: string, param: string, limits: ImageLimits): P
       "images are not fetched from this host; send `data:image/…;base64,…`",
       "image_host_not_allowed",
     );
-  const data = await download(url, limits);
-  return typeof data === "string"
-    ? refuse(param, data, "image_not_available")
-    : check(data, param, limits.maxBytes);
+  return check(await download(url, param, limits), param, limits.maxBytes);
 }
 
 /** A conversation as the runtime takes it: what a program says apart from what its user and the model said. */

@@ -1,10 +1,11 @@
+import { toSeconds } from "../../core/clock.ts";
 import type { Agent } from "../../agent/types.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { ApiKey } from "../../chat/api-keys.ts";
 import { z } from "zod";
 import { agentsAnswer, modelAnswer, modelsAnswer } from "./answer-schemas.ts";
 import { badRequest, notThere } from "./problems.ts";
-import { type ApiRoutes, defineRoute, toList, toSeconds, type PlatformDeps } from "./types.ts";
+import { type ApiRoutes, defineRoute, toList, type PlatformDeps } from "./types.ts";
 
 /** The agents that a key may use, in the config's order. */
 export function listAllowedAgents(key: ApiKey, { agents }: Snapshot): readonly Agent[] {

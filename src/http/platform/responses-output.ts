@@ -2,11 +2,11 @@ import type { ChatTurn } from "../../chat/types.ts";
 import type { StoredResponse } from "../../chat/history.ts";
 import { approvalObject } from "./approvals.ts";
 import { toAnnotations, toCitations } from "./citations.ts";
+import { toSeconds } from "../../core/clock.ts";
 import { errorObject, streamProblem, turnProblem } from "./problems.ts";
 import { withoutNullish } from "./read.ts";
 import type { ResponsesBody } from "./responses-schema.ts";
 import type { SuccessfulEnd, TurnRenderer } from "./stream.ts";
-import { toSeconds } from "./types.ts";
 
 /** The fields of a request that its response repeats. */
 const ECHOED = [

@@ -168,9 +168,6 @@ export const toList = (data: readonly object[], hasMore = false) => ({
   has_more: hasMore,
 });
 
-/** A time as the API writes it: seconds since the epoch. */
-export const toSeconds = (ms: number): number => Math.floor(ms / 1000);
-
 /** An answer in JSON that no cache keeps. */
 export function jsonResponse(c: Context<PlatformEnv>, body: object, status = 200): Response {
   const headers = {
