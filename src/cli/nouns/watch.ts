@@ -146,7 +146,7 @@ const USAGE_COLUMNS: readonly RecordColumn<UsageSum>[] = [
   ["cost", ({ costUsd, unpricedRuns }) => renderCost(costUsd, unpricedRuns)],
 ];
 
-export const usageCommand = asking({
+export const usage = asking({
   usage: "usage",
   about: "tokens and costs of runs",
   examples: ["rouse usage --by model --since 7d"],
