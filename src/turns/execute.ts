@@ -99,7 +99,7 @@ export async function execute(
   // A run that has not begun has none.
   const steps =
     kind.job && loaded.run.startedAt !== undefined
-      ? await deps.store.list("steps", loaded.run.id)
+      ? await deps.store.steps.list(loaded.run.id)
       : [];
   const { run, admission, isStored } = loaded;
   const current: Try = {
@@ -251,8 +251,8 @@ async function park(run: RunRecord, limit: LimitReason, current: Try): Promise<v
   const job = kind.job as Job;
   await commitFor(current, (tx) => {
     const hold = beginHold(run, { reason: "limit", ...limit }, deps.clock.now());
-    tx.update("run", run.id, { status: "parked", crashCount, ...hold });
-    tx.settle(job, PARKED_UNTIL, { resetAttempts: true });
+    tx.runs.update(run.id, { status: "parked", crashCount, ...hold });
+    tx.jobs.settle(job, PARKED_UNTIL, { resetAttempts: true });
   });
 }
 
@@ -402,7 +402,7 @@ function storeWithStep(current: Try): ((tx: Writes) => void) | undefined {
   const { kind, run, isStored } = current;
   if (kind.start !== "never" || isStored) return undefined;
   return (tx) => {
-    tx.add("run", run);
+    tx.runs.add(run);
     kind.writeFirst?.(tx, run);
     current.isStored = true;
   };
@@ -430,13 +430,13 @@ async function putBackDrained(job: Job, current: Try): Promise<void> {
   const now = deps.clock.now();
   await commitFor(current, (tx) => {
     if (isStored)
-      tx.update("run", run.id, {
+      tx.runs.update(run.id, {
         status: "queued",
         crashCount: 0,
         attempts: run.attempts - 1,
         queuedAt: now,
         ...getUsedSoFar(current),
       });
-    tx.settle(job, now, { resetAttempts: true });
+    tx.jobs.settle(job, now, { resetAttempts: true });
   });
 }

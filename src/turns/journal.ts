@@ -82,7 +82,7 @@ async function writeTimeout(
     await store.commit((tx) => writeDecision(tx, id, decision, ends), job);
     return decision;
   } catch (error) {
-    const made = (await store.get("approval", id))?.decision;
+    const made = (await store.approvals.get(id))?.decision;
     if (!made) throw error;
     return made;
   }
@@ -114,7 +114,7 @@ export function createJournal(options: JournalOptions, deps: ExecutorDeps): RunJ
       const held = await keep(() =>
         store.commit((tx) => {
           writeFirst?.(tx);
-          tx.add("step", step);
+          tx.steps.add(step);
         }, job),
       );
       writeFirst = undefined;
@@ -124,14 +124,14 @@ export function createJournal(options: JournalOptions, deps: ExecutorDeps): RunJ
     async updateCalls(changes) {
       const write = (tx: Writes): void => {
         for (const { id, change, whole } of changes) {
-          tx.update("toolCall", run.id, id, change);
-          if (whole !== undefined) tx.add("toolResult", { id, runId: run.id, text: whole });
+          tx.steps.updateCall(run.id, id, change);
+          if (whole !== undefined) tx.toolResults.add({ id, runId: run.id, text: whole });
         }
       };
       return count(await keep(() => store.commit(write, job)));
     },
     async getDecision(approvalId) {
-      const approval = await store.get("approval", approvalId);
+      const approval = await store.approvals.get(approvalId);
       if (!approval) return timedOut({ reason: "outcome_unknown", expiresAt: clock.now() });
       if (approval.decision) return approval.decision;
       if (clock.now() < approval.expiresAt) return undefined;

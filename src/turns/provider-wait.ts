@@ -156,7 +156,7 @@ async function waitBehind(
   const now = clock.now();
   const waits = fromParkedKey(key);
   const of = waits?.of ?? model;
-  const run = waits && (await store.get("run", id));
+  const run = waits && (await store.runs.get(id));
   // It is back in its session, and goes first there.
   if (!waits) return { of, until: now + SOON_MS };
   // Another gateway let it wait, or this one before it was started again.
@@ -285,13 +285,13 @@ export async function writeProviderWait(
   const lookAt = from === undefined ? now + LOOK_MS * (0.9 + Math.random() / 5) : from + LATE_MS;
   const held = await deps.store.commit((tx) => {
     if (isStored)
-      tx.update("run", run.id, {
+      tx.runs.update(run.id, {
         ...change,
         ...beginHold(run, hold, now),
         status: hold.reason === "away" ? "parked" : "queued",
       });
     if (hold.reason === "away" || failedAt !== undefined) planAwayNotice(tx, run, now, failedAt);
-    tx.settle(job, Math.round(Math.min(lookAt, deadline)), { key: toParkedKey(of, job.key) });
+    tx.jobs.settle(job, Math.round(Math.min(lookAt, deadline)), { key: toParkedKey(of, job.key) });
   }, job);
   // A commit whose answer was lost is repeated, when the job is not held any more.
   const isParked = held || (await deps.queue.find(job.kind, job.id))?.held === false;

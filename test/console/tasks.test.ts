@@ -200,7 +200,7 @@ describe.skipIf(NO_BROWSER)(
       });
       const error = { code: "not_delivered", message: "the room is gone" } as const;
       await store.commit((tx) =>
-        tx.update("delivery", id, {
+        tx.deliveries.update(id, {
           status: "failed",
           nextChunk: 0,
           chunks: ["sent again"],

@@ -23,19 +23,19 @@ async function accept(n: number): Promise<void> {
 
 async function carryOut({ store: to }: StoreHandle, one: Job): Promise<void> {
   await to.commit(
-    (tx) => tx.update("run", one.id, { status: "running", attempts: one.attempts }),
+    (tx) => tx.runs.update(one.id, { status: "running", attempts: one.attempts }),
     one,
   );
   await new Promise((resolve) => setImmediate(resolve));
   const done = await to.commit((tx) => {
-    tx.update("run", one.id, {
+    tx.runs.update(one.id, {
       status: "succeeded",
       endedAt: systemClock.now(),
       deliveryId: `d-${one.id}`,
     });
-    tx.add("delivery", delivery(`d-${one.id}`, { runId: one.id }));
-    tx.add("job", job(`d-${one.id}`, { kind: "delivery" }));
-    tx.settle(one);
+    tx.deliveries.add(delivery(`d-${one.id}`, { runId: one.id }));
+    tx.jobs.add(job(`d-${one.id}`, { kind: "delivery" }));
+    tx.jobs.settle(one);
   }, one);
   if (done) say(`done ${one.id}`);
 }
@@ -64,8 +64,8 @@ if (mode === "accepted") {
   say(`held ${one?.id ?? "nothing"}`);
   await once(process.stdin, "data");
   const done = await store.commit((tx) => {
-    tx.set("value", "late", true);
-    tx.settle(one as Job);
+    tx.values.set("late", true);
+    tx.jobs.settle(one as Job);
   }, one);
   say(`done ${done}`);
   await store.close();

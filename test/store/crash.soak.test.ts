@@ -90,9 +90,7 @@ function crashes(inStore: typeof inFolder, lives: readonly number[], alone: bool
       const jobs = await queue.fetch("turn", 10);
       expect(jobs.map((one) => `accepted ${one.id}`)).toEqual([line]);
       expect(jobs).toMatchObject([{ attempts: 1 }]);
-      expect(await store.list("queuedSystemEvents", { agentId: "main", limit: 10 })).toHaveLength(
-        1,
-      );
+      expect(await store.systemEvents.listQueued({ agentId: "main", limit: 10 })).toHaveLength(1);
       await store.close();
     }));
 
@@ -133,11 +131,11 @@ async function account(
   expect(done.length).toBeGreaterThanOrEqual(lives * DONE);
   expect(new Set(done).size).toBe(done.length);
   for (const id of done) {
-    expect(await store.get("run", id)).toMatchObject({
+    expect(await store.runs.get(id)).toMatchObject({
       status: "succeeded",
       deliveryId: `d-${id}`,
     });
-    expect(await store.get("delivery", `d-${id}`)).toMatchObject({ status: "pending" });
+    expect(await store.deliveries.get(`d-${id}`)).toMatchObject({ status: "pending" });
   }
   // What is left comes out of the queue, each run once.
   const rest = new Set<string>();
@@ -151,12 +149,11 @@ async function account(
       rest.add(one.id);
     }
     await store.commit((tx) => {
-      for (const one of jobs) tx.settle(one);
+      for (const one of jobs) tx.jobs.settle(one);
     });
   }
   const ended = new Set<string>();
-  for (const id of accepted)
-    if ((await store.get("run", id))?.status === "succeeded") ended.add(id);
+  for (const id of accepted) if ((await store.runs.get(id))?.status === "succeeded") ended.add(id);
   expect(accepted.filter((id) => !ended.has(id) && !rest.has(id))).toEqual([]);
   expect([...rest].filter((id) => ended.has(id))).toEqual([]);
   const counts = await store.counts();
@@ -173,7 +170,7 @@ describePostgres("a process that is killed, on PostgreSQL", () => {
   it.concurrent("not killed, but not heard of either: its job goes to another, and it settles nothing any more", () =>
     inSchema(async (url) => {
       const handle = await open(url);
-      await handle.store.commit((tx) => tx.add("job", job("one")));
+      await handle.store.commit((tx) => tx.jobs.add(job("one")));
       const child = spawn(process.execPath, ["--conditions=rouse-source", CHILD, url, "held"], {
         stdio: ["pipe", "pipe", "inherit"],
       });
@@ -193,8 +190,10 @@ describePostgres("a process that is killed, on PostgreSQL", () => {
       child.stdin.write("go\n");
       await once(child, "close");
       expect(said).toEqual(["held one", "done false"]);
-      expect(await handle.store.get("value", "late")).toBeUndefined();
-      expect(await handle.store.commit((tx) => tx.settle(taken[0] as Job), taken[0])).toBe(true);
+      expect(await handle.store.values.get("late")).toBeUndefined();
+      expect(await handle.store.commit((tx) => tx.jobs.settle(taken[0] as Job), taken[0])).toBe(
+        true,
+      );
       await handle.store.close();
     }));
 });
