@@ -3,7 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
 import { NO_TRACES, type Traces } from "../core/trace-context.ts";
 import type { Channel, OutgoingMessage, SendResult } from "../contract/channel.ts";
-import { endWait, LOOK_MS, type ParkingLot } from "../queue/parking-lot.ts";
+import { LOOK_MS, type ParkingLot } from "../queue/parking-lot.ts";
 import { PullWorker } from "../queue/worker.ts";
 import type {
   DeliveryError,
@@ -112,7 +112,7 @@ class DeliverySender {
     const { store, traces = NO_TRACES } = this.#options;
     const found = await store.deliveries.get((job.data as DeliveryJob).deliveryId);
     if (!found || found.status !== "pending") {
-      endWait(job, this.#options.parking);
+      this.#options.parking.arrived(job.id);
       await store.commit((tx) => tx.jobs.settle(job), job);
       return;
     }
@@ -136,7 +136,7 @@ class DeliverySender {
         ? delivery.error.message
         : `the channel ${of} takes no messages now`;
     if (now >= endsAt) {
-      endWait(job, parking);
+      parking.arrived(job.id);
       return this.#end(job, delivery, "failed", {
         code: "given_up",
         message: `not sent within delivery.maxAge: ${message}`,

@@ -9,7 +9,7 @@ import { createChats } from "../chat/chats.ts";
 import type { Chats } from "../chat/types.ts";
 import type { RunOperations } from "../turns/types.ts";
 import { ParkingLot } from "../queue/parking-lot.ts";
-import { restoreWaitingRuns } from "../turns/provider-wait.ts";
+import { restoreWaitingRuns } from "../turns/model-gate.ts";
 import { configuredTranscriber } from "../agent/transcribe.ts";
 import { stageFile } from "../knowledge/upload-staging.ts";
 import { lazy } from "../core/lazy.ts";

@@ -8,27 +8,24 @@ interface Spec {
   mimeType: string;
   extensions: readonly string[];
   packages: readonly string[];
-  /** A program that has to be installed too. */
-  program?: string;
+  /** The format that LibreOffice makes of it first, which is read then. */
+  by?: "docx" | "xlsx" | "pptx";
 }
 
-const ZIPPED = ["fflate", "saxes"];
+/** The program of LibreOffice. */
+export const PROGRAM = "soffice";
 const OASIS = "application/vnd.oasis.opendocument";
 const OOXML = "application/vnd.openxmlformats-officedocument";
+
+const ZIPPED = ["fflate", "saxes"];
+const DOCX = ["mammoth", "linkedom", "fflate"];
+const XLSX = [...ZIPPED, "numfmt"];
 
 /** What each format is called, and which optional packages read it. */
 export const FORMATS = {
   pdf: { mimeType: "application/pdf", extensions: ["pdf"], packages: ["pdfjs-dist"] },
-  docx: {
-    mimeType: `${OOXML}.wordprocessingml.document`,
-    extensions: ["docx"],
-    packages: ["mammoth", "linkedom", "fflate"],
-  },
-  xlsx: {
-    mimeType: `${OOXML}.spreadsheetml.sheet`,
-    extensions: ["xlsx"],
-    packages: [...ZIPPED, "numfmt"],
-  },
+  docx: { mimeType: `${OOXML}.wordprocessingml.document`, extensions: ["docx"], packages: DOCX },
+  xlsx: { mimeType: `${OOXML}.spreadsheetml.sheet`, extensions: ["xlsx"], packages: XLSX },
   pptx: {
     mimeType: `${OOXML}.presentationml.presentation`,
     extensions: ["pptx"],
@@ -53,25 +50,15 @@ export const FORMATS = {
     extensions: ["msg"],
     packages: ["@kenjiuno/msgreader", "linkedom"],
   },
-  doc: {
-    mimeType: "application/msword",
-    extensions: ["doc"],
-    packages: ["mammoth", "linkedom", "fflate"],
-    program: "soffice",
-  },
-  xls: {
-    mimeType: "application/vnd.ms-excel",
-    extensions: ["xls"],
-    packages: [...ZIPPED, "numfmt"],
-    program: "soffice",
-  },
+  doc: { mimeType: "application/msword", extensions: ["doc"], by: "docx", packages: DOCX },
+  xls: { mimeType: "application/vnd.ms-excel", extensions: ["xls"], by: "xlsx", packages: XLSX },
   ppt: {
     mimeType: "application/vnd.ms-powerpoint",
     extensions: ["ppt"],
+    by: "pptx",
     packages: ZIPPED,
-    program: "soffice",
   },
-  rtf: { mimeType: "application/rtf", extensions: ["rtf"], packages: [] },
+  rtf: { mimeType: "application/rtf", extensions: ["rtf"], by: "docx", packages: DOCX },
   xml: { mimeType: "application/xml", extensions: ["xml"], packages: ["saxes"] },
   csv: { mimeType: "text/csv", extensions: ["csv", "tsv"], packages: ["csv-parse"] },
   markdown: { mimeType: "text/markdown", extensions: ["md", "markdown"], packages: [] },
@@ -80,6 +67,9 @@ export const FORMATS = {
 } satisfies Record<string, Spec>;
 
 export type FormatId = keyof typeof FORMATS;
+
+/** The entry of a format. */
+export const getFormat = (id: FormatId): Spec => FORMATS[id];
 
 const require = createRequire(import.meta.url);
 
@@ -110,13 +100,17 @@ export const toFormat = ({ extensions, mediaTypes }: Extractor): Format => ({
 /** Lists every format, with the packages that are missing here. A plugin's format takes the place of a shipped one of the same id. `path`: the folders of programs, as in PATH. */
 export function installedFormats(extractors: readonly Extractor[] = [], path = ""): Format[] {
   const added = extractors.map(toFormat);
-  const shipped = Object.entries<Spec>(FORMATS).map(([id, { program, ...spec }]) => ({
-    id,
-    ...spec,
-    missing: [
-      ...spec.packages.filter((name) => !isInstalled(name)),
-      ...(program === undefined || hasProgram(program, path) ? [] : [`LibreOffice (${program})`]),
-    ],
-  }));
+  const shipped = Object.entries<Spec>(FORMATS).map(
+    ([id, { mimeType, extensions, packages, by }]) => ({
+      id,
+      mimeType,
+      extensions,
+      packages,
+      missing: [
+        ...packages.filter((name) => !isInstalled(name)),
+        ...(by === undefined || hasProgram(PROGRAM, path) ? [] : [`LibreOffice (${PROGRAM})`]),
+      ],
+    }),
+  );
   return [...shipped.filter(({ id }) => !added.some((format) => format.id === id)), ...added];
 }

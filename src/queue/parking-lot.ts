@@ -285,8 +285,3 @@ function removeFrom(index: Map<string, Map<string, Entry>>, name: string, jobId:
   entries?.delete(jobId);
   if (entries?.size === 0) index.delete(name);
 }
-
-/** A job that may have waited does so no more. */
-export function endWait(job: Pick<Job, "id"> | undefined, parking: ParkingLot): void {
-  if (job) parking.arrived(job.id);
-}

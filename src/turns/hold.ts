@@ -6,7 +6,6 @@ import {
   type HoldReason,
   type LimitReason,
   type Ms,
-  PARKED_FROM,
   type PastWait,
   type Queue,
   type RunChange,
@@ -130,10 +129,11 @@ export async function findWaitReason(
   const job = (await queue.find("turn", id)) ?? (await queue.find("command", id));
   if (!job || job.held) return undefined;
   if (job.head !== id) return { reason: "session", head: await findRunId(job.head, deps) };
-  // The forecast is over, and the limit has no room yet.
-  if (hold?.reason === "limit" && job.runAt >= PARKED_FROM) {
+  if (job.runAt <= now) return { reason: "worker" };
+  // Its time is over, and nothing has put the run back yet. When a limit has room is not known then.
+  if (hold?.reason === "limit") {
     const { until: _until, ...limit } = hold;
     return limit;
   }
-  return job.runAt > now ? { reason: "delay", until: job.runAt } : { reason: "worker" };
+  return hold ? { ...hold, until: job.runAt } : { reason: "delay", until: job.runAt };
 }

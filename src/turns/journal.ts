@@ -10,7 +10,7 @@ import type {
   StepRecord,
   Writes,
 } from "../store/types.ts";
-import { persist } from "./run-kind.ts";
+import { persist, type Try } from "./try.ts";
 import { STEER } from "./channel/steering.ts";
 
 /**
@@ -42,17 +42,6 @@ async function isGone(
 export interface RunJournal extends Journal {
   /** The number of steps and results that this attempt has committed. */
   readonly committed: number;
-}
-
-interface JournalOptions {
-  run: RunRecord;
-  /** Gets the steps that are added. */
-  steps: StepRecord[];
-  /** The job whose lease protects the commits; absent for a run that one process executes from its start to its end. */
-  job: Job | undefined;
-  signal: AbortSignal;
-  /** Adds to the commit of the first step. */
-  writeFirst?: ((tx: Writes) => void) | undefined;
 }
 
 /** The progress of a run: its steps, and its calls that have an answer. */
@@ -88,15 +77,19 @@ async function writeTimeout(
   }
 }
 
-/** Creates the journal of an attempt: its commits are refused once another gateway has the job. */
-export function createJournal(options: JournalOptions, deps: ExecutorDeps): RunJournal {
+/**
+ * Creates the journal of a try: its commits are refused once another gateway has the job. `writeFirst` adds to the commit of
+ * the first step.
+ */
+export function createJournal(current: Try, writeFirst?: (tx: Writes) => void): RunJournal {
+  const { run, steps, signal, deps } = current;
+  const { job } = current.kind;
   const { store, clock, questions } = deps;
-  const { run, steps, job, signal } = options;
-  let { writeFirst } = options;
+  let first = writeFirst;
   let committed = 0;
   // What is not written would be paid for again: a step by another model call, a result by a call of unknown outcome.
   const keep = (commit: () => Promise<boolean>): Promise<boolean> =>
-    persist(commit, { runId: run.id, job, signal }, deps, { written: true });
+    persist(current, commit, { written: true });
   const count = (held: boolean): boolean => {
     if (held) committed++;
     return held;
@@ -113,11 +106,11 @@ export function createJournal(options: JournalOptions, deps: ExecutorDeps): RunJ
       deps.steerable?.remove(run.id);
       const held = await keep(() =>
         store.commit((tx) => {
-          writeFirst?.(tx);
+          first?.(tx);
           tx.steps.add(step);
         }, job),
       );
-      writeFirst = undefined;
+      first = undefined;
       steps.push(step);
       return count(held);
     },

@@ -1,4 +1,3 @@
-import type { ExecutorDeps } from "./types.ts";
 import type { NewApproval, PausedTurn } from "../agent/types.ts";
 import { addUsage } from "../agent/usage.ts";
 import {
@@ -11,7 +10,7 @@ import { safeError } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import { writeDelivery } from "../delivery/plan.ts";
 import { beginHold, endHold, getApprovalIds } from "./hold.ts";
-import { persist, type RunKind } from "./run-kind.ts";
+import { persist, type Try } from "./try.ts";
 import { withChange } from "../store/rows.ts";
 import { ID_TAKEN, NOT_OPEN } from "../store/errors.ts";
 import type {
@@ -115,37 +114,22 @@ async function writeWaiting(
 /** How often a run without a job checks for decisions: another gateway may record them. */
 const LOOK_MS = 500;
 
-/** A run whose turn is paused, and its steps, which are read again when it continues. */
-interface WaitingRun {
-  readonly kind: RunKind;
-  readonly deps: ExecutorDeps;
-  readonly signal: AbortSignal;
-  run: RunRecord;
-  readonly steps: StepRecord[];
-  readonly summaryUsage?: RunRecord["usage"];
-}
-
 /** Adds up what a run has used so far: its steps, and the summary that was made for it. */
-export const addRunUsage = ({
-  steps,
-  summaryUsage,
-}: Pick<WaitingRun, "steps" | "summaryUsage">): Usage =>
+export const addRunUsage = ({ steps, summaryUsage }: Pick<Try, "steps" | "summaryUsage">): Usage =>
   addUsage([...(summaryUsage ? [summaryUsage] : []), ...steps.map(({ usage }) => usage)]);
 
 /**
  * Pauses a run until people decide. True if it continues now: a run without a job waits within this call. Writes nothing
  * if another gateway has the run.
  */
-export async function waitForPeople(paused: PausedTurn, current: WaitingRun): Promise<boolean> {
+export async function waitForPeople(paused: PausedTurn, current: Try): Promise<boolean> {
   const { kind, deps, run, signal, steps } = current;
   const { store, clock } = deps;
   if (paused.code === "lost") return false;
   const timeoutMs = kind.context.config.tools.approvalTimeout;
   const usage = addRunUsage(current);
-  const approvals = await persist(
-    () => writeWaiting({ run, usage }, paused, kind.job, { ...deps, now: clock.now(), timeoutMs }),
-    { runId: run.id, job: kind.job, signal },
-    deps,
+  const approvals = await persist(current, () =>
+    writeWaiting({ run, usage }, paused, kind.job, { ...deps, now: clock.now(), timeoutMs }),
   );
   deps.log.info({ runId: run.id, asked: approvals?.length }, "a run waits for a person");
   for (const approval of approvals ?? []) {

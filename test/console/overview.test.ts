@@ -4,7 +4,6 @@ import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
 import { silent } from "../store/home.ts";
 import { NO_BROWSER } from "./browser.ts";
-import { shoot } from "./shots.ts";
 import { useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("the overview", () => {
@@ -156,7 +155,6 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
       .getByRole("link", { name: "model" })
       .waitFor();
     expect((await page.innerText("main")).match(/hooks\.enabled/g)).toHaveLength(1);
-    await shoot(page, "overview");
     expect(problems).toEqual([]);
   });
 });

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import { type Try, writeStart } from "../../src/turns/end-run.ts";
+import { writeStart } from "../../src/turns/end-run.ts";
+import type { Try } from "../../src/turns/try.ts";
 import { openStore } from "../../src/store/open.ts";
 import { STORE_UNAVAILABLE, type Job, type RunRecord, type Store } from "../../src/store/types.ts";
 import { silent } from "../store/home.ts";
@@ -79,7 +80,7 @@ it("a run whose start was written, though the answer of the store was lost, goes
     isLost = false;
     throw Object.assign(new Error(STORE_UNAVAILABLE.message), { code: STORE_UNAVAILABLE.code });
   };
-  Object.assign(current.deps, { store: { get: store.get.bind(store), commit } });
+  Object.assign(current.deps, { store: { ...store, commit } });
   expect(await begin()).toBe(true);
   expect([await getStatus(), isLost]).toEqual(["running", false]);
 });

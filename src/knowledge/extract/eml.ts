@@ -10,6 +10,7 @@ import {
   type ExtractSource,
 } from "./types.ts";
 import { domBlocks, parseDom } from "./html.ts";
+import { paragraphs } from "./text.ts";
 
 interface Address {
   name?: string | undefined;
@@ -18,12 +19,6 @@ interface Address {
 
 const person = ({ name, address }: Address): string =>
   [name, address === undefined ? "" : `<${address}>`].filter(Boolean).join(" ");
-
-/** Quotes of earlier mails stay: often they hold the question. */
-function* paragraphs(text: string): Generator<TextBlock> {
-  for (const paragraph of text.replace(/\r\n?/g, "\n").split(/\n\s*\n/))
-    if (paragraph.trim() !== "") yield { kind: "text", text: paragraph.trim() };
-}
 
 const MAX_DEPTH = 3;
 const MAX_ATTACHED = 50;
@@ -107,6 +102,7 @@ async function readMail(mail: Mail, source: ExtractSource): Promise<Omit<Extract
   const blocks: TextBlock[] = [];
   if (subject) blocks.push({ kind: "heading", text: subject, level: 1 });
   if (head.length > 0) blocks.push({ kind: "row", text: head.join("\n") });
+  // Quotes of earlier mails stay: often they hold the question.
   if (text?.trim()) blocks.push(...paragraphs(text));
   else if (html) {
     const { body } = await parseDom(html);

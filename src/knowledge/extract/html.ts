@@ -2,6 +2,7 @@ import type { TextBlock } from "../chunk.ts";
 import { decodeDocument } from "./charset.ts";
 import { MAX_MERGED, tableBlocks, toSpan, type TableCell } from "./table.ts";
 import { optional, type ExtractFormat } from "./types.ts";
+import { tidy } from "./xml-tree.ts";
 
 /** As much of the DOM as is used here; linkedom brings its own types, which need the browser's. */
 interface DomNode {
@@ -43,8 +44,6 @@ const INLINE = new Set(
 );
 /** An article that is less of the page's text than this is not what the page is about. */
 const ARTICLE_SHARE = 0.5;
-
-const tidy = (text: string): string => text.replace(/[\s\u00a0]+/g, " ").trim();
 
 function renderNode(node: DomNode): string {
   if (node.nodeType === TEXT) return node.textContent ?? "";

@@ -11,38 +11,29 @@ import {
   readXmlTree,
   tidy,
   toInnerText,
+  toMargins,
   type XmlElement,
 } from "./xml-tree.ts";
 
-/** The elements of a paragraph of Word, without those of paragraphs in it. */
-function* listRuns({ children }: XmlElement): Generator<XmlElement> {
-  for (const child of children)
-    if (typeof child !== "string" && child.name !== "w:p") {
-      yield child;
-      yield* listRuns(child);
-    }
-}
-
-/** The text of runs: `t` has it, with the prefix of the format; `breaks` are spaces in it. */
-const joinRuns = (runs: Iterable<XmlElement>, t: string, breaks: readonly string[]): string =>
+/** The text of a paragraph: `t` has it, with the prefix of the format; `breaks` are spaces in it. */
+const joinRuns = (paragraph: XmlElement, t: string, breaks: readonly string[]): string =>
   tidy(
-    [...runs]
+    [...listElements(paragraph)]
       .map((run) => (run.name === t ? toInnerText(run) : breaks.includes(run.name) ? " " : ""))
       .join(""),
   );
 
-/** The paragraphs of the headers or footers of a document, each once: sections repeat them. */
+/** The paragraphs of the headers or footers of a document. */
 async function readMargins(
   parts: ReadonlyMap<string, Buffer>,
   kind: "header" | "footer",
 ): Promise<TextBlock[]> {
-  const found = new Set<string>();
+  const lines: string[] = [];
   for (const [name, bytes] of parts)
     if (name.startsWith(`word/${kind}`))
       for (const paragraph of findElements(await readXmlTree(bytes), "w:p"))
-        found.add(joinRuns(listRuns(paragraph), "w:t", ["w:tab", "w:br"]));
-  found.delete("");
-  return [...found].map((text) => ({ kind: "text", text }));
+        lines.push(joinRuns(paragraph, "w:t", ["w:tab", "w:br"]));
+  return toMargins(lines);
 }
 
 export const extractDocx: ExtractFormat = async ({ bytes, limits }) => {
@@ -87,8 +78,7 @@ async function slideNames(parts: Map<string, Buffer>): Promise<string[]> {
     .filter((name) => parts.has(name));
 }
 
-const toParagraph = (paragraph: XmlElement): string =>
-  joinRuns(listElements(paragraph), "a:t", ["a:br"]);
+const toParagraph = (paragraph: XmlElement): string => joinRuns(paragraph, "a:t", ["a:br"]);
 
 const isOn = (value: string | undefined): boolean => value === "1" || value === "true";
 

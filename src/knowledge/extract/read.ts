@@ -1,7 +1,6 @@
 import type { Extract, Extractor as PluginExtractor } from "../../contract/kinds.ts";
 import type { TextBlock } from "../chunk.ts";
-import { FORMATS, toFormat, type FormatId } from "../formats.ts";
-import { extractEml, extractMsg } from "./eml.ts";
+import { getFormat, toFormat, type FormatId } from "../formats.ts";
 import {
   ExtractionError,
   broken,
@@ -10,38 +9,27 @@ import {
   type ExtractFormat,
   type ExtractSource,
 } from "./types.ts";
-import { extractHtml } from "./html.ts";
-import { extractDoc, extractPpt, extractXls } from "./legacy-office.ts";
-import { extractDocx, extractEpub, extractPptx } from "./office.ts";
-import { extractOdf } from "./odf.ts";
-import { extractPdf } from "./pdf.ts";
-import { extractRtf } from "./rtf.ts";
+import { convert } from "./libreoffice.ts";
 import { getEnding, sniff } from "./sniff.ts";
-import { extractCsv, extractJson, extractMarkdown, extractText } from "./text.ts";
-import { extractXlsx } from "./xlsx.ts";
-import { extractXml } from "./xml.ts";
 
-const EXTRACTORS: Record<FormatId, ExtractFormat> = {
-  pdf: extractPdf,
-  docx: extractDocx,
-  xlsx: extractXlsx,
-  pptx: extractPptx,
-  odt: extractOdf,
-  ods: extractOdf,
-  odp: extractOdf,
-  epub: extractEpub,
-  html: extractHtml,
-  eml: extractEml,
-  msg: extractMsg,
-  doc: extractDoc,
-  xls: extractXls,
-  ppt: extractPpt,
-  rtf: extractRtf,
-  xml: extractXml,
-  csv: extractCsv,
-  markdown: extractMarkdown,
-  json: extractJson,
-  text: extractText,
+/** What reads each format, loaded when a document has it. One that LibreOffice converts is read as what it becomes. */
+const EXTRACTORS: Partial<Record<FormatId, () => Promise<ExtractFormat>>> = {
+  pdf: async () => (await import("./pdf.ts")).extractPdf,
+  docx: async () => (await import("./office.ts")).extractDocx,
+  xlsx: async () => (await import("./xlsx.ts")).extractXlsx,
+  pptx: async () => (await import("./office.ts")).extractPptx,
+  odt: async () => (await import("./odf.ts")).extractOdf,
+  ods: async () => (await import("./odf.ts")).extractOdf,
+  odp: async () => (await import("./odf.ts")).extractOdf,
+  epub: async () => (await import("./office.ts")).extractEpub,
+  html: async () => (await import("./html.ts")).extractHtml,
+  eml: async () => (await import("./eml.ts")).extractEml,
+  msg: async () => (await import("./eml.ts")).extractMsg,
+  xml: async () => (await import("./xml.ts")).extractXml,
+  csv: async () => (await import("./text.ts")).extractCsv,
+  markdown: async () => (await import("./text.ts")).extractMarkdown,
+  json: async () => (await import("./text.ts")).extractJson,
+  text: async () => (await import("./text.ts")).extractText,
 };
 
 /** Checks what a plugin's module has read. */
@@ -90,7 +78,13 @@ function findExtractor(
   const plugin = plugins.find(({ extensions }) => extensions.includes(ending));
   if (plugin) return { mimeType: toFormat(plugin).mimeType, extract: fromPlugin(plugin) };
   const format = sniff(bytes, filename);
-  return { mimeType: FORMATS[format].mimeType, extract: EXTRACTORS[format] };
+  const { mimeType, by } = getFormat(format);
+  const extract: ExtractFormat = async (source) => {
+    const read = await EXTRACTORS[by ?? format]?.();
+    if (!read) throw broken(`nothing reads ${format}`);
+    return read(by ? { ...source, bytes: await convert(source, format, by) } : source);
+  };
+  return { mimeType, extract };
 }
 
 /**

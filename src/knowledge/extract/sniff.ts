@@ -1,6 +1,6 @@
 import { extname } from "node:path";
 import { FORMATS, type FormatId } from "../formats.ts";
-import { detectUtf16 } from "./charset.ts";
+import { readMark } from "./charset.ts";
 import { ExtractionError, encrypted } from "./types.ts";
 
 const HEAD = 8192;
@@ -59,16 +59,10 @@ function zipFormat(bytes: Buffer, filename: string): FormatId {
 const utf16 = (text: string): Buffer => Buffer.from(text, "utf16le");
 
 /** The begin of a text, for what it says of its format; undefined if it is no text. UTF-16 has zeros, no other text has. */
-function readHead(head: Buffer, charset: string | undefined): string | undefined {
-  if (charset !== undefined)
-    return new TextDecoder(charset).decode(head.subarray(0, head.length & ~1));
+function readHead(head: Buffer): string | undefined {
+  const mark = readMark(head);
+  if (mark !== undefined) return new TextDecoder(mark).decode(head.subarray(0, head.length & ~1));
   return head.includes(0) ? undefined : head.toString("latin1");
-}
-
-function findCharset(bytes: Buffer): string | undefined {
-  if (bytes[0] === 0xff && bytes[1] === 0xfe) return "utf-16le";
-  if (bytes[0] === 0xfe && bytes[1] === 0xff) return "utf-16be";
-  return detectUtf16(bytes);
 }
 
 function textFormat(head: string, filename: string): FormatId {
@@ -109,7 +103,7 @@ export function sniff(bytes: Buffer, filename: string): FormatId {
   }
   if (hex.startsWith(RTF)) return "rtf";
   for (const [magic, name] of BINARY) if (hex.startsWith(magic)) throw unsupported(name);
-  const text = readHead(head, findCharset(bytes));
+  const text = readHead(head);
   if (text === undefined) throw unsupported("a binary file of this kind");
   return textFormat(text, filename);
 }

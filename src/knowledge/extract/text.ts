@@ -6,7 +6,8 @@ import { tableBlocks, type TableCell } from "./table.ts";
 
 const LINES = /\r\n?|\n/;
 
-function* paragraphs(text: string): Generator<TextBlock> {
+/** The parts of a text with empty lines between them. */
+export function* paragraphs(text: string): Generator<TextBlock> {
   const lines = text.replace(/\r\n?/g, "\n");
   // One by one: a list of all paragraphs would take as much memory again as the text.
   let from = 0;

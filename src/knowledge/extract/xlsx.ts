@@ -1,9 +1,18 @@
 import type { TextBlock } from "../chunk.ts";
-import { readXml, unzip } from "./archive.ts";
+import { unzip } from "./archive.ts";
 import { loadNumberFormats, type NumberFormats, type Styles } from "./number-format.ts";
 import { MAX_MERGED, renderUncalculated, tableBlocks, type TableCell } from "./table.ts";
 import { ExtractionError, broken, type ExtractFormat } from "./types.ts";
-import { findElements, isTelling, readTargets, readXmlTree, tidy, toLocal } from "./xml-tree.ts";
+import {
+  findElements,
+  readElements,
+  readTargets,
+  readXmlTree,
+  tidy,
+  toInnerText,
+  toLocal,
+  type XmlElement,
+} from "./xml-tree.ts";
 
 interface Sheet {
   name: string;
@@ -57,25 +66,17 @@ async function readWorkbook(
   return { sheets, is1904 };
 }
 
-/** The texts that cells share, without how they are pronounced. */
+/** A text, without how it is pronounced. */
+const toText = (element: XmlElement): string =>
+  tidy(toInnerText(element, ({ name }) => (toLocal(name) === "rPh" ? "" : undefined)));
+
+/** The texts that cells share. */
 async function readSharedTexts(bytes: Buffer | undefined): Promise<string[]> {
   const texts: string[] = [];
-  let text = "";
-  let isText = false;
-  let phonetic = 0;
   if (bytes)
-    await readXml(bytes, {
-      open(name) {
-        if (toLocal(name) === "si") text = "";
-        else if (toLocal(name) === "rPh") phonetic++;
-        isText = toLocal(name) === "t" && phonetic === 0;
-      },
-      text: (piece) => void (isText && (text += piece)),
-      close(name) {
-        isText = false;
-        if (toLocal(name) === "rPh") phonetic--;
-        else if (toLocal(name) === "si") texts.push(tidy(text));
-      },
+    await readElements(bytes, {
+      open: (name) => (toLocal(name) === "si" ? "whole" : undefined),
+      whole: (element) => void texts.push(toText(element)),
     });
   return texts;
 }
@@ -92,24 +93,18 @@ async function readStyles(bytes: Buffer | undefined): Promise<Omit<Styles, "is19
   return { formats, styles };
 }
 
-interface OpenCell {
-  type: string;
-  style: number;
-  value: string;
-  inline: string;
-  formula: string | undefined;
-}
-
-function renderCell(
-  { type, style, value, inline, formula }: OpenCell,
-  shared: readonly string[],
-  numbers: NumberFormats,
-): string {
-  switch (type) {
+function renderCell(cell: XmlElement, shared: readonly string[], numbers: NumberFormats): string {
+  const find = (name: string): XmlElement | undefined =>
+    cell.children.find((child) => typeof child !== "string" && toLocal(child.name) === name) as
+      | XmlElement
+      | undefined;
+  const [text, formula, inline] = [find("v"), find("f"), find("is")];
+  const value = text ? toInnerText(text) : "";
+  switch (cell.attributes["t"]) {
     case "s":
       return shared[Number(value)] ?? "";
     case "inlineStr":
-      return tidy(inline);
+      return inline ? toText(inline) : "";
     case "b":
       return value === "1" ? "TRUE" : "FALSE";
     case "str":
@@ -117,86 +112,50 @@ function renderCell(
       return tidy(value);
     case "d":
       return value.replace(/T00:00:00(?:\.0+)?Z?$/, "");
-    default:
-      if (value === "") return formula === undefined ? "" : renderUncalculated(tidy(formula));
+    default: {
+      if (value === "") return formula ? renderUncalculated(toText(formula)) : "";
+      const style = Number(cell.attributes["s"] ?? 0);
       return Number.isFinite(Number(value)) ? tidy(numbers.render(Number(value), style)) : value;
-  }
-}
-
-/** Reads the cells of a sheet, its merged ranges, and what it prints above and below each page. */
-class SheetReader {
-  readonly merges: Merge[] = [];
-  readonly rows = new Map<number, string[]>();
-  readonly margins = new Set<string>();
-  readonly #render: (cell: OpenCell) => string;
-  #row = -1;
-  #column = -1;
-  #cell: OpenCell | undefined;
-  #element = "";
-  #phonetic = 0;
-  #margin: string | undefined;
-
-  constructor(render: (cell: OpenCell) => string) {
-    this.#render = render;
-  }
-
-  open(name: string, attributes: Record<string, string>): void {
-    this.#element = toLocal(name);
-    if (this.#element === "row") {
-      this.#row = attributes["r"] === undefined ? this.#row + 1 : Number(attributes["r"]) - 1;
-      this.#column = -1;
-    } else if (this.#element === "c") {
-      const at = parseReference(attributes["r"] ?? "");
-      this.#column = at?.column ?? this.#column + 1;
-      const { t: type = "n", s: style = "0" } = attributes;
-      this.#cell = { type, style: Number(style), value: "", inline: "", formula: undefined };
-    } else if (this.#element === "f" && this.#cell) this.#cell.formula = "";
-    else if (this.#element === "rPh") this.#phonetic++;
-    else if (this.#element === "mergeCell") {
-      const merge = parseRange(attributes["ref"] ?? "");
-      if (merge)
-        this.merges.push({ ...merge, right: Math.min(merge.right, merge.left + MAX_MERGED - 1) });
-    } else if (/^(?:odd|even|first)(?:Header|Footer)$/.test(this.#element)) this.#margin = "";
-  }
-
-  text(text: string): void {
-    if (this.#margin !== undefined) this.#margin += text;
-    else if (!this.#cell) return;
-    else if (this.#element === "v") this.#cell.value += text;
-    else if (this.#element === "f") this.#cell.formula = (this.#cell.formula ?? "") + text;
-    else if (this.#element === "t" && this.#phonetic === 0) this.#cell.inline += text;
-  }
-
-  close(name: string): void {
-    const local = toLocal(name);
-    this.#element = "";
-    if (local === "rPh") this.#phonetic--;
-    else if (local === "c" && this.#cell) {
-      const text = this.#render(this.#cell);
-      this.#cell = undefined;
-      if (text === "") return;
-      const row = this.rows.get(this.#row) ?? [];
-      row[this.#column] = text;
-      this.rows.set(this.#row, row);
-    } else if (this.#margin !== undefined) {
-      const text = renderMargin(this.#margin);
-      if (text !== "") this.margins.add(text);
-      this.#margin = undefined;
     }
   }
 }
 
-/** A header or footer without its codes: sections, fonts, sizes, and fields such as the page's number. */
-function renderMargin(text: string): string {
-  const hasField = /&[PNDTAFZ]/.test(text);
-  const words = tidy(
-    text
-      .replace(/&&/g, "\u0000")
-      .replace(/&[LCR]/g, "  ")
-      .replace(/&"[^"]*"|&K[\dA-Fa-f+-]{1,8}|&\d+|&[A-Z]/g, "")
-      .replaceAll("\u0000", "&"),
-  );
-  return hasField && !isTelling(words) ? "" : words;
+/** The cells of a sheet that have text, and its merged ranges. */
+interface SheetContent {
+  rows: Map<number, string[]>;
+  merges: Merge[];
+}
+
+async function readSheet(
+  bytes: Buffer,
+  render: (cell: XmlElement) => string,
+): Promise<SheetContent> {
+  const rows: SheetContent["rows"] = new Map();
+  const merges: Merge[] = [];
+  let row = -1;
+  const addRow = ({ attributes, children }: XmlElement): void => {
+    row = attributes["r"] === undefined ? row + 1 : Number(attributes["r"]) - 1;
+    let column = -1;
+    for (const cell of children) {
+      if (typeof cell === "string" || toLocal(cell.name) !== "c") continue;
+      column = parseReference(cell.attributes["r"] ?? "")?.column ?? column + 1;
+      const text = render(cell);
+      if (text === "") continue;
+      const texts = rows.get(row) ?? [];
+      texts[column] = text;
+      rows.set(row, texts);
+    }
+  };
+  await readElements(bytes, {
+    open: (name) => (/^(?:row|mergeCell)$/.test(toLocal(name)) ? "whole" : undefined),
+    whole(element) {
+      if (toLocal(element.name) === "row") return addRow(element);
+      const merge = parseRange(element.attributes["ref"] ?? "");
+      if (merge)
+        merges.push({ ...merge, right: Math.min(merge.right, merge.left + MAX_MERGED - 1) });
+    },
+  });
+  return { rows, merges };
 }
 
 /** How many of some sorted numbers are not above a limit. */
@@ -211,7 +170,7 @@ function countUpTo(sorted: readonly number[], limit: number): number {
 }
 
 /** The rows that have cells. A merged cell is there once, and covers no column and row without any cell. */
-function* toRows({ rows, merges }: SheetReader): Generator<TableCell[]> {
+function* toRows({ rows, merges }: SheetContent): Generator<TableCell[]> {
   const numbers = [...rows.keys()].toSorted((a, b) => a - b);
   const width = numbers.reduce((most, row) => Math.max(most, rows.get(row)?.length ?? 0), 0);
   const starts = Map.groupBy(merges, ({ top }) => top);
@@ -261,21 +220,12 @@ export const extractXlsx: ExtractFormat = async ({ bytes, limits, progress }) =>
     const part = parts.get(file);
     if (!part) continue;
     const page = index + 1;
-    const reader = new SheetReader((cell) => renderCell(cell, shared, numbers));
-    await readXml(part, {
-      open: (element, attributes) => reader.open(element, attributes),
-      text: (text) => reader.text(text),
-      close: (element) => reader.close(element),
-    });
-    const rows = [...tableBlocks(toRows(reader), page)];
+    const sheet = await readSheet(part, (cell) => renderCell(cell, shared, numbers));
+    const rows = [...tableBlocks(toRows(sheet), page)];
     progress(page / shown.length);
     // A sheet without cells would name the one after it.
     if (rows.length === 0) continue;
-    blocks.push(
-      { kind: "heading", text: name, level: 1, page, startsPassage: true },
-      ...[...reader.margins].map((text): TextBlock => ({ kind: "text", text, page })),
-      ...rows,
-    );
+    blocks.push({ kind: "heading", text: name, level: 1, page, startsPassage: true }, ...rows);
   }
   return { title: null, pages: shown.length, blocks };
 };

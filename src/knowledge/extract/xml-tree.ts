@@ -1,7 +1,8 @@
+import type { TextBlock } from "../chunk.ts";
 import { readXml } from "./archive.ts";
 import { broken } from "./types.ts";
 
-/** An element of a small part of a document, which is read as a whole. Names have their prefixes. */
+/** An element with all that is in it. Names have their prefixes. */
 export interface XmlElement {
   name: string;
   attributes: Record<string, string>;
@@ -15,21 +16,55 @@ export const toLocal = (name: string): string => name.slice(name.indexOf(":") + 
 
 const MAX_DEPTH = 1000;
 
-/** Reads XML as a tree; returns an empty one for no bytes. */
-export async function readXmlTree(bytes: Buffer | undefined): Promise<XmlElement> {
-  const root: XmlElement = { name: "", attributes: {}, children: [] };
-  const open = [root];
-  if (bytes)
-    await readXml(bytes, {
-      open(name, attributes) {
-        if (open.length > MAX_DEPTH)
-          throw broken("the elements of the document are nested too deeply");
-        const element: XmlElement = { name, attributes, children: [] };
-        open.at(-1)?.children.push(element);
-        open.push(element);
-      },
-      text: (text) => void open.at(-1)?.children.push(text),
-      close: () => void open.pop(),
+/** How an element is read: as a tree, not at all, or by its beginning and end alone. */
+type Wanted = "whole" | "nothing" | undefined;
+
+interface ElementHandlers {
+  open(name: string, attributes: Record<string, string>): Wanted;
+  /** Called with an element that was wanted whole. */
+  whole(element: XmlElement): void;
+  /** Called at the end of any other element that was not left out. */
+  close?(name: string): void;
+}
+
+/** Reads a large part of a document by its elements: those of rows and paragraphs are small, the list of them is not. */
+export async function readElements(
+  source: Buffer | string,
+  { open, whole, close }: ElementHandlers,
+): Promise<void> {
+  /** The elements that are open in one that is wanted whole, which is the first. */
+  const trees: XmlElement[] = [];
+  let depth = 0;
+  let leftOut = 0;
+  await readXml(source, {
+    open(name, attributes) {
+      if (++depth > MAX_DEPTH) throw broken("the elements of the document are nested too deeply");
+      if (leftOut > 0) return void leftOut++;
+      const wanted = trees.length > 0 ? "whole" : open(name, attributes);
+      if (wanted === "nothing") leftOut = 1;
+      if (wanted !== "whole") return;
+      const element: XmlElement = { name, attributes, children: [] };
+      trees.at(-1)?.children.push(element);
+      trees.push(element);
+    },
+    text: (text) => void (leftOut === 0 && trees.at(-1)?.children.push(text)),
+    close(name) {
+      depth--;
+      if (leftOut > 0) return void leftOut--;
+      const element = trees.pop();
+      if (!element) close?.(name);
+      else if (trees.length === 0) whole(element);
+    },
+  });
+}
+
+/** Reads a part of a document as a whole; returns an empty element for no bytes. */
+export async function readXmlTree(source: Buffer | string | undefined): Promise<XmlElement> {
+  let root: XmlElement = { name: "", attributes: {}, children: [] };
+  if (source !== undefined)
+    await readElements(source, {
+      open: () => "whole",
+      whole: (element) => (root = { ...root, children: [element] }),
     });
   return root;
 }
@@ -79,6 +114,11 @@ export async function readTargets(relations: Buffer, folder: string): Promise<Ma
 const LONG_WORD = /\p{L}{4,}/gu;
 const MIN_LONG_WORDS = 2;
 
-/** Whether a header or footer that has a field tells something without it: "Page … of …" does not. */
-export const isTelling = (text: string): boolean =>
-  (text.match(LONG_WORD)?.length ?? 0) >= MIN_LONG_WORDS;
+/** The lines of headers or footers, each once. One such as "Page 1 of 3" tells nothing. */
+export const toMargins = (lines: Iterable<string>): TextBlock[] =>
+  [...new Set(lines)]
+    .filter(
+      (text) =>
+        text !== "" && (!/\d/.test(text) || (text.match(LONG_WORD)?.length ?? 0) >= MIN_LONG_WORDS),
+    )
+    .map((text) => ({ kind: "text", text }));

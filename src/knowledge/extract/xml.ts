@@ -1,29 +1,31 @@
-import type { TextBlock } from "../chunk.ts";
-import { readXml } from "./archive.ts";
 import { decodeDocument } from "./charset.ts";
-import { broken, type ExtractFormat } from "./types.ts";
-import { tidy } from "./xml-tree.ts";
+import type { ExtractFormat } from "./types.ts";
+import {
+  findElements,
+  readXmlTree,
+  tidy,
+  toInnerText,
+  toLocal,
+  type XmlElement,
+} from "./xml-tree.ts";
 
-interface Element {
-  name: string;
-  /** The attributes, as `name value`. */
-  attributes: string;
-  text: string;
-  /** Whether it has text of its own, so that elements in it are parts of its sentence. */
-  isMixed: boolean;
-}
-
-const MAX_DEPTH = 1000;
 /** Addresses of namespaces and schemas say nothing about the content. */
 const isContent = (name: string): boolean => !/^xmlns\b|:schemaLocation$|^xml:/.test(name);
 
-function toText({ name, attributes, text }: Element): string {
+/** The lines of an element: those of the elements in it first. After text of its own, they are parts of its sentence. */
+function* toLines({ name, attributes, children }: XmlElement): Generator<string> {
+  let text = "";
+  for (const child of children)
+    if (typeof child === "string") text += child;
+    else if (text.trim() === "") yield* toLines(child);
+    else text += toInnerText(child);
+  const facts = Object.entries(attributes)
+    .filter(([key, value]) => isContent(key) && value.trim() !== "")
+    .map(([key, value]) => `${key}=${tidy(value)}`);
   const own = tidy(text);
-  if (own === "" && attributes === "") return "";
-  return `${[name.replace(/^.*:/, ""), attributes].filter(Boolean).join(" ")}: ${own}`.replace(
-    /: $/,
-    "",
-  );
+  if (own === "" && facts.length === 0) return;
+  const named = [toLocal(name), ...facts].join(" ");
+  yield own === "" ? named : `${named}: ${own}`;
 }
 
 /**
@@ -35,42 +37,11 @@ export const extractXml: ExtractFormat = async ({ bytes }) => {
     bytes.toString("latin1", 0, 300),
   )?.[1];
   const source = (await decodeDocument(bytes, declared)).replace(/^\ufeff/, "");
-  const stack: Element[] = [];
-  const blocks: TextBlock[] = [];
-  let title: string | null = null;
-  await readXml(source, {
-    open(name, attributes) {
-      if (stack.length >= MAX_DEPTH)
-        throw broken("the elements of the document are nested too deeply");
-      const pairs = Object.entries(attributes).filter(
-        ([key, value]) => isContent(key) && value.trim() !== "",
-      );
-      stack.push({
-        name,
-        attributes: pairs.map(([key, value]) => `${key}=${tidy(value)}`).join(" "),
-        text: "",
-        isMixed: false,
-      });
-    },
-    text(text) {
-      const element = stack.at(-1);
-      if (!element) return;
-      element.text += text;
-      element.isMixed ||= text.trim() !== "";
-    },
-    close() {
-      const element = stack.pop();
-      const parent = stack.at(-1);
-      if (!element) return;
-      if (parent?.isMixed) {
-        parent.text += element.text;
-        return;
-      }
-      const text = toText(element);
-      if (text === "") return;
-      if (title === null && /(?:^|:)title$/i.test(element.name)) title = tidy(element.text) || null;
-      blocks.push({ kind: "row", text });
-    },
-  });
-  return { title, pages: null, blocks };
+  const tree = await readXmlTree(source);
+  const [title] = findElements(tree, "title");
+  return {
+    title: (title && tidy(toInnerText(title))) || null,
+    pages: null,
+    blocks: [...toLines(tree)].map((text) => ({ kind: "row", text })),
+  };
 };

@@ -4,11 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
-import { extractDocx, extractPptx } from "./office.ts";
-import { broken, ExtractionError, type ExtractFormat, type ExtractSource } from "./types.ts";
-import { extractXlsx } from "./xlsx.ts";
+import { PROGRAM } from "../formats.ts";
+import { broken, ExtractionError, type ExtractSource } from "./types.ts";
 
-const PROGRAM = "soffice";
 /** Shorter than the time that a document has: the reason is LibreOffice's then. */
 const TIMEOUT_MS = 45_000;
 /** No proxy listens there: a link to a picture on the web is not followed. */
@@ -18,7 +16,7 @@ const NO_NETWORK = { http_proxy: "http://127.0.0.1:9", https_proxy: "http://127.
  * Converts a document with LibreOffice, in a profile of its own, so that a program on the desktop does not take part.
  * @throws ExtractionError `missing_extractor` if LibreOffice is not installed, `timeout`, or `broken_document`
  */
-async function convert(
+export async function convert(
   { bytes, programs }: ExtractSource,
   from: string,
   to: string,
@@ -58,13 +56,3 @@ async function convert(
     await rm(folder, { recursive: true, force: true, maxRetries: 3 });
   }
 }
-
-/** Reads a format of Office before 2007 by way of the one that replaced it. */
-const by =
-  (from: string, to: string, extract: ExtractFormat): ExtractFormat =>
-  async (source) =>
-    extract({ ...source, bytes: await convert(source, from, to) });
-
-export const extractDoc = by("doc", "docx", extractDocx);
-export const extractXls = by("xls", "xlsx", extractXlsx);
-export const extractPpt = by("ppt", "pptx", extractPptx);
