@@ -12,12 +12,12 @@ interface Entry {
   load(): Promise<Loaded>;
 }
 
-/** A command by the name under which a module exports it. The module is loaded for that command alone: `rouse --help` stays quick. */
+/** A command that a module exports as `<name>Command`. The module is loaded for that command alone: `rouse --help` stays quick. */
 const of = <Name extends string>(
   name: Name,
   summary: string,
-  load: () => Promise<Record<Name, Loaded>>,
-): Entry => ({ name, summary, load: async () => (await load())[name] });
+  load: () => Promise<Record<`${Name}Command`, Loaded>>,
+): Entry => ({ name, summary, load: async () => (await load())[`${name}Command`] });
 
 const watch = () => import("./nouns/watch.ts");
 const work = () => import("./nouns/runs.ts");
@@ -71,7 +71,7 @@ const GROUPS: Readonly<Record<string, readonly Entry[]>> = {
     of("plugins", "list plugins, and add packages", () => import("./nouns/plugins.ts")),
     of("webhooks", "senders that need set-up", () => import("./nouns/webhooks.ts")),
     of("completion", "completion of commands for a shell", async () => ({
-      completion: (await import("./completion.ts")).createCompletion(describeCommands),
+      completionCommand: (await import("./completion.ts")).createCompletion(describeCommands),
     })),
   ],
 };

@@ -138,7 +138,7 @@ function printRequest({ request }: EventDetail, io: CliIo): void {
     printBlock(io, encoding === "base64" ? "body (base64)" : "body", body);
 }
 
-export const explain = asking({
+export const explainCommand = asking({
   usage: "explain <event>",
   about:
     "why a hook did what it did, by the config that decided: each mapping with its conditions, what was rendered, the runs",

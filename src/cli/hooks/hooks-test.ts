@@ -107,7 +107,7 @@ async function testHook(
   printTestedHook(tested, io);
 }
 
-export const test = doing({
+export const hooksTest = doing({
   usage: "test [mapping]",
   about:
     "show why a mapping matches a body, and what it makes of it; evaluates the config file whatever gateway runs, needs no secrets, sends nothing",

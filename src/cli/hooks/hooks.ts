@@ -5,7 +5,7 @@ import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import { diff } from "./hooks-diff.ts";
 import { send } from "./hooks-send.ts";
-import { test } from "./hooks-test.ts";
+import { hooksTest } from "./hooks-test.ts";
 import { makeChange } from "./landing.ts";
 import { LANDING_OPTIONS } from "../options.ts";
 import { cell } from "../text.ts";
@@ -142,4 +142,4 @@ const accept = asking({
   },
 });
 
-export const hooks: Noun = { list, commands: [test, enable, diff, accept, send] };
+export const hooksCommand: Noun = { list, commands: [hooksTest, enable, diff, accept, send] };

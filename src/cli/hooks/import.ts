@@ -15,7 +15,7 @@ const VERDICTS: Record<ImportNote["verdict"], string> = {
   missing: "NO COUNTERPART",
 };
 
-const importCommand = doing({
+export const importCommand = doing({
   usage: "import <program> <file>",
   about:
     "turn the section `hooks` of a config of another program (openclaw) into a mapping file in shadow, and list what is equal, what differs and what is missing; with --json nothing is written",
@@ -67,5 +67,3 @@ const importCommand = doing({
     await makeChange(change, "The mappings are in shadow: they start nothing", options, io);
   },
 });
-
-export { importCommand as import };

@@ -302,7 +302,7 @@ async function setUp(name: string, options: Options, io: CliIo): Promise<void> {
   io.out(`\nStart it:\n  ${io.program ?? "rouse"} start${config}\n`);
 }
 
-export const init = doing({
+export const initCommand = doing({
   usage: "init [what]",
   about:
     "make a setup that works, or add to one: the config's folder, or a channel, sender or provider to add or to set up again; ends with a test",

@@ -365,7 +365,7 @@ const search = asking({
   },
 });
 
-export const knowledge: Noun = {
+export const knowledgeCommand: Noun = {
   list,
   show,
   commands: [add, remove, reindex, search],
