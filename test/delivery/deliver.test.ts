@@ -369,7 +369,7 @@ describe("a plugin that misbehaves", () => {
     await until(() => fake.calls.length === 1);
     await pass(29_000);
     expect((await state(id)).error).toBeUndefined();
-    await pass(3_000);
+    await pass(2_500);
     await until(async () => (await state(id)).error?.message === "no answer within 30 seconds");
   });
 
