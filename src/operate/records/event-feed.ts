@@ -1,7 +1,7 @@
 import { readMonotonic, type Stopwatch } from "../../core/clock.ts";
 import { RouseError, safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import type { EventOutcome, Store } from "../../store/types.ts";
+import type { EventOutcome, Reads } from "../../store/types.ts";
 import { given } from "./operation.ts";
 import { eventView, type EventView } from "./views.ts";
 
@@ -30,7 +30,7 @@ export interface EventFeed {
 }
 
 interface FeedDeps {
-  store: Pick<Store, "get" | "list">;
+  store: Reads;
   clock: Stopwatch;
   log: Logger;
   /** Whether other gateways write to the store. */
@@ -192,7 +192,7 @@ class Feed implements EventFeed {
       if (after !== undefined) await this.#resume(reader, after);
       else if (limit > 0) {
         const newest = (
-          await store.list("events", { ...given({ path, mapping, outcome }), limit })
+          await store.events.list({ ...given({ path, mapping, outcome }), limit })
         ).map((event) => eventView(event));
         reader.begin(0, newest.toReversed());
       }
@@ -209,7 +209,7 @@ class Feed implements EventFeed {
     each: (event: EventView, number: number) => void,
   ): Promise<void> {
     for (let at = 0; at < numbers.length; at += CHUNK) {
-      const rows = await this.#deps.store.list("numberedEvents", numbers.slice(at, at + CHUNK));
+      const rows = await this.#deps.store.events.listNumbered(numbers.slice(at, at + CHUNK));
       for (const { number, event } of rows) each(eventView(event), number);
     }
   }
@@ -222,7 +222,7 @@ class Feed implements EventFeed {
   }
 
   async #poll(): Promise<void> {
-    const numbers = await this.#deps.store.list("eventNumbers", {
+    const numbers = await this.#deps.store.events.listNumbers({
       after: this.#horizon,
       limit: MAX_NUMBERS,
     });
@@ -254,10 +254,10 @@ class Feed implements EventFeed {
 
   async #join(reader: Reader): Promise<void> {
     const { store } = this.#deps;
-    const newest = (await store.get("eventNumber", {})) ?? 0;
+    const newest = (await store.events.getNumber()) ?? 0;
     reader.join(
       newest,
-      await store.list("eventNumbers", { after: newest - LATE_NUMBERS, limit: LATE_NUMBERS }),
+      await store.events.listNumbers({ after: newest - LATE_NUMBERS, limit: LATE_NUMBERS }),
     );
     // The loop may still wait for its next poll since the last reader left: it goes on from where it is.
     if (this.#isWorking) return;
@@ -269,7 +269,7 @@ class Feed implements EventFeed {
 
   async #resume(reader: Reader, id: string): Promise<void> {
     const { store, isShared } = this.#deps;
-    const number = await store.get("eventNumber", { id });
+    const number = await store.events.getNumber(id);
     if (number === undefined)
       throw new RouseError({
         code: "not_found",
@@ -278,7 +278,7 @@ class Feed implements EventFeed {
     let count = 0;
     let shown: readonly number[] = [];
     for (let after = number - (isShared ? LATE_NUMBERS : 0); ;) {
-      const numbers = await store.list("eventNumbers", { after, limit: MAX_NUMBERS });
+      const numbers = await store.events.listNumbers({ after, limit: MAX_NUMBERS });
       const [skipped, rest] = split([
         ...shown,
         ...numbers.filter((one) => one !== number && !reader.isNew(one)),
