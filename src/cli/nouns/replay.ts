@@ -3,7 +3,6 @@ import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ReplayLine } from "../../operate/records/bulk.ts";
 import { bodyGone } from "../../core/body-gone.ts";
 import { OUTCOMES } from "../../vocabulary/outcomes.ts";
 import type { ReplayResult } from "../../intake/types.ts";
@@ -111,23 +110,6 @@ async function replayOne(
     io.exitCode = EXIT.failure;
 }
 
-/** Renders the lines of a bulk replay; the last is `3 replayed: 2 accepted, 1 unmatched; 1 could not be replayed`. */
-function createRenderer(dryRun: boolean): (line: ReplayLine) => string {
-  const outcomes = new Map<string, number>();
-  return (line) => {
-    if (line.type === "total") return "";
-    if (line.type === "result") {
-      if (!line.ok) return `${line.eventId}  not replayed: ${cell(line.failure.message)}\n`;
-      const { outcome } = line.result;
-      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
-      return renderReplayed(line.result);
-    }
-    const counts = [...outcomes].map(([outcome, count]) => `${count} ${outcome}`).join(", ");
-    const sum = `${line.replayed} ${dryRun ? "would be replayed" : "replayed"}${counts === "" ? "" : `: ${counts}`}`;
-    return `${sum}${line.failed > 0 ? `; ${line.failed} could not be replayed` : ""}\n`;
-  };
-}
-
 /** Reads which events are meant. */
 function readSelect({ failed, unmatched, outcome: text, yes, dryRun }: ReplayOptions) {
   if (failed && unmatched) throw usage("use --failed or --unmatched");
@@ -149,11 +131,7 @@ const follow = (
   answer: Promise<{ body: ReadableStream | null }>,
   options: ReplayOptions,
   io: CliIo,
-): Promise<void> => {
-  const dryRun = options.dryRun === true;
-  const label = dryRun ? "trying" : "replaying";
-  return followBulk(answer, options, io, { label, render: createRenderer(dryRun) });
-};
+): Promise<void> => followBulk(answer, options, io, { done: "replayed", label: "replaying" });
 
 async function replayAll(io: CliIo, options: ReplayOptions): Promise<void> {
   const { path, mapping } = options;
