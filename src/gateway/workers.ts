@@ -151,7 +151,7 @@ function createDeliveries(resources: Resources, parking: ParkingLot): DeliveryWo
       hosts: () => snapshot().config.hooks.callbackHosts,
     }),
     isDecided: async (id) => {
-      const approval = await store.get("approval", id);
+      const approval = await store.approvals.get(id);
       return !approval || approval.decision !== undefined || approval.expiresAt <= clock.now();
     },
     maxAgeMs: () => snapshot().config.delivery.maxAge,

@@ -257,8 +257,8 @@ export class ParkingLot {
         await store.commit((tx) => {
           for (const { kind, id, key } of jobs) {
             // A delivery has kept its key. A run has not, and goes before what came later.
-            if (kind === "delivery") tx.update("job", kind, id, clock.now());
-            else tx.update("job", kind, id, clock.now(), key);
+            if (kind === "delivery") tx.jobs.reschedule(kind, id, clock.now());
+            else tx.jobs.reschedule(kind, id, clock.now(), key);
           }
         });
         return;

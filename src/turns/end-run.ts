@@ -34,14 +34,14 @@ export async function writeStart(
   const { kind, deps, run } = current;
   const commit = (): Promise<boolean> =>
     deps.store.commit((tx) => {
-      if (!current.isStored) tx.add("run", run);
-      else if (kind.job) tx.update("run", run.id, start, { status: was, edits: run.edits ?? 0 });
-      else tx.update("run", run.id, start);
+      if (!current.isStored) tx.runs.add(run);
+      else if (kind.job) tx.runs.update(run.id, start, { status: was, edits: run.edits ?? 0 });
+      else tx.runs.update(run.id, start);
       write?.(tx);
     }, kind.job);
   // If only the answer to a commit was lost, the run is running already, and a repeat would find it changed.
   const isWritten = async (): Promise<boolean> => {
-    const now = await deps.store.get("run", run.id);
+    const now = await deps.store.runs.get(run.id);
     return now?.status === "running" && now.startedAt === start.startedAt;
   };
   // Someone waits for the answer of a run without a job.
@@ -64,7 +64,9 @@ async function putBackChanged(current: Try): Promise<false> {
   const { job } = kind;
   current.end = { status: "queued" };
   if (job)
-    await commitFor(current, (tx) => tx.settle(job, deps.clock.now(), { resetAttempts: true }));
+    await commitFor(current, (tx) =>
+      tx.jobs.settle(job, deps.clock.now(), { resetAttempts: true }),
+    );
   return false;
 }
 
@@ -135,14 +137,14 @@ export async function endRun(result: ModelTurn, current: Try): Promise<void> {
   const writeAll = (tx: Writes): void => {
     if (isStored)
       writeEnd(tx, run, end, { context, now, ...(planned ? { delivery: planned.delivery } : {}) });
-    else tx.add("run", { ...run, ...end });
-    if (result.ok && result.lastStep) tx.add("step", result.lastStep);
+    else tx.runs.add({ ...run, ...end });
+    if (result.ok && result.lastStep) tx.steps.add(result.lastStep);
     if (planned) writeDelivery(tx, planned);
     if (!planned?.delivery.live) writeRemoval(tx, run, now);
     write(tx);
   };
   const isWritten = async (): Promise<boolean> =>
-    (await deps.store.get("run", run.id))?.endedAt === now;
+    (await deps.store.runs.get(run.id))?.endedAt === now;
   const done = await persist(
     current,
     () => commitEnd(run, writeAll, { ...deps, now, held: job, by: "gateway", steps }),

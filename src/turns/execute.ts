@@ -46,7 +46,7 @@ export async function execute(
   // A run that has not begun has none.
   const steps =
     kind.job && loaded.run.startedAt !== undefined
-      ? await deps.store.list("steps", loaded.run.id)
+      ? await deps.store.steps.list(loaded.run.id)
       : [];
   const { run, admission, isStored } = loaded;
   const current: Try = {
@@ -288,7 +288,7 @@ function storeWithStep(current: Try): ((tx: Writes) => void) | undefined {
   const { kind, run, isStored } = current;
   if (kind.start !== "never" || isStored) return undefined;
   return (tx) => {
-    tx.add("run", run);
+    tx.runs.add(run);
     kind.writeFirst?.(tx, run);
     current.isStored = true;
   };

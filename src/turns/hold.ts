@@ -10,7 +10,7 @@ import {
   type Queue,
   type RunChange,
   type RunRecord,
-  type Store,
+  type Reads,
 } from "../store/types.ts";
 import { findHeartbeatRun } from "../sessions/heartbeat.ts";
 
@@ -90,7 +90,7 @@ export type WaitReason = { since?: Ms } & (
 );
 
 interface WaitDeps {
-  store: Pick<Store, "get">;
+  store: Reads;
   queue: Pick<Queue, "find">;
   now: Ms;
 }
@@ -99,7 +99,7 @@ interface WaitDeps {
 async function findOpenHold(hold: Hold, { store, now }: WaitDeps): Promise<Hold | undefined> {
   if (hold.reason !== "person")
     return hold.until === undefined || hold.until > now ? hold : undefined;
-  const asked = await Promise.all(hold.approvalIds.map((id) => store.get("approval", id)));
+  const asked = await Promise.all(hold.approvalIds.map((id) => store.approvals.get(id)));
   const open = asked.flatMap((approval) => (approval && !approval.decision ? [approval] : []));
   if (open.length === 0) return undefined;
   const until = Math.min(...open.map(({ expiresAt }) => expiresAt));

@@ -71,7 +71,7 @@ async function writeTimeout(
     await store.commit((tx) => writeDecision(tx, id, decision, ends), job);
     return decision;
   } catch (error) {
-    const made = (await store.get("approval", id))?.decision;
+    const made = (await store.approvals.get(id))?.decision;
     if (!made) throw error;
     return made;
   }
@@ -107,7 +107,7 @@ export function createJournal(current: Try, writeFirst?: (tx: Writes) => void): 
       const held = await keep(() =>
         store.commit((tx) => {
           first?.(tx);
-          tx.add("step", step);
+          tx.steps.add(step);
         }, job),
       );
       first = undefined;
@@ -117,14 +117,14 @@ export function createJournal(current: Try, writeFirst?: (tx: Writes) => void): 
     async updateCalls(changes) {
       const write = (tx: Writes): void => {
         for (const { id, change, whole } of changes) {
-          tx.update("toolCall", run.id, id, change);
-          if (whole !== undefined) tx.add("toolResult", { id, runId: run.id, text: whole });
+          tx.steps.updateCall(run.id, id, change);
+          if (whole !== undefined) tx.toolResults.add({ id, runId: run.id, text: whole });
         }
       };
       return count(await keep(() => store.commit(write, job)));
     },
     async getDecision(approvalId) {
-      const approval = await store.get("approval", approvalId);
+      const approval = await store.approvals.get(approvalId);
       if (!approval) return timedOut({ reason: "outcome_unknown", expiresAt: clock.now() });
       if (approval.decision) return approval.decision;
       if (clock.now() < approval.expiresAt) return undefined;

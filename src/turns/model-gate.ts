@@ -140,7 +140,7 @@ async function waitBehind(
   const now = clock.now();
   const waits = fromParkedKey(key);
   const of = waits?.of ?? model;
-  const run = waits && (await store.get("run", id));
+  const run = waits && (await store.runs.get(id));
   // It is back in its session, and goes first there.
   if (!waits) return { of, until: now + SOON_MS };
   // Another gateway let it wait, or this one before it was started again.

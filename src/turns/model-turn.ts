@@ -9,7 +9,7 @@ import {
   type ToolPatterns,
 } from "../vocabulary/tool-names.ts";
 import { createMemoryTools } from "../people/tools.ts";
-import type { RunSpec, Store } from "../store/types.ts";
+import type { RunSpec, Reads } from "../store/types.ts";
 import { toQuestion } from "./channel/channel-input.ts";
 import { getSummaryUsage, prepareHistory } from "./checkpoint.ts";
 import type { RunJournal } from "./journal.ts";
@@ -40,11 +40,11 @@ const NOT_FOUND =
  */
 export function createReadResult(
   { id: runId, spec }: { id: string; spec: Pick<RunSpec, "session"> },
-  store: Pick<Store, "get">,
+  store: Reads,
   maxBytes: number,
 ): TurnExtension {
   const isOwn = async (id: string): Promise<boolean> =>
-    id === runId || isDeepStrictEqual((await store.get("run", id))?.spec.session, spec.session);
+    id === runId || isDeepStrictEqual((await store.runs.get(id))?.spec.session, spec.session);
   const tool: Tool<typeof INPUT> = {
     name: READ_RESULT,
     description: DESCRIPTION,
@@ -52,7 +52,7 @@ export function createReadResult(
     readOnly: true,
     idempotent: true,
     async execute({ id, offset }) {
-      const stored = await store.get("toolResult", id);
+      const stored = await store.toolResults.get(id);
       if (!stored || !(await isOwn(stored.runId))) return NOT_FOUND;
       const { length } = stored.text;
       if (offset >= length)

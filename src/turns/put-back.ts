@@ -88,8 +88,8 @@ export async function holdForLimit(limit: LimitReason, current: Try): Promise<vo
   current.end = { status: "parked" };
   await commitFor(current, (tx) => {
     const hold = beginHold(run, { reason: "limit", ...limit }, deps.clock.now());
-    tx.update("run", run.id, { status: "parked", crashCount, ...hold });
-    tx.settle(kind.job as Job, PARKED_UNTIL, { resetAttempts: true });
+    tx.runs.update(run.id, { status: "parked", crashCount, ...hold });
+    tx.jobs.settle(kind.job as Job, PARKED_UNTIL, { resetAttempts: true });
   });
 }
 
@@ -168,14 +168,14 @@ async function putBack(
   await persist(current, async () => {
     const held = await deps.store.commit((tx) => {
       if (isStored)
-        tx.update("run", run.id, {
+        tx.runs.update(run.id, {
           ...change,
           ...getUsedSoFar(current),
           ...beginHold(run, hold, now),
           status: isAway ? "parked" : "queued",
         });
       if (isAway || failedAt !== undefined) planAwayNotice(tx, run, now, failedAt);
-      tx.settle(job, Math.round(Math.min(lookAt, deadline)), { key });
+      tx.jobs.settle(job, Math.round(Math.min(lookAt, deadline)), { key });
     }, job);
     // A commit whose answer was lost is repeated, when the job is not held any more.
     const isParked = held || (await deps.queue.find(job.kind, job.id))?.held === false;
@@ -191,14 +191,14 @@ export async function putBackDrained(job: Job, current: Try): Promise<AttemptUsa
   const now = deps.clock.now();
   await commitFor(current, (tx) => {
     if (isStored)
-      tx.update("run", run.id, {
+      tx.runs.update(run.id, {
         status: "queued",
         crashCount: 0,
         attempts: run.attempts - 1,
         queuedAt: now,
         ...getUsedSoFar(current),
       });
-    tx.settle(job, now, { resetAttempts: true });
+    tx.jobs.settle(job, now, { resetAttempts: true });
   });
   return toSpent(addRunUsage(current), true);
 }

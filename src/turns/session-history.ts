@@ -1,5 +1,5 @@
 import { getTurnTokens } from "../agent/messages.ts";
-import type { SessionRef, Store, TurnRecord } from "../store/types.ts";
+import type { SessionRef, Reads, TurnRecord } from "../store/types.ts";
 
 /** Turns that are read together: few, since one may be long. */
 const PAGE = 32;
@@ -24,7 +24,7 @@ export interface HistoryLimits {
   turns: number;
 }
 
-type Reader = Pick<Store, "get" | "list">;
+type Reader = Reads;
 
 /** Numbers of turns that are not among those that are read. */
 interface Range {
@@ -36,7 +36,7 @@ const readPage = (
   store: Pick<Reader, "list">,
   session: SessionRef,
   range: Range,
-): Promise<TurnRecord[]> => store.list("turns", { ...session, limit: PAGE, ...range });
+): Promise<TurnRecord[]> => store.sessions.listTurns({ ...session, limit: PAGE, ...range });
 
 /**
  * Yields the turns of a session from the newest one on. Other work of the gateway is done between two pages.
@@ -65,7 +65,7 @@ const findCheckpoint = async (
 ): Promise<TurnRecord | undefined> =>
   newest.length < PAGE
     ? newest.findLast(({ checkpoint }) => checkpoint)
-    : store.get("checkpoint", session);
+    : store.sessions.getCheckpoint(session);
 
 /** Reads the newest turns of a session, those before the turn `before` if it is given, until `limits` are reached. */
 export async function readHistory(

@@ -478,7 +478,7 @@ describe("without a running gateway", () => {
       run({ kind: "heartbeat", status: "failed" }),
     ].map((one, n) => ({ ...one, createdAt: at + n, endedAt: at + n }));
     await store.commit((tx) => {
-      for (const one of [hook, schedule, beat]) tx.add("run", one as RunRecord);
+      for (const one of [hook, schedule, beat]) tx.runs.add(one as RunRecord);
     });
     await store.close();
     const list = async (...options: string[]): Promise<string[]> => {

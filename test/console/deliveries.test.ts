@@ -24,7 +24,7 @@ describe.skipIf(NO_BROWSER)("the deliveries in the console", () => {
       clock: systemClock,
       log: silent,
     });
-    await store.commit((tx) => tx.update("delivery", id, delivery));
+    await store.commit((tx) => tx.deliveries.update(id, delivery));
     await store.close();
   }
   const status = async (id: string): Promise<string> =>

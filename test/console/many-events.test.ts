@@ -30,7 +30,7 @@ describe.skipIf(NO_BROWSER)("the console with many events", () => {
       const run = { ...action, spec: { ...action.spec, name: LONG } };
       await store.accept(event_("shop", { receivedAt: now, outcome: "accepted", actions: [run] }));
       await store.commit((tx) =>
-        tx.update("run", run.runId, { status: "failed", error, endedAt: now }),
+        tx.runs.update(run.runId, { status: "failed", error, endedAt: now }),
       );
     }),
   );

@@ -36,7 +36,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     });
   async function change(id: string, changed: RunChange): Promise<void> {
     const { store } = await open();
-    await store.commit((tx) => tx.update("run", id, changed));
+    await store.commit((tx) => tx.runs.update(id, changed));
     await store.close();
   }
   const detail = () => page.locator(".detail");
@@ -94,7 +94,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     await ran("An order of 12", "hook:shop:8", "Shop 8");
     const { store } = await open();
     const beat = run({ kind: "heartbeat", status: "failed", createdAt: Date.now() });
-    await store.commit((tx) => tx.add("run", { ...beat, spec: { ...beat.spec, name: "Beat" } }));
+    await store.commit((tx) => tx.runs.add({ ...beat, spec: { ...beat.spec, name: "Beat" } }));
     await store.close();
     const row = page.getByRole("row", { name: /Beat/ });
     await show("#/runs", "Shop 8");
@@ -218,7 +218,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     const chunks = ["the first part", "the <b>second</b> part", "the third part"];
     const error = { code: "not_delivered", message: "the room is gone" } as const;
     await store.commit((tx) =>
-      tx.update("delivery", id, { status: "failed", chunks, nextChunk: 2, attempts: 3, error }),
+      tx.deliveries.update(id, { status: "failed", chunks, nextChunk: 2, attempts: 3, error }),
     );
     await show(`#/runs/${runId}`, "the third part");
     const delivery = page.getByRole("region", { name: "Delivery" });
@@ -228,7 +228,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     expect(await delivery.locator(`a[href="#/deliveries/${id}"]`).count()).toBe(1);
     // What is sent meanwhile is shown without a reload.
     await store.commit((tx) =>
-      tx.update("delivery", id, { status: "delivered", nextChunk: 3, error: null }),
+      tx.deliveries.update(id, { status: "delivered", nextChunk: 3, error: null }),
     );
     await store.close();
     await expect.poll(async () => (await delivery.innerText()).match(/✓\s+sent/g)?.length).toBe(3);
@@ -360,7 +360,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     await store.accept(event_("stop", { outcome: "accepted", actions }));
     await store.commit((tx) =>
       actions.forEach(({ runId }) =>
-        tx.update("run", runId, { status: "cancelled", endedAt: Date.now() }),
+        tx.runs.update(runId, { status: "cancelled", endedAt: Date.now() }),
       ),
     );
     await store.close();

@@ -100,13 +100,13 @@ async function post(channel: string, to: string, text: string, thread?: string):
     now: clock.now(),
   });
   await store.commit((tx) => {
-    tx.add("delivery", delivery);
-    tx.add("job", job);
+    tx.deliveries.add(delivery);
+    tx.jobs.add(job);
   });
   return delivery.id;
 }
 const state = async (id: string) => {
-  const found = await store.get("delivery", id);
+  const found = await store.deliveries.get(id);
   if (!found) throw new Error("no such delivery");
   return found;
 };

@@ -233,7 +233,7 @@ function testReasons(): void {
       since: now - 2000,
       until: now - 1000,
     } as const;
-    await open((one) => one.commit((tx) => tx.update("run", id, { hold: over })));
+    await open((one) => one.commit((tx) => tx.runs.update(id, { hold: over })));
     expect((await read(of, id)).waitsFor).toEqual({
       reason: "limit",
       scope: over.scope,
@@ -300,8 +300,8 @@ function testReasons(): void {
     await open((one) =>
       one.commit((tx) => {
         const hold = { reason: "away", of: "local/m", since, until } as const;
-        tx.update("run", id, { status: "parked", hold });
-        tx.update("job", "turn", id, until);
+        tx.runs.update(id, { status: "parked", hold });
+        tx.jobs.reschedule("turn", id, until);
       }),
     );
     const { waitsFor } = await waits(of, id, "away");

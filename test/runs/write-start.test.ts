@@ -42,8 +42,8 @@ beforeEach(async () => {
     log: silent,
   });
   await handle.store.commit((tx) => {
-    tx.add("run", RUN);
-    tx.add("job", { id: RUN.id, kind: "turn", key: "one", data: {}, enqueuedAt: RUN.createdAt });
+    tx.runs.add(RUN);
+    tx.jobs.add({ id: RUN.id, kind: "turn", key: "one", data: {}, enqueuedAt: RUN.createdAt });
   });
   [job] = (await handle.queue.fetch("turn", 1)) as [Job];
   current = {
@@ -61,10 +61,10 @@ afterEach(async () => {
 
 const start = { status: "running" as const, attempts: 1, startedAt: 5 };
 const begin = () => writeStart(start, "queued", { input: {} }, current);
-const getStatus = async () => (await handle.store.get("run", RUN.id))?.status;
+const getStatus = async () => (await handle.store.runs.get(RUN.id))?.status;
 
 it("a run that was cancelled after it was read does not begin", async () => {
-  await handle.store.commit((tx) => tx.update("run", RUN.id, { status: "cancelled", endedAt: 4 }));
+  await handle.store.commit((tx) => tx.runs.update(RUN.id, { status: "cancelled", endedAt: 4 }));
   expect(await begin()).toBe(false);
   expect(await getStatus()).toBe("cancelled");
   // What takes the job next sees that there is nothing to do.

@@ -1,7 +1,7 @@
 import { readMonotonic, type Stopwatch } from "../../core/clock.ts";
 import { RouseError, safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import type { EventOutcome, Ms, Store } from "../../store/types.ts";
+import type { EventOutcome, Ms, Reads } from "../../store/types.ts";
 import { found, given } from "./operation.ts";
 import { eventView, type EventView } from "./views.ts";
 
@@ -30,7 +30,7 @@ export interface EventFeed {
 }
 
 interface FeedDeps {
-  store: Pick<Store, "get" | "list">;
+  store: Reads;
   clock: Stopwatch;
   log: Logger;
   /** Whether other gateways write to the store. */
@@ -73,17 +73,17 @@ class Cursor {
     const { path, mapping, outcome, after, lines: limit } = this.#query;
     if (after !== undefined) {
       const gone = "the event to continue from is no longer kept; follow without `after`";
-      const number = found(await store.get("eventNumber", { id: after }), gone);
+      const number = found(await store.events.getNumber({ id: after }), gone);
       this.#horizon = number - (isShared ? LATE_NUMBERS : 1);
       this.#mark([number]);
       return [];
     }
-    const newest = (await store.get("eventNumber", {})) ?? 0;
+    const newest = (await store.events.getNumber()) ?? 0;
     this.#horizon = newest - LATE_NUMBERS;
     const written = { after: this.#horizon, limit: LATE_NUMBERS };
-    this.#mark((await store.list("eventNumbers", written)).filter((number) => number <= newest));
+    this.#mark((await store.events.listNumbers(written)).filter((number) => number <= newest));
     if (limit === 0) return [];
-    const events = await store.list("events", { ...given({ path, mapping, outcome }), limit });
+    const events = await store.events.list({ ...given({ path, mapping, outcome }), limit });
     for (const { id } of events) this.#first.add(id);
     return events.toReversed().map((event) => ({ type: "event", event: eventView(event) }));
   }
@@ -113,13 +113,13 @@ class Cursor {
   async poll(): Promise<StreamLine[]> {
     const { store } = this.#deps;
     const written = { after: this.#horizon, limit: MAX_NUMBERS };
-    const numbers = await store.list("eventNumbers", written);
+    const numbers = await store.events.listNumbers(written);
     const fresh = numbers.filter((number) => !this.#read.has(number));
     const shown = fresh.slice(-MAX_READ);
     const count = fresh.length - shown.length;
     const lines: StreamLine[] = count === 0 ? [] : [{ type: "skipped", count }];
     for (let at = 0; at < shown.length; at += CHUNK)
-      for (const { event } of await store.list("numberedEvents", shown.slice(at, at + CHUNK))) {
+      for (const { event } of await store.events.listNumbered(shown.slice(at, at + CHUNK))) {
         const view = eventView(event);
         if (this.#matches(view) && !this.#first.delete(event.id))
           lines.push({ type: "event", event: view });

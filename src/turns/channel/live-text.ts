@@ -114,7 +114,7 @@ export class LiveText {
     if (messageId === undefined) return false;
     this.#message = { messageId };
     const held = await deps.store.commit(
-      (tx) => tx.update("run", run.id, { live: { messageId } }),
+      (tx) => tx.runs.update(run.id, { live: { messageId } }),
       kind.job,
     );
     // Another gateway has the run, and does not know the message.
