@@ -11,7 +11,6 @@ import {
   type RunRecord,
   type Writes,
   deliveryState,
-  type Reads,
   type Store,
 } from "../store/types.ts";
 import { CALLBACK } from "./callback.ts";

@@ -112,8 +112,7 @@ interface PressDeps {
   now: number;
 }
 
-type MessageDeps = PressDeps &
-  SenderDeps & { store: Pick<Store, "get" | "list" | "commit" | "findDuplicates"> };
+type MessageDeps = PressDeps & SenderDeps & { store: Store };
 
 const MAX_ID = 500;
 const MAX_REASON = 300;

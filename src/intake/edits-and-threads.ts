@@ -84,7 +84,7 @@ const pickAttachment = ({ kind, name, mime, bytes, ref }: Attachment): Attachmen
 
 /** What becomes of a message that only the store can tell about. */
 interface StoredPlaceDeps {
-  store: Pick<Store, "get" | "list" | "commit" | "findDuplicates">;
+  store: Store;
   context: Pick<ActionContext, "config">;
   fencingToken: FencingToken | undefined;
 }

@@ -155,11 +155,7 @@ async function waitBehind(
 /** Lets the runs that waited for providers when the process ended wait for them again: their breakers are open until a call succeeds. */
 export async function restoreWaitingRuns(
   parking: ParkingLot,
-  {
-    store,
-    clock,
-    context,
-  }: { store: Pick<Store, "list" | "counts">; clock: { now(): Ms }; context: ActionContext },
+  { store, clock, context }: { store: Store; clock: { now(): Ms }; context: ActionContext },
 ): Promise<void> {
   const { "runs.parked": count = 0 } = await store.counts();
   const parked = count > 0 ? await listAllRuns("parked", store) : [];

@@ -40,7 +40,7 @@ const NOT_FOUND =
  */
 export function createReadResult(
   { id: runId, spec }: { id: string; spec: Pick<RunSpec, "session"> },
-  store: Reads,
+  store: Pick<Reads, "toolResults"> & { runs: Pick<Reads["runs"], "get"> },
   maxBytes: number,
 ): TurnExtension {
   const isOwn = async (id: string): Promise<boolean> =>

@@ -32,18 +32,15 @@ interface Range {
   after?: number;
 }
 
-const readPage = (
-  store: Pick<Reader, "list">,
-  session: SessionRef,
-  range: Range,
-): Promise<TurnRecord[]> => store.sessions.listTurns({ ...session, limit: PAGE, ...range });
+const readPage = (store: Reader, session: SessionRef, range: Range): Promise<TurnRecord[]> =>
+  store.sessions.listTurns({ ...session, limit: PAGE, ...range });
 
 /**
  * Yields the turns of a session from the newest one on. Other work of the gateway is done between two pages.
  * @param first the first page, if it is there already
  */
 export async function* readNewest(
-  store: Pick<Reader, "list">,
+  store: Reader,
   session: SessionRef,
   range: Range = {},
   first?: readonly TurnRecord[],
@@ -97,7 +94,7 @@ export async function readHistory(
 
 /** Finds the turn of a run in its session; undefined if it was not kept. */
 export async function findTurn(
-  store: Pick<Reader, "list">,
+  store: Reader,
   session: SessionRef,
   runId: string,
 ): Promise<TurnRecord | undefined> {
@@ -108,7 +105,7 @@ export async function findTurn(
 
 /** Returns the last turn of a session; undefined if it has none. */
 export async function getLastTurn(
-  store: Pick<Reader, "list">,
+  store: Reader,
   session: SessionRef,
 ): Promise<TurnRecord | undefined> {
   for await (const turn of readNewest(store, session)) if (!turn.checkpoint) return turn;

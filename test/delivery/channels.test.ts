@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createChannels, resolveRoute, type Channels } from "../../src/delivery/channels.ts";
-import type { LastRoute, Reads, Store } from "../../src/store/types.ts";
+import type { LastRoute, Reads } from "../../src/store/types.ts";
 import { fakeChannel } from "./support.ts";
 
 const KNOWN = [
@@ -59,9 +59,9 @@ describe("channels", () => {
 
 describe("the route of a reply", () => {
   const store = (...routes: Omit<LastRoute, "agentId" | "at">[]): Reads => {
-    const list = async (_kind: "lastRoutes", agentId: string): Promise<LastRoute[]> =>
+    const listLastRoutes = async (agentId: string): Promise<LastRoute[]> =>
       routes.map((route) => ({ ...route, agentId, at: 1 }));
-    return { list: list as Store["list"] };
+    return { sessions: { listLastRoutes } } as Reads;
   };
   const loaded = {
     alpha: fakeChannel({ parseRecipient: upper }).channel,

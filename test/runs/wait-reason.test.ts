@@ -357,7 +357,7 @@ function testPastWaits(): void {
       const one = await order(of, "free");
       return (await ended(of, one)).length === 0 && one;
     });
-    const record = await open((one) => one.get("run", id));
+    const record = await open((one) => one.runs.get(id));
     expect(record).toMatchObject({ status: "succeeded" });
     expect(record).not.toHaveProperty("waits");
     expect(record).not.toHaveProperty("hold");
@@ -414,7 +414,7 @@ function testPastWaits(): void {
       expect(wait).toMatchObject(
         wait.reason === "delay" ? { reason: "delay" } : { reason: "away", of: "local/m" },
       );
-    expect(await open((one) => one.get("run", id))).not.toHaveProperty("hold");
+    expect(await open((one) => one.runs.get(id))).not.toHaveProperty("hold");
   });
 
   it("keeps the time of the batch, and the time in the queue before a worker was free", async () => {

@@ -80,7 +80,7 @@ it("a run whose start was written, though the answer of the store was lost, goes
     isLost = false;
     throw Object.assign(new Error(STORE_UNAVAILABLE.message), { code: STORE_UNAVAILABLE.code });
   };
-  Object.assign(current.deps, { store: { get: store.get.bind(store), commit } });
+  Object.assign(current.deps, { store: { ...store, commit } });
   expect(await begin()).toBe(true);
   expect([await getStatus(), isLost]).toEqual(["running", false]);
 });

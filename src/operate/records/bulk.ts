@@ -121,7 +121,7 @@ const toChosen = (
  * twice.
  */
 async function selectEvents(
-  store: Store,
+  store: Reads,
   { select, path, mapping, outcome, since, until = Infinity, limit }: BulkReplay,
 ): Promise<ChosenEvent[]> {
   const base = given({ path, mapping, since });

@@ -73,7 +73,7 @@ class Cursor {
     const { path, mapping, outcome, after, lines: limit } = this.#query;
     if (after !== undefined) {
       const gone = "the event to continue from is no longer kept; follow without `after`";
-      const number = found(await store.events.getNumber({ id: after }), gone);
+      const number = found(await store.events.getNumber(after), gone);
       this.#horizon = number - (isShared ? LATE_NUMBERS : 1);
       this.#mark([number]);
       return [];

@@ -89,12 +89,16 @@ function createReader(
   results: ReadonlyMap<string, string>,
   maxBytes: number,
 ) {
-  const get = (_kind: string, id: string) => {
+  const get = (id: string) => {
     const text = results.get(id);
     return Promise.resolve(text === undefined ? undefined : { id, runId, text });
   };
   const spec = { session: { agentId, origin: "api" as const, key: runId } };
-  return createReadResult({ id: runId, spec }, { get }, maxBytes);
+  return createReadResult(
+    { id: runId, spec },
+    { runs: { get: async () => undefined }, toolResults: { get } },
+    maxBytes,
+  );
 }
 
 const without = (reason: string, ms = 0): AgentRun => ({

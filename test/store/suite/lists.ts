@@ -55,8 +55,8 @@ export function testLists(stage: Stage): void {
       expect(numbers).toHaveLength(5);
       expect(numbers).toEqual(numbers.toSorted((one, other) => one - other));
       expect(await store.events.getNumber()).toBe(numbers.at(-1));
-      expect(await store.events.getNumber({ id: events[1]?.id ?? "" })).toBe(numbers[1]);
-      expect(await store.events.getNumber({ id: "evt_absent" })).toBeUndefined();
+      expect(await store.events.getNumber(events[1]?.id ?? "")).toBe(numbers[1]);
+      expect(await store.events.getNumber("evt_absent")).toBeUndefined();
       expect(await store.events.listNumbers({ after: numbers[1] ?? 0, limit: 2 })).toEqual(
         numbers.slice(2, 4),
       );

@@ -125,17 +125,17 @@ export function testRecords(stage: Stage): void {
         for (let n = 1; n <= 9; n++) tx.sessions.addTurn(ref, turn(`r${n}`));
         tx.sessions.addTurn(other, turn("x", { checkpoint: buildCheckpoint(1) }));
       });
-      const { list, get } = stage.handle.store;
+      const { sessions } = stage.handle.store;
       const page = async (of: { limit?: number; before?: number; after?: number }) =>
-        (await list("turns", { ...ref, ...of })).map(({ runId }) => runId);
-      const seqs = (await list("turns", ref)).map(({ seq }) => seq);
+        (await sessions.listTurns({ ...ref, ...of })).map(({ runId }) => runId);
+      const seqs = (await sessions.listTurns(ref)).map(({ seq }) => seq);
       expect(await page({ limit: 3 })).toEqual(["r7", "r8", "r9"]);
       expect(await page({ limit: 3, before: seqs[6] as number })).toEqual(["r4", "r5", "r6"]);
       expect(await page({ limit: 3, before: seqs[6] as number, after: seqs[4] as number })).toEqual(
         ["r6"],
       );
       expect(await page({ after: seqs[6] as number })).toEqual(["r8", "r9"]);
-      expect(await get("checkpoint", ref)).toBeUndefined();
+      expect(await sessions.getCheckpoint(ref)).toBeUndefined();
       for (const n of [2, 5]) {
         const made = turn(`c${n}`, { checkpoint: buildCheckpoint(seqs[n] as number) });
         await stage.handle.store.commit((tx) => tx.sessions.addTurn(ref, made));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ID_TAKEN, NOT_OPEN } from "../../../src/store/errors.ts";
-import type { Job, RefusedDecision, StepRecord, Writes } from "../../../src/store/types.ts";
+import type { Job, Lists, RefusedDecision, StepRecord, Writes } from "../../../src/store/types.ts";
 import { approval, DAY, DECISION, job, run, START, step } from "./make.ts";
 import type { Stage } from "./stage.ts";
 
@@ -230,9 +230,8 @@ function testApprovalLists(stage: Stage): void {
       };
       await commit((tx) => tx.approvals.add(approval(`run_${n}`, more)));
     }
-    const ids = async (
-      query: Parameters<typeof stage.handle.store.list<"approvals">>[1],
-    ): Promise<string[]> => (await stage.handle.store.approvals.list(query)).map(({ id }) => id);
+    const ids = async (query: Lists["approvals"]["of"]): Promise<string[]> =>
+      (await stage.handle.store.approvals.list(query)).map(({ id }) => id);
     expect(await ids({ agents: ["sales"], limit: 2 })).toEqual(["apr_4", "apr_0"]);
     expect(await ids({ agents: ["sales", "ops"], state: "open", before: "apr_2" })).toEqual([
       "apr_1",
@@ -250,9 +249,8 @@ function testApprovalLists(stage: Stage): void {
         );
         if (n < 2) tx.approvals.decide(`apr_${n}`, DECISION);
       });
-    const ids = async (
-      query: Parameters<typeof stage.handle.store.list<"approvals">>[1],
-    ): Promise<string[]> => (await stage.handle.store.approvals.list(query)).map(({ id }) => id);
+    const ids = async (query: Lists["approvals"]["of"]): Promise<string[]> =>
+      (await stage.handle.store.approvals.list(query)).map(({ id }) => id);
     expect(await ids({})).toEqual(["apr_3", "apr_2", "apr_1", "apr_0"]);
     expect(await ids({ state: "open" })).toEqual(["apr_3", "apr_2"]);
     expect(await ids({ state: "decided" })).toEqual(["apr_1", "apr_0"]);
