@@ -131,8 +131,7 @@ async function startRestate(dir: string): Promise<Server> {
   );
 }
 
-const RESTATE_NOTE =
-  "one node, default settings; one-way calls, due in a day, without a token.";
+const RESTATE_NOTE = "one node, default settings; one-way calls, due in a day, without a token.";
 
 export const restate: Peer = {
   stores: true,

@@ -32,7 +32,7 @@ import type { Intake } from "../intake/receive.ts";
 import { combineEvents } from "../intake/resolve.ts";
 import type { LoadedSnapshot } from "./snapshot.ts";
 import type { Services } from "../plugin/services.ts";
-import { configuredSearchModels } from "../knowledge/configured.ts";
+import { configuredSearchModels } from "../knowledge/models/configured.ts";
 import { createQuestions, recordLost } from "../people/notify.ts";
 import { createLazyKnowledge, type LazyKnowledge } from "../knowledge/lazy.ts";
 import { createApiKeys, type ApiKeys, knowledgeFor } from "../chat/api-keys.ts";

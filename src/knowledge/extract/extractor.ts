@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { Extractor as PluginExtractor } from "../../contract/kinds.ts";
 import { compiledCodeEnv, killGroup } from "../../core/process-group.ts";
 import type { Chunk } from "../chunk.ts";
-import type { IndexForm } from "../tokenize.ts";
+import type { IndexForm } from "../words/tokenize.ts";
 import type { DocumentError } from "../types.ts";
 import type { ExtractLimits } from "./types.ts";
 

@@ -6,7 +6,7 @@ import {
   type SearchScope,
 } from "../catalog/reader.ts";
 import { agentMark, toPassage, type PassageRow } from "../catalog/rows.ts";
-import { readQuestion, type Question } from "../tokenize.ts";
+import { readQuestion, type Question } from "../words/tokenize.ts";
 import type { Passage } from "../types.ts";
 import { LocalIndex } from "./local-index.ts";
 import { ChunkRanking } from "./rank.ts";
