@@ -69,7 +69,7 @@ const SET_READY = `
 async function makeVisible(
   sql: Sql,
   files: Files,
-  { seq, tenant, replaces, external_id: externalId, version }: DocumentRow,
+  { seq, tenant, replaces, externalId, version }: DocumentRow,
   { generation, done, now }: ReadDocument,
 ): Promise<string[]> {
   const { mimeType, title, pages, chunks, languages } = done;
