@@ -9,7 +9,6 @@ import {
   type RunState,
   type Sql,
   type ToolCallRecord,
-  toWrites,
   type Writes,
 } from "#store-kit";
 import { openWindows } from "./batches.ts";
@@ -58,36 +57,31 @@ const ignore = (): void => undefined;
 /** Notes what the changes of a commit are made of. */
 function noting({ events, runs, deliveries, tool_calls: calls, approvals, jobs }: Wanted): Writes {
   const job = (named: Pick<Job, "kind" | "id">): void => void jobs.set(jobName(named), named);
-  return toWrites({
-    add: {
-      run: ignore,
-      turn: ignore,
-      systemEvent: ignore,
-      delivery: ignore,
-      job: ignore,
-      step: ignore,
-      toolResult: ignore,
-      approval: ignore,
-      decision: (id) => void approvals.add(id),
-      refusedDecision: (id) => void approvals.add(id),
+  return {
+    events: { update: (id) => void events.add(id) },
+    runs: { add: ignore, update: (id) => void runs.add(id), dropCollected: ignore },
+    steps: {
+      add: ignore,
+      updateCall: (runId, callId) => void calls.set(callKey(runId, callId), { runId, callId }),
     },
-    set: { lastRoute: ignore, value: ignore, config: ignore },
-    update: {
-      event: (id) => void events.add(id),
-      run: (id) => void runs.add(id),
-      delivery: (id) => void deliveries.add(id),
-      systemEvents: ignore,
-      job: (kind, id, _runAt, key) => void (key !== undefined && job({ kind, id })),
-      toolCall: (runId, callId) => void calls.set(callKey(runId, callId), { runId, callId }),
+    toolResults: { add: ignore },
+    sessions: { addTurn: ignore, clear: ignore, delete: ignore, setLastRoute: ignore },
+    systemEvents: { add: ignore, update: ignore },
+    deliveries: { add: ignore, update: (id) => void deliveries.add(id) },
+    approvals: {
+      add: ignore,
+      decide: (id) => void approvals.add(id),
+      addRefused: (id) => void approvals.add(id),
     },
-    delete: {
-      session: ignore,
-      turns: ignore,
-      collected: ignore,
-      job: (kind, id) => job({ kind, id }),
+    jobs: {
+      add: ignore,
+      reschedule: (kind, id, _runAt, key) => void (key !== undefined && job({ kind, id })),
+      delete: (kind, id) => job({ kind, id }),
+      settle: job,
     },
-    settle: job,
-  });
+    values: { set: ignore },
+    configs: { use: ignore },
+  };
 }
 
 /**
@@ -108,7 +102,7 @@ export function listWanted(requests: readonly Request[], careful: boolean): Want
   const notes = noting(wanted);
   for (const { held, event, write } of requests) {
     if (held && isFencingToken(held)) wanted.leases.add(held.lease);
-    else if (held) notes.settle(held);
+    else if (held) notes.jobs.settle(held);
     for (const action of event?.actions ?? []) {
       if (action.kind !== "run") continue;
       if (careful || action.collect) wanted.runs.add(action.runId);

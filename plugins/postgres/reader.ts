@@ -10,6 +10,5 @@ const LIMITS = { connections: 1, statementMs: 30_000, isReadOnly: true };
 export const openReader: NonNullable<StoreDriver["openReader"]> = async ({ url, env, clock }) => {
   checkReadable(await readStatus({ url, env }));
   const db = await openDb(parseAddress(url, env), createLogger("silent"), LIMITS);
-  const { get, list } = createPostgresReads(db, () => clock.now());
-  return { get, list, close: () => db.close() };
+  return { ...createPostgresReads(db, () => clock.now()), close: () => db.close() };
 };

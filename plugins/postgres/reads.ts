@@ -3,9 +3,9 @@ import {
   createReads,
   type ListSource,
   type Ms,
+  type Reads,
   type Sql,
   type Store,
-  toReads,
 } from "#store-kit";
 import type { Db } from "./db.ts";
 import { digest } from "./digest.ts";
@@ -117,10 +117,9 @@ export const createSource = (sql: Sql, work = sql): ListSource => ({
 export function createPostgresReads(
   db: Db,
   now: () => Ms,
-): Pick<Store, "findDuplicates" | "get" | "list" | "search" | "counts"> {
-  const { search, ...table } = createReads(createSource(db, db.work));
+): Reads & Pick<Store, "findDuplicates" | "counts"> {
   return {
-    search,
+    ...createReads(createSource(db, db.work)),
     async findDuplicates(keys) {
       if (keys.length === 0) return [];
       const ids = keys.map(({ scope, key }) => digest(scope, key));
@@ -131,6 +130,5 @@ export function createPostgresReads(
       });
     },
     counts: () => readCounts(db),
-    ...toReads(table),
   };
 }

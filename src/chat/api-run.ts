@@ -280,7 +280,7 @@ function createApiRun(
     async load() {
       const run = buildRun(request, turn, deps.cluster.id);
       if (before) {
-        await store.commit((tx) => tx.add("run", run));
+        await store.commit((tx) => tx.runs.add(run));
         await before;
       }
       return { run, agent: request.agent, isStored: before !== undefined };
@@ -334,7 +334,10 @@ function createApiRun(
         write(tx) {
           for (const kept of [...history.copied, turnToAppend(run, history, result, now)])
             if (kept)
-              tx.add("turn", run.spec.session, turnToKeep(kept, context.config.hooks.retention));
+              tx.sessions.addTurn(
+                run.spec.session,
+                turnToKeep(kept, context.config.hooks.retention),
+              );
         },
         after,
       };

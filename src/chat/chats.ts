@@ -33,10 +33,10 @@ async function endLeft(
   for (const status of ["running", "queued", "waiting"] as const) {
     // Runs are not listed by their state: looking for none would look at all.
     if ((counts[`runs.${status}`] ?? 0) === 0) continue;
-    const runs = await store.list("runs", { status, limit: MAX_RECOVERED });
+    const runs = await store.runs.list({ status, limit: MAX_RECOVERED });
     const cut = runs.filter(({ kind, gateway }) => kind === "api" && !present.has(gateway ?? ""));
     for (const run of cut)
-      await commitEnd(run, (tx) => tx.update("run", run.id, change), {
+      await commitEnd(run, (tx) => tx.runs.update(run.id, change), {
         store,
         now,
         held,
@@ -80,7 +80,7 @@ export function createChats(deps: ExecutorDeps): Chats {
       if (!turn) return undefined;
       turn.abort.abort("cancel");
       await turn.done;
-      return store.get("run", runId);
+      return store.runs.get(runId);
     },
     recover: (present, fencingToken) => endLeft(present, deps, fencingToken),
     async stop(drainMs) {

@@ -5,6 +5,7 @@ import type {
   NewTurn,
   RunRecord,
   SessionRef,
+  Reads,
   Store,
   TurnRecord,
   RunError,
@@ -93,9 +94,9 @@ export interface EarlierRuns {
   findResponse(runId: string, keyId: string): Promise<StoredResponse | undefined>;
 }
 
-export function createEarlierRuns(store: Pick<Store, "get" | "list">): EarlierRuns {
+export function createEarlierRuns(store: Reads): EarlierRuns {
   const findOfKey = async (runId: string, keyId: string) => {
-    const run = await store.get("run", runId);
+    const run = await store.runs.get(runId);
     const { agentId, key } = run?.spec.session ?? {};
     return run?.kind === "api" && key?.startsWith(`api:${keyId}:${agentId}:`) ? run : undefined;
   };
@@ -110,7 +111,7 @@ export function createEarlierRuns(store: Pick<Store, "get" | "list">): EarlierRu
       return run && (await findTurn(store, run.spec.session, runId)) ? run : undefined;
     },
     async getSteps(runId, owner) {
-      const steps = (await find(runId, owner)) ? await store.list("steps", runId) : [];
+      const steps = (await find(runId, owner)) ? await store.steps.list(runId) : [];
       return steps.length > 0 && steps.every(({ messages }) => messages.length > 0)
         ? steps
         : undefined;

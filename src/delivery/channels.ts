@@ -1,5 +1,5 @@
 import type { Channel } from "../contract/channel.ts";
-import type { LastRoute, ReplyTarget, Route, RouteDecision, Store } from "../store/types.ts";
+import type { LastRoute, ReplyTarget, Route, RouteDecision, Reads } from "../store/types.ts";
 
 /** A channel of this snapshot. */
 export interface LoadedChannel {
@@ -26,7 +26,7 @@ export interface Channels {
 
 /** What a run asks for, and where its route is looked for. */
 interface RouteRequest extends ReplyTarget {
-  store: Pick<Store, "list">;
+  store: Reads;
   channels: Channels;
   /** The agent whose main session has the last routes. */
   agentId: string;
@@ -139,7 +139,7 @@ export async function resolveRoute({
   agentId,
   ...target
 }: RouteRequest): Promise<FoundRoute> {
-  return findReplyRoute(target, await store.list("lastRoutes", agentId), channels);
+  return findReplyRoute(target, await store.sessions.listLastRoutes(agentId), channels);
 }
 
 /**

@@ -3,7 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
 import { NO_TRACES, type Traces } from "../core/trace-context.ts";
 import type { Channel, OutgoingMessage, SendResult } from "../contract/channel.ts";
-import { endWait, LOOK_MS, type ParkingLot } from "../queue/parking-lot.ts";
+import { LOOK_MS, type ParkingLot } from "../queue/parking-lot.ts";
 import { PullWorker } from "../queue/worker.ts";
 import type {
   DeliveryError,
@@ -56,7 +56,7 @@ export interface DeliveryWorker {
 }
 
 export interface DeliveryWorkerOptions {
-  store: Pick<Store, "commit" | "get" | "list">;
+  store: Store;
   queue: Pick<Queue, "fetch" | "onReady">;
   /** Where deliveries wait for channels whose vendor is away. */
   parking: ParkingLot;
@@ -110,10 +110,10 @@ class DeliverySender {
 
   async #deliver(job: Job, signal: AbortSignal): Promise<void> {
     const { store, traces = NO_TRACES } = this.#options;
-    const found = await store.get("delivery", (job.data as DeliveryJob).deliveryId);
+    const found = await store.deliveries.get((job.data as DeliveryJob).deliveryId);
     if (!found || found.status !== "pending") {
-      endWait(job, this.#options.parking);
-      await store.commit((tx) => tx.settle(job), job);
+      this.#options.parking.arrived(job.id);
+      await store.commit((tx) => tx.jobs.settle(job), job);
       return;
     }
     const pass = waitsForVendor(found)
@@ -136,20 +136,20 @@ class DeliverySender {
         ? delivery.error.message
         : `the channel ${of} takes no messages now`;
     if (now >= endsAt) {
-      endWait(job, parking);
+      parking.arrived(job.id);
       return this.#end(job, delivery, "failed", {
         code: "given_up",
         message: `not sent within delivery.maxAge: ${message}`,
       });
     }
     const held = await this.worker.commit(job, (tx) => {
-      tx.update("delivery", delivery.id, {
+      tx.deliveries.update(delivery.id, {
         attempts: delivery.attempts,
         nextAt: until,
         error: { code: "retry", message },
         ...buildMark(delivery),
       });
-      tx.settle(job, Math.min(now + LOOK_MS, endsAt), { resetAttempts: true });
+      tx.jobs.settle(job, Math.min(now + LOOK_MS, endsAt), { resetAttempts: true });
     });
     if (held) parking.park(job, [of]);
     log.debug(
@@ -166,7 +166,7 @@ class DeliverySender {
   ): Promise<void> {
     const { store, channels, clock } = this.#options;
     const asked =
-      delivery.ask?.ends === undefined ? undefined : await store.get("delivery", delivery.ask.ends);
+      delivery.ask?.ends === undefined ? undefined : await store.deliveries.get(delivery.ask.ends);
     const problem = await this.#findAskProblem(delivery, asked);
     if (problem !== undefined)
       return this.#end(job, delivery, "failed", { code: "decided", message: problem });
@@ -225,7 +225,7 @@ class DeliverySender {
       ...(warnings && { warnings }),
       ...buildMark(delivery),
     };
-    return this.worker.commit(job, (tx) => tx.update("delivery", delivery.id, change));
+    return this.worker.commit(job, (tx) => tx.deliveries.update(delivery.id, change));
   }
 
   /** Puts a delivery back or ends it, at a piece that was not sent. */
@@ -251,7 +251,7 @@ class DeliverySender {
   async #mark(job: Job, delivery: DeliveryRecord): Promise<boolean> {
     if (!isMarked(delivery) || delivery.sendingSince !== undefined) return true;
     delivery.sendingSince = this.#options.clock.now();
-    return this.worker.commit(job, (tx) => tx.update("delivery", delivery.id, buildMark(delivery)));
+    return this.worker.commit(job, (tx) => tx.deliveries.update(delivery.id, buildMark(delivery)));
   }
 
   /** Why a question, or its end, is not sent any more. `asked` is the question whose buttons are to go. */
@@ -377,13 +377,13 @@ class DeliverySender {
     }
     const { id, runId, route, attempts } = delivery;
     await this.worker.commit(job, (tx) => {
-      tx.update("delivery", id, {
+      tx.deliveries.update(id, {
         attempts,
         nextAt: runAt,
         error: { code: "retry", message },
         ...buildMark(delivery),
       });
-      tx.settle(job, runAt, { resetAttempts: progress });
+      tx.jobs.settle(job, runAt, { resetAttempts: progress });
     });
     log.info(
       { deliveryId: id, runId, channel: route.channel, reason: message, waitMs: runAt - now },
@@ -417,9 +417,9 @@ class DeliverySender {
         ...(warnings && { warnings }),
         ...mark,
       };
-      tx.update("delivery", id, ended);
+      tx.deliveries.update(id, ended);
       if (next) writeDelivery(tx, next);
-      tx.settle(job);
+      tx.jobs.settle(job);
     });
     if (!done) return;
     log[status === "delivered" ? "info" : "warn"](

@@ -30,7 +30,7 @@ export type RetryDelivery = (
 ) => Promise<{ ok: true; delivery: DeliveryRecord } | { ok: false; failure: Failure }>;
 
 interface DeliveryRetryOptions {
-  store: Pick<Store, "commit" | "get" | "list">;
+  store: Store;
   channels(): Channels;
   mainAgentId(): string;
   clock: Clock;
@@ -70,7 +70,7 @@ export function createRetry(options: DeliveryRetryOptions): RetryDelivery {
   };
 
   return async (id, { arrived = false } = {}) => {
-    const delivery = await store.get("delivery", id);
+    const delivery = await store.deliveries.get(id);
     if (!delivery)
       return {
         ok: false,
@@ -105,12 +105,12 @@ export function createRetry(options: DeliveryRetryOptions): RetryDelivery {
         error: null,
         endedAt: null,
       } as const;
-      tx.update("delivery", id, { ...routed, ...reset, ...(arrived && skipPiece(delivery)) });
+      tx.deliveries.update(id, { ...routed, ...reset, ...(arrived && skipPiece(delivery)) });
       if (routed)
-        tx.update("run", delivery.runId, { route: { status: "route", route: routed.route } });
-      tx.add("job", deliveryJob(id, routed?.route ?? delivery.route, clock.now()));
+        tx.runs.update(delivery.runId, { route: { status: "route", route: routed.route } });
+      tx.jobs.add(deliveryJob(id, routed?.route ?? delivery.route, clock.now()));
     });
-    return { ok: true, delivery: (await store.get("delivery", id)) ?? delivery };
+    return { ok: true, delivery: (await store.deliveries.get(id)) ?? delivery };
   };
 }
 
@@ -166,10 +166,10 @@ export type PlannedSend = Planned & { job: NewJob };
 
 /** Writes a planned delivery. */
 export function writeDelivery(tx: Writes, { delivery, job, contents = [] }: Planned): void {
-  tx.add("delivery", delivery);
+  tx.deliveries.add(delivery);
   for (const [index, { id }] of (delivery.files ?? []).entries())
-    tx.add("toolResult", { id, runId: delivery.id, text: contents[index] ?? "" });
-  if (job) tx.add("job", job);
+    tx.toolResults.add({ id, runId: delivery.id, text: contents[index] ?? "" });
+  if (job) tx.jobs.add(job);
 }
 
 /** A reply in pieces that fit the channel of its route. */

@@ -4,7 +4,7 @@ import { safeError } from "../core/errors.ts";
 import { cutText, oneLine } from "../core/text.ts";
 import type { SendResult, Channel, OutgoingMessage, SentMessage } from "../contract/channel.ts";
 import { newId } from "../core/ids.ts";
-import type { DeliveryRecord, LiveMessage, Route, DeliveryAsk, Store } from "../store/types.ts";
+import type { DeliveryRecord, LiveMessage, Route, DeliveryAsk, Reads } from "../store/types.ts";
 import { deliveryJob, type PlannedSend, splitFor, toSendKey } from "./plan.ts";
 import { MAX_ASK_ATTEMPTS, type RetriedSend } from "./tries.ts";
 import { getPhrases } from "../vocabulary/phrases.ts";
@@ -26,14 +26,14 @@ interface FileSend {
 export function createFileSend(
   { chunks, files = [], nextChunk }: DeliveryRecord,
   message: OutgoingMessage,
-  { channel, store }: { channel: Channel; store: Pick<Store, "get"> },
+  { channel, store }: { channel: Channel; store: Reads },
 ): FileSend | undefined {
   const file = files[nextChunk - chunks.length];
   if (!file) return undefined;
   const { id, name, mediaType } = file;
   const sending: FileSend = {
     async send(signal) {
-      const content = channel.sendFile && (await store.get("toolResult", id))?.text;
+      const content = channel.sendFile && (await store.toolResults.get(id))?.text;
       const { text: _text, ...place } = message;
       const data =
         content === undefined ? undefined : new Uint8Array(Buffer.from(content, "base64"));
@@ -105,7 +105,7 @@ export function planAskEnd(
 /** Plans the question to the next approver, of a question that could not be delivered. Undefined if there is none, or the approver is asked already. */
 export async function planNextAsk(
   { ask, runId }: DeliveryRecord,
-  { store, channels, now }: { store: Pick<Store, "get">; channels: Channels; now: number },
+  { store, channels, now }: { store: Reads; channels: Channels; now: number },
 ): Promise<PlannedSend | undefined> {
   const [route, ...next] = ask?.ends === undefined ? (ask?.next ?? []) : [];
   if (!ask || !route) return undefined;
@@ -120,7 +120,7 @@ export async function planNextAsk(
     { ...rest, ...forNext, next, position: ask.position + 1 },
     { runId, route, channels, now },
   );
-  return (await store.get("delivery", planned.delivery.id)) ? undefined : planned;
+  return (await store.deliveries.get(planned.delivery.id)) ? undefined : planned;
 }
 
 /** Sends a question or its end by what the channel has for it. Undefined if the channel has nothing: then the text is sent. */

@@ -27,7 +27,7 @@ export function createConfigLog({ store, clock, log, snapshot }: GatewayContext)
     for (const { id } of known) recorded.add(id);
     await store
       .commit((tx) => {
-        for (const config of known) tx.set("config", { ...config, usedAt: clock.now() });
+        for (const config of known) tx.configs.use({ ...config, usedAt: clock.now() });
       })
       .catch((error: unknown) =>
         log.warn(

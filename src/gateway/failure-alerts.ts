@@ -116,7 +116,7 @@ export function createFailureAlerts(options: FailureAlertsOptions): {
     { key, isDue: isReportDue, text, body, idempotencyKey, name }: Report,
     { signal, fencingToken }: Partial<Held> & Pick<Held, "signal">,
   ): Promise<void> => {
-    const reported: Reported = { ...((await store.get("value", key)) as Reported | undefined) };
+    const reported: Reported = { ...((await store.values.get(key)) as Reported | undefined) };
     const post = (): Promise<SendResult> =>
       callback.send({ to: "", text: JSON.stringify(body), idempotencyKey }, signal);
     const senders = {
@@ -135,7 +135,7 @@ export function createFailureAlerts(options: FailureAlertsOptions): {
           "a failure could not be reported; it is tried again",
         );
       else reported[where] = clock.now();
-      await store.commit((tx) => tx.set("value", key, reported), fencingToken);
+      await store.commit((tx) => tx.values.set(key, reported), fencingToken);
     }
   };
   /** Calls `look` regularly while alerts are set up. */

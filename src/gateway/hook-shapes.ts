@@ -22,7 +22,7 @@ export function createHookShapes({ store, clock, log, snapshot }: GatewayContext
   const recorded: AdminDeps["recorded"] = async () => {
     const { mappings } = snapshot();
     const paths = mappings.paths.map(({ path }) => path);
-    const shapes = await readShapes((key) => store.get("value", key), paths);
+    const shapes = await readShapes((key) => store.values.get(key), paths);
     return {
       warnings: lintRecorded(mappings.configs, shapes),
       bodyChanges: findBodyChanges(mappings.configs, shapes),

@@ -13,13 +13,7 @@ import type {
 import { deliveryView, eventView, runDetail } from "../operate/records/views.ts";
 import type { Intake } from "../intake/receive.ts";
 import type { RawInput, Received } from "../intake/types.ts";
-import {
-  ENDED,
-  type DeliveryStatus,
-  type RunStatus,
-  type Store,
-  type Writes,
-} from "../store/types.ts";
+import { ENDED, type RunStatus, type Store, type Writes } from "../store/types.ts";
 
 type Level = (typeof LOG_LEVELS)[number];
 type Line = { level: Exclude<Level, "silent">; time: string; msg: string } & Record<
@@ -165,30 +159,33 @@ interface Ends {
 }
 
 /** Passes everything on to `tx`, and notes what ends by it. */
-function noting(tx: Writes, { runs, deliveries }: Ends): Writes {
-  const note = (
-    kind: "run" | "delivery",
-    id: string,
-    status: RunStatus | DeliveryStatus | undefined,
-  ): void => {
-    if (status === undefined || status === "pending") return;
-    if (kind === "delivery") deliveries.add(id);
-    else if (ENDED.some((ended) => ended === status)) runs.add(id);
+function noting(tx: Writes, ends: Ends): Writes {
+  const noteRun = (id: string, status: RunStatus | undefined): void => {
+    if (ENDED.some((ended) => ended === status)) ends.runs.add(id);
   };
   return {
     ...tx,
-    add(kind, ...of) {
-      const [record] = of as [{ id: string; status?: RunStatus; error?: unknown }];
-      if (kind === "run") note("run", record.id, record.status);
-      // A delivery that is added with an error has failed already.
-      if (kind === "delivery")
-        note("delivery", record.id, record.error === undefined ? "pending" : "failed");
-      tx.add(kind, ...of);
+    runs: {
+      ...tx.runs,
+      add(run) {
+        noteRun(run.id, run.status);
+        tx.runs.add(run);
+      },
+      update(id, change, expected) {
+        noteRun(id, change.status);
+        tx.runs.update(id, change, expected);
+      },
     },
-    update(kind, ...of) {
-      const [id, change] = of as [string, { status?: RunStatus | DeliveryStatus }];
-      if (kind === "run" || kind === "delivery") note(kind, id, change.status);
-      tx.update(kind, ...of);
+    deliveries: {
+      add(delivery) {
+        // One that is added with an error has failed already.
+        if (delivery.error !== undefined) ends.deliveries.add(delivery.id);
+        tx.deliveries.add(delivery);
+      },
+      update(id, change) {
+        if (change.status !== undefined && change.status !== "pending") ends.deliveries.add(id);
+        tx.deliveries.update(id, change);
+      },
     },
   };
 }
@@ -197,16 +194,16 @@ function noting(tx: Writes, { runs, deliveries }: Ends): Writes {
 export function reportingStore(store: Store, reporter: Reporter): Store {
   const report = async ({ runs, deliveries }: Ends): Promise<void> => {
     for (const id of reporter.isHeard("run.ended") ? runs : []) {
-      const run = await store.get("run", id);
+      const run = await store.runs.get(id);
       if (!run) continue;
-      const delivery = run.deliveryId && (await store.get("delivery", run.deliveryId));
+      const delivery = run.deliveryId && (await store.deliveries.get(run.deliveryId));
       reporter.emit(
         "run.ended",
         runDetail(run, { delivery: delivery || undefined, waitsFor: undefined }),
       );
     }
     for (const id of deliveries) {
-      const delivery = await store.get("delivery", id);
+      const delivery = await store.deliveries.get(id);
       if (delivery) reporter.emit("delivery.ended", deliveryView(delivery));
     }
   };

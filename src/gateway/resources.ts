@@ -126,8 +126,8 @@ function applySettings(
 /** The values of plugins that all gateways on one database see. */
 function createSharedValues(store: StoreHandle["store"]): SharedValues {
   return {
-    get: (key) => store.get("value", key),
-    set: async (key, value) => void (await store.commit((tx) => tx.set("value", key, value))),
+    get: (key) => store.values.get(key),
+    set: async (key, value) => void (await store.commit((tx) => tx.values.set(key, value))),
   };
 }
 

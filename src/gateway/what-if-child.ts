@@ -13,7 +13,7 @@ import { stepBack } from "../core/step-back.ts";
 import { createTransformPool } from "../mapping/transforms/pool.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
 import type { Snapshot } from "../intake/types.ts";
-import type { StoreReader } from "../store/types.ts";
+import type { Reads, StoreReader } from "../store/types.ts";
 import { examineChange, type LandingDeps } from "../operate/edits/landing.ts";
 import { requireSnapshot, type ComparisonDeps } from "../operate/edits/landing-checks.ts";
 import { planChange } from "../operate/edits/planned-change.ts";
@@ -130,7 +130,7 @@ type Send = (line: JobLine) => void;
 interface Deps {
   snapshot: Snapshot;
   places: LandingDeps["places"];
-  store: Pick<StoreReader, "list">;
+  store: Reads;
   now: number;
   signal: AbortSignal;
   withCandidate: ComparisonDeps["withCandidate"];
@@ -198,10 +198,14 @@ async function carryOut(
       stateDir: loaded.stateDir,
     }),
     store: {
-      list(name, query) {
-        signal.throwIfAborted();
-        trim();
-        return store.list(name, query);
+      ...store,
+      events: {
+        ...store.events,
+        list(query) {
+          signal.throwIfAborted();
+          trim();
+          return store.events.list(query);
+        },
       },
     },
     now,

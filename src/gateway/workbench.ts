@@ -62,7 +62,7 @@ export function createWorkbench(resources: Resources): Workbench {
     now: clock.now,
   };
   const landing = logChanges(createLanding(changes), snapshot, log);
-  const getEvent = (id: string) => resources.store.get("event", id);
+  const getEvent = (id: string) => resources.store.events.get(id);
   const fixtures = createFreezer({ ...changes, getEvent: createBookmarks(resources).getEvent });
   const proposals = createProposals({ ...changes, getEvent, land: landing.land, log });
   return { fixtures, landing, proposals, whatIf };

@@ -9,7 +9,7 @@ import { createChats } from "../chat/chats.ts";
 import type { Chats } from "../chat/types.ts";
 import type { RunOperations } from "../turns/types.ts";
 import { ParkingLot } from "../queue/parking-lot.ts";
-import { restoreWaitingRuns } from "../turns/provider-wait.ts";
+import { restoreWaitingRuns } from "../turns/model-gate.ts";
 import { configuredTranscriber } from "../agent/transcribe.ts";
 import { stageFile } from "../knowledge/upload-staging.ts";
 import type { AttachmentDeps } from "../turns/channel/attachments.ts";
@@ -136,7 +136,7 @@ function createDeliveries(resources: Resources, parking: ParkingLot): DeliveryWo
       hosts: () => snapshot().config.hooks.callbackHosts,
     }),
     isDecided: async (id) => {
-      const approval = await store.get("approval", id);
+      const approval = await store.approvals.get(id);
       return !approval || approval.decision !== undefined || approval.expiresAt <= clock.now();
     },
     maxAgeMs: () => snapshot().config.delivery.maxAge,

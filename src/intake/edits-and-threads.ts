@@ -84,7 +84,7 @@ const pickAttachment = ({ kind, name, mime, bytes, ref }: Attachment): Attachmen
 
 /** What becomes of a message that only the store can tell about. */
 interface StoredPlaceDeps {
-  store: Pick<Store, "get" | "list" | "commit" | "findDuplicates">;
+  store: Store;
   context: Pick<ActionContext, "config">;
   fencingToken: FencingToken | undefined;
 }
@@ -128,11 +128,11 @@ async function findWaiting(
   const { key: sessionKey } = edited.spec.session;
   const [queued, parked] = await Promise.all(
     (["queued", "parked"] as const).map((status) =>
-      store.list("runs", { status, sessionKey, limit: MAX_QUEUED }),
+      store.runs.list({ status, sessionKey, limit: MAX_QUEUED }),
     ),
   );
   const run = [...(queued ?? []), ...(parked ?? [])].find((one) => hasMessage(one, edited));
-  const steps = run?.startedAt === undefined ? [] : await store.list("steps", run.id);
+  const steps = run?.startedAt === undefined ? [] : await store.steps.list(run.id);
   return steps.length === 0 ? run : undefined;
 }
 
@@ -148,7 +148,7 @@ async function replaceText(edited: Edited, deps: StoredPlaceDeps): Promise<boole
       const change = { spec, edits: edits + 1 };
       // The turn may begin meanwhile, or collect the message into another one.
       await deps.store.commit(
-        (tx) => tx.update("run", run.id, change, { status, attempts, edits }),
+        (tx) => tx.runs.update(run.id, change, { status, attempts, edits }),
         deps.fencingToken,
       );
       return true;
@@ -167,7 +167,7 @@ async function wasTaken(
 ): Promise<boolean> {
   const [taken] = await store.findDuplicates([{ scope: path, key: toMessageKey(edited.edits) }]);
   if (taken) return true;
-  const runs = await store.list("runs", { sessionKey: edited.spec.session.key, limit: MAX_QUEUED });
+  const runs = await store.runs.list({ sessionKey: edited.spec.session.key, limit: MAX_QUEUED });
   return runs.some((run) => hasMessage(run, edited));
 }
 
@@ -185,7 +185,7 @@ async function isFollowed(
   { spec }: RunAction,
   { store, context }: StoredPlaceDeps,
 ): Promise<boolean> {
-  return context.config.threads.follow && (await store.get("session", spec.session)) !== undefined;
+  return context.config.threads.follow && (await store.sessions.get(spec.session)) !== undefined;
 }
 
 /**

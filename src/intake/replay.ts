@@ -1,7 +1,7 @@
 import { BODY_GONE_ADVICE, BODY_GONE } from "../core/body-gone.ts";
 import type { Failure } from "../core/errors.ts";
 import { plainText } from "../core/text.ts";
-import type { Ms, Store, StoredAction, EventRecord } from "../store/types.ts";
+import type { Ms, Reads, Store, StoredAction, EventRecord } from "../store/types.ts";
 import type {
   Origin,
   RawInput,
@@ -69,9 +69,9 @@ type Replayed =
 export async function findReplayed(
   eventId: string,
   { body: edited, recorded: kept }: Pick<ReplayOptions, "body" | "recorded">,
-  store: Pick<Store, "get">,
+  store: Reads,
 ): Promise<Replayed> {
-  const event = kept ?? (await store.get("event", eventId));
+  const event = kept ?? (await store.events.get(eventId));
   if (!event)
     return { ok: false, failure: { code: "not_found", message: "there is no event with this id" } };
   const { body: recorded, contentType, method, query, headers } = event.request;
@@ -167,15 +167,15 @@ export function toReplayResult(
 /** Notes at an event that failed that its replay has taken it in: it asks for no attention any more. Returns the result. */
 export async function markReplayed(
   result: ReplayResult,
-  store: Pick<Store, "get" | "commit">,
+  store: Store,
   now: Ms,
 ): Promise<ReplayResult> {
   const { eventId, newEventId, outcome } = result;
   if (newEventId === undefined || outcome === "failed" || outcome === "rejected") return result;
-  const event = await store.get("event", eventId);
+  const event = await store.events.get(eventId);
   if (event?.outcome === "failed")
     await store.commit((tx) =>
-      tx.update("event", eventId, { handled: { at: now, as: "replayed", eventId: newEventId } }),
+      tx.events.update(eventId, { handled: { at: now, as: "replayed", eventId: newEventId } }),
     );
   return result;
 }

@@ -132,7 +132,7 @@ export function writeDecision(
   decision: ApprovalDecision,
   ends: readonly Planned[],
 ): void {
-  tx.add("decision", approvalId, decision);
+  tx.approvals.decide(approvalId, decision);
   for (const end of ends) writeDelivery(tx, end);
 }
 
@@ -173,21 +173,19 @@ export class Approvals {
 
   /** Lists approvals, newest first. */
   list(query: Lists["approvals"]["of"]): Promise<ApprovalRecord[]> {
-    return this.#deps.store.list("approvals", query);
+    return this.#deps.store.approvals.list(query);
   }
 
   /** Gets an approval by its id or its code. If several decided approvals had the code, the newest. */
   async get(idOrCode: string): Promise<ApprovalRecord | undefined> {
     const { store } = this.#deps;
-    if (idOrCode.startsWith("apr_")) return store.get("approval", idOrCode);
+    if (idOrCode.startsWith("apr_")) return store.approvals.get(idOrCode);
     const code = normalizeCode(idOrCode);
     for (const query of [
       { state: "open", limit: MAX_OPEN } as const,
       { state: "decided", limit: MAX_DECIDED } as const,
     ]) {
-      const found = (await store.list("approvals", query)).find(
-        (approval) => approval.code === code,
-      );
+      const found = (await store.approvals.list(query)).find((approval) => approval.code === code);
       if (found) return found;
     }
     return undefined;
@@ -219,7 +217,7 @@ export class Approvals {
     );
     if (approval)
       await store.commit((tx) =>
-        tx.add("refusedDecision", approval.id, { verdict, by, at, code: failure.code }),
+        tx.approvals.addRefused(approval.id, { verdict, by, at, code: failure.code }),
       );
     return refused ?? NOT_FOUND;
   }
@@ -256,14 +254,14 @@ export class Approvals {
   async #write(approval: ApprovalRecord, decision: ApprovalDecision): Promise<Refused | undefined> {
     const { store, log, questions } = this.#deps;
     const { id, code, runId, callId, tool, input } = approval;
-    const run = await store.get("run", runId);
+    const run = await store.runs.get(runId);
     if (!run || ENDED.includes(run.status))
       return refuse(
         "run_ended",
         `the run of the approval ${code} has ended, so there is nothing to decide`,
         approval,
       );
-    const call = (await store.list("steps", runId))
+    const call = (await store.steps.list(runId))
       .flatMap(({ calls }) => calls)
       .find((one) => one.id === callId);
     if (!call || !isDeepStrictEqual(call.input, input))
@@ -276,10 +274,10 @@ export class Approvals {
     try {
       await store.commit((tx) => {
         writeDecision(tx, id, decision, ends);
-        tx.update("job", "turn", getJobId(run), decision.at);
+        tx.jobs.reschedule("turn", getJobId(run), decision.at);
       });
     } catch (error) {
-      const { decision: first } = (await store.get("approval", id)) ?? {};
+      const { decision: first } = (await store.approvals.get(id)) ?? {};
       if (first) return refuseDecided(approval, first);
       throw error;
     }

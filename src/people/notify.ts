@@ -8,7 +8,7 @@ import { CALLBACK } from "../delivery/callback.ts";
 import { deliveryJob, parseSendKey, writeDelivery, type Planned } from "../delivery/plan.ts";
 import type { Channels } from "../delivery/channels.ts";
 import type { ApprovalDecision, ApprovalRecord } from "../store/steps.ts";
-import type { DeliveryAsk, Route, RunRecord, Store } from "../store/types.ts";
+import type { DeliveryAsk, Route, RunRecord, Reads, Store } from "../store/types.ts";
 import { getVerdicts, type Questions } from "./approvals.ts";
 import { renderVerdict, TIMEOUT } from "../vocabulary/decision.ts";
 import { getPhrases } from "../vocabulary/phrases.ts";
@@ -234,11 +234,11 @@ export function planQuestion(approval: ApprovalRecord, context: QuestionContext)
 export async function planQuestionEnd(
   approvalId: string,
   decision: ApprovalDecision,
-  { store, channels, now }: { store: Pick<Store, "get">; channels: Channels; now: number },
+  { store, channels, now }: { store: Reads; channels: Channels; now: number },
 ): Promise<Planned[]> {
   const planned: Planned[] = [];
   for (let position = 0; ; position++) {
-    const question = await store.get("delivery", questionId(approvalId, position));
+    const question = await store.deliveries.get(questionId(approvalId, position));
     if (!question?.ask) return planned;
     const isSent = question.status === "delivered" || question.status === "pending";
     const end = isSent
@@ -255,7 +255,7 @@ export async function planQuestionEnd(
 
 /** The dependencies for recording that a message did not arrive. */
 interface LostDeps {
-  store: Pick<Store, "get" | "commit">;
+  store: Store;
   channels(): Channels;
   clock: Pick<Clock, "now">;
 }
@@ -300,7 +300,7 @@ export async function recordLost(
   { store, channels, clock }: LostDeps,
 ): Promise<void> {
   const { id, chunk, isResent } = parseSendKey(idempotencyKey);
-  const delivery = await store.get("delivery", id);
+  const delivery = await store.deliveries.get(id);
   if (
     delivery?.route.channel !== channel ||
     (delivery.status !== "delivered" && delivery.status !== "pending")
@@ -314,7 +314,7 @@ export async function recordLost(
     const error = { code: "retry", message: reason } as const;
     return void (await store.commit((tx) => {
       // A vendor that refuses a piece has refused those before it.
-      tx.update("delivery", id, {
+      tx.deliveries.update(id, {
         status: "pending",
         error,
         nextChunk: 0,
@@ -322,13 +322,13 @@ export async function recordLost(
         endedAt: null,
         resent: true,
       });
-      tx.add("job", deliveryJob(id, delivery.route, now));
+      tx.jobs.add(deliveryJob(id, delivery.route, now));
     }));
   }
   const next = await planNextAsk(delivery, { store, channels: channels(), now });
   await store.commit((tx) => {
     const error = { code: "not_delivered", message: reason } as const;
-    tx.update("delivery", id, { status: "failed", error, endedAt: now, nextChunk: chunk });
+    tx.deliveries.update(id, { status: "failed", error, endedAt: now, nextChunk: chunk });
     if (next) writeDelivery(tx, next);
   });
 }

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import { StoredList, type StoredListDeps } from "../store/stored-list.ts";
-import type { ApprovalRecord, Ms, ApprovalDecision, Store } from "../store/types.ts";
+import type { ApprovalRecord, Ms, ApprovalDecision, Reads } from "../store/types.ts";
 
 /** An approval whose call a person has approved. */
 type ApprovedCall = ApprovalRecord & { decision: ApprovalDecision };
@@ -14,9 +14,9 @@ const MAX_APPROVALS = 200;
 export async function findApprovedCall(
   runId: string,
   callId: string,
-  store: Pick<Store, "list">,
+  store: Reads,
 ): Promise<ApprovedCall | undefined> {
-  const approvals = await store.list("approvals", { runId, limit: MAX_APPROVALS });
+  const approvals = await store.approvals.list({ runId, limit: MAX_APPROVALS });
   return approvals.find(
     (one): one is ApprovedCall => one.callId === callId && one.decision?.verdict === "approve",
   );

@@ -13,7 +13,7 @@ import {
   REMEMBER_TOOL_NAME,
   type ToolPatterns,
 } from "../vocabulary/tool-names.ts";
-import type { RunRecord, Store, SessionRef } from "../store/types.ts";
+import type { RunRecord, Reads, SessionRef } from "../store/types.ts";
 import { MAX_NOTE_CHARS, type Memory, type Note, type NoteOrigin } from "./notes.ts";
 import { channelSession } from "../sessions/keys.ts";
 
@@ -76,7 +76,7 @@ const RECALL_DESCRIPTION =
 const MAX_FOUND = 15;
 
 interface MemoryToolDeps {
-  store: Pick<Store, "list">;
+  store: Reads;
   memory: Memory;
 }
 

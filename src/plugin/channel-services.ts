@@ -11,7 +11,7 @@ import type { FencingToken, Store } from "../store/types.ts";
 import type { Channels } from "../delivery/channels.ts";
 
 export interface ListenDeps {
-  store: Pick<Store, "get" | "commit">;
+  store: Store;
   /** Takes a message; resolves once it is on disk. Refused once the lease of `fencingToken` is lost. */
   receive(
     channel: string,

@@ -6,14 +6,15 @@ import {
   RESOURCES,
   toBucket,
   type Amounts,
-  type BudgetUsage,
   type Counted,
+  isInLine,
+  type LimitReason,
   type Loan,
   type LoanRequest,
   type Ms,
   type Resource,
+  type RunRecord,
 } from "../store/types.ts";
-import type { Need } from "./policy.ts";
 import type { Budget } from "./types.ts";
 import { findDayFree, forecastStart, sumDay, sumStarts } from "./windows.ts";
 
@@ -22,6 +23,37 @@ const SURE_MS = 5000;
 /** Borrowed ahead of need, at most. */
 const MAX_AHEAD = 1000;
 const ANY = 2 ** 50;
+
+/** What a run takes when it starts. */
+export interface Need extends Pick<Amounts, "starts" | "places"> {
+  /** Whether the run is among those that `Counted.inLine` counts. */
+  isInLine: boolean;
+}
+
+/** A start counts once for all tries of a run; a run that a crash cut off has its place still. */
+export const toNeed = (run: RunRecord): Need => ({
+  starts: run.attempts === 0 ? 1 : 0,
+  places: run.status === "running" ? 0 : 1,
+  isInLine: isInLine(run),
+});
+
+const LIMIT_NAMES: Record<Resource, LimitReason["limit"]> = {
+  starts: "runsPerHour",
+  places: "concurrent",
+  tokens: "tokensPerDay",
+  micros: "budget.perDay",
+};
+
+/**
+ * Returns the limit that a run waits for if several hold it back: the latest moment of `runsPerHour`, else `tokensPerDay`, else
+ * `budget`, else `concurrent`. A moment that is known comes before a wait for another run's end.
+ */
+export function pickReason(reasons: readonly LimitReason[]): LimitReason | undefined {
+  const of = (name: Resource): LimitReason[] =>
+    reasons.filter(({ limit }) => limit === LIMIT_NAMES[name]);
+  const [latest] = of("starts").toSorted((a, b) => (b.until ?? Infinity) - (a.until ?? Infinity));
+  return latest ?? of("tokens")[0] ?? of("micros")[0] ?? of("places")[0];
+}
 
 /** What an attempt has used, and whether its run is back in the queue. */
 interface Used {
@@ -267,53 +299,50 @@ export class BudgetAccount {
     };
   }
 
-  /** Predicts what a run finds when all have started that are in line now. */
-  predict(now: Ms): BudgetUsage {
-    const { starts: perHour, tokens, micros } = this.#limits;
+  /** Predicts the limits that hold a run back when all have started that are in line now. */
+  predict(now: Ms): LimitReason[] {
     const { hour, day, running } = this.#counted;
     const ahead = this.#counted.inLine + this.#since.inLine;
-    return {
+    const used: Amounts = {
       starts: sumStarts(hour, now) + ahead,
-      nextStartAt: perHour === undefined ? undefined : forecastStart(hour, perHour, ahead, now),
+      places: running + this.#since.running + ahead,
       tokens: sumDay(day, "tokens", now),
-      tokensFreeAt: tokens === undefined ? undefined : findDayFree(day, "tokens", tokens, now),
-      costUsd: sumDay(day, "micros", now) / MICRO,
-      costFreeAt: micros === undefined ? undefined : findDayFree(day, "micros", micros, now),
-      busy: running + this.#since.running + ahead,
-      isQueued: false,
+      micros: sumDay(day, "micros", now),
     };
+    const reached = RESOURCES.filter((name) => used[name] >= (this.#limits[name] ?? Infinity));
+    return this.#explain(reached, ahead, now);
   }
 
   /**
-   * What a run has found that could not start: a limit without room counts as reached, also if other gateways hold the rest. `behind`: the
-   * runs behind it, if it is parked already; one that is not is behind all that are.
+   * The limits that hold back a run which could not start: one without room counts as reached, also if other gateways hold the rest.
+   * `behind`: the runs behind it, if it is parked already; one that is not is behind all that are.
    */
-  refuse(missing: ReadonlySet<Resource>, now: Ms, behind = -1): BudgetUsage {
-    const { starts: perHour = 0, places = 0, tokens = 0, micros = 0 } = this.#limits;
-    const { hour, day } = this.#counted;
-    const later = (at: Ms | undefined): Ms | undefined =>
-      at !== undefined && at > now ? at : undefined;
+  refuse(missing: ReadonlySet<Resource>, now: Ms, behind = -1): LimitReason[] {
     // What others have borrowed, or what is about to start, is as good as started.
-    const taken = Math.max(0, perHour - sumStarts(hour, now));
+    const taken = Math.max(0, (this.#limits.starts ?? 0) - sumStarts(this.#counted.hour, now));
     const before = Math.max(0, this.#counted.parked + this.#since.parked - 1 - behind);
     // Runs that are about to start count as parked still.
     const ahead = behind < 0 ? before + taken : Math.max(before, taken);
-    return {
-      starts: missing.has("starts") ? perHour : 0,
-      nextStartAt: missing.has("starts")
-        ? later(forecastStart(hour, perHour, ahead, now))
-        : undefined,
-      tokens: missing.has("tokens") ? tokens : 0,
-      tokensFreeAt: missing.has("tokens")
-        ? later(findDayFree(day, "tokens", tokens, now))
-        : undefined,
-      costUsd: missing.has("micros") ? Infinity : 0,
-      costFreeAt: missing.has("micros")
-        ? later(findDayFree(day, "micros", micros, now))
-        : undefined,
-      busy: missing.has("places") ? places : 0,
-      isQueued: missing.has("places"),
-    };
+    return this.#explain([...missing], ahead, now);
+  }
+
+  /** `ahead`: the runs that start before the one that waits. */
+  #explain(reached: readonly Resource[], ahead: number, now: Ms): LimitReason[] {
+    return reached.flatMap((name) => {
+      const limit = this.#limits[name];
+      if (limit === undefined) return [];
+      const until = this.#forecast(name, limit, ahead, now);
+      const reason = { scope: this.scope, limit: LIMIT_NAMES[name] };
+      return [until !== undefined && until > now ? { ...reason, until } : reason];
+    });
+  }
+
+  #forecast(name: Resource, limit: number, ahead: number, now: Ms): Ms | undefined {
+    const { hour, day } = this.#counted;
+    if (name === "places") return undefined;
+    return name === "starts"
+      ? forecastStart(hour, limit, ahead, now)
+      : findDayFree(day, name, limit, now);
   }
 }
 

@@ -14,11 +14,10 @@ import {
   ALL_RUNS,
   toCounter,
 } from "../store/types.ts";
-import type { BudgetAccount } from "./account.ts";
+import { type BudgetAccount, type Need, toNeed } from "./account.ts";
 import { createBatches, isBatched, toPlain, type Batches, type Joined } from "./batches.ts";
 import { fullFailure, createNotices, createReasons } from "./limit-text.ts";
 import { findMissing, Loans, type Missing } from "./loans.ts";
-import { type Need, toNeed } from "./policy.ts";
 import { createReleaser, type Released } from "./releaser.ts";
 import { sumUp } from "./windows.ts";
 import type {

@@ -1,5 +1,5 @@
 import { newId } from "../core/ids.ts";
-import type { Ms, RunRecord, SharedBatches, Store, RunAction } from "../store/types.ts";
+import type { Ms, RunRecord, SharedBatches, Reads, Store, RunAction } from "../store/types.ts";
 import type { Applicant, Placement } from "./types.ts";
 
 interface Window {
@@ -72,15 +72,12 @@ export interface Batches {
 const PAGE = 1000;
 
 /** Lists all runs of one status, newest first. */
-export async function listAllRuns(
-  status: RunRecord["status"],
-  store: Pick<Store, "list">,
-): Promise<RunRecord[]> {
+export async function listAllRuns(status: RunRecord["status"], store: Reads): Promise<RunRecord[]> {
   const runs: RunRecord[] = [];
   for (;;) {
     const before = runs.at(-1)?.id;
     const query = { status, limit: PAGE, ...(before !== undefined && { before }) };
-    const page = await store.list("runs", query);
+    const page = await store.runs.list(query);
     runs.push(...page);
     if (page.length < PAGE) return runs;
   }

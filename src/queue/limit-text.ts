@@ -11,7 +11,7 @@ const MAX_RUNS = 500;
  * Keeps the reasons of parked runs true: what holds a mapping's runs back may be another limit than the one by which they were
  * parked. Writes only when that has changed. `explain` says why each parked run waits, the newest first.
  */
-export function createReasons(store: Pick<Store, "list" | "commit">) {
+export function createReasons(store: Store) {
   const known = new Map<string, string>();
   return async (
     reasons: ReadonlyMap<string, LimitReason>,
@@ -23,7 +23,7 @@ export function createReasons(store: Pick<Store, "list" | "commit">) {
       [...reasons].filter(([mapping, reason]) => known.get(mapping) !== toLimitKey(reason)),
     );
     if (changed.size === 0) return;
-    const runs = await store.list("runs", { status: "parked", limit: MAX_RUNS });
+    const runs = await store.runs.list({ status: "parked", limit: MAX_RUNS });
     const wrong = runs.flatMap(({ id, mapping, hold }) => {
       if (hold?.reason !== "limit") return [];
       const reason = explain(mapping);
@@ -33,7 +33,7 @@ export function createReasons(store: Pick<Store, "list" | "commit">) {
         : [{ id, hold: { reason: "limit" as const, ...reason, since: hold.since } }];
     });
     if (wrong.length > 0)
-      await store.commit((tx) => wrong.forEach(({ id, hold }) => tx.update("run", id, { hold })));
+      await store.commit((tx) => wrong.forEach(({ id, hold }) => tx.runs.update(id, { hold })));
     for (const [mapping, reason] of changed) known.set(mapping, toLimitKey(reason));
   };
 }
@@ -55,7 +55,7 @@ export function createNotices({
     const id = `sev_limit:${toLimitKey(parked)}:${Math.floor(now / NOTICE_MS)}`;
     const notice = buildNotice(parked, context().budgets.all, context().agents.default.id, now);
     store
-      .commit((tx) => tx.add("systemEvent", { ...notice, id }))
+      .commit((tx) => tx.systemEvents.add({ ...notice, id }))
       .catch((error: unknown) =>
         log.error({ err: safeError(error) }, "the main session could not be notified of a limit"),
       );

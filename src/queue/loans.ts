@@ -1,7 +1,6 @@
 import { readMonotonic } from "../core/clock.ts";
-import type { BudgetUsage, Counted, Loan, Ms, LimitReason, Resource } from "../store/types.ts";
-import { BudgetAccount } from "./account.ts";
-import { type Need, decide } from "./policy.ts";
+import type { Counted, Loan, Ms, LimitReason, Resource } from "../store/types.ts";
+import { BudgetAccount, type Need, pickReason } from "./account.ts";
 import type { AdmissionDeps, Budget } from "./types.ts";
 import { safeError } from "../core/errors.ts";
 
@@ -13,15 +12,6 @@ const BUSY_MS = 5;
 const MAX_BUSY = 200;
 
 type LoansDeps = Pick<AdmissionDeps, "usage" | "clock" | "log" | "context">;
-
-function findReason(
-  usage: readonly (readonly [string, BudgetUsage])[],
-  budgets: readonly Budget[],
-  now: Ms,
-): LimitReason | undefined {
-  const decision = decide(new Map(usage), budgets, now);
-  return decision.start ? undefined : decision.reason;
-}
 
 /** What is missing, by scope. */
 export type Missing = ReadonlyMap<string, ReadonlySet<Resource>>;
@@ -63,8 +53,7 @@ export class Loans {
 
   /** Predicts what will hold a run back; it is decided when the run is about to start. */
   predict(budgets: readonly Budget[], now: Ms): LimitReason | undefined {
-    const usage = this.of(budgets).map((account) => [account.scope, account.predict(now)] as const);
-    return findReason(usage, budgets, now);
+    return pickReason(this.of(budgets).flatMap((account) => account.predict(now)));
   }
 
   /** What other gateways have done was read at this moment. */
@@ -97,14 +86,15 @@ export class Loans {
     now: Ms,
     behind?: ReadonlyMap<string, number>,
   ): LimitReason | undefined {
-    const usage = this.of(budgets).map((account) => {
+    const reasons = this.of(budgets).flatMap((account) => {
       const { scope } = account;
-      return [
-        scope,
-        account.refuse(missing.get(scope) ?? new Set(), now, behind && (behind.get(scope) ?? 0)),
-      ] as const;
+      return account.refuse(
+        missing.get(scope) ?? new Set(),
+        now,
+        behind && (behind.get(scope) ?? 0),
+      );
     });
-    return findReason(usage, budgets, now);
+    return pickReason(reasons);
   }
 
   /** Returns what explains parked runs, the newest first: each is behind those that are asked for after it. */

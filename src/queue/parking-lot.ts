@@ -257,8 +257,8 @@ export class ParkingLot {
         await store.commit((tx) => {
           for (const { kind, id, key } of jobs) {
             // A delivery has kept its key. A run has not, and goes before what came later.
-            if (kind === "delivery") tx.update("job", kind, id, clock.now());
-            else tx.update("job", kind, id, clock.now(), key);
+            if (kind === "delivery") tx.jobs.reschedule(kind, id, clock.now());
+            else tx.jobs.reschedule(kind, id, clock.now(), key);
           }
         });
         return;
@@ -284,9 +284,4 @@ function removeFrom(index: Map<string, Map<string, Entry>>, name: string, jobId:
   const entries = index.get(name);
   entries?.delete(jobId);
   if (entries?.size === 0) index.delete(name);
-}
-
-/** A job that may have waited does so no more. */
-export function endWait(job: Pick<Job, "id"> | undefined, parking: ParkingLot): void {
-  if (job) parking.arrived(job.id);
 }

@@ -130,7 +130,7 @@ export class PullWorker {
       // A store that was away is no fault of the job.
       const resetAttempts = safeError(error).code === STORE_UNAVAILABLE.code;
       const waitMs = resetAttempts ? RETRY_MS : backOff(job.attempts);
-      await this.commit(job, (tx) => tx.settle(job, clock.now() + waitMs, { resetAttempts }));
+      await this.commit(job, (tx) => tx.jobs.settle(job, clock.now() + waitMs, { resetAttempts }));
     }
   }
 

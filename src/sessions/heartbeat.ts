@@ -5,6 +5,7 @@ import {
   sessionId,
   type NewJob,
   type Cluster,
+  type Reads,
   type Store,
   type Ms,
   type NewSystemEvent,
@@ -105,10 +106,10 @@ export const HEARTBEAT_RUN_KEY = "heartbeat.run:";
 /** The run of a heartbeat that has steps and has not ended. */
 export async function findHeartbeatRun(
   agentId: string,
-  store: Pick<Store, "get">,
+  store: Reads,
 ): Promise<RunRecord | undefined> {
-  const id = await store.get("value", HEARTBEAT_RUN_KEY + agentId);
-  const run = typeof id === "string" ? await store.get("run", id) : undefined;
+  const id = await store.values.get(HEARTBEAT_RUN_KEY + agentId);
+  const run = typeof id === "string" ? await store.runs.get(id) : undefined;
   return run?.endedAt === undefined ? run : undefined;
 }
 
@@ -160,7 +161,7 @@ export class Heartbeat {
     }
     const job = this.plan(agentId);
     const queued = store
-      .commit((tx) => tx.add("job", job))
+      .commit((tx) => tx.jobs.add(job))
       .catch((error: unknown) => {
         requests.isWaiting = false;
         log.error({ err: safeError(error) }, "a heartbeat could not be queued; it is tried again");
@@ -215,7 +216,7 @@ export class Heartbeat {
   }
 
   async #requestIfWanted(agentId: string): Promise<void> {
-    const queued = await this.#options.store.list("queuedSystemEvents", {
+    const queued = await this.#options.store.systemEvents.listQueued({
       agentId,
       limit: MAX_LOOKED_AT,
     });

@@ -27,7 +27,5 @@ export { oldestBody, type SweepDialect } from "./sweep-plan.ts";
 export * from "./sweep.ts";
 export * from "./transfer.ts";
 export * from "./types.ts";
-export { toWrites, type WriteTable } from "./write-table.ts";
-export { toReads } from "./read-table.ts";
 export { createReads } from "./reads.ts";
 export type { ListSource } from "./search.ts";

@@ -17,12 +17,24 @@ function clamp<T>(record: T, latest: Ms): T {
 }
 
 function clamping(tx: Writes, latest: Ms): Writes {
-  const clampAll = <T extends readonly unknown[]>(values: T): T =>
-    values.map((value) => clamp(value, latest)) as unknown as T;
+  const clampAll =
+    <Of extends unknown[]>(write: (...of: Of) => void) =>
+    (...of: Of): void =>
+      write(...(of.map((value) => clamp(value, latest)) as Of));
+  const { events, runs, steps, sessions, systemEvents, deliveries, approvals } = tx;
   return {
     ...tx,
-    add: (kind, ...of) => tx.add(kind, ...clampAll(of)),
-    update: (kind, ...of) => tx.update(kind, ...clampAll(of)),
+    events: { update: clampAll(events.update) },
+    runs: { ...runs, add: clampAll(runs.add), update: clampAll(runs.update) },
+    steps: { add: clampAll(steps.add), updateCall: clampAll(steps.updateCall) },
+    sessions: { ...sessions, addTurn: clampAll(sessions.addTurn) },
+    systemEvents: { ...systemEvents, add: clampAll(systemEvents.add) },
+    deliveries: { add: clampAll(deliveries.add), update: clampAll(deliveries.update) },
+    approvals: {
+      add: clampAll(approvals.add),
+      decide: clampAll(approvals.decide),
+      addRefused: clampAll(approvals.addRefused),
+    },
   };
 }
 

@@ -10,17 +10,17 @@ export interface Cursor {
 
 /** Keeps a cursor in the store, for whichever gateway goes on from there. Saving throws where the lease is lost: the new holder is further on. */
 export function keptCursor(
-  store: Pick<Store, "get" | "commit">,
+  store: Store,
   key: string,
   fencingToken: FencingToken | undefined,
 ): Cursor {
   return {
     async cursor() {
-      const value = await store.get("value", key);
+      const value = await store.values.get(key);
       return typeof value === "string" ? value : undefined;
     },
     async saveCursor(cursor) {
-      if (!(await store.commit((tx) => tx.set("value", key, cursor), fencingToken)))
+      if (!(await store.commit((tx) => tx.values.set(key, cursor), fencingToken)))
         throw new RouseError(LEASE_LOST);
     },
   };

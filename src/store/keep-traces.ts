@@ -1,15 +1,5 @@
 import type { TraceContext, Traces } from "../core/trace-context.ts";
-import type {
-  EventRecord,
-  NewDelivery,
-  NewSystemEvent,
-  RunChange,
-  RunRecord,
-  RunSpec,
-  Store,
-  StoredAction,
-  Writes,
-} from "./types.ts";
+import type { EventRecord, RunSpec, Store, StoredAction, Writes } from "./types.ts";
 
 const stampSpec = (spec: RunSpec, trace: TraceContext): RunSpec =>
   spec.trace ? spec : { ...spec, trace };
@@ -31,25 +21,24 @@ const stampEvent = (event: EventRecord, trace: TraceContext): EventRecord => ({
 });
 
 /** Adds the trace to runs, deliveries and system events as they are written. */
-function stamping(tx: Writes, trace: TraceContext): Writes {
-  return {
-    ...tx,
-    add(kind, ...of) {
-      const [record, ...rest] = of as [RunRecord | NewDelivery | NewSystemEvent, ...unknown[]];
-      let stamped: unknown = record;
-      if (kind === "run")
-        stamped = { ...record, spec: stampSpec((record as RunRecord).spec, trace) };
-      else if (kind === "delivery" || kind === "systemEvent") stamped = { ...record, trace };
-      tx.add(kind, ...([stamped, ...rest] as typeof of));
-    },
-    update(kind, ...of) {
-      const [id, change, ...rest] = of as [string, RunChange, ...unknown[]];
-      const stamped =
-        kind === "run" && change.spec ? { ...change, spec: stampSpec(change.spec, trace) } : change;
-      tx.update(kind, ...([id, stamped, ...rest] as typeof of));
-    },
-  };
-}
+const stamping = (tx: Writes, trace: TraceContext): Writes => ({
+  ...tx,
+  runs: {
+    ...tx.runs,
+    add: (run) => tx.runs.add({ ...run, spec: stampSpec(run.spec, trace) }),
+    update: (id, change, expected) =>
+      tx.runs.update(
+        id,
+        change.spec ? { ...change, spec: stampSpec(change.spec, trace) } : change,
+        expected,
+      ),
+  },
+  deliveries: {
+    ...tx.deliveries,
+    add: (delivery) => tx.deliveries.add({ ...delivery, trace }),
+  },
+  systemEvents: { ...tx.systemEvents, add: (event) => tx.systemEvents.add({ ...event, trace }) },
+});
 
 /** The same store; events, runs, deliveries and system events keep the span that is active when they are written, and so carry the trace on. */
 export function keepTraces(store: Store, { current }: Traces): Store {

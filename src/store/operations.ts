@@ -1,4 +1,4 @@
-/** What a commit can add, set, change and delete, and what can be read. */
+/** What a commit can write, and what can be read. */
 import type {
   ActivityQuery,
   ActivitySum,
@@ -10,7 +10,7 @@ import type {
 import type { ConfigRecord, UsedConfig } from "./config-record.ts";
 import type { DeliveryChange, DeliveryRecord, DeliveryState, NewDelivery } from "./deliveries.ts";
 import type { EventChange, EventOutcome, EventRecord } from "./event-record.ts";
-import type { JobKind, NewJob } from "./job-records.ts";
+import type { Job, JobKind, NewJob } from "./job-records.ts";
 import type { ExpectedRun } from "./expected-run.ts";
 import type {
   Collected,
@@ -40,60 +40,83 @@ import type {
   ToolResultRecord,
 } from "./steps.ts";
 
-/** What a commit can add, and what it takes to add one. A refused commit throws `ID_TAKEN`, or for a decision `NOT_OPEN`. */
-export interface Adds {
-  /** A run or a delivery whose id is there already refuses the whole commit. */
-  run: [run: RunRecord];
-  /** A system event or a job whose id is there already is left as it is. */
-  systemEvent: [event: NewSystemEvent];
-  delivery: [delivery: NewDelivery];
-  /** A turn, or a checkpoint of those before it. */
-  turn: [session: SessionRef, turn: NewTurn];
-  job: [job: NewJob];
-  /** A step of a run with the index of one that is there already refuses the whole commit. */
-  step: [step: StepRecord];
-  /** A stored result whose id is there already refuses the whole commit. */
-  toolResult: [result: ToolResultRecord];
-  /** An approval whose id, or whose code among the open ones, is there already refuses the whole commit. */
-  approval: [approval: ApprovalRecord];
-  /** An approval that is not open, or not there, refuses the whole commit. */
-  decision: [approvalId: string, decision: ApprovalDecision];
-  /** What was refused about an approval, open or decided, stays with it. */
-  refusedDecision: [approvalId: string, refused: RefusedDecision];
-}
-
-/** What a commit can set, whether or not it was set before. */
-export interface Sets {
-  lastRoute: [route: LastRoute];
-  value: [key: string, value: unknown];
-  /** A config that is there already only gets the later use. */
-  config: [config: UsedConfig];
-}
-
-/** What a commit can change. What is not there stays away. A change that is refused refuses the whole commit. */
-export interface Updates {
-  event: [id: string, change: EventChange];
-  /** With `expected`, a run that is not so any more, or not there, throws `RUN_CHANGED`. */
-  run: [id: string, change: RunChange, expected?: ExpectedRun];
-  delivery: [id: string, change: DeliveryChange];
-  systemEvents: [ids: readonly string[], change: { state?: SystemEventState; failed?: boolean }];
-  /**
-   * When a job without a holder may start; it keeps its place within its key. With `key` it goes under that key, as when it is
-   * settled; a job that has this key already stays as it is.
-   */
-  job: [kind: JobKind, id: string, runAt: Ms, key?: string];
-  toolCall: [runId: string, callId: string, change: ToolCallChange];
-}
-
-/** What a commit can take away. */
-export interface Deletes {
-  session: [session: SessionRef];
-  /** The history of a session. */
-  turns: [session: SessionRef];
-  /** The events that a run has collected. */
-  collected: [runId: string];
-  /** A job without a holder (a cancelled run). */
-  job: [kind: JobKind, id: string];
+/**
+ * What one commit writes. Methods only collect or write, they never read; order is kept. All of a commit is on disk, or none of it.
+ * What a change names and is not there stays away.
+ */
+export interface Writes {
+  events: {
+    update(id: string, change: EventChange): void;
+  };
+  runs: {
+    /** @throws RouseError `ID_TAKEN` if the id is there already: the whole commit is refused. */
+    add(run: RunRecord): void;
+    /** @throws RouseError `RUN_CHANGED` if the run is not as `expected`, or not there: the whole commit is refused. */
+    update(id: string, change: RunChange, expected?: ExpectedRun): void;
+    /** Takes away the events that a run has collected. */
+    dropCollected(runId: string): void;
+  };
+  steps: {
+    /** @throws RouseError `ID_TAKEN` if the run has a step with this index: the whole commit is refused. */
+    add(step: StepRecord): void;
+    updateCall(runId: string, callId: string, change: ToolCallChange): void;
+  };
+  toolResults: {
+    /** @throws RouseError `ID_TAKEN` if the id is there already: the whole commit is refused. */
+    add(result: ToolResultRecord): void;
+  };
+  sessions: {
+    /** Adds a turn, or a checkpoint of those before it. The session is made with its first one. */
+    addTurn(session: SessionRef, turn: NewTurn): void;
+    /** Takes the history away. */
+    clear(session: SessionRef): void;
+    delete(session: SessionRef): void;
+    /** Sets the last route of an agent's main session on a channel. */
+    setLastRoute(route: LastRoute): void;
+  };
+  systemEvents: {
+    /** One whose id is there already is left as it is. */
+    add(event: NewSystemEvent): void;
+    update(ids: readonly string[], change: { state?: SystemEventState; failed?: boolean }): void;
+  };
+  deliveries: {
+    /** @throws RouseError `ID_TAKEN` if the id is there already: the whole commit is refused. */
+    add(delivery: NewDelivery): void;
+    update(id: string, change: DeliveryChange): void;
+  };
+  approvals: {
+    /** @throws RouseError `ID_TAKEN` if the id, or the code among the open ones, is there already: the whole commit is refused. */
+    add(approval: ApprovalRecord): void;
+    /** @throws RouseError `NOT_OPEN` if the approval is not open, or not there: the whole commit is refused. */
+    decide(id: string, decision: ApprovalDecision): void;
+    /** Keeps with an approval, open or decided, what was refused about it. */
+    addRefused(id: string, refused: RefusedDecision): void;
+  };
+  jobs: {
+    /** One whose id is there already is left as it is. */
+    add(job: NewJob): void;
+    /**
+     * Sets when a job without a holder may start; it keeps its place within its key. With `key` it goes under that key, as when it is
+     * settled; a job that has this key already stays as it is.
+     */
+    reschedule(kind: JobKind, id: string, runAt: Ms, key?: string): void;
+    /** Takes a job away that has no holder (a cancelled run). */
+    delete(kind: JobKind, id: string): void;
+    /**
+     * Ends a job that this process holds, so that the next of its key may start. With `retryAt` the job is put back
+     * instead, still first of its key, to start no earlier than that; `resetAttempts` forgets its starts. With `key` it is put
+     * back under that key without its starts, and the key that it had is free; under any key it goes before jobs that were
+     * added later, as long as none of them was begun.
+     */
+    settle(job: Job, retryAt?: Ms, options?: { resetAttempts?: boolean; key?: string }): void;
+  };
+  values: {
+    set(key: string, value: unknown): void;
+  };
+  configs: {
+    /** Keeps a config, or of one that is there already the later use. */
+    use(config: UsedConfig): void;
+  };
 }
 
 export interface ListQuery {
@@ -115,34 +138,7 @@ export interface SearchResult<T> {
   stopped?: { before: string; at: Ms };
 }
 
-/** Lists that can be searched. */
-export type SearchedKind =
-  | "events"
-  | "runs"
-  | "deliveries"
-  | "systemEvents"
-  | "approvals"
-  | "sessions";
-
-/** Records that are read one by one: what names one, and what it is. */
-export interface Gets {
-  event: { of: string; is: EventRecord };
-  run: { of: string; is: RunRecord };
-  delivery: { of: string; is: DeliveryRecord };
-  session: { of: SessionRef; is: SessionRecord };
-  /** The newest checkpoint of a session. */
-  checkpoint: { of: SessionRef; is: TurnRecord };
-  value: { of: string; is: unknown };
-  approval: { of: string; is: ApprovalRecord };
-  toolResult: { of: string; is: ToolResultRecord };
-  config: { of: string; is: ConfigRecord };
-  /** The number of an event; without `id` that of the newest. */
-  eventNumber: { of: { id?: string }; is: number };
-  /** Since when the run waits that has waited longest in the queue, of those that were made first; undefined if none is queued. */
-  queuedSince: { of: object; is: Ms };
-}
-
-/** Lists of records. Those with a `ListQuery` come in pages, newest first; sessions by their last use. */
+/** Lists that can be searched: what each is asked, and what it is of. */
 export interface Lists {
   events: {
     of: ListQuery & {
@@ -173,37 +169,89 @@ export interface Lists {
     is: SessionRecord;
   };
   systemEvents: { of: ListQuery & { agentId?: string; state?: SystemEventState }; is: SystemEvent };
-  /** Queued events of an agent's main session, oldest first. */
-  queuedSystemEvents: { of: { agentId: string; limit: number }; is: SystemEvent };
-  /**
-   * The turns of a session with its checkpoints, oldest first. With `limit` the newest so many; `before` and `after` are the
-   * `seq` of turns that are not among them.
-   */
-  turns: { of: SessionRef & { limit?: number; before?: number; after?: number }; is: TurnRecord };
-  /** The hook sessions of an agent that have a key: one for each path and credential, the last used first. */
-  hookSessions: { of: { agentId: string; key: string }; is: SessionRecord };
-  /** The events that a run has collected so far, in the order in which they came. */
-  collected: { of: string; is: Collected };
-  /** Last routes of an agent's main session, newest first. */
-  lastRoutes: { of: string; is: LastRoute };
-  /** The steps of a run with their tool calls, in order. */
-  steps: { of: string; is: StepRecord };
   /** `agents`: of one of these agents. */
   approvals: {
     of: ListQuery & { state?: ApprovalState; runId?: string; agents?: readonly string[] };
     is: ApprovalRecord;
   };
-  /** What runs have used, added up; in no order. */
-  usage: { of: UsageQuery; is: UsageSum };
-  /** How many events came in over time, by outcome; in no order. */
-  activity: { of: ActivityQuery; is: ActivitySum };
-  /** Failed, unmatched and rejected events, failed runs and deliveries, by cause and hour; in no order. */
-  failures: { of: FailureQuery; is: FailureSum };
-  /**
-   * Numbers of the events behind number `after`, in order. Of several gateways, one may write an event later than another gateway
-   * writes an event with a higher number.
-   */
-  eventNumbers: { of: { after: number; limit: number }; is: number };
-  /** The events with these numbers, in order. */
-  numberedEvents: { of: readonly number[]; is: { number: number; event: EventRecord } };
+}
+export type SearchedKind = keyof Lists;
+
+/** A list in pages, newest first; sessions by their last use. */
+export interface Listing<K extends SearchedKind> {
+  /** Reads all that a query asks for, however long that takes. */
+  list(query: Lists[K]["of"]): Promise<Lists[K]["is"][]>;
+  /** Reads for someone who waits: it looks at so many rows only, and says how far it came. */
+  search(query: Lists[K]["of"]): Promise<SearchResult<Lists[K]["is"]>>;
+}
+export type Listings = { [K in SearchedKind]: Listing<K> };
+
+/** The reading side of a store. What is read by one name is undefined if it is not there. */
+export interface Reads extends Listings {
+  events: Listing<"events"> & {
+    get(id: string): Promise<EventRecord | undefined>;
+    /** Reads the number of an event; without `id` that of the newest. */
+    getNumber(id?: string): Promise<number | undefined>;
+    /**
+     * Lists the numbers of the events behind number `after`, in order. Of several gateways, one may write an event later than another
+     * gateway writes an event with a higher number.
+     */
+    listNumbers(query: { after: number; limit: number }): Promise<number[]>;
+    /** Lists the events with these numbers, in order. */
+    listNumbered(numbers: readonly number[]): Promise<{ number: number; event: EventRecord }[]>;
+    /** Counts how many events came in over time, by outcome; in no order. */
+    sumActivity(query: ActivityQuery): Promise<ActivitySum[]>;
+  };
+  runs: Listing<"runs"> & {
+    get(id: string): Promise<RunRecord | undefined>;
+    /** Lists the events that a run has collected so far, in the order in which they came. */
+    listCollected(runId: string): Promise<Collected[]>;
+    /** Reads since when the run waits that has waited longest in the queue, of those that were made first; undefined if none is queued. */
+    getQueuedSince(): Promise<Ms | undefined>;
+    /** Adds up what runs have used; in no order. */
+    sumUsage(query: UsageQuery): Promise<UsageSum[]>;
+  };
+  steps: {
+    /** Lists the steps of a run with their tool calls, in order. */
+    list(runId: string): Promise<StepRecord[]>;
+  };
+  toolResults: {
+    get(id: string): Promise<ToolResultRecord | undefined>;
+  };
+  sessions: Listing<"sessions"> & {
+    get(session: SessionRef): Promise<SessionRecord | undefined>;
+    /** Reads the newest checkpoint. */
+    getCheckpoint(session: SessionRef): Promise<TurnRecord | undefined>;
+    /**
+     * Lists the turns of a session with its checkpoints, oldest first. With `limit` the newest so many; `before` and `after` are the
+     * `seq` of turns that are not among them.
+     */
+    listTurns(
+      query: SessionRef & { limit?: number; before?: number; after?: number },
+    ): Promise<TurnRecord[]>;
+    /** Lists the hook sessions of an agent that have a key: one for each path and credential, the last used first. */
+    listOfHooks(query: { agentId: string; key: string }): Promise<SessionRecord[]>;
+    /** Lists the last routes of an agent's main session, newest first. */
+    listLastRoutes(agentId: string): Promise<LastRoute[]>;
+  };
+  systemEvents: Listing<"systemEvents"> & {
+    /** Lists queued events of an agent's main session, oldest first. */
+    listQueued(query: { agentId: string; limit: number }): Promise<SystemEvent[]>;
+  };
+  deliveries: Listing<"deliveries"> & {
+    get(id: string): Promise<DeliveryRecord | undefined>;
+  };
+  approvals: Listing<"approvals"> & {
+    get(id: string): Promise<ApprovalRecord | undefined>;
+  };
+  values: {
+    get(key: string): Promise<unknown>;
+  };
+  configs: {
+    get(id: string): Promise<ConfigRecord | undefined>;
+  };
+  failures: {
+    /** Adds up failed, unmatched and rejected events, failed runs and deliveries, by cause and hour; in no order. */
+    sum(query: FailureQuery): Promise<FailureSum[]>;
+  };
 }

@@ -10,27 +10,7 @@ import {
   type SessionRow,
   type SystemEventRow,
 } from "./rows.ts";
-import type {
-  ApprovalRecord,
-  DeliveryRecord,
-  Gets,
-  ListQuery,
-  Lists,
-  SearchedKind,
-  Store,
-} from "./types.ts";
-
-/** What a driver does for each kind of record that is read. */
-export interface ReadTable {
-  get: { [K in keyof Gets]: (of: Gets[K]["of"]) => Promise<Gets[K]["is"] | undefined> };
-  list: { [K in keyof Lists]: (of: Lists[K]["of"]) => Promise<Lists[K]["is"][]> };
-}
-
-/** The reading side of a store, by a table of what to do. */
-export const toReads = (table: ReadTable): Pick<Store, "get" | "list"> => ({
-  get: (kind, of) => table.get[kind](of),
-  list: (kind, of) => table.list[kind](of),
-});
+import type { ApprovalRecord, DeliveryRecord, ListQuery, Lists, SearchedKind } from "./types.ts";
 
 export type Value = string | number | Uint8Array | readonly number[] | readonly string[];
 /** A condition: SQL with a `?` for each of its values. */

@@ -35,7 +35,6 @@ import {
   type UsageChange,
   type Writes,
 } from "./types.ts";
-import { toWrites } from "./write-table.ts";
 
 export type RunState = Omit<RunRecord, "spec">;
 
@@ -244,39 +243,40 @@ export class RecordWriter {
 
   #createWrites(): Writes {
     const [rows, jobs] = [this.#rows, this.#jobs];
-    return toWrites({
-      add: {
-        run: (run) => this.#addRun(run),
-        turn: (ref, turn) => this.#addTurn(ref, turn),
-        systemEvent: (event) => this.#addSystemEvent(event),
-        delivery: (delivery) => {
-          const record = newDeliveryRecord(delivery);
-          const { id, createdAt: created } = record;
-          rows.insert("deliveries", id, { id, created, ...this.#toDeliveryRow(record) }, record);
+    return {
+      events: {
+        update(id, change) {
+          const known = rows.get("events", id);
+          if (known === undefined) return;
+          const head = withEventChange(known, change);
+          rows.change("events", id, { id }, { head }, head);
         },
-        job: (job) => jobs.add(job),
-        step: (step) => this.#addStep(step),
-        toolResult: (result) => {
+      },
+      runs: {
+        add: (run) => this.#addRun(run),
+        update: (id, change, expected) => {
+          const run = expected && rows.get("runs", id);
+          if (expected && !(run && isAsExpected(run, expected))) throw new RouseError(RUN_CHANGED);
+          this.#updateRun(id, change);
+        },
+        dropCollected: (runId) => rows.dropCollected(runId),
+      },
+      steps: {
+        add: (step) => this.#addStep(step),
+        updateCall: (runId, callId, change) => this.#updateCall(runId, callId, change),
+      },
+      toolResults: {
+        add: (result) => {
           const { id, runId } = result;
           const row = { id, run_id: runId, at: this.#now(), record: JSON.stringify(result) };
           rows.insert("tool_results", id, row);
         },
-        approval: (approval) => {
-          const { runId, ...row } = toApprovalRow(approval);
-          rows.insert("approvals", row.id, { run_id: runId, ...row }, approval);
-        },
-        decision: (id, decision) => {
-          const approval = rows.get("approvals", id);
-          if (!approval || approval.decision) throw new RouseError(NOT_OPEN);
-          this.#changeApproval({ ...approval, decision });
-        },
-        refusedDecision: (id, refused) => {
-          const approval = rows.get("approvals", id);
-          if (approval) this.#changeApproval(withRefused(approval, refused));
-        },
       },
-      set: {
-        lastRoute: ({ agentId: agent, channel, to: recipient, thread, at }) =>
+      sessions: {
+        addTurn: (ref, turn) => this.#addTurn(ref, turn),
+        clear: (ref) => rows.dropTurns(ref),
+        delete: (ref) => rows.dropSession(ref),
+        setLastRoute: ({ agentId: agent, channel, to: recipient, thread, at }) =>
           rows.set("last_routes", `${agent}\n${channel}`, {
             agent,
             channel,
@@ -284,45 +284,58 @@ export class RecordWriter {
             thread,
             at,
           }),
-        value: (key, value) => rows.set("meta", key, { key, value: JSON.stringify(value) }),
-        config: ({ id, usedAt, content }) => rows.set("configs", id, { id, used: usedAt, content }),
       },
-      update: {
-        event(id, change) {
-          const known = rows.get("events", id);
-          if (known === undefined) return;
-          const head = withEventChange(known, change);
-          rows.change("events", id, { id }, { head }, head);
+      systemEvents: {
+        add: (event) => this.#addSystemEvent(event),
+        update: (ids, change) => rows.changeSystemEvents(ids, change),
+      },
+      deliveries: {
+        add: (delivery) => {
+          const record = newDeliveryRecord(delivery);
+          const { id, createdAt: created } = record;
+          rows.insert("deliveries", id, { id, created, ...this.#toDeliveryRow(record) }, record);
         },
-        run: (id, change, expected) => {
-          const run = expected && rows.get("runs", id);
-          if (expected && !(run && isAsExpected(run, expected))) throw new RouseError(RUN_CHANGED);
-          this.#updateRun(id, change);
-        },
-        delivery: (id, change) => {
+        update: (id, change) => {
           const known = rows.get("deliveries", id);
           if (!known) return;
           const delivery = withChange(known, change);
           rows.change("deliveries", id, { id }, this.#toDeliveryRow(delivery), delivery);
         },
-        systemEvents: (ids, change) => rows.changeSystemEvents(ids, change),
-        job(kind, id, runAt, key) {
+      },
+      approvals: {
+        add: (approval) => {
+          const { runId, ...row } = toApprovalRow(approval);
+          rows.insert("approvals", row.id, { run_id: runId, ...row }, approval);
+        },
+        decide: (id, decision) => {
+          const approval = rows.get("approvals", id);
+          if (!approval || approval.decision) throw new RouseError(NOT_OPEN);
+          this.#changeApproval({ ...approval, decision });
+        },
+        addRefused: (id, refused) => {
+          const approval = rows.get("approvals", id);
+          if (approval) this.#changeApproval(withRefused(approval, refused));
+        },
+      },
+      jobs: {
+        add: (job) => jobs.add(job),
+        reschedule(kind, id, runAt, key) {
           if (key === undefined) jobs.reschedule({ kind, id }, runAt);
           else jobs.move({ kind, id }, runAt, key);
         },
-        toolCall: (runId, callId, change) => this.#updateCall(runId, callId, change),
+        delete: (kind, id) => jobs.remove({ kind, id }),
+        settle(job, runAt, options) {
+          if (runAt === undefined) jobs.complete(job);
+          else if (options?.key !== undefined) jobs.moveHeld(job, runAt, options.key);
+          else jobs.retry(job, runAt, options?.resetAttempts ?? false);
+        },
       },
-      delete: {
-        session: (ref) => rows.dropSession(ref),
-        turns: (ref) => rows.dropTurns(ref),
-        collected: (runId) => rows.dropCollected(runId),
-        job: (kind, id) => jobs.remove({ kind, id }),
+      values: {
+        set: (key, value) => rows.set("meta", key, { key, value: JSON.stringify(value) }),
       },
-      settle(job, runAt, options) {
-        if (runAt === undefined) jobs.complete(job);
-        else if (options?.key !== undefined) jobs.moveHeld(job, runAt, options.key);
-        else jobs.retry(job, runAt, options?.resetAttempts ?? false);
+      configs: {
+        use: ({ id, usedAt, content }) => rows.set("configs", id, { id, used: usedAt, content }),
       },
-    });
+    };
   }
 }

@@ -3,11 +3,10 @@ import {
   type SqlCondition,
   type JsonValue,
   type Page,
-  type ReadTable,
   type ListWalk,
   type Value,
 } from "./read-table.ts";
-import type { SearchResult, ListQuery, Lists, Ms, SearchedKind, Store } from "./types.ts";
+import type { Listing, ListQuery, Ms, SearchedKind, SearchResult } from "./types.ts";
 
 /** Rows are in order of time but for what waited before it was written: a body that came slowly, a run that took long. */
 const DISORDER_MS = 3_600_000;
@@ -281,24 +280,8 @@ export async function search<Q extends ListQuery, T>(
   return { rows };
 }
 
-/** A driver's lists that can be searched, whole (`lists`) and as far as one search comes (`search`). */
-export function createSearches(source: ListSource): {
-  lists: Pick<ReadTable["list"], SearchedKind>;
-  search: NonNullable<Store["search"]>;
-} {
-  const all = <K extends SearchedKind>(kind: K) => {
-    return async (query: Lists[K]["of"]): Promise<Lists[K]["is"][]> =>
-      (await search(source, PAGES[kind], query, UNLIMITED)).rows;
-  };
-  return {
-    lists: {
-      events: all("events"),
-      runs: all("runs"),
-      deliveries: all("deliveries"),
-      systemEvents: all("systemEvents"),
-      approvals: all("approvals"),
-      sessions: all("sessions"),
-    },
-    search: (kind, query) => search(source, PAGES[kind], query, SHORT),
-  };
-}
+/** The list of a kind of record, whole (`list`) and as far as one search comes (`search`). */
+export const createListing = <K extends SearchedKind>(source: ListSource, kind: K): Listing<K> => ({
+  list: async (query) => (await search(source, PAGES[kind], query, UNLIMITED)).rows,
+  search: (query) => search(source, PAGES[kind], query, SHORT),
+});

@@ -71,7 +71,7 @@ export class StoredList<T> {
       const { list, result, write: add } = make(await this.readLatest());
       if (!list) return result;
       const isWritten = await store.commit((tx) => {
-        tx.set("value", this.#name, list);
+        tx.values.set(this.#name, list);
         add?.(tx);
       }, fencingToken);
       if (!isWritten) throw new RouseError(LEASE_LOST);
@@ -99,7 +99,7 @@ export class StoredList<T> {
     const { store, clock } = this.#deps;
     const at = readMonotonic(clock);
     const changes = this.#changes;
-    const list = ((await store.get("value", this.#name)) as readonly T[] | undefined) ?? [];
+    const list = ((await store.values.get(this.#name)) as readonly T[] | undefined) ?? [];
     // A change or a later read that has ended meanwhile is newer than what was read here.
     if (this.#list && (changes !== this.#changes || at < this.#readAt)) return this.#list;
     this.#list = list;

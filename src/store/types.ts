@@ -4,16 +4,7 @@ import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { EventRecord } from "./event-record.ts";
 import type { EarlierJob, HeldJob, Job, JobKind, JobPosition } from "./job-records.ts";
-import type {
-  Adds,
-  Deletes,
-  Gets,
-  Lists,
-  SearchedKind,
-  SearchResult,
-  Sets,
-  Updates,
-} from "./operations.ts";
+import type { Reads, Writes } from "./operations.ts";
 import type { SharedBatches, UsageStore } from "./usage.ts";
 import type { FencingToken, Cluster } from "./cluster.ts";
 import type { SourceTable, TargetTable, TransferOptions } from "./transfer.ts";
@@ -35,24 +26,6 @@ export type * from "./job-records.ts";
 export * from "./usage.ts";
 export type { FencingToken, Held, LeaseRecord, Peer, PeerInfo, Cluster } from "./cluster.ts";
 
-/**
- * What one commit writes. Methods only collect or write, they never read; order is kept.
- * All of a commit is on disk, or none of it.
- */
-export interface Writes {
-  add<K extends keyof Adds>(kind: K, ...of: Adds[K]): void;
-  set<K extends keyof Sets>(kind: K, ...of: Sets[K]): void;
-  update<K extends keyof Updates>(kind: K, ...of: Updates[K]): void;
-  delete<K extends keyof Deletes>(kind: K, ...of: Deletes[K]): void;
-  /**
-   * Ends a job that this process holds, so that the next of its key may start. With `retryAt` the job is put back
-   * instead, still first of its key, to start no earlier than that; `resetAttempts` forgets its starts. With `key` it is put
-   * back under that key without its starts, and the key that it had is free; under any key it goes before jobs that were
-   * added later, as long as none of them was begun.
-   */
-  settle(job: Job, retryAt?: Ms, options?: { resetAttempts?: boolean; key?: string }): void;
-}
-
 export type AcceptResult =
   | { kind: "accepted" }
   | { kind: "duplicate"; record: DedupeRecord }
@@ -71,7 +44,8 @@ export interface Retention {
   sessionTurns: number;
 }
 
-export interface Store {
+/** Durable records. What is read is on disk. */
+export interface Store extends Reads {
   /**
    * Writes an event, its duplicate keys and its work in one durable commit, shared with all that come in during
    * the same turn of the event loop. Resolves once it is on disk. If one of the keys is bound already, nothing
@@ -95,18 +69,6 @@ export interface Store {
   findDuplicates(
     keys: readonly { scope: string; key: string }[],
   ): Promise<(DedupeRecord | undefined)[]>;
-  /** One record; undefined if it is not there. */
-  get<K extends keyof Gets>(kind: K, of: Gets[K]["of"]): Promise<Gets[K]["is"] | undefined>;
-  /** All that a query asks for, however long that takes. */
-  list<K extends keyof Lists>(kind: K, of: Lists[K]["of"]): Promise<Lists[K]["is"][]>;
-  /**
-   * A list for someone who waits: it looks at so many rows only, and says how far it came. Absent if every list of the store
-   * is quick.
-   */
-  search?<K extends SearchedKind>(
-    kind: K,
-    of: Lists[K]["of"],
-  ): Promise<SearchResult<Lists[K]["is"]>>;
   /** Counts by table and state (`runs.queued`, `events.accepted`, `jobs.turn`), for metrics and `doctor`. */
   counts(): Promise<Record<string, number>>;
 
@@ -171,7 +133,7 @@ export interface StoreHandle {
 export const isFencingToken = (held: Job | FencingToken): held is FencingToken => "token" in held;
 
 /** The reading side of a store that other processes may write to. */
-export type StoreReader = Pick<Store, "get" | "list" | "close">;
+export type StoreReader = Reads & Pick<Store, "close">;
 
 /** What is known of a store without changing it. */
 export interface StoreStatus {

@@ -1,39 +1,4 @@
-import type { LimitReason } from "./hold.ts";
 import type { Ms, RunRecord } from "./records.ts";
-
-/** What one budget allows; undefined: any. */
-export interface BudgetLimits {
-  scope: string;
-  limits: {
-    runsPerHour?: number | undefined;
-    concurrent?: number | undefined;
-    tokensPerDay?: number | undefined;
-    /** In US dollars. */
-    budget?: { perDay: number } | undefined;
-  };
-}
-
-/** What one budget has spent, for the run that asks. */
-export interface BudgetUsage {
-  /** Starts within the last hour. */
-  starts: number;
-  /** When one more may follow, if that is known. */
-  nextStartAt?: Ms | undefined;
-  /** Tokens used within the last day. */
-  tokens: number;
-  /** When `tokens` falls below `tokensPerDay` again, if that is known. */
-  tokensFreeAt?: Ms | undefined;
-  /** US dollars spent within the last day, as far as prices are known. */
-  costUsd?: number;
-  /** When `costUsd` falls below `budget.perDay` again, if that is known. */
-  costFreeAt?: Ms | undefined;
-  /** Places of `concurrent` that are taken. */
-  busy: number;
-  /** True if other runs wait for a place before this one. */
-  isQueued: boolean;
-}
-
-export type Decision = { start: true } | { start: false; reason: LimitReason };
 
 export interface Spent {
   startedLastHour: number;

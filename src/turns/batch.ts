@@ -15,17 +15,17 @@ export async function executeBatch(job: Job, data: BatchJob, deps: TurnDeps): Pr
   const { store, clock, admission } = deps;
   const openUntil = await admission.closeBatch(data.runId, clock.now());
   if (openUntil !== undefined) {
-    await store.commit((tx) => tx.settle(job, openUntil, { resetAttempts: true }), job);
+    await store.commit((tx) => tx.jobs.settle(job, openUntil, { resetAttempts: true }), job);
     return;
   }
-  const events = await store.list("collected", data.runId);
-  const run = await store.get("run", data.runId);
+  const events = await store.runs.listCollected(data.runId);
+  const run = await store.runs.get(data.runId);
   if (!run || run.status !== "collecting" || run.mapping === undefined) {
-    await store.commit((tx) => tx.settle(job), job);
+    await store.commit((tx) => tx.jobs.settle(job), job);
     return;
   }
   const { debug, config, ...combined } = await deps.combine(run.mapping, events);
-  const number = config === undefined ? undefined : (await store.get("config", config))?.number;
+  const number = config === undefined ? undefined : (await store.configs.get(config))?.number;
   const by = number === undefined ? {} : { combinedBy: number };
   const noted = { ...(debug && { debug }), ...joinTraces(events) };
   if (combined.ok && "action" in combined) {
@@ -61,14 +61,14 @@ async function queueRun(
   const { spec } = combined;
   const parked = admission.place(run, now);
   await store.commit((tx) => {
-    tx.update("run", run.id, {
+    tx.runs.update(run.id, {
       ...combined,
       ...endHold(run, now),
       ...toQueued(parked, now),
     });
-    tx.delete("collected", run.id);
-    tx.settle(job);
-    tx.add("job", buildRunJob(run.id, spec, now, parked));
+    tx.runs.dropCollected(run.id);
+    tx.jobs.settle(job);
+    tx.jobs.add(buildRunJob(run.id, spec, now, parked));
   }, job);
 }
 
@@ -89,12 +89,11 @@ async function end(
       { status, error, endedAt: now, spec, ...(combinedBy !== undefined && { combinedBy }) },
       { context, now },
     );
-    tx.add(
-      "systemEvent",
+    tx.systemEvents.add(
       summaryEvent(run, context.agents.default.id, now, { reason: error.message }),
     );
-    tx.delete("collected", run.id);
-    tx.settle(job);
+    tx.runs.dropCollected(run.id);
+    tx.jobs.settle(job);
   }, job);
   deps.admission.release(run, { tokens: 0, again: false });
   deps.onRunEnd(run.id);

@@ -195,7 +195,7 @@ async function countUnread(
   { run, deps }: CheckpointRun,
 ): Promise<number | undefined> {
   if (!isCut) return undefined;
-  const all = (await deps.store.get("session", run.spec.session))?.turns ?? 0;
+  const all = (await deps.store.sessions.get(run.spec.session))?.turns ?? 0;
   return Math.max(0, all - turns.length - (checkpoint?.checkpoint?.turns ?? 0));
 }
 
@@ -238,7 +238,7 @@ async function makeCheckpoint(
     ...buildInput(parts, checkpoint.outside, room * SUMMARY),
     checkpoint,
   };
-  if (!(await deps.store.commit((tx) => tx.add("turn", session, record), job))) return history;
+  if (!(await deps.store.commit((tx) => tx.sessions.addTurn(session, record), job))) return history;
   return readHistory(deps.store, session, getHistoryLimits(of, session));
 }
 

@@ -1,12 +1,9 @@
-import type { ExecutorDeps } from "./types.ts";
-import type { RunErrorCode } from "../core/errors.ts";
 import { writeDelivery } from "../delivery/plan.ts";
 import {
   countUsedTokens,
   type RunError,
   type RunRecord,
   type RunStatus,
-  type StepRecord,
   type Writes,
   type Ms,
   type RunChange,
@@ -19,14 +16,8 @@ import {
   reportNoRoute,
   writeEnd,
 } from "./run-result.ts";
-import {
-  persist,
-  type Repeated,
-  type LoadedRun,
-  type ModelTurn,
-  type RunKind,
-  type Prepared,
-} from "./run-kind.ts";
+import { type ModelTurn, type Prepared } from "./run-kind.ts";
+import { commitFor, persist, type Try } from "./try.ts";
 import { addRunUsage, commitEnd } from "./waiting.ts";
 import { isRunChanged } from "../store/errors.ts";
 
@@ -43,19 +34,19 @@ export async function writeStart(
   const { kind, deps, run } = current;
   const commit = (): Promise<boolean> =>
     deps.store.commit((tx) => {
-      if (!current.isStored) tx.add("run", run);
-      else if (kind.job) tx.update("run", run.id, start, { status: was, edits: run.edits ?? 0 });
-      else tx.update("run", run.id, start);
+      if (!current.isStored) tx.runs.add(run);
+      else if (kind.job) tx.runs.update(run.id, start, { status: was, edits: run.edits ?? 0 });
+      else tx.runs.update(run.id, start);
       write?.(tx);
     }, kind.job);
   // If only the answer to a commit was lost, the run is running already, and a repeat would find it changed.
   const isWritten = async (): Promise<boolean> => {
-    const now = await deps.store.get("run", run.id);
+    const now = await deps.store.runs.get(run.id);
     return now?.status === "running" && now.startedAt === start.startedAt;
   };
   // Someone waits for the answer of a run without a job.
   const held = await (
-    kind.job ? persistFor(current, commit, { isWritten, written: true }) : commit()
+    kind.job ? persist(current, commit, { isWritten, written: true }) : commit()
   ).catch((error: unknown) => {
     if (!isRunChanged(error)) throw error;
     return putBackChanged(current);
@@ -73,26 +64,10 @@ async function putBackChanged(current: Try): Promise<false> {
   const { job } = kind;
   current.end = { status: "queued" };
   if (job)
-    await commitFor(current, (tx) => tx.settle(job, deps.clock.now(), { resetAttempts: true }));
+    await commitFor(current, (tx) =>
+      tx.jobs.settle(job, deps.clock.now(), { resetAttempts: true }),
+    );
   return false;
-}
-
-/** One try of a run, and how far it has come. */
-export interface Try {
-  readonly kind: RunKind;
-  readonly deps: ExecutorDeps;
-  readonly signal: AbortSignal;
-  readonly admission: LoadedRun["admission"];
-  run: RunRecord;
-  isStored: boolean;
-  /** The steps so far, those of earlier tries first. */
-  readonly steps: StepRecord[];
-  /** What a summary of the session has used that was made for the run. */
-  summaryUsage?: RunRecord["usage"];
-  /** Starts that ended with their process, since the run got further last. */
-  crashes: number;
-  /** What the try has come to. `lost`: another gateway has the run. */
-  end?: { status: RunStatus | "lost"; error?: RunErrorCode };
 }
 
 /** What a run has used in all when a try is over, and whether the run is back in the queue. */
@@ -101,17 +76,6 @@ export interface AttemptUsage {
   costUsd?: number | undefined;
   again: boolean;
 }
-
-/** Does what needs the store until it is done, or the run is another gateway's. */
-export const persistFor = <T>(
-  { run, kind, signal, deps }: Try,
-  attempt: () => T | Promise<T>,
-  repeated?: Repeated<T>,
-): Promise<T> => persist(attempt, { runId: run.id, job: kind.job, signal }, deps, repeated);
-
-/** Commits what becomes of a run, as long as it takes. False if another gateway has the run. */
-export const commitFor = (current: Try, write: (tx: Writes) => void): Promise<boolean> =>
-  persistFor(current, () => current.deps.store.commit(write, current.kind.job));
 
 /** The part of a failure that the run keeps. */
 export const toRunError = ({ code, message, provider, vendor }: RunError): RunError => ({
@@ -155,7 +119,7 @@ export async function endRun(result: ModelTurn, current: Try): Promise<void> {
     planned: made,
     write,
     after,
-  } = await persistFor(current, () => kind.finish(run, result, now, steps));
+  } = await persist(current, () => kind.finish(run, result, now, steps));
   // Only an answer replaces the message that showed its text.
   const planned = made && result.ok ? replaceLive(made, run) : made;
   const end = {
@@ -173,15 +137,15 @@ export async function endRun(result: ModelTurn, current: Try): Promise<void> {
   const writeAll = (tx: Writes): void => {
     if (isStored)
       writeEnd(tx, run, end, { context, now, ...(planned ? { delivery: planned.delivery } : {}) });
-    else tx.add("run", { ...run, ...end });
-    if (result.ok && result.lastStep) tx.add("step", result.lastStep);
+    else tx.runs.add({ ...run, ...end });
+    if (result.ok && result.lastStep) tx.steps.add(result.lastStep);
     if (planned) writeDelivery(tx, planned);
     if (!planned?.delivery.live) writeRemoval(tx, run, now);
     write(tx);
   };
   const isWritten = async (): Promise<boolean> =>
-    (await deps.store.get("run", run.id))?.endedAt === now;
-  const done = await persistFor(
+    (await deps.store.runs.get(run.id))?.endedAt === now;
+  const done = await persist(
     current,
     () => commitEnd(run, writeAll, { ...deps, now, held: job, by: "gateway", steps }),
     {
@@ -204,4 +168,10 @@ export async function endRun(result: ModelTurn, current: Try): Promise<void> {
     deps.onRunEnd?.(run.id);
   }
   await after?.(done);
+}
+
+/** Ends a run with its last try. */
+export async function endTry(result: ModelTurn, current: Try): Promise<AttemptUsage> {
+  await endRun(result, current);
+  return toSpent(getUsed(result, current).usage, false);
 }

@@ -1,84 +1,28 @@
-import type { ExecutorDeps } from "./types.ts";
 import { newBoundaryId } from "../agent/boundary.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
-import { isProviderAway } from "../core/errors.ts";
-import { endWait } from "../queue/parking-lot.ts";
-import {
-  PARKED_UNTIL,
-  sessionId,
-  type Job,
-  type LimitReason,
-  type RunError,
-  type RunRecord,
-  type Writes,
-} from "../store/types.ts";
-import { withChange } from "../store/rows.ts";
 import { LOST } from "../queue/worker.ts";
-import { countCrashes, createJournal, getProgress } from "./journal.ts";
-import {
-  commitFor,
-  endRun,
-  getUsed,
-  getUsedSoFar,
-  persistFor,
-  type AttemptUsage,
-  toRunError,
-  toSpent,
-  type Try,
-  writeStart,
-} from "./end-run.ts";
-import { createLiveText, withdrawLive } from "./channel/live-text.ts";
-import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
-import type { FailedTurn, LoadedRun, ModelTurn, RunKind, Prepared } from "./run-kind.ts";
-import { addRunUsage, waitForPeople } from "./waiting.ts";
-import { beginHold, endHold } from "./hold.ts";
-import {
-  AttemptGate,
-  findExpired,
-  openGate,
-  planAfterFailure,
-  type RunRefusal,
-  toCandidates,
-  writeProviderWait,
-} from "./provider-wait.ts";
-import { keepFailedAttempts, replyRoute } from "./run-result.ts";
-import { STEER } from "./channel/steering.ts";
+import { withChange } from "../store/rows.ts";
+import { sessionId, type RunError, type RunRecord, type Writes } from "../store/types.ts";
 import { NotNowError } from "./channel/attachments.ts";
-
-const toFailure = (message: string): FailedTurn => ({
-  ok: false,
-  code: "provider_error",
-  message,
-  retryable: true,
-  warnings: [],
-});
-
-/**
- * Prepares a try of a run, or says what the run has to wait for: a file that cannot be read now, such as a voice message whose
- * endpoint is busy. The last try that the run may have does not wait, and gets a note in place of the file.
- */
-async function prepareTry(
-  run: RunRecord,
-  agent: Agent,
-  current: Try,
-): Promise<Prepared | FailedTurn> {
-  const { kind, deps, isStored, steps } = current;
-  const attempt = {
-    kind,
-    run,
-    isStored,
-    hasSteps: steps.length > 0,
-    hasProgress: false,
-    now: deps.clock.now(),
-  };
-  const mayWait = kind.job !== undefined && planAfterFailure(toFailure(""), attempt).do === "retry";
-  try {
-    return await kind.prepare(run, agent, mayWait);
-  } catch (error) {
-    if (error instanceof NotNowError) return toFailure(error.message);
-    throw error;
-  }
-}
+import { createLiveText, withdrawLive } from "./channel/live-text.ts";
+import { STEER } from "./channel/steering.ts";
+import { endRun, endTry, toSpent, type AttemptUsage, writeStart } from "./end-run.ts";
+import { endHold } from "./hold.ts";
+import { countCrashes, createJournal, getProgress } from "./journal.ts";
+import { AttemptGate, openGate } from "./model-gate.ts";
+import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
+import {
+  holdForLimit,
+  holdForModel,
+  planAfterFailure,
+  putBackDrained,
+  putBackOrEnd,
+} from "./put-back.ts";
+import type { FailedTurn, LoadedRun, ModelTurn, RunKind, Prepared } from "./run-kind.ts";
+import { replyRoute } from "./run-result.ts";
+import type { Try } from "./try.ts";
+import type { ExecutorDeps } from "./types.ts";
+import { addRunUsage, waitForPeople } from "./waiting.ts";
 
 /** Starts without an end after which a run is given up. */
 const MAX_CRASHES = 3;
@@ -86,8 +30,8 @@ const MAX_CRASHES = 3;
 const MAX_TAKEN = 20;
 
 /**
- * Executes one try of a run. Every kind of run comes this way: load, check, admit, start, turn, end. All that a run ends
- * with is one commit. Throws if the store does, unless the kind recovers.
+ * Executes one try of a run. Every kind of run comes this way, in the order of this file: load, check, ask models and limits for room,
+ * start, turn, end. All that a run ends with is one commit. Throws if the store does, unless the kind recovers.
  */
 export async function execute(
   kind: RunKind,
@@ -95,11 +39,14 @@ export async function execute(
   signal: AbortSignal,
 ): Promise<void> {
   const loaded = await kind.load();
-  if (!loaded) return endWait(kind.job, deps.parking);
+  if (!loaded) {
+    if (kind.job) deps.parking.arrived(kind.job.id);
+    return;
+  }
   // A run that has not begun has none.
   const steps =
     kind.job && loaded.run.startedAt !== undefined
-      ? await deps.store.list("steps", loaded.run.id)
+      ? await deps.store.steps.list(loaded.run.id)
       : [];
   const { run, admission, isStored } = loaded;
   const current: Try = {
@@ -153,6 +100,7 @@ async function inSpan(
   );
 }
 
+/** Checks a run, asks its models and its limits, and takes its turn if they have room. */
 async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
   const { run, admission } = loaded;
   const { kind, deps, signal } = current;
@@ -163,7 +111,7 @@ async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
     await withdrawLive(current);
     const ready = checkRun(loaded, current);
     if ("code" in ready) {
-      endWait(kind.job, deps.parking);
+      if (kind.job) deps.parking.arrived(kind.job.id);
       await endRun(buildFailure(ready), current);
       return admission?.release(run, { tokens: 0, again: false });
     }
@@ -171,12 +119,12 @@ async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
     const gate = await openGate(ready.model, current);
     if (!(gate instanceof AttemptGate)) {
       const { run: waiting } = current;
-      const spent = await waitForProvider(gate, ready.model, current);
+      const spent = await holdForModel(gate, ready.model, current);
       return admission?.release(waiting, spent);
     }
     try {
       const parked = await admission?.start(current.run, deps.clock.now());
-      if (parked) return await park(current.run, parked, current);
+      if (parked) return await holdForLimit(parked, current);
       const { run: noted } = current;
       let spent: AttemptUsage = { tokens: 0, again: true };
       try {
@@ -221,91 +169,7 @@ function checkRun(
   return model.ok ? { agent, model: model.model } : model;
 }
 
-/** Puts a run back that has not started, since no model of it takes calls; one that is too old ends. */
-async function waitForProvider(
-  { from, ...refusal }: RunRefusal,
-  model: ResolvedModel,
-  current: Try,
-): Promise<AttemptUsage> {
-  const { kind, deps, run, isStored } = current;
-  const now = deps.clock.now();
-  const expired = isStored ? findExpired(run, refusal, kind, now) : undefined;
-  if (expired) return endTry(expired, current);
-  current.end = { status: "parked" };
-  const change = { crashCount: current.crashes, ...getUsedSoFar(current) };
-  const wait = {
-    hold: { reason: "away" as const, ...refusal },
-    of: refusal.of,
-    candidates: toCandidates(model),
-    now,
-    from,
-  };
-  await persistFor(current, () => writeProviderWait(current, change, wait));
-  return toSpent(addRunUsage(current), true);
-}
-
-/** Puts a run back that a limit holds: it is released when there is room. */
-async function park(run: RunRecord, limit: LimitReason, current: Try): Promise<void> {
-  const { kind, deps, crashes: crashCount } = current;
-  current.end = { status: "parked" };
-  const job = kind.job as Job;
-  await commitFor(current, (tx) => {
-    const hold = beginHold(run, { reason: "limit", ...limit }, deps.clock.now());
-    tx.update("run", run.id, { status: "parked", crashCount, ...hold });
-    tx.settle(job, PARKED_UNTIL, { resetAttempts: true });
-  });
-}
-
-/**
- * Starts a try and takes its first turn; people see meanwhile that the agent works. Returns undefined if another gateway has
- * the run, and a failure if the try cannot begin.
- */
-async function startTurn(
-  { agent, model, gate }: Pick<ModelTurnParts, "agent" | "model" | "gate">,
-  current: Try,
-): Promise<{ first: ModelTurn | PausedTurn; turn: ModelTurnParts } | FailedTurn | undefined> {
-  const { kind, deps, signal, run: before, steps } = current;
-  const prepared = await prepareTry(before, agent, current);
-  if ("retryable" in prepared) return prepared;
-  const start = {
-    ...prepared.change,
-    ...(current.isStored && endHold(before, deps.clock.now())),
-    status: "running" as const,
-    attempts: before.attempts + 1,
-    crashCount: current.crashes,
-    gateway: deps.cluster.id,
-    progress: getProgress(steps),
-    startedAt: deps.clock.now(),
-    model: model.ref,
-    boundaryId: before.boundaryId ?? newBoundaryId(),
-  };
-  const run = withChange(before, start);
-  current.run = run;
-  // A run that is stored by its first step is from then on like any other.
-  const isBefore = kind.start === "before" || (kind.start === "never" && current.isStored);
-  if (isBefore && !(await writeStart(start, before.status, prepared, current))) return undefined;
-  const journal = createJournal(
-    { run, steps, signal, job: kind.job, writeFirst: storeWithStep(current) },
-    deps,
-  );
-  const live = createLiveText(current);
-  const turn = {
-    agent,
-    model,
-    prepared: live ? { ...prepared, input: { ...prepared.input, ...live.input } } : prepared,
-    journal,
-    gate,
-  };
-  const [first] = await Promise.all([
-    takeModelTurn(turn, current),
-    kind.start === "meanwhile" ? writeStart(start, before.status, prepared, current) : undefined,
-  ]).finally(() => void live?.end());
-  const shown = await live?.end();
-  if (shown) current.run = { ...run, live: shown };
-  if (!first.ok) await withdrawLive(current);
-  return { first, turn };
-}
-
+/** Takes the turn of a run, with all that it waits for people, and writes what becomes of the run. */
 async function tryRun(
   parts: Pick<ModelTurnParts, "agent" | "model" | "gate">,
   current: Try,
@@ -332,69 +196,91 @@ async function tryRun(
     current.end = { status: "lost" };
     return { tokens: 0, again: false };
   }
-  if (!result.ok) {
-    const isStopped = !kind.job && result.code === "cancelled";
-    if (!isStopped)
-      deps.log.warn({ runId, code: result.code, attempts: current.run.attempts }, "a turn failed");
-  }
-  if (!result.ok && kind.job) {
-    if (result.code === "cancelled" && (signal.reason === "drain" || signal.reason === STEER)) {
-      await putBackDrained(kind.job, current);
-      return toSpent(addRunUsage(current), true);
-    }
+  if (result.ok) return endTry(result, current);
+  // A caller that has gone is no failure.
+  if (kind.job || result.code !== "cancelled")
+    deps.log.warn({ runId, code: result.code, attempts: current.run.attempts }, "a turn failed");
+  if (kind.job) {
+    if (result.code === "cancelled" && (signal.reason === "drain" || signal.reason === STEER))
+      return putBackDrained(kind.job, current);
     return putBackOrEnd(result, model, turn.journal.committed > 0, current);
   }
   return endTry(result, current);
 }
 
-/** Ends a run with its last try. */
-async function endTry(result: ModelTurn, current: Try): Promise<AttemptUsage> {
-  await endRun(result, current);
-  return toSpent(getUsed(result, current).usage, false);
+/**
+ * Starts a try and takes its first turn; people see meanwhile that the agent works. Returns undefined if another gateway has
+ * the run, and a failure if the try cannot begin.
+ */
+async function startTurn(
+  { agent, model, gate }: Pick<ModelTurnParts, "agent" | "model" | "gate">,
+  current: Try,
+): Promise<{ first: ModelTurn | PausedTurn; turn: ModelTurnParts } | FailedTurn | undefined> {
+  const { kind, deps, run: before, steps } = current;
+  const prepared = await prepareTry(before, agent, current);
+  if ("retryable" in prepared) return prepared;
+  const start = {
+    ...prepared.change,
+    ...(current.isStored && endHold(before, deps.clock.now())),
+    status: "running" as const,
+    attempts: before.attempts + 1,
+    crashCount: current.crashes,
+    gateway: deps.cluster.id,
+    progress: getProgress(steps),
+    startedAt: deps.clock.now(),
+    model: model.ref,
+    boundaryId: before.boundaryId ?? newBoundaryId(),
+  };
+  const run = withChange(before, start);
+  current.run = run;
+  // A run that is stored by its first step is from then on like any other.
+  const isBefore = kind.start === "before" || (kind.start === "never" && current.isStored);
+  if (isBefore && !(await writeStart(start, before.status, prepared, current))) return undefined;
+  const journal = createJournal(current, storeWithStep(current));
+  const live = createLiveText(current);
+  const turn = {
+    agent,
+    model,
+    prepared: live ? { ...prepared, input: { ...prepared.input, ...live.input } } : prepared,
+    journal,
+    gate,
+  };
+  const [first] = await Promise.all([
+    takeModelTurn(turn, current),
+    kind.start === "meanwhile" ? writeStart(start, before.status, prepared, current) : undefined,
+  ]).finally(() => void live?.end());
+  const shown = await live?.end();
+  if (shown) current.run = { ...run, live: shown };
+  if (!first.ok) await withdrawLive(current);
+  return { first, turn };
 }
 
-/** Puts a run back whose attempt failed, to be tried again or to wait for its provider; or ends it. */
-async function putBackOrEnd(
-  result: FailedTurn,
-  model: ResolvedModel,
-  hasProgress: boolean,
+const toFailure = (message: string): FailedTurn => ({
+  ok: false,
+  code: "provider_error",
+  message,
+  retryable: true,
+  warnings: [],
+});
+
+/**
+ * Prepares a try of a run, or says what the run has to wait for: a file that cannot be read now, such as a voice message whose
+ * endpoint is busy. The last try that the run may have does not wait, and gets a note in place of the file.
+ */
+async function prepareTry(
+  run: RunRecord,
+  agent: Agent,
   current: Try,
-): Promise<AttemptUsage> {
-  const { kind, deps, run, steps, isStored } = current;
-  const now = deps.clock.now();
-  const plan = planAfterFailure(result, {
-    kind,
-    run,
-    isStored,
-    hasSteps: steps.length > 0,
-    hasProgress,
-    now,
-  });
-  if (plan.do === "end") return endTry(plan.failure, current);
-  const isParked = plan.do === "wait";
-  current.end = { status: isParked ? "parked" : "queued", error: result.code };
-  const wait = {
-    ...(isParked
-      ? { hold: { reason: "away" as const, ...plan.blocked }, of: plan.blocked.of, from: undefined }
-      : { hold: { reason: "delay" as const, until: plan.at }, of: model.ref, from: plan.at }),
-    candidates: toCandidates(model),
-    now,
-    failedAt: isProviderAway(result.code) ? (result.failedAttempts?.[0]?.at ?? now) : undefined,
-  };
-  await persistFor(current, () =>
-    writeProviderWait(
-      current,
-      {
-        ...(plan.do === "retry" && { failures: plan.failures }),
-        crashCount: 0,
-        error: toRunError(result),
-        ...keepFailedAttempts(run, result, kind.context),
-        ...getUsedSoFar(current),
-      },
-      wait,
-    ),
-  );
-  return toSpent(addRunUsage(current), true);
+): Promise<Prepared | FailedTurn> {
+  const { kind } = current;
+  const mayWait =
+    kind.job !== undefined && planAfterFailure(toFailure(""), current, false).do === "retry";
+  try {
+    return await kind.prepare(run, agent, mayWait);
+  } catch (error) {
+    if (error instanceof NotNowError) return toFailure(error.message);
+    throw error;
+  }
 }
 
 /** The run that only its first step makes worth keeping. */
@@ -402,7 +288,7 @@ function storeWithStep(current: Try): ((tx: Writes) => void) | undefined {
   const { kind, run, isStored } = current;
   if (kind.start !== "never" || isStored) return undefined;
   return (tx) => {
-    tx.add("run", run);
+    tx.runs.add(run);
     kind.writeFirst?.(tx, run);
     current.isStored = true;
   };
@@ -422,21 +308,3 @@ async function continueTurn(
 
 const isPaused = (result: ModelTurn | PausedTurn): result is PausedTurn =>
   !result.ok && (result.code === "waiting" || result.code === "lost");
-
-/** Puts a run back as if it had not begun: the gateway stops, or further messages join it. */
-async function putBackDrained(job: Job, current: Try): Promise<void> {
-  const { deps, run, isStored } = current;
-  current.end = { status: "queued", error: "cancelled" };
-  const now = deps.clock.now();
-  await commitFor(current, (tx) => {
-    if (isStored)
-      tx.update("run", run.id, {
-        status: "queued",
-        crashCount: 0,
-        attempts: run.attempts - 1,
-        queuedAt: now,
-        ...getUsedSoFar(current),
-      });
-    tx.settle(job, now, { resetAttempts: true });
-  });
-}

@@ -109,14 +109,13 @@ function planFailure(failed: FailedHeartbeat, log: TurnDeps["log"]): RunEnd {
   const failures = batch[0]?.failures ?? 0;
   return {
     write(tx) {
-      tx.update("systemEvents", ids, parked ? { state: "parked", failed: true } : { failed: true });
+      tx.systemEvents.update(ids, parked ? { state: "parked", failed: true } : { failed: true });
       if (parked)
-        tx.add(
-          "systemEvent",
+        tx.systemEvents.add(
           buildHeartbeatEvent(run.spec.session.agentId, now, "heartbeat", renderParked(failed)),
         );
       const waitMs = parked ? 0 : (failure.retryAfterMs ?? backOff(failures + 1, WAITS.heartbeat));
-      tx.settle(job, now + waitMs, { resetAttempts: true });
+      tx.jobs.settle(job, now + waitMs, { resetAttempts: true });
     },
     after: () =>
       log.warn(
@@ -151,7 +150,7 @@ export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: Tu
   /** Wakes that came while the heartbeat was under way could not ask for one more: its job was there. */
   const afterwards = async (): Promise<void> => {
     deps.heartbeat.ended(agentId);
-    const left = await store.list("queuedSystemEvents", { agentId, limit: MAX_QUEUE });
+    const left = await store.systemEvents.listQueued({ agentId, limit: MAX_QUEUE });
     if (left.some((event) => event.mode === "now")) deps.heartbeat.request(agentId);
   };
 
@@ -164,20 +163,20 @@ export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: Tu
     start: "never",
     async load() {
       const agent = context.agents.get(agentId);
-      const queued = await store.list("queuedSystemEvents", { agentId, limit: MAX_QUEUE });
+      const queued = await store.systemEvents.listQueued({ agentId, limit: MAX_QUEUE });
       const begun = await findHeartbeatRun(agentId, store);
       batch = begun
         ? queued.filter(({ id }) => begun.systemEventIds?.includes(id))
         : selectBatch(queued);
       if (begun) return { run: begun, agent, isStored: true };
       if (!agent || (queued.length === 0 && settings.instructions === undefined)) {
-        await store.commit((tx) => tx.settle(job), job);
+        await store.commit((tx) => tx.jobs.settle(job), job);
         await afterwards();
         return undefined;
       }
       return { run: buildRun(agent.id, batch, context, job, clock.now()), agent, isStored: false };
     },
-    writeFirst: (tx, run) => tx.set("value", HEARTBEAT_RUN_KEY + agentId, run.id),
+    writeFirst: (tx, run) => tx.values.set(HEARTBEAT_RUN_KEY + agentId, run.id),
     prepare: ({ spec }) => Promise.resolve(prepareHeartbeat(spec, batch)),
     async finish(run, result, now, steps) {
       const hasActed = steps.some(({ calls }) => calls.some(isAct));
@@ -192,8 +191,8 @@ export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: Tu
           : planAnswer(run, { ...result, text, route }, context, now)),
         write(tx) {
           appendTurn(tx, run, result, context, now);
-          tx.update("systemEvents", ids, { state: "done" });
-          tx.settle(job);
+          tx.systemEvents.update(ids, { state: "done" });
+          tx.jobs.settle(job);
         },
         after: afterwards,
       };

@@ -6,12 +6,11 @@ import {
   type HoldReason,
   type LimitReason,
   type Ms,
-  PARKED_FROM,
   type PastWait,
   type Queue,
   type RunChange,
   type RunRecord,
-  type Store,
+  type Reads,
 } from "../store/types.ts";
 import { findHeartbeatRun } from "../sessions/heartbeat.ts";
 
@@ -91,7 +90,7 @@ export type WaitReason = { since?: Ms } & (
 );
 
 interface WaitDeps {
-  store: Pick<Store, "get">;
+  store: Reads;
   queue: Pick<Queue, "find">;
   now: Ms;
 }
@@ -100,7 +99,7 @@ interface WaitDeps {
 async function findOpenHold(hold: Hold, { store, now }: WaitDeps): Promise<Hold | undefined> {
   if (hold.reason !== "person")
     return hold.until === undefined || hold.until > now ? hold : undefined;
-  const asked = await Promise.all(hold.approvalIds.map((id) => store.get("approval", id)));
+  const asked = await Promise.all(hold.approvalIds.map((id) => store.approvals.get(id)));
   const open = asked.flatMap((approval) => (approval && !approval.decision ? [approval] : []));
   if (open.length === 0) return undefined;
   const until = Math.min(...open.map(({ expiresAt }) => expiresAt));
@@ -130,10 +129,11 @@ export async function findWaitReason(
   const job = (await queue.find("turn", id)) ?? (await queue.find("command", id));
   if (!job || job.held) return undefined;
   if (job.head !== id) return { reason: "session", head: await findRunId(job.head, deps) };
-  // The forecast is over, and the limit has no room yet.
-  if (hold?.reason === "limit" && job.runAt >= PARKED_FROM) {
+  if (job.runAt <= now) return { reason: "worker" };
+  // Its time is over, and nothing has put the run back yet. When a limit has room is not known then.
+  if (hold?.reason === "limit") {
     const { until: _until, ...limit } = hold;
     return limit;
   }
-  return job.runAt > now ? { reason: "delay", until: job.runAt } : { reason: "worker" };
+  return hold ? { ...hold, until: job.runAt } : { reason: "delay", until: job.runAt };
 }

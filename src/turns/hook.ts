@@ -10,6 +10,7 @@ import {
   type RouteDecision,
   type RunRecord,
   sessionId,
+  type Reads,
   type Store,
   type RunSpec,
 } from "../store/types.ts";
@@ -44,7 +45,7 @@ interface WholeMessage {
 }
 
 interface UnreadDeps extends AttachmentDeps {
-  store: Pick<Store, "get" | "list">;
+  store: Reads;
 }
 
 const ASK_MS = 10_000;
@@ -69,7 +70,7 @@ async function findRecorded(
   { spec }: RunRecord,
   store: UnreadDeps["store"],
 ): Promise<EarlierMessage | undefined> {
-  const runs = await store.list("runs", { sessionKey: spec.session.key, limit: MAX_RUNS });
+  const runs = await store.runs.list({ sessionKey: spec.session.key, limit: MAX_RUNS });
   for (const run of runs) {
     const { incoming, channel, input } = run.spec;
     if (channel !== spec.channel || run.spec.session.agentId !== spec.session.agentId || !incoming)
@@ -82,7 +83,7 @@ async function findRecorded(
         text: labelledText(input.slice(part.start + 1, part.start + part.count)),
       };
     const delivery =
-      run.deliveryId === undefined ? undefined : await store.get("delivery", run.deliveryId);
+      run.deliveryId === undefined ? undefined : await store.deliveries.get(run.deliveryId);
     if (run.reply !== undefined && delivery?.messageIds.includes(id))
       return { author: "you", text: run.reply };
   }
@@ -128,7 +129,7 @@ async function findUnseen(
   store: UnreadDeps["store"],
 ): Promise<ThreadMessage[]> {
   const { session } = run.spec;
-  const runs = await store.list("runs", {
+  const runs = await store.runs.list({
     sessionKey: session.key,
     before: run.id,
     limit: MAX_RUNS,
@@ -141,7 +142,7 @@ async function findUnseen(
     spec.incoming ? [...(spec.incoming.joined ?? []), spec.incoming.replyTo] : [];
   const deliveries = await Promise.all(
     earlier.map(({ deliveryId }) =>
-      deliveryId === undefined ? undefined : store.get("delivery", deliveryId),
+      deliveryId === undefined ? undefined : store.deliveries.get(deliveryId),
     ),
   );
   const answered = new Set(earlier.flatMap(toIds));
@@ -224,7 +225,7 @@ async function readUnread(
       deps,
       signal,
     );
-    const latest = (await deps.store.get("run", run.id)) ?? run;
+    const latest = (await deps.store.runs.get(run.id)) ?? run;
     const isSame = hasSameUnread(latest.spec, run.spec);
     run = latest;
     if (!isSame && reads < MAX_READS) continue;
@@ -255,7 +256,7 @@ interface OpenedSession {
 async function openSession(run: RunRecord, store: Store): Promise<OpenedSession> {
   const { session } = run.spec;
   if (session.origin !== "hook") return { isNew: false };
-  const sameKey = await store.list("hookSessions", { agentId: session.agentId, key: session.key });
+  const sameKey = await store.sessions.listOfHooks({ agentId: session.agentId, key: session.key });
   const id = sessionId(session);
   if (sameKey.some(({ ref }) => sessionId(ref) === id)) return { isNew: false };
   const others = sameKey.filter(({ turns }) => turns > 0);
@@ -327,9 +328,9 @@ async function loadRun(
   deps: TurnDeps,
 ): Promise<LoadedRun | undefined> {
   const { store } = deps;
-  const run = await store.get("run", runId);
+  const run = await store.runs.get(runId);
   if (!run || run.status === "cancelled" || run.endedAt !== undefined) {
-    await store.commit((tx) => tx.settle(job), job);
+    await store.commit((tx) => tx.jobs.settle(job), job);
     return undefined;
   }
   if (run.spec.command !== undefined) {
@@ -388,7 +389,7 @@ export function createHookRun(
         },
         write(tx) {
           if (movesLastRoute(run) && route.status === "route")
-            tx.set("lastRoute", { agentId: agent.id, at: run.createdAt, ...route.route });
+            tx.sessions.setLastRoute({ agentId: agent.id, at: run.createdAt, ...route.route });
         },
       };
     },
@@ -413,11 +414,10 @@ export function createHookRun(
         write(tx) {
           if (result.ok) appendTurn(tx, run, result, context, now);
           if (isSummarised(run))
-            tx.add(
-              "systemEvent",
+            tx.systemEvents.add(
               summaryEvent(run, isHook(run) ? mainAgentId : run.spec.session.agentId, now, ending),
             );
-          tx.settle(job);
+          tx.jobs.settle(job);
         },
         after(done) {
           if (done && isHook(run) && run.spec.wakeMode === "now")

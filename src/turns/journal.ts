@@ -10,7 +10,7 @@ import type {
   StepRecord,
   Writes,
 } from "../store/types.ts";
-import { persist } from "./run-kind.ts";
+import { persist, type Try } from "./try.ts";
 import { STEER } from "./channel/steering.ts";
 
 /**
@@ -44,17 +44,6 @@ export interface RunJournal extends Journal {
   readonly committed: number;
 }
 
-interface JournalOptions {
-  run: RunRecord;
-  /** Gets the steps that are added. */
-  steps: StepRecord[];
-  /** The job whose lease protects the commits; absent for a run that one process executes from its start to its end. */
-  job: Job | undefined;
-  signal: AbortSignal;
-  /** Adds to the commit of the first step. */
-  writeFirst?: ((tx: Writes) => void) | undefined;
-}
-
 /** The progress of a run: its steps, and its calls that have an answer. */
 export const getProgress = (steps: readonly StepRecord[]): number =>
   steps.reduce(
@@ -82,21 +71,25 @@ async function writeTimeout(
     await store.commit((tx) => writeDecision(tx, id, decision, ends), job);
     return decision;
   } catch (error) {
-    const made = (await store.get("approval", id))?.decision;
+    const made = (await store.approvals.get(id))?.decision;
     if (!made) throw error;
     return made;
   }
 }
 
-/** Creates the journal of an attempt: its commits are refused once another gateway has the job. */
-export function createJournal(options: JournalOptions, deps: ExecutorDeps): RunJournal {
+/**
+ * Creates the journal of a try: its commits are refused once another gateway has the job. `writeFirst` adds to the commit of
+ * the first step.
+ */
+export function createJournal(current: Try, writeFirst?: (tx: Writes) => void): RunJournal {
+  const { run, steps, signal, deps } = current;
+  const { job } = current.kind;
   const { store, clock, questions } = deps;
-  const { run, steps, job, signal } = options;
-  let { writeFirst } = options;
+  let first = writeFirst;
   let committed = 0;
   // What is not written would be paid for again: a step by another model call, a result by a call of unknown outcome.
   const keep = (commit: () => Promise<boolean>): Promise<boolean> =>
-    persist(commit, { runId: run.id, job, signal }, deps, { written: true });
+    persist(current, commit, { written: true });
   const count = (held: boolean): boolean => {
     if (held) committed++;
     return held;
@@ -113,25 +106,25 @@ export function createJournal(options: JournalOptions, deps: ExecutorDeps): RunJ
       deps.steerable?.remove(run.id);
       const held = await keep(() =>
         store.commit((tx) => {
-          writeFirst?.(tx);
-          tx.add("step", step);
+          first?.(tx);
+          tx.steps.add(step);
         }, job),
       );
-      writeFirst = undefined;
+      first = undefined;
       steps.push(step);
       return count(held);
     },
     async updateCalls(changes) {
       const write = (tx: Writes): void => {
         for (const { id, change, whole } of changes) {
-          tx.update("toolCall", run.id, id, change);
-          if (whole !== undefined) tx.add("toolResult", { id, runId: run.id, text: whole });
+          tx.steps.updateCall(run.id, id, change);
+          if (whole !== undefined) tx.toolResults.add({ id, runId: run.id, text: whole });
         }
       };
       return count(await keep(() => store.commit(write, job)));
     },
     async getDecision(approvalId) {
-      const approval = await store.get("approval", approvalId);
+      const approval = await store.approvals.get(approvalId);
       if (!approval) return timedOut({ reason: "outcome_unknown", expiresAt: clock.now() });
       if (approval.decision) return approval.decision;
       if (clock.now() < approval.expiresAt) return undefined;

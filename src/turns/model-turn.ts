@@ -1,4 +1,3 @@
-import type { ExecutorDeps } from "./types.ts";
 import type { TurnExtension, Agent, CallGate, PausedTurn, ResolvedModel } from "../agent/types.ts";
 import { createJudge, getOfferedTools, type Judge } from "../people/judge.ts";
 import { addUsage } from "../agent/usage.ts";
@@ -10,14 +9,15 @@ import {
   type ToolPatterns,
 } from "../vocabulary/tool-names.ts";
 import { createMemoryTools } from "../people/tools.ts";
-import type { RunRecord, StepRecord, Usage, RunSpec, Store } from "../store/types.ts";
+import type { RunSpec, Reads } from "../store/types.ts";
 import { toQuestion } from "./channel/channel-input.ts";
 import { getSummaryUsage, prepareHistory } from "./checkpoint.ts";
 import type { RunJournal } from "./journal.ts";
 import { createTurnKnowledge } from "./knowledge.ts";
 import { createSendFile } from "./channel/send-file.ts";
 import { toTurns } from "./session-history.ts";
-import type { ModelTurn, Prepared, RunKind } from "./run-kind.ts";
+import type { ModelTurn, Prepared } from "./run-kind.ts";
+import type { Try } from "./try.ts";
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { READ_RESULT, renderMore, takeBytes } from "../agent/tools/tool-results.ts";
@@ -40,11 +40,11 @@ const NOT_FOUND =
  */
 export function createReadResult(
   { id: runId, spec }: { id: string; spec: Pick<RunSpec, "session"> },
-  store: Pick<Store, "get">,
+  store: Pick<Reads, "toolResults"> & { runs: Pick<Reads["runs"], "get"> },
   maxBytes: number,
 ): TurnExtension {
   const isOwn = async (id: string): Promise<boolean> =>
-    id === runId || isDeepStrictEqual((await store.get("run", id))?.spec.session, spec.session);
+    id === runId || isDeepStrictEqual((await store.runs.get(id))?.spec.session, spec.session);
   const tool: Tool<typeof INPUT> = {
     name: READ_RESULT,
     description: DESCRIPTION,
@@ -52,7 +52,7 @@ export function createReadResult(
     readOnly: true,
     idempotent: true,
     async execute({ id, offset }) {
-      const stored = await store.get("toolResult", id);
+      const stored = await store.toolResults.get(id);
       if (!stored || !(await isOwn(stored.runId))) return NOT_FOUND;
       const { length } = stored.text;
       if (offset >= length)
@@ -75,21 +75,10 @@ export interface ModelTurnParts {
   gate: CallGate;
 }
 
-/** The run whose turn is taken, and its steps so far. */
-interface TurnRun {
-  readonly kind: RunKind;
-  readonly deps: ExecutorDeps;
-  readonly signal: AbortSignal;
-  readonly run: RunRecord;
-  readonly steps: readonly StepRecord[];
-  /** Set to what a summary of the session has used that was made for the run. */
-  summaryUsage?: Usage | undefined;
-}
-
 /** The gateway's own tools that the agent's `tools` name. */
 function getOwnTools(
   tools: ToolPatterns,
-  { kind: { context, job }, deps, run, steps }: TurnRun,
+  { kind: { context, job }, deps, run, steps }: Try,
   { findOrigin }: Pick<Judge, "findOrigin">,
 ): TurnExtension[] {
   const schedule =
@@ -107,7 +96,7 @@ function getOwnTools(
 /** Asks the model: it sees the session's history and, by the agent's `knowledge`, the documents of the tenant. */
 export async function takeModelTurn(
   { agent, model, prepared, journal, gate }: ModelTurnParts,
-  current: TurnRun,
+  current: Try,
 ): Promise<ModelTurn | PausedTurn> {
   const {
     kind: { context, job, canAsk },

@@ -1,5 +1,5 @@
 import { deliveryState, NO_ROUTE } from "../store/types.ts";
-import type { DeliveryRecord, EventRecord, RunRecord, Store, Usage } from "../store/types.ts";
+import type { DeliveryRecord, EventRecord, RunRecord, Reads, Usage } from "../store/types.ts";
 
 /** The status of a run's delivery, as receipts name it. */
 export function deliveryStatus(
@@ -14,13 +14,13 @@ export function deliveryStatus(
 }
 
 /** `GET {base}/events/{id}`: what became of an event. Actions have the status that they have now. */
-async function eventReceipt(store: Pick<Store, "get">, event: EventRecord): Promise<object> {
+async function eventReceipt(store: Reads, event: EventRecord): Promise<object> {
   const actions = await Promise.all(
     event.actions.map(async (action) => {
       const mapping = action.mapping ?? null;
       if (action.kind === "wake")
         return { kind: "wake", systemEventId: action.systemEventId, mapping, status: "accepted" };
-      const run = await store.get("run", action.runId);
+      const run = await store.runs.get(action.runId);
       return { kind: "run", runId: action.runId, mapping, status: run?.status ?? "forgotten" };
     }),
   );
@@ -102,9 +102,9 @@ export function runReceipt(run: RunRecord, delivery: DeliveryRecord | undefined,
 
 const findDelivery = async (
   { deliveryId }: RunRecord,
-  store: Pick<Store, "get">,
+  store: Reads,
 ): Promise<DeliveryRecord | undefined> =>
-  deliveryId === undefined ? undefined : store.get("delivery", deliveryId);
+  deliveryId === undefined ? undefined : store.deliveries.get(deliveryId);
 
 /** A receipt, and the name of the credential by which its event came in: whoever has that may read it. */
 export interface ReadableReceipt {
@@ -121,7 +121,7 @@ export interface Receipts {
 
 /** Creates what tells senders what became of their events. */
 export function createReceipts(deps: {
-  store: Pick<Store, "get">;
+  store: Reads;
   /** Resolves when the run has ended or the time is over. */
   waitForRun(runId: string, ms: number): Promise<void>;
 }): Receipts {
@@ -131,11 +131,11 @@ export function createReceipts(deps: {
   return {
     async find(kind, id, full) {
       if (kind === "events") {
-        const event = await store.get("event", id);
+        const event = await store.events.get(id);
         return event && { credential: event.credential, render: () => eventReceipt(store, event) };
       }
-      const run = await store.get("run", id);
-      const event = run?.eventId ? await store.get("event", run.eventId) : undefined;
+      const run = await store.runs.get(id);
+      const event = run?.eventId ? await store.events.get(run.eventId) : undefined;
       return (
         run && {
           credential: event?.credential,
@@ -145,7 +145,7 @@ export function createReceipts(deps: {
     },
     async wait(runId, ms, full) {
       await deps.waitForRun(runId, ms);
-      const run = await store.get("run", runId);
+      const run = await store.runs.get(runId);
       return run?.endedAt === undefined ? undefined : render(run, full);
     },
   };

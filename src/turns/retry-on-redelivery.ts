@@ -37,17 +37,17 @@ export async function retryOnRedelivery(
   record: DedupeRecord,
   { store, restart, retryDelivery }: RetryDeps,
 ): Promise<void> {
-  const event = await store.get("event", record.eventId);
+  const event = await store.events.get(record.eventId);
   // An action's own key brings back that action alone, an event's key all of them.
   const { runId: only } = (record.item ?? {}) as { runId?: string };
   for (const action of event?.actions ?? []) {
     if (record.item !== undefined && !(action.kind === "run" && action.runId === only)) continue;
-    const run = action.kind === "run" ? await store.get("run", action.runId) : undefined;
+    const run = action.kind === "run" ? await store.runs.get(action.runId) : undefined;
     if (!run || !ENDED.includes(run.status)) continue;
     if (run.status === "failed" || run.status === "timed_out") {
       if (run.restarts < MAX_RESTARTS) await restart(run);
     } else if (run.deliveryId !== undefined) {
-      const delivery = await store.get("delivery", run.deliveryId);
+      const delivery = await store.deliveries.get(run.deliveryId);
       if (delivery?.status === "failed") await retryDelivery(run.deliveryId);
     }
   }

@@ -45,7 +45,7 @@ export function writeRemoval(
   const route = replyRoute(spec);
   if (!live || !route) return;
   writeDelivery(tx, planRemoval(live, { runId, route, now }));
-  tx.update("run", runId, { live: null });
+  tx.runs.update(runId, { live: null });
 }
 
 /** The delivery of an answer, which replaces the message with the turn's text. */
@@ -118,7 +118,7 @@ export function writeEnd(
   const { error, ...rest } = end;
   const { error: _before, ...known } = run;
   const callback = planReceipt({ ...known, ...end }, context, now, delivery);
-  tx.update("run", run.id, {
+  tx.runs.update(run.id, {
     ...endHold(run, end.endedAt ?? now),
     ...rest,
     error: error ?? null,
@@ -165,7 +165,7 @@ export function appendTurn(
     ...(boundaryId !== undefined && { boundaryId }),
     ...(kind === "hook" && { trustedHook: mapping ?? spec.hook }),
   };
-  tx.add("turn", spec.session, turnToKeep(turn, config.hooks.retention));
+  tx.sessions.addTurn(spec.session, turnToKeep(turn, config.hooks.retention));
 }
 
 /** The route of the reply to a channel's message: back to its conversation. Undefined for other runs. */
@@ -195,7 +195,7 @@ export async function decideRoute(
       : agents.default.id;
   // As long as the owner has not written to an agent, its replies go where the owner wrote to the first agent.
   const isKnown =
-    own === agents.default.id || (await deps.store.list("lastRoutes", own)).length > 0;
+    own === agents.default.id || (await deps.store.sessions.listLastRoutes(own)).length > 0;
   const request = {
     store: deps.store,
     channels,

@@ -1,9 +1,9 @@
 import { readMonotonic, type Clock } from "../core/clock.ts";
-import type { Ms, Cluster, Store, RunRecord } from "../store/types.ts";
+import type { Ms, Cluster, Reads, Store, RunRecord } from "../store/types.ts";
 import type { RunOperations } from "./types.ts";
 
 interface CancelDeps {
-  store: Pick<Store, "get">;
+  store: Reads;
   cluster: Pick<Cluster, "shared" | "tell">;
   /** Cancels a turn of the API in this process; undefined if there is none with this id. */
   chats: { cancel(runId: string): Promise<RunRecord | undefined> };
@@ -27,7 +27,7 @@ async function cancelElsewhere(
     await runEnds.wait(run.id, TELL_EVERY_MS);
     // The gateway that executed the run is gone, and this gateway has continued it.
     if (turns.isActive(run.id)) return turns.cancel(run.id);
-    const now = await store.get("run", run.id);
+    const now = await store.runs.get(run.id);
     if (now?.endedAt !== undefined) return { ok: true, run: now };
   }
   const message =
@@ -41,7 +41,7 @@ export async function cancelRun(id: string, deps: CancelDeps): Cancelled {
   const chat = await chats.cancel(id);
   if (chat) return { ok: true, run: chat };
   if (!cluster.shared || turns.isActive(id)) return turns.cancel(id);
-  const run = await store.get("run", id);
+  const run = await store.runs.get(id);
   if (run && (run.status === "running" || (run.kind === "api" && run.status === "queued")))
     return cancelElsewhere(run, deps);
   const cancelled = await turns.cancel(id);
@@ -95,7 +95,7 @@ export function createRunEnds(deps: {
     cluster.tell("await", [runId]);
     for (const until = readMonotonic(clock) + ms; !over.aborted;) {
       const left = until - readMonotonic(clock);
-      if (left <= 0 || (await store.get("run", runId))?.endedAt !== undefined) return;
+      if (left <= 0 || (await store.runs.get(runId))?.endedAt !== undefined) return;
       await clock.sleep(Math.min(left, LOOK_MS), over);
     }
   };
@@ -114,7 +114,7 @@ export function createRunEnds(deps: {
       waiting.set(runId, listeners.add(done));
       signal.addEventListener("abort", done, { once: true });
       try {
-        const run = await store.get("run", runId);
+        const run = await store.runs.get(runId);
         if (run?.endedAt === undefined) await sleep(runId, ms, over.signal);
       } finally {
         signal.removeEventListener("abort", done);

@@ -1,5 +1,5 @@
 import { getTurnTokens } from "../agent/messages.ts";
-import type { SessionRef, Store, TurnRecord } from "../store/types.ts";
+import type { SessionRef, Reads, TurnRecord } from "../store/types.ts";
 
 /** Turns that are read together: few, since one may be long. */
 const PAGE = 32;
@@ -24,7 +24,7 @@ export interface HistoryLimits {
   turns: number;
 }
 
-type Reader = Pick<Store, "get" | "list">;
+type Reader = Reads;
 
 /** Numbers of turns that are not among those that are read. */
 interface Range {
@@ -32,18 +32,15 @@ interface Range {
   after?: number;
 }
 
-const readPage = (
-  store: Pick<Reader, "list">,
-  session: SessionRef,
-  range: Range,
-): Promise<TurnRecord[]> => store.list("turns", { ...session, limit: PAGE, ...range });
+const readPage = (store: Reader, session: SessionRef, range: Range): Promise<TurnRecord[]> =>
+  store.sessions.listTurns({ ...session, limit: PAGE, ...range });
 
 /**
  * Yields the turns of a session from the newest one on. Other work of the gateway is done between two pages.
  * @param first the first page, if it is there already
  */
 export async function* readNewest(
-  store: Pick<Reader, "list">,
+  store: Reader,
   session: SessionRef,
   range: Range = {},
   first?: readonly TurnRecord[],
@@ -65,7 +62,7 @@ const findCheckpoint = async (
 ): Promise<TurnRecord | undefined> =>
   newest.length < PAGE
     ? newest.findLast(({ checkpoint }) => checkpoint)
-    : store.get("checkpoint", session);
+    : store.sessions.getCheckpoint(session);
 
 /** Reads the newest turns of a session, those before the turn `before` if it is given, until `limits` are reached. */
 export async function readHistory(
@@ -97,7 +94,7 @@ export async function readHistory(
 
 /** Finds the turn of a run in its session; undefined if it was not kept. */
 export async function findTurn(
-  store: Pick<Reader, "list">,
+  store: Reader,
   session: SessionRef,
   runId: string,
 ): Promise<TurnRecord | undefined> {
@@ -108,7 +105,7 @@ export async function findTurn(
 
 /** Returns the last turn of a session; undefined if it has none. */
 export async function getLastTurn(
-  store: Pick<Reader, "list">,
+  store: Reader,
   session: SessionRef,
 ): Promise<TurnRecord | undefined> {
   for await (const turn of readNewest(store, session)) if (!turn.checkpoint) return turn;

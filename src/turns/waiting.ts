@@ -1,4 +1,3 @@
-import type { ExecutorDeps } from "./types.ts";
 import type { NewApproval, PausedTurn } from "../agent/types.ts";
 import { addUsage } from "../agent/usage.ts";
 import {
@@ -11,7 +10,7 @@ import { safeError } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import { writeDelivery } from "../delivery/plan.ts";
 import { beginHold, endHold, getApprovalIds } from "./hold.ts";
-import { persist, type RunKind } from "./run-kind.ts";
+import { persist, type Try } from "./try.ts";
 import { withChange } from "../store/rows.ts";
 import { ID_TAKEN, NOT_OPEN } from "../store/errors.ts";
 import type {
@@ -22,6 +21,7 @@ import type {
   Ms,
   RunRecord,
   StepRecord,
+  Reads,
   Store,
   Usage,
   Writes,
@@ -53,8 +53,8 @@ function buildApproval(
 }
 
 /** The open approvals of a run. */
-const listOpen = (store: Pick<Store, "list">, runId: string): Promise<ApprovalRecord[]> =>
-  store.list("approvals", { runId, state: "open", limit: 1000 });
+const listOpen = (store: Reads, runId: string): Promise<ApprovalRecord[]> =>
+  store.approvals.list({ runId, state: "open", limit: 1000 });
 
 const isRefusal = (error: unknown): boolean =>
   [ID_TAKEN.message, NOT_OPEN.message].includes(safeError(error).message ?? "");
@@ -83,7 +83,7 @@ async function writeWaiting(
 ): Promise<readonly ApprovalRecord[] | undefined> {
   const { now } = options;
   const getOpen = async (): Promise<ApprovalRecord[]> =>
-    (await Promise.all(open.map((id) => store.get("approval", id)))).filter(
+    (await Promise.all(open.map((id) => store.approvals.get(id)))).filter(
       (approval) => approval !== undefined,
     );
   const before = await getOpen();
@@ -94,57 +94,42 @@ async function writeWaiting(
     const held = await store.commit((tx) => {
       for (const approval of made) {
         const state = approval.reason === "outcome_unknown" ? "unknown" : "waiting";
-        tx.add("approval", approval);
-        tx.update("toolCall", run.id, approval.callId, { state, approvalId: approval.id });
+        tx.approvals.add(approval);
+        tx.steps.updateCall(run.id, approval.callId, { state, approvalId: approval.id });
       }
       for (const question of planned) writeDelivery(tx, question);
       const approvalIds = [...open, ...made.map(({ id }) => id)];
       const hold = beginHold(run, { reason: "person", approvalIds, until }, now);
-      tx.update("run", run.id, { status: "waiting", ...hold, usage, crashCount: 0, failures: 0 });
-      if (job) tx.settle(job, until, { resetAttempts: true });
+      tx.runs.update(run.id, { status: "waiting", ...hold, usage, crashCount: 0, failures: 0 });
+      if (job) tx.jobs.settle(job, until, { resetAttempts: true });
     }, job);
     return held ? made : undefined;
   });
   // A decision that was made during the turn could not wake its job.
   if (job && approvals && (await getOpen()).some(({ decision }) => decision !== undefined))
-    await store.commit((tx) => tx.update("job", "turn", job.id, now));
+    await store.commit((tx) => tx.jobs.reschedule("turn", job.id, now));
   return approvals;
 }
 
 /** How often a run without a job checks for decisions: another gateway may record them. */
 const LOOK_MS = 500;
 
-/** A run whose turn is paused, and its steps, which are read again when it continues. */
-interface WaitingRun {
-  readonly kind: RunKind;
-  readonly deps: ExecutorDeps;
-  readonly signal: AbortSignal;
-  run: RunRecord;
-  readonly steps: StepRecord[];
-  readonly summaryUsage?: RunRecord["usage"];
-}
-
 /** Adds up what a run has used so far: its steps, and the summary that was made for it. */
-export const addRunUsage = ({
-  steps,
-  summaryUsage,
-}: Pick<WaitingRun, "steps" | "summaryUsage">): Usage =>
+export const addRunUsage = ({ steps, summaryUsage }: Pick<Try, "steps" | "summaryUsage">): Usage =>
   addUsage([...(summaryUsage ? [summaryUsage] : []), ...steps.map(({ usage }) => usage)]);
 
 /**
  * Pauses a run until people decide. True if it continues now: a run without a job waits within this call. Writes nothing
  * if another gateway has the run.
  */
-export async function waitForPeople(paused: PausedTurn, current: WaitingRun): Promise<boolean> {
+export async function waitForPeople(paused: PausedTurn, current: Try): Promise<boolean> {
   const { kind, deps, run, signal, steps } = current;
   const { store, clock } = deps;
   if (paused.code === "lost") return false;
   const timeoutMs = kind.context.config.tools.approvalTimeout;
   const usage = addRunUsage(current);
-  const approvals = await persist(
-    () => writeWaiting({ run, usage }, paused, kind.job, { ...deps, now: clock.now(), timeoutMs }),
-    { runId: run.id, job: kind.job, signal },
-    deps,
+  const approvals = await persist(current, () =>
+    writeWaiting({ run, usage }, paused, kind.job, { ...deps, now: clock.now(), timeoutMs }),
   );
   deps.log.info({ runId: run.id, asked: approvals?.length }, "a run waits for a person");
   for (const approval of approvals ?? []) {
@@ -152,17 +137,17 @@ export async function waitForPeople(paused: PausedTurn, current: WaitingRun): Pr
     kind.onApproval?.(approval);
   }
   if (kind.job) return false;
-  const waiting = (await store.get("run", run.id)) ?? run;
+  const waiting = (await store.runs.get(run.id)) ?? run;
   const isOpen = async (id: string): Promise<boolean> => {
-    const approval = await store.get("approval", id);
+    const approval = await store.approvals.get(id);
     return approval !== undefined && !approval.decision && clock.now() < approval.expiresAt;
   };
   while (!signal.aborted && (await Promise.all(getApprovalIds(waiting).map(isOpen))).every(Boolean))
     await clock.sleep(LOOK_MS, signal);
-  steps.splice(0, steps.length, ...(await store.list("steps", run.id)));
+  steps.splice(0, steps.length, ...(await store.steps.list(run.id)));
   const ended = endHold(waiting, clock.now());
   current.run = withChange(run, ended);
-  await store.commit((tx) => tx.update("run", run.id, { status: "running", ...ended }));
+  await store.commit((tx) => tx.runs.update(run.id, { status: "running", ...ended }));
   return true;
 }
 
@@ -174,8 +159,8 @@ function closeCalls(tx: Writes, steps: readonly StepRecord[], now: Ms): void {
   for (const { runId, calls } of steps)
     for (const { id, state, output, startedAt, endedAt = now } of calls) {
       if (output !== undefined) continue;
-      if (startedAt !== undefined) tx.update("toolCall", runId, id, { state: "unknown", endedAt });
-      else if (state === "waiting") tx.update("toolCall", runId, id, { state: "denied", endedAt });
+      if (startedAt !== undefined) tx.steps.updateCall(runId, id, { state: "unknown", endedAt });
+      else if (state === "waiting") tx.steps.updateCall(runId, id, { state: "denied", endedAt });
     }
 }
 
@@ -195,7 +180,7 @@ export async function commitEnd(
   write: (tx: Writes) => void,
   { store, now, held, by, questions, steps: known }: EndOptions,
 ): Promise<boolean> {
-  const steps = known ?? (run.startedAt === undefined ? [] : await store.list("steps", run.id));
+  const steps = known ?? (run.startedAt === undefined ? [] : await store.steps.list(run.id));
   const writeAll = (tx: Writes): void => {
     closeCalls(tx, steps, now);
     write(tx);

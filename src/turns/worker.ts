@@ -61,7 +61,7 @@ async function restartRun(run: RunRecord, { store, admission, clock }: TurnDeps)
   const now = clock.now();
   const parked = run.kind === "hook" ? admission.place(run, now) : undefined;
   await store.commit((tx) => {
-    tx.update("run", run.id, {
+    tx.runs.update(run.id, {
       ...toQueued(parked, now),
       restarts: run.restarts + 1,
       attempts: 0,
@@ -72,7 +72,7 @@ async function restartRun(run: RunRecord, { store, admission, clock }: TurnDeps)
       error: null,
       endedAt: null,
     });
-    tx.add("job", buildRunJob(run.id, run.spec, now, parked));
+    tx.jobs.add(buildRunJob(run.id, run.spec, now, parked));
   });
 }
 
@@ -95,10 +95,10 @@ function createRunOperations(
         ? "cancelled while it waited for a person"
         : "cancelled before it began";
     const write = (tx: Writes): void => {
-      tx.delete("job", "turn", getJobId(run));
-      tx.delete("collected", id);
+      tx.jobs.delete("turn", getJobId(run));
+      tx.runs.dropCollected(id);
       // A heartbeat that has called tools must not be repeated by the next one.
-      if (run.systemEventIds) tx.update("systemEvents", run.systemEventIds, { state: "parked" });
+      if (run.systemEventIds) tx.systemEvents.update(run.systemEventIds, { state: "parked" });
       const end = {
         status: "cancelled" as const,
         endedAt: now,
@@ -119,7 +119,7 @@ function createRunOperations(
   return {
     restart,
     async cancel(id) {
-      const run = await store.get("run", id);
+      const run = await store.runs.get(id);
       if (!run) return { ok: false, failure: NOT_FOUND };
       if (ENDED.includes(run.status)) return { ok: false, failure: runEnded(run) };
       const turn = active.get(id);
@@ -127,22 +127,22 @@ function createRunOperations(
         turn.abort.abort("cancel");
         await turn.done;
       } else await cancelWaiting(run);
-      return { ok: true, run: (await store.get("run", id)) ?? run };
+      return { ok: true, run: (await store.runs.get(id)) ?? run };
     },
     async retry(id) {
-      const run = await store.get("run", id);
+      const run = await store.runs.get(id);
       if (!run) return { ok: false, failure: NOT_FOUND };
       const failure = findRetryProblem(run);
       if (failure) return { ok: false, failure };
       await restart(run);
-      return { ok: true, run: (await store.get("run", id)) ?? run };
+      return { ok: true, run: (await store.runs.get(id)) ?? run };
     },
   };
 }
 
 /** Puts a job that has waited for a provider back into the queue of its session. */
 async function returnToSession(job: Job, key: string, { store, clock }: TurnDeps): Promise<void> {
-  await store.commit((tx) => tx.settle(job, clock.now(), { key }), job);
+  await store.commit((tx) => tx.jobs.settle(job, clock.now(), { key }), job);
 }
 
 /** Takes turns from the queue, `agents.defaults.maxConcurrent` at a time, and commands beside them. */

@@ -76,9 +76,9 @@ async function wait(
     ],
   };
   await world.store.commit((tx) => {
-    tx.add("run", record);
-    tx.add("step", step);
-    tx.add("approval", approval);
+    tx.runs.add(record);
+    tx.steps.add(step);
+    tx.approvals.add(approval);
   });
   return approval;
 }
@@ -175,7 +175,7 @@ describe("decisions", () => {
     const refused = await decide(id, { verdict: "approve" });
     expect(refused).toMatchObject({ status, body: { error: { code } } });
     expect(refused.body.error.message).toContain(words);
-    const kept = await world.store.get("approval", id);
+    const kept = await world.store.approvals.get(id);
     expect(kept).not.toHaveProperty("decision");
     expect(kept?.refused).toEqual([
       { verdict: "approve", by: "operator", at: expect.any(Number), code },
@@ -195,7 +195,7 @@ describe("decisions", () => {
         },
       },
     });
-    expect(await world.store.get("approval", id)).not.toHaveProperty("decision");
+    expect(await world.store.approvals.get(id)).not.toHaveProperty("decision");
   });
 
   it("about nothing are refused", async () => {
@@ -254,6 +254,6 @@ describe("rules", () => {
       status: 400,
       body: { error: { message: 'the call has no argument "amuont"; it has to, amount, note' } },
     });
-    expect(await world.store.get("approval", id)).not.toHaveProperty("decision");
+    expect(await world.store.approvals.get(id)).not.toHaveProperty("decision");
   });
 });

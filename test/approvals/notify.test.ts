@@ -105,7 +105,7 @@ async function pass(ms: number): Promise<void> {
 }
 
 const deliveries = async (): Promise<DeliveryRecord[]> =>
-  (await store.list("deliveries", { limit: 100 })).toReversed();
+  (await store.deliveries.list({ limit: 100 })).toReversed();
 const told = () => seen.map(({ channel: id, to, kind }) => `${kind} ${id} ${to}`);
 
 beforeEach(async () => {

@@ -5,7 +5,6 @@ import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { png } from "../platform/images.ts";
 import { gate } from "../platform/model.ts";
-import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 import { message, PIPE, sayOn, sentOn } from "./pipe.ts";
 
 /** The channel of the other tests, with files and threads: their addresses are what it is given. */
@@ -56,7 +55,7 @@ const events = async (): Promise<{ outcome: string; reason: string | null }[]> =
 const texts = (): string => JSON.stringify(provider.requests.at(-1)?.body.messages.at(-1));
 const whenSent = (count: number) => world.until(async () => sentOn(world).length === count);
 
-function editTests(storeConfig: () => object): void {
+describe("edits and threads", () => {
   beforeEach(async () => {
     const base = modelConfig(provider) as { models: { providers: { local: object } } };
     const local = { ...base.models.providers.local, images: true };
@@ -64,7 +63,6 @@ function editTests(storeConfig: () => object): void {
       files: { "plugins/pipe.ts": CHANNEL },
       config: {
         ...base,
-        ...storeConfig(),
         models: { ...base.models, providers: { local } },
         channels: { pipe: { allowFrom: ["ann", "bob"] } },
         owner: { pipe: "ann" },
@@ -197,13 +195,4 @@ function editTests(storeConfig: () => object): void {
     expect(texts()).toContain("and now?");
     expect(JSON.stringify(provider.requests.at(-1)?.body.messages)).not.toContain("first question");
   });
-}
-
-describe("edits and threads", () => editTests(() => ({})));
-
-describePostgres("edits and threads, on PostgreSQL", () => {
-  let schema: Schema;
-  beforeEach(() => void (schema = newSchema()));
-  afterEach(() => schema.drop());
-  editTests(() => ({ store: { url: schema.url } }));
 });

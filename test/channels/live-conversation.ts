@@ -3,9 +3,19 @@ import { createWorld, type World, type WorldOptions } from "../e2e/world.ts";
 import { pass, whenListening } from "./contents.ts";
 import type { FarSide, Vendor } from "./vendors.ts";
 
-/** Long enough for everything that is due to be sent. */
-const A_WHILE_MS = 400;
-export const settle = (): Promise<void> => new Promise((passed) => setTimeout(passed, A_WHILE_MS));
+const LOOK_MS = 50;
+/** Looks in a row that find the process idle. */
+const QUIET_LOOKS = 4;
+const MAX_LOOKS = 200;
+
+/** Waits until everything that is due has been sent: gateway, model and vendor are in this process, which has nothing to do then. */
+export async function settle(): Promise<void> {
+  for (let looks = 0, quiet = 0; quiet < QUIET_LOOKS && looks < MAX_LOOKS; looks++) {
+    const before = performance.eventLoopUtilization();
+    await new Promise((passed) => setTimeout(passed, LOOK_MS));
+    quiet = performance.eventLoopUtilization(before).utilization < 0.3 ? quiet + 1 : 0;
+  }
+}
 
 /** The far side of a conversation, as far as it is needed. */
 export type FarEnd = Pick<FarSide, "url" | "arrived" | "speak" | "typing" | "close"> &

@@ -119,8 +119,8 @@ async function soak({
       now: clock.now(),
     });
     await store.commit((tx) => {
-      tx.add("delivery", planned.delivery);
-      tx.add("job", planned.job);
+      tx.deliveries.add(planned.delivery);
+      tx.jobs.add(planned.job);
     });
   }
   let faults = 0;
@@ -134,7 +134,7 @@ async function soak({
   }, 5);
   // The store's timers go by the real time: a look brings up what is due by the quick one.
   const looking = setInterval(
-    () => void store.commit((tx) => tx.update("job", "delivery", "none", 0)),
+    () => void store.commit((tx) => tx.jobs.reschedule("delivery", "none", 0)),
     20,
   );
   worker.start();
@@ -143,8 +143,8 @@ async function soak({
   clearInterval(looking);
   await worker.stop();
   const failed = [
-    ...(await store.list("deliveries", { status: "failed" })),
-    ...(await store.list("deliveries", { status: "unknown" })),
+    ...(await store.deliveries.list({ status: "failed" })),
+    ...(await store.deliveries.list({ status: "unknown" })),
   ];
   await store.close();
   expect(

@@ -1,15 +1,12 @@
-import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { promisify } from "node:util";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { startProgram, type Program } from "../e2e/program.ts";
 import { createProvider, modelConfig } from "../e2e/provider.ts";
 import { callOnce } from "./contents.ts";
 import { startTelegram } from "./telegram-server.ts";
 
-const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, "../..");
 const OPERATOR = "operator-token-0123456789";
 
@@ -160,8 +157,7 @@ it.each(POINTS)(
     });
     if (ended.status === "delivered") return;
     // Somebody looks into the chat: the message in doubt is there, and what follows it is sent.
-    const retry = [join(ROOT, "bin/rouse.js"), "deliveries", "retry", ended.id, "--arrived"];
-    expect((await run(process.execPath, retry, { cwd: gateway.dir })).stdout).toContain(ended.id);
+    await askGateway(second, `/deliveries/${ended.id}/retry?arrived=1`, "POST");
     expect(await readEnd(second)).toMatchObject({
       status: "delivered",
       sentChunks: 1,

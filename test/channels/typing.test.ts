@@ -4,6 +4,7 @@ import { createProvider, modelConfig } from "../e2e/provider.ts";
 import type { World } from "../e2e/world.ts";
 import { gate } from "../platform/model.ts";
 import { lastRun, openConversation, settle } from "./live-conversation.ts";
+import { openChannel } from "./open.ts";
 import { startTelegram } from "./telegram-server.ts";
 import type { TypingLog } from "./typing-log.ts";
 import { VENDORS, type Vendor } from "./vendors.ts";
@@ -22,7 +23,7 @@ const EVERY_MS: Record<string, number> = {
 /** What a section has to say so that there is a sign. */
 const SETTINGS: Record<string, object> = { imessage: { privateApi: true } };
 /** Signs that outlast a turn, and are taken away at its end. */
-const HIDDEN = ["slack", "imessage"];
+const HIDDEN = ["slack"];
 const SIGNERS = VENDORS.filter(({ id }) => id in EVERY_MS);
 let close: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
@@ -74,38 +75,53 @@ async function open(
 const whenShown = (world: World, typing: TypingLog, count: number) =>
   world.until(async () => typing.signs.length >= count);
 
-describe.each(SIGNERS)("the typing sign on $id", (vendor) => {
-  it("is shown while a turn runs, again before it ends, and not after the answer", async () => {
-    const { far, typing, slow, clock, world, begin, everyMs, arrived, before } = await open(vendor);
-    await begin();
-    await whenShown(world, typing, 1);
-    clock.advance(everyMs / 2);
-    await settle();
-    expect(typing.signs).toHaveLength(1);
-    for (const count of [2, 3]) {
-      clock.advance(everyMs);
-      await whenShown(world, typing, count);
-    }
-    expect(arrived()).toBe(before);
-    expect(typing.hidden).toBe(0);
-    slow.open();
-    const answer = await world.until(async () => far.arrived()[before]);
-    expect(answer.text).toContain("done");
-    const { length } = typing.signs;
-    // WhatsApp's sign names a message in place of a recipient.
-    const expected =
-      vendor.id === "whatsapp"
-        ? { message: expect.stringMatching(/^wamid\./) as unknown }
-        : { to: answer.to };
-    for (const sign of typing.signs) expect(sign).toMatchObject(expected);
-    if (vendor.id === "slack") expect(typing.signs[0]?.thread).toBe("1760000000.000001");
-    if (HIDDEN.includes(vendor.id)) await world.until(async () => typing.hidden === 1);
-    clock.advance(everyMs * 2);
-    await settle();
-    expect(typing.signs).toHaveLength(length);
-    expect(arrived()).toBe(before + 1);
-  });
-});
+it.each(SIGNERS)(
+  "the sign of $id is shown again a little before it ends",
+  async ({ id, section, start }) => {
+    const far = await start();
+    close.push(() => far.close());
+    const { channel } = await openChannel(id, { ...section(far.url), ...SETTINGS[id] });
+    expect(channel.typing?.everyMs).toBe(EVERY_MS[id]);
+  },
+);
+
+// The gateway does the same for all: these name a recipient, a message, and a thread whose sign is taken away.
+describe.each(SIGNERS.filter(({ id }) => ["telegram", "whatsapp", "slack"].includes(id)))(
+  "the typing sign on $id",
+  (vendor) => {
+    it("is shown while a turn runs, again before it ends, and not after the answer", async () => {
+      const { far, typing, slow, clock, world, begin, everyMs, arrived, before } =
+        await open(vendor);
+      await begin();
+      await whenShown(world, typing, 1);
+      clock.advance(everyMs / 2);
+      await settle();
+      expect(typing.signs).toHaveLength(1);
+      for (const count of [2, 3]) {
+        clock.advance(everyMs);
+        await whenShown(world, typing, count);
+      }
+      expect(arrived()).toBe(before);
+      expect(typing.hidden).toBe(0);
+      slow.open();
+      const answer = await world.until(async () => far.arrived()[before]);
+      expect(answer.text).toContain("done");
+      const { length } = typing.signs;
+      // WhatsApp's sign names a message in place of a recipient.
+      const expected =
+        vendor.id === "whatsapp"
+          ? { message: expect.stringMatching(/^wamid\./) as unknown }
+          : { to: answer.to };
+      for (const sign of typing.signs) expect(sign).toMatchObject(expected);
+      if (vendor.id === "slack") expect(typing.signs[0]?.thread).toBe("1760000000.000001");
+      if (HIDDEN.includes(vendor.id)) await world.until(async () => typing.hidden === 1);
+      clock.advance(everyMs * 2);
+      await settle();
+      expect(typing.signs).toHaveLength(length);
+      expect(arrived()).toBe(before + 1);
+    });
+  },
+);
 
 describe("the typing sign", () => {
   const telegram = SIGNERS.find(({ id }) => id === "telegram") as Vendor;
@@ -160,6 +176,7 @@ describe("the typing sign", () => {
     await begin();
     await whenShown(world, typing, 1);
     expect(typing.signs[0]?.thread).toBeUndefined();
+    await settle();
     clock.advance(everyMs);
     await whenShown(world, typing, 2);
     expect(typing.hidden).toBe(0);
@@ -191,6 +208,7 @@ describe("the typing sign", () => {
     await begin();
     await whenShown(world, typing, 1);
     typing.mode = "hang";
+    await settle();
     clock.advance(4_000);
     await whenShown(world, typing, 2);
     const stopping = world.gateway.stop();
@@ -242,9 +260,9 @@ describe("the typing sign", () => {
     await whenShown(world, typing, 1);
     await write("think of more");
     for (const count of [2, 3, 4]) {
+      await settle();
       clock.advance(4_000);
       await whenShown(world, typing, count);
-      await settle();
       expect(typing.signs).toHaveLength(count);
     }
     slow.open();

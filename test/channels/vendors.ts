@@ -1,4 +1,5 @@
 import type { Message } from "grammy/types";
+import { quoteBy } from "./samples.ts";
 import type { Shelf } from "./shelf.ts";
 import type { Fault } from "../../src/testing/channel.ts";
 import { blueBubblesServer, PASSWORD } from "./bluebubbles-server.ts";
@@ -72,17 +73,9 @@ export interface SentFile {
   url?: string;
 }
 
-/** A way in which words of others come with a message of the owner to the agent alone. */
-export interface OtherWords {
-  /** How the model's request says whose they are. */
-  origin: RegExp;
-  say: Say;
-}
-
 /** What people send to the agent alone besides text. */
 export interface Sends {
   shelf: Shelf;
-  others: readonly OtherWords[];
   /** Writes a message to the agent alone, with these members of the vendor's beside the text or in place of others. */
   raw(text: string, more: object): ReturnType<Say>;
   file(file: SentFile, text: string): ReturnType<Say>;
@@ -181,54 +174,7 @@ export const VENDORS: Vendor[] = [
       };
       const sends: Sends = {
         shelf: server.shelf,
-        raw: write,
-        others: [
-          {
-            origin: /forwarded message/,
-            say: (words) => write(words, { context: { forwarded: true } }),
-          },
-          {
-            origin: /forwarded message/,
-            say: (words) => write(words, { context: { frequently_forwarded: true } }),
-          },
-          {
-            origin: /embedded content, from an advertisement/,
-            say: (words) =>
-              write("Is it true?", {
-                referral: {
-                  source_url: "https://fb.me/1",
-                  source_type: "ad",
-                  source_id: "1",
-                  headline: "Our offer",
-                  body: words,
-                  media_type: "image",
-                },
-              }),
-          },
-          {
-            origin: /embedded content/,
-            say: (words) =>
-              write("", {
-                type: "contacts",
-                text: undefined,
-                contacts: [
-                  {
-                    name: { formatted_name: words, first_name: words },
-                    phones: [{ phone: "+1 555 000 1111", wa_id: "15550001111", type: "CELL" }],
-                  },
-                ],
-              }),
-          },
-          {
-            origin: /embedded content/,
-            say: (words) =>
-              write("", {
-                type: "location",
-                text: undefined,
-                location: { latitude: 52.5, longitude: 13.4, name: "Café", address: words },
-              }),
-          },
-        ],
+        raw: (text, more) => write(text, text === "" ? { text: undefined, ...more } : more),
         edit: null,
         inThread: null,
         before: null,
@@ -281,8 +227,6 @@ export const VENDORS: Vendor[] = [
       const write = async (make: typeof directMessage, more: Record<string, unknown>) =>
         activityRequest(make(server.url, { id: String(++spoken), ...more }), await server.sign());
       const speak: Say = (text) => write(directMessage, { text });
-      const html = (content: string, text: string) =>
-        write(directMessage, { text, attachments: [{ contentType: "text/html", content }] });
       const inGroup = {
         conversation: { isGroup: true, conversationType: "groupChat", id: CHANNEL },
       };
@@ -298,92 +242,6 @@ export const VENDORS: Vendor[] = [
       const sends: Sends = {
         shelf: server.shelf,
         raw: (text, more) => write(directMessage, { text, ...more }),
-        others: [
-          {
-            origin: /forwarded message/,
-            // Teams puts the words of what was forwarded into the text, too.
-            say: (words) =>
-              html(
-                `<p>see this</p>\r\n<blockquote itemtype="http://schema.skype.com/Forward"><blockquote itemscope itemtype="http://schema.skype.com/Reply"><p itemprop="preview">hm</p></blockquote><p>${words}</p></blockquote>`,
-                `see this\r\n\r\n${words}`,
-              ),
-          },
-          {
-            origin: /forwarded message/,
-            say: (words) =>
-              html(
-                `<p>hm</p><blockquote itemtype='https://schema.skype.com/Forward'>${words}</blockquote>`,
-                `hm ${words}`,
-              ),
-          },
-          {
-            origin: /quoted or answered message, by Vera/,
-            say: (words) =>
-              html(
-                `<blockquote itemscope itemtype="http://schema.skype.com/Reply" itemid="1"><strong itemprop="mri" itemid="8:orgid:1">Vera</strong><span itemprop="time" itemid="1"></span><p itemprop="preview">${words}</p></blockquote><p>is that so?</p>`,
-                "is that so?",
-              ),
-          },
-          {
-            origin: /quoted or answered message, by Vera/,
-            say: (words) =>
-              write(directMessage, {
-                text: `<quoted messageId="1"/>is that so?`,
-                entities: [
-                  {
-                    type: "quotedReply",
-                    quotedReply: {
-                      messageId: "1",
-                      senderId: "8:orgid:1",
-                      senderName: "Vera",
-                      preview: words,
-                    },
-                  },
-                ],
-              }),
-          },
-          {
-            origin: /forwarded message, by Vera/,
-            say: (words) =>
-              write(directMessage, {
-                text: "see this",
-                attachments: [
-                  {
-                    contentType: "forwardedMessageReference",
-                    content: JSON.stringify({
-                      originalMessageId: "1",
-                      originalMessageContent: `<p>${words}</p>`,
-                      originalMessageSender: { user: { id: "1", displayName: "Vera" } },
-                    }),
-                  },
-                ],
-              }),
-          },
-          {
-            origin: /embedded content/,
-            say: (words) =>
-              write(directMessage, {
-                text: "see this",
-                attachments: [
-                  {
-                    contentType: "application/vnd.microsoft.card.adaptive",
-                    content: {
-                      type: "AdaptiveCard",
-                      version: "1.4",
-                      body: [
-                        {
-                          type: "ColumnSet",
-                          columns: [
-                            { type: "Column", items: [{ type: "TextBlock", text: words }] },
-                          ],
-                        },
-                      ],
-                    },
-                  },
-                ],
-              }),
-          },
-        ],
         edit: (text) => write(directMessage, { text, type: "messageUpdate", id: String(spoken) }),
         inThread: null,
         before: null,
@@ -409,13 +267,7 @@ export const VENDORS: Vendor[] = [
             attachments: [kind === "image" ? picture : shared, html],
           });
         },
-        quote(text, { author, text: before }) {
-          const content = `<blockquote itemscope itemtype="http://schema.skype.com/Reply" itemid="1"><strong itemprop="mri" itemid="8:orgid:1">${author}</strong><span itemprop="time" itemid="1"></span><p itemprop="preview">${before}</p></blockquote><p>${text}</p>`;
-          return write(directMessage, {
-            text,
-            attachments: [{ contentType: "text/html", content }],
-          });
-        },
+        quote: (text, quoted) => quoteBy("msteams", sends.raw)(text, quoted),
       };
       const { fail, close } = server;
       return {
@@ -480,42 +332,6 @@ export const VENDORS: Vendor[] = [
       const sends: Sends = {
         shelf: server.shelf,
         raw: write,
-        others: [
-          {
-            origin: /quoted or answered message, by \+15550002222/,
-            say: (text) =>
-              write("is that so?", {
-                quote: {
-                  id: 1,
-                  author: "+15550002222",
-                  authorNumber: "+15550002222",
-                  authorUuid: null,
-                  text,
-                  attachments: [],
-                },
-              }),
-          },
-          {
-            origin: /embedded content/,
-            say: (display) =>
-              write(null, {
-                contacts: [
-                  {
-                    name: { display, given: null, family: null },
-                    phone: [{ value: "+15550002222", type: "MOBILE", label: null }],
-                    organization: null,
-                  },
-                ],
-              }),
-          },
-          {
-            origin: /embedded content/,
-            say: (description) =>
-              write("https://a.example", {
-                previews: [{ url: "https://a.example", title: "A", description, image: null }],
-              }),
-          },
-        ],
         async edit(message) {
           const target = 1_760_000_000_000 + spoken;
           const timestamp = 1_760_000_000_000 + ++spoken;
@@ -544,17 +360,7 @@ export const VENDORS: Vendor[] = [
             ],
           });
         },
-        quote: (text, { author, text: before }) =>
-          write(text, {
-            quote: {
-              id: 1,
-              author,
-              authorNumber: author,
-              authorUuid: null,
-              text: before,
-              attachments: [],
-            },
-          }),
+        quote: (text, quoted) => quoteBy("signal", sends.raw)(text, quoted),
       };
       const { url, fail, close } = server;
       return {
@@ -604,16 +410,6 @@ export const VENDORS: Vendor[] = [
       const sends: Sends = {
         shelf: server.shelf,
         raw: write,
-        others: [
-          {
-            origin: /quoted or answered message, by eve@a\.example/,
-            say(words) {
-              const handle = { address: "eve@a.example" };
-              const { guid } = server.arrive(words, { handle }).data;
-              return write("is that so?", { threadOriginatorGuid: guid });
-            },
-          },
-        ],
         async edit(text) {
           const data = {
             ...server.messages.findLast(({ isFromMe }) => !isFromMe),
@@ -678,26 +474,6 @@ export const VENDORS: Vendor[] = [
         return signedRequest(eventCallback(posted, `Ev${spoken}`), { at });
       };
       const direct = { channel_type: "im", channel: "D0ANN00001" };
-      const attach = (text: string, ...attachments: object[]) =>
-        write({ ...direct, text, attachments });
-      const share = {
-        is_msg_unfurl: true,
-        is_share: true,
-        author_name: "Vera",
-        channel_name: "general",
-        ts: "1.1",
-        channel_id: "C1",
-      };
-      const rich = (text: string) => ({
-        type: "rich_text",
-        elements: [
-          {
-            type: "rich_text_list",
-            style: "bullet",
-            elements: [{ type: "rich_text_section", elements: [{ type: "text", text }] }],
-          },
-        ],
-      });
       const speak: Say = (text) => write({ ...direct, text });
       const mention = { type: "app_mention", channel: "C0123ABC" };
       const writes: Writes = {
@@ -723,44 +499,6 @@ export const VENDORS: Vendor[] = [
       const sends: Sends = {
         shelf: server.shelf,
         raw: (text, more) => write({ ...direct, text, ...more }),
-        others: [
-          {
-            origin: /shared message, by Vera, from general/,
-            say: (words) => attach("", { ...share, text: words }),
-          },
-          {
-            origin: /shared message, by Vera/,
-            say: (words) =>
-              attach("", {
-                ...share,
-                message_blocks: [
-                  { team: "T1", channel: "C1", ts: "1.1", message: { blocks: [rich(words)] } },
-                ],
-              }),
-          },
-          { origin: /embedded content/, say: (text) => attach("see this", { text, id: 1 }) },
-          {
-            origin: /embedded content/,
-            say: (value) =>
-              attach("see this", { fields: [{ title: "Summary", value, short: false }] }),
-          },
-          {
-            origin: /embedded content/,
-            say: (words) => attach("see this", { blocks: [rich(words)] }),
-          },
-          { origin: /embedded content/, say: (fallback) => attach("see this", { fallback }) },
-          {
-            origin: /embedded content, from A Site/,
-            say: (text) =>
-              attach("<https://a.example>", {
-                from_url: "https://a.example",
-                service_name: "A Site",
-                title: "A",
-                title_link: "https://a.example",
-                text,
-              }),
-          },
-        ],
         edit(text) {
           const message = {
             type: "message",
@@ -810,21 +548,7 @@ export const VENDORS: Vendor[] = [
           };
           return write({ ...direct, subtype: "file_share", text, files: [file] });
         },
-        quote: (text, { author: author_name, text: before }) =>
-          write({
-            ...direct,
-            text,
-            attachments: [
-              {
-                is_msg_unfurl: true,
-                is_share: true,
-                author_name,
-                text: before,
-                ts: "1.1",
-                channel_id: "C1",
-              },
-            ],
-          }),
+        quote: (text, quoted) => quoteBy("slack", sends.raw)(text, quoted),
       };
       const { fail, close } = server;
       return {
@@ -872,53 +596,6 @@ export const VENDORS: Vendor[] = [
       const sends: Sends = {
         shelf: server.shelf,
         raw: (text, more) => write(text, { channel_id: DIRECT, ...more }),
-        others: [
-          {
-            origin: /shared message, by \w+, from Town Square/,
-            say: (message) =>
-              write("", {
-                channel_id: DIRECT,
-                metadata: {
-                  embeds: [
-                    {
-                      type: "permalink",
-                      url: "",
-                      data: {
-                        post_id: "p",
-                        post: { user_id: OTHER_BOT, message },
-                        team_name: "t",
-                        channel_display_name: "Town Square",
-                      },
-                    },
-                  ],
-                },
-              }),
-          },
-          {
-            origin: /embedded content/,
-            say: (value) =>
-              write("see this", {
-                channel_id: DIRECT,
-                props: { attachments: [{ title: "Alert", fields: [{ title: "Summary", value }] }] },
-              }),
-          },
-          {
-            origin: /embedded content, from A Site/,
-            say: (description) =>
-              write("https://a.example", {
-                channel_id: DIRECT,
-                metadata: {
-                  embeds: [
-                    {
-                      type: "opengraph",
-                      url: "https://a.example",
-                      data: { type: "website", site_name: "A Site", title: "A", description },
-                    },
-                  ],
-                },
-              }),
-          },
-        ],
         edit: async (text) => (last && server.edit(last, text), undefined),
         inThread: (text) => write(text, { root_id: "root".padEnd(26, "0") }),
         before: (text) =>
@@ -945,18 +622,7 @@ export const VENDORS: Vendor[] = [
             metadata: { files: [{ id, name, mime_type, size: bytes.length }] },
           });
         },
-        quote(text, { author, text: message }) {
-          const data = {
-            post_id: "p",
-            post: { user_id: author, message },
-            team_name: "t",
-            channel_display_name: "c",
-          };
-          return write(text, {
-            channel_id: DIRECT,
-            metadata: { embeds: [{ type: "permalink", url: "", data }] },
-          });
-        },
+        quote: (text, quoted) => quoteBy("mattermost", sends.raw)(text, quoted),
       };
       const { fail, close } = server;
       return {
@@ -996,17 +662,6 @@ export const VENDORS: Vendor[] = [
       };
       const speak: Say = (text) => write(text);
       const group = { chat: { id: -1001234567890, type: "supergroup", title: "Friday" } };
-      const date = 1_760_000_000;
-      const vera = { id: 5, is_bot: false, first_name: "Vera", last_name: "Stone" };
-      const news = { id: -1001, type: "channel", title: "News" };
-      const answered = {
-        message_id: 1,
-        date,
-        chat: { id: 42, type: "private", first_name: "Ann" },
-        from: vera,
-        text: "no",
-      };
-      const forward = (words: string, forward_origin: object) => write(words, { forward_origin });
       const name = `@${TELEGRAM_BOT.username}`;
       const entities = [{ type: "mention", offset: 0, length: name.length }];
       const mention = { ...group, entities };
@@ -1026,122 +681,7 @@ export const VENDORS: Vendor[] = [
       };
       const sends: Sends = {
         shelf: server.shelf,
-        raw: write,
-        others: [
-          {
-            origin: /forwarded message, by Vera Stone/,
-            say: (words) => forward(words, { type: "user", date, sender_user: vera }),
-          },
-          {
-            origin: /forwarded message, by A shy person/,
-            say: (words) =>
-              forward(words, {
-                type: "hidden_user",
-                date,
-                sender_user_name: "A shy person",
-              }),
-          },
-          {
-            origin: /forwarded message, by the boss, from Friday/,
-            say: (words) =>
-              forward(words, {
-                type: "chat",
-                date,
-                sender_chat: group.chat,
-                author_signature: "the boss",
-              }),
-          },
-          {
-            origin: /forwarded message, from News/,
-            say: (words) => forward(words, { type: "channel", date, chat: news, message_id: 1 }),
-          },
-          {
-            origin: /forwarded message/,
-            say: (words) => write(words, { forward_date: date, forward_sender_name: "Ole" }),
-          },
-          {
-            origin: /forwarded message, from News/,
-            say: (question) =>
-              write("", {
-                text: undefined,
-                forward_origin: { type: "channel", date, chat: news, message_id: 1 },
-                poll: { id: "1", question, options: [{ text: "yes", voter_count: 0 }] },
-              }),
-          },
-          {
-            origin: /forwarded message, by Vera Stone/,
-            say: (caption) =>
-              write("", {
-                text: undefined,
-                caption,
-                forward_origin: { type: "user", date, sender_user: vera },
-                voice: { file_id: "f1", file_unique_id: "u1", duration: 1 },
-              }),
-          },
-          {
-            origin: /embedded content, by @gif/,
-            say: (words) =>
-              write(words, {
-                via_bot: { id: 6, is_bot: true, first_name: "Gif", username: "gif" },
-              }),
-          },
-          {
-            origin: /quoted or answered message, by Vera Stone/,
-            say: (text) =>
-              write("is that so?", { reply_to_message: { ...answered, text }, quote: undefined }),
-          },
-          {
-            origin: /quoted or answered message, by Vera Stone/,
-            say: (text) =>
-              write("is that so?", { reply_to_message: answered, quote: { text, position: 0 } }),
-          },
-          {
-            origin: /quoted or answered message, by Vera Stone/,
-            say: (description) =>
-              write("is that so?", {
-                reply_to_message: {
-                  ...answered,
-                  text: undefined,
-                  invoice: {
-                    title: "Bill",
-                    description,
-                    start_parameter: "",
-                    currency: "EUR",
-                    total_amount: 145,
-                  },
-                },
-              }),
-          },
-          {
-            origin: /quoted or answered message, from News/,
-            say: (text) =>
-              write("is that so?", {
-                external_reply: {
-                  origin: { type: "channel", date, chat: news, message_id: 1 },
-                  chat: news,
-                  message_id: 1,
-                },
-                quote: { text, position: 0 },
-              }),
-          },
-          {
-            origin: /embedded content/,
-            say: (first_name) =>
-              write("", {
-                text: undefined,
-                contact: { first_name, phone_number: "+15550002222" },
-              }),
-          },
-          {
-            origin: /embedded content/,
-            say: (address) =>
-              write("", {
-                text: undefined,
-                location: { latitude: 52.5, longitude: 13.4 },
-                venue: { location: { latitude: 52.5, longitude: 13.4 }, title: "Café", address },
-              }),
-          },
-        ],
+        raw: (text, more) => write(text, text === "" ? { text: undefined, ...more } : more),
         async edit(text) {
           const from = { id: 42, is_bot: false, first_name: "Ann" };
           const chat = { id: 42, type: "private" as const, first_name: "Ann" };
@@ -1177,19 +717,7 @@ export const VENDORS: Vendor[] = [
                 : { document: { ...about, mime_type, file_name } };
           return write("", { text: undefined, caption, ...content });
         },
-        quote(text, { author: first_name, text: before }) {
-          const chat = { id: 42, type: "private" as const, first_name: "Ann" };
-          const from = { id: 5, is_bot: false, first_name };
-          return write(text, {
-            reply_to_message: {
-              message_id: 1,
-              date: 1_760_000_000,
-              chat,
-              from,
-              text: before,
-            } satisfies Partial<Message>,
-          });
-        },
+        quote: (text, quoted) => quoteBy("telegram", sends.raw)(text, quoted),
       };
       const { url, close } = server;
       return {
@@ -1233,34 +761,6 @@ export const VENDORS: Vendor[] = [
         server.push(last);
       };
       const speak: Say = (text) => write(text);
-      const answered = {
-        id: "1",
-        channel_id: DISCORD_DIRECT,
-        type: 0,
-        author: { id: "5", username: "vera", global_name: "Vera" },
-        mentions: [],
-        attachments: [],
-      };
-      const forward = (message: object) =>
-        write("", {
-          message_reference: { type: 1, message_id: "1", channel_id: "2", guild_id: "3" },
-          message_snapshots: [
-            {
-              message: {
-                type: 0,
-                embeds: [],
-                attachments: [],
-                mentions: [],
-                mention_roles: [],
-                timestamp: "2026-10-09T10:00:00+00:00",
-                edited_timestamp: null,
-                flags: 0,
-                components: [],
-                ...message,
-              },
-            },
-          ],
-        });
       const inGuild = { guild_id: "1", channel_id: DISCORD_CHANNEL };
       const mentions = [{ id: DISCORD_BOT }];
       const writes: Writes = {
@@ -1277,50 +777,6 @@ export const VENDORS: Vendor[] = [
       const sends: Sends = {
         shelf: server.shelf,
         raw: write,
-        others: [
-          { origin: /shared message/, say: (content) => forward({ content }) },
-          {
-            origin: /shared message/,
-            say: (description) => forward({ content: "", embeds: [{ title: "A", description }] }),
-          },
-          {
-            origin: /embedded content, from A Site/,
-            say: (description) =>
-              write("https://a.example", {
-                embeds: [
-                  {
-                    type: "article",
-                    url: "https://a.example",
-                    title: "A",
-                    description,
-                    provider: { name: "A Site" },
-                  },
-                ],
-              }),
-          },
-          {
-            origin: /quoted or answered message, by Vera/,
-            say: (content) =>
-              write("is that so?", {
-                type: 19,
-                message_reference: { type: 0, message_id: "1", channel_id: DISCORD_DIRECT },
-                referenced_message: { ...answered, content },
-              }),
-          },
-          {
-            origin: /quoted or answered message, by Vera/,
-            say: (content) =>
-              write("is that so?", {
-                type: 19,
-                message_reference: { type: 0, message_id: "1", channel_id: DISCORD_DIRECT },
-                referenced_message: {
-                  ...answered,
-                  content: "",
-                  message_snapshots: [{ message: { content, embeds: [], attachments: [] } }],
-                },
-              }),
-          },
-        ],
         async edit(content) {
           server.push(
             { ...last, content, edited_timestamp: "2026-10-09T10:00:00+00:00" },
@@ -1344,20 +800,7 @@ export const VENDORS: Vendor[] = [
           };
           return write(text, { attachments: [attachment] });
         },
-        quote: (text, { author: username, text: content }) =>
-          write(text, {
-            type: 19,
-            message_reference: { message_id: "1" },
-            referenced_message: {
-              id: "1",
-              channel_id: DISCORD_DIRECT,
-              type: 0,
-              content,
-              author: { id: "5", username },
-              mentions: [],
-              attachments: [],
-            },
-          }),
+        quote: (text, quoted) => quoteBy("discord", sends.raw)(text, quoted),
       };
       const to = [DISCORD_CHANNEL, DISCORD_DIRECT];
       return {

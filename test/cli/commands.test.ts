@@ -118,7 +118,7 @@ describe("wrong usage ends with 2 and says what to write", () => {
     [["start", "--json"], "unknown option '--json'"],
     [["init", "--config", "rouse.json5"], "unknown option '--config'"],
     [["approvals", "decide", "7f3", "aprove"], "approve, deny, repeat, done, give-up"],
-    [["failures", "set", "fgr_1", "--resolve", "--undo"], "use one of --assign"],
+    [["failures", "set", "fgr_1", "--resolve", "--reopen"], "use one of --assign"],
     [["runs", "--statu", "failed"], "--status"],
     [["hooks", "test", "shop.order"], "--payload"],
     [["hooks", "test", "--payload", "package.json"], "rouse hooks"],
@@ -478,7 +478,7 @@ describe("without a running gateway", () => {
       run({ kind: "heartbeat", status: "failed" }),
     ].map((one, n) => ({ ...one, createdAt: at + n, endedAt: at + n }));
     await store.commit((tx) => {
-      for (const one of [hook, schedule, beat]) tx.add("run", one as RunRecord);
+      for (const one of [hook, schedule, beat]) tx.runs.add(one as RunRecord);
     });
     await store.close();
     const list = async (...options: string[]): Promise<string[]> => {

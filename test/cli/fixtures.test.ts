@@ -2,9 +2,7 @@ import { cp, mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/pr
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { readFixtures as readSamples } from "../contract/preset.ts";
 import { createWorld, type World } from "../e2e/world.ts";
-import { byHookToken, presetNames } from "../mapping/world.ts";
 import { readJunit } from "./junit-reader.ts";
 import { createCli, shopConfig, TOKEN, type CliWorld } from "./world.ts";
 
@@ -416,45 +414,6 @@ describe("fixtures by hand", () => {
     expect(failure?.attributes["message"]).toBe("expect.actions[0].text");
     expect(failure).toMatchObject({ attributes: { type: "difference" }, within: "testcase" });
     expect(failure?.text).toContain('\\u001b[31m<b>&"\\u0000\\ud800]]>');
-  });
-});
-
-it("runs the requests that are kept for the presets, with what they expect", async () => {
-  await cli.write("rouse.json5", {
-    hooks: { enabled: true, token: TOKEN, presets: byHookToken(presetNames) },
-  });
-  let count = 0;
-  for (const preset of presetNames)
-    for (const [name, { path, headers, body, expect: wanted }] of readSamples(preset)) {
-      const { mapping, sessionKey, text } = wanted;
-      const comments = [
-        "# source: x",
-        "# hand-made: yes",
-        `# mapping: ${mapping ?? "none"}`,
-        ...(sessionKey === null ? [] : [`# session: ${sessionKey}`]),
-      ];
-      const head = [
-        ...comments,
-        ...text.map((words) => `# text: ${JSON.stringify(words)}`),
-        `POST /hooks/${path} HTTP/1.1`,
-      ];
-      const lines = Object.entries(headers).map(([header, value]) => `${header}: ${value}`);
-      await mkdir(join(cli.dir, "tests", preset), { recursive: true });
-      await cli.write(`tests/${preset}/${name}`, `${[...head, ...lines].join("\n")}\n\n${body}\n`);
-      count++;
-    }
-  const { code, out, err } = await cli.rouse(["test"]);
-  expect([code, out, err]).toEqual([0, `${count} fixtures: ${count} as expected\n`, ""]);
-  await cli.write("rouse.json5", {
-    hooks: {
-      enabled: true,
-      token: TOKEN,
-      presets: byHookToken(presetNames.filter((name) => name !== "twilio")),
-    },
-  });
-  expect(await cli.rouse(["test", "tests/twilio"])).toMatchObject({
-    code: 1,
-    out: expect.stringContaining("expect.mapping"),
   });
 });
 

@@ -194,10 +194,7 @@ describe("rouse init for a sender that signs", () => {
         `Settings → Webhooks.*\\n {2}URL {5}https://<your public address>/hooks/github\\n {2}secret {2}${secret}`,
       ),
     );
-    for (const tunnel of [
-      "ngrok http 7420",
-      "cloudflared tunnel --url http://127.0.0.1:7420",
-    ])
+    for (const tunnel of ["ngrok http 7420", "cloudflared tunnel --url http://127.0.0.1:7420"])
       expect(out).toContain(tunnel);
     expect(file(".gitignore").split("\n")).toEqual(
       expect.arrayContaining([".rouse/", "node_modules/"]),

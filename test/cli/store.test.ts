@@ -91,7 +91,7 @@ describePostgres("rouse store on PostgreSQL", () => {
     expect((await cli.rouse(["events"])).out).toContain(given.id);
     expect((await cli.rouse(["runs"])).out).toContain(action.runId);
     expect(await cli.rouse(["runs", "cancel", action.runId])).toMatchObject({ code: 0 });
-    expect(await store.get("run", action.runId)).toMatchObject({ status: "cancelled" });
+    expect(await store.runs.get(action.runId)).toMatchObject({ status: "cancelled" });
     expect(await queue.fetch("turn", 1)).toEqual([]);
     await store.close();
   });

@@ -7,7 +7,6 @@ import {
   json,
   readCase,
   recordCases,
-  startTools,
   steady,
   sumUp,
   type Asked,
@@ -255,50 +254,6 @@ describe("calls of tools", () => {
       "--json",
     ]);
     expect(json(out).fixtures).toMatchObject([{ ok: false, before: { ok: true } }]);
-  });
-
-  it("that were not recorded go to a sandbox if one is named, and to no other server", async () => {
-    world = await createAgentsWorld(says(["look", 1], ["look", 2], ["more", 3]));
-    const { cli } = world;
-    const sandbox = await startTools({
-      look: ({ id }) => `sandbox ${String(id)}`,
-      more: ({ id }) => `more ${String(id)}`,
-    });
-    try {
-      await cli.write(
-        "rouse.json5",
-        world.config({
-          mcp: { servers: { shop: { url: world.tools.url }, trial: { url: sandbox.url } } },
-        }),
-      );
-      const content = {
-        run: { ...ASKED.run, calls: [call("look", 1, "recorded")] },
-        expect: { reply: { contains: ["recorded", "sandbox 2", "more 3"] } },
-      };
-      await writeCase(world, "a", content);
-      expect((await misses(world)).length).toBe(1);
-      expect(sandbox.requests).toBe(0);
-      await writeCase(world, "a", { ...content, run: { ...content.run, sandbox: "trial" } });
-      const { out, code } = await cli.rouse(["test", "--agents", "--json"]);
-      expect([code, json(out).fixtures[0]?.runs[0]?.calls.map(({ from }) => from)]).toEqual([
-        0,
-        ["recording", "sandbox", "sandbox"],
-      ]);
-      expect(sandbox.calls).toEqual([
-        { name: "look", input: { id: 2 } },
-        { name: "more", input: { id: 3 } },
-      ]);
-      expect(world.tools.requests).toBe(0);
-      await writeCase(world, "a", { ...content, run: { ...content.run, sandbox: "trail" } });
-      expect(await cli.rouse(["test", "--agents"])).toMatchObject({
-        code: 2,
-        err: expect.stringContaining(
-          "the sandbox trail is not in mcp.servers; there is shop, trial",
-        ),
-      });
-    } finally {
-      await sandbox.close();
-    }
   });
 });
 

@@ -19,11 +19,7 @@ beforeAll(async () => {
   const print = async (...args: string[]) =>
     JSON.parse((await cli.rouse(["config", "--schema", ...args])).out) as JsonSchema;
   let fixtures: JsonSchema;
-  [config, mappings, fixtures] = await Promise.all([
-    print(),
-    print("mappings"),
-    print("fixtures"),
-  ]);
+  [config, mappings, fixtures] = await Promise.all([print(), print("mappings"), print("fixtures")]);
   await cli.close();
   const ajv = new Ajv2020({
     allErrors: true,

@@ -2,7 +2,6 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { approvalWorld, transferOnce } from "../approvals/world.ts";
 import { message, sayOn } from "../channels/pipe.ts";
 import { NO_BROWSER } from "./browser.ts";
-import { shoot } from "./shots.ts";
 import { useConsole } from "./use-console.ts";
 
 const AGENT = {
@@ -68,7 +67,6 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     expect(await outside.innerText()).not.toContain("It is the last one.");
     await words.getByRole("button", { name: /^Show all \d+ characters$/ }).click();
     expect(await outside.innerText()).toContain("It is the last one.");
-    await shoot(page, "approvals-open");
     expect(world.bank.calls).toEqual([]);
     await page.keyboard.press("a");
     await detail().getByText("by operator").waitFor();
@@ -200,7 +198,6 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     await heading(next).waitFor();
     expect(page.url()).toContain(next.id);
     await expect.poll(() => isFocused(next)).toBe(true);
-    await shoot(page, "approvals-next");
     expect(await page.getByRole("row", { selected: true }).innerText()).toContain(next.code);
     await expect
       .poll(async () => page.getByRole("row", { name: new RegExp(first.code) }).count())
@@ -232,7 +229,6 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     await dialog.getByText("bank.transfer").waitFor();
     await dialog.getByLabel("amount").check();
     await dialog.getByText("amount is anything").waitFor();
-    await shoot(page, "approvals-always");
     await dialog.getByRole("button", { name: "Approve and save the rule" }).click();
     await detail().getByText("by operator").waitFor();
     const rules = async () =>

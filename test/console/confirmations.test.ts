@@ -44,7 +44,7 @@ describe.skipIf(NO_BROWSER)("what cannot be taken back", () => {
         const { runId } = await ran();
         await change((store) =>
           store.commit((tx) =>
-            tx.update("run", runId, {
+            tx.runs.update(runId, {
               status: "parked",
               hold: { reason: "limit", scope: "hooks", limit: "concurrent", since: Date.now() },
               endedAt: null,
@@ -59,7 +59,7 @@ describe.skipIf(NO_BROWSER)("what cannot be taken back", () => {
       async () => {
         const { runId } = await ran();
         await change((store) =>
-          store.commit((tx) => tx.update("run", runId, { status: "failed", error })),
+          store.commit((tx) => tx.runs.update(runId, { status: "failed", error })),
         );
         return `#/runs/${runId}`;
       },

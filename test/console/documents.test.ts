@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { createModelWorld } from "./model-world.ts";
 import { NO_BROWSER } from "./browser.ts";
-import { shoot } from "./shots.ts";
 import { useConsole } from "./use-console.ts";
 
 const GUIDE = [
@@ -42,7 +41,6 @@ describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
     await show("#/documents");
     await page.getByText("There is no document yet.").waitFor();
     expect(await page.innerText("main")).toContain("rouse knowledge add returns.md");
-    await shoot(page, "documents-empty");
     await clean();
   });
 
@@ -84,7 +82,6 @@ describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
     await detail()
       .getByText(/broken document|unsupported type/)
       .waitFor();
-    await shoot(page, "documents-failed");
     // The browser logs the refusal itself.
     expect(problems.filter((text) => !text.includes("413"))).toEqual([]);
   });
@@ -101,7 +98,6 @@ describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
     expect((await marked.boundingBox())?.y).toBeLessThan(page.viewportSize()?.height ?? 0);
     expect(await detail().innerText()).toContain("thirty days");
     expect(page.url()).toMatch(/#\/documents\/doc_\w+%23\d+\?q=how\+long/);
-    await shoot(page, "documents-search");
     await page.reload();
     await marked.getByText(/twenty minutes/).waitFor();
     await page.getByLabel("Search in passages").fill("zebra");
@@ -145,7 +141,6 @@ describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
     expect(await turn.innerText()).toMatch(/sales[^]*Within thirty days \[1\]\./);
     await turn.locator("summary", { hasText: "knowledge_search" }).click();
     expect(await turn.innerText()).toContain('"returns thirty days"');
-    await shoot(page, "chat");
     expect(await turn.getByRole("link", { name: "[1]" }).count()).toBe(1);
     await turn.getByRole("link", { name: "[1]" }).click();
     await detail()

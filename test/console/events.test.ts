@@ -71,18 +71,6 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
   const words = async (name: string): Promise<string> =>
     (await section(name).innerText()).replaceAll(/\s+/g, " ");
   const rows = () => page.getByRole("region", { name: "Events" }).locator("tbody tr[data-id]");
-  const shot = async (name: string): Promise<void> => {
-    const folder = process.env["ROUSE_SHOTS"];
-    if (!folder) return;
-    for (const colorScheme of ["light", "dark"] as const)
-      for (const width of [1280, 390]) {
-        await page.emulateMedia({ colorScheme });
-        await page.setViewportSize({ width, height: 800 });
-        await page.screenshot({ path: join(folder, `${name}-${width}-${colorScheme}.png`) });
-      }
-    await page.emulateMedia({ colorScheme: "light" });
-    await page.setViewportSize({ width: 1280, height: 800 });
-  };
 
   it("lists what came in, with outcome, mapping, names of work and reason", async () => {
     await open("#/events");
@@ -94,7 +82,6 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
     expect(text).toMatch(/✓ accepted order\.big shop Order of Ann/);
     expect(text).toMatch(/● unmatched shop .*data\.total/);
     expect(text).not.toMatch(/\[object |undefined|NaN|\bHook\b/);
-    await shot("events");
     expect(problems).toEqual([]);
   });
 
@@ -139,7 +126,6 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
     expect(why).toMatch(/order\.big does not match .*rouse\.json5:\d+/);
     expect(why).toMatch(/✗ match\.payload\.data\.total \$gte 100 .*is the text "240"/);
     expect(await words("Result")).toContain("no mapping matches");
-    await shot("event-unmatched");
     expect(problems).toEqual([]);
   });
 
@@ -157,7 +143,6 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
       .getByRole("tab", { name: /Headers/ })
       .click();
     expect(await words("Request")).not.toContain("authorization");
-    await shot("event");
     expect(problems).toEqual([]);
   });
 
@@ -261,7 +246,6 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
     expect(text).toContain("body.data.total 240 300");
     expect(text).toContain("body.data.id 7 8");
     expect(text).not.toContain("body.type");
-    await shot("event-compare");
     expect(problems).toEqual([]);
   });
 

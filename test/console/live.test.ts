@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { NO_BROWSER } from "./browser.ts";
 import { useConsole } from "./use-console.ts";
@@ -31,8 +30,6 @@ describe.skipIf(NO_BROWSER)("the console's live list", () => {
         all.map((row) => (row as unknown as { dataset: { id: string } }).dataset.id),
       ),
     ).toEqual([second, first]);
-    if (process.env["ROUSE_SHOTS"])
-      await page.screenshot({ path: join(process.env["ROUSE_SHOTS"], "live.png") });
     expect(problems).toEqual([]);
   });
 

@@ -24,7 +24,7 @@ describe.skipIf(NO_BROWSER)("a long list in the console", () => {
     await store.accept(event_("many", { outcome: "accepted", actions }));
     await store.commit((tx) =>
       actions.forEach(({ runId }) =>
-        tx.update("run", runId, { status: "succeeded", endedAt: Date.now() }),
+        tx.runs.update(runId, { status: "succeeded", endedAt: Date.now() }),
       ),
     );
     ids.push(...actions.map(({ runId }) => runId));

@@ -25,8 +25,7 @@ async function addRuns({ store }: StoreHandle): Promise<void> {
   const at = (days: number): number => Math.round(YESTERDAY + days * DAY);
   await store.commit((tx) => {
     for (const [made, ended] of TIMES)
-      tx.add(
-        "run",
+      tx.runs.add(
         run({
           id: newId("run", at(made)),
           createdAt: at(made),

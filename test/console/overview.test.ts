@@ -4,7 +4,6 @@ import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
 import { silent } from "../store/home.ts";
 import { NO_BROWSER } from "./browser.ts";
-import { shoot } from "./shots.ts";
 import { useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("the overview", () => {
@@ -116,7 +115,7 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
     });
     const now = Date.now();
     const hold = { reason: "away", of: "acme/large", since: now, until: now + 3_600_000 } as const;
-    await store.commit((tx) => tx.update("run", held, { status: "parked", hold, endedAt: null }));
+    await store.commit((tx) => tx.runs.update(held, { status: "parked", hold, endedAt: null }));
     await store.close();
     await page.goto(`${world.url}/console#/overview`);
     await page.getByText("waiting for the model acme/large").waitFor();
@@ -135,7 +134,7 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
     });
     const until = Date.now() - 420_000;
     const hold = { reason: "away", of: "acme/large", since: until, until } as const;
-    await store.commit((tx) => tx.update("run", runs[0].id, { hold }));
+    await store.commit((tx) => tx.runs.update(runs[0].id, { hold }));
     await store.close();
     await page.reload();
     await page.getByText("waiting for the model acme/large").waitFor();
@@ -156,7 +155,6 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
       .getByRole("link", { name: "model" })
       .waitFor();
     expect((await page.innerText("main")).match(/hooks\.enabled/g)).toHaveLength(1);
-    await shoot(page, "overview");
     expect(problems).toEqual([]);
   });
 });

@@ -2,7 +2,6 @@ import { describe, expect, it } from "vitest";
 import { message, sayOn } from "../channels/pipe.ts";
 import { codeIn, PIPES, sentTo } from "../people/linking-world.ts";
 import { NO_BROWSER } from "./browser.ts";
-import { shoot } from "./shots.ts";
 import { useConsole } from "./use-console.ts";
 
 const ODD = "<img src=x onerror=alert(1)>\u202e";
@@ -35,7 +34,6 @@ describe.skipIf(NO_BROWSER)("linked channels in the console", () => {
     await section.getByRole("row", { name: /person-\w{8} tube .*linked/ }).waitFor();
     expect(await page.locator("main img").count()).toBe(0);
     expect(await section.innerText()).toContain("<img src=x onerror=alert(1)>");
-    await shoot(page, "system-linked");
     await section
       .getByRole("row", { name: /person-\w{8} tube/ })
       .getByRole("button", { name: "Unlink" })

@@ -110,7 +110,7 @@ describe.skipIf(NO_BROWSER)("an empty store", () => {
     const { page, world, problems } = console;
     problems.length = 0;
     await open(page, world, `#/${name}`);
-    await examine(page, `${name}-empty`, TWO_LOOKS);
+    await examine(page, TWO_LOOKS);
     expect(problems).toEqual([]);
   });
 
@@ -118,7 +118,7 @@ describe.skipIf(NO_BROWSER)("an empty store", () => {
     const { page, world, problems } = console;
     problems.length = 0;
     await open(page, world, "#/components");
-    await examine(page, "components", TWO_LOOKS);
+    await examine(page, TWO_LOOKS);
     expect(await page.getByRole("navigation", { name: "Pages" }).innerText()).not.toContain(
       "Components",
     );
@@ -171,13 +171,13 @@ describe.skipIf(NO_BROWSER)("a filled store", () => {
     const { page, world, problems } = console;
     problems.length = 0;
     await open(page, world, `#/${name}`);
-    await examine(page, `${name}-filled`, EVERY_LOOK);
+    await examine(page, EVERY_LOOK);
     await page.keyboard.press("j");
     const detail = page.locator(".split.open > .detail").first();
     if (DETAILED.has(name)) {
       await detail.locator("h2, [role=alert]").first().waitFor();
       await detail.locator(".skeleton").first().waitFor({ state: "detached" });
-      await examine(page, `${name}-detail`, TWO_LOOKS, ".split.open > .detail");
+      await examine(page, TWO_LOOKS, ".split.open > .detail");
       await page.setViewportSize({ width: 320, height: 640 });
       await expectSound(page);
       await page.setViewportSize({ width: 1280, height: 800 });
@@ -199,7 +199,7 @@ describe.skipIf(NO_BROWSER)("a filled store", () => {
       problems.length = 0;
       await open(page, world, `#/${name}`, true);
       // What says so is the same on each page.
-      await examine(page, `${name}-failed`, [FAILED_LOOKS[PAGES.indexOf(entry) % 2] as Look]);
+      await examine(page, [FAILED_LOOKS[PAGES.indexOf(entry) % 2] as Look]);
       if (section !== "Development") {
         const reason = page
           .locator("main")
@@ -251,7 +251,7 @@ describe.skipIf(NO_BROWSER)("a filled store", () => {
         const shown = words(await page.locator("main").innerText());
         expect([...words(before)].filter((word) => !shown.has(word))).toEqual([]);
         // The banner is the same on each page.
-        await (name === "overview" ? examine(page, `${name}-away`, TWO_LOOKS) : expectSound(page));
+        await (name === "overview" ? examine(page, TWO_LOOKS) : expectSound(page));
         await page.unrouteAll({ behavior: "wait" });
         await page.clock.fastForward(REFRESH_MS);
         await banner.waitFor({ state: "detached" });
@@ -261,46 +261,4 @@ describe.skipIf(NO_BROWSER)("a filled store", () => {
       }
     },
   );
-});
-
-describe.skipIf(NO_BROWSER)("while somebody writes", () => {
-  const console = useConsole(false);
-  it("the session ends: the page asks for the token above the text, which stays", async () => {
-    const { page, world, context } = console;
-    await open(page, world, "#/chat");
-    await page.getByLabel("Message").fill("half a thought");
-    await context.clearCookies();
-    await page.clock.fastForward(REFRESH_MS);
-    const dialog = page.getByRole("dialog");
-    await dialog.getByLabel("Gateway token").fill("wrong");
-    await dialog.getByRole("button", { name: "Sign in" }).click();
-    await dialog.getByText("That is not the gateway token.").waitFor();
-    await dialog.getByLabel("Gateway token").fill(world.gateway.operatorToken);
-    await dialog.getByRole("button", { name: "Sign in" }).click();
-    await dialog.waitFor({ state: "detached" });
-    expect(await page.getByLabel("Message").inputValue()).toBe("half a thought");
-    await page.clock.fastForward(REFRESH_MS);
-    await watched.get(page)?.settled();
-    expect(await page.getByRole("dialog").count()).toBe(0);
-  });
-
-  it("another version answers: the page offers to load itself again, and the text stays", async () => {
-    const { page, world } = console;
-    await open(page, world, "#/chat", true);
-    await page.getByLabel("Message").fill("another thought");
-    await page.route("**/admin/v1/**", async (route) => {
-      const response = await route.fetch({ url: getShortWait(route.request().url()) });
-      await route.fulfill({
-        response,
-        headers: { ...response.headers(), "x-rouse-version": "99.0.0" },
-      });
-    });
-    await page.clock.fastForward(REFRESH_MS);
-    await page.getByText("The gateway runs version 99.0.0 now").waitFor();
-    expect(await page.getByLabel("Message").inputValue()).toBe("another thought");
-    await page.unrouteAll({ behavior: "wait" });
-    await page.getByRole("button", { name: "Load the page again" }).click();
-    await page.getByLabel("Message").waitFor();
-    expect(await page.getByLabel("Message").inputValue()).toBe("another thought");
-  });
 });

@@ -143,21 +143,13 @@ const RULES = {
   others: { rules: { "color-contrast": { enabled: false } } },
 };
 
-/** Holds a page, or for axe a part of it, to all of it in a width and a theme, and leaves a screenshot in `ROUSE_SHOTS`. */
-export async function examine(
-  page: Page,
-  name: string,
-  looks: readonly Look[],
-  part = "html",
-): Promise<void> {
+/** Holds a page, or for axe a part of it, to all of it in a width and a theme. */
+export async function examine(page: Page, looks: readonly Look[], part = "html"): Promise<void> {
   for (const { width, theme, rules } of looks) {
     await page.setViewportSize({ width, height: 800 });
     await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
     await expectSound(page);
     await expectAccessible(page, part, rules);
-    const folder = process.env["ROUSE_SHOTS"];
-    if (folder !== undefined)
-      await page.screenshot({ path: join(folder, `${name}-${width}-${theme}.png`) });
   }
   await page.setViewportSize({ width: 1280, height: 800 });
 }

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { NO_BROWSER } from "./browser.ts";
-import { shoot } from "./shots.ts";
 import { useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("refused requests", () => {
@@ -30,7 +29,6 @@ describe.skipIf(NO_BROWSER)("refused requests", () => {
     ).replaceAll(/\s+/g, " ");
     expect(senders).toMatch(/127\.0\.0\.1 2 /);
     expect(await page.innerText("body")).not.toMatch(/\[object |undefined|NaN/);
-    await shoot(page, "refusals");
     expect(problems).toEqual([]);
   });
 

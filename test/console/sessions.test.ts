@@ -1,6 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { NO_BROWSER } from "./browser.ts";
-import { shoot } from "./shots.ts";
 import { useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("the sessions in the console", () => {
@@ -48,7 +47,6 @@ describe.skipIf(NO_BROWSER)("the sessions in the console", () => {
     for (const id of runs)
       expect(await detail().locator(`a[href="#/runs/${id}"]`).count()).toBeGreaterThan(0);
     expect(text).not.toMatch(/\[object |undefined/);
-    await shoot(page, "sessions-hook");
     await detail().getByRole("link", { name: "runs of this session" }).click();
     await page.getByRole("heading", { name: "Runs" }).waitFor();
     expect(page.url()).toContain("session=hook%3Ashop%3A7");

@@ -2,7 +2,6 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { NO_BROWSER } from "./browser.ts";
-import { shoot } from "./shots.ts";
 import { useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("the system page", () => {
@@ -46,7 +45,6 @@ describe.skipIf(NO_BROWSER)("the system page", () => {
       /runs none/i,
     ])
       expect(text).toMatch(words);
-    await shoot(page, "system-gateway");
     expect(problems).toEqual([]);
   });
 
@@ -151,7 +149,6 @@ describe.skipIf(NO_BROWSER)("the system page", () => {
     const text = await open("doctor", "disk-space");
     expect(text).toMatch(/Doctor Check again ● warn/);
     expect(text).toMatch(/✓ ok store takes writes/);
-    await shoot(page, "system-doctor");
     expect(problems).toEqual([]);
   });
 

@@ -68,27 +68,6 @@ describe.skipIf(NO_BROWSER)("the workbench beside any event", () => {
     await one.pane("Result").locator("mark", { hasText: "Hello" }).waitFor();
   });
 
-  it("does the same with the keyboard alone", async () => {
-    await sendDeal("crm");
-    const { keyboard } = one.page;
-    for (const key of ["g", "e"]) await keyboard.press(key);
-    await one.page.getByRole("row", { name: /crm/ }).waitFor();
-    await keyboard.press("j");
-    await one.button("Edit beside").waitFor();
-    await keyboard.press("e");
-    await one.pane("Result").getByText("by crm.event").waitFor();
-    await keyboard.press("Control+s");
-    const dialog = one.page.getByRole("dialog", { name: "Save" });
-    await dialog.getByText("Tests:").waitFor();
-    const focused = dialog.locator("button:focus", { hasText: /^Save$/ });
-    for (let presses = 0; presses < 12 && (await focused.count()) === 0; presses++)
-      await keyboard.press("Tab");
-    await keyboard.press("Enter");
-    await one.page.getByText("Saved in rouse.json5").waitFor();
-    expect((await sendDeal("crm")).status).toBe(202);
-    expect(one.problems).toEqual([]);
-  });
-
   it("shows what changes in the texts word by word, counts over more events, and names the same events where it is saved", async () => {
     await world.order(140);
     addEvents(world.dir, 1200);

@@ -26,7 +26,7 @@ describe.skipIf(NO_BROWSER)(
       await open("#/mappings");
       for (const name of ["order.big", "later"])
         await page.getByRole("link", { name }).first().waitFor();
-      await examine(page, "mappings-list", EVERY_LOOK);
+      await examine(page, EVERY_LOOK);
       expect(problems).toEqual([]);
     });
 
@@ -44,7 +44,7 @@ describe.skipIf(NO_BROWSER)(
       await open(`#/mappings/${id === "preset" ? preset : id}`);
       await page.locator(".cm-content").waitFor();
       await page.getByRole("region", { name: "Result", exact: true }).waitFor();
-      await examine(page, `bench-${id}`, EVERY_LOOK);
+      await examine(page, EVERY_LOOK);
       expect(problems).toEqual([]);
     });
   },

@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { useBench } from "./bench.ts";
 import { NO_BROWSER } from "./browser.ts";
@@ -32,30 +31,11 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
         data: { id: 7, total, customer: { name: "Ann" } },
       })
     ).body;
-  const shoot = async (name: string): Promise<void> => {
-    const folder = process.env["ROUSE_SHOTS"];
-    if (!folder) return;
-    for (const [width, height] of [
-      [1280, 800],
-      [390, 844],
-    ] as const)
-      for (const colorScheme of ["light", "dark"] as const) {
-        await one.page.setViewportSize({ width, height });
-        await one.page.emulateMedia({ colorScheme });
-        await one.page.screenshot({
-          path: join(folder, `workbench-${name}-${width}-${colorScheme}.png`),
-          fullPage: width === 390,
-        });
-      }
-    await one.page.setViewportSize({ width: 1280, height: 800 });
-    await one.page.emulateMedia({ colorScheme: null });
-  };
 
   it("leads from an unmatched hook to a mapping that takes the next one, with the mouse", async () => {
     const { eventId } = await send(40);
     await one.page.goto(`${world.url}/console#/mappings`);
     await one.page.getByRole("row", { name: /order/ }).first().waitFor();
-    await shoot("list");
     await one.page.getByRole("link", { name: "order", exact: true }).click();
     await one.pane("Result").getByText("No mapping takes this event").waitFor();
     expect(await one.pane("Why").innerText()).toMatch(/order\s*✓ path\s*✓ type\s*✗ data\.total/);
@@ -69,7 +49,6 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     await one.pane("Result").getByText("by order").waitFor();
     expect(await one.pane("Result").locator("mark").allInnerTexts()).toEqual(["7", "40", "marked"]);
     await one.pane("What if").getByText("+1 run").waitFor();
-    await shoot("edited");
     await one.page.getByRole("button", { name: "Freeze as test" }).click();
     await one.page.getByRole("dialog").getByRole("button", { name: "Freeze", exact: true }).click();
     await one.page.getByText("tests 1 of 1").waitFor();
@@ -77,7 +56,6 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     const dialog = one.page.getByRole("dialog", { name: "Save" });
     await dialog.getByText("Tests: 1 of 1 pass").waitFor();
     expect(await dialog.innerText()).toMatch(/\$gte: 100[\s\S]*\$gte: 10 /);
-    await shoot("save");
     await dialog.getByRole("button", { name: "Save", exact: true }).click();
     await one.page.getByText("Saved in rouse.json5").waitFor();
     expect(world.readConfig()).toBe(CONFIG.replace("$gte: 100", "$gte: 10"));
@@ -149,7 +127,6 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     expect(await one.pane("Result").getAttribute("class")).toContain("stale");
     expect(await one.pane("Result").locator("mark").allInnerTexts()).toContain("140");
     await one.page.locator(".cm-lintRange-error, .cm-lintPoint-error").first().waitFor();
-    await shoot("problem");
     expect(one.problems).toEqual([]);
   });
 
@@ -215,7 +192,6 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
       /has changed like this:[\s\S]*An order[\s\S]*was to be changed like this:[\s\S]*\$gte: 10/,
     );
     expect(world.readConfig()).toBe(theirs);
-    await shoot("conflict");
     await one.page.keyboard.press("Escape");
     await one.page.getByRole("button", { name: "See both" }).click();
     await one.page.locator(".cm-deletedChunk").first().waitFor();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createChannels, resolveRoute, type Channels } from "../../src/delivery/channels.ts";
-import type { LastRoute, Store } from "../../src/store/types.ts";
+import type { LastRoute, Reads } from "../../src/store/types.ts";
 import { fakeChannel } from "./support.ts";
 
 const KNOWN = [
@@ -58,10 +58,10 @@ describe("channels", () => {
 });
 
 describe("the route of a reply", () => {
-  const store = (...routes: Omit<LastRoute, "agentId" | "at">[]): Pick<Store, "list"> => {
-    const list = async (_kind: "lastRoutes", agentId: string): Promise<LastRoute[]> =>
+  const store = (...routes: Omit<LastRoute, "agentId" | "at">[]): Reads => {
+    const listLastRoutes = async (agentId: string): Promise<LastRoute[]> =>
       routes.map((route) => ({ ...route, agentId, at: 1 }));
-    return { list: list as Store["list"] };
+    return { sessions: { listLastRoutes } } as Reads;
   };
   const loaded = {
     alpha: fakeChannel({ parseRecipient: upper }).channel,

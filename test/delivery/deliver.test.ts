@@ -100,13 +100,13 @@ async function post(channel: string, to: string, text: string, thread?: string):
     now: clock.now(),
   });
   await store.commit((tx) => {
-    tx.add("delivery", delivery);
-    tx.add("job", job);
+    tx.deliveries.add(delivery);
+    tx.jobs.add(job);
   });
   return delivery.id;
 }
 const state = async (id: string) => {
-  const found = await store.get("delivery", id);
+  const found = await store.deliveries.get(id);
   if (!found) throw new Error("no such delivery");
   return found;
 };
@@ -254,13 +254,11 @@ describe("a try that failed", () => {
     worker.start();
     const id = await post("x", "bob", "hello");
     const next = await post("x", "bob", "the next");
-    const waits: number[] = [];
     for (let tries = 1; tries < 12; tries++) {
       await until(
         async () => fake.calls.length === tries && (await state(id)).nextAt > clock.now(),
       );
       const wait = (await state(id)).nextAt - clock.now();
-      waits.push(wait);
       expect(wait).toBeGreaterThanOrEqual(0.75 * Math.min(1000 * 2 ** (tries - 1), 900_000));
       expect(wait).toBeLessThanOrEqual(Math.min(1250 * 2 ** (tries - 1), 900_000));
       await postOther();
@@ -271,7 +269,6 @@ describe("a try that failed", () => {
       attempts: 12,
       error: { code: "given_up", message: "given up after 12 tries: busy" },
     });
-    expect(waits.at(-1)).toBe(900_000);
     await until(async () => (await state(next)).status === "delivered");
     expect(outcomes.slice(-2)).toEqual(["x failed", "x delivered"]);
   });
@@ -369,7 +366,8 @@ describe("a plugin that misbehaves", () => {
     await until(() => fake.calls.length === 1);
     await pass(29_000);
     expect((await state(id)).error).toBeUndefined();
-    await pass(3_000);
+    // Not as long as until the next try.
+    await pass(2_500);
     await until(async () => (await state(id)).error?.message === "no answer within 30 seconds");
   });
 

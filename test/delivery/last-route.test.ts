@@ -11,7 +11,7 @@ import {
 } from "../../src/delivery/channels.ts";
 import { planReply } from "../../src/delivery/plan.ts";
 import type { Channel } from "../../src/plugin/api.ts";
-import type { LastRoute, RouteDecision, RunSpec, Store } from "../../src/store/types.ts";
+import type { LastRoute, RouteDecision, RunSpec, Reads } from "../../src/store/types.ts";
 
 const like = (pattern: RegExp, to: (text: string) => string): Channel["parseRecipient"] => {
   return (text) =>
@@ -89,10 +89,10 @@ function build({
   );
 }
 
-function lastRoutesOf(ids: readonly string[]): Pick<Store, "list"> {
-  const list = async (_kind: "lastRoutes", agentId: string): Promise<LastRoute[]> =>
+function lastRoutesOf(ids: readonly string[]): Reads {
+  const listLastRoutes = async (agentId: string): Promise<LastRoute[]> =>
     ids.map((id) => ({ agentId, channel: id, to: OWN[id as Id] ?? "somebody", at: 1 }));
-  return { list: list as Store["list"] };
+  return { sessions: { listLastRoutes } } as Reads;
 }
 
 function accept(

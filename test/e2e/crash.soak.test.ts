@@ -132,7 +132,7 @@ it(
     const summaries = new Map<string, number>();
     const seenWakes = new Set<string>();
     for (let before: string | undefined; ;) {
-      const page = await store.list("systemEvents", {
+      const page = await store.systemEvents.list({
         limit: 1000,
         ...(before === undefined ? {} : { before }),
       });
@@ -144,7 +144,7 @@ it(
       before = page.at(-1)?.id;
       if (page.length < 1000) break;
     }
-    const runs = await Promise.all(acknowledged.map(async ({ runId }) => store.get("run", runId)));
+    const runs = await Promise.all(acknowledged.map(async ({ runId }) => store.runs.get(runId)));
     const states = Object.groupBy(runs, (run) => run?.status ?? "lost");
     // The one other end that the contract has: a run that kills cut off three times is given up, and told. Lives shorter
     // than a turn bring that about on a busy machine. Anything else shows here with its state and its reason.
@@ -161,7 +161,7 @@ it(
     expect(givenUp.size).toBeLessThanOrEqual(KILLS / 3);
     let turns = 0;
     for (let key = 0; key < KEYS; key++) {
-      const history = await store.list("turns", {
+      const history = await store.sessions.listTurns({
         agentId: "main",
         origin: "hook",
         key: `hook:${key}`,
@@ -176,7 +176,7 @@ it(
         .map((entry) => entry.runId);
       expect(mine.filter((id) => ids.includes(id) === givenUp.has(id))).toEqual([]);
       const order = await Promise.all(
-        ids.map(async (id) => (await store.get("run", id))?.createdAt ?? 0),
+        ids.map(async (id) => (await store.runs.get(id))?.createdAt ?? 0),
       );
       expect(order).toEqual(order.toSorted((a, b) => a - b));
     }

@@ -2,7 +2,6 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import { describePostgres, newSchema } from "../store/postgres.ts";
 import { createWorld, type World } from "./world.ts";
 
 /** Failures are looked at every 30 seconds: here ten times a second. */
@@ -27,7 +26,7 @@ interface Posted {
   body: { type: string; failure: { id: string; title: string; isReopened: boolean } };
 }
 
-function alertTests(getStore: () => object): void {
+describe("alerts about failures", () => {
   let receiver: Server;
   let posted: Posted[];
   let world: World;
@@ -57,7 +56,6 @@ function alertTests(getStore: () => object): void {
             callback: { url: `http://127.0.0.1:${port}/`, secret: SECRET },
           },
         },
-        ...getStore(),
       },
     });
   });
@@ -110,16 +108,5 @@ function alertTests(getStore: () => object): void {
     await looks();
     expect([posted.length, printed()]).toEqual([after, 1]);
     expect(new Set(posted.map(({ id }) => id)).size).toBe(1);
-  });
-}
-
-describe("alerts about failures on SQLite", () => alertTests(() => ({})));
-
-describePostgres("with a schema of its own", () => {
-  describe("alerts about failures on PostgreSQL", () => {
-    let schema: ReturnType<typeof newSchema>;
-    beforeEach(() => void (schema = newSchema()));
-    afterEach(() => schema.drop());
-    alertTests(() => ({ store: { url: schema.url } }));
   });
 });

@@ -3,7 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { FailureGroup } from "../../src/operate/watch/watch-views.ts";
-import { describePostgres, newSchema } from "../store/postgres.ts";
 import { createWorld, TOKEN, type World } from "./world.ts";
 
 const ORDER = {
@@ -16,7 +15,7 @@ const PATH_TOKEN = "token-of-the-shop-0123456789";
 const OWN = [{ ...ORDER, auth: { token: PATH_TOKEN } }];
 const KEYS = ["front", "back"].map((id) => ({ id, key: `key-of-${id}-0123456789` }));
 
-function senderTests(getUrl: (dir: string) => string): void {
+describe("senders of failures", () => {
   let dir: string;
   let world: World;
   beforeEach(() => void (dir = mkdtempSync(join(tmpdir(), "rouse-senders-"))));
@@ -26,7 +25,7 @@ function senderTests(getUrl: (dir: string) => string): void {
   });
 
   const open = async (config: object): Promise<void> => {
-    world = await createWorld({ dir, config: { store: { url: getUrl(dir) }, ...config } });
+    world = await createWorld({ dir, config });
   };
   const list = async (query = ""): Promise<FailureGroup[]> =>
     (await world.admin(`/admin/v1/failures${query}`)).body.failures;
@@ -37,7 +36,6 @@ function senderTests(getUrl: (dir: string) => string): void {
     world.write("rouse.json5", {
       gateway: { port: 0 },
       hooks: { enabled: true, token: TOKEN, mappings: [ORDER] },
-      store: { url: getUrl(dir) },
     });
     expect((await world.admin("/admin/v1/reload", { method: "POST" })).status).toBe(200);
   };
@@ -103,17 +101,5 @@ function senderTests(getUrl: (dir: string) => string): void {
     const groups = await list();
     expect(groups.map(summarize)).toEqual([["api:front 5", "api:back 1"]]);
     expect(groups[0]?.title).toMatch(/^Runs failed at the provider acme: provider_\w+$/);
-  });
-}
-
-describe("senders of failures on SQLite", () =>
-  senderTests((dir) => `sqlite:${join(dir, "test.db")}`));
-
-describePostgres("with a schema of its own", () => {
-  describe("senders of failures on PostgreSQL", () => {
-    let schema: ReturnType<typeof newSchema>;
-    beforeEach(() => void (schema = newSchema()));
-    afterEach(() => schema.drop());
-    senderTests(() => schema.url);
   });
 });

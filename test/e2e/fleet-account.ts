@@ -28,7 +28,7 @@ export async function drained(storeUrl: string, ms: number): Promise<void> {
 async function allRuns(store: Store): Promise<RunRecord[]> {
   const runs: RunRecord[] = [];
   for (let before: string | undefined; ;) {
-    const page = await store.list("runs", {
+    const page = await store.runs.list({
       limit: 1000,
       ...(before === undefined ? {} : { before }),
     });
@@ -78,7 +78,7 @@ export async function settle(
     let turns = 0;
     for (const [key, mine] of Map.groupBy(account.runs, (entry) => entry.key)) {
       const ids = (
-        await store.list("turns", {
+        await store.sessions.listTurns({
           agentId: "main",
           origin: "hook",
           key,
@@ -98,7 +98,7 @@ export async function settle(
     // Each reply arrived, under one key: by it a receiver knows a repeat.
     const succeeded = all.filter((run) => run.kind === "hook" && run.status === "succeeded");
     const deliveries = await Promise.all(
-      succeeded.map(async ({ deliveryId = "" }) => store.get("delivery", deliveryId)),
+      succeeded.map(async ({ deliveryId = "" }) => store.deliveries.get(deliveryId)),
     );
     const cutOff = deliveries.filter(
       (one) => one?.status === "unknown" && one.error?.message.startsWith(CUT_OFF),

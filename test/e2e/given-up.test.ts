@@ -46,7 +46,7 @@ async function accept(config: object = modelConfig(provider)): Promise<string> {
 async function changeRun(runId: string, change: Partial<RunRecord>): Promise<void> {
   const url = `sqlite:${join(dir, ".rouse", "rouse.db")}`;
   const { store } = await openStore({ url, clock: systemClock, log: createLogger("silent") });
-  await store.commit((tx) => tx.update("run", runId, change));
+  await store.commit((tx) => tx.runs.update(runId, change));
   await store.close();
 }
 
@@ -235,7 +235,7 @@ describePostgres("a start of another gateway that came to no end", () => {
     // The gateway is known to the others from its first sign of life on.
     await other.queue.recover();
     await other.store.commit((tx) =>
-      tx.update("run", runId, {
+      tx.runs.update(runId, {
         status: "running",
         attempts: 3,
         crashCount: 2,

@@ -50,7 +50,7 @@ async function createOutage({ onTestFinished }: TestContext) {
     const { store } = await openStore({ url: postgres.url.href, clock: systemClock, log: silent });
     try {
       const read = (): Promise<(RunRecord | undefined)[]> =>
-        Promise.all(ids.map((id) => store.get("run", id)));
+        Promise.all(ids.map((id) => store.runs.get(id)));
       await until(async () => (await read()).every((run) => run?.endedAt !== undefined));
       return await read();
     } finally {

@@ -154,10 +154,10 @@ describePrivatePostgres("PostgreSQL is gone", () => {
           for (const id of [underWay, behind, ...after])
             for (
               const end = Date.now() + 60_000;
-              (await store.get("run", id))?.status !== "succeeded" && Date.now() < end;
+              (await store.runs.get(id))?.status !== "succeeded" && Date.now() < end;
             )
               await new Promise((next) => setTimeout(next, 100));
-          const turns = await store.list("turns", {
+          const turns = await store.sessions.listTurns({
             agentId: "main",
             origin: "hook",
             key: "hook:one",
@@ -171,7 +171,7 @@ describePrivatePostgres("PostgreSQL is gone", () => {
               .toSorted(),
           ).toEqual(after.toSorted());
           // What was refused has left nothing.
-          expect((await store.list("events", {})).length).toBe(4);
+          expect((await store.events.list({})).length).toBe(4);
         } finally {
           await store.close();
         }

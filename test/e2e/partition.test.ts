@@ -178,12 +178,12 @@ async function play(
     returned.resolve();
     const { store } = await openStore({ url: schema.url, clock: systemClock, log: silent });
     const succeeded = async (): Promise<boolean> =>
-      (await Promise.all(runs.map((id) => store.get("run", id)))).every(
+      (await Promise.all(runs.map((id) => store.runs.get(id)))).every(
         (run) => run?.status === "succeeded",
       );
     await until(succeeded, 40_000, "both runs had ended");
-    const session = (await store.get("run", runs[0] as string))?.spec.session;
-    const turns = session ? await store.list("turns", session) : [];
+    const session = (await store.runs.get(runs[0] as string))?.spec.session;
+    const turns = session ? await store.sessions.listTurns(session) : [];
     await store.close();
     // Once it is back, the second run may well be its own.
     expect(

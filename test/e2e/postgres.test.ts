@@ -148,7 +148,7 @@ describePostgres("gateways on PostgreSQL", () => {
     expect(await acceptor.stop()).toBe(0);
     expect(await next.stop()).toBe(0);
     const { store } = await openStore({ url: schema.url, clock: systemClock, log: silent });
-    const history = await store.list("turns", {
+    const history = await store.sessions.listTurns({
       agentId: "main",
       origin: "hook",
       key: "hook:slow",
@@ -158,7 +158,7 @@ describePostgres("gateways on PostgreSQL", () => {
       [slow.runId, true],
       [behind.runId, true],
     ]);
-    expect((await store.get("run", slow.runId))?.attempts).toBe(2);
+    expect((await store.runs.get(slow.runId))?.attempts).toBe(2);
     await store.close();
     for (const program of programs) expect(program.output()).not.toMatch(/"level":(?:50|60)/);
   });

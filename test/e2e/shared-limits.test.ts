@@ -126,7 +126,7 @@ describePostgres("limits over several gateways", () => {
     expect(provider.requests).toHaveLength(9);
     // Told once, by whichever noticed it first.
     const { store } = await openStore({ url: schema.url, clock: systemClock, log: silent });
-    const told = (await store.list("systemEvents", { limit: 100 })).filter(
+    const told = (await store.systemEvents.list({ limit: 100 })).filter(
       (one) => one.source === "limits",
     );
     await store.close();
@@ -271,15 +271,15 @@ describePostgres("limits over several gateways", () => {
     };
     expect((await dead.usage.lend([request]))[0]?.lent).toEqual({ places: 1 });
     await dead.store.commit((tx) =>
-      tx.update("run", runId, { status: "running", attempts: 1, startedAt: Date.now() }),
+      tx.runs.update(runId, { status: "running", attempts: 1, startedAt: Date.now() }),
     );
     await dead.store.commit((tx) => {
-      tx.update("run", runId, {
+      tx.runs.update(runId, {
         status: "succeeded",
         endedAt: Date.now(),
         usage: { totalTokens: 5 },
       });
-      tx.delete("job", "turn", runId);
+      tx.jobs.delete("turn", runId);
     });
     await dead.store.close();
     const b = await open(mapping({ concurrent: 1 }));

@@ -164,7 +164,7 @@ it("limits, windows, shadow and callbacks survive being killed at any moment", a
   });
   const runs: RunRecord[] = [];
   for (let before: string | undefined; ;) {
-    const page = await store.list("runs", {
+    const page = await store.runs.list({
       limit: 1000,
       ...(before === undefined ? {} : { before }),
     });

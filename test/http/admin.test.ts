@@ -114,7 +114,7 @@ describe("events", () => {
     const action = runAction();
     const event = event_("shop", { outcome: "accepted", actions: [action] });
     await world.store.accept(event);
-    await world.store.commit((tx) => tx.update("run", action.runId, { status: "failed" }));
+    await world.store.commit((tx) => tx.runs.update(action.runId, { status: "failed" }));
     const { event: shown } = await got(showEvent(event.id));
     expect(shown.actions).toEqual([
       { kind: "run", id: action.runId, mapping: null, name: "Shop", status: "failed" },
@@ -132,10 +132,10 @@ describe("events", () => {
     const event = event_("shop", { outcome: "accepted", actions: [old, young] });
     await world.store.accept(event);
     await world.store.commit((tx) =>
-      tx.update("run", old.runId, { status: "succeeded", endedAt: now }),
+      tx.runs.update(old.runId, { status: "succeeded", endedAt: now }),
     );
     await world.store.sweep(now + 2 * KEEP.runs, { ...KEEP, events: 3 * KEEP.runs });
-    expect(await world.store.get("run", old.runId)).toBeUndefined();
+    expect(await world.store.runs.get(old.runId)).toBeUndefined();
     const { status, body } = await ask(world, "GET", `/events/${event.id}/explain`);
     expect(status).toBe(200);
     const { explanation } = body as unknown as { explanation: Explanation };
@@ -208,21 +208,23 @@ describe("sessions", () => {
   };
 
   it("shows a history, forgets it, and deletes the session", async () => {
-    await world.store.commit((tx) => tx.add("turn", ref, turn));
+    await world.store.commit((tx) => tx.sessions.addTurn(ref, turn));
     const shown = await got((api) => api.sessions.show.$get({ query: { key: "hook:1" } }));
     expect(shown).toMatchObject({
       session: { key: "hook:1", turns: 1 },
       turns: [{ runId: "run_1", input: turn.input, messages: turn.messages }],
     });
     expect((await ask(world, "POST", "/sessions/reset", { key: "hook:1" })).status).toBe(200);
-    expect(await world.store.list("turns", ref)).toEqual([]);
+    expect(await world.store.sessions.listTurns(ref)).toEqual([]);
     expect((await ask(world, "DELETE", "/sessions?key=hook:1")).status).toBe(200);
     expect((await ask(world, "GET", "/sessions/show?key=hook:1")).status).toBe(404);
   });
 
   it("lists sessions in pages, the last used first", async () => {
     for (const [index, key] of ["hook:a", "hook:b/c", "hook:d"].entries()) {
-      await world.store.commit((tx) => tx.add("turn", { ...ref, key }, { ...turn, at: index }));
+      await world.store.commit((tx) =>
+        tx.sessions.addTurn({ ...ref, key }, { ...turn, at: index }),
+      );
     }
     const first = await got((api) => api.sessions.$get({ query: { limit: "2" } }));
     expect([first.sessions.map(({ key }) => key), first.next]).toEqual([
@@ -237,7 +239,7 @@ describe("sessions", () => {
 
   it("keeps the main session, which can be shown before its first turn", async () => {
     await world.store.commit((tx) =>
-      tx.add("systemEvent", {
+      tx.systemEvents.add({
         id: "sev_1",
         agentId: "main",
         at: 5,
@@ -409,8 +411,8 @@ describe("doctor", () => {
     const action = runAction();
     await world.store.accept(event_("shop", { outcome: "accepted", actions: [action] }));
     await world.store.commit((tx) => {
-      tx.update("run", action.runId, { status: "failed" });
-      tx.add("systemEvent", {
+      tx.runs.update(action.runId, { status: "failed" });
+      tx.systemEvents.add({
         id: "sev_1",
         agentId: "main",
         at: 5,
@@ -419,7 +421,7 @@ describe("doctor", () => {
         mode: "now",
         unsafe: false,
       });
-      tx.update("systemEvents", ["sev_1"], { state: "parked" });
+      tx.systemEvents.update(["sev_1"], { state: "parked" });
     });
     const { chmod } = await import("node:fs/promises");
     await chmod(world.dir, 0o755);

@@ -18,7 +18,7 @@ async function keepRun(
 ): Promise<string> {
   const action = { ...runAction(sessionKey), ...(mapping === undefined ? {} : { mapping }) };
   await store.accept(event_("shop", { outcome: "accepted", actions: [action] }));
-  await store.commit((tx) => tx.update("run", action.runId, { status, endedAt: Date.now() }));
+  await store.commit((tx) => tx.runs.update(action.runId, { status, endedAt: Date.now() }));
   return action.runId;
 }
 
@@ -31,14 +31,14 @@ async function keepDelivery(
   const runId = await keepRun(store, `hook:${id}`, "succeeded");
   const now = Date.now();
   await store.commit((tx) => {
-    tx.add("delivery", {
+    tx.deliveries.add({
       id,
       runId,
       route: { channel, to: "C1" },
       chunks: ["one", "two", "three"],
       createdAt: now,
     });
-    tx.update("delivery", id, { endedAt: now, ...change });
+    tx.deliveries.update(id, { endedAt: now, ...change });
   });
   return id;
 }
@@ -66,7 +66,7 @@ describe("over HTTP", () => {
   }
   /** The runs that start again. */
   const queued = async (): Promise<string[]> =>
-    (await world.store.list("runs", { status: "queued" })).map(({ id }) => id).toSorted();
+    (await world.store.runs.list({ status: "queued" })).map(({ id }) => id).toSorted();
   const ids = (all: RetryLine[]): string[] =>
     all.flatMap((line) => (line.type === "result" ? [line.id] : []));
 
@@ -76,7 +76,7 @@ describe("over HTTP", () => {
       await keepRun(world.store, "hook:b", "succeeded"),
     ];
     const events = await Promise.all(
-      runs.map(async (id) => (await world.store.get("run", id))?.eventId),
+      runs.map(async (id) => (await world.store.runs.get(id))?.eventId),
     );
     const all = (await lines("/events/replay", {
       select: "failed",
@@ -153,7 +153,7 @@ describe("over HTTP", () => {
       id: unknown,
       summary: expect.stringContaining("may have arrived already"),
     });
-    expect((await world.store.get("delivery", failed))?.status).toBe("failed");
+    expect((await world.store.deliveries.get(failed))?.status).toBe("failed");
   });
 
   it("a reader that leaves ends the retry", async () => {

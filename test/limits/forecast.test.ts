@@ -23,7 +23,7 @@ async function open(url: string, limits: object): Promise<void> {
 
 const addRuns = async (count: number): Promise<RunRecord[]> => {
   const runs = Array.from({ length: count }, () => run({ createdAt: Date.now() }));
-  await handle.store.commit((tx) => runs.forEach((one) => tx.add("run", one)));
+  await handle.store.commit((tx) => runs.forEach((one) => tx.runs.add(one)));
   return runs;
 };
 /** Asks for the start of runs at the same moment, and keeps what was decided. Returns in how many hours the parked ones may start. */
@@ -32,8 +32,7 @@ async function start(runs: readonly RunRecord[]): Promise<number[]> {
   await handle.store.commit((tx) =>
     runs.forEach(({ id }, n) => {
       const parked = decided[n];
-      tx.update(
-        "run",
+      tx.runs.update(
         id,
         parked
           ? { status: "parked", hold: { reason: "limit", ...parked, since: Date.now() } }

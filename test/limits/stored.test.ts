@@ -52,8 +52,8 @@ const admit = async (limits: object) => {
 it("start and reload read a bounded number of the runs that wait", async () => {
   seed(20_000);
   const { admission, store } = await admit({ concurrent: 2, runsPerHour: 1 });
-  const list = vi.spyOn(store, "list");
-  const get = vi.spyOn(store, "get");
+  const list = vi.spyOn(store.runs, "list");
+  const get = vi.spyOn(store.runs, "get");
   await admission.recount();
   await admission.recount();
   const read = (

@@ -115,7 +115,7 @@ describe("a code", () => {
       ok: false,
       problem: "wrong",
     });
-    expect(await handle.store.list("deliveries", { limit: 10 })).toHaveLength(1);
+    expect(await handle.store.deliveries.list({ limit: 10 })).toHaveLength(1);
   });
 });
 

@@ -47,11 +47,11 @@ describe("a gateway that was killed", () => {
       clock: { now: () => Date.now() },
       log: createLogger("silent"),
     });
-    const [done] = await store.list("runs", {});
+    const [done] = await store.runs.list({});
     if (!done) throw new Error("there is no run");
     const { endedAt: _endedAt, reply: _reply, ...open } = done;
     const ids = [newId("run", Date.now()), newId("run", Date.now())];
-    const [step] = await store.list("steps", done.id);
+    const [step] = await store.steps.list(done.id);
     if (!step) throw new Error("there is no step");
     const call = {
       id: `${ids[0]}.0.0`,
@@ -63,9 +63,9 @@ describe("a gateway that was killed", () => {
       startedAt: 1,
     } as const;
     await store.commit((tx) => {
-      tx.add("run", { ...open, id: ids[0] as string, status: "running" });
-      tx.add("step", { ...step, runId: ids[0] as string, calls: [call] });
-      tx.add("run", { ...open, id: ids[1] as string, status: "queued" });
+      tx.runs.add({ ...open, id: ids[0] as string, status: "running" });
+      tx.steps.add({ ...step, runId: ids[0] as string, calls: [call] });
+      tx.runs.add({ ...open, id: ids[1] as string, status: "queued" });
     });
     await store.close();
     const again = await createWorld({ dir: world.dir });

@@ -168,7 +168,7 @@ describe("passages", () => {
         relevantOnly: true,
       },
     ]);
-    expect((await handle.store.get("run", turn.runId))?.warnings).toEqual([
+    expect((await handle.store.runs.get(turn.runId))?.warnings).toEqual([
       expect.stringContaining("without passages"),
     ]);
   });
@@ -189,7 +189,7 @@ describe("a store that fails", () => {
     await expect(ask("legal", "x")).rejects.toThrow("the store cannot take work just now");
     // The caller has not waited for the record.
     await chats.stop(10_000);
-    expect(await handle.store.list("runs", {})).toMatchObject([
+    expect(await handle.store.runs.list({})).toMatchObject([
       { kind: "api", status: "failed", error: { code: "store_unavailable" } },
     ]);
   });
@@ -199,9 +199,7 @@ describe("a store that fails", () => {
     const { end } = await ask("legal", "x");
     expect(end.text).toBe("fine");
     expect(model.asked).toHaveLength(1);
-    expect(await handle.store.list("runs", {})).toMatchObject([
-      { kind: "api", status: "succeeded" },
-    ]);
+    expect(await handle.store.runs.list({})).toMatchObject([{ kind: "api", status: "succeeded" }]);
   });
 
   it("for longer at the turn's end ends it with a failure that says to try again", async () => {

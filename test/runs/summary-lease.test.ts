@@ -27,7 +27,10 @@ describe("the summary of a session", () => {
             config: { agents: { defaults: { checkpoints: true } } },
           },
           deps: {
-            store: { list: () => Promise.resolve(turns), commit: () => Promise.resolve(false) },
+            store: {
+              sessions: { listTurns: () => Promise.resolve(turns) },
+              commit: () => Promise.resolve(false),
+            },
             clock: { now: () => 1 },
           },
           signal: new AbortController().signal,

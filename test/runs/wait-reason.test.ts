@@ -233,7 +233,7 @@ function testReasons(): void {
       since: now - 2000,
       until: now - 1000,
     } as const;
-    await open((one) => one.commit((tx) => tx.update("run", id, { hold: over })));
+    await open((one) => one.commit((tx) => tx.runs.update(id, { hold: over })));
     expect((await read(of, id)).waitsFor).toEqual({
       reason: "limit",
       scope: over.scope,
@@ -300,8 +300,8 @@ function testReasons(): void {
     await open((one) =>
       one.commit((tx) => {
         const hold = { reason: "away", of: "local/m", since, until } as const;
-        tx.update("run", id, { status: "parked", hold });
-        tx.update("job", "turn", id, until);
+        tx.runs.update(id, { status: "parked", hold });
+        tx.jobs.reschedule("turn", id, until);
       }),
     );
     const { waitsFor } = await waits(of, id, "away");
@@ -357,7 +357,7 @@ function testPastWaits(): void {
       const one = await order(of, "free");
       return (await ended(of, one)).length === 0 && one;
     });
-    const record = await open((one) => one.get("run", id));
+    const record = await open((one) => one.runs.get(id));
     expect(record).toMatchObject({ status: "succeeded" });
     expect(record).not.toHaveProperty("waits");
     expect(record).not.toHaveProperty("hold");
@@ -414,7 +414,7 @@ function testPastWaits(): void {
       expect(wait).toMatchObject(
         wait.reason === "delay" ? { reason: "delay" } : { reason: "away", of: "local/m" },
       );
-    expect(await open((one) => one.get("run", id))).not.toHaveProperty("hold");
+    expect(await open((one) => one.runs.get(id))).not.toHaveProperty("hold");
   });
 
   it("keeps the time of the batch, and the time in the queue before a worker was free", async () => {

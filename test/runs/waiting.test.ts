@@ -86,12 +86,12 @@ async function withStore<T>(work: (store: StoreHandle["store"]) => Promise<T>): 
 
 const decide = (verdict: Verdict): Promise<ApprovalRecord> =>
   withStore(async (store) => {
-    const [approval] = await store.list("approvals", { state: "open", limit: 10 });
+    const [approval] = await store.approvals.list({ state: "open", limit: 10 });
     if (!approval) throw new Error("nothing is asked");
     const at = systemClock.now();
     await store.commit((tx) => {
-      tx.add("decision", approval.id, { verdict, by: "operator", at });
-      tx.update("job", "turn", approval.runId, at);
+      tx.approvals.decide(approval.id, { verdict, by: "operator", at });
+      tx.jobs.reschedule("turn", approval.runId, at);
     });
     return approval;
   });
@@ -191,9 +191,7 @@ describe("a run whose call has an unknown outcome", () => {
     expect((await of.admin(`/admin/v1/runs/${id}/cancel`, { method: "POST" })).status).toBe(200);
     expect((await read(of, id)).status).toBe("cancelled");
     await stop();
-    const [approval] = await withStore((store) =>
-      store.list("approvals", { runId: id, limit: 10 }),
-    );
+    const [approval] = await withStore((store) => store.approvals.list({ runId: id, limit: 10 }));
     expect(approval?.decision).toMatchObject({ verdict: "give_up", by: "operator" });
     expect(countMails(mail.sent)).toEqual({ 1: 1, 2: 1 });
   });

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import { type Try, writeStart } from "../../src/turns/end-run.ts";
+import { writeStart } from "../../src/turns/end-run.ts";
+import type { Try } from "../../src/turns/try.ts";
 import { openStore } from "../../src/store/open.ts";
 import { STORE_UNAVAILABLE, type Job, type RunRecord, type Store } from "../../src/store/types.ts";
 import { silent } from "../store/home.ts";
@@ -41,8 +42,8 @@ beforeEach(async () => {
     log: silent,
   });
   await handle.store.commit((tx) => {
-    tx.add("run", RUN);
-    tx.add("job", { id: RUN.id, kind: "turn", key: "one", data: {}, enqueuedAt: RUN.createdAt });
+    tx.runs.add(RUN);
+    tx.jobs.add({ id: RUN.id, kind: "turn", key: "one", data: {}, enqueuedAt: RUN.createdAt });
   });
   [job] = (await handle.queue.fetch("turn", 1)) as [Job];
   current = {
@@ -60,10 +61,10 @@ afterEach(async () => {
 
 const start = { status: "running" as const, attempts: 1, startedAt: 5 };
 const begin = () => writeStart(start, "queued", { input: {} }, current);
-const getStatus = async () => (await handle.store.get("run", RUN.id))?.status;
+const getStatus = async () => (await handle.store.runs.get(RUN.id))?.status;
 
 it("a run that was cancelled after it was read does not begin", async () => {
-  await handle.store.commit((tx) => tx.update("run", RUN.id, { status: "cancelled", endedAt: 4 }));
+  await handle.store.commit((tx) => tx.runs.update(RUN.id, { status: "cancelled", endedAt: 4 }));
   expect(await begin()).toBe(false);
   expect(await getStatus()).toBe("cancelled");
   // What takes the job next sees that there is nothing to do.
@@ -79,7 +80,7 @@ it("a run whose start was written, though the answer of the store was lost, goes
     isLost = false;
     throw Object.assign(new Error(STORE_UNAVAILABLE.message), { code: STORE_UNAVAILABLE.code });
   };
-  Object.assign(current.deps, { store: { get: store.get.bind(store), commit } });
+  Object.assign(current.deps, { store: { ...store, commit } });
   expect(await begin()).toBe(true);
   expect([await getStatus(), isLost]).toEqual(["running", false]);
 });

@@ -129,14 +129,14 @@ export async function actIn(store: Store, runId: string): Promise<void> {
     expiresAt: AT + 86_400_000,
   } as const;
   await store.commit((tx) => {
-    for (const step of steps(runId)) tx.add("step", step);
-    tx.add("toolResult", {
+    for (const step of steps(runId)) tx.steps.add(step);
+    tx.toolResults.add({
       id: `res_${runId}`,
       runId,
       text: `order 7: two cups ${"and a saucer ".repeat(9000)}the end`,
     });
     const why = 'the rule "bank.*" names the tool';
-    tx.add("approval", {
+    tx.approvals.add({
       ...common,
       why,
       id: `apr_${runId}_1`,
@@ -145,13 +145,13 @@ export async function actIn(store: Store, runId: string): Promise<void> {
       input: { amount: 240 },
       askedAt: AT + 1200,
     });
-    tx.add("decision", `apr_${runId}_1`, {
+    tx.approvals.decide(`apr_${runId}_1`, {
       verdict: "deny",
       by: "console:ann",
       at: AT + 1800,
       note: "too much",
     });
-    tx.add("approval", {
+    tx.approvals.add({
       ...common,
       why,
       id: `apr_${runId}_2`,
@@ -160,7 +160,7 @@ export async function actIn(store: Store, runId: string): Promise<void> {
       input: { amount: 100 },
       askedAt: AT + 3000,
     });
-    tx.update("run", runId, {
+    tx.runs.update(runId, {
       status: "waiting",
       endedAt: null,
       hold: {

@@ -85,8 +85,8 @@ describe("SQLite and the clock", () => {
   it("a delay lasts as long as it was to, also where the clock is set back while no gateway runs", async () => {
     const first = await open();
     await first.store.commit((tx) => {
-      tx.add("job", job("retry", { key: "a", runAt: clock.now() + 60_000 }));
-      tx.add("job", job("behind", { key: "a", runAt: clock.now() + 90_000 }));
+      tx.jobs.add(job("retry", { key: "a", runAt: clock.now() + 60_000 }));
+      tx.jobs.add(job("behind", { key: "a", runAt: clock.now() + 90_000 }));
     });
     clock.advance(30_000);
     expect(await first.queue.fetch("turn", 1)).toEqual([]);
@@ -99,7 +99,7 @@ describe("SQLite and the clock", () => {
     clock.advance(30_000);
     const [retry] = await queue.fetch("turn", 1);
     expect(retry?.id).toBe("retry");
-    await store.commit((tx) => tx.settle(retry!), retry);
+    await store.commit((tx) => tx.jobs.settle(retry!), retry);
     expect(await queue.fetch("turn", 1)).toEqual([]);
     clock.advance(30_000);
     expect(ids(await queue.fetch("turn", 1))).toEqual(["behind"]);
@@ -108,7 +108,7 @@ describe("SQLite and the clock", () => {
 
   it("a worker whose fetch is refused takes the job when the queue can be read again", async () => {
     const { store, queue } = await open();
-    await store.commit((tx) => tx.add("job", job("a")));
+    await store.commit((tx) => tx.jobs.add(job("a")));
     const db = new DatabaseSync(file());
     db.exec("ALTER TABLE jobs RENAME TO away");
     const refused = vi.spyOn(queue, "fetch");
@@ -125,7 +125,7 @@ describe("SQLite and the clock", () => {
       limit: () => 1,
       async execute(one) {
         started.push(one.id);
-        await store.commit((tx) => tx.settle(one), one);
+        await store.commit((tx) => tx.jobs.settle(one), one);
       },
     });
     try {
@@ -169,9 +169,9 @@ describePostgres("PostgreSQL and the clock", () => {
   it("a delay lasts as long as it was to, also where the database's clock is set back; two gateways make up for it once", async () => {
     const first = await open();
     await first.store.commit((tx) => {
-      tx.add("job", job("soon", { key: "a", runAt: Date.now() + 2000 }));
-      tx.add("job", job("later", { key: "b", runAt: Date.now() + HOUR }));
-      tx.add("job", job("at once", { key: "c", enqueuedAt: Date.now() }));
+      tx.jobs.add(job("soon", { key: "a", runAt: Date.now() + 2000 }));
+      tx.jobs.add(job("later", { key: "b", runAt: Date.now() + HOUR }));
+      tx.jobs.add(job("at once", { key: "c", enqueuedAt: Date.now() }));
     });
     await first.store.close();
     opened.length = 0;
@@ -206,12 +206,12 @@ describePostgres("PostgreSQL and the clock", () => {
     const handle = await open(silent, clock);
     const other = await open();
     await handle.store.commit((tx) =>
-      tx.add("job", job("mine", { key: "a", runAt: clock.now() + 3000 })),
+      tx.jobs.add(job("mine", { key: "a", runAt: clock.now() + 3000 })),
     );
     clock.set(-HOUR);
     await handle.store.commit((tx) => {
-      tx.add("job", job("now", { key: "b" }));
-      tx.add("job", job("then", { key: "c", runAt: clock.now() + 60_000 }));
+      tx.jobs.add(job("now", { key: "b" }));
+      tx.jobs.add(job("then", { key: "c", runAt: clock.now() + 60_000 }));
     });
     clock.set(2 * HOUR);
     expect(ids(await handle.queue.fetch("turn", 5))).toEqual(["now"]);
@@ -229,7 +229,7 @@ describePostgres("PostgreSQL and the clock", () => {
     const clock = createTestClock();
     const { store, queue } = await open(silent, clock);
     const known = clock.now() + HOUR;
-    await store.commit((tx) => tx.add("job", job("known", { key: "known", runAt: known })));
+    await store.commit((tx) => tx.jobs.add(job("known", { key: "known", runAt: known })));
     const { rows } = (await query("SELECT run_at FROM jobs")) as { rows: { run_at: string }[] };
     /** The database's time of ours. */
     const ahead = Number(rows[0]?.run_at) - known;

@@ -37,7 +37,7 @@ describePostgres("a lease that may be over", () => {
   });
 
   const take = async (): Promise<[Job, Job]> => {
-    await a.store.commit((tx) => ["x", "y"].forEach((id) => tx.add("job", job(id, { key: id }))));
+    await a.store.commit((tx) => ["x", "y"].forEach((id) => tx.jobs.add(job(id, { key: id }))));
     return (await a.queue.fetch("turn", 2)) as [Job, Job];
   };
   /** Whether a gateway surely has a job; undefined while that is not known. */

@@ -200,15 +200,15 @@ function testEvents(open: () => Promise<Home>): void {
     const lost = await add();
     await bookmarks.add(kept.id, "the refund");
     await handle.store.sweep(START + KEEP.bodies + DAY, KEEP);
-    expect((await handle.store.get("event", kept.id))?.request.body).toBeNull();
+    expect((await handle.store.events.get(kept.id))?.request.body).toBeNull();
     expect(await bookmarks.getEvent(kept.id)).toEqual(kept);
     await handle.store.commit((tx) =>
-      tx.update("event", kept.id, { handled: { at: START, as: "discarded", reason: "no" } }),
+      tx.events.update(kept.id, { handled: { at: START, as: "discarded", reason: "no" } }),
     );
     expect((await bookmarks.getEvent(kept.id))?.handled).toMatchObject({ as: "discarded" });
     home.clock.advance(100 * KEEP.events);
     await handle.store.sweep(START + 100 * KEEP.events, KEEP);
-    expect(await handle.store.get("event", kept.id)).toBeUndefined();
+    expect(await handle.store.events.get(kept.id)).toBeUndefined();
     expect(await bookmarks.getEvent(kept.id)).toEqual(kept);
     expect(await bookmarks.getEvent(lost.id)).toBeUndefined();
     expect(await bookmarks.find(kept.id)).toMatchObject({ eventId: kept.id, note: "the refund" });
@@ -235,13 +235,13 @@ function testEvents(open: () => Promise<Home>): void {
     expect(first.next).toBe(b.id);
     expect(await bookmarked({ before: b.id })).toEqual([a.id]);
     await bookmarks.remove(c.id);
-    expect(await handle.store.get("value", `events.bookmarks.${c.id}`)).toBeNull();
+    expect(await handle.store.values.get(`events.bookmarks.${c.id}`)).toBeNull();
   });
 
   it("refuses more bookmarks than there may be, and changes the note of one that is there", async () => {
     const one = await add();
     await handle.store.commit((tx) =>
-      tx.set("value", "events.bookmarks", [
+      tx.values.set("events.bookmarks", [
         { eventId: one.id, at: START },
         ...Array.from({ length: MAX_BOOKMARKS - 1 }, (_, n) => ({
           eventId: `evt_${n}`,

@@ -38,7 +38,7 @@ describePostgres("a gateway", () => {
         return open(url.href);
       }),
     )) as [StoreHandle, StoreHandle];
-    await a.store.commit((tx) => tx.add("job", job("one")));
+    await a.store.commit((tx) => tx.jobs.add(job("one")));
     const [held] = await a.queue.fetch("turn", 1);
     const look = (): Promise<Job[]> => b.queue.fetch("turn", 1).catch(() => []);
     expect([held?.id, await look()]).toEqual(["one", []]);
@@ -53,7 +53,7 @@ describePostgres("a gateway", () => {
     await until(() => a.cluster.reachable(), 20_000);
     await until(async () => taken.push(...(await look())) > 0, 7000);
     expect(taken).toEqual([]);
-    expect(await a.store.commit((tx) => tx.settle(held as Job), held)).toBe(true);
+    expect(await a.store.commit((tx) => tx.jobs.settle(held as Job), held)).toBe(true);
     await Promise.all(opened.splice(0).map((handle) => handle.store.close()));
     for (const proxy of proxies) proxy.close();
   });

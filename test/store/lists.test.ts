@@ -101,7 +101,7 @@ describePostgres("lists on PostgreSQL", () => {
         }
       });
       await store.accept(event({ outcome: "failed" }));
-      expect(await store.list("events", { outcome: "failed" })).toHaveLength(1);
+      expect(await store.events.list({ outcome: "failed" })).toHaveLength(1);
     } finally {
       await store.close();
       await schema.drop();

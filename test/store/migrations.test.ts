@@ -187,7 +187,7 @@ describePostgres("the schema's steps", () => {
       const { store, queue } = await openStore({ url: own.href, clock: systemClock, log: silent });
       await store.accept(event({ actions: [runAction()] }));
       const [held] = await queue.fetch("turn", 1);
-      expect(await store.commit((tx) => tx.settle(held!), held)).toBe(true);
+      expect(await store.commit((tx) => tx.jobs.settle(held!), held)).toBe(true);
       await store.close();
     } finally {
       await plainly((client) => client.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`));

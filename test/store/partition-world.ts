@@ -71,20 +71,18 @@ export function createPartitionWorld() {
       actions: [runAction(undefined, { runId })],
     });
     await store.accept(made);
-    await store.commit((tx) =>
-      tx.add("step", { ...step(runId, 0, 1), startedAt: at, endedAt: at }),
-    );
+    await store.commit((tx) => tx.steps.add({ ...step(runId, 0, 1), startedAt: at, endedAt: at }));
     if (endedAt !== undefined)
-      await store.commit((tx) => tx.update("run", runId, { status: "succeeded", endedAt }));
+      await store.commit((tx) => tx.runs.update(runId, { status: "succeeded", endedAt }));
     return { event: made, runId };
   };
   /** What remains of events and their runs. */
   const shown = ({ store }: StoreHandle, made: readonly Made[]) =>
     Promise.all(
       made.map(async (one) => ({
-        event: await store.get("event", one.event.id),
-        run: await store.get("run", one.runId),
-        steps: await store.list("steps", one.runId),
+        event: await store.events.get(one.event.id),
+        run: await store.runs.get(one.runId),
+        steps: await store.steps.list(one.runId),
       })),
     );
   return {

@@ -183,7 +183,7 @@ describePostgres("gateways and the partitions of PostgreSQL's tables", () => {
         code: "P0002",
       });
       expect((await as(writer, drop, ["events", part, over])).rows).toEqual([{ n: 5 }]);
-      expect((await handle.store.get("event", waits.event.id))?.id).toBe(waits.event.id);
+      expect((await handle.store.events.get(waits.event.id))?.id).toBe(waits.event.id);
     });
   });
 });

@@ -13,7 +13,7 @@ describePostgres("the partitions of PostgreSQL's tables", () => {
     const made: Made[] = [];
     for (let n = 0; n < 20; n++) made.push(await make(handle, now, now));
     const waits = await make(handle, now);
-    await handle.store.commit((tx) => tx.update("run", waits.runId, { status: "waiting" }));
+    await handle.store.commit((tx) => tx.runs.update(waits.runId, { status: "waiting" }));
     const [before] = await shown(handle, [waits]);
     const today = DIVIDED.map((table) => partOf(table, now));
     expect(await tables()).toEqual(expect.arrayContaining(today));
@@ -36,14 +36,14 @@ describePostgres("the partitions of PostgreSQL's tables", () => {
     expect(await homeOf(waits.event.id)).toBe("events_default");
     expect(await handle.store.counts()).toMatchObject({ "events.accepted": 1 });
     // It goes on: another step, an end, and then it is past retention as well.
-    await handle.store.commit((tx) => tx.add("step", step(waits.runId, 1, 1)));
+    await handle.store.commit((tx) => tx.steps.add(step(waits.runId, 1, 1)));
     await handle.store.commit((tx) =>
-      tx.update("toolCall", waits.runId, `${waits.runId}.0.0`, { state: "done" }),
+      tx.steps.updateCall(waits.runId, `${waits.runId}.0.0`, { state: "done" }),
     );
     await handle.store.commit((tx) =>
-      tx.update("run", waits.runId, { status: "succeeded", endedAt: now }),
+      tx.runs.update(waits.runId, { status: "succeeded", endedAt: now }),
     );
-    expect(await handle.store.list("steps", waits.runId)).toHaveLength(2);
+    expect(await handle.store.steps.list(waits.runId)).toHaveLength(2);
     await handle.store.sweep(now + 32 * DAY, KEEP);
     expect(await shown(handle, [waits])).toEqual([{ event: undefined, run: undefined, steps: [] }]);
     expect(await ask("SELECT count(*)::int AS n FROM steps")).toEqual([{ n: 0 }]);

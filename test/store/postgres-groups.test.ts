@@ -171,7 +171,7 @@ describePostgres("groups of hooks on PostgreSQL", () => {
         const [one] = await a.queue.fetch("turn", 1);
         if (one) {
           taken.push(one.id);
-          await a.store.commit((tx) => tx.settle(one), one);
+          await a.store.commit((tx) => tx.jobs.settle(one), one);
         } else await until(() => false, 5);
       }
     };

@@ -22,13 +22,13 @@ describePostgres("statements that PostgreSQL is sent", () => {
     const session = { agentId: "main", origin: "hook" as const, key: "hook:one" };
     await plainly(async (client) => {
       await client.query(`BEGIN; LOCK TABLE "${schema.name}".sessions IN ACCESS EXCLUSIVE MODE`);
-      const hanging = handle.store.get("session", session).then(
+      const hanging = handle.store.sessions.get(session).then(
         () => "read",
         (error: { code?: string }) => error.code,
       );
       const read = async (): Promise<unknown> =>
         Promise.race([
-          handle.store.get("run", action.runId).then((run) => run?.id),
+          handle.store.runs.get(action.runId).then((run) => run?.id),
           until(() => false, 3000).then(() => "late"),
         ]);
       expect(await read()).toBe(action.runId);
@@ -36,7 +36,7 @@ describePostgres("statements that PostgreSQL is sent", () => {
       expect(await hanging).toBe("store_unavailable");
       await client.query("ROLLBACK");
     });
-    expect(await handle.store.get("session", session)).toBeUndefined();
+    expect(await handle.store.sessions.get(session)).toBeUndefined();
     await handle.store.close();
   });
 });

@@ -184,18 +184,18 @@ describe("group commit", () => {
   it("deletes a session with many turns in small batches: other work is done in between", async () => {
     const { store } = await open();
     await store.commit((tx) => {
-      for (let n = 0; n < 2_100; n++) tx.add("turn", hookSession(), turn(`r${n}`));
+      for (let n = 0; n < 2_100; n++) tx.sessions.addTurn(hookSession(), turn(`r${n}`));
     });
     const counts = new Set<number>();
     const sweeping = store.sweep(START + 400 * DAY, KEEP_DAY).then(() => counts.add(-1));
     while (!counts.has(-1)) {
-      counts.add((await store.list("turns", hookSession())).length);
+      counts.add((await store.sessions.listTurns(hookSession())).length);
       await new Promise((resolve) => setImmediate(resolve));
     }
     await sweeping;
     expect([...counts].filter((count) => count > 0 && count < 2_100).length).toBeGreaterThan(2);
-    expect(await store.get("session", hookSession())).toBeUndefined();
-    expect(await store.list("turns", hookSession())).toEqual([]);
+    expect(await store.sessions.get(hookSession())).toBeUndefined();
+    expect(await store.sessions.listTurns(hookSession())).toEqual([]);
     await store.close();
   });
 
@@ -203,7 +203,7 @@ describe("group commit", () => {
     const db = new DatabaseSync(path());
     const { store } = createSqlite(db, createTestClock(), silent);
     for (let index = 0; index < 3; index++) await store.accept(event({ outcome: "skipped" }));
-    await store.commit((tx) => tx.add("turn", hookSession(), turn("run_1")));
+    await store.commit((tx) => tx.sessions.addTurn(hookSession(), turn("run_1")));
     await store.counts();
     const sql = new Statements(db);
     const nothing = (): void => undefined;
@@ -225,8 +225,8 @@ describe("group commit", () => {
       ]);
       expect(slice.status).toBe("fulfilled");
     }
-    expect(await store.list("events", {})).toEqual([]);
-    expect(await store.list("sessions", {})).toEqual([]);
+    expect(await store.events.list({})).toEqual([]);
+    expect(await store.sessions.list({})).toEqual([]);
     expect(db.prepare("SELECT seq FROM marks WHERE name = 'bodies'").get()).toEqual({ seq: 3 });
     await store.close();
   });
@@ -249,7 +249,7 @@ describe("group commit", () => {
       head: string;
     };
     expect(kept.bytes).toBeLessThan(body.length / 3);
-    expect((await store.get("event", long.id))?.request.body).toEqual(new Uint8Array(body));
+    expect((await store.events.get(long.id))?.request.body).toEqual(new Uint8Array(body));
     await store.close();
   });
 
@@ -300,7 +300,7 @@ describe("a disk that is full", () => {
       if (result.status === "rejected")
         expect(result.reason).toMatchObject({ name: "RouseError", code: "store_unavailable" });
       // Whatever was told is the truth.
-      expect((await store.get("event", events[index]!.id)) !== undefined).toBe(
+      expect((await store.events.get(events[index]!.id)) !== undefined).toBe(
         result.status === "fulfilled",
       );
     }
@@ -315,7 +315,7 @@ describe("a disk that is full", () => {
     const last = big();
     expect(await store.accept(last, [dedupe()])).toEqual({ kind: "accepted" });
     expect(await queue.fetch("turn", 10)).toMatchObject([{ id: first.runId }]);
-    expect(await store.list("runs", {})).toHaveLength(2);
+    expect(await store.runs.list({})).toHaveLength(2);
     await store.close();
   });
 
@@ -330,7 +330,7 @@ describe("a disk that is full", () => {
     ];
     db.exec(`PRAGMA max_page_count = ${pages}`);
     await expect(queue.fetch("turn", 100)).rejects.toMatchObject({ code: "store_unavailable" });
-    expect(await store.get("event", "evt_nobody")).toBeUndefined();
+    expect(await store.events.get("evt_nobody")).toBeUndefined();
     db.exec("PRAGMA max_page_count = 100000");
     expect(await queue.fetch("turn", 100)).toHaveLength(40);
     await store.close();
@@ -349,7 +349,7 @@ describe("a commit that cannot be made", () => {
     other.exec("ROLLBACK");
     other.close();
     await accepting;
-    expect(await store.list("events", {})).toHaveLength(1);
+    expect(await store.events.list({})).toHaveLength(1);
     await store.close();
   });
 
@@ -362,7 +362,7 @@ describe("a commit that cannot be made", () => {
     const settling = Promise.allSettled([
       store.accept(event(), [dedupe()]),
       store.accept(event()),
-      store.commit((tx) => tx.set("value", "a", 1)),
+      store.commit((tx) => tx.values.set("a", 1)),
     ]);
     let settled = false;
     void settling.then(() => (settled = true));
@@ -380,8 +380,8 @@ describe("a commit that cannot be made", () => {
         reason: { code: "store_unavailable", cause: expect.anything() },
       })),
     );
-    expect(await store.list("events", {})).toEqual([]);
-    expect(await store.get("value", "a")).toBeUndefined();
+    expect(await store.events.list({})).toEqual([]);
+    expect(await store.values.get("a")).toBeUndefined();
     expect(await store.accept(event(), [dedupe()])).toEqual({ kind: "accepted" });
     await store.close();
   });
@@ -396,24 +396,24 @@ describe("ten thousand jobs behind one key", () => {
       for (let n = 0; n < 2; n++) {
         const [one] = await queue.fetch("turn", 4);
         if (!one) throw new Error("no job is ready");
-        await store.commit((tx) => tx.settle(one), one);
+        await store.commit((tx) => tx.jobs.settle(one), one);
       }
       const [put] = await queue.fetch("turn", 4);
       if (!put) throw new Error("no job is ready");
-      await store.commit((tx) => tx.settle(put, START), put);
+      await store.commit((tx) => tx.jobs.settle(put, START), put);
       await store.commit((tx) => {
-        tx.add("job", job("late"));
-        tx.delete("job", "turn", "late");
+        tx.jobs.add(job("late"));
+        tx.jobs.delete("turn", "late");
       });
       // The time is written down now and then, whatever waits.
       return ran.filter((sql) => !sql.includes("'clock'"));
     };
     await store.commit((tx) => {
-      for (let n = 0; n < 4; n++) tx.add("job", job(`a${n}`));
+      for (let n = 0; n < 4; n++) tx.jobs.add(job(`a${n}`));
     });
     const few = await rounds();
     await store.commit((tx) => {
-      for (let n = 0; n < 10_000; n++) tx.add("job", job(`b${n}`));
+      for (let n = 0; n < 10_000; n++) tx.jobs.add(job(`b${n}`));
     });
     const many = await rounds();
     expect(many).toEqual(few);
@@ -473,7 +473,7 @@ describe("a flood of hooks", () => {
     for (let n = 0; n < 200; n++) await store.accept(event({ actions: [runAction()] }));
     const during = ran.filter((sql) => sql.includes("INTO runs")).length;
     expect(during).toBeLessThan(20);
-    expect(await store.list("runs", { limit: 1000 })).toHaveLength(201);
+    expect(await store.runs.list({ limit: 1000 })).toHaveLength(201);
     await store.close();
   });
 });

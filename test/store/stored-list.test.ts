@@ -9,13 +9,15 @@ function openList() {
   const { promise: firstRead, resolve: endFirstRead } = Promise.withResolvers<void>();
   let reads = 0;
   const store = {
-    async get() {
-      const read = value;
-      if (++reads === 1) await firstRead;
-      return read;
+    values: {
+      async get() {
+        const read = value;
+        if (++reads === 1) await firstRead;
+        return read;
+      },
     },
     async commit(write: (tx: object) => void) {
-      write({ set: (_kind: string, _name: string, next: unknown) => void (value = next) });
+      write({ values: { set: (_name: string, next: unknown) => void (value = next) } });
       return true;
     },
   } as unknown as Store;

@@ -25,7 +25,7 @@ function testRows(name: string, makeHome: () => Promise<Home>): void {
       return events.map(({ id }) => id);
     };
     const countBodies = async (): Promise<number> => {
-      const events = await handle.store.list("events", { limit: 1000 });
+      const events = await handle.store.events.list({ limit: 1000 });
       return events.filter(({ request }) => request.body !== null).length;
     };
     const ahead = async (count: number): Promise<void> => {
@@ -49,7 +49,7 @@ function testRows(name: string, makeHome: () => Promise<Home>): void {
         // The mark is behind them: the next sweep does not begin with them.
         expect(await handle.store.oldestBody(home.clock.now() + 3 * DAY)).toBeUndefined();
         expect(await handle.store.sweep(home.clock.now() + 31 * DAY, KEEP)).toBe(count + 2);
-        expect(await handle.store.list("events", {})).toEqual([]);
+        expect(await handle.store.events.list({})).toEqual([]);
       },
     );
 

@@ -129,34 +129,33 @@ async function fillStore(): Promise<string[]> {
       [dedupe({ scope: "s", key: `k \u0000 ${n}` })],
     );
   await store.commit((tx) => {
-    tx.set("value", "api-keys", { one: "\u0000 and \u{10FFFF}" });
-    tx.set("lastRoute", { agentId: "main", channel: "console", to: "me", at: 1 });
-    tx.add("turn", session, turn("run_t"));
-    tx.add(
-      "run",
+    tx.values.set("api-keys", { one: "\u0000 and \u{10FFFF}" });
+    tx.sessions.setLastRoute({ agentId: "main", channel: "console", to: "me", at: 1 });
+    tx.sessions.addTurn(session, turn("run_t"));
+    tx.runs.add(
       run({
         id: "run_a",
         status: "waiting",
         hold: { reason: "person", approvalIds: ["apr_run_a"], since: 1, until: 2 },
       }),
     );
-    tx.add("step", step("run_a", 0));
-    tx.add("step", step("run_a", 1, 0));
-    tx.add("toolResult", { id: "res_1", runId: "run_a", text: "\u0000 whole \ud800" });
-    tx.add("approval", approval("run_a"));
-    tx.add("approval", approval("run_b", { code: "other" }));
-    tx.add("decision", "apr_run_b", DECISION);
+    tx.steps.add(step("run_a", 0));
+    tx.steps.add(step("run_a", 1, 0));
+    tx.toolResults.add({ id: "res_1", runId: "run_a", text: "\u0000 whole \ud800" });
+    tx.approvals.add(approval("run_a"));
+    tx.approvals.add(approval("run_b", { code: "other" }));
+    tx.approvals.decide("apr_run_b", DECISION);
     for (const [id, key] of [
       ["a1", "a"],
       ["a2", "a"],
       ["b", "b"],
       ["held", "d"],
     ] as const)
-      tx.add("job", job(id, { key, kind: "delivery", enqueuedAt: Date.now() }));
-    tx.add("job", job("later", { key: "c", kind: "delivery", runAt: Date.now() + 3_600_000 }));
+      tx.jobs.add(job(id, { key, kind: "delivery", enqueuedAt: Date.now() }));
+    tx.jobs.add(job("later", { key: "c", kind: "delivery", runAt: Date.now() + 3_600_000 }));
   });
   const [first] = await queue.fetch("delivery", 1);
-  await store.commit((tx) => tx.settle(first as Job), first);
+  await store.commit((tx) => tx.jobs.settle(first as Job), first);
   await store.close();
   return ["b", "held", "a2"];
 }
@@ -396,14 +395,14 @@ describePostgres("rouse store export and import with PostgreSQL", () => {
 
     const { store } = await openAt(schema.url);
     const via = { path: "talk", credential: "hooks.token" };
-    const turns = await store.list("turns", {
+    const turns = await store.sessions.listTurns({
       agentId: "main",
       origin: "hook",
       key: "hook:talk",
       via,
     });
     expect(turns.map(({ runId }) => runId)).toEqual([said, waiting[0]]);
-    expect((await store.list("runs", {})).length).toBe(5);
+    expect((await store.runs.list({})).length).toBe(5);
     expect((await store.counts())["runs.succeeded"]).toBe(5);
     await store.close();
     const knowledge = await openDocuments(schema);
@@ -567,7 +566,7 @@ describePostgres("rouse store export and import with PostgreSQL", () => {
     await fillStore();
     await exportFrom();
     const other = await openAt(schema.url);
-    await other.store.commit((tx) => tx.set("value", "mine", 1));
+    await other.store.commit((tx) => tx.values.set("mine", 1));
     await other.store.close();
     expect(await rouse(["store", "import", EXPORT], schema.url)).toMatchObject({
       code: 2,

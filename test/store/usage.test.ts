@@ -54,7 +54,7 @@ describePostgres("what gateways spend and collect together", () => {
   });
   const begin = (handle: StoreHandle, id: string) =>
     handle.store.commit((tx) =>
-      tx.update("run", id, { status: "running", attempts: 1, startedAt: Date.now() }),
+      tx.runs.update(id, { status: "running", attempts: 1, startedAt: Date.now() }),
     );
 
   it("an event that comes too late for its window is not kept, and one in time is part of it", async () => {
@@ -97,8 +97,8 @@ describePostgres("what gateways spend and collect together", () => {
     expect(await a.store.accept(event({ id: "evt_2", actions: [joinedBy(2)] }))).toEqual({
       kind: "closed",
     });
-    expect(await b.store.get("event", "evt_2")).toBeUndefined();
-    expect(await b.store.list("collected", first.runId)).toHaveLength(1);
+    expect(await b.store.events.get("evt_2")).toBeUndefined();
+    expect(await b.store.runs.listCollected(first.runId)).toHaveLength(1);
     expect(await windowsOfA.join({ ...joining, runId: newId("run", Date.now()) })).toMatchObject({
       opened: true,
     });
@@ -138,7 +138,7 @@ describePostgres("what gateways spend and collect together", () => {
 
   it("a start turns what was lent into what is used, in the commit that starts the run", async () => {
     const [a, b] = [await open(), await open()];
-    await a.store.commit((tx) => tx.add("run", run("run_1")));
+    await a.store.commit((tx) => tx.runs.add(run("run_1")));
     const one = { ...noAmounts(), starts: 1, places: 1 };
     const limits = { starts: 5, places: 5 };
     await a.usage.lend([ask(limits, { needed: one })]);
@@ -148,7 +148,7 @@ describePostgres("what gateways spend and collect together", () => {
     await begin(a, "run_1");
     expect(await left()).toEqual({ starts: 4, places: 4 });
     await a.store.commit((tx) =>
-      tx.update("run", "run_1", {
+      tx.runs.update("run_1", {
         status: "succeeded",
         endedAt: Date.now(),
         usage: { totalTokens: 7, costUsd: 0.25 },
@@ -205,13 +205,12 @@ describePostgres("what gateways spend and collect together", () => {
     };
     const addJob = (handle: StoreHandle): Promise<boolean> =>
       handle.store.commit((tx) => {
-        tx.add("run", run("run_1"));
-        tx.add("job", job("run_1"));
+        tx.runs.add(run("run_1"));
+        tx.jobs.add(job("run_1"));
       });
     const start = (handle: StoreHandle, held: Job | undefined): Promise<boolean> =>
       handle.store.commit(
-        (tx) =>
-          tx.update("run", "run_1", { status: "running", attempts: 1, startedAt: Date.now() }),
+        (tx) => tx.runs.update("run_1", { status: "running", attempts: 1, startedAt: Date.now() }),
         held,
       );
 
@@ -273,7 +272,7 @@ describePostgres("what gateways spend and collect together", () => {
     const admission = new Admission({ ...handle, clock: systemClock, log: silent, context });
     for (let n = 0; n < 100; n++) {
       const one = run(`run_${n}`);
-      await handle.store.commit((tx) => tx.add("run", one));
+      await handle.store.commit((tx) => tx.runs.add(one));
       expect(await admission.start(one, Date.now())).toBeUndefined();
       await begin(handle, one.id);
       admission.started(one.id);
@@ -338,7 +337,7 @@ describePostgres("what gateways spend and collect together", () => {
   it("counts of gateways that are gone stay", async () => {
     const [a, b] = [await open(), await open()];
     await a.usage.lend([ask({ places: 3 })]);
-    await a.store.commit((tx) => tx.add("run", run("run_1")));
+    await a.store.commit((tx) => tx.runs.add(run("run_1")));
     await begin(a, "run_1");
     await a.store.close();
     opened = opened.filter((handle) => handle !== a);

@@ -19,9 +19,9 @@ export const STORE_FLAWS: readonly [string, (handle: StoreHandle) => Changes][] 
     "newest first, in pages",
     ({ store }) => ({
       store: {
-        async list(kind, query) {
-          const rows = await store.list(kind, query);
-          return kind === "events" ? rows.toReversed() : rows;
+        events: {
+          ...store.events,
+          list: async (query) => (await store.events.list(query)).toReversed(),
         },
       },
     }),

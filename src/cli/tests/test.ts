@@ -12,7 +12,6 @@ import { relative, resolve } from "node:path";
 import { editConfigFile } from "../../config/edit.ts";
 import { loadConfig } from "../../config/load.ts";
 import { RouseError } from "../../core/errors.ts";
-import { createLogger } from "../../core/log.ts";
 import { NO_NETWORK } from "../../core/no-network.ts";
 import { withSnapshot } from "../../gateway/snapshot.ts";
 import { readFixtures, runFixtures } from "../../operate/tests/fixture-run.ts";
@@ -20,7 +19,7 @@ import { renderJunit } from "../../operate/tests/junit.ts";
 import { isSkipped, toResults, type TestResult } from "../../operate/tests/test-result.ts";
 import { doing, type Given, type Noun } from "../command.ts";
 import { usage } from "../failure.ts";
-import { EXIT, SYSTEM, type CliIo } from "../io.ts";
+import { EXIT, type CliIo } from "../io.ts";
 import { printJson } from "../print.ts";
 import {
   printResult,
@@ -118,11 +117,9 @@ async function askAgents(
   const stop = new AbortController();
   const release = io.onInterrupt?.(() => stop.abort());
   const progress = createProgress(io, "testing", plan.runs.length);
-  const { cwd, env } = io;
   try {
     return await runAgents(plan, {
       budget,
-      environment: { ...SYSTEM, log: createLogger("silent"), cwd, env },
       signal: stop.signal,
       onRun: (done, passed) => progress.update(done, `${passed} passed`),
     });
@@ -201,10 +198,7 @@ async function updateFixtures(
   for (const result of failed) {
     const { fixture, mapping, runs } = result;
     const { file, reply } = fixture;
-    const isRecording = file.endsWith(".http");
-    if (isRecording)
-      io.err(`${relative(io.cwd, file)}: a recording; change its comments by hand\n`);
-    if (!mapping || mapping.ok || isRecording || !(isAgreed || (await ask(fixture, io)))) {
+    if (!mapping || mapping.ok || !(isAgreed || (await ask(fixture, io)))) {
       open.push(result);
       continue;
     }
@@ -275,4 +269,4 @@ const run = doing({
   },
 });
 
-export const test: Noun = { list: run, commands: [testAdd] };
+export const testCommand: Noun = { list: run, commands: [testAdd] };

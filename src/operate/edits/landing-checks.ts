@@ -1,7 +1,7 @@
 import { RouseError, type Issue } from "../../core/errors.ts";
 import type { FileTexts } from "../../core/files.ts";
 import type { Snapshot } from "../../intake/types.ts";
-import type { Store } from "../../store/types.ts";
+import type { Reads } from "../../store/types.ts";
 import { readFixtures, runFixtures, type FixtureDifference } from "../tests/fixture-run.ts";
 import { readEvents } from "../what-if/selection.ts";
 import { whatIf, type WhatIfReport } from "../what-if/what-if.ts";
@@ -24,7 +24,7 @@ export interface ComparisonDeps {
   /** Builds a snapshot from the files, with `texts` in place of some, for one use. */
   withCandidate<T>(texts: FileTexts, use: (result: CandidateResult) => Promise<T>): Promise<T>;
   /** Reads the store for one use. Returns null if there is none that can be read. */
-  withStore<T>(use: (store: Pick<Store, "list">) => Promise<T>): Promise<T | null>;
+  withStore<T>(use: (store: Reads) => Promise<T>): Promise<T | null>;
   /** Milliseconds since the epoch. */
   now(): number;
 }

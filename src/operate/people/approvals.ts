@@ -2,7 +2,7 @@ import type { Approvals, Decided } from "../../people/approvals.ts";
 import { buildRule, renderRule, type ApprovalRule } from "../../people/rules.ts";
 import { readMonotonic } from "../../core/clock.ts";
 import { OPERATOR } from "../../config/schema/tools.ts";
-import type { ApprovalRecord, Lists, Store, Verdict } from "../../store/types.ts";
+import type { ApprovalRecord, Lists, Reads, Verdict } from "../../store/types.ts";
 import { byId, found, searchPage, unwrap, type PageQuery } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";
 import { approvalView, iso, type ApprovalView } from "../records/views.ts";
@@ -18,10 +18,8 @@ function ruleView({ createdAt, ...rule }: ApprovalRule) {
 const getApproval = async (approvals: Approvals, idOrCode: string): Promise<ApprovalRecord> =>
   found(await approvals.get(idOrCode), "there is no approval with this id or code");
 
-const withRun = async (
-  store: Pick<Store, "get">,
-  approval: ApprovalRecord,
-): Promise<ApprovalView> => approvalView(approval, await store.get("run", approval.runId));
+const withRun = async (store: Reads, approval: ApprovalRecord): Promise<ApprovalView> =>
+  approvalView(approval, await store.runs.get(approval.runId));
 
 /** Lists approvals, newest first. */
 export async function listApprovals(

@@ -38,7 +38,7 @@ function nextTimes({ schedule, state, isPaused }: KnownSchedule, now: Ms, count:
 
 async function firingView(firing: Firing | undefined, { store }: AdminDeps) {
   if (!firing) return null;
-  const run = firing.runId === undefined ? undefined : await store.get("run", firing.runId);
+  const run = firing.runId === undefined ? undefined : await store.runs.get(firing.runId);
   return {
     dueAt: iso(firing.dueAt),
     firedAt: iso(firing.at),

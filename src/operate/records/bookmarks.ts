@@ -58,9 +58,9 @@ export function createBookmarks(deps: StoredListDeps): Bookmarks {
   const find = async (id: string): Promise<Bookmark | undefined> =>
     (await stored.read()).find(({ eventId }) => eventId === id);
   const getEvent = async (id: string): Promise<EventRecord | undefined> => {
-    const event = await store.get("event", id);
+    const event = await store.events.get(id);
     if ((event && hasBody(event)) || !(await find(id))) return event;
-    const kept = (await store.get("value", toValue(id))) as KeptEvent | null | undefined;
+    const kept = (await store.values.get(toValue(id))) as KeptEvent | null | undefined;
     if (!kept) return event;
     return { ...fromKept(kept), ...(event?.handled && { handled: event.handled }) };
   };
@@ -77,7 +77,7 @@ export function createBookmarks(deps: StoredListDeps): Bookmarks {
         ...(note === undefined ? {} : { note }),
       };
       // The copy is there before the bookmark, so that there is no bookmark without an event.
-      await store.commit((tx) => tx.set("value", toValue(id), toKept(event)));
+      await store.commit((tx) => tx.values.set(toValue(id), toKept(event)));
       return stored.change<Bookmark>((all) => {
         const others = all.filter(({ eventId }) => eventId !== id);
         if (others.length >= MAX_BOOKMARKS)
@@ -94,7 +94,7 @@ export function createBookmarks(deps: StoredListDeps): Bookmarks {
         return list.length === all.length ? { result: false } : { list, result: true };
       });
       if (!removed) throw notFound("the event has no bookmark");
-      await store.commit((tx) => tx.set("value", toValue(id), null));
+      await store.commit((tx) => tx.values.set(toValue(id), null));
     },
   };
 }

@@ -8,6 +8,7 @@ import {
   type EventOutcome,
   type EventRecord,
   type RunRecord,
+  type Reads,
   type Store,
 } from "../../store/types.ts";
 import type { AdminDeps } from "../types.ts";
@@ -66,10 +67,7 @@ interface BulkReplay extends Bulk {
 const EVENT_PAGE = 100;
 
 /** Finds the events since a time that were replayed, each with its newest replay. */
-async function findReplays(
-  store: Pick<Store, "list">,
-  since: number,
-): Promise<Map<string, string>> {
+async function findReplays(store: Reads, since: number): Promise<Map<string, string>> {
   const replays = new Map<string, string>();
   for await (const { id, replayOf } of readAll(store, "events", { since }, EVENT_PAGE))
     if (replayOf !== undefined && !replays.has(replayOf)) replays.set(replayOf, id);
@@ -80,7 +78,7 @@ async function findReplays(
  * The ids that a bulk replay means, oldest first, so that turns of one session keep their order.
  * An event that was replayed before stands back for its replay: doing it twice never makes work twice.
  */
-async function selectEvents(store: Pick<Store, "list">, bulk: BulkReplay): Promise<ChosenEvent[]> {
+async function selectEvents(store: Reads, bulk: BulkReplay): Promise<ChosenEvent[]> {
   const { select, path, mapping, outcome, since, until = Infinity, limit } = bulk;
   const base = given({ path, mapping, since });
   const found: ChosenEvent[] = [];
@@ -171,7 +169,7 @@ type Replayed = { ok: true; result: ReplayResult } | { ok: false; failure: Failu
 
 /** Starts the failed runs of an accepted event again; those that succeeded are not done twice. */
 async function restartRuns(deps: AdminDeps, eventId: string, dryRun: boolean): Promise<Replayed> {
-  const runs = await deps.store.list("runs", { eventId, limit: 1000 });
+  const runs = await deps.store.runs.list({ eventId, limit: 1000 });
   const result: ReplayResult = { eventId, outcome: "accepted", actions: [] };
   for (const run of runs.toReversed()) {
     if (run.status !== "failed" && run.status !== "timed_out") continue;
@@ -306,7 +304,7 @@ async function chooseDeliveries({ store }: AdminDeps, bulk: BulkDeliveryRetry): 
 
 /** What a retry of this run does. */
 async function describeRun({ store }: AdminDeps, { id, spec }: RunRecord): Promise<string> {
-  const steps = (await store.list("steps", id)).length;
+  const steps = (await store.steps.list(id)).length;
   const from = steps === 0 ? "from its beginning" : `after its step ${steps}`;
   return `"${spec.name}" starts again ${from}, in the session ${spec.session.key}`;
 }
@@ -326,7 +324,7 @@ const NO_RUN: Failure = { code: "not_found", message: "there is no run with this
 const NO_DELIVERY: Failure = { code: "not_found", message: "there is no delivery with this id" };
 
 async function retryRun(deps: AdminDeps, id: string, dryRun: boolean): Promise<Retried> {
-  const run = await deps.store.get("run", id);
+  const run = await deps.store.runs.get(id);
   const failure = run ? findRetryProblem(run) : NO_RUN;
   if (!run || failure) return { ok: false, failure: failure ?? NO_RUN };
   const summary = await describeRun(deps, run);
@@ -336,7 +334,7 @@ async function retryRun(deps: AdminDeps, id: string, dryRun: boolean): Promise<R
 }
 
 async function retryOneDelivery(deps: AdminDeps, id: string, dryRun: boolean): Promise<Retried> {
-  const delivery = await deps.store.get("delivery", id);
+  const delivery = await deps.store.deliveries.get(id);
   if (!delivery) return { ok: false, failure: NO_DELIVERY };
   const summary = describeDelivery(delivery);
   if (!dryRun) {

@@ -13,11 +13,11 @@ import type { TransformPool } from "../../mapping/transforms/pool.ts";
 import { getSecretPlaces } from "../../mapping/transforms/permissions.ts";
 import { createAgents } from "../../turns/channel/rooms.ts";
 import type { Agents } from "../../turns/types.ts";
-import type { ConfigRecord, EventRecord, Store } from "../../store/types.ts";
+import type { ConfigRecord, EventRecord, Reads } from "../../store/types.ts";
 import { getFolders, hashBasis, hashNames, type ConfigContent } from "../shapes/recorded-config.ts";
 
 export interface DecidedByDeps {
-  store: Pick<Store, "get">;
+  store: Reads;
   snapshot(): Snapshot;
   /** Since when this gateway has been using its config; undefined if it was not started. */
   since(): Promise<number | undefined>;
@@ -224,9 +224,9 @@ export function createDecidedBy(deps: DecidedByDeps): (event: EventRecord) => Pr
     const todaySince = await deps.since();
     const snapshot = deps.snapshot();
     const todayId = snapshot.decidingConfig()?.id;
-    const today = todayId === undefined ? undefined : await deps.store.get("config", todayId);
+    const today = todayId === undefined ? undefined : await deps.store.configs.get(todayId);
     const record =
-      id === undefined ? undefined : id === todayId ? today : await deps.store.get("config", id);
+      id === undefined ? undefined : id === todayId ? today : await deps.store.configs.get(id);
     const found = { record, today, todaySince, snapshot };
     if (id !== undefined && id === todayId) return { ...found, isToday: true, note: null };
     const byToday = { ...found, isToday: false };

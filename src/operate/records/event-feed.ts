@@ -1,8 +1,8 @@
 import { readMonotonic, type Stopwatch } from "../../core/clock.ts";
 import { RouseError, safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import type { EventOutcome, Store } from "../../store/types.ts";
-import { given } from "./operation.ts";
+import type { EventOutcome, Ms, Reads } from "../../store/types.ts";
+import { found, given } from "./operation.ts";
 import { eventView, type EventView } from "./views.ts";
 
 /** A line of the stream: an event, how many events were left out at this place, or a sign that the stream is alive. */
@@ -30,7 +30,7 @@ export interface EventFeed {
 }
 
 interface FeedDeps {
-  store: Pick<Store, "get" | "list">;
+  store: Reads;
   clock: Stopwatch;
   log: Logger;
   /** Whether other gateways write to the store. */
@@ -42,176 +42,64 @@ export const MAX_READERS = 20;
 const POLL_MS = 80;
 /** A reader hears at least this often that the stream is alive. */
 const ALIVE_MS = 15_000;
-/** Lines that wait for a slow reader. */
-const MAX_WAITING = 500;
-/** Events whose records are read between two polls; of more, the older ones are only counted. */
+/** Events whose records are read in one poll; of more, which a slow reader leaves, the older ones are only counted. */
 const MAX_READ = 300;
 const MAX_NUMBERS = 20_000;
 const CHUNK = 50;
 /** With several gateways an event can be written later than one with a higher number, by the longest time of a commit. */
 const LATE_MS = 6_000;
-/** Numbers before the one of `after` that are read again for the same reason. */
+/** Numbers before the first one that are read again for the same reason. */
 const LATE_NUMBERS = 200;
 
-/** Hands lines to one reader, and counts what the reader is too slow for. */
-class Reader implements AsyncIterableIterator<StreamLine> {
+/** Reads the events that one reader does not have yet. */
+class Cursor {
+  readonly #deps: FeedDeps;
   readonly #query: StreamQuery;
-  readonly #leave: (reader: Reader) => void;
-  readonly #lines: StreamLine[] = [];
-  /** Events that the stream began with; the poll may bring them again. */
+  /** Events up to this number were read, or are not waited for any longer. */
+  #horizon = 0;
+  /** The numbers behind the horizon that were read, and when. */
+  readonly #read = new Map<number, Ms>();
+  /** Events that the stream began with: one that was written meanwhile comes by a poll, too. */
   readonly #first = new Set<string>();
-  /** The number of the newest event when the reader joined. */
-  #newest = Infinity;
-  /** Numbers below it, not far away, of the events that were written by then. */
-  #written: ReadonlySet<number> = new Set();
-  #wake: () => void = () => undefined;
-  #isEnded = false;
 
-  constructor(query: StreamQuery, leave: (reader: Reader) => void) {
+  constructor(query: StreamQuery, deps: FeedDeps) {
     this.#query = query;
-    this.#leave = leave;
+    this.#deps = deps;
   }
 
-  /** Begins to take what the poll brings. */
-  join(newest: number, written: readonly number[]): void {
-    this.#newest = newest;
-    this.#written = new Set(written);
+  /** Finds the place at which the stream begins, and returns its first lines. */
+  async begin(): Promise<StreamLine[]> {
+    const { store, isShared } = this.#deps;
+    const { path, mapping, outcome, after, lines: limit } = this.#query;
+    if (after !== undefined) {
+      const gone = "the event to continue from is no longer kept; follow without `after`";
+      const number = found(await store.events.getNumber(after), gone);
+      this.#horizon = number - (isShared ? LATE_NUMBERS : 1);
+      this.#mark([number]);
+      return [];
+    }
+    const newest = (await store.events.getNumber()) ?? 0;
+    this.#horizon = newest - LATE_NUMBERS;
+    const written = { after: this.#horizon, limit: LATE_NUMBERS };
+    this.#mark((await store.events.listNumbers(written)).filter((number) => number <= newest));
+    if (limit === 0) return [];
+    const events = await store.events.list({ ...given({ path, mapping, outcome }), limit });
+    for (const { id } of events) this.#first.add(id);
+    return events.toReversed().map((event) => ({ type: "event", event: eventView(event) }));
   }
 
-  /** Whether the event with a number was written since the reader joined. */
-  isNew(number: number): boolean {
-    return (
-      number > this.#newest || (number > this.#newest - LATE_NUMBERS && !this.#written.has(number))
-    );
+  #mark(numbers: readonly number[]): void {
+    const now = readMonotonic(this.#deps.clock);
+    for (const number of numbers) this.#read.set(number, now);
   }
 
-  matches({ path, mapping, outcome }: Pick<EventView, "path" | "mapping" | "outcome">): boolean {
+  #matches({ path, mapping, outcome }: EventView): boolean {
     const query = this.#query;
     return (
       (query.path === undefined || query.path === path) &&
       (query.mapping === undefined || query.mapping === mapping) &&
       (query.outcome === undefined || query.outcome === outcome)
     );
-  }
-
-  /** Puts the events that the stream begins with before those that the poll has brought since. */
-  begin(skipped: number, events: readonly EventView[]): void {
-    const later = this.#lines.splice(0);
-    this.skip(skipped);
-    for (const event of events) this.push(event);
-    for (const { id } of events) this.#first.add(id);
-    for (const line of later) {
-      if (line.type === "event") this.push(line.event);
-      else this.#lines.push(line);
-    }
-  }
-
-  /** Says that the stream is alive if no line does: without one, a reader does not know that it is connected. */
-  greet(): void {
-    if (this.#lines.length === 0) this.#lines.push({ type: "alive" });
-  }
-
-  push(event: EventView): void {
-    if (!this.matches(event) || this.#first.delete(event.id)) return;
-    if (this.#lines.length >= MAX_WAITING) return this.skip(1);
-    this.#lines.push({ type: "event", event });
-    this.#wake();
-  }
-
-  skip(count: number): void {
-    if (count === 0) return;
-    const last = this.#lines.at(-1);
-    if (last?.type === "skipped") last.count += count;
-    else this.#lines.push({ type: "skipped", count });
-    this.#wake();
-  }
-
-  async next(): Promise<IteratorResult<StreamLine>> {
-    if (this.#lines.length === 0 && !this.#isEnded) {
-      let timer: NodeJS.Timeout | undefined;
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-        timer = setTimeout(resolve, ALIVE_MS);
-      });
-      clearTimeout(timer);
-    }
-    const value = this.#lines.shift();
-    if (value) return { done: false, value };
-    return this.#isEnded
-      ? { done: true, value: undefined }
-      : { done: false, value: { type: "alive" } };
-  }
-
-  async return(): Promise<IteratorResult<StreamLine>> {
-    this.#isEnded = true;
-    this.#lines.length = 0;
-    this.#leave(this);
-    this.#wake();
-    return { done: true, value: undefined };
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-}
-
-/** The newest so many as are read, and those before them. */
-const split = (numbers: readonly number[]): [skipped: number[], shown: number[]] => {
-  const count = Math.max(0, numbers.length - MAX_READ);
-  return [numbers.slice(0, count), numbers.slice(count)];
-};
-
-/** One poll of the store for all readers, and none without readers. */
-class Feed implements EventFeed {
-  readonly #deps: FeedDeps;
-  readonly #readers = new Set<Reader>();
-  /** Events up to this number were read, or are not waited for any longer. */
-  #horizon = 0;
-  /** The numbers behind the horizon that were read, and when. */
-  readonly #read = new Map<number, number>();
-  #isWorking = false;
-
-  constructor(deps: FeedDeps) {
-    this.#deps = deps;
-  }
-
-  async follow(query: StreamQuery): Promise<AsyncIterableIterator<StreamLine>> {
-    const { store } = this.#deps;
-    if (this.#readers.size >= MAX_READERS)
-      throw new RouseError({
-        code: "overloaded",
-        message: `${MAX_READERS} readers follow the events already; end one of them`,
-      });
-    const leave = (): void => void this.#readers.delete(reader);
-    const reader: Reader = new Reader(query, leave);
-    this.#readers.add(reader);
-    try {
-      // The poll begins before the first events are read: what is written in between comes by the poll.
-      await this.#join(reader);
-      const { path, mapping, outcome, after, lines: limit } = query;
-      if (after !== undefined) await this.#resume(reader, after);
-      else if (limit > 0) {
-        const newest = (
-          await store.list("events", { ...given({ path, mapping, outcome }), limit })
-        ).map((event) => eventView(event));
-        reader.begin(0, newest.toReversed());
-      }
-      reader.greet();
-      return reader;
-    } catch (error) {
-      leave();
-      throw error;
-    }
-  }
-
-  async #readEvents(
-    numbers: readonly number[],
-    each: (event: EventView, number: number) => void,
-  ): Promise<void> {
-    for (let at = 0; at < numbers.length; at += CHUNK) {
-      const rows = await this.#deps.store.list("numberedEvents", numbers.slice(at, at + CHUNK));
-      for (const { number, event } of rows) each(eventView(event), number);
-    }
   }
 
   #moveHorizon(): void {
@@ -221,81 +109,83 @@ class Feed implements EventFeed {
     for (const number of this.#read.keys()) if (number <= this.#horizon) this.#read.delete(number);
   }
 
-  async #poll(): Promise<void> {
-    const numbers = await this.#deps.store.list("eventNumbers", {
-      after: this.#horizon,
-      limit: MAX_NUMBERS,
-    });
+  /** Reads what was written since. */
+  async poll(): Promise<StreamLine[]> {
+    const { store } = this.#deps;
+    const written = { after: this.#horizon, limit: MAX_NUMBERS };
+    const numbers = await store.events.listNumbers(written);
     const fresh = numbers.filter((number) => !this.#read.has(number));
-    const [skipped, shown] = split(fresh);
-    for (const reader of this.#readers)
-      reader.skip(skipped.filter((number) => reader.isNew(number)).length);
-    await this.#readEvents(shown, (event, number) => {
-      for (const reader of this.#readers) if (reader.isNew(number)) reader.push(event);
-    });
-    const now = readMonotonic(this.#deps.clock);
-    for (const number of fresh) this.#read.set(number, now);
+    const shown = fresh.slice(-MAX_READ);
+    const count = fresh.length - shown.length;
+    const lines: StreamLine[] = count === 0 ? [] : [{ type: "skipped", count }];
+    for (let at = 0; at < shown.length; at += CHUNK)
+      for (const { event } of await store.events.listNumbered(shown.slice(at, at + CHUNK))) {
+        const view = eventView(event);
+        if (this.#matches(view) && !this.#first.delete(event.id))
+          lines.push({ type: "event", event: view });
+      }
+    this.#mark(fresh);
     if (numbers.length === MAX_NUMBERS) this.#horizon = numbers.at(-1) ?? this.#horizon;
     this.#moveHorizon();
-  }
-
-  async #work(): Promise<void> {
-    const { log, isStopping } = this.#deps;
-    while (this.#readers.size > 0) {
-      await new Promise<void>((resolve) => void setTimeout(resolve, POLL_MS).unref());
-      // What cannot be read now is read by a later poll: the horizon stays.
-      await this.#poll().catch((error: unknown) =>
-        log.debug({ err: safeError(error) }, "the stream of events could not read the store"),
-      );
-      if (isStopping()) for (const reader of this.#readers) void reader.return();
-    }
-    this.#isWorking = false;
-  }
-
-  async #join(reader: Reader): Promise<void> {
-    const { store } = this.#deps;
-    const newest = (await store.get("eventNumber", {})) ?? 0;
-    reader.join(
-      newest,
-      await store.list("eventNumbers", { after: newest - LATE_NUMBERS, limit: LATE_NUMBERS }),
-    );
-    // The loop may still wait for its next poll since the last reader left: it goes on from where it is.
-    if (this.#isWorking) return;
-    this.#isWorking = true;
-    this.#read.clear();
-    this.#horizon = newest - LATE_NUMBERS;
-    void this.#work();
-  }
-
-  async #resume(reader: Reader, id: string): Promise<void> {
-    const { store, isShared } = this.#deps;
-    const number = await store.get("eventNumber", { id });
-    if (number === undefined)
-      throw new RouseError({
-        code: "not_found",
-        message: "the event to continue from is no longer kept; follow without `after`",
-      });
-    let count = 0;
-    let shown: readonly number[] = [];
-    for (let after = number - (isShared ? LATE_NUMBERS : 0); ;) {
-      const numbers = await store.list("eventNumbers", { after, limit: MAX_NUMBERS });
-      const [skipped, rest] = split([
-        ...shown,
-        ...numbers.filter((one) => one !== number && !reader.isNew(one)),
-      ]);
-      count += skipped.length;
-      shown = rest;
-      const last = numbers.at(-1);
-      if (last === undefined || numbers.length < MAX_NUMBERS || reader.isNew(last)) break;
-      after = last;
-    }
-    const events: EventView[] = [];
-    await this.#readEvents(shown, (event) => {
-      if (reader.matches(event)) events.push(event);
-    });
-    reader.begin(count, events);
+    return lines;
   }
 }
 
+/** Yields the lines of a stream as its reader takes them. */
+async function* follow(
+  first: readonly StreamLine[],
+  cursor: Cursor,
+  { clock, log, isStopping }: FeedDeps,
+  isOpen: () => boolean,
+): AsyncGenerator<StreamLine, undefined> {
+  // Without a line, a reader does not know that it is connected.
+  yield { type: "alive" };
+  yield* first;
+  let last = readMonotonic(clock);
+  while (isOpen() && !isStopping()) {
+    // What cannot be read now is read by a later poll: the horizon stays.
+    const lines = await cursor.poll().catch((error: unknown): StreamLine[] => {
+      log.debug({ err: safeError(error) }, "the stream of events could not read the store");
+      return [];
+    });
+    const isQuiet = lines.length === 0 && readMonotonic(clock) - last >= ALIVE_MS;
+    if (isQuiet) yield { type: "alive" };
+    yield* lines;
+    if (isQuiet || lines.length > 0) last = readMonotonic(clock);
+    await new Promise<void>((resolve) => void setTimeout(resolve, POLL_MS).unref());
+  }
+  return undefined;
+}
+
 /** Creates the feed of a gateway, from which its readers follow events. */
-export const createEventFeed = (deps: FeedDeps): EventFeed => new Feed(deps);
+export function createEventFeed(deps: FeedDeps): EventFeed {
+  const readers = new Set<Cursor>();
+  return {
+    async follow(query) {
+      if (readers.size >= MAX_READERS)
+        throw new RouseError({
+          code: "overloaded",
+          message: `${MAX_READERS} readers follow the events already; end one of them`,
+        });
+      const cursor = new Cursor(query, deps);
+      readers.add(cursor);
+      const isOpen = (): boolean => readers.has(cursor);
+      try {
+        const lines = follow(await cursor.begin(), cursor, deps, isOpen);
+        const reader: AsyncIterableIterator<StreamLine> = {
+          next: () => lines.next(),
+          return() {
+            // A poll that is under way ends by itself.
+            readers.delete(cursor);
+            return Promise.resolve({ done: true, value: undefined });
+          },
+          [Symbol.asyncIterator]: () => reader,
+        };
+        return reader;
+      } catch (error) {
+        readers.delete(cursor);
+        throw error;
+      }
+    },
+  };
+}

@@ -190,7 +190,7 @@ async function explainConfigs(
 async function explainRun(deps: AdminDeps, id: string): Promise<ExplainedRun> {
   const [{ run }, { steps }] = await Promise.all([showRun(deps, id), showSteps(deps, id)]);
   const delivery =
-    run.deliveryId === null ? undefined : await deps.store.get("delivery", run.deliveryId);
+    run.deliveryId === null ? undefined : await deps.store.deliveries.get(run.deliveryId);
   return { run, steps, delivery: delivery ? deliveryView(delivery) : null };
 }
 

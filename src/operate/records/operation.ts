@@ -1,5 +1,5 @@
 import { RouseError, type Failure } from "../../core/errors.ts";
-import type { SearchResult, Lists, SearchedKind, Store } from "../../store/types.ts";
+import type { Listings, Lists, SearchedKind, SearchResult } from "../../store/types.ts";
 
 /**
  * Returns a result that is good.
@@ -49,7 +49,7 @@ export async function readPage<Q extends { limit: number }, T>(
  * time up to which it looked (ISO 8601), and a search with `before: next` continues it.
  */
 export async function searchPage<K extends SearchedKind>(
-  store: Pick<Store, "list" | "search">,
+  store: Pick<Listings, K>,
   kind: K,
   query: PageQuery<Lists[K]["of"]>,
   nameOf: (row: Lists[K]["is"]) => string,
@@ -58,9 +58,7 @@ export async function searchPage<K extends SearchedKind>(
   const page = await readPage(
     query,
     async (asked) => {
-      const of = asked as Lists[K]["of"];
-      if (!store.search) return store.list(kind, of);
-      const found = await store.search(kind, of);
+      const found = await store[kind].search(asked);
       ({ stopped } = found);
       return found.rows;
     },
@@ -75,14 +73,14 @@ export const byId = ({ id }: { id: string }): string => id;
 
 /** Yields all rows that a query finds, newest first, read in pages. */
 export async function* readAll<K extends "events" | "runs" | "deliveries">(
-  store: Pick<Store, "list">,
+  store: Pick<Listings, K>,
   kind: K,
   query: Omit<Lists[K]["of"], "limit" | "before">,
   page: number,
 ): AsyncGenerator<Lists[K]["is"]> {
   let before: string | undefined;
   for (;;) {
-    const rows = await store.list(kind, {
+    const rows = await store[kind].list({
       ...query,
       limit: page,
       ...(before === undefined ? {} : { before }),

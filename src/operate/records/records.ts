@@ -24,7 +24,7 @@ export async function runStatuses(store: Store, event: EventRecord): Promise<Map
   const statuses = new Map<string, string>();
   for (const action of event.actions) {
     if (action.kind !== "run") continue;
-    const run = await store.get("run", action.runId);
+    const run = await store.runs.get(action.runId);
     statuses.set(action.runId, run?.status ?? "forgotten");
   }
   return statuses;
@@ -76,21 +76,21 @@ export async function replayEvent(deps: AdminDeps, id: string, options: ReplayOp
  * @throws RouseError `not_found`, or `not_retryable` if it has not failed.
  */
 export async function discardEvent(deps: AdminDeps, id: string, { reason }: { reason: string }) {
-  const { outcome } = found(await deps.store.get("event", id), "there is no event with this id");
+  const { outcome } = found(await deps.store.events.get(id), "there is no event with this id");
   if (outcome !== "failed")
     throw new RouseError({
       code: "not_retryable",
       message: `only an event that failed can be discarded; this one is ${outcome}`,
     });
   await deps.store.commit((tx) =>
-    tx.update("event", id, { handled: { at: deps.clock.now(), as: "discarded", reason } }),
+    tx.events.update(id, { handled: { at: deps.clock.now(), as: "discarded", reason } }),
   );
   return showEvent(deps, id);
 }
 
 async function findFacts({ store, queue, clock }: AdminDeps, run: RunRecord): Promise<RunFacts> {
   const [delivery, waitsFor] = await Promise.all([
-    run.deliveryId === undefined ? undefined : store.get("delivery", run.deliveryId),
+    run.deliveryId === undefined ? undefined : store.deliveries.get(run.deliveryId),
     findWaitReason(run, { store, queue, now: clock.now() }),
   ]);
   return { delivery, waitsFor };
@@ -124,7 +124,7 @@ export async function listRuns(
 
 /** @throws RouseError `not_found` */
 export async function showRun(deps: AdminDeps, id: string) {
-  return toDetail(deps, found(await deps.store.get("run", id), "there is no run with this id"));
+  return toDetail(deps, found(await deps.store.runs.get(id), "there is no run with this id"));
 }
 
 /**
@@ -132,10 +132,10 @@ export async function showRun(deps: AdminDeps, id: string) {
  * @throws RouseError `not_found`
  */
 export async function showSteps({ store }: AdminDeps, id: string) {
-  const run = found(await store.get("run", id), "there is no run with this id");
+  const run = found(await store.runs.get(id), "there is no run with this id");
   const [steps, asked] = await Promise.all([
-    store.list("steps", id),
-    store.list("approvals", { runId: id, limit: MAX_APPROVALS }),
+    store.steps.list(id),
+    store.approvals.list({ runId: id, limit: MAX_APPROVALS }),
   ]);
   const approvals = asked.toReversed();
   return { steps: steps.map((step) => stepView(step, { run, approvals })) };
@@ -146,7 +146,7 @@ export async function showSteps({ store }: AdminDeps, id: string) {
  * @throws RouseError `not_found`
  */
 export async function showToolResult({ store }: AdminDeps, runId: string, id: string) {
-  const result = await store.get("toolResult", id);
+  const result = await store.toolResults.get(id);
   return {
     result: found(
       result?.runId === runId ? result : undefined,
@@ -176,7 +176,7 @@ export async function listDeliveries(
 export async function showDelivery({ store }: AdminDeps, id: string) {
   return {
     delivery: deliveryDetail(
-      found(await store.get("delivery", id), "there is no delivery with this id"),
+      found(await store.deliveries.get(id), "there is no delivery with this id"),
     ),
   };
 }

@@ -45,7 +45,7 @@ async function findCandidates(
   const agentId = agent ?? first.id;
   const inferred = origin ?? (key === "main" ? "main" : "hook");
   if (inferred !== "hook") return [{ agentId, origin: inferred, key }];
-  const refs = (await store.list("hookSessions", { agentId, key })).map(({ ref }) => ref);
+  const refs = (await store.sessions.listOfHooks({ agentId, key })).map(({ ref }) => ref);
   const shared =
     path === undefined && credential === undefined ? refs.find(({ via }) => !via) : undefined;
   if (shared) return [shared];
@@ -63,7 +63,7 @@ async function findSession(deps: AdminDeps, name: SessionName): Promise<SessionR
     throw new RouseError({ code: "usage", message });
   }
   for (const ref of refs)
-    if (ref.origin === "main" || (await deps.store.get("session", ref))) return ref;
+    if (ref.origin === "main" || (await deps.store.sessions.get(ref))) return ref;
   throw new RouseError({
     code: "not_found",
     message: "there is no such session; `rouse sessions` shows which there are",
@@ -108,9 +108,9 @@ export async function showSession(
   const { store } = deps;
   const ref = await findSession(deps, name);
   const list = (page: { limit: number; before?: number }) =>
-    store.list("turns", { ...ref, ...page });
+    store.sessions.listTurns({ ...ref, ...page });
   const [session, newest] = await Promise.all([
-    store.get("session", ref),
+    store.sessions.get(ref),
     readPage(
       { limit, before },
       async (page) => (await list(page)).toReversed(),
@@ -119,9 +119,9 @@ export async function showSession(
   ]);
   const isMain = ref.origin === "main";
   const queued = isMain
-    ? await store.list("queuedSystemEvents", { agentId: ref.agentId, limit: 500 })
+    ? await store.systemEvents.listQueued({ agentId: ref.agentId, limit: 500 })
     : [];
-  const routes = isMain ? await store.list("lastRoutes", ref.agentId) : [];
+  const routes = isMain ? await store.sessions.listLastRoutes(ref.agentId) : [];
   return {
     session: session ? sessionView(session) : unusedSession(ref),
     turns: newest.rows.toReversed().map(turnView),
@@ -140,7 +140,7 @@ export async function showSession(
 /** Forgets a session's history. Throws as `showSession`. */
 export async function resetSession(deps: AdminDeps, name: SessionName): Promise<void> {
   const ref = await findSession(deps, name);
-  await deps.store.commit((tx) => tx.delete("turns", ref));
+  await deps.store.commit((tx) => tx.sessions.clear(ref));
 }
 
 /** Deletes a session with its history, unless it is the main session. Throws as `showSession`. */
@@ -151,5 +151,5 @@ export async function deleteSession(deps: AdminDeps, name: SessionName): Promise
       code: "usage",
       message: "the main session cannot be deleted; reset it to forget its history",
     });
-  await deps.store.commit((tx) => tx.delete("session", ref));
+  await deps.store.commit((tx) => tx.sessions.delete(ref));
 }

@@ -6,7 +6,7 @@ export { USAGE_KEYS } from "../../store/types.ts";
 
 /** Adds up what the runs that were created since then and have ended have used: as far back as the store keeps runs. */
 export async function readUsage({ store }: AdminDeps, { by, since }: UsageQuery) {
-  const rows = await store.list("usage", { by, since });
+  const rows = await store.runs.sumUsage({ by, since });
   const [total = { ...NO_USAGE, key: "total" }] = mergeUsage(
     rows.map((row) => ({ ...row, key: "total" })),
   );

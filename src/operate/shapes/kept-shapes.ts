@@ -110,9 +110,9 @@ async function clearShapes(
 ): Promise<void> {
   const kept: string[] = [];
   for (const path of paths)
-    if (await store.get("value", toShapeKey(path))) kept.push(toShapeKey(path));
+    if (await store.values.get(toShapeKey(path))) kept.push(toShapeKey(path));
   const clear = (): Promise<boolean> =>
-    store.commit((tx) => kept.forEach((key) => tx.set("value", key, null)), fencingToken);
+    store.commit((tx) => kept.forEach((key) => tx.values.set(key, null)), fencingToken);
   if (kept.length > 0) await clear();
 }
 
@@ -146,7 +146,7 @@ export async function updateShapes(
 ): Promise<boolean> {
   const { config, mappings } = snapshot;
   const paths = mappings.paths.map(({ path }) => path);
-  const read: ReadValue = (key) => store.get("value", key);
+  const read: ReadValue = (key) => store.values.get(key);
   const isKept = config.hooks.retention > 0;
   if (!isKept) await clearShapes(store, paths, fencingToken);
   const progress = await readProgress(read);
@@ -156,8 +156,8 @@ export async function updateShapes(
   const shapes = await countBodies(isKept ? events : [], paths, read);
   const next: ShapeProgress = { last: { id: newest.id, at: newest.receivedAt } };
   return store.commit((tx) => {
-    for (const [path, shape] of shapes) tx.set("value", toShapeKey(path), toKeptShape(shape));
-    tx.set("value", PROGRESS_KEY, next);
+    for (const [path, shape] of shapes) tx.values.set(toShapeKey(path), toKeptShape(shape));
+    tx.values.set(PROGRESS_KEY, next);
   }, fencingToken);
 }
 
@@ -173,5 +173,5 @@ export async function showShape(
     if (shape.events === last || ++looked > MAX_EVENTS) break;
     await addEvent(shape, event);
   }
-  return { shape: toHookShape(shape, await readShape((key) => store.get("value", key), path)) };
+  return { shape: toHookShape(shape, await readShape((key) => store.values.get(key), path)) };
 }

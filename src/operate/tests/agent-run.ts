@@ -8,7 +8,7 @@ import { compileRegex } from "../../mapping/regex.ts";
 import { createReadResult } from "../../turns/model-turn.ts";
 import type { StepRecord, Usage } from "../../store/types.ts";
 import { resolveTestModel, type AgentTask } from "./agent-task.ts";
-import { CaseTools, type CaseToolsOptions, type KnownTool, type MadeCall } from "./agent-tools.ts";
+import { CaseTools, type KnownTool, type MadeCall } from "./agent-tools.ts";
 import type { AgentCase } from "./fixture.ts";
 import { joinText } from "./fixture-run.ts";
 import { judgeReply, type JudgeVerdict } from "./judge.ts";
@@ -49,8 +49,6 @@ export interface RunSettings {
   judgedBy: Snapshot;
   /** The tools that the recordings know. */
   known: readonly KnownTool[];
-  /** Answers calls that were not recorded. */
-  sandbox: CaseToolsOptions["sandbox"];
   /** From 0: which repetition it is. */
   repetition: number;
   signal: AbortSignal;
@@ -91,12 +89,16 @@ function createReader(
   results: ReadonlyMap<string, string>,
   maxBytes: number,
 ) {
-  const get = (_kind: string, id: string) => {
+  const get = (id: string) => {
     const text = results.get(id);
     return Promise.resolve(text === undefined ? undefined : { id, runId, text });
   };
   const spec = { session: { agentId, origin: "api" as const, key: runId } };
-  return createReadResult({ id: runId, spec }, { get }, maxBytes);
+  return createReadResult(
+    { id: runId, spec },
+    { runs: { get: async () => undefined }, toolResults: { get } },
+    maxBytes,
+  );
 }
 
 const without = (reason: string, ms = 0): AgentRun => ({
@@ -160,7 +162,7 @@ function toInput(task: AgentTask, boundaryId: string): Omit<TurnInput, "signal">
 
 /** Takes the agent's turn. The recording answers its tools. */
 async function takeTurn(fixture: AgentCase, task: AgentTask, settings: RunSettings): Promise<Turn> {
-  const { snapshot, known, sandbox, signal, onUsage, repetition } = settings;
+  const { snapshot, known, signal, onUsage, repetition } = settings;
   const { runtime, config } = snapshot;
   const stop = new AbortController();
   let problem: string | undefined;
@@ -175,7 +177,6 @@ async function takeTurn(fixture: AgentCase, task: AgentTask, settings: RunSettin
     known,
     patterns,
     hasKnowledge,
-    sandbox,
     onUnrecorded: fail,
   });
   const usages: Usage[] = [];
@@ -300,7 +301,7 @@ async function judge(
 }
 
 /**
- * Runs an agent once on a fixture. No server of tools is contacted but a sandbox, nothing is delivered and nothing is stored.
+ * Runs an agent once on a fixture. No server of tools is contacted, nothing is delivered and nothing is stored.
  * @returns undefined if `signal` has cut the run, which says nothing about the fixture.
  * @throws RouseError if the judge's model does not exist.
  */

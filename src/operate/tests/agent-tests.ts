@@ -1,10 +1,9 @@
-import { createToolBox, type ToolBoxOptions } from "../../agent/tools/tool-box.ts";
 import { RouseError } from "../../core/errors.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { Usage } from "../../store/types.ts";
 import { runAgent, type AgentRun } from "./agent-run.ts";
 import { buildTask, resolveTestModel, type AgentTask } from "./agent-task.ts";
-import { collectTools, type CaseToolsOptions } from "./agent-tools.ts";
+import { collectTools } from "./agent-tools.ts";
 import type { AgentCase } from "./fixture.ts";
 
 /** Runs of agents at the same time. */
@@ -21,7 +20,6 @@ interface PlannedRun {
   fixture: AgentCase;
   snapshot: Snapshot;
   task: AgentTask | string;
-  sandbox: string | undefined;
   repetition: number;
 }
 
@@ -53,7 +51,7 @@ const sum = (values: readonly (number | undefined)[]): number | null =>
 
 /**
  * Plans the runs of agents by each of the snapshots, the first of which judges.
- * @throws RouseError `usage` or `config_invalid` if a model or a sandbox does not exist.
+ * @throws RouseError `usage` or `config_invalid` if a model does not exist.
  */
 export async function planAgents(
   fixtures: readonly AgentCase[],
@@ -73,21 +71,13 @@ export async function planAgents(
   );
   const needed = new Set<string>();
   for (const fixture of fixtures) {
-    const { sandbox } = fixture.run;
     for (const by of snapshots) {
-      const { servers } = by.config.mcp;
-      if (sandbox !== undefined && !Object.hasOwn(servers, sandbox))
-        throw new RouseError({
-          code: "usage",
-          message: `${fixture.name}: the sandbox ${sandbox} is not in mcp.servers; there is ${Object.keys(servers).join(", ") || "none"}`,
-        });
-      if (sandbox !== undefined) needed.add(`mcp.servers.${sandbox}.`);
       const task = await buildTask(fixture, by);
       if (typeof task !== "string")
         for (const model of [task.model, ...(task.model.fallbacks ?? [])])
           priced.push({ model, by });
       for (let repetition = 0; repetition < (fixture.reply.repeat ?? 1); repetition++)
-        runs.push({ fixture, snapshot: by, task, sandbox, repetition });
+        runs.push({ fixture, snapshot: by, task, repetition });
     }
   }
   for (const { model } of priced) needed.add(`models.providers.${model.provider}.`);
@@ -124,20 +114,17 @@ export function checkBudget({ tokens, usd, unpriced }: AgentPlan, budget: TestBu
     );
 }
 
-type Environment = Pick<ToolBoxOptions, "clock" | "log" | "cwd" | "env" | "fetch">;
-
 interface AgentOptions {
   budget: TestBudget;
-  environment: Environment;
   signal: AbortSignal;
   /** Called after each run. */
   onRun(done: number, passed: number): void;
 }
 
-/** Makes the runs. The only outside services that it calls are model providers, and a sandbox if a fixture has one. */
+/** Makes the runs. The only outside services that it calls are model providers. */
 export async function runAgents(
   { runs: planned, judgedBy }: AgentPlan,
-  { budget, environment, signal, onRun }: AgentOptions,
+  { budget, signal, onRun }: AgentOptions,
 ): Promise<AgentReport> {
   const used = { tokens: 0, usd: 0 };
   const spent = new AbortController();
@@ -149,29 +136,16 @@ export async function runAgents(
     const { tokens = Infinity, usd = Infinity } = budget;
     if (used.tokens >= tokens || used.usd >= usd) spent.abort();
   };
-  // The servers that answer calls that were not recorded, each connected when it is first needed.
-  const boxes = new Map<string, ReturnType<typeof createToolBox>>();
-  const getSandbox = ({ snapshot, sandbox: name }: PlannedRun): CaseToolsOptions["sandbox"] => {
-    const server = name === undefined ? undefined : snapshot.config.mcp.servers[name];
-    if (name === undefined || !server) return undefined;
-    const key = `${snapshot.hash} ${name}`;
-    const box =
-      boxes.get(key) ?? createToolBox({ ...environment, servers: { [name]: server }, tools: [] });
-    boxes.set(key, box);
-    return { name, box };
-  };
   const known = collectTools([...new Set(planned.map(({ fixture }) => fixture))]);
   const done: (AgentRun | undefined)[] = planned.map(() => undefined);
   let next = 0;
   const work = async (): Promise<void> => {
     for (let index = next++; index < planned.length && !stop.aborted; index = next++) {
-      const one = planned[index] as PlannedRun;
-      const { fixture, task, snapshot, repetition } = one;
+      const { fixture, task, snapshot, repetition } = planned[index] as PlannedRun;
       done[index] = await runAgent(fixture, task, {
         snapshot,
         judgedBy,
         known,
-        sandbox: getSandbox(one),
         repetition,
         signal: stop,
         onUsage,
@@ -180,11 +154,7 @@ export async function runAgents(
       onRun(ended.length, ended.filter(({ passed }) => passed).length);
     }
   };
-  try {
-    await Promise.all(Array.from({ length: CONCURRENCY }, work));
-  } finally {
-    await Promise.all([...boxes.values()].map((box) => box.close()));
-  }
+  await Promise.all(Array.from({ length: CONCURRENCY }, work));
   const runs: AgentReport["runs"] = new Map();
   for (const [index, { snapshot, fixture }] of planned.entries()) {
     const run = done[index];

@@ -3,7 +3,6 @@ import type { JSONSchema7 } from "ai";
 import { neutralise } from "../../agent/neutralise.ts";
 import { toModelName, type OfferedTool } from "../../agent/tools/offered-tool.ts";
 import { toTextOutput } from "../../agent/tools/tool-results.ts";
-import type { createToolBox } from "../../agent/tools/tool-box.ts";
 import type { PickedTools, ToolTurn } from "../../agent/types.ts";
 import { allCoverTool, type ToolPatterns } from "../../vocabulary/tool-names.ts";
 import { cutText } from "../../core/text.ts";
@@ -29,7 +28,7 @@ export interface KnownTool {
 export interface MadeCall {
   tool: string;
   input: unknown;
-  from: "recording" | "sandbox" | "nowhere";
+  from: "recording" | "nowhere";
 }
 
 function getJsonType(value: unknown): string {
@@ -120,20 +119,18 @@ class Recording {
   }
 }
 
-export interface CaseToolsOptions {
+interface CaseToolsOptions {
   agentCase: AgentCase;
   /** Those of the whole folder. */
   known: readonly KnownTool[];
   /** Which tools the agent may use. */
   patterns: ToolPatterns;
   hasKnowledge: boolean;
-  /** A server that answers calls that were not recorded, by its name. */
-  sandbox: { name: string; box: Pick<ReturnType<typeof createToolBox>, "pick"> } | undefined;
   /** Called with the reason when a call has no answer: the case has failed. */
   onUnrecorded(reason: string): void;
 }
 
-/** The tools of one run of a case: the recording answers their calls, and no server is contacted but the sandbox. */
+/** The tools of one run of a case: the recording answers their calls, and no server is contacted. */
 export class CaseTools {
   readonly calls: MadeCall[] = [];
   readonly #options: CaseToolsOptions;
@@ -145,92 +142,37 @@ export class CaseTools {
   }
 
   /** Returns the tools for a turn, in the form that the agent's own have. */
-  async pick(turn: ToolTurn): Promise<PickedTools> {
-    const { known, sandbox } = this.#options;
-    const picked = sandbox
-      ? await sandbox.box.pick([[`${sandbox.name}.*`]], turn)
-      : { tools: [], warnings: [] };
-    const ofSandbox = new Map(
-      picked.tools.map((tool) => [tool.tool.slice((sandbox?.name.length ?? 0) + 1), tool]),
-    );
-    const offered = known
-      .filter(({ tool }) => this.#isCovered(tool))
-      .map((tool) => this.#offer(tool, ofSandbox, turn));
-    return {
-      tools: [...(await Promise.all(offered)), ...this.#offerFurther(ofSandbox)],
-      warnings: picked.warnings,
-    };
-  }
-
-  #isCovered(tool: string): boolean {
-    const { patterns, hasKnowledge } = this.#options;
-    return tool === SEARCH ? hasKnowledge : allCoverTool(patterns, tool);
-  }
-
-  async #offer(
-    known: KnownTool,
-    ofSandbox: ReadonlyMap<string, OfferedTool>,
-    { boundary }: ToolTurn,
-  ): Promise<OfferedTool> {
+  async pick({ boundary }: ToolTurn): Promise<PickedTools> {
     const { jsonSchema } = await import("ai");
-    const {
-      tool,
-      schema,
-      readOnly,
-      description = tool === SEARCH ? SEARCH_WORDS : undefined,
-    } = known;
-    const other = ofSandbox.get(tool.slice(tool.indexOf(".") + 1));
-    const words =
-      description === undefined
-        ? undefined
-        : cutText(neutralise(description), MAX_DESCRIPTION).text;
-    return {
-      name: tool === SEARCH ? "knowledge_search" : toModelName(tool),
-      tool,
-      hints: { readOnly, idempotent: readOnly, destructive: false },
-      exclusive: false,
-      definition: other?.definition ?? {
-        inputSchema: jsonSchema(schema as JSONSchema7),
-        ...(words !== undefined && { description: boundary.wrap(words, `tool ${tool}`) }),
-      },
-      execute: (input, call) =>
-        this.#answer(tool, input, other && (() => other.execute(input, call))),
-    };
+    const { known, patterns, hasKnowledge } = this.#options;
+    const covered = known.filter(({ tool }) =>
+      tool === SEARCH ? hasKnowledge : allCoverTool(patterns, tool),
+    );
+    const tools = covered.map(({ tool, schema, readOnly, ...described }): OfferedTool => {
+      const description = described.description ?? (tool === SEARCH ? SEARCH_WORDS : undefined);
+      const words =
+        description === undefined
+          ? undefined
+          : cutText(neutralise(description), MAX_DESCRIPTION).text;
+      return {
+        name: toModelName(tool),
+        tool,
+        hints: { readOnly, idempotent: readOnly, destructive: false },
+        exclusive: false,
+        definition: {
+          inputSchema: jsonSchema(schema as JSONSchema7),
+          ...(words !== undefined && { description: boundary.wrap(words, `tool ${tool}`) }),
+        },
+        execute: (input) => Promise.resolve(this.#answer(tool, input)),
+      };
+    });
+    return { tools, warnings: [] };
   }
 
-  /** The tools of the sandbox that no recording has, under the names of the servers that it stands for. */
-  #offerFurther(ofSandbox: ReadonlyMap<string, OfferedTool>): OfferedTool[] {
-    const { known } = this.#options;
-    const names = new Set(known.map(({ tool }) => tool));
-    const sources = new Set(
-      known.flatMap(({ tool }) => (tool === SEARCH ? [] : (tool.split(".")[0] ?? []))),
-    );
-    return [...sources].flatMap((source) =>
-      [...ofSandbox].flatMap(([name, other]) => {
-        const tool = `${source}.${name}`;
-        if (names.has(tool) || !this.#isCovered(tool)) return [];
-        return [
-          {
-            ...other,
-            name: toModelName(tool),
-            tool,
-            execute: (input, call) => this.#answer(tool, input, () => other.execute(input, call)),
-          },
-        ];
-      }),
-    );
-  }
-
-  async #answer(
-    tool: string,
-    input: unknown,
-    ask: (() => ReturnType<OfferedTool["execute"]>) | undefined,
-  ) {
+  #answer(tool: string, input: unknown) {
     const recorded = this.#recording.take(tool, input);
-    const from = recorded ? "recording" : ask ? "sandbox" : "nowhere";
-    this.calls.push({ tool, input, from });
+    this.calls.push({ tool, input, from: recorded ? "recording" : "nowhere" });
     if (recorded) return toTextOutput(toResultText(recorded.result), recorded.isError === true);
-    if (ask) return ask();
     const reason = this.#recording.explain(tool, input);
     this.#options.onUnrecorded(reason);
     return toTextOutput(reason, true);

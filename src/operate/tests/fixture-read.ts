@@ -1,18 +1,14 @@
-import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
+import { existsSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { configIssues } from "../../config/issues.ts";
 import { readJson5 } from "../../config/json5.ts";
 import { locateIssues } from "../../config/places.ts";
 import type { Issue } from "../../core/errors.ts";
 import { isInside } from "../../core/files.ts";
-import { parseHttpSample, type HttpSample } from "../../core/http-sample.ts";
 import { fixtureSchema, type TestCase } from "./fixture.ts";
 import { recordedRunSchema } from "./recorded-run.ts";
 
-const FIXTURE = /\.(?:json5?|http)$/;
-
-/** The time of recordings that do not say theirs, so that they give the same on every day. */
-const RECORDED_AT = Date.UTC(2026, 0, 1);
+const FIXTURE = /\.json5?$/;
 
 export interface Fixtures {
   /** Ordered by name. */
@@ -23,45 +19,7 @@ export interface Fixtures {
 
 type Read = { fixture: TestCase } | { issues: Issue[] };
 
-/** A `.http` file names the words and the session of one action. */
-function fromSample(
-  { path, headers, body, expect }: HttpSample,
-  name: string,
-  file: string,
-): TestCase {
-  const { "content-type": contentType, ...others } = headers;
-  const { mapping } = expect;
-  const session = expect.sessionKey === null ? {} : { session: expect.sessionKey };
-  const type = contentType === undefined ? {} : { contentType };
-  return {
-    name,
-    file,
-    request: { method: "POST", path, query: {}, headers: others, text: body, ...type },
-    receivedAt: RECORDED_AT,
-    credential: undefined,
-    run: undefined,
-    reply: undefined,
-    expect:
-      mapping === null
-        ? { outcome: "unmatched" }
-        : {
-            outcome: "accepted",
-            mapping,
-            actions: [{ mapping, ...session, contains: [...expect.text] }],
-          },
-  };
-}
-
-function readSample(name: string, file: string): Read {
-  try {
-    return { fixture: fromSample(parseHttpSample(name, readFileSync(file, "utf8")), name, file) };
-  } catch (error) {
-    return { issues: [{ path: "", message: (error as Error).message, file }] };
-  }
-}
-
 function readFixture(name: string, file: string): Read {
-  if (file.endsWith(".http")) return readSample(name, file);
   const parsed = readJson5(file);
   if (!parsed.ok) {
     const { ok: _ok, message, ...place } = parsed;
@@ -129,7 +87,7 @@ const toFixtureName = (file: string, testsDir: string): string =>
     .replace(FIXTURE, "");
 
 /**
- * Reads the fixtures of a folder and of those in it: `.json5`, `.json` and `.http` files. A folder that is not there has none.
+ * Reads the fixtures of a folder and of those in it: `.json5` and `.json` files. A folder that is not there has none.
  * Links to files of the folder are read, links out of it are a problem.
  */
 export function readFixtures(testsDir: string): Fixtures {

@@ -65,10 +65,6 @@ export const recordedRunSchema = z
       .record(z.string(), toolSchema)
       .default({})
       .describe("What the model gets of tools besides their names."),
-    sandbox: z
-      .string()
-      .optional()
-      .describe("A server of `mcp.servers` that answers calls that were not recorded."),
     reply: lines
       .optional()
       .describe("What the agent replied, or a list of its lines. A judge compares with it."),

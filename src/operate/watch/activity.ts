@@ -35,7 +35,7 @@ export async function countWaiting(
   counts: Promise<Readonly<Record<string, number>>>,
 ): Promise<WaitingWork> {
   const [since, delivery, { "runs.queued": count = 0 }] = await Promise.all([
-    store.get("queuedSince", {}),
+    store.runs.getQueuedSince(),
     queue.waiting("delivery"),
     counts,
   ]);
@@ -70,7 +70,7 @@ async function countOutcomes({ store }: AdminDeps, since: Ms, now: Ms) {
     { length: Math.floor((now - first) / step) + 1 },
     (_, index) => first + index * step,
   );
-  const sums = await store.list("activity", { since: first, step, limit: MAX_EVENTS });
+  const sums = await store.events.sumActivity({ since: first, step, limit: MAX_EVENTS });
   const outcomes = Object.fromEntries(
     OUTCOMES.map((outcome) => [outcome, times.map(() => 0)]),
   ) as Record<EventOutcome, number[]>;
@@ -103,7 +103,7 @@ export async function showActivity(
   const [hooks, counts, parked, waiting] = await Promise.all([
     countOutcomes(deps, Math.min(since, now - MINUTE_MS), now),
     counting,
-    store.list("runs", { status: "parked", limit: MAX_PARKED }),
+    store.runs.list({ status: "parked", limit: MAX_PARKED }),
     countWaiting(deps, counting),
   ]);
   return {

@@ -126,7 +126,7 @@ export const limits: Check = async (deps, snapshot) => {
   const parked =
     count === 0
       ? []
-      : parkedBy(await deps.store.list("runs", { status: "parked", limit: MAX_RUNS }), snapshot);
+      : parkedBy(await deps.store.runs.list({ status: "parked", limit: MAX_RUNS }), snapshot);
   const held =
     parked.length === 0
       ? []
@@ -287,7 +287,7 @@ export const checkRepeats: Check = async ({ store }, { mappings }) => {
   for (const path of new Set(await findPaths(store, "duplicate", () => true))) {
     const rules = mappings.rules.get(path);
     if (!rules) continue;
-    const events = await store.list("events", { path, limit: PAGE });
+    const events = await store.events.list({ path, limit: PAGE });
     const requests = events.filter(({ replayOf }) => replayOf === undefined);
     const repeats = requests.filter(({ outcome }) => outcome === "duplicate");
     const [last] = repeats;

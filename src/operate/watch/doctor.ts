@@ -122,7 +122,7 @@ const runs: Check = async ({ store }) => {
 const events: Check = async ({ store }) => {
   const { "events.failed": failed = 0 } = await store.counts();
   const newest =
-    failed === 0 ? [] : await store.list("events", { outcome: "failed", limit: MAX_LISTED });
+    failed === 0 ? [] : await store.events.list({ outcome: "failed", limit: MAX_LISTED });
   const broken = newest.filter(({ reason, handled }) => reason?.startsWith(BROKEN) && !handled);
   const [first] = broken;
   if (!first)
@@ -160,10 +160,9 @@ const deliveries: Check = async ({ store }) => {
 
 const routes: Check = async ({ store }) => {
   const { "deliveries.no_route": count = 0 } = await store.counts();
-  const [newest] =
-    count === 0 ? [] : await store.list("deliveries", { status: NO_ROUTE, limit: 1 });
+  const [newest] = count === 0 ? [] : await store.deliveries.list({ status: NO_ROUTE, limit: 1 });
   if (!newest) return passedCheck("no reply is without a route");
-  const run = await store.get("run", newest.runId);
+  const run = await store.runs.get(newest.runId);
   const source =
     run?.mapping === undefined
       ? `"${run?.spec.hook ?? newest.runId}"`

@@ -1,6 +1,6 @@
 import { RouseError } from "../../core/errors.ts";
 import { StoredList, type StoredListDeps } from "../../store/stored-list.ts";
-import type { Ms, Store } from "../../store/types.ts";
+import type { Ms, Reads } from "../../store/types.ts";
 
 /** What people have decided about a group of failures; none of it: the group is open. */
 export interface GroupState {
@@ -34,8 +34,8 @@ const MAX_STATES = 1000;
 const VALUE = "failures.states";
 
 /** Reads what people have done about groups of failures. */
-export async function readStates(store: Pick<Store, "get">): Promise<(id: string) => GroupState> {
-  const list = ((await store.get("value", VALUE)) as readonly GroupState[] | undefined) ?? [];
+export async function readStates(store: Reads): Promise<(id: string) => GroupState> {
+  const list = ((await store.values.get(VALUE)) as readonly GroupState[] | undefined) ?? [];
   return (id) => list.find((one) => one.id === id) ?? { id };
 }
 

@@ -149,7 +149,7 @@ function toGroup(
 /** Reads the groups since a time with what was done about them, those that failed last first. */
 export async function readGroups({ store, clock }: Pick<AdminDeps, "store" | "clock">, since: Ms) {
   const [sums, find] = await Promise.all([
-    store.list("failures", { since, limit: MAX_FAILURES }),
+    store.failures.sum({ since, limit: MAX_FAILURES }),
     readStates(store),
   ]);
   const failures = sums.filter((sum) => !isLeftOut(sum));
@@ -219,10 +219,10 @@ async function findLastVersion(
   { store }: AdminDeps,
   { kind, example }: FailureGroup,
 ): Promise<number | null> {
-  const runId = kind === "delivery" ? (await store.get("delivery", example))?.runId : example;
-  const eventId = kind === "event" ? example : runId && (await store.get("run", runId))?.eventId;
-  const config = eventId ? (await store.get("event", eventId))?.config : undefined;
-  return config === undefined ? null : ((await store.get("config", config))?.number ?? null);
+  const runId = kind === "delivery" ? (await store.deliveries.get(example))?.runId : example;
+  const eventId = kind === "event" ? example : runId && (await store.runs.get(runId))?.eventId;
+  const config = eventId ? (await store.events.get(eventId))?.config : undefined;
+  return config === undefined ? null : ((await store.configs.get(config))?.number ?? null);
 }
 
 async function findGroup(deps: AdminDeps, id: string): Promise<FailureGroup> {
@@ -245,7 +245,7 @@ export async function showFailure(deps: AdminDeps, id: string) {
 /** The number of the config in use; null if it is not recorded. */
 async function getVersion({ store, snapshot }: AdminDeps): Promise<number | null> {
   const id = snapshot().decidingConfig()?.id;
-  return id === undefined ? null : ((await store.get("config", id))?.number ?? null);
+  return id === undefined ? null : ((await store.configs.get(id))?.number ?? null);
 }
 
 /**

@@ -30,7 +30,7 @@ export const checkSpace: Check = async (deps) => {
 
 export const checkStore: Check = async (deps) => {
   try {
-    await deps.store.commit((tx) => tx.set("value", "doctor.at", deps.clock.now()));
+    await deps.store.commit((tx) => tx.values.set("doctor.at", deps.clock.now()));
     return passedCheck("takes writes");
   } catch (error) {
     return fail(
@@ -40,7 +40,7 @@ export const checkStore: Check = async (deps) => {
 };
 
 export const checkClock: Check = async (deps) => {
-  const [newest] = await deps.store.list("events", { limit: 1 });
+  const [newest] = await deps.store.events.list({ limit: 1 });
   const ahead = (newest?.receivedAt ?? 0) - deps.clock.now();
   return ahead > 60_000
     ? fail(

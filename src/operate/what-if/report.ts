@@ -1,4 +1,4 @@
-import type { EventRecord, Store } from "../../store/types.ts";
+import type { EventRecord, Reads } from "../../store/types.ts";
 import { diffWords, type DiffPart } from "../edits/word-diff.ts";
 import type { Effect } from "./effect.ts";
 import {
@@ -40,7 +40,7 @@ export interface WhatIfOptions {
   /** The time that the events cover, in milliseconds since the epoch; default for `from`: the oldest event. */
   period: { from?: number | undefined; to: number };
   /** Has the tokens that recorded runs used. */
-  store: Pick<Store, "list">;
+  store: Reads;
   /** Called with every event of every group: more of them than a report keeps. */
   onExample?(group: WhatIfGroup, example: WhatIfExample): void;
   /** Compare repeats and replays too: the caller has named the events. Default: they are skipped, since their first event is compared. */
@@ -178,7 +178,7 @@ export class Comparison {
     const started = [...this.#started];
     const runs = started.reduce((sum, [, count]) => sum + count, 0) / days;
     if (runs === 0) return { runs, tokens: 0 };
-    const usage = await this.#options.store.list("usage", {
+    const usage = await this.#options.store.runs.sumUsage({
       by: "mapping",
       since: this.#options.period.to - USAGE_MS,
     });

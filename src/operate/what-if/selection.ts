@@ -1,6 +1,6 @@
 import { readAll } from "../records/operation.ts";
 import { RouseError } from "../../core/errors.ts";
-import type { EventRecord, Store } from "../../store/types.ts";
+import type { EventRecord, Reads } from "../../store/types.ts";
 
 /** Events that are compared if nothing else is said. */
 export const DEFAULT_LAST = 10_000;
@@ -18,11 +18,11 @@ export interface Selection {
   path?: string | undefined;
 }
 
-type Reader = Pick<Store, "list">;
+type Reader = Reads;
 
 async function findEvent(store: Reader, id: string): Promise<EventRecord> {
   const [found, more] = id.startsWith("evt_")
-    ? await store.list("events", { idPrefix: id, limit: 2 })
+    ? await store.events.list({ idPrefix: id, limit: 2 })
     : [];
   if (!found) throw new RouseError({ code: "not_found", message: `there is no event ${id}` });
   if (more)

@@ -18,7 +18,7 @@ import { singleNode } from "../cluster.ts";
 import { prepareDatabase } from "./schema.ts";
 import { createSqliteStore } from "./store.ts";
 import { createSqliteUsage } from "./usage.ts";
-import { createWriters } from "./writes.ts";
+import { createSqliteWriter } from "./writes.ts";
 
 /** Between looks whether a store that could not commit can do so again. */
 const LOOK_MS = 1000;
@@ -211,7 +211,7 @@ export function createSqlite(
   const sql = new Statements(db);
   const jobs = new SqliteJobs(sql);
   const materializer = new Materializer(sql);
-  const newWriter = createWriters(sql, jobs, now);
+  const writeWith = createSqliteWriter(sql, jobs, now);
   const logFailure = createFailureLog(log, describeFailure);
   const writable = createWritable(sql, () => group);
   const onFailure = (error: unknown): void => {
@@ -232,7 +232,7 @@ export function createSqlite(
   const signals = createSqliteSignals({ jobs, now, log });
   const watch = createStepWatch(clock, log);
   makeUpForStep({ sql, jobs, now, log });
-  const loop = new MaterializeLoop({ materializer, group, signals, newWriter, log });
+  const loop = new MaterializeLoop({ materializer, group, signals, writeWith, log });
   const store = createSqliteStore({
     sql,
     jobs,
@@ -242,7 +242,7 @@ export function createSqlite(
     materializer,
     loop,
     signals,
-    newWriter,
+    writeWith,
     now,
   });
   const close = (): Promise<void> => {

@@ -1,9 +1,9 @@
 import type { WakeMode } from "../../config/schema/common.ts";
 import type { RecordWriter } from "../record-writes.ts";
-import type { EventOutcome, StoredAction } from "../types.ts";
+import type { EventOutcome, JobKind, StoredAction } from "../types.ts";
 import type { SqliteGroupCommit } from "./group-commit.ts";
 import type { Statements } from "./statements.ts";
-import type { SqliteWriter } from "./writes.ts";
+import type { WriteWith } from "./writes.ts";
 import { isEventsFault, queueOrSetAside } from "./broken-events.ts";
 import { safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
@@ -119,7 +119,7 @@ interface Parts {
   materializer: Materializer;
   group: SqliteGroupCommit;
   signals: SqliteSignals;
-  newWriter(): SqliteWriter;
+  writeWith: WriteWith;
   log: Logger;
 }
 
@@ -184,11 +184,13 @@ export class MaterializeLoop {
   }
 
   async #materializeSlice(): Promise<void> {
-    const { materializer, group, signals, newWriter, log } = this.#parts;
-    const { writer, touched } = newWriter();
+    const { materializer, group, signals, writeWith, log } = this.#parts;
+    const touched = new Set<JobKind>();
     let materialized: Materialized;
     try {
-      materialized = await group.derive(() => materializer.materialize(writer));
+      materialized = await group.derive(() =>
+        writeWith(touched, (writer) => materializer.materialize(writer)),
+      );
     } catch (error) {
       if (materializer.isCareful || !isEventsFault(error)) throw error;
       materializer.isCareful = true;

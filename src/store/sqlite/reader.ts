@@ -9,12 +9,12 @@ const BUSY_MS = 5000;
 /** Opens a connection to the file that cannot write. What gateways write meanwhile is seen by the next read. */
 export function openSqliteReader(file: string, now: () => number): StoreReader {
   const db = new DatabaseSync(file, { readOnly: true, timeout: BUSY_MS });
-  const { get, list } = createSqliteReads({
+  const reads = createSqliteReads({
     sql: new Statements(db),
     jobs: { counts: () => [] },
     // To make runs of events is the gateway's work.
     loop: { catchUp: () => Promise.resolve() },
     now,
   });
-  return { get, list, close: async () => db.close() };
+  return { ...reads, close: async () => db.close() };
 }

@@ -1,8 +1,7 @@
 import type { SQLInputValue } from "node:sqlite";
-import { toReads } from "../read-table.ts";
 import { createReads } from "../reads.ts";
 import type { ListSource } from "../search.ts";
-import type { Ms, Store } from "../types.ts";
+import type { Listing, Ms, Reads, SearchedKind, Store } from "../types.ts";
 import type { SqliteJobs } from "./jobs.ts";
 import { findDedupeKey } from "./keys.ts";
 import type { MaterializeLoop } from "./materialize-loop.ts";
@@ -58,48 +57,47 @@ export function createSqliteReads(parts: {
   jobs: Pick<SqliteJobs, "counts">;
   loop: Pick<MaterializeLoop, "catchUp">;
   now: () => Ms;
-}): Pick<Store, "findDuplicates" | "get" | "list" | "counts"> & Required<Pick<Store, "search">> {
+}): Reads & Pick<Store, "findDuplicates" | "counts"> {
   const { sql, jobs, loop, now } = parts;
   const caughtUp =
-    <Q, T>(read: (of: Q) => Promise<T>) =>
-    async (of: Q): Promise<T> => {
+    <Q extends unknown[], T>(read: (...of: Q) => Promise<T>) =>
+    async (...of: Q): Promise<T> => {
       await loop.catchUp();
-      return read(of);
+      return read(...of);
     };
   const asFarAsMayBe =
-    <Q, T>(read: (of: Q) => Promise<T>) =>
-    async (of: Q): Promise<T> => {
+    <Q extends unknown[], T>(read: (...of: Q) => Promise<T>) =>
+    async (...of: Q): Promise<T> => {
       await loop.catchUp().catch(() => undefined);
-      return read(of);
+      return read(...of);
     };
-  const { get, list, search } = createReads(createSqliteSource(sql));
+  const reads = createReads(createSqliteSource(sql));
+  const { events, runs, systemEvents, failures } = reads;
   const counts = async (): Promise<Record<string, number>> => {
     const rows = sql.all<{ name: string; n: number }>("SELECT name, n FROM counts ORDER BY name");
     return Object.fromEntries([...rows, ...jobs.counts()].map(({ name, n }) => [name, n]));
   };
+  const listing = <K extends SearchedKind>({ list, search }: Listing<K>): Listing<K> => ({
+    list: asFarAsMayBe(list),
+    search: asFarAsMayBe(search),
+  });
   return {
-    async search(kind, query) {
-      await loop.catchUp().catch(() => undefined);
-      return search(kind, query);
+    ...reads,
+    events: { ...events, ...listing<"events">(events) },
+    runs: {
+      ...runs,
+      ...listing<"runs">(runs),
+      get: async (id) => (await runs.get(id)) ?? caughtUp(runs.get)(id),
+      getQueuedSince: asFarAsMayBe(runs.getQueuedSince),
+      listCollected: caughtUp(runs.listCollected),
     },
+    systemEvents: {
+      ...listing<"systemEvents">(systemEvents),
+      listQueued: caughtUp(systemEvents.listQueued),
+    },
+    failures: { sum: asFarAsMayBe(failures.sum) },
     findDuplicates: async (keys) =>
       keys.map(({ scope, key }) => findDedupeKey(sql, scope, key, now())),
-    counts: () => asFarAsMayBe(counts)(undefined),
-    ...toReads({
-      get: {
-        ...get,
-        run: async (id) => (await get.run(id)) ?? caughtUp(get.run)(id),
-        queuedSince: asFarAsMayBe(get.queuedSince),
-      },
-      list: {
-        ...list,
-        events: asFarAsMayBe(list.events),
-        runs: asFarAsMayBe(list.runs),
-        systemEvents: asFarAsMayBe(list.systemEvents),
-        failures: asFarAsMayBe(list.failures),
-        queuedSystemEvents: caughtUp(list.queuedSystemEvents),
-        collected: caughtUp(list.collected),
-      },
-    }),
+    counts: asFarAsMayBe(counts),
   };
 }

@@ -7,6 +7,7 @@ import {
   type EventRecord,
   type FencingToken,
   type Job,
+  type JobKind,
   type Ms,
   type Store,
   type Writes,
@@ -18,11 +19,12 @@ import type { LogFile } from "./log-file.ts";
 import { sqliteError, type Statements } from "./statements.ts";
 import { oldestBody } from "../sweep-plan.ts";
 import type { Materializer, MaterializeLoop } from "./materialize-loop.ts";
+import { wrapReads } from "../reads.ts";
 import { createSqliteReads } from "./reads.ts";
 import type { SqliteSignals } from "./signals.ts";
 import { SQLITE_DIALECT, sweepSteps } from "./sweep.ts";
 import { bindKey, findDedupeKey } from "./keys.ts";
-import { insertEvent, type SqliteWriter } from "./writes.ts";
+import { insertEvent, type WriteWith } from "./writes.ts";
 import type { SqliteJobs } from "./jobs.ts";
 
 export interface SqliteStoreParts {
@@ -34,7 +36,7 @@ export interface SqliteStoreParts {
   materializer: Materializer;
   loop: MaterializeLoop;
   signals: SqliteSignals;
-  newWriter(): SqliteWriter;
+  writeWith: WriteWith;
   now: () => Ms;
 }
 
@@ -48,7 +50,7 @@ function writing({
   materializer,
   loop,
   signals,
-  newWriter,
+  writeWith,
   now,
 }: SqliteStoreParts): Writing {
   const acceptNow = (event: EventRecord, keys: readonly DedupeEntry[]): AcceptResult => {
@@ -74,10 +76,10 @@ function writing({
     },
     async commit(write: (tx: Writes) => void, held?: Job | FencingToken) {
       await loop.catchUp();
-      const { writer, touched } = newWriter();
+      const touched = new Set<JobKind>();
       const work = (): boolean => {
         if (held && !isFencingToken(held) && !jobs.isHeld(held)) return false;
-        write(writer.writes);
+        writeWith(touched, ({ writes }) => write(writes));
         return true;
       };
       const done = await group.add(work, { many: true });
@@ -96,21 +98,22 @@ type Reading = ReturnType<typeof createSqliteReads>;
  * Reads see what is committed and not yet on disk. Somebody may act on it: a duplicate is answered, a decision lets a
  * tool run. So what was found is returned once it is durable.
  */
-function durableReads(reads: Reading, group: SqliteGroupCommit): Reading {
-  const whenDurable = async <T>(read: Promise<T>): Promise<T> => {
-    const found = await read;
+function durableReads(
+  { findDuplicates, counts, ...reads }: Reading,
+  group: SqliteGroupCommit,
+): Reading {
+  const whenDurable = async <T>(read: () => Promise<T>): Promise<T> => {
+    const found = await read();
     await group.durable();
     return found;
   };
   return {
+    ...wrapReads(reads, whenDurable),
     async findDuplicates(keys) {
-      const found = reads.findDuplicates(keys);
-      return (await found).some((record) => record !== undefined) ? whenDurable(found) : found;
+      const found = await findDuplicates(keys);
+      return found.some((record) => record !== undefined) ? whenDurable(async () => found) : found;
     },
-    get: (kind, of) => whenDurable(reads.get(kind, of)),
-    list: (kind, of) => whenDurable(reads.list(kind, of)),
-    search: (kind, of) => whenDurable(reads.search(kind, of)),
-    counts: () => reads.counts(),
+    counts,
   };
 }
 

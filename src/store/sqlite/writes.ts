@@ -118,52 +118,49 @@ function createRows(sql: Statements, now: () => Ms): RecordRows {
   };
 }
 
-/** Notes in `touched` the kinds of jobs that may have become ready. */
-function createJobRows(jobs: SqliteJobs, touched: Set<JobKind>, now: () => Ms): JobRows {
+/** Tells `touch` the kinds of jobs that may have become ready. */
+function createJobRows(jobs: SqliteJobs, touch: (kind: JobKind) => void, now: () => Ms): JobRows {
   return {
-    add: (job) => void (jobs.enqueue(job, now()) && touched.add(job.kind)),
+    add(job) {
+      if (jobs.enqueue(job, now())) touch(job.kind);
+    },
     complete(job) {
       jobs.complete(job, now());
-      touched.add(job.kind);
+      touch(job.kind);
     },
     retry(job, runAt, resetAttempts) {
       jobs.retry(job, runAt, resetAttempts, now());
-      touched.add(job.kind);
+      touch(job.kind);
     },
     moveHeld(job, runAt, key) {
       jobs.moveHeld(job, { key, runAt, now: now() });
-      touched.add(job.kind);
+      touch(job.kind);
     },
     move({ kind, id }, runAt, key) {
       jobs.move(kind, id, { key, runAt, now: now() });
-      touched.add(kind);
+      touch(kind);
     },
     reschedule({ kind, id }, runAt) {
       jobs.reschedule(kind, id, runAt, now());
-      touched.add(kind);
+      touch(kind);
     },
     remove({ kind, id }) {
       jobs.remove(kind, id, now());
-      touched.add(kind);
+      touch(kind);
     },
   };
 }
 
-/** What one commit writes, and the kinds of jobs that may have become ready by it. */
-export interface SqliteWriter {
-  writer: RecordWriter;
-  touched: Set<JobKind>;
-}
+/** Writes by a store's writer. `touched` gets the kinds of jobs that may have become ready. */
+export type WriteWith = <T>(touched: Set<JobKind>, work: (writer: RecordWriter) => T) => T;
 
-/** Returns what makes the writer of a commit. */
-export function createWriters(
-  sql: Statements,
-  jobs: SqliteJobs,
-  now: () => Ms,
-): () => SqliteWriter {
-  const rows = createRows(sql, now);
-  return () => {
-    const touched = new Set<JobKind>();
-    return { writer: new RecordWriter(rows, createJobRows(jobs, touched, now), now), touched };
+/** Makes the writer of a store, once for all of its commits. */
+export function createSqliteWriter(sql: Statements, jobs: SqliteJobs, now: () => Ms): WriteWith {
+  let current = new Set<JobKind>();
+  const touch = (kind: JobKind): void => void current.add(kind);
+  const writer = new RecordWriter(createRows(sql, now), createJobRows(jobs, touch, now), now);
+  return (touched, work) => {
+    current = touched;
+    return work(writer);
   };
 }

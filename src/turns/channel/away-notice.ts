@@ -9,6 +9,7 @@ import {
   type RunRecord,
   type Writes,
   type ApprovalRecord,
+  type Reads,
   type Store,
 } from "../../store/types.ts";
 import { getApprovalIds } from "../hold.ts";
@@ -18,18 +19,15 @@ import type { TurnDeps, ActionContext } from "../types.ts";
 const MAX_LOOKED_AT = 100;
 
 /** Finds the open approval of a run that waits for a person in the same session. */
-async function findWaiting(
-  { spec }: RunRecord,
-  store: Pick<Store, "list" | "get">,
-): Promise<ApprovalRecord | undefined> {
-  const waiting = await store.list("runs", {
+async function findWaiting({ spec }: RunRecord, store: Reads): Promise<ApprovalRecord | undefined> {
+  const waiting = await store.runs.list({
     status: "waiting",
     sessionKey: spec.session.key,
     limit: MAX_LOOKED_AT,
   });
   const run = waiting.find((one) => sessionId(one.spec.session) === sessionId(spec.session));
   const asked = await Promise.all(
-    (run ? getApprovalIds(run) : []).map((id) => store.get("approval", id)),
+    (run ? getApprovalIds(run) : []).map((id) => store.approvals.get(id)),
   );
   return asked.find((approval) => approval && !approval.decision);
 }
@@ -43,7 +41,7 @@ export async function tellThatItWaits(
   { store, context, now }: { store: Store; context: Pick<ActionContext, "channels">; now: Ms },
 ): Promise<boolean> {
   const { "runs.waiting": waiting = 0 } = await store.counts();
-  const run = waiting === 0 ? undefined : await store.get("run", runId);
+  const run = waiting === 0 ? undefined : await store.runs.get(runId);
   const route = run?.spec.command === undefined && run ? replyRoute(run.spec) : undefined;
   const approval = run && route && (await findWaiting(run, store));
   if (!route || !approval) return false;
@@ -73,7 +71,7 @@ export function planAwayNotice(tx: Writes, run: RunRecord, now: Ms, failedAt?: M
   if (run.kind !== "channel" || run.awayNoticeAt !== undefined) return;
   const awaySince = run.hold?.reason === "away" ? run.hold.since : undefined;
   const since = run.failedAttempts?.[0]?.at ?? awaySince ?? failedAt ?? now;
-  tx.add("job", {
+  tx.jobs.add({
     id: `away:${run.id}`,
     kind: "command",
     // One after the other in a conversation: the second finds what the first has sent.
@@ -96,7 +94,7 @@ async function isToldAlready(
 ): Promise<boolean> {
   const lists = await Promise.all(
     (["parked", "queued"] as const).map((status) =>
-      store.list("runs", { status, sessionKey: session.key, limit: MAX_LOOKED_AT }),
+      store.runs.list({ status, sessionKey: session.key, limit: MAX_LOOKED_AT }),
     ),
   );
   return lists
@@ -116,10 +114,10 @@ export async function executeAwayNotice(
   deps: TurnDeps,
 ): Promise<void> {
   const { store, clock } = deps;
-  const run = await store.get("run", runId);
+  const run = await store.runs.get(runId);
   const route = run && waitsForModel(run) ? replyRoute(run.spec) : undefined;
   if (!run || !route || run.awayNoticeAt !== undefined || (await isToldAlready(run, deps))) {
-    await store.commit((tx) => tx.settle(job), job);
+    await store.commit((tx) => tx.jobs.settle(job), job);
     return;
   }
   const now = clock.now();
@@ -128,13 +126,13 @@ export async function executeAwayNotice(
   const planned = planDelivery({ runId, route, text, channels, now });
   const { status, attempts, edits = 0 } = run;
   const send = (tx: Writes): void => {
-    tx.update("run", runId, { awayNoticeAt: now }, { status, attempts, edits });
+    tx.runs.update(runId, { awayNoticeAt: now }, { status, attempts, edits });
     writeDelivery(tx, planned);
-    tx.settle(job);
+    tx.jobs.settle(job);
   };
   await store.commit(send, job).catch((error: unknown) => {
     // A worker has taken it meanwhile. If it is put back again, it is planned again.
     if (!isRunChanged(error)) throw error;
-    return store.commit((tx) => tx.settle(job), job);
+    return store.commit((tx) => tx.jobs.settle(job), job);
   });
 }

@@ -19,7 +19,7 @@ const MAX_QUEUED = 1000;
 const MAX_QUIET_TIMES = 10;
 
 const hasSteps = async (run: RunRecord, { store }: Pick<TurnDeps, "store">): Promise<boolean> =>
-  run.startedAt !== undefined && (await store.list("steps", run.id)).length > 0;
+  run.startedAt !== undefined && (await store.steps.list(run.id)).length > 0;
 
 /** Whether two messages can be answered together: in the same place, and none of them was begun. */
 function belongTogether(one: RunRecord, { kind, attempts, spec }: RunRecord): boolean {
@@ -43,7 +43,7 @@ async function findFollowing(
   { store }: Pick<TurnDeps, "store">,
 ): Promise<RunRecord[]> {
   const { session } = run.spec;
-  const queued = await store.list("runs", {
+  const queued = await store.runs.list({
     status: "queued",
     sessionKey: session.key,
     limit: MAX_QUEUED,
@@ -126,21 +126,16 @@ async function join(
     reason: `answered together with an earlier message, by the run ${run.id}`,
   };
   const write = (tx: Writes): void => {
-    tx.update("run", run.id, { spec, warnings }, toExpected(run));
+    tx.runs.update(run.id, { spec, warnings }, toExpected(run));
     for (const one of following) {
-      tx.update(
-        "run",
-        one.id,
-        { status: "succeeded", route, endedAt: clock.now() },
-        toExpected(one),
-      );
-      tx.delete("job", "turn", one.id);
+      tx.runs.update(one.id, { status: "succeeded", route, endedAt: clock.now() }, toExpected(one));
+      tx.jobs.delete("turn", one.id);
     }
   };
   const done = await store.commit(write, job).catch(async (error: unknown) => {
     if (!isRunChanged(error)) throw error;
     // A message was edited or cancelled meanwhile: what there is now is collected.
-    await store.commit((tx) => tx.settle(job, clock.now(), { resetAttempts: true }), job);
+    await store.commit((tx) => tx.jobs.settle(job, clock.now(), { resetAttempts: true }), job);
     return false;
   });
   if (!done) return undefined;
@@ -179,7 +174,7 @@ export async function collectMessages(
   const quietMs = collects ? config.sessions.quietTime : 0;
   const until = getQuietEnd(times, isAlbum ? Math.max(quietMs, ALBUM_MS) : quietMs, now);
   if (until > now) {
-    await deps.store.commit((tx) => tx.settle(job, until, { resetAttempts: true }), job);
+    await deps.store.commit((tx) => tx.jobs.settle(job, until, { resetAttempts: true }), job);
     return undefined;
   }
   return following.length === 0 ? run : join(job, run, following, deps);

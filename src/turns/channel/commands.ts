@@ -81,7 +81,7 @@ async function renderStatus(
   const { session } = command.spec;
   const agent = context().agents.get(session.agentId);
   const since = getDayBegin(clock.now());
-  const all = await store.list("runs", { sessionKey: session.key, since, limit: MAX_RUNS });
+  const all = await store.runs.list({ sessionKey: session.key, since, limit: MAX_RUNS });
   const own = all.filter(
     ({ spec }) => sessionId(spec.session) === sessionId(session) && spec.command === undefined,
   );
@@ -150,7 +150,7 @@ async function stopTurns(command: RunRecord, { store, cancel }: TurnDeps): Promi
   const { session } = command.spec;
   const open = await Promise.all(
     (["queued", "running", "waiting"] as const).map((status) =>
-      store.list("runs", { status, sessionKey: session.key, limit: MAX_STOPPED }),
+      store.runs.list({ status, sessionKey: session.key, limit: MAX_STOPPED }),
     ),
   );
   // What waits for a person holds the session up, whatever began it.
@@ -221,10 +221,10 @@ async function answerCommand(run: RunRecord, deps: TurnDeps): Promise<string> {
 /** Executes the job of a command: stops the turns for `/stop`, passes a decision on, and answers. */
 export async function executeCommand(job: Job, { runId }: RunJob, deps: TurnDeps): Promise<void> {
   const { store, clock } = deps;
-  const run = await store.get("run", runId);
+  const run = await store.runs.get(runId);
   const route = run && replyRoute(run.spec);
   if (!run || !route || run.deliveryId !== undefined || run.status === "cancelled") {
-    await store.commit((tx) => tx.settle(job), job);
+    await store.commit((tx) => tx.jobs.settle(job), job);
     return;
   }
   // `/new` also waits its turn, and ends there.
@@ -239,15 +239,15 @@ export async function executeCommand(job: Job, { runId }: RunJob, deps: TurnDeps
     now,
   });
   const done = await store.commit((tx) => {
-    tx.update("run", runId, {
+    tx.runs.update(runId, {
       reply,
       route: { status: "route", route },
       deliveryId: planned.delivery.id,
       ...(isNew ? {} : { status: "succeeded", endedAt: now }),
     });
-    tx.add("delivery", planned.delivery);
-    tx.add("job", planned.job);
-    tx.settle(job);
+    tx.deliveries.add(planned.delivery);
+    tx.jobs.add(planned.job);
+    tx.jobs.settle(job);
   }, job);
   if (done && !isNew) deps.onRunEnd(runId);
 }
@@ -259,9 +259,9 @@ export async function resetHistory(
   { store, clock, onRunEnd }: TurnDeps,
 ): Promise<void> {
   const done = await store.commit((tx) => {
-    tx.delete("turns", run.spec.session);
-    tx.update("run", run.id, { status: "succeeded", endedAt: clock.now() });
-    tx.settle(job);
+    tx.sessions.clear(run.spec.session);
+    tx.runs.update(run.id, { status: "succeeded", endedAt: clock.now() });
+    tx.jobs.settle(job);
   }, job);
   if (done) onRunEnd(run.id);
 }

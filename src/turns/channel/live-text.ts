@@ -6,7 +6,7 @@ import { newId } from "../../core/ids.ts";
 import { cutFor } from "../../delivery/plan.ts";
 import { sendPiece } from "../../delivery/send.ts";
 import type { LiveMessage, Route } from "../../store/types.ts";
-import { commitFor, type Try } from "../end-run.ts";
+import { commitFor, type Try } from "../try.ts";
 import { writeRemoval, replyRoute } from "../run-result.ts";
 
 /** A text that is whole before this is sent as the answer alone. */
@@ -114,7 +114,7 @@ export class LiveText {
     if (messageId === undefined) return false;
     this.#message = { messageId };
     const held = await deps.store.commit(
-      (tx) => tx.update("run", run.id, { live: { messageId } }),
+      (tx) => tx.runs.update(run.id, { live: { messageId } }),
       kind.job,
     );
     // Another gateway has the run, and does not know the message.

@@ -6,7 +6,14 @@ import type { Tool } from "../../contract/kinds.ts";
 import { OWN_SOURCE, SEND_FILE_TOOL, SEND_FILE_TOOL_NAME } from "../../vocabulary/tool-names.ts";
 import { FORGOTTEN, cutText, oneLine } from "../../core/text.ts";
 import type { AttachedFile } from "../../delivery/plan.ts";
-import type { Job, RunRecord, StepRecord, Store, ToolCallRecord } from "../../store/types.ts";
+import type {
+  Job,
+  RunRecord,
+  StepRecord,
+  Reads,
+  Store,
+  ToolCallRecord,
+} from "../../store/types.ts";
 import { fetchStaged, type AttachmentDeps } from "./attachments.ts";
 import type { ActionContext } from "../types.ts";
 import { readImageInfo } from "../../core/image-info.ts";
@@ -121,7 +128,7 @@ const MAX_SENT_BYTES = 5_000_000;
 const MAX_RUNS = 50;
 
 interface SendFileDeps {
-  store: Pick<Store, "get" | "list" | "commit">;
+  store: Store;
   clock: AttachmentDeps["clock"];
   attachments?: Pick<AttachmentDeps, "stage">;
 }
@@ -146,11 +153,11 @@ const isAttaching = ({ tool, state }: ToolCallRecord): boolean =>
 export async function readAttached(
   run: RunRecord,
   steps: readonly StepRecord[],
-  store: Pick<Store, "get">,
+  store: Reads,
 ): Promise<AttachedFile[]> {
   const files: AttachedFile[] = [];
   for (const { id } of steps.flatMap(({ calls }) => calls.filter(isAttaching))) {
-    const staged = await store.get("toolResult", toStagedId(id));
+    const staged = await store.toolResults.get(toStagedId(id));
     if (staged?.runId === run.id && staged.text !== FORGOTTEN)
       files.push(JSON.parse(staged.text) as AttachedFile);
   }
@@ -162,7 +169,7 @@ async function listEarlier(
   { id, spec }: RunRecord,
   store: SendFileDeps["store"],
 ): Promise<RunRecord[]> {
-  const runs = await store.list("runs", { sessionKey: spec.session.key, limit: MAX_RUNS });
+  const runs = await store.runs.list({ sessionKey: spec.session.key, limit: MAX_RUNS });
   return runs.filter((one) => one.id !== id && isDeepStrictEqual(one.spec.session, spec.session));
 }
 
@@ -170,7 +177,7 @@ async function readCall(call: ToolCallRecord, store: SendFileDeps["store"]): Pro
   const parts = call.output?.parts ?? [];
   const file = parts.find((part) => part.type === "file");
   if (file) return { data: Buffer.from(file.data, "base64"), name: file.filename };
-  const whole = call.stored ? (await store.get("toolResult", call.stored.id))?.text : undefined;
+  const whole = call.stored ? (await store.toolResults.get(call.stored.id))?.text : undefined;
   const text = whole ?? parts.flatMap((part) => (part.type === "text" ? part.text : [])).join("\n");
   return text === FORGOTTEN
     ? { problem: "The result is no longer kept: call the tool again." }
@@ -190,7 +197,7 @@ async function findResult(
   const own = steps.flatMap(({ calls }) => calls).findLast(isIt);
   if (own) return readCall(own, store);
   for (const { id } of await listEarlier(run, store)) {
-    const call = (await store.list("steps", id)).flatMap(({ calls }) => calls).findLast(isIt);
+    const call = (await store.steps.list(id)).flatMap(({ calls }) => calls).findLast(isIt);
     if (call) return readCall(call, store);
   }
   return { problem: "There is no such result in this conversation." };
@@ -259,7 +266,7 @@ export function createSendFile(current: SendingRun, deps: SendFileDeps): TurnExt
     exclusive: true,
     async execute(input, { callId, signal }) {
       const id = toStagedId(callId);
-      if (await deps.store.get("toolResult", id)) return "The file is attached.";
+      if (await deps.store.toolResults.get(id)) return "The file is attached.";
       const attached = await readAttached(run, current.steps, deps.store);
       if (attached.length >= MAX_SENT_FILES)
         return `No file was attached: a reply may have ${MAX_SENT_FILES}.`;
@@ -278,7 +285,7 @@ export function createSendFile(current: SendingRun, deps: SendFileDeps): TurnExt
         content: data.toString("base64"),
       };
       const held = await deps.store.commit(
-        (tx) => tx.add("toolResult", { id, runId: run.id, text: JSON.stringify(file) }),
+        (tx) => tx.toolResults.add({ id, runId: run.id, text: JSON.stringify(file) }),
         job,
       );
       return held

@@ -1,4 +1,4 @@
-import { sessionId, type Ms, type Store } from "../../store/types.ts";
+import { sessionId, type Ms, type Reads } from "../../store/types.ts";
 
 /** The reason with which a turn is aborted that starts again with the messages that came since. */
 export const STEER = "steer";
@@ -10,16 +10,12 @@ const MAX_RUNNING = 20;
 /** Has the running turn of a message's session started again with the message, if it answers the same place. */
 export async function steerRunning(
   runId: string,
-  {
-    store,
-    steer,
-    now,
-  }: { store: Pick<Store, "get" | "list">; steer(runId: string): void; now: Ms },
+  { store, steer, now }: { store: Reads; steer(runId: string): void; now: Ms },
 ): Promise<void> {
-  const run = await store.get("run", runId);
+  const run = await store.runs.get(runId);
   if (!run || run.spec.command !== undefined) return;
   const { session, channel, to, incoming } = run.spec;
-  const running = await store.list("runs", {
+  const running = await store.runs.list({
     status: "running",
     sessionKey: session.key,
     limit: MAX_RUNNING,

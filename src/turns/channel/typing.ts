@@ -5,7 +5,7 @@ import { safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { sendPiece } from "../../delivery/send.ts";
 import type { Channels } from "../../delivery/channels.ts";
-import type { Ms, Route, RunRecord, Store } from "../../store/types.ts";
+import type { Ms, Route, RunRecord, Reads } from "../../store/types.ts";
 
 /** A turn that is shorter needs no sign, and none can reach the vendor after its answer. */
 const FIRST_MS = 300;
@@ -33,7 +33,7 @@ interface Pause {
 }
 
 interface SignDeps {
-  store: Pick<Store, "get">;
+  store: Reads;
   clock: Clock;
   log: Logger;
   channels(): Channels;
@@ -120,7 +120,7 @@ export class TypingSigns {
     let run: RunRecord | undefined;
     const goesOn = async (): Promise<boolean> => {
       if (!this.#isOf(runId, shown)) return false;
-      run = await store.get("run", runId);
+      run = await store.runs.get(runId);
       return run !== undefined && isWaiting(run, clock.now()) && this.#isOf(runId, shown);
     };
     if (!(await goesOn())) return;

@@ -92,15 +92,15 @@ export function planFiring(
 ): PlannedFiring {
   const { agentId, action } = schedule;
   const firing: Firing = { dueAt, at, ...(manual && { manual }) };
-  const beat = (tx: Writes): void => tx.add("job", heartbeat.plan(agentId));
+  const beat = (tx: Writes): void => tx.jobs.add(heartbeat.plan(agentId));
   if (action.kind === "heartbeat") return { firing, write: beat };
   const seed = `schedule ${getScheduleName(schedule)} ${dueAt}`;
   if (action.kind === "prompt") {
     const id = manual ? newId("run", at) : seededId("run", dueAt, seed);
     const run = buildRun(schedule, action, firing, id);
     const write = (tx: Writes): void => {
-      tx.add("run", run);
-      tx.add("job", buildRunJob(id, run.spec, at));
+      tx.runs.add(run);
+      tx.jobs.add(buildRunJob(id, run.spec, at));
     };
     return { firing: { ...firing, runId: id }, write };
   }
@@ -114,7 +114,7 @@ export function planFiring(
     unsafe: false,
   };
   const write = (tx: Writes): void => {
-    tx.add("systemEvent", event);
+    tx.systemEvents.add(event);
     beat(tx);
   };
   return { firing: { ...firing, systemEventId: event.id }, write };

@@ -109,12 +109,12 @@ export class Scheduler {
   ): Promise<void> {
     const { store } = this.#deps;
     const names = schedules.map(getScheduleName);
-    const known = ((await store.get("value", STATES_KEY)) ?? []) as string[];
+    const known = ((await store.values.get(STATES_KEY)) ?? []) as string[];
     const gone = known.filter((name) => !names.includes(name));
     if (gone.length === 0 && names.every((name) => known.includes(name))) return;
     await this.#commit(held, (tx) => {
-      tx.set("value", STATES_KEY, names);
-      for (const name of gone) tx.set("value", stateKey(name), null);
+      tx.values.set(STATES_KEY, names);
+      for (const name of gone) tx.values.set(stateKey(name), null);
     });
     for (const name of gone) states.delete(name);
   }
@@ -135,7 +135,7 @@ export class Scheduler {
       const step = planStep(schedule, states.get(name), now, isPaused);
       if (step.do === "wait") return step.at;
       let { state } = step;
-      if (step.do === "note") await this.#commit(held, (tx) => tx.set("value", key, state));
+      if (step.do === "note") await this.#commit(held, (tx) => tx.values.set(key, state));
       else state = await this.#fire(schedule, step, now, held);
       states.set(name, state);
     }
@@ -157,7 +157,7 @@ export class Scheduler {
     try {
       await this.#commit(held, (tx) => {
         write(tx);
-        tx.set("value", key, fired);
+        tx.values.set(key, fired);
       });
       log.info(
         { agentId, scheduleId, dueAt: new Date(dueAt).toISOString(), runId: firing.runId },
@@ -167,7 +167,7 @@ export class Scheduler {
     } catch (error) {
       if (!(error instanceof RouseError) || error.message !== ID_TAKEN.message) throw error;
       const handled = { ...state, fired: state.fired - 1 };
-      await this.#commit(held, (tx) => tx.set("value", key, handled));
+      await this.#commit(held, (tx) => tx.values.set(key, handled));
       log.warn(
         { agentId, scheduleId, dueAt: new Date(dueAt).toISOString() },
         "a schedule had fired for this time before; it does not fire again",

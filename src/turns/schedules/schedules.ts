@@ -80,7 +80,7 @@ export function createSchedules({
       );
       const isDone = await store.commit((tx) => {
         write(tx);
-        tx.set("value", manualKey(getScheduleName(schedule)), firing);
+        tx.values.set(manualKey(getScheduleName(schedule)), firing);
       });
       if (!isDone) throw new RouseError(LEASE_LOST);
       return firing;

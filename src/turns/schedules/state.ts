@@ -1,4 +1,4 @@
-import type { Store } from "../../store/types.ts";
+import type { Reads } from "../../store/types.ts";
 import { getScheduleName } from "./plan.ts";
 import type { Firing, Schedule, ScheduleState } from "./types.ts";
 
@@ -10,16 +10,14 @@ export const stateKey = (name: string): string => `schedule:${name}`;
 /** The value with the last firing that a person has started. */
 export const manualKey = (name: string): string => `schedule.manual:${name}`;
 
-type Values = Pick<Store, "get">;
+type Values = Reads;
 
 /** Reads the state of a schedule; undefined if it has never been looked at. */
 export async function readScheduleState(
   schedule: Schedule,
   store: Values,
 ): Promise<ScheduleState | undefined> {
-  return (await store.get("value", stateKey(getScheduleName(schedule)))) as
-    | ScheduleState
-    | undefined;
+  return (await store.values.get(stateKey(getScheduleName(schedule)))) as ScheduleState | undefined;
 }
 
 /** Reads the newest firing of a schedule, whoever has started it. */
@@ -28,7 +26,7 @@ export async function readLastFiring(
   state: ScheduleState | undefined,
   store: Values,
 ): Promise<Firing | undefined> {
-  const manual = (await store.get("value", manualKey(getScheduleName(schedule)))) as
+  const manual = (await store.values.get(manualKey(getScheduleName(schedule)))) as
     | Firing
     | undefined;
   const last = state?.last;

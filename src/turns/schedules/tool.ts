@@ -5,7 +5,7 @@ import { findApprovedCall } from "../../people/rules.ts";
 import { findScheduleIssues, toTrigger } from "../../config/schedule-checks.ts";
 import { OWN_SOURCE, SCHEDULE_TOOL } from "../../vocabulary/tool-names.ts";
 import type { Tool } from "../../contract/kinds.ts";
-import type { AskedSchedule, Store } from "../../store/types.ts";
+import type { AskedSchedule, Reads } from "../../store/types.ts";
 import type { ApprovedSchedules } from "./proposals.ts";
 
 const INPUT = z.strictObject({
@@ -37,16 +37,13 @@ const DESCRIPTION =
 
 /** What the tool keeps schedules in, and what it reads approvals from. */
 export interface ScheduleToolDeps {
-  store: Pick<Store, "get" | "list">;
+  store: Reads;
   approved: Pick<ApprovedSchedules, "add">;
 }
 
 /** Where a run was asked for a schedule; undefined for the owner's main session. */
-async function findAsked(
-  runId: string,
-  store: Pick<Store, "get">,
-): Promise<AskedSchedule | undefined> {
-  const run = await store.get("run", runId);
+async function findAsked(runId: string, store: Reads): Promise<AskedSchedule | undefined> {
+  const run = await store.runs.get(runId);
   if (!run || run.spec.session.origin === "main") return undefined;
   const { session, schedule } = run.spec;
   // What a schedule proposes belongs to the conversation that the schedule does.

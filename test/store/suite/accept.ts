@@ -35,7 +35,7 @@ export function testAccept(stage: Stage): void {
       });
       expect(await stage.handle.store.accept(given)).toEqual({ kind: "accepted" });
       await stage.reopen();
-      const kept = await stage.handle.store.get("event", given.id);
+      const kept = await stage.handle.store.events.get(given.id);
       expect({
         ...kept,
         request: { ...kept?.request, body: [...(kept?.request.body ?? [])] },
@@ -43,7 +43,7 @@ export function testAccept(stage: Stage): void {
         ...given,
         request: { ...given.request, body: [0, 255, 10, 0] },
       });
-      expect(await stage.handle.store.get("event", "evt_nobody")).toBeUndefined();
+      expect(await stage.handle.store.events.get("evt_nobody")).toBeUndefined();
     });
 
     it("gives every body back byte for byte, whatever its size and kind", async () => {
@@ -61,7 +61,7 @@ export function testAccept(stage: Stage): void {
       for (const body of bodies) {
         const given = event({ request: { method: "POST", headers: {}, query: {}, body } });
         await stage.handle.store.accept(given);
-        const kept = (await stage.handle.store.get("event", given.id))?.request;
+        const kept = (await stage.handle.store.events.get(given.id))?.request;
         expect(Buffer.compare(Buffer.from(kept?.body ?? "lost"), Buffer.from(body))).toBe(0);
         expect(kept).toEqual({ ...given.request, body: kept?.body });
       }
@@ -79,9 +79,9 @@ export function testAccept(stage: Stage): void {
         request: { method: "GET", headers: {}, query: { q: odd }, body: null },
       });
       await stage.handle.store.accept(given, [dedupe({ key: "k\0" })]);
-      expect(await stage.handle.store.get("event", given.id)).toEqual(given);
-      expect(await stage.handle.store.list("events", { path: "a\0b" })).toHaveLength(1);
-      expect(await stage.handle.store.get("run", action.runId)).toMatchObject({
+      expect(await stage.handle.store.events.get(given.id)).toEqual(given);
+      expect(await stage.handle.store.events.list({ path: "a\0b" })).toHaveLength(1);
+      expect(await stage.handle.store.runs.get(action.runId)).toMatchObject({
         spec: action.spec,
       });
       expect(await stage.handle.queue.fetch("turn", 1)).toMatchObject([
@@ -91,20 +91,19 @@ export function testAccept(stage: Stage): void {
         await stage.handle.store.findDuplicates([dedupe({ key: "k\0" }), dedupe({ key: "k" })]),
       ).toMatchObject([{ key: "k\0" }, undefined]);
       await stage.handle.store.commit((tx) => {
-        tx.add(
-          "turn",
+        tx.sessions.addTurn(
           hookSession("s\0"),
           turn("r", { hook: odd, messages: [{ role: "assistant", content: odd }] }),
         );
-        tx.set("value", "odd", odd);
+        tx.values.set("odd", odd);
       });
-      expect(await stage.handle.store.list("turns", hookSession("s\0"))).toMatchObject([
+      expect(await stage.handle.store.sessions.listTurns(hookSession("s\0"))).toMatchObject([
         { hook: odd, messages: [{ content: odd }] },
       ]);
-      expect(await stage.handle.store.list("sessions", {})).toMatchObject([
+      expect(await stage.handle.store.sessions.list({})).toMatchObject([
         { ref: hookSession("s\0") },
       ]);
-      expect(await stage.handle.store.get("value", "odd")).toBe(odd);
+      expect(await stage.handle.store.values.get("odd")).toBe(odd);
     });
 
     it("keeps an event without a body and without work, and queues nothing for it", async () => {
@@ -115,16 +114,16 @@ export function testAccept(stage: Stage): void {
         request: { method: "POST", headers: {}, query: {}, body: null },
       });
       await stage.handle.store.accept(given);
-      expect(await stage.handle.store.get("event", given.id)).toEqual(given);
+      expect(await stage.handle.store.events.get(given.id)).toEqual(given);
       expect(await stage.handle.queue.fetch("turn", 1)).toEqual([]);
-      expect(await stage.handle.store.list("runs", {})).toEqual([]);
+      expect(await stage.handle.store.runs.list({})).toEqual([]);
     });
 
     it("makes a queued run and its job of a run action", async () => {
       const action = runAction("hook:one", { mapping: "alerts", warnings: ["cut"] });
       const given = event({ actions: [action] });
       await stage.handle.store.accept(given);
-      expect(await stage.handle.store.get("run", action.runId)).toEqual({
+      expect(await stage.handle.store.runs.get(action.runId)).toEqual({
         id: action.runId,
         eventId: given.id,
         kind: "hook",
@@ -161,14 +160,14 @@ export function testAccept(stage: Stage): void {
       expect(held).toMatchObject({ id: asked.runId });
       const [first] = await stage.handle.queue.fetch("command", 5);
       expect(first).toMatchObject({ id: stop.runId, data: { type: "run", runId: stop.runId } });
-      await stage.handle.store.commit((tx) => tx.settle(first as Job), first);
+      await stage.handle.store.commit((tx) => tx.jobs.settle(first as Job), first);
       expect(await stage.handle.queue.fetch("command", 5)).toMatchObject([{ id: begin.runId }]);
       expect(await stage.handle.queue.fetch("turn", 5)).toEqual([]);
       expect(await stage.handle.store.counts()).toMatchObject({
         "jobs.turn": 2,
         "jobs.command": 1,
       });
-      await stage.handle.store.commit((tx) => tx.settle(held as Job), held);
+      await stage.handle.store.commit((tx) => tx.jobs.settle(held as Job), held);
       expect(await stage.handle.queue.fetch("turn", 5)).toMatchObject([{ id: begin.runId }]);
     });
 
@@ -182,10 +181,10 @@ export function testAccept(stage: Stage): void {
         const [one] = await stage.handle.queue.fetch("turn", 5);
         if (!one) break;
         taken.push(one.id);
-        await stage.handle.store.commit((tx) => tx.settle(one), one);
+        await stage.handle.store.commit((tx) => tx.jobs.settle(one), one);
       }
       expect(taken).toEqual(actions.slice(0, 3).map((action) => action.runId));
-      expect((await stage.handle.store.list("runs", { limit: 1000 })).map((one) => one.id)).toEqual(
+      expect((await stage.handle.store.runs.list({ limit: 1000 })).map((one) => one.id)).toEqual(
         actions.map((action) => action.runId).toReversed(),
       );
     });
@@ -204,7 +203,7 @@ export function testAccept(stage: Stage): void {
       expect(heard).toEqual(["main next-heartbeat", "other now"]);
       const { systemEventId: id, agentId, text, mode, unsafe } = first;
       expect(
-        await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 10 }),
+        await stage.handle.store.systemEvents.listQueued({ agentId: "main", limit: 10 }),
       ).toEqual([
         {
           seq: expect.any(Number),
@@ -222,7 +221,7 @@ export function testAccept(stage: Stage): void {
       undo();
       await stage.handle.store.accept(event({ actions: [wakeAction()] }));
       expect(
-        await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 10 }),
+        await stage.handle.store.systemEvents.listQueued({ agentId: "main", limit: 10 }),
       ).toHaveLength(2);
       expect(heard).toHaveLength(2);
     });
@@ -235,9 +234,9 @@ export function testAccept(stage: Stage): void {
       for (let n = 0; n < 2; n++) {
         await stage.open();
         await stage.handle.queue.recover();
-        expect(await stage.handle.store.list("runs", {})).toHaveLength(1);
+        expect(await stage.handle.store.runs.list({})).toHaveLength(1);
         expect(
-          await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 10 }),
+          await stage.handle.store.systemEvents.listQueued({ agentId: "main", limit: 10 }),
         ).toHaveLength(1);
         expect((await stage.handle.queue.fetch("turn", 5)).map((one) => one.id)).toEqual([
           action.runId,
@@ -276,8 +275,8 @@ export function testAccept(stage: Stage): void {
         kind: "duplicate",
         record: expected,
       });
-      expect(await stage.handle.store.get("event", repeat.id)).toBeUndefined();
-      expect(await stage.handle.store.list("runs", {})).toHaveLength(1);
+      expect(await stage.handle.store.events.get(repeat.id)).toBeUndefined();
+      expect(await stage.handle.store.runs.list({})).toHaveLength(1);
       expect(
         await stage.handle.store.findDuplicates([{ scope: dedupe().scope, key: "free" }, dedupe()]),
       ).toEqual([undefined, expected]);
@@ -293,8 +292,8 @@ export function testAccept(stage: Stage): void {
       expect(holder).toMatchObject({
         record: { eventId: events[results.findIndex((result) => result.kind === "accepted")]?.id },
       });
-      expect(await stage.handle.store.list("events", {})).toHaveLength(1);
-      expect(await stage.handle.store.list("runs", {})).toHaveLength(1);
+      expect(await stage.handle.store.events.list({})).toHaveLength(1);
+      expect(await stage.handle.store.runs.list({})).toHaveLength(1);
     });
 
     it("are none in another scope, and none after their time", async () => {
@@ -336,6 +335,6 @@ export function testAccept(stage: Stage): void {
     ]);
     expect(results.map((result) => result.status)).toEqual(["rejected", "fulfilled"]);
     expect(results[1]).toMatchObject({ value: { kind: "accepted" } });
-    expect((await stage.handle.store.list("events", {})).map((one) => one.id)).toEqual([other.id]);
+    expect((await stage.handle.store.events.list({})).map((one) => one.id)).toEqual([other.id]);
   });
 }

@@ -50,7 +50,7 @@ function testOwnLeases(stage: Stage): void {
     await until(() => lease.held.length > 0, HANDOVER_MS);
     expect(await cluster.leases()).toMatchObject([{ name: "one", holder: cluster.id }]);
     const fencingToken = lease.held[0]?.fencingToken;
-    expect(await store.commit((tx) => tx.set("value", "place", 1), fencingToken)).toBe(true);
+    expect(await store.commit((tx) => tx.values.set("place", 1), fencingToken)).toBe(true);
     expect(await store.accept(event(), [], fencingToken)).toEqual({ kind: "accepted" });
     await lease.end();
     expect(lease.held.map(({ signal }) => signal.aborted)).toEqual([true]);
@@ -99,10 +99,8 @@ export function testCluster(stage: Stage): void {
       await first.end();
       await until(() => second.held.length > 0, HANDOVER_MS);
       expect(second.held[0]?.fencingToken?.token).toBeGreaterThan(fencingToken?.token ?? 0);
-      expect(await store.commit((tx) => tx.set("value", "place", "late"), fencingToken)).toBe(
-        false,
-      );
-      expect(await other.store.get("value", "place")).toBeUndefined();
+      expect(await store.commit((tx) => tx.values.set("place", "late"), fencingToken)).toBe(false);
+      expect(await other.store.values.get("place")).toBeUndefined();
       await second.end();
     } finally {
       await other.store.close();

@@ -17,10 +17,10 @@ export function testCommits(stage: Stage): void {
         stage.handle.store.accept({ ...event(), id: first.id }),
         stage.handle.store.accept({ ...event(), id: first.id }, [dedupe()]),
         stage.handle.store.commit((tx) => {
-          tx.set("value", "half", 1);
+          tx.values.set("half", 1);
           throw failure;
         }),
-        stage.handle.store.commit((tx) => tx.set("value", "whole", 1)),
+        stage.handle.store.commit((tx) => tx.values.set("whole", 1)),
         stage.handle.store.accept(event(), [dedupe()]),
       ]);
       expect(results.map((result) => result.status)).toEqual([
@@ -33,9 +33,9 @@ export function testCommits(stage: Stage): void {
       ]);
       expect((results[1] as PromiseRejectedResult).reason).toBeInstanceOf(RouseError);
       expect((results[3] as PromiseRejectedResult).reason).toBe(failure);
-      expect(await stage.handle.store.get("value", "half")).toBeUndefined();
-      expect(await stage.handle.store.get("value", "whole")).toBe(1);
-      expect(await stage.handle.store.list("events", {})).toHaveLength(2);
+      expect(await stage.handle.store.values.get("half")).toBeUndefined();
+      expect(await stage.handle.store.values.get("whole")).toBe(1);
+      expect(await stage.handle.store.events.list({})).toHaveLength(2);
       // The key of the one that failed was free for the next.
       expect(results[5]).toMatchObject({ value: { kind: "accepted" } });
     });
@@ -46,20 +46,20 @@ export function testCommits(stage: Stage): void {
       await expect(stage.handle.store.accept({ ...event(), id: first.id })).rejects.toMatchObject({
         name: "RouseError",
       });
-      expect(await stage.handle.store.list("events", {})).toHaveLength(1);
+      expect(await stage.handle.store.events.list({})).toHaveLength(1);
       const action = runAction();
       await stage.handle.store.accept(event({ actions: [action] }));
-      expect(await stage.handle.store.list("runs", {})).toMatchObject([{ id: action.runId }]);
+      expect(await stage.handle.store.runs.list({})).toMatchObject([{ id: action.runId }]);
     });
 
     it("changes a run that was accepted just before", async () => {
       const action = runAction();
       await stage.handle.store.accept(event({ actions: [action] }));
       await stage.handle.store.commit((tx) => {
-        tx.delete("job", "turn", action.runId);
-        tx.update("run", action.runId, { status: "cancelled", endedAt: START });
+        tx.jobs.delete("turn", action.runId);
+        tx.runs.update(action.runId, { status: "cancelled", endedAt: START });
       });
-      expect(await stage.handle.store.get("run", action.runId)).toMatchObject({
+      expect(await stage.handle.store.runs.get(action.runId)).toMatchObject({
         status: "cancelled",
       });
       expect(await stage.handle.queue.fetch("turn", 1)).toEqual([]);
@@ -68,11 +68,11 @@ export function testCommits(stage: Stage): void {
     it("changes a run only as it was read, if it says how; else nothing of it is written", async () => {
       const [first, second] = [run({ status: "queued" }), run({ status: "queued" })];
       const { store } = stage.handle;
-      await store.commit((tx) => [first, second].forEach((one) => tx.add("run", one)));
+      await store.commit((tx) => [first, second].forEach((one) => tx.runs.add(one)));
       const change = (id: string, expected: ExpectedRun) =>
         store.commit((tx) => {
-          tx.update("run", second.id, { reply: "written" });
-          tx.update("run", id, { edits: 1 }, expected);
+          tx.runs.update(second.id, { reply: "written" });
+          tx.runs.update(id, { edits: 1 }, expected);
         });
       const asRead = { status: "queued" as const, attempts: 0, edits: 0 };
       for (const other of [
@@ -87,11 +87,11 @@ export function testCommits(stage: Stage): void {
       await expect(change("run_nobody", asRead)).rejects.toMatchObject({
         message: RUN_CHANGED.message,
       });
-      expect((await store.get("run", second.id))?.reply).toBeUndefined();
+      expect((await store.runs.get(second.id))?.reply).toBeUndefined();
       // Of two at the same time, one is made.
       const both = await Promise.allSettled([change(first.id, asRead), change(first.id, asRead)]);
       expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
-      expect(await store.get("run", first.id)).toMatchObject({ edits: 1 });
+      expect(await store.runs.get(first.id)).toMatchObject({ edits: 1 });
       await expect(change(first.id, asRead)).rejects.toMatchObject({
         message: RUN_CHANGED.message,
       });
@@ -101,27 +101,27 @@ export function testCommits(stage: Stage): void {
     it("changes what a run's change names; null takes a field away", async () => {
       const record = run({ error: { code: "internal", message: "y" }, endedAt: START });
       await stage.handle.store.commit((tx) => {
-        tx.add("run", record);
-        tx.update("run", record.id, {
+        tx.runs.add(record);
+        tx.runs.update(record.id, {
           status: "running",
           attempts: 2,
           route: { status: "no_route", reason: "none" },
           error: null,
           endedAt: null,
         });
-        tx.update("run", "run_nobody", { status: "failed" });
+        tx.runs.update("run_nobody", { status: "failed" });
       });
       const { error: _error, endedAt: _endedAt, ...rest } = record;
-      expect(await stage.handle.store.get("run", record.id)).toEqual({
+      expect(await stage.handle.store.runs.get(record.id)).toEqual({
         ...rest,
         status: "running",
         attempts: 2,
         route: { status: "no_route", reason: "none" },
       });
       await stage.handle.store.commit((tx) =>
-        tx.update("run", record.id, { spec: spec("hook:two") }),
+        tx.runs.update(record.id, { spec: spec("hook:two") }),
       );
-      expect(await stage.handle.store.list("runs", { sessionKey: "hook:two" })).toMatchObject([
+      expect(await stage.handle.store.runs.list({ sessionKey: "hook:two" })).toMatchObject([
         { id: record.id, status: "running", spec: spec("hook:two") },
       ]);
     });
@@ -138,12 +138,12 @@ export function testCommits(stage: Stage): void {
 
     it("keeps values", async () => {
       await stage.handle.store.commit((tx) => {
-        tx.set("value", "a", { n: 1 });
-        tx.set("value", "a", { n: 2 });
+        tx.values.set("a", { n: 1 });
+        tx.values.set("a", { n: 2 });
       });
       await stage.reopen();
-      expect(await stage.handle.store.get("value", "a")).toEqual({ n: 2 });
-      expect(await stage.handle.store.get("value", "b")).toBeUndefined();
+      expect(await stage.handle.store.values.get("a")).toEqual({ n: 2 });
+      expect(await stage.handle.store.values.get("b")).toBeUndefined();
     });
   });
 
@@ -158,7 +158,7 @@ export function testCommits(stage: Stage): void {
       const action = runAction();
       await stage.handle.store.accept(event({ actions: [action] }));
       for (let n = 0; n < 40; n++)
-        await stage.handle.store.commit((tx) => tx.set("value", `v${n}`, "x".repeat(20_000)));
+        await stage.handle.store.commit((tx) => tx.values.set(`v${n}`, "x".repeat(20_000)));
       const file = copies.file("copy");
       let copying = true;
       const done = stage.handle.store.backup(file).finally(() => (copying = false));
@@ -170,11 +170,11 @@ export function testCommits(stage: Stage): void {
       await done;
       expect(during).toBeGreaterThan(0);
       const copy = await copies.open(file);
-      expect(await copy.store.get("run", action.runId)).toMatchObject({
+      expect(await copy.store.runs.get(action.runId)).toMatchObject({
         id: action.runId,
         status: "queued",
       });
-      expect(await copy.store.get("value", "v39")).toHaveLength(20_000);
+      expect(await copy.store.values.get("v39")).toHaveLength(20_000);
       expect(await copy.queue.fetch("turn", 1)).toMatchObject([{ id: action.runId }]);
       await copy.store.close();
     });

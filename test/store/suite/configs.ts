@@ -6,8 +6,8 @@ import type { Stage } from "./stage.ts";
 export function testConfigs(stage: Stage): void {
   const content = JSON.stringify({ config: 'a "text"\u0000 \ud800 with\nlines' });
   const use = (id: string, usedAt: number): Promise<boolean> =>
-    stage.handle.store.commit((tx) => tx.set("config", { id, content, usedAt }));
-  const get = (id: string) => stage.handle.store.get("config", id);
+    stage.handle.store.commit((tx) => tx.configs.use({ id, content, usedAt }));
+  const get = (id: string) => stage.handle.store.configs.get(id);
   const sweep = (at: number): Promise<number> => stage.handle.store.sweep(at, KEEP);
 
   describe("configs", () => {
@@ -41,7 +41,7 @@ export function testConfigs(stage: Stage): void {
       const [old, unfinished] = [event({ config: "aaaa" }), event({ config: "bbbb" })];
       for (const given of [old, unfinished, event({ config: "aaaa", receivedAt: START + HOUR })])
         await stage.handle.store.accept(given);
-      await stage.handle.store.commit((tx) => tx.add("run", { ...open, eventId: unfinished.id }));
+      await stage.handle.store.commit((tx) => tx.runs.add({ ...open, eventId: unfinished.id }));
       for (const [id, at] of [
         ["aaaa", START + HOUR],
         ["bbbb", START],
@@ -58,12 +58,12 @@ export function testConfigs(stage: Stage): void {
       await sweep(end + HOUR);
       expect(await kept()).toEqual(["aaaa", "bbbb", "cccc"]);
       await sweep(end + HOUR + 1);
-      expect([await kept(), await stage.handle.store.get("event", old.id)]).toEqual([
+      expect([await kept(), await stage.handle.store.events.get(old.id)]).toEqual([
         ["bbbb", "cccc"],
         undefined,
       ]);
       await stage.handle.store.commit((tx) =>
-        tx.update("run", open.id, { status: "succeeded", endedAt: START }),
+        tx.runs.update(open.id, { status: "succeeded", endedAt: START }),
       );
       await sweep(end + DAY);
       expect(await kept()).toEqual(["cccc"]);

@@ -38,7 +38,7 @@ function createLimitActions(stage: Stage) {
     to: RunChange,
     held?: Job,
     { store }: StoreHandle = stage.handle,
-  ): Promise<boolean> => store.commit((tx) => tx.update("run", id, to), held);
+  ): Promise<boolean> => store.commit((tx) => tx.runs.update(id, to), held);
   return {
     change,
     /** How many places a gateway may take that needs all of them. */
@@ -61,7 +61,7 @@ function createLimitActions(stage: Stage) {
     async add(...names: string[]): Promise<void> {
       await stage.handle.store.commit((tx) => {
         for (const id of names)
-          tx.add("run", run({ id, mapping: "shop", createdAt: stage.home.clock.now() }));
+          tx.runs.add(run({ id, mapping: "shop", createdAt: stage.home.clock.now() }));
       });
       await enqueue(...names.map((id): Parameters<typeof enqueue>[0] => [id, { key: id }]));
     },

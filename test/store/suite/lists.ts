@@ -39,28 +39,28 @@ export function testLists(stage: Stage): void {
       await Promise.all(events.map((one) => stage.handle.store.accept(one)));
       const expected = events.map((one) => one.id).toReversed();
       const read = await pages(
-        (page) => stage.handle.store.list("events", page),
+        (page) => stage.handle.store.events.list(page),
         (one) => one.id,
       );
       expect(read).toEqual([expected.slice(0, 3), expected.slice(3, 6), expected.slice(6)]);
-      expect(await stage.handle.store.list("events", { before: "evt_nobody" })).toEqual([]);
+      expect(await stage.handle.store.events.list({ before: "evt_nobody" })).toEqual([]);
     });
 
     it("events: by number, in the order in which they were written, from any of them", async () => {
       const { store } = stage.handle;
-      expect(await store.get("eventNumber", {})).toBeUndefined();
+      expect(await store.events.getNumber()).toBeUndefined();
       const events = Array.from({ length: 5 }, (_, n) => event({ path: `p${n}` }));
       for (const one of events) await store.accept(one);
-      const numbers = await store.list("eventNumbers", { after: 0, limit: 10 });
+      const numbers = await store.events.listNumbers({ after: 0, limit: 10 });
       expect(numbers).toHaveLength(5);
       expect(numbers).toEqual(numbers.toSorted((one, other) => one - other));
-      expect(await store.get("eventNumber", {})).toBe(numbers.at(-1));
-      expect(await store.get("eventNumber", { id: events[1]?.id ?? "" })).toBe(numbers[1]);
-      expect(await store.get("eventNumber", { id: "evt_absent" })).toBeUndefined();
-      expect(await store.list("eventNumbers", { after: numbers[1] ?? 0, limit: 2 })).toEqual(
+      expect(await store.events.getNumber()).toBe(numbers.at(-1));
+      expect(await store.events.getNumber(events[1]?.id ?? "")).toBe(numbers[1]);
+      expect(await store.events.getNumber("evt_absent")).toBeUndefined();
+      expect(await store.events.listNumbers({ after: numbers[1] ?? 0, limit: 2 })).toEqual(
         numbers.slice(2, 4),
       );
-      const read = await store.list("numberedEvents", [numbers[3] ?? 0, numbers[0] ?? 0]);
+      const read = await store.events.listNumbered([numbers[3] ?? 0, numbers[0] ?? 0]);
       expect(read.map(({ number, event: { id } }) => [number, id])).toEqual([
         [numbers[0], events[0]?.id],
         [numbers[3], events[3]?.id],
@@ -77,10 +77,10 @@ export function testLists(stage: Stage): void {
       ];
       for (const one of events) await stage.handle.store.accept(one);
       await stage.handle.store.commit((tx) =>
-        tx.update("run", bad.runId, { status: "timed_out", endedAt: START }),
+        tx.runs.update(bad.runId, { status: "timed_out", endedAt: START }),
       );
       const find = async (query: Lists["events"]["of"]): Promise<number[]> =>
-        (await stage.handle.store.list("events", query)).map((found) =>
+        (await stage.handle.store.events.list(query)).map((found) =>
           events.findIndex((one) => one.id === found.id),
         );
       expect(await find({ outcome: "unmatched" })).toEqual([2]);
@@ -110,14 +110,10 @@ export function testLists(stage: Stage): void {
       const ended = { status: "succeeded" as const, endedAt: START + 1, model: "a/big" };
       stage.home.clock.advance(DAY);
       await stage.handle.store.commit((tx) => {
-        tx.add("run", run({ ...ended, mapping: "m1", usage }));
-        tx.add("run", run({ ...ended, mapping: "m1", usage: { ...usage, costUsd: 0.2 } }));
-        tx.add(
-          "run",
-          run({ ...ended, mapping: "m2", model: "a/free", usage: { outputTokens: 3 } }),
-        );
-        tx.add(
-          "run",
+        tx.runs.add(run({ ...ended, mapping: "m1", usage }));
+        tx.runs.add(run({ ...ended, mapping: "m1", usage: { ...usage, costUsd: 0.2 } }));
+        tx.runs.add(run({ ...ended, mapping: "m2", model: "a/free", usage: { outputTokens: 3 } }));
+        tx.runs.add(
           run({
             ...ended,
             kind: "api",
@@ -125,12 +121,12 @@ export function testLists(stage: Stage): void {
             spec: { ...spec(), session: { agentId: "ops", origin: "api", key: "k" } },
           }),
         );
-        tx.add("run", run({ mapping: "m1" }));
-        tx.add("run", run({ ...ended, mapping: "m1", createdAt: START - DAY, usage }));
+        tx.runs.add(run({ mapping: "m1" }));
+        tx.runs.add(run({ ...ended, mapping: "m1", createdAt: START - DAY, usage }));
       });
       const sum = async (by: UsageKey, since = START): Promise<object> =>
         Object.fromEntries(
-          (await stage.handle.store.list("usage", { by, since })).map(({ key, ...rest }) => [
+          (await stage.handle.store.runs.sumUsage({ by, since })).map(({ key, ...rest }) => [
             key,
             rest,
           ]),
@@ -172,11 +168,11 @@ export function testLists(stage: Stage): void {
       const wanted = event({ path: "rare" });
       await stage.handle.store.accept(wanted);
       await Promise.all(Array.from({ length: 4500 }, () => stage.handle.store.accept(event())));
-      expect(
-        (await stage.handle.store.list("events", { path: "rare" })).map((one) => one.id),
-      ).toEqual([wanted.id]);
-      expect(await stage.handle.store.list("events", { limit: 1000 })).toHaveLength(1000);
-      expect(await stage.handle.store.list("events", {})).toHaveLength(50);
+      expect((await stage.handle.store.events.list({ path: "rare" })).map((one) => one.id)).toEqual(
+        [wanted.id],
+      );
+      expect(await stage.handle.store.events.list({ limit: 1000 })).toHaveLength(1000);
+      expect(await stage.handle.store.events.list({})).toHaveLength(50);
     });
 
     it("runs: by the time of their end, the one that ended last first, in pages", async () => {
@@ -190,10 +186,10 @@ export function testLists(stage: Stage): void {
         }),
       );
       await stage.handle.store.commit((tx) => {
-        for (const one of runs) tx.add("run", one);
+        for (const one of runs) tx.runs.add(one);
       });
       const find = async (query: object): Promise<number[]> =>
-        (await stage.handle.store.list("runs", query)).map(({ id }) =>
+        (await stage.handle.store.runs.list(query)).map(({ id }) =>
           runs.findIndex((one) => one.id === id),
         );
       expect(await find({ endedSince: START })).toEqual([0, 4, 3, 5, 1]);
@@ -212,7 +208,7 @@ export function testLists(stage: Stage): void {
       // The one that ended last was made first: that it is older says nothing about the runs after it.
       expect(await find({ endedSince: START, since: START + 4 })).toEqual([4, 5]);
       await stage.handle.store.commit((tx) =>
-        tx.update("run", runs[2]?.id ?? "", { status: "failed", endedAt: START + 35 }),
+        tx.runs.update(runs[2]?.id ?? "", { status: "failed", endedAt: START + 35 }),
       );
       expect(await find({ endedSince: START + 30 })).toEqual([0, 2, 4, 3]);
     });
@@ -226,10 +222,10 @@ export function testLists(stage: Stage): void {
         ...Array.from({ length: 4 }, () => run({ status: "succeeded" })),
       ];
       await stage.handle.store.commit((tx) => {
-        for (const one of runs) tx.add("run", one);
+        for (const one of runs) tx.runs.add(one);
       });
       const find = async (query: Lists["runs"]["of"]): Promise<number[]> =>
-        (await stage.handle.store.list("runs", query)).map((found) =>
+        (await stage.handle.store.runs.list(query)).map((found) =>
           runs.findIndex((one) => one.id === found.id),
         );
       expect(await find({ status: "failed" })).toEqual([1]);
@@ -241,7 +237,7 @@ export function testLists(stage: Stage): void {
       expect(await find({ kinds: ["hook", "heartbeat"], limit: 3 })).toEqual([6, 5, 4]);
       expect(await find({ status: "queued", sessionKey: "hook:a", eventId: "evt_2" })).toEqual([2]);
       const read = await pages(
-        (page) => stage.handle.store.list("runs", page),
+        (page) => stage.handle.store.runs.list(page),
         (one) => one.id,
       );
       expect(read.flat()).toEqual(runs.map((one) => one.id).toReversed());
@@ -250,28 +246,27 @@ export function testLists(stage: Stage): void {
     it("deliveries: by status and channel", async () => {
       await stage.handle.store.commit((tx) => {
         for (let n = 0; n < 5; n++)
-          tx.add(
-            "delivery",
+          tx.deliveries.add(
             delivery(`d${n}`, {
               route: { channel: n % 2 === 0 ? "even" : "odd", to: "x" },
               createdAt: START + n,
             }),
           );
-        tx.update("delivery", "d2", { status: "failed" });
-        tx.update("delivery", "d3", {
+        tx.deliveries.update("d2", { status: "failed" });
+        tx.deliveries.update("d3", {
           status: "failed",
           error: { code: "no_route", message: "none" },
         });
       });
       const find = async (query: Lists["deliveries"]["of"]): Promise<string[]> =>
-        (await stage.handle.store.list("deliveries", query)).map((one) => one.id);
+        (await stage.handle.store.deliveries.list(query)).map((one) => one.id);
       expect(await find({ channel: "even" })).toEqual(["d4", "d2", "d0"]);
       expect(await find({ status: "failed" })).toEqual(["d3", "d2"]);
       expect(await find({ status: "no_route" })).toEqual(["d3"]);
       expect(await find({ channel: "even", status: "pending" })).toEqual(["d4", "d0"]);
       expect(await find({ since: START + 3 })).toEqual(["d4", "d3"]);
       const read = await pages(
-        (page) => stage.handle.store.list("deliveries", page),
+        (page) => stage.handle.store.deliveries.list(page),
         (one) => one.id,
       );
       expect(read).toEqual([
@@ -282,10 +277,10 @@ export function testLists(stage: Stage): void {
 
     it("system events: in pages", async () => {
       await stage.handle.store.commit((tx) => {
-        for (let n = 0; n < 5; n++) tx.add("systemEvent", systemEvent(`s${n}`));
+        for (let n = 0; n < 5; n++) tx.systemEvents.add(systemEvent(`s${n}`));
       });
       const read = await pages(
-        (page) => stage.handle.store.list("systemEvents", page),
+        (page) => stage.handle.store.systemEvents.list(page),
         (one) => one.id,
       );
       expect(read).toEqual([
@@ -302,18 +297,19 @@ export function testLists(stage: Stage): void {
         hookSession("d"),
       ];
       await stage.handle.store.commit((tx) => {
-        for (const [n, ref] of refs.entries()) tx.add("turn", ref, turn("r", { at: START + n }));
-        tx.add("turn", hookSession("a"), turn("r", { at: START + 10 }));
+        for (const [n, ref] of refs.entries())
+          tx.sessions.addTurn(ref, turn("r", { at: START + n }));
+        tx.sessions.addTurn(hookSession("a"), turn("r", { at: START + 10 }));
       });
       const find = async (query: Lists["sessions"]["of"]): Promise<string[]> =>
-        (await stage.handle.store.list("sessions", query)).map((one) => one.ref.key);
+        (await stage.handle.store.sessions.list(query)).map((one) => one.ref.key);
       expect(await find({})).toEqual(["a", "d", "c", "b"]);
       expect(await find({ origin: "hook" })).toEqual(["a", "d", "b"]);
       expect(await find({ agentId: "other" })).toEqual(["b"]);
       expect(await find({ since: START + 3 })).toEqual(["a", "d"]);
       expect(await find({ limit: 2 })).toEqual(["a", "d"]);
       const read = await pages(
-        (page) => stage.handle.store.list("sessions", page),
+        (page) => stage.handle.store.sessions.list(page),
         (one) => sessionId(one.ref),
       );
       expect(read).toEqual([["main/hook/a", "main/hook/d", "main/api/c"], ["other/hook/b"]]);

@@ -14,9 +14,9 @@ export function createQueueActions(stage: Stage) {
   };
   const enqueue = (...jobs: Parameters<typeof job>[]): Promise<boolean> =>
     stage.handle.store.commit((tx) => {
-      for (const args of jobs) tx.add("job", job(...args));
+      for (const args of jobs) tx.jobs.add(job(...args));
     });
   const complete = (one: Job): Promise<boolean> =>
-    stage.handle.store.commit((tx) => tx.settle(one), one);
+    stage.handle.store.commit((tx) => tx.jobs.settle(one), one);
   return { ids, fetch, fetchOne, enqueue, complete };
 }

@@ -36,7 +36,7 @@ function testSteps(stage: Stage): void {
     it("holds back no job that was cut off, and none that is put back immediately", async () => {
       await enqueue(["a", { key: "a" }], ["b", { key: "b" }]);
       const held = await fetchOne();
-      await stage.handle.store.commit((tx) => tx.settle(held, stage.home.clock.now()), held);
+      await stage.handle.store.commit((tx) => tx.jobs.settle(held, stage.home.clock.now()), held);
       await fetchOne();
       await stage.reopen();
       stage.home.clock.set(step);
@@ -54,7 +54,7 @@ function testDelays(stage: Stage): void {
     const { clock } = stage.home;
     await enqueue(["retry", { key: "a" }], ["behind", { key: "a" }]);
     const held = await fetchOne();
-    await stage.handle.store.commit((tx) => tx.settle(held, clock.now() + 10 * 60_000), held);
+    await stage.handle.store.commit((tx) => tx.jobs.settle(held, clock.now() + 10 * 60_000), held);
     await enqueue(["window", { key: "w", runAt: clock.now() + HOUR }]);
     clock.advance(10 * 60_000 - 5000);
     expect(await fetch()).toEqual([]);
@@ -89,7 +89,7 @@ function testParked(stage: Stage): void {
     const hold = { reason: "limit", scope: "hooks", limit: "concurrent", since: 0 } as const;
     for (const id of ["p1", "p2", "p3"]) {
       await stage.handle.store.commit((tx) =>
-        tx.add("run", run({ id, mapping: "shop", status: "parked", hold })),
+        tx.runs.add(run({ id, mapping: "shop", status: "parked", hold })),
       );
       await enqueue([id, { key: id, runAt: PARKED_UNTIL }]);
     }

@@ -6,9 +6,9 @@ import type { Stage } from "./stage.ts";
 function createKeyActions(stage: Stage) {
   const now = (): Ms => stage.home.clock.now();
   const putAside = (held: Job, key: string, runAt = now() + 60_000): Promise<boolean> =>
-    stage.handle.store.commit((tx) => tx.settle(held, runAt, { key }), held);
+    stage.handle.store.commit((tx) => tx.jobs.settle(held, runAt, { key }), held);
   const move = (id: string, key: string): Promise<boolean> =>
-    stage.handle.store.commit((tx) => tx.update("job", "turn", id, now(), key));
+    stage.handle.store.commit((tx) => tx.jobs.reschedule("turn", id, now(), key));
   return { ...createQueueActions(stage), now, putAside, move };
 }
 
@@ -61,7 +61,7 @@ function testOrder(
     await move("a1", "a");
     expect(await fetch()).toEqual([]);
     // One that is put back was begun, too.
-    await stage.handle.store.commit((tx) => tx.settle(second, now()), second);
+    await stage.handle.store.commit((tx) => tx.jobs.settle(second, now()), second);
     const again = await fetchOne();
     expect(again.id).toBe("a2");
     await complete(again);
@@ -92,9 +92,9 @@ function testEdges(
     await enqueue(["a1", { key: "a" }], ["a2", { key: "a" }]);
     const first = await fetchOne();
     await move("a1", "aside");
-    expect(await stage.handle.store.commit((tx) => tx.settle(first, now() + 5000), first)).toBe(
-      true,
-    );
+    expect(
+      await stage.handle.store.commit((tx) => tx.jobs.settle(first, now() + 5000), first),
+    ).toBe(true);
     await move("a1", "a");
     expect(await fetch()).toEqual([]);
     expect(await stage.handle.queue.find("turn", "a1")).toEqual({

@@ -15,11 +15,11 @@ export function testQueueLeases(stage: Stage): void {
       const held = await fetchOne();
       await complete(held);
       const done = await stage.handle.store.commit((tx) => {
-        tx.set("value", "late", true);
-        tx.add("job", job("b"));
+        tx.values.set("late", true);
+        tx.jobs.add(job("b"));
       }, held);
       expect(done).toBe(false);
-      expect(await stage.handle.store.get("value", "late")).toBeUndefined();
+      expect(await stage.handle.store.values.get("late")).toBeUndefined();
       expect(await fetch()).toEqual([]);
     });
 
@@ -27,16 +27,14 @@ export function testQueueLeases(stage: Stage): void {
       await enqueue(["a"]);
       const old = await fetchOne();
       await stage.handle.store.commit(
-        (tx) => tx.settle(old, stage.home.clock.now(), { resetAttempts: true }),
+        (tx) => tx.jobs.settle(old, stage.home.clock.now(), { resetAttempts: true }),
         old,
       );
       const now = await fetchOne();
       expect(old.attempts).toBe(now.attempts);
-      expect(await stage.handle.store.commit((tx) => tx.set("value", "late", true), old)).toBe(
-        false,
-      );
-      await stage.handle.store.commit((tx) => tx.settle(old));
-      await stage.handle.store.commit((tx) => tx.settle(old, 0));
+      expect(await stage.handle.store.commit((tx) => tx.values.set("late", true), old)).toBe(false);
+      await stage.handle.store.commit((tx) => tx.jobs.settle(old));
+      await stage.handle.store.commit((tx) => tx.jobs.settle(old, 0));
       expect(await fetch()).toEqual([]);
       expect(await complete(now)).toBe(true);
     });
@@ -49,16 +47,16 @@ export function testQueueLeases(stage: Stage): void {
         const now = await fetchOne();
         leases.push(now.lease);
         if (old)
-          expect(await stage.handle.store.commit((tx) => tx.set("value", "late", true), old)).toBe(
+          expect(await stage.handle.store.commit((tx) => tx.values.set("late", true), old)).toBe(
             false,
           );
         old = now;
-        await stage.handle.store.commit((tx) => tx.settle(now, stage.home.clock.now()), now);
+        await stage.handle.store.commit((tx) => tx.jobs.settle(now, stage.home.clock.now()), now);
         const again = await fetchOne();
         leases.push(again.lease);
         await complete(again);
       }
-      expect(await stage.handle.store.get("value", "late")).toBeUndefined();
+      expect(await stage.handle.store.values.get("late")).toBeUndefined();
       expect(new Set(leases).size).toBe(leases.length);
     });
 
@@ -117,7 +115,10 @@ export function testQueueLeases(stage: Stage): void {
     it("a wait for another try goes on", async () => {
       await enqueue(["a"]);
       const held = await fetchOne();
-      await stage.handle.store.commit((tx) => tx.settle(held, stage.home.clock.now() + 1000), held);
+      await stage.handle.store.commit(
+        (tx) => tx.jobs.settle(held, stage.home.clock.now() + 1000),
+        held,
+      );
       await stage.reopen();
       expect(await stage.handle.queue.recover()).toBe(0);
       expect(await fetch()).toEqual([]);
@@ -200,10 +201,10 @@ export function testQueueLeases(stage: Stage): void {
     await enqueue(["a"]);
     const held = await fetchOne();
     const record = run();
-    await stage.handle.store.commit((tx) => tx.add("run", record));
+    await stage.handle.store.commit((tx) => tx.runs.add(record));
     const failing = stage.handle.store.commit((tx) => {
-      tx.settle(held);
-      tx.add("run", { ...record, spec: spec("hook:two") });
+      tx.jobs.settle(held);
+      tx.runs.add({ ...record, spec: spec("hook:two") });
     }, held);
     await expect(failing).rejects.toMatchObject({ name: "RouseError" });
     expect(await complete(held)).toBe(true);

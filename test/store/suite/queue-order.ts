@@ -13,7 +13,7 @@ export function testQueueOrder(stage: Stage): void {
       const keys = ["a", "b", "c", "d", "e"];
       await stage.handle.store.commit((tx) => {
         for (let n = 0; n < 20; n++)
-          for (const key of keys) tx.add("job", job(`${key}${n}`, { key }));
+          for (const key of keys) tx.jobs.add(job(`${key}${n}`, { key }));
       });
       const seen: Record<string, string[]> = {};
       const busy = new Set<string>();
@@ -74,10 +74,10 @@ export function testQueueOrder(stage: Stage): void {
       expect(await find("a1")).toMatchObject({ head: "a1", held: true });
       expect(await find("a2")).toMatchObject({ head: "a1", held: false });
       // One that is put back stays the first of its key.
-      await stage.handle.store.commit((tx) => tx.settle(first, now + 9000), first);
+      await stage.handle.store.commit((tx) => tx.jobs.settle(first, now + 9000), first);
       expect(await find("a1")).toEqual({ head: "a1", runAt: now + 9000, held: false });
       expect(await find("a2")).toMatchObject({ head: "a1" });
-      await stage.handle.store.commit((tx) => tx.delete("job", "turn", "a1"));
+      await stage.handle.store.commit((tx) => tx.jobs.delete("turn", "a1"));
       expect([await find("a1"), (await find("a3"))?.head]).toEqual([undefined, "a2"]);
       expect(await stage.handle.queue.find("delivery", "a2")).toBeUndefined();
     });
@@ -135,8 +135,8 @@ export function testQueueOrder(stage: Stage): void {
       await enqueue(["a"]);
       const first = await fetchOne();
       await stage.handle.store.commit((tx) => {
-        tx.settle(first);
-        tx.add("job", job("a", { data: 2 }));
+        tx.jobs.settle(first);
+        tx.jobs.add(job("a", { data: 2 }));
       }, first);
       expect(await fetchOne()).toMatchObject({ id: "a", data: 2, attempts: 1 });
     });
@@ -162,7 +162,7 @@ export function testQueueOrder(stage: Stage): void {
       await enqueue(["a2", { key: "a" }]);
       expect(await fetch()).toEqual([]);
       await stage.handle.store.commit((tx) =>
-        tx.update("job", "turn", "a1", stage.home.clock.now() + 500),
+        tx.jobs.reschedule("turn", "a1", stage.home.clock.now() + 500),
       );
       expect(await fetch()).toEqual([]);
       stage.home.clock.advance(500);
@@ -175,7 +175,7 @@ export function testQueueOrder(stage: Stage): void {
       await enqueue(["a1", { key: "a" }], ["a2", { key: "a" }], ["b1", { key: "b" }]);
       const held = await fetchOne();
       const runAt = stage.home.clock.now() + 5000;
-      expect(await stage.handle.store.commit((tx) => tx.settle(held, runAt), held)).toBe(true);
+      expect(await stage.handle.store.commit((tx) => tx.jobs.settle(held, runAt), held)).toBe(true);
       expect(ids(await fetch())).toEqual(["b1"]);
       stage.home.clock.advance(5000);
       const [again] = await fetch();
@@ -188,7 +188,7 @@ export function testQueueOrder(stage: Stage): void {
       await enqueue(["a"]);
       const first = await fetchOne();
       await stage.handle.store.commit(
-        (tx) => tx.settle(first, stage.home.clock.now(), { resetAttempts: true }),
+        (tx) => tx.jobs.settle(first, stage.home.clock.now(), { resetAttempts: true }),
         first,
       );
       expect(await fetchOne()).toMatchObject({ id: "a", attempts: 1 });
@@ -197,12 +197,12 @@ export function testQueueOrder(stage: Stage): void {
     it("can be removed while no worker holds it; then the next of its key may start", async () => {
       await enqueue(["a1", { key: "a" }], ["a2", { key: "a" }], ["a3", { key: "a" }]);
       await stage.handle.store.commit((tx) => {
-        tx.delete("job", "turn", "a1");
-        tx.delete("job", "turn", "nobody");
+        tx.jobs.delete("turn", "a1");
+        tx.jobs.delete("turn", "nobody");
       });
       const second = await fetchOne();
       expect(second.id).toBe("a2");
-      await stage.handle.store.commit((tx) => tx.delete("job", "turn", "a2"));
+      await stage.handle.store.commit((tx) => tx.jobs.delete("turn", "a2"));
       expect(await fetch()).toEqual([]);
       await complete(second);
       expect(ids(await fetch())).toEqual(["a3"]);
@@ -211,7 +211,7 @@ export function testQueueOrder(stage: Stage): void {
     it("that is taken out of the middle leaves the first where it is", async () => {
       await enqueue(["a1", { key: "a" }], ["a2", { key: "a" }], ["a3", { key: "a" }]);
       const first = await fetchOne();
-      await stage.handle.store.commit((tx) => tx.delete("job", "turn", "a2"));
+      await stage.handle.store.commit((tx) => tx.jobs.delete("turn", "a2"));
       expect(await fetch()).toEqual([]);
       await complete(first);
       expect(ids(await fetch())).toEqual(["a3"]);

@@ -30,24 +30,22 @@ export function testRecords(stage: Stage): void {
     for (const one of [failed, other]) await stage.handle.store.accept(one);
     const handled = { at: START + 1, as: "discarded", reason: "not needed" } as const;
     await stage.handle.store.commit((tx) => {
-      tx.update("event", "e1", { handled });
-      tx.update("event", "none", { handled });
+      tx.events.update("e1", { handled });
+      tx.events.update("none", { handled });
     });
     await stage.reopen();
     const { store } = stage.handle;
     const { request: sent, ...kept } = failed;
-    const read = await store.get("event", "e1");
+    const read = await store.events.get("e1");
     expect(read).toEqual({
       ...kept,
       handled,
       request: { ...sent, body: expect.anything() as Uint8Array },
     });
     expect(Buffer.compare(toBytes(read?.request), toBytes(sent))).toBe(0);
-    expect((await store.get("event", other.id))?.handled).toBeUndefined();
+    expect((await store.events.get(other.id))?.handled).toBeUndefined();
     expect(
-      (await store.list("events", { outcome: "failed", limit: 5 })).map(
-        ({ handled: note }) => note,
-      ),
+      (await store.events.list({ outcome: "failed", limit: 5 })).map(({ handled: note }) => note),
     ).toEqual([handled]);
   });
 
@@ -60,25 +58,25 @@ export function testRecords(stage: Stage): void {
         { agentId: "main", origin: "api" as const, key: "k" },
       ];
       await stage.handle.store.commit((tx) => {
-        tx.add("turn", ref, turn("r1"));
-        for (const other of others) tx.add("turn", other, turn("x"));
-        tx.add("turn", ref, turn("r2", { at: START + HOUR, unsafe: true }));
+        tx.sessions.addTurn(ref, turn("r1"));
+        for (const other of others) tx.sessions.addTurn(other, turn("x"));
+        tx.sessions.addTurn(ref, turn("r2", { at: START + HOUR, unsafe: true }));
       });
       await stage.reopen();
-      const turns = await stage.handle.store.list("turns", ref);
+      const turns = await stage.handle.store.sessions.listTurns(ref);
       expect(turns).toEqual([
         { ...turn("r1"), seq: expect.any(Number) },
         { ...turn("r2", { at: START + HOUR, unsafe: true }), seq: expect.any(Number) },
       ]);
-      expect(await stage.handle.store.get("session", ref)).toEqual({
+      expect(await stage.handle.store.sessions.get(ref)).toEqual({
         ref,
         turns: 2,
         createdAt: START,
         lastUsedAt: START + HOUR,
       });
-      expect(await stage.handle.store.list("turns", others[0] ?? ref)).toHaveLength(1);
-      expect(await stage.handle.store.list("turns", hookSession("nobody"))).toEqual([]);
-      expect(await stage.handle.store.get("session", hookSession("nobody"))).toBeUndefined();
+      expect(await stage.handle.store.sessions.listTurns(others[0] ?? ref)).toHaveLength(1);
+      expect(await stage.handle.store.sessions.listTurns(hookSession("nobody"))).toEqual([]);
+      expect(await stage.handle.store.sessions.get(hookSession("nobody"))).toBeUndefined();
     });
 
     it("of hooks are apart by path and credential, and are found by their key", async () => {
@@ -95,16 +93,18 @@ export function testRecords(stage: Stage): void {
       ];
       for (const [n, ref] of refs.entries())
         await stage.handle.store.commit((tx) =>
-          tx.add("turn", ref, turn(`r${n}`, { at: START + n })),
+          tx.sessions.addTurn(ref, turn(`r${n}`, { at: START + n })),
         );
       await stage.handle.store.commit((tx) => {
-        tx.add("turn", hookSession(key, "other"), turn("x"));
-        tx.add("turn", { agentId: "main", origin: "api", key }, turn("x"));
+        tx.sessions.addTurn(hookSession(key, "other"), turn("x"));
+        tx.sessions.addTurn({ agentId: "main", origin: "api", key }, turn("x"));
       });
       await stage.reopen();
       for (const [n, ref] of refs.entries()) {
-        expect(await stage.handle.store.list("turns", ref)).toMatchObject([{ runId: `r${n}` }]);
-        expect(await stage.handle.store.get("session", ref)).toEqual({
+        expect(await stage.handle.store.sessions.listTurns(ref)).toMatchObject([
+          { runId: `r${n}` },
+        ]);
+        expect(await stage.handle.store.sessions.get(ref)).toEqual({
           ref,
           turns: 1,
           createdAt: START + n,
@@ -112,7 +112,7 @@ export function testRecords(stage: Stage): void {
         });
       }
       expect(
-        (await stage.handle.store.list("hookSessions", { agentId: "main", key })).map(
+        (await stage.handle.store.sessions.listOfHooks({ agentId: "main", key })).map(
           ({ ref }) => ref,
         ),
       ).toEqual(refs.toReversed());
@@ -122,83 +122,85 @@ export function testRecords(stage: Stage): void {
     it("are read from their end, page by page, and their newest checkpoint is found", async () => {
       const [ref, other] = [MAIN_SESSION, { ...MAIN_SESSION, agentId: "other" }];
       await stage.handle.store.commit((tx) => {
-        for (let n = 1; n <= 9; n++) tx.add("turn", ref, turn(`r${n}`));
-        tx.add("turn", other, turn("x", { checkpoint: buildCheckpoint(1) }));
+        for (let n = 1; n <= 9; n++) tx.sessions.addTurn(ref, turn(`r${n}`));
+        tx.sessions.addTurn(other, turn("x", { checkpoint: buildCheckpoint(1) }));
       });
-      const { list, get } = stage.handle.store;
+      const { sessions } = stage.handle.store;
       const page = async (of: { limit?: number; before?: number; after?: number }) =>
-        (await list("turns", { ...ref, ...of })).map(({ runId }) => runId);
-      const seqs = (await list("turns", ref)).map(({ seq }) => seq);
+        (await sessions.listTurns({ ...ref, ...of })).map(({ runId }) => runId);
+      const seqs = (await sessions.listTurns(ref)).map(({ seq }) => seq);
       expect(await page({ limit: 3 })).toEqual(["r7", "r8", "r9"]);
       expect(await page({ limit: 3, before: seqs[6] as number })).toEqual(["r4", "r5", "r6"]);
       expect(await page({ limit: 3, before: seqs[6] as number, after: seqs[4] as number })).toEqual(
         ["r6"],
       );
       expect(await page({ after: seqs[6] as number })).toEqual(["r8", "r9"]);
-      expect(await get("checkpoint", ref)).toBeUndefined();
+      expect(await sessions.getCheckpoint(ref)).toBeUndefined();
       for (const n of [2, 5]) {
         const made = turn(`c${n}`, { checkpoint: buildCheckpoint(seqs[n] as number) });
-        await stage.handle.store.commit((tx) => tx.add("turn", ref, made));
+        await stage.handle.store.commit((tx) => tx.sessions.addTurn(ref, made));
       }
       await stage.reopen();
-      expect(await stage.handle.store.get("checkpoint", ref)).toMatchObject({
+      expect(await stage.handle.store.sessions.getCheckpoint(ref)).toMatchObject({
         runId: "c5",
         checkpoint: buildCheckpoint(seqs[5] as number),
       });
-      await stage.handle.store.commit((tx) => tx.delete("turns", ref));
-      expect(await stage.handle.store.get("checkpoint", ref)).toBeUndefined();
-      expect(await stage.handle.store.get("checkpoint", other)).toMatchObject({ runId: "x" });
+      await stage.handle.store.commit((tx) => tx.sessions.clear(ref));
+      expect(await stage.handle.store.sessions.getCheckpoint(ref)).toBeUndefined();
+      expect(await stage.handle.store.sessions.getCheckpoint(other)).toMatchObject({ runId: "x" });
     });
 
     it("are emptied by a reset, and gone after a delete", async () => {
       const [ref, other] = [hookSession("a"), hookSession("b")];
       await stage.handle.store.commit((tx) => {
-        tx.add("turn", ref, turn("r1"));
-        tx.add("turn", other, turn("r2"));
-        tx.delete("turns", ref);
+        tx.sessions.addTurn(ref, turn("r1"));
+        tx.sessions.addTurn(other, turn("r2"));
+        tx.sessions.clear(ref);
       });
-      expect(await stage.handle.store.list("turns", ref)).toEqual([]);
-      expect(await stage.handle.store.get("session", ref)).toMatchObject({ turns: 0 });
-      await stage.handle.store.commit((tx) => tx.add("turn", ref, turn("r3")));
-      expect((await stage.handle.store.list("turns", ref)).map((one) => one.runId)).toEqual(["r3"]);
-      await stage.handle.store.commit((tx) => tx.delete("session", ref));
-      expect(await stage.handle.store.get("session", ref)).toBeUndefined();
-      expect(await stage.handle.store.list("turns", ref)).toEqual([]);
-      expect(await stage.handle.store.list("turns", other)).toHaveLength(1);
+      expect(await stage.handle.store.sessions.listTurns(ref)).toEqual([]);
+      expect(await stage.handle.store.sessions.get(ref)).toMatchObject({ turns: 0 });
+      await stage.handle.store.commit((tx) => tx.sessions.addTurn(ref, turn("r3")));
+      expect((await stage.handle.store.sessions.listTurns(ref)).map((one) => one.runId)).toEqual([
+        "r3",
+      ]);
+      await stage.handle.store.commit((tx) => tx.sessions.delete(ref));
+      expect(await stage.handle.store.sessions.get(ref)).toBeUndefined();
+      expect(await stage.handle.store.sessions.listTurns(ref)).toEqual([]);
+      expect(await stage.handle.store.sessions.listTurns(other)).toHaveLength(1);
     });
   });
 
   describe("system events", () => {
     it("wait in order, change state, and count failures", async () => {
       await stage.handle.store.commit((tx) => {
-        for (const id of ["s1", "s2", "s3", "s4"]) tx.add("systemEvent", systemEvent(id));
-        tx.add("systemEvent", systemEvent("other", { agentId: "other" }));
-        tx.add("systemEvent", systemEvent("s1", { source: "again" }));
+        for (const id of ["s1", "s2", "s3", "s4"]) tx.systemEvents.add(systemEvent(id));
+        tx.systemEvents.add(systemEvent("other", { agentId: "other" }));
+        tx.systemEvents.add(systemEvent("s1", { source: "again" }));
       });
       expect(
-        (await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 3 })).map(
+        (await stage.handle.store.systemEvents.listQueued({ agentId: "main", limit: 3 })).map(
           (one) => one.id,
         ),
       ).toEqual(["s1", "s2", "s3"]);
       await stage.handle.store.commit((tx) => {
-        tx.update("systemEvents", ["s1"], { state: "done" });
-        tx.update("systemEvents", ["s2", "s3"], { failed: true });
-        tx.update("systemEvents", ["s3"], { state: "parked", failed: true });
+        tx.systemEvents.update(["s1"], { state: "done" });
+        tx.systemEvents.update(["s2", "s3"], { failed: true });
+        tx.systemEvents.update(["s3"], { state: "parked", failed: true });
       });
       await stage.reopen();
       expect(
-        (await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 10 })).map(
+        (await stage.handle.store.systemEvents.listQueued({ agentId: "main", limit: 10 })).map(
           (one) => [one.id, one.failures],
         ),
       ).toEqual([
         ["s2", 1],
         ["s4", 0],
       ]);
-      expect(await stage.handle.store.list("systemEvents", { state: "parked" })).toMatchObject([
+      expect(await stage.handle.store.systemEvents.list({ state: "parked" })).toMatchObject([
         { id: "s3", failures: 2, state: "parked" },
       ]);
       expect(
-        (await stage.handle.store.list("systemEvents", { agentId: "main" })).map((one) => one.id),
+        (await stage.handle.store.systemEvents.list({ agentId: "main" })).map((one) => one.id),
       ).toEqual(["s4", "s3", "s2", "s1"]);
     });
   });
@@ -207,8 +209,8 @@ export function testRecords(stage: Stage): void {
     it("a delivery starts pending and changes; null takes a field away", async () => {
       const given = delivery("d1", { route: { channel: "console", to: "me", thread: "t" } });
       await stage.handle.store.commit((tx) => {
-        tx.add("delivery", given);
-        tx.add("job", job("d1", { kind: "delivery" }));
+        tx.deliveries.add(given);
+        tx.jobs.add(job("d1", { kind: "delivery" }));
       });
       const pending = {
         ...given,
@@ -218,9 +220,9 @@ export function testRecords(stage: Stage): void {
         messageIds: [],
         nextAt: START,
       };
-      expect(await stage.handle.store.get("delivery", "d1")).toEqual(pending);
+      expect(await stage.handle.store.deliveries.get("d1")).toEqual(pending);
       await stage.handle.store.commit((tx) => {
-        tx.update("delivery", "d1", {
+        tx.deliveries.update("d1", {
           nextChunk: 1,
           attempts: 1,
           messageIds: ["m"],
@@ -228,11 +230,11 @@ export function testRecords(stage: Stage): void {
           nextAt: START + 5,
           endedAt: START,
         });
-        tx.update("delivery", "d1", { status: "delivered", error: null });
-        tx.update("delivery", "nobody", { attempts: 9 });
+        tx.deliveries.update("d1", { status: "delivered", error: null });
+        tx.deliveries.update("nobody", { attempts: 9 });
       });
       await stage.reopen();
-      expect(await stage.handle.store.get("delivery", "d1")).toEqual({
+      expect(await stage.handle.store.deliveries.get("d1")).toEqual({
         ...pending,
         nextChunk: 1,
         attempts: 1,
@@ -241,7 +243,7 @@ export function testRecords(stage: Stage): void {
         endedAt: START,
         status: "delivered",
       });
-      expect(await stage.handle.store.get("delivery", "nobody")).toBeUndefined();
+      expect(await stage.handle.store.deliveries.get("nobody")).toBeUndefined();
     });
 
     it("one that has no route has failed from the start, is counted by itself, and gets a route, chunks and a channel later", async () => {
@@ -253,7 +255,7 @@ export function testRecords(stage: Stage): void {
           (state) => counts[`deliveries.${state}`] ?? -1,
         );
       };
-      await stage.handle.store.commit((tx) => tx.add("delivery", given));
+      await stage.handle.store.commit((tx) => tx.deliveries.add(given));
       await stage.reopen();
       const failed = {
         ...given,
@@ -264,11 +266,11 @@ export function testRecords(stage: Stage): void {
         nextAt: START,
         endedAt: START,
       };
-      expect(await stage.handle.store.get("delivery", "d1")).toEqual(failed);
+      expect(await stage.handle.store.deliveries.get("d1")).toEqual(failed);
       expect(await counted()).toEqual([1, 0, 0]);
       const route = { channel: "rooms", to: "ops" };
       await stage.handle.store.commit((tx) =>
-        tx.update("delivery", "d1", {
+        tx.deliveries.update("d1", {
           route,
           chunks: ["one", "two"],
           status: "pending",
@@ -277,33 +279,33 @@ export function testRecords(stage: Stage): void {
         }),
       );
       await stage.reopen();
-      expect(await stage.handle.store.get("delivery", "d1")).toMatchObject({
+      expect(await stage.handle.store.deliveries.get("d1")).toMatchObject({
         route,
         chunks: ["one", "two"],
         status: "pending",
       });
       expect(await counted()).toEqual([0, 0, 1]);
       expect(
-        (await stage.handle.store.list("deliveries", { channel: "rooms" })).map((one) => one.id),
+        (await stage.handle.store.deliveries.list({ channel: "rooms" })).map((one) => one.id),
       ).toEqual(["d1"]);
-      expect(await stage.handle.store.list("deliveries", { channel: "last" })).toEqual([]);
+      expect(await stage.handle.store.deliveries.list({ channel: "last" })).toEqual([]);
     });
 
     it("last routes: one per channel, the newest first", async () => {
       const route = { agentId: "main", channel: "a", to: "1", thread: "t", at: START };
       await stage.handle.store.commit((tx) => {
-        tx.set("lastRoute", route);
-        tx.set("lastRoute", { agentId: "main", channel: "b", to: "2", at: START + 1 });
-        tx.set("lastRoute", { agentId: "other", channel: "a", to: "9", at: START + 2 });
+        tx.sessions.setLastRoute(route);
+        tx.sessions.setLastRoute({ agentId: "main", channel: "b", to: "2", at: START + 1 });
+        tx.sessions.setLastRoute({ agentId: "other", channel: "a", to: "9", at: START + 2 });
       });
-      expect(await stage.handle.store.list("lastRoutes", "main")).toEqual([
+      expect(await stage.handle.store.sessions.listLastRoutes("main")).toEqual([
         { agentId: "main", channel: "b", to: "2", at: START + 1 },
         route,
       ]);
       await stage.handle.store.commit((tx) =>
-        tx.set("lastRoute", { agentId: "main", channel: "a", to: "3", at: START + 3 }),
+        tx.sessions.setLastRoute({ agentId: "main", channel: "a", to: "3", at: START + 3 }),
       );
-      expect(await stage.handle.store.list("lastRoutes", "main")).toEqual([
+      expect(await stage.handle.store.sessions.listLastRoutes("main")).toEqual([
         { agentId: "main", channel: "a", to: "3", at: START + 3 },
         { agentId: "main", channel: "b", to: "2", at: START + 1 },
       ]);
@@ -315,16 +317,16 @@ export function testRecords(stage: Stage): void {
     await stage.handle.store.accept(event({ actions: [action, wakeAction()] }));
     await stage.handle.store.accept(event({ outcome: "unmatched" }));
     await stage.handle.store.commit((tx) => {
-      tx.add("run", run({ status: "succeeded", endedAt: START }));
-      tx.update("run", action.runId, { status: "running" });
-      tx.add("delivery", delivery("d1"));
-      tx.update("delivery", "d1", { status: "failed", endedAt: START });
-      tx.add("turn", hookSession(), turn("r"));
-      tx.add("turn", hookSession(), turn("r2"));
-      tx.add("turn", hookSession("hook:two"), turn("r4"));
-      tx.add("systemEvent", systemEvent("s"));
-      tx.update("systemEvents", ["s"], { state: "parked" });
-      tx.add("job", job("d1", { kind: "delivery" }));
+      tx.runs.add(run({ status: "succeeded", endedAt: START }));
+      tx.runs.update(action.runId, { status: "running" });
+      tx.deliveries.add(delivery("d1"));
+      tx.deliveries.update("d1", { status: "failed", endedAt: START });
+      tx.sessions.addTurn(hookSession(), turn("r"));
+      tx.sessions.addTurn(hookSession(), turn("r2"));
+      tx.sessions.addTurn(hookSession("hook:two"), turn("r4"));
+      tx.systemEvents.add(systemEvent("s"));
+      tx.systemEvents.update(["s"], { state: "parked" });
+      tx.jobs.add(job("d1", { kind: "delivery" }));
     });
     await stage.reopen();
     const nonZero = Object.fromEntries(

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ID_TAKEN, NOT_OPEN } from "../../../src/store/errors.ts";
-import type { Job, RefusedDecision, StepRecord, Writes } from "../../../src/store/types.ts";
+import type { Job, Lists, RefusedDecision, StepRecord, Writes } from "../../../src/store/types.ts";
 import { approval, DAY, DECISION, job, run, START, step } from "./make.ts";
 import type { Stage } from "./stage.ts";
 
@@ -8,18 +8,18 @@ import type { Stage } from "./stage.ts";
 function createSteps(stage: Stage) {
   const commit = (write: (tx: Writes) => void, held?: Job): Promise<boolean> =>
     stage.handle.store.commit(write, held);
-  const steps = (runId: string): Promise<StepRecord[]> => stage.handle.store.list("steps", runId);
+  const steps = (runId: string): Promise<StepRecord[]> => stage.handle.store.steps.list(runId);
   /** Expects that nothing of the commit is written, and that the error has the message by which callers know it. */
   const expectRefused = async (
     write: (tx: Writes) => void,
     { message } = ID_TAKEN,
   ): Promise<void> => {
     const marked = commit((tx) => {
-      tx.set("value", "mark", 1);
+      tx.values.set("mark", 1);
       write(tx);
     });
     await expect(marked).rejects.toMatchObject({ name: "RouseError", code: "internal", message });
-    expect(await stage.handle.store.get("value", "mark")).toBeUndefined();
+    expect(await stage.handle.store.values.get("mark")).toBeUndefined();
   };
   return { commit, steps, expectRefused };
 }
@@ -30,10 +30,10 @@ function testJournal(stage: Stage): void {
   it("are kept in order with their calls, apart by run, and survive a restart", async () => {
     const [first, second, other] = [step("run_a", 0), step("run_a", 1, 0), step("run_b", 0, 1)];
     await commit((tx) => {
-      tx.add("step", second);
-      tx.add("step", other);
+      tx.steps.add(second);
+      tx.steps.add(other);
     });
-    await commit((tx) => tx.add("step", first));
+    await commit((tx) => tx.steps.add(first));
     await stage.reopen();
     expect(await steps("run_a")).toEqual([first, second]);
     expect(await steps("run_b")).toEqual([other]);
@@ -41,18 +41,18 @@ function testJournal(stage: Stage): void {
   });
 
   it("of a run with the index of one that is there refuse the whole commit", async () => {
-    await commit((tx) => tx.add("step", step("run_a", 0)));
-    await expectRefused((tx) => tx.add("step", step("run_a", 0, 0)));
+    await commit((tx) => tx.steps.add(step("run_a", 0)));
+    await expectRefused((tx) => tx.steps.add(step("run_a", 0, 0)));
     await expectRefused((tx) => {
-      tx.add("step", step("run_a", 1, 0));
-      tx.add("step", step("run_a", 1, 0));
+      tx.steps.add(step("run_a", 1, 0));
+      tx.steps.add(step("run_a", 1, 0));
     });
     expect(await steps("run_a")).toEqual([step("run_a", 0)]);
     // Of two in one group the first stays, and the second harms no other.
     const results = await Promise.allSettled([
-      commit((tx) => tx.add("step", step("run_a", 1))),
-      commit((tx) => tx.add("step", step("run_a", 1, 0))),
-      commit((tx) => tx.add("step", step("run_a", 2))),
+      commit((tx) => tx.steps.add(step("run_a", 1))),
+      commit((tx) => tx.steps.add(step("run_a", 1, 0))),
+      commit((tx) => tx.steps.add(step("run_a", 2))),
     ]);
     expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
     expect(await steps("run_a")).toEqual([step("run_a", 0), step("run_a", 1), step("run_a", 2)]);
@@ -60,12 +60,12 @@ function testJournal(stage: Stage): void {
 
   it("have stored results, whole, and each id once", async () => {
     const result = { id: "res_1", runId: "run_a", text: `${"ü🙂".repeat(200_000)}\u0000\ud800` };
-    await commit((tx) => tx.add("toolResult", result));
-    await expectRefused((tx) => tx.add("toolResult", { ...result, text: "other" }));
+    await commit((tx) => tx.toolResults.add(result));
+    await expectRefused((tx) => tx.toolResults.add({ ...result, text: "other" }));
     await stage.reopen();
-    const kept = await stage.handle.store.get("toolResult", "res_1");
+    const kept = await stage.handle.store.toolResults.get("res_1");
     expect(kept?.text === result.text && kept.runId === "run_a").toBe(true);
-    expect(await stage.handle.store.get("toolResult", "res_2")).toBeUndefined();
+    expect(await stage.handle.store.toolResults.get("res_2")).toBeUndefined();
   });
 }
 
@@ -76,20 +76,20 @@ function testCalls(stage: Stage): void {
     const given = step("run_a", 0, 3);
     const output = { parts: [{ type: "text" as const, text: "done" }] };
     await commit((tx) => {
-      tx.add("step", given);
-      tx.update("toolCall", "run_a", "run_a.0.2", { state: "started", startedAt: START });
+      tx.steps.add(given);
+      tx.steps.updateCall("run_a", "run_a.0.2", { state: "started", startedAt: START });
     });
-    await commit((tx) => tx.add("step", step("run_b", 0)));
+    await commit((tx) => tx.steps.add(step("run_b", 0)));
     await Promise.all([
       commit((tx) =>
-        tx.update("toolCall", "run_a", "run_a.0.0", { state: "started", startedAt: START + 1 }),
+        tx.steps.updateCall("run_a", "run_a.0.0", { state: "started", startedAt: START + 1 }),
       ),
       commit((tx) =>
-        tx.update("toolCall", "run_a", "run_a.0.0", { state: "done", endedAt: START + 2, output }),
+        tx.steps.updateCall("run_a", "run_a.0.0", { state: "done", endedAt: START + 2, output }),
       ),
-      commit((tx) => tx.update("toolCall", "run_a", "run_a.0.2", { approvalId: "apr_1" })),
-      commit((tx) => tx.update("toolCall", "run_a", "run_b.0.0", { state: "failed" })),
-      commit((tx) => tx.update("toolCall", "run_c", "run_c.0.0", { state: "failed" })),
+      commit((tx) => tx.steps.updateCall("run_a", "run_a.0.2", { approvalId: "apr_1" })),
+      commit((tx) => tx.steps.updateCall("run_a", "run_b.0.0", { state: "failed" })),
+      commit((tx) => tx.steps.updateCall("run_c", "run_c.0.0", { state: "failed" })),
     ]);
     await stage.reopen();
     const [first, second, third] = given.calls;
@@ -104,17 +104,17 @@ function testCalls(stage: Stage): void {
   });
 
   it("are written only while the job is held", async () => {
-    await commit((tx) => tx.add("job", job("run_a")));
+    await commit((tx) => tx.jobs.add(job("run_a")));
     const [held] = await stage.handle.queue.fetch("turn", 1);
-    expect(await commit((tx) => tx.add("step", step("run_a", 0)), held)).toBe(true);
+    expect(await commit((tx) => tx.steps.add(step("run_a", 0)), held)).toBe(true);
     await stage.handle.queue.recover();
     const [next] = await stage.handle.queue.fetch("turn", 1);
-    expect(await commit((tx) => tx.add("step", step("run_a", 1)), held)).toBe(false);
+    expect(await commit((tx) => tx.steps.add(step("run_a", 1)), held)).toBe(false);
     expect(
-      await commit((tx) => tx.update("toolCall", "run_a", "run_a.0.0", { state: "started" }), held),
+      await commit((tx) => tx.steps.updateCall("run_a", "run_a.0.0", { state: "started" }), held),
     ).toBe(false);
     expect(await steps("run_a")).toEqual([step("run_a", 0)]);
-    expect(await commit((tx) => tx.add("step", step("run_a", 1)), next)).toBe(true);
+    expect(await commit((tx) => tx.steps.add(step("run_a", 1)), next)).toBe(true);
   });
 }
 
@@ -123,23 +123,23 @@ function testDecisions(stage: Stage): void {
 
   it("are open until they are decided, once", async () => {
     const given = approval("run_a");
-    await commit((tx) => tx.add("approval", given));
-    expect(await stage.handle.store.get("approval", given.id)).toEqual(given);
+    await commit((tx) => tx.approvals.add(given));
+    expect(await stage.handle.store.approvals.get(given.id)).toEqual(given);
     expect(await stage.handle.store.counts()).toMatchObject({
       "approvals.open": 1,
       "approvals.decided": 0,
     });
-    await commit((tx) => tx.add("decision", given.id, DECISION));
+    await commit((tx) => tx.approvals.decide(given.id, DECISION));
     await stage.reopen();
     const decided = { ...given, decision: DECISION };
-    expect(await stage.handle.store.get("approval", given.id)).toEqual(decided);
+    expect(await stage.handle.store.approvals.get(given.id)).toEqual(decided);
     await expectRefused(
-      (tx) => tx.add("decision", given.id, { ...DECISION, verdict: "deny" }),
+      (tx) => tx.approvals.decide(given.id, { ...DECISION, verdict: "deny" }),
       NOT_OPEN,
     );
-    await expectRefused((tx) => tx.add("decision", "apr_nobody", DECISION), NOT_OPEN);
-    expect(await stage.handle.store.get("approval", given.id)).toEqual(decided);
-    expect(await stage.handle.store.get("approval", "apr_nobody")).toBeUndefined();
+    await expectRefused((tx) => tx.approvals.decide("apr_nobody", DECISION), NOT_OPEN);
+    expect(await stage.handle.store.approvals.get(given.id)).toEqual(decided);
+    expect(await stage.handle.store.approvals.get("apr_nobody")).toBeUndefined();
     expect(await stage.handle.store.counts()).toMatchObject({
       "approvals.open": 0,
       "approvals.decided": 1,
@@ -154,45 +154,45 @@ function testDecisions(stage: Stage): void {
       at: START + n,
       code: "not_approver",
     });
-    await commit((tx) => tx.add("approval", given));
-    await commit((tx) => tx.add("refusedDecision", given.id, refused(0)));
+    await commit((tx) => tx.approvals.add(given));
+    await commit((tx) => tx.approvals.addRefused(given.id, refused(0)));
     await commit((tx) => {
-      tx.add("decision", given.id, DECISION);
-      tx.add("refusedDecision", given.id, refused(1));
-      tx.add("refusedDecision", "apr_nobody", refused(1));
+      tx.approvals.decide(given.id, DECISION);
+      tx.approvals.addRefused(given.id, refused(1));
+      tx.approvals.addRefused("apr_nobody", refused(1));
     });
-    const read = () => stage.handle.store.get("approval", given.id);
+    const read = () => stage.handle.store.approvals.get(given.id);
     expect(await read()).toEqual({
       ...given,
       decision: DECISION,
       refused: [refused(0), refused(1)],
     });
     for (let n = 2; n < 25; n++)
-      await commit((tx) => tx.add("refusedDecision", given.id, refused(n)));
+      await commit((tx) => tx.approvals.addRefused(given.id, refused(n)));
     expect((await read())?.refused).toEqual(Array.from({ length: 20 }, (_, n) => refused(n + 5)));
-    expect(await stage.handle.store.get("approval", "apr_nobody")).toBeUndefined();
+    expect(await stage.handle.store.approvals.get("apr_nobody")).toBeUndefined();
   });
 
   it("of many decisions at the same moment take the first", async () => {
     const given = approval("run_a");
-    await commit((tx) => tx.add("approval", given));
+    await commit((tx) => tx.approvals.add(given));
     const results = await Promise.allSettled(
       Array.from({ length: 20 }, (_, n) =>
-        commit((tx) => tx.add("decision", given.id, { ...DECISION, by: `person ${n}` })),
+        commit((tx) => tx.approvals.decide(given.id, { ...DECISION, by: `person ${n}` })),
       ),
     );
     expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
     const winner = results.findIndex(({ status }) => status === "fulfilled");
-    expect((await stage.handle.store.get("approval", given.id))?.decision).toEqual({
+    expect((await stage.handle.store.approvals.get(given.id))?.decision).toEqual({
       ...DECISION,
       by: `person ${winner}`,
     });
-    await commit((tx) => tx.add("approval", approval("run_b")));
+    await commit((tx) => tx.approvals.add(approval("run_b")));
     await expectRefused((tx) => {
-      tx.add("decision", "apr_run_b", DECISION);
-      tx.add("decision", "apr_run_b", DECISION);
+      tx.approvals.decide("apr_run_b", DECISION);
+      tx.approvals.decide("apr_run_b", DECISION);
     }, NOT_OPEN);
-    expect(await stage.handle.store.get("approval", "apr_run_b")).toEqual(approval("run_b"));
+    expect(await stage.handle.store.approvals.get("apr_run_b")).toEqual(approval("run_b"));
   });
 }
 
@@ -200,21 +200,19 @@ function testCodes(stage: Stage): void {
   const { commit, expectRefused } = createSteps(stage);
 
   it("have a code of their own while they are open", async () => {
-    await commit((tx) => tx.add("approval", approval("run_a")));
-    await expectRefused((tx) => tx.add("approval", approval("run_a", { code: "other" })));
-    await expectRefused((tx) => tx.add("approval", approval("run_b")));
+    await commit((tx) => tx.approvals.add(approval("run_a")));
+    await expectRefused((tx) => tx.approvals.add(approval("run_a", { code: "other" })));
+    await expectRefused((tx) => tx.approvals.add(approval("run_b")));
     const third = approval("run_c", { code: "8a1" });
     await expectRefused((tx) => {
-      tx.add("approval", third);
-      tx.add("approval", approval("run_d", { code: "8a1" }));
+      tx.approvals.add(third);
+      tx.approvals.add(approval("run_d", { code: "8a1" }));
     });
     await commit((tx) => {
-      tx.add("decision", "apr_run_a", DECISION);
-      tx.add("approval", approval("run_b"));
+      tx.approvals.decide("apr_run_a", DECISION);
+      tx.approvals.add(approval("run_b"));
     });
-    expect(await stage.handle.store.list("approvals", { state: "open" })).toEqual([
-      approval("run_b"),
-    ]);
+    expect(await stage.handle.store.approvals.list({ state: "open" })).toEqual([approval("run_b")]);
   });
 }
 
@@ -230,11 +228,10 @@ function testApprovalLists(stage: Stage): void {
         agentId: n % 4 === 0 ? "sales" : "ops",
         input: { agentId: "sales" },
       };
-      await commit((tx) => tx.add("approval", approval(`run_${n}`, more)));
+      await commit((tx) => tx.approvals.add(approval(`run_${n}`, more)));
     }
-    const ids = async (
-      query: Parameters<typeof stage.handle.store.list<"approvals">>[1],
-    ): Promise<string[]> => (await stage.handle.store.list("approvals", query)).map(({ id }) => id);
+    const ids = async (query: Lists["approvals"]["of"]): Promise<string[]> =>
+      (await stage.handle.store.approvals.list(query)).map(({ id }) => id);
     expect(await ids({ agents: ["sales"], limit: 2 })).toEqual(["apr_4", "apr_0"]);
     expect(await ids({ agents: ["sales", "ops"], state: "open", before: "apr_2" })).toEqual([
       "apr_1",
@@ -247,15 +244,13 @@ function testApprovalLists(stage: Stage): void {
   it("are listed newest first, by state, run and page", async () => {
     for (const n of [0, 1, 2, 3])
       await commit((tx) => {
-        tx.add(
-          "approval",
+        tx.approvals.add(
           approval(`run_${n % 2}`, { id: `apr_${n}`, code: `c${n}`, askedAt: START + n }),
         );
-        if (n < 2) tx.add("decision", `apr_${n}`, DECISION);
+        if (n < 2) tx.approvals.decide(`apr_${n}`, DECISION);
       });
-    const ids = async (
-      query: Parameters<typeof stage.handle.store.list<"approvals">>[1],
-    ): Promise<string[]> => (await stage.handle.store.list("approvals", query)).map(({ id }) => id);
+    const ids = async (query: Lists["approvals"]["of"]): Promise<string[]> =>
+      (await stage.handle.store.approvals.list(query)).map(({ id }) => id);
     expect(await ids({})).toEqual(["apr_3", "apr_2", "apr_1", "apr_0"]);
     expect(await ids({ state: "open" })).toEqual(["apr_3", "apr_2"]);
     expect(await ids({ state: "decided" })).toEqual(["apr_1", "apr_0"]);
@@ -272,35 +267,35 @@ function testWaiting(stage: Stage): void {
   it("a run that waits for them is counted and listed, keeps its job, and starts when it may", async () => {
     const record = run();
     await commit((tx) => {
-      tx.add("run", record);
-      tx.add("job", job(record.id));
-      tx.add("job", job("behind"));
+      tx.runs.add(record);
+      tx.jobs.add(job(record.id));
+      tx.jobs.add(job("behind"));
     });
     const [held] = await stage.handle.queue.fetch("turn", 5);
     const far = START + 365 * DAY;
     const hold = { reason: "person", approvalIds: ["apr_1"], since: START, until: far } as const;
     await commit((tx) => {
-      tx.update("run", record.id, { status: "waiting", hold });
-      tx.settle(held as Job, far, { resetAttempts: true });
+      tx.runs.update(record.id, { status: "waiting", hold });
+      tx.jobs.settle(held as Job, far, { resetAttempts: true });
     }, held);
     await stage.reopen();
     expect(await stage.handle.store.counts()).toMatchObject({
       "runs.waiting": 1,
       "runs.queued": 0,
     });
-    expect(await stage.handle.store.list("runs", { status: "waiting" })).toEqual([
+    expect(await stage.handle.store.runs.list({ status: "waiting" })).toEqual([
       { ...record, status: "waiting", hold },
     ]);
     stage.home.clock.advance(3 * DAY);
     expect(await stage.handle.queue.fetch("turn", 5)).toEqual([]);
     await commit((tx) => {
-      tx.update("job", "turn", record.id, stage.home.clock.now());
-      tx.update("run", record.id, { status: "queued", hold: null });
+      tx.jobs.reschedule("turn", record.id, stage.home.clock.now());
+      tx.runs.update(record.id, { status: "queued", hold: null });
     });
     expect(await stage.handle.queue.fetch("turn", 5)).toMatchObject([
       { id: record.id, attempts: 1 },
     ]);
-    expect(await stage.handle.store.get("run", record.id)).toEqual(record);
+    expect(await stage.handle.store.runs.get(record.id)).toEqual(record);
   });
 }
 

@@ -8,7 +8,7 @@ const ALL = { since: START - DAY, limit: 1000 };
 const HOUR_OF_START = START / HOUR;
 
 async function readFailures(stage: Stage, query = ALL): Promise<FailureSum[]> {
-  const found = await stage.handle.store.list("failures", query);
+  const found = await stage.handle.store.failures.sum(query);
   const name = ({ kind, state, code, hour }: FailureSum): string =>
     [kind, state, code, hour].join(" ");
   return found.toSorted((one, other) => (name(one) < name(other) ? -1 : 1));
@@ -35,7 +35,7 @@ function testActivity(stage: Stage): void {
       [7, "accepted"],
     ] as const)
       await stage.handle.store.accept(event({ receivedAt: at(minutes), outcome }));
-    const found = await stage.handle.store.list("activity", {
+    const found = await stage.handle.store.events.sumActivity({
       since: START,
       step: 60_000,
       limit: 1000,
@@ -69,7 +69,7 @@ function testFailedEvents(stage: Stage): void {
     stage.home.clock.advance(HOUR);
     for (const one of events) await stage.handle.store.accept(one);
     const handled = { at: START, as: "discarded" as const, reason: "known" };
-    await stage.handle.store.commit((tx) => tx.update("event", events[4]?.id ?? "", { handled }));
+    await stage.handle.store.commit((tx) => tx.events.update(events[4]?.id ?? "", { handled }));
     const cause = {
       kind: "event",
       path: "shop",
@@ -150,11 +150,11 @@ function testFailedWork(stage: Stage): void {
       run({ status: "succeeded", endedAt: START }),
     ];
     await stage.handle.store.commit((tx) => {
-      for (const one of runs) tx.add("run", one);
-      for (const one of [lost, sent, refused]) tx.add("delivery", one);
+      for (const one of runs) tx.runs.add(one);
+      for (const one of [lost, sent, refused]) tx.deliveries.add(one);
       const error = { code: "given_up", message: "gone" } as const;
-      tx.update("delivery", refused.id, { status: "failed", error, endedAt: START + 7 });
-      tx.update("delivery", sent.id, { status: "delivered", endedAt: START });
+      tx.deliveries.update(refused.id, { status: "failed", error, endedAt: START + 7 });
+      tx.deliveries.update(sent.id, { status: "delivered", endedAt: START });
     });
     const found = await readFailures(stage);
     expect(
@@ -190,16 +190,16 @@ function testFailedWork(stage: Stage): void {
 function testQueuedSince(stage: Stage): void {
   it("queuedSince: since when the run waits that has waited longest in the queue, without what held it back before", async () => {
     const { store } = stage.handle;
-    expect(await store.get("queuedSince", {})).toBeUndefined();
+    expect(await store.runs.getQueuedSince()).toBeUndefined();
     await store.commit((tx) => {
-      tx.add("run", run({ status: "parked", createdAt: START - DAY }));
-      tx.add("run", run({ status: "queued", createdAt: START - HOUR, queuedAt: START + 9 }));
+      tx.runs.add(run({ status: "parked", createdAt: START - DAY }));
+      tx.runs.add(run({ status: "queued", createdAt: START - HOUR, queuedAt: START + 9 }));
       const hold = { reason: "delay", since: START, until: START + 9 } as const;
-      tx.add("run", run({ status: "queued", createdAt: START - HOUR, hold }));
-      tx.add("run", run({ status: "queued", createdAt: START + 5 }));
-      tx.add("run", run({ status: "succeeded", createdAt: START, endedAt: START }));
+      tx.runs.add(run({ status: "queued", createdAt: START - HOUR, hold }));
+      tx.runs.add(run({ status: "queued", createdAt: START + 5 }));
+      tx.runs.add(run({ status: "succeeded", createdAt: START, endedAt: START }));
     });
-    expect(await store.get("queuedSince", {})).toBe(START + 5);
+    expect(await store.runs.getQueuedSince()).toBe(START + 5);
   });
 }
 

@@ -23,7 +23,7 @@ function createSweeps(stage: Stage) {
     return given.id;
   };
   const hasBody = async (id: string): Promise<boolean | undefined> => {
-    const found = await stage.handle.store.get("event", id);
+    const found = await stage.handle.store.events.get(id);
     if (!found) return undefined;
     const { body } = found.request;
     return body !== null;
@@ -45,29 +45,29 @@ function testFutureTimes(stage: Stage): void {
     const near = await accept({ receivedAt: START + 30_000 });
     const one = run({ createdAt: future, status: "succeeded", endedAt: future });
     await store.commit((tx) => {
-      tx.add("run", one);
-      tx.add("delivery", delivery("d", { createdAt: future }));
-      tx.update("delivery", "d", { status: "delivered", endedAt: future });
-      tx.add("systemEvent", systemEvent("s", { at: future }));
-      tx.add("turn", hookSession(), turn("r", { at: future }));
-      tx.update("run", action.runId, { status: "succeeded", endedAt: future });
+      tx.runs.add(one);
+      tx.deliveries.add(delivery("d", { createdAt: future }));
+      tx.deliveries.update("d", { status: "delivered", endedAt: future });
+      tx.systemEvents.add(systemEvent("s", { at: future }));
+      tx.sessions.addTurn(hookSession(), turn("r", { at: future }));
+      tx.runs.update(action.runId, { status: "succeeded", endedAt: future });
     });
-    expect((await store.get("event", id))?.receivedAt).toBe(START);
-    expect((await store.get("event", near))?.receivedAt).toBe(START + 30_000);
-    expect(await store.get("run", action.runId)).toMatchObject({
+    expect((await store.events.get(id))?.receivedAt).toBe(START);
+    expect((await store.events.get(near))?.receivedAt).toBe(START + 30_000);
+    expect(await store.runs.get(action.runId)).toMatchObject({
       createdAt: START,
       endedAt: START,
     });
-    expect(await store.get("run", one.id)).toMatchObject({ createdAt: START, endedAt: START });
-    expect(await store.get("delivery", "d")).toMatchObject({ createdAt: START, endedAt: START });
-    expect(await store.list("systemEvents", {})).toMatchObject([{ at: START }]);
-    expect(await store.get("session", hookSession())).toMatchObject({ lastUsedAt: START });
+    expect(await store.runs.get(one.id)).toMatchObject({ createdAt: START, endedAt: START });
+    expect(await store.deliveries.get("d")).toMatchObject({ createdAt: START, endedAt: START });
+    expect(await store.systemEvents.list({})).toMatchObject([{ at: START }]);
+    expect(await store.sessions.get(hookSession())).toMatchObject({ lastUsedAt: START });
     stage.home.clock.advance(91 * DAY);
     await sweep();
-    expect(await store.list("events", {})).toEqual([]);
-    expect(await store.list("runs", {})).toEqual([]);
-    expect(await store.list("deliveries", {})).toEqual([]);
-    expect(await store.list("sessions", {})).toEqual([]);
+    expect(await store.events.list({})).toEqual([]);
+    expect(await store.runs.list({})).toEqual([]);
+    expect(await store.deliveries.list({})).toEqual([]);
+    expect(await store.sessions.list({})).toEqual([]);
   });
 }
 

@@ -10,23 +10,23 @@ function createRuns(stage: Stage) {
     const { runId } = action;
     await stage.handle.store.accept(event({ actions: [action] }));
     await stage.handle.store.commit((tx) => {
-      tx.add("step", step(runId, 0, 1));
-      tx.update("toolCall", runId, `${runId}.0.0`, {
+      tx.steps.add(step(runId, 0, 1));
+      tx.steps.updateCall(runId, `${runId}.0.0`, {
         state: "done",
         output: { parts: [{ type: "text", text: WORDS }], isError: true },
       });
-      tx.add("toolResult", { id: `res_${runId}`, runId, text: WORDS });
-      tx.add("approval", approval(runId, { code: runId }));
-      tx.add("decision", `apr_${runId}`, DECISION);
+      tx.toolResults.add({ id: `res_${runId}`, runId, text: WORDS });
+      tx.approvals.add(approval(runId, { code: runId }));
+      tx.approvals.decide(`apr_${runId}`, DECISION);
     });
     return runId;
   };
   const end = (runId: string, status: "succeeded" | "failed"): Promise<boolean> =>
-    stage.handle.store.commit((tx) => tx.update("run", runId, { status, endedAt: START }));
+    stage.handle.store.commit((tx) => tx.runs.update(runId, { status, endedAt: START }));
   const parts = async (runId: string) => ({
-    steps: await stage.handle.store.list("steps", runId),
-    result: await stage.handle.store.get("toolResult", `res_${runId}`),
-    approval: await stage.handle.store.get("approval", `apr_${runId}`),
+    steps: await stage.handle.store.steps.list(runId),
+    result: await stage.handle.store.toolResults.get(`res_${runId}`),
+    approval: await stage.handle.store.approvals.get(`apr_${runId}`),
   });
   return { acted, end, parts };
 }
@@ -43,10 +43,10 @@ function testDeletion(stage: Stage): void {
     await stage.handle.store.sweep(START + 29 * DAY, KEEP);
     expect((await parts(gone)).steps).toHaveLength(1);
     await stage.handle.store.sweep(START + 31 * DAY, KEEP);
-    expect(await stage.handle.store.get("run", gone)).toBeUndefined();
+    expect(await stage.handle.store.runs.get(gone)).toBeUndefined();
     expect(await parts(gone)).toEqual(NOTHING);
     expect(await parts(young)).toEqual(kept);
-    expect(await stage.handle.store.list("approvals", {})).toHaveLength(1);
+    expect(await stage.handle.store.approvals.list({})).toHaveLength(1);
     expect(await stage.handle.store.counts()).toMatchObject({ "approvals.decided": 1 });
   });
 
@@ -65,7 +65,7 @@ function testFiles(stage: Stage): void {
     const file = { id: "dlv_f.file.0", name: "a.txt", mediaType: "text/plain", bytes: 3 };
     const route = { channel: "room", to: "42" };
     await store.commit((tx) => {
-      tx.add("delivery", {
+      tx.deliveries.add({
         id: "dlv_f",
         runId: "run_f",
         route,
@@ -73,24 +73,24 @@ function testFiles(stage: Stage): void {
         files: [file],
         createdAt: START,
       });
-      tx.add("toolResult", { id: file.id, runId: "dlv_f", text: WORDS });
+      tx.toolResults.add({ id: file.id, runId: "dlv_f", text: WORDS });
     });
     await store.commit((tx) =>
-      tx.update("delivery", "dlv_f", { nextChunk: 1, warnings: ["a note"] }),
+      tx.deliveries.update("dlv_f", { nextChunk: 1, warnings: ["a note"] }),
     );
     await store.sweep(START + 29 * DAY, { ...KEEP, bodies: 0 });
-    expect(await store.get("delivery", "dlv_f")).toMatchObject({
+    expect(await store.deliveries.get("dlv_f")).toMatchObject({
       files: [file],
       warnings: ["a note"],
       nextChunk: 1,
     });
-    expect((await store.get("toolResult", file.id))?.text).toBe(WORDS);
+    expect((await store.toolResults.get(file.id))?.text).toBe(WORDS);
     await store.commit((tx) =>
-      tx.update("delivery", "dlv_f", { status: "delivered", endedAt: START }),
+      tx.deliveries.update("dlv_f", { status: "delivered", endedAt: START }),
     );
     await store.sweep(START + 1, { ...KEEP, deliveries: 0 });
-    expect(await store.get("delivery", "dlv_f")).toBeUndefined();
-    expect(await store.get("toolResult", file.id)).toBeUndefined();
+    expect(await store.deliveries.get("dlv_f")).toBeUndefined();
+    expect(await store.toolResults.get(file.id)).toBeUndefined();
   });
 }
 

@@ -29,10 +29,10 @@ export function testSweep(stage: Stage): void {
     return { event: given, action };
   };
   const hasBody = async (one: EventRecord): Promise<boolean> =>
-    (await stage.handle.store.get("event", one.id))?.request.body !== null;
+    (await stage.handle.store.events.get(one.id))?.request.body !== null;
   const end = (action: RunAction, endedAt = START): Promise<boolean> =>
     stage.handle.store.commit((tx) =>
-      tx.update("run", action.runId, { status: "succeeded", endedAt }),
+      tx.runs.update(action.runId, { status: "succeeded", endedAt }),
     );
 
   describe("sweep", () => {
@@ -45,7 +45,7 @@ export function testSweep(stage: Stage): void {
       expect(await stage.handle.store.sweep(START + 3 * DAY - 1, KEEP)).toBe(0);
       expect(await stage.handle.store.sweep(START + 3 * DAY, KEEP)).toBe(1);
       expect([await hasBody(old.event), await hasBody(young.event)]).toEqual([false, true]);
-      const kept = await stage.handle.store.get("event", old.event.id);
+      const kept = await stage.handle.store.events.get(old.event.id);
       expect(kept).toEqual({ ...old.event, request: { ...old.event.request, body: null } });
       expect(await stage.handle.store.sweep(START + 4 * DAY, KEEP)).toBe(1);
       expect(await hasBody(young.event)).toBe(false);
@@ -69,9 +69,9 @@ export function testSweep(stage: Stage): void {
       ] as const) {
         const given = event({ outcome: "failed", would, debug: { notes, cut: true } });
         await stage.handle.store.accept(given);
-        expect((await stage.handle.store.get("event", given.id))?.debug).toEqual(given.debug);
+        expect((await stage.handle.store.events.get(given.id))?.debug).toEqual(given.debug);
         await stage.handle.store.sweep(after, { ...KEEP, bodies });
-        const kept = await stage.handle.store.get("event", given.id);
+        const kept = await stage.handle.store.events.get(given.id);
         expect([kept?.request.body, kept?.debug]).toEqual([null, undefined]);
         expect(kept?.would).toHaveLength(1);
         expect(JSON.stringify(kept)).not.toContain(said);
@@ -118,34 +118,34 @@ export function testSweep(stage: Stage): void {
       await stage.handle.store.accept(given);
       const now = { ...KEEP, bodies: 0 };
       await stage.handle.store.sweep(START, now);
-      expect(JSON.stringify(await stage.handle.store.get("event", given.id))).toContain(secret);
+      expect(JSON.stringify(await stage.handle.store.events.get(given.id))).toContain(secret);
       await end(run);
       await stage.handle.store.commit((tx) =>
-        tx.update("run", failed.runId, { status: "failed", endedAt: START }),
+        tx.runs.update(failed.runId, { status: "failed", endedAt: START }),
       );
       await stage.handle.store.sweep(START, now);
       const kept = [
         { text: "Summarise: ", outside: false },
         { text: "[no longer kept]", outside: true },
       ];
-      expect(JSON.stringify(await stage.handle.store.get("event", given.id))).not.toContain(secret);
-      const { input, debug } = (await stage.handle.store.get("run", run.runId))?.spec ?? {};
+      expect(JSON.stringify(await stage.handle.store.events.get(given.id))).not.toContain(secret);
+      const { input, debug } = (await stage.handle.store.runs.get(run.runId))?.spec ?? {};
       expect([input, debug]).toEqual([kept, undefined]);
       // What failed may be started again, and a heartbeat has not seen the event.
-      expect((await stage.handle.store.get("run", failed.runId))?.spec.input).toEqual(parts);
+      expect((await stage.handle.store.runs.get(failed.runId))?.spec.input).toEqual(parts);
       expect(
-        (await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 5 })).map(
+        (await stage.handle.store.systemEvents.listQueued({ agentId: "main", limit: 5 })).map(
           (one) => one.text,
         ),
       ).toContainEqual(parts);
       await stage.handle.store.commit((tx) => {
-        tx.update("systemEvents", [wake.systemEventId], { state: "done" });
-        tx.update("run", failed.runId, { status: "succeeded" });
+        tx.systemEvents.update([wake.systemEventId], { state: "done" });
+        tx.runs.update(failed.runId, { status: "succeeded" });
       });
       await stage.handle.store.sweep(START, now);
-      expect((await stage.handle.store.get("run", failed.runId))?.spec.input).toEqual(kept);
+      expect((await stage.handle.store.runs.get(failed.runId))?.spec.input).toEqual(kept);
       expect(
-        (await stage.handle.store.list("systemEvents", { state: "done" })).map((one) => one.text),
+        (await stage.handle.store.systemEvents.list({ state: "done" })).map((one) => one.text),
       ).toEqual([kept]);
     });
 
@@ -156,11 +156,11 @@ export function testSweep(stage: Stage): void {
       await Promise.all([accepting, sweeping]);
       await stage.handle.store.sweep(START + 60 * DAY, KEEP);
       expect(await stage.handle.queue.fetch("turn", 1)).toMatchObject([{ id: action.runId }]);
-      expect(await stage.handle.store.get("run", action.runId)).toMatchObject({
+      expect(await stage.handle.store.runs.get(action.runId)).toMatchObject({
         spec: action.spec,
       });
       expect(
-        await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 5 }),
+        await stage.handle.store.systemEvents.listQueued({ agentId: "main", limit: 5 }),
       ).toHaveLength(1);
     });
 
@@ -170,14 +170,14 @@ export function testSweep(stage: Stage): void {
       await end(done.action, START + DAY);
       const at = START + 30 * DAY;
       await stage.handle.store.sweep(at, KEEP);
-      expect(await stage.handle.store.get("event", done.event.id)).toBeDefined();
+      expect(await stage.handle.store.events.get(done.event.id)).toBeDefined();
       await stage.handle.store.sweep(at + 1, KEEP);
-      expect(await stage.handle.store.get("event", done.event.id)).toBeUndefined();
-      expect(await stage.handle.store.get("event", open.event.id)).toBeDefined();
-      expect(await stage.handle.store.get("run", done.action.runId)).toBeDefined();
+      expect(await stage.handle.store.events.get(done.event.id)).toBeUndefined();
+      expect(await stage.handle.store.events.get(open.event.id)).toBeDefined();
+      expect(await stage.handle.store.runs.get(done.action.runId)).toBeDefined();
       await stage.handle.store.sweep(at + DAY + 1, KEEP);
-      expect(await stage.handle.store.get("run", done.action.runId)).toBeUndefined();
-      expect(await stage.handle.store.get("run", open.action.runId)).toBeDefined();
+      expect(await stage.handle.store.runs.get(done.action.runId)).toBeUndefined();
+      expect(await stage.handle.store.runs.get(open.action.runId)).toBeDefined();
       expect(await stage.handle.store.counts()).toMatchObject({
         "events.accepted": 1,
         "runs.queued": 1,
@@ -190,12 +190,12 @@ export function testSweep(stage: Stage): void {
         const { action } = await accepted();
         const [one] = await stage.handle.queue.fetch("turn", 1);
         await stage.handle.store.commit((tx) => {
-          tx.update("run", action.runId, { status: "succeeded", endedAt: START });
-          tx.settle(one as Job);
+          tx.runs.update(action.runId, { status: "succeeded", endedAt: START });
+          tx.jobs.settle(one as Job);
         }, one);
       }
       await stage.handle.store.sweep(START + 90 * DAY, KEEP);
-      expect(await stage.handle.store.list("events", {})).toEqual([]);
+      expect(await stage.handle.store.events.list({})).toEqual([]);
       await stage.handle.store.close();
       const next = await stage.home.open();
       const action = runAction();
@@ -213,17 +213,17 @@ export function testSweep(stage: Stage): void {
         { agentId: "main", origin: "api" as const, key: "a" },
       ];
       await stage.handle.store.commit((tx) => {
-        for (const ref of refs) tx.add("turn", ref, turn("r"));
-        tx.add("turn", hookSession("used"), turn("r", { at: START + DAY }));
+        for (const ref of refs) tx.sessions.addTurn(ref, turn("r"));
+        tx.sessions.addTurn(hookSession("used"), turn("r", { at: START + DAY }));
       });
       await stage.handle.store.sweep(START + 30 * DAY + 1, KEEP);
       expect(
-        (await stage.handle.store.list("sessions", {})).map((one) => one.ref.key).toSorted(),
+        (await stage.handle.store.sessions.list({})).map((one) => one.ref.key).toSorted(),
       ).toEqual(["a", "main", "used"]);
-      expect(await stage.handle.store.list("turns", hookSession("old"))).toEqual([]);
-      expect(await stage.handle.store.list("turns", hookSession("used"))).toHaveLength(2);
+      expect(await stage.handle.store.sessions.listTurns(hookSession("old"))).toEqual([]);
+      expect(await stage.handle.store.sessions.listTurns(hookSession("used"))).toHaveLength(2);
       await stage.handle.store.sweep(START + 90 * DAY + 1, KEEP);
-      expect((await stage.handle.store.list("sessions", {})).map((one) => one.ref.key)).toEqual([
+      expect((await stage.handle.store.sessions.list({})).map((one) => one.ref.key)).toEqual([
         "main",
       ]);
     });
@@ -235,19 +235,24 @@ export function testSweep(stage: Stage): void {
         hookSession("long"),
       ];
       await stage.handle.store.commit((tx) => {
-        for (const ref of refs) for (let n = 1; n <= 12; n++) tx.add("turn", ref, turn(`r${n}`));
+        for (const ref of refs)
+          for (let n = 1; n <= 12; n++) tx.sessions.addTurn(ref, turn(`r${n}`));
       });
       const keep = { ...KEEP, sessionTurns: 6 };
       const runsOf = async (ref: SessionRef) =>
-        (await stage.handle.store.list("turns", ref)).map(({ runId }) => runId);
-      const count = async (ref: SessionRef) =>
-        (await stage.handle.store.get("session", ref))?.turns;
+        (await stage.handle.store.sessions.listTurns(ref)).map(({ runId }) => runId);
+      const count = async (ref: SessionRef) => (await stage.handle.store.sessions.get(ref))?.turns;
       expect(await stage.handle.store.sweep(START, keep)).toBe(0);
-      const seqs = (await stage.handle.store.list("turns", MAIN_SESSION)).map(({ seq }) => seq);
+      const seqs = (await stage.handle.store.sessions.listTurns(MAIN_SESSION)).map(
+        ({ seq }) => seq,
+      );
       await stage.handle.store.commit((tx) => {
-        tx.add("turn", MAIN_SESSION, turn("c", { checkpoint: buildCheckpoint(seqs[3] as number) }));
+        tx.sessions.addTurn(
+          MAIN_SESSION,
+          turn("c", { checkpoint: buildCheckpoint(seqs[3] as number) }),
+        );
         for (const ref of refs.slice(1))
-          for (let n = 13; n <= 15; n++) tx.add("turn", ref, turn(`r${n}`));
+          for (let n = 13; n <= 15; n++) tx.sessions.addTurn(ref, turn(`r${n}`));
       });
       expect(await stage.handle.store.sweep(START, keep)).toBe(4 + 3);
       expect(await runsOf(MAIN_SESSION)).toEqual([
@@ -269,33 +274,30 @@ export function testSweep(stage: Stage): void {
         dedupe({ key: "k2", expiresAt: START + 90 * DAY }),
       ]);
       await stage.handle.store.commit((tx) => {
-        tx.add("delivery", delivery("done"));
-        tx.add("delivery", delivery("late"));
-        tx.add("delivery", delivery("open"));
-        tx.add(
-          "delivery",
+        tx.deliveries.add(delivery("done"));
+        tx.deliveries.add(delivery("late"));
+        tx.deliveries.add(delivery("open"));
+        tx.deliveries.add(
           delivery("no route", {
             route: { channel: "last" },
             error: { code: "no_route", message: "none" },
           }),
         );
-        tx.update("delivery", "done", { status: "delivered", endedAt: START });
-        tx.update("delivery", "late", { status: "delivered", endedAt: START + DAY });
-        for (const id of ["s1", "s2", "s3"]) tx.add("systemEvent", systemEvent(id));
-        tx.update("systemEvents", ["s1"], { state: "done" });
-        tx.update("systemEvents", ["s2"], { state: "parked" });
+        tx.deliveries.update("done", { status: "delivered", endedAt: START });
+        tx.deliveries.update("late", { status: "delivered", endedAt: START + DAY });
+        for (const id of ["s1", "s2", "s3"]) tx.systemEvents.add(systemEvent(id));
+        tx.systemEvents.update(["s1"], { state: "done" });
+        tx.systemEvents.update(["s2"], { state: "parked" });
       });
       // The event, its key, two deliveries, two system events; its body went with it.
       expect(
         await stage.handle.store.sweep(START + 30 * DAY + 1, { ...KEEP, bodies: 90 * DAY }),
       ).toBe(6);
-      expect((await stage.handle.store.list("deliveries", {})).map((one) => one.id)).toEqual([
+      expect((await stage.handle.store.deliveries.list({})).map((one) => one.id)).toEqual([
         "open",
         "late",
       ]);
-      expect((await stage.handle.store.list("systemEvents", {})).map((one) => one.id)).toEqual([
-        "s3",
-      ]);
+      expect((await stage.handle.store.systemEvents.list({})).map((one) => one.id)).toEqual(["s3"]);
       expect(await stage.handle.store.counts()).toMatchObject({
         "deliveries.delivered": 1,
         "deliveries.pending": 1,
@@ -318,7 +320,7 @@ export function testSweep(stage: Stage): void {
         ),
       );
       await stage.handle.store.commit((tx) => {
-        for (let n = 0; n < 1300; n++) tx.add("run", run({ status: "failed", endedAt: START }));
+        for (let n = 0; n < 1300; n++) tx.runs.add(run({ status: "failed", endedAt: START }));
       });
       expect(await stage.handle.store.sweep(START + 5 * DAY, KEEP)).toBe(1300);
       expect(await stage.handle.store.sweep(START + 90 * DAY, KEEP)).toBe(2600);

@@ -1,0 +1,204 @@
+/** What becomes of a run whose try is over and that has not ended: what holds it, and when it is tried again. */
+import { backOff, WAITS, withJitter } from "../core/backoff.ts";
+import { MAX_RETRY_AFTER_MS, type Refusal } from "../core/breaker.ts";
+import { isProviderAway } from "../core/errors.ts";
+import { LOOK_MS, toParkedKey } from "../queue/parking-lot.ts";
+import type { ResolvedModel } from "../agent/types.ts";
+import {
+  PARKED_UNTIL,
+  type HoldReason,
+  type Job,
+  type LimitReason,
+  type Ms,
+  type RunChange,
+  type RunRecord,
+} from "../store/types.ts";
+import { planAwayNotice } from "./channel/away-notice.ts";
+import { endTry, getUsedSoFar, toRunError, toSpent, type AttemptUsage } from "./end-run.ts";
+import { commitFor, persist, type Try } from "./try.ts";
+import { beginHold, getWaitedMs } from "./hold.ts";
+import { toCandidates, type RunRefusal } from "./model-gate.ts";
+import { keepFailedAttempts } from "./run-result.ts";
+import type { FailedTurn, RunKind } from "./run-kind.ts";
+import { addRunUsage } from "./waiting.ts";
+
+/** Tries of a turn whose model answers, but with nothing that can be used. */
+const MAX_TRIES = 6;
+/** A run that is tried again is put back by its gateway; should that be gone, the queue does it so much later. */
+const LATE_MS = 5_000;
+
+/** When a run is too old to be tried again. */
+const getDeadline = (run: RunRecord, { context }: RunKind, now: Ms): Ms =>
+  run.createdAt + getWaitedMs(run, now) + context.config.runs[toMaxAge(run)];
+
+/** The setting that says how old a run may be that is tried again: a person waits for the answer to a message. */
+const toMaxAge = ({ kind }: RunRecord): "maxAge" | "messageMaxAge" =>
+  kind === "channel" ? "messageMaxAge" : "maxAge";
+
+const HOUR_MS = 3_600_000;
+const renderAge = (ms: Ms): string =>
+  ms >= HOUR_MS ? `${Math.round(ms / HOUR_MS)} h` : `${Math.round(ms / 60_000)} min`;
+
+/** The failure of a run that is too old to be tried again: what its provider said last, and why nothing follows. */
+function toExpired(
+  failure: Pick<FailedTurn, "code" | "message" | "provider" | "vendor" | "warnings">,
+  run: RunRecord,
+  { context }: RunKind,
+): FailedTurn {
+  const name = toMaxAge(run);
+  const message = `${failure.message}; given up after ${renderAge(context.config.runs[name])} (runs.${name})`;
+  return { ...failure, ok: false, message, retryable: false };
+}
+
+/** What follows a failed try. `at`: when the run is tried again at the earliest. */
+type AfterFailure =
+  | { do: "end"; failure: FailedTurn }
+  | { do: "retry"; at: Ms; failures: number }
+  | { do: "wait"; blocked: Refusal };
+
+/** Decides what follows a failed try of a run with a job. `hasProgress`: the try has added to the steps. */
+export function planAfterFailure(
+  result: FailedTurn,
+  { kind, run, isStored, steps, deps }: Try,
+  hasProgress: boolean,
+): AfterFailure {
+  const now = deps.clock.now();
+  if (!result.retryable) return { do: "end", failure: result };
+  const isLate = (at: Ms): boolean => isStored && at >= getDeadline(run, kind, now);
+  if (result.blocked)
+    return isLate(now)
+      ? { do: "end", failure: toExpired(result, run, kind) }
+      : { do: "wait", blocked: result.blocked };
+  if (steps.length === 0 && !kind.isRetried) return { do: "end", failure: result };
+  const failures = (hasProgress ? 0 : (run.failures ?? 0)) + 1;
+  if (!isProviderAway(result.code) && failures >= MAX_TRIES) return { do: "end", failure: result };
+  const asked =
+    result.retryAfterMs === undefined
+      ? undefined
+      : Math.min(result.retryAfterMs, MAX_RETRY_AFTER_MS) * (1 + Math.random() / 10);
+  const at = Math.round(now + (asked ?? withJitter(backOff(failures, WAITS.run))));
+  return isLate(at)
+    ? { do: "end", failure: toExpired(result, run, kind) }
+    : { do: "retry", at, failures };
+}
+
+/** Puts a run back that a limit holds: it is released when there is room. */
+export async function holdForLimit(limit: LimitReason, current: Try): Promise<void> {
+  const { kind, deps, run, crashes: crashCount } = current;
+  current.end = { status: "parked" };
+  await commitFor(current, (tx) => {
+    const hold = beginHold(run, { reason: "limit", ...limit }, deps.clock.now());
+    tx.runs.update(run.id, { status: "parked", crashCount, ...hold });
+    tx.jobs.settle(kind.job as Job, PARKED_UNTIL, { resetAttempts: true });
+  });
+}
+
+/** Puts a run back that has not started, since no model of it takes calls; one that is too old ends. */
+export async function holdForModel(
+  { from, ...refusal }: RunRefusal,
+  model: ResolvedModel,
+  current: Try,
+): Promise<AttemptUsage> {
+  const { kind, deps, run, isStored, crashes: crashCount } = current;
+  const now = deps.clock.now();
+  if (isStored && now >= getDeadline(run, kind, now)) {
+    const { of } = refusal;
+    const last = run.error ?? {
+      code: "provider_unavailable" as const,
+      message: `calls of ${of} fail`,
+      provider: of.split("/", 1)[0] as string,
+    };
+    return endTry(toExpired({ ...last, warnings: [] }, run, kind), current);
+  }
+  current.end = { status: "parked" };
+  const hold = { reason: "away" as const, ...refusal };
+  return putBack(current, model, { hold, change: { crashCount }, from });
+}
+
+/** Puts a run back whose try failed, to be tried again or to wait for its provider; or ends it. */
+export async function putBackOrEnd(
+  result: FailedTurn,
+  model: ResolvedModel,
+  hasProgress: boolean,
+  current: Try,
+): Promise<AttemptUsage> {
+  const { kind, deps, run } = current;
+  const plan = planAfterFailure(result, current, hasProgress);
+  if (plan.do === "end") return endTry(plan.failure, current);
+  const isWait = plan.do === "wait";
+  current.end = { status: isWait ? "parked" : "queued", error: result.code };
+  return putBack(current, model, {
+    hold: isWait ? { reason: "away", ...plan.blocked } : { reason: "delay", until: plan.at },
+    change: {
+      ...(plan.do === "retry" && { failures: plan.failures }),
+      crashCount: 0,
+      error: toRunError(result),
+      ...keepFailedAttempts(run, result, kind.context),
+    },
+    from: isWait ? undefined : plan.at,
+    failedAt: isProviderAway(result.code)
+      ? (result.failedAttempts?.[0]?.at ?? deps.clock.now())
+      : undefined,
+  });
+}
+
+interface ModelWait {
+  hold: Extract<HoldReason, { reason: "away" | "delay" }>;
+  change: RunChange;
+  /** The run is put back no earlier, whatever the breaker says. */
+  from: Ms | undefined;
+  /** When a model failed first in the try that is over; absent if none was asked, or if none is away. */
+  failedAt?: Ms | undefined;
+}
+
+/** Puts a run back until its provider may answer: the key of its session is free meanwhile for runs that use another model. */
+async function putBack(
+  current: Try,
+  model: ResolvedModel,
+  { hold, change, from, failedAt }: ModelWait,
+): Promise<AttemptUsage> {
+  const { kind, deps, run, isStored } = current;
+  const now = deps.clock.now();
+  const job = kind.job as Job;
+  const isAway = hold.reason === "away";
+  const key = toParkedKey(isAway ? hold.of : model.ref, job.key);
+  // A run that is not stored is made again when it is taken.
+  const deadline = isStored ? getDeadline(run, kind, now) : Infinity;
+  const lookAt = from === undefined ? now + LOOK_MS * (0.9 + Math.random() / 5) : from + LATE_MS;
+  await persist(current, async () => {
+    const held = await deps.store.commit((tx) => {
+      if (isStored)
+        tx.runs.update(run.id, {
+          ...change,
+          ...getUsedSoFar(current),
+          ...beginHold(run, hold, now),
+          status: isAway ? "parked" : "queued",
+        });
+      if (isAway || failedAt !== undefined) planAwayNotice(tx, run, now, failedAt);
+      tx.jobs.settle(job, Math.round(Math.min(lookAt, deadline)), { key });
+    }, job);
+    // A commit whose answer was lost is repeated, when the job is not held any more.
+    const isParked = held || (await deps.queue.find(job.kind, job.id))?.held === false;
+    if (isParked) deps.parking.park(job, toCandidates(model), from);
+  });
+  return toSpent(addRunUsage(current), true);
+}
+
+/** Puts a run back as if it had not begun: the gateway stops, or further messages join it. */
+export async function putBackDrained(job: Job, current: Try): Promise<AttemptUsage> {
+  const { deps, run, isStored } = current;
+  current.end = { status: "queued", error: "cancelled" };
+  const now = deps.clock.now();
+  await commitFor(current, (tx) => {
+    if (isStored)
+      tx.runs.update(run.id, {
+        status: "queued",
+        crashCount: 0,
+        attempts: run.attempts - 1,
+        queuedAt: now,
+        ...getUsedSoFar(current),
+      });
+    tx.jobs.settle(job, now, { resetAttempts: true });
+  });
+  return toSpent(addRunUsage(current), true);
+}
