@@ -16,12 +16,12 @@ function renderType(schema: JsonSchema): string {
         option.properties?.["file"] !== undefined && Object.keys(option.properties).length === 1,
     );
     if (file) return "secret";
-    const types = [...new Set(schema.anyOf.map(renderType))].join(" or ");
-    // Text or a number of seconds.
-    return types === "string or number" ? "duration" : types;
+    return [...new Set(schema.anyOf.map(renderType))].join(" or ");
   }
   if (schema.type === "array") return renderList(schema.items ? renderType(schema.items) : "value");
-  return Array.isArray(schema.type) ? schema.type.join(" or ") : (schema.type ?? "any");
+  const types = Array.isArray(schema.type) ? schema.type.join(" or ") : (schema.type ?? "any");
+  // Text or a number of seconds.
+  return types === "string or number" ? "duration" : types;
 }
 
 /** One key of a section, as its schema describes it. Texts are markdown. */
@@ -120,22 +120,26 @@ export function table(rows: readonly string[][]): string {
   return [line(head), line(widths.map((width) => "-".repeat(width))), ...body.map(line)].join("\n");
 }
 
+/** Types of one plain value: a default tells such a type. */
+const PLAIN = new Set(["string", "integer", "number", "boolean", "duration"]);
+
 /** The table of options. A key is shown as required if `showsRequired` allows it. */
 export function optionTable(
   options: readonly Option[],
   showsRequired: (option: Option) => boolean = () => true,
 ): string[][] {
   return [
-    ["key", "type", "default", "meaning"],
+    ["key", "type or default", "meaning"],
     ...options.map((option) => {
       const { path, type, defaultValue, required, description } = option;
       const value =
-        required && showsRequired(option)
-          ? "required"
-          : defaultValue === undefined
-            ? "–"
-            : `\`${defaultValue}\``;
-      return [`\`${path}\``, type, value, description].map(toCell);
+        defaultValue === undefined || defaultValue === "{}" ? "" : `\`${defaultValue}\``;
+      const facts = [
+        ...(value !== "" && PLAIN.has(type) ? [] : [type]),
+        ...(value === "" || value === "`[]`" ? [] : [value]),
+        ...(required && showsRequired(option) ? ["required"] : []),
+      ];
+      return [`\`${path}\``, facts.join(", "), description].map(toCell);
     }),
   ];
 }

@@ -4,7 +4,7 @@ import { gmailPreset } from "./preset.ts";
 import { createPushAnswerer } from "./push.ts";
 import { runCommand } from "./run.ts";
 import { setupCommand } from "./setup.ts";
-import { statusCommand } from "./status.ts";
+import { gmailStatus } from "./status.ts";
 import { createWatcher } from "./watcher.ts";
 
 /** New mail of a Gmail mailbox becomes events of a hook. */
@@ -39,5 +39,5 @@ export default definePlugin({
     };
   },
   presets: [gmailPreset],
-  commands: { setup: setupCommand, run: runCommand, status: statusCommand },
+  commands: { setup: setupCommand, run: runCommand, status: gmailStatus },
 });

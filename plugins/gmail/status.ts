@@ -101,7 +101,7 @@ async function status(context: CommandContext<GmailConfig>): Promise<number> {
 }
 
 /** `rouse webhooks gmail status`. */
-export const statusCommand: Command<GmailConfig> = {
+export const gmailStatus: Command<GmailConfig> = {
   summary: "tell how the watcher of the mailbox does; fails where it does not work",
   run: status,
 };

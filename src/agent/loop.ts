@@ -73,6 +73,8 @@ const UNKNOWN =
   "The call was started, and no answer came: it may have been carried out, or not. Do not repeat it without being asked to.";
 const CONFIRMED = "A person has confirmed that this call was carried out. Its result is not known.";
 
+const NO_TOOL = "There is no tool of this name";
+
 type Plan =
   | { do: "nothing" }
   | { do: "start" }
@@ -80,6 +82,16 @@ type Plan =
   | { do: "wait"; approvalId: string }
   | { do: "answer"; change: CallChange["change"] }
   | { do: "give-up"; message: string };
+
+/** Answers a call with a text of Rouse's own. All but `done` are errors to the model. */
+const answer = (
+  state: ToolCallRecord["state"],
+  text: string,
+  more: { endedAt?: Ms } = {},
+): Plan => ({
+  do: "answer",
+  change: { state, output: toTextOutput(text, state !== "done"), ...more },
+});
 
 const isRepeatable = ({ hints }: OfferedTool): boolean => hints.readOnly || hints.idempotent;
 
@@ -182,7 +194,7 @@ class Loop {
         const text =
           tool !== undefined
             ? "The input is not valid JSON, and the tool was not called."
-            : "There is no tool of this name.";
+            : `${NO_TOOL}.`;
         return { ...call, state: "failed", output: toTextOutput(text, true) };
       },
     );
@@ -209,16 +221,9 @@ class Loop {
       warnings.push(
         `the outcome of a call of ${call.tool} is not known: this was reported to the model`,
       );
-      return { do: "answer", change: { state: "unknown", output: toTextOutput(UNKNOWN, true) } };
+      return answer("unknown", UNKNOWN);
     }
-    if (!tool)
-      return {
-        do: "answer",
-        change: {
-          state: "failed",
-          output: toTextOutput("There is no tool of this name any more.", true),
-        },
-      };
+    if (!tool) return answer("failed", `${NO_TOOL} any more.`);
     const verdict = judge?.({
       id: call.id,
       tool: call.tool,
@@ -232,37 +237,19 @@ class Loop {
       case "ask":
         return { do: "ask", ask: buildAsk(call, verdict.reason, verdict.why) };
       case "withhold":
-        return {
-          do: "answer",
-          change: {
-            state: "denied",
-            output: toTextOutput(`The call was not made: ${verdict.why}`, true),
-          },
-        };
+        return answer("denied", `The call was not made: ${verdict.why}`);
     }
   }
 
   #followDecision(call: ToolCallRecord, decision: ApprovalDecision): Plan {
     const { verdict, at, by } = decision;
-    if (verdict === "approve" || verdict === "repeat") {
-      const isThere = this.#options.tools.has(call.name);
-      const output = toTextOutput("There is no tool of this name any more.", true);
-      return isThere ? { do: "start" } : { do: "answer", change: { state: "failed", output } };
-    }
-    if (verdict === "done")
-      return {
-        do: "answer",
-        change: { state: "done", output: toTextOutput(CONFIRMED), endedAt: at },
-      };
+    if (verdict === "approve" || verdict === "repeat")
+      return this.#options.tools.has(call.name)
+        ? { do: "start" }
+        : answer("failed", `${NO_TOOL} any more.`);
+    if (verdict === "done") return answer("done", CONFIRMED, { endedAt: at });
     if (verdict === "deny" && call.state !== "unknown")
-      return {
-        do: "answer",
-        change: {
-          state: "denied",
-          output: toTextOutput(renderDenial(decision), true),
-          endedAt: at,
-        },
-      };
+      return answer("denied", renderDenial(decision), { endedAt: at });
     const who = by === TIMEOUT ? "no decision was made in time" : "a person gave it up";
     return {
       do: "give-up",

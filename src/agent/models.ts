@@ -265,31 +265,28 @@ export function createModels({ config, env, kinds, isIncomplete = false }: Model
   const issues = providerIssues(config, kinds, isIncomplete);
 
   const resolve = createResolver(config.models, providers, kinds);
+  const check = (path: string, name: string): ResolvedModel | undefined => {
+    const found = resolve(name);
+    if (found.ok) return found.model;
+    issues.push({ path, message: found.message });
+    return undefined;
+  };
 
-  for (const alias of Object.keys(config.models.aliases)) {
-    const found = resolve(alias);
-    if (!found.ok) issues.push({ path: `models.aliases.${alias}`, message: found.message });
-  }
+  for (const alias of Object.keys(config.models.aliases)) check(`models.aliases.${alias}`, alias);
   for (const name of Object.keys(config.models.prices)) {
-    const found = name.includes("/")
-      ? resolve(name)
-      : { ok: false as const, message: "name the model as `<provider>/<model>`" };
-    if (!found.ok) issues.push({ path: `models.prices.${name}`, message: found.message });
+    const path = `models.prices.${name}`;
+    if (name.includes("/")) check(path, name);
+    else issues.push({ path, message: "name the model as `<provider>/<model>`" });
   }
   for (const [path, name] of getNamedModels(config)) {
-    const found = resolve(name);
-    if (!found.ok) issues.push({ path, message: found.message });
-    else if (path.includes(".fallbacks[") && found.model.ref === ECHO.ref)
+    const model = check(path, name);
+    if (path.includes(".fallbacks[") && model?.ref === ECHO.ref)
       issues.push({ path, message: NO_FALLBACK });
-    if (found.ok && /^agents\.defaults\.model(?:\.primary)?$/.test(path))
-      defaultModel = found.model;
+    if (model && /^agents\.defaults\.model(?:\.primary)?$/.test(path)) defaultModel = model;
   }
-  const allowed = config.agents.defaults.models?.map((name, index) => {
-    const found = resolve(name);
-    if (!found.ok)
-      issues.push({ path: `agents.defaults.models[${index}]`, message: found.message });
-    return found.ok ? found.model.ref : name;
-  });
+  const allowed = config.agents.defaults.models?.map(
+    (name, index) => check(`agents.defaults.models[${index}]`, name)?.ref ?? name,
+  );
   const getPrice = createPriceList(config.models.prices, providers, kinds);
   const models: Models = {
     resolve,

@@ -16,10 +16,16 @@ import type {
 } from "../contract/kinds.ts";
 import type { Offers } from "../contract/offers.ts";
 import type { ApprovalDecision, ApprovalRecord, ToolCallChange } from "../store/steps.ts";
-import type { FailedAttempt, StepRecord, TurnRecord, Usage, VendorError } from "../store/types.ts";
+import type {
+  FailedAttempt,
+  Ms,
+  StepRecord,
+  TurnRecord,
+  Usage,
+  VendorError,
+} from "../store/types.ts";
 import type { Boundary } from "./boundary.ts";
 import type { OfferedTool, ToolHints } from "./tools/offered-tool.ts";
-import type { Patience } from "./patience.ts";
 
 /** An agent as a turn sees it. */
 export interface Agent {
@@ -273,6 +279,16 @@ export interface TurnInput {
   gate?: CallGate;
   /** What becomes of a call that was started and has no answer. Default: `"tell"`, with a warning. */
   onUnknown?: "ask" | "tell";
+}
+
+/** How long a turn waits for models that give no answer. */
+export interface Patience {
+  /** Returns the milliseconds that are left. They begin with the first failure. */
+  left(): Ms;
+  /** Counts a wait. */
+  waited(ms: Ms): void;
+  /** A model has answered. */
+  restore(): void;
 }
 
 /** Asked before each model call of a turn. */

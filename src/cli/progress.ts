@@ -34,3 +34,18 @@ export function createProgress(io: CliIo, label: string, total?: number): Progre
     end: () => screen.err("\r\u001b[K"),
   };
 }
+
+/** Shows progress during some work, and takes it away at the end. */
+export async function withProgress<T>(
+  io: CliIo,
+  label: string,
+  total: number | undefined,
+  work: (progress: ProgressLine) => Promise<T>,
+): Promise<T> {
+  const progress = createProgress(io, label, total);
+  try {
+    return await work(progress);
+  } finally {
+    progress.end();
+  }
+}

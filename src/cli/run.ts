@@ -6,13 +6,18 @@ import { EXIT, guardOutput, type CliIo } from "./io.ts";
 import { SHARED_OPTIONS, takesShared } from "./options.ts";
 
 type Loaded = CommandSpec | Noun;
-type Entry = readonly [name: string, summary: string, load: () => Promise<Loaded>];
+interface Entry {
+  name: string;
+  summary: string;
+  load(): Promise<Loaded>;
+}
 
-/** Loads the module that has a command, for that command alone: `rouse --help` and `rouse start` stay quick. */
-const from =
-  <Name extends string>(load: () => Promise<Record<Name, Loaded>>, name: Name) =>
-  async (): Promise<Loaded> =>
-    (await load())[name];
+/** A command that a module exports as `<name>Command`. The module is loaded for that command alone: `rouse --help` stays quick. */
+const of = <Name extends string>(
+  name: Name,
+  summary: string,
+  load: () => Promise<Record<`${Name}Command`, Loaded>>,
+): Entry => ({ name, summary, load: async () => (await load())[`${name}Command`] });
 
 const watch = () => import("./nouns/watch.ts");
 const work = () => import("./nouns/runs.ts");
@@ -22,126 +27,52 @@ const people = () => import("./nouns/people.ts");
 /** Commands by what they are for. */
 const GROUPS: Readonly<Record<string, readonly Entry[]>> = {
   Start: [
-    [
-      "init",
-      "make a config, asking what it needs to know",
-      from(() => import("./init/init.ts"), "initCommand"),
-    ],
-    ["start", "start the gateway", from(() => import("./gateway/start.ts"), "start")],
-    ["chat", "talk to an agent", from(() => import("./gateway/chat.ts"), "chat")],
-    ["doctor", "check for common problems", from(watch, "doctor")],
+    of("init", "make a config, asking what it needs to know", () => import("./init/init.ts")),
+    of("start", "start the gateway", () => import("./gateway/start.ts")),
+    of("chat", "talk to an agent", () => import("./gateway/chat.ts")),
+    of("doctor", "check for common problems", watch),
   ],
   Watch: [
-    [
-      "status",
-      "how the gateway does: hooks over time, latencies, what waits, what fails",
-      from(watch, "status"),
-    ],
-    [
-      "explain",
-      "why a hook did what it did",
-      from(() => import("./hooks/explain.ts"), "explainCommand"),
-    ],
-    ["events", "what came in, and what became of it", from(watch, "events")],
-    [
-      "failures",
-      "what failed, by its cause",
-      from(() => import("./nouns/failures.ts"), "failureGroups"),
-    ],
-    ["runs", "what agents did", from(work, "runs")],
-    ["deliveries", "replies on their way to a channel", from(work, "deliveries")],
-    ["sessions", "conversations and their history", from(work, "sessions")],
-    ["usage", "tokens and costs of runs", from(watch, "usageCommand")],
+    of("status", "hooks over time, latencies, what waits and why, what fails", watch),
+    of("explain", "why a hook did what it did", () => import("./hooks/explain.ts")),
+    of("events", "what came in, and what became of it", watch),
+    of("failures", "what failed, by its cause", () => import("./nouns/failures.ts")),
+    of("runs", "what agents did", work),
+    of("deliveries", "replies on their way to a channel", work),
+    of("sessions", "conversations and their history", work),
+    of("usage", "tokens and costs of runs", watch),
   ],
   Shape: [
-    [
-      "hooks",
-      "list, test, compare and send hooks",
-      from(() => import("./hooks/hooks.ts"), "hooks"),
-    ],
-    [
-      "test",
-      "run or add fixtures: recorded requests and runs with what you expect",
-      from(() => import("./tests/test.ts"), "test"),
-    ],
-    ["presets", "mappings that ship", from(() => import("./hooks/presets.ts"), "presets")],
-    [
-      "propose",
-      "a mapping from recorded events, in shadow",
-      from(() => import("./hooks/propose.ts"), "propose"),
-    ],
-    [
-      "import",
-      "take the webhooks of another program over, in shadow",
-      from(() => import("./hooks/import.ts"), "importCommand"),
-    ],
+    of("hooks", "list, test, compare and send hooks", () => import("./hooks/hooks.ts")),
+    of("test", "run or add fixtures: recorded requests and runs", () => import("./tests/test.ts")),
+    of("presets", "mappings that ship", () => import("./hooks/presets.ts")),
+    of("propose", "a mapping from recorded events, in shadow", () => import("./hooks/propose.ts")),
+    of("import", "take over the webhooks of another program", () => import("./hooks/import.ts")),
   ],
   Agents: [
-    ["agents", "the agents of the config, with their models and tools", from(agents, "agents")],
-    ["tools", "what agents may call, and trying it", from(agents, "tools")],
-    ["approvals", "calls of tools that wait for a person", from(agents, "approvals")],
-    [
-      "schedules",
-      "when agents start by themselves, heartbeats included",
-      from(agents, "schedules"),
-    ],
-    [
-      "memory",
-      "what agents have noted about people and rooms, with the tool `remember`",
-      from(agents, "memory"),
-    ],
-    [
-      "knowledge",
-      "documents that agents look things up in",
-      from(() => import("./nouns/knowledge.ts"), "knowledge"),
-    ],
+    of("agents", "the agents of the config, with their models and tools", agents),
+    of("tools", "what agents may call, and trying it", agents),
+    of("approvals", "calls of tools that wait for a person", agents),
+    of("schedules", "when agents start by themselves, heartbeats included", agents),
+    of("memory", "what agents have noted about people and rooms", agents),
+    of("knowledge", "documents to look things up in", () => import("./nouns/knowledge.ts")),
   ],
   "People and keys": [
-    [
-      "people",
-      "who may write to the agent on a channel, and who has linked several",
-      from(people, "people"),
-    ],
-    ["channels", "where replies go, and who may write to the agent", from(people, "channels")],
-    ["keys", "keys of the platform API", from(people, "keys")],
-    [
-      "secrets",
-      "list the secrets of the config, and rotate those of senders",
-      from(() => import("./store/secrets.ts"), "secrets"),
-    ],
+    of("people", "who may write to agents, and who has linked several channels", people),
+    of("channels", "where replies go, and who may write to the agent", people),
+    of("keys", "keys of the platform API", people),
+    of("secrets", "secrets of the config, and rotation", () => import("./store/secrets.ts")),
   ],
   Operate: [
-    [
-      "config",
-      "check and show the config, or print its schema",
-      from(() => import("./nouns/config.ts"), "configCommands"),
-    ],
-    [
-      "store",
-      "show the store, update its schema, copy, export and import it",
-      from(() => import("./store/store.ts"), "store"),
-    ],
-    [
-      "backup",
-      "all that another machine needs, in one file",
-      from(() => import("./store/backup.ts"), "backup"),
-    ],
-    ["restore", "bring a backup back", from(() => import("./store/restore.ts"), "restore")],
-    [
-      "plugins",
-      "list plugins, and add packages with further ones",
-      from(() => import("./nouns/plugins.ts"), "plugins"),
-    ],
-    [
-      "webhooks",
-      "senders that need more than a webhook: set up, run and check them",
-      from(() => import("./nouns/webhooks.ts"), "webhooks"),
-    ],
-    [
-      "completion",
-      "print the completion of commands for a shell",
-      async () => (await import("./completion.ts")).createCompletion(describeCommands),
-    ],
+    of("config", "show and check the config", () => import("./nouns/config.ts")),
+    of("store", "show, migrate, copy, export, import it", () => import("./store/store.ts")),
+    of("backup", "all that another machine needs, in a file", () => import("./store/backup.ts")),
+    of("restore", "bring a backup back", () => import("./store/restore.ts")),
+    of("plugins", "list plugins, and add packages", () => import("./nouns/plugins.ts")),
+    of("webhooks", "senders that need set-up", () => import("./nouns/webhooks.ts")),
+    of("completion", "completion of commands for a shell", async () => ({
+      completionCommand: (await import("./completion.ts")).createCompletion(describeCommands),
+    })),
   ],
 };
 
@@ -210,7 +141,7 @@ function toExitCode(error: CommanderError): number {
 
 async function addLoaded(
   program: Command,
-  [name, summary, load]: Entry,
+  { name, summary, load }: Entry,
   io: CliIo,
   word?: string,
 ): Promise<void> {
@@ -235,8 +166,8 @@ export async function runCommandLine(argv: readonly string[], world: CliIo): Pro
     for (const [title, entries] of Object.entries(GROUPS)) {
       program.commandsGroup(`${title}:`);
       for (const entry of entries) {
-        if (entry[0] === meant) await addLoaded(program, entry, io, word);
-        else program.command(entry[0]).description(entry[1]);
+        if (entry.name === meant) await addLoaded(program, entry, io, word);
+        else program.command(entry.name).description(entry.summary);
       }
     }
     await program.parseAsync(argv, { from: "user" });

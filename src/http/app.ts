@@ -27,8 +27,7 @@ import {
   PAGE_HEADERS,
   stylesheet,
 } from "./console/routes.ts";
-import { findSessionProblem } from "./console/modes.ts";
-import { createConsoleSessions } from "./console/sessions.ts";
+import { createConsoleSessions, findSessionProblem } from "./console/sessions.ts";
 import { getConsoleMode } from "../config/console-mode.ts";
 import { createErrorHandler, failureResponse, notFound, toResponse } from "./errors.ts";
 import type { FirstAnswers } from "./first-answers.ts";

@@ -7,7 +7,7 @@ import { createPause } from "../core/pause.ts";
 import { parseJson, roundNumbers } from "../core/json.ts";
 import { callbackKey } from "../core/secret.ts";
 import { TEMPLATE_FIELDS, type CompiledMapping } from "./compiled.ts";
-import { compileExpression, type JsonataRunner } from "./jsonata/expression.ts";
+import { compileExpression, type Expression, type JsonataRunner } from "./jsonata/expression.ts";
 import {
   checkLiteral,
   checkUse,
@@ -125,23 +125,17 @@ class MappingCompiler {
     let schema: unknown = validate;
     if (typeof validate === "string") {
       const found = fileInside(source.folder, validate);
-      if (!found.ok) {
-        this.#problem(source, "validate", found.message);
-        return undefined;
-      }
+      if (!found.ok) return this.#problem(source, "validate", found.message);
       this.files.push(found.file);
       this.schemas.push(found.file);
       try {
         schema = roundNumbers(parseJson(readText(found.file, this.#options.texts)));
       } catch {
-        this.#problem(source, "validate", "the file is not valid JSON");
-        return undefined;
+        return this.#problem(source, "validate", "the file is not valid JSON");
       }
     }
     const compiled = compileValidator(schema as Record<string, unknown>);
-    if (compiled.ok) return compiled.validate;
-    this.#problem(source, "validate", compiled.message);
-    return undefined;
+    return compiled.ok ? compiled.validate : this.#problem(source, "validate", compiled.message);
   }
 
   /** A transform may set the channel, the recipient and whether there is a delivery at all. */
@@ -186,7 +180,8 @@ class MappingCompiler {
       if (template.literal) this.#add(source, checkLiteral(field, template.source, this.#options));
     }
     this.#checkRoute(source, fields);
-    const made: { -readonly [K in keyof CompiledMapping]: CompiledMapping[K] } = {
+    const { coalesce } = config;
+    return {
       config,
       written: this.#write(source),
       info: {
@@ -205,30 +200,24 @@ class MappingCompiler {
       fields,
       settings: this.#settings(source),
       order,
+      content: this.#content(source, { runner, shortens: true }),
+      event: this.#template(source, "event", { runner }),
+      events: source.events,
+      self: this.#self(source),
+      coalesceKey:
+        coalesce && this.#compileTemplate(source, "coalesce.key", coalesce.key, { runner }),
+      dedupeKey: this.#template(source, "dedupeKey", { runner }),
+      validate: this.#validator(source),
+      forEach: this.#forEach(source, runner),
+      transform: this.#transform(source),
     };
-    const content = this.#content(source, { runner, shortens: true });
-    if (content) made.content = content;
-    const event = this.#template(source, "event", { runner });
-    if (event) made.event = event;
-    if (source.events) made.events = source.events;
-    const self = this.#self(source);
-    if (self) made.self = self;
-    if (config.coalesce) {
-      const key = this.#compileTemplate(source, "coalesce.key", config.coalesce.key, { runner });
-      if (key) made.coalesceKey = key;
-    }
-    const dedupeKey = this.#template(source, "dedupeKey", { runner });
-    if (dedupeKey) made.dedupeKey = dedupeKey;
-    const validate = this.#validator(source);
-    if (validate) made.validate = validate;
-    if (config.forEach !== undefined) {
-      const compiled = compileExpression(config.forEach, { runner, field: "forEach" });
-      if (compiled.ok) made.forEach = compiled.expression;
-      else this.#problem(source, "forEach", compiled);
-    }
-    const transform = this.#transform(source);
-    if (transform) made.transform = transform;
-    return made;
+  }
+
+  #forEach(source: MappingSource, runner: JsonataRunner): Expression | undefined {
+    const { forEach } = source.config;
+    if (forEach === undefined) return undefined;
+    const compiled = compileExpression(forEach, { runner, field: "forEach" });
+    return compiled.ok ? compiled.expression : this.#problem(source, "forEach", compiled);
   }
 
   /** Writes all of a mapping as text. Of a file the folder is enough: two snapshots of one process read the same disk. */

@@ -1,11 +1,11 @@
 import type { MappingConfig } from "../config/schema/mapping.ts";
 import type { Expression } from "./jsonata/expression.ts";
-import type { Part, Truth } from "./condition.ts";
+import type { ConditionPart, Truth } from "./condition.ts";
 import type { NamedMapping } from "./source.ts";
 import type { Template } from "./template.ts";
 import type { CompiledTransform } from "./transforms/transform.ts";
 import type { Path, TemplateContext } from "./template-context.ts";
-import type { MappingInfo, MappingInput, MappingSettings } from "./types.ts";
+import type { MappingInfo, MappingSettings } from "./types.ts";
 import type { Validator } from "./validate.ts";
 
 /** Fields that are templates, besides the message or the text. */
@@ -24,15 +24,6 @@ export interface MatchFailed {
   failed: string;
 }
 
-export const isFailed = (truth: Truth | MatchFailed): truth is MatchFailed =>
-  typeof truth === "object";
-
-/** Whether what a mapping makes of an input is recorded and not done. */
-export const isInShadow = (
-  { config }: Pick<CompiledMapping, "config">,
-  { live }: Pick<MappingInput, "live">,
-): boolean => config.shadow && config.id !== live;
-
 /** A payload field that must equal one of some values for the match to hold. */
 export interface Equality {
   field: string;
@@ -44,7 +35,7 @@ export interface CompiledMatch {
   readonly paths: readonly string[] | undefined;
   readonly equalities: readonly Equality[];
   /** The conditions on source, headers, parameters and payload, with their places: `match.payload.action`. */
-  readonly checks: readonly Part<TemplateContext>[];
+  readonly checks: readonly ConditionPart<TemplateContext>[];
   /** Everything but the path. */
   test(scope: TemplateContext): Truth | MatchFailed | Promise<Truth | MatchFailed>;
   readonly when: Expression | undefined;
@@ -64,25 +55,27 @@ export interface CompiledMapping {
   /** Where it stands, for problems: `hooks.mappings[0]`. */
   readonly at: string;
   readonly match: CompiledMatch;
-  readonly validate?: Validator;
-  readonly forEach?: Expression;
-  readonly content?: Template;
+  readonly validate: Validator | undefined;
+  readonly forEach: Expression | undefined;
+  readonly content: Template | undefined;
   readonly fields: readonly { field: (typeof TEMPLATE_FIELDS)[number]; template: Template }[];
-  readonly dedupeKey?: Template;
+  readonly dedupeKey: Template | undefined;
   /** The event's name. */
-  readonly event?: Template;
+  readonly event: Template | undefined;
   /** The events that are wanted; undefined: all. */
-  readonly events?: readonly string[];
+  readonly events: readonly string[] | undefined;
   /** How an event is known for one that the agent has caused. */
-  readonly self?: {
-    from: readonly Path[];
-    text: readonly Path[];
-    accounts: ReadonlySet<string>;
-    marker: string | undefined;
-  };
-  readonly coalesceKey?: Template;
+  readonly self:
+    | undefined
+    | {
+        from: readonly Path[];
+        text: readonly Path[];
+        accounts: ReadonlySet<string>;
+        marker: string | undefined;
+      };
+  readonly coalesceKey: Template | undefined;
   readonly settings: MappingSettings;
-  readonly transform?: CompiledTransform;
+  readonly transform: CompiledTransform | undefined;
   /** Position among all mappings. */
   readonly order: number;
 }
@@ -106,7 +99,6 @@ export const UNUSED_KEYS: Record<"wake" | "agent", readonly (keyof MappingConfig
     "limits",
     "coalesce",
     "callback",
-    "tools",
   ],
   agent: ["textTemplate"],
 };

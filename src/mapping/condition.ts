@@ -32,7 +32,7 @@ type Group = keyof typeof GROUPS;
 export const isGroup = (operator: string): operator is Group => Object.hasOwn(GROUPS, operator);
 
 /** What a check reads: a field of the event. */
-export interface Field<T> {
+export interface ConditionField<T> {
   read(from: T): unknown;
   /** Its name in words. */
   name(from: T): string;
@@ -41,16 +41,19 @@ export interface Field<T> {
 }
 
 /** A part of a group, and what its place adds to that of the group: `[0]`, `.labels`. */
-export type Part<T> = readonly [at: string, check: Check<T>];
+export type ConditionPart<T> = readonly [at: string, check: ConditionCheck<T>];
 
 /** A condition, compiled: an operator, a group, or a condition on a field. Both what decides and what explains walk it. */
-export type Check<T> = { test: Test<T> } & (
+export type ConditionCheck<T> = { test: Test<T> } & (
   | { operator: string; operand: unknown }
-  | { group: Group; parts: readonly Part<T>[] }
-  | { field: Field<T>; condition: Check<unknown> }
+  | { group: Group; parts: readonly ConditionPart<T>[] }
+  | { field: ConditionField<T>; condition: ConditionCheck<unknown> }
 );
 
-export const createGroup = <T>(group: Group, parts: readonly Part<T>[]): Check<T> => ({
+export const createGroup = <T>(
+  group: Group,
+  parts: readonly ConditionPart<T>[],
+): ConditionCheck<T> => ({
   group,
   parts,
   test: (value) =>
@@ -63,7 +66,10 @@ export const createGroup = <T>(group: Group, parts: readonly Part<T>[]): Check<T
     ),
 });
 
-export const createFieldCheck = <T>(field: Field<T>, condition: Check<unknown>): Check<T> => ({
+export const createFieldCheck = <T>(
+  field: ConditionField<T>,
+  condition: ConditionCheck<unknown>,
+): ConditionCheck<T> => ({
   field,
   condition,
   test: (value) => condition.test(field.read(value)),
@@ -177,9 +183,9 @@ function compileGroup(
   operand: unknown,
   path: string,
   issues: Issue[],
-): Check<unknown> {
+): ConditionCheck<unknown> {
   const list = Array.isArray(operand) ? (operand as Condition[]) : [];
-  const parts: Part<unknown>[] =
+  const parts: ConditionPart<unknown>[] =
     group === "$not"
       ? [["", compileCondition(operand as Condition, path, issues)]]
       : list.map((one, at) => [`[${at}]`, compileCondition(one, `${path}[${at}]`, issues)]);
@@ -192,7 +198,7 @@ function compileOperator(
   operand: unknown,
   path: string,
   issues: Issue[],
-): Check<unknown> {
+): ConditionCheck<unknown> {
   if (isGroup(operator)) return compileGroup(operator, operand, path, issues);
   const test = OPERATORS[operator]?.(operand, path, issues);
   return { operator, operand, test: test ?? (() => "unknown") };
@@ -203,20 +209,22 @@ export function compileCondition(
   condition: Condition,
   path: string,
   issues: Issue[],
-): Check<unknown> {
+): ConditionCheck<unknown> {
   if (condition === null || typeof condition !== "object")
     return compileOperator("$eq", condition, path, issues);
   if (Array.isArray(condition)) return compileOperator("$in", condition, path, issues);
-  const parts = Object.entries(condition).flatMap(([operator, operand]): Part<unknown>[] => {
-    const at = `${path}.${operator}`;
-    if (isGroup(operator) || Object.hasOwn(OPERATORS, operator))
-      return [[`.${operator}`, compileOperator(operator, operand, at, issues)]];
-    const hint = operator.startsWith("$")
-      ? didYouMean(operator, [...Object.keys(OPERATORS), ...Object.keys(GROUPS)])
-      : " Write nested fields as one path: `a.b`.";
-    issues.push({ path: at, message: `is no operator.${hint}` });
-    return [];
-  });
+  const parts = Object.entries(condition).flatMap(
+    ([operator, operand]): ConditionPart<unknown>[] => {
+      const at = `${path}.${operator}`;
+      if (isGroup(operator) || Object.hasOwn(OPERATORS, operator))
+        return [[`.${operator}`, compileOperator(operator, operand, at, issues)]];
+      const hint = operator.startsWith("$")
+        ? didYouMean(operator, [...Object.keys(OPERATORS), ...Object.keys(GROUPS)])
+        : " Write nested fields as one path: `a.b`.";
+      issues.push({ path: at, message: `is no operator.${hint}` });
+      return [];
+    },
+  );
   if (Object.keys(condition).length === 0)
     issues.push({ path, message: "must hold at least one operator" });
   return parts.length === 1 && parts[0] ? parts[0][1] : createGroup("$and", parts);

@@ -10,9 +10,9 @@ import {
   getEqualValues,
   GROUPS,
   isGroup,
-  type Check,
-  type Field,
-  type Part,
+  type ConditionCheck,
+  type ConditionField,
+  type ConditionPart,
   type Truth,
 } from "./condition.ts";
 import { fieldPaths } from "./seen.ts";
@@ -27,13 +27,8 @@ import {
   readScope,
 } from "./template-context.ts";
 import { compileExpression, type Expression, type JsonataRunner } from "./jsonata/expression.ts";
-import {
-  isFailed,
-  type CompiledMapping,
-  type CompiledMatch,
-  type Equality,
-  type MatchFailed,
-} from "./compiled.ts";
+import type { CompiledMapping, CompiledMatch, Equality, MatchFailed } from "./compiled.ts";
+import type { MappingInput } from "./types.ts";
 
 /** A path with `[]` after each name that leads through a list, as in `labels[].name`. */
 function renderThroughLists(path: Path, root: unknown): string {
@@ -52,7 +47,7 @@ function compileFields(
   conditions: FieldConditions,
   path: string,
   issues: Issue[],
-): Part<TemplateContext>[] {
+): ConditionPart<TemplateContext>[] {
   return Object.entries(conditions).map(([name, condition]) => {
     const at = `${path}.${name}`;
     if (isGroup(name)) return [`.${name}`, compileFieldGroup(name, condition, at, issues)];
@@ -63,7 +58,7 @@ function compileFields(
       });
     const steps = parsePath(name);
     if (!steps) issues.push({ path: at, message: "is no plain path: write `a.b[0].c`" });
-    const field: Field<TemplateContext> = {
+    const field: ConditionField<TemplateContext> = {
       read: ({ payload }) => steps && readForCondition(steps, payload),
       name: ({ payload }) => (steps ? renderThroughLists(steps, payload) : name),
       among: ({ payload }) => fieldPaths(payload),
@@ -80,7 +75,7 @@ function compileFieldGroup(
   operand: unknown,
   path: string,
   issues: Issue[],
-): Check<TemplateContext> {
+): ConditionCheck<TemplateContext> {
   const isNot = group === "$not";
   const objects = isNot ? [operand] : Array.isArray(operand) ? (operand as unknown[]) : [];
   if (objects.length === 0 || !objects.every(isRecord)) {
@@ -88,7 +83,7 @@ function compileFieldGroup(
     issues.push({ path, message: `must be ${wanted}` });
     return createGroup(group, []);
   }
-  const parts = objects.map((object, index): Part<TemplateContext> => {
+  const parts = objects.map((object, index): ConditionPart<TemplateContext> => {
     const at = isNot ? "" : `[${index}]`;
     const fields = compileFields(object as FieldConditions, `${path}${at}`, issues);
     const [[name = "", only] = []] = fields;
@@ -102,10 +97,10 @@ function compileFlat(
   conditions: FieldConditions,
   kind: "headers" | "query",
   issues: Issue[],
-): Part<TemplateContext>[] {
+): ConditionPart<TemplateContext>[] {
   return Object.entries(conditions).map(([name, condition]) => {
     const key = kind === "headers" ? name.toLowerCase() : name;
-    const field: Field<TemplateContext> = {
+    const field: ConditionField<TemplateContext> = {
       read: (scope) => ownMember(scope[kind], key),
       name: () => `the ${kind === "headers" ? "header" : "query parameter"} ${key}`,
       among: (scope) => Object.keys(scope[kind]),
@@ -118,7 +113,7 @@ function compileFlat(
   });
 }
 
-const SOURCE: Field<TemplateContext> = {
+const SOURCE: ConditionField<TemplateContext> = {
   read: ({ payload }) => ownMember(payload, "source"),
   name: () => "source",
   among: ({ payload }) => fieldPaths(payload),
@@ -127,8 +122,8 @@ const SOURCE: Field<TemplateContext> = {
 function compileChecks(
   { source, headers = {}, query = {}, payload = {} }: z.output<typeof matchSchema>,
   issues: Issue[],
-): Part<TemplateContext>[] {
-  const ofSource: Part<TemplateContext>[] =
+): ConditionPart<TemplateContext>[] {
+  const ofSource: ConditionPart<TemplateContext>[] =
     source === undefined
       ? []
       : [[".source", createFieldCheck(SOURCE, compileCondition(source, "match.source", issues))]];
@@ -136,10 +131,9 @@ function compileChecks(
     ...ofSource,
     ...compileFlat(headers, "headers", issues),
     ...compileFlat(query, "query", issues),
-    ...compileFields(payload, "match.payload", issues).map(([at, check]): Part<TemplateContext> => [
-      `.payload${at}`,
-      check,
-    ]),
+    ...compileFields(payload, "match.payload", issues).map(
+      ([at, check]): ConditionPart<TemplateContext> => [`.payload${at}`, check],
+    ),
   ];
 }
 
@@ -154,6 +148,15 @@ function getEqualities(match: z.output<typeof matchSchema>): Equality[] {
   for (const [field, condition] of Object.entries(match.payload ?? {})) add(field, condition);
   return found;
 }
+
+export const isFailed = (truth: Truth | MatchFailed): truth is MatchFailed =>
+  typeof truth === "object";
+
+/** Whether what a mapping makes of an input is recorded and not done. */
+export const isInShadow = (
+  { config }: Pick<CompiledMapping, "config">,
+  { live }: Pick<MappingInput, "live">,
+): boolean => config.shadow && config.id !== live;
 
 function toTruth(result: Evaluated): Truth | MatchFailed {
   if (!result.ok) return { failed: result.message };

@@ -4,7 +4,7 @@ import { plainText, type TextPart } from "../core/text.ts";
 import type { CompiledMapping } from "./compiled.ts";
 import { isEmptyValue, type TemplateContext } from "./template-context.ts";
 import { whenSettled, type Rendered } from "./template.ts";
-import type { ActionDraft, DecidedOutcome, DraftResult } from "./types.ts";
+import type { ActionDraft, DraftResult } from "./types.ts";
 
 type Made =
   | { ok: true; results: DraftResult[]; list: boolean }
@@ -218,31 +218,24 @@ const MAX_KEY = 512;
 /** Without `maxSeconds` a window is open for so many quiet times at most. */
 const WINDOWS = 10;
 
-type Marked = { ok: true; results: DraftResult[] } | { ok: false; outcome: DecidedOutcome };
-
-/** Marks what one event comes to as to be collected: with others of the same key it becomes one run. */
+/** Marks what one event comes to as to be collected: with others of the same key it becomes one run. A failure is the mapping's. */
 export async function markBatched(
   { config, coalesceKey }: CompiledMapping,
   scope: TemplateContext,
   results: DraftResult[],
-): Promise<Marked> {
-  const { coalesce, id } = config;
-  if (!coalesce || !coalesceKey) return { ok: true, results };
+): Promise<DraftResult[] | Failure> {
+  const { coalesce } = config;
+  if (!coalesce || !coalesceKey) return results;
   const [result] = results;
-  if (results.length !== 1 || !result) {
-    const failure = {
-      code: "transform_failed" as const,
+  if (results.length !== 1 || !result)
+    return {
+      code: "transform_failed",
       message: "a mapping with `coalesce` makes one action: the transform gave several",
     };
-    return { ok: false, outcome: { kind: "failed", mapping: id, failure } };
-  }
   // A wake has a queue of its own that collects.
-  if (!result.ok || result.draft.action !== "agent") return { ok: true, results };
+  if (!result.ok || result.draft.action !== "agent") return results;
   const key = await coalesceKey.render(scope);
-  if (!key.ok) {
-    const failure = { code: "mapping_failed" as const, message: `coalesce.key: ${key.message}` };
-    return { ok: false, outcome: { kind: "failed", mapping: id, failure } };
-  }
+  if (!key.ok) return { code: "mapping_failed", message: `coalesce.key: ${key.message}` };
   const [hole] = key.empty;
   if (hole !== undefined) {
     // Events of strangers have nothing in common by a part that all of them miss.
@@ -250,7 +243,7 @@ export async function markBatched(
       ...result.draft.warnings,
       `coalesce.key: {{ ${hole.slice(0, 80)} }} is missing or empty, so that this event is not collected with others`,
     ];
-    return { ok: true, results: [{ ok: true, draft: { ...result.draft, warnings } }] };
+    return [{ ok: true, draft: { ...result.draft, warnings } }];
   }
   const { windowSeconds, maxSeconds = windowSeconds * WINDOWS, maxEvents } = coalesce;
   const batch = {
@@ -259,5 +252,5 @@ export async function markBatched(
     maxSeconds,
     maxEvents,
   };
-  return { ok: true, results: [{ ok: true, draft: { ...result.draft, batch } }] };
+  return [{ ok: true, draft: { ...result.draft, batch } }];
 }

@@ -1,9 +1,10 @@
-import { isFailed, isInShadow, type CompiledMapping } from "./compiled.ts";
+import type { CompiledMapping } from "./compiled.ts";
+import type { Failure } from "../core/errors.ts";
 import { createCpuLimit, SYSTEM_CLOCK } from "./jsonata/cpu-time.ts";
 import { oneLine, plainText } from "../core/text.ts";
 import { markBatched, makeDrafts } from "./render.ts";
 import { DebugNotes } from "./debug.ts";
-import { findLoop, createMatchIndex, type MatchIndex } from "./match.ts";
+import { createMatchIndex, findLoop, isFailed, isInShadow, type MatchIndex } from "./match.ts";
 import { isWanted } from "./presets.ts";
 import { isOnPath, traceMappings } from "./trace.ts";
 import { NOTES, RESULTS, withEvents, type TemplateContext } from "./template-context.ts";
@@ -38,24 +39,27 @@ function toTemplateContext(input: MappingInput): TemplateContext {
   return { payload, headers, query, path, now };
 }
 
-const tooMany = (mapping: string, count: number, most: number): Extract<Step, { kind: "end" }> => ({
-  kind: "end",
-  outcome: {
-    kind: "rejected",
-    mapping,
-    failure: {
-      code: "too_many_actions",
-      message: `the event makes ${count} actions, more than hooks.maxActions (${most}); nothing was run`,
-    },
-  },
-});
+/** Ends an event with a failure: of the mapping, or of what the sender has sent. */
+const endWith = (
+  mapping: string,
+  failure: Failure,
+  kind: "failed" | "rejected" = "failed",
+): Extract<Step, { kind: "end" }> => ({ kind: "end", outcome: { kind, mapping, failure } });
+
+const endFailed = (mapping: string, message: string) =>
+  endWith(mapping, { code: "mapping_failed", message });
+
+function tooMany(mapping: string, count: number, most: number) {
+  const message = `the event makes ${count} actions, more than hooks.maxActions (${most}); nothing was run`;
+  return endWith(mapping, { code: "too_many_actions", message }, "rejected");
+}
 
 async function oneScope(mapping: CompiledMapping, scope: TemplateContext): Promise<Step> {
   const pending = makeDrafts(mapping, scope);
   const made = pending instanceof Promise ? await pending : pending;
   const { id } = mapping.config;
   if (!made.ok) {
-    const outcome: DecidedOutcome = { kind: made.kind, mapping: id, failure: made.failure };
+    const { outcome } = endWith(id, made.failure, made.kind);
     if (made.missing && outcome.kind === "rejected") outcome.missing = made.missing;
     return { kind: "end", outcome };
   }
@@ -73,21 +77,8 @@ async function eachItem(
 ): Promise<Step> {
   const { id } = mapping.config;
   const list = await (mapping.forEach as NonNullable<typeof mapping.forEach>).evaluate(scope);
-  if (!list.ok)
-    return {
-      kind: "end",
-      outcome: {
-        kind: "failed",
-        mapping: id,
-        failure: { code: "mapping_failed", message: `forEach: ${list.message}` },
-      },
-    };
-  const items =
-    list.value === undefined || list.value === null
-      ? []
-      : Array.isArray(list.value)
-        ? (list.value as unknown[])
-        : [list.value];
+  if (!list.ok) return endFailed(id, `forEach: ${list.message}`);
+  const items = list.value === undefined || list.value === null ? [] : [list.value].flat();
   if (items.length > maxActions) return tooMany(id, items.length, maxActions);
   const results: DraftResult[] = [];
   for (const [index, item] of items.entries()) {
@@ -114,10 +105,7 @@ async function unwanted(
 ): Promise<Step | undefined> {
   if (!events) return undefined;
   const rendered = await event?.render(scope);
-  if (rendered && !rendered.ok) {
-    const failure = { code: "mapping_failed" as const, message: `event: ${rendered.message}` };
-    return { kind: "end", outcome: { kind: "failed", mapping: config.id, failure } };
-  }
+  if (rendered && !rendered.ok) return endFailed(config.id, `event: ${rendered.message}`);
   const name = oneLine(plainText(rendered?.parts ?? [])).slice(0, 100);
   return isWanted(name, events)
     ? undefined
@@ -134,12 +122,8 @@ async function runMapping(
   if (left) return left;
   const issues = mapping.validate?.(scope.payload) ?? [];
   if (issues.length > 0) {
-    const failure = {
-      code: "validation_failed" as const,
-      message: "the body is not as the mapping's schema says",
-      issues,
-    };
-    return { kind: "end", outcome: { kind: "rejected", mapping: mapping.config.id, failure } };
+    const message = "the body is not as the mapping's schema says";
+    return endWith(mapping.config.id, { code: "validation_failed", message, issues }, "rejected");
   }
   const step = await (mapping.forEach
     ? eachItem(mapping, scope, maxActions)
@@ -148,9 +132,7 @@ async function runMapping(
   if (step.results.length > maxActions)
     return tooMany(mapping.config.id, step.results.length, maxActions);
   const marked = await markBatched(mapping, scope, step.results);
-  return marked.ok
-    ? { ...step, results: marked.results }
-    : { kind: "end", outcome: marked.outcome };
+  return Array.isArray(marked) ? { ...step, results: marked } : endWith(mapping.config.id, marked);
 }
 
 /** Runs mappings, and adds what their code did to the outcome. */
@@ -302,10 +284,8 @@ class EventRun {
     if (echo !== undefined) return { kind: "skipped", mapping: id, reason: echo, echo: true };
     const pending = mapping.match.test(this.#scope);
     const truth = pending instanceof Promise ? await pending : pending;
-    if (isFailed(truth)) {
-      const failure = { code: "mapping_failed" as const, message: `match.when: ${truth.failed}` };
-      return this.#end({ kind: "failed", mapping: id, failure }, id, continues);
-    }
+    if (isFailed(truth))
+      return this.#end(endFailed(id, `match.when: ${truth.failed}`).outcome, id, continues);
     if (truth !== true) return "next";
     this.#first ??= id;
     this.#isList ||= continues;

@@ -1,10 +1,10 @@
-import { isInShadow, type CompiledMapping } from "./compiled.ts";
-import { findLoop } from "./match.ts";
+import type { CompiledMapping } from "./compiled.ts";
+import { findLoop, isInShadow } from "./match.ts";
 import { describeValue, see, renderJson, typeOf, type SeenType } from "./seen.ts";
 import { withEvents, type TemplateContext } from "./template-context.ts";
 import type { Template } from "./template.ts";
 import type { ConditionTrace, FieldTrace, MappingInput, MappingTrace } from "./types.ts";
-import type { Check, GROUPS, Truth } from "./condition.ts";
+import type { ConditionCheck, GROUPS, Truth } from "./condition.ts";
 
 /** How an operator is said of a value that it holds for, and of one that it does not hold for. */
 const VERBS: Record<string, readonly [holds: string, fails: string]> = {
@@ -123,7 +123,7 @@ function explainGroup(group: keyof typeof GROUPS, children: readonly ConditionTr
 
 /** Traces a check of a value. `about`: the field that the value is of. */
 function traceCheck<T>(
-  check: Check<T>,
+  check: ConditionCheck<T>,
   value: T,
   condition: string,
   about: Omit<Subject, "value"> = NO_FIELD,

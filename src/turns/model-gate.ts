@@ -1,7 +1,7 @@
 /** Asks the breakers whether the models of a run take calls, and lets runs wait for them. */
 import { ECHO } from "../agent/models.ts";
-import { Patience } from "../agent/patience.ts";
-import type { CallGate, ResolvedModel } from "../agent/types.ts";
+import type { CallGate, Patience, ResolvedModel } from "../agent/types.ts";
+import { readMonotonic, type Clock } from "../core/clock.ts";
 import { isRefusal, type Breaker, type Pass, type Refusal } from "../core/breaker.ts";
 import { listAllRuns } from "../queue/batches.ts";
 import { fromParkedKey, toParkedKey, type ParkingLot } from "../queue/parking-lot.ts";
@@ -24,6 +24,47 @@ const SOON_MS = 1_000;
 /** The model of a run and its fallbacks, in the order in which they are asked. */
 export const toCandidates = ({ ref, fallbacks = [] }: ResolvedModel): string[] =>
   [...new Set([ref, ...fallbacks.map((one) => one.ref)])].filter((one) => one !== ECHO.ref);
+
+/** How long a turn waits for models that give no answer, because somebody waits for the turn. */
+class TurnPatience implements Patience {
+  readonly #clock: Pick<Clock, "now" | "monotonic">;
+  readonly #totalMs: Ms;
+  readonly #onChange: ((isRetrying: boolean) => void) | undefined;
+  /** Since when no model has answered, in monotonic time. */
+  #since: Ms | undefined;
+  #waitedMs = 0;
+
+  /** `onChange` is called when the first model fails, and when one answers again. */
+  constructor(
+    totalMs: Ms,
+    clock: Pick<Clock, "now" | "monotonic">,
+    onChange?: (isRetrying: boolean) => void,
+  ) {
+    this.#totalMs = totalMs;
+    this.#clock = clock;
+    this.#onChange = onChange;
+  }
+
+  /** Returns the milliseconds that are left. They begin with the first failure. */
+  left(): Ms {
+    const now = readMonotonic(this.#clock);
+    if (this.#since === undefined) this.#onChange?.(true);
+    this.#since ??= now;
+    return this.#totalMs - Math.max(now - this.#since, this.#waitedMs);
+  }
+
+  /** Counts a wait. */
+  waited(ms: Ms): void {
+    this.#waitedMs += ms;
+  }
+
+  /** A model has answered. */
+  restore(): void {
+    if (this.#since !== undefined) this.#onChange?.(false);
+    this.#since = undefined;
+    this.#waitedMs = 0;
+  }
+}
 
 interface GateOptions extends Pick<CallGate, "patience" | "staysUnderWay"> {
   ready?: CallGate["ready"] | undefined;
@@ -126,8 +167,9 @@ function createPatience(
   { kind }: RunRecord,
   clock: ExecutorDeps["clock"],
 ): Patience | undefined {
-  if (!job) return new Patience(context.config.platform.maxWaitSeconds * 1000, clock, onRetrying);
-  return kind === "channel" ? new Patience(AWAY_NOTICE_MS, clock) : undefined;
+  if (!job)
+    return new TurnPatience(context.config.platform.maxWaitSeconds * 1000, clock, onRetrying);
+  return kind === "channel" ? new TurnPatience(AWAY_NOTICE_MS, clock) : undefined;
 }
 
 /** Lets a run wait behind an earlier one of its session, until that is woken. */

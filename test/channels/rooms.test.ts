@@ -112,6 +112,21 @@ describe("whose conversation a message joins", () => {
     ]);
   });
 
+  it("tells no room and no other person what a hook brought", async () => {
+    const seen = (text: string) =>
+      provider.requests.filter((one) => provider.text(one).includes(text));
+    provider.answer = (request) => `about ${provider.text(request)}`.slice(0, 5_000);
+    await start({ owner: { pipe: "ann" } });
+    await ask("bob-1", { from: "bob", to: "dm-bob" });
+    await ask("group-1", group("bob"));
+    await world.post("/hooks/agent", { message: "hook-1", deliver: false });
+    await world.post("/hooks/wake", { text: "wake-1", mode: "now" });
+    await world.until(async () => seen("hook-1").length > 0 && seen("wake-1").length > 0);
+    expect(await ask("group-2", group("bob"))).not.toMatch(/hook-1|wake-1/);
+    expect(await ask("bob-2", { from: "bob", to: "dm-bob" })).not.toMatch(/hook-1|wake-1/);
+    expect(await ask("ann-1", { to: "dm-ann" })).toContain("wake-1");
+  });
+
   it("keeps accounts apart", async () => {
     await start(
       {},

@@ -53,7 +53,6 @@ describe("an event whose body was removed between list and click", () => {
     ["hooks test --event EVENT", 1],
     ["propose fresh --event EVENT", 1],
     ["events replay EVENT", 1],
-    ["events replay EVENT --edit", 1],
     ["explain EVENT", 0],
     ["explain EVENT --json", 0],
     ["hooks diff --config next.json5 --events EVENT", 0],

@@ -302,14 +302,11 @@ export class LineReader {
     matched: number,
     opened: readonly Container[],
   ): LineStart {
+    const start = { ...CONTINUED, content: next };
+    const newBlock = { ...start, fresh: true };
     switch (sort) {
       case "heading":
-        return this.begin(
-          "none",
-          { ...CONTINUED, content: next, fresh: true, single: true },
-          matched,
-          opened,
-        );
+        return this.begin("none", { ...newBlock, single: true }, matched, opened);
       case "fence":
         this.fence = /^(?:`+|~+)/.exec(rest)?.[0] ?? "";
         return this.begin("fence", LITERAL, matched, opened);
@@ -318,23 +315,12 @@ export class LineReader {
       case "text":
         this.contested = rest.startsWith("[");
         this.inFootnote = rest.startsWith("[^");
-        return this.begin(
-          "paragraph",
-          { ...CONTINUED, content: next, fresh: true },
-          matched,
-          opened,
-        );
+        return this.begin("paragraph", newBlock, matched, opened);
       case "delimiter":
         this.contested = true;
-        if (paragraph === "here") return { ...CONTINUED, content: next };
-        return this.begin(
-          "paragraph",
-          { ...CONTINUED, content: next, fresh: true },
-          matched,
-          opened,
-        );
+        return paragraph === "here" ? start : this.begin("paragraph", newBlock, matched, opened);
       case "continued":
-        return { ...CONTINUED, content: next };
+        return start;
     }
   }
 

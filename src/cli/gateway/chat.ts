@@ -135,7 +135,7 @@ async function chatWith(io: CliIo, options: ChatOptions, agent: string | undefin
   });
 }
 
-export const chat = doing({
+export const chatCommand = doing({
   usage: "chat [agent]",
   about: "talk to an agent: each line is a turn of one session, Ctrl-C stops a turn, Ctrl-D ends",
   examples: ["rouse chat", 'rouse chat ops --message "What failed tonight?"'],

@@ -115,7 +115,7 @@ async function startGateway(io: CliIo, options: Given<typeof START_OPTIONS>): Pr
   await stopped;
 }
 
-export const start = doing({
+export const startCommand = doing({
   usage: "start",
   about: "start the gateway; SIGHUP loads the config again, SIGTERM and Ctrl-C stop it",
   examples: ["rouse start", "rouse start --config /etc/rouse/rouse.json5 --port 8080"],

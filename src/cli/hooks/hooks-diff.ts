@@ -9,7 +9,7 @@ import {
   type WhatIfGroup,
   type WhatIfLine,
 } from "../../operate/what-if/what-if.ts";
-import type { DiffOptions } from "./hooks-options.ts";
+import { doing, type Given } from "../command.ts";
 import { usage } from "../failure.ts";
 import { EXIT, type CliIo } from "../io.ts";
 import { findTodaysConfig, withFiles, withReader } from "../gateway/offline.ts";
@@ -17,6 +17,16 @@ import { readSince } from "../options.ts";
 import { groupName, printExample, printReport, printSum } from "./print-what-if.ts";
 import { createProgress } from "../progress.ts";
 import { shellWord } from "../text.ts";
+
+const DIFF_OPTIONS = {
+  "--since <time>": 'newer events: an age such as "7d", or a date such as "2026-01-31T08:00"',
+  "--last <n>": "at most so many of the newest events (default 10000, with --since all)",
+  "--events <ids>": "these events, separated by commas",
+  "--path <path>": "only events of this hook path, such as shop",
+  "--group <name>": "list every event of one group, such as starts:shop.order",
+  "--expect-same": "exit code 1 if anything differs",
+} as const;
+type DiffOptions = Given<typeof DIFF_OPTIONS>;
 
 function readSelection({ since, last, events, path }: DiffOptions, io: CliIo): Selection {
   const from = since === undefined ? undefined : readSince(since, io);
@@ -93,8 +103,8 @@ function checkSame({ changed, events, skipped }: WhatIfEnd, io: CliIo): void {
   if (changed === 0) io.err("rouse: --expect-same: no event could be compared\n");
 }
 
-/** `rouse hooks diff`. Exit code 1 with `--expect-same` if anything differs, 3 if one of the configs has problems. */
-export async function diffHooks(options: DiffOptions, io: CliIo): Promise<void> {
+/** Exit code 1 with `--expect-same` if anything differs, 3 if one of the configs has problems. */
+async function diffHooks(io: CliIo, options: DiffOptions): Promise<void> {
   const { config } = options;
   if (config === undefined) throw usage("name the proposed config with --config");
   readSelection(options, io);
@@ -111,3 +121,18 @@ export async function diffHooks(options: DiffOptions, io: CliIo): Promise<void> 
   if (options.group === undefined) printReport(report, renderCommand(options), io);
   else printSum(report, io);
 }
+
+export const diff = doing({
+  usage: "diff",
+  about:
+    "what a changed config would do with the hooks that came in; compares recorded events with a connection that only reads, starts and sends nothing",
+  examples: [
+    "rouse hooks diff --config next.json5 --since 7d",
+    "rouse hooks diff --config next.json5 --path acme --last 1000",
+    "rouse hooks diff --config next.json5 --expect-same --json | jq 'select(.type == \"end\") | .groups[] | {kind, mapping, count}'",
+  ],
+  options: DIFF_OPTIONS,
+  help: "\n--config names the config as it would be; today's is the one that the gateway uses.\n",
+  json: true,
+  run: diffHooks,
+});

@@ -12,13 +12,24 @@ import { getDuplicateRule } from "../../intake/signatures/duplicate.ts";
 import { loadScheme, type SchemeSources } from "../../intake/signatures/load.ts";
 import { asNewEvent, signRequest, type UnsignedRequest } from "../../intake/signatures/sign.ts";
 import { readGateway } from "../../store/lock.ts";
-import type { SendOptions } from "./hooks-options.ts";
+import { doing, type Given } from "../command.ts";
 import { usage } from "../failure.ts";
 import { EXIT, type CliIo } from "../io.ts";
 import { readInput } from "../options.ts";
 import { printJson } from "../print.ts";
 import { loadSettings, type Settings } from "../settings.ts";
 import { printable } from "../text.ts";
+
+const SEND_OPTIONS = {
+  "--payload <file>": "the body; - reads standard input",
+  "--sample [event]": "a recorded body of the path's preset instead; without a name, list them",
+  "--event <name>": "set the headers by which the preset's sender names this event",
+  "--header <name=value>": { about: "a header of the request (repeatable)", repeat: "pairs" },
+  "--content-type <type>": "what the body is (default: the sample's, else application/json)",
+  "--idempotency-key <key>": "a repeat with the same key is answered alike",
+  "--wait <seconds>": "wait for the run's reply; only for the path agent",
+} as const;
+type SendOptions = Given<typeof SEND_OPTIONS>;
 
 const first = (secret: string | readonly string[]): string =>
   typeof secret === "string" ? secret : (secret[0] ?? "");
@@ -228,8 +239,8 @@ async function listSamples(
   for (const sample of samples) io.out(`rouse hooks send ${name} --sample ${sample}\n`);
 }
 
-/** `rouse hooks send`: posts to the gateway that runs. Exit code 1 for a 4xx or 5xx, an event that made no work, or a failed run. */
-export async function sendHook(name: string, options: SendOptions, io: CliIo): Promise<void> {
+/** Posts to the gateway that runs. Exit code 1 for a 4xx or 5xx, an event that made no work, or a failed run. */
+async function sendHook(io: CliIo, options: SendOptions, name: string): Promise<void> {
   if (options.wait !== undefined && !/^\d+$/.test(options.wait))
     throw usage("--wait: write whole seconds");
   if (options.payload !== undefined && options.sample !== undefined)
@@ -251,3 +262,17 @@ export async function sendHook(name: string, options: SendOptions, io: CliIo): P
   if (answer !== "")
     io.out(`${printable(typeof answer === "string" ? answer : JSON.stringify(answer, null, 2))}\n`);
 }
+
+export const send = doing({
+  usage: "send <name>",
+  about:
+    "post a body to the running gateway as its sender would: signed, or with the token of that path",
+  examples: [
+    "rouse hooks send shop --payload order.json --header x-shop-event=order",
+    "rouse hooks send PRESET --sample EVENT",
+    `echo '{"message":"Hello"}' | rouse hooks send agent --payload - --wait 60`,
+  ],
+  options: SEND_OPTIONS,
+  json: true,
+  run: sendHook,
+});

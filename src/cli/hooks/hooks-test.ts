@@ -8,13 +8,25 @@ import {
 } from "../../operate/records/test-hook.ts";
 import { connected } from "../gateway/connect.ts";
 import { fetchEvent } from "../ids.ts";
-import type { TestOptions } from "./hooks-options.ts";
+import { doing, type Given } from "../command.ts";
 import { usage } from "../failure.ts";
 import { EXIT, type CliIo } from "../io.ts";
 import { withFiles } from "../gateway/offline.ts";
 import { readInput } from "../options.ts";
 import { printAnsweredBy, printJson } from "../print.ts";
 import { printTestedHook } from "./print-tested-hook.ts";
+
+/** The request that is tested. */
+const TEST_OPTIONS = {
+  "--payload <file>": "the body; - reads standard input",
+  "--content-type <type>": "what the body is (default: JSON)",
+  "--event <id>": "the body, headers and query of a recorded event",
+  "--header <name=value>": { about: "a header of the request (repeatable)", repeat: "pairs" },
+  "--query <name=value>": { about: "a query parameter (repeatable)", repeat: "pairs" },
+  "--path <path>":
+    "the hook's path (default: the mapping's first); without a mapping, all on it are tried",
+} as const;
+type TestOptions = Given<typeof TEST_OPTIONS>;
 
 /** True when the gateway would take the hook and do something, or skip it on purpose. */
 function isHandled({ outcome, actions }: TestedHook): boolean {
@@ -81,11 +93,11 @@ const evaluate = (
     return runTest(test, snapshot, io.now());
   });
 
-/** `rouse hooks test`. Exit code 1 if the hook would be refused or matches no mapping. */
-export async function printHookTest(
-  mapping: string | undefined,
-  options: TestOptions,
+/** Exit code 1 if the hook would be refused or matches no mapping. */
+async function testHook(
   io: CliIo,
+  options: TestOptions,
+  mapping: string | undefined,
 ): Promise<void> {
   if (mapping === undefined && options.path === undefined && options.event === undefined)
     throw usage("name a mapping, or a path with --path; `rouse hooks` shows both");
@@ -94,3 +106,18 @@ export async function printHookTest(
   if (options.json) return printJson(io, tested);
   printTestedHook(tested, io);
 }
+
+export const hooksTest = doing({
+  usage: "test [mapping]",
+  about:
+    "show why a mapping matches a body, and what it makes of it; evaluates the config file whatever gateway runs, needs no secrets, sends nothing",
+  examples: [
+    "rouse hooks test shop.order --payload order.json --header x-shop-event=order",
+    "rouse hooks test --path shop --payload order.json",
+    "rouse hooks test --path sms --payload message.txt --content-type application/x-www-form-urlencoded",
+    "rouse hooks test -c draft.json5 --event evt_…",
+  ],
+  options: TEST_OPTIONS,
+  json: true,
+  run: testHook,
+});

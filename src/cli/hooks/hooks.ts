@@ -3,7 +3,10 @@ import { asking, doing, printRows, type Noun } from "../command.ts";
 import { read } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
-import { DIFF_OPTIONS, SEND_OPTIONS, TEST_OPTIONS } from "./hooks-options.ts";
+import { diff } from "./hooks-diff.ts";
+import { send } from "./hooks-send.ts";
+import { hooksTest } from "./hooks-test.ts";
+import { makeChange } from "./landing.ts";
 import { LANDING_OPTIONS } from "../options.ts";
 import { cell } from "../text.ts";
 
@@ -92,22 +95,6 @@ const list = asking({
   },
 });
 
-const test = doing({
-  usage: "test [mapping]",
-  about:
-    "show why a mapping matches a body, and what it makes of it; evaluates the config file whatever gateway runs, needs no secrets, sends nothing",
-  examples: [
-    "rouse hooks test shop.order --payload order.json --header x-shop-event=order",
-    "rouse hooks test --path shop --payload order.json",
-    "rouse hooks test --path sms --payload message.txt --content-type application/x-www-form-urlencoded",
-    "rouse hooks test -c draft.json5 --event evt_…",
-  ],
-  options: TEST_OPTIONS,
-  json: true,
-  run: async (io, options, mapping) =>
-    (await import("./hooks-test.ts")).printHookTest(mapping, options, io),
-});
-
 const enable = doing({
   usage: "enable <mapping>",
   about:
@@ -120,24 +107,8 @@ const enable = doing({
   options: LANDING_OPTIONS,
   json: true,
   async run(io, options, mapping) {
-    const { makeChange } = await import("./landing.ts");
     await makeChange({ kind: "enable", mapping }, `${mapping} is live`, options, io);
   },
-});
-
-const diff = doing({
-  usage: "diff",
-  about:
-    "what a changed config would do with the hooks that came in; compares recorded events with a connection that only reads, starts and sends nothing",
-  examples: [
-    "rouse hooks diff --config next.json5 --since 7d",
-    "rouse hooks diff --config next.json5 --path acme --last 1000",
-    "rouse hooks diff --config next.json5 --expect-same --json | jq 'select(.type == \"end\") | .groups[] | {kind, mapping, count}'",
-  ],
-  options: DIFF_OPTIONS,
-  help: "\n--config names the config as it would be; today's is the one that the gateway uses.\n",
-  json: true,
-  run: async (io, options) => (await import("./hooks-diff.ts")).diffHooks(options, io),
 });
 
 const accept = asking({
@@ -171,18 +142,4 @@ const accept = asking({
   },
 });
 
-const send = doing({
-  usage: "send <name>",
-  about:
-    "post a body to the running gateway as its sender would: signed, or with the token of that path",
-  examples: [
-    "rouse hooks send shop --payload order.json --header x-shop-event=order",
-    "rouse hooks send PRESET --sample EVENT",
-    `echo '{"message":"Hello"}' | rouse hooks send agent --payload - --wait 60`,
-  ],
-  options: SEND_OPTIONS,
-  json: true,
-  run: async (io, options, name) => (await import("./hooks-send.ts")).sendHook(name, options, io),
-});
-
-export const hooks: Noun = { list, commands: [test, enable, diff, accept, send] };
+export const hooksCommand: Noun = { list, commands: [hooksTest, enable, diff, accept, send] };

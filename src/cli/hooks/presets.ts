@@ -127,4 +127,4 @@ const show = doing({
   },
 });
 
-export const presets: Noun = { list, show };
+export const presetsCommand: Noun = { list, show };

@@ -146,7 +146,7 @@ async function asksWithoutModel(error: unknown, io: CliIo): Promise<boolean> {
   return answer === "yes";
 }
 
-export const propose = doing({
+export const proposeCommand = doing({
   usage: "propose [name]",
   about:
     "write a mapping with its fixtures from up to 20 recorded events of a hook, in shadow until `rouse hooks enable`; or mend a mapping that did not match. A model sees the fields, at most 5 bodies with masked values and your words, and cannot choose who may call, where replies go, agent, model or code",

@@ -230,7 +230,7 @@ function chooseQuestions(
   };
 }
 
-async function init(name: string, options: Options, io: CliIo): Promise<void> {
+async function setUp(name: string, options: Options, io: CliIo): Promise<void> {
   const known = getAskableChannels(readCatalog(BUILTIN_PLUGINS));
   const presets = await loadShippedPresets();
   const scope = readScope(name, known, presets, io);
@@ -314,5 +314,5 @@ export const initCommand = doing({
   ],
   options: INIT_OPTIONS,
   config: false,
-  run: (io, options, what) => init(what ?? ".", options, io),
+  run: (io, options, what) => setUp(what ?? ".", options, io),
 });

@@ -18,7 +18,7 @@ import { renderOutput } from "./print-run.ts";
 import { printBlock, printLines } from "../print.ts";
 import { cell, localTime, localZone, printable, zonedTime } from "../text.ts";
 
-export const agents = listing({
+export const agentsCommand = listing({
   usage: "agents",
   about: "the agents of the config, with their models and tools",
   examples: ["rouse agents"],
@@ -100,7 +100,7 @@ const toolsTest = asking({
   print: (answer, io) => io.out(`${printable(renderOutput(answer).join("\n"))}\n`),
 });
 
-export const tools: Noun = { list: toolsList, commands: [toolsTest] };
+export const toolsCommand: Noun = { list: toolsList, commands: [toolsTest] };
 
 const describeState = ({ decision }: ApprovalView): string =>
   decision ? `${decision.verdict} by ${decision.by}` : "open";
@@ -216,7 +216,7 @@ const approvalsRules = listing({
   columns: ["id", "createdAt", "by", "text"],
 });
 
-export const approvals: Noun = {
+export const approvalsCommand: Noun = {
   list: approvalsList,
   show: approvalsShow,
   views: { "--rules": approvalsRules },
@@ -387,7 +387,7 @@ const schedulesSet = asking({
   },
 });
 
-export const schedules: Noun = {
+export const schedulesCommand: Noun = {
   list: schedulesList,
   show: schedulesShow,
   commands: [schedulesRun, schedulesSet],
@@ -465,4 +465,4 @@ const memoryRemove = asking({
   },
 });
 
-export const memory: Noun = { list: memoryList, commands: [memorySet, memoryRemove] };
+export const memoryCommand: Noun = { list: memoryList, commands: [memorySet, memoryRemove] };

@@ -99,7 +99,7 @@ function printIssues(issues: readonly Issue[], io: CliIo): void {
   for (const issue of issues) io.err(`${renderIssue(issue, io.cwd)}\n`);
 }
 
-export const configCommands: Noun = {
+export const configCommand: Noun = {
   list: show,
   views: { "--schema [of]": schema },
   commands: [validate],

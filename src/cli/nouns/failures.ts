@@ -139,4 +139,4 @@ const set = asking({
     io.out(`${failure.id}  ${renderStatus(failure)}  ${cell(failure.title)}\n`),
 });
 
-export const failureGroups: Noun = { list, show, commands: [set] };
+export const failuresCommand: Noun = { list, show, commands: [set] };

@@ -14,7 +14,7 @@ import {
 } from "../../knowledge/types.ts";
 import {
   asking,
-  doing,
+  type AskedGateway,
   LIMIT_OPTION,
   printRecord,
   printRows,
@@ -22,18 +22,12 @@ import {
   type Given,
   type Noun,
 } from "../command.ts";
-import {
-  connected,
-  read,
-  withId,
-  type AdminClient,
-  type GatewayConnection,
-} from "../gateway/connect.ts";
+import { read, withId, type AdminClient } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
-import type { CliIo } from "../io.ts";
+import { EXIT, type CliIo } from "../io.ts";
 import { readCount } from "../options.ts";
-import { printBlock, printJson } from "../print.ts";
-import { createProgress } from "../progress.ts";
+import { printBlock } from "../print.ts";
+import { withProgress } from "../progress.ts";
 import { bytes, cell, localTime, shellWord } from "../text.ts";
 
 const TENANT_OPTION = {
@@ -61,10 +55,8 @@ type Documents = AdminClient["knowledge"]["documents"];
 /** How long one request waits for a document to be ready or failed. */
 const WAIT_SECONDS = "1";
 
-interface AddedDocument {
-  document: DocumentRecord;
-  duplicate: boolean;
-}
+/** A document, and whether its bytes were there already. */
+type AddedDocument = DocumentRecord & { duplicate?: boolean };
 
 /** The files that are meant: of a folder, all below it that have an ending which can be read. */
 async function findFiles(paths: readonly string[], io: CliIo): Promise<string[]> {
@@ -108,52 +100,50 @@ async function upload(
     headers: { "content-type": "application/octet-stream" },
     init: { body, duplex: "half" as const },
   };
-  return read(documents.$post({ query }, options)).finally(() => source.destroy());
+  const answer = read(documents.$post({ query }, options)).finally(() => source.destroy());
+  const { document, duplicate } = await answer;
+  return { ...document, duplicate };
 }
 
 /** One file that is refused keeps no other from being added. */
-function reportSkipped(error: unknown, file: string, io: CliIo): undefined {
+function reportSkipped(error: unknown, file: string, io: CliIo): void {
   if (
     !(error instanceof RouseError) ||
     !["body_too_large", "duplicate_document"].includes(error.code)
   )
     throw error;
   io.err(`rouse: ${cell(basename(file))}: ${error.message}\n`);
-  io.exitCode = 1;
+  io.exitCode = EXIT.failure;
 }
 
 /** Brings the files to where they are read, one after the other. */
-async function uploadAll(
+const uploadAll = (
   documents: Documents,
   files: readonly string[],
   options: AddOptions,
   io: CliIo,
-): Promise<AddedDocument[]> {
-  const progress = createProgress(io, "uploading", files.length);
-  const added: AddedDocument[] = [];
-  try {
+): Promise<AddedDocument[]> =>
+  withProgress(io, "uploading", files.length, async (progress) => {
+    const added: AddedDocument[] = [];
     for (const [done, path] of files.entries()) {
       progress.update(done, cell(basename(path)));
-      const one = await upload(documents, path, options).catch((error: unknown) =>
-        reportSkipped(error, path, io),
-      );
-      if (one) added.push(one);
+      try {
+        added.push(await upload(documents, path, options));
+      } catch (error) {
+        reportSkipped(error, path, io);
+      }
     }
-  } finally {
-    progress.end();
-  }
-  return added;
-}
+    return added;
+  });
 
 /** Waits until every document is ready or failed, or was deleted or replaced meanwhile. */
-async function waitUntilIndexed(
+const waitUntilIndexed = (
   documents: Documents,
-  added: readonly DocumentRecord[],
+  added: readonly AddedDocument[],
   io: CliIo,
-): Promise<DocumentRecord[]> {
-  const progress = createProgress(io, "indexing", added.length);
-  const settled: DocumentRecord[] = [];
-  try {
+): Promise<AddedDocument[]> =>
+  withProgress(io, "indexing", added.length, async (progress) => {
+    const settled: AddedDocument[] = [];
     for (const document of added) {
       let last = document;
       while (last.status !== "ready" && last.status !== "failed") {
@@ -162,16 +152,13 @@ async function waitUntilIndexed(
         const asked = read(documents[":id"].$get({ ...withId(last.id), query }));
         const now = await asked.catch(orUndefined);
         if (!now) break;
-        last = now.document;
+        last = { ...last, ...now.document };
       }
       settled.push(last);
       progress.update(settled.length, cell(last.filename));
     }
     return settled;
-  } finally {
-    progress.end();
-  }
-}
+  });
 
 /** Names the document in the error of a request about it. */
 const withName =
@@ -186,83 +173,62 @@ const orUndefined = (error: unknown): undefined => {
   throw error;
 };
 
-function printDocument({ document, duplicate }: AddedDocument, io: CliIo): void {
-  const { id, status, filename, error, chunkCount } = document;
-  const what = error ? `${error.code}: ${error.message}` : `${chunkCount} chunks`;
-  const known = duplicate ? "  (was there already)" : "";
-  io.out(`${id}  ${status}  ${cell(filename)}  ${what}${known}\n`);
-}
-
-/** Starts the indexing of what `queue` adds, waits for it if somebody does the work, and says how it went. */
+/** Starts the indexing of what `queue` adds, and waits for it if somebody does the work. */
 async function index(
-  to: GatewayConnection,
-  io: CliIo,
+  { api, io, indexDocuments }: AskedGateway,
   queue: (documents: Documents) => Promise<AddedDocument[]>,
-): Promise<AddedDocument[]> {
-  const { documents } = to.api.knowledge;
-  const works = await to.indexDocuments();
+): Promise<{ documents: AddedDocument[] }> {
+  const { documents } = api.knowledge;
+  const works = await indexDocuments();
   const added = await queue(documents);
-  if (!works) {
-    io.err(
-      "the gateway runs without workers: the documents stay queued until one with workers starts\n",
-    );
-    return added;
+  if (works) {
+    const settled = await waitUntilIndexed(documents, added, io);
+    if (settled.some(({ status }) => status !== "ready")) io.exitCode = EXIT.failure;
+    return { documents: settled };
   }
-  const settled = await waitUntilIndexed(
-    documents,
-    added.map(({ document }) => document),
-    io,
+  io.err(
+    "the gateway runs without workers: the documents stay queued until one with workers starts\n",
   );
-  if (settled.some(({ status }) => status !== "ready")) io.exitCode = 1;
-  return added.map(({ document, duplicate }, at) => ({
-    document: settled[at] ?? document,
-    duplicate,
-  }));
+  return { documents: added };
 }
 
-const add = doing({
+function printDocuments({ documents }: { documents: AddedDocument[] }, io: CliIo): void {
+  for (const { id, status, filename, error, chunkCount, duplicate } of documents) {
+    const what = error ? `${error.code}: ${error.message}` : `${chunkCount} chunks`;
+    const known = duplicate ? "  (was there already)" : "";
+    io.out(`${id}  ${status}  ${cell(filename)}  ${what}${known}\n`);
+  }
+}
+
+const add = asking({
   usage: "add <path...>",
   about: "index files, and those of folders",
   examples: ["rouse knowledge add handbook.pdf --agent support", "rouse knowledge add ./manuals"],
   options: ADD_OPTIONS,
-  json: true,
-  async run(io, given, paths) {
-    const files = await findFiles(paths, io);
+  async ask(to, given, paths) {
+    const files = await findFiles(paths, to.io);
     if (files.length > 1 && (given.title !== undefined || given.externalId !== undefined))
       throw usage("--title and --external-id name one document: add it alone");
-    const added = await connected(given, io, (to) =>
-      index(to, io, (documents) => uploadAll(documents, files, given, io)),
-    );
-    if (!given.json) return added.forEach((one) => printDocument(one, io));
-    printJson(io, {
-      documents: added.map((one) => ({ ...one.document, duplicate: one.duplicate })),
-    });
+    return index(to, (documents) => uploadAll(documents, files, given, to.io));
   },
+  print: printDocuments,
 });
 
-const reindex = doing({
+const reindex = asking({
   usage: "reindex <id...>",
   about: "read documents again; the previous version stays searchable until the new one is ready",
   examples: ["rouse knowledge reindex doc_1k7u"],
   options: TENANT_OPTION,
-  json: true,
-  async run(io, given, ids) {
-    const query = { tenant: given.tenant };
-    const queued = await connected(given, io, (to) =>
-      index(to, io, async (documents) => {
-        const all: AddedDocument[] = [];
-        for (const id of ids) {
-          const answer = await read(documents[":id"].reindex.$post({ ...withId(id), query })).catch(
-            withName(id),
-          );
-          all.push({ ...answer, duplicate: false });
-        }
-        return all;
-      }),
-    );
-    if (!given.json) return queued.forEach((one) => printDocument(one, io));
-    printJson(io, { documents: queued.map(({ document }) => document) });
-  },
+  ask: (to, { tenant }, ids) =>
+    index(to, async (documents) => {
+      const all: AddedDocument[] = [];
+      for (const id of ids) {
+        const again = documents[":id"].reindex.$post({ ...withId(id), query: { tenant } });
+        all.push((await read(again).catch(withName(id))).document);
+      }
+      return all;
+    }),
+  print: printDocuments,
 });
 
 const list = asking({
@@ -399,7 +365,7 @@ const search = asking({
   },
 });
 
-export const knowledge: Noun = {
+export const knowledgeCommand: Noun = {
   list,
   show,
   commands: [add, remove, reindex, search],

@@ -99,7 +99,7 @@ const peopleDecide = asking({
   },
 });
 
-export const people: Noun = {
+export const peopleCommand: Noun = {
   list: peopleList,
   commands: [peopleDecide],
   help: `
@@ -193,7 +193,7 @@ const channelsTest = asking({
   },
 });
 
-export const channels: Noun = {
+export const channelsCommand: Noun = {
   list: channelsList,
   views: { "--status": channelsStatus },
   commands: [channelsTest],
@@ -277,4 +277,4 @@ const keysRevoke = asking({
     io.out(`${cell(revoked)}  revoked; requests with it are rejected from now on\n`),
 });
 
-export const keys: Noun = { list: keysList, commands: [keysCreate, keysRevoke] };
+export const keysCommand: Noun = { list: keysList, commands: [keysCreate, keysRevoke] };

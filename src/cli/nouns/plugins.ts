@@ -139,7 +139,7 @@ const list = listing({
   ],
 });
 
-export const plugins: Noun = {
+export const pluginsCommand: Noun = {
   list,
   commands: [
     doing({

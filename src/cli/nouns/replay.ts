@@ -1,10 +1,3 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import type { ReplayLine } from "../../operate/records/bulk.ts";
-import { bodyGone } from "../../core/body-gone.ts";
 import { OUTCOMES } from "../../vocabulary/outcomes.ts";
 import type { ReplayResult } from "../../intake/types.ts";
 import { BULK_OPTIONS, checkChoice, followBulk, readBulk } from "./bulk.ts";
@@ -13,7 +6,7 @@ import { connected, read, withId, type GatewayConnection } from "../gateway/conn
 import { usage } from "../failure.ts";
 import { resolveId } from "../ids.ts";
 import { EXIT, type CliIo } from "../io.ts";
-import { OUTCOME_OPTION, readCount, readRate } from "../options.ts";
+import { OUTCOME_OPTION, readCount, readInput, readRate } from "../options.ts";
 import { printJson } from "../print.ts";
 import { cell } from "../text.ts";
 
@@ -26,7 +19,7 @@ const CHOOSING = {
 } as const;
 const OF_ONE = {
   "--action <n>": "only this action of one event, by its number from 1",
-  "--edit": "open the body of one event in $VISUAL or $EDITOR, and replay it as saved",
+  "--body <file>": "replay one event with the body of this file; - reads standard input",
 } as const;
 const OPTIONS = {
   ...CHOOSING,
@@ -52,80 +45,23 @@ function renderReplayed({
     .join("");
 }
 
-/** Opens a text in the user's editor, and returns it as it was saved. */
-async function editText(bytes: Buffer, name: string, io: CliIo): Promise<Buffer> {
-  const editor = io.env["VISUAL"] || io.env["EDITOR"] || "vi";
-  const folder = await mkdtemp(join(tmpdir(), "rouse-edit-"));
-  try {
-    const file = join(folder, name);
-    // A body may hold what other users of the machine must not read.
-    await writeFile(file, bytes, { mode: 0o600 });
-    const child = spawn("sh", ["-c", `${editor} "$1"`, "sh", file], {
-      stdio: "inherit",
-      env: { ...process.env, ...io.env },
-    });
-    const [code] = (await once(child, "exit")) as [number | null];
-    if (code !== 0)
-      throw usage(
-        `the editor \`${editor}\` ended with ${code ?? "a signal"}; nothing was replayed`,
-      );
-    return await readFile(file);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
-}
-
-/** The body of an event as the user has edited it, in base64; undefined if it was not changed. */
-async function editBody(id: string, to: GatewayConnection, io: CliIo): Promise<string | undefined> {
-  const { event } = await read(to.api.events[":id"].$get(withId(id)));
-  const { body, encoding, contentType } = event.request;
-  if (body === null) throw bodyGone();
-  const before = Buffer.from(body, encoding);
-  const after = await editText(
-    before,
-    contentType?.includes("json") === true ? "body.json" : "body.txt",
-    io,
-  );
-  return after.equals(before) ? undefined : after.toString("base64");
-}
-
 async function replayOne(
-  name: string,
   to: GatewayConnection,
+  id: string,
   options: ReplayOptions,
   io: CliIo,
 ): Promise<void> {
-  const id = await resolveId(to, "events", name);
-  const body = options.edit ? await editBody(id, to, io) : undefined;
-  if (options.edit && body === undefined)
-    return io.err("the body was not changed; nothing was replayed\n");
+  const file = options.body;
   const json = {
     dryRun: options.dryRun === true,
     action: readCount("action", options.action),
-    body,
+    body: file === undefined ? undefined : (await readInput(file, io)).toString("base64"),
   };
   const answer = await read(to.api.events[":id"].replay.$post({ ...withId(id), json }));
   if (options.json) printJson(io, answer);
   else io.out(renderReplayed(answer.result));
   if (answer.result.outcome === "failed" || answer.result.outcome === "rejected")
     io.exitCode = EXIT.failure;
-}
-
-/** Renders the lines of a bulk replay; the last is `3 replayed: 2 accepted, 1 unmatched; 1 could not be replayed`. */
-function createRenderer(dryRun: boolean): (line: ReplayLine) => string {
-  const outcomes = new Map<string, number>();
-  return (line) => {
-    if (line.type === "total") return "";
-    if (line.type === "result") {
-      if (!line.ok) return `${line.eventId}  not replayed: ${cell(line.failure.message)}\n`;
-      const { outcome } = line.result;
-      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
-      return renderReplayed(line.result);
-    }
-    const counts = [...outcomes].map(([outcome, count]) => `${count} ${outcome}`).join(", ");
-    const sum = `${line.replayed} ${dryRun ? "would be replayed" : "replayed"}${counts === "" ? "" : `: ${counts}`}`;
-    return `${sum}${line.failed > 0 ? `; ${line.failed} could not be replayed` : ""}\n`;
-  };
 }
 
 /** Reads which events are meant. */
@@ -144,32 +80,13 @@ function readSelect({ failed, unmatched, outcome: text, yes, dryRun }: ReplayOpt
   return { select, outcome } as const;
 }
 
-/** Follows a replay of many, or what it would do. */
-const follow = (
-  answer: Promise<{ body: ReadableStream | null }>,
-  options: ReplayOptions,
-  io: CliIo,
-): Promise<void> => {
-  const dryRun = options.dryRun === true;
-  const label = dryRun ? "trying" : "replaying";
-  return followBulk(answer, options, io, { label, render: createRenderer(dryRun) });
-};
-
-async function replayAll(io: CliIo, options: ReplayOptions): Promise<void> {
-  const { path, mapping } = options;
-  const bulk = { ...readSelect(options), path, mapping, ...readBulk(options, io) };
-  await connected(options, io, ({ api }) =>
-    follow(api.events.replay.$post({ json: bulk }), options, io),
-  );
-}
-
 /** `rouse events replay`: of several events that are named, the oldest comes first. */
 export const replay = doing({
   usage: "replay [event...]",
   about: "replay events with the current mappings",
   examples: [
     "rouse events replay evt_… --dry-run",
-    "rouse events replay evt_… --edit",
+    "rouse events replay evt_… --body edited.json",
     "rouse events replay evt_… evt_… --dry-run",
     "rouse events replay --unmatched --since 1d",
     "rouse events replay --outcome rejected --path shop --rate 5/s",
@@ -182,15 +99,19 @@ export const replay = doing({
       own: OF_ONE,
       how: { "--rate <n>": "" },
     });
-    const [only] = names;
-    if (only === undefined) return replayAll(io, options);
+    const { path, mapping, rate, dryRun = false } = options;
+    const how =
+      names.length > 0
+        ? { select: "all" as const, perSecond: readRate(rate), dryRun }
+        : { ...readSelect(options), path, mapping, ...readBulk(options, io) };
     await connected(options, io, async (to) => {
-      if (names.length === 1) return replayOne(only, to, options, io);
       const ids: string[] = [];
       for (const name of names) ids.push(await resolveId(to, "events", name));
-      const dryRun = options.dryRun === true;
-      const json = { select: "all" as const, ids, perSecond: readRate(options.rate), dryRun };
-      await follow(to.api.events.replay.$post({ json }), options, io);
+      const [only, ...others] = ids;
+      if (only !== undefined && others.length === 0) return replayOne(to, only, options, io);
+      const json = { ...how, ...(ids.length > 0 && { ids }) };
+      const words = { done: "replayed", label: "replaying" };
+      await followBulk(to.api.events.replay.$post({ json }), options, io, words);
     });
   },
 });

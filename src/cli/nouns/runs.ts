@@ -101,7 +101,11 @@ const runsRetry = retrying({
   later: "no gateway runs just now: the runs start with the next `rouse start`\n",
 });
 
-export const runs: Noun = { list: runsList, show: runsShow, commands: [runsCancel, runsRetry] };
+export const runsCommand: Noun = {
+  list: runsList,
+  show: runsShow,
+  commands: [runsCancel, runsRetry],
+};
 
 const deliveriesList = paging({
   noun: "deliveries",
@@ -198,7 +202,7 @@ const deliveriesRetry = retrying({
   later: "no gateway runs just now: what is pending is sent with the next `rouse start`\n",
 });
 
-export const deliveries: Noun = {
+export const deliveriesCommand: Noun = {
   list: deliveriesList,
   show: deliveriesShow,
   commands: [deliveriesRetry],
@@ -317,7 +321,7 @@ const sessionsRemove = asking({
     io.out(`${cell(removed)}  ${history ? "its history is deleted" : "deleted"}\n`),
 });
 
-export const sessions: Noun = {
+export const sessionsCommand: Noun = {
   list: sessionsList,
   show: sessionsShow,
   commands: [sessionsRemove],

@@ -74,7 +74,7 @@ function findConsole(stateDir: string): { address: string; tokenFile: string } |
   return { address: `${adminUrl}/console`, tokenFile: secretFile(stateDir, "gateway-token") };
 }
 
-export const status = asking({
+export const statusCommand = asking({
   usage: "status",
   about:
     "how the gateway does: hooks over time, latencies, what waits, what fails; where the console is",
@@ -257,13 +257,13 @@ const eventsSet = asking({
   },
 });
 
-export const events: Noun = {
+export const eventsCommand: Noun = {
   list: eventsList,
   views: { "--refused": eventsRefused, "--follow": follow },
   commands: [eventsSet, replay],
 };
 
-export const doctor = asking({
+export const doctorCommand = asking({
   usage: "doctor",
   about: "check for common problems; exit code 1 if a check fails",
   examples: ["rouse doctor"],

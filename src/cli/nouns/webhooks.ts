@@ -122,7 +122,7 @@ async function runCommand(
 }
 
 /** Commands that plugins bring: `rouse webhooks <plugin> <command>`. */
-export const webhooks: Noun = {
+export const webhooksCommand: Noun = {
   commands: [],
   async register(group, io) {
     const settings = await loadSettings({}, io).catch(() => undefined);

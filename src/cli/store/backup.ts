@@ -266,7 +266,7 @@ async function write(
 }
 
 /** `rouse backup`: all that another machine needs, in one file. */
-export const backup = doing({
+export const backupCommand = doing({
   usage: "backup <file>",
   about:
     "the config's folder, the secrets, and the state with its store in one file, also while the gateway runs; `rouse restore` brings them back",

@@ -108,7 +108,7 @@ async function findMoves(folder: string, manifest: Manifest, io: CliIo): Promise
 }
 
 /** `rouse restore`: what `rouse backup` has kept, on this machine. */
-export const restore = doing({
+export const restoreCommand = doing({
   usage: "restore <file> [folder]",
   about:
     "bring a backup back in a folder that has no config and no state (default: this one); its file is checked before anything is written. Run it again if it was interrupted",

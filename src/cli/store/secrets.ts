@@ -290,7 +290,7 @@ async function rotate(
   );
 }
 
-export const secrets: Noun = {
+export const secretsCommand: Noun = {
   list: doing({
     usage: "",
     about: "which fields each is for, where it is kept and since when; never a value",

@@ -58,7 +58,7 @@ async function migrate(io: CliIo, options: CommonOptions): Promise<void> {
     );
 }
 
-export const store: Noun = {
+export const storeCommand: Noun = {
   list: doing({
     usage: "",
     about:

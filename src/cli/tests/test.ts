@@ -269,4 +269,4 @@ const run = doing({
   },
 });
 
-export const test: Noun = { list: run, commands: [testAdd] };
+export const testCommand: Noun = { list: run, commands: [testAdd] };

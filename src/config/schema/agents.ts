@@ -12,7 +12,7 @@ const modelChoice = z.union([
       .array(z.string())
       .max(8)
       .default([])
-      .describe("Models that are asked next, in order, if the one before gives no answer."),
+      .describe("Models that are asked next if one gives no answer."),
   }),
 ]);
 export type ModelChoice = z.output<typeof modelChoice>;
@@ -37,9 +37,7 @@ const heartbeatSchema = z
     channel: heartbeatFields.channel.default("last"),
   })
   .prefault({})
-  .describe(
-    "The periodic turn of a main session over its queued system events: one kind of schedule.",
-  );
+  .describe("Turns of a main session about its system events.");
 
 /** The heartbeat of one agent: what it leaves out is that of the defaults. */
 const ownHeartbeatSchema = z
@@ -48,9 +46,7 @@ const ownHeartbeatSchema = z
     every: duration.optional().describe(EVERY),
     channel: heartbeatFields.channel.optional(),
   })
-  .describe(
-    "What is different in this agent's heartbeats: the rest is that of `agents.defaults.heartbeat`.",
-  );
+  .describe("Changes `agents.defaults.heartbeat` for this agent.");
 
 export const agentSchema = z.strictObject({
   id: idText.describe("The agent's id."),
@@ -76,7 +72,7 @@ export const agentSchema = z.strictObject({
     .enum(["off", "tool", "auto"])
     .default("tool")
     .describe(
-      "How the agent uses documents, in every turn: by a search tool, `auto` also by passages before the question.",
+      "Documents in turns: by a search tool, with `auto` also as passages before the question.",
     ),
   heartbeat: ownHeartbeatSchema.optional(),
   schedules: z.array(scheduleSchema).default([]).describe("When the agent starts by itself."),
@@ -89,7 +85,7 @@ export const agentsSchema = z
         model: modelChoice
           .optional()
           .describe(
-            "The model of agents that name none; else one from a key in the environment, else `builtin/echo`.",
+            "The model of agents without one. Default: by a key in the environment, else `builtin/echo`.",
           ),
         models: z
           .array(z.string())
@@ -114,13 +110,13 @@ export const agentsSchema = z
           .min(1_000)
           .default(20_000)
           .describe(
-            "The most text of a tool's result that a model is given in one piece, in bytes; it may read the rest with `read_result`.",
+            "Bytes of a tool's result in one piece; the model reads the rest with `read_result`.",
           ),
         checkpoints: z
           .boolean()
           .default(true)
           .describe(
-            "Let the agent's model summarise the older turns of a session when its window is full; else they are left out.",
+            "Summarise older turns when the window of the model is full; else they are left out.",
           ),
         maxConcurrent: z.int().min(1).default(8).describe("Turns that run at the same time."),
         heartbeat: heartbeatSchema,

@@ -14,7 +14,7 @@ export const alertsSchema = z
         callback: callbackSchema
           .extend({
             url: callbackSchema.shape.url.describe(
-              "Where the group is posted; its host must be in hooks.callbackHosts.",
+              "The address; its host must be in hooks.callbackHosts.",
             ),
           })
           .optional()

@@ -23,7 +23,7 @@ export const gatewaySchema = z
       .describe("Serve /admin, /metrics and /console on this port alone."),
     token: secretSchema
       .optional()
-      .describe("The operator's token. Made once and kept in the state folder when not given."),
+      .describe("The operator's token. Default: generated in the state folder."),
     publicUrl: z.url().optional().describe("The address under which senders reach the gateway."),
     trustedProxies: z
       .array(z.string())
@@ -35,7 +35,7 @@ export const gatewaySchema = z
       .max(86_400)
       .default(75)
       .describe(
-        "How long an idle connection is kept. Set a shorter time in a proxy in front (nginx: 60 s by default, Traefik 90, Caddy 120): a request on a connection that is being closed gets no answer.",
+        "How long an idle connection is kept. Set a shorter time in a proxy in front, because a request on a closing connection gets no answer.",
       ),
     drainSeconds: z
       .number()
@@ -73,9 +73,7 @@ export const storeSchema = z
           .int()
           .min(1)
           .default(5_000)
-          .describe(
-            "How many turns of the main session and of each channel session are kept; a checkpoint summarises older ones.",
-          ),
+          .describe("Turns of the main session and of each channel session."),
       })
       .prefault({})
       .describe("How long records are kept."),
@@ -85,9 +83,7 @@ export const storeSchema = z
 
 export const deliverySchema = z
   .strictObject({
-    maxAge: durationOr("24h").describe(
-      "A delivery that could not be sent for so long is given up.",
-    ),
+    maxAge: durationOr("24h").describe("How long a delivery is tried."),
   })
   .prefault({})
   .describe("Messages on their way to a channel.");
@@ -116,9 +112,7 @@ const corsSchema = z
           .toLowerCase(),
       )
       .default([])
-      .describe(
-        'Origins of pages that may use the API in a browser; `"*"` is every origin. Default: none.',
-      ),
+      .describe('Origins that may use the API; `"*"` is every origin.'),
     credentials: z
       .boolean()
       .default(false)
@@ -129,9 +123,7 @@ const corsSchema = z
     message: 'must be false if origins has "*": write the origins that may send cookies',
   })
   .prefault({})
-  .describe(
-    "Access for pages of other origins (CORS). API keys in pages can be read by whoever opens them.",
-  );
+  .describe("Access for pages of other origins. Whoever opens a page can read its API key.");
 
 export const platformSchema = z
   .strictObject({
@@ -145,11 +137,7 @@ export const platformSchema = z
             .regex(/^(?:sha256:)?[0-9a-f]{64}$/, "write the SHA-256 of the key in hex")
             .optional()
             .describe("Its SHA-256 in hex, in place of the key."),
-          tenant: idText
-            .optional()
-            .describe(
-              "Whose documents it reaches; keys of one tenant share them. Default: the key's id, so that it has its own.",
-            ),
+          tenant: idText.optional().describe("The tenant of its documents. Default: the key's id."),
           agents: z.array(z.string()).optional().describe("The agents it may use; default all."),
           scopes: z
             .array(z.enum(SCOPES))
@@ -190,7 +178,7 @@ export const platformSchema = z
       )
       .default([])
       .describe(
-        "Hosts that images may be fetched from, over HTTPS unless the entry says `http://`; default none.",
+        "Hosts that images may be fetched from, over HTTPS unless the entry says `http://`.",
       ),
     cors: corsSchema,
     maxConcurrent: z
@@ -204,7 +192,7 @@ export const platformSchema = z
       .max(600)
       .default(20)
       .describe(
-        "How long a turn of the API waits for a model that does not answer, before it is answered 503 (429 if the provider limits its callers).",
+        "How long a turn of the API waits for a model that does not answer, before the answer is 503 or 429.",
       ),
   })
   .prefault({})

@@ -18,7 +18,7 @@ export const transformPermissionsSchema = z
     childProcess: z
       .boolean()
       .default(false)
-      .describe("Let modules start child processes, which have none of these limits."),
+      .describe("Let modules start child processes, without these limits."),
     worker: z
       .boolean()
       .default(false)
@@ -26,27 +26,22 @@ export const transformPermissionsSchema = z
     addons: z
       .boolean()
       .default(false)
-      .describe("Let modules load native addons, which have none of these limits."),
+      .describe("Let modules load native addons, without these limits."),
   })
   .prefault({})
-  .describe(
-    "What transform modules may do besides reading their folder and packages, and using the network.",
-  );
+  .describe("Further permissions of transform modules.");
 
 const fields = {
   enabled: z.boolean().optional().describe("Default: true if there is no config file, else false."),
   token: z
     .union([secretSchema, z.array(secretSchema).min(1)])
     .optional()
-    .describe("The hook token, or several while it is rotated."),
+    .describe("The hook token, or several during a rotation."),
   path: z.string().default("/hooks").describe("Base path of the hooks."),
   presets: presetsSchema,
   mappings: z.array(mappingSchema).default([]).describe("Mappings, tried in order."),
   mappingsDir: z.string().default("mappings").describe("Folder of further mapping files."),
-  testsDir: z
-    .string()
-    .default("tests")
-    .describe("Folder of fixtures: recorded requests and runs with what `rouse test` expects."),
+  testsDir: z.string().default("tests").describe("Folder of fixtures for `rouse test`."),
   transformsDir: z.string().default("transforms").describe("Folder of transform modules."),
   maxBodyBytes: z.int().positive().default(262_144).describe("The largest body."),
   bodyTimeoutSeconds: z
@@ -88,7 +83,7 @@ const fields = {
   dedupe: z
     .strictObject({
       ttl: durationOr("24h").describe(
-        "How long a duplicate key is remembered. Signed ids may be kept longer, equal bodies as `duplicate` of the path says.",
+        "How long a duplicate key is remembered. Signed ids may be kept longer.",
       ),
     })
     .prefault({})
@@ -98,7 +93,7 @@ const fields = {
     .describe(
       "How long raw bodies are kept for replay. With 0, nothing that hooks said is kept once the work is done, not in the history either, and of steps only names and times. Answers of the platform API are kept as their caller wishes (`store`).",
     ),
-  limits: limitsSchema.optional().describe("What the runs of all hooks together may spend."),
+  limits: limitsSchema.optional().describe("Limits of all hooks together."),
   rateLimit: z
     .strictObject({
       requests: z.int().positive().describe("Requests of one caller (credential and address)."),

@@ -26,13 +26,13 @@ export const knowledgeSchema = z
       .int()
       .min(2)
       .default(100)
-      .describe("How many times its size a zipped document may unpack to."),
+      .describe("Unpacked size of a zipped document, as a multiple."),
     memoryMb: z
       .int()
       .min(128)
       .default(1024)
-      .describe("Memory of the process that reads a document, in megabytes."),
-    timeout: durationOr("2m").describe("How long the reading of one document may take."),
+      .describe("Memory for reading one document, in megabytes."),
+    timeout: durationOr("2m").describe("Time for reading one document."),
     workers: z.int().min(1).max(8).default(2).describe("Documents that are read at the same time."),
     embeddings: z
       .strictObject({
@@ -42,7 +42,7 @@ export const knowledgeSchema = z
         model: z.string().min(1).describe("The provider's name of the embedding model."),
       })
       .optional()
-      .describe("Compare passages by meaning as well as by words. Not set: by words alone."),
+      .describe("The model that compares passages by meaning as well."),
     reranker: z
       .strictObject({
         provider: idText.describe(
@@ -54,7 +54,7 @@ export const knowledgeSchema = z
           .min(2)
           .max(100)
           .default(50)
-          .describe("How many passages of a search the model orders: the first ones."),
+          .describe("The number of first passages that it orders."),
         minScore: z
           .number()
           .optional()
@@ -63,7 +63,7 @@ export const knowledgeSchema = z
           ),
       })
       .optional()
-      .describe("A model that orders the passages of a search. Not set: the order of the search."),
+      .describe("A model that orders the passages of a search."),
   })
   .prefault({})
   .describe("Documents that agents search.");

@@ -15,25 +15,19 @@ export const limitsSchema = z.strictObject({
     .int()
     .positive()
     .optional()
-    .describe("Runs that start within any hour; more are parked until there is room."),
-  concurrent: z
-    .int()
-    .positive()
-    .optional()
-    .describe("Runs at the same time; more are parked until one ends."),
+    .describe("Runs that start within any hour; more are parked."),
+  concurrent: z.int().positive().optional().describe("Runs at the same time; more are parked."),
   tokensPerDay: z
     .int()
     .positive()
     .optional()
-    .describe("Tokens that runs use within any 24 hours; once they are used up, runs are parked."),
+    .describe("Tokens within any 24 hours; then runs are parked."),
   budget: z
     .strictObject({
-      perDay: money.describe(
-        "What runs may cost within any 24 hours, such as `5 USD`; once it is used up, runs are parked.",
-      ),
+      perDay: money.describe("Costs within any 24 hours, such as `5 USD`; then runs are parked."),
     })
     .optional()
-    .describe("What runs may cost; each model has to have a price (`models.prices`)."),
+    .describe("Costs of runs; each model needs a price (`models.prices`)."),
   queue: z
     .int()
     .positive()
@@ -45,29 +39,24 @@ export type LimitsConfig = z.output<typeof limitsSchema>;
 /** Events that arrive together become one run. */
 export const coalesceSchema = z
   .strictObject({
-    key: z
-      .string()
-      .default("")
-      .describe("Events with the same key are collected together. A template."),
+    key: z.string().default("").describe("Events with the same key are a batch. A template."),
     windowSeconds: z
       .number()
       .positive()
       .max(86_400)
-      .describe("The run starts once no event has come for so long."),
+      .describe("The run starts this long after the last event."),
     maxSeconds: z
       .number()
       .positive()
       .max(86_400)
       .optional()
-      .describe(
-        "The run starts so long after the first event at the latest; default ten times windowSeconds.",
-      ),
+      .describe("At the latest this long after the first event; default ten times windowSeconds."),
     maxEvents: z
       .int()
       .min(2)
       .max(1000)
       .default(100)
-      .describe("The run starts immediately when it has this number of events."),
+      .describe("At the latest with this number of events."),
   })
   .refine(
     ({ windowSeconds, maxSeconds }) => maxSeconds === undefined || maxSeconds >= windowSeconds,
@@ -83,21 +72,21 @@ export const ignoreSelfSchema = z.strictObject({
   from: z
     .array(z.string().min(1))
     .default([])
-    .describe("Where the event names who caused it: paths such as `sender.login`."),
+    .describe("Fields that name who caused the event, such as `sender.login`."),
   text: z
     .array(z.string().min(1))
     .default([])
-    .describe("Where the event has text that may carry the marker: paths such as `comment.body`."),
+    .describe("Fields that may carry the marker, such as `comment.body`."),
   accounts: z
     .array(z.string().min(1))
     .default([])
-    .describe("The agent's own accounts with that sender: logins or ids."),
+    .describe("The agent's accounts at the sender: logins or ids."),
   marker: z
     .string()
     .min(4)
     .max(100)
     .optional()
-    .describe("Text that the agent's replies carry; it is added to replies of this hook's runs."),
+    .describe("Text that is added to the replies of this hook's runs."),
 });
 export type IgnoreSelf = z.output<typeof ignoreSelfSchema>;
 
@@ -105,9 +94,9 @@ export type IgnoreSelf = z.output<typeof ignoreSelfSchema>;
 export const callbackSchema = z.strictObject({
   url: z
     .url({ protocol: /^https?$/ })
-    .describe("Where the receipt is posted; its host must be in hooks.callbackHosts."),
+    .describe("The address; its host must be in hooks.callbackHosts."),
   secret: secretSchema.describe(
-    "What it is signed with (Standard Webhooks): base64, also with `whsec_` before it.",
+    "The signing secret (Standard Webhooks): base64, also with `whsec_` before it.",
   ),
 });
 export type Callback = z.output<typeof callbackSchema>;

@@ -95,7 +95,7 @@ const secrets = z.union([secretSchema, z.array(secretSchema).min(1)]);
 /** Authentication of a path's callers. Signature schemes are named, or written out. */
 export const authSchema = z.union([
   z.strictObject({
-    token: secrets.describe("A token of this path, or several while it is rotated."),
+    token: secrets.describe("A token of this path, or several during a rotation."),
   }),
   z.strictObject({
     user: z.string().min(1).describe("The user of basic authentication."),
@@ -106,9 +106,7 @@ export const authSchema = z.union([
       .union([z.string(), schemeSchema])
       .describe("The name of a signature scheme, or one of your own."),
     secret: secrets.optional().describe("The signing secret, or several during a rotation."),
-    verifyToken: secretSchema
-      .optional()
-      .describe("The token that the sender sends in its handshake, if it sends one."),
+    verifyToken: secretSchema.optional().describe("The token of the sender's handshake."),
     audience: z
       .string()
       .optional()
@@ -117,7 +115,7 @@ export const authSchema = z.union([
     jwks: z.url().optional().describe("Another address of the issuer's keys (OpenID Connect)."),
     duplicate: duplicateSchema
       .optional()
-      .describe("How repeats are recognised, instead of as the scheme says."),
+      .describe("Recognition of repeats, instead of the scheme's."),
     topicArn: z
       .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
       .optional()
@@ -188,12 +186,10 @@ export const mappingSchema = z.strictObject({
     .string()
     .optional()
     .describe("The operator's own words for the agent, outside the boundary. Not a template."),
-  messageTemplate: templateLines("The message of an agent action."),
+  messageTemplate: templateLines("The message to the agent."),
   textTemplate: templateLines("The text of a wake action."),
   wakeMode: wakeMode.optional().describe("`now` starts a heartbeat immediately."),
-  summary: summary
-    .optional()
-    .describe("Whether the run's summary may start a heartbeat; default `hooks.summary`."),
+  summary: summary.optional().describe("Default: `hooks.summary`."),
   deliver: z.boolean().optional().describe("Send the reply to a channel (default true)."),
   channel: template("The channel, or `last`."),
   to: template("The recipient on that channel."),
@@ -202,7 +198,7 @@ export const mappingSchema = z.strictObject({
   timeoutSeconds: z.number().positive().optional().describe("Time for the turn."),
   approve: approve
     .optional()
-    .describe("Calls that wait for a person, besides those of the agent's `approve`."),
+    .describe("Calls that wait for a person, besides the agent's `approve`."),
   allowUnsafeExternalContent: z
     .boolean()
     .default(false)
@@ -235,18 +231,11 @@ export const mappingSchema = z.strictObject({
     .describe(
       "The agent's own tools that runs may use, instead of `hooks.tools`, without being asked again. No tool is added.",
     ),
-  limits: limitsSchema.optional().describe("What the runs of this mapping may spend."),
-  coalesce: coalesceSchema
-    .optional()
-    .describe("Collect events that come together, and run once for all of them."),
+  limits: limitsSchema.optional().describe("Limits of its runs."),
+  coalesce: coalesceSchema.optional().describe("Collect events and run once for all of them."),
   ignoreSelf: ignoreSelfSchema.optional().describe("Skip events that the agent itself has caused."),
-  callback: callbackSchema
-    .optional()
-    .describe("Post the receipt of each run to an address when it has ended."),
-  shadow: z
-    .boolean()
-    .default(false)
-    .describe("Record what would be done, and do nothing. Other mappings are tried as usual."),
+  callback: callbackSchema.optional().describe("Post the receipt of each ended run to an address."),
+  shadow: z.boolean().default(false).describe("Record what would be done, and do nothing."),
   strict: z.boolean().default(false).describe("Refuse the event when a template misses a field."),
   lint: lintSchema.optional().describe("Which warnings about this mapping are not wanted."),
 });

@@ -6,9 +6,7 @@ import { durationOr, idText } from "./common.ts";
 export const attachmentsSchema = z
   .strictObject({
     maxBytes: z.int().positive().default(20_000_000).describe("The largest file, in bytes."),
-    timeout: durationOr("60s").describe(
-      "How long the fetching of one file may take, further tries included.",
-    ),
+    timeout: durationOr("60s").describe("Time for fetching one file, with retries."),
   })
   .prefault({})
   .describe("Files that people send on channels.");
@@ -17,7 +15,7 @@ export const languageSchema = z
   .enum(LANGUAGES)
   .optional()
   .describe(
-    "The language of Rouse's own messages, such as questions about approvals, if the channel does not tell it. Default: English.",
+    "The language of Rouse's own messages if the channel does not tell it. Default: English.",
   );
 
 export const threadsSchema = z
@@ -25,15 +23,13 @@ export const threadsSchema = z
     follow: z
       .boolean()
       .default(true)
-      .describe("Whether a thread in which the agent has answered goes on without a mention."),
+      .describe("Continue a thread in which the agent has answered without a mention."),
     messages: z
       .int()
       .min(0)
       .max(100)
       .default(20)
-      .describe(
-        "Earlier messages of a thread that the agent gets when it is called into it. 0: none.",
-      ),
+      .describe("Earlier messages of a thread that the agent gets."),
   })
   .prefault({})
   .describe("Threads of groups and channels.");
@@ -43,17 +39,12 @@ export const transcriptionSchema = z
     provider: idText.describe(
       "One of `models.providers`, of type `openai` or `openai-compatible`.",
     ),
-    model: z
-      .string()
-      .min(1)
-      .describe("The provider's name of the model that transcribes, such as `whisper-1`."),
+    model: z.string().min(1).describe("The provider's name of the model, such as `whisper-1`."),
     language: z
       .string()
       .regex(/^[a-z]{2,3}$/, "write a language as ISO 639 does, such as `en`")
       .optional()
-      .describe("The language that people speak. Default: the model finds out."),
+      .describe("The spoken language. Default: the model finds out."),
   })
   .optional()
-  .describe(
-    "What transcribes voice messages, by `POST /audio/transcriptions`. Not set: the agent gets a note in place of the words.",
-  );
+  .describe("The model that transcribes voice messages, by `POST /audio/transcriptions`.");

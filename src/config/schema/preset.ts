@@ -16,7 +16,7 @@ const presetUse = z.strictObject({
   enabled: z
     .boolean()
     .optional()
-    .describe("`false` disables all of its mappings; the path and its authentication stay."),
+    .describe("`false` disables its mappings; the path and its authentication stay."),
   secret: z
     .union([secretSchema, z.array(secretSchema).min(1)])
     .optional()
@@ -27,25 +27,19 @@ const presetUse = z.strictObject({
     .literal("token")
     .optional()
     .describe("Accept the hook token instead of the sender's signature."),
-  verifyToken: secretSchema
-    .optional()
-    .describe("The token that the sender sends in its handshake, if it sends one."),
+  verifyToken: secretSchema.optional().describe("The token of the sender's handshake."),
   audience: z.string().optional().describe("The audience of the sender's tokens (OpenID Connect)."),
   email: z.string().optional().describe("The account that the tokens are for (OpenID Connect)."),
   duplicate: duplicateSchema
     .optional()
-    .describe(
-      "How repeats of the sender's requests are recognised, instead of as its scheme says.",
-    ),
+    .describe("Recognition of repeats, instead of the scheme's."),
   path: z.string().regex(PATH_PATTERN).optional().describe("Another path than the preset's own."),
   maxBodyBytes: z.int().positive().optional().describe("The largest body of its path."),
   events: z
     .array(z.string().min(1))
     .min(1)
     .optional()
-    .describe(
-      "Only these events, such as `issue.opened` or `issue`; others are skipped, with a record.",
-    ),
+    .describe("Only these events, such as `issue.opened` or `issue`; others are skipped."),
   agentId: z.string().optional().describe("The agent that takes the turns."),
   channel: z.string().optional().describe("The channel of the replies."),
   to: z.string().optional().describe("The recipient on that channel."),
@@ -54,30 +48,21 @@ const presetUse = z.strictObject({
     .describe(
       "`now` starts a heartbeat after each run. Default: as the preset says, `next-heartbeat` in all that ship.",
     ),
-  summary: summary
-    .optional()
-    .describe("Whether the summaries of its runs may start a heartbeat; default `hooks.summary`."),
+  summary: summary.optional().describe("Default: `hooks.summary`."),
   deliver: z.boolean().optional().describe("Whether replies are sent to a channel."),
   model: z.string().optional().describe("The model of the turns."),
-  tools: z
-    .array(z.string())
-    .optional()
-    .describe("Which of the agent's own tools its runs may use. Default: `hooks.tools`."),
+  tools: z.array(z.string()).optional().describe("Default: `hooks.tools`."),
   approve: approve
     .optional()
-    .describe("Calls that wait for a person, besides those of the agent's `approve`."),
-  limits: limitsSchema
-    .optional()
-    .describe("What the runs of this preset may spend, all of its mappings together."),
-  coalesce: coalesceSchema
-    .optional()
-    .describe("Collect events that come together, and run once for all of them."),
+    .describe("Calls that wait for a person, besides the agent's `approve`."),
+  limits: limitsSchema.optional().describe("Limits of all its mappings together."),
+  coalesce: coalesceSchema.optional().describe("Collect events and run once for all of them."),
   ignoreSelf: z
     .strictObject({
       accounts: z
         .array(z.string().min(1))
         .default([])
-        .describe("The agent's own accounts with that sender: logins or ids."),
+        .describe("The agent's accounts at the sender: logins or ids."),
       marker: z
         .string()
         .min(4)
@@ -87,13 +72,8 @@ const presetUse = z.strictObject({
     })
     .optional()
     .describe("Skip events that the agent itself has caused."),
-  callback: callbackSchema
-    .optional()
-    .describe("Post the receipt of each run to an address when it has ended."),
-  shadow: z
-    .boolean()
-    .optional()
-    .describe("Record what would be done, and do nothing. Other mappings are tried as usual."),
+  callback: callbackSchema.optional().describe("Post the receipt of each ended run to an address."),
+  shadow: z.boolean().optional().describe("Record what would be done, and do nothing."),
   lint: lintSchema.optional().describe("Which warnings about its mappings are not wanted."),
 });
 export type PresetUse = z.output<typeof presetUse>;

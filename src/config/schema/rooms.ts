@@ -36,7 +36,7 @@ export const ownerSchema = z
   .record(text, channelIds)
   .optional()
   .describe(
-    "The ids of the one person whose direct messages join the main session, by channel. Default: the only person in allowFrom, if each kind of channel that receives has one.",
+    "The owner's ids, by channel. Default: the only person in allowFrom, if each kind of channel has one.",
   );
 
 const bindingSchema = z.strictObject({

@@ -8,16 +8,12 @@ export const scheduleSchema = z.strictObject({
   cron: z
     .string()
     .optional()
-    .describe(
-      "When it fires: five fields, such as `30 8 * * MON-FRI`. Either this, `every` or `at`.",
-    ),
+    .describe("Five fields, such as `30 8 * * MON-FRI`. Either this, `every` or `at`."),
   every: duration.optional().describe("The time between two firings, at least a second."),
   at: z
     .string()
     .optional()
-    .describe(
-      "The one time at which it fires, such as `2026-01-31T08:00`, or with an offset: `2026-01-31T08:00:00+01:00`.",
-    ),
+    .describe("One time, such as `2026-01-31T08:00` or `2026-01-31T08:00:00+01:00`."),
   timezone: z
     .string()
     .default("UTC")
@@ -31,9 +27,7 @@ export const scheduleSchema = z.strictObject({
   wake: z
     .string()
     .optional()
-    .describe(
-      "The system event that the agent's main session gets, with a heartbeat that starts immediately.",
-    ),
+    .describe("The system event for the agent's main session, whose heartbeat starts immediately."),
   deliver: z
     .union([
       z.literal(false),
@@ -43,9 +37,7 @@ export const scheduleSchema = z.strictObject({
       }),
     ])
     .optional()
-    .describe(
-      'Where the reply to `prompt` goes; `false`: nowhere. Default: `{ channel: "last" }`.',
-    ),
+    .describe('The place of the reply; `false`: nowhere. Default: `{ channel: "last" }`.'),
   catchUp: z
     .enum(CATCH_UP)
     .default("once")

@@ -7,9 +7,7 @@ export const telemetrySchema = z
       .strictObject({
         url: z
           .url({ protocol: /^https?$/ })
-          .describe(
-            "Address of the collector, such as `http://localhost:4318`; `/v1/traces` is added unless it ends so.",
-          ),
+          .describe("Address of the collector, such as `http://localhost:4318`."),
         headers: z
           .record(z.string(), secretSchema)
           .default({})
@@ -25,9 +23,7 @@ export const telemetrySchema = z
           ),
       })
       .optional()
-      .describe(
-        "Exports traces over OTLP/HTTP. Needs packages that Rouse does not bring: see telemetry.md. Read at start.",
-      ),
+      .describe("Export over OTLP/HTTP, with packages that Rouse does not bring. Read at start."),
   })
   .prefault({})
   .describe("Traces by OpenTelemetry.");

@@ -35,18 +35,16 @@ export const toolsSchema = z
       .min(1, `name at least one, such as "${OPERATOR}"`)
       .default([OPERATOR])
       .describe(
-        "Who may decide about calls that wait: `operator` (the command line and the console), `api:<key id>`, `<channel>:<id of the person>`. Channels ask in this order.",
+        "Who may decide: `operator`, `api:<key id>`, `<channel>:<id of the person>`. Channels ask in this order.",
       ),
     approvalCallback: callbackSchema
       .extend({
         url: callbackSchema.shape.url.describe(
-          "Where each question is posted; its host must be in hooks.callbackHosts.",
+          "The address; its host must be in hooks.callbackHosts.",
         ),
       })
       .optional()
-      .describe(
-        "Post each question that waits for a decision to an address, besides asking on channels.",
-      ),
+      .describe("Post each question to an address, besides asking on channels."),
     approvalTimeout: durationOr("24h").describe(
       "How long a call waits for a decision. After that it is denied.",
     ),

@@ -2,20 +2,140 @@ import type { Sampling } from "../../agent/types.ts";
 import type { ChatSession } from "../../chat/types.ts";
 import { callerTool, commonSampling, jsonFormat, sessionFor, toThinking } from "./chat.ts";
 import { responseAnswer } from "./answer-schemas.ts";
-import { UNSUPPORTED } from "./chat-schema.ts";
+import { type ChatMessage, UNSUPPORTED } from "./chat-schema.ts";
 import { badRequest, notThere } from "./problems.ts";
 import { withoutNullish } from "./read.ts";
-import { hasInput, resolveInput, toMessages } from "./responses-input.ts";
 import { renderResponse, storedResponse, toEcho } from "./responses-output.ts";
-import { type ResponsesBody, responsesBody } from "./responses-schema.ts";
+import { type ResponseItem, type ResponsesBody, responsesBody } from "./responses-schema.ts";
 import { type FormContext, serveTurn } from "./turn.ts";
 import { defineRoute } from "./types.ts";
+
+/** The earlier turns that a request may refer to. */
+type Earlier = Pick<FormContext, "runs" | "owner">;
+type Message = Extract<ResponseItem, { role: string }>;
+type InputItem =
+  | Message
+  | Extract<ResponseItem, { type: "function_call" | "function_call_output" }>;
+type Output = Exclude<Extract<InputItem, { type: "function_call_output" }>["output"], string>;
+
+/** Whether a request has input besides its instructions. */
+const hasInput = ({ input }: ResponsesBody): boolean => (input ?? []).length > 0;
+
+const FOREIGN = /^(?:web_search|file_search|code_interpreter|image_generation|mcp)_/;
+
+/**
+ * Reads the input with what it only refers to: a client sends an earlier answer as its id alone. Instructions without an
+ * input are the input: a model needs a message to answer. `leftOut` has the warnings of the run.
+ * @throws ProblemError
+ */
+async function resolveInput(
+  body: ResponsesBody,
+  { runs, owner }: Earlier,
+): Promise<{ items: readonly InputItem[]; leftOut: string[] }> {
+  const input = hasInput(body) ? (body.input ?? []) : (body.instructions ?? "");
+  if (input === "") throw badRequest("input", "input: send at least one item, or `instructions`");
+  if (typeof input === "string") return { items: [{ role: "user", content: input }], leftOut: [] };
+  const items: InputItem[] = [];
+  const leftOut = new Set<string>();
+  for (const [index, item] of input.entries()) {
+    const type = item.type ?? "message";
+    // What a model thought is part of the answer that it led to.
+    if (type === "reasoning" || (item.type === "item_reference" && item.id.startsWith("rs_")))
+      continue;
+    if (FOREIGN.test(type))
+      leftOut.add(`items of the type ${type} were left out: a tool of another server made them`);
+    else if (item.type === "item_reference")
+      items.push({ role: "assistant", content: await findReply(item.id, index, { runs, owner }) });
+    else items.push(item as InputItem);
+  }
+  return { items, leftOut: [...leftOut] };
+}
+
+async function findReply(id: string, index: number, { runs, owner }: Earlier): Promise<string> {
+  const reply = id.startsWith("msg_") ? await runs.getReply(id.slice(4), owner) : undefined;
+  if (reply === undefined)
+    throw badRequest(
+      `input[${index}].id`,
+      "there is no such answer; send it whole",
+      "item_not_found",
+    );
+  return reply;
+}
+
+type Part = Exclude<Message["content"], string>[number];
+
+const getText = (part: Part): string =>
+  part.type === "refusal" ? part.refusal : "text" in part ? part.text : "";
+
+function userPart(
+  part: Part,
+): Exclude<Extract<ChatMessage, { role: "user" }>["content"], string>[number] {
+  if (part.type === "input_image") return { type: "image_url", image_url: { url: part.image_url } };
+  if (part.type === "input_file") return { type: "file", file: part };
+  return { type: "text", text: getText(part) };
+}
+
+function toMessage({ role, content }: Message): ChatMessage {
+  if (role === "user")
+    return { role, content: typeof content === "string" ? content : content.map(userPart) };
+  return { role, content: typeof content === "string" ? content : content.map(getText).join("") };
+}
+
+/** The words of a tool's result. Its images and files follow in a message of the user: not every provider takes them here. */
+const getOutputText = (output: string | Output): string =>
+  typeof output === "string"
+    ? output
+    : output
+        .map((part) =>
+          part.type === "input_text"
+            ? part.text
+            : part.type === "input_image"
+              ? "[image: follows]"
+              : "[file: follows]",
+        )
+        .join("\n");
+
+const getOutputFiles = (output: string | Output): Output =>
+  typeof output === "string" ? [] : output.filter(({ type }) => type !== "input_text");
+
+/** The items of an input as chat messages: one after the other, calls that belong together in one. */
+function toMessages(items: readonly InputItem[]): ChatMessage[] {
+  const messages: ChatMessage[] = [];
+  let files: Output = [];
+  const endOutputs = (): void => {
+    if (files.length > 0) messages.push({ role: "user", content: files.map(userPart) });
+    files = [];
+  };
+  for (const item of items) {
+    if (item.type !== "function_call_output") endOutputs();
+    if (item.type === "function_call") {
+      const call = {
+        id: item.call_id,
+        type: "function" as const,
+        function: { name: item.name, arguments: item.arguments },
+      };
+      const last = messages.at(-1);
+      if (last?.role === "assistant") last.tool_calls = [...(last.tool_calls ?? []), call];
+      else messages.push({ role: "assistant", content: null, tool_calls: [call] });
+    } else if (item.type === "function_call_output") {
+      messages.push({
+        role: "tool",
+        tool_call_id: item.call_id,
+        content: getOutputText(item.output),
+      });
+      files.push(...getOutputFiles(item.output));
+      // An answer without words that called no tool either says nothing.
+    } else if (item.role !== "assistant" || item.content.length > 0) messages.push(toMessage(item));
+  }
+  endOutputs();
+  return messages;
+}
 
 /** Where a request belongs: after a response, in a session, or in a conversation that it begins. */
 async function responseSession(
   body: ResponsesBody,
   named: string | undefined,
-  { runs, owner }: Pick<FormContext, "runs" | "owner">,
+  { runs, owner }: Earlier,
 ): Promise<ChatSession> {
   const { previous_response_id: previous, conversation } = body;
   if (typeof previous === "string" && conversation)

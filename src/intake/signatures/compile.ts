@@ -1,6 +1,6 @@
 import { describeShortSecret } from "../../core/secret.ts";
 import { hash } from "node:crypto";
-import type { DuplicateRule, Scheme } from "../../config/schema/signature.ts";
+import type { DuplicateRule, Scheme, SignatureSource } from "../../config/schema/signature.ts";
 import type { Issue } from "../../core/errors.ts";
 import { compileSecret, toSecretForm, type SecretCheck } from "./algorithms.ts";
 import { createCertificateCheck, type CertificateOptions } from "./certificate.ts";
@@ -12,12 +12,12 @@ import {
   signsRequest,
   withRetryWindow,
 } from "./duplicate.ts";
-import { getSchemeNames } from "./request-names.ts";
 import { compileSigned, type SignedParts, type SignedText } from "./signed.ts";
 import type {
   CompiledVerifier,
   RefusalReason,
   RequestHead,
+  SchemeNames,
   SignedRequest,
   Verified,
   Verifier,
@@ -170,6 +170,39 @@ function createSecretCheck(
       return { ok: true, secret, duplicate: getDuplicate(duplicate, scheme, request, body) };
     },
   };
+}
+
+function getNames(sources: readonly (SignatureSource | undefined)[]) {
+  const headers = sources.flatMap((source) => source?.header?.toLowerCase() ?? []);
+  return { headers, query: sources.flatMap((source) => source?.query ?? []) };
+}
+
+/**
+ * Returns the headers and parameters that a scheme reads as data, and those that carry its credential; `readsBody` is true if it
+ * reads fields of the body too.
+ */
+function getSchemeNames(scheme: Scheme): SchemeNames {
+  const { headers, query } = getNames([
+    scheme.timestamp?.at,
+    ...(scheme.id ?? []),
+    scheme.bodyHash,
+  ]);
+  const signed = [...scheme.signed.matchAll(/\{header:([^}]+)\}/g)].map((found) => found[1] ?? "");
+  const data = {
+    headers: [
+      ...headers,
+      ...[...signed, ...(scheme.keepHeaders ?? [])].map((name) => name.toLowerCase()),
+    ],
+    query,
+  };
+  const credentials = getNames([scheme.signature]);
+  credentials.query.push(...scheme.handshakes.flatMap(({ when }) => when.verifyToken ?? []));
+  const sources = [scheme.signature, scheme.timestamp?.at, ...(scheme.id ?? [])];
+  const readsBody =
+    sources.some((source) => source?.body !== undefined) ||
+    scheme.algorithm === "x509" ||
+    scheme.handshakes.some(({ signed, when }) => signed && when.body !== undefined);
+  return { data, credentials, readsBody };
 }
 
 export interface VerifierOptions {

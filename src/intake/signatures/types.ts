@@ -1,6 +1,5 @@
 import type { Issue } from "../../core/errors.ts";
 import type { DuplicateRule, HandshakeConfig, Sender } from "../../config/schema/signature.ts";
-import type { getSchemeNames } from "./request-names.ts";
 
 /** What is known of a request before its body is read. */
 export type RequestHead = Pick<SignedRequest, "method" | "headers" | "query">;
@@ -45,6 +44,20 @@ export type Verified =
     }
   | { ok: false; reason: RefusalReason };
 
+/** Names of headers (lower-case) and of query parameters. */
+interface RequestNames {
+  headers: readonly string[];
+  query: readonly string[];
+}
+
+/** The headers and parameters that a scheme reads as data, and those that carry its credential. */
+export interface SchemeNames {
+  data: RequestNames;
+  credentials: RequestNames;
+  /** It reads fields of the body, too. */
+  readsBody: boolean;
+}
+
 /** A scheme with its secrets, ready for requests. */
 export interface Verifier {
   /** Checks a request. Never throws; returns a promise only if keys must be fetched. */
@@ -63,8 +76,7 @@ export interface Verifier {
   /** What the sender shows in its handshake. */
   readonly verifyToken: string | undefined;
   readonly wantsVerifyToken: boolean;
-  /** What of a request the scheme reads as data, and what carries its credential. */
-  readonly names: ReturnType<typeof getSchemeNames>;
+  readonly names: SchemeNames;
   /** Lower-case names of the headers that the signature covers. */
   readonly coveredHeaders: readonly string[];
   /** True if the signature covers nothing (`equals`, `jwt-hs256`, `oidc`). Then headers are as trustworthy as the body. */

@@ -65,8 +65,8 @@ export function EditReplay({
           />
         ) : (
           <>
-            <p>{refused} Edit it on the command line:</p>
-            <pre class="command">rouse events replay {event.id} --edit</pre>
+            <p>{refused} Write it into a file:</p>
+            <pre class="command">rouse events replay {event.id} --body FILE</pre>
           </>
         )}
         {result ? <Replayed {...result} /> : null}
