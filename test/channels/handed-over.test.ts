@@ -8,7 +8,8 @@ import { VENDORS } from "./vendors.ts";
 /** What is said of a message, without its id and time. A thread that the message itself begins is `own`. */
 function describeMessage({ id, text, parts, thread, ...place }: Received): object {
   const others = parts.filter(({ kind }) => kind !== "own");
-  const begins = thread !== undefined && id.endsWith(thread);
+  // On Telegram no message begins a thread, and the short number of one may end like that of a message.
+  const begins = thread !== undefined && thread.length > 9 && id.endsWith(thread);
   return {
     ...place,
     ...(thread !== undefined && { thread: begins ? "own" : thread }),
