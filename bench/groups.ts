@@ -124,6 +124,7 @@ export const GROUPS: Record<string, Group> = {
     section: "Limits",
     about: "hooks and their runs with limits against without, 200,000 runs in the last day",
     measure: ({ timing, postgres }) => limitsRows(200_000, postgres, timing.rounds),
+    offPage: true,
   },
   "limits-2m": {
     section: "Limits",

@@ -9,8 +9,8 @@ export interface BulkResult {
   text: string;
 }
 
-/** What is done with many, and how its lines are read. */
-export interface BulkWork<Line> {
+/** What is done with many. */
+export interface BulkWork {
   title: string;
   /** What is chosen, in words: the filters. */
   what: ComponentChildren;
@@ -23,9 +23,6 @@ export interface BulkWork<Line> {
   done: string;
   one: string;
   many: string;
-  /** How many there are, of the first line. */
-  readTotal(line: Line): { total: number; note: string | null } | undefined;
-  readResult(line: Line): BulkResult | undefined;
   /** What is done after the preview: the body that names what was previewed. */
   chosen(previewed: readonly BulkResult[]): Readonly<Record<string, unknown>>;
 }

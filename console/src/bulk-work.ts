@@ -1,29 +1,12 @@
-import type { ReplayLine, RetryLine } from "../../src/operate/records/bulk.ts";
-import { MOST, type BulkResult, type BulkWork } from "./bulk-types.ts";
+import { MOST, type BulkWork } from "./bulk-types.ts";
 
 const ids = (previewed: readonly { id: string }[]): { ids: string[] } => ({
   ids: previewed.map(({ id }) => id),
 });
 
-function readRetryTotal(line: RetryLine): { total: number; note: string | null } | undefined {
-  if (line.type !== "total") return undefined;
-  const { total, skipped } = line;
-  return { total, note: skipped > 0 ? `${skipped} are left out: no hook has started them.` : null };
-}
-
-function readRetryResult(line: RetryLine): BulkResult | undefined {
-  if (line.type !== "result") return undefined;
-  const { id } = line;
-  return line.ok
-    ? { id, ok: true, status: line.status, text: line.summary }
-    : { id, ok: false, status: line.failure.code, text: line.failure.message };
-}
-
 const RETRY = {
   action: "Retry",
   done: "retried",
-  readTotal: readRetryTotal,
-  readResult: readRetryResult,
   chosen: ids,
 } as const;
 
@@ -66,7 +49,7 @@ function chooseRetried(
 export function retryRuns(
   { status, kind, session, event, since, until, endedSince, endedUntil, q }: Query,
   found: readonly { id: string; status: string }[],
-): BulkWork<RetryLine> | undefined {
+): BulkWork | undefined {
   if (status && !RETRIED.includes(status)) return undefined;
   const only = kind === "all" ? undefined : kind;
   if (only && !RETRIED_KINDS.includes(only)) return undefined;
@@ -117,7 +100,7 @@ const SENT_AGAIN = ["failed", "no_route", "unknown"];
 export function retryDeliveries(
   { status, channel, since, q }: Query,
   found: readonly { id: string; status: string }[],
-): BulkWork<RetryLine> | undefined {
+): BulkWork | undefined {
   if (status && !SENT_AGAIN.includes(status)) return undefined;
   const body = chooseRetried(
     { status: status || undefined, channel, since, q },
@@ -137,24 +120,12 @@ export function retryDeliveries(
   };
 }
 
-function readReplayed(line: ReplayLine): BulkResult | undefined {
-  if (line.type !== "result") return undefined;
-  if (!line.ok)
-    return { id: line.eventId, ok: false, status: line.failure.code, text: line.failure.message };
-  const { eventId, newEventId, outcome, mapping, reason, actions } = line.result;
-  const work = actions.map(({ summary }) => summary).join("; ");
-  const text = [mapping, reason, work, newEventId && `new event ${newEventId}`]
-    .filter(Boolean)
-    .join(" · ");
-  return { id: eventId, ok: true, status: outcome, text };
-}
-
 /**
  * Replays the events that the filters leave with today's mappings; without a filter of the outcome those that failed. Events
  * that were accepted would do their work a second time: they are replayed only if the outcome asks for them. With a search in
  * the page, those of the rows that it has found.
  */
-export function replayEvents(query: Query, found: readonly { id: string }[]): BulkWork<ReplayLine> {
+export function replayEvents(query: Query, found: readonly { id: string }[]): BulkWork {
   const { outcome, failed, path, mapping, since, until, search, bookmarked } = query;
   const asked = failed === "1" ? "failed" : outcome || "failed";
   const select = asked === "failed" || asked === "unmatched" ? asked : "all";
@@ -178,8 +149,6 @@ export function replayEvents(query: Query, found: readonly { id: string }[]): Bu
     done: "replayed",
     one: "event",
     many: "events",
-    readTotal: (line) => (line.type === "total" ? { total: line.total, note: null } : undefined),
-    readResult: readReplayed,
     // What fails after the preview is not part of it.
     chosen: (previewed) => ({ select, ...ids(previewed) }),
   };

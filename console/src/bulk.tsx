@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { BulkLine } from "../../src/operate/records/bulk.ts";
 import { AskError, askLines } from "./api.ts";
 import { MOST, type BulkResult, type BulkWork } from "./bulk-types.ts";
 import { Button, Status } from "./ui/basic.tsx";
@@ -19,8 +20,20 @@ interface Progress {
 
 const BEGIN: Progress = { phase: "looking", total: 0, note: null, results: [], error: null };
 
+/** How many there are, and what is left out, of the first line. */
+function toTotal(line: BulkLine): { total: number; note: string | null } | undefined {
+  if (line.type !== "total") return undefined;
+  const { total, skipped } = line;
+  return { total, note: skipped > 0 ? `${skipped} are left out: no hook has started them.` : null };
+}
+
+const toResult = (line: Extract<BulkLine, { type: "result" }>): BulkResult =>
+  line.ok
+    ? { id: line.id, ok: true, status: line.status, text: line.summary }
+    : { id: line.id, ok: false, status: line.failure.code, text: line.failure.message };
+
 /** Runs the preview at once, then the work when it is asked for; both can be stopped. */
-function useBulk<Line>(work: BulkWork<Line>): { progress: Progress; start(): void; stop(): void } {
+function useBulk(work: BulkWork): { progress: Progress; start(): void; stop(): void } {
   const [progress, setProgress] = useState<Progress>(BEGIN);
   const abort = useRef<AbortController | null>(null);
   const follow = async (
@@ -33,14 +46,13 @@ function useBulk<Line>(work: BulkWork<Line>): { progress: Progress; start(): voi
     const results: BulkResult[] = [];
     let drawn = 0;
     try {
-      for await (const line of askLines<Line>(work.path, {
+      for await (const line of askLines<BulkLine>(work.path, {
         method: "POST",
         body: { ...body, dryRun },
         signal: own.signal,
       })) {
-        const total = work.readTotal(line);
-        const result = work.readResult(line);
-        if (result) results.push(result);
+        const total = toTotal(line);
+        if (line.type === "result") results.push(toResult(line));
         const now = Date.now();
         // A thousand answers a second are drawn a few times only.
         if (!total && now - drawn < DRAWN_EVERY_MS) continue;
@@ -70,10 +82,7 @@ function useBulk<Line>(work: BulkWork<Line>): { progress: Progress; start(): voi
 const countGood = ({ results }: Progress): number => results.filter(({ ok }) => ok).length;
 
 /** What the preview found, or how far the work has come. */
-function sentence<Line>(
-  progress: Progress,
-  { one, many, action, done: past }: BulkWork<Line>,
-): string {
+function sentence(progress: Progress, { one, many, action, done: past }: BulkWork): string {
   const { phase, total, results } = progress;
   const good = countGood(progress);
   const rest = results.length - good;
@@ -114,7 +123,7 @@ function Results({ results }: { results: readonly BulkResult[] }) {
  * Does something with many after a preview of what would happen to each. It does what the preview has shown: what came in
  * since is left out.
  */
-export function BulkPanel({ work, onClose }: { work: BulkWork<unknown>; onClose(): void }) {
+export function BulkPanel({ work, onClose }: { work: BulkWork; onClose(): void }) {
   const { progress, start, stop } = useBulk(work);
   const { phase, total, note, results, error } = progress;
   const good = countGood(progress);

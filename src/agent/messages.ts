@@ -61,7 +61,7 @@ export function countDropped(sizes: readonly number[], tokens: number): number {
  * at the begin stays, and what it has left out counts. A history that is too long is cut by a large piece: until it has grown by as much again, it begins with the same turn, and what
  * providers have of it in their caches stays useful.
  */
-export function fitHistory(
+function fitHistory(
   history: readonly TurnRecord[],
   budget: number,
 ): { turns: readonly TurnRecord[]; left: number } {

@@ -17,7 +17,7 @@ import { getFileTime, type Places } from "../config/watch.ts";
 import type { Clock } from "../core/clock.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
 import { getSubfolders, isPresent, readText, type FileTexts } from "../core/files.ts";
-import { searchModelIssues } from "../knowledge/configured.ts";
+import { searchModelIssues } from "../knowledge/models/configured.ts";
 import { createLogger, type Logger } from "../core/log.ts";
 import { findRouteProblem } from "../delivery/channels.ts";
 import { createAddressList } from "../core/address.ts";

@@ -12,7 +12,6 @@ import { ParkingLot } from "../queue/parking-lot.ts";
 import { restoreWaitingRuns } from "../turns/model-gate.ts";
 import { configuredTranscriber } from "../agent/transcribe.ts";
 import { stageFile } from "../knowledge/upload-staging.ts";
-import { lazy } from "../core/lazy.ts";
 import type { AttachmentDeps } from "../turns/channel/attachments.ts";
 import { createTurnWorker, type TurnWorker } from "../turns/worker.ts";
 import { safeError } from "../core/errors.ts";
@@ -32,7 +31,7 @@ import type { Intake } from "../intake/receive.ts";
 import { combineEvents } from "../intake/resolve.ts";
 import type { LoadedSnapshot } from "./snapshot.ts";
 import type { Services } from "../plugin/services.ts";
-import { configuredSearchModels } from "../knowledge/configured.ts";
+import { configuredSearchModels } from "../knowledge/models/configured.ts";
 import { createQuestions, recordLost } from "../people/notify.ts";
 import { createLazyKnowledge, type LazyKnowledge } from "../knowledge/lazy.ts";
 import { createApiKeys, type ApiKeys, knowledgeFor } from "../chat/api-keys.ts";
@@ -80,11 +79,12 @@ function createDocuments(
   const knowledge = createLazyKnowledge({
     ...place,
     extractors,
-    async open() {
+    config: () => snapshot().config.platform.knowledge,
+    async open(extractor) {
       const { createKnowledge } = await import("../knowledge/knowledge.ts");
       const { config, models } = snapshot();
       const searchModels = configuredSearchModels({ config, env, fetch, kinds: models.kinds });
-      const settings = { extractors, clock, config: config.platform.knowledge, breaker };
+      const settings = { extractor, clock, config: config.platform.knowledge, breaker };
       return createKnowledge({ ...place, ...settings, ...searchModels });
     },
   });
@@ -92,36 +92,21 @@ function createDocuments(
   return knowledge;
 }
 
-/** What reads the files of messages. The code that reads documents is loaded when the first document comes. */
-function createAttachmentDeps({
-  stateDir,
-  options: { env, fetch },
-  clock,
-  snapshot,
-  opened,
-}: Resources): AttachmentDeps {
-  const loadExtractor = lazy(async () => {
-    const [{ createExtractor }, { readDocumentText }] = await Promise.all([
-      import("../knowledge/extract/extractor.ts"),
-      import("../knowledge/extract/document-text.ts"),
-    ]);
-    const { workers, memoryMb, timeout: timeoutMs } = snapshot().config.platform.knowledge;
-    const plugins = () => snapshot().offers.extractors.map(({ value }) => value);
-    const extractor = createExtractor({ workers, memoryMb, timeoutMs, env, plugins });
-    opened.defer(() => extractor.close());
-    return { extractor, readDocumentText };
-  });
+/** What reads the files of messages. */
+function createAttachmentDeps(
+  { stateDir, options: { env, fetch }, clock, snapshot }: Resources,
+  knowledge: LazyKnowledge,
+): AttachmentDeps {
   return {
     clock,
     stage: (source, maxBytes) => stageFile(stateDir, source, maxBytes),
     async readText({ maxChars, limits, ...document }, signal) {
-      const { extractor, readDocumentText } = await loadExtractor();
-      const request = {
+      const wanted = {
         ...document,
         limits: { ...limits, textChars: maxChars },
         text: "cut",
       } as const;
-      const read = await readDocumentText(extractor, stateDir, request, signal);
+      const read = await knowledge.readText(wanted, signal);
       return read.ok ? read : { ok: false, reason: read.error.message };
     },
     transcriber: () =>
@@ -231,7 +216,7 @@ export function createWorkers(resources: Resources): Workers {
   const cancel: Workers["cancel"] = (id) => cancelRun(id, { ...resources, chats, turns, runEnds });
   const turns: TurnWorker = createTurnWorker({
     ...runDeps,
-    attachments: createAttachmentDeps(resources),
+    attachments: createAttachmentDeps(resources, knowledge),
     heartbeat: timed.heartbeat,
     admission,
     approvals,

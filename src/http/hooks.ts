@@ -59,10 +59,7 @@ function renderReceipt(received: IntakeReceipt): Outcome {
   return { status: 200, body: { ok: true, eventId: repeats.eventId } };
 }
 
-function hintHeaders({ methods, bodyUnread, tokenInQuery }: DenialHints = {}): Record<
-  string,
-  string
-> {
+function hintHeaders({ methods, bodyUnread, tokenInQuery }: DenialHints): Record<string, string> {
   return {
     ...(methods ? { allow: methods.join(", ") } : {}),
     ...(bodyUnread ? { connection: "close" } : {}),
@@ -76,7 +73,7 @@ export function renderAnswer(received: Received): HttpAnswer {
     const { status, headers, body } = received.answer;
     return { status, headers: { ...headers }, body };
   }
-  const headers = hintHeaders(received.hints);
+  const headers: Record<string, string> = received.hints ? hintHeaders(received.hints) : {};
   if (received.kind === "denied")
     return renderFailureAnswer(received.error, received.requestId, headers);
   if (received.error && !received.acknowledged)

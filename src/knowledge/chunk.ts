@@ -1,4 +1,4 @@
-import { countTokens } from "./tokens.ts";
+import { countTokens } from "./words/tokens.ts";
 
 /** A piece of a document as an extractor gives it. */
 export interface TextBlock {

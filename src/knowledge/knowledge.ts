@@ -9,16 +9,13 @@ import { shareInTurn } from "../core/turn.ts";
 import { isVisible } from "./access.ts";
 import type { SqlSource } from "../store/sql.ts";
 import { openDatabase } from "./thread/client.ts";
-import { createEmbeddingLoop } from "./embed.ts";
-import { createExtractor } from "./extract/extractor.ts";
-import { createGuardedCalls } from "./guarded-calls.ts";
-import { installedFormats } from "./formats.ts";
-import type { Extractor } from "../contract/kinds.ts";
+import { createEmbeddingLoop } from "./models/embed.ts";
+import { createExtractor, type ExtractorProcess } from "./extract/extractor.ts";
+import { createGuardedCalls } from "./models/guarded-calls.ts";
 import { createJobs } from "./jobs.ts";
-import { readDocumentText } from "./extract/document-text.ts";
 import { createSearch } from "./search.ts";
 import { stagingFolder } from "./upload-staging.ts";
-import { MAX_FILE_TEXT, type DocumentRecord, type Knowledge, type SearchModels } from "./types.ts";
+import type { DocumentRecord, Knowledge, SearchModels } from "./types.ts";
 
 /** Between two looks at a document that somebody waits for: first, and at most. */
 const FIRST_LOOK_MS = 5;
@@ -31,17 +28,15 @@ export interface KnowledgeOptions extends SearchModels {
   dir: string;
   /** The store's database, if documents are there instead of `knowledge.db`, for any number of processes. */
   sql?: SqlSource | undefined;
-  /** What the thread that talks to that database and the processes that read documents take from the environment. */
+  /** What the thread that talks to that database takes from the environment. */
   env?: Record<string, string | undefined>;
   clock: Clock;
   log: Logger;
   config: KnowledgeConfig;
   /** Says whether the endpoints are asked. Default: one of its own. */
   breaker?: Breaker;
-  /** What plugins read now. Default: nothing. */
-  extractors?(): readonly Extractor[];
-  /** The file that an extraction process runs, for a test. */
-  extractionChild?: string;
+  /** Reads documents; who gives it closes it. Default: one of its own. */
+  extractor?: ExtractorProcess;
 }
 
 /** Makes a file for its owner alone before it is opened: its companions take over its mode. */
@@ -59,17 +54,7 @@ async function makePrivate(file: string): Promise<string> {
  * cannot be opened.
  */
 export async function createKnowledge(options: KnowledgeOptions): Promise<Knowledge> {
-  const {
-    dir,
-    sql,
-    env = {},
-    clock,
-    log,
-    config,
-    embed,
-    extractionChild,
-    extractors = () => [],
-  } = options;
+  const { dir, sql, env = {}, clock, log, config, embed } = options;
   const { breaker = createBreaker({ clock }) } = options;
   const tmp = stagingFolder(dir);
   await mkdir(tmp, { recursive: true, mode: 0o700 });
@@ -80,14 +65,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     now: clock.now(),
   };
   const database = await openDatabase(settings, { log, env });
-  const extractor = createExtractor({
-    workers: config.workers,
-    memoryMb: config.memoryMb,
-    timeoutMs: config.timeout,
-    env,
-    plugins: extractors,
-    ...(extractionChild === undefined ? {} : { child: extractionChild }),
-  });
+  const extractor = options.extractor ?? createExtractor({ ...config, env, plugins: () => [] });
   const embedding = embed && createEmbeddingLoop({ embedder: embed, database, clock, log });
   const jobs = createJobs({
     database,
@@ -161,18 +139,8 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
       }
     },
     search,
-    async readFile(file, signal) {
-      const { pages, unzipRatio, textMb } = config;
-      const limits = { pages, unzipRatio, textChars: Math.min(textMb * 1e6, MAX_FILE_TEXT) };
-      try {
-        return await readDocumentText(extractor, dir, { ...file, limits, text: "whole" }, signal);
-      } finally {
-        await rm(file.file, { force: true });
-      }
-    },
     // Each turn asks, and turns that begin together mostly ask the same.
     has: shareInTurn((scope) => database.call("has", scope), JSON.stringify),
-    formats: () => installedFormats(extractors(), env["PATH"]),
     async start() {
       const again = await database.call("recover");
       if (again > 0)
@@ -189,7 +157,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
       isClosed = true;
       clearInterval(embeddingTimer);
       await Promise.all([jobs.close(), embedding?.close(), calls.close()]);
-      await extractor.close();
+      if (!options.extractor) await extractor.close();
       await database.close();
     },
   };

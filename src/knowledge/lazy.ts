@@ -1,5 +1,6 @@
+import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { readdir, rm } from "node:fs/promises";
+import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { lazy } from "../core/lazy.ts";
@@ -8,7 +9,12 @@ import { openSql, type SqlSource } from "../store/sql.ts";
 import { installedFormats } from "./formats.ts";
 import type { Extractor } from "../contract/kinds.ts";
 import { stageBytes, stageFile, stagingFolder, type StagedFile } from "./upload-staging.ts";
-import type { DocumentPage, Knowledge } from "./types.ts";
+import type { KnowledgeConfig } from "../config/schema/knowledge.ts";
+import type { ExtractCall, ExtractorProcess } from "./extract/extractor.ts";
+import type { DocumentPage, FileText, Format, Knowledge } from "./types.ts";
+
+/** A file to read, and how much of its text is wanted. */
+type TextRequest = Pick<ExtractCall, "file" | "sha256" | "filename" | "limits" | "text">;
 
 /** The documents of a gateway, opened when something first needs them. */
 export interface LazyKnowledge extends Knowledge {
@@ -16,6 +22,10 @@ export interface LazyKnowledge extends Knowledge {
   stageUpload(source: Readable, mostBytes: number): Promise<StagedFile>;
   /** The same for bytes that are in memory already. */
   stageBytes(bytes: Uint8Array, mostBytes: number): Promise<StagedFile>;
+  /** Reads the text of a staged file that is no document, in a process of its own. The file is deleted, whatever becomes of it. */
+  readText(request: TextRequest, signal: AbortSignal): Promise<FileText>;
+  /** What can be read, and which extractors are installed. */
+  formats(): Format[];
   /** Before anything is uploaded: deletes what a killed process left of uploads. */
   sweep(): Promise<void>;
 }
@@ -70,18 +80,23 @@ const LOOK_MS = 2500;
  */
 export function createLazyKnowledge(
   options: PresenceOptions & {
-    open(): Promise<Knowledge>;
-    /** What plugins read now. Default: nothing. */
-    extractors?(): readonly Extractor[];
+    open(extractor: ExtractorProcess): Promise<Knowledge>;
+    config(): KnowledgeConfig;
+    /** What plugins read now. */
+    extractors(): readonly Extractor[];
   },
 ): LazyKnowledge {
-  const { dir, sql, env, open, extractors = () => [] } = options;
+  const { dir, sql, env, open, config, extractors } = options;
   const presence = createPresence(options);
   let working = false;
   let looking: NodeJS.Timeout | undefined;
 
+  const extractor = lazy(async (): Promise<ExtractorProcess> => {
+    const { createExtractor } = await import("./extract/extractor.ts");
+    return createExtractor({ ...config(), env, plugins: extractors });
+  });
   const opened = lazy(async (): Promise<Knowledge> => {
-    const knowledge = await open();
+    const knowledge = await open(await extractor());
     if (working) await knowledge.start();
     return knowledge;
   });
@@ -123,7 +138,19 @@ export function createLazyKnowledge(
     remove: (...args) => ask((knowledge) => knowledge.remove(...args), false),
     reindex: (...args) => ask((knowledge) => knowledge.reindex(...args), undefined),
     wait: (id, ms) => ask((knowledge) => knowledge.wait(id, ms), undefined),
-    readFile: async (file, signal) => (await opened()).readFile(file, signal),
+    async readText(request, signal) {
+      const out = join(stagingFolder(dir), `chunks-${randomUUID()}`);
+      try {
+        const { run } = await extractor();
+        const call = { ...request, title: null, out };
+        const result = await run(call, { signal, onProgress: () => undefined });
+        if (result.ok) return { ok: true, text: await readFile(out, "utf8") };
+        if ("error" in result) return result;
+        return { ok: false, error: { code: "timeout", message: "the reading was stopped" } };
+      } finally {
+        await Promise.all([out, request.file].map((path) => rm(path, { force: true })));
+      }
+    },
     search: (query) => ask((knowledge) => knowledge.search(query), []),
     has: (scope) => ask((knowledge) => knowledge.has(scope), false),
     formats: () => installedFormats(extractors(), env["PATH"]),
@@ -139,6 +166,7 @@ export function createLazyKnowledge(
       clearTimeout(looking);
       const knowledge = await opened.current()?.catch(() => undefined);
       await knowledge?.close();
+      await (await extractor.current())?.close();
       await presence.close();
     },
   };

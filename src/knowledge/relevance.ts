@@ -1,5 +1,5 @@
-import type { Term } from "./tokenize.ts";
-import { isUnspaced } from "./tokens.ts";
+import type { Term } from "./words/tokenize.ts";
+import { isUnspaced } from "./words/tokens.ts";
 
 /**
  * The least share of a question that a relevant passage has, of its words and of its pairs of characters. On XQuAD and Vaswani,

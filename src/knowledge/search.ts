@@ -1,7 +1,7 @@
 import type { Database } from "./thread/client.ts";
-import { normalized } from "./embed.ts";
-import type { MakeCall } from "./guarded-calls.ts";
-import { asksForMore, getSubject } from "./request.ts";
+import { normalized } from "./models/embed.ts";
+import type { MakeCall } from "./models/guarded-calls.ts";
+import { asksForMore, getSubject } from "./words/request.ts";
 import type { Embedder, Passage, Reranker, SearchModels, SearchQuery } from "./types.ts";
 
 const LIMIT = 8;

@@ -1,7 +1,7 @@
 /** Search in a few short texts, such as notes, without an index. */
 import { fuseGrams, type Ranked, type WordRanked } from "./ranking.ts";
 import { Coverage } from "./relevance.ts";
-import { DocumentTokenizer, readQuestion } from "./tokenize.ts";
+import { DocumentTokenizer, readQuestion } from "./words/tokenize.ts";
 
 interface IndexedText {
   words: ReadonlySet<string>;

@@ -180,9 +180,6 @@ export type FileText = { ok: true; text: string } | { ok: false; error: Document
 /** The most text of a file that a model is given, in UTF-16 units: more than fits into any window. */
 export const MAX_FILE_TEXT = 4_000_000;
 
-/** A file to read, which is in `<dir>/tmp`: it is deleted, whatever becomes of it. */
-export type FileToRead = Pick<NewDocument, "file" | "sha256" | "filename">;
-
 /** Turns texts into vectors. Throws `EndpointError` if there are none. */
 export interface Embedder {
   /** The provider's name in the config. */
@@ -240,12 +237,8 @@ export interface Knowledge {
   wait(id: string, ms: number): Promise<DocumentRecord | undefined>;
   /** Best first. The scope is part of the query, never a filter afterwards. */
   search(query: SearchQuery): Promise<Passage[]>;
-  /** Reads a file that is no document, in a process of its own. */
-  readFile(file: FileToRead, signal: AbortSignal): Promise<FileText>;
   /** Whether a search could find anything at all. */
   has(scope: Pick<SearchQuery, "tenant" | "agentIds">): Promise<boolean>;
-  /** What can be read, and which extractors are installed. */
-  formats(): Format[];
   /** Takes up the work that is queued, also what a killed process left half-done. */
   start(): Promise<void>;
   /** Stops the work; what was not finished is taken up by the next start. */

@@ -5,12 +5,11 @@ import google from "../../plugins/google/index.ts";
 import openai from "../../plugins/openai/index.ts";
 import compatible from "../../plugins/openai-compatible/index.ts";
 import { parseAck, stripAck } from "../../src/agent/ack.ts";
-import { fitHistory } from "../../src/agent/messages.ts";
 import { cleanReply, createReplyCleaner } from "../../src/agent/reply/disarm.ts";
 import { createModels } from "../../src/agent/models.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
 import { batchSize, isHopeless, selectBatch } from "../../src/sessions/heartbeat.ts";
-import type { SystemEvent, TurnRecord } from "../../src/store/types.ts";
+import type { SystemEvent } from "../../src/store/types.ts";
 
 describe("heartbeat acknowledgements", () => {
   it.each([
@@ -119,24 +118,6 @@ describe("models", () => {
       "agents.list[1].model.fallbacks[0]",
       "agents.list[1].model.fallbacks[1]",
     ]);
-  });
-});
-
-describe("history", () => {
-  it("is shortened from the oldest, whole turns at a time", () => {
-    const turn = (seq: number): TurnRecord => ({
-      seq,
-      runId: `r${seq}`,
-      at: 0,
-      hook: "h",
-      input: [{ text: "x".repeat(300), outside: true }],
-      unsafe: false,
-      messages: [],
-    });
-    const { turns, left } = fitHistory([1, 2, 3, 4].map(turn), 400);
-    expect(turns.map((entry) => entry.seq)).toEqual([3, 4]);
-    expect(left).toBe(2);
-    expect(fitHistory([turn(1)], 10)).toEqual({ turns: [], left: 1 });
   });
 });
 

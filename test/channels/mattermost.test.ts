@@ -7,16 +7,14 @@ import { testChannel } from "../../src/testing/channel.ts";
 import {
   DIRECT,
   ME,
-  OTHER_BOT,
   RATE_RESET_S,
   ROSA,
   startMattermost,
   TOKEN,
   TOWN,
-  type MattermostPost,
   type MattermostServer,
 } from "./mattermost-server.ts";
-import { listening, testHost, said } from "./gateway.ts";
+import { listening, testHost } from "./gateway.ts";
 import { openChannel } from "./open.ts";
 
 const open = (url: string, section: Record<string, unknown> = {}) =>
@@ -163,69 +161,6 @@ describe("sending to Mattermost", () => {
 describe("receiving from Mattermost", () => {
   const texts = (gateway: ReturnType<typeof testHost>): string[] =>
     gateway.received.map(({ text }) => text);
-
-  it("takes direct messages and mentions, and answers them where they were written", async () => {
-    const { server, channel } = await world();
-    const gateway = testHost();
-    listening(channel, gateway);
-    await until(() => expect(gateway.states).toEqual([{ ok: true, message: "connected" }]));
-    const direct = server.write({ message: "hello", channel_id: DIRECT });
-    const inThread = server.write({ message: "more", channel_id: DIRECT, root_id: direct.id });
-    const mention = server.write({ message: "@Rouse.bot: look at @rosa" });
-    const reply = server.write({ message: "and @rouse.bot.", root_id: mention.id });
-    const bare = server.write({ message: "@rouse.bot" });
-    const file = server.write({
-      message: "",
-      channel_id: DIRECT,
-      metadata: { files: [{ name: "plan.pdf" }] },
-    });
-    await until(() => expect(gateway.received).toHaveLength(6));
-    const inDirect = { from: ROSA, name: "display", to: DIRECT, direct: true };
-    const inTown = {
-      from: ROSA,
-      name: "display",
-      to: TOWN,
-      direct: false,
-      room: { kind: "channel", name: "Town Square" },
-    };
-    expect(gateway.received).toEqual([
-      { id: direct.id, ...inDirect, ...said("hello") },
-      { id: inThread.id, ...inDirect, thread: direct.id, ...said("more") },
-      { id: mention.id, ...inTown, thread: mention.id, ...said("look at @rosa") },
-      { id: reply.id, ...inTown, thread: mention.id, ...said("and @rouse.bot.") },
-      { id: bare.id, ...inTown, thread: bare.id, ...said("[no text]") },
-      { id: file.id, ...inDirect, ...said("", { kind: "file", text: "[file: plan.pdf]" }) },
-    ]);
-  });
-
-  it("takes nothing of bots, of itself, of the system, and nothing that does not name it", async () => {
-    const { server, channel } = await world();
-    const gateway = testHost();
-    listening(channel, gateway);
-    await until(() => expect(gateway.states).toHaveLength(1));
-    const others: (Partial<MattermostPost> & { message: string })[] = [
-      { message: "chatter" },
-      { message: "@rouse.bots @rouse.bot-2 @rouse.bot.x me@rouse.bot @rouse" },
-      { message: "@all" },
-      { message: "mine", user_id: ME, channel_id: DIRECT },
-      { message: "@rouse.bot", user_id: OTHER_BOT, props: { from_bot: "true" } },
-      { message: "@rouse.bot", props: { from_webhook: "true" } },
-      { message: "@rouse.bot joined", type: "system_join_channel" },
-    ];
-    for (const post of others) server.write(post);
-    const last = server.write({ message: "last", channel_id: DIRECT });
-    server.edit(last, "changed");
-    await until(() => expect(gateway.received).toHaveLength(2));
-    expect(gateway.received[1]).toMatchObject({ edits: last.id, text: "changed", direct: true });
-    expect(gateway.skipped.map(({ skipped }) => skipped)).toEqual([
-      "the message is not addressed to the agent",
-      "the message is not addressed to the agent",
-      "the message is not addressed to the agent",
-      "the post was written by a bot or a webhook",
-      "the post was written by a bot or a webhook",
-      "a notice of the server (system_join_channel), not a post of a person",
-    ]);
-  });
 
   it("connects again after a cut and says so, and loses and doubles nothing", async () => {
     const { server, channel } = await world();

@@ -18,6 +18,8 @@ interface Samples {
   pointedAt?: (Sample & { what: string; shown: string })[];
   /** Messages in a group that address the agent. */
   calls?: (Sample & { what: string })[];
+  /** Messages, and what is handed over of each; or why it is not, null if nothing is said of it. */
+  handed?: (Sample & { what: string; received?: object; skipped?: string | null })[];
   /** What a program posts into a thread, and lines that the model gets to read. */
   alerts?: { name: string; alert: object; lines: string[] }[];
 }

@@ -7,7 +7,6 @@ import { ask, lastText, openWorld, pass } from "./contents.ts";
 import { DIRECT, startDiscord, THREAD, USER } from "./discord-server.ts";
 import { listening, testHost } from "./gateway.ts";
 import { openChannel } from "./open.ts";
-import { BOT, startTelegram } from "./telegram-server.ts";
 import { VENDORS } from "./vendors.ts";
 
 const events = async (
@@ -167,55 +166,6 @@ it("mattermost: what others wrote in a thread comes along when the agent is call
     /<<<EXTERNAL_CONTENT \w+>>>[^]*what was written in this thread before"\n---\nother: the pump is loud/,
   );
   expect(lastText(provider)).not.toContain("unrelated words");
-});
-
-it("telegram: each topic of a forum is a thread, General too, and nothing else is; commands for other bots are not for this one", async () => {
-  const server = await startTelegram();
-  onTestFinished(() => server.close());
-  const { channel } = await openChannel("telegram", { token: server.token, apiUrl: server.url });
-  const host = testHost();
-  listening(channel, host);
-  let count = 0;
-  const write = (text: string, more: object): number => {
-    const from = { id: 42, is_bot: false, first_name: "Ann" };
-    const chat = { id: -1001234567890, type: "supergroup" as const, title: "Friday" };
-    const entities = text.startsWith("/")
-      ? [{ type: "bot_command" as const, offset: 0, length: text.length }]
-      : [];
-    return server.push({
-      message: { message_id: ++count, date: 1_760_000_000, from, chat, text, entities, ...more },
-    });
-  };
-  const forum = {
-    chat: { id: -1009876543210, type: "supergroup", title: "Forum", is_forum: true },
-  };
-  const topic = { ...forum, is_topic_message: true, message_thread_id: 7 };
-  write("in a topic", topic);
-  write("in General", forum);
-  // An answer to a message of General bears the id of that message.
-  write("an answer in General", { ...forum, message_thread_id: 3 });
-  write("an answer in a group", { message_thread_id: 3 });
-  write("in a group", {});
-  write("/new", topic);
-  write("/new@other_bot", topic);
-  write(`/new@${BOT.username}`, topic);
-  await expect.poll(() => host.received.length + host.skipped.length).toBe(8);
-  const place = { to: "-1009876543210", from: "42", direct: false };
-  expect(host.received).toMatchObject([
-    { ...place, text: "in a topic", thread: "7", addressed: false },
-    { ...place, text: "in General", addressed: false },
-    { ...place, text: "an answer in General", addressed: false },
-    { ...place, text: "/new", thread: "7" },
-    { ...place, text: `/new@${BOT.username}`, thread: "7" },
-  ]);
-  expect(host.received.filter(({ addressed }) => addressed === undefined)).toHaveLength(2);
-  expect(host.received.slice(1, 3).every((message) => !("thread" in message))).toBe(true);
-  const reason = "the message is not addressed to the agent";
-  expect(host.skipped).toMatchObject([
-    { skipped: reason },
-    { skipped: reason },
-    { skipped: reason },
-  ]);
 });
 
 it("discord: threads are followed if the application may have the text of messages, from the next start on", async () => {

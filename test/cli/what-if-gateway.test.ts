@@ -115,7 +115,7 @@ function gatewayTests(url: () => string | undefined): void {
       0,
       "4 would be replayed: 3 accepted, 1 unmatched",
     ]);
-    expect(unmatched.out.match(/ {2}accepted {2}shop\.refund\n/g)).toHaveLength(3);
+    expect(unmatched.out.match(/ {2}accepted {2}shop\.refund; /g)).toHaveLength(3);
     const failed = await replay("--failed");
     expect(failed.out).toContain('the failed run of "Hook" starts again\n');
     expect(failed.out).toContain("1 would be replayed: 1 accepted\n");

@@ -187,7 +187,7 @@ describe("a reply without a route", () => {
       1,
       expect.stringMatching(
         new RegExp(
-          `(?:.*  ${SENT}  sends one message to rooms lobby\n){2}.*write a room in small.*\n2 retried, 1 failed\n$`,
+          `(?:.*  ${SENT}  sends one message to rooms lobby\n){2}.*write a room in small.*\n2 retried: 2 ${SENT}; 1 could not be retried\n$`,
         ),
       ),
     ]);

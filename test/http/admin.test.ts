@@ -7,7 +7,7 @@ import { z } from "zod";
 import { newId } from "../../src/core/ids.ts";
 import type { AdminApp } from "../../src/http/admin/app.ts";
 import { parseSince } from "../../src/http/admin/query.ts";
-import type { ReplayLine } from "../../src/operate/records/bulk.ts";
+import type { BulkLine } from "../../src/operate/records/bulk.ts";
 import type { Explanation } from "../../src/operate/records/explain.ts";
 import type { EventView } from "../../src/operate/records/views.ts";
 import { definePlugin } from "../../src/plugin/api.ts";
@@ -50,7 +50,7 @@ const BROKEN = { hooks: { enabled: true, token: TOKEN, path: "/" } };
 const showEvent = (id: string) => (api: ReturnType<typeof client>) =>
   api.events[":id"].$get({ param: { id } });
 
-async function replayLines(body: unknown): Promise<ReplayLine[]> {
+async function replayLines(body: unknown): Promise<BulkLine[]> {
   const response = await world.request("/events/replay", {
     method: "POST",
     body: JSON.stringify(body),
@@ -59,7 +59,7 @@ async function replayLines(body: unknown): Promise<ReplayLine[]> {
   return (await response.text())
     .trim()
     .split("\n")
-    .map((line) => JSON.parse(line) as ReplayLine);
+    .map((line) => JSON.parse(line) as BulkLine);
 }
 
 describe("events", () => {
@@ -181,7 +181,7 @@ describe("bulk replay", () => {
       true,
       "end",
     ]);
-    expect(lines.at(-1)).toEqual({ type: "end", replayed: 1, failed: 1 });
+    expect(lines.at(-1)).toEqual({ type: "end", done: 1, failed: 1 });
   });
 
   it("reaches all of more events than fit a page", async () => {
@@ -189,9 +189,7 @@ describe("bulk replay", () => {
       await world.store.accept(event_("shop", { outcome: "unmatched" }));
     const lines = await replayLines({ select: "unmatched", dryRun: true });
     expect(lines[0]).toMatchObject({ total: 230 });
-    const ids = lines.flatMap((line) =>
-      line.type === "result" && line.ok ? [line.result.eventId] : [],
-    );
+    const ids = lines.flatMap((line) => (line.type === "result" && line.ok ? [line.id] : []));
     expect(new Set(ids).size).toBe(230);
   });
 });

@@ -64,7 +64,7 @@ export const post = (path: string, body: string, headers: Record<string, string>
   const all = {
     host: "127.0.0.1",
     "content-type": "application/json",
-    "content-length": String(Buffer.byteLength(body)),
+    ...(!headers["transfer-encoding"] && { "content-length": String(Buffer.byteLength(body)) }),
     ...headers,
   };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);

@@ -1,4 +1,4 @@
-import type { ReplayLine } from "../../src/operate/records/bulk.ts";
+import type { BulkLine } from "../../src/operate/records/bulk.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { EventDetail, EventView } from "../../src/operate/records/views.ts";
 import { createWorld, type Answer, type World } from "../e2e/world.ts";
@@ -119,7 +119,7 @@ describe("the replay of events that are named", () => {
   const sendNamed = (n: number, kind = "bad"): Promise<string> => send("named", { kind, n });
   const replayMany = (body: object): Promise<Answer> =>
     world.admin("/admin/v1/events/replay", { method: "POST", body: JSON.stringify(body) });
-  const readLines = async (body: object): Promise<ReplayLine[]> => {
+  const readLines = async (body: object): Promise<BulkLine[]> => {
     const headers = { authorization: `Bearer ${world.gateway.operatorToken}` };
     const request = new Request("http://127.0.0.1/admin/v1/events/replay", {
       method: "POST",
@@ -130,14 +130,12 @@ describe("the replay of events that are named", () => {
     return text
       .trim()
       .split("\n")
-      .map((line) => JSON.parse(line) as ReplayLine);
+      .map((line) => JSON.parse(line) as BulkLine);
   };
   const results = async (body: object): Promise<unknown[]> =>
     (await readLines(body)).flatMap((line) => {
       if (line.type !== "result") return [];
-      return [
-        line.ok ? [line.result.eventId, line.result.outcome] : [line.eventId, line.failure.code],
-      ];
+      return [[line.id, line.ok ? line.status : line.failure.code]];
     });
   const countReplays = async (): Promise<number> =>
     (

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { RetryLine } from "../../src/operate/records/bulk.ts";
+import type { BulkLine } from "../../src/operate/records/bulk.ts";
 import { newId } from "../../src/core/ids.ts";
 import type { DeliveryChange, RunStatus, Store } from "../../src/store/types.ts";
 import { createCli, shopConfig, type CliWorld } from "../cli/world.ts";
@@ -55,19 +55,19 @@ describe("over HTTP", () => {
   });
   afterEach(() => world.close());
 
-  async function lines(path: string, body: object): Promise<RetryLine[]> {
+  async function lines(path: string, body: object): Promise<BulkLine[]> {
     const response = await world.request(path, { method: "POST", body: JSON.stringify(body) });
     expect(response.status).toBe(200);
     const text = await response.text();
     return text
       .trim()
       .split("\n")
-      .map((line) => JSON.parse(line) as RetryLine);
+      .map((line) => JSON.parse(line) as BulkLine);
   }
   /** The runs that start again. */
   const queued = async (): Promise<string[]> =>
     (await world.store.runs.list({ status: "queued" })).map(({ id }) => id).toSorted();
-  const ids = (all: RetryLine[]): string[] =>
+  const ids = (all: BulkLine[]): string[] =>
     all.flatMap((line) => (line.type === "result" ? [line.id] : []));
 
   it("a replay of events that are named starts the failed runs of those that were accepted", async () => {
@@ -84,16 +84,19 @@ describe("over HTTP", () => {
       dryRun: true,
     })) as unknown[];
     expect(all).toEqual([
-      { type: "total", total: 1, dryRun: true },
+      { type: "total", total: 1, skipped: 0, dryRun: true },
       {
         type: "result",
         ok: true,
+        id: events[0],
+        status: "accepted",
+        summary: expect.stringMatching(/^the failed run of .* starts again$/),
         result: expect.objectContaining({
           eventId: events[0],
           actions: [expect.objectContaining({ id: runs[0] })],
         }),
       },
-      { type: "end", replayed: 1, failed: 0 },
+      { type: "end", done: 1, failed: 0 },
     ]);
   });
 
@@ -119,7 +122,7 @@ describe("over HTTP", () => {
     expect(
       all.flatMap((line) => (line.type === "result" ? [line.ok || line.failure.code] : [])),
     ).toEqual(["not_found", "not_retryable", true]);
-    expect(all.at(-1)).toEqual({ type: "end", retried: 1, failed: 2 });
+    expect(all.at(-1)).toEqual({ type: "end", done: 1, failed: 2 });
     expect(await queued()).toEqual([good]);
     const mixed = await world.request("/runs/retry", {
       method: "POST",
@@ -200,7 +203,7 @@ describe("on the command line", () => {
       0,
       expect.stringMatching(
         new RegExp(
-          `^${made.run}  failed  .* starts again from its beginning, in the session hook:a\n1 would be retried\n$`,
+          `^${made.run}  failed  .* starts again from its beginning, in the session hook:a\n1 would be retried: 1 failed\n$`,
         ),
       ),
     ]);
@@ -208,7 +211,7 @@ describe("on the command line", () => {
     const { code, out } = await cli.rouse(["runs", "retry", "--failed", "--since", "1d"]);
     expect([code, out]).toEqual([
       0,
-      expect.stringMatching(/queued .*\n1 retried, 0 failed\nno gateway runs just now/),
+      expect.stringMatching(/queued .*\n1 retried: 1 queued\nno gateway runs just now/),
     ]);
     expect(await status()).toBe("queued");
     expect((await cli.rouse(["runs", "retry", "--failed"])).out).toMatch(/^0 retried/);
@@ -239,7 +242,7 @@ describe("on the command line", () => {
     const tried = await cli.rouse(["deliveries", "retry", "--failed", "--dry-run"]);
     expect([tried.code, tried.out]).toEqual([
       0,
-      `${made.delivery}  failed  sends 2 messages to slack C1\n1 would be retried\n`,
+      `${made.delivery}  failed  sends 2 messages to slack C1\n1 would be retried: 1 failed\n`,
     ]);
     const { out } = await cli.rouse(["deliveries", made.delivery]);
     expect(out).toMatch(
@@ -247,7 +250,7 @@ describe("on the command line", () => {
     );
     const retried = await cli.rouse(["deliveries", "retry", "--failed", "--json"]);
     expect(JSON.parse(retried.out)).toMatchObject({
-      lines: [{ total: 1 }, { ok: true, status: "pending" }, { retried: 1, failed: 0 }],
+      lines: [{ total: 1 }, { ok: true, status: "pending" }, { done: 1, failed: 0 }],
     });
   });
 });

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { SEPARATOR, splitChunks, type TextBlock } from "../../src/knowledge/chunk.ts";
-import { DocumentTokenizer, readQuestion } from "../../src/knowledge/tokenize.ts";
-import { countTokens } from "../../src/knowledge/tokens.ts";
+import { DocumentTokenizer, readQuestion } from "../../src/knowledge/words/tokenize.ts";
+import { countTokens } from "../../src/knowledge/words/tokens.ts";
 
 const terms = (text: string) => readQuestion(text, ["en"]).terms;
 const text = (content: string, page?: number): TextBlock => ({

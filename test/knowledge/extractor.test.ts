@@ -21,7 +21,7 @@ function open(): { extractor: ExtractorProcess; call: Call } {
   const extractor = createExtractor({
     workers: 1,
     memoryMb: 128,
-    timeoutMs: 20_000,
+    timeout: 20_000,
     env: process.env,
     child,
     plugins: () => [],

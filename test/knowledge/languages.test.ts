@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { DocumentTokenizer } from "../../src/knowledge/tokenize.ts";
+import { DocumentTokenizer } from "../../src/knowledge/words/tokenize.ts";
 import type { DocumentRecord } from "../../src/knowledge/types.ts";
 import { createWorld, describeBoth, type KnowledgeWorld } from "./world.ts";
 

@@ -12,6 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { installedFormats } from "../../src/knowledge/formats.ts";
 import type { Format } from "../../src/knowledge/types.ts";
 import { createWorld, FIXTURES, type KnowledgeWorld } from "./world.ts";
 
@@ -82,8 +83,7 @@ it("the list of formats says what is missing", () => {
     html: [],
   });
   expect(
-    world.knowledge
-      .formats()
+    installedFormats()
       .flatMap((format) => format.missing)
       .filter((name) => !name.startsWith("LibreOffice")),
   ).toEqual([]);

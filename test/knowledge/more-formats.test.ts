@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { unzipSync, zipSync } from "fflate";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { installedFormats } from "../../src/knowledge/formats.ts";
 import { createWorld, FIXTURES, type KnowledgeWorld } from "./world.ts";
 
 /** Programs of the system: the tests that need them say so. */
@@ -206,7 +207,7 @@ describe("Office files of before 2007", () => {
       code: "missing_extractor",
       message: expect.stringContaining("install LibreOffice"),
     });
-    expect(office.knowledge.formats().find(({ id }) => id === "doc")?.missing).toEqual([
+    expect(installedFormats([], folder).find(({ id }) => id === "doc")?.missing).toEqual([
       "LibreOffice (soffice)",
     ]);
     await office.close();

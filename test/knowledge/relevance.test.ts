@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { asksForMore, getSubject } from "../../src/knowledge/request.ts";
+import { asksForMore, getSubject } from "../../src/knowledge/words/request.ts";
 import { HANDBOOKS } from "./harbour.ts";
 import { createWorld, type KnowledgeWorld } from "./world.ts";
 

@@ -4,6 +4,7 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
 import { compiledCodeEnv } from "../../src/core/process-group.ts";
 import { createLazyKnowledge } from "../../src/knowledge/lazy.ts";
 import type { Embedder, Passage } from "../../src/knowledge/types.ts";
@@ -89,6 +90,8 @@ describePostgres("several gateways on one PostgreSQL", () => {
       sql,
       env: process.env,
       log: silent,
+      config: () => knowledgeSchema.parse(undefined),
+      extractors: () => [],
       open,
     });
     await knowledge.start();

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { findJoined, foldSpelling } from "../../src/knowledge/spelling.ts";
+import { findJoined, foldSpelling } from "../../src/knowledge/words/spelling.ts";
 import { createWorld, type KnowledgeWorld } from "./world.ts";
 
 /** A passage, and questions that have a word of it in other spellings; each way round in a tenant of its own. */

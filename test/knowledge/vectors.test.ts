@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { openCatalog, type DocumentCatalog } from "../../src/knowledge/catalog/catalog.ts";
 import { Vectors } from "../../src/knowledge/index/vectors.ts";
-import { normalized } from "../../src/knowledge/embed.ts";
+import { normalized } from "../../src/knowledge/models/embed.ts";
 
 const DIMENSION = 48;
 const MODEL = "m";

@@ -7,6 +7,7 @@ import { describe } from "vitest";
 import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
+import { createExtractor } from "../../src/knowledge/extract/extractor.ts";
 import { createKnowledge } from "../../src/knowledge/knowledge.ts";
 import { stageBytes } from "../../src/knowledge/upload-staging.ts";
 import type {
@@ -118,17 +119,25 @@ export async function createWorld(
   const dir = await mkdtemp(join(tmpdir(), "rouse-knowledge-"));
   const { config = {}, embed, clock = systemClock, extractionChild, start = true, env } = options;
   const execute = schema ? onSchema(schema) : onFile(dir);
+  const settings = knowledgeSchema.parse({ workers: 1, ...config });
+  const child = extractionChild === undefined ? {} : { child: extractionChild };
+  const extractor = createExtractor({
+    // Each process that reads documents takes longer to start than a test needs it.
+    ...settings,
+    env: env ?? {},
+    plugins: () => [],
+    ...child,
+  });
   const open = (): Promise<Knowledge> =>
     createKnowledge({
       dir,
       sql: schema && sqlSource(schema),
       clock,
       log: createLogger("silent"),
-      // Each process that reads documents takes longer to start than a test needs it.
-      config: knowledgeSchema.parse({ workers: 1, ...config }),
+      config: settings,
+      extractor,
       ...(embed ? { embed } : {}),
       ...(env ? { env } : {}),
-      ...(extractionChild === undefined ? {} : { extractionChild }),
     });
   let knowledge = await open();
   if (start) await knowledge.start();
@@ -189,6 +198,7 @@ export async function createWorld(
     },
     async close() {
       await knowledge.close();
+      await extractor.close();
       await schema?.drop();
       await rm(dir, { recursive: true, force: true });
     },

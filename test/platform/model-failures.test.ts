@@ -127,14 +127,18 @@ describe("a wait between tries", () => {
   });
 
   it.each([
-    ["500", { status: 500 }, 503, "provider_unavailable"],
-    ["429", { status: 429 }, 429, "rate_limit_exceeded"],
-    ["a cut connection", { cut: true }, 503, "provider_unavailable"],
-  ])("ends with the caller's patience: %s", async (_name, fault, expected, code) => {
+    ["500", { status: 500 }, 503, "provider_unavailable", false],
+    ["429", { status: 429 }, 429, "rate_limit_exceeded", false],
+    ["a cut connection", { cut: true }, 503, "provider_unavailable", false],
+    // A stream gets a status, too: it has not begun.
+    ["503 to a stream", { status: 503 }, 503, "provider_unavailable", true],
+    ["429 to a stream", { status: 429 }, 429, "rate_limit_exceeded", true],
+    ["a cut stream", { cut: true }, 503, "provider_unavailable", true],
+  ])("ends with the caller's patience: %s", async (_name, fault, expected, code, stream) => {
     const { local } = await start();
     const error = { message: "boom of gpt-9 at https://api.test", code: "server_error" };
     local!.says = () => ({ ...fault, error });
-    const { status, headers, body } = await ask(chat);
+    const { status, headers, body } = await ask(chat, { stream });
     expect([status, body.error.code]).toEqual([expected, code]);
     expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
     const waited = waits.reduce((sum, ms) => sum + ms, 0);

@@ -53,19 +53,6 @@ describe("six chats at once whose provider fails each once", () => {
   });
 });
 
-describe("a stream whose provider is away", () => {
-  it.each([
-    ["503", { status: 503 }, 503, "provider_unavailable"],
-    ["429", { status: 429 }, 429, "rate_limit_exceeded"],
-    ["a cut stream", { cut: true }, 503, "provider_unavailable"],
-  ])("gets a status, and no stream that breaks off: %s", async (_name, fault, expected, code) => {
-    world.model.says = () => fault;
-    const { status, headers, body } = await passWhile(world.chat({ stream: true }));
-    expect([status, body.error.code]).toEqual([expected, code]);
-    expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
-  });
-});
-
 it("a caller that hangs up ends its wait", async () => {
   world.model.says = () => ({ status: 503 });
   const caller = new AbortController();

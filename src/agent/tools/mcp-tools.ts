@@ -114,17 +114,6 @@ const MAX_DESCRIPTION = 700;
 const MAX_WORDS = 10_000;
 const GOES_ON = "[goes on in the description of the parameters]";
 
-/** A tool of an MCP server: fields that are safe as they are, and the server's descriptions, which are text from outside. */
-interface ServerTool {
-  /** The name at the server. */
-  tool: string;
-  description: string;
-  schema: JSONSchema7;
-  /** The server's descriptions of the parameters. */
-  parameters: string;
-  hints: ToolHints;
-}
-
 /** Reads a server's hints about a tool. A tool that changes something counts as destructive, unless the server says otherwise, as the protocol demands. */
 function readHints({ annotations = {} }: ListedTool): ToolHints {
   const { readOnlyHint, idempotentHint, destructiveHint } = annotations;
@@ -136,22 +125,8 @@ function readHints({ annotations = {} }: ListedTool): ToolHints {
   };
 }
 
-/** Reads a server's tool. Undefined if its name may be a sentence, or if models do not accept the name of a parameter. */
-function readServerTool(listed: ListedTool): ServerTool | undefined {
-  const split = splitSchema(listed.inputSchema);
-  if (!TOOL_NAME.test(listed.name) || split === undefined) return undefined;
-  const { name: tool, description = "" } = listed;
-  return {
-    tool,
-    description,
-    schema: split.schema,
-    parameters: split.words,
-    hints: readHints(listed),
-  };
-}
-
-/** A server's descriptions of a tool, divided between the description of the tool and that of its parameters. */
-function divideWords({ description, parameters }: ServerTool): { first: string; rest: string } {
+/** Divides a server's descriptions between the description of the tool and that of its parameters. */
+function divideWords(description: string, parameters: string): { first: string; rest: string } {
   const safe = neutralise(description);
   const { text, cut } = cutText(safe, MAX_DESCRIPTION);
   const rest = cutText([safe.slice(text.length), parameters].filter(Boolean).join("\n"), MAX_WORDS);
@@ -161,28 +136,33 @@ function divideWords({ description, parameters }: ServerTool): { first: string; 
   };
 }
 
-/** Builds the tool that a turn offers. The server's descriptions are inside the turn's boundary. */
+/**
+ * Builds the tool that a turn offers, with the server's descriptions inside the turn's boundary. Undefined if its name may be a
+ * sentence, or if models do not accept the name of a parameter.
+ */
 function offerTool(
-  name: string,
-  made: ServerTool,
+  source: string,
+  listed: ListedTool,
   server: McpServer,
   { wrap }: Boundary,
   jsonSchema: typeof JsonSchema,
-): OfferedTool {
-  const { first, rest } = divideWords(made);
-  const tool = `${name}.${made.tool}`;
+): OfferedTool | undefined {
+  const split = splitSchema(listed.inputSchema);
+  if (!TOOL_NAME.test(listed.name) || split === undefined) return undefined;
+  const { first, rest } = divideWords(listed.description ?? "", split.words);
+  const tool = `${source}.${listed.name}`;
   const origin = `tool ${tool}`;
-  const schema = rest === "" ? made.schema : { ...made.schema, description: wrap(rest, origin) };
+  const schema = rest === "" ? split.schema : { ...split.schema, description: wrap(rest, origin) };
   return {
     name: toModelName(tool),
     tool,
-    hints: made.hints,
+    hints: readHints(listed),
     exclusive: false,
     definition: {
       inputSchema: jsonSchema(schema),
       ...(first === "" ? {} : { description: wrap(first, origin) }),
     },
-    execute: (input, call) => server.call({ ...call, tool: made.tool, input }),
+    execute: (input, call) => server.call({ ...call, tool: listed.name, input }),
   };
 }
 
@@ -203,10 +183,12 @@ export async function offerServerTools(
 ): Promise<{ tools: OfferedTool[]; warnings: string[] }> {
   const { jsonSchema } = await import("ai");
   const covered = listed.filter((tool) => isCovered(tool.name));
-  const read = covered.flatMap((tool) => readServerTool(tool) ?? []);
-  const unfit = covered.length - read.length;
+  const tools = covered.flatMap(
+    (tool) => offerTool(name, tool, server, boundary, jsonSchema) ?? [],
+  );
+  const unfit = covered.length - tools.length;
   return {
-    tools: read.map((made) => offerTool(name, made, server, boundary, jsonSchema)),
+    tools,
     warnings: unfit > 0 ? [unfitWarning(name, unfit)] : [],
   };
 }

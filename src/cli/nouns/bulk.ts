@@ -7,7 +7,7 @@ import { EXIT, type CliIo } from "../io.ts";
 import { type CommonOptions, readCount, readRate, readSince } from "../options.ts";
 import { printJson } from "../print.ts";
 import { createProgress, type ProgressLine } from "../progress.ts";
-import type { RetryLine } from "../../operate/records/bulk.ts";
+import type { BulkLine } from "../../operate/records/bulk.ts";
 import { member } from "../settings.ts";
 import { cell } from "../text.ts";
 
@@ -67,22 +67,46 @@ export function readBulk({ since, until, limit, rate, dryRun = false }: BulkGive
   return { since, until, limit: readCount("limit", limit), perSecond: readRate(rate), dryRun };
 }
 
-type BulkLine =
-  | { type: "total"; total: number }
-  | { type: "result" }
-  | { type: "end"; failed: number };
+/** Renders the lines of work on many. The last one is `3 replayed: 2 accepted, 1 unmatched; 1 could not be replayed`. */
+function createRenderer(done: string, after: string): (line: BulkLine) => string {
+  const counts = new Map<string, number>();
+  let head = { dryRun: false, skipped: 0 };
+  return (line) => {
+    if (line.type === "total") {
+      head = line;
+      return "";
+    }
+    if (line.type === "result") {
+      if (!line.ok) return `${line.id}  not ${done}: ${cell(line.failure.message)}\n`;
+      counts.set(line.status, (counts.get(line.status) ?? 0) + 1);
+      return `${line.id}  ${line.status}  ${cell(line.summary)}\n`;
+    }
+    const { dryRun, skipped } = head;
+    const statuses = [...counts].map(([status, count]) => `${count} ${status}`).join(", ");
+    const parts = [
+      `${line.done} ${dryRun ? "would be " : ""}${done}${statuses === "" ? "" : `: ${statuses}`}`,
+      ...(line.failed === 0 ? [] : [`${line.failed} could not be ${done}`]),
+      ...(skipped === 0 ? [] : [`${skipped} left out, since no hook has started them`]),
+    ];
+    return `${parts.join("; ")}\n${line.done > 0 && !dryRun ? after : ""}`;
+  };
+}
 
-/** Follows work on many: the bar on a terminal, a line for each, the sum at the end. */
-export async function followBulk<Line extends BulkLine>(
+/**
+ * Follows work on many: the bar on a terminal, a line for each, the sum at the end.
+ * @param words what is done, such as `retried`, what the bar says, and what is printed if something was done.
+ */
+export async function followBulk(
   answer: Promise<{ body: ReadableStream | null }>,
   { json }: CommonOptions,
   io: CliIo,
-  { label, render }: { label: string; render(line: Line): string },
+  { done: what, label, after = "" }: { done: string; label: string; after?: string },
 ): Promise<void> {
-  const all: Line[] = [];
+  const render = createRenderer(what, after);
+  const all: BulkLine[] = [];
   let progress: ProgressLine | undefined;
   let done = 0;
-  for await (const line of readLines<Line>(answer)) {
+  for await (const line of readLines<BulkLine>(answer)) {
     all.push(line);
     // The bar goes away before a line is printed, so that they never share one.
     progress?.end();
@@ -92,25 +116,6 @@ export async function followBulk<Line extends BulkLine>(
     if (line.type === "end" && line.failed > 0) io.exitCode = EXIT.failure;
   }
   if (json) printJson(io, { lines: all });
-}
-
-/** Renders the lines of a retry: `3 would be retried`, `3 retried, 1 failed`, and what was left out. */
-function createRenderer(later: string): (line: RetryLine) => string {
-  let head = { dryRun: false, skipped: 0 };
-  return (line) => {
-    if (line.type === "total") {
-      head = line;
-      return "";
-    }
-    if (line.type === "result")
-      return `${line.id}  ${line.ok ? `${line.status}  ${cell(line.summary)}` : `not retried: ${cell(line.failure.message)}`}\n`;
-    const { dryRun, skipped } = head;
-    const sum = dryRun
-      ? `${line.retried} would be retried${line.failed === 0 ? "" : `, ${line.failed} cannot be`}`
-      : `${line.retried} retried, ${line.failed} failed`;
-    const left = skipped === 0 ? "" : `; ${skipped} left out, since no hook has started them`;
-    return `${sum}${left}\n${line.retried > 0 && !dryRun ? later : ""}`;
-  };
 }
 
 /** What a retry is given, by the names of its options. */
@@ -169,8 +174,9 @@ export function retrying<Answer extends object, Status extends string>({
       const json = { status: given["status"] as Status | undefined, ...readBulk(given, io) };
       await connected(given, io, (to) =>
         followBulk(retryMany(to, json, given), given, io, {
+          done: "retried",
           label: "retrying",
-          render: createRenderer(to.live ? "" : later),
+          after: to.live ? "" : later,
         }),
       );
     },

@@ -1,4 +1,3 @@
-import type { ReplayLine } from "../../operate/records/bulk.ts";
 import type { ReplayResult } from "../../intake/types.ts";
 import { BULK_OPTIONS, checkChoice, followBulk, readBulk } from "./bulk.ts";
 import { doing, type Given } from "../command.ts";
@@ -64,23 +63,6 @@ async function replayOne(
     io.exitCode = EXIT.failure;
 }
 
-/** Renders the lines of a bulk replay; the last is `3 replayed: 2 accepted, 1 unmatched; 1 could not be replayed`. */
-function createRenderer(dryRun: boolean): (line: ReplayLine) => string {
-  const outcomes = new Map<string, number>();
-  return (line) => {
-    if (line.type === "total") return "";
-    if (line.type === "result") {
-      if (!line.ok) return `${line.eventId}  not replayed: ${cell(line.failure.message)}\n`;
-      const { outcome } = line.result;
-      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
-      return renderReplayed(line.result);
-    }
-    const counts = [...outcomes].map(([outcome, count]) => `${count} ${outcome}`).join(", ");
-    const sum = `${line.replayed} ${dryRun ? "would be replayed" : "replayed"}${counts === "" ? "" : `: ${counts}`}`;
-    return `${sum}${line.failed > 0 ? `; ${line.failed} could not be replayed` : ""}\n`;
-  };
-}
-
 /** Reads which events are meant. */
 function readSelect({ failed, unmatched, outcome, yes, dryRun }: ReplayOptions) {
   if (failed && unmatched) throw usage("use --failed or --unmatched");
@@ -125,10 +107,8 @@ export const replay = doing({
       const [only, ...others] = ids;
       if (only !== undefined && others.length === 0) return replayOne(to, only, options, io);
       const json = { ...how, ...(ids.length > 0 && { ids }) };
-      await followBulk(to.api.events.replay.$post({ json }), options, io, {
-        label: dryRun ? "trying" : "replaying",
-        render: createRenderer(dryRun),
-      });
+      const words = { done: "replayed", label: "replaying" };
+      await followBulk(to.api.events.replay.$post({ json }), options, io, words);
     });
   },
 });

@@ -34,7 +34,7 @@ export function createFileReader(
   { knowledge, keys, snapshot }: PlatformParts,
 ) {
   const { key } = c.get("caller");
-  const { fileMb, files: mostFiles } = snapshot().config.platform.knowledge;
+  const { fileMb, files: mostFiles, ...rest } = snapshot().config.platform.knowledge;
   const mostBytes = fileMb * 1e6;
   let count = 0;
   let length = 0;
@@ -58,7 +58,10 @@ export function createFileReader(
     if (bytes.length > mostBytes)
       refuse(param, `the file has more than ${mostBytes} bytes`, "file_too_large");
     const staged = await knowledge.stageBytes(bytes, mostBytes);
-    const read = await knowledge.readFile({ ...staged, filename: name }, c.req.raw.signal);
+    const { pages, unzipRatio, textMb } = rest;
+    const limits = { pages, unzipRatio, textChars: Math.min(textMb * 1e6, MAX_FILE_TEXT) };
+    const wanted = { ...staged, filename: name, limits, text: "whole" } as const;
+    const read = await knowledge.readText(wanted, c.req.raw.signal);
     return read.ok ? [name, read.text] : refuse(param, read.error.message, CODES[read.error.code]);
   };
 

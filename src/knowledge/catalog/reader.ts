@@ -9,6 +9,7 @@ import type { DocumentCatalog } from "./catalog.ts";
 import {
   agentMark,
   DOCUMENT_COLUMNS,
+  PASSAGE_COLUMNS,
   toDocumentRecord,
   toPassagePage,
   type DocumentRow,
@@ -59,8 +60,6 @@ const EMBEDDED = `CASE WHEN CAST($1 AS text) IS NULL THEN 0 ELSE (
 
 type Embedded = DocumentRow & { embedded: number };
 
-export const PASSAGE_COLUMNS =
-  "p.n, p.text, p.headings, p.page, p.start_at, p.end_at, d.id, d.filename, coalesce(d.title, d.found_title) AS title, d.version, d.external_id, d.metadata";
 /** Passages that can be found, with their documents. */
 export const FOUND =
   "knowledge_passages p JOIN knowledge_documents d ON d.seq = p.doc AND d.generation = p.generation";
@@ -96,7 +95,7 @@ async function listDocuments(
     where.values,
   );
   return {
-    documents: rows.slice(0, most).map((row) => toDocumentRecord(row, row.embedded)),
+    documents: rows.slice(0, most).map(({ embedded, ...row }) => toDocumentRecord(row, embedded)),
     hasMore: rows.length > most,
   };
 }
@@ -109,7 +108,9 @@ export function createCatalogReader(catalog: DocumentCatalog) {
         `SELECT ${DOCUMENT_COLUMNS}, ${EMBEDDED} FROM knowledge_documents d WHERE id = $2`,
         [model ?? null, id],
       );
-      return row && toDocumentRecord(row, row.embedded);
+      if (!row) return undefined;
+      const { embedded, ...document } = row;
+      return toDocumentRecord(document, embedded);
     },
     list: (tenant: string, query: DocumentQuery, model: string | undefined) =>
       listDocuments(catalog, tenant, query, model),

@@ -1,5 +1,6 @@
 import { rm } from "node:fs/promises";
 import { RouseError } from "../../core/errors.ts";
+import { newId } from "../../core/ids.ts";
 import type { Sql } from "../../store/sql.ts";
 import { checkExternalId, decideUpload } from "../access.ts";
 import type { DocumentRecord, NewDocument } from "../types.ts";
@@ -8,11 +9,9 @@ import { noteChanges } from "./changes.ts";
 import type { Files } from "./files.ts";
 import {
   agentIds,
+  agentsText,
   DOCUMENT_COLUMNS,
-  getExternalId,
   joinAgents,
-  NEW_DOCUMENT_COLUMNS,
-  newDocumentValues,
   toDocumentRecord,
   type DocumentRow,
 } from "./rows.ts";
@@ -33,7 +32,7 @@ export interface Added {
 async function findTwins(
   sql: Sql,
   { tenant, sha256, externalId }: NewDocument,
-): Promise<(DocumentRow & { marks: string[] })[]> {
+): Promise<{ id: string; marks: string[]; row: DocumentRow }[]> {
   const name = "CAST($3 AS text)";
   const rows = await sql.query<DocumentRow>(
     `SELECT ${DOCUMENT_COLUMNS} FROM knowledge_documents d
@@ -45,7 +44,7 @@ async function findTwins(
       ORDER BY seq DESC`,
     [tenant, sha256, externalId ?? null],
   );
-  return rows.map((row) => ({ ...row, marks: agentIds(row.agents) }));
+  return rows.map((row) => ({ id: row.id, marks: agentIds(row.agents), row }));
 }
 
 interface Named {
@@ -77,22 +76,37 @@ async function join(sql: Sql, twin: DocumentRow, upload: NewDocument): Promise<D
   return toDocumentRecord(row as DocumentRow);
 }
 
+const NEW =
+  "id, tenant, sha256, bytes, filename, title, metadata, agents, status, external_id, version, replaces, created";
+
+/** Adds a document of its own, which takes over the external id of the one that it takes the place of. */
 async function insert(
   sql: Sql,
   upload: NewDocument,
-  twin: DocumentRow | undefined,
+  replaced: DocumentRow | undefined,
   now: number,
 ): Promise<DocumentRecord> {
-  const externalId = getExternalId(upload, twin);
-  const named = externalId === null ? [] : await withExternalId(sql, upload.tenant, externalId);
-  const values = newDocumentValues(
-    upload,
-    twin,
-    Math.max(0, ...named.map(({ version }) => version)),
+  const { tenant, sha256, bytes, filename, title = null, metadata = {} } = upload;
+  const externalId = upload.externalId ?? replaced?.externalId ?? null;
+  const named = externalId === null ? [] : await withExternalId(sql, tenant, externalId);
+  const versions = externalId === null ? [replaced?.version ?? 0] : named.map((one) => one.version);
+  const values = [
+    newId("doc", now),
+    tenant,
+    sha256,
+    bytes,
+    filename,
+    title,
+    JSON.stringify(metadata),
+    agentsText(upload.agentIds ?? []),
+    "queued",
+    externalId,
+    Math.max(0, ...versions) + 1,
+    replaced?.id ?? null,
     now,
-  );
+  ];
   const [row] = await sql.query<DocumentRow>(
-    `INSERT INTO knowledge_documents (${NEW_DOCUMENT_COLUMNS}) VALUES ${places(values.length)} RETURNING ${DOCUMENT_COLUMNS}`,
+    `INSERT INTO knowledge_documents (${NEW}) VALUES ${places(values.length)} RETURNING ${DOCUMENT_COLUMNS}`,
     values,
   );
   return toDocumentRecord(row as DocumentRow);
@@ -107,10 +121,10 @@ async function addOne(sql: Sql, upload: NewDocument, now: number): Promise<Added
   );
   const decision = decideUpload(upload, await findTwins(sql, upload));
   if (decision.kind === "join")
-    return { document: await join(sql, decision.twin, upload), duplicate: true };
+    return { document: await join(sql, decision.twin.row, upload), duplicate: true };
   if (decision.kind === "same")
-    return { document: toDocumentRecord(decision.twin), duplicate: true };
-  return { document: await insert(sql, upload, decision.replaces, now), duplicate: false };
+    return { document: toDocumentRecord(decision.twin.row), duplicate: true };
+  return { document: await insert(sql, upload, decision.replaces?.row, now), duplicate: false };
 }
 
 /** Takes an upload. Resolves when it is on disk. */

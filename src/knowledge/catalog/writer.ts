@@ -4,7 +4,7 @@ import type { Sql } from "../../store/sql.ts";
 import type { ExtractDone, IndexedChunk } from "../extract/extractor.ts";
 import { mayChange, type Access } from "../access.ts";
 import type { DocumentError, DocumentRecord, NewDocument } from "../types.ts";
-import { INDEX_FORM } from "../tokenize.ts";
+import { INDEX_FORM } from "../words/tokenize.ts";
 import { places, type DocumentCatalog } from "./catalog.ts";
 import { dropDocuments, dropGenerations, insertRows, noteChanges } from "./changes.ts";
 import { Files } from "./files.ts";
@@ -69,7 +69,7 @@ const SET_READY = `
 async function makeVisible(
   sql: Sql,
   files: Files,
-  { seq, tenant, replaces, external_id: externalId, version }: DocumentRow,
+  { seq, tenant, replaces, externalId, version }: DocumentRow,
   { generation, done, now }: ReadDocument,
 ): Promise<string[]> {
   const { mimeType, title, pages, chunks, languages } = done;

@@ -10,7 +10,7 @@ import { Worker } from "node:worker_threads";
 import { SEPARATOR, splitChunks, type TextBlock } from "../chunk.ts";
 import { killGroup } from "../../core/process-group.ts";
 import { cutText } from "../../core/text.ts";
-import { DocumentTokenizer } from "../tokenize.ts";
+import { DocumentTokenizer } from "../words/tokenize.ts";
 import type { ExtractCall, ExtractReply, IndexedChunk } from "./extractor.ts";
 import { ExtractionError } from "./types.ts";
 import { readDocument } from "./read.ts";

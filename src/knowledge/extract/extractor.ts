@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { Extractor as PluginExtractor } from "../../contract/kinds.ts";
 import { compiledCodeEnv, killGroup } from "../../core/process-group.ts";
 import type { Chunk } from "../chunk.ts";
-import type { IndexForm } from "../tokenize.ts";
+import type { IndexForm } from "../words/tokenize.ts";
 import type { DocumentError } from "../types.ts";
 import type { ExtractLimits } from "./types.ts";
 
@@ -104,7 +104,7 @@ class Reader {
       options.signal.addEventListener("abort", onAbort, { once: true });
       const started = this.#process !== undefined;
       const child = (this.#process ??= this.#spawn());
-      this.#watch(started ? this.#options.timeoutMs : START_MS + this.#options.timeoutMs);
+      this.#watch(started ? this.#options.timeout : START_MS + this.#options.timeout);
       child.ref();
       child.channel?.ref();
       child.send({ ...call, id } satisfies ExtractCall, (error) => error && end(child));
@@ -141,8 +141,8 @@ class Reader {
   #watch(ms: number): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
-      const { timeoutMs } = this.#options;
-      const message = `the document took longer than ${timeoutMs / 1000} seconds to read`;
+      const { timeout } = this.#options;
+      const message = `the document took longer than ${timeout / 1000} seconds to read`;
       if (this.busy) this.#stop({ ok: false, error: { code: "timeout", message } });
       else this.#letGo();
     }, ms);
@@ -150,7 +150,7 @@ class Reader {
 
   #onReply(reply: ExtractReply): void {
     // The start is over: from now on the time is the document's own.
-    if (reply.kind === "started") return void (this.busy && this.#watch(this.#options.timeoutMs));
+    if (reply.kind === "started") return void (this.busy && this.#watch(this.#options.timeout));
     if (reply.id !== this.#running?.id) return;
     if (reply.kind === "progress") return this.#running.onProgress(reply.part);
     const { id: _id, kind: _kind, tired, ...rest } = reply;
@@ -220,7 +220,8 @@ class Reader {
 
 interface ExtractorOptions {
   memoryMb: number;
-  timeoutMs: number;
+  /** How long the reading of one document may take, in milliseconds. */
+  timeout: number;
   env: Record<string, string | undefined>;
   child?: string;
   onFree(): void;

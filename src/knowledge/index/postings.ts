@@ -1,5 +1,5 @@
 import type { Statements } from "../../store/sqlite/statements.ts";
-import type { Term } from "../tokenize.ts";
+import type { Term } from "../words/tokenize.ts";
 
 /**
  * The index of n-grams. FTS5 keeps only which chunks have an n-gram, without places and frequencies: a text has several times as

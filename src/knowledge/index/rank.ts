@@ -1,7 +1,7 @@
 import type { Statements } from "../../store/sqlite/statements.ts";
 import { BM25, Scores, toIdf, type Ranked, type WordRanked } from "../ranking.ts";
 import { Coverage } from "../relevance.ts";
-import type { Term } from "../tokenize.ts";
+import type { Term } from "../words/tokenize.ts";
 import { getMark, Postings } from "./postings.ts";
 
 const { k1: K1, b: B } = BM25;

@@ -1,12 +1,7 @@
 import { places, type DocumentCatalog } from "../catalog/catalog.ts";
-import {
-  createCatalogReader,
-  FOUND,
-  PASSAGE_COLUMNS,
-  type SearchScope,
-} from "../catalog/reader.ts";
-import { agentMark, toPassage, type PassageRow } from "../catalog/rows.ts";
-import { readQuestion, type Question } from "../tokenize.ts";
+import { createCatalogReader, FOUND, type SearchScope } from "../catalog/reader.ts";
+import { agentMark, PASSAGE_COLUMNS, toPassage, type PassageRow } from "../catalog/rows.ts";
+import { readQuestion, type Question } from "../words/tokenize.ts";
 import type { Passage } from "../types.ts";
 import { LocalIndex } from "./local-index.ts";
 import { ChunkRanking } from "./rank.ts";
@@ -114,7 +109,7 @@ export async function createReader(catalog: DocumentCatalog, file: string) {
       `SELECT p.seq, ${PASSAGE_COLUMNS} FROM ${FOUND} WHERE p.seq IN ${places(ranked.length)}`,
       ranked.map(({ seq }) => seq),
     );
-    const found = new Map(rows.map((row) => [row.seq, row]));
+    const found = new Map(rows.map(({ seq, ...row }) => [seq, row]));
     return ranked.flatMap(({ seq, score }) => {
       const row = found.get(seq);
       return row ? [toPassage(row, score)] : [];

@@ -34,25 +34,57 @@ function oldestFirst<T extends { at: number }>(rows: readonly T[], limit = Infin
   return sorted.slice(Math.max(0, sorted.length - limit));
 }
 
-/** Does the work for each of them, one after the other, and at most so many a second. */
-async function* doEach<T, R>(
-  { clock }: AdminDeps,
-  { perSecond, dryRun }: Bulk,
-  all: readonly T[],
-  work: (one: T) => Promise<R>,
-): AsyncGenerator<{ one: T; outcome: R | ReturnType<typeof asFailure> }> {
-  for (const [index, one] of all.entries()) {
-    if (index > 0 && perSecond !== undefined && !dryRun) await clock.sleep(1000 / perSecond);
-    yield { one, outcome: await work(one).catch(asFailure) };
-  }
+/**
+ * The lines of a replay or a retry of many, in this order: one `total`, a `result` for each, one `end`. A dry run has the same
+ * lines: it says what would be done.
+ */
+export type BulkLine =
+  /** `skipped`: runs that the filters leave and that cannot be retried, since no hook has started them. */
+  | { type: "total"; total: number; skipped: number; dryRun: boolean }
+  /** `status`: of the run or the delivery, or the outcome of an event. `summary`: what is done, in words. `result`: of a replay. */
+  | ({ type: "result"; id: string; ok: true } & Done)
+  | { type: "result"; id: string; ok: false; failure: Failure }
+  | { type: "end"; done: number; failed: number };
+
+interface Done {
+  status: string;
+  summary: string;
+  result?: ReplayResult;
+}
+type Outcome = ({ ok: true } & Done) | { ok: false; failure: Failure };
+
+/** One of those that are meant. */
+interface Chosen {
+  id: string;
+  at: number;
+  /** Why nothing can be done about it. */
+  failure?: Failure;
 }
 
-/** The lines of a bulk replay, in this order: one `total`, a `result` for each event, one `end`. */
-export type ReplayLine =
-  | { type: "total"; total: number; dryRun: boolean }
-  | { type: "result"; ok: true; result: ReplayResult }
-  | { type: "result"; ok: false; eventId: string; failure: Failure }
-  | { type: "end"; replayed: number; failed: number };
+/** Those that are meant, oldest first, so that the turns of a session and the messages to a recipient keep their order. */
+interface Choice<T extends Chosen> {
+  chosen: readonly T[];
+  skipped: number;
+}
+
+/** Does the work for each, one after the other, and at most so many a second. */
+async function* doEach<T extends Chosen>(
+  { clock }: AdminDeps,
+  { perSecond, dryRun }: Bulk,
+  { chosen, skipped }: Choice<T>,
+  work: (one: T) => Promise<Outcome>,
+): AsyncGenerator<BulkLine> {
+  yield { type: "total", total: chosen.length, skipped, dryRun };
+  let failed = 0;
+  for (const [index, one] of chosen.entries()) {
+    if (index > 0 && perSecond !== undefined && !dryRun) await clock.sleep(1000 / perSecond);
+    const { id, failure } = one;
+    const outcome = failure ? { ok: false as const, failure } : await work(one).catch(asFailure);
+    if (!outcome.ok) failed++;
+    yield { type: "result", id, ...outcome };
+  }
+  yield { type: "end", done: chosen.length - failed, failed };
+}
 
 interface BulkReplay extends Bulk {
   /** `all`: those that the filters leave, as if they were received again, with their runs. */
@@ -74,12 +106,24 @@ async function findReplays(store: Reads, since: number): Promise<Map<string, str
   return replays;
 }
 
+interface ChosenEvent extends Chosen {
+  /** Its failed runs start again; the event is not taken in again. */
+  restartsRuns: boolean;
+}
+
+const toChosen = (
+  { id, receivedAt: at, outcome }: EventRecord,
+  select: BulkReplay["select"],
+): ChosenEvent => ({ id, at, restartsRuns: select !== "all" && outcome === "accepted" });
+
 /**
- * The ids that a bulk replay means, oldest first, so that turns of one session keep their order.
- * An event that was replayed before stands back for its replay: doing it twice never makes work twice.
+ * Chooses events by filters. An event that was replayed before stands back for its replay: doing it twice never makes work
+ * twice.
  */
-async function selectEvents(store: Reads, bulk: BulkReplay): Promise<ChosenEvent[]> {
-  const { select, path, mapping, outcome, since, until = Infinity, limit } = bulk;
+async function selectEvents(
+  store: Reads,
+  { select, path, mapping, outcome, since, until = Infinity, limit }: BulkReplay,
+): Promise<ChosenEvent[]> {
   const base = given({ path, mapping, since });
   const found: ChosenEvent[] = [];
   const filters = {
@@ -91,32 +135,18 @@ async function selectEvents(store: Reads, bulk: BulkReplay): Promise<ChosenEvent
     const newest: ChosenEvent[] = [];
     for await (const event of readAll(store, "events", { ...base, ...filter }, EVENT_PAGE))
       if (event.receivedAt < until && (select === "all" || !event.handled))
-        newest.push(chosen(event, select === "all"));
+        newest.push(toChosen(event, select));
     found.push(...newest.toReversed());
   }
-  if (found.length === 0) return [];
   const sorted = oldestFirst(found);
-  const replayed = await findReplays(store, (sorted[0] as ChosenEvent).at);
+  const [oldest] = sorted;
+  if (!oldest) return [];
+  const replayed = await findReplays(store, oldest.at);
   return oldestFirst(
     sorted.filter(({ id }) => !replayed.has(id)),
     limit,
   );
 }
-
-interface ChosenEvent {
-  id: string;
-  at: number;
-  /** Its failed runs start again; the event is not taken in again. */
-  restartsRuns: boolean;
-  /** Why it cannot be replayed. */
-  failure?: Failure;
-}
-
-const chosen = (event: EventRecord, isWhole: boolean): ChosenEvent => ({
-  id: event.id,
-  at: event.receivedAt,
-  restartsRuns: !isWhole && event.outcome === "accepted",
-});
 
 /** Whether an event that is named is one of those that a bulk replay selects. */
 async function isSelected(
@@ -143,32 +173,34 @@ async function selectNamed(
   for (const id of new Set(ids)) {
     const event = await bookmarks.getEvent(id);
     if (!event) missing.push({ id, at: Infinity, restartsRuns: false, failure: NO_EVENT });
-    else if (await isSelected(event, select, store)) found.push(chosen(event, select === "all"));
+    else if (await isSelected(event, select, store)) found.push(toChosen(event, select));
   }
-  if (found.length === 0) return missing;
   // Ids have the order in which the events came in.
   found.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
-  const replays = await findReplays(store, (found[0] as ChosenEvent).at);
-  const marked = found.map((one): ChosenEvent => {
+  const [oldest] = found;
+  if (!oldest) return missing;
+  const replays = await findReplays(store, oldest.at);
+  for (const one of found) {
     const replay = replays.get(one.id);
-    if (replay === undefined) return one;
-    return {
-      ...one,
-      failure: {
-        code: "not_retryable",
-        message: `it was replayed before, as ${replay}; replay it alone to do so again`,
-      },
-    };
-  });
-  return [...marked, ...missing];
+    if (replay === undefined) continue;
+    const message = `it was replayed before, as ${replay}; replay it alone to do so again`;
+    one.failure = { code: "not_retryable", message };
+  }
+  return [...found, ...missing];
 }
 
 const NO_EVENT: Failure = { code: "not_found", message: "there is no event with this id" };
 
-type Replayed = { ok: true; result: ReplayResult } | { ok: false; failure: Failure };
+/** What a replay has done, or would do. */
+function toDone(result: ReplayResult): { ok: true } & Done {
+  const { outcome, mapping, reason, actions, newEventId } = result;
+  const parts = [mapping, reason, ...actions.map(({ summary }) => summary)];
+  if (newEventId !== undefined) parts.push(`the new event is ${newEventId}`);
+  return { ok: true, status: outcome, summary: parts.filter(Boolean).join("; "), result };
+}
 
 /** Starts the failed runs of an accepted event again; those that succeeded are not done twice. */
-async function restartRuns(deps: AdminDeps, eventId: string, dryRun: boolean): Promise<Replayed> {
+async function restartRuns(deps: AdminDeps, eventId: string, dryRun: boolean): Promise<Outcome> {
   const runs = await deps.store.runs.list({ eventId, limit: 1000 });
   const result: ReplayResult = { eventId, outcome: "accepted", actions: [] };
   for (const run of runs.toReversed()) {
@@ -176,56 +208,32 @@ async function restartRuns(deps: AdminDeps, eventId: string, dryRun: boolean): P
     const retried = dryRun ? undefined : await deps.runs.retry(run.id);
     if (retried && !retried.ok) return retried;
     const mapping = run.mapping === undefined ? {} : { mapping: run.mapping };
-    result.actions.push({
-      kind: "run",
-      id: run.id,
-      ...mapping,
-      summary: `the failed run of "${run.spec.name}" starts again`,
-    });
+    const summary = `the failed run of "${run.spec.name}" starts again`;
+    result.actions.push({ kind: "run", id: run.id, ...mapping, summary });
   }
-  return { ok: true, result };
+  return toDone(result);
 }
 
 async function replayOne(
   deps: AdminDeps,
-  { id, restartsRuns, failure }: ChosenEvent,
+  { id, restartsRuns }: ChosenEvent,
   dryRun: boolean,
-): Promise<Replayed> {
-  if (failure) return { ok: false, failure };
+): Promise<Outcome> {
   if (restartsRuns) return restartRuns(deps, id, dryRun);
   const recorded = await deps.bookmarks.getEvent(id);
-  return deps.replay(id, { dryRun, ...(recorded && { recorded }) });
+  const replayed = await deps.replay(id, { dryRun, ...(recorded && { recorded }) });
+  return replayed.ok ? toDone(replayed.result) : replayed;
 }
 
 /**
  * Replays all events that failed, matched no mapping, that filters leave, or that are named, one after the other: events without
- * work as if they were received again, failed runs under their own id. Yields the result of each event; ends early when the
- * caller stops reading.
+ * work as if they were received again, failed runs under their own id. Ends early when the caller stops reading.
  */
-export async function* replayMany(deps: AdminDeps, bulk: BulkReplay): AsyncGenerator<ReplayLine> {
-  const events = await (bulk.ids
-    ? selectNamed(deps, bulk.ids, bulk.select)
-    : selectEvents(deps.store, bulk));
-  yield { type: "total", total: events.length, dryRun: bulk.dryRun };
-  let failed = 0;
-  const each = doEach(deps, bulk, events, (event) => replayOne(deps, event, bulk.dryRun));
-  for await (const { one, outcome } of each) {
-    if (!outcome.ok) failed++;
-    yield outcome.ok
-      ? { type: "result", ok: true, result: outcome.result }
-      : { type: "result", ok: false, eventId: one.id, failure: outcome.failure };
-  }
-  yield { type: "end", replayed: events.length - failed, failed };
+export async function* replayMany(deps: AdminDeps, bulk: BulkReplay): AsyncGenerator<BulkLine> {
+  const { ids, select, dryRun } = bulk;
+  const chosen = await (ids ? selectNamed(deps, ids, select) : selectEvents(deps.store, bulk));
+  yield* doEach(deps, bulk, { chosen, skipped: 0 }, (event) => replayOne(deps, event, dryRun));
 }
-
-/** The lines of a bulk retry, in this order: one `total`, a `result` for each, one `end`. */
-export type RetryLine =
-  /** `skipped`: runs that the filters leave and that cannot be retried, since no hook has started them. */
-  | { type: "total"; total: number; skipped: number; dryRun: boolean }
-  /** `summary`: what the retry does, in words. */
-  | { type: "result"; ok: true; id: string; status: string; summary: string }
-  | { type: "result"; ok: false; id: string; failure: Failure }
-  | { type: "end"; retried: number; failed: number };
 
 /** States that a retry of many may choose. */
 export const RETRIED_RUNS = ["failed", "timed_out", "cancelled"] as const;
@@ -249,57 +257,38 @@ export interface BulkDeliveryRetry extends Bulk {
 
 const PAGE = 200;
 
-/** The ids of what is meant, oldest first, so that the runs of a session, and the messages to a recipient, keep their order. */
-interface Chosen {
-  ids: readonly string[];
-  skipped: number;
-}
+const toNamed = (ids: readonly string[]): Choice<Chosen> => ({
+  chosen: ids.map((id) => ({ id, at: 0 })),
+  skipped: 0,
+});
 
-type Retried = { ok: true; status: string; summary: string } | { ok: false; failure: Failure };
-
-const toIds = (newest: readonly { id: string; at: number }[], limit: number | undefined) =>
-  oldestFirst(newest.toReversed(), limit).map(({ id }) => id);
-
-async function chooseRuns({ store }: AdminDeps, bulk: BulkRunRetry): Promise<Chosen> {
-  if (bulk.ids) return { ids: bulk.ids, skipped: 0 };
-  const {
-    status,
-    sessionKey,
-    eventId,
-    mapping,
-    since,
-    until = Infinity,
-    endedSince,
-    endedUntil,
-  } = bulk;
-  const found: { id: string; at: number }[] = [];
+async function chooseRuns({ store }: AdminDeps, bulk: BulkRunRetry): Promise<Choice<Chosen>> {
+  if (bulk.ids) return toNamed(bulk.ids);
+  const { status, mapping, until = Infinity, limit, sessionKey, eventId, since, ...ended } = bulk;
+  const { endedSince, endedUntil } = ended;
+  const filters = given({ sessionKey, eventId, since, endedSince, endedUntil });
+  const found: Chosen[] = [];
   let skipped = 0;
   for (const state of status === undefined ? (["failed", "timed_out"] as const) : [status])
-    for await (const run of readAll(
-      store,
-      "runs",
-      given({ status: state, sessionKey, eventId, since, endedSince, endedUntil }),
-      PAGE,
-    )) {
+    for await (const run of readAll(store, "runs", { ...filters, status: state }, PAGE)) {
       if ((mapping !== undefined && run.mapping !== mapping) || run.createdAt >= until) continue;
       if (findRetryProblem(run)) skipped++;
       else found.push({ id: run.id, at: run.createdAt });
     }
-  return { ids: toIds(found, bulk.limit), skipped };
+  return { chosen: oldestFirst(found.toReversed(), limit), skipped };
 }
 
-async function chooseDeliveries({ store }: AdminDeps, bulk: BulkDeliveryRetry): Promise<Chosen> {
-  if (bulk.ids) return { ids: bulk.ids, skipped: 0 };
-  const { status = "failed", channel, since, until = Infinity } = bulk;
-  const found: { id: string; at: number }[] = [];
-  for await (const { id, createdAt } of readAll(
-    store,
-    "deliveries",
-    given({ status, channel, since }),
-    PAGE,
-  ))
-    if (createdAt < until) found.push({ id, at: createdAt });
-  return { ids: toIds(found, bulk.limit), skipped: 0 };
+async function chooseDeliveries(
+  { store }: AdminDeps,
+  bulk: BulkDeliveryRetry,
+): Promise<Choice<Chosen>> {
+  if (bulk.ids) return toNamed(bulk.ids);
+  const { status = "failed", channel, since, until = Infinity, limit } = bulk;
+  const found: Chosen[] = [];
+  const filters = given({ status, channel, since });
+  for await (const { id, createdAt: at } of readAll(store, "deliveries", filters, PAGE))
+    if (at < until) found.push({ id, at });
+  return { chosen: oldestFirst(found.toReversed(), limit), skipped: 0 };
 }
 
 /** What a retry of this run does. */
@@ -323,7 +312,7 @@ function describeDelivery(delivery: DeliveryRecord): string {
 const NO_RUN: Failure = { code: "not_found", message: "there is no run with this id" };
 const NO_DELIVERY: Failure = { code: "not_found", message: "there is no delivery with this id" };
 
-async function retryRun(deps: AdminDeps, id: string, dryRun: boolean): Promise<Retried> {
+async function retryRun(deps: AdminDeps, id: string, dryRun: boolean): Promise<Outcome> {
   const run = await deps.store.runs.get(id);
   const failure = run ? findRetryProblem(run) : NO_RUN;
   if (!run || failure) return { ok: false, failure: failure ?? NO_RUN };
@@ -333,7 +322,7 @@ async function retryRun(deps: AdminDeps, id: string, dryRun: boolean): Promise<R
   return retried.ok ? { ok: true, status: retried.run.status, summary } : retried;
 }
 
-async function retryOneDelivery(deps: AdminDeps, id: string, dryRun: boolean): Promise<Retried> {
+async function retryOneDelivery(deps: AdminDeps, id: string, dryRun: boolean): Promise<Outcome> {
   const delivery = await deps.store.deliveries.get(id);
   if (!delivery) return { ok: false, failure: NO_DELIVERY };
   const summary = describeDelivery(delivery);
@@ -353,35 +342,20 @@ async function retryOneDelivery(deps: AdminDeps, id: string, dryRun: boolean): P
   return { ok: false, failure: { code: "not_retryable", message } };
 }
 
-async function* retryEach(
-  deps: AdminDeps,
-  { ids, skipped }: Chosen,
-  bulk: Bulk,
-  retry: (deps: AdminDeps, id: string, dryRun: boolean) => Promise<Retried>,
-): AsyncGenerator<RetryLine> {
-  yield { type: "total", total: ids.length, skipped, dryRun: bulk.dryRun };
-  let failed = 0;
-  for await (const { one: id, outcome } of doEach(deps, bulk, ids, (one) =>
-    retry(deps, one, bulk.dryRun),
-  )) {
-    if (!outcome.ok) failed++;
-    yield { type: "result", id, ...outcome };
-  }
-  yield { type: "end", retried: ids.length - failed, failed };
-}
-
 /**
  * Starts all runs again that the filters leave, the oldest first, each under its own id; with `dryRun` it only says what that
  * would do. It ends early when the caller stops reading.
  */
-export async function* retryRuns(deps: AdminDeps, bulk: BulkRunRetry): AsyncGenerator<RetryLine> {
-  yield* retryEach(deps, await chooseRuns(deps, bulk), bulk, retryRun);
+export async function* retryRuns(deps: AdminDeps, bulk: BulkRunRetry): AsyncGenerator<BulkLine> {
+  const choice = await chooseRuns(deps, bulk);
+  yield* doEach(deps, bulk, choice, ({ id }) => retryRun(deps, id, bulk.dryRun));
 }
 
 /** The same for deliveries: each goes on with the first message that was not sent. */
 export async function* retryDeliveries(
   deps: AdminDeps,
   bulk: BulkDeliveryRetry,
-): AsyncGenerator<RetryLine> {
-  yield* retryEach(deps, await chooseDeliveries(deps, bulk), bulk, retryOneDelivery);
+): AsyncGenerator<BulkLine> {
+  const choice = await chooseDeliveries(deps, bulk);
+  yield* doEach(deps, bulk, choice, ({ id }) => retryOneDelivery(deps, id, bulk.dryRun));
 }

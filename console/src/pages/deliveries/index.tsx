@@ -1,5 +1,4 @@
 import { useState } from "preact/hooks";
-import type { RetryLine } from "../../../../src/operate/records/bulk.ts";
 import type { DeliveryView } from "../../../../src/operate/records/views.ts";
 import { retryDeliveries } from "../../bulk-work.ts";
 import { BulkDialog } from "../../bulk-dialog.ts";
@@ -102,7 +101,7 @@ function Filters() {
 
 export function Page() {
   const { status, channel, since, q } = place.value.query;
-  const [retrying, setRetrying] = useState<BulkWork<RetryLine>>();
+  const [retrying, setRetrying] = useState<BulkWork>();
   const text = q?.trim().toLowerCase() ?? "";
   const paged = usePaged<DeliveryView>(
     "/deliveries",

@@ -1,5 +1,4 @@
 import { useState } from "preact/hooks";
-import type { RetryLine } from "../../../../src/operate/records/bulk.ts";
 import type { RunView } from "../../../../src/operate/records/views.ts";
 import { FirstHook } from "../../first-hook.tsx";
 import { retryRuns } from "../../bulk-work.ts";
@@ -147,7 +146,7 @@ function Filters() {
 export function Page() {
   const { status, kind, session, event, since, until, endedSince, endedUntil, q } =
     place.value.query;
-  const [retrying, setRetrying] = useState<BulkWork<RetryLine>>();
+  const [retrying, setRetrying] = useState<BulkWork>();
   const text = q?.trim().toLowerCase() ?? "";
   const paged = usePaged<RunView>(
     "/runs",

@@ -1,11 +1,11 @@
-import { backOff, WAITS } from "../core/backoff.ts";
-import type { Clock } from "../core/clock.ts";
-import { safeError } from "../core/errors.ts";
-import type { Logger } from "../core/log.ts";
-import type { Database } from "./thread/client.ts";
-import type { NewVector, Pending } from "./catalog/writer.ts";
+import { backOff, WAITS } from "../../core/backoff.ts";
+import type { Clock } from "../../core/clock.ts";
+import { safeError } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
+import type { Database } from "../thread/client.ts";
+import type { NewVector, Pending } from "../catalog/writer.ts";
 import { EndpointError, postJson, type EndpointCall } from "./endpoint.ts";
-import type { Embedder } from "./types.ts";
+import type { Embedder } from "../types.ts";
 
 /** Texts in one request: what every known endpoint takes. */
 const BATCH = 16;

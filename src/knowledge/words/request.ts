@@ -1,70 +1,22 @@
 import { getLanguagesByWord } from "./languages.ts";
 import { foldSpelling } from "./spelling.ts";
+import PHRASES from "./phrases.json" with { type: "json" };
 import { isUnspaced } from "./tokens.ts";
 
 const toSet = (words: string): ReadonlySet<string> => new Set(words.split(" ").map(foldSpelling));
 
 /** Words with which people greet, thank and answer, in the languages that most people write to agents in. */
-const SMALL_TALK = toSet(
-  "please thanks thank thx hi hello hey ok okay yes no sure great cool nice fine good bye goodbye sorry welcome much very lot again going doing today " +
-    // German
-    "bitte danke dankeschön hallo tschüss servus moin ja nein gut super toll klar prima entschuldigung geht gehts dir ihnen euch nochmal " +
-    // French
-    "merci bonjour bonsoir salut oui non bien va ça plaît beaucoup " +
-    // Spanish and Portuguese
-    "gracias hola adiós sí vale bien favor muchas " +
-    "obrigado obrigada olá tchau sim não muito " +
-    // Italian
-    "grazie ciao buongiorno buonasera buonanotte prego bene stai mille " +
-    // Dutch, Swedish, Danish, Norwegian
-    "dank bedankt dankjewel alsjeblieft alstublieft hoi dag goedemorgen goedenavond goed gaat " +
-    "tack snälla hej bra mår tak venligst takk vær snill " +
-    // Polish and Czech
-    "dziękuję dzięki proszę cześć dobranoc masz děkuji díky prosím ahoj máš " +
-    // Russian and Ukrainian
-    "спасибо благодарю пожалуйста привет здравствуйте здравствуй пока да нет хорошо отлично ладно дела большое " +
-    "дякую будь ласка привіт так ні справи " +
-    // Turkish
-    "teşekkürler teşekkür ederim sağol lütfen merhaba selam günaydın evet hayır tamam nasılsın misin mısın " +
-    // Arabic and Persian
-    "شكرا جزيلا فضلك لطفا مرحبا أهلا السلام عليكم نعم لا حسنا كيف حالك حالكم " +
-    "ممنون متشکرم لطفاً سلام خوبی بله نه خوب " +
-    // Hindi
-    "धन्यवाद शुक्रिया कृपया नमस्ते नमस्कार हाँ नहीं ठीक अच्छा कैसे " +
-    // Indonesian and Vietnamese
-    "terima kasih tolong mohon halo hai baik kabar cảm ơn xin chào vâng không tốt " +
-    // Korean
-    "감사합니다 고마워 고마워요 고맙습니다 안녕하세요 안녕 네 아니요 좋아요 제발 좀",
-);
+const SMALL_TALK = toSet(Object.values(PHRASES.smallTalk).join(" "));
 
 /** Greetings by the time of the day, whose words alone say something. */
 const GREETINGS =
   /(?<!\p{L})(?:good (?:morning|afternoon|evening|night|day)|gute[nr]? (?:morgen|tag|abend|nacht)|bonne (?:nuit|soirée|journée)|buen[oa]s (?:días|tardes|noches)|bo[am] (?:dia|tarde|noite)|добр\p{L}+ (?:утро|день|вечер|ранку|дня|вечора)|спокойной ночи|dzień dobry|dobr[ýé] (?:den|ráno|večer)|go[de] (?:morgon|kväll|morgen|aften|kveld|natt)|iyi (?:akşamlar|geceler|günler)|(?:صباح|مساء) الخير|selamat (?:pagi|siang|sore|malam))(?!\p{L})/gu;
 
 /** Words with which people ask for something, and speak about the conversation: what they ask for comes behind. */
-const ASKING = toSet(
-  "tell say give show list explain describe write draft compose create make generate prepare summarize summarise summary translate rewrite rephrase shorten repeat continue answer reply " +
-    "correct improve format shorter longer simpler better help want need know find look search let us some more about short long conversation chat message sentence says said " +
-    "according previous above " +
-    "sag sage sagen erzähl erzähle erzählen erklär erkläre erklären beschreib beschreibe schreib schreibe schreiben verfass verfasse erstell erstelle gib zeig zeige nenn nenne fass fasse " +
-    "zusammen übersetz übersetze übersetzen wiederhol wiederhole kürze kürzer länger hilf helfen mach mache brauche möchte wissen unser gespräch " +
-    "dis dites explique expliquez écris écrivez rédige raconte racontez donne donnez montre montrez résume résumez traduis traduisez répète aide voudrais savoir conversation peux pouvez moi " +
-    "dime diga explica explique escribe escriba redacta cuéntame cuenta dame muestra resume traduce traduzca repite ayuda quiero quisiera saber puedes podrías " +
-    "escreva conte mostre traduza repita quero pode poderia dimmi spiega spiegami scrivi raccontami racconta dammi mostra riassumi traduci ripeti aiuto vorrei sapere puoi potresti " +
-    "zeg vertel leg uit schrijf geef toon vat samen vertaal herhaal help berätta säg förklara skriv ge visa sammanfatta översätt upprepa hjälp fortæl forklar giv vis oversæt fortell oversett " +
-    "powiedz opowiedz wyjaśnij napisz podaj pokaż podsumuj przetłumacz powtórz pomóż řekni vysvětli napiš shrň přelož zopakuj pomoz " +
-    "скажи скажите расскажи расскажите объясни объясните напиши напишите составь дай дайте покажи опиши переведи переведите повтори кратко короче подробнее помоги хочу нужно знать разговор " +
-    "розкажи поясни переклади допоможи знати söyle anlat açıkla yaz ver göster özetle çevir tekrarla yardım istiyorum " +
-    "قل اخبرني اشرح صف اكتب اعطني اعرض لخص ترجم كرر ساعدني اريد ان اعرف هذا هذه لي بگو توضیح بنویس بده نشان خلاصه ترجمه تکرار کمک کن " +
-    "बताओ बताइए बताएं समझाओ समझाइए लिखो लिखिए दो दीजिए दिखाओ संक्षेप अनुवाद करो करें कीजिए मदद मुझे " +
-    "ceritakan jelaskan tuliskan tulis berikan tunjukkan ringkas terjemahkan ulangi bantu saya ingin tahu hãy nói kể giải thích viết cho tôi tóm tắt dịch lặp lại giúp " +
-    "말해줘 알려줘 알려주세요 설명해줘 설명해주세요 써줘 써주세요 요약해줘 번역해줘 번역해주세요 이것을 이걸",
-);
+const ASKING = toSet(PHRASES.asking.join(" "));
 
 /** What people want written, and where they expect the answer: only before a subject do these say nothing. */
-const MEDIA = toSet(
-  "text email mail letter note handbook manual document documents file files handbuch dokument dokumente brief courriel lettre document manuel correo carta documento manuale lettera письмо документ документах",
-);
+const MEDIA = toSet(PHRASES.media);
 
 /** What people say last when they ask for a translation. */
 const LANGUAGE =

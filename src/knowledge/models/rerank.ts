@@ -1,5 +1,5 @@
 import { EndpointError, postJson, type EndpointCall } from "./endpoint.ts";
-import type { Reranker } from "./types.ts";
+import type { Reranker } from "../types.ts";
 
 /** The longest answer that is read, in bytes: some endpoints send the texts back. */
 const MAX_ANSWER = 16 * 2 ** 20;

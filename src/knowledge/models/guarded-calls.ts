@@ -1,7 +1,7 @@
-import { isRefusal, type Breaker, type Pass } from "../core/breaker.ts";
-import type { Clock } from "../core/clock.ts";
-import { safeError } from "../core/errors.ts";
-import type { Logger } from "../core/log.ts";
+import { isRefusal, type Breaker, type Pass } from "../../core/breaker.ts";
+import type { Clock } from "../../core/clock.ts";
+import { safeError } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
 import { EndpointError } from "./endpoint.ts";
 
 /** A call that search does without if it fails. */

@@ -1,10 +1,10 @@
-import { findEndpoint, findEndpointIssues } from "../config/endpoints.ts";
-import type { Config } from "../config/schema/index.ts";
-import type { Issue } from "../core/errors.ts";
-import type { ProviderDescription } from "../contract/kinds.ts";
+import { findEndpoint, findEndpointIssues } from "../../config/endpoints.ts";
+import type { Config } from "../../config/schema/index.ts";
+import type { Issue } from "../../core/errors.ts";
+import type { ProviderDescription } from "../../contract/kinds.ts";
 import { createEmbedder } from "./embed.ts";
 import { createReranker } from "./rerank.ts";
-import type { SearchModels } from "./types.ts";
+import type { SearchModels } from "../types.ts";
 
 /** The settings of `platform.knowledge` that name a model. */
 const MODELS = ["embeddings", "reranker"] as const;
