@@ -1,6 +1,15 @@
 import type { CombinedAction } from "../turns/types.ts";
-import { checkDraft, checkAgent, checkWake, type ActionSource } from "../turns/validate.ts";
-import { agentBody, toIssues, unknownFields, wakeBody, withoutNulls } from "../turns/fields.ts";
+import {
+  agentBody,
+  checkDraft,
+  checkAgent,
+  checkWake,
+  toIssues,
+  unknownFields,
+  wakeBody,
+  withoutNulls,
+  type ActionSource,
+} from "../turns/validate.ts";
 import type { EventDebug } from "../core/debug.ts";
 import { getStatus, type Failure } from "../core/errors.ts";
 import type {

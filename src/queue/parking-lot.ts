@@ -7,9 +7,9 @@ import {
   type Refusal,
 } from "../core/breaker.ts";
 import { readMonotonic, toMonotonic, toWallTime, type Clock } from "../core/clock.ts";
-import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { Job, JobKind, Ms, Store } from "../store/types.ts";
+import type { Job, JobKind, Ms, Store, Writes } from "../store/types.ts";
+import { commitUntilStored } from "./worker.ts";
 
 /** A job that waits for a breaker, with the key that it had. */
 export type WaitingJob = Pick<Job, "id" | "kind" | "key">;
@@ -216,7 +216,7 @@ export class ParkingLot {
       const jobs = group.filter(({ from: earliest }) => earliest <= now).slice(0, MAX_WOKEN);
       if (jobs.length === 0) continue;
       for (const one of jobs) one.wokenAt = now;
-      void this.#wake(jobs.map(({ job }) => job));
+      this.#wake(jobs.map(({ job }) => job));
       room--;
     }
     if (waiting.size > 0) this.#lookLater(of, now, from);
@@ -250,26 +250,17 @@ export class ParkingLot {
     });
   }
 
-  async #wake(jobs: readonly WaitingJob[]): Promise<void> {
-    const { store, clock, log, signal } = this.#options;
-    while (!signal.aborted) {
-      try {
-        await store.commit((tx) => {
-          for (const { kind, id, key } of jobs) {
-            // A delivery has kept its key. A run has not, and goes before what came later.
-            if (kind === "delivery") tx.jobs.reschedule(kind, id, clock.now());
-            else tx.jobs.reschedule(kind, id, clock.now(), key);
-          }
-        });
-        return;
-      } catch (error) {
-        log.error(
-          { err: safeError(error) },
-          "parked work could not be put back into the queue; it is tried again",
-        );
-        await clock.sleep(RETRY_MS, signal);
+  #wake(jobs: readonly WaitingJob[]): void {
+    const { clock, signal: stopping } = this.#options;
+    const write = (tx: Writes): void => {
+      for (const { kind, id, key } of jobs) {
+        // A delivery has kept its key. A run has not, and goes before what came later.
+        if (kind === "delivery") tx.jobs.reschedule(kind, id, clock.now());
+        else tx.jobs.reschedule(kind, id, clock.now(), key);
       }
-    }
+    };
+    const message = "parked work could not be put back into the queue; it is tried again";
+    void commitUntilStored(write, this.#options, { stopping, message });
   }
 }
 

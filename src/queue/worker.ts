@@ -36,20 +36,17 @@ export const LOST = "lost";
 /** How long the queue is left alone after it could not be read, and a job after it has thrown. */
 const RETRY_MS = 1000;
 
-async function commitUntilStored(
-  job: Job,
+/** Commits again and again until the store takes it: nothing else knows what has become of the work. False if its job is another gateway's. */
+export async function commitUntilStored(
   write: (tx: Writes) => void,
-  { store, clock, log, kind }: PullWorkerOptions,
-  stopping: AbortSignal,
+  { store, clock, log }: Pick<PullWorkerOptions, "store" | "clock" | "log">,
+  { job, stopping, message }: { job?: Job; stopping: AbortSignal; message: string },
 ): Promise<boolean> {
   for (let failures = 1; ; failures++) {
     try {
       return await store.commit(write, job);
     } catch (error) {
-      log.error(
-        { err: safeError(error), kind, jobId: job.id },
-        "what has become of a job could not be written; it is tried again",
-      );
+      log.error({ err: safeError(error), kind: job?.kind, jobId: job?.id }, message);
       if (stopping.aborted) return false;
       await clock.sleep(backOff(failures, WAITS.commit), stopping);
     }
@@ -79,7 +76,11 @@ export class PullWorker {
    * another gateway's by now, or the worker stops.
    */
   commit(job: Job, write: (tx: Writes) => void): Promise<boolean> {
-    return commitUntilStored(job, write, this.#options, this.#stopping.signal);
+    return commitUntilStored(write, this.#options, {
+      job,
+      stopping: this.#stopping.signal,
+      message: "what has become of a job could not be written; it is tried again",
+    });
   }
 
   /** Waits until a job surely is this gateway's (see `Queue.confirm`). False if another gateway has it, or if the signal aborts first. */

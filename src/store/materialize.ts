@@ -36,16 +36,23 @@ export function buildRun(action: RunAction, eventId: string, at: number): RunRec
   return run;
 }
 
+/** The job that executes a run; a limit holds it back until it is released. */
+export const buildRunJob = (
+  { id, spec }: Pick<RunRecord, "id" | "spec">,
+  enqueuedAt: Ms,
+  parked?: LimitReason,
+): NewJob => ({
+  id,
+  kind: "turn",
+  key: sessionId(spec.session),
+  data: { type: "run", runId: id },
+  enqueuedAt,
+  ...(parked && { runAt: PARKED_UNTIL }),
+});
+
 /** The jobs of an accepted run: its turn, or for a command the job that no turn holds back. */
 export function buildRunJobs(run: RunRecord, parked: LimitReason | undefined): NewJob[] {
-  const turn: NewJob = {
-    id: run.id,
-    kind: "turn",
-    key: sessionId(run.spec.session),
-    data: { type: "run", runId: run.id },
-    enqueuedAt: run.createdAt,
-    ...(parked && { runAt: PARKED_UNTIL }),
-  };
+  const turn = buildRunJob(run, run.createdAt, parked);
   const { command } = run.spec;
   if (command === undefined) return [turn];
   // `/new` also waits its turn, to delete the history between the turns before it and those after it.

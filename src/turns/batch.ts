@@ -1,7 +1,8 @@
 import { joinTraces } from "../core/trace-context.ts";
 import type { Job, RunError, RunRecord } from "../store/types.ts";
 import { endHold, toQueued } from "./hold.ts";
-import { buildRunJob, summaryEvent, writeEnd } from "./run-result.ts";
+import { buildRunJob } from "../store/materialize.ts";
+import { summaryEvent, writeEnd } from "./run-result.ts";
 import type { TurnDeps } from "./types.ts";
 
 /** The data of the job that closes a batch. */
@@ -68,7 +69,7 @@ async function queueRun(
     });
     tx.runs.dropCollected(run.id);
     tx.jobs.settle(job);
-    tx.jobs.add(buildRunJob(run.id, spec, now, parked));
+    tx.jobs.add(buildRunJob({ ...run, spec }, now, parked));
   }, job);
 }
 

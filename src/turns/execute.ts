@@ -273,14 +273,14 @@ async function prepareTry(
   current: Try,
 ): Promise<Prepared | FailedTurn> {
   const { kind } = current;
-  const mayWait =
-    kind.job !== undefined && planAfterFailure(toFailure(""), current, false).do === "retry";
   try {
-    return await kind.prepare(run, agent, mayWait);
+    if (kind.job) return await kind.prepare(run, agent, true);
   } catch (error) {
-    if (error instanceof NotNowError) return toFailure(error.message);
-    throw error;
+    if (!(error instanceof NotNowError)) throw error;
+    const failure = toFailure(error.message);
+    if (planAfterFailure(failure, current, false).do === "retry") return failure;
   }
+  return kind.prepare(run, agent, false);
 }
 
 /** The run that only its first step makes worth keeping. */

@@ -7,6 +7,7 @@ import { listAllRuns } from "../queue/batches.ts";
 import { fromParkedKey, toParkedKey, type ParkingLot } from "../queue/parking-lot.ts";
 import {
   isLimited,
+  sessionId,
   type EarlierJob,
   type Ms,
   type RunRecord,
@@ -15,7 +16,6 @@ import {
 } from "../store/types.ts";
 import { AWAY_NOTICE_MS } from "./channel/away-notice.ts";
 import type { RunKind } from "./run-kind.ts";
-import { buildRunJob } from "./run-result.ts";
 import type { ActionContext, ExecutorDeps } from "./types.ts";
 
 /** How long a run that waits behind another run waits at least before it looks again. */
@@ -209,11 +209,7 @@ export async function restoreWaitingRuns(
 }
 
 /** Lets this gateway wake a run that waits for a provider. */
-function parkRun(
-  { id, spec, createdAt, hold }: RunRecord,
-  parking: ParkingLot,
-  context: ActionContext,
-): void {
+function parkRun({ id, spec, hold }: RunRecord, parking: ParkingLot, context: ActionContext): void {
   if (hold?.reason !== "away") return;
   const agent = context.agents.get(spec.session.agentId);
   const resolved = context.models.resolve(
@@ -221,7 +217,7 @@ function parkRun(
     spec.model === undefined ? agent?.fallbacks : [],
   );
   parking.park(
-    buildRunJob(id, spec, createdAt),
+    { id, kind: "turn", key: sessionId(spec.session) },
     resolved.ok ? toCandidates(resolved.model) : [hold.of],
   );
 }

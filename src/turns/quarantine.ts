@@ -5,16 +5,17 @@ const HOLD_MS = 30_000;
 
 interface Entered {
   alone: boolean;
-  /** There as long as others wait for it. */
-  hold?: object | undefined;
-  start(): void;
+  isStarted: boolean;
+  ended: Promise<void>;
+  /** Over when the runs behind a suspect need not wait for it any more. */
+  hold?: Promise<void>;
 }
 
 /** Decides which runs may be under way at the same time in this process. */
 export class Quarantine {
   readonly #clock: Clock;
-  readonly #waiting: Entered[] = [];
-  readonly #running = new Set<Entered>();
+  /** Runs that wait or are under way, in the order in which they came. */
+  readonly #entered = new Set<Entered>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -26,61 +27,33 @@ export class Quarantine {
    * runs of this kind are never under way together. Resolves early when `signal` aborts. Returns what must be called when the run
    * is over.
    */
-  enter(alone: boolean, signal: AbortSignal): Promise<() => void> {
-    return new Promise((resolve) => {
-      const giveUp = (): void => {
-        this.#waiting.splice(this.#waiting.indexOf(one), 1);
-        resolve(() => undefined);
-        this.#startNext();
-      };
-      const leave = (): void => {
-        this.#running.delete(one);
-        this.#startNext();
-      };
-      const one: Entered = {
-        alone,
-        start() {
-          signal.removeEventListener("abort", giveUp);
-          resolve(leave);
-        },
-      };
-      if (signal.aborted) return resolve(() => undefined);
-      signal.addEventListener("abort", giveUp, { once: true });
-      this.#waiting.push(one);
-      this.#hold(one);
-      this.#startNext();
+  async enter(alone: boolean, signal: AbortSignal): Promise<() => void> {
+    if (signal.aborted) return () => undefined;
+    const { promise: ended, resolve: leave } = Promise.withResolvers<void>();
+    const earlier = [...this.#entered];
+    const one: Entered = { alone, isStarted: false, ended };
+    this.#entered.add(one);
+    void ended.then(() => this.#entered.delete(one));
+    const giveUp = (): void => leave();
+    signal.addEventListener("abort", giveUp, { once: true });
+    const halfMinute = (): Promise<void> => Promise.race([ended, this.#clock.sleep(HOLD_MS)]);
+    const patience = alone ? halfMinute() : undefined;
+    const mayStart = Promise.all(
+      earlier.map((other) => {
+        if (!alone) return other.hold;
+        return other.alone ? other.ended : Promise.race([other.ended, patience]);
+      }),
+    );
+    const starting = Promise.race([ended, mayStart]).then(() => {
+      one.isStarted = true;
+      signal.removeEventListener("abort", giveUp);
     });
-  }
-
-  #mayStart({ alone, hold }: Entered): boolean {
-    const suspects = [...this.#running].filter((one) => one.alone);
-    if (!alone) return suspects.every((one) => !one.hold);
-    return this.#running.size === 0 || (!hold && suspects.length === 0);
-  }
-
-  #startNext(): void {
-    for (let at = 0; at < this.#waiting.length;) {
-      const next = this.#waiting[at] as Entered;
-      if (this.#mayStart(next)) {
-        this.#waiting.splice(at, 1);
-        this.#running.add(next);
-        this.#hold(next);
-        next.start();
-      } else if (next.hold) return;
-      // Those behind a suspect whose time is over pass it.
-      else at++;
-    }
-  }
-
-  /** Lets others wait for a suspect, from now on for as long as they may have to. */
-  #hold(one: Entered): void {
-    if (!one.alone) return;
-    const held = {};
-    one.hold = held;
-    void this.#clock.sleep(HOLD_MS).then(() => {
-      if (one.hold !== held) return;
-      one.hold = undefined;
-      this.#startNext();
-    });
+    // The time for which others wait begins anew when it starts.
+    if (alone)
+      one.hold = Promise.race([starting, halfMinute()]).then(() =>
+        one.isStarted ? halfMinute() : undefined,
+      );
+    await starting;
+    return leave;
   }
 }

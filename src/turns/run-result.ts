@@ -13,15 +13,11 @@ import { buildHeartbeatEvent } from "../sessions/heartbeat.ts";
 import { turnToKeep } from "../sessions/keys.ts";
 import { newDeliveryRecord } from "../store/rows.ts";
 import {
-  PARKED_UNTIL,
   NO_ROUTE,
-  sessionId,
   type Ms,
   type NewDelivery,
-  type NewJob,
   type NewSystemEvent,
   type NewTurn,
-  type LimitReason,
   type Route,
   type RouteDecision,
   type RunRecord,
@@ -33,7 +29,7 @@ import { withSources, type NamedCitation } from "./knowledge.ts";
 import { runReceipt } from "./receipts.ts";
 import { endHold } from "./hold.ts";
 import type { AnsweredTurn, ModelTurn } from "./run-kind.ts";
-import type { ActionContext, RunJob, TurnDeps } from "./types.ts";
+import type { ActionContext, TurnDeps } from "./types.ts";
 import { planRemoval } from "../delivery/send.ts";
 
 /** Adds to the commit that ends a run, or its try: the message with the turn's text is deleted. */
@@ -71,24 +67,6 @@ export function summaryEvent(
   const head = "reply" in end ? `${what} ${name}: ` : `${what} ${name} failed: `;
   const tail = cut > 0 ? `[cut: ${cut} characters]` : "";
   return { ...buildHeartbeatEvent(agentId, now, hook, head + text + tail, true), mode: wakeMode };
-}
-
-/** The job that executes a run, at the earliest when what holds it back allows. */
-export function buildRunJob(
-  id: string,
-  { session }: RunSpec,
-  enqueuedAt: Ms,
-  parked?: LimitReason,
-): NewJob {
-  const data: RunJob = { type: "run", runId: id };
-  return {
-    id,
-    kind: "turn",
-    key: sessionId(session),
-    data,
-    enqueuedAt,
-    ...(parked && { runAt: PARKED_UNTIL }),
-  };
 }
 
 /** Plans the callback of a run that has ended, if its mapping has one. `delivery` is that of the reply. */

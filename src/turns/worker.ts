@@ -12,7 +12,8 @@ import { executeAwayNotice, type AwayNoticeJob } from "./channel/away-notice.ts"
 import { executeBatch, type BatchJob } from "./batch.ts";
 import { executeCommand } from "./channel/commands.ts";
 import { toQueued } from "./hold.ts";
-import { buildRunJob, replyRoute, writeEnd, writeRemoval } from "./run-result.ts";
+import { replyRoute, writeEnd, writeRemoval } from "./run-result.ts";
+import { buildRunJob } from "../store/materialize.ts";
 import { PullWorker } from "../queue/worker.ts";
 import { fromParkedKey } from "../queue/parking-lot.ts";
 import { Quarantine } from "./quarantine.ts";
@@ -72,7 +73,7 @@ async function restartRun(run: RunRecord, { store, admission, clock }: TurnDeps)
       error: null,
       endedAt: null,
     });
-    tx.jobs.add(buildRunJob(run.id, run.spec, now, parked));
+    tx.jobs.add(buildRunJob(run, now, parked));
   });
 }
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { agentBody, wakeBody } from "../../src/turns/fields.ts";
+import { agentBody, wakeBody } from "../../src/turns/validate.ts";
 import { openApiDocument } from "../../src/http/openapi/document.ts";
 import { createWorld, TOKEN, type World } from "../e2e/world.ts";
 

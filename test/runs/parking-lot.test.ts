@@ -8,9 +8,9 @@ import { newParking } from "../parking.ts";
 /** Writes that keep the ids of jobs which are woken. */
 function createWrites(): { commit: Store["commit"]; takeWoken(): string[] } {
   const woken: string[] = [];
-  const update = (_of: string, _kind: string, id: string): void => void woken.push(id);
+  const reschedule = (_kind: string, id: string): void => void woken.push(id);
   const commit: Store["commit"] = async (write) => {
-    write({ update } as unknown as Writes);
+    write({ jobs: { reschedule } } as unknown as Writes);
     return true;
   };
   return { commit, takeWoken: () => woken.splice(0) };

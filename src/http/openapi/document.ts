@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { createDocument, type ZodOpenApiOverride, type ZodOpenApiPathsObject } from "zod-openapi";
-import { agentBody, wakeBody } from "../../turns/fields.ts";
+import { agentBody, wakeBody } from "../../turns/validate.ts";
 import { platformPaths } from "../platform/routes.ts";
 import { answers, failures, sends } from "./operation.ts";
 import {

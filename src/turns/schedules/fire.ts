@@ -1,5 +1,5 @@
 import { newId, seededId } from "../../core/ids.ts";
-import { buildRunJob } from "../run-result.ts";
+import { buildRunJob } from "../../store/materialize.ts";
 import type { Heartbeat } from "../../sessions/heartbeat.ts";
 import type {
   Ms,
@@ -100,7 +100,7 @@ export function planFiring(
     const run = buildRun(schedule, action, firing, id);
     const write = (tx: Writes): void => {
       tx.runs.add(run);
-      tx.jobs.add(buildRunJob(id, run.spec, at));
+      tx.jobs.add(buildRunJob(run, at));
     };
     return { firing: { ...firing, runId: id }, write };
   }
