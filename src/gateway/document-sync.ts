@@ -1,4 +1,3 @@
-import { Readable } from "node:stream";
 import type {
   SourceAudience,
   SourceDocuments,
@@ -19,7 +18,7 @@ const MAX_ID = 500;
 const MAX_FAILED = 20;
 
 export interface DocumentSyncOptions {
-  knowledge: Pick<LazyKnowledge, "add" | "list" | "remove" | "stageUpload">;
+  knowledge: Pick<LazyKnowledge, "add" | "list" | "remove" | "stageBytes">;
   /** Bytes that a document may have now. */
   maxBytes(): number;
 }
@@ -100,10 +99,7 @@ class Sync {
     current: DocumentRecord | undefined,
   ): Promise<void> {
     const { knowledge, maxBytes, tenant, agents, plugin } = this.#options;
-    const staged = await knowledge.stageUpload(
-      Readable.from([Buffer.from(bytes)], { objectMode: false }),
-      maxBytes(),
-    );
+    const staged = await knowledge.stageBytes(bytes, maxBytes());
     const metadata = { source: plugin, id: id.slice(0, MAX_ID), version: version.slice(0, MAX_ID) };
     // Two places may have the same file: each keeps its own document.
     await knowledge.add({

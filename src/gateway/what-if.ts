@@ -18,8 +18,6 @@ const IDLE_MS = 120_000;
 /** How long a job may take, and how long the process may take to end one; then the process is ended. */
 const MAX_JOB_MS = 600_000;
 const STOP_MS = 5_000;
-/** How many lines may wait for their reader. */
-const MAX_UNREAD = 10_000;
 const HEAP_MB = 384;
 /** A process that holds more memory after its last job, in bytes, is ended: the next job gets a new one. */
 const MAX_MEMORY = 200e6;
@@ -37,7 +35,6 @@ const toError = (code: Failure["code"], message: string): ErrorLine => ({
   message,
 });
 const STOPPING = toError("draining", "the gateway is stopping");
-const UNREAD = toError("internal", "the lines of the comparison were not read in time");
 const TOO_LONG = toError("internal", `the comparison took more than ${MAX_JOB_MS / 1000} s`);
 const ENDED = toError(
   "internal",
@@ -180,7 +177,6 @@ class WhatIfProcess {
     if ("line" in reply) {
       if (!running.isOpen) return;
       running.lines.enqueue(reply.line);
-      if ((running.lines.desiredSize ?? 0) < -MAX_UNREAD) this.#fail(reply.id, UNREAD);
       return;
     }
     this.#forget(reply.id);

@@ -58,7 +58,7 @@ export const FORMATS = {
     by: "pptx",
     packages: ZIPPED,
   },
-  rtf: { mimeType: "application/rtf", extensions: ["rtf"], by: "docx", packages: DOCX },
+  rtf: { mimeType: "application/rtf", extensions: ["rtf"], packages: [] },
   xml: { mimeType: "application/xml", extensions: ["xml"], packages: ["saxes"] },
   csv: { mimeType: "text/csv", extensions: ["csv", "tsv"], packages: ["csv-parse"] },
   markdown: { mimeType: "text/markdown", extensions: ["md", "markdown"], packages: [] },

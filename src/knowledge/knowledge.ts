@@ -15,7 +15,7 @@ import { createGuardedCalls } from "./models/guarded-calls.ts";
 import { createJobs } from "./jobs.ts";
 import { createSearch } from "./search.ts";
 import { stagingFolder } from "./upload-staging.ts";
-import type { DocumentRecord, Knowledge, SearchModels } from "./types.ts";
+import { isSettled, type DocumentRecord, type Knowledge, type SearchModels } from "./types.ts";
 
 /** Between two looks at a document that somebody waits for: first, and at most. */
 const FIRST_LOOK_MS = 5;
@@ -84,15 +84,12 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
 
   const live = (document: DocumentRecord): DocumentRecord => {
     const progress = jobs.progress(document.id);
-    return progress === undefined || document.status === "ready" || document.status === "failed"
-      ? document
-      : { ...document, progress };
+    return progress === undefined || isSettled(document) ? document : { ...document, progress };
   };
   const get = async (id: string): Promise<DocumentRecord | undefined> => {
     const document = await database.call("get", id, embed?.model);
     return document && live(document);
   };
-  const isOver = ({ status }: DocumentRecord): boolean => status === "ready" || status === "failed";
 
   return {
     async add(upload) {
@@ -134,7 +131,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
       for (let pause = FIRST_LOOK_MS; ; pause = Math.min(pause * 2, MAX_LOOK_MS)) {
         const document = await get(id);
         const left = end - performance.now();
-        if (!document || isOver(document) || left <= 0 || isClosed) return document;
+        if (!document || isSettled(document) || left <= 0 || isClosed) return document;
         await setTimeout(Math.min(pause, left));
       }
     },

@@ -96,6 +96,16 @@ export interface DocumentRecord {
   indexedAt: number | null;
 }
 
+/** Whether the work on a document is over. */
+export const isSettled = ({ status }: Pick<DocumentRecord, "status">): boolean =>
+  status === "ready" || status === "failed";
+
+export interface AddedDocument {
+  document: DocumentRecord;
+  /** Whether the bytes were there already: `document` has them. */
+  duplicate: boolean;
+}
+
 export interface DocumentQuery {
   /** Default 50, at most 500. */
   limit?: number;
@@ -218,7 +228,7 @@ export interface Knowledge {
    * @throws RouseError `duplicate_document` for bytes that are there already where `onDuplicate` is `error`;
    * `document_shared` and `external_id_taken` if that would change a document that is not the caller's to change.
    */
-  add(upload: NewDocument): Promise<{ document: DocumentRecord; duplicate: boolean }>;
+  add(upload: NewDocument): Promise<AddedDocument>;
   get(tenant: string, id: string, access?: Access): Promise<DocumentRecord | undefined>;
   list(tenant: string, query?: DocumentQuery): Promise<DocumentPage>;
   /** What search finds of a document, in the order of its text; undefined if there is no such document. */

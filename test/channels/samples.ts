@@ -1,6 +1,12 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import type { Sends } from "./vendors.ts";
+
+type Written = Promise<Request | undefined>;
+/** What writes such messages on a channel. */
+interface Writers {
+  raw(text: string, more: object): Written;
+  quote(text: string, quoted: { author: string; text: string }): Written;
+}
 
 /** A message as its vendor has it: its text, and the members beside that. `{{words}}` stands for what a test puts there. */
 interface Sample {
@@ -35,7 +41,7 @@ const fill = ({ text, more }: Sample, words: Record<string, string>): [string, o
 };
 
 /** Makes what quotes a text on a vendor whose messages contain what they quote. */
-export function quoteBy(id: string, raw: Sends["raw"]): Sends["quote"] {
+export function quoteBy(id: string, raw: Writers["raw"]): Writers["quote"] {
   return (text, { author, text: words }) => {
     const { quote } = samplesOf(id);
     if (!quote) throw new Error(`samples/${id}.json has no quote`);
@@ -46,8 +52,8 @@ export function quoteBy(id: string, raw: Sends["raw"]): Sends["quote"] {
 /** The ways in which words of others come with a message of the owner to the agent alone. */
 export function waysOfOthers(
   id: string,
-  sends: Sends,
-): { origin: RegExp; say(words: string): ReturnType<Sends["raw"]> }[] {
+  sends: Writers,
+): { origin: RegExp; say(words: string): Written }[] {
   return samplesOf(id).others.map(({ origin, quotes, text, more = {} }) => ({
     origin: new RegExp(origin),
     say: (words) =>

@@ -114,7 +114,7 @@ describe("runs an hour", () => {
     expect(checks.find((check: { id: string }) => check.id === "limits")).toMatchObject({
       status: "warn",
       message: expect.stringMatching(
-        /^3 runs are parked: 3 by hooks\.mappings\[0\]\.limits\.runsPerHour \(2 an hour\), the next may start at 20\d\d-.*: wait, or raise that limit .*; mapping:shop: 2 of 2 runs this hour, 3 wait$/,
+        /^3 runs are parked: 3 by hooks\.mappings\[0\]\.limits\.runsPerHour, the next may start at 20\d\d-.*: wait, or raise that limit .*; mapping:shop: 2 of 2 runs this hour, 3 wait$/,
       ),
     });
     await later(3_661_000, hooks);

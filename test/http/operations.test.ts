@@ -86,13 +86,7 @@ describe("on a loopback bind", () => {
     });
     const ask = async (origin: string, path: string) =>
       (await world?.gateway.fetch(new Request(origin + path, { headers: operator() })))?.status;
-    const paths = [
-      "/console",
-      "/console/style.css",
-      "/admin/v1/status",
-      "/docs",
-      "/docs/style.css",
-    ];
+    const paths = ["/console/style.css", "/admin/v1/status", "/docs", "/docs/style.css"];
     for (const origin of [
       "http://127.0.0.1:9",
       "http://localhost:9",
@@ -106,7 +100,8 @@ describe("on a loopback bind", () => {
       "http://127.0.0.1.evil.example.com",
       "https://abc.ngrok.app",
     ])
-      for (const path of [...paths, "/admin"])
+      // (The console itself is 503 in a clone until it is built.)
+      for (const path of [...paths, "/console", "/admin"])
         expect([origin, path, await ask(origin, path)]).toEqual([origin, path, 403]);
   });
 

@@ -4,7 +4,6 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { DocumentRecord, Passage } from "../../src/knowledge/types.ts";
 import { acquireLock } from "../../src/store/lock.ts";
 import { createCli, type CliWorld } from "../cli/world.ts";
-import { startEndpoint } from "./endpoint.ts";
 import { FIXTURES } from "./world.ts";
 
 let cli: CliWorld;
@@ -117,26 +116,6 @@ describe("rouse knowledge", () => {
       documents: [{ version: 2 }],
       hasMore: false,
     });
-  });
-
-  it("shows passages in the order of the reranker", async () => {
-    const endpoint = await startEndpoint();
-    await cli.write("rouse.json5", {
-      platform: { knowledge: { reranker: { provider: "local", model: "large" } } },
-      models: { providers: { local: { type: "openai-compatible", baseUrl: endpoint.baseUrl } } },
-    });
-    await cli.write("a.txt", "The walrus. {1}");
-    await cli.write("b.txt", "The walrus eats clams of the sea. {9}");
-    await cli.rouse(["knowledge", "add", "a.txt", "b.txt"]);
-    const { passages } = await json<{ passages: { text: string; score: number }[] }>(
-      "search",
-      "walrus",
-    );
-    expect(passages.map(({ text, score }) => [text, score])).toEqual([
-      ["The walrus eats clams of the sea. {9}", 0.9],
-      ["The walrus. {1}", 0.1],
-    ]);
-    await endpoint.close();
   });
 
   it.each([

@@ -59,11 +59,6 @@ it.each([
   expect(document.error?.message).toContain(name);
 });
 
-it("other formats are read", async () => {
-  for (const file of ["pandoc.odt", "guide.md", "drinks.xlsx", "pandoc.html"])
-    expect(await world.fixture(file)).toMatchObject({ status: "ready" });
-});
-
 it("the list of formats says what is missing", () => {
   const script = `const { installedFormats } = await import(${JSON.stringify(join(copy, "src/knowledge/formats.ts"))}); console.log(JSON.stringify(installedFormats()));`;
   const output = execFileSync(

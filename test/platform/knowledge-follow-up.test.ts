@@ -109,16 +109,3 @@ describe.each(FOLLOW_UPS)(
     });
   },
 );
-
-it.each(["Write a poem about the sea", "Thanks! Good night.", "What is the capital of Australia?"])(
-  "no passage is put before what none answers: %s",
-  async (content) => {
-    await world.chat({ model: "ops", messages: [user(content)] }, { key: DESK });
-    expect(said()).not.toContain("EXTERNAL_CONTENT");
-    await world.chat(
-      { model: "ops", messages: [user("What does the siren mean?")] },
-      { key: DESK },
-    );
-    expect(said()).toContain("three times");
-  },
-);

@@ -254,7 +254,11 @@ describe("the cells of a workbook", () => {
 });
 
 describe("headers and footers", () => {
-  it("of OpenDocument texts are read once, without the page's number", async () => {
+  it("of spreadsheets and of OpenDocument texts are read once, without the page's number", async () => {
+    const rest =
+      '<headerFooter><oddHeader>&amp;L&amp;"Arial,Bold"&amp;12Internal walrus&amp;R&amp;D</oddHeader><oddFooter>Page &amp;P of &amp;N</oddFooter></headerFooter>';
+    const book = await readText("h.xlsx", xlsx([{ name: "H", rows: textRow(1, "Kelp"), rest }]));
+    expect(book.split("\n").filter(Boolean)).toEqual(["H", "Internal walrus", "Kelp"]);
     const page = (text: string): string =>
       `<style:header><text:p>${text}</text:p></style:header><style:footer><text:p>Page <text:page-number>1</text:page-number></text:p></style:footer>`;
     const master = `<style:master-page>${page("Internal walrus")}</style:master-page><style:master-page>${page("Internal walrus")}</style:master-page>`;

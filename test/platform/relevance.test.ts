@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { DESK, documentsWorld, type DocumentsWorld } from "./documents.ts";
+import { DESK, documentsWorld } from "./documents.ts";
 
 const VACATION =
   "Full-time employees have 30 days of paid vacation a year. Part-time employees have vacation in proportion to their hours.";
@@ -9,8 +9,10 @@ const DELIVERIES =
   "Die Krankenhäuser der Insel werden jeden Morgen beliefert. Das ist für die Patienten wichtig.";
 const TEA = "客户服务部每天上午九点开始工作，周末不工作。退货必须在三十天内寄回仓库。";
 
-/** A turn of an agent with `auto` is given passages only if they have enough of what is asked, or of what was asked before. */
-async function expectRelevance(world: DocumentsWorld): Promise<void> {
+it("a turn is given only passages that have enough of what is asked, or of what was asked before", async () => {
+  const world = await documentsWorld({
+    agents: [{ id: "ops", knowledge: "auto" }, { id: "sales" }],
+  });
   await world.index("vacation.md", VACATION);
   await world.index("зонты.md", UMBRELLAS);
   await world.index("insel.md", DELIVERIES);
@@ -47,13 +49,6 @@ async function expectRelevance(world: DocumentsWorld): Promise<void> {
   expect(await ask("退货要在多少天内寄回？", "三十天。", "周末呢？")).toEqual(["服务.md"]);
   // The search that a model asks for has no such limit.
   expect((await world.search("a poem about vacation by the sea in days of old"))[0]).toBe(VACATION);
-}
-
-it("a turn is given only passages that have enough of the question", async () => {
-  const world = await documentsWorld({
-    agents: [{ id: "ops", knowledge: "auto" }, { id: "sales" }],
-  });
-  await expectRelevance(world);
   expect(world.staged()).toEqual([]);
   await world.close();
 });

@@ -7,7 +7,7 @@ import {
   getAccess,
   marksFor,
 } from "../../chat/api-keys.ts";
-import type { DocumentRecord, Passage } from "../../knowledge/types.ts";
+import { isSettled, type DocumentRecord, type Passage } from "../../knowledge/types.ts";
 import { answers, sends } from "../openapi/operation.ts";
 import {
   deletedAnswer,
@@ -241,8 +241,7 @@ export const KNOWLEDGE_ROUTES: ApiRoutes = {
         const access = await getAccess(key, keys);
         const queued = found(await knowledge.reindex(key.tenant, id, access));
         const document = ms > 0 ? found(await knowledge.wait(queued.id, ms)) : queued;
-        const isOver = document.status === "ready" || document.status === "failed";
-        return jsonResponse(c, await documentView(document, keys), isOver ? 200 : 202);
+        return jsonResponse(c, await documentView(document, keys), isSettled(document) ? 200 : 202);
       },
     }),
   },

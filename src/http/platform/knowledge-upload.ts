@@ -1,8 +1,13 @@
-import { Readable } from "node:stream";
+import type { Readable } from "node:stream";
 import type { Context } from "hono";
 import { RouseError, type ErrorCode } from "../../core/errors.ts";
 import { createTurnstile } from "../../core/turnstile.ts";
-import type { Access, DocumentRecord, NewDocument } from "../../knowledge/types.ts";
+import {
+  isSettled,
+  type Access,
+  type AddedDocument,
+  type NewDocument,
+} from "../../knowledge/types.ts";
 import { discard, toReadable, UPLOAD_MS } from "../request.ts";
 import {
   badRequest,
@@ -31,10 +36,6 @@ const REFUSALS: ReadonlySet<ErrorCode> = new Set([
 interface Upload {
   files: UploadedFile[];
   fields: UploadFields;
-}
-interface AddedDocument {
-  document: DocumentRecord;
-  duplicate: boolean;
 }
 type Outcome = { filename: string } & ({ added: AddedDocument } | { problem: ApiProblem });
 
@@ -128,10 +129,7 @@ async function readDocument(
     const message = `the document has more than ${fileBytes} bytes (platform.knowledge.fileMb)`;
     throw new RouseError({ code: "body_too_large", message });
   }
-  const staged = await knowledge.stageUpload(
-    Readable.from([bytes], { objectMode: false }),
-    fileBytes,
-  );
+  const staged = await knowledge.stageBytes(bytes, fileBytes);
   return { files: [{ ...staged, filename }], fields };
 }
 
@@ -202,10 +200,7 @@ async function settle(
 }
 
 const isOver = (outcome: Outcome): boolean =>
-  !("added" in outcome) ||
-  outcome.added.duplicate ||
-  outcome.added.document.status === "ready" ||
-  outcome.added.document.status === "failed";
+  !("added" in outcome) || outcome.added.duplicate || isSettled(outcome.added.document);
 
 async function answerUpload(
   c: Context<PlatformEnv>,

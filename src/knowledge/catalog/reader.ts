@@ -4,6 +4,7 @@ import type {
   DocumentRecord,
   PassagePage,
   PassageQuery,
+  SearchQuery,
 } from "../types.ts";
 import type { DocumentCatalog } from "./catalog.ts";
 import {
@@ -20,10 +21,7 @@ import {
 const DEFAULT_LIST = 50;
 const MAX_LIST = 500;
 
-export interface SearchScope {
-  tenant: string;
-  agentIds?: readonly string[];
-}
+export type SearchScope = Pick<SearchQuery, "tenant" | "agentIds">;
 
 /** Collects the conditions of a statement, with the values of their `?`. */
 class Conditions {

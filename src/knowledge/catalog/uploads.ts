@@ -3,7 +3,7 @@ import { RouseError } from "../../core/errors.ts";
 import { newId } from "../../core/ids.ts";
 import type { Sql } from "../../store/sql.ts";
 import { checkExternalId, decideUpload } from "../access.ts";
-import type { DocumentRecord, NewDocument } from "../types.ts";
+import type { AddedDocument, DocumentRecord, NewDocument } from "../types.ts";
 import { places, type DocumentCatalog } from "./catalog.ts";
 import { noteChanges } from "./changes.ts";
 import type { Files } from "./files.ts";
@@ -19,11 +19,6 @@ import {
 const SHA256 = /^[0-9a-f]{64}$/;
 /** A larger file comes before the transaction of its document, which others wait for. */
 const SMALL = 256 * 1024;
-
-export interface Added {
-  document: DocumentRecord;
-  duplicate: boolean;
-}
 
 /**
  * The documents that have these bytes already, newest first: in the same tenant, not one that another is about to take the
@@ -112,7 +107,7 @@ async function insert(
   return toDocumentRecord(row as DocumentRow);
 }
 
-async function addOne(sql: Sql, upload: NewDocument, now: number): Promise<Added> {
+async function addOne(sql: Sql, upload: NewDocument, now: number): Promise<AddedDocument> {
   const { tenant, externalId, access } = upload;
   const named = externalId === undefined ? [] : await withExternalId(sql, tenant, externalId);
   checkExternalId(
@@ -133,7 +128,7 @@ export async function addUpload(
   files: Files,
   upload: NewDocument,
   now: number,
-): Promise<Added> {
+): Promise<AddedDocument> {
   const { sha256, file, bytes } = upload;
   if (!SHA256.test(sha256))
     throw new RouseError({

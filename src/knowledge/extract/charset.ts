@@ -10,13 +10,80 @@ function tryDecode(bytes: Uint8Array, charset: string, fatal: boolean): string |
   }
 }
 
+/** Scripts of which the letters of one text are; texts of any may have Latin words and digits too. */
+const SCRIPTS = [
+  /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}]/gu,
+  /[\p{sc=Hangul}\p{sc=Han}]/gu,
+  ...[
+    "Latin",
+    "Cyrillic",
+    "Greek",
+    "Arabic",
+    "Hebrew",
+    "Thai",
+    "Devanagari",
+    "Georgian",
+    "Armenian",
+    "Bengali",
+    "Tamil",
+  ].map((script) => new RegExp(`\\p{sc=${script}}`, "gu")),
+];
+const COMMON = /[\t\n\r\u0020-\u007e\u00a0-\u00bf\u2010-\u203a\u3000-\u303f\uff00-\uffef]/g;
+const CJK_MARKS = /[\u3001\u3002\uff0c\uff1f\uff01\uff1a]/g;
 /** What no text has: control characters other than white space, and what is no character. */
 const NO_TEXT = /[\p{Cn}\p{Co}\p{Cs}\ufffd]|(?![\t\n\f\r])\p{Cc}/gu;
 
-/** The character set that a byte order mark names. */
-export function readMark(bytes: Uint8Array): "utf-16le" | "utf-16be" | undefined {
+const count = (text: string, pattern: RegExp): number => text.match(pattern)?.length ?? 0;
+
+/** Whether a text reads as one: its characters are of one script, with marks and Latin words between. */
+function isPlausible(text: string): boolean {
+  if (count(text, NO_TEXT) > 0) return false;
+  const common = count(text, COMMON);
+  return SCRIPTS.some((script) => count(text, script) + common >= text.length * 0.95);
+}
+
+const SPACES = /[\t\n\r ]/g;
+/** What these are if the bytes are read in the wrong order. */
+const SWAPPED_SPACES = /[\u0900\u0a00\u0d00\u2000]/g;
+const MIN_SPACES = 0.05;
+
+type Utf16 = "utf-16le" | "utf-16be";
+
+/** The part of printable ASCII from which on bytes are a text in one byte a character. */
+const MOSTLY_ASCII = 0.7;
+
+/**
+ * Finds out that text is UTF-16 although it has no byte order mark. Scripts with spaces have a zero byte in each; without one,
+ * the punctuation of Chinese and Japanese has to be there, because any two bytes are some character of those.
+ */
+function guessUtf16(bytes: Uint8Array): Utf16 | undefined {
+  const sample = bytes.subarray(0, Math.min(bytes.length, 8192) & ~1);
+  if (sample.length < 4) return undefined;
+  const hasZero = sample.includes(0);
+  const ascii = sample.reduce((sum, byte) => sum + (byte >= 0x20 && byte < 0x7f ? 1 : 0), 0);
+  if (!hasZero && ascii > sample.length * MOSTLY_ASCII) return undefined;
+  for (const charset of ["utf-16le", "utf-16be"] as const) {
+    // A pair of surrogates may be cut in two at the end of the sample.
+    const text = (
+      tryDecode(sample, charset, true) ?? tryDecode(sample.subarray(0, -2), charset, true)
+    )?.replace(/^\ufeff/, "");
+    if (text === undefined || count(text, NO_TEXT) > 0) continue;
+    const spaces = hasZero ? count(text, SPACES) : 0;
+    // A text of several scripts: read the other way round, its spaces are other characters.
+    if (spaces > 0 && spaces >= text.length * MIN_SPACES && count(text, SWAPPED_SPACES) === 0)
+      return charset;
+    if (!isPlausible(text)) continue;
+    const hasSpaces = hasZero && count(text, /[\t\n\r\u0020-\u007e]/g) > 0;
+    if (hasSpaces || count(text, CJK_MARKS) * 100 >= text.length) return charset;
+  }
+  return undefined;
+}
+
+/** Finds out that text is UTF-16: by its byte order mark, or by what it says. */
+export function detectUtf16(bytes: Uint8Array): Utf16 | undefined {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return "utf-16le";
-  return bytes[0] === 0xfe && bytes[1] === 0xff ? "utf-16be" : undefined;
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return "utf-16be";
+  return guessUtf16(bytes);
 }
 
 /** The part of characters that no text has from which on a text counts as not decoded. */
@@ -25,7 +92,7 @@ const MAX_GARBAGE = 0.02;
 /** @throws ExtractionError if the guess of a character set gave no text, which no search would find. */
 function checked(text: string): string {
   const sample = text.slice(0, SAMPLE);
-  if ((sample.match(NO_TEXT)?.length ?? 0) > sample.length * MAX_GARBAGE)
+  if (count(sample, NO_TEXT) > sample.length * MAX_GARBAGE)
     throw new ExtractionError(
       "broken_document",
       "the encoding of the text is not known; save it as UTF-8",
@@ -34,14 +101,14 @@ function checked(text: string): string {
 }
 
 /**
- * Text from bytes: by its byte order mark, as UTF-8 where it is that, by what it says of itself, else by a guess.
+ * Decodes text: as UTF-8 where it is that, as UTF-16 with its byte order mark or without, by what it says of itself, else by a guess.
  * @throws ExtractionError `broken_document` if the guess gives no text
  */
 export async function decodeDocument(bytes: Buffer, declared?: string): Promise<string> {
-  const mark = readMark(bytes);
-  if (mark !== undefined) return new TextDecoder(mark).decode(bytes);
   const utf8 = bytes.includes(0) ? undefined : tryDecode(bytes, "utf-8", true);
   if (utf8 !== undefined) return utf8;
+  const wide = detectUtf16(bytes);
+  if (wide !== undefined) return new TextDecoder(wide).decode(bytes);
   const said =
     declared === undefined || /^utf-?8$/i.test(declared)
       ? undefined

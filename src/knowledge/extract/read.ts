@@ -25,6 +25,7 @@ const EXTRACTORS: Partial<Record<FormatId, () => Promise<ExtractFormat>>> = {
   html: async () => (await import("./html.ts")).extractHtml,
   eml: async () => (await import("./eml.ts")).extractEml,
   msg: async () => (await import("./eml.ts")).extractMsg,
+  rtf: async () => (await import("./rtf.ts")).extractRtf,
   xml: async () => (await import("./xml.ts")).extractXml,
   csv: async () => (await import("./text.ts")).extractCsv,
   markdown: async () => (await import("./text.ts")).extractMarkdown,

@@ -1,6 +1,6 @@
 import { extname } from "node:path";
 import { FORMATS, type FormatId } from "../formats.ts";
-import { readMark } from "./charset.ts";
+import { detectUtf16 } from "./charset.ts";
 import { ExtractionError, encrypted } from "./types.ts";
 
 const HEAD = 8192;
@@ -60,8 +60,9 @@ const utf16 = (text: string): Buffer => Buffer.from(text, "utf16le");
 
 /** The begin of a text, for what it says of its format; undefined if it is no text. UTF-16 has zeros, no other text has. */
 function readHead(head: Buffer): string | undefined {
-  const mark = readMark(head);
-  if (mark !== undefined) return new TextDecoder(mark).decode(head.subarray(0, head.length & ~1));
+  const charset = detectUtf16(head);
+  if (charset !== undefined)
+    return new TextDecoder(charset).decode(head.subarray(0, head.length & ~1));
   return head.includes(0) ? undefined : head.toString("latin1");
 }
 

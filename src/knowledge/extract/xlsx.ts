@@ -5,6 +5,7 @@ import { MAX_MERGED, renderUncalculated, tableBlocks, type TableCell } from "./t
 import { ExtractionError, broken, type ExtractFormat } from "./types.ts";
 import {
   findElements,
+  isTelling,
   readElements,
   readTargets,
   readXmlTree,
@@ -124,6 +125,23 @@ function renderCell(cell: XmlElement, shared: readonly string[], numbers: Number
 interface SheetContent {
   rows: Map<number, string[]>;
   merges: Merge[];
+  /** Its headers and footers, each once. */
+  margins: ReadonlySet<string>;
+}
+
+const MARGIN = /^(?:odd|even|first)(?:Header|Footer)$/;
+
+/** Renders a header or footer without its codes: sections, fonts, sizes, and fields such as the page's number. */
+function renderMargin(text: string): string {
+  const hasField = /&[PNDTAFZ]/.test(text);
+  const words = tidy(
+    text
+      .replace(/&&/g, "\u0000")
+      .replace(/&[LCR]/g, "  ")
+      .replace(/&"[^"]*"|&K[\dA-Fa-f+-]{1,8}|&\d+|&[A-Z]/g, "")
+      .replaceAll("\u0000", "&"),
+  );
+  return hasField && !isTelling(words) ? "" : words;
 }
 
 async function readSheet(
@@ -132,6 +150,7 @@ async function readSheet(
 ): Promise<SheetContent> {
   const rows: SheetContent["rows"] = new Map();
   const merges: Merge[] = [];
+  const margins = new Set<string>();
   let row = -1;
   const addRow = ({ attributes, children }: XmlElement): void => {
     row = attributes["r"] === undefined ? row + 1 : Number(attributes["r"]) - 1;
@@ -147,15 +166,24 @@ async function readSheet(
     }
   };
   await readElements(bytes, {
-    open: (name) => (/^(?:row|mergeCell)$/.test(toLocal(name)) ? "whole" : undefined),
+    open(name) {
+      const local = toLocal(name);
+      return local === "row" || local === "mergeCell" || MARGIN.test(local) ? "whole" : undefined;
+    },
     whole(element) {
-      if (toLocal(element.name) === "row") return addRow(element);
+      const local = toLocal(element.name);
+      if (local === "row") return addRow(element);
+      if (local !== "mergeCell") {
+        const margin = renderMargin(toInnerText(element));
+        if (margin !== "") margins.add(margin);
+        return;
+      }
       const merge = parseRange(element.attributes["ref"] ?? "");
       if (merge)
         merges.push({ ...merge, right: Math.min(merge.right, merge.left + MAX_MERGED - 1) });
     },
   });
-  return { rows, merges };
+  return { rows, merges, margins };
 }
 
 /** How many of some sorted numbers are not above a limit. */
@@ -225,7 +253,11 @@ export const extractXlsx: ExtractFormat = async ({ bytes, limits, progress }) =>
     progress(page / shown.length);
     // A sheet without cells would name the one after it.
     if (rows.length === 0) continue;
-    blocks.push({ kind: "heading", text: name, level: 1, page, startsPassage: true }, ...rows);
+    blocks.push(
+      { kind: "heading", text: name, level: 1, page, startsPassage: true },
+      ...[...sheet.margins].map((text): TextBlock => ({ kind: "text", text, page })),
+      ...rows,
+    );
   }
   return { title: null, pages: shown.length, blocks };
 };

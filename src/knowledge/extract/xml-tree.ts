@@ -114,11 +114,12 @@ export async function readTargets(relations: Buffer, folder: string): Promise<Ma
 const LONG_WORD = /\p{L}{4,}/gu;
 const MIN_LONG_WORDS = 2;
 
+/** Whether a line of a margin that has a number or a field tells something besides. */
+export const isTelling = (text: string): boolean =>
+  (text.match(LONG_WORD)?.length ?? 0) >= MIN_LONG_WORDS;
+
 /** The lines of headers or footers, each once. One such as "Page 1 of 3" tells nothing. */
 export const toMargins = (lines: Iterable<string>): TextBlock[] =>
   [...new Set(lines)]
-    .filter(
-      (text) =>
-        text !== "" && (!/\d/.test(text) || (text.match(LONG_WORD)?.length ?? 0) >= MIN_LONG_WORDS),
-    )
+    .filter((text) => text !== "" && (!/\d/.test(text) || isTelling(text)))
     .map((text) => ({ kind: "text", text }));

@@ -63,6 +63,15 @@ function groupParked(runs: readonly RunRecord[]): ParkedFor[] {
   });
 }
 
+/** Shows what is parked, and what for. */
+export async function showParked({
+  store,
+}: Pick<AdminDeps, "store">): Promise<ActivityView["waiting"]["parked"]> {
+  const { "runs.parked": count = 0 } = await store.counts();
+  const runs = count === 0 ? [] : await store.runs.list({ status: "parked", limit: MAX_PARKED });
+  return { count, by: groupParked(runs) };
+}
+
 async function countOutcomes({ store }: AdminDeps, since: Ms, now: Ms) {
   const step = getStep(now - since);
   const first = Math.floor(since / step) * step;
@@ -97,13 +106,12 @@ export async function showActivity(
   deps: AdminDeps,
   { since }: { since: Ms },
 ): Promise<ActivityView> {
-  const { store, clock } = deps;
-  const now = clock.now();
-  const counting = store.counts();
+  const now = deps.clock.now();
+  const counting = deps.store.counts();
   const [hooks, counts, parked, waiting] = await Promise.all([
     countOutcomes(deps, Math.min(since, now - MINUTE_MS), now),
     counting,
-    store.runs.list({ status: "parked", limit: MAX_PARKED }),
+    showParked(deps),
     countWaiting(deps, counting),
   ]);
   return {
@@ -115,7 +123,7 @@ export async function showActivity(
       deliveries: waiting.delivery,
       approvals: counts["approvals.open"] ?? 0,
       collecting: counts["runs.collecting"] ?? 0,
-      parked: { count: counts["runs.parked"] ?? 0, by: groupParked(parked) },
+      parked,
     },
   };
 }

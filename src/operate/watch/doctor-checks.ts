@@ -3,9 +3,11 @@ import { getMaxBodyBytes } from "../../intake/body.ts";
 import { getStatus } from "../../core/errors.ts";
 import { findLostRequests } from "./lost-requests.ts";
 import type { AdminDeps } from "../types.ts";
-import { getLimit, toLimitKey, limitsPath } from "../../queue/limit-text.ts";
+import { limitsPath } from "../../queue/limit-text.ts";
+import { showParked } from "./activity.ts";
+import type { ParkedFor } from "./watch-views.ts";
 import type { PathRules } from "../../mapping/types.ts";
-import type { EventRecord, LimitReason, RunRecord } from "../../store/types.ts";
+import type { EventRecord } from "../../store/types.ts";
 import type { Sender } from "../../config/schema/signature.ts";
 import { percent } from "../../intake/signatures/sender.ts";
 import { readAll } from "../records/operation.ts";
@@ -67,33 +69,13 @@ export const ADVICE: Readonly<Record<string, Check>> = {
   "token-accounts": tokenAccounts,
 };
 
-/** Parked runs that are looked at: the newest. */
-const MAX_RUNS = 500;
-
-const UNITS: Record<LimitReason["limit"], string> = {
-  runsPerHour: "an hour",
-  concurrent: "at the same time",
-  tokensPerDay: "tokens a day",
-  "budget.perDay": "USD a day",
-};
-
-/** Which limits park runs: how many runs each, its number, when the next may start, and which key of the config to change. */
-function parkedBy(runs: readonly RunRecord[], { budgets, mappings }: Snapshot): string[] {
-  const parked = runs.flatMap(({ hold }) => (hold?.reason === "limit" ? [hold] : []));
-  return [...Map.groupBy(parked, toLimitKey).values()].flatMap((those) => {
-    const [first] = those;
-    if (!first) return [];
-    const { scope, limit } = first;
-    const number = getLimit(
-      budgets.all.find((budget) => budget.scope === scope)?.limits ?? {},
-      limit,
-    );
-    const until = those.flatMap((one) => one.until ?? []).toSorted((a, b) => a - b)[0];
-    const next = until === undefined ? "when one ends" : `at ${new Date(until).toISOString()}`;
-    const path = `${limitsPath(scope, mappings.mappings)}.${limit}`;
-    return [
-      `${those.length} by ${path} (${number ?? "no longer set"} ${UNITS[limit]}), the next may start ${next}: wait, or raise that limit`,
-    ];
+/** Which limits park runs: how many runs each, when the next may start, and which key of the config to change. */
+function renderParked(by: readonly ParkedFor[], { mappings }: Snapshot): string[] {
+  return by.flatMap(({ of, limit, count, until }) => {
+    if (limit === null) return [];
+    const next = until === null ? "when one ends" : `at ${until}`;
+    const path = `${limitsPath(of, mappings.mappings)}.${limit}`;
+    return `${count} by ${path}, the next may start ${next}: wait, or raise that limit`;
   });
 }
 
@@ -122,11 +104,8 @@ export const limits: Check = async (deps, snapshot) => {
     return warningCheck(
       "no hook has a limit: a sender can start as many runs as it likes, and each costs tokens; set hooks.limits, or `limits` of a mapping",
     );
-  const { "runs.parked": count = 0 } = await deps.store.counts();
-  const parked =
-    count === 0
-      ? []
-      : parkedBy(await deps.store.runs.list({ status: "parked", limit: MAX_RUNS }), snapshot);
+  const { count, by } = await showParked(deps);
+  const parked = renderParked(by, snapshot);
   const held =
     parked.length === 0
       ? []

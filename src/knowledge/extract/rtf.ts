@@ -1,0 +1,252 @@
+import type { TextBlock } from "../chunk.ts";
+import { tableBlocks } from "./table.ts";
+import { broken, ExtractionError, type ExtractFormat } from "./types.ts";
+
+/** Groups that hold no text of the document: fonts, colours, styles, pictures, and what the program that wrote it needs. */
+const SKIPPED = new Set(
+  "fonttbl colortbl stylesheet info pict object themedata colorschememapping datastore latentstyles listtable listoverridetable rsidtbl generator xmlnstbl fldinst filetbl revtbl mmathPr deleted".split(
+    " ",
+  ),
+);
+/** Control words that stand for text. */
+const TEXTS: Record<string, string> = {
+  tab: "\t",
+  line: "\n",
+  emdash: "—",
+  endash: "–",
+  lquote: "‘",
+  rquote: "’",
+  ldblquote: "“",
+  rdblquote: "”",
+  bullet: "•",
+  footnote: " ",
+  emspace: " ",
+  enspace: " ",
+};
+const PARAGRAPH_ENDS = new Set(["par", "sect", "page"]);
+/** Groups whose text is no part of the paragraph that they are in. */
+const APART = /^(?:header|footer)[lrf]?$/;
+const MAX_DEPTH = 1000;
+
+/** The code pages of fonts whose character set is not that of the document. */
+const CHARSETS: Record<number, number> = {
+  0: 1252,
+  128: 932,
+  129: 949,
+  134: 936,
+  136: 950,
+  161: 1253,
+  162: 1254,
+  163: 1258,
+  177: 1255,
+  178: 1256,
+  186: 1257,
+  204: 1251,
+  222: 874,
+  238: 1250,
+};
+
+interface Group {
+  isSkipped: boolean;
+  isHidden: boolean;
+  /** Whether its text is apart from that around it. */
+  isApart: boolean;
+  decoder: InstanceType<typeof TextDecoder> | undefined;
+  /** How many fallback characters follow a `\u`. */
+  fallback: number;
+}
+
+/** A control word with its number, a control symbol with its two hexadecimal digits, a brace, or text. */
+const TOKEN = /\\([a-z]+)(-?\d+)? ?|\\'([0-9a-f]{2})|\\([^a-z])|([{}])|([^\\{}\r\n]+)|[\r\n]+/giy;
+
+/** The character set of the code page that a file declares; that of Western Windows if it is not known here. */
+function toDecoder(codePage: number): InstanceType<typeof TextDecoder> {
+  const names: Record<number, string> = {
+    932: "shift_jis",
+    936: "gb18030",
+    949: "euc-kr",
+    950: "big5",
+    65001: "utf-8",
+  };
+  try {
+    return new TextDecoder(names[codePage] ?? `windows-${codePage}`);
+  } catch {
+    return new TextDecoder("windows-1252");
+  }
+}
+
+/** How a cell is merged: it goes on with the one to the left of it, or above it. */
+interface Merged {
+  left: boolean;
+  above: boolean;
+}
+
+/** Reads a document (Rich Text Format Specification 1.9.1): text only, in the order of the file. */
+class RtfReader {
+  readonly blocks: TextBlock[] = [];
+  #groups: Group[] = [
+    { isSkipped: false, isHidden: false, isApart: false, decoder: undefined, fallback: 1 },
+  ];
+  #decoder = toDecoder(1252);
+  readonly #fonts = new Map<number, InstanceType<typeof TextDecoder>>();
+  /** The font whose entry in the table of fonts is read. */
+  #font = 0;
+  #text = "";
+  /** Bytes in the document's code page: a character may have two. */
+  #bytes: number[] = [];
+  #toSkip = 0;
+  #rows: string[][] = [];
+  #cells: string[] = [];
+  /** How the cells of the row are merged, and the one whose definition is read. */
+  #merges: Merged[] = [];
+  #merged: Merged = { left: false, above: false };
+
+  get #group(): Group {
+    return this.#groups.at(-1) as Group;
+  }
+
+  get #isShown(): boolean {
+    return !this.#group.isSkipped && !this.#group.isHidden;
+  }
+
+  read(source: string): void {
+    TOKEN.lastIndex = 0;
+    for (let found = TOKEN.exec(source); found; found = TOKEN.exec(source)) {
+      const [, word, number, hex, symbol, brace, text] = found;
+      if (hex !== undefined) this.#addByte(parseInt(hex, 16));
+      else if (word !== undefined)
+        this.#control(
+          word.toLowerCase(),
+          number === undefined ? undefined : Number(number),
+          source,
+        );
+      else if (symbol !== undefined) this.#symbol(symbol);
+      else if (brace === "{") this.#open();
+      else if (brace === "}") this.#close();
+      else if (text !== undefined) this.#add(text);
+    }
+    this.#end();
+    this.#endTable();
+  }
+
+  #open(): void {
+    this.#flush();
+    if (this.#groups.length > MAX_DEPTH)
+      throw broken("the groups of the document are nested too deeply");
+    this.#groups.push({ ...this.#group, isApart: false });
+  }
+
+  #close(): void {
+    this.#flush();
+    if (this.#group.isApart) this.#end();
+    if (this.#groups.length > 1) this.#groups.pop();
+  }
+
+  #symbol(symbol: string): void {
+    if (symbol === "*") this.#group.isSkipped = true;
+    else if (symbol === "~") this.#add(" ");
+    else if (symbol === "_") this.#add("-");
+    else if ("\\{}".includes(symbol)) this.#add(symbol);
+  }
+
+  #control(word: string, number: number | undefined, source: string): void {
+    this.#flush();
+    if (SKIPPED.has(word)) this.#group.isSkipped = true;
+    else if (word === "ansicpg" && number !== undefined) this.#decoder = toDecoder(number);
+    else if (word === "f" || word === "fcharset") this.#setFont(word, number ?? 0);
+    else if (word === "v" || word === "plain") this.#group.isHidden = word === "v" && number !== 0;
+    else if (word === "uc") this.#group.fallback = number ?? 1;
+    else if (word === "bin")
+      TOKEN.lastIndex = Math.min(source.length, TOKEN.lastIndex + Math.max(0, number ?? 0));
+    else if (word === "u" && number !== undefined) {
+      this.#add(String.fromCharCode(number < 0 ? number + 65_536 : number));
+      this.#toSkip = this.#group.fallback;
+    } else if (this.#group.isSkipped) return;
+    else if (APART.test(word)) {
+      this.#end();
+      this.#group.isApart = true;
+    } else this.#controlText(word);
+  }
+
+  #controlText(word: string): void {
+    if (PARAGRAPH_ENDS.has(word)) this.#end();
+    else if (TEXTS[word] !== undefined) this.#add(TEXTS[word]);
+    else if (word === "trowd") this.#merges = [];
+    else if (word === "clmrg") this.#merged.left = true;
+    else if (word === "clvmrg") this.#merged.above = true;
+    else if (word === "cellx") {
+      this.#merges.push(this.#merged);
+      this.#merged = { left: false, above: false };
+    } else if (word === "cell") this.#cells.push(this.#take());
+    else if (word === "row") this.#endRow();
+  }
+
+  #setFont(word: string, number: number): void {
+    if (!this.#group.isSkipped) this.#group.decoder = this.#fonts.get(number);
+    else if (word === "f") this.#font = number;
+    else if (CHARSETS[number] !== undefined)
+      this.#fonts.set(this.#font, toDecoder(CHARSETS[number]));
+  }
+
+  #addByte(byte: number): void {
+    if (this.#toSkip > 0) this.#toSkip--;
+    else if (this.#isShown) this.#bytes.push(byte);
+  }
+
+  #add(text: string): void {
+    this.#flush();
+    const skipped = Math.min(this.#toSkip, text.length);
+    this.#toSkip -= skipped;
+    if (this.#isShown) this.#text += text.slice(skipped);
+  }
+
+  #flush(): void {
+    if (this.#bytes.length === 0) return;
+    const decoder = this.#group.decoder ?? this.#decoder;
+    this.#text += decoder.decode(Uint8Array.from(this.#bytes));
+    this.#bytes = [];
+  }
+
+  /** Takes the text that has been read since the last end. */
+  #take(): string {
+    this.#flush();
+    const text = this.#text.trim();
+    this.#text = "";
+    return text;
+  }
+
+  #end(): void {
+    // A paragraph inside of a cell goes on in it.
+    if (this.#cells.length > 0) return void (this.#text += " ");
+    const text = this.#take();
+    if (text === "") return;
+    this.#endTable();
+    this.blocks.push({ kind: "text", text });
+  }
+
+  #endRow(): void {
+    const above = this.#rows.at(-1) ?? [];
+    const cells = this.#cells.splice(0);
+    for (const [index, { left, above: goesOn }] of this.#merges.entries())
+      if (index < cells.length && cells[index] === "")
+        cells[index] = (left ? cells[index - 1] : goesOn ? above[index] : "") ?? "";
+    this.#rows.push(cells);
+  }
+
+  #endTable(): void {
+    const rows = this.#rows.splice(0).map((cells) => cells.map((text) => ({ text })));
+    this.blocks.push(...tableBlocks(rows));
+  }
+}
+
+export const extractRtf: ExtractFormat = async ({ bytes }) => {
+  // All of it is ASCII; other bytes are in the code page of the document, as escaped ones are.
+  const source = bytes
+    .toString("latin1")
+    .replace(/[\u0080-\u00ff]/g, (byte) => `\\'${byte.charCodeAt(0).toString(16)}`);
+  const reader = new RtfReader();
+  reader.read(source);
+  if (reader.blocks.length === 0 && !source.includes("}"))
+    throw new ExtractionError("broken_document", "the document is cut off");
+  return { title: null, pages: null, blocks: reader.blocks };
+};
