@@ -74,7 +74,7 @@ type OptionSpec =
       repeat?: "pairs" | "list";
     };
 /** By its flags, such as `-n, --lines <n>`. */
-type OptionSpecs = Readonly<Record<string, OptionSpec>>;
+export type OptionSpecs = Readonly<Record<string, OptionSpec>>;
 
 type Camel<S extends string> = S extends `${infer A}-${infer B}`
   ? `${A}${Capitalize<Camel<B>>}`
@@ -95,7 +95,9 @@ type Value<Flags, Spec> =
         : Flags extends `${string}...>`
           ? string[] | undefined
           : Flags extends `${string}>`
-            ? string | (Spec extends { default: string } | { required: true } ? never : undefined)
+            ?
+                | (Spec extends { choices: readonly (infer Choice)[] } ? Choice : string)
+                | (Spec extends { default: string } | { required: true } ? never : undefined)
             : Flags extends `${string}]`
               ? string | true | undefined
               : boolean | undefined;

@@ -39,7 +39,7 @@ export const takeShared = (command: Command, taken: { config: boolean; json: boo
 
 /** Chooses events by their outcome. */
 export const OUTCOME_OPTION = {
-  "--outcome <outcome>": `only these: ${OUTCOMES.join(", ")}`,
+  "--outcome <outcome>": { about: "only these", choices: OUTCOMES },
 } as const;
 
 /** The options of all that change files. */

@@ -86,8 +86,10 @@ function compileFieldGroup(
   const parts = objects.map((object, index): ConditionPart<TemplateContext> => {
     const at = isNot ? "" : `[${index}]`;
     const fields = compileFields(object as FieldConditions, `${path}${at}`, issues);
-    const [[name = "", only] = []] = fields;
-    return fields.length === 1 && only ? [`${at}${name}`, only] : [at, createGroup("$and", fields)];
+    const [only] = fields;
+    return only && fields.length === 1
+      ? [`${at}${only[0]}`, only[1]]
+      : [at, createGroup("$and", fields)];
   });
   return createGroup(group, parts);
 }

@@ -37,7 +37,7 @@ const textOf = (request: ModelRequest | undefined): string =>
 
 /** A session with a day of traffic: turns, lists and summaries read its end. */
 function testLongSession(start: () => Promise<void>, seed: () => Promise<void>): void {
-  it("is read from its end: a turn, its checkpoint and `sessions show` reach no turn that is much older", async () => {
+  it("is read from its end: a turn, its checkpoint and `rouse sessions main` reach no turn that is much older", async () => {
     await start();
     world.model.handler = (request) => ({
       text: VENDOR.instructions(request).includes("You summarise") ? "SUMMARY" : "noted",

@@ -191,7 +191,7 @@ describe("rouse events replay", () => {
       );
       expect(await wrong("--rate", "0")).toContain("such as 5/s");
       expect(await fails("--outcome", "done", ...dryRun)).toContain(
-        "--outcome done: write accepted, skipped, unmatched, duplicate, rejected, failed",
+        "Allowed choices are accepted, skipped, unmatched, duplicate, rejected, failed",
       );
     }
   });

@@ -124,7 +124,7 @@ describe("a recorded run as a case", () => {
     const { hooks } = world.config() as { hooks: { mappings: object[] } };
     const mappings = [{ ...hooks.mappings[0], messageTemplate: "Order {{payload.id}}!" }];
     await cli.write("rouse.json5", world.config({ hooks: { ...hooks, mappings } }));
-    expect((await cli.rouse(["test", "--update", "--yes"])).code).toBe(0);
+    expect((await cli.rouse(["test", "--update"])).code).toBe(0);
     expect((await readCase(world, "shop/order-07")).expect).toMatchObject({
       ...expected,
       actions: [{ text: "Order ⟦7⟧!" }],

@@ -222,16 +222,13 @@ describe("on the command line", () => {
     [["runs", "retry", "run_x", "--failed"], "--failed goes with several: leave the id out"],
     [["runs", "retry", "run_x", "--dry-run"], "--dry-run goes with several: leave the id out"],
     [["runs", "retry", "--failed", "--status", "failed"], "use --failed or --status"],
-    [
-      ["runs", "retry", "--status", "running"],
-      "--status running: write failed, timed_out, cancelled",
-    ],
+    [["runs", "retry", "--status", "running"], "Allowed choices are failed, timed_out, cancelled"],
     [["runs", "retry", "--failed", "--since", "1d", "--until", "2d"], "is not before --until"],
     [["deliveries", "retry"], "name one, or choose several"],
     [["deliveries", "retry", "--failed", "--status", "no_route"], "use --failed or --status"],
     [
       ["deliveries", "retry", "--status", "pending"],
-      "--status pending: write failed, no_route, unknown",
+      "Allowed choices are failed, no_route, unknown",
     ],
     [
       ["deliveries", "retry", "dlv_x", "--channel", "slack"],

@@ -13,6 +13,7 @@ import { resolveId } from "../ids.ts";
 import type { CliIo } from "../io.ts";
 import { LANDING_OPTIONS } from "../options.ts";
 import { printBlock, printJson } from "../print.ts";
+import { makeChange } from "./landing.ts";
 import { printReport } from "./print-what-if.ts";
 import { cell } from "../text.ts";
 
@@ -132,20 +133,6 @@ async function make(to: GatewayConnection, wanted: ProposalRequest, io: CliIo): 
   });
 }
 
-/** Whether the operator wants a mapping from the shape of the events after a model has failed. */
-async function asksWithoutModel(error: unknown, io: CliIo): Promise<boolean> {
-  if (!(error instanceof RouseError) || error.code !== "model_failed" || !io.prompts) return false;
-  io.err(`rouse: ${error.message}\n`);
-  const answer = await io.prompts.select({
-    message: "Propose from the shape of the events alone?",
-    options: [
-      { value: "yes", label: "Yes, without a model" },
-      { value: "no", label: "No" },
-    ],
-  });
-  return answer === "yes";
-}
-
 export const proposeCommand = doing({
   usage: "propose [name]",
   about:
@@ -169,13 +156,7 @@ export const proposeCommand = doing({
     const proposal = await connected(options, io, async (to) => {
       const events: string[] = [];
       for (const id of named) events.push(await resolveId(to, "events", id));
-      const wanted = { name, fix, events, say, model, agent, deliver };
-      try {
-        return await make(to, wanted, shown);
-      } catch (error) {
-        if (!(await asksWithoutModel(error, io))) throw error;
-        return make(to, { ...wanted, model: false }, shown);
-      }
+      return make(to, { name, fix, events, say, model, agent, deliver }, shown);
     });
     if (json) return printJson(io, { proposal });
     const { edit } = proposal;
@@ -183,7 +164,6 @@ export const proposeCommand = doing({
     printFound(proposal, io);
     const { mapping, before, after } = edit;
     const change = { kind: "replace" as const, mapping, text: after, from: before };
-    const { makeChange } = await import("./landing.ts");
     await makeChange(change, `Changed ${mapping}`, options, io);
   },
 });

@@ -1,5 +1,5 @@
 import { Option } from "commander";
-import { doing, type CommandSpec, type Given } from "../command.ts";
+import { doing, type CommandSpec, type Given, type OptionSpecs } from "../command.ts";
 import { connected, readLines, type GatewayConnection } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import { resolveId } from "../ids.ts";
@@ -118,17 +118,6 @@ export async function followBulk(
   if (json) printJson(io, { lines: all });
 }
 
-/** The value of an option that has only a few. */
-function readStatus<T extends string>(
-  text: string | undefined,
-  known: readonly T[],
-): T | undefined {
-  const found = known.find((one) => one === text);
-  if (text !== undefined && found === undefined)
-    throw usage(`--status ${text}: write ${known.join(", ")}`);
-  return found;
-}
-
 /** What a retry is given, by the names of its options. */
 type Chosen = Readonly<Record<string, string | undefined>>;
 
@@ -163,10 +152,10 @@ export function retrying<Answer extends object, Status extends string>({
 }): CommandSpec {
   const choosing = {
     "--failed": "all that failed",
-    "--status <status>": `all of this status: ${statuses.join(", ")}`,
+    "--status <status>": { about: "all of this status", choices: statuses },
     ...filters,
   };
-  return doing<"retry [id]", Readonly<Record<string, string>>>({
+  return doing<"retry [id]", OptionSpecs>({
     ...spec,
     usage: "retry [id]",
     options: { ...choosing, ...BULK_OPTIONS, ...options },
@@ -182,7 +171,7 @@ export function retrying<Answer extends object, Status extends string>({
           io.out(`${render(answer)}\n${to.live ? "" : later}`);
         });
       if (given["failed"] && given["status"] !== undefined) throw usage("use --failed or --status");
-      const json = { status: readStatus(given["status"], statuses), ...readBulk(given, io) };
+      const json = { status: given["status"] as Status | undefined, ...readBulk(given, io) };
       await connected(given, io, (to) =>
         followBulk(retryMany(to, json, given), given, io, {
           done: "retried",

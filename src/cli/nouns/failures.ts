@@ -1,4 +1,4 @@
-import type { FailureGroup, GroupStatus } from "../../operate/watch/watch-views.ts";
+import type { FailureGroup } from "../../operate/watch/watch-views.ts";
 import {
   asking,
   LIMIT_OPTION,
@@ -70,17 +70,15 @@ const list = listing({
   examples: ["rouse failures --status open"],
   options: {
     "--since <time>": 'of newer failures: an age such as "24h", or a date (default 7d)',
-    "--status <status>": "open, snoozed or resolved",
-    "--kind <kind>": "event, run or delivery",
+    "--status <status>": { about: "of one state", choices: ["open", "snoozed", "resolved"] },
+    "--kind <kind>": { about: "of one kind", choices: ["event", "run", "delivery"] },
     "--path <path>": "of one hook path",
     "--mapping <id>": "of one mapping",
     "--sender <name>": 'of one credential, such as "hooks.token", "path:shop" or "api:front"',
     ...LIMIT_OPTION,
   },
   ask({ api }, { since, status, kind, path, mapping, sender, limit }) {
-    // The gateway says which words there are.
-    const known = { status: status as GroupStatus, kind: kind as FailureGroup["kind"] };
-    const query = { since, path, mapping, sender, limit, ...known };
+    const query = { since, status, kind, path, mapping, sender, limit };
     return read(api.failures.$get({ query }));
   },
   rows: ({ failures: groups }) => groups,

@@ -92,7 +92,7 @@ async function upload(
     title,
     externalId,
     metadata: metadata && JSON.stringify(metadata),
-    onDuplicate: onDuplicate as (typeof ON_DUPLICATE)[number],
+    onDuplicate,
   };
   const source = createReadStream(file);
   const body = Readable.toWeb(source) as ReadableStream<Uint8Array>;

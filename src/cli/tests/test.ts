@@ -40,8 +40,7 @@ const TEST_OPTIONS = {
     'with --agents, stop before more is used: tokens such as "200000", or money such as "2 USD"',
   "--against <config>": "compare with another config: before and now",
   "--junit <file>": "also write the results as JUnit XML",
-  "--update": "show each difference, and ask whether the fixture is to expect it",
-  "--yes": "with --update: do not ask",
+  "--update": "show each difference, and write it into the fixture: it is expected from then on",
 } as const;
 type RunOptions = Given<typeof TEST_OPTIONS>;
 
@@ -174,31 +173,16 @@ const toJson = ({ fixture: { name, file }, ok, mapping, runs }: TestResult) => (
   runs,
 });
 
-async function ask(fixture: TestCase, io: CliIo): Promise<boolean> {
-  const answer = await io.prompts?.select({
-    message: `${relative(io.cwd, fixture.file)}: expect this from now on?`,
-    options: [
-      { value: "no", label: "No, leave the fixture" },
-      { value: "yes", label: "Yes, change the fixture" },
-    ],
-  });
-  return answer === "yes";
-}
-
 /**
  * Writes what the mappings make into the fixtures that differ; the rest of each file stays as it is.
  * @returns the results that still differ.
  */
-async function updateFixtures(
-  failed: readonly TestResult[],
-  isAgreed: boolean,
-  io: CliIo,
-): Promise<TestResult[]> {
+async function updateFixtures(failed: readonly TestResult[], io: CliIo): Promise<TestResult[]> {
   const open: TestResult[] = [];
   for (const result of failed) {
     const { fixture, mapping, runs } = result;
     const { file, reply } = fixture;
-    if (!mapping || mapping.ok || !(isAgreed || (await ask(fixture, io)))) {
+    if (!mapping || mapping.ok) {
       open.push(result);
       continue;
     }
@@ -236,7 +220,7 @@ async function report(
     if (agents)
       printRuns(new Map([...(before ? [["before", before] as const] : []), ["now", results]]), io);
   }
-  const open = options.update ? await updateFixtures(failed, options.yes === true, io) : failed;
+  const open = options.update ? await updateFixtures(failed, io) : failed;
   if (!options.json) printTestSum(results, io);
   if (!options.json && before) io.out(`${renderComparison(before, results)}\n`);
   io.exitCode = open.length > 0 || agents?.stopped ? EXIT.failure : EXIT.ok;
@@ -259,11 +243,7 @@ const run = doing({
   options: TEST_OPTIONS,
   json: true,
   async run(io, given, folder) {
-    const { update, yes, agents } = given;
-    if (yes && !update) throw usage("--yes goes with --update");
-    if (given.budget !== undefined && !agents) throw usage("--budget goes with --agents");
-    if (update && !yes && !io.prompts)
-      throw usage("--update asks for each fixture: without a terminal, add --yes");
+    if (given.budget !== undefined && !given.agents) throw usage("--budget goes with --agents");
     const options = { ...given, folder };
     await report(await runTests(options, io), options, io);
   },
