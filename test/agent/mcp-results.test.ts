@@ -13,18 +13,39 @@ const parts = (content: unknown, structuredContent?: unknown) =>
   toToolOutput({ content, structuredContent }).parts;
 
 describe("a structured result", () => {
-  it.each<[string, unknown[]]>([
-    ["text", [text('{"a":1}')]],
-    ["an image", [image]],
-  ])("does not reach the model beside other content: %s", (_case, content) => {
-    expect(parts(content, { a: 1 })).toEqual(parts(content));
+  const graph = { entities: [{ name: "Ann", of: ["x"] }], relations: [] };
+  it.each<[string, unknown[], unknown]>([
+    ["the same JSON", [text(JSON.stringify(graph))], graph],
+    ["JSON with other spaces", [text(JSON.stringify(graph, null, 2))], graph],
+    [
+      "JSON in another order",
+      [text('{ "relations": [], "entities": [{ "of": ["x"], "name": "Ann" }] }')],
+      graph,
+    ],
+    ["a text in a field", [text("line 1\nline 2\n")], { content: "line 1\nline 2\n" }],
+    ["a text without the last line break", [text("line 1\n")], { result: "line 1" }],
+    ["a text in pieces", [text("a"), text("b")], { content: "a\nb" }],
+    ["a list in a field", [text(JSON.stringify(graph.entities, null, 2))], graph.entities],
+    ["a list in a field, wrapped", [text('[{"id":1}]')], { entities: [{ id: 1 }] }],
+    ["a number in a field", [text("8")], { result: 8 }],
+    ["one item an entry", [text('{"id":1}'), text("two")], { result: [{ id: 1 }, "two"] }],
+    ["the content itself", [image], { content: [image] }],
+    ["the text beside an image", [image, text('{"a":1}')], { a: 1 }],
+  ])("that says what the content says reaches the model once: %s", (_case, content, value) => {
+    expect(parts(content, value)).toEqual(parts(content));
   });
 
-  it.each<[string, unknown]>([
-    ["an empty list", []],
-    ["none", undefined],
-  ])("reaches the model as JSON if there is no other content: %s", (_case, content) => {
-    expect(parts(content, { a: 1 })).toEqual([text('{"a":1}')]);
+  it.each<[string, unknown[], unknown]>([
+    ["another value", [text('{"a":1}')], { a: 2 }],
+    ["one field more", [text("Deleted.")], { success: true, message: "Deleted." }],
+    ["fewer entries", [text('{"id":1}')], { result: [{ id: 1 }, { id: 2 }] }],
+    ["a summary", [text("3 files")], { content: "a\nb\nc" }],
+    ["an empty list", [], { result: [] }],
+    ["no content", [], { a: 1 }],
+    ["another image", [image], { content: [{ ...image, data: "AAAA" }] }],
+    ["a word of another one", [text("booking")], { status: "ok" }],
+  ])("that differs from the content reaches the model, too: %s", (_case, content, value) => {
+    expect(parts(content, value)).toEqual([...parts(content), text(JSON.stringify(value))]);
   });
 });
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type {
   Client,
   StreamableHTTPClientTransport,
@@ -54,10 +55,42 @@ function toPart(item: unknown): ToolOutputPart {
   return { type: "text", text: toJson(item) };
 }
 
+/** A longer text, or more values, are not searched through: then the model gets both. */
+const MAX_SEARCHED_CHARS = 65_536;
+const MAX_SEARCHED_VALUES = 500;
+
+/** Lists the values of structured content that are no lists and no objects. */
+const listValues = (value: unknown): unknown[] =>
+  typeof value === "object" && value !== null ? Object.values(value).flatMap(listValues) : [value];
+
 /**
- * Reads a server's answer to a call. All of it is text from outside. Structured content counts only if there is no other:
- * the protocol has servers repeat it as text ("For backwards compatibility, a tool that returns structured content SHOULD also
- * return the serialized JSON in a TextContent block", 2025-06-18, server/tools).
+ * Whether the content says all that the structured content does. The protocol has servers repeat it as text ("a tool that
+ * returns structured content SHOULD also return the serialized JSON in a TextContent block", 2025-06-18, server/tools); some
+ * write a summary instead, and then the data is nowhere else.
+ */
+function saysAll(content: readonly unknown[], structured: unknown): boolean {
+  if (content.length === 0) return false;
+  const text = content
+    .map((item) => (isRecord(item) && isText(item["text"]) ? item["text"] : toJson(item)))
+    .join("\n");
+  const values = listValues(structured);
+  if (text.length > MAX_SEARCHED_CHARS || values.length > MAX_SEARCHED_VALUES) {
+    try {
+      return isDeepStrictEqual(JSON.parse(text), structured);
+    } catch {
+      return false;
+    }
+  }
+  const words = new Set(text.match(/[\w.+-]+/g));
+  return values.map(String).every((said) => {
+    if (/^[\w.+-]+$/.test(said)) return words.has(said);
+    return text.includes(said.trim()) || text.includes(JSON.stringify(said).slice(1, -1));
+  });
+}
+
+/**
+ * Reads a server's answer to a call. All of it is text from outside. Structured content is added if the content does not say
+ * the same.
  */
 export function toToolOutput(result: unknown): ToolOutput {
   const { content, structuredContent, isError } = (
@@ -65,7 +98,7 @@ export function toToolOutput(result: unknown): ToolOutput {
   ) as CallResult;
   const items: readonly unknown[] = Array.isArray(content) ? content : [];
   const parts = items.map(toPart);
-  if (structuredContent !== undefined && items.length === 0)
+  if (structuredContent !== undefined && !saysAll(items, structuredContent))
     parts.push({ type: "text", text: toJson(structuredContent) });
   return { parts, ...(isError === true && { isError }) };
 }
