@@ -1,4 +1,3 @@
-import { searchTexts } from "../knowledge/short-texts.ts";
 import { Approvals } from "../people/approvals.ts";
 import { createApprovalRules, type ApprovalRules } from "../people/rules.ts";
 import { Memory } from "../people/notes.ts";
@@ -194,7 +193,10 @@ export function createWorkers(resources: Resources): Workers {
   const keys = createApiKeys({ ...resources, config: () => snapshot().config });
   const questions = createQuestions(resources, snapshot);
   const rules = createApprovalRules(resources);
-  const memory = new Memory(resources, searchTexts);
+  // The words of all languages are loaded when notes are first searched.
+  const memory = new Memory(resources, async (texts, query) =>
+    (await import("../knowledge/short-texts.ts")).searchTexts(texts, query),
+  );
   const knowledge = createDocuments(resources, parking);
   const runDeps = {
     ...context,

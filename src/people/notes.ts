@@ -45,7 +45,7 @@ const LEASE = "memory";
 const toName = (scope: SessionRef): string => `memory.${sha256Hex(sessionId(scope)).slice(0, 32)}`;
 
 /** Finds texts by a question. Returns their places in the list, best first. */
-type SearchTexts = (texts: readonly string[], query: string) => number[];
+type SearchTexts = (texts: readonly string[], query: string) => Promise<number[]>;
 
 /** What agents have noted, by conversation. All gateways on one database have the same. */
 export class Memory {
@@ -68,7 +68,7 @@ export class Memory {
   async search(scope: SessionRef, query: string): Promise<Note[]> {
     const notes = await this.list(scope);
     if (query.trim() === "") return notes.toReversed();
-    const found = this.#searchTexts(
+    const found = await this.#searchTexts(
       notes.map(({ text }) => text),
       query,
     );

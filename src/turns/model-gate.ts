@@ -6,6 +6,7 @@ import { isRefusal, type Breaker, type Pass, type Refusal } from "../core/breake
 import { listAllRuns } from "../queue/batches.ts";
 import { fromParkedKey, toParkedKey, type ParkingLot } from "../queue/parking-lot.ts";
 import {
+  getJobId,
   isLimited,
   sessionId,
   type EarlierJob,
@@ -209,7 +210,8 @@ export async function restoreWaitingRuns(
 }
 
 /** Lets this gateway wake a run that waits for a provider. */
-function parkRun({ id, spec, hold }: RunRecord, parking: ParkingLot, context: ActionContext): void {
+function parkRun(run: RunRecord, parking: ParkingLot, context: ActionContext): void {
+  const { spec, hold } = run;
   if (hold?.reason !== "away") return;
   const agent = context.agents.get(spec.session.agentId);
   const resolved = context.models.resolve(
@@ -217,7 +219,7 @@ function parkRun({ id, spec, hold }: RunRecord, parking: ParkingLot, context: Ac
     spec.model === undefined ? agent?.fallbacks : [],
   );
   parking.park(
-    { id, kind: "turn", key: sessionId(spec.session) },
+    { id: getJobId(run), kind: "turn", key: sessionId(spec.session) },
     resolved.ok ? toCandidates(resolved.model) : [hold.of],
   );
 }

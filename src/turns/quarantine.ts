@@ -48,7 +48,7 @@ export class Quarantine {
       one.isStarted = true;
       signal.removeEventListener("abort", giveUp);
     });
-    // The time for which others wait begins anew when it starts.
+    // The time for which others wait begins again when it starts.
     if (alone)
       one.hold = Promise.race([starting, halfMinute()]).then(() =>
         one.isStarted ? halfMinute() : undefined,

@@ -11,7 +11,9 @@ const ODD = "<img src=x onerror=alert(1)>\u202e likes tea";
 
 /** What the agent has noted about a person and about a room. */
 async function addNotes({ store, cluster }: StoreHandle): Promise<void> {
-  const memory = new Memory({ store, cluster, clock: systemClock }, searchTexts);
+  const memory = new Memory({ store, cluster, clock: systemClock }, async (...of) =>
+    searchTexts(...of),
+  );
   for (const [key, text, origin] of [
     ["channel:pipe:direct:bob", "Bob eats no meat.", "people"],
     ["channel:pipe:room-7", ODD, "outside"],

@@ -36,7 +36,7 @@ const toNew = (text: string, callId: string, more: Partial<NewNote> = {}): NewNo
   ...more,
 });
 const openMemory = ({ store, cluster }: StoreHandle): Memory =>
-  new Memory({ store, cluster, clock: systemClock }, searchTexts);
+  new Memory({ store, cluster, clock: systemClock }, async (...of) => searchTexts(...of));
 const textsOf = async (memory: Memory, scope = MAIN): Promise<string[]> =>
   (await memory.list(scope)).map(({ text }) => text);
 

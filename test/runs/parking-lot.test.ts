@@ -3,6 +3,8 @@ import type { CallOutcome } from "../../src/core/breaker.ts";
 import { ChannelGate } from "../../src/delivery/tries.ts";
 import type { Job, Store, Writes } from "../../src/store/types.ts";
 import { manualClock } from "../delivery/support.ts";
+import { mainSession } from "../../src/sessions/keys.ts";
+import { restoreWaitingRuns } from "../../src/turns/model-gate.ts";
 import { newParking } from "../parking.ts";
 
 /** Writes that keep the ids of jobs which are woken. */
@@ -76,4 +78,29 @@ it("says of a run or a delivery that has waited elsewhere that it has had an ans
     ["waited", "local/big"],
     ["delivery", "acme"],
   ]);
+});
+
+it("wakes a heartbeat that waited for its model when the process ended", async () => {
+  const clock = manualClock();
+  const { commit, takeWoken } = createWrites();
+  const parking = newParking({ commit }, clock);
+  const session = mainSession("main");
+  const run = {
+    id: "run_1",
+    kind: "heartbeat",
+    status: "parked",
+    spec: { session },
+    hold: { reason: "away", of: "local/big", until: 0, since: 0 },
+  };
+  const store = {
+    counts: async () => ({ "runs.parked": 1 }),
+    runs: { list: async () => [run] },
+  } as unknown as Store;
+  const context = {
+    agents: new Map([["main", { model: "local/big", fallbacks: [] }]]),
+    models: { resolve: () => ({ ok: false }) },
+  } as unknown as Parameters<typeof restoreWaitingRuns>[1]["context"];
+  await restoreWaitingRuns(parking, { store, clock, context });
+  await clock.advance(60_000);
+  expect(takeWoken()).toContain("heartbeat:main");
 });
