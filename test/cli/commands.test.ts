@@ -303,7 +303,7 @@ describe("hooks test", () => {
   });
 });
 
-describe("runs show", () => {
+describe("rouse runs, with an id", () => {
   it("shows what happened in each step of a run", async () => {
     await keep({});
     await cli.write("rouse.json5", shopConfig());

@@ -121,14 +121,14 @@ const COMMANDS: [command: string, quotes: boolean][] = [
   ["explain THROWN --now", true],
   ["explain ERROR", true],
   ["explain evil<ESC>", false],
-  ["events list", false],
+  ["events", false],
   ["events replay OTHER", true],
   ["hooks test --event EVENT", true],
   ["hooks diff --config next.json5", true],
   ["hooks diff --config next.json5 --json", true],
   ["hooks enable shop.shadow", true],
   ["hooks enable shop.shadow --patch", false],
-  ["hooks list shop", false],
+  ["hooks shop", false],
   ["test", true],
   ["import openclaw openclaw.json5", true],
   ["import openclaw openclaw.json5 --patch", true],
@@ -166,7 +166,7 @@ describe("text from outside is shown as text", () => {
   });
 
   it.each(["", " --json"])("by rouse events --follow%s", async (json) => {
-    const { out } = await cli.rouse(`tail --path shop --since 1h${json}`.split(" "), {
+    const { out } = await cli.rouse(`events --follow --path shop${json}`.split(" "), {
       onOut: (text, interrupt) => void (text.split("\n").length > 4 && interrupt()),
     });
     expect(out).not.toMatch(STEERS);

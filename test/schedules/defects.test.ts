@@ -129,7 +129,7 @@ describe("a schedule whose replies can have no route", () => {
   });
 });
 
-it("`schedules list` shows the zone of a schedule, and its hours there", async () => {
+it("`rouse schedules` shows the zone of a schedule, and its hours there", async () => {
   const rest = { prompt: "Go.", deliver: false };
   const schedules = [
     { id: "late", cron: "30 23 * * *", timezone: "Asia/Tokyo", ...rest },
