@@ -144,10 +144,21 @@ async function addLoaded(
   { name, summary, load }: Entry,
   io: CliIo,
   word?: string,
-): Promise<void> {
+): Promise<Noun | undefined> {
   const loaded = await load();
-  if ("usage" in loaded) addCommand(program, loaded, io).summary(summary);
-  else await addNoun(program, [name, summary, loaded], io, word);
+  if ("usage" in loaded) {
+    addCommand(program, loaded, io).summary(summary);
+    return undefined;
+  }
+  await addNoun(program, [name, summary, loaded], io, word);
+  return loaded;
+}
+
+/** Leaves out the word `list` or `show` behind a noun whose forms they name: `rouse runs list` is `rouse runs`. */
+function withoutForm(argv: readonly string[], { list, commands = [] }: Noun, word = ""): string[] {
+  const isForm = list !== undefined && /^(?:list|show)$/.test(word);
+  if (!isForm || commands.some(({ usage }) => usage.split(" ")[0] === word)) return [...argv];
+  return argv.toSpliced(argv.indexOf(word), 1);
 }
 
 /** All commands with their options, for shell completion and for the budgets of the project. */
@@ -162,15 +173,16 @@ export async function runCommandLine(argv: readonly string[], world: CliIo): Pro
   const io = guardOutput(world);
   const program = createProgram(io);
   const [meant, word] = findWords(argv);
+  let noun: Noun | undefined;
   try {
     for (const [title, entries] of Object.entries(GROUPS)) {
       program.commandsGroup(`${title}:`);
       for (const entry of entries) {
-        if (entry.name === meant) await addLoaded(program, entry, io, word);
+        if (entry.name === meant) noun = await addLoaded(program, entry, io, word);
         else program.command(entry.name).description(entry.summary);
       }
     }
-    await program.parseAsync(argv, { from: "user" });
+    await program.parseAsync(noun ? withoutForm(argv, noun, word) : argv, { from: "user" });
     return io.exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return toExitCode(error);
