@@ -213,8 +213,12 @@ function testReasons(): void {
       until: null,
     });
     const check = await getLimitsCheck(of);
-    expect(check).toMatch(/1 by hooks\.mappings\[1\]\.limits\.runsPerHour \(1 an hour\)/);
-    expect(check).toMatch(/1 by hooks\.mappings\[2\]\.limits\.concurrent \(1 at the same time\)/);
+    expect(check).toMatch(
+      /1 by hooks\.mappings\[1\]\.limits\.runsPerHour, .*mapping:limited: 1 of 1 runs this hour/,
+    );
+    expect(check).toMatch(
+      /1 by hooks\.mappings\[2\]\.limits\.concurrent, .*mapping:alone: \d of 1 at the same time/,
+    );
     await of.until(async () => (await read(of, running)).status === "running");
     expect((await read(of, running)).waitsFor).toBeNull();
   });
@@ -266,13 +270,13 @@ function testReasons(): void {
       "spent",
       { tokensPerDay: 5 },
       "tokensPerDay",
-      /1 by hooks\.mappings\[\d\]\.limits\.tokensPerDay \(5 tokens a day\)/,
+      /1 by hooks\.mappings\[\d\]\.limits\.tokensPerDay, .* of 5 tokens in a day/,
     ],
     [
       "paid",
       { budget: { perDay: "0.001 USD" } },
       "budget.perDay",
-      /1 by hooks\.mappings\[\d\]\.limits\.budget\.perDay \(0\.001 USD a day\)/,
+      /1 by hooks\.mappings\[\d\]\.limits\.budget\.perDay, .* of 0\.001 USD in a day/,
     ],
   ])(
     "names the limit that a day's use has reached, with its time: %s",

@@ -65,8 +65,11 @@ export function EditReplay({
           />
         ) : (
           <>
-            <p>{refused} Write it into a file:</p>
-            <pre class="command">rouse events replay {event.id} --body FILE</pre>
+            <p>
+              {refused} Write it into a file, and add <code>--body</code> with its name to this
+              command. Without <code>--dry-run</code> it replays:
+            </p>
+            <pre class="command">rouse events replay {event.id} --dry-run</pre>
           </>
         )}
         {result ? <Replayed {...result} /> : null}
