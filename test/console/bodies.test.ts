@@ -94,7 +94,7 @@ describe.skipIf(NO_BROWSER)("the console shows any body as text", () => {
       .or(request().getByRole("button", { name: "Fold lines", exact: true }))
       .waitFor();
     await page.getByRole("button", { name: "Edit and replay" }).click();
-    await page.getByText(`rouse events replay ${id} --body FILE`).waitFor();
+    await page.getByText(`rouse events replay ${id} --dry-run`).waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Copy as curl" }).click();
     await page.getByText("The body is too long for a command.").waitFor();

