@@ -214,7 +214,7 @@ function testReasons(): void {
     });
     const check = await getLimitsCheck(of);
     expect(check).toMatch(
-      /1 by hooks\.mappings\[1\]\.limits\.runsPerHour, .*mapping:limited: 1 of 1 runs this hour/,
+      /1 by hooks\.mappings\[1\]\.limits\.runsPerHour, .*mapping:limited: \d of 1 runs this hour/,
     );
     expect(check).toMatch(
       /1 by hooks\.mappings\[2\]\.limits\.concurrent, .*mapping:alone: \d of 1 at the same time/,
