@@ -27,6 +27,11 @@ describe("a structured result", () => {
     ["a text in pieces", [text("a"), text("b")], { content: "a\nb" }],
     ["a list in a field", [text(JSON.stringify(graph.entities, null, 2))], graph.entities],
     ["a list in a field, wrapped", [text('[{"id":1}]')], { entities: [{ id: 1 }] }],
+    [
+      "a long list in a field",
+      [text(JSON.stringify(Array.from({ length: 1000 }, (_, id) => ({ id, name: `No. ${id}` }))))],
+      { result: Array.from({ length: 1000 }, (_, id) => ({ id, name: `No. ${id}` })) },
+    ],
     ["a number in a field", [text("8")], { result: 8 }],
     ["one item an entry", [text('{"id":1}'), text("two")], { result: [{ id: 1 }, "two"] }],
     ["the content itself", [image], { content: [image] }],
