@@ -13,7 +13,7 @@ import { MAX_FUSED } from "../src/knowledge/index/reader.ts";
 import { DocumentTokenizer } from "../src/knowledge/words/tokenize.ts";
 import type { SearchModels } from "../src/knowledge/types.ts";
 import { stageBytes } from "../src/knowledge/upload-staging.ts";
-import type { SqlSource } from "../src/store/sql.ts";
+import type { SqlSource } from "../src/store/sql/sql.ts";
 
 /** Means over all queries that have judgements, with linear gain. */
 interface Figures {

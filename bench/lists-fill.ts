@@ -1,5 +1,5 @@
 /** SQL that fills a store with events and what came of them, as a gateway has them after some weeks. */
-import { toApprovalRow, toEventRow, toRunRow } from "../src/store/rows.ts";
+import { toApprovalRow, toEventRow, toRunRow } from "../src/store/sql/rows.ts";
 import type { ApprovalRecord, RunRecord } from "../src/store/types.ts";
 import { event, run } from "../test/store/suite/make.ts";
 

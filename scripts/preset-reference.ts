@@ -8,7 +8,7 @@ import type { CatalogEntry } from "../src/plugin/locations.ts";
 import type { Sender, SignatureSource } from "../src/config/schema/signature.ts";
 import { renderDisablesAfter } from "../src/intake/signatures/sender.ts";
 import { parseDuration } from "../src/config/schema/common.ts";
-import { parseHttpSample } from "../src/core/http-sample.ts";
+import { parseHttpSample } from "../src/contract/http-sample.ts";
 
 const FIXTURES = fileURLToPath(new URL("../test/fixtures", import.meta.url));
 const MAPPINGS = fileURLToPath(new URL("../mappings", import.meta.url));

@@ -1,6 +1,6 @@
 import type { RunErrorCode } from "../core/errors.ts";
 import { isRecord } from "../core/json.ts";
-import { getHeaderWait } from "../core/retry-after.ts";
+import { getHeaderWait } from "../core/http/retry-after.ts";
 import type { NamedProvider, PausedTurn, TurnResult } from "./types.ts";
 import { cutText, oneLine } from "../core/text.ts";
 import type { VendorError } from "../store/types.ts";

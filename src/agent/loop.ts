@@ -1,6 +1,6 @@
 /** The loop of a turn: one model call a step, then the tool calls that it asked for. */
 import { TIMEOUT } from "../vocabulary/decision.ts";
-import type { Traces } from "../core/trace-context.ts";
+import type { Traces } from "../core/http/trace-context.ts";
 import type { ApprovalDecision, StepRecord, ToolCallRecord } from "../store/steps.ts";
 import type { Ms } from "../store/types.ts";
 import type {

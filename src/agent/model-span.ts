@@ -1,5 +1,5 @@
 import type { LanguageModelMiddleware } from "ai";
-import type { Attributes, Span, Traces } from "../core/trace-context.ts";
+import type { Attributes, Span, Traces } from "../core/http/trace-context.ts";
 import type { ModelCandidate, TurnInput } from "./types.ts";
 
 type Generate = NonNullable<LanguageModelMiddleware["wrapGenerate"]>;

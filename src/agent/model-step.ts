@@ -9,7 +9,7 @@ import { readMonotonic, type Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Ms, StepRecord } from "../store/types.ts";
-import type { Traces } from "../core/trace-context.ts";
+import type { Traces } from "../core/http/trace-context.ts";
 import type { Boundary } from "./boundary.ts";
 import { NoAnswerError, type ModelFailure } from "./failure.ts";
 import type { ModelStep } from "./loop.ts";

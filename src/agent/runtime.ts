@@ -4,7 +4,7 @@ import { readMonotonic, type Clock } from "../core/clock.ts";
 import { RouseError, safeError, type Issue, type RunErrorCode } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
-import { NO_TRACES, passOnTrace, type Traces } from "../core/trace-context.ts";
+import { NO_TRACES, passOnTrace, type Traces } from "../core/http/trace-context.ts";
 import { transcriptionIssues } from "./transcribe.ts";
 import type { ContextProvider, Part, TurnInfo } from "../contract/kinds.ts";
 import { raceAbort } from "../core/pause.ts";

@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
-import { collectBody } from "../core/body.ts";
+import { collectBody } from "../core/http/body.ts";
 
 /** Longer than the gateway lets a body of a plugin's request take: the gateway's clock decides. */
 const BODY_MS = 60_000;

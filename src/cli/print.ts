@@ -1,4 +1,4 @@
-import type { DebugNote, EventDebug } from "../core/debug.ts";
+import type { DebugNote, EventDebug } from "../vocabulary/debug-notes.ts";
 import type { CliIo } from "./io.ts";
 import { cell, fit, printable, printableJson, width } from "./text.ts";
 

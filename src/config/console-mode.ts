@@ -1,4 +1,4 @@
-import { isLoopback } from "../core/address.ts";
+import { isLoopback } from "../core/http/address.ts";
 import type { CONSOLE_MODES } from "./schema/gateway.ts";
 import type { Config } from "./schema/index.ts";
 

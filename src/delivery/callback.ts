@@ -2,8 +2,8 @@ import { createHmac } from "node:crypto";
 import type { LookupAddress } from "node:dns";
 import type { IncomingMessage, RequestOptions } from "node:http";
 import type { Callback } from "../config/schema/limits.ts";
-import { createHostList, type HostList } from "../core/address.ts";
-import type { Traces } from "../core/trace-context.ts";
+import { createHostList, type HostList } from "../core/http/address.ts";
+import type { Traces } from "../core/http/trace-context.ts";
 import { callbackKey } from "../core/secret.ts";
 import type { Channel, OutgoingMessage, SendResult } from "../contract/channel.ts";
 

@@ -1,7 +1,7 @@
 import { isRefusal, type Pass, type Refusal } from "../core/breaker.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
-import { NO_TRACES, type Traces } from "../core/trace-context.ts";
+import { NO_TRACES, type Traces } from "../core/http/trace-context.ts";
 import type { Channel, OutgoingMessage, SendResult } from "../contract/channel.ts";
 import { LOOK_MS, type ParkingLot } from "../queue/parking-lot.ts";
 import { PullWorker } from "../queue/worker.ts";

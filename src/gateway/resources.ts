@@ -4,7 +4,7 @@ import type { Clock } from "../core/clock.ts";
 import { RouseError } from "../core/errors.ts";
 import type { FileTexts } from "../core/files.ts";
 import { addLogFields, type Logger } from "../core/log.ts";
-import { NO_TRACES, type Traces } from "../core/trace-context.ts";
+import { NO_TRACES, type Traces } from "../core/http/trace-context.ts";
 import { createMetrics, type Metrics } from "../core/metrics.ts";
 import type { IntakeDeps } from "../intake/receive.ts";
 import type { Snapshot } from "../intake/types.ts";
@@ -28,7 +28,7 @@ import type { Cursor, SharedValues } from "../contract/channel.ts";
 import { keepTraces } from "../store/keep-traces.ts";
 import { keptCursor } from "../store/cursor.ts";
 import { openTraces } from "../telemetry/open.ts";
-import type { SqlSource } from "../store/sql.ts";
+import type { SqlSource } from "../store/sql/sql.ts";
 import type { FencingToken, Store, StoreDriver, StoreHandle } from "../store/types.ts";
 
 export interface ResourceOptions extends Omit<

@@ -1,7 +1,7 @@
 import { unknownToAgents } from "../config/checks.ts";
 import type { Config } from "../config/schema/index.ts";
 import { didYouMean } from "../config/suggest.ts";
-import { isLoopback } from "../core/address.ts";
+import { isLoopback } from "../core/http/address.ts";
 import type { Issue } from "../core/errors.ts";
 import { LAST_CHANNEL, findRouteProblem, type Channels } from "../delivery/channels.ts";
 import type { Snapshot } from "../intake/types.ts";

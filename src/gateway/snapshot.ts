@@ -20,7 +20,7 @@ import { getSubfolders, isPresent, readText, type FileTexts } from "../core/file
 import { searchModelIssues } from "../knowledge/models/configured.ts";
 import { createLogger, type Logger } from "../core/log.ts";
 import { findRouteProblem } from "../delivery/channels.ts";
-import { createAddressList } from "../core/address.ts";
+import { createAddressList } from "../core/http/address.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { compileMappings } from "../mapping/compile.ts";
 import { createTransformPool, type TransformPool } from "../mapping/transforms/pool.ts";

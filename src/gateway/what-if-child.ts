@@ -7,7 +7,7 @@ import { systemClock } from "../core/clock.ts";
 import { RouseError, safeError, type Failure } from "../core/errors.ts";
 import type { FileTexts } from "../core/files.ts";
 import { createLogger } from "../core/log.ts";
-import { NO_NETWORK } from "../core/no-network.ts";
+import { NO_NETWORK } from "../core/http/no-network.ts";
 import { killGroup } from "../core/process-group.ts";
 import { stepBack } from "../core/step-back.ts";
 import { createTransformPool } from "../mapping/transforms/pool.ts";

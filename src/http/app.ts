@@ -8,7 +8,7 @@ import type { Failure } from "../core/errors.ts";
 import { lazy } from "../core/lazy.ts";
 import type { Logger } from "../core/log.ts";
 import { secretMatcher } from "../core/secret.ts";
-import { isLoopback } from "../core/address.ts";
+import { isLoopback } from "../core/http/address.ts";
 import { presentedToken } from "../intake/authenticate.ts";
 import { createFailureLimiter, type createSharedCounts } from "../intake/callers.ts";
 import {
@@ -47,7 +47,7 @@ import {
 import type { Snapshot } from "../intake/types.ts";
 import type { Workbench } from "../operate/workbench.ts";
 import { isKnownPath } from "../intake/receive.ts";
-import type { Traces } from "../core/trace-context.ts";
+import type { Traces } from "../core/http/trace-context.ts";
 
 export interface AppDeps extends ChannelRequestDeps, PluginRouteDeps {
   admin: AdminDeps;

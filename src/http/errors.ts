@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { clientAddress, createAddressList } from "../core/address.ts";
+import { clientAddress, createAddressList } from "../core/http/address.ts";
 import type { Logger } from "../core/log.ts";
 import { newId } from "../core/ids.ts";
 import { getStatus, safeError, RouseError, type ErrorCode, type Failure } from "../core/errors.ts";

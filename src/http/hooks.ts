@@ -1,11 +1,11 @@
 import type { Receipts } from "../turns/receipts.ts";
 import type { DenialHints, RawInput, IntakeReceipt, Received, Snapshot } from "../intake/types.ts";
-import { deprecationHeaders, QUERY_TOKEN } from "../core/deprecation.ts";
+import { deprecationHeaders, QUERY_TOKEN } from "../core/http/deprecation.ts";
 import { errorBody, type HttpAnswer, renderFailureAnswer } from "./errors.ts";
 import type { FirstAnswers } from "./first-answers.ts";
 import type { Intake } from "../intake/receive.ts";
 import type { ServicesOptions } from "../plugin/services.ts";
-import { parseQuery } from "../core/query.ts";
+import { parseQuery } from "../core/http/query.ts";
 import { resolveCaller } from "./request.ts";
 
 export interface AnswerDeps {

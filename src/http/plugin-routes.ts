@@ -1,5 +1,5 @@
 import type { Context } from "hono";
-import { guardRequest } from "../core/body.ts";
+import { guardRequest } from "../core/http/body.ts";
 import { bodyFailure } from "../intake/body.ts";
 import type { BodyBudget } from "../intake/body-budget.ts";
 import { failureResponse } from "./errors.ts";

@@ -8,7 +8,7 @@ import {
   getTarget,
   isLoopback,
   type AddressList,
-} from "../core/address.ts";
+} from "../core/http/address.ts";
 import type { ApiKey, ApiKeys } from "../chat/api-keys.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";

@@ -1,11 +1,11 @@
-import { createAddressList, type AddressList } from "../core/address.ts";
+import { createAddressList, type AddressList } from "../core/http/address.ts";
 import type { Challenge, Failure } from "../core/errors.ts";
 import { secretMatcher } from "../core/secret.ts";
-import { getFirstValues, type QueryValues } from "../core/query.ts";
+import { getFirstValues, type QueryValues } from "../core/http/query.ts";
 import type { PathRules } from "../mapping/types.ts";
 import type { Denials, FailureLimiter } from "./callers.ts";
 import type { RawInput, ReceivedHook, Snapshot, StageResult } from "./types.ts";
-import { isCredentialName } from "../core/credential-name.ts";
+import { isCredentialName } from "../core/http/credential-name.ts";
 
 /** The configured credential of a hook. `credential` is its name, which is stored; it never holds the value. */
 interface Identity {

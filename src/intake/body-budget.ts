@@ -1,4 +1,4 @@
-import type { BodyAllowance } from "../core/body.ts";
+import type { BodyAllowance } from "../core/http/body.ts";
 import { readMonotonic, type Stopwatch } from "../core/clock.ts";
 
 /** Bodies of callers that are not authenticated yet hold at most this many bytes together. */

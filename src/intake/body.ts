@@ -1,6 +1,6 @@
-import { collectBody, type BodyLimits, type BodyProblem } from "../core/body.ts";
+import { collectBody, type BodyLimits, type BodyProblem } from "../core/http/body.ts";
 import type { Failure } from "../core/errors.ts";
-import { decodePayload, decompress } from "../core/payload.ts";
+import { decodePayload, decompress } from "../core/http/payload.ts";
 import type { BodyBudget } from "./body-budget.ts";
 import { toDenied, type Denials } from "./callers.ts";
 import type { BodySource, ReceivedHook, StageResult, Snapshot } from "./types.ts";

@@ -1,6 +1,6 @@
 import type { Cluster } from "../store/types.ts";
 import { readMonotonic, type Stopwatch } from "../core/clock.ts";
-import { QUERY_TOKEN } from "../core/deprecation.ts";
+import { QUERY_TOKEN } from "../core/http/deprecation.ts";
 import type { Failure } from "../core/errors.ts";
 import type { ReceivedHook, StageResult, Denial, DeniedRequest, DenialHints } from "./types.ts";
 import type { Verifier } from "./signatures/types.ts";

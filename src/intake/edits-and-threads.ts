@@ -7,7 +7,7 @@ import {
   type MessagePart,
 } from "../contract/channel.ts";
 import { findMessagePart, replaceMessage } from "../turns/channel/channel-input.ts";
-import { isRunChanged } from "../store/errors.ts";
+import { isRunChanged } from "../store/sql/errors.ts";
 import type {
   EventRecord,
   FencingToken,

@@ -1,4 +1,4 @@
-import type { Attributes, Span, Traces } from "../core/trace-context.ts";
+import type { Attributes, Span, Traces } from "../core/http/trace-context.ts";
 import {
   WITHOUT_MAPPINGS,
   authenticate,

@@ -1,4 +1,4 @@
-import { BODY_GONE_ADVICE, BODY_GONE } from "../core/body-gone.ts";
+import { BODY_GONE_ADVICE, BODY_GONE } from "../vocabulary/body-gone.ts";
 import type { Failure } from "../core/errors.ts";
 import { plainText } from "../core/text.ts";
 import type { Ms, Reads, Store, StoredAction, EventRecord } from "../store/types.ts";
@@ -12,7 +12,7 @@ import type {
   StageResult,
   Snapshot,
 } from "./types.ts";
-import { decodePayload } from "../core/payload.ts";
+import { decodePayload } from "../core/http/payload.ts";
 import type { MappingInput } from "../mapping/types.ts";
 import { WITHOUT_MAPPINGS } from "./authenticate.ts";
 

@@ -10,7 +10,7 @@ import {
   withoutNulls,
   type ActionSource,
 } from "../turns/validate.ts";
-import type { EventDebug } from "../core/debug.ts";
+import type { EventDebug } from "../vocabulary/debug-notes.ts";
 import { getStatus, type Failure } from "../core/errors.ts";
 import type {
   DecidedOutcome,
@@ -22,7 +22,7 @@ import type {
 import type { Collected, ShadowAction } from "../store/types.ts";
 import type { z } from "zod";
 import { isRecord, parseJson, writeJson } from "../core/json.ts";
-import { nameContentType } from "../core/payload.ts";
+import { nameContentType } from "../core/http/payload.ts";
 import type { ParsedHook, Item, ReceivedHook, Resolution, Snapshot } from "./types.ts";
 
 const refused = (failure: Failure): Resolution => ({

@@ -7,7 +7,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
 import { shareInTurn } from "../core/turn.ts";
 import { isVisible } from "./access.ts";
-import type { SqlSource } from "../store/sql.ts";
+import type { SqlSource } from "../store/sql/sql.ts";
 import { openDatabase } from "./thread/client.ts";
 import { createEmbeddingLoop } from "./models/embed.ts";
 import { createExtractor, type ExtractorProcess } from "./extract/extractor.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { lazy } from "../core/lazy.ts";
 import type { Logger } from "../core/log.ts";
-import { openSql, type SqlSource } from "../store/sql.ts";
+import { openSql, type SqlSource } from "../store/sql/sql.ts";
 import { installedFormats } from "./formats.ts";
 import type { Extractor } from "../contract/kinds.ts";
 import { stageBytes, stageFile, stagingFolder, type StagedFile } from "./upload-staging.ts";

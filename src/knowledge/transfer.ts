@@ -9,7 +9,7 @@ import {
   type SourceTable,
   type TableRules,
   type TargetTable,
-} from "../store/transfer.ts";
+} from "../store/sql/transfer.ts";
 import { FILE_MIGRATIONS, MIGRATIONS_TABLE } from "./catalog/schema.ts";
 
 /** How the tables of documents, which are the same in both databases, differ from what is exported. */

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import type { MappingConfig } from "../config/schema/mapping.ts";
-import { createHostList } from "../core/address.ts";
+import { createHostList } from "../core/http/address.ts";
 import type { Issue } from "../core/errors.ts";
 import { fileInside, readText } from "../core/files.ts";
 import { createPause } from "../core/pause.ts";

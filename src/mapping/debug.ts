@@ -3,7 +3,7 @@ import { relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { inspect } from "node:util";
 import { isInside } from "../core/files.ts";
-import type { CodeError, ConsoleLine, DebugNote, EventDebug } from "../core/debug.ts";
+import type { CodeError, ConsoleLine, DebugNote, EventDebug } from "../vocabulary/debug-notes.ts";
 
 /** Console lines that are kept of one call and of one event, and the characters in them. */
 const MAX_LINES = 100;

@@ -5,7 +5,7 @@ import { type CompiledMapping, UNUSED_KEYS, type TEMPLATE_FIELDS } from "./compi
 import type { Template } from "./template.ts";
 import { THINKING_LEVELS } from "../config/schema/common.ts";
 import { didYouMean } from "../config/suggest.ts";
-import { isCredentialName } from "../core/credential-name.ts";
+import { isCredentialName } from "../core/http/credential-name.ts";
 import type { SourceOptions } from "./sources.ts";
 
 type Kind = "headers" | "query";

@@ -2,9 +2,9 @@ import { describeShortSecret } from "../core/secret.ts";
 import { isDeepStrictEqual } from "node:util";
 import type { z } from "zod";
 import type { authSchema } from "../config/schema/mapping.ts";
-import { createAddressList } from "../core/address.ts";
+import { createAddressList } from "../core/http/address.ts";
 import type { Issue } from "../core/errors.ts";
-import type { BodyFormat } from "../core/payload.ts";
+import type { BodyFormat } from "../core/http/payload.ts";
 import type { MappingSource } from "./source.ts";
 import type { PathRules } from "./types.ts";
 

@@ -1,7 +1,7 @@
 import { getSpelling, renderNumber, writeJson } from "../core/json.ts";
-import type { QueryValues } from "../core/query.ts";
+import type { QueryValues } from "../core/http/query.ts";
 import type { DebugNotes } from "./debug.ts";
-import type { CodeError } from "../core/debug.ts";
+import type { CodeError } from "../vocabulary/debug-notes.ts";
 
 /** The message quotes no value. */
 export type Evaluated = { ok: true; value: unknown } | { ok: false; message: string };

@@ -9,7 +9,7 @@ export { lazy } from "../core/lazy.ts";
 export { createLogger, type Logger } from "../core/log.ts";
 export { createBatch } from "../core/turn.ts";
 export { runHeld, singleNode, type Topic } from "./cluster.ts";
-export { clampTimes } from "./clamp-times.ts";
+export { clampTimes } from "./sql/clamp-times.ts";
 export {
   checkReadable,
   createFailureLog,
@@ -17,15 +17,15 @@ export {
   NOT_OPEN,
   RUN_CHANGED,
   urlError,
-} from "./errors.ts";
+} from "./sql/errors.ts";
 export { FIRST_TIME, getDelayEnd, getReadyUntil } from "./job-line.ts";
-export { createListeners, LONGEST_TIMER_MS, type Listeners } from "./listeners.ts";
-export * from "./record-writes.ts";
-export * from "./rows.ts";
-export type { OpenSql, Sql, SqlDatabase } from "./sql.ts";
-export { oldestBody, type SweepDialect } from "./sweep-plan.ts";
-export * from "./sweep.ts";
-export * from "./transfer.ts";
+export { createListeners, LONGEST_TIMER_MS, type Listeners } from "./sql/listeners.ts";
+export * from "./sql/record-writes.ts";
+export * from "./sql/rows.ts";
+export type { OpenSql, Sql, SqlDatabase } from "./sql/sql.ts";
+export { oldestBody, type SweepDialect } from "./sql/sweep-plan.ts";
+export * from "./sql/sweep.ts";
+export * from "./sql/transfer.ts";
 export * from "./types.ts";
-export { createReads } from "./reads.ts";
-export type { ListSource } from "./search.ts";
+export { createReads } from "./sql/reads.ts";
+export type { ListSource } from "./sql/search.ts";

@@ -1,6 +1,6 @@
 import type { Verdict } from "../vocabulary/decision.ts";
 import type { DeliveryErrorCode } from "../core/errors.ts";
-import type { TraceContext } from "../core/trace-context.ts";
+import type { TraceContext } from "../core/http/trace-context.ts";
 import type { Ms } from "./records.ts";
 import type { LiveMessage, ReplyTarget, Route } from "./routes.ts";
 

@@ -1,7 +1,7 @@
-import type { QueryValues } from "../core/query.ts";
-import type { EventDebug } from "../core/debug.ts";
+import type { QueryValues } from "../core/http/query.ts";
+import type { EventDebug } from "../vocabulary/debug-notes.ts";
 import type { EventOutcome } from "../vocabulary/outcomes.ts";
-import type { TraceContext } from "../core/trace-context.ts";
+import type { TraceContext } from "../core/http/trace-context.ts";
 import type { Ms, StoredAction } from "./records.ts";
 
 export type { EventOutcome };

@@ -1,4 +1,4 @@
-import type { TraceContext, Traces } from "../core/trace-context.ts";
+import type { TraceContext, Traces } from "../core/http/trace-context.ts";
 import type { EventRecord, RunSpec, Store, StoredAction, Writes } from "./types.ts";
 
 const stampSpec = (spec: RunSpec, trace: TraceContext): RunSpec =>

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { urlError } from "./errors.ts";
-import type { SqlSource } from "./sql.ts";
+import { urlError } from "./sql/errors.ts";
+import type { SqlSource } from "./sql/sql.ts";
 import { SQLITE } from "./sqlite/store-driver.ts";
 import type { OpenOptions, StoreDriver, StoreHandle } from "./types.ts";
 

@@ -1,10 +1,10 @@
-import type { QueryValues } from "../core/query.ts";
+import type { QueryValues } from "../core/http/query.ts";
 import type { Thinking, WakeMode } from "../config/schema/common.ts";
-import type { EventDebug } from "../core/debug.ts";
+import type { EventDebug } from "../vocabulary/debug-notes.ts";
 import type { WrittenDecision } from "../vocabulary/decision.ts";
 import type { Failure, RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
-import type { JoinedTraces, TraceContext } from "../core/trace-context.ts";
+import type { JoinedTraces, TraceContext } from "../core/http/trace-context.ts";
 import type { ApiRunRecord, ApiRunSpec } from "./api-run.ts";
 import type { Attachment, MessageSpan, UnreadContent } from "./attachments.ts";
 import type { LimitReason, RunWaits } from "./hold.ts";

@@ -1,5 +1,5 @@
 import type { WakeMode } from "../config/schema/common.ts";
-import type { TraceContext } from "../core/trace-context.ts";
+import type { TraceContext } from "../core/http/trace-context.ts";
 import type { TextPart } from "../core/text.ts";
 import type { Ms, SessionRef, Usage } from "./records.ts";
 import type { Route } from "./routes.ts";

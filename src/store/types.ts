@@ -7,7 +7,7 @@ import type { EarlierJob, HeldJob, Job, JobKind, JobPosition } from "./job-recor
 import type { Reads, Writes } from "./operations.ts";
 import type { SharedBatches, UsageStore } from "./usage.ts";
 import type { FencingToken, Cluster } from "./cluster.ts";
-import type { SourceTable, TargetTable, TransferOptions } from "./transfer.ts";
+import type { SourceTable, TargetTable, TransferOptions } from "./sql/transfer.ts";
 import type { DedupeEntry, DedupeRecord, Ms } from "./records.ts";
 
 export * from "./config-record.ts";

@@ -4,7 +4,7 @@ import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { RouseError, safeError, type Issue } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import { NO_TRACES, type Traces } from "../core/trace-context.ts";
+import { NO_TRACES, type Traces } from "../core/http/trace-context.ts";
 import { VERSION } from "../core/version.ts";
 import type { HostContexts, SpanTarget } from "./spans.ts";
 

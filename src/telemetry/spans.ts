@@ -19,7 +19,7 @@ import {
   type SpanOptions,
   type TraceContext,
   type Traces,
-} from "../core/trace-context.ts";
+} from "../core/http/trace-context.ts";
 
 /** The context manager of the program that embeds a gateway. */
 export interface HostContexts {

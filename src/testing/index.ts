@@ -7,7 +7,7 @@ export { testChannel, type ChannelHarness, type Fault } from "./channel.ts";
 export { testContext, type ContextHarness } from "./context.ts";
 export { testExtractor, type ExtractorOptions, type ExtractorSample } from "./extractor.ts";
 export type { Harness, Open } from "./harness.ts";
-export { parseHttpSample, type HttpSample } from "../core/http-sample.ts";
+export { parseHttpSample, type HttpSample } from "../contract/http-sample.ts";
 export { testPreset, type PresetOptions, type PresetSample } from "./preset.ts";
 export { testProvider, type ProviderHarness } from "./provider.ts";
 export { testRoutes, type RouteSample, type RoutesHarness } from "./routes.ts";

@@ -1,7 +1,7 @@
-import { joinTraces } from "../core/trace-context.ts";
+import { joinTraces } from "../core/http/trace-context.ts";
 import type { Job, RunError, RunRecord } from "../store/types.ts";
 import { endHold, toQueued } from "./hold.ts";
-import { buildRunJob } from "../store/materialize.ts";
+import { buildRunJob } from "../store/sql/materialize.ts";
 import { summaryEvent, writeEnd } from "./run-result.ts";
 import type { TurnDeps } from "./types.ts";
 

@@ -19,7 +19,7 @@ import {
 import { type ModelTurn, type Prepared } from "./run-kind.ts";
 import { commitFor, persist, type Try } from "./try.ts";
 import { addRunUsage, commitEnd } from "./waiting.ts";
-import { isRunChanged } from "../store/errors.ts";
+import { isRunChanged } from "../store/sql/errors.ts";
 
 /**
  * Writes that the run is under way. False if another gateway has the job by now, or if the run was put back: a message of it

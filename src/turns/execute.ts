@@ -1,7 +1,7 @@
 import { newBoundaryId } from "../agent/boundary.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
 import { LOST } from "../queue/worker.ts";
-import { withChange } from "../store/rows.ts";
+import { withChange } from "../store/sql/rows.ts";
 import { sessionId, type RunError, type RunRecord, type Writes } from "../store/types.ts";
 import { NotNowError } from "./channel/attachments.ts";
 import { createLiveText, withdrawLive } from "./channel/live-text.ts";

@@ -3,7 +3,7 @@ import { getHeartbeat } from "../config/agent-heartbeat.ts";
 import { backOff, WAITS } from "../core/backoff.ts";
 import { newId } from "../core/ids.ts";
 import { plainText } from "../core/text.ts";
-import { joinTraces } from "../core/trace-context.ts";
+import { joinTraces } from "../core/http/trace-context.ts";
 import {
   buildHeartbeatEvent,
   findHeartbeatRun,

@@ -11,7 +11,7 @@ import {
 } from "../delivery/plan.ts";
 import { buildHeartbeatEvent } from "../sessions/heartbeat.ts";
 import { turnToKeep } from "../sessions/keys.ts";
-import { newDeliveryRecord } from "../store/rows.ts";
+import { newDeliveryRecord } from "../store/sql/rows.ts";
 import {
   NO_ROUTE,
   type Ms,

@@ -1,7 +1,7 @@
 import { backOff, WAITS } from "../core/backoff.ts";
 import { readMonotonic } from "../core/clock.ts";
 import { type RunErrorCode, safeError } from "../core/errors.ts";
-import { ID_TAKEN } from "../store/errors.ts";
+import { ID_TAKEN } from "../store/sql/errors.ts";
 import {
   STORE_UNAVAILABLE,
   type Ms,

@@ -4,13 +4,13 @@ import type { TurnExtension, Agent, AgentRuntime, Models } from "../agent/types.
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { ModelUse } from "../core/metrics.ts";
-import type { EventDebug } from "../core/debug.ts";
+import type { EventDebug } from "../vocabulary/debug-notes.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Channels } from "../delivery/channels.ts";
 import type { Memory } from "../people/notes.ts";
 import type { LinkRules, PersonAddress, KnownPeople } from "../people/links.ts";
-import type { Traces } from "../core/trace-context.ts";
+import type { Traces } from "../core/http/trace-context.ts";
 import type { Heartbeat } from "../sessions/heartbeat.ts";
 import type { Callback } from "../config/schema/limits.ts";
 import type { Admission } from "../queue/admission.ts";

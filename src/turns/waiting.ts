@@ -11,8 +11,8 @@ import { newId } from "../core/ids.ts";
 import { writeDelivery } from "../delivery/plan.ts";
 import { beginHold, endHold, getApprovalIds } from "./hold.ts";
 import { persist, type Try } from "./try.ts";
-import { withChange } from "../store/rows.ts";
-import { ID_TAKEN, NOT_OPEN } from "../store/errors.ts";
+import { withChange } from "../store/sql/rows.ts";
+import { ID_TAKEN, NOT_OPEN } from "../store/sql/errors.ts";
 import type {
   ApprovalDecision,
   ApprovalRecord,

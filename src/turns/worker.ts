@@ -13,7 +13,7 @@ import { executeBatch, type BatchJob } from "./batch.ts";
 import { executeCommand } from "./channel/commands.ts";
 import { toQueued } from "./hold.ts";
 import { replyRoute, writeEnd, writeRemoval } from "./run-result.ts";
-import { buildRunJob } from "../store/materialize.ts";
+import { buildRunJob } from "../store/sql/materialize.ts";
 import { PullWorker } from "../queue/worker.ts";
 import { fromParkedKey } from "../queue/parking-lot.ts";
 import { Quarantine } from "./quarantine.ts";

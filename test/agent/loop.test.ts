@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { NO_TRACES } from "../../src/core/trace-context.ts";
+import { NO_TRACES } from "../../src/core/http/trace-context.ts";
 import { runLoop, type LoopOptions, type ModelStep } from "../../src/agent/loop.ts";
 import type { CallVerdict, Journal } from "../../src/agent/types.ts";
 import { OutcomeUnknownError, type OfferedTool } from "../../src/agent/tools/offered-tool.ts";

@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import { BODY_GONE } from "../../src/core/body-gone.ts";
+import { BODY_GONE } from "../../src/vocabulary/body-gone.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { createCli, type CliWorld } from "./world.ts";
 

@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { expect, it } from "vitest";
 import type { PresetDocument } from "../../src/config/schema/mapping.ts";
-import { parseHttpSample, type HttpSample } from "../../src/core/http-sample.ts";
+import { parseHttpSample, type HttpSample } from "../../src/contract/http-sample.ts";
 import { testPreset } from "../../src/testing/preset.ts";
 import { SENDERS } from "../signatures/senders.ts";
 

@@ -18,7 +18,7 @@ import { mappingFileSchema } from "../../src/config/schema/mapping.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
 import type { Plugin } from "../../src/plugin/api.ts";
 import { fixtureSchema } from "../../src/operate/tests/fixture.ts";
-import { parseHttpSample } from "../../src/core/http-sample.ts";
+import { parseHttpSample } from "../../src/contract/http-sample.ts";
 import { createCli } from "../cli/world.ts";
 import { compile } from "../mapping/world.ts";
 

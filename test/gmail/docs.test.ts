@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { z } from "zod";
 import gmail from "../../plugins/gmail/index.ts";
 import { gmailConfig } from "../../plugins/gmail/config.ts";
-import { parseHttpSample } from "../../src/core/http-sample.ts";
+import { parseHttpSample } from "../../src/contract/http-sample.ts";
 
 const FILE = resolve(import.meta.dirname, "../../docs/gmail.md");
 

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Webhook } from "standardwebhooks";
-import { createHostList } from "../../src/core/address.ts";
+import { createHostList } from "../../src/core/http/address.ts";
 import { createCallbackChannel } from "../../src/delivery/callback.ts";
 import { createWorld, type Answer, type World } from "../e2e/world.ts";
 

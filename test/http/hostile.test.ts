@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { shareName } from "../../src/http/request.ts";
 import { createHold } from "../../src/intake/body.ts";
 import { createBodyBudget } from "../../src/intake/body-budget.ts";
-import { createAddressList } from "../../src/core/address.ts";
-import { collectBody, createBodyMeter, type BodyProblem } from "../../src/core/body.ts";
+import { createAddressList } from "../../src/core/http/address.ts";
+import { collectBody, createBodyMeter, type BodyProblem } from "../../src/core/http/body.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { openConnection, post, speak, statusOf } from "./raw.ts";
 

@@ -8,7 +8,7 @@ import {
   type RecordedBody,
   type RecordedSource,
 } from "../../scripts/recorded-bodies.ts";
-import { parseHttpSample } from "../../src/core/http-sample.ts";
+import { parseHttpSample } from "../../src/contract/http-sample.ts";
 import { createWorld, TOKEN, type Answer, type World } from "../e2e/world.ts";
 import { PRESETS, presetNames } from "../mapping/world.ts";
 import { SENDERS } from "../signatures/senders.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
-import type { SqlSource } from "../../src/store/sql.ts";
+import type { SqlSource } from "../../src/store/sql/sql.ts";
 import { evaluate, measure, type Evaluation } from "../../bench/evaluate.ts";
 import { describePostgres, newSchema, sqlSource } from "../store/postgres.ts";
 import { createWorld, FIXTURES, type KnowledgeWorld } from "./world.ts";

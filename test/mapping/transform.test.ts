@@ -1,7 +1,7 @@
 import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import type { EventDebug } from "../../src/core/debug.ts";
+import type { EventDebug } from "../../src/vocabulary/debug-notes.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { createTransformPool } from "../../src/mapping/transforms/pool.ts";
 import { compile, confinedTo, input } from "./world.ts";

@@ -5,7 +5,7 @@ import type { Citation } from "../../src/turns/knowledge.ts";
 import { RouseError } from "../../src/core/errors.ts";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
-import { NO_TRACES } from "../../src/core/trace-context.ts";
+import { NO_TRACES } from "../../src/core/http/trace-context.ts";
 import { createTransformPool } from "../../src/mapping/transforms/pool.ts";
 import { REAL } from "../gateway.ts";
 import { newParking } from "../parking.ts";

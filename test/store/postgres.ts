@@ -8,7 +8,7 @@ import plugin from "../../plugins/postgres/index.ts";
 import { migrate } from "../../plugins/postgres/migrate.ts";
 import { MIGRATIONS } from "../../plugins/postgres/schema.ts";
 import { getSqlSource, openStore } from "../../src/store/open.ts";
-import type { SqlSource } from "../../src/store/sql.ts";
+import type { SqlSource } from "../../src/store/sql/sql.ts";
 import type { StoreDriver } from "../../src/store/types.ts";
 import { createTestClock, type Home } from "./suite/make.ts";
 import { silent } from "./home.ts";

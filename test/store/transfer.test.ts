@@ -16,7 +16,7 @@ import type { Embedder, Knowledge } from "../../src/knowledge/types.ts";
 import { acquireLock } from "../../src/store/lock.ts";
 import { openStore } from "../../src/store/open.ts";
 import { SQLITE } from "../../src/store/sqlite/store-driver.ts";
-import type { ExportedRow, SourceTable } from "../../src/store/transfer.ts";
+import type { ExportedRow, SourceTable } from "../../src/store/sql/transfer.ts";
 import type { Job } from "../../src/store/types.ts";
 import {
   approval,

@@ -56,6 +56,26 @@ const EXAMPLES: Record<keyof typeof GATES, Example> = {
     },
     found: { "src/core/clock.ts": ["imports src/knowledge/index.ts"] },
   },
+  "no folder of src has more than 25 files": {
+    files: Object.fromEntries(
+      [...Array(26).keys()].flatMap((n) => [
+        [`src/core/${n}.ts`, "export {};"],
+        [`src/agent/${n % 25}.ts`, "export {};"],
+        [`test/core/${n}.ts`, "export {};"],
+      ]),
+    ),
+    found: { "src/core": ["has more than 25 files"] },
+  },
+  "no file of src imports more than 15 others": {
+    files: {
+      ...Object.fromEntries([...Array(16).keys()].map((n) => [`src/core/${n}.ts`, "export {};"])),
+      "src/core/all.ts": [...Array(16).keys()].map((n) => `import "./${n}.ts";`).join(" "),
+      "src/core/most.ts": [...Array(16).keys()]
+        .map((n) => `import "./${Math.min(n, 14)}.ts";`)
+        .join(" "),
+    },
+    found: { "src/core/all.ts": ["imports more than 15 files"] },
+  },
   "http imports no store": {
     files: {
       "src/http/admin/events.ts":
@@ -158,7 +178,7 @@ const EXAMPLES: Record<keyof typeof GATES, Example> = {
     files: {
       "src/http/a.ts":
         'await context.req.json(); incoming.on("data", f); request.headers.get("x"); // request.text()',
-      "src/core/body.ts": "await request.text();",
+      "src/core/http/body.ts": "await request.text();",
     },
     found: { "src/http/a.ts": ["incoming.on", "req.json"] },
   },

@@ -13,6 +13,8 @@ export const GATES: Record<string, Gate> = {
   "no file imports itself over others, types included": imports.noFileCycles,
   "no folder of src imports itself over others, types included": imports.noFolderCycles,
   "what takes a hook to its delivery needs no room that can be left out": imports.coreStandsAlone,
+  "no folder of src has more than 25 files": imports.foldersAreSmall,
+  "no file of src imports more than 15 others": imports.filesKnowFew,
   "http imports no store": imports.httpImportsNoStore,
   "the intake knows no HTTP": imports.intakeKnowsNoHttp,
   "plugins and transforms import what is published, packages and their own folder":

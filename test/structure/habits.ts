@@ -67,7 +67,7 @@ const READS_BODY =
   /^(?:req|request|raw)\.(?:text|json|formData|arrayBuffer|blob|bytes|parseBody|body)$|^incoming\.on$/;
 /** The reader, what hands it a request's body, and files in which `request` is a stored one or one to a model. */
 const BODY_READERS = [
-  "core/body",
+  "core/http/body",
   "http/request",
   "channel-kit/kit",
   "operate/records/views",

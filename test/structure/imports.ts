@@ -1,6 +1,6 @@
 /** Gates about imports: which file may import which, types included. */
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type CodeFile, type Finding, getImports, isProduct, ROOT, walk } from "./code.ts";
 
 /** Which folders of src a folder may import, besides itself. */
@@ -166,6 +166,24 @@ export function importsGoOneWay(files: readonly CodeFile[]): Finding[] {
     });
   });
 }
+
+/** The most files that one can find their way in. */
+const MAX_FILES = 25;
+
+/** Finds the folders that are two. */
+export const foldersAreSmall = (files: readonly CodeFile[]): Finding[] =>
+  [...Map.groupBy(files.filter(isIn("src")), ({ path }) => dirname(path))]
+    .filter(([, inside]) => inside.length > MAX_FILES)
+    .map(([file]) => ({ file, what: `has more than ${MAX_FILES} files` }));
+
+/** The most files that one file may know: more, and it does the work of others. */
+const MAX_FAN_OUT = 15;
+
+/** Finds the files that import too many others of Rouse, types included. */
+export const filesKnowFew = (files: readonly CodeFile[]): Finding[] =>
+  [...importGraph(files.filter(isIn("src")))]
+    .filter(([, targets]) => new Set(targets).size > MAX_FAN_OUT)
+    .map(([file]) => ({ file, what: `imports more than ${MAX_FAN_OUT} files` }));
 
 /** Finds the files by which a hook on its way to its delivery needs a room that can be left out, types included. */
 export function coreStandsAlone(files: readonly CodeFile[]): Finding[] {

@@ -1,6 +1,6 @@
 import type { Schema } from "ai";
 import { sha256Hex } from "../../core/secret.ts";
-import type { TraceContext } from "../../core/trace-context.ts";
+import type { TraceContext } from "../../core/http/trace-context.ts";
 import type { ToolOutput } from "../../store/steps.ts";
 
 /** Names that every provider accepts: most take these characters, and some no digit at the beginning. */

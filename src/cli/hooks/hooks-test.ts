@@ -1,5 +1,5 @@
-import { type BodyFormat, decodePayload } from "../../core/payload.ts";
-import { bodyGone } from "../../core/body-gone.ts";
+import { type BodyFormat, decodePayload } from "../../core/http/payload.ts";
+import { bodyGone } from "../../vocabulary/body-gone.ts";
 import { RouseError, type Failure } from "../../core/errors.ts";
 import {
   testHook as runTest,

@@ -7,7 +7,7 @@ import { DOCUMENT_RULES, exportDocuments, importDocuments } from "../../knowledg
 import { MIGRATIONS_TABLE, SHARED_MIGRATIONS } from "../../knowledge/catalog/schema.ts";
 import { acquireLock, type Lock } from "../../store/lock.ts";
 import { getSqlSource } from "../../store/open.ts";
-import { openSql, type SqlSource } from "../../store/sql.ts";
+import { openSql, type SqlSource } from "../../store/sql/sql.ts";
 import {
   ExportReader,
   renderExport,
@@ -15,7 +15,7 @@ import {
   type SourceTable,
   type TransferOptions,
   type Transferred,
-} from "../../store/transfer.ts";
+} from "../../store/sql/transfer.ts";
 import type { StoreDriver } from "../../store/types.ts";
 import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";

@@ -12,7 +12,7 @@ import { relative, resolve } from "node:path";
 import { editConfigFile } from "../../config/edit.ts";
 import { loadConfig } from "../../config/load.ts";
 import { RouseError } from "../../core/errors.ts";
-import { NO_NETWORK } from "../../core/no-network.ts";
+import { NO_NETWORK } from "../../core/http/no-network.ts";
 import { withSnapshot } from "../../gateway/snapshot.ts";
 import { readFixtures, runFixtures } from "../../operate/tests/fixture-run.ts";
 import { renderJunit } from "../../operate/tests/junit.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { QUERY_TOKEN } from "../../core/deprecation.ts";
+import { QUERY_TOKEN } from "../../core/http/deprecation.ts";
 import { duration, durationOr, secretSchema, summary } from "./common.ts";
 import { limitsSchema } from "./limits.ts";
 import { mappingSchema } from "./mapping.ts";

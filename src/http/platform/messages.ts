@@ -1,4 +1,4 @@
-import { collectBody } from "../../core/body.ts";
+import { collectBody } from "../../core/http/body.ts";
 import { hasUsableSize, MAX_PIXELS, readImageInfo } from "../../core/image-info.ts";
 import { badRequest } from "./problems.ts";
 import { toUnreadInput } from "../../agent/tools/call-inputs.ts";

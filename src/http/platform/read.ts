@@ -1,10 +1,10 @@
 import { RouseError } from "../../core/errors.ts";
 import type { Context } from "hono";
 import type { z } from "zod";
-import type { BodyLimits } from "../../core/body.ts";
+import type { BodyLimits } from "../../core/http/body.ts";
 import { collectBytes } from "../../intake/body.ts";
 import { roundNumbers } from "../../core/json.ts";
-import { decodePayload } from "../../core/payload.ts";
+import { decodePayload } from "../../core/http/payload.ts";
 import { bodySource } from "../request.ts";
 import { badRequest, ProblemError, toProblem } from "./problems.ts";
 import type { Snapshot } from "../../intake/types.ts";

@@ -3,7 +3,7 @@ import type { Context } from "hono";
 import type { z } from "zod";
 import { type EarlierRuns, type RunOwner, restoreServerSteps } from "../../chat/history.ts";
 import type { ChatEnd, ChatRequest, ChatTurn } from "../../chat/types.ts";
-import { CONVERSATION_ID, deprecationHeaders } from "../../core/deprecation.ts";
+import { CONVERSATION_ID, deprecationHeaders } from "../../core/http/deprecation.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { ChatMessage } from "./chat-schema.ts";
 import { createFileReader } from "./files.ts";

@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from "@fastify/busboy";
-import { createBodyMeter } from "../../core/body.ts";
+import { createBodyMeter } from "../../core/http/body.ts";
 import { RouseError } from "../../core/errors.ts";
 import type { StagedFile } from "../../knowledge/upload-staging.ts";
 import { badRequest, toProblem, ProblemError, type ApiProblem } from "./problems.ts";

@@ -1,6 +1,6 @@
 import type { SignatureSource } from "../../config/schema/signature.ts";
 import { getSpelling } from "../../core/json.ts";
-import { decodePayload, type DecodedPayload } from "../../core/payload.ts";
+import { decodePayload, type DecodedPayload } from "../../core/http/payload.ts";
 import type { SignedRequest } from "./types.ts";
 
 /** The maximum length of a header that is read, in characters. */

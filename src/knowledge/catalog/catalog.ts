@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { createLogger } from "../../core/log.ts";
 import { RouseError } from "../../core/errors.ts";
-import { openSql, type Sql, type SqlDatabase, type SqlSource } from "../../store/sql.ts";
+import { openSql, type Sql, type SqlDatabase, type SqlSource } from "../../store/sql/sql.ts";
 import { prepareDatabase } from "../../store/sqlite/schema.ts";
 import { Statements } from "../../store/sqlite/statements.ts";
 import { FILE_MIGRATIONS, MIGRATIONS_TABLE, SHARED_MIGRATIONS } from "./schema.ts";

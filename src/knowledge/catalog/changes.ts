@@ -1,4 +1,4 @@
-import type { Sql } from "../../store/sql.ts";
+import type { Sql } from "../../store/sql/sql.ts";
 import { places, rowPlaces } from "./catalog.ts";
 import type { Files } from "./files.ts";
 import type { DocumentRow } from "./rows.ts";

@@ -1,6 +1,6 @@
 import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";
-import type { Sql } from "../../store/sql.ts";
+import type { Sql } from "../../store/sql/sql.ts";
 import { places, type DocumentCatalog } from "./catalog.ts";
 
 /** The most bytes of a file that are in memory at a time. */

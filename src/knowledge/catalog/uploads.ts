@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { RouseError } from "../../core/errors.ts";
 import { newId } from "../../core/ids.ts";
-import type { Sql } from "../../store/sql.ts";
+import type { Sql } from "../../store/sql/sql.ts";
 import { checkExternalId, decideUpload } from "../access.ts";
 import type { AddedDocument, DocumentRecord, NewDocument } from "../types.ts";
 import { places, type DocumentCatalog } from "./catalog.ts";

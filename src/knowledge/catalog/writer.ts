@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Sql } from "../../store/sql.ts";
+import type { Sql } from "../../store/sql/sql.ts";
 import type { ExtractDone, IndexedChunk } from "../extract/extractor.ts";
 import { mayChange, type Access } from "../access.ts";
 import type { DocumentError, DocumentRecord, NewDocument } from "../types.ts";

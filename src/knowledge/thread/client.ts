@@ -2,7 +2,7 @@ import { Worker } from "node:worker_threads";
 import { compiledCodeEnv } from "../../core/process-group.ts";
 import { RouseError, type ErrorCode } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import type { SqlSource } from "../../store/sql.ts";
+import type { SqlSource } from "../../store/sql/sql.ts";
 import { STORE_UNAVAILABLE } from "../../store/types.ts";
 import {
   CLOSE,

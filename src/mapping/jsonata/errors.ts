@@ -1,4 +1,4 @@
-import type { CodeError } from "../../core/debug.ts";
+import type { CodeError } from "../../vocabulary/debug-notes.ts";
 import { placeIn } from "../excerpt.ts";
 import { GuardError, isJsonataFunction, LengthError } from "./values.ts";
 

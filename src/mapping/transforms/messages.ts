@@ -1,5 +1,5 @@
 /** What the transform pool is asked, what it and its children say to each other, and what it answers. */
-import type { CodeError } from "../../core/debug.ts";
+import type { CodeError } from "../../vocabulary/debug-notes.ts";
 import type { BuiltModule } from "./built-module.ts";
 import type { ConsoleBuffer, ConsoleMessage, Thrown } from "../debug.ts";
 import type { TransformPermissions } from "./permissions.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { didYouMean } from "../../config/suggest.ts";
-import { isCredentialName } from "../../core/credential-name.ts";
+import { isCredentialName } from "../../core/http/credential-name.ts";
 import { parsePath } from "../../mapping/template-context.ts";
 import type { ProposalJob } from "./job.ts";
 import {

@@ -1,4 +1,4 @@
-import { isCredentialName } from "../../core/credential-name.ts";
+import { isCredentialName } from "../../core/http/credential-name.ts";
 import { RouseError } from "../../core/errors.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { parsePath, readPath } from "../../mapping/template-context.ts";

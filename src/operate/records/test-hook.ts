@@ -1,10 +1,10 @@
-import type { BodyFormat } from "../../core/payload.ts";
-import type { QueryValues } from "../../core/query.ts";
+import type { BodyFormat } from "../../core/http/payload.ts";
+import type { QueryValues } from "../../core/http/query.ts";
 import { basename } from "node:path";
-import { BODY_GONE, BODY_GONE_ADVICE } from "../../core/body-gone.ts";
+import { BODY_GONE, BODY_GONE_ADVICE } from "../../vocabulary/body-gone.ts";
 import { locateIssues } from "../../config/places.ts";
 import { checkDraft } from "../../turns/validate.ts";
-import type { EventDebug } from "../../core/debug.ts";
+import type { EventDebug } from "../../vocabulary/debug-notes.ts";
 import { RouseError, type Failure } from "../../core/errors.ts";
 import type { TextPart } from "../../core/text.ts";
 import type {

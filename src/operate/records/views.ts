@@ -1,4 +1,4 @@
-import { getTraceId } from "../../core/trace-context.ts";
+import { getTraceId } from "../../core/http/trace-context.ts";
 import {
   type ApprovalRecord,
   type DeliveryRecord,

@@ -6,7 +6,7 @@ import { hooksKeys, hooksSchema } from "../../config/schema/hooks.ts";
 import { mappingFileSchema } from "../../config/schema/mapping.ts";
 import { getPresetName } from "../../config/schema/preset.ts";
 import { VARIABLE_REFERENCE } from "../../config/secrets.ts";
-import { isCredentialName } from "../../core/credential-name.ts";
+import { isCredentialName } from "../../core/http/credential-name.ts";
 import { isInside, readText, type FileTexts } from "../../core/files.ts";
 import { sha256Hex } from "../../core/secret.ts";
 import type { Snapshot } from "../../intake/types.ts";

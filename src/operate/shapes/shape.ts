@@ -1,4 +1,4 @@
-import { isCredentialName } from "../../core/credential-name.ts";
+import { isCredentialName } from "../../core/http/credential-name.ts";
 import type { Ms } from "../../store/types.ts";
 
 export type FieldType = "text" | "number" | "boolean" | "null" | "object" | "list";

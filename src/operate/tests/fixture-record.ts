@@ -1,7 +1,7 @@
 import type { EventDetail } from "../records/views.ts";
 import { WITHOUT_MAPPINGS } from "../../intake/authenticate.ts";
 import type { Snapshot } from "../../intake/types.ts";
-import { bodyGone } from "../../core/body-gone.ts";
+import { bodyGone } from "../../vocabulary/body-gone.ts";
 import { RouseError } from "../../core/errors.ts";
 import {
   encodeBody,

@@ -1,6 +1,6 @@
 import { renderIssue } from "../../config/issues.ts";
 import { safeError } from "../../core/errors.ts";
-import { isLoopback } from "../../core/address.ts";
+import { isLoopback } from "../../core/http/address.ts";
 import { renderSpan } from "../../core/text.ts";
 import { BROKEN, NO_ROUTE } from "../../store/types.ts";
 import {

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { DedupeEntry, DedupeRecord, Ms } from "../types.ts";
-import { toDedupeRecord, type DedupeRest, type DedupeRow } from "../rows.ts";
+import { toDedupeRecord, type DedupeRest, type DedupeRow } from "../sql/rows.ts";
 import type { Statements } from "./statements.ts";
 
 /** Hex digits of a digest that a JavaScript number holds exactly. */

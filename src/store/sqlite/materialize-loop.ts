@@ -1,5 +1,5 @@
 import type { WakeMode } from "../../config/schema/common.ts";
-import type { RecordWriter } from "../record-writes.ts";
+import type { RecordWriter } from "../sql/record-writes.ts";
 import type { EventOutcome, JobKind, StoredAction } from "../types.ts";
 import type { SqliteGroupCommit } from "./group-commit.ts";
 import type { Statements } from "./statements.ts";

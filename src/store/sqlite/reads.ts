@@ -1,6 +1,6 @@
 import type { SQLInputValue } from "node:sqlite";
-import { createReads } from "../reads.ts";
-import type { ListSource } from "../search.ts";
+import { createReads } from "../sql/reads.ts";
+import type { ListSource } from "../sql/search.ts";
 import type { Listing, Ms, Reads, SearchedKind, Store } from "../types.ts";
 import type { SqliteJobs } from "./jobs.ts";
 import { findDedupeKey } from "./keys.ts";

@@ -1,5 +1,5 @@
 import type { Logger } from "../../core/log.ts";
-import { createListeners, LONGEST_TIMER_MS, type Listeners } from "../listeners.ts";
+import { createListeners, LONGEST_TIMER_MS, type Listeners } from "../sql/listeners.ts";
 import type { JobKind, Ms } from "../types.ts";
 import type { SqliteJobs } from "./jobs.ts";
 

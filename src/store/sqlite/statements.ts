@@ -1,6 +1,6 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { RouseError } from "../../core/errors.ts";
-import { ID_TAKEN } from "../errors.ts";
+import { ID_TAKEN } from "../sql/errors.ts";
 import { STORE_UNAVAILABLE } from "../types.ts";
 
 const SQLITE_BUSY = 5;

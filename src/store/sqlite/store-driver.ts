@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { RouseError } from "../../core/errors.ts";
 import { syncFolder } from "../../core/replace-file.ts";
-import { checkReadable, urlError } from "../errors.ts";
+import { checkReadable, urlError } from "../sql/errors.ts";
 import { sqliteError } from "./statements.ts";
 import type { StoreDriver, StoreStatus } from "../types.ts";
 

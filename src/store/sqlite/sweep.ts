@@ -1,6 +1,6 @@
 import type { SQLInputValue } from "node:sqlite";
-import type { SweepDialect } from "../sweep-plan.ts";
-import { getSweepSteps, type Slice, type SweepStep } from "../sweep.ts";
+import type { SweepDialect } from "../sql/sweep-plan.ts";
+import { getSweepSteps, type Slice, type SweepStep } from "../sql/sweep.ts";
 import type { Ms, Retention } from "../types.ts";
 import { createSqliteSource } from "./reads.ts";
 import type { Statements } from "./statements.ts";

@@ -11,7 +11,7 @@ import {
   toStored,
   toTargets,
   type TransferOptions,
-} from "../transfer.ts";
+} from "../sql/transfer.ts";
 import { openSqlite } from "./driver.ts";
 import { keyNumber } from "./keys.ts";
 import { prepareDatabase } from "./schema.ts";

@@ -5,8 +5,8 @@ import {
   type Kept,
   type NewRow,
   type RecordRows,
-} from "../record-writes.ts";
-import { toEventRow } from "../rows.ts";
+} from "../sql/record-writes.ts";
+import { toEventRow } from "../sql/rows.ts";
 import { sessionId, type EventRecord, type JobKind, type Ms, type SessionRef } from "../types.ts";
 import type { SqliteJobs } from "./jobs.ts";
 import type { Statements } from "./statements.ts";

@@ -1,7 +1,7 @@
 import { isProviderAway } from "../../core/errors.ts";
 import { getPhrases } from "../../vocabulary/phrases.ts";
 import { planDelivery, writeDelivery } from "../../delivery/plan.ts";
-import { isRunChanged } from "../../store/errors.ts";
+import { isRunChanged } from "../../store/sql/errors.ts";
 import {
   sessionId,
   type Job,

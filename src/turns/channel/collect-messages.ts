@@ -1,5 +1,5 @@
 import type { Config } from "../../config/schema/index.ts";
-import { isRunChanged } from "../../store/errors.ts";
+import { isRunChanged } from "../../store/sql/errors.ts";
 import {
   sessionId,
   type ExpectedRun,

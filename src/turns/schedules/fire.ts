@@ -1,5 +1,5 @@
 import { newId, seededId } from "../../core/ids.ts";
-import { buildRunJob } from "../../store/materialize.ts";
+import { buildRunJob } from "../../store/sql/materialize.ts";
 import type { Heartbeat } from "../../sessions/heartbeat.ts";
 import type {
   Ms,

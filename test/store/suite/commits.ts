@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { RouseError } from "../../../src/core/errors.ts";
-import { RUN_CHANGED } from "../../../src/store/errors.ts";
+import { RUN_CHANGED } from "../../../src/store/sql/errors.ts";
 import type { ExpectedRun } from "../../../src/store/types.ts";
 import { until } from "../../../src/testing/harness.ts";
 import { dedupe, event, run, runAction, spec, START } from "./make.ts";

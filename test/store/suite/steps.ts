@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ID_TAKEN, NOT_OPEN } from "../../../src/store/errors.ts";
+import { ID_TAKEN, NOT_OPEN } from "../../../src/store/sql/errors.ts";
 import type { Job, Lists, RefusedDecision, StepRecord, Writes } from "../../../src/store/types.ts";
 import { approval, DAY, DECISION, job, run, START, step } from "./make.ts";
 import type { Stage } from "./stage.ts";

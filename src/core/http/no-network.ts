@@ -1,4 +1,4 @@
-import { RouseError } from "./errors.ts";
+import { RouseError } from "../errors.ts";
 
 /**
  * A network that no request leaves by.

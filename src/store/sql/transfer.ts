@@ -1,8 +1,8 @@
 /** What a store is exported as, and how it is filled from that: the same for all drivers. */
 import { createHash } from "node:crypto";
-import { RouseError } from "../core/errors.ts";
-import type { Clock } from "../core/clock.ts";
-import type { Logger } from "../core/log.ts";
+import { RouseError } from "../../core/errors.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Logger } from "../../core/log.ts";
 
 /** A row as it is exported. Bytes are base64; a whole number that JavaScript cannot hold is text. */
 export type ExportedRow = Readonly<Record<string, string | number | null>>;

@@ -6,7 +6,7 @@ import {
   type ListWalk,
   type Value,
 } from "./read-table.ts";
-import type { Listing, ListQuery, Ms, SearchedKind, SearchResult } from "./types.ts";
+import type { Listing, ListQuery, Ms, SearchedKind, SearchResult } from "../types.ts";
 
 /** Rows are in order of time but for what waited before it was written: a body that came slowly, a run that took long. */
 const DISORDER_MS = 3_600_000;

@@ -1,8 +1,8 @@
 import { parseMultipart } from "@remix-run/multipart-parser";
 import { promisify } from "node:util";
 import * as zlib from "node:zlib";
-import type { Failure } from "./errors.ts";
-import { parseJson } from "./json.ts";
+import type { Failure } from "../errors.ts";
+import { parseJson } from "../json.ts";
 
 type DecodedText = { ok: true; text: string } | { ok: false; failure: Failure };
 

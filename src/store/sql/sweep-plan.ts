@@ -10,7 +10,7 @@ import {
   redactToolCall,
   redactToolResult,
 } from "./redact.ts";
-import type { Ms, Retention } from "./types.ts";
+import type { Ms, Retention } from "../types.ts";
 
 /** Rows that one transaction of a sweep reads. A short transaction lets the gateway accept hooks in between. */
 export const SWEEP_SLICE = 500;

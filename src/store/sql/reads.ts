@@ -20,7 +20,7 @@ import {
   type Reads,
   type SessionRef,
   type ToolResultRecord,
-} from "./types.ts";
+} from "../types.ts";
 
 const SESSION = PAGES.sessions.columns;
 

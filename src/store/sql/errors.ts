@@ -1,7 +1,7 @@
-import { RouseError, safeError, type Failure, type Issue } from "../core/errors.ts";
-import type { Logger } from "../core/log.ts";
-import type { Ms } from "./records.ts";
-import type { StoreStatus } from "./types.ts";
+import { RouseError, safeError, type Failure, type Issue } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
+import type { Ms } from "../records.ts";
+import type { StoreStatus } from "../types.ts";
 
 /** A disk that is full, or a database that is away, fails every commit: one line in so long is enough. */
 const LOG_EVERY_MS: Ms = 10_000;

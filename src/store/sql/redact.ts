@@ -1,4 +1,4 @@
-import { FORGOTTEN, redactOutside } from "../core/text.ts";
+import { FORGOTTEN, redactOutside } from "../../core/text.ts";
 import type { EventHead } from "./rows.ts";
 import type {
   ApprovalRecord,
@@ -10,7 +10,7 @@ import type {
   SystemEvent,
   ToolCallRecord,
   ToolResultRecord,
-} from "./types.ts";
+} from "../types.ts";
 
 /** An event's actions without what came from outside. */
 export const redactActions = (actions: string | null): string | null =>

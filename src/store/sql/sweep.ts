@@ -27,7 +27,7 @@ import {
   type ConfigRow,
   type Ms,
   type Retention,
-} from "./types.ts";
+} from "../types.ts";
 
 /** A statement with a `?` for each value. */
 export type SweepStatement = readonly [text: string, ...values: Value[]];

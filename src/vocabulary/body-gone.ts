@@ -1,4 +1,4 @@
-import { RouseError } from "./errors.ts";
+import { RouseError } from "../core/errors.ts";
 
 /** The reason why nothing can be made of a recorded event whose body was removed. */
 export const BODY_GONE = "the body of this event is no longer kept (hooks.retention)";

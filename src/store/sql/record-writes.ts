@@ -1,6 +1,6 @@
 /** What a commit does to the rows of a store: the same for both drivers, which say how rows are read and written. */
-import type { WakeMode } from "../config/schema/common.ts";
-import { RouseError } from "../core/errors.ts";
+import type { WakeMode } from "../../config/schema/common.ts";
+import { RouseError } from "../../core/errors.ts";
 import { NOT_OPEN, RUN_CHANGED } from "./errors.ts";
 import { buildRun, buildRunJobs, buildSystemEvent, collectJob } from "./materialize.ts";
 import {
@@ -34,7 +34,7 @@ import {
   type ToolCallRecord,
   type UsageChange,
   type Writes,
-} from "./types.ts";
+} from "../types.ts";
 
 export type RunState = Omit<RunRecord, "spec">;
 

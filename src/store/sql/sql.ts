@@ -1,5 +1,5 @@
-import type { Logger } from "../core/log.ts";
-import type { Ms } from "./records.ts";
+import type { Logger } from "../../core/log.ts";
+import type { Ms } from "../records.ts";
 
 /** Runs statements of PostgreSQL's dialect. Values are positional: `$1` is the first. */
 export interface Sql {

@@ -8,7 +8,7 @@ import {
   type RunAction,
   type RunRecord,
   type WakeAction,
-} from "./types.ts";
+} from "../types.ts";
 
 /** The run that an accepted action asks for. */
 export function buildRun(action: RunAction, eventId: string, at: number): RunRecord {

@@ -19,7 +19,7 @@ import type {
   SystemEventState,
   ToolCallRecord,
   TurnRecord,
-} from "./types.ts";
+} from "../types.ts";
 
 /** What of an event is kept as JSON: all that has no column. */
 export type EventHead = Omit<

@@ -10,7 +10,7 @@ import {
   type SessionRow,
   type SystemEventRow,
 } from "./rows.ts";
-import type { ApprovalRecord, DeliveryRecord, ListQuery, Lists, SearchedKind } from "./types.ts";
+import type { ApprovalRecord, DeliveryRecord, ListQuery, Lists, SearchedKind } from "../types.ts";
 
 export type Value = string | number | Uint8Array | readonly number[] | readonly string[];
 /** A condition: SQL with a `?` for each of its values. */

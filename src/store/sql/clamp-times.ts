@@ -1,5 +1,5 @@
 import { AHEAD_MS } from "./sweep-plan.ts";
-import type { Ms, Store, Writes } from "./types.ts";
+import type { Ms, Store, Writes } from "../types.ts";
 
 /** The times of records that retention counts from. */
 const TIMES = ["receivedAt", "createdAt", "endedAt", "at"];

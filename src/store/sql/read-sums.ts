@@ -11,10 +11,10 @@ import {
   type UsageKey,
   type UsageQuery,
   type UsageSum,
-} from "./sums.ts";
+} from "../sums.ts";
 import type { JsonValue } from "./read-table.ts";
 import type { ListSource } from "./search.ts";
-import type { Ms } from "./records.ts";
+import type { Ms } from "../records.ts";
 
 /** Rows are in order of time but for what waited before it was written. */
 const DISORDER_MS = 3_600_000;
