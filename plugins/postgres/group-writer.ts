@@ -158,8 +158,8 @@ class GroupRows implements RecordRows {
 
   count(runId: string, { counters, running, waiting, parked, inLine, used }: UsageChange): void {
     const { part, dbTime, now } = this.#parts;
-    const counts = { running, waiting, parked, in_line: inLine, ...used };
-    const { starts, tokens, micros } = used;
+    const { starts, places, tokens, micros } = used;
+    const counts = { running, waiting, parked, in_line: inLine, starts, places };
     for (const counter of counters) {
       this.#batch.sum(statements.COUNTS, counter, { counter, part }, counts);
       const use = (

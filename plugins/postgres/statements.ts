@@ -208,12 +208,10 @@ const ADD_COUNTS = insertInto(
     in_line: "bigint",
     starts: "bigint",
     places: "bigint",
-    tokens: "bigint",
-    micros: "bigint",
   },
   {
     orderBy: "counter",
-    end: `ON CONFLICT (counter, part) DO UPDATE SET ${summed(["running", "waiting", "parked", "in_line", "starts", "places", "tokens", "micros"])}`,
+    end: `ON CONFLICT (counter, part) DO UPDATE SET ${summed(["running", "waiting", "parked", "in_line", "starts", "places"])}`,
   },
 );
 /** What runs add to the counters of limits. */
