@@ -12,7 +12,10 @@ export interface Signals extends Omit<Listeners, "any"> {
   later(kind: JobKind, at: Ms): void;
 }
 
-/** Who is told in this process that work may be ready, and the timers of jobs that wait. `listened` is called with each that listens. */
+/**
+ * Creates the listeners in this process to ready work, and the timers of waiting jobs. `listened` is called with each
+ * new listener.
+ */
 export function createSignals({
   now,
   log,

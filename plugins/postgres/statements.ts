@@ -216,7 +216,7 @@ const ADD_COUNTS = insertInto(
     end: `ON CONFLICT (counter, part) DO UPDATE SET ${summed(["running", "waiting", "parked", "in_line", "starts", "places", "tokens", "micros"])}`,
   },
 );
-/** What runs add to the counters of limits. */
+/** Adds the use of runs to the counters of limits. */
 export const COUNTS = listStatement(
   ADD_COUNTS.columns,
   (given, list) => `counts_added AS (${ADD_COUNTS.render(given, list)})`,
@@ -403,8 +403,8 @@ function joinStatements(batch: Batch): Statement[] {
 }
 
 /**
- * What a batch comes to: one statement behind the other, in an order that is the same for every gateway. Rows that come back name
- * kinds of jobs; with `ready`, whether one of them is.
+ * Plans the statements of a batch, in an order that is the same for every gateway. Rows that come back name kinds of
+ * jobs, and `ready` says whether one of them is.
  */
 export const planStatements = (batch: Batch): Statement[] => [
   ...toStatements(batch, BEFORE),

@@ -34,7 +34,7 @@ const text = (row: ExportedRow, column: string): string => String(row[column]);
 const readRecord = (row: ExportedRow): Record<string, unknown> =>
   JSON.parse(text(row, "record")) as Record<string, unknown>;
 
-/** How the tables of a store in PostgreSQL differ from what is exported. */
+/** The differences between the tables of a store in PostgreSQL and the export. */
 export const POSTGRES_RULES: TableRules = {
   migrations: { leftOut: "each store has its own" },
   counts: { leftOut: "counted again while rows are written" },
