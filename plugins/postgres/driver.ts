@@ -3,6 +3,7 @@ import {
   type Clock,
   createStepWatch,
   createFailureLog,
+  createSignals,
   type JobKind,
   type Logger,
   type Ms,
@@ -28,7 +29,6 @@ import { createUsage } from "./limits/usage.ts";
 import { migrate } from "./schema/migrate.ts";
 import { createCluster, createTopics } from "./cluster/cluster.ts";
 import { createPostgresQueue, HandedOutJobs } from "./queue/queue.ts";
-import { createSignals } from "./queue/signals.ts";
 import { createPostgresStore } from "./records/store.ts";
 
 /** Clocks nearer than that are taken for the same. */

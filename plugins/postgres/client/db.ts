@@ -1,6 +1,6 @@
 import type { Client, ClientBase, ClientConfig, CustomTypesConfig, Pool } from "pg";
-import { type Logger, type Ms, safeError } from "#store-kit";
-import type { Address } from "./address.ts";
+import { createLogger, type Logger, type Ms, type OpenOptions, safeError } from "#store-kit";
+import { parseAddress, type Address } from "./address.ts";
 import { storeError } from "./errors.ts";
 import { createLane, ignore, type Lane, Watch } from "./lane.ts";
 
@@ -136,4 +136,18 @@ export async function openDb(address: Address, log: Logger, limits = LIMITS): Pr
     },
     close: async () => void (await Promise.all(pools.map((pool) => pool.end()))),
   };
+}
+
+/** Opens a database for `work`, and closes it. */
+export async function withDb<T>(
+  { url, env, log = createLogger("silent") }: Pick<OpenOptions, "url" | "env"> & { log?: Logger },
+  work: (db: Db) => Promise<T>,
+  limits = LIMITS,
+): Promise<T> {
+  const db = await openDb(parseAddress(url, env), log, limits);
+  try {
+    return await work(db);
+  } finally {
+    await db.close();
+  }
 }

@@ -1,8 +1,7 @@
 import type { ClientBase, Pool, PoolClient } from "pg";
 import { type Ms, RouseError, type Sql, STORE_UNAVAILABLE } from "#store-kit";
-import { binaryList } from "./binary.ts";
 import { isConflict, isRefused, storeError } from "./errors.ts";
-import { decodeNul, encodeValue } from "./nul.ts";
+import { binaryList, decodeNul, encodeValue } from "./values.ts";
 
 /** A server that answers nothing for so long is taken for one that hangs: it is asked several times as often. */
 const SILENT_MS = 3000;

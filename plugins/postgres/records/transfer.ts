@@ -13,15 +13,13 @@ import {
   toSelects,
   toStored,
   toTargets,
-  type TransferOptions,
 } from "#store-kit";
-import { parseAddress } from "../client/address.ts";
-import { openDb, type Db } from "../client/db.ts";
+import { withDb, type Db } from "../client/db.ts";
 import { digest } from "../client/digest.ts";
 import { ALIVE } from "../cluster/holders.ts";
 import { migrate } from "../schema/migrate.ts";
 import { DAY_MS, DAYS_AHEAD, readClock, timeOf } from "../schema/partitions.ts";
-import { readStatus } from "../status.ts";
+import { readStatus } from "../tools.ts";
 
 const LIMITS = { connections: 2, statementMs: 600_000, gathers: true };
 /** Rows of one look: a body may have megabytes. */
@@ -266,32 +264,19 @@ async function renumber(sql: Sql): Promise<void> {
     );
 }
 
-async function withDb<T>(
-  { url, env, log }: TransferOptions,
-  work: (db: Db) => Promise<T>,
-): Promise<T> {
-  const db = await openDb(parseAddress(url, env), log, LIMITS);
-  try {
-    return await work(db);
-  } finally {
-    await db.close();
-  }
-}
-
 /** Reads a store in PostgreSQL as it is at one moment. */
 export const exportTables: StoreDriver["exportTables"] = async (options, use) => {
   checkReadable(await readStatus(options));
-  return withDb(options, (db) =>
-    db.transaction(async (sql) => {
-      await sql.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY");
-      return use(await listTables(sql, { ...POSTGRES_RULES, ...options.rules }));
-    }),
-  );
+  const work = async (sql: Sql) => {
+    await sql.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY");
+    return use(await listTables(sql, { ...POSTGRES_RULES, ...options.rules }));
+  };
+  return withDb(options, (db) => db.transaction(work), LIMITS);
 };
 
 /** Fills a store in PostgreSQL in one transaction. */
-export const importTables: StoreDriver["importTables"] = (options, use) =>
-  withDb(options, async (db) => {
+export const importTables: StoreDriver["importTables"] = (options, use) => {
+  const work = async (db: Db) => {
     await migrate(db);
     return db.transaction(async (sql) => {
       const { tables, flush } = await openTables(sql, { ...POSTGRES_RULES, ...options.rules });
@@ -304,4 +289,6 @@ export const importTables: StoreDriver["importTables"] = (options, use) =>
       await renumber(sql);
       return value;
     });
-  });
+  };
+  return withDb(options, work, LIMITS);
+};

@@ -18,7 +18,7 @@ import {
 } from "../types.ts";
 import type { SqliteGroupCommit } from "./group-commit.ts";
 import type { SqliteJobs } from "./jobs.ts";
-import type { SqliteSignals } from "./signals.ts";
+import type { Signals } from "../sql/signals.ts";
 import type { Statements } from "./statements.ts";
 
 const ADD_COUNTS = `INSERT INTO run_counts (counter, running, waiting, parked, in_line) VALUES (?, ?, ?, ?, ?)
@@ -101,7 +101,7 @@ interface Parts {
   jobs: SqliteJobs;
   group: SqliteGroupCommit;
   loop: { catchUp(): Promise<void> };
-  signals: SqliteSignals;
+  signals: Signals;
   now: () => Ms;
 }
 
