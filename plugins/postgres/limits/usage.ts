@@ -43,9 +43,9 @@ const NO_DAYS =
 
 const COUNTS = `
   counts AS MATERIALIZED (
-    SELECT names.scope, run_counts.part, sum(running)::bigint AS running, sum(waiting)::bigint AS waiting, sum(parked)::bigint AS parked,
+    SELECT names.scope, usage.part, sum(running)::bigint AS running, sum(waiting)::bigint AS waiting, sum(parked)::bigint AS parked,
       sum(in_line)::bigint AS in_line, sum(starts)::bigint AS starts, sum(places)::bigint AS places, sum(tokens)::bigint AS tokens, sum(micros)::bigint AS micros
-    FROM names JOIN run_counts ON run_counts.counter = names.counter GROUP BY 1, 2),`;
+    FROM names JOIN usage ON usage.counter = names.counter AND usage.width = 0 GROUP BY 1, 2),`;
 const COUNTED = `
     coalesce((SELECT sum(running) FROM counts WHERE counts.scope = given.scope), 0)::bigint AS running,
     coalesce((SELECT sum(waiting) FROM counts WHERE counts.scope = given.scope), 0)::bigint AS waiting,
@@ -117,7 +117,7 @@ const LANES = `
       UNION ALL SELECT (SELECT lane FROM parked WHERE NOT released AND lane > waits.lane ORDER BY lane LIMIT 1) FROM waits WHERE waits.lane IS NOT NULL),
     gone AS (SELECT lane, count(*) AS n FROM parked WHERE released GROUP BY lane)
   SELECT coalesce(known.lane, gone.lane) AS mapping, known.lane IS NOT NULL AS waits, coalesce(gone.n, 0) AS released,
-    (SELECT sum(parked) FROM run_counts WHERE counter = '${ALL_RUNS}')::bigint AS parked
+    (SELECT sum(parked) FROM usage WHERE counter = '${ALL_RUNS}' AND width = 0)::bigint AS parked
   FROM (SELECT 1) AS one LEFT JOIN ((SELECT lane FROM waits WHERE lane IS NOT NULL) AS known FULL JOIN gone ON gone.lane = known.lane) ON true`;
 
 const RELEASE = `

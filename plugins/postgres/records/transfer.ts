@@ -13,6 +13,7 @@ import {
   toSelects,
   toStored,
   toTargets,
+  USAGE_NUMBERS,
 } from "#store-kit";
 import { withDb, type Db } from "../client/db.ts";
 import { digest } from "../client/digest.ts";
@@ -84,11 +85,7 @@ export const POSTGRES_RULES: TableRules = {
   // Each gateway has rows of its own.
   usage: {
     omit: ["part"],
-    from: "(SELECT counter, width, at, sum(starts)::bigint AS starts, sum(tokens)::bigint AS tokens, sum(micros)::bigint AS micros FROM usage GROUP BY 1, 2, 3) AS usage",
-  },
-  run_counts: {
-    omit: ["part", "starts", "places", "tokens", "micros"],
-    from: "(SELECT counter, sum(running)::bigint AS running, sum(waiting)::bigint AS waiting, sum(parked)::bigint AS parked, sum(in_line)::bigint AS in_line FROM run_counts GROUP BY 1) AS run_counts",
+    from: `(SELECT counter, width, at, ${USAGE_NUMBERS.map((name) => `sum(${name})::bigint AS ${name}`).join(", ")} FROM usage GROUP BY 1, 2, 3) AS usage`,
   },
 };
 

@@ -163,16 +163,13 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX approvals_open ON approvals (seq) WHERE state = 'open';
   ${changing("approvals", "state", "approvals")}
 
-  -- What runs have used, by time, and how many there are: of all hooks' runs, and of each mapping's. Each gateway has rows of its
-  -- own (\`part\`), so that none waits for another. \`starts\` to \`micros\` of \`run_counts\` are sums of all times.
+  -- What runs have used, by time: \`width\` is the bucket's, \`at\` its start; both are 0 for all times. The counters are of all hooks'
+  -- runs, and of each mapping's. The rows of all times have how many runs there are now. Of those that wait, \`in_line\` have not started
+  -- and wait neither for a model nor for further events. Each gateway has rows of its own (\`part\`), so that none waits for another.
   CREATE TABLE usage (
-    counter text NOT NULL, width bigint NOT NULL, at bigint NOT NULL, part text NOT NULL DEFAULT '', starts bigint NOT NULL,
-    tokens bigint NOT NULL, micros bigint NOT NULL, PRIMARY KEY (counter, width, at, part));
-  CREATE TABLE run_counts (
-    counter text NOT NULL, part text NOT NULL DEFAULT '', running bigint NOT NULL, waiting bigint NOT NULL, parked bigint NOT NULL,
-    -- Of the runs that wait, so many have not started and wait neither for a model nor for further events.
-    in_line bigint NOT NULL DEFAULT 0, starts bigint NOT NULL DEFAULT 0, places bigint NOT NULL DEFAULT 0, tokens bigint NOT NULL DEFAULT 0, micros bigint NOT NULL DEFAULT 0,
-    PRIMARY KEY (counter, part));
+    counter text NOT NULL, width bigint NOT NULL, at bigint NOT NULL, part text NOT NULL DEFAULT '', running bigint NOT NULL DEFAULT 0,
+    waiting bigint NOT NULL DEFAULT 0, parked bigint NOT NULL DEFAULT 0, in_line bigint NOT NULL DEFAULT 0, starts bigint NOT NULL DEFAULT 0,
+    places bigint NOT NULL DEFAULT 0, tokens bigint NOT NULL DEFAULT 0, micros bigint NOT NULL DEFAULT 0, PRIMARY KEY (counter, width, at, part));
   -- What gateways have borrowed, as sums of all times.
   CREATE TABLE budgets (scope text PRIMARY KEY, version bigint NOT NULL DEFAULT 0);
   CREATE TABLE lent (
@@ -183,8 +180,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE UNIQUE INDEX parked_run ON parked (run);
   CREATE INDEX parked_lane ON parked (lane, seq) WHERE NOT released;
   CREATE INDEX parked_released ON parked (lane) WHERE released;
-  ALTER TABLE run_counts SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
-  ALTER TABLE usage SET (fillfactor = 50);
+  ALTER TABLE usage SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
   ALTER TABLE parked SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
   CREATE FUNCTION jobs_parked() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
     INSERT INTO parked (lane, run) VALUES (coalesce((SELECT mapping FROM runs WHERE id = NEW.id), ''), NEW.id)
