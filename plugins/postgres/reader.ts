@@ -1,7 +1,7 @@
 import { checkReadable, createLogger, type StoreDriver } from "#store-kit";
-import { parseAddress } from "./address.ts";
-import { openDb } from "./db.ts";
-import { createPostgresReads } from "./reads.ts";
+import { parseAddress } from "./client/address.ts";
+import { openDb } from "./client/db.ts";
+import { createPostgresReads } from "./records/reads.ts";
 import { readStatus } from "./status.ts";
 
 const LIMITS = { connections: 1, statementMs: 30_000, isReadOnly: true };

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { createLogger, type StoreDriver } from "#store-kit";
-import { parseAddress } from "./address.ts";
-import { openDb } from "./db.ts";
+import { parseAddress } from "./client/address.ts";
+import { openDb } from "./client/db.ts";
 
 const LIMITS = { connections: 1, statementMs: 60_000 };
 

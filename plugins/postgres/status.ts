@@ -1,8 +1,8 @@
 import { createLogger, type StoreDriver } from "#store-kit";
-import { parseAddress } from "./address.ts";
-import { openDb } from "./db.ts";
-import { openError, schemaVersion } from "./migrate.ts";
-import { MIGRATIONS } from "./schema.ts";
+import { parseAddress } from "./client/address.ts";
+import { openDb } from "./client/db.ts";
+import { openError, schemaVersion } from "./schema/migrate.ts";
+import { MIGRATIONS } from "./schema/schema.ts";
 
 /** Looks at a store in PostgreSQL; changes nothing. */
 export const readStatus: StoreDriver["status"] = async ({ url, env }) => {

@@ -6,7 +6,7 @@ import {
   runHeld,
   type Sql,
 } from "#store-kit";
-import type { Db } from "./db.ts";
+import type { Db } from "../client/db.ts";
 import type { Membership } from "./membership.ts";
 import { LEASE_MS } from "./holders.ts";
 

@@ -6,7 +6,7 @@ import {
   type Ms,
   type NewJob,
 } from "#store-kit";
-import { digest } from "./digest.ts";
+import { digest } from "../client/digest.ts";
 import type { Batch } from "./list-statements.ts";
 import {
   DELETED_JOBS,

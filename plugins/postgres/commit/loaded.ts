@@ -11,9 +11,9 @@ import {
   type ToolCallRecord,
   type Writes,
 } from "#store-kit";
-import { openWindows } from "./batches.ts";
+import { openWindows } from "../limits/batches.ts";
 import { jobName, type LockedJob } from "./group-jobs.ts";
-import { standing } from "./leases.ts";
+import { standing } from "../cluster/leases.ts";
 import type { Request } from "./request.ts";
 
 /** What a group may change, by id, read under locks before it is written; then as the writes of the group left it. */

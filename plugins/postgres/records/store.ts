@@ -9,11 +9,11 @@ import {
   toEventRow,
   type Writes,
 } from "#store-kit";
-import type { Db } from "./db.ts";
-import { newKeys } from "./keys.ts";
-import type { GroupCommit } from "./group-commit.ts";
+import type { Db } from "../client/db.ts";
+import { newKeys } from "../commit/keys.ts";
+import type { GroupCommit } from "../commit/group-commit.ts";
 import { createPostgresReads } from "./reads.ts";
-import type { Signals } from "./signals.ts";
+import type { Signals } from "../queue/signals.ts";
 import { POSTGRES_DIALECT, sweep } from "./sweep.ts";
 
 export interface StoreParts {

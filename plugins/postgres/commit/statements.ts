@@ -1,6 +1,6 @@
 import type { Ms } from "#store-kit";
 import type { NewDedupeKey } from "./keys.ts";
-import { readyAt, NEXT_PLACE } from "./jobs.ts";
+import { readyAt, NEXT_PLACE } from "../queue/jobs.ts";
 import {
   type Batch,
   deleteFrom,
@@ -10,7 +10,7 @@ import {
   toStatements,
   update,
 } from "./list-statements.ts";
-import type { Statement } from "./lane.ts";
+import type { Statement } from "../client/lane.ts";
 
 const JOB = { kind: "text", id: "text" } as const;
 

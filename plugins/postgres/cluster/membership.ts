@@ -1,5 +1,5 @@
 import { lazy, type Logger, type Ms, type PeerInfo, safeError } from "#store-kit";
-import type { Db } from "./db.ts";
+import type { Db } from "../client/db.ts";
 import { LEASE_MS } from "./holders.ts";
 
 /** How often a holder says that it lives: several times within a lease, so that one lost answer costs nothing. */

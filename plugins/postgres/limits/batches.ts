@@ -1,6 +1,6 @@
 import type { BatchJoin, Ms, SharedBatches, Sql } from "#store-kit";
-import type { Db } from "./db.ts";
-import { digest } from "./digest.ts";
+import type { Db } from "../client/db.ts";
+import { digest } from "../client/digest.ts";
 
 /** The batches that gateways collect together. */
 export function createBatchWindows({

@@ -5,7 +5,7 @@ import {
   STORE_UNAVAILABLE,
   toDedupeRecord,
 } from "#store-kit";
-import { isClash, isConflict, isRefused, storeError } from "./errors.ts";
+import { isClash, isConflict, isRefused, storeError } from "../client/errors.ts";
 import { CommitRefused, RetryTransaction, type Committed, type Outcome } from "./group.ts";
 import type { Request } from "./request.ts";
 

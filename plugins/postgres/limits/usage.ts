@@ -16,10 +16,10 @@ import {
   RESOURCES,
   type UsageStore,
 } from "#store-kit";
-import type { Db } from "./db.ts";
-import { ALIVE, KEEPS_LOANS } from "./holders.ts";
-import { NEXT_PLACE } from "./jobs.ts";
-import type { Membership } from "./membership.ts";
+import type { Db } from "../client/db.ts";
+import { ALIVE, KEEPS_LOANS } from "../cluster/holders.ts";
+import { NEXT_PLACE } from "../queue/jobs.ts";
+import type { Membership } from "../cluster/membership.ts";
 import { tidyUsage } from "./usage-tidy.ts";
 
 /**

@@ -1,6 +1,6 @@
 import type { EarlierJob, Job, JobKind, JobPosition, Sql } from "#store-kit";
-import { digest } from "./digest.ts";
-import { readTogether } from "./reads.ts";
+import { digest } from "../client/digest.ts";
+import { readTogether } from "../records/reads.ts";
 
 /** Where a job stands: the first of its key is the one that `TAKE` takes. */
 const FIND = `

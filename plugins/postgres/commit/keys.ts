@@ -7,8 +7,8 @@ import {
   type Sql,
   toDedupeRecord,
 } from "#store-kit";
-import { digest } from "./digest.ts";
-import { sqlState } from "./errors.ts";
+import { digest } from "../client/digest.ts";
+import { sqlState } from "../client/errors.ts";
 
 /** A duplicate key on its way into the database. */
 export interface NewDedupeKey {

@@ -8,9 +8,9 @@ import {
   PARKED_FROM,
   STEP_MS,
 } from "#store-kit";
-import type { Db } from "./db.ts";
-import { isClash, isConflict } from "./errors.ts";
-import { buildFree, STEADY } from "./holders.ts";
+import type { Db } from "../client/db.ts";
+import { isClash, isConflict } from "../client/errors.ts";
+import { buildFree, STEADY } from "../cluster/holders.ts";
 
 const ATTEMPTS = 5;
 /** Jobs whose delay is over and that join the line in one statement; the others are taken all the same once the line is empty. */

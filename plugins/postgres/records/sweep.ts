@@ -9,9 +9,9 @@ import {
   type SweepStep,
   type SweepTables,
 } from "#store-kit";
-import type { Db } from "./db.ts";
-import { standing } from "./leases.ts";
-import { addPartitions, dropPartitions, type Dropped } from "./partitions.ts";
+import type { Db } from "../client/db.ts";
+import { standing } from "../cluster/leases.ts";
+import { addPartitions, dropPartitions, type Dropped } from "../schema/partitions.ts";
 import { createSource } from "./reads.ts";
 
 export const POSTGRES_DIALECT: SweepDialect = { hasBody: "body IS NOT NULL", find: "strpos" };

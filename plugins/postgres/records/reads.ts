@@ -7,10 +7,10 @@ import {
   type Sql,
   type Store,
 } from "#store-kit";
-import type { Db } from "./db.ts";
-import { digest } from "./digest.ts";
-import { readDedupeRecords } from "./keys.ts";
-import { COUNTED } from "./schema.ts";
+import type { Db } from "../client/db.ts";
+import { digest } from "../client/digest.ts";
+import { readDedupeRecords } from "../commit/keys.ts";
+import { COUNTED } from "../schema/schema.ts";
 
 /** Rows that one statement of a search looks at: so many take some 10 ms. */
 const WINDOW = 5000;

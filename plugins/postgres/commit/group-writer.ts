@@ -17,7 +17,7 @@ import {
   type WakeMode,
   type WrittenTable,
 } from "#store-kit";
-import { digest } from "./digest.ts";
+import { digest } from "../client/digest.ts";
 import { GroupJobs } from "./group-jobs.ts";
 import { Batch, type ListStatement } from "./list-statements.ts";
 import type { Loaded } from "./loaded.ts";

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "pg";
 import { type JobKind, type Logger, newId, safeError, type Topic, type WakeMode } from "#store-kit";
-import type { Db } from "./db.ts";
-import { digest } from "./digest.ts";
+import type { Db } from "../client/db.ts";
+import { digest } from "../client/digest.ts";
 
 /** What one gateway tells the others; the short names keep many of them within one message. */
 interface Message {

@@ -1,6 +1,6 @@
 import { ALL_RUNS, DAY_WINDOW, HOUR_WINDOW, type Ms } from "#store-kit";
-import type { Db } from "./db.ts";
-import { KEEPS_LOANS } from "./holders.ts";
+import type { Db } from "../client/db.ts";
+import { KEEPS_LOANS } from "../cluster/holders.ts";
 
 const GONE = (column: string): string =>
   `NOT EXISTS (SELECT 1 FROM holders WHERE gateway = rtrim(${column}, '+') AND (seen > now() - interval '1 minute' OR ${KEEPS_LOANS}))`;

@@ -1,8 +1,8 @@
 import type { Client, QueryConfig, QueryResult } from "pg";
 import { RouseError, type Sql, urlError } from "#store-kit";
-import type { Address } from "./address.ts";
-import type { Db } from "./db.ts";
-import { isLocked, sqlState, storeError } from "./errors.ts";
+import type { Address } from "../client/address.ts";
+import type { Db } from "../client/db.ts";
+import { isLocked, sqlState, storeError } from "../client/errors.ts";
 import { MIGRATIONS } from "./schema.ts";
 
 /** How long a gateway waits for another one that migrates, and for those that use a table. */

@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import { type Ms, type Retention, type Sql } from "#store-kit";
-import type { Db } from "./db.ts";
-import { isClash, isLocked, isMissingTable } from "./errors.ts";
+import type { Db } from "../client/db.ts";
+import { isClash, isLocked, isMissingTable } from "../client/errors.ts";
 
 export type Divided = "events" | "steps" | "tool_calls";
 

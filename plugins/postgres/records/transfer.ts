@@ -15,13 +15,13 @@ import {
   toTargets,
   type TransferOptions,
 } from "#store-kit";
-import { parseAddress } from "./address.ts";
-import { openDb, type Db } from "./db.ts";
-import { digest } from "./digest.ts";
-import { ALIVE } from "./holders.ts";
-import { migrate } from "./migrate.ts";
-import { DAY_MS, DAYS_AHEAD, readClock, timeOf } from "./partitions.ts";
-import { readStatus } from "./status.ts";
+import { parseAddress } from "../client/address.ts";
+import { openDb, type Db } from "../client/db.ts";
+import { digest } from "../client/digest.ts";
+import { ALIVE } from "../cluster/holders.ts";
+import { migrate } from "../schema/migrate.ts";
+import { DAY_MS, DAYS_AHEAD, readClock, timeOf } from "../schema/partitions.ts";
+import { readStatus } from "../status.ts";
 
 const LIMITS = { connections: 2, statementMs: 600_000, gathers: true };
 /** Rows of one look: a body may have megabytes. */

@@ -1,6 +1,6 @@
 import type { Peer, PeerInfo, Cluster, Topic } from "#store-kit";
 import type { Notifier } from "./notify.ts";
-import type { Db } from "./db.ts";
+import type { Db } from "../client/db.ts";
 import type { Membership } from "./membership.ts";
 import { ALIVE, STEADY } from "./holders.ts";
 import type { Leases } from "./leases.ts";

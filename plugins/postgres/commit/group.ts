@@ -8,7 +8,7 @@ import {
 } from "#store-kit";
 import { GroupWriter } from "./group-writer.ts";
 import { isUnbound, readDedupeRecords } from "./keys.ts";
-import type { Lane, Statement } from "./lane.ts";
+import type { Lane, Statement } from "../client/lane.ts";
 import { isNothing, listWanted, load, loadNothing } from "./loaded.ts";
 import type { Request } from "./request.ts";
 import { planStatements } from "./statements.ts";

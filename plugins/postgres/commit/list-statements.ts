@@ -1,5 +1,5 @@
 import { ID_TAKEN, RouseError } from "#store-kit";
-import type { Statement } from "./lane.ts";
+import type { Statement } from "../client/lane.ts";
 
 type Columns = Readonly<Record<string, "text" | "int" | "bigint" | "bytea" | "boolean">>;
 export type Row<C extends Columns> = { readonly [Name in keyof C]: unknown };
