@@ -3,6 +3,7 @@ import {
   type Clock,
   createStepWatch,
   createFailureLog,
+  createSignals,
   type JobKind,
   type Logger,
   type Ms,
@@ -12,24 +13,23 @@ import {
   safeError,
   type StoreHandle,
 } from "#store-kit";
-import { parseAddress } from "./address.ts";
-import { createBatchWindows } from "./batches.ts";
-import { createNotifier } from "./notify.ts";
-import { foldCounts } from "./reads.ts";
-import { ACCEPT_MS, openDb, type Db } from "./db.ts";
-import { sqlState } from "./errors.ts";
-import { commitGroup, type Committed } from "./group.ts";
-import { createMembership } from "./membership.ts";
-import { Jobs } from "./jobs.ts";
-import { GroupCommit } from "./group-commit.ts";
-import type { Lane } from "./lane.ts";
-import { createLeases } from "./leases.ts";
-import { createUsage } from "./usage.ts";
-import { migrate } from "./migrate.ts";
-import { createCluster, createTopics } from "./cluster.ts";
-import { createPostgresQueue, HandedOutJobs } from "./queue.ts";
-import { createSignals } from "./signals.ts";
-import { createPostgresStore } from "./store.ts";
+import { parseAddress } from "./client/address.ts";
+import { createBatchWindows } from "./limits/batches.ts";
+import { createNotifier } from "./cluster/notify.ts";
+import { foldCounts } from "./records/reads.ts";
+import { ACCEPT_MS, openDb, type Db } from "./client/db.ts";
+import { sqlState } from "./client/errors.ts";
+import { commitGroup, type Committed } from "./commit/group.ts";
+import { createMembership } from "./cluster/membership.ts";
+import { Jobs } from "./queue/jobs.ts";
+import { GroupCommit } from "./commit/group-commit.ts";
+import type { Lane } from "./client/lane.ts";
+import { createLeases } from "./cluster/leases.ts";
+import { createUsage } from "./limits/usage.ts";
+import { migrate } from "./schema/migrate.ts";
+import { createCluster, createTopics } from "./cluster/cluster.ts";
+import { createPostgresQueue, HandedOutJobs } from "./queue/queue.ts";
+import { createPostgresStore } from "./records/store.ts";
 
 /** Clocks nearer than that are taken for the same. */
 const SAME_MS = 100;

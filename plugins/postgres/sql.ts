@@ -1,7 +1,7 @@
 import type { OpenSql, SqlDatabase } from "#store-kit";
-import { parseAddress } from "./address.ts";
-import { openDb, type Db } from "./db.ts";
-import { migrate } from "./migrate.ts";
+import { parseAddress } from "./client/address.ts";
+import { openDb, type Db } from "./client/db.ts";
+import { migrate } from "./schema/migrate.ts";
 
 export const MODULE = import.meta.url;
 /** The variables that the client reads: user, password and certificates that the URL leaves out. */

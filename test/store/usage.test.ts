@@ -312,9 +312,11 @@ describePostgres("what gateways spend and collect together", () => {
     await open();
     const before = await countReads();
     await lendAll({ places: 100 });
-    expect((await countReads()) - before).toBeLessThan(5);
+    // Each reads how many runs there are.
+    const after = await countReads();
+    expect(after - before).toBeLessThan(25);
     await lendAll({ places: 100, starts: 100 });
-    expect((await countReads()) - before).toBeGreaterThanOrEqual(20);
+    expect((await countReads()) - after).toBeGreaterThanOrEqual(40);
   });
 
   it("shares of what is lent ahead of need shrink as the limit comes near", async () => {
