@@ -111,19 +111,23 @@ export interface UsageStore {
 export const PARKED_UNTIL = 8e15;
 export const PARKED_FROM = 4e15;
 
-/** What a change of a run adds to counters. */
-export interface UsageChange {
-  counters: readonly string[];
-  running: number;
-  waiting: number;
-  parked: number;
-  inLine: number;
-  /** What is used up: `places` counts each time that a run takes one. */
-  used: Amounts;
-}
+/** The numbers of a row of `usage`: how many runs there are, and what they have used. `places` counts each time that a run takes one. */
+export const USAGE_NUMBERS = [
+  ...(["running", "waiting", "parked", "in_line"] as const),
+  ...RESOURCES,
+] as const;
+type UsageNumbers = Record<(typeof USAGE_NUMBERS)[number], number>;
+const NO_NUMBERS: UsageNumbers = {
+  ...{ running: 0, waiting: 0, parked: 0, in_line: 0 },
+  ...{ starts: 0, places: 0, tokens: 0, micros: 0 },
+};
 
-/** The counts of `Counted` that change with a run's status. */
-export const RUN_COUNTS = ["running", "waiting", "parked", "inLine"] as const;
+/** What a change of a run adds to a row of `usage`: to that of all times, whose `width` and `at` are 0, or to a bucket of a window. */
+export type UsageRow = { counter: string; width: Ms; at: Ms } & UsageNumbers;
+
+/** SQL behind DO UPDATE SET: adds the numbers of a row to those of the row that is there. */
+export const addColumns = (table: string, names: readonly string[]): string =>
+  names.map((name) => `${name} = ${table}.${name} + excluded.${name}`).join(", ");
 
 type CountedRun = Pick<
   RunRecord,
@@ -146,18 +150,23 @@ export function countUsedTokens({ usage }: Pick<RunRecord, "usage">): number {
 }
 
 /**
- * What a change of a run adds to the counters of its scopes; undefined if nothing. A start is counted once for all tries;
- * usage is what the run has used in all.
+ * What a change of a run adds to the counters of its scopes. A start is counted once for all tries; usage is what the run has
+ * used in all.
  */
 export function countChange(
   before: CountedRun | undefined,
   after: CountedRun,
-): UsageChange | undefined {
-  if (after.kind !== "hook") return undefined;
+  now: Ms,
+): UsageRow[] {
+  if (after.kind !== "hook") return [];
   const step = (is: (run: CountedRun) => boolean): number =>
     Number(is(after)) - Number(before !== undefined && is(before));
   const running = step(({ status }) => status === "running");
-  const used = {
+  const numbers: UsageNumbers = {
+    running,
+    waiting: step(({ status }) => WAITING.includes(status)),
+    parked: step(isLimited),
+    in_line: step(isInLine),
     starts: running > 0 && (before?.attempts ?? 0) === 0 ? 1 : 0,
     places: Math.max(0, running),
     tokens: Math.max(0, countUsedTokens(after) - (before ? countUsedTokens(before) : 0)),
@@ -166,13 +175,21 @@ export function countChange(
       Math.round(((after.usage?.costUsd ?? 0) - (before?.usage?.costUsd ?? 0)) * MICRO),
     ),
   };
-  const waiting = step(({ status }) => WAITING.includes(status));
-  const parked = step(isLimited);
-  const inLine = step(isInLine);
-  if ([running, waiting, parked, inLine, ...Object.values(used)].every((n) => n === 0))
-    return undefined;
+  if (Object.values(numbers).every((n) => n === 0)) return [];
+  const { starts, tokens, micros } = numbers;
+  const toRow = (window: Window, used: Partial<Amounts>) => ({
+    width: window.widthMs,
+    at: toBucket(window, now),
+    ...NO_NUMBERS,
+    ...used,
+  });
+  const rows = [
+    { width: 0, at: 0, ...numbers },
+    ...(starts > 0 ? [toRow(HOUR_WINDOW, { starts })] : []),
+    ...(tokens + micros > 0 ? [toRow(DAY_WINDOW, { tokens, micros })] : []),
+  ];
   const counters = after.mapping === undefined ? [ALL_RUNS] : [ALL_RUNS, toCounter(after.mapping)];
-  return { counters, running, waiting, parked, inLine, used };
+  return counters.flatMap((counter) => rows.map((row) => ({ counter, ...row })));
 }
 
 export interface BatchJoin {

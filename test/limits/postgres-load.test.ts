@@ -115,8 +115,8 @@ describePostgres("limits on a PostgreSQL with a day of history", () => {
       [now, ["hooks", "mapping:free", "mapping:full"]],
     );
     await client.query(
-      `INSERT INTO run_counts (counter, part, running, waiting, parked, in_line)
-        SELECT counter, '', 0, ${PARKED}, ${PARKED}, ${PARKED} FROM unnest($1::text[]) AS counter`,
+      `INSERT INTO usage (counter, width, at, running, waiting, parked, in_line)
+        SELECT counter, 0, 0, 0, ${PARKED}, ${PARKED}, ${PARKED} FROM unnest($1::text[]) AS counter`,
       [["hooks", "mapping:full"]],
     );
     await client.query("ANALYZE");

@@ -323,9 +323,11 @@ describePostgres("what gateways spend and collect together", () => {
     await open();
     const before = await countReads();
     await reserveAll({ places: 100 });
-    expect((await countReads()) - before).toBeLessThan(5);
+    // Each reads how many runs there are.
+    const after = await countReads();
+    expect(after - before).toBeLessThan(25);
     await reserveAll({ places: 100, starts: 100 });
-    expect((await countReads()) - before).toBeGreaterThanOrEqual(20);
+    expect((await countReads()) - after).toBeGreaterThanOrEqual(40);
   });
 
   it("counts of gateways that are gone stay", async () => {

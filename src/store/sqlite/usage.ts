@@ -6,66 +6,31 @@ import {
   HOUR_WINDOW,
   PARKED_FROM,
   RESOURCES,
-  RUN_COUNTS,
-  toBucket,
+  USAGE_NUMBERS,
   type Counted,
   type CountedScope,
   type Ms,
   type Reservation,
   type ReservationRequest,
-  type UsageChange,
+  type UsageRow,
   type UsageStore,
   type Window,
 } from "../types.ts";
 import type { SqliteGroupCommit } from "./group-commit.ts";
 import type { SqliteJobs } from "./jobs.ts";
-import type { SqliteSignals } from "./signals.ts";
+import type { Signals } from "../sql/signals.ts";
 import type { Statements } from "./statements.ts";
 
-const ADD_COUNTS = `INSERT INTO run_counts (counter, running, waiting, parked, in_line) VALUES (?, ?, ?, ?, ?)
-  ON CONFLICT (counter) DO UPDATE SET running = running + excluded.running, waiting = waiting + excluded.waiting,
-    parked = parked + excluded.parked, in_line = in_line + excluded.in_line`;
-const ADD_USAGE = `INSERT INTO usage (counter, width, at, starts, tokens, micros) VALUES (?, ?, ?, ?, ?, ?)
-  ON CONFLICT (counter, width, at) DO UPDATE SET
-    starts = starts + excluded.starts, tokens = tokens + excluded.tokens, micros = micros + excluded.micros`;
+const ALL_TIMES: Window = { lengthMs: 0, widthMs: 0 };
 
-/** Adds the change of a run to the counters, inside the transaction that changes it. */
-export function writeUsage(
-  sql: Statements,
-  runId: string,
-  { counters, used, ...counts }: UsageChange,
-  now: Ms,
-): void {
-  const { running, waiting, parked, inLine } = counts;
-  const { starts, tokens, micros } = used;
-  for (const counter of counters) {
-    if (RUN_COUNTS.some((name) => counts[name] !== 0))
-      sql.run(ADD_COUNTS, counter, running, waiting, parked, inLine);
-    if (starts > 0)
-      sql.run(ADD_USAGE, counter, HOUR_WINDOW.widthMs, toBucket(HOUR_WINDOW, now), starts, 0, 0);
-    if (tokens + micros > 0)
-      sql.run(ADD_USAGE, counter, DAY_WINDOW.widthMs, toBucket(DAY_WINDOW, now), 0, tokens, micros);
-  }
-  if (parked < 0) sql.run("DELETE FROM parked WHERE run = ?", runId);
-}
-
-interface BucketRow {
-  at: Ms;
-  starts: number;
-  tokens: number;
-  micros: number;
-}
-
-function readBuckets(sql: Statements, counters: string, window: Window, now: Ms): BucketRow[] {
-  const text = `SELECT at, sum(starts) AS starts, sum(tokens) AS tokens, sum(micros) AS micros FROM usage
+/** The sums of counters by bucket. `counters` are JSON. */
+function readUsage(sql: Statements, counters: string, window: Window, now: Ms): UsageRow[] {
+  const sums = USAGE_NUMBERS.map((name) => `sum(${name}) AS ${name}`).join(", ");
+  const text = `SELECT at, ${sums} FROM usage
     WHERE counter IN (SELECT value FROM json_each(?)) AND width = ? AND at > ? AND at <= ? GROUP BY at ORDER BY at`;
-  return sql.all<BucketRow>(
-    text,
-    counters,
-    window.widthMs,
-    countsAfter(window, now),
-    countsUntil(window, now),
-  );
+  const [from, to] =
+    window === ALL_TIMES ? [-1, 0] : [countsAfter(window, now), countsUntil(window, now)];
+  return sql.all<UsageRow>(text, counters, window.widthMs, from, to);
 }
 
 function readCounted(
@@ -75,16 +40,14 @@ function readCounted(
   now: Ms,
 ): Counted {
   const names = JSON.stringify(counters);
-  const row = sql.get<Pick<Counted, (typeof RUN_COUNTS)[number]>>(
-    `SELECT coalesce(sum(running), 0) AS running, coalesce(sum(waiting), 0) AS waiting, coalesce(sum(parked), 0) AS parked,
-        coalesce(sum(in_line), 0) AS "inLine"
-      FROM run_counts WHERE counter IN (SELECT value FROM json_each(?))`,
-    names,
-  );
+  const [row] = readUsage(sql, names, ALL_TIMES, now);
   return {
-    ...(row ?? { running: 0, waiting: 0, parked: 0, inLine: 0 }),
-    hour: needs.hour ? readBuckets(sql, names, HOUR_WINDOW, now) : [],
-    day: needs.day ? readBuckets(sql, names, DAY_WINDOW, now) : [],
+    running: row?.running ?? 0,
+    waiting: row?.waiting ?? 0,
+    parked: row?.parked ?? 0,
+    inLine: row?.in_line ?? 0,
+    hour: needs.hour ? readUsage(sql, names, HOUR_WINDOW, now) : [],
+    day: needs.day ? readUsage(sql, names, DAY_WINDOW, now) : [],
   };
 }
 
@@ -102,7 +65,7 @@ interface Parts {
   jobs: SqliteJobs;
   group: SqliteGroupCommit;
   loop: { catchUp(): Promise<void> };
-  signals: SqliteSignals;
+  signals: Signals;
   now: () => Ms;
 }
 
