@@ -18,7 +18,7 @@ export {
   RUN_CHANGED,
   urlError,
 } from "./sql/errors.ts";
-export { FIRST_TIME, getDelayEnd, getReadyUntil } from "./job-line.ts";
+export { FIRST_TIME, getDelayEnd, getReadyUntil } from "./job-records.ts";
 export { createListeners, LONGEST_TIMER_MS, type Listeners } from "./sql/listeners.ts";
 export * from "./sql/record-writes.ts";
 export * from "./sql/rows.ts";
