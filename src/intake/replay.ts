@@ -16,7 +16,7 @@ import { decodePayload } from "../core/http/payload.ts";
 import type { MappingInput } from "../mapping/types.ts";
 import { WITHOUT_MAPPINGS } from "./authenticate.ts";
 
-/** What of a recorded event the mappings see. */
+/** The part of a recorded event that the mappings see. */
 export type RecordedHook = Pick<EventRecord, "path" | "credential" | "receivedAt" | "request">;
 
 /** `reason` says why the mappings cannot be asked about the event. */
