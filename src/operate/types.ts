@@ -95,7 +95,7 @@ export interface AdminDeps {
   limits: Admission["usage"];
   channels: Pick<ChannelHealth, "probeAll" | "test">;
   replay(
-    eventId: string,
+    event: EventRecord,
     options: ReplayOptions,
   ): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
   /** Takes an event that a plugin sends, without the credential of its path. */
