@@ -64,7 +64,7 @@ export interface MessageIntake {
   receivePress(channel: string, press: ApprovalPress): Promise<{ text: string }>;
 }
 
-/** Whether a message is processed. One that is not `recorded` leaves no event either. */
+/** The decision whether a message is processed. One that is not `recorded` leaves no event either. */
 type SenderCheck = { ok: true } | { ok: false; reason: string; recorded: boolean };
 
 interface SenderDeps {
@@ -238,7 +238,9 @@ async function findSession(
   return { session: channelSession(agentId, channel, message) };
 }
 
-/** Whether there are people on channels who may decide: without them `approve 7f3` is a message as any other. */
+/**
+ * Returns whether there are people on channels who may decide: without them `approve 7f3` is a message as any other.
+ */
 const hasApprovers = ({ approvers, channels }: ActionContext): boolean =>
   approvers.some((approver) => splitPerson(approver, channels)?.loaded);
 

@@ -322,7 +322,7 @@ function createStageDeps(deps: IntakeDeps): StageDeps {
   };
 }
 
-/** Whether a path is one of the config's or the gateway's: other paths are whatever callers send. */
+/** Returns whether a path is one of the config's or the gateway's: other paths are whatever callers send. */
 export const isKnownPath = (path: string, { mappings }: Pick<Snapshot, "mappings">): boolean =>
   WITHOUT_MAPPINGS.has(path) || mappings.rules.has(path);
 

@@ -110,14 +110,14 @@ export function rejectInvalid(
   return recordWithoutWork(deps, hook, { outcome: "rejected", reason: error.message, error });
 }
 
-/** What a repeat has in common with the earlier event. */
+/** The reason that a repeat counts as the earlier event. */
 const EQUALS: Record<EventKey["by"], string> = {
   id: "the sender's id of the event is the same",
   body: "the body is the same",
   caller: "the idempotency key is the same",
 };
 
-/** How long a key is kept. A body's is kept exactly as long as its path says. */
+/** Returns the time for which a key is kept. A body's is kept exactly as long as its path says. */
 function getKeepMs({ snapshot }: ReceivedHook, key: EventKey): number {
   if (key.by === "body") return key.keepMs;
   const { ttl } = snapshot.config.hooks.dedupe;

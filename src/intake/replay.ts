@@ -18,7 +18,7 @@ import { WITHOUT_MAPPINGS } from "./authenticate.ts";
 
 const NO_BODY: Failure = { code: "not_found", message: BODY_GONE_ADVICE };
 
-/** What of a recorded event the mappings see. */
+/** The part of a recorded event that the mappings see. */
 export type RecordedHook = Pick<EventRecord, "path" | "credential" | "receivedAt" | "request">;
 
 /** `reason` says why the mappings cannot be asked about the event. */

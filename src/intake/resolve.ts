@@ -160,7 +160,7 @@ function resolveDrafts(
   return { kind: "work", list, items, mapping };
 }
 
-/** What a mapping in shadow would have done with an event. */
+/** Renders what a mapping in shadow would have done with an event. */
 function toShadowActions(
   outcome: DecidedOutcome,
   input: ParsedHook,

@@ -124,7 +124,10 @@ interface QuestionContext {
   now: number;
 }
 
-/** Where an approver is asked: in the conversation that the run came from if it is the approver's message, else directly. */
+/**
+ * Finds the place to ask an approver: the conversation that the run came from if it is the approver's message, else a
+ * direct one.
+ */
 function findRoute(
   approver: ChannelApprover,
   { run: { spec }, channels }: QuestionContext,
@@ -140,7 +143,7 @@ function findRoute(
   return checked.ok ? { channel, to: checked.to } : undefined;
 }
 
-/** Where an approver is asked, and the language of the question. */
+/** The place at which an approver is asked, and the language of the question. */
 interface Asked {
   route: Route;
   language: string | undefined;

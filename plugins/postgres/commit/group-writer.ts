@@ -1,6 +1,4 @@
 import {
-  DAY_WINDOW,
-  HOUR_WINDOW,
   isFencingToken,
   type Kept,
   type Ms,
@@ -12,8 +10,7 @@ import {
   type SessionRef,
   sessionId,
   type SystemEventState,
-  toBucket,
-  type UsageChange,
+  type UsageRow,
   type WakeMode,
   type WrittenTable,
 } from "#store-kit";
@@ -58,7 +55,7 @@ const SETS: Record<SetTable, ListStatement> = {
   configs: statements.CONFIGS,
 };
 
-/** What is kept of the rows that are added, or were read, in this group. */
+/** The rows that were added or read in this group, by table and id. */
 type KnownRows = { [table in WrittenTable]?: Map<string, unknown> };
 
 /** Rows of a group, which go into a batch: each request sees what those before it did. */
@@ -156,24 +153,14 @@ class GroupRows implements RecordRows {
     }
   }
 
-  count(runId: string, { counters, running, waiting, parked, inLine, used }: UsageChange): void {
-    const { part, dbTime, now } = this.#parts;
-    const counts = { running, waiting, parked, in_line: inLine, ...used };
-    const { starts, tokens, micros } = used;
-    for (const counter of counters) {
-      this.#batch.sum(statements.COUNTS, counter, { counter, part }, counts);
-      const use = (
-        window: typeof HOUR_WINDOW,
-        numbers: Pick<typeof used, "starts" | "tokens" | "micros">,
-      ) => {
-        const row = { counter, part, width: window.widthMs, at: toBucket(window, dbTime(now)) };
-        this.#batch.sum(statements.USAGE, `${counter} ${window.widthMs}`, row, numbers);
-      };
-      if (starts > 0) use(HOUR_WINDOW, { starts, tokens: 0, micros: 0 });
-      if (tokens + micros > 0) use(DAY_WINDOW, { starts: 0, tokens, micros });
-    }
-    if (parked < 0) this.#batch.put(statements.UNPARKED, runId, { run: runId });
-    if (parked > 0) this.#batch.drop(statements.UNPARKED, (_, id) => id === runId);
+  addUsage({ counter, width, at, ...numbers }: UsageRow): void {
+    const row = { counter, width, at, part: this.#parts.part };
+    this.#batch.sum(statements.USAGE, `${counter} ${width}`, row, numbers);
+  }
+
+  setParked(runId: string, isParked: boolean): void {
+    if (isParked) this.#batch.drop(statements.UNPARKED, (_, id) => id === runId);
+    else this.#batch.put(statements.UNPARKED, runId, { run: runId });
   }
 }
 
@@ -191,7 +178,12 @@ export class GroupWriter {
     this.#parts = parts;
     this.jobs = new GroupJobs(this.batch, loaded.jobs, parts.now, parts.dbTime);
     const rows = new GroupRows(this.batch, loaded.kept, parts);
-    this.#writer = new RecordWriter(rows, this.jobs, () => parts.now);
+    this.#writer = new RecordWriter(
+      rows,
+      this.jobs,
+      () => parts.now,
+      () => parts.dbTime(parts.now),
+    );
   }
 
   /** Returns false if `held` is not held any more, or if a window has closed: nothing is written then. */

@@ -1,4 +1,4 @@
-import type { Ms } from "#store-kit";
+import { addColumns, type Ms, USAGE_NUMBERS } from "#store-kit";
 import type { NewDedupeKey } from "./keys.ts";
 import { readyAt, NEXT_PLACE } from "../queue/jobs.ts";
 import {
@@ -194,48 +194,25 @@ export const SYSTEM_EVENTS = listStatement(
   (given, list) => `system_events_added AS (${ADD_SYSTEM_EVENTS.render(given, list)})`,
 );
 
-const summed = (names: readonly string[]): string =>
-  names.map((name) => `${name} = known.${name} + excluded.${name}`).join(", ");
-
-const ADD_COUNTS = insertInto(
-  "run_counts AS known",
-  {
-    counter: "text",
-    part: "text",
-    running: "bigint",
-    waiting: "bigint",
-    parked: "bigint",
-    in_line: "bigint",
-    starts: "bigint",
-    places: "bigint",
-    tokens: "bigint",
-    micros: "bigint",
-  },
-  {
-    orderBy: "counter",
-    end: `ON CONFLICT (counter, part) DO UPDATE SET ${summed(["running", "waiting", "parked", "in_line", "starts", "places", "tokens", "micros"])}`,
-  },
-);
-/** What runs add to the counters of limits. */
-export const COUNTS = listStatement(
-  ADD_COUNTS.columns,
-  (given, list) => `counts_added AS (${ADD_COUNTS.render(given, list)})`,
-);
-export const USAGE = insertInto(
-  "usage AS known",
+type UsageColumns = Record<(typeof USAGE_NUMBERS)[number], "bigint">;
+const ADD_USAGE = insertInto(
+  "usage",
   {
     counter: "text",
     width: "bigint",
     at: "bigint",
     part: "text",
-    starts: "bigint",
-    tokens: "bigint",
-    micros: "bigint",
+    ...(Object.fromEntries(USAGE_NUMBERS.map((name) => [name, "bigint"])) as UsageColumns),
   },
   {
     orderBy: "counter, width, at",
-    end: `ON CONFLICT (counter, width, at, part) DO UPDATE SET ${summed(["starts", "tokens", "micros"])}`,
+    end: `ON CONFLICT (counter, width, at, part) DO UPDATE SET ${addColumns("usage", USAGE_NUMBERS)}`,
   },
+);
+/** Adds the use of runs to the counters of limits. */
+export const USAGE = listStatement(
+  ADD_USAGE.columns,
+  (given, list) => `usage_added AS (${ADD_USAGE.render(given, list)})`,
 );
 /** Runs that are not parked any more. */
 export const UNPARKED = deleteFrom("parked", { run: "text" });
@@ -342,7 +319,7 @@ export const APPROVALS = insertInto("approvals", {
 });
 
 /** A flood of hooks is nothing else than these: they are one statement, because each statement has its price. */
-const JOINED = [KEYS, EVENTS, RUNS, JOBS, SYSTEM_EVENTS, COUNTS];
+const JOINED = [KEYS, EVENTS, RUNS, JOBS, SYSTEM_EVENTS, USAGE];
 const BEFORE = [DELETED_JOBS, FREED_KEYS, RETRIED_JOBS];
 const AFTER = [
   LOCKED_JOBS,
@@ -372,7 +349,6 @@ const AFTER = [
   CHANGED_CALLS,
   CHANGED_APPROVALS,
   APPROVALS,
-  USAGE,
   UNPARKED,
 ];
 
@@ -403,8 +379,8 @@ function joinStatements(batch: Batch): Statement[] {
 }
 
 /**
- * What a batch comes to: one statement behind the other, in an order that is the same for every gateway. Rows that come back name
- * kinds of jobs; with `ready`, whether one of them is.
+ * Plans the statements of a batch, in an order that is the same for every gateway. Rows that come back name kinds of
+ * jobs, and `ready` says whether one of them is.
  */
 export const planStatements = (batch: Batch): Statement[] => [
   ...toStatements(batch, BEFORE),

@@ -1,17 +1,15 @@
-import { ALL_RUNS, DAY_WINDOW, HOUR_WINDOW, type Ms } from "#store-kit";
+import { addColumns, ALL_RUNS, DAY_WINDOW, HOUR_WINDOW, type Ms } from "#store-kit";
 import type { Db } from "../client/db.ts";
-import { KEEPS_LOANS } from "../cluster/holders.ts";
+import { KEEPS_RESERVED } from "../cluster/holders.ts";
 
 const GONE = (column: string): string =>
-  `NOT EXISTS (SELECT 1 FROM holders WHERE gateway = rtrim(${column}, '+') AND (seen > now() - interval '1 minute' OR ${KEEPS_LOANS}))`;
+  `NOT EXISTS (SELECT 1 FROM holders WHERE gateway = rtrim(${column}, '+') AND (seen > now() - interval '1 minute' OR ${KEEPS_RESERVED}))`;
 
 const FOLD = `
-  WITH gone AS (DELETE FROM run_counts WHERE part <> '' AND ${GONE("part")} RETURNING counter, running, waiting, parked, in_line)
-  INSERT INTO run_counts AS known (counter, part, running, waiting, parked, in_line)
-    SELECT counter, '', sum(running), sum(waiting), sum(parked), sum(in_line) FROM gone GROUP BY counter ORDER BY counter
-  ON CONFLICT (counter, part) DO UPDATE SET
-    running = known.running + excluded.running, waiting = known.waiting + excluded.waiting,
-    parked = known.parked + excluded.parked, in_line = known.in_line + excluded.in_line`;
+  WITH gone AS (DELETE FROM usage WHERE part <> '' AND width = 0 AND ${GONE("part")} RETURNING counter, running, waiting, parked, in_line)
+  INSERT INTO usage (counter, width, at, running, waiting, parked, in_line)
+    SELECT counter, 0, 0, sum(running), sum(waiting), sum(parked), sum(in_line) FROM gone GROUP BY counter ORDER BY counter
+  ON CONFLICT (counter, width, at, part) DO UPDATE SET ${addColumns("usage", ["running", "waiting", "parked", "in_line"])}`;
 
 /** Counts the runs that have not ended, and makes the part that is nobody's the difference to what the others say. One statement sees both at the same moment. */
 const COUNT_RUNS = `
@@ -25,10 +23,10 @@ const COUNT_RUNS = `
   deltas AS (
     SELECT counter, CASE status WHEN 'running' THEN n ELSE 0 END AS running, CASE status WHEN 'running' THEN 0 ELSE n END AS waiting,
       held AS parked, lined AS in_line FROM named
-    UNION ALL SELECT counter, -running, -waiting, -parked, -in_line FROM run_counts WHERE part <> '')
-  INSERT INTO run_counts (counter, part, running, waiting, parked, in_line)
-    SELECT counter, '', sum(running), sum(waiting), sum(parked), sum(in_line) FROM deltas GROUP BY counter ORDER BY counter
-  ON CONFLICT (counter, part) DO UPDATE SET
+    UNION ALL SELECT counter, -running, -waiting, -parked, -in_line FROM usage WHERE part <> '' AND width = 0)
+  INSERT INTO usage (counter, width, at, running, waiting, parked, in_line)
+    SELECT counter, 0, 0, sum(running), sum(waiting), sum(parked), sum(in_line) FROM deltas GROUP BY counter ORDER BY counter
+  ON CONFLICT (counter, width, at, part) DO UPDATE SET
     running = excluded.running, waiting = excluded.waiting, parked = excluded.parked, in_line = excluded.in_line`;
 
 /** Between counts of all runs that have not ended. */
@@ -46,7 +44,7 @@ export async function tidyUsage(
   );
   await db.query("DELETE FROM windows WHERE closes_at < $1", [dayFrom]);
   await db.query(FOLD);
-  await db.query(`DELETE FROM lent WHERE ${GONE("part")}`);
+  await db.query(`DELETE FROM reserved WHERE ${GONE("part")}`);
   if (performance.now() - (countedAt.get(db) ?? -Infinity) < COUNT_AGAIN_MS) return;
   countedAt.set(db, performance.now());
   await db.query(COUNT_RUNS);
