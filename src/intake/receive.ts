@@ -12,6 +12,7 @@ import { newId } from "../core/ids.ts";
 import type { PeopleParts } from "../people/open.ts";
 import type { QueueParts } from "../queue/open.ts";
 import type { PartContext } from "../store/context.ts";
+import type { EventRecord } from "../store/types.ts";
 import type { TurnParts } from "../turns/open.ts";
 import {
   createDenials,
@@ -28,8 +29,8 @@ import { createHold, decodeHookBody, readHookBody, type ReadBodyDeps } from "./b
 import { createBodyBudget, type BodyBudget } from "./body-budget.ts";
 import { createMessageIntake, type MessageIntake } from "./channel-message.ts";
 import { deduplicate, record, rejectInvalid } from "./record.ts";
-import { findReplayed, keepAction, markReplayed, toReplayResult } from "./replay.ts";
-import { resolve } from "./resolve.ts";
+import { keepAction, markReplayed, toReplayInput, toReplayResult } from "./replay.ts";
+import { resolve, toEffect } from "./resolve.ts";
 import {
   answerUnsignedHandshake,
   createSignatureMemory,
@@ -70,11 +71,11 @@ export interface Intake extends MessageIntake {
   /** Processes a hook. Its outcome is on disk when this resolves, unless the hook was denied or is a handshake. Never throws. */
   receive(input: RawInput, origin: Origin): Promise<Received>;
   /**
-   * Replays a recorded event with the current mappings, as a new event. With `dryRun` nothing is stored or
-   * started. Fails with `not_found` if the event or its body is no longer there, `usage` if it has no action of that number.
+   * Replays a recorded event with the current mappings, as a new event. Fails with `not_found` if its body is gone, `usage` if
+   * it has no action of that number.
    */
   replay(
-    eventId: string,
+    event: EventRecord,
     options: ReplayOptions,
   ): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
   /** Returns whether the headers carry the credential that an event was received with. */
@@ -366,24 +367,22 @@ async function receive(input: RawInput, origin: Origin, deps: StageDeps): Promis
 }
 
 async function replay(
-  eventId: string,
-  { dryRun, action, ...given }: ReplayOptions,
+  event: EventRecord,
+  { action, body }: ReplayOptions,
   deps: StageDeps,
 ): ReturnType<Intake["replay"]> {
   const { store, clock } = deps;
-  const found = await findReplayed(eventId, given, store);
+  const found = toReplayInput(event, body);
   if (!found.ok) return found;
   const hook = openHook(found.input, found.origin, clock.now(), deps);
   const resolved = await runStages(EVALUATION_STAGES, hook, deps);
   const failure = resolved ? undefined : keepAction(hook, action);
   if (failure) return { ok: false, failure };
-  const end = resolved ?? (dryRun ? undefined : await runStages([record], hook, deps));
-  const recorded =
-    end?.kind === "rejected" && !dryRun ? await rejectInvalid(deps, hook, end.error) : end;
-  return {
-    ok: true,
-    result: await markReplayed(toReplayResult(eventId, hook, recorded), store, clock.now()),
-  };
+  const end = resolved ?? (await runStages([record], hook, deps));
+  const receipt = end?.kind === "rejected" ? await rejectInvalid(deps, hook, end.error) : end;
+  const effect = hook.resolution && toEffect(hook.resolution);
+  const result = toReplayResult(event.id, effect, receipt);
+  return { ok: true, result: await markReplayed(result, store, clock.now()) };
 }
 
 /** Creates the intake of a gateway. */

@@ -19,12 +19,24 @@ function agentViews(
   return all.slice(0, all.findIndex(({ room, person }) => room === null && person === null) + 1);
 }
 
+/** Says who may write: those in allowFrom, and whom dmPolicy adds. */
+function renderSenders({
+  allowFrom = [],
+  dmPolicy = "allowlist",
+}: LoadedChannel["channel"]): string {
+  const allowed = `${allowFrom.length || "no"} allowed ${allowFrom.length === 1 ? "sender" : "senders"}`;
+  if (dmPolicy === "open") return "everybody";
+  if (dmPolicy === "pairing") return `${allowed}, and approved people`;
+  return dmPolicy === "closed" ? `${allowed}, in groups only` : allowed;
+}
+
 /** Lists the channels that are known, loaded or not. */
 export function listChannels({ snapshot }: AdminDeps) {
   const { channels: known } = snapshot();
   const channels = known.names.map((name) => {
     const resolved = known.resolve(name);
     const channel = resolved?.loaded ? known.get(resolved.id)?.channel : undefined;
+    const receives = channel?.listen !== undefined || channel?.request !== undefined;
     return {
       name,
       id: resolved?.id ?? name,
@@ -34,9 +46,11 @@ export function listChannels({ snapshot }: AdminDeps) {
       fallback: channel?.defaultTo !== undefined && channel === known.fallback?.channel,
       limit: channel?.limit ?? null,
       /** Whether people can write to the agent there, and how many may. */
-      receives: channel?.listen !== undefined || channel?.request !== undefined,
+      receives,
       allowFrom: channel?.allowFrom?.length ?? 0,
       dmPolicy: channel?.dmPolicy ?? ("allowlist" as const),
+      /** Who may write, in words; null if it does not receive. */
+      mayWrite: receives && channel ? renderSenders(channel) : null,
       /** Which agent answers: the first that fits a message's room and sender; null fits all. */
       agents: resolved?.loaded ? agentViews(resolved.id, snapshot()) : [],
     };
