@@ -135,7 +135,7 @@ export class Jobs {
 
   /**
    * Jobs whose holder has left may start again; with `steady` (see `Membership`), also those whose holder is not heard of
-   * any more: what these have borrowed from limits is gone from then on. With `own`, those of that holder too. Returns their kinds.
+   * any more: what these have reserved of limits is gone from then on. With `own`, those of that holder too. Returns their kinds.
    */
   async free(steady: boolean, own?: number): Promise<JobKind[]> {
     // The start that was cut off stays counted, and its lease is worth nothing any more.

@@ -41,8 +41,8 @@ export const POSTGRES_RULES: TableRules = {
   parked: { leftOut: "written again by triggers of the jobs" },
   holders: { leftOut: "gateways that run" },
   leases: { leftOut: "gateways that run" },
-  budgets: { leftOut: "what gateways that run have borrowed" },
-  lent: { leftOut: "what gateways that run have borrowed" },
+  budgets: { leftOut: "what gateways that run have reserved" },
+  reserved: { leftOut: "what gateways that run have reserved" },
   windows: { leftOut: "an open batch ends at its time, and the next event begins a new one" },
   marks: { from: "marks WHERE name NOT IN ('intake', 'written', 'clock')" },
   dedupe: {
