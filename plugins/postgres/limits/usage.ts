@@ -1,11 +1,9 @@
 import {
   ALL_RUNS,
-  type Counted,
   type CountedScope,
   countsAfter,
   countsUntil,
-  DAY_WINDOW,
-  HOUR_WINDOW,
+  getWindows,
   type JobKind,
   type Loan,
   type LoanRequest,
@@ -14,7 +12,11 @@ import {
   type ParkedMapping,
   type Resource,
   RESOURCES,
+  toCounted,
+  USAGE_NUMBERS,
+  type UsageRow,
   type UsageStore,
+  type Window,
 } from "#store-kit";
 import type { Db } from "../client/db.ts";
 import { ALIVE, KEEPS_LOANS } from "../cluster/holders.ts";
@@ -28,33 +30,26 @@ import { tidyUsage } from "./usage-tidy.ts";
  */
 const HEARD_MS = 4000;
 
-const HOURS = `
-  hours AS MATERIALIZED (SELECT names.scope, usage.at, sum(usage.starts)::bigint AS starts FROM names JOIN usage ON usage.counter = names.counter
-    AND usage.width = ${HOUR_WINDOW.widthMs} AND usage.at > $10::bigint AND usage.at <= $11::bigint GROUP BY 1, 2),`;
-const DAYS = `
-  days AS MATERIALIZED (SELECT names.scope, usage.at, sum(usage.tokens)::bigint AS tokens, sum(usage.micros)::bigint AS micros
-    FROM names JOIN usage ON usage.counter = names.counter
-    AND usage.width = ${DAY_WINDOW.widthMs} AND usage.at > $12::bigint AND usage.at <= $13::bigint GROUP BY 1, 2),`;
-/** Without a limit that needs it, nothing is read. */
-const NO_HOURS =
-  "hours AS (SELECT NULL::text AS scope, 0::bigint AS at, 0::bigint AS starts WHERE $10::bigint + $11::bigint IS NULL),";
-const NO_DAYS =
-  "days AS (SELECT NULL::text AS scope, 0::bigint AS at, 0::bigint AS tokens, 0::bigint AS micros WHERE $12::bigint + $13::bigint IS NULL),";
-
-const COUNTS = `
-  counts AS MATERIALIZED (
-    SELECT names.scope, usage.part, sum(running)::bigint AS running, sum(waiting)::bigint AS waiting, sum(parked)::bigint AS parked,
-      sum(in_line)::bigint AS in_line, sum(starts)::bigint AS starts, sum(places)::bigint AS places, sum(tokens)::bigint AS tokens, sum(micros)::bigint AS micros
-    FROM names JOIN usage ON usage.counter = names.counter AND usage.width = 0 GROUP BY 1, 2),`;
+const SUMS = USAGE_NUMBERS.map((name) => `sum(${name})::bigint AS ${name}`).join(", ");
+/**
+ * The sums of counters, by bucket and by gateway. Places: scopes and counters, then the windows that are needed. OFFSET keeps the
+ * planner from reading the table first.
+ */
+const renderSums = (first: number): string => `
+  names AS MATERIALIZED (SELECT * FROM unnest($${first}::text[], $${first + 1}::text[]) AS n (scope, counter)),
+  windows AS MATERIALIZED (
+    SELECT * FROM unnest($${first + 2}::bigint[], $${first + 3}::bigint[], $${first + 4}::bigint[]) AS w (width, after, until)),
+  sums AS MATERIALIZED (
+    SELECT names.scope, found.width, found.at, found.part, ${SUMS} FROM names CROSS JOIN windows CROSS JOIN LATERAL (
+      SELECT * FROM usage WHERE usage.counter = names.counter AND usage.width = windows.width
+        AND usage.at > windows.after AND usage.at <= windows.until OFFSET 0) AS found
+    GROUP BY 1, 2, 3, 4)`;
+/** The sums of a scope for `toCounted`, as JSON. */
 const COUNTED = `
-    coalesce((SELECT sum(running) FROM counts WHERE counts.scope = given.scope), 0)::bigint AS running,
-    coalesce((SELECT sum(waiting) FROM counts WHERE counts.scope = given.scope), 0)::bigint AS waiting,
-    coalesce((SELECT sum(parked) FROM counts WHERE counts.scope = given.scope), 0)::bigint AS parked,
-    coalesce((SELECT sum(in_line) FROM counts WHERE counts.scope = given.scope), 0)::bigint AS "inLine",
-    (SELECT json_agg(json_build_array(at, starts) ORDER BY at) FROM hours WHERE hours.scope = given.scope) AS hours,
-    (SELECT json_agg(json_build_array(at, tokens, micros) ORDER BY at) FROM days WHERE days.scope = given.scope) AS days`;
-const usedBy = (counts: string, resource: string): string =>
-  `coalesce(CASE ${resource} WHEN 'starts' THEN ${counts}.starts WHEN 'places' THEN ${counts}.places WHEN 'tokens' THEN ${counts}.tokens ELSE ${counts}.micros END, 0)`;
+    (SELECT json_agg(one) FROM (
+      SELECT width, at, ${SUMS} FROM sums WHERE sums.scope = given.scope GROUP BY width, at ORDER BY width, at) AS one) AS sums`;
+const usedBy = (sums: string, resource: string, places: string): string =>
+  `coalesce(CASE ${resource} WHEN 'starts' THEN ${sums}.starts WHEN 'places' THEN ${sums}.${places} WHEN 'tokens' THEN ${sums}.tokens ELSE ${sums}.micros END, 0)`;
 
 /**
  * Borrows from budgets. What was lent to a gateway is kept as a sum of all times, and so is what it has used: the commit that
@@ -62,52 +57,44 @@ const usedBy = (counts: string, resource: string): string =>
  * has changed since this statement began is left for the next try, because the sums are those of its beginning. A gateway that the
  * database does not know borrows nothing.
  */
-const lendText = (hours: boolean, days: boolean): string => `
+const LEND = `
   WITH asked AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[]) AS a (scope, resource, most, held, needed, ahead)),
-  names AS MATERIALIZED (SELECT * FROM unnest($7::text[], $8::text[]) AS n (scope, counter)),
+  ${renderSums(9)},
   given AS MATERIALIZED (
-    SELECT scope FROM budgets WHERE scope = ANY($7::text[])
+    SELECT scope FROM budgets WHERE scope = ANY($9::text[])
       AND version = (SELECT same.version FROM budgets AS same WHERE same.scope = budgets.scope)
-      AND (SELECT id FROM holders WHERE id = $14::bigint) IS NOT NULL
+      AND (SELECT id FROM holders WHERE id = $8::bigint) IS NOT NULL
     ORDER BY scope FOR NO KEY UPDATE OF budgets SKIP LOCKED),
   bumped AS (UPDATE budgets SET version = version + 1 FROM given WHERE budgets.scope = given.scope),
   heard AS (UPDATE holders SET seen = now(), freed = NULL
-    WHERE id = $14::bigint AND (seen < now() - interval '${HEARD_MS} ms' OR NOT ${KEEPS_LOANS})),
-  ${COUNTS}
-  ${hours ? HOURS : NO_HOURS}
-  ${days ? DAYS : NO_DAYS}
+    WHERE id = $8::bigint AND (seen < now() - interval '${HEARD_MS} ms' OR NOT ${KEEPS_LOANS})),
+  counts AS (SELECT * FROM sums WHERE width = 0),
   others AS MATERIALIZED (
-    SELECT lent.scope, lent.resource, sum(greatest(0, lent.granted - ${usedBy("counts", "lent.resource")}))::bigint AS held
+    SELECT lent.scope, lent.resource, sum(greatest(0, lent.granted - ${usedBy("counts", "lent.resource", "places")}))::bigint AS held
     FROM lent LEFT JOIN counts ON counts.scope = lent.scope AND counts.part = lent.part
-    WHERE lent.scope = ANY($1::text[]) AND lent.part <> $9 AND EXISTS (SELECT 1 FROM holders WHERE gateway = lent.part AND ${KEEPS_LOANS})
+    WHERE lent.scope = ANY($1::text[]) AND lent.part <> $7 AND EXISTS (SELECT 1 FROM holders WHERE gateway = lent.part AND ${KEEPS_LOANS})
     GROUP BY 1, 2),
   peers AS MATERIALIZED (SELECT count(*) AS n FROM holders WHERE gateway IS NOT NULL AND ${ALIVE}),
   room AS MATERIALIZED (
     SELECT asked.*, greatest(0, most - asked.held - coalesce((SELECT held FROM others WHERE others.scope = asked.scope AND others.resource = asked.resource), 0)
-      - coalesce(CASE asked.resource WHEN 'starts' THEN (SELECT sum(starts) FROM hours WHERE hours.scope = asked.scope)
-          WHEN 'places' THEN (SELECT sum(running) FROM counts WHERE counts.scope = asked.scope)
-          WHEN 'tokens' THEN (SELECT sum(tokens) FROM days WHERE days.scope = asked.scope)
-          ELSE (SELECT sum(micros) FROM days WHERE days.scope = asked.scope) END, 0))::bigint AS free
+      - coalesce((SELECT sum(${usedBy("sums", "asked.resource", "running")}) FROM sums
+          WHERE sums.scope = asked.scope AND (sums.width = 0) = (asked.resource = 'places')), 0))::bigint AS free
     FROM asked JOIN given ON given.scope = asked.scope),
   shares AS MATERIALIZED (
     SELECT *, least(free, needed) + least(ahead, CASE WHEN (SELECT n FROM peers) <= 1 THEN free - least(free, needed)
       ELSE ceil((free - least(free, needed)) / (2.0 * (SELECT n FROM peers)))::bigint END) AS lent FROM room),
   put AS (
     INSERT INTO lent AS known (scope, resource, part, granted)
-    SELECT shares.scope, shares.resource, $9, ${usedBy("counts", "shares.resource")} + shares.held + shares.lent
-    FROM shares LEFT JOIN counts ON counts.scope = shares.scope AND counts.part = $9
+    SELECT shares.scope, shares.resource, $7, ${usedBy("counts", "shares.resource", "places")} + shares.held + shares.lent
+    FROM shares LEFT JOIN counts ON counts.scope = shares.scope AND counts.part = $7
     ON CONFLICT (scope, resource, part) DO UPDATE SET granted = excluded.granted)
   SELECT given.scope, ${COUNTED},
     (SELECT json_object_agg(resource, json_build_array(lent, free - lent)) FROM shares WHERE shares.scope = given.scope) AS lent
   FROM given`;
 
 const COUNT = `
-  WITH names AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::text[]) AS n (scope, counter)),
-  given AS (SELECT DISTINCT scope FROM names),
-  ${COUNTS}
-  ${HOURS.replace("$10", "$3").replace("$11", "$4")}
-  ${DAYS.replace("$12", "$5").replace("$13", "$6").replace(/,$/, "")}
+  WITH ${renderSums(1)}, given AS (SELECT DISTINCT scope FROM names)
   SELECT given.scope, ${COUNTED} FROM given`;
 
 const LANES = `
@@ -141,12 +128,7 @@ const RELEASE = `
 
 interface CountedRow {
   scope: string;
-  running: number;
-  waiting: number;
-  parked: number;
-  inLine: number;
-  hours: [at: Ms, starts: number][] | null;
-  days: [at: Ms, tokens: number, micros: number][] | null;
+  sums: Omit<UsageRow, "counter">[] | null;
 }
 
 type LentRow = CountedRow & {
@@ -164,28 +146,19 @@ export interface UsageParts {
   ready(kind: JobKind): void;
 }
 
-const toNames = (scopes: readonly CountedScope[]): [string[], string[]] => {
+/** The values of `renderSums`. */
+function toValues(scopes: readonly CountedScope[], windows: readonly Window[], now: Ms) {
   const pairs = scopes.flatMap(({ scope, counters }) =>
     counters.map((counter) => [scope, counter] as const),
   );
-  return [pairs.map(([scope]) => scope), pairs.map(([, counter]) => counter)];
-};
-
-const toCounted = (
-  { running, waiting, parked, inLine, hours, days }: CountedRow,
-  skew: Ms,
-): Counted => ({
-  running,
-  waiting,
-  parked,
-  inLine,
-  hour: (hours ?? []).map(([at, starts]) => ({ at: at - skew, starts })),
-  day: (days ?? []).map(([at, tokens, micros]) => ({ at: at - skew, tokens, micros })),
-});
-
-/** Bounds of the buckets that count, at the database's time. */
-const toTimes = (at: Ms): Ms[] =>
-  [HOUR_WINDOW, DAY_WINDOW].flatMap((window) => [countsAfter(window, at), countsUntil(window, at)]);
+  return [
+    pairs.map(([scope]) => scope),
+    pairs.map(([, counter]) => counter),
+    windows.map(({ widthMs }) => widthMs),
+    windows.map((window) => countsAfter(window, now)),
+    windows.map((window) => countsUntil(window, now)),
+  ];
+}
 
 function createLend({ db, membership, gateway, now, dbTime }: UsageParts): UsageStore["lend"] {
   const known = new Set<string>();
@@ -213,28 +186,23 @@ function createLend({ db, membership, gateway, now, dbTime }: UsageParts): Usage
           : [{ scope, name, most, held: held[name], needed: needed[name], ahead: ahead[name] }];
       }),
     );
-    const hasDay = asked.some(({ name }) => name === "tokens" || name === "micros");
-    const text = lendText(
-      asked.some(({ name }) => name === "starts"),
-      hasDay,
-    );
-    const rows = await db.query<LentRow>(text, [
+    const windows = getWindows(asked.map(({ name }) => name));
+    const rows = await db.query<LentRow>(LEND, [
       asked.map(({ scope }) => scope),
       asked.map(({ name }) => name),
       asked.map(({ most }) => most),
       asked.map(({ held }) => held),
       asked.map(({ needed }) => needed),
       asked.map(({ ahead }) => ahead),
-      ...toNames(requests),
       gateway,
-      ...toTimes(dbTime(now())),
       holder,
+      ...toValues(requests, windows, dbTime(now())),
     ]);
     return rows.map((row): Loan => {
       const pairs = Object.entries(row.lent ?? {});
       return {
         scope: row.scope,
-        ...toCounted(row, dbTime(0)),
+        ...toCounted(row.sums ?? [], dbTime(0)),
         lent: Object.fromEntries(pairs.map(([name, [lent]]) => [name, lent])),
         left: Object.fromEntries(pairs.map(([name, [, left]]) => [name, left])),
       };
@@ -245,13 +213,13 @@ function createLend({ db, membership, gateway, now, dbTime }: UsageParts): Usage
 /** The counters that gateways share, and what each of them has borrowed. */
 export function createUsage(parts: UsageParts): UsageStore {
   const { db, now, dbTime, ready } = parts;
-  const times = (): Ms[] => toTimes(dbTime(now()));
   return {
     shared: true,
     lend: createLend(parts),
     async count(scopes) {
-      const rows = await db.query<CountedRow>(COUNT, [...toNames(scopes), ...times()]);
-      return new Map(rows.map((row) => [row.scope, toCounted(row, dbTime(0))]));
+      const values = toValues(scopes, getWindows(), dbTime(now()));
+      const rows = await db.query<CountedRow>(COUNT, values);
+      return new Map(rows.map(({ scope, sums }) => [scope, toCounted(sums ?? [], dbTime(0))]));
     },
     async lanes() {
       const rows = await db.query<
@@ -271,6 +239,6 @@ export function createUsage(parts: UsageParts): UsageStore {
       const counts = new Map(rows.map(({ lane, n }) => [lane, n]));
       return wanted.map(({ mapping }) => counts.get(mapping) ?? 0);
     },
-    tidy: () => tidyUsage(db, times()),
+    tidy: () => tidyUsage(db, dbTime(now())),
   };
 }
