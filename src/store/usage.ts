@@ -12,7 +12,9 @@ export interface Spent {
 export const RESOURCES = ["starts", "places", "tokens", "micros"] as const;
 export type Resource = (typeof RESOURCES)[number];
 export type Amounts = Record<Resource, number>;
-export const noAmounts = (): Amounts => ({ starts: 0, places: 0, tokens: 0, micros: 0 });
+/** What a run takes when it starts. Tokens and money are counted when they are used. */
+export type StartAmounts = Pick<Amounts, "starts" | "places">;
+export const noStart = (): StartAmounts => ({ starts: 0, places: 0 });
 
 /** Millionths of a dollar. */
 export const MICRO = 1e6;
@@ -70,21 +72,20 @@ export interface CountedScope {
   counters: readonly string[];
 }
 
-/** What a gateway asks of one budget. Resources without a limit are absent from all three. */
-export interface LoanRequest extends CountedScope {
+/** Asks one budget for room. Resources without a limit are absent from `limits` and from the answer. */
+export interface ReservationRequest extends CountedScope {
   limits: Partial<Amounts>;
-  /** What it has left of earlier loans, and what is about to be counted: it replaces what is known of that. */
-  held: Amounts;
-  /** For runs that are about to start; and what it would borrow ahead of need, of which it gets a share. */
-  needed: Amounts;
-  ahead: Amounts;
+  /** Reserved earlier for runs whose start is not on disk: it replaces what the store knows of that. */
+  pending: StartAmounts;
+  /** For runs that are about to start. */
+  wanted: StartAmounts;
 }
 
-export interface Loan extends Counted {
+export interface Reservation extends Counted {
   scope: string;
-  /** Lent by this request. */
-  lent: Partial<Amounts>;
-  /** What is neither used nor held, after it. */
+  /** Reserved by this request: what was wanted, as far as there was room. */
+  reserved: Partial<StartAmounts>;
+  /** What is neither used nor reserved, after it. */
   left: Partial<Amounts>;
 }
 
@@ -99,14 +100,14 @@ export interface ParkedMapping {
 }
 
 /**
- * What runs have used of limits, as counters: they are kept by the commits that start and end runs. A gateway borrows a share
- * of what is left and spends it by itself; what a gateway that is gone has borrowed is everybody's again.
+ * What runs have used of limits, as counters: they are kept by the commits that start and end runs. A gateway reserves room
+ * before it starts runs; what a gateway that is gone has reserved is free again.
  */
 export interface UsageStore {
   /** Whether other gateways may use the same budgets. */
   readonly shared: boolean;
-  /** Borrows from budgets, or gives back. A scope that another gateway borrows from at this moment is absent from the answer. */
-  lend(requests: readonly LoanRequest[]): Promise<Loan[]>;
+  /** Reserves room in budgets. A scope in which another gateway reserves room at this moment is absent from the answer. */
+  reserve(requests: readonly ReservationRequest[]): Promise<Reservation[]>;
   count(scopes: readonly CountedScope[]): Promise<Map<string, Counted>>;
   /** Mappings of which runs are parked, and how many runs are parked in all, also those behind others of their session keys. */
   lanes(): Promise<{ lanes: ParkedMapping[]; parked: number }>;
@@ -129,7 +130,10 @@ export const USAGE_NUMBERS = [
   ...RESOURCES,
 ] as const;
 type UsageNumbers = Record<(typeof USAGE_NUMBERS)[number], number>;
-const NO_NUMBERS: UsageNumbers = { running: 0, waiting: 0, parked: 0, in_line: 0, ...noAmounts() };
+const NO_NUMBERS: UsageNumbers = {
+  ...{ running: 0, waiting: 0, parked: 0, in_line: 0 },
+  ...{ starts: 0, places: 0, tokens: 0, micros: 0 },
+};
 
 /** What a change of a run adds to a row of `usage`: to that of all times, whose `width` and `at` are 0, or to a bucket of a window. */
 export type UsageRow = { counter: string; width: Ms; at: Ms } & UsageNumbers;

@@ -128,7 +128,7 @@ function giveBack(client: PoolClient, broken: boolean): void {
   client.release(broken);
 }
 
-/** Whether a connection on which this failed is not to be used again. */
+/** Returns whether a connection on which this failed is not to be used again. */
 const mayBeBroken = (error: unknown): boolean => !isConflict(error) && !isRefused(error);
 
 /** Runs a transaction on a connection of the pool. A connection that may be broken is not used again. */
@@ -167,7 +167,8 @@ function createPipeline(pool: Pool): <T>(statement: Statement) => Promise<T[]> {
       return await run<T>(await shared.client, text, values);
     } catch (error) {
       shared.broken ||= mayBeBroken(error);
-      // What comes now takes another connection; what was sent over this one is still answered, or fails with it.
+      // Later statements take another connection; those that were sent over this one are still answered, or fail with
+      // it.
       if (shared.broken) leave(shared);
       throw error;
     } finally {

@@ -28,7 +28,7 @@ export function encodeValue(value: unknown): unknown {
 const HEADER = 20;
 const NULL = -1;
 
-/** How the elements of one type are written. `size`: in bytes, or undefined for what is no value of the type. */
+/** The encoding of the elements of one type. `size`: in bytes, or undefined for a value that the type does not have. */
 interface Element {
   oid: number;
   size(value: unknown): number | undefined;

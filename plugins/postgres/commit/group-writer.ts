@@ -55,7 +55,7 @@ const SETS: Record<SetTable, ListStatement> = {
   configs: statements.CONFIGS,
 };
 
-/** What is kept of the rows that are added, or were read, in this group. */
+/** The rows that were added or read in this group, by table and id. */
 type KnownRows = { [table in WrittenTable]?: Map<string, unknown> };
 
 /** Rows of a group, which go into a batch: each request sees what those before it did. */

@@ -16,7 +16,10 @@ import { jobName, type LockedJob } from "./group-jobs.ts";
 import { standing } from "../cluster/leases.ts";
 import type { Request } from "./request.ts";
 
-/** What a group may change, by id, read under locks before it is written; then as the writes of the group left it. */
+/**
+ * The rows that a group may change, by id, read under locks before the write; then as the writes of the group left
+ * them.
+ */
 export interface Loaded {
   kept: { [T in keyof Kept]: Map<string, Kept[T]> };
   /** By `jobName`. */
@@ -40,7 +43,7 @@ export const loadNothing = (): Loaded => ({
   windows: new Set(),
 });
 
-/** What a group has to read before it can be written. */
+/** The rows that a group has to read before it can be written. */
 interface Wanted {
   events: Set<string>;
   runs: Set<string>;

@@ -209,7 +209,7 @@ const ADD_USAGE = insertInto(
     end: `ON CONFLICT (counter, width, at, part) DO UPDATE SET ${addColumns("usage", USAGE_NUMBERS)}`,
   },
 );
-/** What runs add to the counters of limits. */
+/** Adds the use of runs to the counters of limits. */
 export const USAGE = listStatement(
   ADD_USAGE.columns,
   (given, list) => `usage_added AS (${ADD_USAGE.render(given, list)})`,
@@ -379,8 +379,8 @@ function joinStatements(batch: Batch): Statement[] {
 }
 
 /**
- * What a batch comes to: one statement behind the other, in an order that is the same for every gateway. Rows that come back name
- * kinds of jobs; with `ready`, whether one of them is.
+ * Plans the statements of a batch, in an order that is the same for every gateway. Rows that come back name kinds of
+ * jobs, and `ready` says whether one of them is.
  */
 export const planStatements = (batch: Batch): Statement[] => [
   ...toStatements(batch, BEFORE),

@@ -8,10 +8,10 @@ import {
   type Ms,
 } from "#store-kit";
 import type { Db } from "../client/db.ts";
-import { KEEPS_LOANS } from "../cluster/holders.ts";
+import { KEEPS_RESERVED } from "../cluster/holders.ts";
 
 const GONE = (column: string): string =>
-  `NOT EXISTS (SELECT 1 FROM holders WHERE gateway = rtrim(${column}, '+') AND (seen > now() - interval '1 minute' OR ${KEEPS_LOANS}))`;
+  `NOT EXISTS (SELECT 1 FROM holders WHERE gateway = rtrim(${column}, '+') AND (seen > now() - interval '1 minute' OR ${KEEPS_RESERVED}))`;
 
 const FOLD = `
   WITH gone AS (DELETE FROM usage WHERE part <> '' AND width = 0 AND ${GONE("part")} RETURNING counter, running, waiting, parked, in_line)
@@ -51,7 +51,7 @@ export async function tidyUsage(db: Db, now: Ms): Promise<void> {
     ]);
   await db.query("DELETE FROM windows WHERE closes_at < $1", [countsAfter(DAY_WINDOW, now)]);
   await db.query(FOLD);
-  await db.query(`DELETE FROM lent WHERE ${GONE("part")}`);
+  await db.query(`DELETE FROM reserved WHERE ${GONE("part")}`);
   if (performance.now() - (countedAt.get(db) ?? -Infinity) < COUNT_AGAIN_MS) return;
   countedAt.set(db, performance.now());
   await db.query(COUNT_RUNS);

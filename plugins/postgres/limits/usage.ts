@@ -5,12 +5,11 @@ import {
   countsUntil,
   getWindows,
   type JobKind,
-  type Loan,
-  type LoanRequest,
   type Ms,
   PARKED_FROM,
   type ParkedMapping,
-  type Resource,
+  type Reservation,
+  type ReservationRequest,
   RESOURCES,
   toCounted,
   USAGE_NUMBERS,
@@ -19,15 +18,12 @@ import {
   type Window,
 } from "#store-kit";
 import type { Db } from "../client/db.ts";
-import { ALIVE, KEEPS_LOANS } from "../cluster/holders.ts";
+import { KEEPS_RESERVED } from "../cluster/holders.ts";
 import { NEXT_PLACE } from "../queue/jobs.ts";
 import type { Membership } from "../cluster/membership.ts";
 import { tidyUsage } from "./usage-tidy.ts";
 
-/**
- * A gateway that borrows was heard of within so long. With the time for which it keeps what it does not use (`SURE_MS` of its accounts),
- * that is less than the time of a lease: when its jobs are freed, it can use what it has borrowed for none but them.
- */
+/** A gateway that reserves room was heard of within so long, so that its jobs are not freed before it has started them. */
 const HEARD_MS = 4000;
 
 const SUMS = USAGE_NUMBERS.map((name) => `sum(${name})::bigint AS ${name}`).join(", ");
@@ -48,49 +44,53 @@ const renderSums = (first: number): string => `
 const COUNTED = `
     (SELECT json_agg(one) FROM (
       SELECT width, at, ${SUMS} FROM sums WHERE sums.scope = given.scope GROUP BY width, at ORDER BY width, at) AS one) AS sums`;
-const usedBy = (sums: string, resource: string, places: string): string =>
-  `coalesce(CASE ${resource} WHEN 'starts' THEN ${sums}.starts WHEN 'places' THEN ${sums}.${places} WHEN 'tokens' THEN ${sums}.tokens ELSE ${sums}.micros END, 0)`;
+const STARTED =
+  "coalesce(CASE resource WHEN 'starts' THEN counts.starts ELSE counts.places END, 0)";
 
 /**
- * Borrows from budgets. What was lent to a gateway is kept as a sum of all times, and so is what it has used: the commit that
- * starts a run turns the one into the other. A budget is locked, without waiting for it, by one request at a time; one that
+ * Reserves room in budgets. What was reserved for a gateway is kept as a sum of all times, and so is what it has started: the commit
+ * that starts a run turns the one into the other. A budget is locked, without waiting for it, by one request at a time; one that
  * has changed since this statement began is left for the next try, because the sums are those of its beginning. A gateway that the
- * database does not know borrows nothing.
+ * database does not know reserves nothing. Of what a gateway says is pending, the database may have seen some start already.
  */
-const LEND = `
+const RESERVE = `
   WITH asked AS MATERIALIZED (
-    SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[]) AS a (scope, resource, most, held, needed, ahead)),
-  ${renderSums(9)},
+    SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[]) AS a (scope, resource, most, pending, wanted)),
+  ${renderSums(8)},
   given AS MATERIALIZED (
-    SELECT scope FROM budgets WHERE scope = ANY($9::text[])
+    SELECT scope FROM budgets WHERE scope = ANY($8::text[])
       AND version = (SELECT same.version FROM budgets AS same WHERE same.scope = budgets.scope)
-      AND (SELECT id FROM holders WHERE id = $8::bigint) IS NOT NULL
+      AND (SELECT id FROM holders WHERE id = $7::bigint) IS NOT NULL
     ORDER BY scope FOR NO KEY UPDATE OF budgets SKIP LOCKED),
   bumped AS (UPDATE budgets SET version = version + 1 FROM given WHERE budgets.scope = given.scope),
   heard AS (UPDATE holders SET seen = now(), freed = NULL
-    WHERE id = $8::bigint AND (seen < now() - interval '${HEARD_MS} ms' OR NOT ${KEEPS_LOANS})),
+    WHERE id = $7::bigint AND (seen < now() - interval '${HEARD_MS} ms' OR NOT ${KEEPS_RESERVED})),
   counts AS (SELECT * FROM sums WHERE width = 0),
-  others AS MATERIALIZED (
-    SELECT lent.scope, lent.resource, sum(greatest(0, lent.granted - ${usedBy("counts", "lent.resource", "places")}))::bigint AS held
-    FROM lent LEFT JOIN counts ON counts.scope = lent.scope AND counts.part = lent.part
-    WHERE lent.scope = ANY($1::text[]) AND lent.part <> $7 AND EXISTS (SELECT 1 FROM holders WHERE gateway = lent.part AND ${KEEPS_LOANS})
-    GROUP BY 1, 2),
-  peers AS MATERIALIZED (SELECT count(*) AS n FROM holders WHERE gateway IS NOT NULL AND ${ALIVE}),
-  room AS MATERIALIZED (
-    SELECT asked.*, greatest(0, most - asked.held - coalesce((SELECT held FROM others WHERE others.scope = asked.scope AND others.resource = asked.resource), 0)
-      - coalesce((SELECT sum(${usedBy("sums", "asked.resource", "running")}) FROM sums
-          WHERE sums.scope = asked.scope AND (sums.width = 0) = (asked.resource = 'places')), 0))::bigint AS free
-    FROM asked JOIN given ON given.scope = asked.scope),
-  shares AS MATERIALIZED (
-    SELECT *, least(free, needed) + least(ahead, CASE WHEN (SELECT n FROM peers) <= 1 THEN free - least(free, needed)
-      ELSE ceil((free - least(free, needed)) / (2.0 * (SELECT n FROM peers)))::bigint END) AS lent FROM room),
+  pending AS MATERIALIZED (
+    SELECT reserved.scope, resource, reserved.part = $6 AS own, sum(greatest(0, granted - ${STARTED}))::bigint AS n
+    FROM reserved LEFT JOIN counts ON counts.scope = reserved.scope AND counts.part = reserved.part
+    WHERE reserved.scope = ANY($1::text[])
+      AND (reserved.part = $6 OR EXISTS (SELECT 1 FROM holders WHERE gateway = reserved.part AND ${KEEPS_RESERVED}))
+    GROUP BY 1, 2, 3),
+  asked_now AS MATERIALIZED (
+    SELECT asked.scope, asked.resource, most, wanted, least(asked.pending, coalesce(own.n, 0)) AS pending, coalesce(others.n, 0) AS others
+    FROM asked JOIN given ON given.scope = asked.scope
+      LEFT JOIN pending AS own ON own.scope = asked.scope AND own.resource = asked.resource AND own.own
+      LEFT JOIN pending AS others ON others.scope = asked.scope AND others.resource = asked.resource AND NOT others.own),
+  free AS MATERIALIZED (
+    SELECT *, greatest(0, most - pending - others
+      - coalesce((SELECT sum(CASE resource WHEN 'starts' THEN starts WHEN 'places' THEN running WHEN 'tokens' THEN tokens ELSE micros END)
+          FROM sums WHERE sums.scope = asked_now.scope AND (width = 0) = (resource = 'places')), 0))::bigint AS free
+    FROM asked_now),
   put AS (
-    INSERT INTO lent AS known (scope, resource, part, granted)
-    SELECT shares.scope, shares.resource, $7, ${usedBy("counts", "shares.resource", "places")} + shares.held + shares.lent
-    FROM shares LEFT JOIN counts ON counts.scope = shares.scope AND counts.part = $7
+    INSERT INTO reserved AS known (scope, resource, part, granted)
+    SELECT free.scope, resource, $6, ${STARTED} + pending + least(free, wanted)
+    FROM free LEFT JOIN counts ON counts.scope = free.scope AND counts.part = $6
+    WHERE resource IN ('starts', 'places')
     ON CONFLICT (scope, resource, part) DO UPDATE SET granted = excluded.granted)
   SELECT given.scope, ${COUNTED},
-    (SELECT json_object_agg(resource, json_build_array(lent, free - lent)) FROM shares WHERE shares.scope = given.scope) AS lent
+    (SELECT json_object_agg(resource, least(free, wanted)) FROM free WHERE free.scope = given.scope AND resource IN ('starts', 'places')) AS reserved,
+    (SELECT json_object_agg(resource, free - least(free, wanted)) FROM free WHERE free.scope = given.scope) AS "left"
   FROM given`;
 
 const COUNT = `
@@ -131,8 +131,8 @@ interface CountedRow {
   sums: Omit<UsageRow, "counter">[] | null;
 }
 
-type LentRow = CountedRow & {
-  lent: Partial<Record<Resource, [lent: number, left: number]>> | null;
+type ReservedRow = CountedRow & {
+  [K in "reserved" | "left"]: Reservation[K] | null;
 };
 
 export interface UsageParts {
@@ -160,13 +160,19 @@ function toValues(scopes: readonly CountedScope[], windows: readonly Window[], n
   ];
 }
 
-function createLend({ db, membership, gateway, now, dbTime }: UsageParts): UsageStore["lend"] {
+function createReserve({
+  db,
+  membership,
+  gateway,
+  now,
+  dbTime,
+}: UsageParts): UsageStore["reserve"] {
   const known = new Set<string>();
   /** Budgets have rows to be locked by. */
   const addBudgets = async (scopes: readonly string[]): Promise<void> => {
     const fresh = scopes.filter((scope) => !known.has(scope));
     if (fresh.length === 0) return;
-    // Without the look, a row that is there would be waited for while another gateway borrows from it.
+    // Without the look, a row that is there would be waited for while another gateway reserves room in it.
     await db.query(
       `INSERT INTO budgets (scope) SELECT scope FROM unnest($1::text[]) AS fresh (scope)
         WHERE NOT EXISTS (SELECT 1 FROM budgets WHERE budgets.scope = fresh.scope) ORDER BY 1 ON CONFLICT DO NOTHING`,
@@ -174,48 +180,45 @@ function createLend({ db, membership, gateway, now, dbTime }: UsageParts): Usage
     );
     for (const scope of fresh) known.add(scope);
   };
-  return async (requests: readonly LoanRequest[]) => {
+  return async (requests: readonly ReservationRequest[]) => {
     membership.start();
     const holder = await membership.id();
     await addBudgets(requests.map(({ scope }) => scope));
-    const asked = requests.flatMap(({ scope, limits, held, needed, ahead }) =>
+    const asked = requests.flatMap(({ scope, limits, pending, wanted }) =>
       RESOURCES.flatMap((name) => {
         const most = limits[name];
-        return most === undefined
-          ? []
-          : [{ scope, name, most, held: held[name], needed: needed[name], ahead: ahead[name] }];
+        if (most === undefined) return [];
+        const isCounted = name === "starts" || name === "places";
+        const [before, more] = isCounted ? [pending[name], wanted[name]] : [0, 0];
+        return [{ scope, name, most, pending: before, wanted: more }];
       }),
     );
     const windows = getWindows(asked.map(({ name }) => name));
-    const rows = await db.query<LentRow>(LEND, [
+    const rows = await db.query<ReservedRow>(RESERVE, [
       asked.map(({ scope }) => scope),
       asked.map(({ name }) => name),
       asked.map(({ most }) => most),
-      asked.map(({ held }) => held),
-      asked.map(({ needed }) => needed),
-      asked.map(({ ahead }) => ahead),
+      asked.map(({ pending }) => pending),
+      asked.map(({ wanted }) => wanted),
       gateway,
       holder,
       ...toValues(requests, windows, dbTime(now())),
     ]);
-    return rows.map((row): Loan => {
-      const pairs = Object.entries(row.lent ?? {});
-      return {
-        scope: row.scope,
-        ...toCounted(row.sums ?? [], dbTime(0)),
-        lent: Object.fromEntries(pairs.map(([name, [lent]]) => [name, lent])),
-        left: Object.fromEntries(pairs.map(([name, [, left]]) => [name, left])),
-      };
-    });
+    return rows.map((row) => ({
+      scope: row.scope,
+      ...toCounted(row.sums ?? [], dbTime(0)),
+      reserved: row.reserved ?? {},
+      left: row.left ?? {},
+    }));
   };
 }
 
-/** The counters that gateways share, and what each of them has borrowed. */
+/** The counters that gateways share, and what each of them has reserved. */
 export function createUsage(parts: UsageParts): UsageStore {
   const { db, now, dbTime, ready } = parts;
   return {
     shared: true,
-    lend: createLend(parts),
+    reserve: createReserve(parts),
     async count(scopes) {
       const values = toValues(scopes, getWindows(), dbTime(now()));
       const rows = await db.query<CountedRow>(COUNT, values);

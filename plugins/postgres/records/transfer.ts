@@ -33,7 +33,7 @@ const text = (row: ExportedRow, column: string): string => String(row[column]);
 const readRecord = (row: ExportedRow): Record<string, unknown> =>
   JSON.parse(text(row, "record")) as Record<string, unknown>;
 
-/** How the tables of a store in PostgreSQL differ from what is exported. */
+/** The differences between the tables of a store in PostgreSQL and the export. */
 export const POSTGRES_RULES: TableRules = {
   migrations: { leftOut: "each store has its own" },
   counts: { leftOut: "counted again while rows are written" },
@@ -41,8 +41,8 @@ export const POSTGRES_RULES: TableRules = {
   parked: { leftOut: "written again by triggers of the jobs" },
   holders: { leftOut: "gateways that run" },
   leases: { leftOut: "gateways that run" },
-  budgets: { leftOut: "what gateways that run have borrowed" },
-  lent: { leftOut: "what gateways that run have borrowed" },
+  budgets: { leftOut: "what gateways that run have reserved" },
+  reserved: { leftOut: "what gateways that run have reserved" },
   windows: { leftOut: "an open batch ends at its time, and the next event begins a new one" },
   marks: { from: "marks WHERE name NOT IN ('intake', 'written', 'clock')" },
   dedupe: {

@@ -11,8 +11,9 @@ import {
   toCounted,
   USAGE_NUMBERS,
   type Counted,
-  type LoanRequest,
   type Ms,
+  type Reservation,
+  type ReservationRequest,
   type UsageRow,
   type UsageStore,
   type Window,
@@ -91,7 +92,13 @@ function releaseLane({ sql, jobs }: Parts, mapping: string, count: number, now: 
 /** The counters of a store that one gateway has for itself: what is left is all its own. */
 export function createSqliteUsage(parts: Parts): UsageStore {
   const { sql, group, loop, signals, now } = parts;
-  const lend = ({ scope, counters, limits, held, needed, ahead }: LoanRequest) => {
+  const reserve = ({
+    scope,
+    counters,
+    limits,
+    pending,
+    wanted,
+  }: ReservationRequest): Reservation => {
     const limited = RESOURCES.filter((name) => limits[name] !== undefined);
     const counted = readCounted(sql, counters, getWindows(limited), now());
     const used = {
@@ -100,27 +107,21 @@ export function createSqliteUsage(parts: Parts): UsageStore {
       tokens: counted.day.reduce((sum, { tokens }) => sum + tokens, 0),
       micros: counted.day.reduce((sum, { micros }) => sum + micros, 0),
     };
-    const set = RESOURCES.flatMap((name) => {
-      const limit = limits[name];
-      return limit === undefined
-        ? []
-        : [{ name, room: Math.max(0, limit - used[name] - held[name]) }];
-    });
-    return {
-      scope,
-      ...counted,
-      lent: Object.fromEntries(
-        set.map(({ name, room }) => [name, Math.min(room, needed[name] + ahead[name])]),
-      ),
-      left: Object.fromEntries(
-        set.map(({ name, room }) => [name, Math.max(0, room - needed[name] - ahead[name])]),
-      ),
-    };
+    const room: Reservation = { scope, ...counted, reserved: {}, left: {} };
+    for (const name of limited) {
+      const limit = limits[name] ?? 0;
+      room.left[name] = Math.max(0, limit - used[name]);
+      if (name !== "starts" && name !== "places") continue;
+      const free = Math.max(0, limit - used[name] - pending[name]);
+      room.reserved[name] = Math.min(free, wanted[name]);
+      room.left[name] = free - room.reserved[name];
+    }
+    return room;
   };
   return {
     shared: false,
-    async lend(requests) {
-      return requests.map(lend);
+    async reserve(requests) {
+      return requests.map(reserve);
     },
     async count(scopes) {
       await loop.catchUp();
