@@ -67,7 +67,7 @@ const isForNobody = ({
 
 /** Probes the channels in use, and returns the state of their receiving. */
 export async function probeChannels(deps: AdminDeps) {
-  const [probes, services] = [await deps.channels.probeAll(), deps.status().services];
+  const [probes, services] = [await deps.health.probeAll(), deps.status().services];
   const { breakers } = deps.status();
   const channels = deps.snapshot().channels.loaded.map(({ id, channel }) => {
     const probe = probes.find((state) => state.id === id);
@@ -114,5 +114,5 @@ export async function sendTestMessage(
   const checked = channels.checkRecipient(id, recipient);
   if (!checked.ok)
     throw new RouseError({ code: "invalid_recipient", message: `to: ${checked.message}` });
-  return { channel: id, to: checked.to, result: await deps.channels.test(id, checked.to, text) };
+  return { channel: id, to: checked.to, result: await deps.health.test(id, checked.to, text) };
 }

@@ -1,6 +1,6 @@
 import type { Failure } from "../../core/errors.ts";
 import type { ReplayResult } from "../../intake/types.ts";
-import { findRetryProblem } from "../../turns/retry-on-redelivery.ts";
+import { findRetryProblem } from "../../turns/operations.ts";
 import {
   deliveryState,
   NO_ROUTE,
@@ -324,7 +324,7 @@ async function retryOneDelivery(deps: AdminDeps, id: string, dryRun: boolean): P
   if (!delivery) return { ok: false, failure: NO_DELIVERY };
   const summary = describeDelivery(delivery);
   if (!dryRun) {
-    const retried = await deps.retryDelivery(id);
+    const retried = await deps.deliveries.retry(id);
     if (!retried.ok) return retried;
     // What had no route has one now.
     return {

@@ -11,7 +11,8 @@ import {
   type TestedAction,
   type TestedHook,
 } from "./test-hook.ts";
-import type { AdminDeps, DecidedBy } from "../types.ts";
+import type { AdminDeps } from "../types.ts";
+import type { DecidedBy } from "./decided-by.ts";
 import {
   deliveryView,
   eventDetail,

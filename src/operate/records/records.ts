@@ -202,5 +202,5 @@ export async function showDelivery({ store }: AdminDeps, id: string) {
  * @throws RouseError `not_found`, `not_retryable`, or `no_route`
  */
 export async function retryDelivery(deps: AdminDeps, id: string, options: { arrived: boolean }) {
-  return { delivery: deliveryView(unwrap(await deps.retryDelivery(id, options)).delivery) };
+  return { delivery: deliveryView(unwrap(await deps.deliveries.retry(id, options)).delivery) };
 }
