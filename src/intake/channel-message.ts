@@ -46,7 +46,7 @@ export interface MessageIntakeDeps {
   /** Starts a run again with the messages that came since, at whichever gateway executes it. */
   steer(runId: string): void;
   /** Shows the person that the message waits for its turn. */
-  showThatItWaits(runId: string): void;
+  turns: { showThatItWaits(runId: string): void };
 }
 
 /** Processes what people write and press on channels. */
@@ -127,7 +127,7 @@ async function checkSender(
 
 /** Creates the intake of messages and presses of channels. */
 export function createMessageIntake(deps: MessageIntakeDeps): MessageIntake {
-  const { store, clock, log, snapshot, steer, showThatItWaits } = deps;
+  const { store, clock, log, snapshot, steer, turns } = deps;
   const strangers = new StrangerCount(clock);
   return {
     async receiveMessage(channel, message, fencingToken) {
@@ -146,7 +146,7 @@ export function createMessageIntake(deps: MessageIntakeDeps): MessageIntake {
       const now = clock.now();
       const after: Promise<unknown>[] = [
         tellThatItWaits(runId, { store, context, now }).then((isTold) => {
-          if (!isTold) showThatItWaits(runId);
+          if (!isTold) turns.showThatItWaits(runId);
         }),
       ];
       if (context.config.sessions.messages === "interrupt")

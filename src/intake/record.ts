@@ -25,7 +25,7 @@ import { renderSpan } from "../core/text.ts";
 export interface RecordDeps {
   store: Pick<Store, "accept" | "findDuplicates">;
   /** Reserves capacity for the actions of an event, or fails if there is none. */
-  admit: Admission["admit"];
+  admission: Pick<Admission, "admit">;
   /** Restarts the failed runs of an earlier event, and retries its failed deliveries. */
   retryFailed(record: DedupeRecord): Promise<void>;
 }
@@ -349,7 +349,7 @@ async function admitAndRecord(
   const known = items.some((item) => item.ok && item.key)
     ? await knownKeys(deps, items)
     : new Map<string, DoneAction>();
-  const admitted = await deps.admit(freshItems(items, known), hook.now);
+  const admitted = await deps.admission.admit(freshItems(items, known), hook.now);
   if (!admitted.ok) {
     const refused: Resolution = { kind: "refused", outcome: "rejected", failure: admitted.failure };
     return recordResolved(deps, hook, mapping === undefined ? refused : { ...refused, mapping });

@@ -12,7 +12,6 @@ import type { Duplicate, Verifier } from "./signatures/types.ts";
 import type {
   DecidingConfig,
   EventOutcome,
-  EventRecord,
   FencingToken,
   Ms,
   ShadowAction,
@@ -245,20 +244,16 @@ export interface Denial {
 }
 
 export interface ReplayOptions {
-  /** Nothing is stored or started. */
-  dryRun: boolean;
   /** Only this action of the event, by its number from 1. Default: all. */
   action?: number | undefined;
   /** The body to take in place of the recorded one. */
   body?: Uint8Array | undefined;
-  /** The event, if the store does not have it or its body any more. */
-  recorded?: EventRecord | undefined;
 }
 
-/** The result of a replay, or with `dryRun` the result that it would have. */
+/** The result of a replay, or the one that it would have. */
 export interface ReplayResult {
   eventId: string;
-  /** The new event; absent with `dryRun`. */
+  /** The new event; absent if it was only asked what a replay would do. */
   newEventId?: string;
   outcome: EventOutcome;
   reason?: string;

@@ -45,7 +45,7 @@ const LEASE = "memory";
 const toName = (scope: SessionRef): string => `memory.${sha256Hex(sessionId(scope)).slice(0, 32)}`;
 
 /** Finds texts by a question. Returns their places in the list, best first. */
-type SearchTexts = (texts: readonly string[], query: string) => Promise<number[]>;
+export type SearchTexts = (texts: readonly string[], query: string) => Promise<number[]>;
 
 /** The notes of agents, by conversation. All gateways on one database have the same. */
 export class Memory {

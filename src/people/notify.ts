@@ -264,12 +264,15 @@ interface LostDeps {
 }
 
 /** Creates the planner of questions, with the channels and approvers of the current snapshot. */
-export function createQuestions(
-  { store, clock }: Omit<LostDeps, "channels">,
-  snapshot: () => Pick<QuestionContext, "approvers" | "channels"> & {
-    readonly config: Pick<Config, "tools" | "language">;
-  },
-): Questions {
+export function createQuestions({
+  store,
+  clock,
+  snapshot,
+}: {
+  store: Store;
+  clock: Clock;
+  snapshot(): { config: Config; channels: Channels; approvers: readonly string[] };
+}): Questions {
   return {
     plan(approval, run) {
       const { approvers, channels, config } = snapshot();

@@ -18,7 +18,7 @@ export {
   RUN_CHANGED,
   urlError,
 } from "./sql/errors.ts";
-export { FIRST_TIME, getDelayEnd, getReadyUntil } from "./job-line.ts";
+export { FIRST_TIME, getDelayEnd, getReadyUntil } from "./job-records.ts";
 export { createSignals, type Signals } from "./sql/signals.ts";
 export * from "./sql/record-writes.ts";
 export * from "./sql/rows.ts";

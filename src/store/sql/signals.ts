@@ -2,7 +2,7 @@ import type { WakeMode } from "../../config/schema/common.ts";
 import { readMonotonic, type Clock } from "../../core/clock.ts";
 import { safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import { JOB_KINDS } from "../job-line.ts";
+import { JOB_KINDS } from "../job-records.ts";
 import type { JobKind, Ms } from "../types.ts";
 
 /** Whoever waits for work looks at the queue at least so often, whatever was lost or whoever has set a clock. */
