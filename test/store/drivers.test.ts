@@ -26,7 +26,6 @@ const acme = (): StoreDriver => {
   });
   return {
     protocols: ["acme"],
-    example: "acme:<file>",
     shared: false,
     open: (options) => openStore(toFile(options)),
     status: async (options) => ({
@@ -74,7 +73,7 @@ describe("the store of a plugin", () => {
         "acme.ts",
         `import { definePlugin } from "rouse/plugin";
 const status = async ({ url }) => ({ driver: "acme", where: url, schema: 1, known: 1, bytes: 0 });
-export default definePlugin({ id: "acme", store: { protocols: ["acme"], example: "acme:", shared: false, open() { throw new Error(); }, status } });
+export default definePlugin({ id: "acme", store: { protocols: ["acme"], shared: false, open() { throw new Error(); }, status } });
 `,
       );
       await cli.write(
