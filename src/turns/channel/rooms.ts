@@ -6,7 +6,9 @@ import { findRouteProblem, LAST_CHANNEL } from "../../delivery/channels.ts";
 import { checkApprovals, findToolProblems } from "../../people/policy.ts";
 import { createToolCheck } from "../../agent/tools/tool-checks.ts";
 import type { Agents, Binding, Rooms } from "../types.ts";
-import type { Agent, AgentExtensions } from "../../agent/types.ts";
+import { createAgentRuntime, type RuntimeOptions } from "../../agent/runtime.ts";
+import { findUnpricedModels } from "../../agent/usage.ts";
+import type { Agent } from "../../agent/types.ts";
 import type { ModelChoice } from "../../config/schema/agents.ts";
 
 function toModelNames(choice: ModelChoice): Pick<Agent, "model" | "fallbacks"> {
@@ -47,13 +49,6 @@ export function createAgents(config: Config, defaultModel: string): Agents {
   );
   const byId = new Map(agents.map((agent) => [agent.id, agent]));
   return { list: agents, default: agents[0] as Agent, get: (id) => byId.get(id) };
-}
-
-interface PluginParts {
-  channels: Channels;
-  offers: AgentExtensions;
-  /** True if a plugin could not be loaded, so that not all tools are known. */
-  incomplete: boolean;
 }
 
 interface RoomProblems {
@@ -315,17 +310,23 @@ export function createRooms(
   return { rooms, ...found };
 }
 
-/** Builds the agents and rooms of a config, who may decide about calls, and what mappings may name of all that. */
-export function buildAgents(
-  config: Config,
-  defaultModel: string,
-  { channels, offers, incomplete }: PluginParts,
-) {
-  const agents = createAgents(config, defaultModel);
+export interface AgentsOptions extends RuntimeOptions {
+  plugins: RuntimeOptions["plugins"] & { channels: Channels };
+}
+
+/** Builds the models, agents and rooms of a config, who may decide about calls, and what mappings may name of all that. */
+export function buildAgents(options: AgentsOptions) {
+  const { config } = options;
+  const { channels, offers, incomplete } = options.plugins;
+  const { runtime, issues } = createAgentRuntime(options);
+  const { models } = runtime;
+  const agents = createAgents(config, models.default.ref);
   const { rooms, ...found } = createRooms(config, agents, channels);
   const checkTool = createToolCheck(config, offers.tools, incomplete);
   const { approvers, ...asked } = checkApprovals(config, channels, checkTool);
   return {
+    runtime,
+    models,
     agents,
     rooms,
     approvers,
@@ -336,7 +337,10 @@ export function buildAgents(
         findRouteProblem(target, channels, rooms.hasOwner),
       toolProblems: (field: "tools" | "approve", patterns: readonly string[]) =>
         findToolProblems(field, patterns, checkTool),
+      model: (name: string) => models.resolveRequested(name),
     },
+    findUnpriced: (): Issue[] => findUnpricedModels(agents.list, models),
+    runtimeIssues: issues,
     issues: [...found.issues, ...asked.issues],
     warnings: [...found.warnings, ...asked.warnings],
   };
