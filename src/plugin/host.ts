@@ -63,7 +63,7 @@ export interface LoadedPlugins {
   warnings: Issue[];
   /** The users' files whose change means a new snapshot. */
   files: string[];
-  /** What Rouse's own plugins have, used or not. */
+  /** The offers of Rouse's own plugins, used or not. */
   shipped: { providers: readonly ShippedProvider[]; presets: readonly string[] };
 }
 

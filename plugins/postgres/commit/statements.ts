@@ -162,7 +162,7 @@ const SYSTEM_EVENTS = toPart(
 );
 
 const NUMBERS = USAGE_NUMBERS.map((name) => `${name} bigint`).join(", ");
-/** What runs add to the counters of limits. */
+/** Adds the use of runs to the counters of limits. */
 export const USAGE = toPart(
   "usage_added",
   insertInto("usage", `counter text, width bigint, at bigint, part text, ${NUMBERS}`, {
