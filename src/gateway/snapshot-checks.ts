@@ -9,7 +9,7 @@ import type { Snapshot } from "../intake/types.ts";
 import { searchModelIssues } from "../knowledge/models/configured.ts";
 import type { LoadedPlugins } from "../plugin/host.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
-import type { buildAgents } from "../turns/channel/rooms.ts";
+import type { buildAgents } from "../turns/channel/build-agents.ts";
 import { telemetryIssues } from "../telemetry/open.ts";
 
 /** The targets that schedules of the config name, each with its path. */

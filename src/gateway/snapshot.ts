@@ -17,7 +17,7 @@ import { lintMappings } from "../operate/shapes/lint.ts";
 import { createDecidingConfig } from "../operate/shapes/recorded-config.ts";
 import { loadPlugins, type HostOptions } from "../plugin/host.ts";
 import { BUILTIN_PLUGINS } from "../plugin/locations.ts";
-import { buildAgents, type AgentsOptions } from "../turns/channel/rooms.ts";
+import { buildAgents, type AgentsOptions } from "../turns/channel/build-agents.ts";
 import { findIssues, getWarnings } from "./snapshot-checks.ts";
 
 export interface SnapshotOptions
