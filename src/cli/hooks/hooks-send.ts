@@ -1,7 +1,7 @@
 import { stateSecret } from "../../config/state.ts";
 import { didYouMean } from "../../config/suggest.ts";
 import { RouseError } from "../../core/errors.ts";
-import { BUILTIN_PLUGINS } from "../../gateway/snapshot.ts";
+import { BUILTIN_PLUGINS } from "../../plugin/locations.ts";
 import { readMappings } from "../../mapping/catalog.ts";
 import { PRESETS_DIR, SCHEMES_DIR } from "../../mapping/presets.ts";
 import type { PresetEntry } from "../../mapping/source.ts";

@@ -4,7 +4,7 @@ import { getPresetName } from "../../config/schema/preset.ts";
 import type { Sender } from "../../config/schema/signature.ts";
 import { didYouMean } from "../../config/suggest.ts";
 import { ambiguous, readMappings } from "../../mapping/catalog.ts";
-import { BUILTIN_PLUGINS } from "../../gateway/snapshot.ts";
+import { BUILTIN_PLUGINS } from "../../plugin/locations.ts";
 import { PRESETS_DIR, SCHEMES_DIR } from "../../mapping/presets.ts";
 import type { PresetEntry } from "../../mapping/source.ts";
 import { loadPluginOffers } from "../../plugin/commands.ts";

@@ -31,7 +31,7 @@ import { readEnvironmentProviders } from "../../config/providers.ts";
 import { configSchema } from "../../config/schema/index.ts";
 import { mappingFileSchema } from "../../config/schema/mapping.ts";
 import { resolveReferences, VARIABLE_REFERENCE } from "../../config/secrets.ts";
-import { BUILTIN_PLUGINS } from "../../gateway/snapshot.ts";
+import { BUILTIN_PLUGINS } from "../../plugin/locations.ts";
 import { storeUrl } from "../../store/open.ts";
 
 /** Packages and histories come from elsewhere; `..data` are the folders behind the links of a Kubernetes volume. */

@@ -7,7 +7,7 @@ import { renderIssue } from "../../config/issues.ts";
 import { findConfig } from "../../config/load.ts";
 import { RouseError } from "../../core/errors.ts";
 import { isInside } from "../../core/files.ts";
-import { checkSnapshot } from "../../gateway/snapshot.ts";
+import { checkSnapshot } from "../../gateway/validate-config.ts";
 import { acquireLock } from "../../store/lock.ts";
 import { storeUrl } from "../../store/open.ts";
 import { MANIFEST, openArchive, type ArchiveEntry, type Manifest } from "./archive.ts";
