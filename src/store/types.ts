@@ -156,7 +156,7 @@ export interface OpenOptions {
   url: string;
   /** The environment of the gateway, for what the URL leaves out, such as a user or a password. */
   env?: Env | undefined;
-  clock: Pick<Clock, "now" | "monotonic">;
+  clock: Clock;
   log: Logger;
 }
 

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
 import { createGateway, definePlugin } from "../../src/index.ts";
 import { findStoreDriver, isShippedStore, openStore } from "../../src/store/open.ts";
 import type { StoreDriver } from "../../src/store/types.ts";
@@ -58,7 +59,7 @@ describe("the store of a plugin", () => {
     await gateway.stop();
     const { store } = await openStore({
       url: `sqlite:${file}`,
-      clock: { now: () => Date.now() },
+      clock: systemClock,
       log: silent,
     });
     expect(await store.counts()).toMatchObject({ "events.accepted": 1 });
