@@ -1,4 +1,4 @@
-import { RUN_STATUSES } from "#store-kit";
+import { PARKED_FROM } from "#store-kit";
 import { PARTITIONS } from "./partition-schema.ts";
 
 /** Tells `count_deltas` of rows that come, go and change their state: one row a statement, however many it touched. */
@@ -52,8 +52,7 @@ export const MIGRATIONS: readonly string[] = [
 
   -- \`id\` is a digest of scope and key, which may be longer than an index takes; so are \`key\` of jobs and \`id\` of sessions.
   CREATE TABLE dedupe (
-    id bytea PRIMARY KEY, scope text NOT NULL, key text NOT NULL, expires bigint NOT NULL, restarts int NOT NULL DEFAULT 0,
-    event_id text NOT NULL, record text NOT NULL);
+    id bytea PRIMARY KEY, scope text NOT NULL, key text NOT NULL, expires bigint NOT NULL, record text NOT NULL);
   CREATE INDEX dedupe_expires ON dedupe (expires);
 
   CREATE TABLE runs (
@@ -63,7 +62,6 @@ export const MIGRATIONS: readonly string[] = [
   CREATE UNIQUE INDEX runs_id ON runs (id);
   CREATE INDEX runs_event ON runs (event_id) WHERE event_id IS NOT NULL;
   CREATE INDEX runs_open ON runs (status, seq) WHERE status IN ('parked', 'collecting', 'queued', 'running');
-  CREATE INDEX runs_waiting ON runs (mapping) WHERE status IN ('parked', 'collecting', 'queued');
   -- Runs that wait for people.
   CREATE INDEX runs_asking ON runs (seq) WHERE status = 'waiting';
   CREATE INDEX runs_status ON runs (status, seq) WHERE status IN ('failed', 'timed_out', 'cancelled');
@@ -187,7 +185,7 @@ export const MIGRATIONS: readonly string[] = [
       ON CONFLICT (run) DO UPDATE SET released = false;
     RETURN NULL; END $$;
   CREATE TRIGGER jobs_parked AFTER INSERT OR UPDATE OF ready ON jobs
-    FOR EACH ROW WHEN (NEW.ready >= 4000000000000000 AND NEW.kind = 'turn') EXECUTE FUNCTION jobs_parked();
+    FOR EACH ROW WHEN (NEW.ready >= ${PARKED_FROM} AND NEW.kind = 'turn') EXECUTE FUNCTION jobs_parked();
 
   -- The configs that events were decided by: the head of an event has the id.
   CREATE TABLE configs (
@@ -195,20 +193,4 @@ export const MIGRATIONS: readonly string[] = [
     last_used bigint NOT NULL, content text NOT NULL);
   ${PARTITIONS}
   `,
-];
-
-/** Every name that `counts` tells, also where there is none of it. */
-export const COUNTED: readonly string[] = [
-  ...["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed", "parked"].map(
-    (name) => `events.${name}`,
-  ),
-  ...RUN_STATUSES.map((name) => `runs.${name}`),
-  ...["pending", "delivered", "failed", "no_route", "unknown"].map((name) => `deliveries.${name}`),
-  ...["queued", "done", "parked"].map((name) => `systemEvents.${name}`),
-  ...["main", "hook", "api", "channel", "schedule"].map((name) => `sessions.${name}`),
-  "approvals.open",
-  "approvals.decided",
-  "jobs.turn",
-  "jobs.delivery",
-  "jobs.command",
 ];
