@@ -36,12 +36,37 @@ export function joinParts(parts: readonly TextPart[]): TextPart[] {
   return joined;
 }
 
+/** The text of parts, with what came from outside between ⟦ and ⟧. */
+export const markOutside = (parts: readonly TextPart[]): string =>
+  joinParts(parts)
+    .map(({ text, outside }) => (outside ? `⟦${text}⟧` : text))
+    .join("");
+
 /** Cuts at `limit` UTF-16 units without splitting a surrogate pair; `cut` is how many units went. */
 export function cutText(text: string, limit: number): { text: string; cut: number } {
   if (text.length <= limit) return { text, cut: 0 };
   const code = text.charCodeAt(limit - 1);
   const end = code >= 0xd800 && code <= 0xdbff ? limit - 1 : limit;
   return { text: text.slice(0, end), cut: text.length - end };
+}
+
+const isPlainObject = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+
+/**
+ * Copies a value with U+FFFD in the place of each half of a surrogate pair, which UTF-8 cannot have. Only texts, lists and
+ * plain objects are copied: bytes and objects of classes stay.
+ */
+export function toWellFormed<T>(value: T): T {
+  const copy = (from: unknown): unknown => {
+    if (typeof from === "string") return from.toWellFormed();
+    if (Array.isArray(from)) return from.map(copy);
+    if (!isPlainObject(from)) return from;
+    return Object.fromEntries(
+      Object.entries(from).map(([key, member]) => [key.toWellFormed(), copy(member)]),
+    );
+  };
+  return copy(value) as T;
 }
 
 // oxlint-disable-next-line no-control-regex -- control characters are what is looked for

@@ -8,14 +8,17 @@ import {
   toApprovalRow,
   toCallRow,
   toRunRow,
+  toSessionRow,
   toStepRow,
   withChange,
   withEventChange,
+  type NewSession,
 } from "./rows.ts";
 import {
   countChange,
   deliveryState,
   isAsExpected,
+  sessionId,
   withRefused,
   type ApprovalRecord,
   type DeliveryRecord,
@@ -85,9 +88,10 @@ export interface RecordRows {
   ): void;
   set(table: SetTable, name: string, row: NewRow): void;
   /** Adds a turn to a session, which is made with its first one. */
-  addTurn(ref: SessionRef, row: { at: Ms; record: string; covered: number | undefined }): void;
-  dropTurns(ref: SessionRef): void;
-  dropSession(ref: SessionRef): void;
+  addTurn(session: NewSession, turn: { record: string; covered: number | undefined }): void;
+  /** `session`: its `sessionId`. */
+  dropTurns(session: string): void;
+  dropSession(session: string): void;
   dropCollected(runId: string): void;
   changeSystemEvents(
     ids: readonly string[],
@@ -194,7 +198,7 @@ export class RecordWriter {
 
   #addTurn(ref: SessionRef, turn: NewTurn): void {
     const covered = turn.checkpoint?.covered;
-    this.#rows.addTurn(ref, { at: turn.at, record: JSON.stringify(turn), covered });
+    this.#rows.addTurn(toSessionRow(ref, turn.at), { record: JSON.stringify(turn), covered });
   }
 
   #toDeliveryRow = (delivery: DeliveryRecord): NewRow => ({
@@ -267,8 +271,8 @@ export class RecordWriter {
       },
       sessions: {
         addTurn: (ref, turn) => this.#addTurn(ref, turn),
-        clear: (ref) => rows.dropTurns(ref),
-        delete: (ref) => rows.dropSession(ref),
+        clear: (ref) => rows.dropTurns(sessionId(ref)),
+        delete: (ref) => rows.dropSession(sessionId(ref)),
         setLastRoute: ({ agentId: agent, channel, to: recipient, thread, at }) =>
           rows.set("last_routes", `${agent}\n${channel}`, {
             agent,
