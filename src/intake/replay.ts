@@ -152,7 +152,7 @@ export async function previewReplay(
   const recorded = readRecordedHook({ ...event, request, receivedAt: now }, snapshot);
   if (!recorded.ok) {
     const { failure } = recorded;
-    if (request.body === null) return { ok: false, failure };
+    if (failure === NO_BODY) return { ok: false, failure };
     return { ok: true, result: toReplayResult(id, { ...NOTHING, reason: failure.message }) };
   }
   const effect = await getEffect({ ...recorded.input, credential }, snapshot);
