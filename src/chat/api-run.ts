@@ -8,8 +8,8 @@ import type { AnsweredTurn, FailedTurn, ModelTurn, RunKind } from "../turns/run-
 import { cleanAnswer } from "../turns/run-result.ts";
 import type { ExecutorDeps } from "../turns/context.ts";
 import type { ActionContext } from "../turns/types.ts";
-import { turnToKeep } from "../sessions/keys.ts";
 import {
+  turnToKeep,
   STORE_UNAVAILABLE,
   type RunAnswer,
   type RunError,

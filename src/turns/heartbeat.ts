@@ -12,16 +12,16 @@ import {
   renderBatch,
   selectBatch,
   type HeartbeatJob,
-} from "../sessions/heartbeat.ts";
-import { mainSession } from "../sessions/keys.ts";
-import type {
-  Job,
-  Ms,
-  RouteDecision,
-  RunRecord,
-  RunSpec,
-  SystemEvent,
-  ToolCallRecord,
+} from "../queue/heartbeat.ts";
+import {
+  mainSession,
+  type Job,
+  type Ms,
+  type RouteDecision,
+  type RunRecord,
+  type RunSpec,
+  type SystemEvent,
+  type ToolCallRecord,
 } from "../store/types.ts";
 import type { FailedTurn, Prepared, RunEnd, RunKind } from "./run-kind.ts";
 import { appendTurn, decideRoute, planAnswer } from "./run-result.ts";

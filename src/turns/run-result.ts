@@ -9,10 +9,10 @@ import {
   type AttachedFile,
   type Planned,
 } from "../delivery/plan.ts";
-import { buildHeartbeatEvent } from "../sessions/heartbeat.ts";
-import { turnToKeep } from "../sessions/keys.ts";
+import { buildHeartbeatEvent } from "../queue/heartbeat.ts";
 import { newDeliveryRecord } from "../store/sql/rows.ts";
 import {
+  turnToKeep,
   NO_ROUTE,
   type Ms,
   type NewDelivery,
