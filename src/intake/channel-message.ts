@@ -11,7 +11,6 @@ import {
   type RunAction,
   type RunSpec,
   type SessionRef,
-  type Store,
 } from "../store/types.ts";
 import { answerDecision } from "../people/approvals.ts";
 import { splitPerson } from "../people/policy.ts";

@@ -6,7 +6,7 @@ import { summaryEvent, writeEnd } from "./run-result.ts";
 import type { TurnDeps } from "./context.ts";
 
 /** The data of the job that closes a batch. */
-export interface BatchJob {
+interface BatchJob {
   type: "collect";
   runId: string;
 }

@@ -1,7 +1,6 @@
-import type { HeartbeatJob } from "../queue/heartbeat.ts";
 import type { Job } from "../store/types.ts";
-import { executeAwayNotice, type AwayNoticeJob } from "./channel/away-notice.ts";
-import { executeBatch, type BatchJob } from "./batch.ts";
+import { executeAwayNotice } from "./channel/away-notice.ts";
+import { executeBatch } from "./batch.ts";
 import { executeCommand } from "./channel/commands.ts";
 import { replyRoute } from "./run-result.ts";
 import { PullWorker } from "../queue/worker.ts";
@@ -14,7 +13,6 @@ import { createHookRun } from "./hook.ts";
 import { SteerableTurns } from "./channel/steering.ts";
 import { TypingSigns } from "./channel/typing.ts";
 import type { TurnDeps } from "./context.ts";
-import type { RunJob } from "./types.ts";
 
 export interface TurnWorker extends LocalOperations {
   start(): void;
@@ -27,6 +25,15 @@ export interface TurnWorker extends LocalOperations {
   /** Shows a person that their message waits for its turn. */
   showThatItWaits(id: string): void;
 }
+
+type RunJobData = Parameters<typeof createHookRun>[1];
+
+/** What the jobs of a worker carry. */
+type JobData =
+  | RunJobData
+  | Parameters<typeof createHeartbeatRun>[1]
+  | Parameters<typeof executeAwayNotice>[1]
+  | Parameters<typeof executeBatch>[1];
 
 /** Commands at the same time: `/stop` may wait for the end of the turns that it cancels. */
 const MAX_COMMANDS = 16;
@@ -46,14 +53,14 @@ export function createTurnWorker(parts: TurnDeps): TurnWorker {
       kind === "channel" && spec.command === undefined ? replyRoute(spec) : undefined,
   });
   const deps: TurnDeps = { ...parts, quarantine: new Quarantine(parts.clock), steerable, typing };
-  const executeSteerable = (job: Job, data: RunJob, signal: AbortSignal): Promise<void> => {
+  const executeSteerable = (job: Job, data: RunJobData, signal: AbortSignal): Promise<void> => {
     const turn = steerable.add(data.runId, signal);
     return executeRun(createHookRun(job, data, deps, turn.signal), deps, turn.signal).finally(
       turn.leave,
     );
   };
   const executeJob = async (job: Job, signal: AbortSignal): Promise<void> => {
-    const data = job.data as RunJob | HeartbeatJob | BatchJob | AwayNoticeJob;
+    const data = job.data as JobData;
     const parked = fromParkedKey(job.key);
     if (parked) return returnToSession(job, parked.key, deps);
     if (data.type === "heartbeat")

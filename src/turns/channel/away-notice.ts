@@ -59,7 +59,7 @@ export async function tellThatItWaits(
 export const AWAY_NOTICE_MS = 20_000;
 
 /** What the job of a notice carries. */
-export interface AwayNoticeJob {
+interface AwayNoticeJob {
   type: "away-notice";
   runId: string;
 }
