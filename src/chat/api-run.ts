@@ -12,8 +12,8 @@ import {
   STORE_UNAVAILABLE,
   type RunAnswer,
   type RunError,
-  type RunRecord,
-  type RunSpec,
+  type ApiRun,
+  type ApiSpec,
   type ApprovalRecord,
   type SessionRef,
 } from "../store/types.ts";
@@ -149,21 +149,13 @@ function getQuestion({ messages }: ChatRequest): string {
   return texts.findLast((text) => text !== "") ?? "";
 }
 
-function buildRun(
-  request: ChatRequest,
-  { runId, createdAt }: LiveTurn,
-  gateway: string,
-): RunRecord {
+function buildRun(request: ChatRequest, { runId, createdAt }: LiveTurn, gateway: string): ApiRun {
   const { caller, instructions, thinking, correlation, response } = request;
-  const spec: RunSpec = {
+  const spec: ApiSpec = {
     session: getChatSession(request, runId),
     name: `API ${caller.id}`,
     hook: `api:${caller.id}`,
     input: buildInput(request.messages),
-    wakeMode: "next-heartbeat",
-    deliver: false,
-    channel: "last",
-    unsafe: false,
     ...(instructions !== undefined && { instructions }),
     ...(thinking !== undefined && { thinking }),
     ...(correlation && { correlation }),
@@ -272,8 +264,8 @@ function createApiRun(
   let history: ChatHistory;
   return {
     context,
-    isRetried: false,
     canAsk: request.canAsk ?? false,
+    patienceMs: context.config.platform.maxWaitSeconds * 1000,
     onApproval: turn.ask,
     onRetrying: turn.setRetrying,
     start: "meanwhile",
@@ -300,6 +292,7 @@ function createApiRun(
           ...(request.instructions !== undefined && {
             callerInstructions: request.instructions,
           }),
+          ...(request.thinking !== undefined && { thinking: request.thinking }),
           ...(request.sampling && { sampling: request.sampling }),
           ...(request.stream && { onText: words.onText, onReasoning: words.onReasoning }),
         },
@@ -352,7 +345,7 @@ function createApiRun(
       turn.finish(toChatEnd(failure, NO_WORDS, "failed"));
       return failure;
     },
-  } satisfies RunKind;
+  } satisfies RunKind<ApiRun>;
 }
 
 /** Executes a turn, after the one before it in its session. Never throws: what went wrong is the turn's end. */

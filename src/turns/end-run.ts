@@ -1,6 +1,7 @@
 import { writeDelivery } from "../delivery/plan.ts";
 import {
   countUsedTokens,
+  getEdits,
   type RunError,
   type RunRecord,
   type RunStatus,
@@ -20,6 +21,7 @@ import { type ModelTurn, type Prepared } from "./run-kind.ts";
 import { commitFor, persist, type Try } from "./try.ts";
 import { addRunUsage, commitEnd } from "./waiting.ts";
 import { isRunChanged } from "../store/sql/errors.ts";
+import { withChange } from "../store/sql/rows.ts";
 
 /**
  * Writes that the run is under way. False if another gateway has the job by now, or if the run was put back: a message of it
@@ -35,7 +37,7 @@ export async function writeStart(
   const commit = (): Promise<boolean> =>
     deps.store.commit((tx) => {
       if (!current.isStored) tx.runs.add(run);
-      else if (kind.job) tx.runs.update(run.id, start, { status: was, edits: run.edits ?? 0 });
+      else if (kind.job) tx.runs.update(run.id, start, { status: was, edits: getEdits(run) });
       else tx.runs.update(run.id, start);
       write?.(tx);
     }, kind.job);
@@ -132,12 +134,12 @@ export async function endRun(result: ModelTurn, current: Try): Promise<void> {
       : { error: toRunError(result), ...keepFailedAttempts(run, result, context) }),
     ...(planned ? { deliveryId: planned.delivery.id } : {}),
     ...change,
-    ...(run.live && { live: null }),
+    ...(run.kind === "channel" && run.live && { live: null }),
   };
   const writeAll = (tx: Writes): void => {
     if (isStored)
       writeEnd(tx, run, end, { context, now, ...(planned ? { delivery: planned.delivery } : {}) });
-    else tx.runs.add({ ...run, ...end });
+    else tx.runs.add(withChange(run, end));
     if (result.ok && result.lastStep) tx.steps.add(result.lastStep);
     if (planned) writeDelivery(tx, planned);
     if (!planned?.delivery.live) writeRemoval(tx, run, now);

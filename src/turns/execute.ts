@@ -2,7 +2,13 @@ import { newBoundaryId } from "../agent/boundary.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
 import { LOST } from "../queue/worker.ts";
 import { withChange } from "../store/sql/rows.ts";
-import { sessionId, type RunError, type RunRecord, type Writes } from "../store/types.ts";
+import {
+  getOwnModel,
+  sessionId,
+  type RunError,
+  type RunRecord,
+  type Writes,
+} from "../store/types.ts";
 import { NotNowError } from "./channel/attachments.ts";
 import { createLiveText, withdrawLive } from "./channel/live-text.ts";
 import { STEER } from "./channel/steering.ts";
@@ -19,7 +25,6 @@ import {
   putBackOrEnd,
 } from "./put-back.ts";
 import type { FailedTurn, LoadedRun, ModelTurn, RunKind, Prepared } from "./run-kind.ts";
-import { replyRoute } from "./run-result.ts";
 import type { Try } from "./try.ts";
 import type { ExecutorDeps } from "./types.ts";
 import { addRunUsage, waitForPeople } from "./waiting.ts";
@@ -61,7 +66,7 @@ export async function execute(
   };
   await inSpan(loaded, current, () => executeTry(loaded, current));
   const { status } = current.end ?? {};
-  if (run.kind === "channel" && (status === "parked" || status === "queued") && !signal.aborted)
+  if (kind.getReplyRoute && (status === "parked" || status === "queued") && !signal.aborted)
     deps.typing?.whileWaiting(run.id);
 }
 
@@ -72,7 +77,8 @@ async function inSpan(
   work: () => Promise<void>,
 ): Promise<void> {
   const { id, kind, eventId, mapping, attempts, spec } = run;
-  const { session, trace, correlation = {} } = spec;
+  const { session, trace } = spec;
+  const correlation = ("correlation" in spec && spec.correlation) || {};
   const name = agent?.name ?? session.agentId;
   const attributes = {
     "gen_ai.operation.name": "invoke_agent",
@@ -162,9 +168,10 @@ function checkRun(
   if (isStored && job && job.attempts > MAX_TAKEN)
     return { code: "crashed", message: `taken up ${MAX_TAKEN} times without coming to a start` };
   if (!agent) return { code: "unknown_agent", message: "the agent is no longer in agents.list" };
+  const own = getOwnModel(run);
   const model = context.models.resolve(
-    run.spec.model ?? agent.model,
-    run.spec.model === undefined ? agent.fallbacks : [],
+    own ?? agent.model,
+    own === undefined ? agent.fallbacks : [],
   );
   return model.ok ? { agent, model: model.model } : model;
 }
@@ -176,8 +183,8 @@ async function tryRun(
 ): Promise<AttemptUsage> {
   const { kind, deps, signal } = current;
   const start = (): ReturnType<typeof startTurn> => startTurn(parts, current);
-  const { id: runId, kind: runKind, spec } = current.run;
-  const route = runKind === "channel" ? replyRoute(spec) : undefined;
+  const { id: runId } = current.run;
+  const route = kind.getReplyRoute?.(current.run);
   const started = await (deps.typing
     ? deps.typing.during({ runId, route, signal }, start)
     : start());
@@ -234,7 +241,7 @@ async function startTurn(
   const run = withChange(before, start);
   current.run = run;
   // A run that is stored by its first step is from then on like any other.
-  const isBefore = kind.start === "before" || (kind.start === "never" && current.isStored);
+  const isBefore = !kind.start || (kind.start === "never" && current.isStored);
   if (isBefore && !(await writeStart(start, before.status, prepared, current))) return undefined;
   const journal = createJournal(current, storeWithStep(current));
   const live = createLiveText(current);
@@ -250,7 +257,7 @@ async function startTurn(
     kind.start === "meanwhile" ? writeStart(start, before.status, prepared, current) : undefined,
   ]).finally(() => void live?.end());
   const shown = await live?.end();
-  if (shown) current.run = { ...run, live: shown };
+  if (shown) current.run = withChange(run, { live: shown });
   if (!first.ok) await withdrawLive(current);
   return { first, turn };
 }

@@ -99,7 +99,7 @@ export async function takeModelTurn(
   current: Try,
 ): Promise<ModelTurn | PausedTurn> {
   const {
-    kind: { context, job, canAsk },
+    kind: { context, job, canAsk = true },
     deps,
     signal,
     run,
@@ -107,7 +107,7 @@ export async function takeModelTurn(
   } = current;
   const { id, kind, mapping, spec, boundaryId } = run;
   const { input, tenant = OPERATOR_TENANT, question } = prepared;
-  const timeoutMs = (spec.timeoutSeconds ?? context.config.agents.defaults.timeoutSeconds) * 1000;
+  const { timeoutMs = context.config.agents.defaults.timeoutSeconds * 1000 } = input;
   const of = { run, agent, context, deps, job, signal, timeoutMs, gate };
   const { history: read, warnings: notes } =
     prepared.isFitted && prepared.history
@@ -122,7 +122,6 @@ export async function takeModelTurn(
   const settings = { agent, config: context.config, mapping: rulesOf, kind };
   const tools = getOfferedTools(settings);
   const rules = tools.some((patterns) => patterns.length === 0) ? [] : await deps.rules.list();
-  const thinking = spec.thinking ?? agent.thinking;
   const { extensions, getCitations } = await createTurnKnowledge(
     { agent, tenant },
     deps.knowledge,
@@ -142,9 +141,9 @@ export async function takeModelTurn(
     model,
     signal,
     input: spec.input,
-    unsafe: spec.unsafe,
+    unsafe: false,
     timeoutMs,
-    ...(thinking === undefined ? {} : { thinking }),
+    ...(agent.thinking !== undefined && { thinking: agent.thinking }),
     history,
     tools,
     narrowedBy: rulesOf.tools ? `tools of the mapping ${mapping}` : "hooks.tools",

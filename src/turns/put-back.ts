@@ -13,7 +13,6 @@ import {
   type RunChange,
   type RunRecord,
 } from "../store/types.ts";
-import { planAwayNotice } from "./channel/away-notice.ts";
 import { endTry, getUsedSoFar, toRunError, toSpent, type AttemptUsage } from "./end-run.ts";
 import { commitFor, persist, type Try } from "./try.ts";
 import { beginHold, getWaitedMs } from "./hold.ts";
@@ -28,12 +27,8 @@ const MAX_TRIES = 6;
 const LATE_MS = 5_000;
 
 /** When a run is too old to be tried again. */
-const getDeadline = (run: RunRecord, { context }: RunKind, now: Ms): Ms =>
-  run.createdAt + getWaitedMs(run, now) + context.config.runs[toMaxAge(run)];
-
-/** The setting that says how old a run may be that is tried again: a person waits for the answer to a message. */
-const toMaxAge = ({ kind }: RunRecord): "maxAge" | "messageMaxAge" =>
-  kind === "channel" ? "messageMaxAge" : "maxAge";
+const getDeadline = (run: RunRecord, { context, maxAge }: RunKind, now: Ms): Ms =>
+  run.createdAt + getWaitedMs(run, now) + context.config.runs[maxAge ?? "maxAge"];
 
 const HOUR_MS = 3_600_000;
 const renderAge = (ms: Ms): string =>
@@ -42,10 +37,9 @@ const renderAge = (ms: Ms): string =>
 /** The failure of a run that is too old to be tried again: what its provider said last, and why nothing follows. */
 function toExpired(
   failure: Pick<FailedTurn, "code" | "message" | "provider" | "vendor" | "warnings">,
-  run: RunRecord,
-  { context }: RunKind,
+  { context, maxAge }: RunKind,
 ): FailedTurn {
-  const name = toMaxAge(run);
+  const name = maxAge ?? "maxAge";
   const message = `${failure.message}; given up after ${renderAge(context.config.runs[name])} (runs.${name})`;
   return { ...failure, ok: false, message, retryable: false };
 }
@@ -67,9 +61,9 @@ export function planAfterFailure(
   const isLate = (at: Ms): boolean => isStored && at >= getDeadline(run, kind, now);
   if (result.blocked)
     return isLate(now)
-      ? { do: "end", failure: toExpired(result, run, kind) }
+      ? { do: "end", failure: toExpired(result, kind) }
       : { do: "wait", blocked: result.blocked };
-  if (steps.length === 0 && !kind.isRetried) return { do: "end", failure: result };
+  if (steps.length === 0 && kind.isRetried === false) return { do: "end", failure: result };
   const failures = (hasProgress ? 0 : (run.failures ?? 0)) + 1;
   if (!isProviderAway(result.code) && failures >= MAX_TRIES) return { do: "end", failure: result };
   const asked =
@@ -78,7 +72,7 @@ export function planAfterFailure(
       : Math.min(result.retryAfterMs, MAX_RETRY_AFTER_MS) * (1 + Math.random() / 10);
   const at = Math.round(now + (asked ?? withJitter(backOff(failures, WAITS.run))));
   return isLate(at)
-    ? { do: "end", failure: toExpired(result, run, kind) }
+    ? { do: "end", failure: toExpired(result, kind) }
     : { do: "retry", at, failures };
 }
 
@@ -108,7 +102,7 @@ export async function holdForModel(
       message: `calls of ${of} fail`,
       provider: of.split("/", 1)[0] as string,
     };
-    return endTry(toExpired({ ...last, warnings: [] }, run, kind), current);
+    return endTry(toExpired({ ...last, warnings: [] }, kind), current);
   }
   current.end = { status: "parked" };
   const hold = { reason: "away" as const, ...refusal };
@@ -174,7 +168,7 @@ async function putBack(
           ...beginHold(run, hold, now),
           status: isAway ? "parked" : "queued",
         });
-      if (isAway || failedAt !== undefined) planAwayNotice(tx, run, now, failedAt);
+      if (isAway || failedAt !== undefined) kind.putBack?.(tx, run, now, failedAt);
       tx.jobs.settle(job, Math.round(Math.min(lookAt, deadline)), { key });
     }, job);
     // A commit whose answer was lost is repeated, when the job is not held any more.

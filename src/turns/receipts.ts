@@ -1,4 +1,4 @@
-import { deliveryState, NO_ROUTE } from "../store/types.ts";
+import { deliveryState, getOwnModel, NO_ROUTE } from "../store/types.ts";
 import type { DeliveryRecord, EventRecord, RunRecord, Reads, Usage } from "../store/types.ts";
 
 /** The status of a run's delivery, as receipts name it. */
@@ -85,7 +85,7 @@ export function runReceipt(run: RunRecord, delivery: DeliveryRecord | undefined,
     status: run.status,
     agentId: run.spec.session.agentId,
     sessionKey: run.spec.session.key,
-    model: run.model ?? run.spec.model ?? null,
+    model: run.model ?? getOwnModel(run) ?? null,
     name: run.spec.name,
     // What the provider said is for the operator.
     error: run.error ? { code: run.error.code, message: run.error.message } : null,

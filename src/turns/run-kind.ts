@@ -2,7 +2,17 @@ import type { TurnFailure } from "../agent/failure.ts";
 import type { Agent, TurnInput, TurnResult } from "../agent/types.ts";
 import type { Planned } from "../delivery/plan.ts";
 import type { Admission } from "../queue/admission.ts";
-import type { ApprovalRecord, Job, Ms, RunRecord, StepRecord, Writes } from "../store/types.ts";
+import type {
+  ApiRun,
+  ApprovalRecord,
+  Job,
+  Ms,
+  Route,
+  RunChange,
+  RunRecord,
+  StepRecord,
+  Writes,
+} from "../store/types.ts";
 import type { NamedCitation } from "./knowledge.ts";
 import type { SessionHistory } from "./session-history.ts";
 import type { ActionContext } from "./types.ts";
@@ -14,8 +24,8 @@ export type AnsweredTurn = Extract<TurnResult, { ok: true }> & {
 export type FailedTurn = TurnFailure;
 export type ModelTurn = AnsweredTurn | FailedTurn;
 
-export interface LoadedRun {
-  run: RunRecord;
+export interface LoadedRun<R extends RunRecord = RunRecord> {
+  run: R;
   agent: Agent | undefined;
   /** Whether the store has the run already. */
   isStored: boolean;
@@ -24,7 +34,7 @@ export interface LoadedRun {
 }
 
 /** What a turn begins with. */
-export interface Prepared {
+export interface Prepared<R extends RunRecord = RunRecord> {
   /** What the kind adds to the model's input. */
   input: Partial<TurnInput>;
   /** Whose documents may be searched; default the operator's. */
@@ -36,14 +46,14 @@ export interface Prepared {
   /** Whether the history stays as it is: no checkpoint of it is made. */
   isFitted?: boolean;
   /** What changes in the run when it starts. */
-  change?: Pick<Partial<RunRecord>, "spec" | "warnings" | "route" | "edits">;
+  change?: RunChange<R>;
   /** Adds to the commit of the start. */
   write?(tx: Writes): void;
 }
 
 /** What a run ends with. */
 export interface RunEnd {
-  change?: Partial<RunRecord>;
+  change?: Pick<RunChange<ApiRun>, "reply" | "route" | "error" | "answer">;
   warnings?: readonly string[];
   /** The delivery of the reply, or of the apology. */
   planned?: Planned | undefined;
@@ -53,30 +63,38 @@ export interface RunEnd {
   after?(done: boolean): void | Promise<void>;
 }
 
-/** What distinguishes the kinds of run: where the input comes from, and what the end commit adds. */
-export interface RunKind {
+/** What distinguishes the kinds of run: where the input comes from, who waits for the answer, and what the commits add. */
+export interface RunKind<R extends RunRecord = RunRecord> {
   /** The snapshot that the run keeps from its start to its end. */
   readonly context: ActionContext;
   /** The job that the run is executed for. A run without one is tried once, and ends with its process. */
   readonly job?: Job;
-  /** Whether a person can be asked about a call. A run with a job waits; one without stays under way meanwhile. */
-  readonly canAsk: boolean;
-  /** Whether a run without a step is tried again after an error that may pass, while its provider takes calls. */
-  readonly isRetried: boolean;
-  /** When the start is written: before the turn, while the model thinks because a person waits, or never. */
-  readonly start: "before" | "meanwhile" | "never";
+  /** False if no person can be asked about a call. A run with a job waits; one without stays under way meanwhile. */
+  readonly canAsk?: boolean;
+  /** False if a run without a step is not tried again after an error that may pass, while its provider takes calls. */
+  readonly isRetried?: false;
+  /** When the start is written: while the model thinks because a person waits, or never. Default: before the turn. */
+  readonly start?: "meanwhile" | "never";
   /** Loads or makes the run. Undefined if there is nothing to execute: the kind has settled its job. */
-  load(): Promise<LoadedRun | undefined>;
+  load(): Promise<LoadedRun<R> | undefined>;
   /** `mayWait`: whether the run can be tried again. @throws NotNowError only then. */
-  prepare(run: RunRecord, agent: Agent, mayWait: boolean): Promise<Prepared>;
+  prepare(run: R, agent: Agent, mayWait: boolean): Promise<Prepared<R>>;
   finish(
-    run: RunRecord,
+    run: R,
     result: ModelTurn,
     now: Ms,
     steps: readonly StepRecord[],
   ): RunEnd | Promise<RunEnd>;
   /** Adds to the commit of the first step of a run that the store does not have until then (`start: "never"`). */
-  writeFirst?(tx: Writes, run: RunRecord): void;
+  writeFirst?(tx: Writes, run: R): void;
+  /** The setting that says how old a run may be that is tried again. Default: `maxAge`. */
+  readonly maxAge?: "messageMaxAge";
+  /** How long an attempt waits between its calls for models that give no answer, since a person waits for it. Default: not at all. */
+  readonly patienceMs?: Ms;
+  /** Where a person waits for the answer, who sees that the agent works, and the text as it grows. */
+  getReplyRoute?(run: R): Route;
+  /** Adds to the commit that puts a run back whose models are away. `failedAt`: when one failed first in the try that is over. */
+  putBack?(tx: Writes, run: R, now: Ms, failedAt: Ms | undefined): void;
   /** Called when the models of a run without a job begin to fail, and when one answers again. */
   onRetrying?(isRetrying: boolean): void;
   /** Tells whoever watches the run of a question to a person. */

@@ -1,5 +1,4 @@
 import { cleanReply } from "../agent/reply/disarm.ts";
-import { cutText } from "../core/text.ts";
 import { resolveRoute } from "../delivery/channels.ts";
 import {
   planCallback,
@@ -9,19 +8,19 @@ import {
   type AttachedFile,
   type Planned,
 } from "../delivery/plan.ts";
-import { buildHeartbeatEvent } from "../sessions/heartbeat.ts";
 import { turnToKeep } from "../sessions/keys.ts";
-import { newDeliveryRecord } from "../store/sql/rows.ts";
+import { newDeliveryRecord, withChange } from "../store/sql/rows.ts";
 import {
   NO_ROUTE,
   type Ms,
   type NewDelivery,
-  type NewSystemEvent,
   type NewTurn,
+  type MessageSpec,
+  type ReplyTarget,
   type Route,
   type RouteDecision,
+  type RunChange,
   type RunRecord,
-  type RunSpec,
   type RunStatus,
   type Writes,
 } from "../store/types.ts";
@@ -33,40 +32,17 @@ import type { ActionContext, TurnDeps } from "./types.ts";
 import { planRemoval } from "../delivery/send.ts";
 
 /** Adds to the commit that ends a run, or its try: the message with the turn's text is deleted. */
-export function writeRemoval(
-  tx: Writes,
-  { id: runId, spec, live }: Pick<RunRecord, "id" | "spec" | "live">,
-  now: Ms,
-): void {
-  const route = replyRoute(spec);
-  if (!live || !route) return;
-  writeDelivery(tx, planRemoval(live, { runId, route, now }));
+export function writeRemoval(tx: Writes, run: RunRecord, now: Ms): void {
+  const { id: runId } = run;
+  if (run.kind !== "channel" || !run.live) return;
+  writeDelivery(tx, planRemoval(run.live, { runId, route: replyRoute(run.spec), now }));
   tx.runs.update(runId, { live: null });
 }
 
 /** The delivery of an answer, which replaces the message with the turn's text. */
-export function replaceLive(planned: Planned, { live }: RunRecord): Planned {
-  return live && planned.job ? { ...planned, delivery: { ...planned.delivery, live } } : planned;
-}
-
-const MAX_SUMMARY = 2000;
-
-/** The system event that a run leaves in the main session when it has ended. All of it is outside text. */
-export function summaryEvent(
-  run: RunRecord,
-  agentId: string,
-  now: number,
-  end: { reply: string } | { reason: string },
-): NewSystemEvent {
-  const { name, hook, wakeMode } = run.spec;
-  const what = run.kind === "schedule" ? "Schedule" : "Hook";
-  const { text, cut } = cutText(
-    "reply" in end ? end.reply || "(no reply)" : end.reason,
-    MAX_SUMMARY,
-  );
-  const head = "reply" in end ? `${what} ${name}: ` : `${what} ${name} failed: `;
-  const tail = cut > 0 ? `[cut: ${cut} characters]` : "";
-  return { ...buildHeartbeatEvent(agentId, now, hook, head + text + tail, true), mode: wakeMode };
+export function replaceLive(planned: Planned, run: RunRecord): Planned {
+  if (run.kind !== "channel" || !run.live || !planned.job) return planned;
+  return { ...planned, delivery: { ...planned.delivery, live: run.live } };
 }
 
 /** Plans the callback of a run that has ended, if its mapping has one. `delivery` is that of the reply. */
@@ -90,16 +66,14 @@ function planReceipt(
 export function writeEnd(
   tx: Writes,
   run: RunRecord,
-  end: Partial<RunRecord> & Pick<RunRecord, "endedAt" | "status">,
+  end: RunChange & { endedAt: Ms; status: RunStatus },
   { context, now, delivery }: { context: ActionContext; now: number; delivery?: NewDelivery },
 ): void {
-  const { error, ...rest } = end;
-  const { error: _before, ...known } = run;
-  const callback = planReceipt({ ...known, ...end }, context, now, delivery);
+  const ended = { ...end, error: end.error ?? null };
+  const callback = planReceipt(withChange(run, ended), context, now, delivery);
   tx.runs.update(run.id, {
-    ...endHold(run, end.endedAt ?? now),
-    ...rest,
-    error: error ?? null,
+    ...endHold(run, end.endedAt),
+    ...ended,
     ...(callback ? { callbackId: callback.delivery.id } : {}),
   });
   if (callback) writeDelivery(tx, callback);
@@ -137,7 +111,7 @@ export function appendTurn(
     at: now,
     hook: spec.hook,
     input: spec.input,
-    unsafe: spec.unsafe,
+    unsafe: kind === "hook" && spec.unsafe,
     messages,
     ...(context.length > 0 && { context }),
     ...(boundaryId !== undefined && { boundaryId }),
@@ -146,41 +120,29 @@ export function appendTurn(
   tx.sessions.addTurn(spec.session, turnToKeep(turn, config.hooks.retention));
 }
 
-/** The route of the reply to a channel's message: back to its conversation. Undefined for other runs. */
-export function replyRoute({ incoming, channel, to }: RunSpec): Route | undefined {
-  if (!incoming || to === undefined) return undefined;
+/** The route of the reply to a channel's message: back to its conversation. */
+export function replyRoute({ incoming, channel, to }: MessageSpec): Route {
   const { replyTo, thread } = incoming;
   return { channel, to, replyTo, ...(thread === undefined ? {} : { thread }) };
 }
 
-/** Decides where a run's reply goes, or why it goes nowhere. */
-export async function decideRoute(
-  run: RunRecord,
+/** The route of an earlier try: the recipient was fixed before the model first ran, if there was one. */
+export const getKeptRoute = ({ route }: RunRecord): RouteDecision | undefined =>
+  route?.status === NO_ROUTE ? undefined : route;
+
+/** Decides where a reply goes that asks for `target`, if its session is not a conversation. `agentId`: the agent whose owner reads it. */
+export async function findRoute(
+  target: ReplyTarget | undefined,
+  agentId: string,
   { channels, agents }: ActionContext,
-  deps: TurnDeps,
+  { store }: Pick<TurnDeps, "store">,
 ): Promise<RouteDecision> {
-  // A second try keeps the recipient that was fixed before the model first ran, if there was one.
-  if (run.route && run.route.status !== NO_ROUTE) return run.route;
-  const back = replyRoute(run.spec);
-  if (back) return { status: "route", route: back };
-  if (!run.spec.deliver) return { status: "skipped", reason: "deliver is false" };
-  const asked = run.spec.schedule?.asked?.route;
-  // The conversation in which somebody asked for the schedule, whatever the owner does since; a channel that is gone has no route.
-  if (asked && channels.get(asked.channel)) return { status: "route", route: asked };
-  const own =
-    run.kind === "heartbeat" || run.kind === "schedule"
-      ? run.spec.session.agentId
-      : agents.default.id;
+  if (!target) return { status: "skipped", reason: "deliver is false" };
+  const { id: defaultId } = agents.default;
   // As long as the owner has not written to an agent, its replies go where the owner wrote to the first agent.
   const isKnown =
-    own === agents.default.id || (await deps.store.sessions.listLastRoutes(own)).length > 0;
-  const request = {
-    store: deps.store,
-    channels,
-    agentId: isKnown ? own : agents.default.id,
-    channel: run.spec.channel,
-  };
-  return resolveRoute(run.spec.to === undefined ? request : { ...request, to: run.spec.to });
+    agentId === defaultId || (await store.sessions.listLastRoutes(agentId)).length > 0;
+  return resolveRoute({ store, channels, agentId: isKnown ? agentId : defaultId, ...target });
 }
 
 /** A reply without links to hosts that `hooks.allowedLinkHosts` leaves out, and the warning that says so. */
@@ -200,11 +162,14 @@ export function planAnswer(
     text,
     citations,
     route: decided,
+    target,
     files = [],
   }: {
     text: string;
     citations: readonly NamedCitation[];
     route: RouteDecision;
+    /** What the run asks for: a reply without a route keeps it. */
+    target?: ReplyTarget | undefined;
     files?: readonly AttachedFile[];
   },
   context: ActionContext,
@@ -220,8 +185,10 @@ export function planAnswer(
     ? { status: "skipped", reason: "there was nothing to send" }
     : decided;
   const shown = withSources(reply, citations);
-  const marked = run.spec.marker === undefined ? shown : `${shown}\n\n${run.spec.marker}`;
-  const planned = planReply(run, route, { text: marked, channels: context.channels, now });
+  const marker = run.kind === "hook" ? run.spec.marker : undefined;
+  const marked = marker === undefined ? shown : `${shown}\n\n${marker}`;
+  const { channels } = context;
+  const planned = planReply(run.id, route, { text: marked, channels, now, target });
   return { change: { reply, route }, warnings, planned: planned && attachFiles(planned, files) };
 }
 

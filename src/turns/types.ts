@@ -19,6 +19,7 @@ import type {
   ApprovalRecord,
   Cluster,
   Collected,
+  HookSpec,
   Queue,
   RunAction,
   RunRecord,
@@ -92,7 +93,7 @@ export interface RunOperations {
 
 /** The result of collected events: one run, nothing, or a failure; with what the mapping's code did. */
 export type CombinedAction = (
-  | { ok: true; action: RunAction }
+  | { ok: true; action: RunAction<HookSpec> }
   | { ok: true; skipped: string }
   | { ok: false; failure: Failure }
 ) & {

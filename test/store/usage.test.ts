@@ -9,7 +9,7 @@ import {
   type Job,
   type LoanRequest,
   type RunAction,
-  type RunRecord,
+  type HookRun,
   type StoreHandle,
 } from "../../src/store/types.ts";
 import { event, job, runAction } from "./suite/make.ts";
@@ -39,7 +39,7 @@ describePostgres("what gateways spend and collect together", () => {
     opened = [];
   });
   afterEach(() => Promise.all(opened.map((handle) => handle.store.close())));
-  const run = (id: string, more: Partial<RunRecord> = {}): RunRecord => ({
+  const run = (id: string, more: Partial<HookRun> = {}): HookRun => ({
     id,
     eventId: null,
     kind: "hook",

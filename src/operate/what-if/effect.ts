@@ -1,14 +1,14 @@
 import { resolveParsed } from "../../intake/resolve.ts";
 import type { Item, ParsedHook, Resolution, Snapshot } from "../../intake/types.ts";
 import { joinParts, plainText, type TextPart } from "../../core/text.ts";
-import type { EventOutcome, StoredAction } from "../../store/types.ts";
+import type { EventOutcome, HookAction } from "../../store/types.ts";
 
 /** The end of a session key that is made for each event. */
 export const UUID_END = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
 
 /** One action that an event becomes. */
 export interface EffectAction {
-  action: StoredAction;
+  action: HookAction;
   /** Template expressions that found nothing. */
   missing: readonly string[];
   /** Repeats with the same key are not done again. */
@@ -102,7 +102,7 @@ export function getFields({ action, ...keys }: EffectAction): ComparedFields {
       batchKey,
     };
   }
-  const { session, input, name, deliver, channel, unsafe, ...spec } = action.spec;
+  const { session, input, name, deliver, target, unsafe, ...spec } = action.spec;
   return {
     action: "agent",
     name,
@@ -117,8 +117,8 @@ export function getFields({ action, ...keys }: EffectAction): ComparedFields {
     timeoutSeconds: spec.timeoutSeconds ?? null,
     wakeMode: spec.wakeMode,
     deliver,
-    channel: deliver ? channel : null,
-    to: deliver ? (spec.to ?? null) : null,
+    channel: deliver ? target.channel : null,
+    to: deliver ? (target.to ?? null) : null,
     dedupeKey,
     batchKey,
   };

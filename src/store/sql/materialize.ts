@@ -4,36 +4,42 @@ import {
   type Ms,
   type NewJob,
   type NewSystemEvent,
+  type HookRun,
   type LimitReason,
+  type MessageRun,
   type RunAction,
   type RunRecord,
   type WakeAction,
 } from "../types.ts";
 
 /** The run that an accepted action asks for. */
-export function buildRun(action: RunAction, eventId: string, at: number): RunRecord {
-  const run: RunRecord = {
-    id: action.runId,
+export function buildRun(
+  { runId: id, spec, warnings, mapping, parked, collect }: RunAction,
+  eventId: string,
+  at: number,
+): HookRun | MessageRun {
+  const run = {
+    id,
     eventId,
-    kind: action.spec.incoming ? "channel" : "hook",
-    status: "queued",
-    spec: action.spec,
-    warnings: action.warnings,
+    status: "queued" as const,
+    warnings,
     attempts: 0,
     restarts: 0,
     createdAt: at,
   };
-  if (action.mapping !== undefined) run.mapping = action.mapping;
-  if (action.parked)
-    Object.assign(run, {
-      status: "parked",
-      hold: { reason: "limit", ...action.parked, since: at },
+  if ("incoming" in spec) return { ...run, kind: "channel", spec };
+  const hook: HookRun = { ...run, kind: "hook", spec };
+  if (mapping !== undefined) hook.mapping = mapping;
+  if (parked)
+    Object.assign(hook, { status: "parked", hold: { reason: "limit", ...parked, since: at } });
+  if (collect) {
+    const { key, closesAt } = collect;
+    Object.assign(hook, {
+      status: "collecting",
+      collect: { key, closesAt, count: 1, firstAt: at },
     });
-  if (action.collect) {
-    const { key, closesAt } = action.collect;
-    Object.assign(run, { status: "collecting", collect: { key, closesAt, count: 1, firstAt: at } });
   }
-  return run;
+  return hook;
 }
 
 /** The job that executes a run; a limit holds it back until it is released. */
@@ -53,7 +59,7 @@ export const buildRunJob = (
 /** The jobs of an accepted run: its turn, or for a command the job that no turn holds back. */
 export function buildRunJobs(run: RunRecord, parked: LimitReason | undefined): NewJob[] {
   const turn = buildRunJob(run, run.createdAt, parked);
-  const { command } = run.spec;
+  const command = run.kind === "channel" ? run.spec.command?.name : undefined;
   if (command === undefined) return [turn];
   // `/new` also waits its turn, to delete the history between the turns before it and those after it.
   return command === "new" ? [turn, { ...turn, kind: "command" }] : [{ ...turn, kind: "command" }];

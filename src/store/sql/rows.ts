@@ -9,7 +9,6 @@ import type {
   LastRoute,
   NewDelivery,
   RunRecord,
-  RunSpec,
   SessionOrigin,
   SessionRecord,
   SessionRef,
@@ -111,10 +110,7 @@ export interface RunRow {
 }
 
 export function toRun(row: RunRow): RunRecord {
-  return {
-    ...(JSON.parse(row.record) as Omit<RunRecord, "spec">),
-    spec: JSON.parse(row.spec) as RunSpec,
-  };
+  return { ...JSON.parse(row.record), spec: JSON.parse(row.spec) } as RunRecord;
 }
 
 /** A run as its row. */
