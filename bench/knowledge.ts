@@ -19,7 +19,7 @@ import { createEmbedder } from "../src/knowledge/models/embed.ts";
 import { createKnowledge } from "../src/knowledge/knowledge.ts";
 import { createReranker } from "../src/knowledge/models/rerank.ts";
 import type { SearchModels } from "../src/knowledge/types.ts";
-import { scratchSchema } from "../plugins/postgres/scratch.ts";
+import { scratchSchema } from "../plugins/postgres/tools.ts";
 import { ENV, MODULE } from "../plugins/postgres/sql.ts";
 import { stageBytes } from "../src/knowledge/upload-staging.ts";
 import { evaluate } from "./evaluate.ts";

@@ -1,12 +1,12 @@
 /** What hooks, keys and runs cost with the store on PostgreSQL, for `npm run bench -- --costs`. */
 import { newId } from "../src/core/ids.ts";
 import { createLogger } from "../src/core/log.ts";
-import { parseAddress } from "../plugins/postgres/address.ts";
-import { openDb } from "../plugins/postgres/db.ts";
-import { newKeys } from "../plugins/postgres/keys.ts";
-import { Batch } from "../plugins/postgres/list-statements.ts";
-import { addKey, planStatements } from "../plugins/postgres/statements.ts";
-import { migrate } from "../plugins/postgres/migrate.ts";
+import { parseAddress } from "../plugins/postgres/client/address.ts";
+import { openDb } from "../plugins/postgres/client/db.ts";
+import { newKeys } from "../plugins/postgres/commit/keys.ts";
+import { Batch } from "../plugins/postgres/commit/list-statements.ts";
+import { addKey, planStatements } from "../plugins/postgres/commit/statements.ts";
+import { migrate } from "../plugins/postgres/schema/migrate.ts";
 import { AGENT_ALONE } from "./bodies.ts";
 import { CONNECTIONS } from "./measure.ts";
 import { withModel } from "./model.ts";

@@ -3,6 +3,7 @@ import {
   type Clock,
   createStepWatch,
   createFailureLog,
+  createSignals,
   type JobKind,
   type Logger,
   type Ms,
@@ -12,28 +13,30 @@ import {
   safeError,
   type StoreHandle,
 } from "#store-kit";
-import { parseAddress } from "./address.ts";
-import { createBatchWindows } from "./batches.ts";
-import { createNotifier } from "./notify.ts";
-import { foldCounts } from "./reads.ts";
-import { ACCEPT_MS, openDb, type Db } from "./db.ts";
-import { sqlState } from "./errors.ts";
-import { commitGroup, type Committed } from "./group.ts";
-import { createMembership } from "./membership.ts";
-import { Jobs } from "./jobs.ts";
-import { GroupCommit } from "./group-commit.ts";
-import type { Lane } from "./lane.ts";
-import { createLeases } from "./leases.ts";
-import { createUsage } from "./usage.ts";
-import { migrate } from "./migrate.ts";
-import { createCluster, createTopics } from "./cluster.ts";
-import { createPostgresQueue, HandedOutJobs } from "./queue.ts";
-import { createSignals } from "./signals.ts";
-import { createPostgresStore } from "./store.ts";
+import { parseAddress } from "./client/address.ts";
+import { createBatchWindows } from "./limits/batches.ts";
+import { createNotifier } from "./cluster/notify.ts";
+import { foldCounts } from "./records/reads.ts";
+import { ACCEPT_MS, openDb, type Db } from "./client/db.ts";
+import { sqlState } from "./client/errors.ts";
+import { commitGroup, type Committed } from "./commit/group.ts";
+import { createMembership } from "./cluster/membership.ts";
+import { Jobs } from "./queue/jobs.ts";
+import { GroupCommit } from "./commit/group-commit.ts";
+import type { Lane } from "./client/lane.ts";
+import { createLeases } from "./cluster/leases.ts";
+import { createUsage } from "./limits/usage.ts";
+import { migrate } from "./schema/migrate.ts";
+import { createCluster, createTopics } from "./cluster/cluster.ts";
+import { createPostgresQueue, HandedOutJobs } from "./queue/queue.ts";
+import { createPostgresStore } from "./records/store.ts";
 
 /** Clocks nearer than that are taken for the same. */
 const SAME_MS = 100;
-/** What other gateways tell is passed on at most so often: a flood of hooks there is no flood of looks here. */
+/**
+ * The shortest time between two notifications that are passed on, so that a flood of hooks elsewhere causes no flood of
+ * reads here.
+ */
 const PASS_ON_MS = 5;
 
 /** PostgreSQL's code for a failure, which quotes nothing. */
@@ -54,7 +57,7 @@ type DriverClock = Pick<Clock, "now" | "monotonic">;
 class DatabaseClock {
   readonly #db: Db;
   readonly #clock: DriverClock;
-  /** How far the database's clock is ahead of the monotonic one. */
+  /** The difference between the database's clock and the monotonic one. */
   #ahead: Ms = 0;
 
   constructor(db: Db, clock: DriverClock) {
@@ -130,7 +133,7 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
   const leases = createLeases({ db, membership, log, start: membership.start });
 
   const look = async (): Promise<void> => signals.announce(await jobs.readyKinds(dbTime(now())));
-  // What was left by those before is told to the first who listens.
+  // Work that earlier gateways left is reported to the first listener.
   const left = await jobs.readyKinds(dbTime(now()));
   const tellLeft = (): void => void setImmediate(() => signals.announce(left.splice(0)));
   const passOn = gathering((kinds) => signals.announce(kinds));

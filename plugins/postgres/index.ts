@@ -1,10 +1,8 @@
 import { definePlugin } from "#plugin";
 import { openPostgres } from "./driver.ts";
-import { scratchSchema } from "./scratch.ts";
-import { openReader } from "./reader.ts";
 import { ENV, MODULE } from "./sql.ts";
-import { readStatus, readValues } from "./status.ts";
-import { exportTables, importTables } from "./transfer.ts";
+import { openReader, readStatus, readValues, scratchSchema } from "./tools.ts";
+import { exportTables, importTables } from "./records/transfer.ts";
 
 /** Keeps work in PostgreSQL, for any number of gateways. */
 export default definePlugin({

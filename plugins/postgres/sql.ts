@@ -1,10 +1,10 @@
 import type { OpenSql, SqlDatabase } from "#store-kit";
-import { parseAddress } from "./address.ts";
-import { openDb, type Db } from "./db.ts";
-import { migrate } from "./migrate.ts";
+import { parseAddress } from "./client/address.ts";
+import { openDb, type Db } from "./client/db.ts";
+import { migrate } from "./schema/migrate.ts";
 
 export const MODULE = import.meta.url;
-/** What the client takes from its surroundings: user, password and certificates that the URL leaves out. */
+/** The variables that the client reads: user, password and certificates that the URL leaves out. */
 export const ENV = /^(?:PG[A-Z]+|HOME|NODE_EXTRA_CA_CERTS)$/;
 
 /** The database as others than the store see it. */

@@ -253,7 +253,7 @@ interface ModelOptions {
   config: Config;
   env: Record<string, string | undefined>;
   kinds: readonly ProviderKind[];
-  /** Whether a plugin could not be loaded. */
+  /** True if a plugin could not be loaded. */
   isIncomplete?: boolean;
 }
 

@@ -59,7 +59,10 @@ export interface RuntimeOptions {
   fetch: typeof fetch;
   /** Opened after the first snapshot, which has the settings for it. Default: none. */
   traces?: (() => Traces) | undefined;
-  /** What plugins offer to agents. `incomplete`: one could not be loaded, so that not all tools and kinds of providers are known. */
+  /**
+   * The offers of plugins to agents. `incomplete`: a plugin could not be loaded, so not all tools and kinds of
+   * providers are known.
+   */
   plugins: { offers: AgentExtensions; incomplete: boolean };
   /** The kinds of model providers. */
   kinds: readonly ProviderKind[];

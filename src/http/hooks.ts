@@ -135,7 +135,7 @@ function answerReceived(
 }
 
 export interface HooksDeps extends AnswerDeps {
-  intake: Pick<Intake, "receive">;
+  receive: Intake["receive"];
   /** Absent if the store cannot hang. */
   firstAnswers: FirstAnswers | undefined;
 }
@@ -160,7 +160,7 @@ export function createHooks(deps: HooksDeps): AnswerHook {
       deps.snapshot(),
     );
     const input = { ...request, query: parseQuery(request.url) };
-    const receiving = deps.intake.receive(input, { kind: "http", address, share });
+    const receiving = deps.receive(input, { kind: "http", address, share });
     return answerReceived(input, await (deps.firstAnswers?.before(receiving) ?? receiving), deps);
   };
 }

@@ -25,7 +25,8 @@ import type {
 } from "../store/types.ts";
 import type { FailedTurn, Prepared, RunEnd, RunKind } from "./run-kind.ts";
 import { appendTurn, findRoute, getKeptRoute, planAnswer } from "./run-result.ts";
-import type { ActionContext, TurnDeps } from "./types.ts";
+import type { TurnDeps } from "./context.ts";
+import type { ActionContext } from "./types.ts";
 
 const HEARTBEAT_RULES =
   "This is a heartbeat: look at the system events and do what your instructions say about them. If nothing needs the owner's attention, reply only HEARTBEAT_OK.";
@@ -145,7 +146,7 @@ export function createHeartbeatRun(
   deps: TurnDeps,
 ): RunKind<HeartbeatRun> {
   const { store, clock } = deps;
-  const context = deps.context();
+  const context = deps.snapshot();
   const settings = getHeartbeat(context.config, agentId);
   let batch: SystemEvent[] = [];
 

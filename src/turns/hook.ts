@@ -17,7 +17,8 @@ import { readAttached } from "./channel/send-file.ts";
 import type { ModelTurn, RunEnd, RunKind } from "./run-kind.ts";
 import { appendTurn, findRoute, getKeptRoute, planAnswer } from "./run-result.ts";
 import { NO_HISTORY } from "./session-history.ts";
-import type { ActionContext, TurnDeps } from "./types.ts";
+import type { TurnDeps } from "./context.ts";
+import type { ActionContext } from "./types.ts";
 
 const MAX_SUMMARY = 2000;
 
@@ -41,7 +42,7 @@ export function summaryEvent(
 }
 
 /** Plans the end of a run of a hook or a schedule: its answer, and the summary for the main session of the agent `summaryFor`. */
-export async function planReportedEnd(
+async function planReportedEnd(
   run: HookRun | ScheduleRun,
   result: ModelTurn,
   options: {
@@ -103,7 +104,7 @@ async function openSession(run: HookRun, store: Reads): Promise<OpenedSession> {
 /** The run of an agent action: its answer goes where the action says, its summary to the main session. */
 export function createHookRun(job: Job, run: HookRun, deps: TurnDeps): RunKind<HookRun> {
   const { store, admission } = deps;
-  const context = deps.context();
+  const context = deps.snapshot();
   const { id: mainId } = context.agents.default;
   return {
     context,
@@ -144,6 +145,45 @@ export function createHookRun(job: Job, run: HookRun, deps: TurnDeps): RunKind<H
           if (done && wakeMode === "now") deps.heartbeat.request(mainId);
         },
       };
+    },
+  };
+}
+
+/** The run of a schedule: its answer goes where the schedule says, or back to the conversation in which it was asked for. */
+export function createScheduleRun(
+  job: Job,
+  run: ScheduleRun,
+  deps: TurnDeps,
+): RunKind<ScheduleRun> {
+  const { store } = deps;
+  const context = deps.snapshot();
+  const { hook, instructions, schedule, session, target } = run.spec;
+  const { asked } = schedule;
+  const { agentId } = session;
+  return {
+    context,
+    job,
+    load: () => Promise.resolve({ run, agent: context.agents.get(agentId), isStored: true }),
+    async prepare(loaded) {
+      // The conversation in which a person asked for the schedule, whatever the owner does since; a channel that is gone has no route.
+      const back =
+        target && asked?.route && context.channels.get(asked.route.channel) && asked.route;
+      return {
+        input: { source: hook, instructions },
+        change: {
+          route:
+            getKeptRoute(loaded) ??
+            (back
+              ? { status: "route", route: back }
+              : await findRoute(target, agentId, context, deps)),
+        },
+      };
+    },
+    finish(ended, result, now, steps) {
+      // What others asked the agent for in their own conversation is no business of the owner's.
+      const summaryFor = asked?.session.origin === "channel" ? undefined : agentId;
+      const options = { steps, target, summaryFor, context, store, job, now };
+      return planReportedEnd(ended, result, options);
     },
   };
 }

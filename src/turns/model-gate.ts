@@ -17,7 +17,8 @@ import {
   type Store,
 } from "../store/types.ts";
 import type { RunKind } from "./run-kind.ts";
-import type { ActionContext, ExecutorDeps } from "./types.ts";
+import type { ExecutorDeps } from "./context.ts";
+import type { ActionContext } from "./types.ts";
 
 /** How long a run that waits behind another run waits at least before it looks again. */
 const SOON_MS = 1_000;

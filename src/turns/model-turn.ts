@@ -78,18 +78,15 @@ export interface ModelTurnParts {
 /** The gateway's own tools that the agent's `tools` name. */
 function getOwnTools(
   tools: ToolPatterns,
-  { kind: { context, job }, deps, run, steps }: Try,
+  { kind, deps, run, steps }: Try,
   { findOrigin }: Pick<Judge, "findOrigin">,
 ): TurnExtension[] {
-  const schedule =
-    deps.scheduleTool && allCoverTool(tools, SCHEDULE_TOOL_NAME) ? [deps.scheduleTool] : [];
+  const schedule = allCoverTool(tools, SCHEDULE_TOOL_NAME) ? [deps.scheduleTool] : [];
   const canSend = run.route?.status === "route" && allCoverTool(tools, SEND_FILE_TOOL_NAME);
   return [
     ...schedule,
-    ...(canSend ? [createSendFile({ run, steps, context, job }, deps)] : []),
-    ...(deps.memory
-      ? createMemoryTools(tools, run, { store: deps.store, memory: deps.memory }, findOrigin)
-      : []),
+    ...(canSend ? [createSendFile({ run, steps, ...kind }, deps)] : []),
+    ...(kind.isOneShot ? [] : createMemoryTools(tools, run, deps, findOrigin)),
   ];
 }
 
@@ -124,7 +121,7 @@ export async function takeModelTurn(
   const rules = tools.some((patterns) => patterns.length === 0) ? [] : await deps.rules.list();
   const { extensions, getCitations } = await createTurnKnowledge(
     { agent, tenant },
-    deps.knowledge,
+    deps.documents,
     { history, steps, ...input },
   );
   const judge = createJudge({

@@ -71,6 +71,8 @@ export interface RunKind<R extends RunRecord = RunRecord> {
   readonly job?: Job;
   /** False if no person can be asked about a call. A run with a job waits; one without stays under way meanwhile. */
   readonly canAsk?: boolean;
+  /** True if the run is in no conversation to which notes could belong. */
+  readonly isOneShot?: boolean;
   /** False if a run without a step is not tried again after an error that may pass, while its provider takes calls. */
   readonly isRetried?: false;
   /** When the start is written: while the model thinks because a person waits, or never. Default: before the turn. */

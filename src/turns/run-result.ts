@@ -28,7 +28,8 @@ import { withSources, type NamedCitation } from "./knowledge.ts";
 import { runReceipt } from "./receipts.ts";
 import { endHold } from "./hold.ts";
 import type { AnsweredTurn, ModelTurn } from "./run-kind.ts";
-import type { ActionContext, TurnDeps } from "./types.ts";
+import type { TurnDeps } from "./context.ts";
+import type { ActionContext } from "./types.ts";
 import { planRemoval } from "../delivery/send.ts";
 
 /** Adds to the commit that ends a run, or its try: the message with the turn's text is deleted. */
@@ -202,7 +203,7 @@ export function reportNoRoute(
   context: ActionContext,
   deps: Pick<TurnDeps, "log" | "metrics">,
 ): void {
-  deps.metrics?.deliveryEnded({ channel: delivery.route.channel, status: NO_ROUTE });
+  deps.metrics.deliveryEnded({ channel: delivery.route.channel, status: NO_ROUTE });
   const known = logged.get(context) ?? new Set();
   logged.set(context, known);
   const source = run.mapping ?? run.spec.hook;

@@ -2,7 +2,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, describe, expect, it } from "vitest";
-import { digest } from "../../plugins/postgres/digest.ts";
+import { digest } from "../../plugins/postgres/client/digest.ts";
 import { approvalWorld, VENDOR, type ApprovalWorld } from "../approvals/world.ts";
 import { message, sayOn, sentOn } from "../channels/pipe.ts";
 import { describePostgres, newSchema, plainly } from "../store/postgres.ts";

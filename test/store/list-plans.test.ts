@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { expect, it } from "vitest";
-import { createSource } from "../../plugins/postgres/reads.ts";
+import { createSource } from "../../plugins/postgres/records/reads.ts";
 import { PAGES, type Page } from "../../src/store/sql/read-table.ts";
 import { search, type ListSource } from "../../src/store/sql/search.ts";
 import { createSqliteSource } from "../../src/store/sqlite/reads.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it } from "vitest";
-import { createSource } from "../../plugins/postgres/reads.ts";
+import { createSource } from "../../plugins/postgres/records/reads.ts";
 import { PAGES } from "../../src/store/sql/read-table.ts";
 import { search, UNLIMITED, type ListSource } from "../../src/store/sql/search.ts";
 import { createSqliteSource } from "../../src/store/sqlite/reads.ts";

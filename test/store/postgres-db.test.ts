@@ -1,7 +1,7 @@
 import { Socket } from "node:net";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { parseAddress } from "../../plugins/postgres/address.ts";
-import { openDb, type Db } from "../../plugins/postgres/db.ts";
+import { parseAddress } from "../../plugins/postgres/client/address.ts";
+import { openDb, type Db } from "../../plugins/postgres/client/db.ts";
 import { silent } from "./home.ts";
 import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts";
 

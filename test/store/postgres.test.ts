@@ -3,8 +3,8 @@ import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { openStore } from "../../src/store/open.ts";
-import { TAKE } from "../../plugins/postgres/jobs.ts";
-import { MIGRATIONS } from "../../plugins/postgres/schema.ts";
+import { TAKE } from "../../plugins/postgres/queue/jobs.ts";
+import { MIGRATIONS } from "../../plugins/postgres/schema/schema.ts";
 import type { Job, JobKind, StoreHandle, Writes } from "../../src/store/types.ts";
 import { until } from "../../src/testing/harness.ts";
 import {

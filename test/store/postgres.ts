@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import type pg from "pg";
 import { afterAll, describe, it, onTestFinished } from "vitest";
-import { parseAddress } from "../../plugins/postgres/address.ts";
-import { openDb } from "../../plugins/postgres/db.ts";
-import { isClash } from "../../plugins/postgres/errors.ts";
+import { parseAddress } from "../../plugins/postgres/client/address.ts";
+import { openDb } from "../../plugins/postgres/client/db.ts";
+import { isClash } from "../../plugins/postgres/client/errors.ts";
 import plugin from "../../plugins/postgres/index.ts";
-import { migrate } from "../../plugins/postgres/migrate.ts";
-import { MIGRATIONS } from "../../plugins/postgres/schema.ts";
+import { migrate } from "../../plugins/postgres/schema/migrate.ts";
+import { MIGRATIONS } from "../../plugins/postgres/schema/schema.ts";
 import { getSqlSource, openStore } from "../../src/store/open.ts";
 import type { SqlSource } from "../../src/store/sql/sql.ts";
 import type { StoreDriver } from "../../src/store/types.ts";

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { POSTGRES_RULES } from "../../plugins/postgres/transfer.ts";
+import { POSTGRES_RULES } from "../../plugins/postgres/records/transfer.ts";
 import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { newId } from "../../src/core/ids.ts";

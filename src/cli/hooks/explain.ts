@@ -16,14 +16,13 @@ import { bytes, localTime, renderDuration } from "../text.ts";
 
 /** Names the config that decided, and the one that is in use today. */
 function renderConfig({
-  number,
+  text: name,
   isToday,
   firstUsedAt,
   lastUsedAt,
   today,
   todaySince,
 }: DecidingConfigView): string {
-  const name = number === null ? "a config that was not recorded" : `config ${number}`;
   if (isToday)
     return firstUsedAt === null ? name : `${name}, in use since ${localTime(firstUsedAt)}`;
   const used =

@@ -1,3 +1,4 @@
+import { renderSpan } from "../../core/text.ts";
 import type { ApprovalView } from "../../operate/people/approvals.ts";
 import type { NoteView } from "../../operate/people/memory.ts";
 import type { ScheduleView } from "../../operate/people/schedules.ts";
@@ -14,6 +15,7 @@ import {
 import { read, withId, type GatewayConnection } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import { askYes, type CliIo } from "../io.ts";
+import { readOne } from "../options.ts";
 import { renderOutput } from "./print-run.ts";
 import { printBlock, printLines } from "../print.ts";
 import { cell, localTime, localZone, printable, zonedTime } from "../text.ts";
@@ -223,22 +225,6 @@ export const approvalsCommand: Noun = {
   commands: [approvalsDecide],
 };
 
-const UNITS: readonly (readonly [ms: number, unit: string])[] = [
-  [86_400_000, "d"],
-  [3_600_000, "h"],
-  [60_000, "m"],
-  [1_000, "s"],
-];
-
-/** Renders a duration as the config has it: `30m`. */
-function renderInterval(ms: number): string {
-  const [size, unit] = UNITS.find(([known]) => ms >= known && ms % known === 0) ?? [1, "ms"];
-  return `${ms / size}${unit}`;
-}
-
-const renderTrigger = ({ cron, everyMs, at }: ScheduleView): string =>
-  everyMs === null ? (cron ?? `at ${at}`) : `every ${renderInterval(everyMs)}`;
-
 /** The zone whose hours a schedule keeps. An interval has none, and is shown in that of the machine. */
 const getZone = ({ timezone }: ScheduleView): string => timezone ?? localZone();
 
@@ -257,7 +243,7 @@ const schedulesList = listing({
   rows: ({ schedules: all }) => all,
   columns: [
     "name",
-    ["when", renderTrigger],
+    "when",
     ["zone", getZone],
     ["next", (one) => (one.paused ? "paused" : zonedTime(one.next[0] ?? null, getZone(one)))],
     ["last", renderLast],
@@ -305,10 +291,10 @@ function printSchedule(schedule: ScheduleView, io: CliIo): void {
           ? `${SOURCES.agent}, approved by ${approved.by} (${approved.runId})`
           : SOURCES[source],
     ],
-    ["when", renderTrigger],
+    "when",
     ["zone", getZone],
     ["missed times", ({ catchUp }) => catchUp],
-    ["jitter", ({ jitterMs }) => (jitterMs === 0 ? null : renderInterval(jitterMs))],
+    ["jitter", ({ jitterMs }) => (jitterMs === 0 ? null : renderSpan(jitterMs / 1000))],
     ["reply to", ({ action }) => (action === "prompt" ? [channel, ...(to ? [to] : [])] : null)],
     ["state", ({ paused }) => (paused ? "paused" : null)],
     "fired",
@@ -341,45 +327,40 @@ const schedulesShow = asking({
   print: ({ schedule }, io) => printSchedule(schedule, io),
 });
 
-const schedulesRun = asking({
-  usage: "run <schedule>",
-  about: "fire a schedule immediately; its next times stay as they are",
-  examples: ["rouse schedules run morning"],
-  async ask(to, _, name) {
-    const found = await find(to, name);
-    const { run } = to.api.schedules[":agent"][":id"];
-    return { schedule: found.name, ...(await read(run.$post(toParam(found)))) };
-  },
-  print: ({ schedule, fired }, io) =>
-    io.out(`${schedule}  fired${fired?.runId ? `: ${fired.runId}` : ""}\n`),
-  later: "the work begins with the next `rouse start`",
-});
-
 const schedulesSet = asking({
   usage: "set <schedule>",
   about:
-    "pause a schedule, so that the times that come are skipped, let it go on, or remove one that an agent has proposed",
+    "fire a schedule immediately, pause it, let it go on, or remove one that an agent has proposed",
   examples: [
+    "rouse schedules set morning --run",
     "rouse schedules set morning --pause",
     "rouse schedules set morning --resume",
     "rouse schedules set main/sch_… --remove",
   ],
   options: {
+    "--run": "fire it immediately; its next times stay as they are",
     "--pause": "skip the times that come",
     "--resume": "let it go on",
     "--remove": "delete it",
   },
-  async ask(to, { pause, resume, remove }, name) {
-    if ([pause, resume, remove].filter(Boolean).length !== 1)
-      throw usage("use one of --pause, --resume and --remove");
+  async ask(to, given, name) {
+    const change = readOne(given, ["run", "pause", "resume", "remove"]);
     const found = await find(to, name);
     const routes = to.api.schedules[":agent"][":id"];
-    if (!remove) return read((pause ? routes.pause : routes.resume).$post(toParam(found)));
+    if (change === "run")
+      return { fires: found.name, ...(await read(routes.run.$post(toParam(found)))) };
+    if (change !== "remove") return read(routes[change].$post(toParam(found)));
     await read(routes.$delete(toParam(found)));
     return { removed: found.name };
   },
-  print(answer, io, { pause }) {
+  print(answer, io, { pause, live }) {
     if ("removed" in answer) return io.out(`${answer.removed}  removed\n`);
+    if ("fires" in answer) {
+      const { fires, fired } = answer;
+      io.out(`${fires}  fired${fired?.runId ? `: ${fired.runId}` : ""}\n`);
+      if (!live) io.out("no gateway runs just now: the work begins with the next `rouse start`\n");
+      return;
+    }
     const { name, next } = answer.schedule;
     if (pause) return io.out(`${name}  paused: times that come are skipped\n`);
     const zone = getZone(answer.schedule);
@@ -390,17 +371,11 @@ const schedulesSet = asking({
 export const schedulesCommand: Noun = {
   list: schedulesList,
   show: schedulesShow,
-  commands: [schedulesRun, schedulesSet],
+  commands: [schedulesSet],
 };
 
-const WORDS: Record<NoteView["words"], string> = {
-  trusted: "trusted",
-  people: "people in the conversation",
-  outside: "from outside, approved",
-};
-
-const describeWords = ({ words, by }: NoteView): string =>
-  WORDS[words] + (by === null ? "" : ` (${cell(by)})`);
+const describeWords = ({ wordsOf, by }: NoteView): string =>
+  wordsOf + (by === null ? "" : ` (${cell(by)})`);
 
 const memoryList = listing({
   about: "notes, newest first",

@@ -121,14 +121,6 @@ function renderAgents(agents: ChannelView["agents"]): string | null {
   return parts.join(", ") || null;
 }
 
-/** Who may write: those in allowFrom, and whom dmPolicy adds. */
-function renderSenders({ allowFrom, dmPolicy }: ChannelView): string {
-  const allowed = allowFrom === 0 ? "no allowed senders" : `from ${allowFrom}`;
-  if (dmPolicy === "allowlist") return allowed;
-  if (dmPolicy === "open") return "from everybody";
-  return `${allowed}, ${dmPolicy === "pairing" ? "pairing" : "groups only"}`;
-}
-
 const channelsList = listing({
   about: "channels that are known, and those that are configured",
   examples: ["rouse channels"],
@@ -137,7 +129,7 @@ const channelsList = listing({
   columns: [
     "name",
     ["state", ({ name, id, loaded }) => (name !== id ? `= ${id}` : loaded ? "configured" : null)],
-    ["receives", (channel) => (channel.receives ? renderSenders(channel) : null)],
+    ["receives", ({ mayWrite }) => mayWrite && `from ${mayWrite}`],
     "defaultTo",
     "limit",
     ["last resort", ({ fallback }) => fallback],
@@ -176,15 +168,16 @@ const channelsStatus = listing({
 });
 
 const channelsTest = asking({
-  usage: "test <channel>",
-  about: "send a message immediately, bypassing the outbox",
-  examples: ["rouse channels test console --to me"],
+  usage: "",
+  about: "send a message on this channel immediately, bypassing the outbox",
+  examples: ["rouse channels --test console --to me"],
   options: {
-    "--to <recipient>": "the recipient (default: the channel's defaultTo)",
+    "--test <channel>": "send a message on this channel immediately, bypassing the outbox",
+    "--to <recipient>": "of the message (default: the channel's defaultTo)",
     "--text <text>": "the message (default: a line that says it is a test)",
   },
-  ask: ({ api }, { to, text }, name) =>
-    read(api.channels[":id"].test.$post({ ...withId(name), json: { to, text } })),
+  ask: ({ api }, { test = "", to, text }) =>
+    read(api.channels[":id"].test.$post({ ...withId(test), json: { to, text } })),
   isFailure: ({ result }) => result.status !== "sent",
   print({ channel, to, result }, io) {
     if (result.status === "sent")
@@ -195,8 +188,7 @@ const channelsTest = asking({
 
 export const channelsCommand: Noun = {
   list: channelsList,
-  views: { "--status": channelsStatus },
-  commands: [channelsTest],
+  views: { "--status": channelsStatus, "--test <channel>": channelsTest },
 };
 
 const words = (text: string): string[] => text.split(/[,\s]+/).filter((word) => word !== "");

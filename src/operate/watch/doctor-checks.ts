@@ -80,7 +80,7 @@ function renderParked(by: readonly ParkedFor[], { mappings }: Snapshot): string[
 }
 
 async function usage(deps: AdminDeps): Promise<string[]> {
-  return (await deps.limits()).map(
+  return (await deps.admission.usage()).map(
     ({ scope, limits: { runsPerHour, concurrent, tokensPerDay, budget }, usage: used }) => {
       const parts = [
         runsPerHour === undefined ? [] : `${used.startedLastHour} of ${runsPerHour} runs this hour`,
@@ -135,8 +135,8 @@ async function* answersTo(
   deps: AdminDeps,
   since: number | undefined,
 ): AsyncGenerator<Answer> {
-  const refused = deps
-    .refusals()
+  const refused = deps.denials
+    .list()
     .filter(
       (refusal) => refusal.authenticated && refusal.path === path && refusal.at >= (since ?? 0),
     )
@@ -293,7 +293,7 @@ async function findTooLarge({ store }: AdminDeps, snapshot: Snapshot): Promise<s
 /** Checks whether requests were refused that their sender does not send again. */
 export const checkLost: Check = async (deps, snapshot) => {
   const since = deps.clock.now() - DAY_MS;
-  const lost = findLostRequests(deps.refusals(), snapshot, since).map(({ message }) => message);
+  const lost = findLostRequests(deps.denials.list(), snapshot, since).map(({ message }) => message);
   const found = [...lost, ...(await findTooLarge(deps, snapshot))];
   if (found.length === 0) return passedCheck("no request was refused that does not come again");
   return warningCheck(found.join("; "));

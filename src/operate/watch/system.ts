@@ -77,7 +77,7 @@ export async function showReadiness(deps: AdminDeps) {
 
 /** Lists requests that were denied since the start, newest first. */
 export function listDenials(deps: AdminDeps, { limit }: { limit: number }) {
-  const newest = deps.refusals().slice(-limit).toReversed();
+  const newest = deps.denials.list().slice(-limit).toReversed();
   return { refusals: newest.map((denial) => ({ ...denial, at: iso(denial.at) })) };
 }
 
@@ -88,7 +88,7 @@ export function showConfig({ snapshot }: AdminDeps) {
 
 /** @throws RouseError `config_invalid`: the config has problems, and the one before it stays in use. */
 export async function reloadConfig(deps: AdminDeps) {
-  const reloaded = await deps.reload();
+  const reloaded = await deps.reloader.reload();
   if (reloaded.ok) return { hash: reloaded.hash };
   const message = "the config has problems; the one before it stays in use";
   throw new RouseError({ code: "config_invalid", message, issues: reloaded.issues });
@@ -114,7 +114,7 @@ export function listSecretCandidates(deps: AdminDeps, path: string) {
 export async function acceptSecret(deps: AdminDeps, { path, id }: { path: string; id: number }) {
   const { secret } = found(
     candidatesFor(deps, path).find((candidate) => candidate.id === id),
-    "this path has no such secret to accept: `rouse hooks accept <path>` lists those that came since the gateway started",
+    "this path has no such secret to accept: `rouse hooks <path> --accept` lists those that came since the gateway started",
   );
   return { file: await keepSenderSecret(deps.status().stateDir, path, secret), secret };
 }

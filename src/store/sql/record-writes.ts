@@ -33,7 +33,7 @@ import {
   type SystemEventState,
   type ToolCallChange,
   type ToolCallRecord,
-  type UsageChange,
+  type UsageRow,
   type Writes,
 } from "../types.ts";
 
@@ -91,8 +91,9 @@ export interface RecordRows {
     ids: readonly string[],
     change: { state?: SystemEventState; failed?: boolean },
   ): void;
-  /** Adds what a change of a run adds to counters. */
-  count(runId: string, change: UsageChange): void;
+  addUsage(row: UsageRow): void;
+  /** Notes whether a limit holds a run back. */
+  setParked(runId: string, isParked: boolean): void;
 }
 
 type JobName = Pick<Job, "kind" | "id">;
@@ -119,12 +120,15 @@ export class RecordWriter {
   readonly #rows: RecordRows;
   readonly #jobs: JobRows;
   readonly #now: () => Ms;
+  readonly #usageNow: () => Ms;
   readonly writes: Writes;
 
-  constructor(rows: RecordRows, jobs: JobRows, now: () => Ms) {
+  /** `usageNow`: the time by which usage is counted. */
+  constructor(rows: RecordRows, jobs: JobRows, now: () => Ms, usageNow = now) {
     this.#rows = rows;
     this.#jobs = jobs;
     this.#now = now;
+    this.#usageNow = usageNow;
     this.writes = this.#createWrites();
   }
 
@@ -173,8 +177,10 @@ export class RecordWriter {
   }
 
   #count(before: RunState | undefined, after: RunState): void {
-    const change = countChange(before, after);
-    if (change) this.#rows.count(after.id, change);
+    const rows = countChange(before, after, this.#usageNow());
+    for (const row of rows) this.#rows.addUsage(row);
+    const [{ parked } = { parked: 0 }] = rows;
+    if (parked !== 0) this.#rows.setParked(after.id, parked > 0);
   }
 
   #addRun(run: RunRecord): void {

@@ -133,15 +133,13 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     UPDATE counts SET n = n + 1 WHERE name = 'approvals.' || NEW.state;
   END;
 
-  -- What runs have used, by time: \`width\` is the bucket's, \`at\` its start. The counters are of all hooks' runs, and of each mapping's.
+  -- What runs have used, by time: \`width\` is the bucket's, \`at\` its start; both are 0 for all times. The counters are of all hooks'
+  -- runs, and of each mapping's. The row of all times has how many runs there are now. Of those that wait, \`parked\` are held by a
+  -- limit, and \`in_line\` have not started and wait neither for a model nor for further events.
   CREATE TABLE usage (
-    counter TEXT NOT NULL, width INTEGER NOT NULL, at INTEGER NOT NULL, starts INTEGER NOT NULL, tokens INTEGER NOT NULL,
-    micros INTEGER NOT NULL, PRIMARY KEY (counter, width, at)) WITHOUT ROWID;
-  -- How many runs there are now. Of those that wait, \`parked\` are held by a limit, and \`in_line\` have not started and wait neither
-  -- for a model nor for further events.
-  CREATE TABLE run_counts (
-    counter TEXT PRIMARY KEY, running INTEGER NOT NULL, waiting INTEGER NOT NULL, parked INTEGER NOT NULL,
-    in_line INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+    counter TEXT NOT NULL, width INTEGER NOT NULL, at INTEGER NOT NULL, running INTEGER NOT NULL DEFAULT 0, waiting INTEGER NOT NULL DEFAULT 0,
+    parked INTEGER NOT NULL DEFAULT 0, in_line INTEGER NOT NULL DEFAULT 0, starts INTEGER NOT NULL DEFAULT 0, places INTEGER NOT NULL DEFAULT 0,
+    tokens INTEGER NOT NULL DEFAULT 0, micros INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (counter, width, at)) WITHOUT ROWID;
   -- Runs that a limit holds back and that are the first of their session keys, in the order in which they became that.
   CREATE TABLE parked (seq INTEGER PRIMARY KEY, lane TEXT NOT NULL, run TEXT NOT NULL UNIQUE, released INTEGER NOT NULL DEFAULT 0);
   CREATE INDEX parked_lane ON parked(lane, seq) WHERE released = 0;

@@ -7,10 +7,17 @@ import {
   type RecordRows,
 } from "../sql/record-writes.ts";
 import { toEventRow } from "../sql/rows.ts";
-import { sessionId, type EventRecord, type JobKind, type Ms, type SessionRef } from "../types.ts";
+import {
+  addColumns,
+  sessionId,
+  USAGE_NUMBERS,
+  type EventRecord,
+  type JobKind,
+  type Ms,
+  type SessionRef,
+} from "../types.ts";
 import type { SqliteJobs } from "./jobs.ts";
 import type { Statements } from "./statements.ts";
-import { writeUsage } from "./usage.ts";
 
 const toValues = (row: NewRow): SQLInputValue[] => Object.values(row).map((value) => value ?? null);
 
@@ -77,9 +84,12 @@ const SETS = {
 };
 const ADD_SESSION = `INSERT INTO sessions (session, agent, origin, key, path, credential, turns, created, used) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?)
   ON CONFLICT (session) DO UPDATE SET turns = turns + 1, used = excluded.used`;
+const USAGE_COLUMNS = ["counter", "width", "at", ...USAGE_NUMBERS] as const;
+const ADD_USAGE = `INSERT INTO usage (${USAGE_COLUMNS.join(", ")}) VALUES (${USAGE_COLUMNS.map(() => "?").join(", ")})
+  ON CONFLICT (counter, width, at) DO UPDATE SET ${addColumns("usage", USAGE_NUMBERS)}`;
 
 /** Rows are written immediately, inside the caller's transaction. */
-function createRows(sql: Statements, now: () => Ms): RecordRows {
+function createRows(sql: Statements): RecordRows {
   const dropTurns = (ref: SessionRef): void => {
     sql.run("DELETE FROM turns WHERE session = ?", sessionId(ref));
     sql.run("UPDATE sessions SET turns = 0 WHERE session = ?", sessionId(ref));
@@ -114,7 +124,10 @@ function createRows(sql: Statements, now: () => Ms): RecordRows {
         "UPDATE system_events SET state = coalesce(?, state), failures = failures + ? WHERE id = ?";
       for (const id of ids) sql.run(text, state ?? null, failed ? 1 : 0, id);
     },
-    count: (runId, change) => writeUsage(sql, runId, change, now()),
+    addUsage: (row) => void sql.run(ADD_USAGE, ...USAGE_COLUMNS.map((name) => row[name])),
+    setParked(runId, isParked) {
+      if (!isParked) sql.run("DELETE FROM parked WHERE run = ?", runId);
+    },
   };
 }
 
@@ -158,7 +171,7 @@ export type WriteWith = <T>(touched: Set<JobKind>, work: (writer: RecordWriter) 
 export function createSqliteWriter(sql: Statements, jobs: SqliteJobs, now: () => Ms): WriteWith {
   let current = new Set<JobKind>();
   const touch = (kind: JobKind): void => void current.add(kind);
-  const writer = new RecordWriter(createRows(sql, now), createJobRows(jobs, touch, now), now);
+  const writer = new RecordWriter(createRows(sql), createJobRows(jobs, touch, now), now);
   return (touched, work) => {
     current = touched;
     return work(writer);

@@ -16,7 +16,8 @@ import {
 } from "../../store/types.ts";
 import { getApprovalIds } from "../hold.ts";
 import { replyRoute } from "../run-result.ts";
-import type { TurnDeps, ActionContext } from "../types.ts";
+import type { TurnDeps } from "../context.ts";
+import type { ActionContext } from "../types.ts";
 
 const MAX_LOOKED_AT = 100;
 
@@ -127,7 +128,7 @@ export async function executeAwayNotice(
   const now = clock.now();
   const route = replyRoute(run.spec);
   const text = getPhrases(run.spec.incoming.language).modelAway;
-  const { channels } = deps.context();
+  const { channels } = deps.snapshot();
   const planned = planDelivery({ runId, route, text, channels, now });
   const send = (tx: Writes): void => {
     tx.runs.update(runId, { awayNoticeAt: now }, toExpected(run));

@@ -18,7 +18,8 @@ import {
   type Writes,
 } from "../../store/types.ts";
 import { getLastTurn } from "../session-history.ts";
-import type { ActionContext, TurnDeps } from "../types.ts";
+import type { TurnDeps } from "../context.ts";
+import type { ActionContext } from "../types.ts";
 import { readAttachments, type AttachmentDeps } from "./attachments.ts";
 import {
   findMessagePart,
@@ -104,7 +105,7 @@ async function join(
   following: readonly MessageRun[],
   deps: TurnDeps,
 ): Promise<MessageRun | undefined> {
-  const { store, clock, onRunEnd } = deps;
+  const { store, clock, runEnds } = deps;
   const all = [run, ...following];
   const { owner: _last, ...incoming } = (following.at(-1) ?? run).spec.incoming;
   const isOwners = all.every(({ spec }) => spec.incoming.owner);
@@ -141,7 +142,7 @@ async function join(
     return false;
   });
   if (!done) return undefined;
-  for (const { id } of following) onRunEnd(id);
+  for (const { id } of following) runEnds.ended(id);
   return { ...run, spec, warnings };
 }
 

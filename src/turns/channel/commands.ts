@@ -12,7 +12,8 @@ import {
   countUsedTokens,
 } from "../../store/types.ts";
 import { replyRoute } from "../run-result.ts";
-import type { RunJob, TurnDeps } from "../types.ts";
+import type { TurnDeps } from "../context.ts";
+import type { RunJob } from "../types.ts";
 import { getPlace } from "../../people/agent-choices.ts";
 import type { LinkProblem } from "../../people/links.ts";
 
@@ -29,7 +30,7 @@ const ANSWERS: Record<LinkProblem, keyof Omit<LinkPhrases, "code" | "linked">> =
 async function answerLink(
   command: "unlink" | { argument?: string },
   { id, spec }: MessageRun,
-  { context, people: { links } }: TurnDeps,
+  { snapshot, people: { links } }: TurnDeps,
   { links: phrases }: Phrases,
 ): Promise<string> {
   const { channel, to, incoming, session } = spec;
@@ -54,7 +55,7 @@ async function answerLink(
     });
     return code === undefined ? phrases.tooMany : phrases.code(code);
   }
-  const done = await links.redeem(argument, { channel, person, runId: id }, context().rooms);
+  const done = await links.redeem(argument, { channel, person, runId: id }, snapshot().rooms);
   return done.ok ? phrases.linked(done.channel) : phrases[ANSWERS[done.problem]];
 }
 
@@ -80,11 +81,11 @@ function getDayBegin(now: number): number {
 /** The answer to `/status`: who answers here, what is under way, and the tokens of the conversation since midnight. */
 async function renderStatus(
   command: MessageRun,
-  { store, clock, context }: TurnDeps,
+  { store, clock, snapshot }: TurnDeps,
   { status, locale }: Phrases,
 ): Promise<string> {
   const { session } = command.spec;
-  const agent = context().agents.get(session.agentId);
+  const agent = snapshot().agents.get(session.agentId);
   const since = getDayBegin(clock.now());
   const all = await store.runs.list({ sessionKey: session.key, since, limit: MAX_RUNS });
   const own = all.filter(
@@ -107,11 +108,11 @@ async function renderStatus(
 async function answerAgent(
   argument: string | undefined,
   { spec }: MessageRun,
-  { context, people }: TurnDeps,
+  { snapshot, people }: TurnDeps,
   { agents }: Phrases,
 ): Promise<string> {
   const { channel, to, incoming, session } = spec;
-  const { rooms } = context();
+  const { rooms } = snapshot();
   const choices = rooms.choicesFor(channel, { from: incoming.from, to });
   const ids = choices.map(({ id }) => id);
   const others =
@@ -179,10 +180,10 @@ async function stopTurns(command: MessageRun, { store, cancel }: TurnDeps): Prom
 async function answerPairing(
   by: string,
   { verdict, code }: WrittenDecision,
-  { people, context }: TurnDeps,
+  { people, snapshot }: TurnDeps,
   { decisions }: Phrases,
 ): Promise<string> {
-  if (!context().approvers.includes(by)) return decisions.notAllowed;
+  if (!snapshot().approvers.includes(by)) return decisions.notAllowed;
   const decided = await people.pairings.decide(
     code,
     verdict === "approve" ? "approve" : "deny",
@@ -209,7 +210,7 @@ async function answerCommand(
     case "new":
       return phrases.newConversation;
     case "start":
-      return phrases.greeting(deps.context().agents.get(session.agentId)?.name ?? session.agentId);
+      return phrases.greeting(deps.snapshot().agents.get(session.agentId)?.name ?? session.agentId);
     case "help":
       return renderHelp(phrases);
     case "status":
@@ -249,7 +250,7 @@ export async function executeCommand(job: Job, { runId }: RunJob, deps: TurnDeps
     runId,
     route,
     text: reply,
-    channels: deps.context().channels,
+    channels: deps.snapshot().channels,
     now,
   });
   const done = await store.commit((tx) => {
@@ -263,19 +264,19 @@ export async function executeCommand(job: Job, { runId }: RunJob, deps: TurnDeps
     tx.jobs.add(planned.job);
     tx.jobs.settle(job);
   }, job);
-  if (done && !isNew) deps.onRunEnd(runId);
+  if (done && !isNew) deps.runEnds.ended(runId);
 }
 
 /** Executes the turn job of `/new`: in order with the session's turns, it deletes the history. */
 export async function resetHistory(
   job: Job,
   run: MessageRun,
-  { store, clock, onRunEnd }: TurnDeps,
+  { store, clock, runEnds }: TurnDeps,
 ): Promise<undefined> {
   const done = await store.commit((tx) => {
     tx.sessions.clear(run.spec.session);
     tx.runs.update(run.id, { status: "succeeded", endedAt: clock.now() });
     tx.jobs.settle(job);
   }, job);
-  if (done) onRunEnd(run.id);
+  if (done) runEnds.ended(run.id);
 }

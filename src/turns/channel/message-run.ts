@@ -6,7 +6,8 @@ import { getPhrases, renderSilence } from "../../vocabulary/phrases.ts";
 import type { Job, MessageRun, MessageSpec, Ms, RouteDecision, Writes } from "../../store/types.ts";
 import type { AnsweredTurn, FailedTurn, RunKind } from "../run-kind.ts";
 import { appendTurn, getKeptRoute, planAnswer, replyRoute } from "../run-result.ts";
-import type { ActionContext, TurnDeps } from "../types.ts";
+import type { TurnDeps } from "../context.ts";
+import type { ActionContext } from "../types.ts";
 import { AWAY_NOTICE_MS, planAwayNotice } from "./away-notice.ts";
 import { toQuestion } from "./channel-input.ts";
 import { collectMessages, readUnread } from "./collect-messages.ts";
@@ -52,7 +53,7 @@ export function createMessageRun(
   signal: AbortSignal,
 ): RunKind<MessageRun> {
   const { store } = deps;
-  const context = deps.context();
+  const context = deps.snapshot();
   return {
     context,
     job,

@@ -2,7 +2,6 @@ import { newId, seededId } from "../../core/ids.ts";
 import { buildRunJob } from "../../store/sql/materialize.ts";
 import type { Heartbeat } from "../../sessions/heartbeat.ts";
 import type {
-  Job,
   Ms,
   NewSystemEvent,
   ScheduleRun,
@@ -10,10 +9,6 @@ import type {
   SessionRef,
   Writes,
 } from "../../store/types.ts";
-import type { RunKind } from "../run-kind.ts";
-import { planReportedEnd } from "../hook.ts";
-import { findRoute, getKeptRoute } from "../run-result.ts";
-import type { TurnDeps } from "../types.ts";
 import { getScheduleName } from "./plan.ts";
 import type { Firing, Schedule, ScheduleAction } from "./types.ts";
 
@@ -72,45 +67,6 @@ function buildRun(
     attempts: 0,
     restarts: 0,
     createdAt: at,
-  };
-}
-
-/** The run of a schedule: its answer goes where the schedule says, or back to the conversation in which it was asked for. */
-export function createScheduleRun(
-  job: Job,
-  run: ScheduleRun,
-  deps: TurnDeps,
-): RunKind<ScheduleRun> {
-  const { store } = deps;
-  const context = deps.context();
-  const { hook, instructions, schedule, session, target } = run.spec;
-  const { asked } = schedule;
-  const { agentId } = session;
-  return {
-    context,
-    job,
-    load: () => Promise.resolve({ run, agent: context.agents.get(agentId), isStored: true }),
-    async prepare(loaded) {
-      // The conversation in which a person asked for the schedule, whatever the owner does since; a channel that is gone has no route.
-      const back =
-        target && asked?.route && context.channels.get(asked.route.channel) && asked.route;
-      return {
-        input: { source: hook, instructions },
-        change: {
-          route:
-            getKeptRoute(loaded) ??
-            (back
-              ? { status: "route", route: back }
-              : await findRoute(target, agentId, context, deps)),
-        },
-      };
-    },
-    finish(ended, result, now, steps) {
-      // What others asked the agent for in their own conversation is no business of the owner's.
-      const summaryFor = asked?.session.origin === "channel" ? undefined : agentId;
-      const options = { steps, target, summaryFor, context, store, job, now };
-      return planReportedEnd(ended, result, options);
-    },
   };
 }
 

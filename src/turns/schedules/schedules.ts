@@ -16,7 +16,7 @@ export interface SchedulesDeps {
   heartbeat: Heartbeat;
   approved: ApprovedSchedules;
   pauses: Pauses;
-  context(): ActionContext;
+  snapshot(): ActionContext;
   /** Called when schedules have changed. */
   changed(): void;
 }
@@ -41,7 +41,7 @@ export function createSchedules({
   heartbeat,
   approved,
   pauses,
-  context,
+  snapshot,
   changed,
 }: SchedulesDeps) {
   const afterwards = async (change: Promise<boolean>): Promise<boolean> => {
@@ -56,7 +56,7 @@ export function createSchedules({
         new Set((await pauses.list()).map(({ name }) => name)),
       ];
       return Promise.all(
-        collectSchedules(context(), made).map(async (schedule) => {
+        collectSchedules(snapshot(), made).map(async (schedule) => {
           const state = await readScheduleState(schedule, store);
           return {
             schedule,

@@ -1,0 +1,389 @@
+import { addColumns, type Ms, USAGE_NUMBERS } from "#store-kit";
+import type { NewDedupeKey } from "./keys.ts";
+import { readyAt, NEXT_PLACE } from "../queue/jobs.ts";
+import {
+  type Batch,
+  deleteFrom,
+  insertInto,
+  listStatement,
+  renderAt,
+  toStatements,
+  update,
+} from "./list-statements.ts";
+import type { Statement } from "../client/lane.ts";
+
+const JOB = { kind: "text", id: "text" } as const;
+
+export const DELETED_JOBS = deleteFrom("jobs", JOB);
+
+/** Lets the first of each key start that nobody holds: at the end of the line, so that a busy key lets others through. */
+const createPromoted = () =>
+  listStatement(
+    { kind: "text", key: "bytea", now: "bigint" },
+    (given) => `
+      UPDATE jobs SET ready = CASE WHEN jobs.run_at > freed.now THEN jobs.run_at ELSE ${NEXT_PLACE} END
+      FROM (SELECT kind, key, now FROM ${given} ORDER BY kind, key) AS freed
+        CROSS JOIN LATERAL (SELECT seq FROM jobs WHERE jobs.kind = freed.kind AND jobs.key = freed.key ORDER BY seq LIMIT 1) AS first
+      WHERE jobs.seq = first.seq AND jobs.ready IS NULL AND jobs.holder IS NULL
+      RETURNING jobs.kind`,
+  );
+/** Keys of jobs that are gone. */
+export const FREED_KEYS = createPromoted();
+/** Keys that jobs were moved from, and to. */
+export const MOVED_KEYS = createPromoted();
+
+export const RETRIED_JOBS = listStatement(
+  { ...JOB, run_at: "bigint", reset: "boolean" },
+  (given) => `
+    UPDATE jobs SET holder = NULL, run_at = given.run_at, ready = ${readyAt("given.run_at")},
+      attempts = CASE WHEN given.reset THEN 0 ELSE jobs.attempts END
+    FROM ${given} WHERE jobs.kind = given.kind AND jobs.id = given.id RETURNING jobs.kind`,
+);
+
+/**
+ * Locks jobs that get another key, as a DELETE would: who adds a job behind one of them has committed by then, or adds it to a key
+ * without it.
+ */
+export const LOCKED_JOBS = listStatement(
+  JOB,
+  (given) => `
+    SELECT FROM (SELECT seq FROM jobs JOIN ${given} ON jobs.kind = given.kind AND jobs.id = given.id) AS known
+      JOIN jobs ON jobs.seq = known.seq ORDER BY jobs.seq FOR UPDATE OF jobs`,
+);
+
+export const MOVED_JOBS = listStatement(
+  { ...JOB, key: "bytea", name: "text", run_at: "bigint" },
+  (given) => `
+    UPDATE jobs SET key = given.key, name = given.name, run_at = given.run_at, ready = NULL, holder = NULL, attempts = 0, starts = 0
+    FROM ${given} WHERE jobs.kind = given.kind AND jobs.id = given.id`,
+);
+
+/**
+ * Takes the place in the line from jobs that others were moved before. A limit keeps no place for a run that cannot start; it is
+ * parked once more when it is the first of its key again.
+ */
+export const DEMOTED_KEYS = listStatement(
+  { kind: "text", key: "bytea" },
+  (given) => `
+    WITH demoted AS (
+      UPDATE jobs SET ready = NULL FROM ${given}
+      WHERE jobs.kind = given.kind AND jobs.key = given.key AND jobs.ready IS NOT NULL AND jobs.starts = 0
+        AND jobs.seq > (SELECT first.seq FROM jobs AS first WHERE first.kind = given.kind AND first.key = given.key ORDER BY first.seq LIMIT 1)
+      RETURNING jobs.id)
+    DELETE FROM parked USING demoted WHERE parked.run = demoted.id`,
+);
+
+export const RESCHEDULED_JOBS = listStatement(
+  { ...JOB, run_at: "bigint" },
+  (given) => `
+    UPDATE jobs SET run_at = given.run_at, ready = CASE WHEN jobs.ready IS NULL THEN NULL ELSE ${readyAt("given.run_at")} END
+    FROM ${given} WHERE jobs.kind = given.kind AND jobs.id = given.id AND jobs.holder IS NULL RETURNING jobs.kind`,
+);
+
+/**
+ * Binds keys that are free, or expired. The unique index decides: if another gateway is binding the same key at this moment, this
+ * waits for it. All gateways bind in the same order, so that no two wait for each other.
+ */
+export const KEYS = listStatement(
+  {
+    id: "bytea",
+    scope: "text",
+    key: "text",
+    expires: "bigint",
+    event_id: "text",
+    record: "text",
+    now: "bigint",
+  },
+  (given, list) => `
+    bound AS (
+      INSERT INTO dedupe AS known (id, scope, key, expires, event_id, record)
+      SELECT id, scope, key, expires, event_id, record FROM ${given} ORDER BY id
+      ON CONFLICT (id) DO UPDATE SET expires = excluded.expires, restarts = 0, event_id = excluded.event_id, record = excluded.record
+        WHERE known.expires <= (${list("now")})[1]
+      RETURNING id)`,
+);
+
+/** Adds a key that has to be free. */
+export function addKey(batch: Batch, { name, eventId, ...key }: NewDedupeKey, now: Ms): void {
+  batch.add(KEYS, name, { ...key, event_id: eventId, now });
+}
+
+/** A condition that ends the statement with an error (`isUnbound`) unless all of `KEYS` were bound. */
+const ALL_BOUND = (ids: string): string =>
+  `1 / (CASE WHEN (SELECT count(*) FROM bound) = cardinality(${ids}) THEN 1 ELSE 0 END) = 1`;
+
+const ADD_EVENTS = insertInto(
+  "events",
+  {
+    id: "text",
+    at: "bigint",
+    path: "text",
+    credential: "text",
+    outcome: "text",
+    mapping: "text",
+    head: "text",
+    actions: "text",
+    body: "bytea",
+  },
+  { end: "RETURNING outcome" },
+);
+export const EVENTS = listStatement(
+  ADD_EVENTS.columns,
+  (given, list) => `
+    added AS (${ADD_EVENTS.render(given, list)}),
+    counted AS (INSERT INTO count_deltas (name, n) SELECT 'events.' || outcome, count(*) FROM added GROUP BY outcome)`,
+);
+
+const RUN_STATE = { status: "text", ended: "bigint", record: "text" } as const;
+const RUN_SPEC = { session_key: "text", spec: "text" } as const;
+const ADD_RUNS = insertInto("runs", {
+  id: "text",
+  event_id: "text",
+  created: "bigint",
+  mapping: "text",
+  ...RUN_STATE,
+  ...RUN_SPEC,
+});
+export const RUNS = listStatement(
+  ADD_RUNS.columns,
+  (given, list) => `runs_added AS (${ADD_RUNS.render(given, list)})`,
+);
+export const CHANGED_RUNS = update("runs", { id: "text" }, RUN_STATE);
+export const CHANGED_SPECS = update("runs", { id: "text" }, RUN_SPEC);
+
+const NEW_JOB = {
+  ...JOB,
+  key: "bytea",
+  name: "text",
+  data: "text",
+  enqueued: "bigint",
+  run_at: "bigint",
+} as const;
+const NEW_JOB_NAMES = Object.keys(NEW_JOB).join(", ");
+
+/**
+ * Adds jobs. The first of a key is ready, and those behind it are not: what is there already is locked against being
+ * deleted until this commits (KEY SHARE, which others that add may take as well), so that whoever deletes it sees what
+ * stands behind it. Two gateways that open a key at the same moment both make theirs ready; `TAKE` keeps to the order.
+ */
+export const JOBS = listStatement(
+  NEW_JOB,
+  (given) => `
+    new_jobs AS MATERIALIZED (
+      SELECT *, row_number() OVER (PARTITION BY kind, key ORDER BY nth) AS place FROM ${given}
+      WHERE (SELECT seq FROM jobs WHERE jobs.kind = given.kind AND jobs.id = given.id) IS NULL),
+    behind AS MATERIALIZED (
+      SELECT g.kind, g.key FROM (SELECT kind, key FROM new_jobs WHERE place = 1 ORDER BY kind, key) AS g CROSS JOIN LATERAL (
+        SELECT seq FROM jobs WHERE jobs.kind = g.kind AND jobs.key = g.key ORDER BY seq DESC LIMIT 1 FOR KEY SHARE) AS last),
+    jobs_added AS (
+      INSERT INTO jobs (${NEW_JOB_NAMES}, ready)
+      SELECT ${NEW_JOB_NAMES},
+        CASE WHEN place = 1 AND NOT EXISTS (SELECT 1 FROM behind WHERE behind.kind = new_jobs.kind AND behind.key = new_jobs.key)
+          THEN ${readyAt("run_at")} END
+      FROM new_jobs ORDER BY nth
+      RETURNING kind, ready IS NOT NULL AS ready)`,
+);
+
+const ADD_SYSTEM_EVENTS = insertInto(
+  "system_events",
+  { id: "text", agent: "text", at: "bigint", state: "text", record: "text" },
+  { end: "ON CONFLICT (id) DO NOTHING" },
+);
+export const SYSTEM_EVENTS = listStatement(
+  ADD_SYSTEM_EVENTS.columns,
+  (given, list) => `system_events_added AS (${ADD_SYSTEM_EVENTS.render(given, list)})`,
+);
+
+type UsageColumns = Record<(typeof USAGE_NUMBERS)[number], "bigint">;
+const ADD_USAGE = insertInto(
+  "usage",
+  {
+    counter: "text",
+    width: "bigint",
+    at: "bigint",
+    part: "text",
+    ...(Object.fromEntries(USAGE_NUMBERS.map((name) => [name, "bigint"])) as UsageColumns),
+  },
+  {
+    orderBy: "counter, width, at",
+    end: `ON CONFLICT (counter, width, at, part) DO UPDATE SET ${addColumns("usage", USAGE_NUMBERS)}`,
+  },
+);
+/** Adds the use of runs to the counters of limits. */
+export const USAGE = listStatement(
+  ADD_USAGE.columns,
+  (given, list) => `usage_added AS (${ADD_USAGE.render(given, list)})`,
+);
+/** Runs that are not parked any more. */
+export const UNPARKED = deleteFrom("parked", { run: "text" });
+
+export const HEADS = update("events", { id: "text" }, { head: "text" });
+
+export const DROPPED_COLLECTED = deleteFrom("collected", { run_id: "text" });
+export const COLLECTED = insertInto("collected", { run_id: "text", record: "text" });
+
+export const DROPPED_TURNS = deleteFrom("turns", { session: "bytea" });
+export const EMPTIED_SESSIONS = update("sessions", { id: "bytea" }, { turns: "int" });
+export const DROPPED_SESSIONS = deleteFrom("sessions", { id: "bytea" });
+/** Sessions with the turns that they get. */
+export const SESSIONS = insertInto(
+  "sessions AS known",
+  {
+    id: "bytea",
+    session: "text",
+    agent: "text",
+    origin: "text",
+    key: "text",
+    path: "text",
+    credential: "text",
+    created: "bigint",
+    used: "bigint",
+    turns: "int",
+  },
+  {
+    orderBy: "id",
+    end: "ON CONFLICT (id) DO UPDATE SET turns = known.turns + excluded.turns, used = excluded.used",
+  },
+);
+export const TURNS = insertInto("turns", { session: "bytea", record: "text", covered: "bigint" });
+
+export const CHANGED_SYSTEM_EVENTS = listStatement(
+  { id: "text", state: "text", failures: "int" },
+  (given) => `
+    UPDATE system_events SET state = coalesce(given.state, system_events.state), failures = system_events.failures + given.failures
+    FROM ${given} WHERE system_events.id = given.id`,
+);
+
+const DELIVERY = { status: "text", channel: "text", ended: "bigint", record: "text" } as const;
+export const DELIVERIES = insertInto("deliveries", { id: "text", created: "bigint", ...DELIVERY });
+export const CHANGED_DELIVERIES = update("deliveries", { id: "text" }, DELIVERY);
+
+export const LAST_ROUTES = insertInto(
+  "last_routes",
+  { agent: "text", channel: "text", recipient: "text", thread: "text", at: "bigint" },
+  {
+    orderBy: "agent, channel",
+    end: "ON CONFLICT (agent, channel) DO UPDATE SET recipient = excluded.recipient, thread = excluded.thread, at = excluded.at",
+  },
+);
+export const VALUES = insertInto(
+  "meta",
+  { key: "text", value: "text" },
+  { orderBy: "key", end: "ON CONFLICT (key) DO UPDATE SET value = excluded.value" },
+);
+/** Configs that are used. Those that are there are updated first: an insert that finds its row takes a number all the same. */
+export const CONFIGS = listStatement(
+  { id: "text", used: "bigint", content: "text" },
+  (given) => `
+    WITH known AS (UPDATE configs SET last_used = greatest(last_used, given.used) FROM ${given} WHERE configs.id = given.id RETURNING configs.id)
+    INSERT INTO configs AS old (id, first_used, last_used, content)
+      SELECT id, used, used, content FROM ${given} WHERE NOT EXISTS (SELECT FROM known WHERE known.id = given.id) ORDER BY id
+      ON CONFLICT (id) DO UPDATE SET last_used = greatest(old.last_used, excluded.last_used)`,
+);
+
+export const STEPS = insertInto("steps", {
+  run_id: "text",
+  step: "int",
+  at: "bigint",
+  record: "text",
+});
+export const CALLS = insertInto("tool_calls", {
+  run_id: "text",
+  step: "int",
+  position: "int",
+  id: "text",
+  at: "bigint",
+  record: "text",
+});
+export const CHANGED_CALLS = update(
+  "tool_calls",
+  { run_id: "text", step: "int", position: "int" },
+  { record: "text" },
+);
+export const TOOL_RESULTS = insertInto("tool_results", {
+  id: "text",
+  run_id: "text",
+  at: "bigint",
+  record: "text",
+});
+
+const APPROVAL = { state: "text", record: "text" } as const;
+/** Decided before others are added: the code of an approval that is decided may be used again. */
+export const CHANGED_APPROVALS = update("approvals", { id: "text" }, APPROVAL);
+export const APPROVALS = insertInto("approvals", {
+  id: "text",
+  run_id: "text",
+  code: "text",
+  at: "bigint",
+  ...APPROVAL,
+});
+
+/** A flood of hooks is nothing else than these: they are one statement, because each statement has its price. */
+const JOINED = [KEYS, EVENTS, RUNS, JOBS, SYSTEM_EVENTS, USAGE];
+const BEFORE = [DELETED_JOBS, FREED_KEYS, RETRIED_JOBS];
+const AFTER = [
+  LOCKED_JOBS,
+  MOVED_JOBS,
+  DEMOTED_KEYS,
+  MOVED_KEYS,
+  RESCHEDULED_JOBS,
+  HEADS,
+  CHANGED_RUNS,
+  CHANGED_SPECS,
+  DROPPED_COLLECTED,
+  COLLECTED,
+  DROPPED_TURNS,
+  EMPTIED_SESSIONS,
+  DROPPED_SESSIONS,
+  SESSIONS,
+  TURNS,
+  CHANGED_SYSTEM_EVENTS,
+  DELIVERIES,
+  CHANGED_DELIVERIES,
+  LAST_ROUTES,
+  VALUES,
+  CONFIGS,
+  STEPS,
+  CALLS,
+  TOOL_RESULTS,
+  CHANGED_CALLS,
+  CHANGED_APPROVALS,
+  APPROVALS,
+  UNPARKED,
+];
+
+/** Texts of `joinStatements` by the statements in them: the same text stays prepared. */
+const joinedTexts = new Map<string, string>();
+
+function joinStatements(batch: Batch): Statement[] {
+  const joined = JOINED.filter((statement) => batch.has(statement));
+  if (joined.length === 0) return [];
+  const name = joined.map((statement) => JOINED.indexOf(statement)).join();
+  let text = joinedTexts.get(name);
+  if (text === undefined) {
+    let first = 1;
+    const parts = joined.map((statement) => {
+      const part = renderAt(statement, first);
+      first += Object.keys(statement.columns).length;
+      return part;
+    });
+    const answer = joined.includes(JOBS)
+      ? "kind, ready FROM jobs_added"
+      : "'' AS kind, false AS ready";
+    // Keys are the first of them.
+    const where = joined.includes(KEYS) ? ` WHERE ${ALL_BOUND("$1::bytea[]")}` : "";
+    text = `WITH ${parts.join(",")}\n  SELECT ${answer}${where}`;
+    joinedTexts.set(name, text);
+  }
+  return [{ text, values: joined.flatMap((statement) => batch.toLists(statement)) }];
+}
+
+/**
+ * Plans the statements of a batch, in an order that is the same for every gateway. Rows that come back name kinds of
+ * jobs, and `ready` says whether one of them is.
+ */
+export const planStatements = (batch: Batch): Statement[] => [
+  ...toStatements(batch, BEFORE),
+  ...joinStatements(batch),
+  ...toStatements(batch, AFTER),
+];

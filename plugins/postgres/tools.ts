@@ -1,0 +1,72 @@
+/** Ways into a store's database beside a gateway that works with it. */
+import { randomBytes } from "node:crypto";
+import { checkReadable, createLogger, type StoreDriver } from "#store-kit";
+import { parseAddress } from "./client/address.ts";
+import { openDb, withDb } from "./client/db.ts";
+import { createPostgresReads } from "./records/reads.ts";
+import { openError, schemaVersion } from "./schema/migrate.ts";
+import { MIGRATIONS } from "./schema/schema.ts";
+
+const READER_LIMITS = { connections: 1, statementMs: 30_000, isReadOnly: true };
+const DROP_LIMITS = { connections: 1, statementMs: 60_000 };
+
+/** Looks at a store in PostgreSQL; changes nothing. */
+export const readStatus: StoreDriver["status"] = async (options) => {
+  const address = parseAddress(options.url, options.env);
+  return withDb(options, async (db) => {
+    const schema = await schemaVersion(db, address);
+    const [size] = await db.query<{ bytes: number }>(
+      `SELECT coalesce(sum(pg_total_relation_size(pg_class.oid)), 0)::bigint AS bytes
+        FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = $1 AND relkind = 'r'`,
+      [address.schema],
+    );
+    return {
+      driver: "postgres",
+      where: address.shown,
+      schema,
+      known: MIGRATIONS.length,
+      bytes: size?.bytes ?? 0,
+    };
+  }).catch((error: unknown) => {
+    throw openError(error, address);
+  });
+};
+
+/** Reads values of a store in PostgreSQL; changes nothing. */
+export const readValues: NonNullable<StoreDriver["readValues"]> = async (options, keys) => {
+  const address = parseAddress(options.url, options.env);
+  return withDb(options, async (db) => {
+    if ((await schemaVersion(db, address)) === 0) return undefined;
+    const rows = await db.query<{ key: string; value: string }>(
+      "SELECT key, value FROM meta WHERE key = ANY($1::text[])",
+      [keys],
+    );
+    return new Map(rows.map(({ key, value }) => [key, JSON.parse(value) as unknown]));
+  }).catch((error: unknown) => {
+    throw openError(error, address);
+  });
+};
+
+/** Opens a connection whose transactions only read. */
+export const openReader: NonNullable<StoreDriver["openReader"]> = async ({ url, env, clock }) => {
+  checkReadable(await readStatus({ url, env }));
+  const db = await openDb(parseAddress(url, env), createLogger("silent"), READER_LIMITS);
+  return { ...createPostgresReads(db, () => clock.now()), close: () => db.close() };
+};
+
+/** Names a schema that is not there yet, for data that is not kept. */
+export const scratchSchema: NonNullable<StoreDriver["scratch"]> = async ({ url, env }) => {
+  parseAddress(url, env);
+  const schema = `rouse_eval_${randomBytes(6).toString("hex")}`;
+  const own = new URL(url);
+  own.searchParams.set("schema", schema);
+  return {
+    url: own.href,
+    drop: () =>
+      withDb(
+        { url: own.href, env },
+        (db) => db.query(`DROP SCHEMA IF EXISTS "${schema}" CASCADE`).then(() => undefined),
+        DROP_LIMITS,
+      ),
+  };
+};

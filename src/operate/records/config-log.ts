@@ -1,0 +1,67 @@
+import { safeError } from "../../core/errors.ts";
+import { USE_NOTED_MS, type DecidingConfig, type Store } from "../../store/types.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Logger } from "../../core/log.ts";
+import type { Snapshot } from "../../intake/types.ts";
+
+/** The context of the gateway's own parts. */
+export interface GatewayContext {
+  store: Store;
+  clock: Clock;
+  log: Logger;
+  /** The current one. */
+  snapshot(): Snapshot;
+}
+
+/** Keeps in the store what events are decided by. */
+export type ConfigLog = ReturnType<typeof createConfigLog>;
+
+/** Creates what records configs. Events are accepted also if a config cannot be recorded: the next note tries it again. */
+export function createConfigLog({ store, clock, log, snapshot }: GatewayContext) {
+  const recorded = new Set<string>();
+  let used = snapshot();
+  let since: number | undefined;
+  let last = Promise.resolve();
+  const write = async (...configs: (DecidingConfig | undefined)[]): Promise<void> => {
+    const known = configs.filter((config) => config !== undefined);
+    for (const { id } of known) recorded.add(id);
+    await store
+      .commit((tx) => {
+        for (const config of known) tx.configs.use({ ...config, usedAt: clock.now() });
+      })
+      .catch((error: unknown) =>
+        log.warn(
+          { err: safeError(error) },
+          "the config could not be recorded for explanations; it is tried again",
+        ),
+      );
+  };
+  const recording: Store = {
+    ...store,
+    accept(event, keys, fencingToken) {
+      if (event.config === undefined || recorded.has(event.config))
+        return store.accept(event, keys, fencingToken);
+      return write(snapshot().decidingConfig()).then(() => store.accept(event, keys, fencingToken));
+    },
+  };
+  return {
+    /** The same store, in which each event finds its config recorded. */
+    store: recording,
+    /** Since when this gateway has been using the current config, which is recorded; undefined in one that was not started. */
+    since: () => last.then(() => since),
+    /** Notes that this gateway uses the current config, and until when it has used the one before. */
+    use(): Promise<void> {
+      const before = used;
+      used = snapshot();
+      since = clock.now();
+      return (last = write(before.decidingConfig(), used.decidingConfig()));
+    },
+    /** Notes the use from time to time. */
+    async run(signal: AbortSignal): Promise<void> {
+      while (!signal.aborted) {
+        await clock.sleep(USE_NOTED_MS, signal);
+        if (!signal.aborted) await write(used.decidingConfig());
+      }
+    },
+  };
+}

@@ -1,0 +1,67 @@
+import { safeError, type Issue } from "../../core/errors.ts";
+import type { Held, Ms } from "../../store/types.ts";
+import { findBodyChanges } from "./body-changes.ts";
+import { readShapes, updateShapes } from "./kept-shapes.ts";
+import { lintRecorded } from "./lint-recorded.ts";
+import type { GatewayContext } from "../records/config-log.ts";
+
+const UPDATE_MS = 120_000;
+const MIN_UPDATE_MS = 5000;
+
+/** What a gateway learns from the hooks that it has recorded. */
+export type HookShapes = ReturnType<typeof createHookShapes>;
+
+/** Bodies are counted before retention takes them. */
+const getInterval = (retention: Ms): Ms =>
+  retention === 0 ? UPDATE_MS : Math.max(MIN_UPDATE_MS, Math.min(UPDATE_MS, retention / 2));
+
+/** Makes what counts the fields of bodies beside the answers, and compares mappings with them. */
+export function createHookShapes({ store, clock, log, snapshot }: GatewayContext) {
+  let warnings: readonly Issue[] = [];
+  /** Finds what recorded hooks show about mappings: warnings, and fields that mappings read and that new bodies do not have. */
+  const recorded = async () => {
+    const { mappings } = snapshot();
+    const paths = mappings.paths.map(({ path }) => path);
+    const shapes = await readShapes((key) => store.values.get(key), paths);
+    return {
+      warnings: lintRecorded(mappings.configs, shapes),
+      bodyChanges: findBodyChanges(mappings.configs, shapes),
+    };
+  };
+  const refresh = async (): Promise<void> => {
+    try {
+      const known = new Set(warnings.map(({ path, message }) => `${path}\n${message}`));
+      ({ warnings } = await recorded());
+      for (const { path, message } of warnings)
+        if (!known.has(`${path}\n${message}`)) log.warn({ path }, message);
+    } catch (error) {
+      log.warn({ err: safeError(error) }, "mappings could not be compared with recorded hooks");
+    }
+  };
+  const count = async ({ fencingToken }: Held): Promise<void> => {
+    try {
+      if (await updateShapes(store, snapshot(), fencingToken)) await refresh();
+    } catch (error) {
+      log.warn(
+        { err: safeError(error) },
+        "the fields of new bodies could not be counted; it is tried again",
+      );
+    }
+  };
+  return {
+    /** Warnings about mappings that were found last. */
+    warnings: (): readonly Issue[] => warnings,
+    recorded,
+    /** Looks for warnings again, and logs those that are new. Never throws. */
+    refresh,
+    /** Counts new bodies, once or from time to time for as long as the lease is held. Does not throw. */
+    count,
+    async countRegularly(held: Held): Promise<void> {
+      for (;;) {
+        await clock.sleep(getInterval(snapshot().config.hooks.retention), held.signal);
+        if (held.signal.aborted) return;
+        await count(held);
+      }
+    },
+  };
+}
