@@ -1,11 +1,10 @@
 import { createReplyCleaner, KEPT_TEXT } from "../agent/reply/disarm.ts";
 import { safeError } from "../core/errors.ts";
 import { renderSilence } from "../vocabulary/phrases.ts";
-import { getHistoryLimits } from "../turns/checkpoint.ts";
-import { toRunError } from "../turns/end-run.ts";
+import { getHistoryLimits } from "../turns/session-history.ts";
+import { toRunError, cleanAnswer } from "../turns/end-run.ts";
 import { execute } from "../turns/execute.ts";
-import type { AnsweredTurn, FailedTurn, ModelTurn, RunKind } from "../turns/run-kind.ts";
-import { cleanAnswer } from "../turns/run-result.ts";
+import type { AnsweredTurn, FailedTurn, ModelTurn, RunKind } from "../turns/try.ts";
 import type { ExecutorDeps } from "../turns/context.ts";
 import type { ActionContext } from "../turns/types.ts";
 import { turnToKeep } from "../sessions/keys.ts";

@@ -1,5 +1,5 @@
 import type { ConversationMessage, ConversationPart } from "../agent/types.ts";
-import type { AnsweredTurn } from "../turns/run-kind.ts";
+import type { AnsweredTurn } from "../turns/try.ts";
 import type { TextPart } from "../core/text.ts";
 import type {
   NewTurn,

@@ -3,7 +3,7 @@ import type { HookRun, Job, RunError } from "../store/types.ts";
 import { endHold, toQueued } from "./hold.ts";
 import { buildRunJob } from "../store/sql/materialize.ts";
 import { summaryEvent } from "./hook.ts";
-import { writeEnd } from "./run-result.ts";
+import { writeEnd } from "./end-run.ts";
 import type { TurnDeps } from "./context.ts";
 
 /** The data of the job that closes a batch. */

@@ -1,33 +1,37 @@
 import { newBoundaryId } from "../agent/boundary.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
 import { LOST } from "../queue/worker.ts";
+import { isRunChanged } from "../store/sql/errors.ts";
 import { withChange } from "../store/sql/rows.ts";
 import {
+  getEdits,
   getOwnModel,
   sessionId,
+  type Ms,
+  type RunChange,
   type RunError,
   type RunRecord,
+  type RunStatus,
   type Writes,
 } from "../store/types.ts";
 import { NotNowError } from "./channel/attachments.ts";
-import { createLiveText, withdrawLive } from "./channel/live-text.ts";
-import { STEER } from "./channel/steering.ts";
-import { endRun, endTry, toSpent, type AttemptUsage, writeStart } from "./end-run.ts";
+import { endRun, endTry, toSpent, type AttemptUsage } from "./end-run.ts";
 import { endHold } from "./hold.ts";
-import { countCrashes, createJournal, getProgress } from "./journal.ts";
+import { addRunUsage, countCrashes, createJournal, getProgress, waitForPeople } from "./journal.ts";
 import { AttemptGate, openGate } from "./model-gate.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
+import { holdForLimit, holdForModel, planAfterFailure, putBackOrEnd } from "./put-back.ts";
 import {
-  holdForLimit,
-  holdForModel,
-  planAfterFailure,
-  putBackDrained,
-  putBackOrEnd,
-} from "./put-back.ts";
-import type { FailedTurn, LoadedRun, ModelTurn, RunKind, Prepared } from "./run-kind.ts";
-import type { Try } from "./try.ts";
+  commitFor,
+  persist,
+  type FailedTurn,
+  type LoadedRun,
+  type ModelTurn,
+  type Prepared,
+  type RunKind,
+  type Try,
+} from "./try.ts";
 import type { ExecutorDeps } from "./context.ts";
-import { addRunUsage, waitForPeople } from "./waiting.ts";
 
 /** Starts without an end after which a run is given up. */
 const MAX_CRASHES = 3;
@@ -114,7 +118,7 @@ async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
   try {
     current.crashes = await countCrashes(run, current.steps, deps);
     // What a process that was killed has left behind.
-    await withdrawLive(current);
+    await kind.live?.withdraw(current);
     const ready = checkRun(loaded, current);
     if ("code" in ready) {
       if (kind.job) deps.parking.arrived(kind.job.id);
@@ -185,7 +189,7 @@ async function tryRun(
   const start = (): ReturnType<typeof startTurn> => startTurn(parts, current);
   const { id: runId } = current.run;
   const route = kind.getReplyRoute?.(current.run);
-  const started = await (deps.typing
+  const started = await (deps.typing && route
     ? deps.typing.during({ runId, route, signal }, start)
     : start());
   if (!started) return { tokens: 0, again: false };
@@ -207,11 +211,7 @@ async function tryRun(
   // A caller that has gone is no failure.
   if (kind.job || result.code !== "cancelled")
     deps.log.warn({ runId, code: result.code, attempts: current.run.attempts }, "a turn failed");
-  if (kind.job) {
-    if (result.code === "cancelled" && (signal.reason === "drain" || signal.reason === STEER))
-      return putBackDrained(kind.job, current);
-    return putBackOrEnd(result, model, turn.journal.committed > 0, current);
-  }
+  if (kind.job) return putBackOrEnd(result, model, turn.journal.committed > 0, current);
   return endTry(result, current);
 }
 
@@ -244,7 +244,7 @@ async function startTurn(
   const isBefore = !kind.start || (kind.start === "never" && current.isStored);
   if (isBefore && !(await writeStart(start, before.status, prepared, current))) return undefined;
   const journal = createJournal(current, storeWithStep(current));
-  const live = createLiveText(current);
+  const live = kind.live?.begin(current);
   const turn = {
     agent,
     model,
@@ -258,8 +258,57 @@ async function startTurn(
   ]).finally(() => void live?.end());
   const shown = await live?.end();
   if (shown) current.run = withChange(run, { live: shown });
-  if (!first.ok) await withdrawLive(current);
+  if (!first.ok) await kind.live?.withdraw(current);
   return { first, turn };
+}
+
+/**
+ * Writes that the run is under way. False if another gateway has the job by now, or if the run was put back: a message of it
+ * was edited, or it was cancelled, after it was read. `was`: its state when it was read.
+ */
+export async function writeStart(
+  start: RunChange & { startedAt: Ms },
+  was: RunStatus,
+  { write }: Prepared,
+  current: Try,
+): Promise<boolean> {
+  const { kind, deps, run } = current;
+  const commit = (): Promise<boolean> =>
+    deps.store.commit((tx) => {
+      if (!current.isStored) tx.runs.add(run);
+      else if (kind.job) tx.runs.update(run.id, start, { status: was, edits: getEdits(run) });
+      else tx.runs.update(run.id, start);
+      write?.(tx);
+    }, kind.job);
+  // If only the answer to a commit was lost, the run is running already, and a repeat would find it changed.
+  const isWritten = async (): Promise<boolean> => {
+    const now = await deps.store.runs.get(run.id);
+    return now?.status === "running" && now.startedAt === start.startedAt;
+  };
+  // Someone waits for the answer of a run without a job.
+  const held = await (
+    kind.job ? persist(current, commit, { isWritten, written: true }) : commit()
+  ).catch((error: unknown) => {
+    if (!isRunChanged(error)) throw error;
+    return putBackChanged(current);
+  });
+  current.isStored = true;
+  if (held) current.admission?.started(run.id);
+  const since = kind.job?.enqueuedAt ?? run.createdAt;
+  if (held && run.attempts === 1)
+    deps.metrics.runStarted({ waitSeconds: (start.startedAt - since) / 1000 });
+  return held;
+}
+
+async function putBackChanged(current: Try): Promise<false> {
+  const { deps, kind } = current;
+  const { job } = kind;
+  current.end = { status: "queued" };
+  if (job)
+    await commitFor(current, (tx) =>
+      tx.jobs.settle(job, deps.clock.now(), { resetAttempts: true }),
+    );
+  return false;
 }
 
 const toFailure = (message: string): FailedTurn => ({

@@ -23,8 +23,8 @@ import type {
   SystemEvent,
   ToolCallRecord,
 } from "../store/types.ts";
-import type { FailedTurn, Prepared, RunEnd, RunKind } from "./run-kind.ts";
-import { appendTurn, findRoute, getKeptRoute, planAnswer } from "./run-result.ts";
+import type { FailedTurn, Prepared, RunEnd, RunKind } from "./try.ts";
+import { appendTurn, findRoute, getKeptRoute, planAnswer } from "./end-run.ts";
 import type { TurnDeps } from "./context.ts";
 import type { ActionContext } from "./types.ts";
 

@@ -14,8 +14,8 @@ import {
   sessionId,
 } from "../store/types.ts";
 import { readAttached } from "./channel/send-file.ts";
-import type { ModelTurn, RunEnd, RunKind } from "./run-kind.ts";
-import { appendTurn, findRoute, getKeptRoute, planAnswer } from "./run-result.ts";
+import type { ModelTurn, RunEnd, RunKind } from "./try.ts";
+import { appendTurn, findRoute, getKeptRoute, planAnswer } from "./end-run.ts";
 import { NO_HISTORY } from "./session-history.ts";
 import type { TurnDeps } from "./context.ts";
 import type { ActionContext } from "./types.ts";

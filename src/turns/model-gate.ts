@@ -16,7 +16,7 @@ import {
   type StepRecord,
   type Store,
 } from "../store/types.ts";
-import type { RunKind } from "./run-kind.ts";
+import type { RunKind } from "./try.ts";
 import type { ExecutorDeps } from "./context.ts";
 import type { ActionContext } from "./types.ts";
 

@@ -11,13 +11,11 @@ import {
 import { createMemoryTools } from "../people/tools.ts";
 import type { RunSpec, Reads } from "../store/types.ts";
 import { toQuestion } from "./channel/channel-input.ts";
-import { getSummaryUsage, prepareHistory } from "./checkpoint.ts";
+import { getSummaryUsage, prepareHistory, toTurns } from "./session-history.ts";
 import type { RunJournal } from "./journal.ts";
 import { createTurnKnowledge } from "./knowledge.ts";
 import { createSendFile } from "./channel/send-file.ts";
-import { toTurns } from "./session-history.ts";
-import type { ModelTurn, Prepared } from "./run-kind.ts";
-import type { Try } from "./try.ts";
+import type { ModelTurn, Prepared, Try } from "./try.ts";
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { READ_RESULT, renderMore, takeBytes } from "../agent/tools/tool-results.ts";

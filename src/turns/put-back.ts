@@ -13,13 +13,19 @@ import {
   type RunChange,
   type RunRecord,
 } from "../store/types.ts";
-import { endTry, getUsedSoFar, toRunError, toSpent, type AttemptUsage } from "./end-run.ts";
-import { commitFor, persist, type Try } from "./try.ts";
+import {
+  endTry,
+  getUsedSoFar,
+  toRunError,
+  toSpent,
+  type AttemptUsage,
+  keepFailedAttempts,
+} from "./end-run.ts";
+import { commitFor, persist, type FailedTurn, type RunKind, type Try } from "./try.ts";
+import { STEER } from "./channel/steering.ts";
 import { beginHold, getWaitedMs } from "./hold.ts";
 import { toCandidates, type RunRefusal } from "./model-gate.ts";
-import { keepFailedAttempts } from "./run-result.ts";
-import type { FailedTurn, RunKind } from "./run-kind.ts";
-import { addRunUsage } from "./waiting.ts";
+import { addRunUsage } from "./journal.ts";
 
 /** Tries of a turn whose model answers, but with nothing that can be used. */
 const MAX_TRIES = 6;
@@ -109,14 +115,16 @@ export async function holdForModel(
   return putBack(current, model, { hold, change: { crashCount }, from });
 }
 
-/** Puts a run back whose try failed, to be tried again or to wait for its provider; or ends it. */
+/** Puts a run back whose try is over, to be tried again or to wait for its provider; or ends it. */
 export async function putBackOrEnd(
   result: FailedTurn,
   model: ResolvedModel,
   hasProgress: boolean,
   current: Try,
 ): Promise<AttemptUsage> {
-  const { kind, deps, run } = current;
+  const { kind, deps, run, signal } = current;
+  if (result.code === "cancelled" && (signal.reason === "drain" || signal.reason === STEER))
+    return putBackDrained(current);
   const plan = planAfterFailure(result, current, hasProgress);
   if (plan.do === "end") return endTry(plan.failure, current);
   const isWait = plan.do === "wait";
@@ -179,8 +187,8 @@ async function putBack(
 }
 
 /** Puts a run back as if it had not begun: the gateway stops, or further messages join it. */
-export async function putBackDrained(job: Job, current: Try): Promise<AttemptUsage> {
-  const { deps, run, isStored } = current;
+async function putBackDrained(current: Try): Promise<AttemptUsage> {
+  const { kind, deps, run, isStored } = current;
   current.end = { status: "queued", error: "cancelled" };
   const now = deps.clock.now();
   await commitFor(current, (tx) => {
@@ -192,7 +200,7 @@ export async function putBackDrained(job: Job, current: Try): Promise<AttemptUsa
         queuedAt: now,
         ...getUsedSoFar(current),
       });
-    tx.jobs.settle(job, now, { resetAttempts: true });
+    tx.jobs.settle(kind.job as Job, now, { resetAttempts: true });
   });
   return toSpent(addRunUsage(current), true);
 }

@@ -3,7 +3,7 @@ import { ENDED, type Job } from "../store/types.ts";
 import { executeAwayNotice, type AwayNoticeJob } from "./channel/away-notice.ts";
 import { executeBatch, type BatchJob } from "./batch.ts";
 import { executeCommand } from "./channel/commands.ts";
-import { replyRoute } from "./run-result.ts";
+import { replyRoute } from "./end-run.ts";
 import { PullWorker } from "../queue/worker.ts";
 import { fromParkedKey } from "../queue/parking-lot.ts";
 import { Quarantine } from "../queue/quarantine.ts";

@@ -15,7 +15,7 @@ import {
   type Store,
 } from "../../store/types.ts";
 import { getApprovalIds } from "../hold.ts";
-import { replyRoute } from "../run-result.ts";
+import { replyRoute } from "../end-run.ts";
 import type { TurnDeps } from "../context.ts";
 import type { ActionContext } from "../types.ts";
 

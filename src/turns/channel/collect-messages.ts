@@ -29,6 +29,7 @@ import {
   joinUnread,
   renderOutside,
   renderThread,
+  toQuestion,
   toReadParts,
 } from "./channel-input.ts";
 
@@ -189,7 +190,7 @@ interface WholeMessage {
   /** The edits that `spec` holds. */
   edits: number;
   /** What was written, without what it refers to. */
-  text: readonly TextPart[];
+  question: string;
   images: readonly InputImage[];
   warnings: string[];
 }
@@ -352,12 +353,17 @@ export async function readUnread(
   for (let reads = 1; ; reads++) {
     const { unread, channel: id } = run.spec;
     const loaded = channels.get(id);
-    const text = run.spec.input;
     const { edits = 0 } = run;
     const gone = `the channel "${id}" is gone, so what came with the message was not fetched`;
     if (!unread && reads === 1) return undefined;
     if (!unread || !loaded)
-      return { spec: run.spec, edits, text, images: [], warnings: unread ? [gone] : [] };
+      return {
+        spec: run.spec,
+        edits,
+        question: toQuestion(run.spec.input),
+        images: [],
+        warnings: unread ? [gone] : [],
+      };
     const { quotedIds = [], hasThread } = unread;
     const thread = hasThread
       ? await readThread(run, loaded, { limit: config.threads.messages, deps, signal })
@@ -390,6 +396,7 @@ export async function readUnread(
       ...(kept.length > 0 && { unread: { attachments: kept } }),
       ...(attachments.length > 0 && { received: spec.received ?? attachments }),
     };
-    return { spec: read, edits: latest.edits ?? 0, text: spec.input, images, warnings: [] };
+    const question = toQuestion(spec.input);
+    return { spec: read, edits: latest.edits ?? 0, question, images, warnings: [] };
   }
 }

@@ -11,7 +11,7 @@ import {
   type RunRecord,
   countUsedTokens,
 } from "../../store/types.ts";
-import { replyRoute } from "../run-result.ts";
+import { replyRoute } from "../end-run.ts";
 import type { TurnDeps } from "../context.ts";
 import type { RunJob } from "../types.ts";
 import { getPlace } from "../../people/agent-choices.ts";

@@ -7,7 +7,7 @@ import { cutFor } from "../../delivery/plan.ts";
 import { sendPiece } from "../../delivery/send.ts";
 import type { LiveMessage, Route } from "../../store/types.ts";
 import { commitFor, type Try } from "../try.ts";
-import { writeRemoval } from "../run-result.ts";
+import { writeRemoval } from "../end-run.ts";
 
 /** A text that is whole before this is sent as the answer alone. */
 const START_MS = 1_000;
@@ -150,7 +150,7 @@ export class LiveText {
   }
 }
 
-/** Shows the text of a run's turn if it answers a message of a channel with `streaming: true`. */
+/** Shows the text of the turn that answers a message of a channel with `streaming: true`. */
 export function createLiveText(current: Try): LiveText | undefined {
   const { run, kind } = current;
   const route = kind.getReplyRoute?.(run);

@@ -4,14 +4,14 @@ import { disarm } from "../../agent/reply/disarm.ts";
 import { planDelivery, type Planned } from "../../delivery/plan.ts";
 import { getPhrases, renderSilence } from "../../vocabulary/phrases.ts";
 import type { Job, MessageRun, MessageSpec, Ms, RouteDecision, Writes } from "../../store/types.ts";
-import type { AnsweredTurn, FailedTurn, RunKind } from "../run-kind.ts";
-import { appendTurn, getKeptRoute, planAnswer, replyRoute } from "../run-result.ts";
+import type { AnsweredTurn, FailedTurn, RunKind } from "../try.ts";
+import { appendTurn, getKeptRoute, planAnswer, replyRoute } from "../end-run.ts";
 import type { TurnDeps } from "../context.ts";
 import type { ActionContext } from "../types.ts";
 import { AWAY_NOTICE_MS, planAwayNotice } from "./away-notice.ts";
-import { toQuestion } from "./channel-input.ts";
 import { collectMessages, readUnread } from "./collect-messages.ts";
 import { resetHistory } from "./commands.ts";
+import { createLiveText, withdrawLive } from "./live-text.ts";
 import { readAttached } from "./send-file.ts";
 
 /** Whether only the owner reads the answer to a message, who may know what is the operator's. */
@@ -60,6 +60,7 @@ export function createMessageRun(
     maxAge: "messageMaxAge",
     patienceMs: AWAY_NOTICE_MS,
     getReplyRoute: ({ spec }) => replyRoute(spec),
+    live: { begin: createLiveText, withdraw: withdrawLive },
     putBack: planAwayNotice,
     async load() {
       if (stored.spec.command) return resetHistory(job, stored, deps);
@@ -79,7 +80,7 @@ export function createMessageRun(
           source: spec.hook,
           ...(whole && whole.images.length > 0 && { images: whole.images }),
         },
-        ...(whole && { question: toQuestion(whole.text) }),
+        ...(whole && { question: whole.question }),
         change: {
           warnings,
           route,
