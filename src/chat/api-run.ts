@@ -9,6 +9,7 @@ import type { ExecutorDeps } from "../turns/context.ts";
 import type { ActionContext } from "../turns/types.ts";
 import { turnToKeep } from "../sessions/keys.ts";
 import {
+  newRun,
   STORE_UNAVAILABLE,
   type RunAnswer,
   type RunError,
@@ -161,18 +162,8 @@ function buildRun(request: ChatRequest, { runId, createdAt }: LiveTurn, gateway:
     ...(correlation && { correlation }),
     ...(response && { response }),
   };
-  return {
-    id: runId,
-    eventId: null,
-    kind: "api",
-    status: "queued",
-    spec,
-    warnings: [...(request.warnings ?? [])],
-    attempts: 0,
-    restarts: 0,
-    createdAt,
-    gateway,
-  };
+  const warnings = [...(request.warnings ?? [])];
+  return newRun<ApiRun>({ id: runId, kind: "api", spec, warnings, createdAt, gateway });
 }
 
 type AnsweredEnd = Extract<ChatEnd, { ok: true }>;

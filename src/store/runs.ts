@@ -237,6 +237,19 @@ type WithoutSpec<R> = R extends RunRecord ? Omit<R, "spec"> : never;
 /** A run without what it was given. */
 export type RunState = WithoutSpec<RunRecord>;
 
+/** A run as it begins: nothing has become of it yet. */
+export const newRun = <R extends RunRecord>(
+  run: Pick<R, "id" | "kind" | "spec" | "createdAt"> & Partial<R>,
+): R =>
+  ({
+    eventId: null,
+    status: "queued",
+    warnings: [],
+    attempts: 0,
+    restarts: 0,
+    ...run,
+  }) as RunRecord as R;
+
 /** What a change of a run cannot change. */
 type Fixed = "id" | "eventId" | "kind" | "createdAt";
 type Nullable = "error" | "hold" | "queuedAt" | "endedAt" | "live";

@@ -25,7 +25,6 @@ import {
   commitFor,
   persist,
   type FailedTurn,
-  type LoadedRun,
   type ModelTurn,
   type Prepared,
   type RunKind,
@@ -52,34 +51,19 @@ export async function execute(
     if (kind.job) deps.parking.arrived(kind.job.id);
     return;
   }
+  const { id, startedAt } = loaded.run;
   // A run that has not begun has none.
-  const steps =
-    kind.job && loaded.run.startedAt !== undefined
-      ? await deps.store.steps.list(loaded.run.id)
-      : [];
-  const { run, admission, isStored } = loaded;
-  const current: Try = {
-    kind,
-    deps,
-    signal,
-    admission,
-    run,
-    isStored,
-    steps: [...steps],
-    crashes: 0,
-  };
-  await inSpan(loaded, current, () => executeTry(loaded, current));
+  const steps = kind.job && startedAt !== undefined ? await deps.store.steps.list(id) : [];
+  const current: Try = { ...loaded, kind, deps, signal, steps, crashes: 0 };
+  await inSpan(current, () => executeTry(current));
   const { status } = current.end ?? {};
   if (kind.getReplyRoute && (status === "parked" || status === "queued") && !signal.aborted)
-    deps.typing?.whileWaiting(run.id);
+    deps.typing?.whileWaiting(id);
 }
 
 /** Executes one try of a run within a span of its trace. */
-async function inSpan(
-  { run, agent }: LoadedRun,
-  current: Try,
-  work: () => Promise<void>,
-): Promise<void> {
+async function inSpan(current: Try, work: () => Promise<void>): Promise<void> {
+  const { run, agent } = current;
   const { id, kind, eventId, mapping, attempts, spec } = run;
   const { session, trace } = spec;
   const correlation = ("correlation" in spec && spec.correlation) || {};
@@ -111,15 +95,14 @@ async function inSpan(
 }
 
 /** Checks a run, asks its models and its limits, and takes its turn if they have room. */
-async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
-  const { run, admission } = loaded;
-  const { kind, deps, signal } = current;
+async function executeTry(current: Try): Promise<void> {
+  const { kind, deps, signal, run, admission } = current;
   let leave: (() => void) | undefined;
   try {
     current.crashes = await countCrashes(run, current.steps, deps);
     // What a process that was killed has left behind.
     await kind.live?.withdraw(current);
-    const ready = checkRun(loaded, current);
+    const ready = checkRun(current);
     if ("code" in ready) {
       if (kind.job) deps.parking.arrived(kind.job.id);
       await endRun(buildFailure(ready), current);
@@ -162,11 +145,13 @@ const buildFailure = ({ code, message }: RunError): FailedTurn => ({
 });
 
 /** Resolves what a run is executed with, or says why it cannot be. */
-function checkRun(
-  { run, agent, isStored }: LoadedRun,
-  { kind, crashes }: Try,
-): { agent: Agent; model: ResolvedModel } | RunError {
-  const { context, job } = kind;
+function checkRun({
+  run,
+  agent,
+  isStored,
+  kind: { context, job },
+  crashes,
+}: Try): { agent: Agent; model: ResolvedModel } | RunError {
   if (crashes >= MAX_CRASHES)
     return { code: "crashed", message: `started ${MAX_CRASHES} times without coming to an end` };
   if (isStored && job && job.attempts > MAX_TAKEN)

@@ -14,14 +14,15 @@ import {
   type HeartbeatJob,
 } from "../sessions/heartbeat.ts";
 import { mainSession } from "../sessions/keys.ts";
-import type {
-  HeartbeatRun,
-  HeartbeatSpec,
-  Job,
-  Ms,
-  RouteDecision,
-  SystemEvent,
-  ToolCallRecord,
+import {
+  newRun,
+  type HeartbeatRun,
+  type HeartbeatSpec,
+  type Job,
+  type Ms,
+  type RouteDecision,
+  type SystemEvent,
+  type ToolCallRecord,
 } from "../store/types.ts";
 import type { FailedTurn, Prepared, RunEnd, RunKind } from "./try.ts";
 import { appendTurn, findRoute, getKeptRoute, planAnswer } from "./end-run.ts";
@@ -57,26 +58,21 @@ function buildSpec(
   };
 }
 
-function buildRun(
+const buildRun = (
   agentId: string,
   batch: readonly SystemEvent[],
   context: ActionContext,
   job: Job,
   createdAt: Ms,
-): HeartbeatRun {
-  return {
+): HeartbeatRun =>
+  newRun<HeartbeatRun>({
     id: newId("run", createdAt),
-    eventId: null,
     kind: "heartbeat",
-    status: "queued",
     spec: buildSpec(agentId, batch, context),
-    warnings: [],
     attempts: job.attempts - 1,
-    restarts: 0,
     systemEventIds: batch.map(({ id }) => id),
     createdAt,
-  };
-}
+  });
 
 interface FailedHeartbeat {
   run: HeartbeatRun;

@@ -127,13 +127,10 @@ export interface RunKind<R extends RunRecord = RunRecord> {
 }
 
 /** One try of a run, and how far it has come. */
-export interface Try {
+export interface Try extends LoadedRun {
   readonly kind: RunKind;
   readonly deps: ExecutorDeps;
   readonly signal: AbortSignal;
-  readonly admission: LoadedRun["admission"];
-  run: RunRecord;
-  isStored: boolean;
   /** The steps so far, those of earlier tries first. */
   readonly steps: StepRecord[];
   /** What a summary of the session has used that was made for the run. */

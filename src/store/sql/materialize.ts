@@ -1,4 +1,5 @@
 import {
+  newRun,
   PARKED_UNTIL,
   sessionId,
   type Ms,
@@ -18,28 +19,17 @@ export function buildRun(
   eventId: string,
   at: number,
 ): HookRun | MessageRun {
-  const run = {
-    id,
-    eventId,
-    status: "queued" as const,
-    warnings,
-    attempts: 0,
-    restarts: 0,
-    createdAt: at,
-  };
-  if ("incoming" in spec) return { ...run, kind: "channel", spec };
-  const hook: HookRun = { ...run, kind: "hook", spec };
-  if (mapping !== undefined) hook.mapping = mapping;
+  const made = { id, eventId, warnings, createdAt: at };
+  if ("incoming" in spec) return newRun<MessageRun>({ ...made, kind: "channel", spec });
+  const run = newRun<HookRun>({ ...made, kind: "hook", spec });
+  if (mapping !== undefined) run.mapping = mapping;
   if (parked)
-    Object.assign(hook, { status: "parked", hold: { reason: "limit", ...parked, since: at } });
+    Object.assign(run, { status: "parked", hold: { reason: "limit", ...parked, since: at } });
   if (collect) {
     const { key, closesAt } = collect;
-    Object.assign(hook, {
-      status: "collecting",
-      collect: { key, closesAt, count: 1, firstAt: at },
-    });
+    Object.assign(run, { status: "collecting", collect: { key, closesAt, count: 1, firstAt: at } });
   }
-  return hook;
+  return run;
 }
 
 /** The job that executes a run; a limit holds it back until it is released. */

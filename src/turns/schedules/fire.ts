@@ -1,13 +1,14 @@
 import { newId, seededId } from "../../core/ids.ts";
 import { buildRunJob } from "../../store/sql/materialize.ts";
 import type { Heartbeat } from "../../sessions/heartbeat.ts";
-import type {
-  Ms,
-  NewSystemEvent,
-  ScheduleRun,
-  ScheduleSpec,
-  SessionRef,
-  Writes,
+import {
+  newRun,
+  type Ms,
+  type NewSystemEvent,
+  type ScheduleRun,
+  type ScheduleSpec,
+  type SessionRef,
+  type Writes,
 } from "../../store/types.ts";
 import { getScheduleName } from "./plan.ts";
 import type { Firing, Schedule, ScheduleAction } from "./types.ts";
@@ -57,17 +58,7 @@ function buildRun(
     schedule: { id: scheduleId, dueAt, ...(manual && { manual }), ...(asked && { asked }) },
     ...(deliver && { target: deliver }),
   };
-  return {
-    id,
-    eventId: null,
-    kind: "schedule",
-    status: "queued",
-    spec,
-    warnings: [],
-    attempts: 0,
-    restarts: 0,
-    createdAt: at,
-  };
+  return newRun<ScheduleRun>({ id, kind: "schedule", spec, createdAt: at });
 }
 
 /** What a firing writes, as one commit with the state of the schedule. */
