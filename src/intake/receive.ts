@@ -58,7 +58,7 @@ export interface IntakeDeps extends PartContext, QueueParts, PeopleParts, TurnPa
   snapshot(): Snapshot;
   /** The token of the state folder, for a config without `hooks.token`. */
   reloader: { keptToken(): string };
-  /** How far the gateway has come. */
+  /** The state of the gateway: draining or not. */
   progress: { draining: boolean };
   options: PartContext["options"] & {
     /** Hears what became of each hook, but for replays. */
@@ -85,7 +85,7 @@ export interface Intake extends MessageIntake {
   /** Shared with the other interfaces that unauthenticated callers reach. */
   readonly denials: Denials;
   readonly bodyBudget: BodyBudget;
-  /** What callers have spent at all gateways. Undefined if there is only one. */
+  /** The spending of callers at all gateways. Undefined if there is only one. */
   readonly sharedCounts: ReturnType<typeof createSharedCounts>;
 }
 

@@ -311,13 +311,13 @@ export interface EffectAction {
   batchKey?: string;
 }
 
-/** What becomes of an event by the mappings of a snapshot. */
+/** The effect of a snapshot's mappings on an event. */
 export interface Effect {
   outcome: EventOutcome;
   mapping: string | null;
   reason: string | null;
   actions: EffectAction[];
-  /** What mappings in shadow would have done with an event that no other one took. */
+  /** The actions that mappings in shadow would have made of an event that no other mapping took. */
   shadow: StoredAction[];
   /** Template expressions that found nothing, of a hook that is rejected for that. */
   missing: readonly string[];

@@ -132,7 +132,7 @@ class Sync {
 
 interface SyncOptions extends DocumentSyncOptions {
   plugin: string;
-  /** How the external ids of the place begin. */
+  /** The beginning of the external ids of the place. */
   prefix: string;
   tenant: string;
   agents: readonly string[];

@@ -8,7 +8,7 @@ import { Memory, type SearchTexts } from "./notes.ts";
 import { createQuestions, recordLost } from "./notify.ts";
 import { createApprovalRules, type ApprovalRules } from "./rules.ts";
 
-/** What is known of people, and what they decide. */
+/** The people that the gateway knows, and their decisions. */
 export interface PeopleParts {
   people: KnownPeople;
   memory: Memory;

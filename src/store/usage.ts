@@ -28,6 +28,19 @@ export interface Window {
 const HOUR_MS = 3_600_000;
 export const HOUR_WINDOW: Window = { lengthMs: HOUR_MS, widthMs: 60_000 };
 export const DAY_WINDOW: Window = { lengthMs: 24 * HOUR_MS, widthMs: 900_000 };
+/** Longer than any time: the one bucket of all times has the width 0 and the start 0. */
+export const ALL_TIMES: Window = { lengthMs: 1e15, widthMs: 0 };
+/** By which window a limit of a resource counts. */
+const WINDOWS: Record<Resource, Window> = {
+  starts: HOUR_WINDOW,
+  places: ALL_TIMES,
+  tokens: DAY_WINDOW,
+  micros: DAY_WINDOW,
+};
+/** The windows that are needed to count runs, and to check limits of these resources. */
+export const getWindows = (resources: readonly Resource[] = RESOURCES): Window[] => [
+  ...new Set([ALL_TIMES, ...resources.map((name) => WINDOWS[name])]),
+];
 /** The start of the bucket that a moment falls into. */
 export const toBucket = ({ widthMs }: Window, at: Ms): Ms => Math.floor(at / widthMs) * widthMs;
 /** Buckets count from this moment on, this one not included: the oldest is counted whole until its end is out of the window. */
@@ -125,6 +138,14 @@ const NO_NUMBERS: UsageNumbers = {
 
 /** What a change of a run adds to a row of `usage`: to that of all times, whose `width` and `at` are 0, or to a bucket of a window. */
 export type UsageRow = { counter: string; width: Ms; at: Ms } & UsageNumbers;
+
+/** What the sums of counters come to: one for each bucket, in order of time. `skew`: how far their clock is ahead of ours. */
+export function toCounted(sums: readonly Omit<UsageRow, "counter">[], skew: Ms = 0): Counted {
+  const select = ({ widthMs }: Window) =>
+    sums.filter(({ width }) => width === widthMs).map((sum) => ({ ...sum, at: sum.at - skew }));
+  const { running, waiting, parked, in_line: inLine } = select(ALL_TIMES)[0] ?? NO_NUMBERS;
+  return { running, waiting, parked, inLine, hour: select(HOUR_WINDOW), day: select(DAY_WINDOW) };
+}
 
 /** SQL behind DO UPDATE SET: adds the numbers of a row to those of the row that is there. */
 export const addColumns = (table: string, names: readonly string[]): string =>

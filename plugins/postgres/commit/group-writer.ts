@@ -16,7 +16,7 @@ import {
 } from "#store-kit";
 import { digest } from "../client/digest.ts";
 import { GroupJobs } from "./group-jobs.ts";
-import { Batch, type ListStatement } from "./list-statements.ts";
+import { Batch } from "./list-statements.ts";
 import type { Loaded } from "./loaded.ts";
 import type { NewEvent, Request } from "./request.ts";
 import * as statements from "./statements.ts";
@@ -28,34 +28,6 @@ export interface WriterParts {
   part: string;
 }
 
-/** The statements that add rows. */
-const INSERTS: Record<WrittenTable, ListStatement> = {
-  events: statements.EVENTS,
-  runs: statements.RUNS,
-  deliveries: statements.DELIVERIES,
-  steps: statements.STEPS,
-  tool_calls: statements.CALLS,
-  tool_results: statements.TOOL_RESULTS,
-  approvals: statements.APPROVALS,
-  system_events: statements.SYSTEM_EVENTS,
-  turns: statements.TURNS,
-  collected: statements.COLLECTED,
-};
-/** Those that change rows. */
-const CHANGES: Record<keyof Kept, ListStatement> = {
-  events: statements.HEADS,
-  runs: statements.CHANGED_RUNS,
-  deliveries: statements.CHANGED_DELIVERIES,
-  tool_calls: statements.CHANGED_CALLS,
-  approvals: statements.CHANGED_APPROVALS,
-};
-const SETS: Record<SetTable, ListStatement> = {
-  last_routes: statements.LAST_ROUTES,
-  meta: statements.VALUES,
-  configs: statements.CONFIGS,
-};
-
-/** The rows that were added or read in this group, by table and id. */
 type KnownRows = { [table in WrittenTable]?: Map<string, unknown> };
 
 /** Rows of a group, which go into a batch: each request sees what those before it did. */
@@ -77,26 +49,27 @@ class GroupRows implements RecordRows {
   }
 
   insert(table: WrittenTable, name: string, row: NewRow, kept?: unknown): void {
-    this.#batch.add(INSERTS[table], name || String(this.#appended++), row);
+    this.#batch.add(statements.INSERTS[table], name || String(this.#appended++), row);
     this.#kept[table]?.set(name, kept);
   }
 
   insertOnce(table: "runs" | "system_events", name: string, row: NewRow, kept?: RunState): boolean {
-    if (this.#kept[table]?.has(name) || this.#batch.get(INSERTS[table], name)) return false;
+    if (this.#kept[table]?.has(name) || this.#batch.get(statements.INSERTS[table], name))
+      return false;
     this.insert(table, name, row, kept);
     return true;
   }
 
   change(table: keyof Kept, name: string, keys: NewRow, row: NewRow, kept?: unknown): void {
     this.#kept[table]?.set(name, kept);
-    const added = this.#batch.get(INSERTS[table], name);
-    if (added) return this.#batch.put(INSERTS[table], name, { ...added, ...row });
-    const statement = "spec" in row ? statements.CHANGED_SPECS : CHANGES[table];
+    const added = this.#batch.get(statements.INSERTS[table], name);
+    if (added) return this.#batch.put(statements.INSERTS[table], name, { ...added, ...row });
+    const statement = "spec" in row ? statements.CHANGED_SPECS : statements.CHANGES[table];
     this.#batch.put(statement, name, { ...keys, ...row });
   }
 
   set(table: SetTable, name: string, row: NewRow): void {
-    this.#batch.put(SETS[table], name, row);
+    this.#batch.put(statements.SETS[table], name, row);
   }
 
   addTurn(
@@ -123,7 +96,7 @@ class GroupRows implements RecordRows {
   dropTurns(ref: SessionRef): void {
     const session = sessionId(ref);
     const id = digest(session);
-    this.#batch.drop(statements.TURNS, (turn) => id.equals(turn["session"] as Buffer));
+    this.#batch.drop(statements.INSERTS.turns, (turn) => id.equals(turn["session"] as Buffer));
     const used = this.#batch.get(statements.SESSIONS, session);
     if (used) this.#batch.put(statements.SESSIONS, session, { ...used, turns: 0 });
     this.#batch.put(statements.DROPPED_TURNS, session, { session: id });
@@ -138,7 +111,7 @@ class GroupRows implements RecordRows {
   }
 
   dropCollected(runId: string): void {
-    this.#batch.drop(statements.COLLECTED, (row) => row["run_id"] === runId);
+    this.#batch.drop(statements.INSERTS.collected, (row) => row["run_id"] === runId);
     this.#batch.put(statements.DROPPED_COLLECTED, runId, { run_id: runId });
   }
 
@@ -209,7 +182,7 @@ export class GroupWriter {
   }
 
   #event({ row, actions }: NewEvent): void {
-    this.batch.add(statements.EVENTS, row.id, { ...row });
+    this.batch.add(statements.INSERTS.events, row.id, { ...row });
     for (const action of actions) this.#writer.act(action, row.id, row.at, this.wakes);
   }
 }

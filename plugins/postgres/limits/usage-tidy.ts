@@ -1,4 +1,12 @@
-import { addColumns, ALL_RUNS, DAY_WINDOW, HOUR_WINDOW, type Ms } from "#store-kit";
+import {
+  addColumns,
+  ALL_RUNS,
+  countsAfter,
+  countsUntil,
+  DAY_WINDOW,
+  HOUR_WINDOW,
+  type Ms,
+} from "#store-kit";
 import type { Db } from "../client/db.ts";
 import { KEEPS_RESERVED } from "../cluster/holders.ts";
 
@@ -34,15 +42,14 @@ const COUNT_AGAIN_MS = 600_000;
 const countedAt = new WeakMap<Db, Ms>();
 
 /** Deletes counters that count no more, sums up those of gateways that are gone, and now and then counts runs again. */
-export async function tidyUsage(
-  db: Db,
-  [hourFrom, hourTo, dayFrom, dayTo]: readonly Ms[],
-): Promise<void> {
-  await db.query(
-    `DELETE FROM usage WHERE (width = ${HOUR_WINDOW.widthMs} AND (at <= $1 OR at > $2)) OR (width = ${DAY_WINDOW.widthMs} AND (at <= $3 OR at > $4))`,
-    [hourFrom, hourTo, dayFrom, dayTo],
-  );
-  await db.query("DELETE FROM windows WHERE closes_at < $1", [dayFrom]);
+export async function tidyUsage(db: Db, now: Ms): Promise<void> {
+  for (const window of [HOUR_WINDOW, DAY_WINDOW])
+    await db.query("DELETE FROM usage WHERE width = $1 AND (at <= $2 OR at > $3)", [
+      window.widthMs,
+      countsAfter(window, now),
+      countsUntil(window, now),
+    ]);
+  await db.query("DELETE FROM windows WHERE closes_at < $1", [countsAfter(DAY_WINDOW, now)]);
   await db.query(FOLD);
   await db.query(`DELETE FROM reserved WHERE ${GONE("part")}`);
   if (performance.now() - (countedAt.get(db) ?? -Infinity) < COUNT_AGAIN_MS) return;

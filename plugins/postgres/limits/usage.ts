@@ -1,11 +1,9 @@
 import {
   ALL_RUNS,
-  type Counted,
   type CountedScope,
   countsAfter,
   countsUntil,
-  DAY_WINDOW,
-  HOUR_WINDOW,
+  getWindows,
   type JobKind,
   type Ms,
   PARKED_FROM,
@@ -13,7 +11,11 @@ import {
   type Reservation,
   type ReservationRequest,
   RESOURCES,
+  toCounted,
+  USAGE_NUMBERS,
+  type UsageRow,
   type UsageStore,
+  type Window,
 } from "#store-kit";
 import type { Db } from "../client/db.ts";
 import { KEEPS_RESERVED } from "../cluster/holders.ts";
@@ -24,31 +26,24 @@ import { tidyUsage } from "./usage-tidy.ts";
 /** A gateway that reserves room was heard of within so long, so that its jobs are not freed before it has started them. */
 const HEARD_MS = 4000;
 
-const HOURS = `
-  hours AS MATERIALIZED (SELECT names.scope, usage.at, sum(usage.starts)::bigint AS starts FROM names JOIN usage ON usage.counter = names.counter
-    AND usage.width = ${HOUR_WINDOW.widthMs} AND usage.at > $9::bigint AND usage.at <= $10::bigint GROUP BY 1, 2),`;
-const DAYS = `
-  days AS MATERIALIZED (SELECT names.scope, usage.at, sum(usage.tokens)::bigint AS tokens, sum(usage.micros)::bigint AS micros
-    FROM names JOIN usage ON usage.counter = names.counter
-    AND usage.width = ${DAY_WINDOW.widthMs} AND usage.at > $11::bigint AND usage.at <= $12::bigint GROUP BY 1, 2),`;
-/** Without a limit that needs it, nothing is read. */
-const NO_HOURS =
-  "hours AS (SELECT NULL::text AS scope, 0::bigint AS at, 0::bigint AS starts WHERE $9::bigint + $10::bigint IS NULL),";
-const NO_DAYS =
-  "days AS (SELECT NULL::text AS scope, 0::bigint AS at, 0::bigint AS tokens, 0::bigint AS micros WHERE $11::bigint + $12::bigint IS NULL),";
-
-const COUNTS = `
-  counts AS MATERIALIZED (
-    SELECT names.scope, usage.part, sum(running)::bigint AS running, sum(waiting)::bigint AS waiting, sum(parked)::bigint AS parked,
-      sum(in_line)::bigint AS in_line, sum(starts)::bigint AS starts, sum(places)::bigint AS places
-    FROM names JOIN usage ON usage.counter = names.counter AND usage.width = 0 GROUP BY 1, 2),`;
+const SUMS = USAGE_NUMBERS.map((name) => `sum(${name})::bigint AS ${name}`).join(", ");
+/**
+ * The sums of counters, by bucket and by gateway. Places: scopes and counters, then the windows that are needed. OFFSET keeps the
+ * planner from reading the table first.
+ */
+const renderSums = (first: number): string => `
+  names AS MATERIALIZED (SELECT * FROM unnest($${first}::text[], $${first + 1}::text[]) AS n (scope, counter)),
+  windows AS MATERIALIZED (
+    SELECT * FROM unnest($${first + 2}::bigint[], $${first + 3}::bigint[], $${first + 4}::bigint[]) AS w (width, after, until)),
+  sums AS MATERIALIZED (
+    SELECT names.scope, found.width, found.at, found.part, ${SUMS} FROM names CROSS JOIN windows CROSS JOIN LATERAL (
+      SELECT * FROM usage WHERE usage.counter = names.counter AND usage.width = windows.width
+        AND usage.at > windows.after AND usage.at <= windows.until OFFSET 0) AS found
+    GROUP BY 1, 2, 3, 4)`;
+/** The sums of a scope for `toCounted`, as JSON. */
 const COUNTED = `
-    coalesce((SELECT sum(running) FROM counts WHERE counts.scope = given.scope), 0)::bigint AS running,
-    coalesce((SELECT sum(waiting) FROM counts WHERE counts.scope = given.scope), 0)::bigint AS waiting,
-    coalesce((SELECT sum(parked) FROM counts WHERE counts.scope = given.scope), 0)::bigint AS parked,
-    coalesce((SELECT sum(in_line) FROM counts WHERE counts.scope = given.scope), 0)::bigint AS "inLine",
-    (SELECT json_agg(json_build_array(at, starts) ORDER BY at) FROM hours WHERE hours.scope = given.scope) AS hours,
-    (SELECT json_agg(json_build_array(at, tokens, micros) ORDER BY at) FROM days WHERE days.scope = given.scope) AS days`;
+    (SELECT json_agg(one) FROM (
+      SELECT width, at, ${SUMS} FROM sums WHERE sums.scope = given.scope GROUP BY width, at ORDER BY width, at) AS one) AS sums`;
 const STARTED =
   "coalesce(CASE resource WHEN 'starts' THEN counts.starts ELSE counts.places END, 0)";
 
@@ -58,26 +53,24 @@ const STARTED =
  * has changed since this statement began is left for the next try, because the sums are those of its beginning. A gateway that the
  * database does not know reserves nothing. Of what a gateway says is pending, the database may have seen some start already.
  */
-const renderReserve = (hours: boolean, days: boolean): string => `
+const RESERVE = `
   WITH asked AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[]) AS a (scope, resource, most, pending, wanted)),
-  names AS MATERIALIZED (SELECT * FROM unnest($6::text[], $7::text[]) AS n (scope, counter)),
+  ${renderSums(8)},
   given AS MATERIALIZED (
-    SELECT scope FROM budgets WHERE scope = ANY($6::text[])
+    SELECT scope FROM budgets WHERE scope = ANY($8::text[])
       AND version = (SELECT same.version FROM budgets AS same WHERE same.scope = budgets.scope)
-      AND (SELECT id FROM holders WHERE id = $13::bigint) IS NOT NULL
+      AND (SELECT id FROM holders WHERE id = $7::bigint) IS NOT NULL
     ORDER BY scope FOR NO KEY UPDATE OF budgets SKIP LOCKED),
   bumped AS (UPDATE budgets SET version = version + 1 FROM given WHERE budgets.scope = given.scope),
   heard AS (UPDATE holders SET seen = now(), freed = NULL
-    WHERE id = $13::bigint AND (seen < now() - interval '${HEARD_MS} ms' OR NOT ${KEEPS_RESERVED})),
-  ${COUNTS}
-  ${hours ? HOURS : NO_HOURS}
-  ${days ? DAYS : NO_DAYS}
+    WHERE id = $7::bigint AND (seen < now() - interval '${HEARD_MS} ms' OR NOT ${KEEPS_RESERVED})),
+  counts AS (SELECT * FROM sums WHERE width = 0),
   pending AS MATERIALIZED (
-    SELECT reserved.scope, resource, reserved.part = $8 AS own, sum(greatest(0, granted - ${STARTED}))::bigint AS n
+    SELECT reserved.scope, resource, reserved.part = $6 AS own, sum(greatest(0, granted - ${STARTED}))::bigint AS n
     FROM reserved LEFT JOIN counts ON counts.scope = reserved.scope AND counts.part = reserved.part
     WHERE reserved.scope = ANY($1::text[])
-      AND (reserved.part = $8 OR EXISTS (SELECT 1 FROM holders WHERE gateway = reserved.part AND ${KEEPS_RESERVED}))
+      AND (reserved.part = $6 OR EXISTS (SELECT 1 FROM holders WHERE gateway = reserved.part AND ${KEEPS_RESERVED}))
     GROUP BY 1, 2, 3),
   asked_now AS MATERIALIZED (
     SELECT asked.scope, asked.resource, most, wanted, least(asked.pending, coalesce(own.n, 0)) AS pending, coalesce(others.n, 0) AS others
@@ -86,15 +79,13 @@ const renderReserve = (hours: boolean, days: boolean): string => `
       LEFT JOIN pending AS others ON others.scope = asked.scope AND others.resource = asked.resource AND NOT others.own),
   free AS MATERIALIZED (
     SELECT *, greatest(0, most - pending - others
-      - coalesce(CASE resource WHEN 'starts' THEN (SELECT sum(starts) FROM hours WHERE hours.scope = asked_now.scope)
-          WHEN 'places' THEN (SELECT sum(running) FROM counts WHERE counts.scope = asked_now.scope)
-          WHEN 'tokens' THEN (SELECT sum(tokens) FROM days WHERE days.scope = asked_now.scope)
-          ELSE (SELECT sum(micros) FROM days WHERE days.scope = asked_now.scope) END, 0))::bigint AS free
+      - coalesce((SELECT sum(CASE resource WHEN 'starts' THEN starts WHEN 'places' THEN running WHEN 'tokens' THEN tokens ELSE micros END)
+          FROM sums WHERE sums.scope = asked_now.scope AND (width = 0) = (resource = 'places')), 0))::bigint AS free
     FROM asked_now),
   put AS (
     INSERT INTO reserved AS known (scope, resource, part, granted)
-    SELECT free.scope, resource, $8, ${STARTED} + pending + least(free, wanted)
-    FROM free LEFT JOIN counts ON counts.scope = free.scope AND counts.part = $8
+    SELECT free.scope, resource, $6, ${STARTED} + pending + least(free, wanted)
+    FROM free LEFT JOIN counts ON counts.scope = free.scope AND counts.part = $6
     WHERE resource IN ('starts', 'places')
     ON CONFLICT (scope, resource, part) DO UPDATE SET granted = excluded.granted)
   SELECT given.scope, ${COUNTED},
@@ -103,11 +94,7 @@ const renderReserve = (hours: boolean, days: boolean): string => `
   FROM given`;
 
 const COUNT = `
-  WITH names AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::text[]) AS n (scope, counter)),
-  given AS (SELECT DISTINCT scope FROM names),
-  ${COUNTS}
-  ${HOURS.replace("$9", "$3").replace("$10", "$4")}
-  ${DAYS.replace("$11", "$5").replace("$12", "$6").replace(/,$/, "")}
+  WITH ${renderSums(1)}, given AS (SELECT DISTINCT scope FROM names)
   SELECT given.scope, ${COUNTED} FROM given`;
 
 const LANES = `
@@ -141,12 +128,7 @@ const RELEASE = `
 
 interface CountedRow {
   scope: string;
-  running: number;
-  waiting: number;
-  parked: number;
-  inLine: number;
-  hours: [at: Ms, starts: number][] | null;
-  days: [at: Ms, tokens: number, micros: number][] | null;
+  sums: Omit<UsageRow, "counter">[] | null;
 }
 
 type ReservedRow = CountedRow & {
@@ -164,28 +146,19 @@ export interface UsageParts {
   ready(kind: JobKind): void;
 }
 
-const toNames = (scopes: readonly CountedScope[]): [string[], string[]] => {
+/** The values of `renderSums`. */
+function toValues(scopes: readonly CountedScope[], windows: readonly Window[], now: Ms) {
   const pairs = scopes.flatMap(({ scope, counters }) =>
     counters.map((counter) => [scope, counter] as const),
   );
-  return [pairs.map(([scope]) => scope), pairs.map(([, counter]) => counter)];
-};
-
-const toCounted = (
-  { running, waiting, parked, inLine, hours, days }: CountedRow,
-  skew: Ms,
-): Counted => ({
-  running,
-  waiting,
-  parked,
-  inLine,
-  hour: (hours ?? []).map(([at, starts]) => ({ at: at - skew, starts })),
-  day: (days ?? []).map(([at, tokens, micros]) => ({ at: at - skew, tokens, micros })),
-});
-
-/** Bounds of the buckets that count, at the database's time. */
-const toTimes = (at: Ms): Ms[] =>
-  [HOUR_WINDOW, DAY_WINDOW].flatMap((window) => [countsAfter(window, at), countsUntil(window, at)]);
+  return [
+    pairs.map(([scope]) => scope),
+    pairs.map(([, counter]) => counter),
+    windows.map(({ widthMs }) => widthMs),
+    windows.map((window) => countsAfter(window, now)),
+    windows.map((window) => countsUntil(window, now)),
+  ];
+}
 
 function createReserve({
   db,
@@ -220,25 +193,20 @@ function createReserve({
         return [{ scope, name, most, pending: before, wanted: more }];
       }),
     );
-    const hasDay = asked.some(({ name }) => name === "tokens" || name === "micros");
-    const text = renderReserve(
-      asked.some(({ name }) => name === "starts"),
-      hasDay,
-    );
-    const rows = await db.query<ReservedRow>(text, [
+    const windows = getWindows(asked.map(({ name }) => name));
+    const rows = await db.query<ReservedRow>(RESERVE, [
       asked.map(({ scope }) => scope),
       asked.map(({ name }) => name),
       asked.map(({ most }) => most),
       asked.map(({ pending }) => pending),
       asked.map(({ wanted }) => wanted),
-      ...toNames(requests),
       gateway,
-      ...toTimes(dbTime(now())),
       holder,
+      ...toValues(requests, windows, dbTime(now())),
     ]);
     return rows.map((row) => ({
       scope: row.scope,
-      ...toCounted(row, dbTime(0)),
+      ...toCounted(row.sums ?? [], dbTime(0)),
       reserved: row.reserved ?? {},
       left: row.left ?? {},
     }));
@@ -248,13 +216,13 @@ function createReserve({
 /** The counters that gateways share, and what each of them has reserved. */
 export function createUsage(parts: UsageParts): UsageStore {
   const { db, now, dbTime, ready } = parts;
-  const times = (): Ms[] => toTimes(dbTime(now()));
   return {
     shared: true,
     reserve: createReserve(parts),
     async count(scopes) {
-      const rows = await db.query<CountedRow>(COUNT, [...toNames(scopes), ...times()]);
-      return new Map(rows.map((row) => [row.scope, toCounted(row, dbTime(0))]));
+      const values = toValues(scopes, getWindows(), dbTime(now()));
+      const rows = await db.query<CountedRow>(COUNT, values);
+      return new Map(rows.map(({ scope, sums }) => [scope, toCounted(sums ?? [], dbTime(0))]));
     },
     async lanes() {
       const rows = await db.query<
@@ -274,6 +242,6 @@ export function createUsage(parts: UsageParts): UsageStore {
       const counts = new Map(rows.map(({ lane, n }) => [lane, n]));
       return wanted.map(({ mapping }) => counts.get(mapping) ?? 0);
     },
-    tidy: () => tidyUsage(db, times()),
+    tidy: () => tidyUsage(db, dbTime(now())),
   };
 }

@@ -1,4 +1,4 @@
-import { withSnapshot } from "../../gateway/snapshot.ts";
+import { withSnapshot } from "../../gateway/validate-config.ts";
 import { renderIssue } from "../../config/issues.ts";
 import { createLanding, type Landing, type LandingCheck } from "../../operate/edits/landing.ts";
 import type { Landed } from "../../operate/edits/landing-write.ts";

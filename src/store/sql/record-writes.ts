@@ -6,6 +6,7 @@ import { buildRun, buildRunJobs, buildSystemEvent, collectJob } from "./material
 import {
   newDeliveryRecord,
   toApprovalRow,
+  toCallRow,
   toRunRow,
   toStepRow,
   withChange,
@@ -140,7 +141,7 @@ export class RecordWriter {
     }
     const run = buildRun(action, eventId, at);
     const { spec: _spec, ...state } = run;
-    const isNew = this.#rows.insertOnce("runs", run.id, this.#toRow(run), state);
+    const isNew = this.#rows.insertOnce("runs", run.id, toRunRow(run), state);
     if (isNew) this.#count(undefined, state);
     if (action.collect) return this.#collect(run.id, action.collect, isNew);
     if (!isNew) return;
@@ -161,21 +162,6 @@ export class RecordWriter {
     this.#jobs.reschedule({ kind: "turn", id }, closesAt);
   }
 
-  #toRow(run: RunRecord): NewRow {
-    const { id, eventId, sessionKey, status, created, ended, spec, record } = toRunRow(run);
-    return {
-      id,
-      event_id: eventId,
-      session_key: sessionKey,
-      status,
-      created,
-      ended,
-      mapping: run.mapping,
-      spec,
-      record,
-    };
-  }
-
   #count(before: RunState | undefined, after: RunState): void {
     const rows = countChange(before, after, this.#usageNow());
     for (const row of rows) this.#rows.addUsage(row);
@@ -185,7 +171,7 @@ export class RecordWriter {
 
   #addRun(run: RunRecord): void {
     const { spec: _spec, ...state } = run;
-    this.#rows.insert("runs", run.id, this.#toRow(run), state);
+    this.#rows.insert("runs", run.id, toRunRow(run), state);
     this.#count(undefined, state);
   }
 
@@ -220,13 +206,16 @@ export class RecordWriter {
   });
 
   #addStep(step: StepRecord): void {
-    const { runId, index, at, record, calls } = toStepRow(step);
-    const row = { run_id: runId, step: index, at, record };
-    this.#rows.insert("steps", `${runId}\n${index}`, row);
-    for (const { id, position, record } of calls) {
-      const call = { run_id: runId, step: index, position, id, at, record };
-      const kept = { step: index, position, record: step.calls[position] as ToolCallRecord };
-      this.#rows.insert("tool_calls", callKey(runId, id), call, kept);
+    const { runId, index } = step;
+    this.#rows.insert("steps", `${runId}\n${index}`, toStepRow(step));
+    for (const [position, call] of step.calls.entries()) {
+      const kept = { step: index, position, record: call };
+      this.#rows.insert(
+        "tool_calls",
+        callKey(runId, call.id),
+        toCallRow(step, call, position),
+        kept,
+      );
     }
   }
 
@@ -309,8 +298,7 @@ export class RecordWriter {
       },
       approvals: {
         add: (approval) => {
-          const { runId, ...row } = toApprovalRow(approval);
-          rows.insert("approvals", row.id, { run_id: runId, ...row }, approval);
+          rows.insert("approvals", approval.id, toApprovalRow(approval), approval);
         },
         decide: (id, decision) => {
           const approval = rows.get("approvals", id);

@@ -1,14 +1,16 @@
 import {
   ALL_RUNS,
+  ALL_TIMES,
   countsAfter,
   countsUntil,
   DAY_WINDOW,
+  getWindows,
   HOUR_WINDOW,
   PARKED_FROM,
   RESOURCES,
+  toCounted,
   USAGE_NUMBERS,
   type Counted,
-  type CountedScope,
   type Ms,
   type Reservation,
   type ReservationRequest,
@@ -21,34 +23,27 @@ import type { SqliteJobs } from "./jobs.ts";
 import type { Signals } from "../sql/signals.ts";
 import type { Statements } from "./statements.ts";
 
-const ALL_TIMES: Window = { lengthMs: 0, widthMs: 0 };
-
-/** The sums of counters by bucket. `counters` are JSON. */
-function readUsage(sql: Statements, counters: string, window: Window, now: Ms): UsageRow[] {
-  const sums = USAGE_NUMBERS.map((name) => `sum(${name}) AS ${name}`).join(", ");
-  const text = `SELECT at, ${sums} FROM usage
-    WHERE counter IN (SELECT value FROM json_each(?)) AND width = ? AND at > ? AND at <= ? GROUP BY at ORDER BY at`;
-  const [from, to] =
-    window === ALL_TIMES ? [-1, 0] : [countsAfter(window, now), countsUntil(window, now)];
-  return sql.all<UsageRow>(text, counters, window.widthMs, from, to);
-}
+const SUMS = USAGE_NUMBERS.map((name) => `sum(${name}) AS ${name}`).join(", ");
+const READ_USAGE = `SELECT width, at, ${SUMS} FROM usage
+  WHERE counter IN (SELECT value FROM json_each(?)) AND width = ? AND at > ? AND at <= ? GROUP BY at ORDER BY at`;
 
 function readCounted(
   sql: Statements,
-  { counters }: CountedScope,
-  needs: { hour: boolean; day: boolean },
+  counters: readonly string[],
+  windows: readonly Window[],
   now: Ms,
 ): Counted {
   const names = JSON.stringify(counters);
-  const [row] = readUsage(sql, names, ALL_TIMES, now);
-  return {
-    running: row?.running ?? 0,
-    waiting: row?.waiting ?? 0,
-    parked: row?.parked ?? 0,
-    inLine: row?.in_line ?? 0,
-    hour: needs.hour ? readUsage(sql, names, HOUR_WINDOW, now) : [],
-    day: needs.day ? readUsage(sql, names, DAY_WINDOW, now) : [],
-  };
+  const rows = windows.flatMap((window) =>
+    sql.all<UsageRow>(
+      READ_USAGE,
+      names,
+      window.widthMs,
+      countsAfter(window, now),
+      countsUntil(window, now),
+    ),
+  );
+  return toCounted(rows);
 }
 
 const LANES = `
@@ -104,11 +99,8 @@ export function createSqliteUsage(parts: Parts): UsageStore {
     pending,
     wanted,
   }: ReservationRequest): Reservation => {
-    const needs = {
-      hour: limits.starts !== undefined,
-      day: limits.tokens !== undefined || limits.micros !== undefined,
-    };
-    const counted = readCounted(sql, { scope, counters }, needs, now());
+    const limited = RESOURCES.filter((name) => limits[name] !== undefined);
+    const counted = readCounted(sql, counters, getWindows(limited), now());
     const used = {
       starts: counted.hour.reduce((sum, { starts }) => sum + starts, 0),
       places: counted.running,
@@ -116,9 +108,8 @@ export function createSqliteUsage(parts: Parts): UsageStore {
       micros: counted.day.reduce((sum, { micros }) => sum + micros, 0),
     };
     const room: Reservation = { scope, ...counted, reserved: {}, left: {} };
-    for (const name of RESOURCES) {
-      const limit = limits[name];
-      if (limit === undefined) continue;
+    for (const name of limited) {
+      const limit = limits[name] ?? 0;
       room.left[name] = Math.max(0, limit - used[name]);
       if (name !== "starts" && name !== "places") continue;
       const free = Math.max(0, limit - used[name] - pending[name]);
@@ -135,20 +126,15 @@ export function createSqliteUsage(parts: Parts): UsageStore {
     async count(scopes) {
       await loop.catchUp();
       return new Map(
-        scopes.map((scope) => [
-          scope.scope,
-          readCounted(sql, scope, { hour: true, day: true }, now()),
+        scopes.map(({ scope, counters }) => [
+          scope,
+          readCounted(sql, counters, getWindows(), now()),
         ]),
       );
     },
     async lanes() {
       const rows = sql.all<{ mapping: string; waits: number; released: number }>(LANES);
-      const { parked } = readCounted(
-        sql,
-        { scope: ALL_RUNS, counters: [ALL_RUNS] },
-        { hour: false, day: false },
-        now(),
-      );
+      const { parked } = readCounted(sql, [ALL_RUNS], [ALL_TIMES], now());
       return { lanes: rows.map(({ waits, ...lane }) => ({ ...lane, waits: waits === 1 })), parked };
     },
     async release(wanted) {
