@@ -21,6 +21,7 @@ const ANSWERS: readonly [question: string, file: string, name: string][] = [
   ["When does a run start?", "src/queue/admission.ts", "Admission"],
   ["Why does a run wait?", "src/turns/hold.ts", "findWaitReason"],
   ["In what order is a run executed?", "src/turns/execute.ts", "execute"],
+  ["What does a kind of run add?", "src/turns/try.ts", "RunKind"],
   ["What happens after kill -9?", "src/turns/journal.ts", "countCrashes"],
   ["Who takes over the jobs of a gateway that is gone?", "src/queue/worker.ts", "PullWorker"],
   ["Where does a tool call become an approval?", "src/people/policy.ts", "judgeCall"],
