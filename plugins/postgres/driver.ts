@@ -48,7 +48,7 @@ const describeFailure = (error: unknown): object => {
 /** Groups of hooks that are under way at a time. */
 const ACCEPT_GROUPS = 4;
 
-type DriverClock = Pick<Clock, "now" | "monotonic">;
+type DriverClock = Clock;
 
 /**
  * The database's clock, by which jobs wait: all gateways share it. Between two measurements it goes on with this machine's
@@ -152,7 +152,7 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
     notifier.listen();
     if (left.length > 0) tellLeft();
   };
-  const signals = createSignals({ now, log, listened });
+  const signals = createSignals({ clock, log, listened });
 
   const committed = ({ touched, ready, wakes, later }: Committed): void => {
     for (const { kind, at } of later) signals.later(kind, at);

@@ -1,5 +1,4 @@
 /** Ways into a store's database beside a gateway that works with it. */
-import { randomBytes } from "node:crypto";
 import { checkReadable, createLogger, type StoreDriver } from "#store-kit";
 import { parseAddress } from "./client/address.ts";
 import { openDb, withDb } from "./client/db.ts";
@@ -8,7 +7,6 @@ import { openError, schemaVersion } from "./schema/migrate.ts";
 import { MIGRATIONS } from "./schema/schema.ts";
 
 const READER_LIMITS = { connections: 1, statementMs: 30_000, isReadOnly: true };
-const DROP_LIMITS = { connections: 1, statementMs: 60_000 };
 
 /** Looks at a store in PostgreSQL; changes nothing. */
 export const readStatus: StoreDriver["status"] = async (options) => {
@@ -52,21 +50,4 @@ export const openReader: NonNullable<StoreDriver["openReader"]> = async ({ url, 
   checkReadable(await readStatus({ url, env }));
   const db = await openDb(parseAddress(url, env), createLogger("silent"), READER_LIMITS);
   return { ...createPostgresReads(db, () => clock.now()), close: () => db.close() };
-};
-
-/** Names a schema that is not there yet, for data that is not kept. */
-export const scratchSchema: NonNullable<StoreDriver["scratch"]> = async ({ url, env }) => {
-  parseAddress(url, env);
-  const schema = `rouse_eval_${randomBytes(6).toString("hex")}`;
-  const own = new URL(url);
-  own.searchParams.set("schema", schema);
-  return {
-    url: own.href,
-    drop: () =>
-      withDb(
-        { url: own.href, env },
-        (db) => db.query(`DROP SCHEMA IF EXISTS "${schema}" CASCADE`).then(() => undefined),
-        DROP_LIMITS,
-      ),
-  };
 };

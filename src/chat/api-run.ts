@@ -7,9 +7,9 @@ import { execute } from "../turns/execute.ts";
 import type { AnsweredTurn, FailedTurn, ModelTurn, RunKind } from "../turns/try.ts";
 import type { ExecutorDeps } from "../turns/context.ts";
 import type { ActionContext } from "../turns/types.ts";
-import { turnToKeep } from "../sessions/keys.ts";
 import {
   newRun,
+  turnToKeep,
   STORE_UNAVAILABLE,
   type RunAnswer,
   type RunError,

@@ -1,4 +1,3 @@
-import { findUnpricedModels } from "../agent/usage.ts";
 import { unknownToAgents } from "../config/checks.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema/index.ts";
@@ -10,6 +9,7 @@ import type { Snapshot } from "../intake/types.ts";
 import { searchModelIssues } from "../knowledge/models/configured.ts";
 import type { LoadedPlugins } from "../plugin/host.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
+import type { buildAgents } from "../turns/channel/build-agents.ts";
 import { telemetryIssues } from "../telemetry/open.ts";
 
 /** The targets that schedules of the config name, each with its path. */
@@ -69,30 +69,28 @@ const findProxyIssues = ({ gateway }: Config): Issue[] =>
 
 interface CheckedParts {
   plugins: LoadedPlugins;
-  models: { runtime: Snapshot["runtime"]; issues: readonly Issue[] };
-  agents: { agents: Snapshot["agents"]; issues: readonly Issue[] };
+  agents: ReturnType<typeof buildAgents>;
   hooks: { budgets: Snapshot["budgets"]; issues: readonly Issue[] };
 }
 
 /** Finds the problems of the parts of a snapshot, and of what they have to do with each other. */
 export async function findIssues(
   loaded: LoadedConfig,
-  { plugins, models, agents, hooks }: CheckedParts,
+  { plugins, agents, hooks }: CheckedParts,
 ): Promise<Issue[]> {
   const { config } = loaded;
-  const { models: named } = models.runtime;
   const hasBudget = hooks.budgets.all.some(({ limits }) => limits.budget);
   return [
     ...plugins.issues,
     ...telemetryIssues(config),
-    ...models.issues,
-    ...searchModelIssues(config, named.kinds),
+    ...agents.runtimeIssues,
+    ...searchModelIssues(config, agents.models.kinds),
     ...agents.issues,
     ...findScheduleChannelIssues(config, plugins),
     ...findProxyIssues(config),
     ...hooks.issues,
     ...(await findStoreIssues(loaded, plugins)),
-    ...(hasBudget ? findUnpricedModels(agents.agents.list, named) : []),
+    ...(hasBudget ? agents.findUnpriced() : []),
   ];
 }
 

@@ -1,5 +1,4 @@
 import { join } from "node:path";
-import { createAgentRuntime, type RuntimeOptions } from "../agent/runtime.ts";
 import {
   hashFiles,
   hashForCluster,
@@ -18,12 +17,12 @@ import { lintMappings } from "../operate/shapes/lint.ts";
 import { createDecidingConfig } from "../operate/shapes/recorded-config.ts";
 import { loadPlugins, type HostOptions } from "../plugin/host.ts";
 import { BUILTIN_PLUGINS } from "../plugin/locations.ts";
-import { buildAgents } from "../turns/channel/rooms.ts";
+import { buildAgents, type AgentsOptions } from "../turns/channel/build-agents.ts";
 import { findIssues, getWarnings } from "./snapshot-checks.ts";
 
 export interface SnapshotOptions
   extends
-    Pick<RuntimeOptions, "traces" | "clock">,
+    Pick<AgentsOptions, "traces" | "clock">,
     Pick<HostOptions, "log" | "print" | "sharedValues">,
     CompileContext {
   /** Path of the config file; undefined looks in the usual places (see `config/load.ts`). */
@@ -83,7 +82,6 @@ function getProblems(
 
 /** Loads what the config names: plugins, models, agents and rooms. `signal` aborts when the snapshot is disposed of. */
 async function loadParts(loaded: LoadedConfig, options: SnapshotOptions, signal: AbortSignal) {
-  const { config } = loaded;
   const plugins = await loadPlugins({
     ...options,
     ...loaded,
@@ -91,12 +89,9 @@ async function loadParts(loaded: LoadedConfig, options: SnapshotOptions, signal:
     builtinDir: BUILTIN_PLUGINS,
     signal,
   });
-  const models = createAgentRuntime({ ...options, ...loaded, plugins });
-  const { models: named } = models.runtime;
-  const agents = buildAgents(config, named.default.ref, plugins);
-  const known = { ...agents.known, model: (name: string) => named.resolveRequested(name) };
-  const hooks = await compileHooks(loaded, plugins, known, options);
-  return { plugins, models, agents, hooks };
+  const agents = buildAgents({ ...options, ...loaded, plugins });
+  const hooks = await compileHooks(loaded, plugins, agents.known, options);
+  return { plugins, agents, hooks };
 }
 
 type SnapshotParts = Awaited<ReturnType<typeof loadParts>>;
@@ -108,8 +103,7 @@ function freezeSnapshot(
   texts: FileTexts | undefined,
 ): Snapshot {
   const { config, written } = loaded;
-  const { runtime } = parts.models;
-  const { agents, rooms, approvers } = parts.agents;
+  const { runtime, models, agents, rooms, approvers } = parts.agents;
   const { channels, offers, plugins } = parts.plugins;
   const { mappings, verifiers, budgets } = parts.hooks;
   return Object.freeze({
@@ -128,7 +122,7 @@ function freezeSnapshot(
       texts,
     }),
     agents,
-    models: runtime.models,
+    models,
     runtime,
     channels,
     rooms,
@@ -166,7 +160,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
   if (options.host !== undefined) config.gateway.host = options.host;
   const ended = new AbortController();
   const parts = await loadParts(loaded, options, ended.signal);
-  const { close } = parts.models.runtime;
+  const { close } = parts.agents.runtime;
   const dispose = async (): Promise<void> => {
     ended.abort();
     await close();

@@ -3,15 +3,17 @@ import type { Logger } from "../core/log.ts";
 import { sha256Hex } from "../core/secret.ts";
 import { cutText, oneLine } from "../core/text.ts";
 import type { ApprovalPress, IncomingMessage, ReceivedMessage } from "../contract/channel.ts";
-import { channelSession, mainSession, personSession } from "../sessions/keys.ts";
-import type {
-  EventRecord,
-  FencingToken,
-  MessageCommand,
-  MessageSpec,
-  RunAction,
-  SessionRef,
-  Store,
+import {
+  channelSession,
+  mainSession,
+  personSession,
+  type EventRecord,
+  type FencingToken,
+  type MessageCommand,
+  type MessageSpec,
+  type RunAction,
+  type SessionRef,
+  type Store,
 } from "../store/types.ts";
 import { answerDecision, type Approvals } from "../people/approvals.ts";
 import { splitPerson } from "../people/policy.ts";

@@ -349,8 +349,7 @@ async function admitAndRecord(
   const known = items.some((item) => item.ok && item.key)
     ? await knownKeys(deps, items)
     : new Map<string, DoneAction>();
-  const asked = deps.admission.admit(freshItems(items, known), hook.now);
-  const admitted = asked instanceof Promise ? await asked : asked;
+  const admitted = await deps.admission.admit(freshItems(items, known), hook.now);
   if (!admitted.ok) {
     const refused: Resolution = { kind: "refused", outcome: "rejected", failure: admitted.failure };
     return recordResolved(deps, hook, mapping === undefined ? refused : { ...refused, mapping });

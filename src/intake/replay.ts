@@ -143,16 +143,17 @@ export function toReplayResult(
 /** Says what a replay of a recorded event would do, as comparisons of configs find it out. Stores nothing and starts nothing. */
 export async function previewReplay(
   event: EventRecord,
-  { action, body }: ReplayOptions,
+  { action, body: given }: ReplayOptions,
   snapshot: Snapshot,
   now: Ms,
 ): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }> {
-  const { id, credential } = event;
-  const request = { ...event.request, ...(body && { body }) };
-  const recorded = readRecordedHook({ ...event, request, receivedAt: now }, snapshot);
+  const { id, credential, request: stored } = event;
+  const body = given ?? stored.body;
+  const edited = { ...event, request: { ...stored, body }, receivedAt: now };
+  const recorded = readRecordedHook(edited, snapshot);
   if (!recorded.ok) {
     const { failure } = recorded;
-    if (request.body === null) return { ok: false, failure };
+    if (body === null) return { ok: false, failure };
     return { ok: true, result: toReplayResult(id, { ...NOTHING, reason: failure.message }) };
   }
   const effect = await getEffect({ ...recorded.input, credential }, snapshot);

@@ -64,11 +64,7 @@ function logChanges(landing: Landing, { snapshot, log }: OpenContext): Landing {
 /** Creates what operators work on mappings with. */
 function createWorkbench(context: OpenContext, bookmarks: AdminDeps["bookmarks"]): Workbench {
   const { store, clock, log, reloader, snapshot, build, whatIf } = context;
-  const changes: LandingDeps & { snapshot: typeof snapshot } = {
-    places: () => ({
-      mappingsDir: snapshot().config.hooks.mappingsDir,
-      configFile: snapshot().configFile,
-    }),
+  const changes: LandingDeps = {
     ...(whatIf.isAvailable && { examine: whatIf.examine }),
     snapshot,
     async withCandidate(texts, use) {

@@ -114,37 +114,24 @@ export class Admission {
   }
 
   /** Takes room for the actions of one event, all or none, and says where each goes. Changes none of them. */
-  admit(applicants: readonly Applicant[], now: Ms): Admitted | Promise<Admitted> {
-    if (this.#deps.usage.shared) {
-      const isLimited = applicants.some(
-        ({ action, batch }) =>
-          action.kind === "run" && (batch || this.#getBudgets(action.mapping).length > 0),
-      );
-      if (isLimited) return this.#admitShared(applicants, now);
-    }
-    const batched = applicants.filter(isBatched);
-    const opens = batched
-      .filter((applicant) => !this.#batches.isOpen(applicant, now))
-      .map(({ action }) => action.mapping);
-    const full = this.#findFull([...toPlain(applicants), ...opens]);
-    if (full) return { ok: false, failure: fullFailure(full) };
-    return this.#place(
-      applicants,
-      new Map(batched.map((one) => [one, this.#batches.join(one) as Joined])),
-      now,
-    );
-  }
-
-  async #admitShared(applicants: readonly Applicant[], now: Ms): Promise<Admitted> {
-    await this.#reservations.refresh();
+  async admit(applicants: readonly Applicant[], now: Ms): Promise<Admitted> {
+    const { usage } = this.#deps;
+    const isLimited = ({ action, batch }: Applicant): boolean =>
+      action.kind === "run" && (batch !== undefined || this.#getBudgets(action.mapping).length > 0);
+    if (usage.shared && applicants.some(isLimited)) await this.#reservations.refresh();
     const joined = new Map<Applicant, Joined>();
-    for (const one of applicants.filter(isBatched)) joined.set(one, await this.#batches.join(one));
+    for (const one of applicants.filter(isBatched)) {
+      const joining = this.#batches.join(one);
+      // Without other gateways nothing comes between a look at what waits and the place that is taken.
+      joined.set(one, joining instanceof Promise ? await joining : joining);
+    }
     const opened = [...joined].filter(([, { opened }]) => opened);
     const full = this.#findFull([
       ...toPlain(applicants),
       ...opened.map(([{ action }]) => action.mapping),
     ]);
     if (!full) return this.#place(applicants, joined, now);
+    for (const { settle } of joined.values()) settle(false);
     await Promise.all(opened.map(([, { placement }]) => this.dropBatch(placement.runId)));
     return { ok: false, failure: fullFailure(full) };
   }

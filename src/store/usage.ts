@@ -131,10 +131,8 @@ export const USAGE_NUMBERS = [
   ...RESOURCES,
 ] as const;
 type UsageNumbers = Record<(typeof USAGE_NUMBERS)[number], number>;
-const NO_NUMBERS: UsageNumbers = {
-  ...{ running: 0, waiting: 0, parked: 0, in_line: 0 },
-  ...{ starts: 0, places: 0, tokens: 0, micros: 0 },
-};
+const NO_COUNTS = { running: 0, waiting: 0, parked: 0, in_line: 0 };
+const NO_NUMBERS: UsageNumbers = { ...NO_COUNTS, ...noStart(), tokens: 0, micros: 0 };
 
 /** What a change of a run adds to a row of `usage`: to that of all times, whose `width` and `at` are 0, or to a bucket of a window. */
 export type UsageRow = { counter: string; width: Ms; at: Ms } & UsageNumbers;

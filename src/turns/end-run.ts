@@ -10,11 +10,11 @@ import {
   type Planned,
 } from "../delivery/plan.ts";
 import { planRemoval } from "../delivery/send.ts";
-import { turnToKeep } from "../sessions/keys.ts";
 import { newDeliveryRecord, withChange } from "../store/sql/rows.ts";
 import {
   countUsedTokens,
   NO_ROUTE,
+  turnToKeep,
   type MessageSpec,
   type Ms,
   type NewDelivery,

@@ -12,9 +12,9 @@ import {
   renderBatch,
   selectBatch,
   type HeartbeatJob,
-} from "../sessions/heartbeat.ts";
-import { mainSession } from "../sessions/keys.ts";
+} from "../queue/heartbeat.ts";
 import {
+  mainSession,
   newRun,
   type HeartbeatRun,
   type HeartbeatSpec,

@@ -1,6 +1,6 @@
 import { stripAck } from "../agent/ack.ts";
 import { cutText } from "../core/text.ts";
-import { buildHeartbeatEvent } from "../sessions/heartbeat.ts";
+import { buildHeartbeatEvent } from "../queue/heartbeat.ts";
 import {
   type HookRun,
   type Job,

@@ -1,4 +1,4 @@
-import type { HeartbeatJob } from "../sessions/heartbeat.ts";
+import type { HeartbeatJob } from "../queue/heartbeat.ts";
 import { ENDED, type Job } from "../store/types.ts";
 import { executeAwayNotice, type AwayNoticeJob } from "./channel/away-notice.ts";
 import { executeBatch, type BatchJob } from "./batch.ts";

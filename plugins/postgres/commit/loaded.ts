@@ -30,19 +30,6 @@ export interface Loaded {
   windows: ReadonlySet<string>;
 }
 
-export const loadNothing = (): Loaded => ({
-  kept: {
-    events: new Map(),
-    runs: new Map(),
-    deliveries: new Map(),
-    tool_calls: new Map(),
-    approvals: new Map(),
-  },
-  jobs: new Map(),
-  fencingTokens: new Map(),
-  windows: new Set(),
-});
-
 /** The rows that a group has to read before it can be written. */
 interface Wanted {
   events: Set<string>;
@@ -169,7 +156,7 @@ async function lockJobs(sql: Sql, wanted: Wanted["jobs"]): Promise<Loaded["jobs"
   return new Map(rows.map((job) => [jobName(job), job]));
 }
 
-/** Reads what is wanted, with locks on what may change. All gateways lock in the same order. */
+/** Reads what is wanted, with locks on what may change. All gateways lock in the same order. Nothing is sent if nothing is wanted. */
 export async function load(sql: Sql, wanted: Wanted): Promise<Loaded> {
   const [windows, fencingTokens, events, runs, deliveries, tool_calls, approvals, jobs] =
     await Promise.all([

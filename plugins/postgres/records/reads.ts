@@ -1,4 +1,5 @@
 import {
+  COUNTED,
   createBatch,
   createReads,
   type ListSource,
@@ -10,7 +11,6 @@ import {
 import type { Db } from "../client/db.ts";
 import { digest } from "../client/digest.ts";
 import { readDedupeRecords } from "../commit/keys.ts";
-import { COUNTED } from "../schema/schema.ts";
 
 /** Rows that one statement of a search looks at: so many take some 10 ms. */
 const WINDOW = 5000;

@@ -1,4 +1,4 @@
-import { RUN_STATUSES } from "#store-kit";
+import { PARKED_FROM } from "#store-kit";
 import { PARTITIONS } from "./partition-schema.ts";
 
 /** Tells `count_deltas` of rows that come, go and change their state: one row a statement, however many it touched. */
@@ -187,7 +187,7 @@ export const MIGRATIONS: readonly string[] = [
       ON CONFLICT (run) DO UPDATE SET released = false;
     RETURN NULL; END $$;
   CREATE TRIGGER jobs_parked AFTER INSERT OR UPDATE OF ready ON jobs
-    FOR EACH ROW WHEN (NEW.ready >= 4000000000000000 AND NEW.kind = 'turn') EXECUTE FUNCTION jobs_parked();
+    FOR EACH ROW WHEN (NEW.ready >= ${PARKED_FROM} AND NEW.kind = 'turn') EXECUTE FUNCTION jobs_parked();
 
   -- The configs that events were decided by: the head of an event has the id.
   CREATE TABLE configs (
@@ -195,20 +195,4 @@ export const MIGRATIONS: readonly string[] = [
     last_used bigint NOT NULL, content text NOT NULL);
   ${PARTITIONS}
   `,
-];
-
-/** Every name that `counts` tells, also where there is none of it. */
-export const COUNTED: readonly string[] = [
-  ...["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed", "parked"].map(
-    (name) => `events.${name}`,
-  ),
-  ...RUN_STATUSES.map((name) => `runs.${name}`),
-  ...["pending", "delivered", "failed", "no_route", "unknown"].map((name) => `deliveries.${name}`),
-  ...["queued", "done", "parked"].map((name) => `systemEvents.${name}`),
-  ...["main", "hook", "api", "channel", "schedule"].map((name) => `sessions.${name}`),
-  "approvals.open",
-  "approvals.decided",
-  "jobs.turn",
-  "jobs.delivery",
-  "jobs.command",
 ];

@@ -56,10 +56,9 @@ async function withChanges(
     return use(inGateway(live));
   }
   return withFiles({ config: options.config }, io, (today) => {
-    const { config, configFile } = today.snapshot;
+    const { configFile } = today.snapshot;
     const files = { ...toSnapshotOptions({ config: configFile }, io), withoutSecrets: true };
     const landing = createLanding({
-      places: () => ({ mappingsDir: config.hooks.mappingsDir, configFile }),
       snapshot: () => today.snapshot,
       withCandidate: (texts, judge) =>
         withSnapshot({ ...files, texts }, (result) =>

@@ -3,7 +3,6 @@ import { getMaxBodyBytes } from "../../intake/body.ts";
 import { getStatus } from "../../core/errors.ts";
 import { findLostRequests } from "./lost-requests.ts";
 import type { AdminDeps } from "../types.ts";
-import { limitsPath } from "../../queue/limit-text.ts";
 import { showParked } from "./activity.ts";
 import type { ParkedFor } from "./watch-views.ts";
 import type { PathRules } from "../../mapping/types.ts";
@@ -69,12 +68,21 @@ export const ADVICE: Readonly<Record<string, Check>> = {
   "token-accounts": tokenAccounts,
 };
 
+/** The config path of a scope's limits. */
+function getLimitsPath(scope: string, mappings: readonly { id: string; at: string }[]): string {
+  const [kind, ...rest] = scope.split(":");
+  if (kind === "hooks") return "hooks.limits";
+  const name = rest.join(":");
+  const at = kind === "mapping" ? mappings.find(({ id }) => id === name)?.at : undefined;
+  return at === undefined ? `hooks.presets (${name}).limits` : `${at}.limits`;
+}
+
 /** Which limits park runs: how many runs each, when the next may start, and which key of the config to change. */
 function renderParked(by: readonly ParkedFor[], { mappings }: Snapshot): string[] {
   return by.flatMap(({ of, limit, count, until }) => {
     if (limit === null) return [];
     const next = until === null ? "when one ends" : `at ${until}`;
-    const path = `${limitsPath(of, mappings.mappings)}.${limit}`;
+    const path = `${getLimitsPath(of, mappings.mappings)}.${limit}`;
     return `${count} by ${path}, the next may start ${next}: wait, or raise that limit`;
   });
 }

@@ -1,14 +1,8 @@
 import type { EffectAction } from "../../intake/resolve.ts";
-import { joinParts, plainText, type TextPart } from "../../core/text.ts";
+import { markOutside, plainText } from "../../core/text.ts";
 
 /** The end of a session key that is made for each event. */
 export const UUID_END = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
-
-/** Marks what came from outside, so that a change of the boundary alone can be seen. */
-const markOutside = (parts: readonly TextPart[]): string =>
-  joinParts(parts)
-    .map(({ text, outside }) => (outside ? `⟦${text}⟧` : text))
-    .join("");
 
 /** The fields of an action by which two actions are compared. `message` is marked where only the marks can differ. */
 export interface ComparedFields {

@@ -1,4 +1,5 @@
 import type { WakeMode } from "../../config/schema/common.ts";
+import { readMonotonic, type Clock } from "../../core/clock.ts";
 import { safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { JOB_KINDS } from "../job-records.ts";
@@ -23,18 +24,18 @@ export interface Signals {
 
 /** Every kind is announced each `LONGEST_TIMER_MS`. `listened` is called after each that begins to listen. */
 export function createSignals({
-  now,
+  clock,
   log,
   listened,
 }: {
-  now: () => Ms;
+  clock: Clock;
   log: Logger;
   listened?(): void;
 }): Signals {
   const ready = new Set<(kind: JobKind) => void>();
   const wakes = new Set<(agentId: string, mode: WakeMode) => void>();
   /** `due`: by the monotonic clock, since what was planned before the other one was set still comes when it was to. */
-  const timers = new Map<JobKind, { due: Ms; timer: NodeJS.Timeout }>();
+  const timers = new Map<JobKind, { due: Ms; stop: AbortController }>();
   let closed = false;
   let looking: NodeJS.Timeout | undefined;
 
@@ -75,20 +76,22 @@ export function createSignals({
     },
     later(kind, at) {
       const known = timers.get(kind);
-      const wait = Math.min(Math.max(Math.ceil(at - now()), 0), LONGEST_TIMER_MS);
-      const due = performance.now() + wait;
+      const wait = Math.min(Math.max(Math.ceil(at - clock.now()), 0), LONGEST_TIMER_MS);
+      const due = readMonotonic(clock) + wait;
       if (closed || (known && known.due <= due)) return;
-      clearTimeout(known?.timer);
-      const ring = (): void => {
+      known?.stop.abort();
+      const stop = new AbortController();
+      timers.set(kind, { due, stop });
+      void clock.sleep(wait, stop.signal).then(() => {
+        if (stop.signal.aborted) return;
         timers.delete(kind);
         announce([kind]);
-      };
-      timers.set(kind, { due, timer: setTimeout(ring, wait).unref() });
+      });
     },
     close() {
       closed = true;
       clearInterval(looking);
-      for (const { timer } of timers.values()) clearTimeout(timer);
+      for (const { stop } of timers.values()) stop.abort();
     },
   };
 }

@@ -202,7 +202,7 @@ function makeUpForStep({
 /** The store and its queue on a database that is open, and belongs to this process alone. */
 export function createSqlite(
   db: DatabaseSync,
-  clock: Pick<Clock, "now" | "monotonic">,
+  clock: Clock,
   log: Logger,
 ): StoreHandle {
   const logFile = openLog(db, clock.now());
@@ -229,7 +229,7 @@ export function createSqlite(
     onBroken: (error) => endProcess(log, file, error),
   });
   const checkpoints = new Checkpoints({ file, log: logFile, group, onFailure });
-  const signals = createSignals({ now, log });
+  const signals = createSignals({ clock, log });
   const watch = createStepWatch(clock, log);
   makeUpForStep({ sql, jobs, now, log });
   const loop = new MaterializeLoop({ materializer, group, signals, writeWith, log });
@@ -260,7 +260,7 @@ export function createSqlite(
 /** Opens the embedded store and its queue on a file. */
 export function openSqlite(
   file: string,
-  clock: Pick<Clock, "now" | "monotonic">,
+  clock: Clock,
   log: Logger,
 ): StoreHandle {
   const db = new DatabaseSync(file);

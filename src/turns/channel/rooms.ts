@@ -2,11 +2,8 @@ import { didYouMean } from "../../config/suggest.ts";
 import type { Config } from "../../config/schema/index.ts";
 import type { Issue } from "../../core/errors.ts";
 import type { Channels, LoadedChannel } from "../../delivery/channels.ts";
-import { findRouteProblem, LAST_CHANNEL } from "../../delivery/channels.ts";
-import { checkApprovals, findToolProblems } from "../../people/policy.ts";
-import { createToolCheck } from "../../agent/tools/tool-checks.ts";
 import type { Agents, Binding, Rooms } from "../types.ts";
-import type { Agent, AgentExtensions } from "../../agent/types.ts";
+import type { Agent } from "../../agent/types.ts";
 import type { ModelChoice } from "../../config/schema/agents.ts";
 
 function toModelNames(choice: ModelChoice): Pick<Agent, "model" | "fallbacks"> {
@@ -47,13 +44,6 @@ export function createAgents(config: Config, defaultModel: string): Agents {
   );
   const byId = new Map(agents.map((agent) => [agent.id, agent]));
   return { list: agents, default: agents[0] as Agent, get: (id) => byId.get(id) };
-}
-
-interface PluginParts {
-  channels: Channels;
-  offers: AgentExtensions;
-  /** True if a plugin could not be loaded, so that not all tools are known. */
-  incomplete: boolean;
 }
 
 interface RoomProblems {
@@ -313,31 +303,4 @@ export function createRooms(
     bindingsOn,
   };
   return { rooms, ...found };
-}
-
-/** Builds the agents and rooms of a config, who may decide about calls, and what mappings may name of all that. */
-export function buildAgents(
-  config: Config,
-  defaultModel: string,
-  { channels, offers, incomplete }: PluginParts,
-) {
-  const agents = createAgents(config, defaultModel);
-  const { rooms, ...found } = createRooms(config, agents, channels);
-  const checkTool = createToolCheck(config, offers.tools, incomplete);
-  const { approvers, ...asked } = checkApprovals(config, channels, checkTool);
-  return {
-    agents,
-    rooms,
-    approvers,
-    known: {
-      agents: new Set(agents.list.map((agent) => agent.id)),
-      channels: (name: string) => name === LAST_CHANNEL || channels.resolve(name) !== undefined,
-      routeProblem: (target: Parameters<typeof findRouteProblem>[0]) =>
-        findRouteProblem(target, channels, rooms.hasOwner),
-      toolProblems: (field: "tools" | "approve", patterns: readonly string[]) =>
-        findToolProblems(field, patterns, checkTool),
-    },
-    issues: [...found.issues, ...asked.issues],
-    warnings: [...found.warnings, ...asked.warnings],
-  };
 }

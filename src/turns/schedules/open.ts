@@ -1,5 +1,5 @@
 import type { TurnExtension } from "../../agent/types.ts";
-import { Heartbeat } from "../../sessions/heartbeat.ts";
+import { Heartbeat } from "../../queue/heartbeat.ts";
 import type { PartContext } from "../../store/context.ts";
 import type { ActionContext } from "../types.ts";
 import { collectSchedules } from "./list.ts";

@@ -1,7 +1,7 @@
 import type { Clock } from "../../core/clock.ts";
 import { RouseError } from "../../core/errors.ts";
 import type { ActionContext } from "../types.ts";
-import type { Heartbeat } from "../../sessions/heartbeat.ts";
+import type { Heartbeat } from "../../queue/heartbeat.ts";
 import { LEASE_LOST, type Store } from "../../store/types.ts";
 import { planFiring } from "./fire.ts";
 import { collectSchedules } from "./list.ts";
