@@ -95,11 +95,8 @@ export interface Writes {
   jobs: {
     /** One whose id is there already is left as it is. */
     add(job: NewJob): void;
-    /**
-     * Sets when a job without a holder may start; it keeps its place within its key. With `key` it goes under that key, as when it is
-     * settled; a job that has this key already stays as it is.
-     */
-    reschedule(kind: JobKind, id: string, runAt: Ms, key?: string): void;
+    /** Sets when a job without a holder may start; it keeps its place within its key. */
+    reschedule(kind: JobKind, id: string, runAt: Ms): void;
     /** Takes a job away that has no holder (a cancelled run). */
     delete(kind: JobKind, id: string): void;
     /**

@@ -110,9 +110,7 @@ export interface JobRows {
   complete(job: Job): void;
   retry(job: Job, runAt: Ms, resetAttempts: boolean): void;
   /** Puts a job that its caller holds under another key. */
-  moveHeld(job: Job, runAt: Ms, key: string): void;
-  /** Puts a job that is not held under another key. */
-  move(job: JobName, runAt: Ms, key: string): void;
+  move(job: Job, runAt: Ms, key: string): void;
   reschedule(job: JobName, runAt: Ms): void;
   remove(job: JobName): void;
 }
@@ -317,14 +315,11 @@ export class RecordWriter {
       },
       jobs: {
         add: (job) => jobs.add(job),
-        reschedule(kind, id, runAt, key) {
-          if (key === undefined) jobs.reschedule({ kind, id }, runAt);
-          else jobs.move({ kind, id }, runAt, key);
-        },
+        reschedule: (kind, id, runAt) => jobs.reschedule({ kind, id }, runAt),
         delete: (kind, id) => jobs.remove({ kind, id }),
         settle(job, runAt, options) {
           if (runAt === undefined) jobs.complete(job);
-          else if (options?.key !== undefined) jobs.moveHeld(job, runAt, options.key);
+          else if (options?.key !== undefined) jobs.move(job, runAt, options.key);
           else jobs.retry(job, runAt, options?.resetAttempts ?? false);
         },
       },

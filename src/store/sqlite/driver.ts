@@ -201,11 +201,7 @@ function makeUpForStep({
 }
 
 /** The store and its queue on a database that is open, and belongs to this process alone. */
-export function createSqlite(
-  db: DatabaseSync,
-  clock: Clock,
-  log: Logger,
-): StoreHandle {
+export function createSqlite(db: DatabaseSync, clock: Clock, log: Logger): StoreHandle {
   const logFile = openLog(db, clock.now());
   const file = db.location() ?? "";
   const now = (): number => clock.now();
@@ -259,11 +255,7 @@ export function createSqlite(
 }
 
 /** Opens the embedded store and its queue on a file. */
-export function openSqlite(
-  file: string,
-  clock: Clock,
-  log: Logger,
-): StoreHandle {
+export function openSqlite(file: string, clock: Clock, log: Logger): StoreHandle {
   const db = new DatabaseSync(file);
   try {
     return createSqlite(db, clock, log);
