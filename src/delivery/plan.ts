@@ -175,10 +175,11 @@ export function writeDelivery(tx: Writes, { delivery, job, contents = [] }: Plan
 /** A reply in pieces that fit the channel of its route. */
 export const splitFor = (...reply: Parameters<typeof cutFor>): string[] => [...cutFor(...reply)];
 
-/** The same pieces, each cut when it is asked for. */
+/** The same pieces, each cut when it is asked for. Vendors reject a text with half of a surrogate pair. */
 export function cutFor({ channel: id }: Route, text: string, channels: Channels): Iterable<string> {
   const channel = channels.get(id)?.channel;
-  return cutMeasured(text, channel?.limit ?? Infinity, channel?.lengthOf?.bind(channel));
+  const measure = channel?.lengthOf?.bind(channel);
+  return cutMeasured(text.toWellFormed(), channel?.limit ?? Infinity, measure);
 }
 
 /** A file that an agent has attached to its reply: `content` is base64. */
