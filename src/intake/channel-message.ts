@@ -8,8 +8,9 @@ import {
   personSession,
   type EventRecord,
   type FencingToken,
+  type MessageCommand,
+  type MessageSpec,
   type RunAction,
-  type RunSpec,
   type SessionRef,
 } from "../store/types.ts";
 import { answerDecision } from "../people/approvals.ts";
@@ -21,6 +22,7 @@ import { parsePersonDecision, type PairingResult } from "../people/pairings.ts";
 import { parseCommand } from "../turns/channel/commands.ts";
 import {
   checkStoredPlace,
+  type CheckedMessage,
   NOT_ADDRESSED,
   toMessageKey,
   findContentProblem,
@@ -220,49 +222,45 @@ async function findSession(
 const hasApprovers = ({ approvers, channels }: Snapshot): boolean =>
   approvers.some((approver) => splitPerson(approver, channels)?.loaded);
 
-/** The command that a message is, with what it decides; empty for any other message. */
-function readCommand(
-  text: string,
-  context: Snapshot,
-): Pick<RunSpec, "command" | "decision" | "argument"> {
+/** The command that a message is, with what it decides; undefined for any other message. */
+function readCommand(text: string, context: Snapshot): MessageCommand | undefined {
   const approvers = hasApprovers(context);
   const decision = approvers ? parseDecision(text) : undefined;
-  if (decision) return { command: "decide", decision };
+  if (decision) return { name: "decide", decision };
   const pairing = approvers ? parsePersonDecision(text) : undefined;
-  if (pairing) return { command: "pair", decision: pairing };
-  return parseCommand(text) ?? {};
+  if (pairing) return { name: "pair", decision: pairing };
+  return parseCommand(text);
 }
+
+/** The word of a command, as it was written. */
+const getWord = (command: MessageCommand): string =>
+  "decision" in command ? command.decision.verdict : command.name;
 
 /** The run of a message: a turn, or a command, which only the sender's own words are. */
 async function buildAction(
   channel: string,
   message: IncomingMessage,
   deps: MessageDeps,
-): Promise<RunAction> {
+): Promise<RunAction<MessageSpec>> {
   const { context, now } = deps;
   const { config, rooms } = context;
   const { from, to, direct, thread, album, language } = message;
   const isOwner = rooms.isOwner(channel, from);
-  const { command, decision, argument } = readCommand(getOwnText(message.parts), context);
+  const command = readCommand(getOwnText(message.parts), context);
   const { session, personId } = await findSession(channel, message, isOwner, deps);
   const { maxMessageChars: maxChars } = config.hooks;
   const { input, cut } =
     command === undefined
       ? renderMessage(channel, message, { isOwner, personId, maxChars })
       : { input: [], cut: 0 };
-  const spec: RunSpec = {
+  const unread = command === undefined ? getUnread(message) : undefined;
+  const spec: MessageSpec = {
     session,
-    name:
-      command === undefined
-        ? `message on ${channel}`
-        : `/${decision?.verdict ?? command} on ${channel}`,
+    name: `${command ? `/${getWord(command)}` : "message"} on ${channel}`,
     hook: `channels/${channel}`,
     input,
-    wakeMode: "next-heartbeat",
-    deliver: true,
     channel,
     to,
-    unsafe: false,
     incoming: {
       from,
       direct,
@@ -273,12 +271,9 @@ async function buildAction(
       ...(personId !== undefined && { personId }),
       ...(isText(language) && language.length <= MAX_LANGUAGE ? { language } : {}),
     },
+    ...(unread && { unread }),
+    ...(command && { command }),
   };
-  const unread = command === undefined ? getUnread(message) : undefined;
-  if (unread) spec.unread = unread;
-  if (command !== undefined) spec.command = command;
-  if (decision) spec.decision = decision;
-  if (argument !== undefined) spec.argument = argument;
   return {
     kind: "run",
     runId: newId("run", now),
@@ -293,7 +288,7 @@ async function checkMessage(
   channel: string,
   message: ReceivedMessage,
   deps: MessageDeps,
-): Promise<Partial<EventRecord> & { recorded?: boolean }> {
+): Promise<CheckedMessage & { recorded?: boolean }> {
   if ("skipped" in message) return { reason: cutText(oneLine(message.skipped), MAX_REASON).text };
   const { from, to, thread, parts } = message;
   const { context } = deps;
@@ -305,10 +300,9 @@ async function checkMessage(
   const checked = decides ? { ok: true as const } : await checkSender(channel, message, deps);
   if (!checked.ok) return { reason: checked.reason, recorded: checked.recorded };
   const action = await buildAction(channel, message, deps);
-  const { command, decision } = action.spec;
+  const { command } = action.spec;
   const body = Buffer.from(JSON.stringify({ from, to, thread, parts }));
-  const reason =
-    command === undefined ? {} : { reason: `the command /${decision?.verdict ?? command}` };
+  const reason = command ? { reason: `the command /${getWord(command)}` } : {};
   return { outcome: "accepted", actions: [action], request: { ...REQUEST, body }, ...reason };
 }
 

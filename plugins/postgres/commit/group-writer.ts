@@ -3,12 +3,11 @@ import {
   type Kept,
   type Ms,
   type NewRow,
+  type NewSession,
   type RecordRows,
   RecordWriter,
   type RunState,
   type SetTable,
-  type SessionRef,
-  sessionId,
   type SystemEventState,
   type UsageRow,
   type WakeMode,
@@ -72,29 +71,15 @@ class GroupRows implements RecordRows {
     this.#batch.put(statements.SETS[table], name, row);
   }
 
-  addTurn(
-    ref: SessionRef,
-    { at, record, covered }: { at: Ms; record: string; covered: number | undefined },
-  ): void {
-    const session = sessionId(ref);
+  addTurn(row: NewSession, turn: { record: string; covered: number | undefined }): void {
+    const { session } = row;
     const id = digest(session);
-    const row = {
-      id,
-      session,
-      agent: ref.agentId,
-      origin: ref.origin,
-      key: ref.key,
-      path: ref.via?.path,
-      credential: ref.via?.credential,
-      created: this.#batch.get(statements.SESSIONS, session)?.created ?? at,
-      used: at,
-    };
-    this.#batch.sum(statements.SESSIONS, session, row, { turns: 1 });
-    this.insert("turns", "", { session: id, record, covered });
+    const created = this.#batch.get(statements.SESSIONS, session)?.["created"] ?? row.created;
+    this.#batch.sum(statements.SESSIONS, session, { ...row, id, created }, { turns: 1 });
+    this.insert("turns", "", { session: id, ...turn });
   }
 
-  dropTurns(ref: SessionRef): void {
-    const session = sessionId(ref);
+  dropTurns(session: string): void {
     const id = digest(session);
     this.#batch.drop(statements.INSERTS.turns, (turn) => id.equals(turn["session"] as Buffer));
     const used = this.#batch.get(statements.SESSIONS, session);
@@ -103,9 +88,8 @@ class GroupRows implements RecordRows {
     this.#batch.put(statements.EMPTIED_SESSIONS, session, { id, turns: 0 });
   }
 
-  dropSession(ref: SessionRef): void {
-    this.dropTurns(ref);
-    const session = sessionId(ref);
+  dropSession(session: string): void {
+    this.dropTurns(session);
     this.#batch.drop(statements.SESSIONS, (_, key) => key === session);
     this.#batch.put(statements.DROPPED_SESSIONS, session, { id: digest(session) });
   }

@@ -94,19 +94,19 @@ export const RESCHEDULED_JOBS = listStatement(
  * waits for it. All gateways bind in the same order, so that no two wait for each other.
  */
 export const KEYS = listStatement(
-  "id bytea, scope text, key text, expires bigint, event_id text, record text, now bigint",
+  "id bytea, scope text, key text, expires bigint, record text, now bigint",
   (given, list) => `
     bound AS (
-      INSERT INTO dedupe AS known (id, scope, key, expires, event_id, record)
-      SELECT id, scope, key, expires, event_id, record FROM ${given} ORDER BY id
-      ON CONFLICT (id) DO UPDATE SET expires = excluded.expires, restarts = 0, event_id = excluded.event_id, record = excluded.record
+      INSERT INTO dedupe AS known (id, scope, key, expires, record)
+      SELECT id, scope, key, expires, record FROM ${given} ORDER BY id
+      ON CONFLICT (id) DO UPDATE SET expires = excluded.expires, record = excluded.record
         WHERE known.expires <= (${list("now")})[1]
       RETURNING id)`,
 );
 
 /** Adds a key that has to be free. */
-export function addKey(batch: Batch, { name, eventId, ...key }: NewDedupeKey, now: Ms): void {
-  batch.add(KEYS, name, { ...key, event_id: eventId, now });
+export function addKey(batch: Batch, key: NewDedupeKey, now: Ms): void {
+  batch.add(KEYS, key.name, { ...key, now });
 }
 
 /** A condition that ends the statement with an error (`isUnbound`) unless all of `KEYS` were bound. */

@@ -30,9 +30,6 @@ const MAX_ROWS = 1000;
 const MAX_CHARS = 4_000_000;
 
 const text = (row: ExportedRow, column: string): string => String(row[column]);
-const readRecord = (row: ExportedRow): Record<string, unknown> =>
-  JSON.parse(text(row, "record")) as Record<string, unknown>;
-
 /** The differences between the tables of a store in PostgreSQL and the export. */
 export const POSTGRES_RULES: TableRules = {
   migrations: { leftOut: "each store has its own" },
@@ -46,17 +43,8 @@ export const POSTGRES_RULES: TableRules = {
   windows: { leftOut: "an open batch ends at its time, and the next event begins a new one" },
   marks: { from: "marks WHERE name NOT IN ('intake', 'written', 'clock')" },
   dedupe: {
-    omit: ["id", "event_id"],
-    write: (row) => [
-      [
-        "dedupe",
-        {
-          ...row,
-          id: digest(text(row, "scope"), text(row, "key")),
-          event_id: readRecord(row)["eventId"],
-        },
-      ],
-    ],
+    omit: ["id"],
+    write: (row) => [["dedupe", { ...row, id: digest(text(row, "scope"), text(row, "key")) }]],
   },
   sessions: {
     omit: ["id"],

@@ -52,8 +52,7 @@ export const MIGRATIONS: readonly string[] = [
 
   -- \`id\` is a digest of scope and key, which may be longer than an index takes; so are \`key\` of jobs and \`id\` of sessions.
   CREATE TABLE dedupe (
-    id bytea PRIMARY KEY, scope text NOT NULL, key text NOT NULL, expires bigint NOT NULL, restarts int NOT NULL DEFAULT 0,
-    event_id text NOT NULL, record text NOT NULL);
+    id bytea PRIMARY KEY, scope text NOT NULL, key text NOT NULL, expires bigint NOT NULL, record text NOT NULL);
   CREATE INDEX dedupe_expires ON dedupe (expires);
 
   CREATE TABLE runs (
@@ -63,7 +62,6 @@ export const MIGRATIONS: readonly string[] = [
   CREATE UNIQUE INDEX runs_id ON runs (id);
   CREATE INDEX runs_event ON runs (event_id) WHERE event_id IS NOT NULL;
   CREATE INDEX runs_open ON runs (status, seq) WHERE status IN ('parked', 'collecting', 'queued', 'running');
-  CREATE INDEX runs_waiting ON runs (mapping) WHERE status IN ('parked', 'collecting', 'queued');
   -- Runs that wait for people.
   CREATE INDEX runs_asking ON runs (seq) WHERE status = 'waiting';
   CREATE INDEX runs_status ON runs (status, seq) WHERE status IN ('failed', 'timed_out', 'cancelled');

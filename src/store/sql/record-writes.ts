@@ -8,14 +8,17 @@ import {
   toApprovalRow,
   toCallRow,
   toRunRow,
+  toSessionRow,
   toStepRow,
   withChange,
   withEventChange,
+  type NewSession,
 } from "./rows.ts";
 import {
   countChange,
   deliveryState,
   isAsExpected,
+  sessionId,
   withRefused,
   type ApprovalRecord,
   type DeliveryRecord,
@@ -27,6 +30,7 @@ import {
   type RunAction,
   type RunChange,
   type RunRecord,
+  type RunState,
   type SessionRef,
   type StepRecord,
   type StoredAction,
@@ -36,8 +40,6 @@ import {
   type UsageRow,
   type Writes,
 } from "../types.ts";
-
-export type RunState = Omit<RunRecord, "spec">;
 
 export interface KnownCall {
   step: number;
@@ -85,9 +87,10 @@ export interface RecordRows {
   ): void;
   set(table: SetTable, name: string, row: NewRow): void;
   /** Adds a turn to a session, which is made with its first one. */
-  addTurn(ref: SessionRef, row: { at: Ms; record: string; covered: number | undefined }): void;
-  dropTurns(ref: SessionRef): void;
-  dropSession(ref: SessionRef): void;
+  addTurn(session: NewSession, turn: { record: string; covered: number | undefined }): void;
+  /** `session`: its `sessionId`. */
+  dropTurns(session: string): void;
+  dropSession(session: string): void;
   dropCollected(runId: string): void;
   changeSystemEvents(
     ids: readonly string[],
@@ -106,9 +109,7 @@ export interface JobRows {
   complete(job: Job): void;
   retry(job: Job, runAt: Ms, resetAttempts: boolean): void;
   /** Puts a job that its caller holds under another key. */
-  moveHeld(job: Job, runAt: Ms, key: string): void;
-  /** Puts a job that is not held under another key. */
-  move(job: JobName, runAt: Ms, key: string): void;
+  move(job: Job, runAt: Ms, key: string): void;
   reschedule(job: JobName, runAt: Ms): void;
   remove(job: JobName): void;
 }
@@ -157,9 +158,9 @@ export class RecordWriter {
   ): void {
     this.#rows.insert("collected", "", { run_id: id, record: JSON.stringify(event) });
     if (isNew) return this.#jobs.add(collectJob(id, event.at, closesAt));
-    const { collect } = this.#rows.get("runs", id) ?? {};
-    if (collect)
-      this.#updateRun(id, { collect: { ...collect, closesAt, count: collect.count + 1 } });
+    const run = this.#rows.get("runs", id);
+    if (run?.kind === "hook" && run.collect)
+      this.#updateRun(id, { collect: { ...run.collect, closesAt, count: run.collect.count + 1 } });
     this.#jobs.reschedule({ kind: "turn", id }, closesAt);
   }
 
@@ -196,7 +197,7 @@ export class RecordWriter {
 
   #addTurn(ref: SessionRef, turn: NewTurn): void {
     const covered = turn.checkpoint?.covered;
-    this.#rows.addTurn(ref, { at: turn.at, record: JSON.stringify(turn), covered });
+    this.#rows.addTurn(toSessionRow(ref, turn.at), { record: JSON.stringify(turn), covered });
   }
 
   #toDeliveryRow = (delivery: DeliveryRecord): NewRow => ({
@@ -269,8 +270,8 @@ export class RecordWriter {
       },
       sessions: {
         addTurn: (ref, turn) => this.#addTurn(ref, turn),
-        clear: (ref) => rows.dropTurns(ref),
-        delete: (ref) => rows.dropSession(ref),
+        clear: (ref) => rows.dropTurns(sessionId(ref)),
+        delete: (ref) => rows.dropSession(sessionId(ref)),
         setLastRoute: ({ agentId: agent, channel, to: recipient, thread, at }) =>
           rows.set("last_routes", `${agent}\n${channel}`, {
             agent,
@@ -313,14 +314,11 @@ export class RecordWriter {
       },
       jobs: {
         add: (job) => jobs.add(job),
-        reschedule(kind, id, runAt, key) {
-          if (key === undefined) jobs.reschedule({ kind, id }, runAt);
-          else jobs.move({ kind, id }, runAt, key);
-        },
+        reschedule: (kind, id, runAt) => jobs.reschedule({ kind, id }, runAt),
         delete: (kind, id) => jobs.remove({ kind, id }),
         settle(job, runAt, options) {
           if (runAt === undefined) jobs.complete(job);
-          else if (options?.key !== undefined) jobs.moveHeld(job, runAt, options.key);
+          else if (options?.key !== undefined) jobs.move(job, runAt, options.key);
           else jobs.retry(job, runAt, options?.resetAttempts ?? false);
         },
       },

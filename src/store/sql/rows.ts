@@ -1,24 +1,24 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
-import type {
-  ApprovalRecord,
-  DedupeRecord,
-  DeliveryRecord,
-  EventChange,
-  EventOutcome,
-  EventRecord,
-  LastRoute,
-  NewDelivery,
-  RunRecord,
-  RunSpec,
-  SessionOrigin,
-  SessionRecord,
-  SessionRef,
-  StepRecord,
-  StoredAction,
-  SystemEvent,
-  SystemEventState,
-  ToolCallRecord,
-  TurnRecord,
+import {
+  sessionId,
+  type ApprovalRecord,
+  type DedupeRecord,
+  type DeliveryRecord,
+  type EventChange,
+  type EventOutcome,
+  type EventRecord,
+  type LastRoute,
+  type NewDelivery,
+  type RunRecord,
+  type SessionOrigin,
+  type SessionRecord,
+  type SessionRef,
+  type StepRecord,
+  type StoredAction,
+  type SystemEvent,
+  type SystemEventState,
+  type ToolCallRecord,
+  type TurnRecord,
 } from "../types.ts";
 
 /** What of an event is kept as JSON: all that has no column. */
@@ -111,10 +111,7 @@ export interface RunRow {
 }
 
 export function toRun(row: RunRow): RunRecord {
-  return {
-    ...(JSON.parse(row.record) as Omit<RunRecord, "spec">),
-    spec: JSON.parse(row.spec) as RunSpec,
-  };
+  return { ...JSON.parse(row.record), spec: JSON.parse(row.spec) } as RunRecord;
 }
 
 /** A run as its row. */
@@ -202,6 +199,19 @@ export function toSession({
   if (path !== null && credential !== null) ref.via = { path, credential };
   return { ref, turns, createdAt: created, lastUsedAt: used };
 }
+
+/** A session that is used at a time, as its row. */
+export const toSessionRow = (ref: SessionRef, at: number) => ({
+  session: sessionId(ref),
+  agent: ref.agentId,
+  origin: ref.origin,
+  key: ref.key,
+  path: ref.via?.path,
+  credential: ref.via?.credential,
+  created: at,
+  used: at,
+});
+export type NewSession = ReturnType<typeof toSessionRow>;
 
 export interface LastRouteRow {
   agent: string;

@@ -49,7 +49,7 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- \`number\`: see \`keyNumber\`.
   CREATE TABLE dedupe (
     seq INTEGER PRIMARY KEY, number INTEGER NOT NULL, scope TEXT NOT NULL, key TEXT NOT NULL, expires INTEGER NOT NULL,
-    restarts INTEGER NOT NULL DEFAULT 0, record TEXT NOT NULL);
+    record TEXT NOT NULL);
   CREATE INDEX dedupe_number ON dedupe(number);
   CREATE INDEX dedupe_expires ON dedupe(expires);
 

@@ -7,15 +7,7 @@ import {
   type RecordRows,
 } from "../sql/record-writes.ts";
 import { toEventRow } from "../sql/rows.ts";
-import {
-  addColumns,
-  sessionId,
-  USAGE_NUMBERS,
-  type EventRecord,
-  type JobKind,
-  type Ms,
-  type SessionRef,
-} from "../types.ts";
+import { addColumns, USAGE_NUMBERS, type EventRecord, type JobKind, type Ms } from "../types.ts";
 import type { SqliteJobs } from "./jobs.ts";
 import type { Statements } from "./statements.ts";
 
@@ -82,7 +74,7 @@ const SETS = {
   configs: `INSERT INTO configs (id, first_used, last_used, content) VALUES (?1, ?2, ?2, ?3)
     ON CONFLICT (id) DO UPDATE SET last_used = max(last_used, excluded.last_used)`,
 };
-const ADD_SESSION = `INSERT INTO sessions (session, agent, origin, key, path, credential, turns, created, used) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?)
+const ADD_SESSION = `INSERT INTO sessions (session, agent, origin, key, path, credential, created, used, turns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)
   ON CONFLICT (session) DO UPDATE SET turns = turns + 1, used = excluded.used`;
 const USAGE_COLUMNS = ["counter", "width", "at", ...USAGE_NUMBERS] as const;
 const ADD_USAGE = `INSERT INTO usage (${USAGE_COLUMNS.join(", ")}) VALUES (${USAGE_COLUMNS.map(() => "?").join(", ")})
@@ -90,9 +82,9 @@ const ADD_USAGE = `INSERT INTO usage (${USAGE_COLUMNS.join(", ")}) VALUES (${USA
 
 /** Rows are written immediately, inside the caller's transaction. */
 function createRows(sql: Statements): RecordRows {
-  const dropTurns = (ref: SessionRef): void => {
-    sql.run("DELETE FROM turns WHERE session = ?", sessionId(ref));
-    sql.run("UPDATE sessions SET turns = 0 WHERE session = ?", sessionId(ref));
+  const dropTurns = (session: string): void => {
+    sql.run("DELETE FROM turns WHERE session = ?", session);
+    sql.run("UPDATE sessions SET turns = 0 WHERE session = ?", session);
   };
   return {
     get: (table, name) => get(sql, table, name),
@@ -106,17 +98,14 @@ function createRows(sql: Statements): RecordRows {
       sql.run(text, ...toValues(row), ...toValues(keys));
     },
     set: (table, _name, row) => void sql.run(SETS[table], ...toValues(row)),
-    addTurn(ref, { at, record, covered }) {
-      const session = sessionId(ref);
-      const { agentId, origin, key, via } = ref;
-      insert(sql, "turns", { session, record, covered });
-      const place = [via?.path ?? null, via?.credential ?? null];
-      sql.run(ADD_SESSION, session, agentId, origin, key, ...place, at, at);
+    addTurn(session, turn) {
+      insert(sql, "turns", { session: session.session, ...turn });
+      sql.run(ADD_SESSION, ...toValues(session));
     },
     dropTurns,
-    dropSession(ref) {
-      dropTurns(ref);
-      sql.run("DELETE FROM sessions WHERE session = ?", sessionId(ref));
+    dropSession(session) {
+      dropTurns(session);
+      sql.run("DELETE FROM sessions WHERE session = ?", session);
     },
     dropCollected: (runId) => void sql.run("DELETE FROM collected WHERE run_id = ?", runId),
     changeSystemEvents(ids, { state, failed }) {
@@ -145,13 +134,9 @@ function createJobRows(jobs: SqliteJobs, touch: (kind: JobKind) => void, now: ()
       jobs.retry(job, runAt, resetAttempts, now());
       touch(job.kind);
     },
-    moveHeld(job, runAt, key) {
-      jobs.moveHeld(job, { key, runAt, now: now() });
+    move(job, runAt, key) {
+      jobs.move(job, { key, runAt, now: now() });
       touch(job.kind);
-    },
-    move({ kind, id }, runAt, key) {
-      jobs.move(kind, id, { key, runAt, now: now() });
-      touch(kind);
     },
     reschedule({ kind, id }, runAt) {
       jobs.reschedule(kind, id, runAt, now());
