@@ -1,5 +1,6 @@
+import type { Ms } from "./records.ts";
+import type { RunRecord } from "./runs.ts";
 import { HOUR_MS } from "./sums.ts";
-import type { Ms, RunRecord } from "./records.ts";
 
 export interface Spent {
   startedLastHour: number;
