@@ -8,14 +8,14 @@ import {
   type NewJob,
   type Route,
   type RouteDecision,
-  type RunRecord,
+  type ReplyTarget,
   type Writes,
   deliveryState,
   type Store,
 } from "../store/types.ts";
 import { CALLBACK } from "./callback.ts";
 import { cutMeasured } from "./split.ts";
-import { type Channels, resolveRoute } from "./channels.ts";
+import { type Channels, LAST_CHANNEL, resolveRoute } from "./channels.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 
@@ -229,21 +229,18 @@ export function planDelivery({
  * a route; undefined if nothing is to be sent.
  */
 export function planReply(
-  run: Pick<RunRecord, "id" | "spec">,
+  runId: string,
   decision: RouteDecision,
-  reply: Reply,
+  { target = { channel: LAST_CHANNEL }, ...reply }: Reply & { target?: ReplyTarget | undefined },
 ): Planned | undefined {
   if (decision.status === "skipped") return undefined;
-  if (decision.status === "route")
-    return planDelivery({ ...reply, runId: run.id, route: decision.route });
-  const { channel, to } = run.spec;
-  const route = to === undefined ? { channel } : { channel, to };
+  if (decision.status === "route") return planDelivery({ ...reply, runId, route: decision.route });
   const error: DeliveryError = { code: NO_ROUTE, message: decision.reason };
   return {
     delivery: {
       id: newId("dlv", reply.now),
-      runId: run.id,
-      route,
+      runId,
+      route: target,
       chunks: [reply.text],
       createdAt: reply.now,
       error,
