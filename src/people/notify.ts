@@ -7,12 +7,18 @@ import { planAsk, planAskEnd, planNextAsk, questionId } from "../delivery/send.t
 import { CALLBACK } from "../delivery/callback.ts";
 import { deliveryJob, parseSendKey, writeDelivery, type Planned } from "../delivery/plan.ts";
 import type { Channels } from "../delivery/channels.ts";
-import type { ApprovalDecision, ApprovalRecord } from "../store/steps.ts";
-import type { DeliveryAsk, Route, RunRecord, Reads, Store } from "../store/types.ts";
+import type {
+  ApprovalDecision,
+  ApprovalRecord,
+  DeliveryAsk,
+  Route,
+  RunRecord,
+  Reads,
+  Store,
+} from "../store/types.ts";
 import { getVerdicts, type Questions } from "./approvals.ts";
 import { renderVerdict, TIMEOUT } from "../vocabulary/decision.ts";
 import { getPhrases } from "../vocabulary/phrases.ts";
-import type { QuestionPhrases } from "../vocabulary/phrases/types.ts";
 import { cutText, oneLine } from "../core/text.ts";
 
 /** A question must fit one message of every channel; the shortest limit is 2,000 characters. */
@@ -38,7 +44,11 @@ function renderBlock(text: string): string {
 }
 
 /** Renders the arguments of a call for people: JSON, cut, with hidden characters shown. */
-function renderArguments(input: unknown, code: string, phrases: QuestionPhrases): string {
+function renderArguments(
+  input: unknown,
+  code: string,
+  phrases: ReturnType<typeof getPhrases>["questions"],
+): string {
   const { text, cut } = cutText(
     showHidden(JSON.stringify(input, null, 2) ?? "none"),
     MAX_ARGUMENTS,
@@ -133,9 +143,8 @@ function findRoute(
   { run: { spec }, channels }: QuestionContext,
 ): Route | undefined {
   const { channel, person } = approver;
-  const { incoming } = spec;
-  if (spec.channel === channel && incoming?.from === person && spec.to !== undefined) {
-    const { thread, replyTo } = incoming;
+  if ("incoming" in spec && spec.channel === channel && spec.incoming.from === person) {
+    const { thread, replyTo } = spec.incoming;
     return { channel, to: spec.to, replyTo, ...(thread !== undefined && { thread }) };
   }
   const direct = channels.get(channel)?.channel.directRecipient?.(person) ?? person;
@@ -151,16 +160,20 @@ interface Asked {
 
 /** The routes to ask on, in order: first the person whose message the run answers. No route occurs twice. */
 function findRoutes(context: QuestionContext): Asked[] {
-  const { approvers, channels, run } = context;
+  const {
+    approvers,
+    channels,
+    run: { spec },
+  } = context;
   const known = approvers
     .flatMap((entry) => splitPerson(entry, channels) ?? [])
     .filter(({ loaded }) => loaded);
   const wrote = ({ channel, person }: ChannelApprover): boolean =>
-    channel === run.spec.channel && person === run.spec.incoming?.from;
+    "incoming" in spec && channel === spec.channel && person === spec.incoming.from;
   const ordered = [...known.filter(wrote), ...known.filter((one) => !wrote(one))];
   const routes = ordered.flatMap((one): Asked[] => {
     const route = findRoute(one, context);
-    const known = wrote(one) ? run.spec.incoming?.language : undefined;
+    const known = "incoming" in spec && wrote(one) ? spec.incoming.language : undefined;
     return route ? [{ route, language: known ?? context.language }] : [];
   });
   const isFirst = ({ route }: Asked, index: number): boolean =>

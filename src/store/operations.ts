@@ -11,16 +11,8 @@ import type { ConfigRecord, UsedConfig } from "./config-record.ts";
 import type { DeliveryChange, DeliveryRecord, DeliveryState, NewDelivery } from "./deliveries.ts";
 import type { EventChange, EventOutcome, EventRecord } from "./event-record.ts";
 import type { Job, JobKind, NewJob } from "./job-records.ts";
-import type { ExpectedRun } from "./expected-run.ts";
-import type {
-  Collected,
-  Ms,
-  RunChange,
-  RunRecord,
-  RunStatus,
-  SessionOrigin,
-  SessionRef,
-} from "./records.ts";
+import type { Collected, Ms, SessionOrigin, SessionRef } from "./records.ts";
+import type { ExpectedRun, RunChange, RunRecord, RunStatus } from "./runs.ts";
 import type {
   LastRoute,
   NewSystemEvent,

@@ -9,61 +9,13 @@ import {
   type ToolPatterns,
 } from "../vocabulary/tool-names.ts";
 import { createMemoryTools } from "../people/tools.ts";
-import type { RunSpec, Reads } from "../store/types.ts";
 import { toQuestion } from "./channel/channel-input.ts";
-import { getSummaryUsage, prepareHistory } from "./checkpoint.ts";
+import { getSummaryUsage, prepareHistory, toTurns } from "./session-history.ts";
 import type { RunJournal } from "./journal.ts";
 import { createTurnKnowledge } from "./knowledge.ts";
 import { createSendFile } from "./channel/send-file.ts";
-import { toTurns } from "./session-history.ts";
-import type { ModelTurn, Prepared } from "./run-kind.ts";
-import type { Try } from "./try.ts";
-import { isDeepStrictEqual } from "node:util";
-import { z } from "zod";
-import { READ_RESULT, renderMore, takeBytes } from "../agent/tools/tool-results.ts";
-import type { Tool } from "../contract/kinds.ts";
-
-const INPUT = z.strictObject({
-  id: z.string().describe("The id that the cut result names."),
-  offset: z.int().min(0).default(0).describe("The number of the character to go on from."),
-});
-const DESCRIPTION =
-  "Reads more of a tool's result that was cut because it is long. The end of a cut result says with which id and offset.";
-/** For the note on how to read on. */
-const NOTE_BYTES = 400;
-const NOT_FOUND =
-  "There is no stored result with this id in this conversation. It may no longer be kept: call the tool again.";
-
-/**
- * Returns the tool that reads on in results that were cut: those of this run and of earlier runs of its session, and no other.
- * A piece is `maxBytes` bytes of UTF-8 at most, with its note.
- */
-export function createReadResult(
-  { id: runId, spec }: { id: string; spec: Pick<RunSpec, "session"> },
-  store: Pick<Reads, "toolResults"> & { runs: Pick<Reads["runs"], "get"> },
-  maxBytes: number,
-): TurnExtension {
-  const isOwn = async (id: string): Promise<boolean> =>
-    id === runId || isDeepStrictEqual((await store.runs.get(id))?.spec.session, spec.session);
-  const tool: Tool<typeof INPUT> = {
-    name: READ_RESULT,
-    description: DESCRIPTION,
-    input: INPUT,
-    readOnly: true,
-    idempotent: true,
-    async execute({ id, offset }) {
-      const stored = await store.toolResults.get(id);
-      if (!stored || !(await isOwn(stored.runId))) return NOT_FOUND;
-      const { length } = stored.text;
-      if (offset >= length)
-        return `The result has ${length} characters: there is nothing behind offset ${offset}.`;
-      const piece = takeBytes(stored.text.slice(offset), maxBytes - NOTE_BYTES);
-      const next = offset + piece.length;
-      return next < length ? piece + renderMore(id, next, length) : piece;
-    },
-  };
-  return { id: "rouse", tools: [tool], warning: "" };
-}
+import type { ModelTurn, Prepared, Try } from "./try.ts";
+import { createReadResult } from "../agent/tools/read-result.ts";
 
 /** What a turn is taken with. */
 export interface ModelTurnParts {
@@ -96,7 +48,7 @@ export async function takeModelTurn(
   current: Try,
 ): Promise<ModelTurn | PausedTurn> {
   const {
-    kind: { context, job, canAsk },
+    kind: { context, job, canAsk = true },
     deps,
     signal,
     run,
@@ -104,7 +56,7 @@ export async function takeModelTurn(
   } = current;
   const { id, kind, mapping, spec, boundaryId } = run;
   const { input, tenant = OPERATOR_TENANT, question } = prepared;
-  const timeoutMs = (spec.timeoutSeconds ?? context.config.agents.defaults.timeoutSeconds) * 1000;
+  const { timeoutMs = context.config.agents.defaults.timeoutSeconds * 1000 } = input;
   const of = { run, agent, context, deps, job, signal, timeoutMs, gate };
   const { history: read, warnings: notes } =
     prepared.isFitted && prepared.history
@@ -119,7 +71,6 @@ export async function takeModelTurn(
   const settings = { agent, config: context.config, mapping: rulesOf, kind };
   const tools = getOfferedTools(settings);
   const rules = tools.some((patterns) => patterns.length === 0) ? [] : await deps.rules.list();
-  const thinking = spec.thinking ?? agent.thinking;
   const { extensions, getCitations } = await createTurnKnowledge(
     { agent, tenant },
     deps.documents,
@@ -139,9 +90,9 @@ export async function takeModelTurn(
     model,
     signal,
     input: spec.input,
-    unsafe: spec.unsafe,
+    unsafe: false,
     timeoutMs,
-    ...(thinking === undefined ? {} : { thinking }),
+    ...(agent.thinking !== undefined && { thinking: agent.thinking }),
     history,
     tools,
     narrowedBy: rulesOf.tools ? `tools of the mapping ${mapping}` : "hooks.tools",

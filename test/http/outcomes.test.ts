@@ -97,8 +97,13 @@ describe("the outcomes of a mapped hook", () => {
   });
 
   it("a session key encodes line breaks and other control characters of a value", async () => {
-    const { status, body } = await world.post("/hooks/run", { n: "Re: lost\r\n order\t7\u0000" });
-    expect([status, body.sessionKey]).toEqual([202, "hook:run:Re%3A lost%0D%0A order%097%00"]);
+    const { status, body } = await world.post("/hooks/run", {
+      n: "Re: lost\r\n order\t7\u0000\ud83d",
+    });
+    expect([status, body.sessionKey]).toEqual([
+      202,
+      "hook:run:Re%3A lost%0D%0A order%097%00\ufffd",
+    ]);
   });
 
   it("$base64decode and $base64encode read and write UTF-8", async () => {

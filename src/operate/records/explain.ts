@@ -26,7 +26,7 @@ import {
 } from "./views.ts";
 
 /** What one run of an event did. */
-export interface ExplainedRun {
+interface ExplainedRun {
   run: RunDetail;
   steps: StepView[];
   /** The delivery of its reply; null if there is none. */
@@ -116,7 +116,7 @@ function toTestedAction(action: StoredAction, { missing = [] }: EventRecord): Te
     fields: runFields(spec),
     content: spec.input,
     warnings,
-    unsafe: spec.unsafe,
+    unsafe: "unsafe" in spec && spec.unsafe,
   };
 }
 

@@ -30,6 +30,7 @@ import {
   type RunAction,
   type RunChange,
   type RunRecord,
+  type RunState,
   type SessionRef,
   type StepRecord,
   type StoredAction,
@@ -39,8 +40,6 @@ import {
   type UsageRow,
   type Writes,
 } from "../types.ts";
-
-export type RunState = Omit<RunRecord, "spec">;
 
 export interface KnownCall {
   step: number;
@@ -159,9 +158,9 @@ export class RecordWriter {
   ): void {
     this.#rows.insert("collected", "", { run_id: id, record: JSON.stringify(event) });
     if (isNew) return this.#jobs.add(collectJob(id, event.at, closesAt));
-    const { collect } = this.#rows.get("runs", id) ?? {};
-    if (collect)
-      this.#updateRun(id, { collect: { ...collect, closesAt, count: collect.count + 1 } });
+    const run = this.#rows.get("runs", id);
+    if (run?.kind === "hook" && run.collect)
+      this.#updateRun(id, { collect: { ...run.collect, closesAt, count: run.collect.count + 1 } });
     this.#jobs.reschedule({ kind: "turn", id }, closesAt);
   }
 

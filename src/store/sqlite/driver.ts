@@ -1,7 +1,6 @@
 import type { Job, Ms, Queue, StoreHandle } from "../types.ts";
-import { Checkpoints } from "./checkpoints.ts";
+import { Checkpoints, LogFile } from "./checkpoints.ts";
 import { type SqliteGroupCommit, createSqliteGroupCommit } from "./group-commit.ts";
-import { LogFile } from "./log-file.ts";
 import { MaterializeLoop, Materializer } from "./materialize-loop.ts";
 import { findEarlierSqliteJob, findSqliteJob } from "./job-positions.ts";
 import { SqliteJobs } from "./jobs.ts";
