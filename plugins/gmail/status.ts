@@ -100,7 +100,7 @@ async function status(context: CommandContext<GmailConfig>): Promise<number> {
   return ok ? 0 : 1;
 }
 
-/** `rouse webhooks gmail status`. */
+/** `rouse webhooks gmail`. */
 export const gmailStatus: Command<GmailConfig> = {
   summary: "tell how the watcher of the mailbox does; fails where it does not work",
   run: status,

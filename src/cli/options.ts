@@ -107,6 +107,21 @@ export function ownOptions<T extends CommonOptions>(options: T): Omit<T, keyof C
   return own;
 }
 
+/**
+ * Returns the one of these options that was given.
+ * @throws RouseError `usage` if there is none, or more than one.
+ */
+export function readOne<const Name extends string>(
+  given: { readonly [name in Name]?: unknown },
+  names: readonly Name[],
+): Name {
+  const found = names.filter((name) => given[name] !== undefined);
+  const [one] = found;
+  if (one !== undefined && found.length === 1) return one;
+  const all = names.map((name) => `--${name}`);
+  throw usage(`use one of ${all.slice(0, -1).join(", ")} and ${all.at(-1)}`);
+}
+
 const SECONDS = { s: 1, m: 60, h: 3600 };
 
 /** Reads a number from 1. */

@@ -37,10 +37,9 @@ const GROUPS: Readonly<Record<string, readonly Entry[]>> = {
     of("explain", "why a hook did what it did", () => import("./hooks/explain.ts")),
     of("events", "what came in, and what became of it", watch),
     of("failures", "what failed, by its cause", () => import("./nouns/failures.ts")),
-    of("runs", "what agents did", work),
+    of("runs", "what agents did, with tokens and costs", work),
     of("deliveries", "replies on their way to a channel", work),
     of("sessions", "conversations and their history", work),
-    of("usage", "tokens and costs of runs", watch),
   ],
   Shape: [
     of("hooks", "list, test, compare and send hooks", () => import("./hooks/hooks.ts")),

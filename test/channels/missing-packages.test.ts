@@ -98,7 +98,7 @@ describe("without the optional packages", () => {
     ["discord", "1099999999999999999", "install @discordjs/rest (npm install @discordjs/rest)"],
     ["slack", "C0123ABC", "install @slack/web-api: the channel needs it"],
   ])("%s says which one to install", async (channel, to, told) => {
-    expect(await rouse("channels", "test", channel, "--to", to)).toContain(told);
+    expect(await rouse("channels", "--test", channel, "--to", to)).toContain(told);
   });
 
   it("a mailbox says it when it is set up", async () => {
@@ -114,7 +114,7 @@ describe("without the optional packages", () => {
   it("what listens says it too, and the channels that need none go on", async () => {
     const tested = await rouse(
       "channels",
-      "test",
+      "--test",
       "mattermost",
       "--to",
       TOWN,
@@ -123,7 +123,9 @@ describe("without the optional packages", () => {
     );
     expect(tested).toContain("sent to");
     expect(mattermost.posts.map(({ message }) => message)).toEqual(["still here"]);
-    expect(await rouse("channels", "test", "signal", "--to", "+15551234567")).toContain("sent to");
+    expect(await rouse("channels", "--test", "signal", "--to", "+15551234567")).toContain(
+      "sent to",
+    );
     const status = await rouse("channels", "--status");
     for (const told of [
       "install grammy",

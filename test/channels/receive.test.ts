@@ -204,18 +204,18 @@ describe("rouse channels", () => {
     expect((await cli("channels")).out).toMatch(/pipe +configured +from 1 +lobby +1000/);
     const { out } = await cli("channels", "--status");
     expect(out).toMatch(/pipe +cannot tell +listens for the 1\. time/);
-    const tested = await cli("channels", "test", "pipe", "--to", "ops", "--text", "Is it on?");
+    const tested = await cli("channels", "--test", "pipe", "--to", "ops", "--text", "Is it on?");
     expect(tested).toEqual({
       code: 0,
       out: expect.stringMatching(/^config: .*\nsent to ops on pipe {2}m1\n$/),
     });
     expect(sent()).toMatchObject([{ to: "ops", text: "Is it on?" }]);
-    expect((await cli("channels", "test", "pipe")).out).toContain("sent to lobby");
-    expect(await cli("channels", "test", "nowhere")).toMatchObject({
+    expect((await cli("channels", "--test", "pipe")).out).toContain("sent to lobby");
+    expect(await cli("channels", "--test", "nowhere")).toMatchObject({
       code: 1,
       out: expect.stringContaining("rouse channels"),
     });
-    expect(JSON.parse((await cli("channels", "test", "pipe", "--json")).out)).toMatchObject({
+    expect(JSON.parse((await cli("channels", "--test", "pipe", "--json")).out)).toMatchObject({
       result: { status: "sent" },
     });
   });

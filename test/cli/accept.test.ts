@@ -70,7 +70,7 @@ interface Candidate {
 }
 const listed = async (): Promise<Candidate[]> =>
   (
-    JSON.parse((await cli.rouse(["hooks", "accept", "team/notion", "--json"])).out) as {
+    JSON.parse((await cli.rouse(["hooks", "team/notion", "--accept", "--json"])).out) as {
       candidates: Candidate[];
     }
   ).candidates;
@@ -82,7 +82,7 @@ const check = async (id: string): Promise<CheckView | undefined> => {
 };
 
 it("lists every secret that a request brought, with address and time; the one that is accepted counts, and no other", async () => {
-  expect((await cli.rouse(["hooks", "accept", "team/notion"])).out).toContain(
+  expect((await cli.rouse(["hooks", "team/notion", "--accept"])).out).toContain(
     "no request has brought a secret",
   );
   for (const [secret, address] of [
@@ -100,14 +100,14 @@ it("lists every secret that a request brought, with address and time; the one th
   expect(doctor?.status).toBe("warn");
   for (const { address, at, id } of found)
     expect(doctor?.message).toContain(`${id} from ${address} at ${at}`);
-  expect(doctor?.message).toContain("rouse hooks accept team/notion");
+  expect(doctor?.message).toContain("rouse hooks team/notion --accept");
   expect(doctor?.message).not.toContain("secret_of");
   expect([await signed(SENDER), await signed(OTHER), await signed("pending")]).toEqual([
     401, 401, 401,
   ]);
 
-  expect((await cli.rouse(["hooks", "accept", "team/notion", "99"])).code).toBe(1);
-  const accepted = await cli.rouse(["hooks", "accept", "team/notion", String(found[0]?.id)]);
+  expect((await cli.rouse(["hooks", "team/notion", "--accept", "99"])).code).toBe(1);
+  const accepted = await cli.rouse(["hooks", "team/notion", "--accept", String(found[0]?.id)]);
   expect(accepted.code).toBe(0);
   expect(accepted.out).toContain(SENDER);
   const reference = /secret: \{ file: (".*?") \}/.exec(accepted.out)?.[1] ?? '""';

@@ -107,7 +107,7 @@ describe("rouse backup, and rouse restore on an empty machine", () => {
       expect(await hook(gateway, "third", "a wrong secret")).toBe(401);
       expect(await list("events", "new/place")).toEqual(expect.arrayContaining(before.events));
       expect(await list("runs", "new/place")).toEqual(expect.arrayContaining(before.runs));
-      const found = await cli.rouse(["knowledge", "search", "opens", ...config("new/place")]);
+      const found = await cli.rouse(["knowledge", "--search", "opens", ...config("new/place")]);
       expect(found.out).toContain("nine");
     } finally {
       await gateway.stop();

@@ -54,7 +54,7 @@ it("commands beside the shipped unit reach the gateway without its secrets", asy
     "knowledge",
     "secrets",
     "store",
-    "store backup copy.db",
+    "backup --store copy.db",
   ]) {
     const { code, err } = await cli.rouse(command.split(" "));
     expect([command, code, err.replace(/^config: .* \(the running gateway\)\n/, "")]).toEqual([

@@ -135,7 +135,7 @@ describe("wrong usage ends with 2 and says what to write", () => {
     [["hooks", "test", "--payload", "package.json"], "rouse hooks"],
     [["hooks", "test", "shop.order", "--payload", "missing.json"], "missing.json"],
     [["start", "--port", "99999"], "65535"],
-    [["store", "backup", "no/such/folder.db"], "ENOENT"],
+    [["backup", "--store", "no/such/folder.db"], "ENOENT"],
     [["webhooks"], "Usage: rouse webhooks"],
     [["runs", "run_x", "--status", "failed"], "--status does not go with the name of one"],
     [["knowledge", "--passages"], "--passages does not go with a list"],
@@ -144,6 +144,12 @@ describe("wrong usage ends with 2 and says what to write", () => {
     [["events", "--outcome", "parked"], "outcome"],
     [["explain", "run_1k80"], "evt_"],
     [["completion", "tcsh"], "bash, zsh or fish"],
+    [["hooks", "--accept"], "--accept goes with a path"],
+    [["hooks", "shop", "--accept", "first"], "is no number"],
+    [["backup", "--store", "--without-secrets", "copy.db"], "leave the other options away"],
+    [["schedules", "set", "tick"], "use one of --run, --pause, --resume and --remove"],
+    [["channels", "--test", "console", "--status"], "--test does not go with --status"],
+    [["knowledge", "--search", "x", "--status", "ready"], "--status does not go with --search"],
   ])("%j", async (args, hint) => {
     const { code, out, err } = await cli.rouse(args);
     expect([code, out]).toEqual([2, ""]);
@@ -584,10 +590,10 @@ describe("without a running gateway", () => {
 
   it("copies the store, and never over a file", async () => {
     const [id] = await keep({});
-    const { code, out } = await cli.rouse(["store", "backup", "copy.db"]);
+    const { code, out } = await cli.rouse(["backup", "--store", "copy.db"]);
     expect([code, out.startsWith(join(cli.dir, "copy.db"))]).toEqual([0, true]);
     expect((await readFile(join(cli.dir, "copy.db"))).includes(String(id))).toBe(true);
-    expect(await cli.rouse(["store", "backup", "copy.db"])).toMatchObject({
+    expect(await cli.rouse(["backup", "--store", "copy.db"])).toMatchObject({
       code: 2,
       err: expect.stringContaining("already"),
     });

@@ -73,10 +73,12 @@ describePostgres("rouse store on PostgreSQL", () => {
   });
 
   it("has pg_dump make copies, and makes no file itself", async () => {
-    const { code, err } = await cli.rouse(["store", "backup", "copy.db"]);
+    const { code, err } = await cli.rouse(["backup", "--store", "copy.db"]);
     expect(code).toBe(2);
     expect(err).toContain("pg_dump");
-    expect((await cli.rouse(["store", "backup", "copy.db"])).err).not.toContain("is there already");
+    expect((await cli.rouse(["backup", "--store", "copy.db"])).err).not.toContain(
+      "is there already",
+    );
   });
 
   it("lets commands work on what gateways elsewhere keep there", async () => {

@@ -57,7 +57,7 @@ async function expectToWork(lines: Iterable<string>, world: World): Promise<void
 
 /** What an empty page says to paste, by its beginning. */
 const EMPTY: readonly (readonly [page: string, ...lines: string[]])[] = [
-  ["overview", "curl -sS", "rouse usage --by model"],
+  ["overview", "curl -sS", "rouse runs --usage --by model"],
   ["live", "curl -sS"],
   ["events", "curl -sS"],
   ["failures", "rouse failures"],
@@ -66,7 +66,7 @@ const EMPTY: readonly (readonly [page: string, ...lines: string[]])[] = [
   ["approvals?show=rules", "rouse approvals decide --help"],
   ["mappings", "rouse presets"],
   ["documents", "echo "],
-  ["documents?q=nothing's+here", "rouse knowledge search"],
+  ["documents?q=nothing's+here", "rouse knowledge --search"],
   ["chat", "rouse chat"],
   ["sessions", "rouse chat"],
   ["deliveries", "rouse channels"],
@@ -177,9 +177,9 @@ describe.skipIf(NO_BROWSER)("the lines that pages say to paste", () => {
       await keep("rouse hooks test");
       await open("system/mappings");
       await page.getByRole("button", { name: "Secrets that came" }).click();
-      await keep("rouse hooks accept");
+      await keep("rouse hooks crm --accept");
       await open("system/gateway");
-      await keep("rouse store backup");
+      await keep("rouse backup --store");
       await open("chat");
       await page.getByLabel("Message").fill("Hello");
       await page.keyboard.press("Enter");

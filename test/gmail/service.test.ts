@@ -42,7 +42,7 @@ const runs = async (): Promise<{ sessionKey: string; id: string; kind: string }[
     ({ kind }) => kind !== "heartbeat",
   );
 };
-const status = (...more: string[]) => mail.rouse(["webhooks", "gmail", "status", ...more]);
+const status = (...more: string[]) => mail.rouse(["webhooks", "gmail", ...more]);
 const service = async (): Promise<{ ok: boolean; message: string }> =>
   (await world?.admin("/admin/v1/status"))?.body.status.services[0];
 
@@ -293,7 +293,7 @@ describe("rouse webhooks gmail run", () => {
   });
 });
 
-describe("rouse webhooks gmail status", () => {
+describe("rouse webhooks gmail", () => {
   const change = async (fields: object): Promise<void> => {
     const { writeFileSync } = await import("node:fs");
     writeFileSync(

@@ -41,11 +41,11 @@ const json = async <T>(...args: string[]): Promise<T> =>
 
 it("copies documents beside the store while the gateway runs; restored, they are found and can be read again", async () => {
   await start(cli.dir);
-  expect(await json<Copied>("store", "backup", "empty.db")).not.toHaveProperty("knowledge");
+  expect(await json<Copied>("backup", "--store", "empty.db")).not.toHaveProperty("knowledge");
   await copyFile(join(FIXTURES, "guide.md"), join(cli.dir, "guide.md"));
   const { documents } = await json<{ documents: DocumentRecord[] }>("knowledge", "add", "guide.md");
   const id = documents[0]?.id ?? "";
-  const copied = await json<Copied>("store", "backup", "kept.db");
+  const copied = await json<Copied>("backup", "--store", "kept.db");
   expect(copied.knowledge).toMatchObject({ database: join(cli.dir, "kept.knowledge.db") });
   expect((await stat(join(cli.dir, "kept.knowledge.db"))).mode & 0o777).toBe(0o600);
   await cli.rouse(["knowledge", "remove", id]);
@@ -90,7 +90,7 @@ it("leaves nothing behind where a copy of that name is there already", async () 
   await writeFile(join(cli.dir, "a.txt"), "The walrus.");
   await cli.rouse(["knowledge", "add", "a.txt"]);
   await writeFile(join(cli.dir, "kept.knowledge.db"), "of another time");
-  expect(await cli.rouse(["store", "backup", "kept.db"])).toMatchObject({
+  expect(await cli.rouse(["backup", "--store", "kept.db"])).toMatchObject({
     code: 1,
     err: expect.stringContaining("EEXIST"),
   });

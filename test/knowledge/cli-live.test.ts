@@ -97,7 +97,7 @@ function commands(): void {
     );
     expect((await cli.rouse(["knowledge", id])).out).toMatch(/^title +Walruses$/m);
     const { passages } = await json<{ passages: Passage[] }>(
-      "search",
+      "--search",
       "how",
       "long",
       "does",
@@ -131,12 +131,12 @@ function commands(): void {
     expect((await cli.rouse(["knowledge", of, "--passages", "--limit", "1"])).out).toContain(
       `${of}#0`,
     );
-    expect(await json("search", "descaling", "--agent", "other")).toEqual({ passages: [] });
-    expect((await json<{ documents: DocumentRecord[] }>("reindex", id)).documents).toMatchObject([
+    expect(await json("--search", "descaling", "--agent", "other")).toEqual({ passages: [] });
+    expect((await json<{ documents: DocumentRecord[] }>("add", id)).documents).toMatchObject([
       { id, status: "ready" },
     ]);
     expect(await json("remove", id)).toEqual({ deleted: [id] });
-    for (const command of [[], ["remove"], ["reindex"]])
+    for (const command of [[], ["remove"], ["add"]])
       expect(await cli.rouse(["knowledge", ...command, id])).toMatchObject({
         code: 1,
         err: expect.stringContaining(`\nrouse: there is no document ${id}\n`),
@@ -186,7 +186,7 @@ function commands(): void {
       n++
     )
       await new Promise((done) => setTimeout(done, 20));
-    expect((await cli.rouse(["knowledge", "search", "walrus"])).out).toContain("The walrus.");
+    expect((await cli.rouse(["knowledge", "--search", "walrus"])).out).toContain("The walrus.");
   });
 }
 

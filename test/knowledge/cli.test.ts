@@ -52,7 +52,7 @@ describe("rouse knowledge", () => {
     );
 
     const { passages } = await json<{ passages: Passage[] }>(
-      "search",
+      "--search",
       "how",
       "long",
       "does",
@@ -63,8 +63,8 @@ describe("rouse knowledge", () => {
     );
     expect(passages).toHaveLength(2);
     expect(passages[0]?.text).toContain("twenty minutes");
-    expect(await json("search", "descaling", "--agent", "other")).toEqual({ passages: [] });
-    expect((await cli.rouse(["knowledge", "search", "matcha"])).out).toContain(
+    expect(await json("--search", "descaling", "--agent", "other")).toEqual({ passages: [] });
+    expect((await cli.rouse(["knowledge", "--search", "matcha"])).out).toContain(
       "Matcha latte | 4.2",
     );
 
@@ -122,7 +122,7 @@ describe("rouse knowledge", () => {
     [["add", "none.txt"], /none\.txt cannot be read/],
     [["add", "a.txt", "--on-duplicate", "maybe"], /skip, replace, error, keep/],
     [["--status", "done"], /queued, extracting/],
-    [["search", "x", "--limit", "many"], /write a whole number from 1/],
+    [["--search", "x", "--limit", "many"], /write a whole number from 1/],
   ])("%j is wrong usage", async (args, message) => {
     await cli.write("a.txt", "text");
     const { code, err } = await cli.rouse(["knowledge", ...args]);

@@ -141,7 +141,7 @@ async function work(): Promise<void> {
   });
 }
 
-it("`rouse usage`, its route and the metrics agree with what the providers counted", async () => {
+it("`rouse runs --usage`, its route and the metrics agree with what the providers counted", async () => {
   await start();
   await work();
   const [big, small, unpriced] = [of("local/big"), of("second/small"), of("free/unpriced")];
@@ -202,12 +202,12 @@ it("`rouse usage`, its route and the metrics agree with what the providers count
   ]).toEqual([0, 2]);
 });
 
-it("`rouse usage` and `rouse runs` print costs, and say where one is unknown", async () => {
+it("`rouse runs --usage` and `rouse runs` print costs, and say where one is unknown", async () => {
   await start();
   await work();
   const cli = await createCli();
   const rouse = (...args: string[]) => cli.rouse([...args, "--config", `${world.dir}/rouse.json5`]);
-  const { code, out } = await rouse("usage", "--by", "model", "--since", "1h");
+  const { code, out } = await rouse("runs", "--usage", "--by", "model", "--since", "1h");
   expect(code).toBe(0);
   const lines = out.split("\n").map((line) => line.split(/ {2,}/));
   expect(lines.find(([key]) => key === "local/big")?.slice(1, 5)).toEqual([
@@ -219,7 +219,10 @@ it("`rouse usage` and `rouse runs` print costs, and say where one is unknown", a
   expect(lines.find(([key]) => key === "free/unpriced")?.at(-1)).toBe("unknown");
   expect(lines.find(([key]) => key === "total")?.at(-1)).toMatch(/^\$0\.\d{4} \+ unknown$/);
   expect(out).toContain("2 runs used a model whose price is unknown: set models.prices");
-  const json = JSON.parse((await rouse("usage", "--json")).out) as { total: object; by: string };
+  const json = JSON.parse((await rouse("runs", "--usage", "--json")).out) as {
+    total: object;
+    by: string;
+  };
   expect([json.by, json.total]).toEqual(["day", rowOf("total", counted, 2)]);
 
   const { runs } = (await world.admin("/admin/v1/runs")).body;

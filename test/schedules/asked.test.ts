@@ -24,7 +24,7 @@ async function remind(said: object): Promise<void> {
   const [made] = await schedules();
   expect(made.everyMs).toBe(6 * 3_600_000);
   world.model.handler = () => ({ text: "The tea is ready." });
-  expect((await world.rouse("schedules", "run", made.name)).code).toBe(0);
+  expect((await world.rouse("schedules", "set", made.name, "--run")).code).toBe(0);
   await world.until(async () => sentOn(world).some(({ text }) => text === "The tea is ready."));
 }
 

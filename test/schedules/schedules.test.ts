@@ -85,7 +85,7 @@ function tests(getUrl: () => string | undefined): void {
       fired: 0,
       skips: [{ count: 1, reason: "the schedule was paused" }],
     });
-    const manual = await world.rouse("schedules", "run", "main/tick", "--json");
+    const manual = await world.rouse("schedules", "set", "main/tick", "--run", "--json");
     expect(JSON.parse(manual.out)).toMatchObject({
       fired: { manual: true, runId: expect.stringMatching(/^run_/) },
     });

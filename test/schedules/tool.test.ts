@@ -54,7 +54,7 @@ describe("the tool `schedule`", () => {
     await world.restart();
     expect(await schedules()).toHaveLength(1);
     world.model.handler = () => ({ text: "It rains." });
-    expect((await world.rouse("schedules", "run", made.name)).code).toBe(0);
+    expect((await world.rouse("schedules", "set", made.name, "--run")).code).toBe(0);
     await world.until(async () => (await schedules())[0].last?.status === "succeeded");
     expect(world.lastRequest()).toMatch(/EXTERNAL_CONTENT.*Tell me about the weather\./);
     expect((await world.rouse("schedules", made.name)).out).toContain("text from outside");

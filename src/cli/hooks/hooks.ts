@@ -1,5 +1,5 @@
 import type { FieldShape } from "../../operate/shapes/shape.ts";
-import { asking, doing, printRows, type Noun } from "../command.ts";
+import { asking, doing, printRows, type AskedGateway, type Noun } from "../command.ts";
 import { read } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
@@ -46,6 +46,38 @@ function printShape(
   );
 }
 
+/** The secrets that requests brought to a path whose secret is `pending`, or the one of them that is kept from now on. */
+async function acceptSecret(
+  { api }: AskedGateway,
+  path: string | undefined,
+  number: string | true,
+) {
+  const { secrets } = api.hooks;
+  if (path === undefined) throw usage("--accept goes with a path: name it");
+  if (number === true) return read(secrets.$get({ query: { path } }));
+  if (!/^\d{1,15}$/.test(number))
+    throw usage(`"${number}" is no number of \`rouse hooks ${path} --accept\``);
+  return read(secrets.$post({ json: { path, id: Number(number) } }));
+}
+
+function printAccepted(answer: Awaited<ReturnType<typeof acceptSecret>>, io: CliIo): void {
+  if ("candidates" in answer) {
+    if (answer.candidates.length === 0)
+      return io.out("no request has brought a secret to this path since the gateway started\n");
+    return printRows(
+      io,
+      [["number", ({ id }) => id], ["from", ({ address }) => address], "at", "secret"],
+      answer.candidates,
+    );
+  }
+  const { file, secret } = answer;
+  io.out(`the secret is kept in ${file}\n\n`);
+  io.out(
+    `in the config, write it in place of "pending":  secret: { file: ${JSON.stringify(file)} }\n`,
+  );
+  io.out(`if the sender asks you to confirm it, enter:  ${cell(secret)}\n`);
+}
+
 interface ListedMapping {
   path: string;
   mapping: string | null;
@@ -62,8 +94,16 @@ const list = asking({
     "rouse hooks",
     "rouse hooks shop",
     "rouse hooks shop --json | jq '.shape.fields[] | select(.share < 1).name'",
+    "rouse hooks crm --accept",
+    "rouse hooks crm --accept 1",
   ],
-  async ask({ api }, _, path) {
+  options: {
+    "--accept [number]":
+      "list the secrets that requests brought to a path whose secret is `pending`, or keep one of them",
+  },
+  async ask(to, { accept }, path) {
+    if (accept !== undefined) return acceptSecret(to, path, accept);
+    const { api } = to;
     const answer = await read(api.mappings.$get());
     const shape = path && (await read(api.hooks.shape.$get({ query: { path } }))).shape;
     const mappings = answer.mappings.filter(
@@ -71,7 +111,9 @@ const list = asking({
     );
     return { ...answer, mappings, ...(shape && { shape }) };
   },
-  print({ paths, base, enabled, mappings, shape }, io) {
+  print(answer, io) {
+    if (!("mappings" in answer)) return printAccepted(answer, io);
+    const { paths, base, enabled, mappings, shape } = answer;
     if (!enabled) io.out("hooks are off: set hooks.enabled to true\n\n");
     const builtIn = ["wake", "agent"].map((name): ListedMapping => {
       const path = `${base}/${name}`;
@@ -111,35 +153,4 @@ const enable = doing({
   },
 });
 
-const accept = asking({
-  usage: "accept <path> [number]",
-  about:
-    "list the secrets that requests brought to a path whose secret is `pending`, or keep one of them",
-  examples: ["rouse hooks accept crm", "rouse hooks accept crm 1"],
-  async ask({ api }, _, path, number) {
-    const { secrets } = api.hooks;
-    if (number === undefined) return read(secrets.$get({ query: { path } }));
-    if (!/^\d{1,15}$/.test(number))
-      throw usage(`"${number}" is no number of \`rouse hooks accept ${path}\``);
-    return read(secrets.$post({ json: { path, id: Number(number) } }));
-  },
-  print(answer, io) {
-    if ("candidates" in answer) {
-      if (answer.candidates.length === 0)
-        return io.out("no request has brought a secret to this path since the gateway started\n");
-      return printRows(
-        io,
-        [["number", ({ id }) => id], ["from", ({ address }) => address], "at", "secret"],
-        answer.candidates,
-      );
-    }
-    const { file, secret } = answer;
-    io.out(`the secret is kept in ${file}\n\n`);
-    io.out(
-      `in the config, write it in place of "pending":  secret: { file: ${JSON.stringify(file)} }\n`,
-    );
-    io.out(`if the sender asks you to confirm it, enter:  ${cell(secret)}\n`);
-  },
-});
-
-export const hooksCommand: Noun = { list, commands: [hooksTest, enable, diff, accept, send] };
+export const hooksCommand: Noun = { list, commands: [hooksTest, enable, diff, send] };

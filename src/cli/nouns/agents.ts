@@ -14,6 +14,7 @@ import {
 import { read, withId, type GatewayConnection } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import { askYes, type CliIo } from "../io.ts";
+import { readOne } from "../options.ts";
 import { renderOutput } from "./print-run.ts";
 import { printBlock, printLines } from "../print.ts";
 import { cell, localTime, localZone, printable, zonedTime } from "../text.ts";
@@ -341,45 +342,40 @@ const schedulesShow = asking({
   print: ({ schedule }, io) => printSchedule(schedule, io),
 });
 
-const schedulesRun = asking({
-  usage: "run <schedule>",
-  about: "fire a schedule immediately; its next times stay as they are",
-  examples: ["rouse schedules run morning"],
-  async ask(to, _, name) {
-    const found = await find(to, name);
-    const { run } = to.api.schedules[":agent"][":id"];
-    return { schedule: found.name, ...(await read(run.$post(toParam(found)))) };
-  },
-  print: ({ schedule, fired }, io) =>
-    io.out(`${schedule}  fired${fired?.runId ? `: ${fired.runId}` : ""}\n`),
-  later: "the work begins with the next `rouse start`",
-});
-
 const schedulesSet = asking({
   usage: "set <schedule>",
   about:
-    "pause a schedule, so that the times that come are skipped, let it go on, or remove one that an agent has proposed",
+    "fire a schedule immediately, pause it, let it go on, or remove one that an agent has proposed",
   examples: [
+    "rouse schedules set morning --run",
     "rouse schedules set morning --pause",
     "rouse schedules set morning --resume",
     "rouse schedules set main/sch_… --remove",
   ],
   options: {
+    "--run": "fire it immediately; its next times stay as they are",
     "--pause": "skip the times that come",
     "--resume": "let it go on",
     "--remove": "delete it",
   },
-  async ask(to, { pause, resume, remove }, name) {
-    if ([pause, resume, remove].filter(Boolean).length !== 1)
-      throw usage("use one of --pause, --resume and --remove");
+  async ask(to, given, name) {
+    const change = readOne(given, ["run", "pause", "resume", "remove"]);
     const found = await find(to, name);
     const routes = to.api.schedules[":agent"][":id"];
-    if (!remove) return read((pause ? routes.pause : routes.resume).$post(toParam(found)));
+    if (change === "run")
+      return { fires: found.name, ...(await read(routes.run.$post(toParam(found)))) };
+    if (change !== "remove") return read(routes[change].$post(toParam(found)));
     await read(routes.$delete(toParam(found)));
     return { removed: found.name };
   },
-  print(answer, io, { pause }) {
+  print(answer, io, { pause, live }) {
     if ("removed" in answer) return io.out(`${answer.removed}  removed\n`);
+    if ("fires" in answer) {
+      const { fires, fired } = answer;
+      io.out(`${fires}  fired${fired?.runId ? `: ${fired.runId}` : ""}\n`);
+      if (!live) io.out("no gateway runs just now: the work begins with the next `rouse start`\n");
+      return;
+    }
     const { name, next } = answer.schedule;
     if (pause) return io.out(`${name}  paused: times that come are skipped\n`);
     const zone = getZone(answer.schedule);
@@ -390,7 +386,7 @@ const schedulesSet = asking({
 export const schedulesCommand: Noun = {
   list: schedulesList,
   show: schedulesShow,
-  commands: [schedulesRun, schedulesSet],
+  commands: [schedulesSet],
 };
 
 const WORDS: Record<NoteView["words"], string> = {

@@ -1,16 +1,9 @@
 import type { FailureGroup } from "../../operate/watch/watch-views.ts";
-import {
-  asking,
-  LIMIT_OPTION,
-  listing,
-  printRecord,
-  printRows,
-  type Given,
-  type Noun,
-} from "../command.ts";
+import { asking, LIMIT_OPTION, listing, printRecord, printRows, type Noun } from "../command.ts";
 import { read, withId, type GatewayConnection } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
+import { readOne } from "../options.ts";
 import { printBlock } from "../print.ts";
 import { cell, renderSpark } from "../text.ts";
 
@@ -106,31 +99,18 @@ const show = asking({
   print: ({ failure }, io) => printGroup(io, failure),
 });
 
-const CHANGES = {
-  "--snooze <time>": "leave it out of the open ones until then",
-  "--resolve": "say that the cause is gone; it opens again if the cause comes back",
-  "--reopen": "take back that it is snoozed or resolved",
-} as const;
-
-/** Reads the one change that is meant. */
-function readChange({ snooze, resolve, reopen }: Given<typeof CHANGES>) {
-  const changes = [
-    ...(snooze === undefined ? [] : [{ action: "snooze" as const, until: snooze }]),
-    ...(resolve ? [{ action: "resolve" as const }] : []),
-    ...(reopen ? [{ action: "reopen" as const }] : []),
-  ];
-  const [change] = changes;
-  if (!change || changes.length > 1) throw usage("use one of --snooze, --resolve and --reopen");
-  return change;
-}
-
 const set = asking({
   usage: "set <failure>",
   about: "snooze, resolve or reopen a group",
   examples: ["rouse failures set fgr_1f4… --snooze 4h", "rouse failures set fgr_1f4… --resolve"],
-  options: CHANGES,
+  options: {
+    "--snooze <time>": "leave it out of the open ones until then",
+    "--resolve": "say that the cause is gone; it opens again if the cause comes back",
+    "--reopen": "take back that it is snoozed or resolved",
+  },
   async ask(to, given, prefix) {
-    const json = readChange(given);
+    const action = readOne(given, ["snooze", "resolve", "reopen"]);
+    const json = { action, until: given.snooze };
     return read(to.api.failures[":id"].$post({ ...withId(await findId(to, prefix)), json }));
   },
   print: ({ failure }, io) =>

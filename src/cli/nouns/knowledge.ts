@@ -200,34 +200,40 @@ function printDocuments({ documents }: { documents: AddedDocument[] }, io: CliIo
   }
 }
 
+/** Has documents read again. */
+async function reindexAll(
+  documents: Documents,
+  ids: readonly string[],
+  { tenant }: AddOptions,
+): Promise<AddedDocument[]> {
+  const all: AddedDocument[] = [];
+  for (const id of ids) {
+    const again = documents[":id"].reindex.$post({ ...withId(id), query: { tenant } });
+    all.push((await read(again).catch(withName(id))).document);
+  }
+  return all;
+}
+
+const isDocument = (name: string): boolean => name.startsWith("doc_");
+
 const add = asking({
   usage: "add <path...>",
-  about: "index files, and those of folders",
-  examples: ["rouse knowledge add handbook.pdf --agent support", "rouse knowledge add ./manuals"],
+  about:
+    "index files, and those of folders; or read documents again that are named by their ids: the previous version stays searchable until the new one is ready",
+  examples: [
+    "rouse knowledge add handbook.pdf --agent support",
+    "rouse knowledge add ./manuals",
+    "rouse knowledge add doc_1k7u",
+  ],
   options: ADD_OPTIONS,
-  async ask(to, given, paths) {
-    const files = await findFiles(paths, to.io);
+  async ask(to, given, names) {
+    if (names.every(isDocument))
+      return index(to, (documents) => reindexAll(documents, names, given));
+    const files = await findFiles(names, to.io);
     if (files.length > 1 && (given.title !== undefined || given.externalId !== undefined))
       throw usage("--title and --external-id name one document: add it alone");
     return index(to, (documents) => uploadAll(documents, files, given, to.io));
   },
-  print: printDocuments,
-});
-
-const reindex = asking({
-  usage: "reindex <id...>",
-  about: "read documents again; the previous version stays searchable until the new one is ready",
-  examples: ["rouse knowledge reindex doc_1k7u"],
-  options: TENANT_OPTION,
-  ask: (to, { tenant }, ids) =>
-    index(to, async (documents) => {
-      const all: AddedDocument[] = [];
-      for (const id of ids) {
-        const again = documents[":id"].reindex.$post({ ...withId(id), query: { tenant } });
-        all.push((await read(again).catch(withName(id))).document);
-      }
-      return all;
-    }),
   print: printDocuments,
 });
 
@@ -344,15 +350,16 @@ const remove = asking({
 });
 
 const search = asking({
-  usage: "search <text...>",
-  about: "the passages that a question finds, best first",
-  examples: ["rouse knowledge search how long is lost property kept"],
+  usage: "",
+  about: "the passages that a question finds, best first: 8, or as many as --limit says",
+  examples: ["rouse knowledge --search how long is lost property kept"],
   options: {
+    "--search <text...>": "the passages that a question finds, best first (default 8)",
     ...TENANT_OPTION,
-    "--agent <id>": "only what this agent may see",
-    "--limit <n>": "how many (default 8)",
+    "--agent <id>": "that this agent may see",
+    ...LIMIT_OPTION,
   },
-  ask({ api }, { tenant, agent, limit }, words) {
+  ask({ api }, { tenant, agent, limit, search: words = [] }) {
     const json = { tenant, text: words.join(" "), agent, limit: readCount("limit", limit) };
     return read(api.knowledge.search.$post({ json }));
   },
@@ -368,5 +375,6 @@ const search = asking({
 export const knowledgeCommand: Noun = {
   list,
   show,
-  commands: [add, remove, reindex, search],
+  views: { "--search <text...>": search },
+  commands: [add, remove],
 };

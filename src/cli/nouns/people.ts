@@ -176,15 +176,16 @@ const channelsStatus = listing({
 });
 
 const channelsTest = asking({
-  usage: "test <channel>",
-  about: "send a message immediately, bypassing the outbox",
-  examples: ["rouse channels test console --to me"],
+  usage: "",
+  about: "send a message on this channel immediately, bypassing the outbox",
+  examples: ["rouse channels --test console --to me"],
   options: {
-    "--to <recipient>": "the recipient (default: the channel's defaultTo)",
+    "--test <channel>": "send a message on this channel immediately, bypassing the outbox",
+    "--to <recipient>": "of the message (default: the channel's defaultTo)",
     "--text <text>": "the message (default: a line that says it is a test)",
   },
-  ask: ({ api }, { to, text }, name) =>
-    read(api.channels[":id"].test.$post({ ...withId(name), json: { to, text } })),
+  ask: ({ api }, { test = "", to, text }) =>
+    read(api.channels[":id"].test.$post({ ...withId(test), json: { to, text } })),
   isFailure: ({ result }) => result.status !== "sent",
   print({ channel, to, result }, io) {
     if (result.status === "sent")
@@ -195,8 +196,7 @@ const channelsTest = asking({
 
 export const channelsCommand: Noun = {
   list: channelsList,
-  views: { "--status": channelsStatus },
-  commands: [channelsTest],
+  views: { "--status": channelsStatus, "--test <channel>": channelsTest },
 };
 
 const words = (text: string): string[] => text.split(/[,\s]+/).filter((word) => word !== "");

@@ -2,7 +2,16 @@ import { retrying } from "./bulk.ts";
 import { RETRIED_DELIVERIES, RETRIED_RUNS } from "../../operate/records/bulk.ts";
 import type { SessionDetail, SessionName } from "../../operate/records/sessions.ts";
 import { labelledText, plainText } from "../../core/text.ts";
-import { asking, LIMIT_OPTION, paging, printRecord, type Noun } from "../command.ts";
+import { USAGE_KEYS, type UsageSum } from "../../store/types.ts";
+import {
+  asking,
+  LIMIT_OPTION,
+  paging,
+  printRecord,
+  printRows,
+  type Noun,
+  type RecordColumn,
+} from "../command.ts";
 import { read, withId } from "../gateway/connect.ts";
 import { resolveId } from "../ids.ts";
 import type { CliIo } from "../io.ts";
@@ -10,7 +19,7 @@ import { ownOptions } from "../options.ts";
 import { printRun, renderWaitsFor } from "./print-run.ts";
 import { printBlock } from "../print.ts";
 import { member } from "../settings.ts";
-import { cell, localTime, renderDuration } from "../text.ts";
+import { cell, localTime, renderCost, renderDuration } from "../text.ts";
 
 const renderError = (error: { code: string; message: string } | null): string | null =>
   error && `${error.code}: ${error.message}`;
@@ -101,9 +110,40 @@ const runsRetry = retrying({
   later: "no gateway runs just now: the runs start with the next `rouse start`\n",
 });
 
+const USAGE_COLUMNS: readonly RecordColumn<UsageSum>[] = [
+  "runs",
+  ["input", ({ inputTokens }) => inputTokens],
+  ["cached", ({ cachedInputTokens }) => cachedInputTokens],
+  ["output", ({ outputTokens }) => outputTokens],
+  ["cost", ({ costUsd, unpricedRuns }) => renderCost(costUsd, unpricedRuns)],
+];
+
+const runsUsage = asking({
+  usage: "",
+  about: "tokens and costs of runs, of the last 30 days or since --since",
+  examples: ["rouse runs --usage --by model --since 7d"],
+  options: {
+    "--by <what>": {
+      about: "with --usage, add up by mapping, agent, model or day (default: day)",
+      choices: USAGE_KEYS,
+    },
+    "--since <time>": "of newer runs (default: 30d)",
+  },
+  ask: ({ api }, { by = "day", since = "30d" }) => read(api.usage.$get({ query: { by, since } })),
+  print({ by, rows, total, since }, io) {
+    if (rows.length === 0) return io.out(`no run has ended since ${localTime(since)}\n`);
+    printRows(io, [[by, ({ key }) => key], ...USAGE_COLUMNS], [...rows, total]);
+    if (total.unpricedRuns > 0)
+      io.out(
+        `\n${total.unpricedRuns} runs used a model whose price is unknown: set models.prices\n`,
+      );
+  },
+});
+
 export const runsCommand: Noun = {
   list: runsList,
   show: runsShow,
+  views: { "--usage": runsUsage },
   commands: [runsCancel, runsRetry],
 };
 

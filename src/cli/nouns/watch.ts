@@ -1,27 +1,17 @@
 import { secretFile } from "../../config/state.ts";
 import type { Percentiles } from "../../core/metrics.ts";
-import { USAGE_KEYS, type UsageSum } from "../../store/types.ts";
 import { readGateway } from "../../store/lock.ts";
 import type { EventView } from "../../operate/records/views.ts";
 import type { ActivityView } from "../../operate/watch/watch-views.ts";
-import {
-  asking,
-  LIMIT_OPTION,
-  listing,
-  paging,
-  printRows,
-  type RecordColumn,
-  type Noun,
-} from "../command.ts";
+import { asking, LIMIT_OPTION, listing, paging, printRows, type Noun } from "../command.ts";
 import { read, withId } from "../gateway/connect.ts";
-import { usage as wrongUsage } from "../failure.ts";
 import { resolveId } from "../ids.ts";
 import type { CliIo } from "../io.ts";
-import { OUTCOME_OPTION } from "../options.ts";
+import { OUTCOME_OPTION, readOne } from "../options.ts";
 import { printFields } from "../print.ts";
 import { replay } from "./replay.ts";
 import { follow } from "./follow.ts";
-import { localTime, renderCost, renderSpark, shortTime } from "../text.ts";
+import { localTime, renderSpark, shortTime } from "../text.ts";
 
 const SHOWN_FAILURES = 5;
 
@@ -138,40 +128,6 @@ export const statusCommand = asking({
   },
 });
 
-const USAGE_COLUMNS: readonly RecordColumn<UsageSum>[] = [
-  "runs",
-  ["input", ({ inputTokens }) => inputTokens],
-  ["cached", ({ cachedInputTokens }) => cachedInputTokens],
-  ["output", ({ outputTokens }) => outputTokens],
-  ["cost", ({ costUsd, unpricedRuns }) => renderCost(costUsd, unpricedRuns)],
-];
-
-export const usageCommand = asking({
-  usage: "usage",
-  about: "tokens and costs of runs",
-  examples: ["rouse usage --by model --since 7d"],
-  options: {
-    "--by <what>": {
-      about: "add up by mapping, agent, model or day",
-      choices: USAGE_KEYS,
-      default: "day",
-    },
-    "--since <time>": {
-      about: 'of newer runs: an age such as "2d", or a date such as "2026-01-31"',
-      default: "30d",
-    },
-  },
-  ask: ({ api }, { by, since }) => read(api.usage.$get({ query: { by, since } })),
-  print({ rows, total, since }, io, { by }) {
-    if (rows.length === 0) return io.out(`no run has ended since ${localTime(since)}\n`);
-    printRows(io, [[by, ({ key }) => key], ...USAGE_COLUMNS], [...rows, total]);
-    if (total.unpricedRuns > 0)
-      io.out(
-        `\n${total.unpricedRuns} runs used a model whose price is unknown: set models.prices\n`,
-      );
-  },
-});
-
 /** Returns the reason of an event, or what came of it. */
 const describeOutcome = ({ reason, text, actions }: EventView): string =>
   reason === null ? actions.map(({ id }) => id).join(" ") : text;
@@ -236,9 +192,9 @@ const eventsSet = asking({
     "--unbookmark": "remove the bookmark: it is kept as long as others",
     "--discard <reason>": "leave it out of doctor and of bulk replays, and note why",
   },
-  async ask(to, { bookmark, unbookmark, discard }, name) {
-    if ([bookmark, unbookmark, discard].filter((one) => one !== undefined).length !== 1)
-      throw wrongUsage("use one of --bookmark, --unbookmark and --discard");
+  async ask(to, given, name) {
+    const { bookmark, unbookmark, discard } = given;
+    readOne(given, ["bookmark", "unbookmark", "discard"]);
     const id = await resolveId(to, "events", name);
     const one = to.api.events[":id"];
     if (discard !== undefined)

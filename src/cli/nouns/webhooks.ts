@@ -7,7 +7,7 @@ import type { ServiceState } from "../../contract/channel.ts";
 import type { CommandContext } from "../../contract/define.ts";
 import { loadCommandPlugins, sectionFor, type CommandPlugin } from "../../plugin/commands.ts";
 import { BUILTIN_PLUGINS } from "../../gateway/snapshot.ts";
-import { addCommand, doing, type Noun } from "../command.ts";
+import { addCommand, doing, type CommandSpec, type Noun } from "../command.ts";
 import { connectRunning, read, type GatewayConnection } from "../gateway/connect.ts";
 import type { CliIo } from "../io.ts";
 import type { CommonOptions } from "../options.ts";
@@ -121,28 +121,36 @@ async function runCommand(
   }
 }
 
-/** Commands that plugins bring: `rouse webhooks <plugin> <command>`. */
+/** What a plugin does without the name of a command. */
+const STATUS = "status";
+
+function describeCommand(plugin: CommandPlugin, name: string, io: CliIo): CommandSpec {
+  const { summary = "", options = {} } = plugin.commands[name] ?? {};
+  const flags = Object.entries(options).map(([option, { describe, value }]) => [
+    `--${dashed(option)}${value === undefined ? "" : ` <${value}>`}`,
+    describe,
+  ]);
+  return doing({
+    usage: name === STATUS ? plugin.id : name,
+    about: summary,
+    examples: [`rouse webhooks ${plugin.id}${name === STATUS ? "" : ` ${name}`}`],
+    options: Object.fromEntries(flags) as Record<string, string>,
+    json: true,
+    run: (_, given) => runCommand(plugin, name, given as PluginOptions, io),
+  });
+}
+
+/** Commands that plugins bring: `rouse webhooks <plugin> <command>`, and `rouse webhooks <plugin>` for its status. */
 export const webhooksCommand: Noun = {
   commands: [],
   async register(group, io) {
     const settings = await loadSettings({}, io).catch(() => undefined);
     for (const plugin of await loadCommandPlugins(BUILTIN_PLUGINS, settings)) {
-      const own = group.command(plugin.id).description(`commands of ${plugin.id}`);
-      for (const [name, { summary, options = {} }] of Object.entries(plugin.commands)) {
-        const flags = Object.entries(options).map(([option, { describe, value }]) => [
-          `--${dashed(option)}${value === undefined ? "" : ` <${value}>`}`,
-          describe,
-        ]);
-        const spec = doing({
-          usage: name,
-          about: summary,
-          examples: [`rouse webhooks ${plugin.id} ${name}`],
-          options: Object.fromEntries(flags) as Record<string, string>,
-          json: true,
-          run: (_, given) => runCommand(plugin, name, given as PluginOptions, io),
-        });
-        addCommand(own, spec, io);
-      }
+      const own = plugin.commands[STATUS]
+        ? addCommand(group, describeCommand(plugin, STATUS, io), io)
+        : group.command(plugin.id).description(`commands of ${plugin.id}`);
+      for (const name of Object.keys(plugin.commands))
+        if (name !== STATUS) addCommand(own, describeCommand(plugin, name, io), io);
     }
   },
 };

@@ -15,6 +15,7 @@ import {
   fitsArchive,
 } from "./archive.ts";
 import { doing, type Given } from "../command.ts";
+import { connected, read } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import { readPassphrase } from "../options.ts";
@@ -191,6 +192,8 @@ function findVariables(
 const BACKUP_OPTIONS = {
   "--passphrase-file <file>": "encrypt with the passphrase in it; - reads standard input",
   "--without-secrets": "leave secrets out, and encrypt nothing",
+  "--store":
+    "a copy of the store alone, with one of the documents beside it, if there are any; on PostgreSQL use pg_dump",
 } as const;
 
 async function* readEntries(
@@ -265,17 +268,38 @@ async function write(
   }
 }
 
+/** Has the gateway copy its database. */
+async function copyStore(
+  file: string,
+  options: Given<typeof BACKUP_OPTIONS>,
+  io: CliIo,
+): Promise<void> {
+  if (options.passphraseFile !== undefined || options.withoutSecrets)
+    throw usage("--store copies the database as it is: leave the other options away");
+  const copied = await connected(options, io, ({ api }) =>
+    read(api.store.backup.$post({ json: { file } })),
+  );
+  if (options.json) return printJson(io, copied);
+  const { bytes: size, seconds, knowledge } = copied;
+  io.out(`${copied.file}  ${bytes(size)} in ${seconds.toFixed(1)} s\n`);
+  if (knowledge) io.out(`${knowledge.database}  documents, ${bytes(knowledge.bytes)}\n`);
+}
+
 /** `rouse backup`: all that another machine needs, in one file. */
 export const backupCommand = doing({
   usage: "backup <file>",
   about:
-    "the config's folder, the secrets, and the state with its store in one file, also while the gateway runs; `rouse restore` brings them back",
-  examples: ["rouse backup /backups/rouse-$(date +%F).backup"],
+    "the config's folder, the secrets, and the state with its store in one file, also while the gateway runs; `rouse restore` brings them back. It holds bodies and replies: keep it safe",
+  examples: [
+    "rouse backup /backups/rouse-$(date +%F).backup",
+    "rouse backup --store /backups/rouse-$(date +%F).db",
+  ],
   options: BACKUP_OPTIONS,
   json: true,
   async run(io, options, name) {
     const began = io.now();
     const file = resolve(io.cwd, name);
+    if (options.store) return copyStore(file, options, io);
     const result = await loadConfig({ ...toLoadOptions(options, io), withoutSecrets: true });
     const loaded = result.ok ? result : result.rest;
     if (!loaded) throw configInvalid(result.ok ? { issues: [] } : result);

@@ -1,9 +1,7 @@
-import { resolve } from "node:path";
 import { systemClock } from "../../core/clock.ts";
 import { acquireLock } from "../../store/lock.ts";
 import type { StoreStatus } from "../../store/types.ts";
-import { asking, doing, type Noun } from "../command.ts";
-import { read } from "../gateway/connect.ts";
+import { doing, type Noun } from "../command.ts";
 import type { CliIo } from "../io.ts";
 import { createCommandLogger } from "../log.ts";
 import type { CommonOptions } from "../options.ts";
@@ -78,18 +76,6 @@ export const storeCommand: Noun = {
     }),
   },
   commands: [
-    asking({
-      usage: "backup <file>",
-      about:
-        "a consistent copy of the store in a new file, also while the gateway runs, with one of the documents beside it, if there are any; on PostgreSQL use pg_dump. It holds bodies and replies: keep it safe",
-      examples: ["rouse store backup /backups/rouse-$(date +%F).db"],
-      ask: ({ api, io }, _, name) =>
-        read(api.store.backup.$post({ json: { file: resolve(io.cwd, name) } })),
-      print({ file, bytes: size, seconds, knowledge }, io) {
-        io.out(`${file}  ${bytes(size)} in ${seconds.toFixed(1)} s\n`);
-        if (knowledge) io.out(`${knowledge.database}  documents, ${bytes(knowledge.bytes)}\n`);
-      },
-    }),
     doing({
       usage: "export [file]",
       about:

@@ -192,7 +192,7 @@ const signatures: Check = (deps) => {
           const list = candidates
             .map(({ id, address, at }) => `${id} from ${address} at ${new Date(at).toISOString()}`)
             .join(", ");
-          return `"${path}" has no secret yet, and anyone may have sent these: ${list}; \`rouse hooks accept ${path} <number>\` takes the one that is the sender's`;
+          return `"${path}" has no secret yet, and anyone may have sent these: ${list}; \`rouse hooks ${path} --accept <number>\` takes the one that is the sender's`;
         })
         .join("; "),
     );

@@ -114,7 +114,7 @@ export function listSecretCandidates(deps: AdminDeps, path: string) {
 export async function acceptSecret(deps: AdminDeps, { path, id }: { path: string; id: number }) {
   const { secret } = found(
     candidatesFor(deps, path).find((candidate) => candidate.id === id),
-    "this path has no such secret to accept: `rouse hooks accept <path>` lists those that came since the gateway started",
+    "this path has no such secret to accept: `rouse hooks <path> --accept` lists those that came since the gateway started",
   );
   return { file: await keepSenderSecret(deps.status().stateDir, path, secret), secret };
 }

@@ -60,7 +60,7 @@ export function Results(
   if (!passages) return <Skeleton />;
   if (passages.length === 0)
     return (
-      <Empty command={`rouse knowledge search ${quote(text)}${flags.join("")}`}>
+      <Empty command={`rouse knowledge --search ${quote(text)}${flags.join("")}`}>
         No passage has one of these words. Try other words, or check that the document is ready and
         that this agent may search it.
       </Empty>

@@ -41,7 +41,7 @@ export function Usage() {
       <Loaded resource={usage}>
         {({ rows, total }) =>
           rows.length === 0 ? (
-            <Empty command="rouse usage --by model">
+            <Empty command="rouse runs --usage --by model">
               No run has ended in the last {DAYS} days.
             </Empty>
           ) : (

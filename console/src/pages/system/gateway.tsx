@@ -186,7 +186,7 @@ function Store({ status }: { status: GatewayStatus }) {
           onInput={setFile}
           required
           hint={
-            <Prose text="An absolute path on the gateway's machine, of a file that is not there yet. `rouse store backup rouse-backup.db` does the same." />
+            <Prose text="An absolute path on the gateway's machine, of a file that is not there yet. `rouse backup --store rouse-backup.db` does the same." />
           }
         />
         {readOnly ? <p class="quiet">{readOnly}</p> : null}

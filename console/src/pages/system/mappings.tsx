@@ -65,7 +65,7 @@ function Secrets({
         <Loaded resource={secrets} lines={2}>
           {({ candidates }) =>
             candidates.length === 0 ? (
-              <Empty command={`rouse hooks accept ${path}`}>
+              <Empty command={`rouse hooks ${path} --accept`}>
                 No request has brought a secret to accept since the gateway started.
               </Empty>
             ) : (
