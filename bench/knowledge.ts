@@ -7,6 +7,7 @@
  * words alone, or with the models of endpoints, which get the texts. Keys are in EMBEDDINGS_KEY and RERANKER_KEY.
  * `npm run bench:knowledge -- --set FOLDER [--store postgres://…] [--embeddings URL,MODEL] [--reranker URL,MODEL]`
  */
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,7 +20,7 @@ import { createEmbedder } from "../src/knowledge/models/embed.ts";
 import { createKnowledge } from "../src/knowledge/knowledge.ts";
 import { createReranker } from "../src/knowledge/models/rerank.ts";
 import type { SearchModels } from "../src/knowledge/types.ts";
-import { scratchSchema } from "../plugins/postgres/scratch.ts";
+import { withDb } from "../plugins/postgres/client/db.ts";
 import { ENV, MODULE } from "../plugins/postgres/sql.ts";
 import { stageBytes } from "../src/knowledge/upload-staging.ts";
 import { evaluate } from "./evaluate.ts";
@@ -131,7 +132,19 @@ function makeDocument(): Buffer {
   return Buffer.from(text.slice(0, LETTERS));
 }
 
-const scratch = values.store === undefined ? undefined : await scratchSchema({ url: values.store });
+/** Names a schema that is not there yet, for data that is not kept. */
+function makeScratch(url: string): { url: string; drop(): Promise<unknown> } {
+  const schema = `rouse_eval_${randomBytes(6).toString("hex")}`;
+  const own = new URL(url);
+  own.searchParams.set("schema", schema);
+  return {
+    url: own.href,
+    drop: () =>
+      withDb({ url: own.href }, (db) => db.query(`DROP SCHEMA IF EXISTS "${schema}" CASCADE`)),
+  };
+}
+
+const scratch = values.store === undefined ? undefined : makeScratch(values.store);
 const sql = scratch && { url: scratch.url, module: MODULE, env: ENV };
 
 /** The models that the options name, each as `URL,MODEL`. */

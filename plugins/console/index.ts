@@ -24,7 +24,7 @@ const plugin: Plugin<typeof config> = {
         ? { ok: true, to }
         : { ok: false, message: "must be one line of at most 100 characters" },
     send: async (message) => show(print, message),
-    // What an earlier process printed may be gone with its terminal.
+    // Prints it again: the terminal of an earlier process may be gone.
     resend: async (message) => show(print, message),
   }),
 };

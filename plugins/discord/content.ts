@@ -17,7 +17,7 @@ export interface DiscordUser {
   member?: { nick?: string | null };
 }
 
-/** What programs show in a message, and previews of links. */
+/** A card of a program in a message, or the preview of a link. */
 interface Embed {
   title?: string;
   url?: string;
@@ -28,7 +28,7 @@ interface Embed {
   provider?: { name?: string };
 }
 
-/** What a message holds, its own or that of one which was forwarded. */
+/** The content of a message, its own or that of a forwarded one. */
 export interface DiscordContent {
   content: string;
   mentions?: readonly DiscordUser[];
@@ -56,7 +56,7 @@ export interface GatewayMessage extends DiscordContent {
   edited_timestamp?: string | null;
   mentions: readonly DiscordUser[];
   mention_roles?: readonly string[];
-  /** What it answers: Discord sends one level. Null if that is gone. */
+  /** The message that it answers: Discord sends one level. Null if that is gone. */
   referenced_message?: GatewayMessage | null;
   message_reference?: { message_id?: string; type?: number };
   /** The messages that it forwards. */

@@ -4,7 +4,7 @@ import type { Channel, PluginContext } from "#plugin";
 import { readWhole, toName, type GatewayMessage } from "./content.ts";
 import { VENDOR } from "./send.ts";
 
-/** Where files are. Their addresses are signed: no token goes there. */
+/** The hosts of files. Their addresses are signed: no token goes there. */
 const FILE_HOSTS = ["cdn.discordapp.com", "media.discordapp.net"];
 
 /** Opens files, and finds messages that were quoted by their id. */

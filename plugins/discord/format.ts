@@ -2,7 +2,7 @@ import { BOX_DRAWING, renderMarkdown, type Dialect, type Mark } from "#channel-k
 
 /** Addresses that Discord makes a link of; of others it would show the markup. */
 const LINKABLE = /^https?:\/\//i;
-/** What Discord reads as an address, where it would show escapes; else what it reads as a mark. */
+/** Matches an address, in which Discord would show escapes, or a mark. */
 const SPECIAL =
   /https?:\/\/[^\s<]+[^<.,:;"')\]\s]|[\\*`~|[]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|<(?=[@#:/]|a:|t:|id:|https?:)/g;
 const MARKS: Record<Mark, string> = { heading: "**", strong: "**", emphasis: "*", delete: "~~" };

@@ -28,9 +28,9 @@ const THREAD_TYPES = [10, 11, 12];
 const WRITTEN_TYPES = [0, 19];
 /** So many times no gateway is met where the session was; then a new one begins, elsewhere. */
 const MAX_MISSES = 5;
-/** How long the bot's roles in a server stay known. */
+/** The time for which the bot's roles in a server stay known. */
 const ROLES_MS = 600_000;
-/** How often the place is saved while nothing for the agent comes. */
+/** The interval at which the place is saved while nothing for the agent comes. */
 const SAVE_EVERY_MS = 10_000;
 /** Closes the connection so that Discord keeps the session. */
 const CLOSE_RESUMABLE = 4200;
@@ -216,7 +216,7 @@ async function takePress(
   return undefined;
 }
 
-/** What is read of the gateway's events. */
+/** The gateway's events that are read, with their readers. */
 const DISPATCHED: Partial<
   Record<string, (message: GatewayMessage, self: Self) => ReceivedMessage | undefined>
 > = {
@@ -277,7 +277,7 @@ function createRoles(rest: REST, me: string): FindRoles {
   };
 }
 
-/** What the gateway is asked for: more than direct messages and mentions only if the application may have it. */
+/** Returns the intents to ask for: more than direct messages and mentions only if the application may have it. */
 async function readIntents(rest: REST, signal: AbortSignal): Promise<number> {
   const { flags = 0 } = (await rest.get("/applications/@me", { signal })) as { flags?: number };
   return (flags & CONTENT_FLAGS) === 0 ? INTENTS : INTENTS | CONTENT_INTENT;
@@ -316,7 +316,7 @@ export async function listen(
     const intents = await readIntents(rest, signal);
     // A session keeps the intents that it began with.
     if (misses++ >= MAX_MISSES || (place?.intents ?? INTENTS) !== intents) place = null;
-    // What has arrived and was not received comes again.
+    // The session is resumed from this place, so events that arrived and were not received come again.
     let session: SessionInfo | null = place;
     await withConnection(signal, { unopened: "discord closed the connection" }, (connection) => {
       const manager: WebSocketManager = new Manager({

@@ -1,7 +1,7 @@
 import type { RawFile } from "@discordjs/rest";
 import type { OutgoingFile } from "#plugin";
 
-/** What a bot may send where nobody has paid for more. */
+/** The largest file that a bot may send without a paid server, in bytes. */
 export const MAX_FILE = 10_000_000;
 export const TOO_LARGE = {
   status: "unsupported",

@@ -36,7 +36,7 @@ export const VENDOR: ErrorRules = {
     const { status, code, name, retryAfter } = error as Record<string, unknown>;
     if (typeof retryAfter === "number") return { status: 429, afterMs: Math.ceil(retryAfter) };
     if (typeof status === "number") return { status, code: CODES[String(code)] };
-    // What the SDK says of the sessions of a day.
+    // The SDK's error if the sessions of a day are used up.
     if (error instanceof Error && error.message.startsWith("Not enough sessions "))
       return { status: "retry", reason: error.message };
     const why =
@@ -48,7 +48,7 @@ export const VENDOR: ErrorRules = {
   },
 };
 
-/** What Discord's error codes mean. */
+/** The meanings of Discord's error codes. */
 const CODES: Record<string, string> = {
   10003: "unknown channel",
   10008: "unknown message",
@@ -104,7 +104,7 @@ const TYPING_MS = 8_000;
 /** A channel takes about 5 edits in 5 seconds, the answers to other people among them. */
 const EDIT_MS = 2_000;
 
-/** What a message says: the same for one that is changed. */
+/** Builds the text of a message, new or changed. */
 function buildContent(text: string) {
   const dialect = toDiscord(text);
   return {
@@ -130,7 +130,7 @@ function buildButtons({ code, verdicts }: ApprovalQuestion): object {
   return { components: [{ type: 1, components: verdicts.map(button) }] };
 }
 
-/** What is posted: a nonce makes Discord answer a repeat with the message that is there already. */
+/** Builds the body of a post. Its nonce makes Discord answer a repeat with the message that is there already. */
 function buildBody({
   text,
   idempotencyKey,
@@ -142,7 +142,7 @@ function buildBody({
   };
 }
 
-/** What people see while the agent works. */
+/** Creates the typing sign and the text that is shown while the agent works. */
 function createLive(
   client: () => Promise<REST>,
 ): Pick<VendorChannel<string>, "streaming" | "typing"> {
@@ -216,7 +216,7 @@ export function createChannel(client: () => Promise<REST>, now: () => number): C
     // Discord tells by its answer to the same nonce what has become of the first try.
     return retryIdempotent(VENDOR, signal, { tries: Infinity, pauseMs: PAUSE_MS }, attempt);
   };
-  /** Whether presses go to an address of the application's, and not to the gateway connection. */
+  /** Returns whether presses go to an address of the application's, and not to the gateway connection. */
   const pressesGoElsewhere = async (signal: AbortSignal): Promise<boolean> => {
     const about = (await (await client()).get("/applications/@me", { signal })) as {
       interactions_endpoint_url?: string | null;

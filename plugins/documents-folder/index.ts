@@ -105,7 +105,7 @@ function toSynced(folder: Folder, baseDir: string): SyncedFolder {
     list: () => listFiles(root, root, folder.extensions),
     watch: (onChange, signal) =>
       new Promise((done) => {
-        // Where the system cannot watch, the folder is read after its time.
+        // If the system cannot watch, the folder is read at its interval.
         const watcher = watch(root, { recursive: true, signal }, onChange);
         watcher.on("error", () => undefined).on("close", done);
       }),

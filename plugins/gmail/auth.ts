@@ -18,7 +18,7 @@ export const loadGoogleAuth = (): Promise<typeof GoogleAuth> =>
     },
   );
 
-/** What a credentials file holds. */
+/** The content of a credentials file. */
 export type Credentials =
   | { kind: "installed"; clientId: string; clientSecret: string; project?: string }
   | { kind: "service"; email: string; key: string; keyId?: string; project?: string };
@@ -172,7 +172,7 @@ function redirected(server: Server, state: string, signal: AbortSignal): Promise
   });
 }
 
-/** How long the owner may take. */
+/** The time that the owner has to consent. */
 const CONSENT_MS = 300_000;
 
 /**

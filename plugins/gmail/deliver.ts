@@ -5,7 +5,7 @@ import type { RefusedMessage } from "./state.ts";
 
 /** The hook did not take a batch, and it is tried again. */
 export class MailHookError extends GmailProblem {
-  /** Whether it may pass by itself. */
+  /** True if it may pass by itself. */
   readonly transient: boolean;
 
   constructor(message: string, transient: boolean) {
@@ -59,7 +59,7 @@ function advice(status: number, code: string, hook: string): string {
 /** Bad in themselves, not for the moment. */
 const REFUSED = new Set([400, 413, 415, 422]);
 
-/** What became of single messages in a batch that was taken. */
+/** Returns the messages that the hook refused in a batch that was taken. */
 function refusedIn(messages: readonly MailMessage[], body: unknown, at: number): RefusedMessage[] {
   const { results } = (body ?? {}) as { results?: unknown };
   if (!Array.isArray(results) || results.length !== messages.length) return [];

@@ -2,7 +2,7 @@ import type { AuthClient } from "google-auth-library";
 import type { GmailConfig } from "./config.ts";
 import { GmailProblem } from "./problem.ts";
 
-/** What a call to Google came to, when it did not succeed. Quotes nothing of the answer but Google's own codes. */
+/** A failed call to Google. Quotes nothing of the answer but Google's own codes. */
 export class GoogleError extends GmailProblem {
   readonly status: number | undefined;
   /** `revoked`: nothing works before the owner consents again. */
@@ -161,7 +161,7 @@ export interface GoogleCall {
   body?: unknown;
   signal?: AbortSignal;
   timeoutMs?: number;
-  /** What is being done, for the error's message. */
+  /** The action, for the error's message. */
   what: string;
 }
 
@@ -171,7 +171,7 @@ export interface Google {
   pubsub<T>(path: string, call: GoogleCall): Promise<T>;
 }
 
-/** Who calls: a service account acts for the mailbox towards Gmail, and as itself towards Pub/Sub. */
+/** The identities of the calls: a service account acts for the mailbox towards Gmail, and as itself towards Pub/Sub. */
 export interface Clients {
   gmail: AuthClient;
   pubsub: AuthClient;

@@ -125,7 +125,7 @@ const getHref = (tag: string): string | undefined => {
   return /^(?:https?|mailto|tel):/i.test(href) ? href : undefined;
 };
 
-/** Where a tag that begins at `from` ends: a `>` in a quoted value is none. Undefined where it never does. */
+/** Finds the end of a tag that begins at `from`; a `>` in a quoted value is none. Undefined if the tag has no end. */
 function endOfTag(html: string, from: number): number | undefined {
   const scanner = /"[^"]*"|'[^']*'|>/g;
   scanner.lastIndex = from;

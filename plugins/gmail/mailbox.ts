@@ -14,7 +14,7 @@ export interface HistoryPage {
   historyId: string;
 }
 
-/** What is done with a mailbox. */
+/** The calls that Rouse makes about a mailbox. */
 export interface Mailbox {
   /** Lets Gmail tell the topic of changes, for seven days. */
   watch(topic: string): Promise<{ historyId: string; expires: number }>;

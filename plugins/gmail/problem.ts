@@ -1,4 +1,4 @@
-/** What went wrong, and what to change. The message quotes no mail and no token, so that it may be shown and kept. */
+/** A problem, and what to change. The message quotes no mail and no token, so that it may be shown and kept. */
 export class GmailProblem extends Error {
   constructor(message: string) {
     super(message);

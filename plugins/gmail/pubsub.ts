@@ -29,7 +29,7 @@ interface PullAnswer {
   receivedMessages?: { ackId: string; message?: { data?: string } }[];
 }
 
-/** What a pull gave. */
+/** The result of a pull. */
 export interface Pulled {
   ackIds: string[];
   /** The latest history id that they name, where they name one. */

@@ -54,7 +54,7 @@ export function createPushAnswerer(
     if (token === undefined || token.length > 8192) return unauthorized();
     const refused = await verify(token);
     if (refused) return refused;
-    // What came is in the history: the body itself is not needed.
+    // The body is not needed: the mailbox's history has what is new.
     if (!(await readBody(request, MAX_BYTES))) return new Response(null, { status: 413 });
     notify();
     return new Response(null, { status: 204 });

@@ -106,7 +106,7 @@ interface Subscription {
   };
 }
 
-/** Who names a service account that signs has to be allowed to use it. */
+/** The advice if the caller may not use the service account that signs pushes. */
 const actAs = (pushAccount: string | undefined): string =>
   pushAccount === undefined
     ? ""

@@ -24,7 +24,7 @@ const FIELDS = [
   "pushAccount",
 ] as const;
 
-/** What was done, told as it happens. */
+/** The steps that were done, each printed as it happens. */
 class Steps {
   readonly done: { step: string; result: string }[] = [];
   readonly #context: Context;

@@ -9,16 +9,16 @@ export interface RefusedMessage {
   reason: string;
 }
 
-/** What the watcher knows, on disk. Times are milliseconds since the epoch. */
+/** The state of the watcher, on disk. Times are milliseconds since the epoch. */
 export interface WatchState {
   account: string;
   /** Everything up to here has been given to the hook. */
   historyId?: string;
-  /** What came before is old. */
+  /** The time of the first start: mail that came before it is old. */
   startedAt?: number;
   watchExpires?: number;
   watchedAt?: number;
-  /** What the watch was started with: another topic or label needs a new one. */
+  /** The topic and labels that the watch was started with: others need a new watch. */
   watched?: string;
   /** When the last complete look at the mailbox began. */
   lastSync?: number;
@@ -76,7 +76,7 @@ export async function writeState(dir: string, state: WatchState): Promise<void> 
   await replaceFile(join(dir, STATE), JSON.stringify(state));
 }
 
-/** What of the state is worth something to another gateway. */
+/** The part of the state that another gateway can use. */
 type SyncCheckpoint = Pick<WatchState, "account" | "historyId" | "startedAt" | "lastSync">;
 
 /** The place of the watcher, for the gateway that watches next. */

@@ -9,7 +9,7 @@ export const STALE_MS = 900_000;
 const time = (ms: number | undefined): string =>
   ms === undefined ? "never" : new Date(ms).toISOString();
 
-/** How a watcher does, by what it knows. */
+/** Returns the state of a watcher as a service, by the state that it keeps. */
 export function toServiceState(config: GmailConfig, state: WatchState, now: number): ServiceState {
   const account = config.account ?? "";
   if (state.watchExpires === undefined)

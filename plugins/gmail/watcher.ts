@@ -12,7 +12,7 @@ import { goOnFrom, renderCheckpoint, readState, writeState, type WatchState } fr
 import { STALE_MS, toServiceState } from "./status.ts";
 import { syncMailbox } from "./sync.ts";
 
-/** How long things take, in milliseconds; tests have less time. */
+/** Waits and intervals, in milliseconds; tests have shorter ones. */
 export interface Timing {
   firstWait: number;
   longestWait: number;
@@ -21,7 +21,7 @@ export interface Timing {
   /** Between looks of the one who watches the watcher. */
   checkEvery: number;
   stale: number;
-  /** How often the state file says that the watcher lives. */
+  /** The interval at which the state file says that the watcher lives. */
   aliveEvery: number;
 }
 
@@ -57,7 +57,7 @@ const MANY_FAILURES = 3;
 /** Somebody who has just run the setup again does not wait for long. */
 const LONGEST_REVOKED_WAIT_MS = 60_000;
 
-/** What stands until a call is refused. */
+/** Clients that are used until a call is refused. */
 interface Connection {
   google: Google;
   mailbox: Mailbox;
@@ -76,12 +76,12 @@ class Watch {
   #connection: Connection | undefined;
   #failures = 0;
   #starting = true;
-  /** What the turn is at, and what it was at when it failed last. */
+  /** The current step, and the one that failed last. */
   #step: "sync" | "pull" = "sync";
   #failedStep: "sync" | "pull" | undefined;
   /** Notifications that are not acknowledged yet. */
   #pending: Pulled | undefined;
-  /** Whether what is wrong has been told. */
+  /** True if what is wrong has been told. */
   #told = false;
   #aliveAt: number;
   #renewalFailed: { message: string; again: number } | undefined;

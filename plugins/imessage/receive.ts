@@ -10,7 +10,7 @@ import type { Channel, ReceivedMessage } from "#plugin";
 import { readFiles } from "./files.ts";
 import { parsePerson, VENDOR, type Message, type Server } from "./server.ts";
 
-/** Where a webhook brings messages at once, asking only makes up for those that it lost: the server sends each just once. */
+/** With a webhook, polling only finds the messages that it lost: the server sends each just once. */
 const ASK_MS = { withWebhook: 60_000, without: 3_000 };
 const OVERLAP_MS = 300_000;
 const PAGE = 200;
@@ -25,9 +25,9 @@ interface Receiving {
 
 const isDirect = (guid: string): boolean => guid.includes(";-;");
 
-/** What a message is judged by. */
+/** The facts by which a message is judged. */
 interface Called extends Receiving {
-  /** Whether the message answers one of the agent's. */
+  /** True if the message answers one of the agent's. */
   isAnswer: boolean;
 }
 

@@ -26,7 +26,7 @@ export function render(markdown: string): string {
   return renderMarkdown(markdown, { ...PLAIN, code: (code) => `\`${code}\`` });
 }
 
-/** Whether a message is one that was sent from here with this text, in this chat or to this person. */
+/** Returns whether a message is one that was sent from here with this text, in this chat or to this person. */
 function isSent(
   { isFromMe, error, text, chats }: Message,
   markdown: string,
@@ -86,7 +86,7 @@ export function createChannel({ call, query, now }: Server, privateApi: boolean)
       if (messages && guid !== undefined) chats.set(to, guid);
       return taken(messages ? messages[0]?.guid : guid);
     },
-    /** What was sent although the server did not say so: Messages itself has it. */
+    /** Finds a message that was sent although the server did not report it: Messages itself has it. */
     async find({ to, text }, chat, since, signal) {
       const found = await query(
         { after: Math.max(since - SKEW_MS, 1), sort: "DESC", limit: 100 },

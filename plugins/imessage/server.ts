@@ -58,7 +58,7 @@ export const VENDOR: ErrorRules = {
   },
 };
 
-/** What became of a request, in codes of this plugin's own. */
+/** Reads the result of a request, in codes of this plugin's own. */
 function read(body: unknown): ReturnType<NonNullable<Rest["read"]>> {
   const { error, data } = body as {
     error?: { type?: string; error?: string; message?: string };
@@ -103,10 +103,9 @@ export function createServer(
   };
 }
 
-/** What `createServer` gives. */
 export type Server = ReturnType<typeof createServer>;
 
-/** How a chat's guid looks: its service, `-` for one person or `+` for a group, and who or which. */
+/** The form of a chat's guid: its service, `-` for one person or `+` for a group, and its address or name. */
 export const CHAT = /^[cC][hH][aA][tT]:((?:iMessage|SMS|RCS|any);[-+];\S{1,200})$/;
 /** A person, in the form in which they are compared: a number without its decoration, or an address in small letters. */
 export const PERSON = [

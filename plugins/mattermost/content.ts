@@ -8,7 +8,7 @@ export interface PostFile {
   size?: number;
 }
 
-/** What programs put into a post. */
+/** A card of a program in a post. */
 interface PostAttachment {
   pretext?: string;
   author_name?: string;
@@ -20,7 +20,7 @@ interface PostAttachment {
   fallback?: string;
 }
 
-/** What the server shows below a post: the preview of a link, or the post that it links to. */
+/** The preview of a link, or the linked post, which the server shows below a post. */
 interface PostEmbed {
   type?: string;
   url?: string;
@@ -33,7 +33,7 @@ interface PostEmbed {
   };
 }
 
-/** What a post holds, wherever it is read. */
+/** The content of a post, wherever it is read. */
 export interface PostContent {
   message?: string;
   props?: Record<string, unknown>;

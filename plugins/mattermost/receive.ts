@@ -14,10 +14,10 @@ import { createCall, VENDOR, type MattermostContext } from "./send.ts";
 const HELLO_MS = 20_000;
 /** A connection on which nothing comes is asked, and given up if it stays silent. */
 const PING_MS = 30_000;
-/** How far the saved place may lag behind while nothing is for the agent. */
+/** The most that the saved place may lag behind while nothing is for the agent. */
 const CURSOR_LAG_MS = 60_000;
 const CALL_MS = 20_000;
-/** What stands for a message of which nothing can be read, as a bare mention. */
+/** The text of a message of which nothing can be read, such as a bare mention. */
 const NO_TEXT = "[no text]";
 const BROKEN = "mattermost sent what is not its format";
 
@@ -49,7 +49,7 @@ interface ChannelInfo {
   /** `D` is the conversation of two, `G` a group of members, others are channels. */
   type: string | undefined;
   room?: string | undefined;
-  /** Who wrote it, as `@name`. */
+  /** The author, as `@name`. */
   sender?: string | undefined;
 }
 
@@ -145,7 +145,7 @@ export function createListener(
     const move = async (now: boolean): Promise<void> =>
       place && kept.move(`${place.at}:${place.id}`, now);
 
-    /** What was written since the last place; at the very first start nothing is, and the place is now. */
+    /** Reads the posts since the last place. The very first start reads none, and saves the current place. */
     const catchUp = async (): Promise<void> => {
       const channels = await get<
         { id: string; type: string; display_name?: string; last_post_at: number }[]
@@ -191,7 +191,7 @@ export function createListener(
         if (event === "hello" && !known) {
           known = true;
           greeted();
-          // What waits when the connection ends is asked for at the next one: nothing later may be taken before it.
+          // Asks for posts that waited when a connection ended, before any later post is taken.
           inOrder(catchUp);
           inOrder(() => host.report({ ok: true, message: "connected" }));
         }

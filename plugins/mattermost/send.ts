@@ -20,7 +20,7 @@ interface Post {
   props?: Record<string, unknown>;
 }
 
-/** What the parts of the plugin share. */
+/** The context that the parts of the plugin share. */
 export type MattermostContext = Pick<
   PluginContext<{ url: string; token: string }>,
   "config" | "fetch"

@@ -10,10 +10,10 @@ import {
 import { readFiles, type TeamsAttachment } from "./files.ts";
 import { hasQuotes, takeQuotes, toText, type HtmlQuote } from "./html.ts";
 
-/** What an activity says. */
+/** The content of an activity. */
 export interface TeamsContent {
   text?: unknown;
-  /** What a button of a card carries. */
+  /** The data of a card's button. */
   value?: { rouse?: unknown } | null;
   entities?: {
     type?: unknown;
@@ -118,7 +118,10 @@ const replaceMentions = (said: string, rename: (name: string) => string): string
       : whole,
   );
 
-/** What was said, without the mentions of the bot; whether it was mentioned or answered; and what came with it. */
+/**
+ * Reads the words of a message without the mentions of the bot, whether it was mentioned or answered, and what came
+ * along.
+ */
 export function readContent(
   { entities, attachments, text, value }: TeamsContent,
   bot: string,

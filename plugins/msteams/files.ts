@@ -10,7 +10,7 @@ import type { TeamsConfig } from "./config.ts";
 import { trusted } from "./references.ts";
 import { VENDOR, type createTokens } from "./send.ts";
 
-/** Where files of chats are. Their addresses are signed: the bot's token does not go there. */
+/** The hosts of files in chats. Their addresses are signed: the bot's token does not go there. */
 const SHARE_HOSTS = ["*.sharepoint.com", "*.sharepoint.us", "*.sharepoint-mil.us"];
 const SIGNED = "signed ";
 const DOWNLOAD_INFO = "application/vnd.microsoft.teams.file.download.info";

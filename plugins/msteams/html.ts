@@ -36,7 +36,7 @@ export interface HtmlQuote {
 const QUOTE = /<(\/?)blockquote\b([^>]{0,8000})>/gi;
 const KIND = /\bitemtype="https?:\/\/schema\.skype\.com\/(Reply|Forward)"/i;
 
-/** Whether HTML holds words of others, in whichever form. */
+/** Returns whether HTML holds words of others, in whichever form. */
 export const hasQuotes = (html: string): boolean =>
   /schema\.skype\.com\/(?:Reply|Forward)/i.test(html);
 

@@ -2,7 +2,7 @@ import { createKeyValueStore, type KeyValueStore } from "#channel-kit";
 import type { PluginContext } from "#plugin";
 import type { TeamsConfig } from "./config.ts";
 
-/** Where a conversation is reached, learnt from a message that was believed. */
+/** The address of a conversation, learnt from an authenticated message. */
 export interface Reference {
   serviceUrl: string;
   conversation: string;
@@ -17,7 +17,7 @@ const SERVICE_HOSTS: readonly string[] = [
 ];
 const MAX_KEPT = 5_000;
 
-/** Whether the bot's token may be sent to this address: a service of Teams, or the one in the config. */
+/** Returns whether the bot's token may be sent to this address: a service of Teams, or the one in the config. */
 export function trusted(serviceUrl: string, config: TeamsConfig): boolean {
   if (!URL.canParse(serviceUrl)) return false;
   const { protocol, hostname, port, origin, username, password } = new URL(serviceUrl);

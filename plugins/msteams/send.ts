@@ -69,7 +69,7 @@ interface Place {
   path: string;
 }
 
-/** Where the messages of a conversation are, or of one of its threads. */
+/** Builds the address of the messages of a conversation, or of one of its threads. */
 function toPlace({ service, id }: Conversation, { thread }: { thread?: string }): Place {
   return {
     service,
@@ -77,7 +77,7 @@ function toPlace({ service, id }: Conversation, { thread }: { thread?: string })
   };
 }
 
-/** Where one message of a conversation is. */
+/** Builds the address of one message of a conversation. */
 function toMessage(conversation: Conversation, about: { thread?: string }, id: string): Place {
   const { service, path } = toPlace(conversation, about);
   return { service, path: `${path}/${encodeURIComponent(id)}` };
@@ -120,7 +120,7 @@ type ServiceCall = (
   signal: AbortSignal,
 ) => Promise<string | undefined>;
 
-/** What people see while the agent works. */
+/** Creates the typing sign and the text that is shown while the agent works. */
 function createLive(
   request: ServiceCall,
 ): Pick<VendorChannel<Conversation>, "streaming" | "typing"> {

@@ -1,7 +1,7 @@
 /** A finish reason that is set. Within a text it does not match: there its quotes are escaped. */
 const FINISH = /"finish_reason"\s*:\s*"/;
 const DONE = /(?:^|\n)data: ?\[DONE\]/;
-/** How much of what was read is searched again with what follows: a match may be cut in two. */
+/** The length of read text that is searched again with the text that follows: a match may be cut in two. */
 const OVERLAP = 64;
 const STOP = `\n\ndata: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] })}\n\n`;
 

@@ -3,6 +3,7 @@ import {
   type Clock,
   createStepWatch,
   createFailureLog,
+  createSignals,
   type JobKind,
   type Logger,
   type Ms,
@@ -28,12 +29,14 @@ import { createUsage } from "./limits/usage.ts";
 import { migrate } from "./schema/migrate.ts";
 import { createCluster, createTopics } from "./cluster/cluster.ts";
 import { createPostgresQueue, HandedOutJobs } from "./queue/queue.ts";
-import { createSignals } from "./queue/signals.ts";
 import { createPostgresStore } from "./records/store.ts";
 
 /** Clocks nearer than that are taken for the same. */
 const SAME_MS = 100;
-/** What other gateways tell is passed on at most so often: a flood of hooks there is no flood of looks here. */
+/**
+ * The shortest time between two notifications that are passed on, so that a flood of hooks elsewhere causes no flood of
+ * reads here.
+ */
 const PASS_ON_MS = 5;
 
 /** PostgreSQL's code for a failure, which quotes nothing. */
@@ -45,7 +48,7 @@ const describeFailure = (error: unknown): object => {
 /** Groups of hooks that are under way at a time. */
 const ACCEPT_GROUPS = 4;
 
-type DriverClock = Pick<Clock, "now" | "monotonic">;
+type DriverClock = Clock;
 
 /**
  * The database's clock, by which jobs wait: all gateways share it. Between two measurements it goes on with this machine's
@@ -54,7 +57,7 @@ type DriverClock = Pick<Clock, "now" | "monotonic">;
 class DatabaseClock {
   readonly #db: Db;
   readonly #clock: DriverClock;
-  /** How far the database's clock is ahead of the monotonic one. */
+  /** The difference between the database's clock and the monotonic one. */
   #ahead: Ms = 0;
 
   constructor(db: Db, clock: DriverClock) {
@@ -130,7 +133,7 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
   const leases = createLeases({ db, membership, log, start: membership.start });
 
   const look = async (): Promise<void> => signals.announce(await jobs.readyKinds(dbTime(now())));
-  // What was left by those before is told to the first who listens.
+  // Work that earlier gateways left is reported to the first listener.
   const left = await jobs.readyKinds(dbTime(now()));
   const tellLeft = (): void => void setImmediate(() => signals.announce(left.splice(0)));
   const passOn = gathering((kinds) => signals.announce(kinds));
@@ -149,7 +152,7 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
     notifier.listen();
     if (left.length > 0) tellLeft();
   };
-  const signals = createSignals({ now, log, listened });
+  const signals = createSignals({ clock, log, listened });
 
   const committed = ({ touched, ready, wakes, later }: Committed): void => {
     for (const { kind, at } of later) signals.later(kind, at);

@@ -1,9 +1,7 @@
 import { definePlugin } from "#plugin";
 import { openPostgres } from "./driver.ts";
-import { scratchSchema } from "./scratch.ts";
-import { openReader } from "./reader.ts";
 import { ENV, MODULE } from "./sql.ts";
-import { readStatus, readValues } from "./status.ts";
+import { openReader, readStatus, readValues } from "./tools.ts";
 import { exportTables, importTables } from "./records/transfer.ts";
 
 /** Keeps work in PostgreSQL, for any number of gateways. */
@@ -11,14 +9,12 @@ export default definePlugin({
   id: "postgres",
   store: {
     protocols: ["postgres", "postgresql"],
-    example: "postgres://user:password@host:5432/database",
     shared: true,
     open: openPostgres,
     openReader,
     status: readStatus,
     readValues,
     sql: { module: MODULE, env: ENV },
-    scratch: scratchSchema,
     exportTables,
     importTables,
   },

@@ -4,7 +4,7 @@ import { openDb, type Db } from "./client/db.ts";
 import { migrate } from "./schema/migrate.ts";
 
 export const MODULE = import.meta.url;
-/** What the client takes from its surroundings: user, password and certificates that the URL leaves out. */
+/** The variables that the client reads: user, password and certificates that the URL leaves out. */
 export const ENV = /^(?:PG[A-Z]+|HOME|NODE_EXTRA_CA_CERTS)$/;
 
 /** The database as others than the store see it. */

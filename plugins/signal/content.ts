@@ -15,7 +15,7 @@ export interface Party {
 
 type Mentions = readonly (Party & { name?: string | null; start?: number; length?: number })[];
 
-/** What a message quotes. */
+/** The quoted message. */
 interface SignalQuote {
   authorNumber?: string | null;
   authorUuid?: string | null;
@@ -36,7 +36,7 @@ interface SharedContact {
   email?: readonly { value?: string }[];
 }
 
-/** What a message says. */
+/** The content of a message. */
 export interface SignalContent {
   message?: string | null;
   mentions?: Mentions;

@@ -81,7 +81,7 @@ export default definePlugin({
       ...createChannel(daemon),
       fetchFile: createFileFetcher(createRpc(daemon)),
       limit: LONGEST_MESSAGE,
-      // What counts is bytes of UTF-8.
+      // Signal counts bytes of UTF-8.
       lengthOf: (text) => Buffer.byteLength(render(text).text),
       parseRecipient,
       listen: (signal, host) => listen(daemon, signal, host),

@@ -51,14 +51,14 @@ function toMessage(
   return readWritten(said, { id, author, edits, envelope, allowFrom, isSelf });
 }
 
-/** Who wrote a message, and how the agent's own account is told. */
+/** The author of a message, and the facts that identify the agent's own account. */
 interface Origin extends Pick<IncomingMessage, "id" | "edits">, Pick<Daemon, "allowFrom"> {
   author: string;
   envelope: NonNullable<EventData["envelope"]>;
   isSelf(party: Party): boolean;
 }
 
-/** What somebody wrote, for the agent or not. */
+/** Reads a message of a person, for the agent or not. */
 function readWritten(
   said: DataMessage,
   { id, author, edits, envelope, allowFrom, isSelf }: Origin,
@@ -105,7 +105,7 @@ function getConversation(
   };
 }
 
-/** What kind of error the daemon met, as a word that quotes nothing. */
+/** Returns the kind of an error of the daemon, as a word that quotes nothing. */
 function getExceptionKind({ type = "" }: NonNullable<EventData["exception"]>): string {
   return /^\w{1,60}$/.exec(type)?.[0] ?? "error";
 }

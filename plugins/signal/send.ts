@@ -12,7 +12,7 @@ import type { ErrorRules, Failure } from "#channel-kit";
 import type { Channel, OutgoingMessage, PluginContext, SendResult } from "#plugin";
 import { toDataUri } from "./send-file.ts";
 
-/** Where the daemon is, which of its accounts speaks, and what else is needed to hear. */
+/** The address of the daemon, the account that speaks, and what else is needed to receive. */
 export interface Daemon extends Pick<PluginContext<unknown>, "fetch" | "log"> {
   url: string;
   /** As the daemon takes it: a number or an account id. */
@@ -80,7 +80,7 @@ export const VENDOR: ErrorRules = {
     },
   },
 };
-/** What is known of the recipient says more than a code, and the first of these most. */
+/** The kinds of errors by precedence: a fact about the recipient says more than a code. */
 const KINDS = ["RATE_LIMIT_FAILURE", "IDENTITY_FAILURE", "UNREGISTERED_FAILURE", "NETWORK_FAILURE"];
 const SAME: Readonly<Record<string, string>> = {
   "-3": "NETWORK_FAILURE",

@@ -40,7 +40,7 @@ const readFiles = (files: readonly SlackFile[] | undefined): HeardFile[] =>
       }),
     );
 
-/** What programs put into a message, and messages that were shared into it. */
+/** A card of a program in a message, or a message that was shared into it. */
 export interface SlackAttachment {
   is_msg_unfurl?: boolean;
   is_share?: boolean;
@@ -61,7 +61,7 @@ export interface SlackAttachment {
   message_blocks?: readonly { message?: SlackContent }[];
 }
 
-/** What a message holds, wherever it is read. */
+/** The content of a message, wherever it is read. */
 export interface SlackContent {
   text?: string;
   blocks?: unknown;

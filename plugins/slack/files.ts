@@ -22,7 +22,7 @@ import {
 const FILE_HOSTS = ["files.slack.com"];
 const NO_SCOPE =
   "slack sent its sign-in page and no file: give the app the scope files:read and install it again";
-/** How a file is known whose address has to be asked for. */
+/** The reference of a file whose address has to be asked for. */
 const BY_ID = /^id:(F\w{2,40})$/;
 
 /** Opens files, and lists the messages of threads. */

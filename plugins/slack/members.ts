@@ -5,7 +5,7 @@ import { createClient, VENDOR, type SlackContext } from "./send.ts";
 /** A message waits so long for what Slack knows of people. An answer that comes later counts for the next message. */
 const WAIT_MS = 1_000;
 const REQUEST_MS = 5_000;
-/** How long a person stays known. */
+/** The time for which a person stays known. */
 const KNOWN_MS = 6 * 3_600_000;
 /** After a failed request none is made; a scope that the app lacks is not there soon. */
 const PAUSE_MS = 60_000;

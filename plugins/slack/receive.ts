@@ -22,7 +22,7 @@ import {
   type SlackContext,
 } from "./send.ts";
 
-/** How far a request's time may be from ours: an older one may be a replay. */
+/** The largest difference between a request's time and ours, in seconds: an older request may be a replay. */
 const TOLERANCE_S = 300;
 /** The vendor greets at once; a connection without its greeting carries nothing. */
 const HELLO_MS = 20_000;
@@ -30,7 +30,7 @@ const HELLO_MS = 20_000;
 const SHOW_MS = 10_000;
 /** The one command whose text names the gateway's command. */
 const OWN_COMMAND = "/rouse";
-/** What stands for a message of which nothing can be read, as a bare mention. */
+/** The text of a message of which nothing can be read, such as a bare mention. */
 const NO_TEXT = "[no text]";
 /** Kinds of message that somebody wrote; others tell of joins, edits and the like. */
 const WRITTEN = new Set([undefined, "file_share", "thread_broadcast", "me_message"]);
@@ -49,7 +49,7 @@ interface SlackEvent extends SlackContent {
   message?: SlackEvent & { edited?: { ts?: string } };
 }
 
-/** What the vendor posts, and what lies in an envelope of the socket. */
+/** The body that the vendor posts, or that is in an envelope of the socket. */
 interface SlackPayload {
   type?: string;
   challenge?: unknown;
@@ -155,7 +155,10 @@ const isOwn = (
   self: string | undefined,
 ): boolean => self !== undefined && (user ?? message?.user ?? deleted?.user) === self;
 
-/** Whether an event mentions the agent. An app that is subscribed to a channel's messages gets a mention as one of those as well. */
+/**
+ * Returns whether an event mentions the agent. An app that is subscribed to a channel's messages gets a mention as one
+ * of those as well.
+ */
 const isMention = ({ type, text = "" }: SlackEvent, self: string | undefined): boolean =>
   type === "app_mention" ||
   (self !== undefined && [`<@${self}>`, `<@${self}|`].some((mark) => text.includes(mark)));
@@ -198,7 +201,7 @@ async function takePress(
   return [channel?.id ?? "", user.id, text];
 }
 
-/** Whether the vendor signed these bytes just now. */
+/** Returns whether the vendor signed these bytes just now. */
 function signed(raw: Uint8Array, headers: Headers, secret: string, now: number): boolean {
   const timestamp = headers.get("x-slack-request-timestamp") ?? "";
   if (!/^\d{1,12}$/.test(timestamp) || Math.abs(now / 1000 - Number(timestamp)) > TOLERANCE_S)
@@ -244,7 +247,7 @@ export function createEvents(
       if (read.body.type === "url_verification")
         return Response.json({ challenge: String(read.body.challenge) });
       const message = readEvent(read.body);
-      // Where this fails the vendor gets a 500 and sends the event again.
+      // If this fails, the vendor gets a 500 and sends the event again.
       if (message) await host.receive(await members.complete(message));
       return new Response("");
     },

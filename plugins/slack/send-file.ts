@@ -2,7 +2,7 @@ import type * as WebApi from "@slack/web-api";
 import { ChannelError, checkFileUrl, sendAfter, sentResult, type ErrorRules } from "#channel-kit";
 import type { FileSendResult, OutgoingFile, PluginContext } from "#plugin";
 
-/** Where the vendor takes files, besides the API of the config. The address is signed: the token does not go there. */
+/** The hosts that take files, besides the API of the config. The address is signed: the token does not go there. */
 const UPLOAD_HOSTS = ["files.slack.com"];
 
 type UploadContext = Pick<PluginContext<{ botToken: string; apiUrl: string }>, "config" | "fetch">;

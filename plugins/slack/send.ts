@@ -26,30 +26,30 @@ import { sendFile } from "./send-file.ts";
 
 /** The longest `markdown_text`. */
 export const MAX_MARKDOWN = 12_000;
-/** What the vendor takes of `text`; it would cut a longer one. */
+/** The longest `text` that the vendor takes without cutting it. */
 const MAX_TEXT = 40_000;
 /** The longest text of a block. */
 const MAX_BLOCK = 3_000;
 /** Answers of a server that does not know `markdown_text`. */
 const NO_MARKDOWN = new Set(["no_text", "invalid_arguments", "markdown_text_conflict"]);
-/** What a post is known by afterwards: the vendor keeps metadata with each message. */
+/** The metadata by which a post is found later: the vendor keeps it with each message. */
 const EVENT_TYPE = "rouse_reply";
 /** Leaves time to find out what became of a post within the time that the gateway gives a send. */
 const PATIENCE = { postMs: 15_000, looks: 3, pauseMs: 500, settleMs: 10_000 };
 /** Slack takes a status away with the next message, or after 2 minutes. */
 const TYPING_MS = 60_000;
-/** What a message gets while the agent works, and the answers if it has it already, or does not have it any more. */
+/** The reaction to a message while the agent works, and the answers if it is already there, or not any more. */
 const REACTION = "eyes";
 const DONE = new Set(["already_reacted", "no_reaction", "message_not_found"]);
 /** Slack takes 50 edits a minute of an app in a workspace. */
 const EDIT_MS = 3_000;
 /** By how much the clocks of the vendor and of this machine may differ. */
 const SKEW_MS = 60_000;
-/** How many messages are read at most, and how many at a time. */
+/** The most pages of messages that are read, and the messages of a page. */
 const MAX_PAGES = 5;
 const PAGE = 200;
 
-/** What the parts of the plugin share. */
+/** The context that the parts of the plugin share. */
 export type SlackContext = Pick<
   PluginContext<{ botToken: string; apiUrl: string }>,
   "config" | "fetch" | "clock"
@@ -145,7 +145,7 @@ export function clientOptions(
   };
 }
 
-/** What to tell where a package of the vendor's is not there. */
+/** The advice if a package of the vendor's is missing. */
 export const advice = (name: string): string => `install ${name}: the channel needs it`;
 
 /** The id of a message: the vendor's own is unique in its conversation alone. */
@@ -212,7 +212,7 @@ async function endQuestion(
   });
 }
 
-/** What a message is known by in the API. */
+/** Splits the id of a message into the names that the API uses. */
 function fromMessageId(id: string): { channel: string; ts: string } {
   const [channel = "", ts = ""] = id.split(":");
   return { channel, ts };

@@ -11,7 +11,7 @@ import {
 } from "#channel-kit";
 import { readFiles } from "./files.ts";
 
-/** What a message has in common with what it answers in another chat. */
+/** The content that a message shares with one that it answers in another chat. */
 type Content = Partial<
   Pick<
     Message,
@@ -56,7 +56,7 @@ const RICH = {
   isInline: ({ text }: Readonly<Record<string, unknown>>) => Array.isArray(text),
 };
 
-/** What is neither text nor a file. */
+/** Reads the content that is neither text nor a file. */
 function readKinds(content: Content): HeardPart[] {
   const { contact, venue, location, poll, checklist, game, invoice, story, sticker, dice } =
     content;
@@ -106,7 +106,7 @@ function readKinds(content: Content): HeardPart[] {
   ];
 }
 
-/** Who wrote a message that was passed on, and where. */
+/** Reads the author of a forwarded message, and its place. */
 function readOrigin(origin: MessageOrigin): Pick<HeardPart, "author" | "place"> {
   switch (origin.type) {
     case "user":

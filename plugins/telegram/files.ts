@@ -3,7 +3,9 @@ import { ChannelError, createFetchFile, openDownload, type HeardFile } from "#ch
 import type { Channel, PluginContext } from "#plugin";
 import { VENDOR, type createClient } from "./send.ts";
 
-/** What may be in a path of a file; a Bot API server of one's own may give a path of its disk, which is not fetched. */
+/**
+ * The form of a file's path. A Bot API server of the operator's own may give a path of its disk, which is not fetched.
+ */
 const PATH = /^[\w-][\w./-]{0,500}$/;
 
 /** Opens files by `getFile`. The address holds the token, so only the API of the config is asked. */
@@ -22,7 +24,7 @@ export function createFileFetcher(
 
 const MEDIA = ["photo", "voice", "audio", "document", "animation", "video", "video_note"] as const;
 
-/** What may hold files: a message, what it answers in another chat, and what is paid for. */
+/** Sources of files: a message, the message that it answers in another chat, and paid media. */
 type Media = Pick<Message, (typeof MEDIA)[number] | "paid_media">;
 
 /** The files of a message. Of a photo there are several sizes: the last is the largest. */

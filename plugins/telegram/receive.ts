@@ -36,8 +36,8 @@ const MAX_ALBUMS = 100;
 const NO_PERSON = "the message was written in the name of a group or channel, not of a person";
 
 /**
- * Whether a message of a group names the bot or answers it (`bot`), or is a command for another bot (`other`). What a message
- * that was passed on names does not count.
+ * Returns `bot` for a message of a group that names the bot or answers it, and `other` for a command for another bot.
+ * What a message that was passed on names does not count.
  */
 function findAddressee(message: Message, me: UserFromGetMe): "bot" | "other" | undefined {
   const { reply_to_message: answered, forward_origin, entities, caption_entities } = message;
@@ -145,7 +145,7 @@ function readMessage(message: Message, { me, albums }: Self): ReceivedMessage {
   });
 }
 
-/** Whether a webhook gets presses of buttons: `setWebhook` may have left them out. */
+/** Returns whether a webhook gets presses of buttons: `setWebhook` may have left them out. */
 export async function takesPresses(api: Api): Promise<boolean> {
   const { allowed_updates: allowed = [] } = await api.getWebhookInfo();
   return allowed.length === 0 || allowed.includes("callback_query");

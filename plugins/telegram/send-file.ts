@@ -1,7 +1,7 @@
 import { ChannelError } from "#channel-kit";
 import type { FileSendResult, OutgoingFile, PluginContext } from "#plugin";
 
-/** What Telegram takes as a photo: other images, and larger ones, are sent as documents. */
+/** The images that Telegram takes as photos: other ones, and larger ones, are sent as documents. */
 const PHOTOS = new Set(["image/jpeg", "image/png"]);
 const MAX_PHOTO = 10_000_000;
 const MAX_DOCUMENT = 50_000_000;

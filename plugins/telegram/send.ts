@@ -19,7 +19,7 @@ const TYPING_MS = 4_000;
 const EDIT_MS = 3_000;
 const NO_TOKEN = (status: number) =>
   ({ status: "failed", reason: `telegram does not know the bot token (${status})` }) as const;
-/** What Telegram says of a refusal, as far as it names neither text nor person. */
+/** The parts of Telegram's refusals that name neither text nor person. */
 const KNOWN = new RegExp(
   [
     "chat not found|message is too long|message text is empty|message thread not found|TOPIC_CLOSED|bot was blocked by the user",
@@ -29,7 +29,7 @@ const KNOWN = new RegExp(
   "i",
 );
 
-/** What Telegram answered, where `error` is that. */
+/** Returns Telegram's refusal, if `error` is one. */
 export function getRefusal(error: unknown) {
   type Refusal = {
     error_code: number;
@@ -96,7 +96,7 @@ function toForms(markdown: string) {
   return { plain, first: blank ? plain : { text: html, parse_mode: "HTML" as const } };
 }
 
-/** Whether Telegram could not read a text's HTML. */
+/** Returns whether Telegram could not read a text's HTML. */
 function isUnread(error: unknown): boolean {
   const refusal = getRefusal(error);
   return refusal?.error_code === 400 && /can't parse entities/i.test(refusal.description);
@@ -128,7 +128,7 @@ async function editMessage(
 const inTopic = (topic: string | undefined): { message_thread_id?: number } =>
   Number(topic ?? 0) > 1 ? { message_thread_id: Number(topic) } : {};
 
-/** What people see while the agent works. */
+/** Creates the typing sign and the text that is shown while the agent works. */
 function createLive(
   client: ReturnType<typeof createClient>,
 ): Pick<VendorChannel<unknown>, "streaming" | "typing"> {

@@ -25,7 +25,7 @@ const BUSINESS_SCOPED = {
 };
 export const parseRecipient = recipients(NUMBER, BUSINESS_SCOPED);
 
-/** Whether a text is a business-scoped user id: people with a username need not show their number. */
+/** Returns whether a text is a business-scoped user id: people with a username need not show their number. */
 export const isUserId = (text: unknown): text is string =>
   typeof text === "string" && USER_ID.test(text);
 

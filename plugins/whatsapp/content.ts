@@ -17,7 +17,7 @@ interface Contact {
   urls?: { url?: string }[];
 }
 
-/** What a message says. */
+/** The content of a message. */
 export interface WhatsAppContent {
   type?: unknown;
   text?: { body?: unknown };
@@ -67,7 +67,7 @@ const OPENED = "request_welcome";
 function readOwn(message: WhatsAppContent): string | undefined {
   if (message.type === OPENED) return "/start";
   const { text, button, interactive, order } = message;
-  // What one of the gateway's own buttons stands for; its title alone would not say which question it answers.
+  // The press of one of the gateway's own buttons; its title alone would not say which question it answers.
   const pressed = interactive?.button_reply?.id;
   if (typeof pressed === "string" && parseDecision(pressed)) return pressed;
   const { caption } = (message[getMessageType(message)] ?? {}) as { caption?: unknown };

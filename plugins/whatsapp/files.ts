@@ -9,7 +9,7 @@ import type { Channel, PluginContext } from "#plugin";
 import type { WhatsAppConfig } from "./config.ts";
 import { createCall, VENDOR } from "./send.ts";
 
-/** Where Meta keeps files for five minutes after their address was asked for: the token goes there. */
+/** The host that keeps files for five minutes after their address was asked for: the token goes there. */
 const FILE_HOSTS = ["lookaside.fbsbx.com"];
 const KINDS = {
   image: "image",

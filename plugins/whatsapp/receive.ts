@@ -99,7 +99,7 @@ function handshake({ verifyToken }: WhatsAppConfig, query: URLSearchParams): Res
   return textResponse(200, challenge);
 }
 
-/** What concerns the configured number: an app's webhook tells of all its numbers. */
+/** Returns the notifications about the configured number: an app's webhook reports all its numbers. */
 function getValues(notification: Notification, phoneNumberId: string): Value[] {
   if (notification.object !== "whatsapp_business_account") return [];
   return objectsIn(notification.entry)
@@ -151,8 +151,8 @@ function readMessage(
 }
 
 /**
- * How a sender is known: by the number if it is shown, or by the business-scoped user id, also if `allowFrom` has that and not
- * the number. The answer goes to the same.
+ * Returns the id of a sender: the number if it is shown, or the business-scoped user id, also if `allowFrom` has that
+ * and not the number. The answer goes to the same.
  */
 function getSender(
   number: string | undefined,

@@ -1,7 +1,7 @@
 import { ChannelError, type createRest } from "#channel-kit";
 import type { OutgoingFile } from "#plugin";
 
-/** What WhatsApp shows as an image, and plays as a recording; the sizes are the vendor's. */
+/** Files that WhatsApp shows as images, or plays as recordings; the sizes are the vendor's. */
 const IMAGES = new Set(["image/jpeg", "image/png"]);
 const MAX_IMAGE = 5_000_000;
 const AUDIO = new Set(["audio/mpeg", "audio/mp4", "audio/aac", "audio/amr"]);
@@ -10,7 +10,7 @@ const MAX_DOCUMENT = 100_000_000;
 /** Other types are refused as documents. */
 const DOCUMENT = /^(?:text\/|application\/(?:json|pdf|vnd\.openxmlformats-officedocument\.))/;
 
-/** How WhatsApp takes a file: as which type of message, and with which media type; undefined if it does not. */
+/** Returns the type of message and the media type under which WhatsApp takes a file; undefined if it does not. */
 export function toMedia({
   mediaType,
   data,

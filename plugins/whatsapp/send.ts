@@ -88,7 +88,7 @@ const read: NonNullable<Rest["read"]> = (body, { status, headers }) => {
   };
 };
 
-/** Whether WhatsApp refused free text, since the recipient last wrote more than 24 hours ago. */
+/** Returns whether WhatsApp refused free text, since the recipient last wrote more than 24 hours ago. */
 const isLate = (error: unknown): boolean =>
   error instanceof ChannelError && error.response?.code === "error 131047";
 

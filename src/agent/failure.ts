@@ -57,7 +57,7 @@ function findErrorObject(body: unknown): Fields | undefined {
   return isRecord(first["response"]) ? findErrorObject(first["response"]) : first;
 }
 
-/** Whether a status says that the request was carried out: then it says nothing of the error. */
+/** Returns whether a status says that the request was carried out: then it says nothing of the error. */
 const isSuccess = (status: unknown): boolean =>
   typeof status === "number" && status >= 200 && status < 300;
 
@@ -171,7 +171,7 @@ function toVendorError(
 
 export type TurnFailure = Exclude<Extract<TurnResult, { ok: false }>, PausedTurn>;
 
-/** Why a model gave no answer. */
+/** The reason that a model gave no answer. */
 export type ModelFailure = Omit<TurnFailure, "warnings">;
 
 /** Thrown within a model call that ends without an error and without an answer: withheld by a content filter, empty, cut off, or not asked for. */
@@ -218,7 +218,7 @@ const LIMIT_CODES = /^(?:rate_limit_exceeded|rate_limit_error|RESOURCE_EXHAUSTED
 const DOWN_CODES =
   /^(?:overloaded_error|api_error|server_error|internal_server_error|service_unavailable|UNAVAILABLE|INTERNAL)$/;
 
-/** Whether a text is the beginning of a JSON object or array whose end is missing. */
+/** Returns whether a text is the beginning of a JSON object or array whose end is missing. */
 function isUnfinishedJson(text: string): boolean {
   if (!/^\s*[[{]/.test(text)) return false;
   let depth = 0;
@@ -233,16 +233,16 @@ function isUnfinishedJson(text: string): boolean {
   return depth > 0;
 }
 
-/** What `fetch` throws if the connection ends while a body is read. */
+/** `fetch` throws this if the connection ends while a body is read. */
 const isTerminated = (part: CallError): boolean =>
   part instanceof TypeError && part.message === "terminated";
 
-/** What the client of chat completions reports for a stream that ends without a finish reason. */
+/** The client of chat completions reports this for a stream that ends without a finish reason. */
 const NO_FINISH = /ended without a finish reason/;
 const isWithoutEnd = ({ message }: CallError): boolean =>
   typeof message === "string" && NO_FINISH.test(message);
 
-/** Whether the provider began an answer whose end did not arrive. */
+/** Returns whether the provider began an answer whose end did not arrive. */
 function isCut(chain: readonly CallError[]): boolean {
   if (chain.some((part) => isTerminated(part) || isWithoutEnd(part))) return true;
   // An answer whose body is absent could not be read to its end.
@@ -266,7 +266,7 @@ function isTooLong(raw: RawVendorError): boolean {
   return (raw.status === undefined || raw.status !== 429) && TOO_LONG.test(raw.message);
 }
 
-/** What kind of failure it is, what the operator can do about it, and whether the same request may succeed later. */
+/** The kind of a failure, what the operator can do about it, and whether the same request may succeed later. */
 interface Kind {
   code: RunErrorCode;
   why: string;

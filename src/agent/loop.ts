@@ -20,7 +20,7 @@ export const MAX_STEPS = 16;
 /** Repeats of a call that may be repeated, before its error becomes the result that the model gets. */
 const MAX_REPEATS = 2;
 
-/** What one model call said. */
+/** The result of one model call. */
 export interface ModelStep extends Pick<
   StepRecord,
   "model" | "messages" | "finish" | "usage" | "startedAt" | "endedAt" | "failedAttempts"
@@ -44,7 +44,7 @@ export interface LoopOptions {
   journal: Journal;
   /** Asked before a call starts that has not been decided. Default: it starts. */
   judge?: ((call: Omit<JudgedCall, "context">) => CallVerdict | undefined) | undefined;
-  /** What to do about a call that was started and has no answer: ask a person, or report it to the model. */
+  /** The way to settle a call that was started and has no answer: ask a person, or report it to the model. */
   onUnknown: "ask" | "tell";
   /** The most text of one result that the model gets in the conversation, in bytes of UTF-8. */
   maxResultBytes: number;
@@ -61,7 +61,7 @@ export interface LoopOptions {
   callModel(steps: readonly StepRecord[], isLast: boolean): Promise<ModelStep>;
 }
 
-/** How a loop ends. `waiting`: `asks` are new questions, `open` the approvals that were asked for before. */
+/** The end of a loop. `waiting`: `asks` are new questions, `open` the approvals that were asked for before. */
 export type LoopEnd =
   | { kind: "done"; steps: readonly StepRecord[]; isLimited: boolean }
   | { kind: "waiting"; asks: NewApproval[]; open: string[] }
@@ -111,7 +111,10 @@ function renderDenial({ by, note }: ApprovalDecision): string {
 
 const CUT = /^(?:ECONNRESET|EPIPE|ETIMEDOUT|UND_ERR_(?:SOCKET|HEADERS_TIMEOUT|BODY_TIMEOUT))$/;
 
-/** Whether a tool threw because its own connection was cut after the request had left, or no answer came in time. */
+/**
+ * Returns whether a tool threw because its own connection was cut after the request had left, or no answer came in
+ * time.
+ */
 function isCut(error: unknown, depth = 0): boolean {
   if (!(error instanceof Error) || depth > 4) return false;
   const { code } = error as { code?: unknown };
@@ -162,7 +165,10 @@ class Loop {
     }
   }
 
-  /** Whether the model is asked once more, since it ended without a word. If its limit was reached, the same would follow. */
+  /**
+   * Returns whether the model is asked once more, since it ended without a word. If its limit was reached, the same
+   * would follow.
+   */
   #isAskedAgain(step: StepRecord): boolean {
     const before = this.#steps.slice(0, -1);
     return isWordless(step) && step.finish !== "length" && !before.some(isWordless);
@@ -322,7 +328,7 @@ class Loop {
     const { text: whole, ...cut } = answer ? cutOutput(call.id, answer, maxResultBytes) : {};
     const change = { ...came, ...cut, endedAt: clock.now() };
     this.#apply(step, [{ id: call.id, change }]);
-    // What an aborted call leaves open stays as it is on disk: started, and without an answer.
+    // An aborted call stays as it is on disk: started, and without an answer.
     if (signal.aborted && change.state === "unknown") return true;
     return journal.updateCalls([
       { id: call.id, change, ...(whole === undefined ? {} : { whole }) },

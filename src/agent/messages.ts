@@ -306,11 +306,11 @@ function withContext(
 
 interface MessageOptions {
   boundary: Boundary;
-  /** What stands before the new input. */
+  /** The text before the new input. */
   parts: readonly Part[];
   /** Tokens of the model's window. */
   window: number;
-  /** Whether the model can be given images. */
+  /** True if the model can be given images. */
   hasImages: boolean;
   /** Gets what was left out or cut. */
   warnings: string[];
@@ -352,7 +352,7 @@ function buildMessages(
     return renderHistory(turns, boundary);
   };
   if (input.messages) {
-    // What a caller sends is never cut: if it is too long, the turn fails, and the caller gets an error.
+    // A caller's own text is never cut: if it is too long, the turn fails, and the caller gets an error.
     if (
       !hasImages &&
       input.messages.some(

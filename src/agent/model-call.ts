@@ -67,7 +67,7 @@ function toFailure(
 /** A model that never answered within this share of the turn's time counts as away. */
 const AWAY_SHARE = 0.5;
 
-/** What a failure says about the provider, if anything. */
+/** Returns what a failure says about the provider, if anything. */
 function toOutcome(
   { code, retryable, vendor }: ModelFailure,
   tookMs: Ms,
@@ -166,7 +166,7 @@ function toRefusedFailure(
   };
 }
 
-/** What keeps all models from being called; undefined if one of them may be. */
+/** Returns the reason that no model may be called; undefined if one of them may be. */
 function findBlock(
   candidates: readonly ModelCandidate[],
   refused: ReadonlyMap<string, Refusal>,
@@ -182,7 +182,10 @@ function findBlock(
     : undefined;
 }
 
-/** What one attempt came to. `waitMs`: the same model is asked again after it; `isAsked`: false if the gate refused the call. */
+/**
+ * The result of one attempt. `waitMs`: the same model is asked again after it; `isAsked`: false if the gate refused the
+ * call.
+ */
 type Attempt<T> =
   | { ok: true; value: T }
   | { ok: false; failure: ModelFailure; waitMs: Ms | undefined; isAsked: boolean };
@@ -191,7 +194,7 @@ class ModelCalls<T> {
   readonly failed: FailedAttempt[] = [];
   #failures: ModelFailure[] = [];
   #refused = new Map<string, Refusal>();
-  /** What the models that were asked have said last. */
+  /** The last failure of the models that were asked. */
   #lastAsked: ModelFailure | undefined;
   #round = 1;
   readonly #candidates: readonly ModelCandidate[];

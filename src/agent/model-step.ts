@@ -33,7 +33,7 @@ import { describeCallerTools } from "./tools/tool-box.ts";
 import type { ModelCandidate, NamedProvider, TurnInput, Sampling } from "./types.ts";
 import { toUsage, type CountedTokens } from "./usage.ts";
 
-/** What the providers' common interface has a name for. */
+/** Returns the settings that the providers' common interface has a name for. */
 function toSamplingOptions(sampling: Sampling = {}) {
   const { stopSequences, toolChoice, parallelToolCalls: _calls, json: _json, ...plain } = sampling;
   return {
@@ -242,7 +242,7 @@ async function createCandidateCall(
       const answer = await ask(messages, step);
       for (const text of thinking.warnings(answer.warnings))
         if (!warnings.includes(text)) warnings.push(text);
-      // What a reader has cannot be taken back.
+      // Text that a reader has cannot be taken back.
       const isFinal = input.onText !== undefined && input.onCall === undefined;
       const said = separateThoughts(answer.messages, { isFinal });
       const times = { startedAt, endedAt: clock.now() };
@@ -285,7 +285,7 @@ export function createStepCall(
   const { signal, timeoutMs } = input;
   const speaker = input.onText && createSpeaker(input.onText, input.onReasoning, input.onCall);
   const calls = new Map<ModelCandidate, CandidateCall>();
-  // What is written to a cache costs more: only where a later request begins with it.
+  // Writing to a cache costs more: only if a later request begins with the same text.
   const isContinued =
     options.tools.some(({ name }) => name !== READ_RESULT) || input.history.length > 0;
   const wasCut = JSON.stringify(input.history).includes(READ_ON);

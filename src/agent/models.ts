@@ -68,7 +68,7 @@ export const isLoaded = (kind: ProviderKind | undefined): kind is ModelProvider 
 
 /** Returns the kinds of providers that ship, in their order and loaded if they are offered, then those of other plugins. */
 export function mergeProviders(
-  shipped: readonly ProviderDescription[],
+  shipped: readonly ProviderKind[],
   offers: AgentExtensions["providers"],
 ): ProviderKind[] {
   const offered = offers.map(({ value }) => value);
@@ -253,7 +253,7 @@ interface ModelOptions {
   config: Config;
   env: Record<string, string | undefined>;
   kinds: readonly ProviderKind[];
-  /** Whether a plugin could not be loaded. */
+  /** True if a plugin could not be loaded. */
   isIncomplete?: boolean;
 }
 

@@ -17,7 +17,7 @@ const READ_AS: Readonly<Record<string, string>> = {
   l: "ʟ",
   n: "ɴп",
 };
-/** Where alphabets of white letters on black, and of flags, begin. */
+/** The first signs of alphabets of white letters on black, and of flags. */
 const ALPHABETS = [0x1f150, 0x1f170, 0x1f1e6];
 
 /** Not seen, or seen as a gap: control, format and other signs without a shape, marks, spaces, underscores. */
@@ -28,14 +28,14 @@ const MAX_KEPT = 20_000;
 const isSingle = (text: string): boolean =>
   text.length === 1 || (text.length === 2 && (text.codePointAt(0) as number) > 0xffff);
 
-/** What a sign is hard to tell from, without marks. */
+/** Returns the sign that a sign is hard to distinguish from, without marks. */
 function getPrototype(sign: string, table: Table): string {
   const prototype = table[sign] ?? sign;
   if (ASCII.test(prototype)) return prototype;
   return [...prototype.normalize("NFKD")].filter((part) => !UNSEEN.test(part)).join("");
 }
 
-/** How signs read, and which signs may stand for a letter. */
+/** The readings of signs, and the signs that may stand for a letter. */
 interface Readings {
   /** The sign in lower-case ASCII; as it is if it reads as none or as several; empty if it is not seen. */
   read(sign: string): string;
@@ -157,7 +157,7 @@ const REPLACEMENT = "(removed marker)";
 /** A pattern for what must not stand in outside text. */
 interface Forbidden {
   pattern: RegExp;
-  /** Where a gap belongs to other text: never in it; or only beside an underscore, so that `[tool calls]` stays a link. */
+  /** Places of a gap in other text: none; or only beside an underscore, so that `[tool calls]` stays a link. */
   gaps?: "none" | "with underscore";
 }
 
@@ -202,7 +202,7 @@ function buildForbidden(): Forbidden[] {
   ];
 }
 
-/** What a text reads as, and where in the text each unit of it comes from. */
+/** A text as it reads, and the place in the text that each unit of it comes from. */
 interface Shadow {
   text: string;
   from: Uint32Array;
@@ -247,7 +247,7 @@ function isToken(original: string, gaps: Forbidden["gaps"]): boolean {
 
 let forbidden: Forbidden[] | undefined;
 
-/** Where in the text something stands that must not, in order. */
+/** Finds the spans of a text that must not stand in it, in order. */
 function findSpans(text: string): [number, number][] {
   const shadow = createShadow(text);
   if (!BRACKET.test(shadow.text)) return [];

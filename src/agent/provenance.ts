@@ -9,7 +9,10 @@ import {
   REMEMBER_TOOL_NAME,
 } from "../vocabulary/tool-names.ts";
 
-/** How results of `recall` begin: with notes of trusted words alone, with any others, and without notes. No note can change that. */
+/**
+ * The beginnings of results of `recall`: with notes of trusted words alone, with any others, and without notes. No note
+ * can change them.
+ */
 export const TRUSTED_NOTES = "Notes:\n";
 export const OTHER_NOTES = "Notes, some of words of others:\n";
 export const NO_NOTES = "There are no such notes.";
@@ -17,12 +20,15 @@ export const NO_NOTES = "There are no such notes.";
 const RECALLS: readonly string[] = [RECALL_TOOL, RECALL_TOOL_NAME];
 const REMEMBERS: readonly string[] = [REMEMBER_TOOL, REMEMBER_TOOL_NAME];
 
-/** Whether a result of Rouse's own tools for notes has no text from outside. `tool`: the name in the config, or the model's. */
+/**
+ * Returns whether a result of Rouse's own tools for notes has no text from outside. `tool`: the name in the config, or
+ * the model's.
+ */
 export const isTrustedMemory = (tool: string, text: string): boolean =>
   REMEMBERS.includes(tool) ||
   (RECALLS.includes(tool) && (text.startsWith(TRUSTED_NOTES) || text === NO_NOTES));
 
-/** What the model of a turn can see. */
+/** The text that the model of a turn can see. */
 export interface View {
   kind: TurnInfo["kind"];
   /** The turns of the session before this one, oldest first. */
@@ -30,15 +36,15 @@ export interface View {
   input: readonly TextPart[];
   /** The new input of a caller, where it is more than text: takes the place of `input`. */
   messages?: readonly ConversationMessage[] | undefined;
-  /** What context providers have added, passages among it. */
+  /** The text that context providers have added, passages included. */
   context: readonly Part[];
   /** Answers of tools in this turn. */
   results: readonly unknown[];
-  /** Whether results of tools that a turn of the API has called itself count as outside text. */
+  /** True if results of tools that a turn of the API has called itself count as outside text. */
   countsOwnResults: boolean;
 }
 
-/** Where the outside text is that the model sees. */
+/** The place of the outside text that the model sees. */
 export type OutsidePlace = "input" | "history" | "context" | "results" | "messages";
 
 const isToolMessage = (message: unknown): boolean =>
@@ -51,8 +57,9 @@ const hasToolMessage = (message: ConversationMessage): boolean =>
   message.role === "steps" ? message.messages.some(isToolMessage) : isToolMessage(message);
 
 /**
- * What a hook sent is outside text even if the operator has taken its boundary away, and what people other than the owner write,
- * too. With `countsPeople` false the latter is not: their words and names, but what they quote and send is.
+ * Returns whether an input is outside text. Text of a hook is, even if the operator has taken its boundary away, and so
+ * are the words of people other than the owner. With `countsPeople` false, their words and names are not, but what they
+ * quote and send is.
  */
 function isOutsideInput(
   input: readonly TextPart[],
@@ -67,7 +74,9 @@ function isOutsideInput(
 const hasOutsideContext = ({ context = [] }: Pick<TurnRecord, "context">): boolean =>
   context.some(({ from }) => from !== "operator");
 
-/** Whether a message has nothing but notes of trusted words. A caller's tools may have the names of Rouse's own. */
+/**
+ * Returns whether a message has nothing but notes of trusted words. A caller's tools may have the names of Rouse's own.
+ */
 function isTrustedNotes(message: unknown, hook: string): boolean {
   const { content } = message as { content?: unknown };
   return !hook.startsWith("api:") && Array.isArray(content) && content.every(isTrustedResult);

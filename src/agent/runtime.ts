@@ -14,6 +14,7 @@ import {
   ECHO,
   echoTurn,
   createModels,
+  mergeProviders,
   DEFAULT_CONTEXT_TOKENS,
   type ProviderKind,
 } from "./models.ts";
@@ -59,10 +60,15 @@ export interface RuntimeOptions {
   fetch: typeof fetch;
   /** Opened after the first snapshot, which has the settings for it. Default: none. */
   traces?: (() => Traces) | undefined;
-  /** What plugins offer to agents. `incomplete`: one could not be loaded, so that not all tools and kinds of providers are known. */
-  plugins: { offers: AgentExtensions; incomplete: boolean };
-  /** The kinds of model providers. */
-  kinds: readonly ProviderKind[];
+  /**
+   * The offers of plugins to agents. `incomplete`: a plugin could not be loaded, so not all tools and kinds of
+   * providers are known.
+   */
+  plugins: {
+    offers: AgentExtensions;
+    incomplete: boolean;
+    shipped: { providers: readonly ProviderKind[] };
+  };
 }
 
 /** The most that a turn waits for a server of tools. */
@@ -177,7 +183,8 @@ export function createAgentRuntime(options: RuntimeOptions): {
   runtime: AgentRuntime;
   issues: Issue[];
 } {
-  const { config, env, clock, log, kinds, plugins, traces = () => NO_TRACES } = options;
+  const { config, env, clock, log, plugins, traces = () => NO_TRACES } = options;
+  const kinds = mergeProviders(plugins.shipped.providers, plugins.offers.providers);
   const { offers, incomplete: isIncomplete } = plugins;
   const set = createModels({ config, env, kinds, isIncomplete });
   const issues = [

@@ -24,7 +24,7 @@ export function mergeText(source: Streamed): Streamed {
     ahead = undefined;
     return read;
   };
-  /** What follows, where it is there before the event loop turns; it stays to be taken. */
+  /** Returns the next part if it is there before the event loop turns; the part stays to be taken. */
   const glance = (turn: Promise<undefined>): Promise<Read | undefined> =>
     Promise.race([next(), turn]);
 
@@ -69,7 +69,7 @@ export interface Speaker {
   begin(): void;
   /** Reads a step's stream to its end. A stream does not throw by itself: its errors are parts of the stream. */
   read(parts: AsyncIterable<TextStreamPart<ToolSet>>): Promise<void>;
-  /** Whether the current step has passed on text that cannot be taken back: then the step cannot be retried. */
+  /** Returns whether the current step has passed on text that cannot be taken back: then the step cannot be retried. */
   hasSpoken(): boolean;
 }
 

@@ -38,7 +38,7 @@ const ASK_AGAIN: ModelMessage = {
     "Your answer had no words. Write it now. If your instructions name words for having nothing to say, write those.",
 };
 
-/** Whether a step ends a turn and says nothing. */
+/** Returns whether a step ends a turn and says nothing. */
 export const isWordless = (step: Pick<StepRecord, "messages" | "calls">): boolean =>
   step.calls.length === 0 && getStepText(step).trim() === "";
 

@@ -10,7 +10,7 @@ const MAX_READ = 10_000;
 const REFUSALS = new Set([400, 404, 422]);
 const ABOUT_THINKING = /reasoning|thinking|\beffort\b/i;
 
-/** Whether a model refuses the level of thinking. */
+/** Returns whether a model refuses the level of thinking. */
 function isRefusal(error: unknown): boolean {
   const call = error as CallError;
   const { status, message, param = "" } = readVendorError([call]);
@@ -23,7 +23,7 @@ function isRefusal(error: unknown): boolean {
 export const toReasoning = (level: Thinking): NonNullable<Params["reasoning"]> =>
   level === "off" ? "none" : level === "max" ? "xhigh" : level;
 
-/** Whether a request has one of the fields, at its top or one level below. */
+/** Returns whether a request has one of the fields, at its top or one level below. */
 function hasField(request: unknown, fields: readonly string[]): boolean {
   const body: unknown = typeof request === "string" ? JSON.parse(request) : request;
   const objects = isRecord(body) ? [body, ...Object.values(body)] : [];
@@ -40,7 +40,7 @@ export interface SdkWarning {
 
 /** Returns the texts of the provider's warnings, besides those about a level of thinking. */
 function renderWarnings(sdkWarnings: readonly SdkWarning[]): string[] {
-  // What the SDK sets by itself, and then warns of, was not asked for.
+  // The SDK sets these by itself and then warns about them: the caller did not ask for them.
   const others = sdkWarnings.filter(
     ({ feature }) => feature !== "reasoning" && feature !== "maxOutputTokens",
   );

@@ -21,7 +21,7 @@ const WITH_ATTRIBUTES = new RegExp(
   `^${NAME}(?:\\s+[\\w:-]+=(?:"[^"<>]*"|'[^'<>]*'|[\\w.-]+))*\\s*>`,
   "i",
 );
-/** What may become one: attributes are no longer than this. */
+/** Matches a begun tag: attributes are no longer than this. */
 const BEGUN_ATTRIBUTES = new RegExp(`^${NAME}\\s[^<>]{0,200}$`, "i");
 
 /** A piece of what a model said. `block`: the number of the thought, from 0; absent for the answer. */
@@ -30,7 +30,7 @@ export interface SaidPiece {
   block?: number;
 }
 
-/** What stands at the begin of a text: a tag, what may become one, or something else. */
+/** Reads the beginning of a text: a tag, the begin of one, or something else. */
 function readTag(text: string): { close?: string; length: number } | "unfinished" | undefined {
   const lower = text.toLowerCase();
   for (const [open, close] of TAGS) {
@@ -44,7 +44,7 @@ function readTag(text: string): { close?: string; length: number } | "unfinished
   return BEGUN_ATTRIBUTES.test(text) ? "unfinished" : undefined;
 }
 
-/** How many characters at the end of a text may be the beginning of `tag`. */
+/** Counts the characters at the end of a text that may be the beginning of `tag`. */
 function countBegun(text: string, tag: string): number {
   const end = text.slice(1 - tag.length).toLowerCase();
   for (let length = end.length; length > 0; length--)
@@ -58,12 +58,12 @@ const indexOfTag = (text: string, tag: string): number =>
 /** Reads one answer in pieces of any length. The pieces that it returns are the same for each way to cut the text. */
 export class ThoughtReader {
   #state: "begin" | "thought" | "answer" = "begin";
-  /** What is not decided yet. */
+  /** The text that is not decided yet. */
   #held = "";
   #close = "";
   #blocks = 0;
   #hasTag = false;
-  /** Whether the thought has words already: the white space around it goes. */
+  /** True if the thought has words already: the white space around it goes. */
   #hasWords = false;
 
   push(delta: string): SaidPiece[] {

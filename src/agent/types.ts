@@ -41,7 +41,7 @@ export interface Agent {
   tools: string[];
   /** Calls that wait for a person, as patterns. */
   approve: readonly string[];
-  /** How it uses uploaded documents. */
+  /** The use of uploaded documents. */
   knowledge: "off" | "tool" | "auto";
 }
 
@@ -66,7 +66,7 @@ export interface ModelCandidate {
   provider: NamedProvider;
   /** The window of the model, in tokens: what is sent to it has to fit. */
   contextTokens: number;
-  /** Whether it may be given images. */
+  /** True if it may be given images. */
   hasImages: boolean;
   /** False if the config does not state the window: `contextTokens` is the default then. */
   isWindowKnown: boolean;
@@ -106,7 +106,7 @@ export interface ToolCall {
 
 /** An image that somebody sent. */
 export interface InputImage {
-  /** How the input names it. */
+  /** The name of the file in the input. */
   label: string;
   mediaType: string;
   data: Uint8Array;
@@ -118,7 +118,7 @@ export type ConversationPart =
   /** The text of a file: outside text, whoever sent the file. */
   | { type: "document"; filename: string; text: string };
 
-/** What a caller and the model have said to each other. A tool's result is outside text, whoever carried the call out. */
+/** A message of the caller or the model. A tool's result is outside text, whoever carried the call out. */
 export type ConversationMessage =
   | { role: "user"; parts: readonly ConversationPart[] }
   | { role: "assistant"; text: string; calls: readonly ToolCall[] }
@@ -134,7 +134,7 @@ export interface CallerTool {
   strict?: boolean;
 }
 
-/** What a caller may say about how the model answers. What the provider lacks is left out, with a warning. */
+/** The caller's settings of the model's answer. Settings that the provider lacks are left out, with a warning. */
 export interface Sampling {
   temperature?: number;
   topP?: number;
@@ -154,10 +154,10 @@ export interface Sampling {
   };
 }
 
-/** What plugins offer to agents. */
+/** The offers of plugins to agents. */
 export type AgentExtensions = Readonly<Pick<Offers, "tools" | "context" | "providers">>;
 
-/** What one turn has besides: text before its input, and tools that it has whatever its agent's list says. */
+/** An addition to one turn: text before its input, and tools that it has whatever its agent's list says. */
 export interface TurnExtension {
   id: string;
   context?: ContextProvider;
@@ -174,7 +174,7 @@ export interface CallChange {
   whole?: string;
 }
 
-/** Where a turn keeps its steps, so that another attempt continues after the last one that was committed. */
+/** The steps of a turn on disk, so that another attempt continues after the last one that was committed. */
 export interface Journal {
   /** Steps of earlier attempts, oldest first. */
   readonly steps: readonly StepRecord[];
@@ -189,7 +189,10 @@ export interface Journal {
 /** A question to a person, before it has an id. */
 export type NewApproval = Pick<ApprovalRecord, "callId" | "tool" | "input" | "reason" | "why">;
 
-/** Whether a call is made: immediately, after a person has approved it, or not at all. `why` is one sentence that quotes no text from outside. */
+/**
+ * The decision about a call: it is made immediately, after a person has approved it, or not at all. `why` is one
+ * sentence that quotes no text from outside.
+ */
 export type CallVerdict =
   | { kind: "run" }
   | { kind: "ask"; reason: Exclude<ApprovalRecord["reason"], "outcome_unknown">; why: string }
@@ -202,11 +205,11 @@ export interface JudgedCall {
   hints: ToolHints;
   input: unknown;
   steps: readonly StepRecord[];
-  /** What context providers have added to the turn. */
+  /** The text that context providers have added to the turn. */
   context: readonly Part[];
 }
 
-/** What a turn says of itself to get its tools. */
+/** The facts about a turn that decide about its tools. */
 export interface ToolTurn {
   info: TurnInfo;
   boundary: Boundary;
@@ -218,7 +221,7 @@ export interface ToolTurn {
 export interface PickedTools {
   tools: OfferedTool[];
   warnings: string[];
-  /** What the agent's own list has and the lists that narrow it do not. */
+  /** The tools that the agent's own list has and the lists that narrow it do not. */
   leftOut?: string[];
 }
 
@@ -232,19 +235,22 @@ export interface TurnInput {
   messages?: readonly ConversationMessage[];
   /** Images that came with `input`. They are outside content. */
   images?: readonly InputImage[];
-  /** What tools and context providers may know of the turn. */
+  /** The facts about the turn for tools and context providers. */
   info: TurnInfo;
-  /** What context is looked up for; may be blank. */
+  /** The text that context is looked up for; may be blank. */
   question: string;
   /** True if the turn gets no context that plugins offer to all turns. */
   isPlain?: boolean;
-  /** What the turn has besides what plugins offer to all turns. */
+  /** Additions of the turn, besides those that plugins offer to all turns. */
   extensions?: readonly TurnExtension[];
   /** The caller's own instructions: they stand below the agent's. */
   callerInstructions?: string;
   callerTools?: readonly CallerTool[];
   sampling?: Sampling;
-  /** What the trusted line names as the hook, in the operator's words; undefined if the input is from the owner or an API user. */
+  /**
+   * The name of the hook in the trusted line, in the operator's words; undefined if the input is from the owner or an
+   * API user.
+   */
   hook?: string;
   /** The source of the input's outside parts, as the boundary names it. Default: the hook. */
   source?: string;
@@ -253,7 +259,7 @@ export interface TurnInput {
   instructions?: string;
   /** Which tools this turn may use: those that all lists cover. */
   tools: ToolPatterns;
-  /** What narrows the agent's own list, for readers of the run. */
+  /** The key of the config that narrows the agent's own list, for readers of the run. */
   narrowedBy?: string;
   /** Gives the turn's tools in place of the servers and plugins of `tools`, which are not asked then. */
   pickTools?(turn: ToolTurn): Promise<PickedTools>;
@@ -267,7 +273,7 @@ export interface TurnInput {
   onCall?: () => void;
   /** The same for the model's reasoning. */
   onReasoning?: (delta: string) => void;
-  /** What a `builtin/echo` heartbeat needs to know. */
+  /** True for a heartbeat: `builtin/echo` needs to know. */
   heartbeat?: boolean;
   /** The id of the run's boundary; default a new one. */
   boundaryId?: string;
@@ -277,11 +283,11 @@ export interface TurnInput {
   judge?: (call: JudgedCall) => CallVerdict | undefined;
   /** Default: every model may be called. */
   gate?: CallGate;
-  /** What becomes of a call that was started and has no answer. Default: `"tell"`, with a warning. */
+  /** The way to settle a call that was started and has no answer. Default: `"tell"`, with a warning. */
   onUnknown?: "ask" | "tell";
 }
 
-/** How long a turn waits for models that give no answer. */
+/** The time that a turn waits for models that give no answer. */
 export interface Patience {
   /** Returns the milliseconds that are left. They begin with the first failure. */
   left(): Ms;
@@ -300,11 +306,13 @@ export interface CallGate {
    * aborts first. Default: it is.
    */
   ready?(signal: AbortSignal): Promise<boolean>;
-  /** Whether calls of a model are refused because its provider is away. */
+  /** Returns whether calls of a model are refused because its provider is away. */
   isOpen(ref: string): boolean;
   /** Bounds the waits of a turn that somebody waits for. */
   readonly patience?: Patience | undefined;
-  /** Whether the models are asked again and again until that is over. Otherwise the turn ends, and is tried again later. */
+  /**
+   * True if the models are asked again and again until that is over. Otherwise the turn ends, and is tried again later.
+   */
   readonly staysUnderWay?: boolean | undefined;
 }
 
@@ -326,7 +334,7 @@ export type TurnResult =
       text: string;
       /** All it said, before its tools' calls too: what `onText` was given, joined. */
       spoken: string;
-      /** What it thought, as far as the provider shows it: what `onReasoning` was given, joined. */
+      /** The model's reasoning, as far as the provider shows it: the joined input of `onReasoning`. */
       reasoning: string;
       /** Calls that are the caller's to carry out. */
       calls: ToolCall[];
@@ -336,7 +344,7 @@ export type TurnResult =
       /** `<provider>/<model>` that answered last. */
       model: string;
       warnings: string[];
-      /** What context providers have added to the turn. */
+      /** The text that context providers have added to the turn. */
       context?: readonly Part[];
       /** The last step, if it is not in the journal yet: the end of the run is to be committed with it. */
       lastStep?: StepRecord;
@@ -348,7 +356,7 @@ export type TurnResult =
       message: string;
       /** The name of the provider that gave no answer. */
       provider?: string;
-      /** What the provider said, for the operator and for callers of `/v1`. */
+      /** The provider's error, for the operator and for callers of `/v1`. */
       vendor?: VendorError;
       /** True if the same turn may succeed later. */
       retryable: boolean;
@@ -378,7 +386,7 @@ export interface AgentRuntime {
     servers: readonly string[],
     work: (picked: PickedTools, runId: string) => T | Promise<T>,
   ): Promise<T>;
-  /** How the MCP servers of the config do. */
+  /** Returns the states of the MCP servers of the config. */
   mcpServers(): readonly McpServerState[];
   /** Ends connections to MCP servers once the turns under way are over: another snapshot is in use. */
   retire(): void;

@@ -1,4 +1,7 @@
-/** What channels share: `import { reconnectLoop } from "#channel-kit"` inside Rouse, `from "rouse/channel-kit"` outside. */
+/**
+ * Code that channels share: `import { reconnectLoop } from "#channel-kit"` inside Rouse, `from "rouse/channel-kit"`
+ * outside.
+ */
 export { backOff } from "../core/backoff.ts";
 export { parseDecision, renderVerdict, type WrittenDecision } from "../vocabulary/decision.ts";
 export { lazy as once } from "../core/lazy.ts";

@@ -18,7 +18,7 @@ export function renderLink(words: Text, url: Text): string {
     : `[${text}](${address})`;
 }
 
-/** What programs put into a message: an attachment, an embed, a preview of a link. */
+/** A card of a program in a message: an attachment, an embed, a preview of a link. */
 export interface Card {
   /** Before the card. */
   pretext?: Text;
@@ -87,13 +87,13 @@ export function toPollPart(question: Text, options: readonly Text[]): HeardPart 
   };
 }
 
-/** How a tree of blocks is read. */
+/** The rules for reading a tree of blocks. */
 export interface TreeRules {
   /** The members that hold text, or more of the tree, in the order of reading. Others are not read. */
   members: readonly string[];
   /** The text of a node that says more than its members, as a link; undefined for others. */
   leaf?(node: Readonly<Record<string, unknown>>): string | undefined;
-  /** Whether what a node holds stands in one line. */
+  /** Returns whether what a node holds stands in one line. */
   isInline?(node: Readonly<Record<string, unknown>>): boolean;
 }
 

@@ -11,12 +11,12 @@ import { backOff } from "../core/backoff.ts";
 
 /** A stream of server-sent events. */
 interface EventStream {
-  /** What errors call the far side. */
+  /** The name of the vendor's side in errors. */
   name: string;
   url: string;
   fetch: typeof fetch;
   headers?: Record<string, string>;
-  /** What statuses mean, for the operator. */
+  /** The meanings of statuses, for the operator. */
   statuses?: Readonly<Record<number, string>>;
   /** After so long without a sign, in milliseconds, the connection is dead. */
   silenceMs: number;
@@ -70,7 +70,7 @@ interface Socket {
   helloMs: number;
   /** A connection on which nothing comes is asked so often, and given up if it stays silent. */
   pingMs: number;
-  /** What is sent once the connection is open, and to ask whether it lives. */
+  /** The messages that open the connection, and that ask whether it lives. */
   hello: object;
   ping: object;
   /** Reads a frame, synchronously. */
@@ -188,7 +188,7 @@ interface Reconnecting {
   connect(host: ChannelHost): Promise<number | void>;
   /** Tells the errors: messages of those that are no `ChannelError` may quote anything. */
   vendor: ErrorRules;
-  /** What is reported. Default: the reason alone. */
+  /** Builds the reported text. Default: the reason alone. */
   say?(reason: string, waitMs: number): string;
   stableMs?: number | undefined;
 }
@@ -286,7 +286,7 @@ interface PollOptions {
   everyMs: number;
   /** A message bears the time of its sending, and may come later than one that was sent after it: so much is asked for again. */
   overlapMs: number;
-  /** What bears this time or a later one, the oldest first; an entry that is no message has none. */
+  /** Reads the entries of this time or a later one, the oldest first; an entry that is no message has none. */
   read(
     after: number,
   ): AsyncIterable<{ id: string; at: number; message: ReceivedMessage | undefined }>;
@@ -300,7 +300,7 @@ export async function pollSince(
 ): Promise<void> {
   const { vendor, now, everyMs, overlapMs, read } = asking;
   const stored = await host.cursor();
-  // What was written before the channel was there is not answered.
+  // Messages from before the channel existed are not answered.
   if (stored === undefined) await host.saveCursor(String(now()));
   // Some vendors take 0 for no bound at all, and nothing below it.
   let after = Math.max(stored === undefined ? now() : Number(stored) - overlapMs, 1);
@@ -346,13 +346,13 @@ export interface Connection {
   fail(error: unknown): void;
 }
 
-/** What is said of a connection without a greeting. Times are in milliseconds. */
+/** The messages about a connection without a greeting. Times are in milliseconds. */
 interface Greeting {
   /** A connection without its greeting by then carries nothing. Default: none is waited for. */
   helloMs?: number;
-  /** Where it is given up for that. Default: as `unopened`. */
+  /** The error if the greeting is late. Default: as `unopened`. */
   late?: string;
-  /** Where it ends before its greeting. */
+  /** The error if the connection ends before its greeting. */
   unopened: string;
 }
 

@@ -16,8 +16,8 @@ import { alignTable, displayWidth, type Columns } from "./table.ts";
 export type Mark = "heading" | "strong" | "emphasis" | "delete";
 
 /**
- * How a channel writes what markdown can say. Whatever a dialect leaves out is written as plain text, so that nothing
- * of a text is lost: a link as `text (address)`, an image as its address, a table in columns.
+ * A channel's way to write Markdown. Whatever a dialect leaves out is written as plain text, so that nothing of a text
+ * is lost: a link as `text (address)`, an image as its address, a table in columns.
  */
 export interface Dialect {
   /** Text as the channel shows it unchanged. */
@@ -41,13 +41,13 @@ export interface Dialect {
   image?(alt: string, address: string): string;
   /** A quote. Default: `> ` before each line. */
   quote?(text: string): string;
-  /** What stands before the lines of a quote inside a quote, where the channel cannot nest them. */
+  /** The mark of lines of a quote inside a quote, for channels that cannot nest them. */
   nestedQuote?: string;
   /** Blocks that begin at the margin wherever they stand. */
   flush?: readonly RootContent["type"][];
   /** The mark of a list's items. Default: `• `. */
   bullet?: string;
-  /** How far an item's other lines stand in. Default: as wide as its mark. */
+  /** The indentation of an item's other lines. Default: as wide as its mark. */
   indent?: number;
   /** Before tasks, open and done. Default: `☐ ` and `☑ `. */
   boxes?: readonly [open: string, done: string];
@@ -69,7 +69,7 @@ interface Page {
   open: Mark[];
 }
 
-/** What fits side by side on a telephone, where longer lines of a table would wrap. */
+/** The columns that fit side by side on a telephone; longer lines of a table would wrap. */
 export const NARROW = 40;
 
 /** For channels that show text as it is: what stays readable of tasks, notes and links. */
@@ -81,7 +81,7 @@ export const PLAIN: Dialect = {
   link: (_, url, plain) => (url.replace(/^https?:\/\//, "") === plain ? url : undefined),
 };
 
-/** What is drawn with lines, for channels whose code is shown in letters of one width. */
+/** Elements that are drawn with lines, for channels whose code is shown in letters of one width. */
 export const BOX_DRAWING: Dialect = {
   rule: "──────────",
   columns: { between: " │ ", rule: ["─", "─┼─"], aligned: true },
@@ -109,13 +109,13 @@ export function renderMarkdown(markdown: string, dialect: Dialect): string {
     const text = blocks(root.children, "", buildPage(root, dialect));
     return text.trim() === "" ? asItIs() : text;
   } catch (error) {
-    // What nests so deep that the stack ends is no markdown that anybody meant.
+    // Nesting that exhausts the stack is hardly meant as markdown.
     if (error instanceof RangeError) return asItIs();
     throw error;
   }
 }
 
-/** What the rendering of a tree has to know of the whole of it. */
+/** Collects the facts about a whole tree that its rendering needs. */
 export function buildPage(root: Nodes, dialect: Dialect = {}): Page {
   const definitions = new Map<string, Definition>();
   const used = new Set<string>();
@@ -213,7 +213,7 @@ function item(node: Item, mark: string, indent: string, page: Page): string {
   const box = typeof node.checked === "boolean" ? boxes[node.checked ? 1 : 0] : "";
   const inner = indent + " ".repeat(page.dialect.indent ?? mark.length);
   const text = blocks(node.children, inner, page, node.spread ? "\n\n" : "\n");
-  // What begins at the margin stands below the mark.
+  // A block that begins at the margin stands below the mark.
   return (
     indent +
     mark +
@@ -285,7 +285,7 @@ function note(
 
 type Target = Pick<Definition, "url" | "title">;
 
-/** Where a link leads, with its title. */
+/** Renders the address of a link, with its title. */
 function renderAddress({ url, title }: Target, page: Page): string {
   return (page.dialect.address?.(url) ?? url) + (title ? escape(` "${title}"`, page) : "");
 }
@@ -356,7 +356,7 @@ function boldCell(cell: TableCell, page: Page): string {
   return marked("strong", cell, { ...page, dialect: { ...page.dialect, once: true } });
 }
 
-/** What a cell says without any marks; addresses are written out. */
+/** Renders a cell without any marks; addresses are written out. */
 export function plainCell(cell: Parents, page: Page): string {
   return inlines(cell, { ...page, dialect: {} });
 }

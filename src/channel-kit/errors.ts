@@ -4,12 +4,12 @@ import { neverConnected, parseObject } from "./kit.ts";
 /** An API that takes and gives JSON. */
 export interface Rest extends ErrorRules {
   fetch: typeof fetch;
-  /** What every path stands behind. */
+  /** The beginning of every address. */
   base: string;
   headers?: Readonly<Record<string, string>>;
   /** Behind every path, as a secret in the query. */
   query?: string;
-  /** What the body of an error says: the vendor's code, a wait where `Retry-After` names none, whether it may pass. */
+  /** Reads the body of an error: the vendor's code, a wait if `Retry-After` names none, whether it may pass. */
   read?(body: unknown, response: Response): Omit<ErrorResponse, "status">;
 }
 
@@ -61,10 +61,13 @@ export function createRest(
   };
 }
 
-/** How a send ended that did not end well. */
+/** The result of a failed send. */
 export type FailedSend = Exclude<SendResult, { status: "sent" }>;
 
-/** What an error of the vendor means. A text alone means that it is final, and is advice on what to do. `reason` replaces the whole message. */
+/**
+ * The meaning of an error of the vendor. A text alone means that it is final, and is advice on what to do. `reason`
+ * replaces the whole message.
+ */
 export type ErrorRule = string | { status: FailedSend["status"]; advice?: string; reason?: string };
 
 /** The same rule for several codes or statuses, for `errors`. */
@@ -75,17 +78,17 @@ export function sameRule(
   return Object.fromEntries(codes.map((code) => [code, rule]));
 }
 
-/** How the errors of a vendor are classified and worded. */
+/** The classification and wording of a vendor's errors. */
 export interface ErrorRules {
-  /** What reasons call it. */
+  /** The name of the vendor in reasons. */
   name: string;
   /** By the vendor's own code, or else by the status. Others: 408, 429 and from 500 on may pass, the rest is final. */
   errors?: Readonly<Record<string, ErrorRule>>;
-  /** How the code is shown if only it and the status are reported. Default: ` (code)`. */
+  /** Renders the code if only it and the status are reported. Default: ` (code)`. */
   shown?(code: string): string;
   /** The wait where a 429 names none, in milliseconds. */
   defaultWaitMs?: number;
-  /** What an error of the vendor's SDK says, as far as sorting needs it, or how it is answered; undefined for any other error. */
+  /** Reads an error of the vendor's SDK, or returns the result of the send; undefined for any other error. */
   sort?(error: object): ErrorResponse | FailedSend | undefined;
 }
 
@@ -95,7 +98,7 @@ export interface ErrorResponse {
   status?: number | undefined;
   /** The vendor's own code, if it has one as text; reported only if it looks like a code. */
   code?: unknown;
-  /** How long the vendor wants to be left alone, in milliseconds. 0 is no wish. */
+  /** The wait that the vendor asks for, in milliseconds. 0: none. */
   afterMs?: number | undefined;
   /** Overrules the tables. */
   passing?: boolean | undefined;
@@ -104,7 +107,7 @@ export interface ErrorResponse {
 /** An error that says how the send that it ends is answered. Its message may be shown: no body, no credential. */
 export class ChannelError extends Error {
   readonly failure: FailedSend;
-  /** What the vendor answered, if it did. */
+  /** The vendor's answer, if there was one. */
   readonly response: ErrorResponse | undefined;
 
   constructor(failure: FailedSend | string, response?: ErrorResponse, options?: ErrorOptions) {

@@ -7,7 +7,7 @@ import {
   type ErrorRules,
 } from "./errors.ts";
 
-/** Where the files of a vendor are. */
+/** The hosts of a vendor's files. */
 export interface FileHosts {
   /** The address of the API in the config: its origin is trusted, whatever its scheme. */
   api: string;
@@ -34,7 +34,7 @@ export function checkFileUrl(address: string, { api, hosts = [] }: FileHosts): U
   return url;
 }
 
-/** What a download takes besides its address. */
+/** The options of a download besides its address. */
 export interface Download {
   fetch: typeof fetch;
   vendor: ErrorRules;

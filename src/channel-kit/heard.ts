@@ -58,14 +58,16 @@ export interface HeardPart {
   id?: string | null | undefined;
 }
 
-/** What somebody wrote, before it is known whether it is for the agent. */
+/** A message of a person, before it is known whether it is for the agent. */
 interface Heard extends Omit<IncomingMessage, "parts" | "addressed"> {
-  /** Whether a message of a group calls the agent, or answers it. */
+  /** True if a message of a group calls the agent, or answers it. */
   mentioned: boolean;
-  /** Whether it is in a thread that the agent may take part in: then the gateway decides whether it is for the agent. */
+  /**
+   * True if it is in a thread that the agent may take part in: then the gateway decides whether it is for the agent.
+   */
   inThread?: boolean | undefined;
   parts: readonly HeardPart[];
-  /** What stands for a message of which nothing can be read, as a bare mention; without it that is none. */
+  /** The text of a message of which nothing can be read, such as a bare mention; without it there is no message. */
   noText?: string;
 }
 

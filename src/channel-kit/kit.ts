@@ -27,8 +27,8 @@ const NEVER_CONNECTED =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|CERT_\w+|ERR_TLS_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+)$/;
 
 /**
- * Whether an error's code (`ECONNREFUSED`) says that the connection was never established: nothing was written then, and a
- * message may be sent again. After any other error the vendor may or may not have the message.
+ * Returns whether an error's code (`ECONNREFUSED`) says that the connection was never established: nothing was written
+ * then, and a message may be sent again. After any other error the vendor may or may not have the message.
  */
 export function neverConnected(code: string): boolean {
   return NEVER_CONNECTED.test(code);

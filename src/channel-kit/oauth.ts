@@ -19,7 +19,7 @@ interface TokenOptions {
   clock: { now(): number };
 }
 
-/** Who asks for a token by the client-credentials grant of OAuth 2.0, and where. */
+/** The client of a client-credentials grant of OAuth 2.0, and the address that issues tokens. */
 export interface Client {
   /** Tells how asking fails. */
   vendor: ErrorRules;

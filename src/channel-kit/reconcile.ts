@@ -55,7 +55,7 @@ export async function pollUntilFound<T>(
   return outcome;
 }
 
-/** How a try ended of which neither the process nor the vendor can tell whether it arrived. */
+/** Returns the result of a try of which neither the process nor the vendor can tell whether it arrived. */
 export function untold(vendor: ErrorRules): SendResult {
   const reason = `an earlier try may have arrived, and ${vendor.name} does not tell: look there, then retry the delivery if it is missing`;
   return { status: "unknown", reason };
@@ -69,7 +69,7 @@ export async function lookAfterCrash(
   look: () => Promise<SendResult | undefined>,
 ): Promise<SendResult | undefined> {
   for (let made = 0; made < looks; made++) {
-    // What that process had just handed over may not show immediately.
+    // A message that the earlier process had just handed over may not show immediately.
     await sleep(pauseMs, signal);
     try {
       const found = await look();
@@ -85,7 +85,7 @@ export async function lookAfterCrash(
   return again ? undefined : untold(vendor);
 }
 
-/** How a vendor is posted to of which one can see afterwards whether a post is there. Times are in milliseconds. */
+/** The steps of posting at a vendor that shows afterwards whether a post is there. Times are in milliseconds. */
 export interface Reconciliation<P, M> {
   /** A post may take so long; then the rest of the time is for finding out what became of it. */
   postMs: number;
@@ -123,13 +123,14 @@ export function sendOrReconcile<
     const before = doubtSince ?? doubtful.get(key);
     const since = before ?? now();
     const look = (): Promise<SendResult | undefined> => find(message, place, since, signal);
-    /** What became of a post that ended with `cause`. */
+    /** Returns the result of a post that ended with `cause`. */
     const clearUp = async (cause: unknown): Promise<SendResult> => {
       const failure = classifyError(vendor, cause);
       if (failure.status !== "unknown") return failure;
       const seen = await pollUntilFound(vendor, signal, { looks, pauseMs }, look);
       if (typeof seen === "object") return seen.found;
-      // What was given up for its slowness, or failed there, may come yet. What was cut is looked for before the next try.
+      // A post that was too slow, or failed there, may still arrive. One that was cut off is looked for before the next
+      // try.
       if (!again || seen === undefined || networkCode(cause) === undefined) return failure;
       doubtful.set(key, since);
       return { status: "retry", reason: failure.reason, uncertain: true };

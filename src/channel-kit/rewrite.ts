@@ -15,7 +15,7 @@ export function escapeHtml(text: string): string {
   return text.replace(/[&<>"]/g, (sign) => SIGNS[sign] ?? sign);
 }
 
-/** What a reader sees of HTML whose text was escaped by `escapeHtml`. */
+/** Returns the visible text of HTML whose text was escaped by `escapeHtml`. */
 export function htmlText(html: string): string {
   const back = Object.fromEntries(Object.entries(SIGNS).map(([sign, entity]) => [entity, sign]));
   return html
@@ -27,7 +27,7 @@ export function htmlText(html: string): string {
 interface Stretch {
   /** As it was written. */
   source: string;
-  /** Where a link or an image leads, also by reference; else empty. */
+  /** The address of a link or an image, also by reference; else empty. */
   url: string;
   /** A table as lines of text in columns, in a block of code; each stands behind the quote marks or the indentation that the table stood behind. */
   table(columns: Columns): string;

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { DM_POLICIES, type Channel } from "../contract/channel.ts";
 
-/** What `parseRecipient` answers. */
 type ParsedRecipient = ReturnType<NonNullable<Channel["parseRecipient"]>>;
 
 /** A `parseRecipient` that may say what a recipient looks like. */
@@ -90,14 +89,19 @@ export function httpUrl(describe: string, fallback?: string) {
   return (fallback === undefined ? url : url.prefault(fallback)).describe(describe);
 }
 
-/** Whether people see that the agent is typing: the setting `typing`, which the gateway reads. `more` is added to its description. */
+/**
+ * Returns whether people see that the agent is typing: the setting `typing`, which the gateway reads. `more` is added
+ * to its description.
+ */
 export const typingSetting = (more = "") =>
   z
     .boolean()
     .default(true)
     .describe(`Whether people see that the agent is typing while it works on an answer.${more}`);
 
-/** Whether people see the agent's text while it is written: the setting `streaming`, which the gateway reads. */
+/**
+ * Returns whether people see the agent's text while it is written: the setting `streaming`, which the gateway reads.
+ */
 export const streamingSetting = () =>
   z
     .boolean()
@@ -106,7 +110,10 @@ export const streamingSetting = () =>
       "Whether people see the text of an answer while it is written, in a message that is edited.",
     );
 
-/** Who may speak on a channel, and where its replies go. The section is described by what their forms look like. */
+/**
+ * The people who may write on a channel, and the recipients of its replies. The section is described by what their
+ * forms look like.
+ */
 interface People {
   /** The ways to write an entry of `allowFrom`, kept in the form in which `from` gives it. */
   person: Form | readonly Form[];

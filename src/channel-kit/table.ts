@@ -1,16 +1,16 @@
 import type { AlignType } from "mdast";
 
-/** How a table is drawn where letters have one width. */
+/** The drawing of a table in letters of one width. */
 export interface Columns {
   /** Between two cells; a blank line's worth of it is never left at the end. */
   between: string;
   /** The line below the head: what fills a column, and what stands between two. None: no such line. */
   rule?: readonly [fill: string, joint: string];
-  /** Whether columns are aligned as the table wishes; otherwise all stand to the left. */
+  /** True if columns are aligned as the table wishes; otherwise all stand to the left. */
   aligned?: boolean;
 }
 
-// What East Asian scripts and emoji fill counts double.
+// Signs that count double: East Asian scripts and emoji.
 const WIDE =
   /[\u1100-\u115f\u3000-\u303f\uff01-\uff60\uffe0-\uffe6]|\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|\p{Emoji_Presentation}|\ufe0f/u;
 let graphemes: Intl.Segmenter | undefined;

@@ -17,7 +17,7 @@ export interface VendorChannel<P> extends Omit<
   "send" | "resend" | "sendFile" | "ask" | "endQuestion" | "typing" | "streaming" | "probe"
 > {
   vendor: ErrorRules;
-  /** Where a message goes. Asking for it sends nothing: where it fails it may be done again. */
+  /** Finds the place of a message. It sends nothing, so a failed call may be repeated. */
   find?(message: Pick<OutgoingMessage, "to" | "thread">, signal: AbortSignal): Promise<P> | P;
   post(message: OutgoingMessage, place: P, signal: AbortSignal): Promise<SendResult>;
   /** Posts a message that may be there already, by a try that began at `since`; see `Channel.resend`. */

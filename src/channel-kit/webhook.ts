@@ -1,11 +1,13 @@
 import { readBody } from "./kit.ts";
 
 export interface Hook {
-  /** How the path ends; below other addresses there is nothing. */
+  /** The end of the path; other addresses below the channel's are 404. */
   path?: string;
-  /** Whether the caller may post at all, as far as the headers tell: asked before anything of the body is read. */
+  /**
+   * Returns whether the caller may post at all, as far as the headers tell: asked before anything of the body is read.
+   */
   admits?(headers: Headers): boolean;
-  /** Whether the body is signed. */
+  /** Returns whether the body is signed. */
   signed?(raw: Buffer, headers: Headers): boolean;
   /** The longest body, in bytes. Default: 1 MiB. */
   most?: number;

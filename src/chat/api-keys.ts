@@ -104,7 +104,7 @@ export interface ApiKeys {
 }
 
 interface ApiKeysDeps extends StoredListDeps {
-  config(): Config;
+  snapshot(): { config: Config };
 }
 
 type Created = { ok: true; key: string } | { ok: false; failure: Failure };
@@ -143,7 +143,7 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
   const stored = new StoredList<StoredKey>(VALUE, deps);
   const compiled = new WeakMap<Config, { key: ApiKey; hash: Buffer }[]>();
   const configured = (): { key: ApiKey; hash: Buffer }[] => {
-    const config = deps.config();
+    const { config } = deps.snapshot();
     const known = compiled.get(config);
     if (known) return known;
     const made = config.platform.apiKeys.map((entry) => ({

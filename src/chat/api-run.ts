@@ -6,9 +6,10 @@ import { toRunError } from "../turns/end-run.ts";
 import { execute } from "../turns/execute.ts";
 import type { AnsweredTurn, FailedTurn, ModelTurn, RunKind } from "../turns/run-kind.ts";
 import { cleanAnswer } from "../turns/run-result.ts";
-import type { ActionContext, ExecutorDeps } from "../turns/types.ts";
-import { turnToKeep } from "../sessions/keys.ts";
+import type { ExecutorDeps } from "../turns/context.ts";
+import type { ActionContext } from "../turns/types.ts";
 import {
+  turnToKeep,
   STORE_UNAVAILABLE,
   type RunAnswer,
   type RunError,
@@ -274,6 +275,7 @@ function createApiRun(
     context,
     isRetried: false,
     canAsk: request.canAsk ?? false,
+    isOneShot: turn.isOneShot,
     onApproval: turn.ask,
     onRetrying: turn.setRetrying,
     start: "meanwhile",
@@ -364,11 +366,8 @@ export async function executeTurn(
   context: ActionContext,
 ): Promise<void> {
   const kind = createApiRun(request, turn, before, deps, context);
-  const { memory, ...rest } = deps;
-  // One shot is no conversation to which notes could belong.
-  const given = { ...rest, ...(memory && request.session.kind !== "none" && { memory }) };
   // A failure that cannot be written either: the caller hears of it all the same.
-  await execute(kind, given, turn.abort.signal).catch((error: unknown) =>
+  await execute(kind, deps, turn.abort.signal).catch((error: unknown) =>
     turn.finish(toChatEnd(kind.recover(error), NO_WORDS, "failed")),
   );
 }

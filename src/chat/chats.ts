@@ -1,4 +1,4 @@
-import type { ExecutorDeps } from "../turns/types.ts";
+import type { ExecutorDeps } from "../turns/context.ts";
 import type { Failure } from "../core/errors.ts";
 import { commitEnd } from "../turns/waiting.ts";
 import { sessionId, type FencingToken, type RunError } from "../store/types.ts";
@@ -56,7 +56,7 @@ export function createChats(deps: ExecutorDeps): Chats {
 
   return {
     startTurn(request) {
-      const context = deps.context();
+      const context = deps.snapshot();
       if (draining) return { ok: false, failure: STOPPING };
       if (live.size >= context.config.platform.maxConcurrent)
         return { ok: false, failure: TOO_MANY };

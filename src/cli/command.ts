@@ -169,6 +169,40 @@ export function doing<const Usage extends string, const Specs extends OptionSpec
   return { ...spec, json, config, options: options ?? {} };
 }
 
+/** A command that works in this process and prints its answer, if there is one; with `--json` as it is. */
+export function answering<
+  const Usage extends string,
+  Answer extends object,
+  const Specs extends OptionSpecs = {},
+>({
+  answer,
+  print,
+  isFailure,
+  ...spec
+}: Described<Usage, Specs> & {
+  config?: boolean;
+  answer(
+    io: CliIo,
+    given: Given<Specs>,
+    ...args: Arguments<Usage>
+  ): Promise<Answer | undefined> | Answer;
+  print(answer: Answer, io: CliIo, given: Given<Specs>): void;
+  /** Whether the answer ends the command with exit code 1. */
+  isFailure?(answer: Answer): boolean;
+}): CommandSpec {
+  return doing<Usage, Specs>({
+    ...spec,
+    json: true,
+    async run(io, given, ...args) {
+      const found = await answer(io, given, ...args);
+      if (!found) return;
+      if (isFailure?.(found)) io.exitCode = EXIT.failure;
+      if (given.json) printJson(io, found);
+      else print(found, io, given);
+    },
+  });
+}
+
 /** A command that asks the gateway once and prints the answer; with `--json` the answer as it is. */
 export function asking<
   const Usage extends string,

@@ -1,16 +1,17 @@
 import type { z } from "zod";
 import type { Issue } from "../core/errors.ts";
-import type { FileTexts } from "../core/files.ts";
+import { isPresent, readText, type FileTexts } from "../core/files.ts";
 import { parseWithVariables, type Variables } from "./environment.ts";
 import { parentPath, renderPath, schemaIssues, type SchemaIssue } from "./issues.ts";
 import { configSchema, type Config } from "./schema/index.ts";
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { dirname, isAbsolute, join, resolve } from "node:path";
+import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { checkConfig, configWarnings } from "./checks.ts";
 import { readFields, readJson5, type ParsedJson5 } from "./json5.ts";
 import { locateIssues } from "./places.ts";
 import { resolveReferences } from "./secrets.ts";
+import { secretFile } from "./state.ts";
 
 type Path = readonly PropertyKey[];
 
@@ -237,4 +238,73 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   return issues.length === 0
     ? { ok: true, ...loaded }
     : { ok: false, issues: located(), ...named, rest: loaded };
+}
+
+type Written = { hooks?: { token?: { file?: string } } } | undefined;
+
+/**
+ * Renders how a shell reads the hook token without printing it: the file that has it, or the variable. Undefined if the config
+ * has it as plain text.
+ */
+export function tokenInShell({
+  config,
+  written,
+  variables,
+  baseDir,
+  stateDir,
+}: LoadedConfig): string | undefined {
+  const variable = variables.get("hooks.token") ?? variables.get("hooks.token[0]");
+  if (variable !== undefined) return `\${${variable}:?set it to the token of hooks.token}`;
+  const [token] = [(written as Written)?.hooks?.token].flat();
+  const file =
+    config.hooks.token === undefined
+      ? secretFile(stateDir, "hook-token")
+      : token?.file && resolve(baseDir, token.file);
+  return file && `$(cat '${file.replaceAll("'", String.raw`'\''`)}')`;
+}
+
+/** The config without the settings of a machine, which may differ between gateways that do the same. */
+function withoutMachineSettings({
+  stateDir: _stateDir,
+  log: _log,
+  gateway,
+  store,
+  hooks,
+  ...rest
+}: Config): object {
+  const { host: _host, port: _port, adminPort: _adminPort, ...shared } = gateway;
+  const { url: _url, ...kept } = store;
+  const {
+    mappingsDir: _mappingsDir,
+    transformsDir: _transformsDir,
+    testsDir: _testsDir,
+    transformPermissions: _permissions,
+    ...rules
+  } = hooks;
+  return { ...rest, gateway: shared, store: kept, hooks: rules };
+}
+
+/** A hash that is the same on each machine that has the same settings, mapping files and modules, wherever it has them. */
+export function hashForCluster(
+  config: Config,
+  files: readonly string[],
+  texts?: FileTexts,
+): string {
+  const hash = createHash("sha256").update(JSON.stringify(withoutMachineSettings(config)));
+  const contents = files
+    .filter((file) => isPresent(file, texts))
+    .map((file) => [basename(file), readText(file, texts)] as const);
+  const digests = contents.map(
+    ([name, content]) => `${name} ${createHash("sha256").update(content).digest("hex")}`,
+  );
+  for (const line of digests.toSorted()) hash.update(`\n${line}`);
+  return hash.digest("hex");
+}
+
+/** Changes whenever the config or one of these files does. */
+export function hashFiles(configHash: string, files: readonly string[], texts?: FileTexts): string {
+  const hash = createHash("sha256").update(configHash);
+  for (const file of [...files].toSorted())
+    if (isPresent(file, texts)) hash.update(file).update(readText(file, texts));
+  return hash.digest("hex");
 }

@@ -36,6 +36,12 @@ export function joinParts(parts: readonly TextPart[]): TextPart[] {
   return joined;
 }
 
+/** The text of parts, with what came from outside between ⟦ and ⟧. */
+export const markOutside = (parts: readonly TextPart[]): string =>
+  joinParts(parts)
+    .map(({ text, outside }) => (outside ? `⟦${text}⟧` : text))
+    .join("");
+
 /** Cuts at `limit` UTF-16 units without splitting a surrogate pair; `cut` is how many units went. */
 export function cutText(text: string, limit: number): { text: string; cut: number } {
   if (text.length <= limit) return { text, cut: 0 };

@@ -14,9 +14,11 @@ export interface Channels {
   /** The id that a name or alias means, also for channels that are known but not configured; undefined if the name is unknown. */
   resolve(name: string): { id: string; loaded: boolean } | undefined;
   get(id: string): LoadedChannel | undefined;
-  /** Where replies go that name no recipient while there is no last route: only with a default recipient of its own. */
+  /**
+   * The channel of replies that name no recipient while there is no last route: it has a default recipient of its own.
+   */
   readonly fallback: LoadedChannel | undefined;
-  /** Where a recipient that is named without a channel is looked for, after the channel of the last route. */
+  /** The channels that are tried for a recipient without a channel, after the channel of the last route. */
   readonly forRecipient: readonly LoadedChannel[];
   readonly loaded: readonly LoadedChannel[];
   /** Ids and aliases of all known channels, for messages and "did you mean". */
@@ -24,7 +26,7 @@ export interface Channels {
   checkRecipient(id: string, to: string): RecipientCheck;
 }
 
-/** What a run asks for, and where its route is looked for. */
+/** A run's request for a route, and the places to look for it. */
 interface RouteRequest extends ReplyTarget {
   store: Reads;
   channels: Channels;
@@ -178,7 +180,7 @@ export interface KnownChannel {
   aliases?: readonly string[];
 }
 
-/** What a request says for "wherever the owner was last": never the name of a channel. */
+/** The channel id for "wherever the owner was last": never the name of a channel. */
 export const LAST_CHANNEL = "last";
 
 function check(channel: Channel | undefined, to: string): RecipientCheck {
@@ -192,7 +194,7 @@ function check(channel: Channel | undefined, to: string): RecipientCheck {
   }
 }
 
-/** Where replies go when no last route says it. Ids in `always` do not count as configured. */
+/** Returns the routes that are tried if there is no last route. Ids in `always` do not count as configured. */
 function lastResorts(
   list: readonly LoadedChannel[],
   always: ReadonlySet<string>,

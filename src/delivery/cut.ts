@@ -4,7 +4,7 @@ import { parseMarkdown } from "../core/markdown.ts";
 /** The beginning of a markdown text, as far as a piece of it can reach, with what else has to be known of the text. */
 export interface Beginning {
   text: string;
-  /** What stands behind it. */
+  /** The text behind it. */
   behind: string;
   tree: Nodes;
   /** The longest piece. */
@@ -25,15 +25,18 @@ export interface Halves {
   rest: string;
 }
 
-/** How far behind a piece the end of its forms is looked for; in a long paragraph farther. What ends later is cut like words. */
+/**
+ * The distance behind a piece at which the end of its forms is looked for; in a long paragraph a longer one. Forms that
+ * end later are cut like words.
+ */
 const LOOK_AHEAD = 2000;
 const FARTHEST = 16_000;
 /** A paragraph with more signs of marks, or with none, is not read so far. */
 const MOST_SIGNS = 500;
-/** What consists of signs of marks to such a part takes long to read, and is hardly meant as markdown. */
+/** A text with this share of marks takes long to read, and is hardly meant as markdown. */
 const DENSEST = 1 / 3;
 const LONG_TO_READ = 1000;
-/** What closes a form and opens it again may take so much of a piece. */
+/** The share of a piece that closing a form and opening it again may take. */
 const MOST_OVERHEAD = 0.5;
 const DEFINITION = /^ {0,3}\[(?!\^)((?:[^\\[\]]|\\.){1,999})\]:[ \t]*\S.*$/gm;
 
@@ -117,7 +120,7 @@ function resolveReferences(window: string, definitions: string): string {
   return resolved + window.slice(done);
 }
 
-/** What a place stands in, from the outermost to the innermost. */
+/** Finds the nodes around a place, from the outermost to the innermost. */
 export function findAncestors(tree: Nodes, offset: number): RootContent[] {
   const found: RootContent[] = [];
   for (let node = tree; "children" in node;) {
@@ -137,7 +140,7 @@ export function findAncestors(tree: Nodes, offset: number): RootContent[] {
   return found;
 }
 
-/** What holds blocks and stands before each of their lines. */
+/** A node that holds blocks and stands before each of their lines. */
 interface Container {
   prefix: RegExp;
   isQuote: boolean;
@@ -163,7 +166,7 @@ function readContainers(ancestors: readonly RootContent[], text: string): Contai
   return containers;
 }
 
-/** How wide the mark of an item is, with the spaces behind it: so far its other lines stand in. */
+/** Returns the width of an item's mark with the spaces behind it, which is the indentation of its other lines. */
 function markWidth(node: ListItem | Nodes, text: string): number {
   if (node.type !== "listItem") return 4;
   const [, mark = "", spaces = ""] =
@@ -203,16 +206,16 @@ function unwrapLines(text: string, containers: readonly Container[]): string {
   return [...lines, ...(at > text.length ? [] : [text.slice(at)])].join("\n");
 }
 
-/** What ends the forms of a place in the piece before it, and what begins them in the rest. */
+/** The text that ends the forms of a place in the piece before it, and that begins them in the rest. */
 interface Forms {
   close: string;
   open: string;
 }
 
 const INLINE = new Set(["strong", "emphasis", "delete", "link", "inlineCode"]);
-/** What stays whole while it fills no more of a piece. */
+/** Nodes that stay whole while they fill no more of a piece than this. */
 const KEPT_WHOLE: Readonly<Record<string, number>> = { link: 1, inlineCode: 0.5 };
-/** What cannot be cut without breaking it. */
+/** Nodes that cannot be cut without breaking them. */
 const WHOLE = new Set(["image", "html", "footnoteReference", "imageReference", "linkReference"]);
 
 /** The forms of the words at a place; undefined if none may end there. */
@@ -245,7 +248,7 @@ function findWordForms(
   return forms;
 }
 
-/** Where the words of a form begin and end, between its marks. */
+/** Returns the begin and the end of a form's words, between its marks. */
 function contentOf(node: RootContent, text: string): [from: number, to: number] {
   if ("children" in node && node.children.length > 0)
     return [startOf(node.children[0] as Nodes), endOf(node.children.at(-1) as Nodes)];
@@ -253,14 +256,14 @@ function contentOf(node: RootContent, text: string): [from: number, to: number] 
   return [startOf(node) + ticks, endOf(node) - ticks];
 }
 
-/** Whether a place is between the mark of an item, a quote or a heading and its words. */
+/** Returns whether a place is between the mark of an item, a quote or a heading and its words. */
 function isInMark(node: RootContent | undefined, { end }: Place): boolean {
   if (!node || node.type === "table" || node.type === "tableRow" || node.type === "tableCell")
     return false;
   return "children" in node && node.children[0] !== undefined && end < startOf(node.children[0]);
 }
 
-/** Whether a place is inside of `\*` or `&amp;`. */
+/** Returns whether a place is inside of `\*` or `&amp;`. */
 function isInSign(text: string, at: number): boolean {
   const before = text.slice(Math.max(0, at - 40), at);
   const escapes = /\\+$/.exec(before)?.[0].length ?? 0;

@@ -58,7 +58,7 @@ export interface DeliveryWorker {
 export interface DeliveryWorkerOptions {
   store: Store;
   queue: Pick<Queue, "fetch" | "onReady">;
-  /** Where deliveries wait for channels whose vendor is away. */
+  /** The place in which deliveries wait for channels whose vendor is away. */
   parking: ParkingLot;
   /** The current channels: a delivery goes out by the newest config. */
   channels(): Channels;
@@ -70,7 +70,7 @@ export interface DeliveryWorkerOptions {
   maxAgeMs(): number;
   clock: Clock;
   log: Logger;
-  /** Whether an approval was decided, or is gone: then its question is not sent. Default: never decided. */
+  /** Returns whether an approval was decided, or is gone: then its question is not sent. Default: never decided. */
   isDecided?(approvalId: string): Promise<boolean>;
   /** Default: none. */
   traces?: Traces;
@@ -83,11 +83,14 @@ function leave(pass: Pass | undefined, result: SendResult | undefined, signal: A
     pass?.leave(toOutcome(result, signal), result.status === "retry" ? result.afterMs : undefined);
 }
 
-/** Whether a delivery waits for a vendor that is away. Receipts go to many addresses, a question to the next approver. */
+/**
+ * Returns whether a delivery waits for a vendor that is away. Receipts go to many addresses, a question to the next
+ * approver.
+ */
 const waitsForVendor = ({ route, ask }: DeliveryRecord): boolean =>
   route.channel !== CALLBACK && !ask?.next.length;
 
-/** What became of a piece. `whole`: the rest is in it too. */
+/** The result of sending a piece. `whole`: the rest is in it too. */
 type PieceResult = SendResult & { whole?: boolean; warning?: string | undefined };
 type SentPiece = Extract<PieceResult, { status: "sent" }>;
 
@@ -254,7 +257,10 @@ class DeliverySender {
     return this.worker.commit(job, (tx) => tx.deliveries.update(delivery.id, buildMark(delivery)));
   }
 
-  /** Why a question, or its end, is not sent any more. `asked` is the question whose buttons are to go. */
+  /**
+   * Returns the reason that a question, or its end, is not sent any more. `asked` is the question whose buttons are to
+   * go.
+   */
   async #findAskProblem(
     { ask }: DeliveryRecord,
     asked: DeliveryRecord | undefined,

@@ -6,7 +6,7 @@ import { sendPiece } from "./send.ts";
 import { cutMeasured } from "./split.ts";
 import type { Channels } from "./channels.ts";
 
-/** Whether a channel could be reached when it was looked at last. */
+/** The result of a channel's last probe. */
 export interface ChannelState {
   id: string;
   ok: boolean;
@@ -18,7 +18,7 @@ export interface ChannelState {
 export interface ChannelHealth {
   /** Looks at all channels now; those that cannot tell are left out. */
   probeAll(): Promise<readonly ChannelState[]>;
-  /** What the last look found; empty before the first. */
+  /** Returns the results of the last probe; empty before the first. */
   states(): readonly ChannelState[];
   /** Looks at start and every five minutes, until `signal` aborts. Keeps nothing waiting. */
   watch(signal: AbortSignal): Promise<void>;

@@ -114,7 +114,7 @@ export function createRetry(options: DeliveryRetryOptions): RetryDelivery {
   };
 }
 
-/** What a delivery's job carries. */
+/** The content of a delivery's job. */
 export interface DeliveryJob {
   deliveryId: string;
 }
@@ -138,7 +138,7 @@ export function deliveryJob(
 
 const RESENT = "again";
 
-/** How a piece is known to the channel: one that is sent once more has another key. */
+/** Returns the key of a piece for the channel: one that is sent once more has another key. */
 export const toSendKey = (
   { id, resent }: Pick<DeliveryRecord, "id" | "resent">,
   chunk: number,

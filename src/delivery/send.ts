@@ -16,7 +16,7 @@ export const countPieces = ({ chunks, files = [] }: DeliveryRecord): number =>
 
 const MAX_REASON = 300;
 
-/** What sends a file: `warning` is set if a sentence was sent in the place of the file. */
+/** The sender of a file: `warning` is set if a sentence was sent in the place of the file. */
 interface FileSend {
   warning?: string;
   send(signal: AbortSignal): Promise<SendResult>;
@@ -186,7 +186,7 @@ export function createEdit(
   };
 }
 
-/** Whether a delivery has a message to delete that showed its turn's text: one that no chunk has replaced. */
+/** Returns whether a delivery has a message to delete that showed its turn's text: one that no chunk has replaced. */
 export const hasLiveLeft = ({ live, messageIds }: DeliveryRecord): boolean =>
   live !== undefined && !messageIds.includes(live.messageId);
 
@@ -231,11 +231,11 @@ export function planRemoval(
 
 /** Time for one piece; then the plugin's signal aborts. */
 const SEND_TIMEOUT_MS = 30_000;
-/** How long a plugin may take to tell how a send that was aborted has ended. */
+/** The time that a plugin has to report the end of a send that was aborted. */
 const GRACE_MS = 1_000;
 const MAX_ID = 500;
 
-/** What a plugin answered, in the shape that the contract promises. An answer that says nothing may have been sent. */
+/** Checks a plugin's answer against the contract. A message whose answer says nothing may have been sent. */
 function checkResult(result: unknown): SendResult {
   const given = (typeof result === "object" && result !== null ? result : {}) as Record<
     string,
@@ -305,7 +305,7 @@ export async function sendPiece(
   ]);
 }
 
-/** What the result of a send says about the vendor. A vendor that names a wait limits its callers, and is not away. */
+/** Returns what a result says about the vendor. A vendor that names a wait limits its callers, and is not away. */
 export function toOutcome(result: SendResult, signal: AbortSignal): CallOutcome {
   if (signal.aborted || result.status === "unknown") return "none";
   if (result.status === "sent") return "ok";

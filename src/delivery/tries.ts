@@ -42,7 +42,9 @@ export class ChannelGate {
     return { of: channel, isProbe: false, leave };
   }
 
-  /** Whether all that is known against the vendor is one message that it does not take, while it takes others. */
+  /**
+   * Returns whether all that is known against the vendor is one message that it does not take, while it takes others.
+   */
   #isOneMessage(channel: string): boolean {
     const failed = this.#failed.get(channel);
     return failed?.size === 1 && failed.has(this.#refused.get(channel) ?? "");
@@ -74,8 +76,8 @@ export class ChannelGate {
 }
 
 /**
- * Whether a delivery records that a piece is being sent. Receipts carry an id by which receivers know repeats, and a
- * question that is asked twice is decided once: both are sent again after a crash.
+ * Returns whether a delivery records that a piece is being sent. Receipts carry an id by which receivers know repeats,
+ * and a question that is asked twice is decided once: both are sent again after a crash.
  */
 export function isMarked({ route, ask }: Pick<DeliveryRecord, "route" | "ask">): boolean {
   return route.channel !== CALLBACK && ask === undefined;
@@ -88,12 +90,12 @@ export function buildMark({
   return { sendingSince: sendingSince ?? null };
 }
 
-/** Whether a try is to be made again that may have arrived. */
+/** Returns whether a try is to be made again that may have arrived. */
 export function isUncertain(result: SendResult | undefined): boolean {
   return result?.status === "retry" && result.uncertain === true;
 }
 
-/** How a piece ends of which no channel can say whether it arrived. */
+/** Returns the result of a piece of which no channel can say whether it arrived. */
 export function cannotTell(channel: string, since: number): SendResult {
   const reason = `the gateway ended while it sent this chunk (${new Date(since).toISOString()}), and ${channel} cannot tell whether it arrived: look there, then retry the delivery if it is missing`;
   return { status: "unknown", reason };

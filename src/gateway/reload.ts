@@ -9,8 +9,8 @@ import {
 import type { Clock } from "../core/clock.ts";
 import { safeError, type Issue } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { AdminDeps } from "../operate/types.ts";
 import type { BuildResult, LoadedSnapshot } from "./snapshot.ts";
+import type { Reloaded } from "./types.ts";
 
 /** A change is applied when the files have been quiet for so long, so that files that are saved together are read together. */
 const QUIET_MS = 200;
@@ -104,7 +104,7 @@ export function createReloader(options: ReloaderOptions) {
   let problems: readonly Issue[] = [];
   let last: Promise<unknown> = Promise.resolve();
   /** The reload that waits for the one under way: it will read what there is then. */
-  let next: ReturnType<AdminDeps["reload"]> | undefined;
+  let next: Promise<Reloaded> | undefined;
   /** True if files changed while the snapshot in use was read: it may differ from what its hash is of. */
   let isTorn = false;
 
@@ -118,7 +118,7 @@ export function createReloader(options: ReloaderOptions) {
     void clock.sleep(before.config.agents.defaults.maxTimeoutSeconds * 1000, signal).then(dispose);
   };
 
-  const reloadNow: AdminDeps["reload"] = async () => {
+  const reloadNow = async (): Promise<Reloaded> => {
     next = undefined;
     const { built, torn } = await reader.read();
     if (!built.ok) {
@@ -145,7 +145,7 @@ export function createReloader(options: ReloaderOptions) {
     return { ok: true, hash: loaded.snapshot.hash };
   };
 
-  const reload: AdminDeps["reload"] = () => {
+  const reload = (): Promise<Reloaded> => {
     if (next) return next;
     const waiting = last.then(reloadNow);
     next = waiting;

@@ -1,17 +1,16 @@
 import type { Config } from "../config/schema/index.ts";
 import { ensureState, stateSecret } from "../config/state.ts";
-import type { Clock } from "../core/clock.ts";
 import { RouseError } from "../core/errors.ts";
 import type { FileTexts } from "../core/files.ts";
-import { addLogFields, type Logger } from "../core/log.ts";
+import type { Clock } from "../core/clock.ts";
+import { addLogFields } from "../core/log.ts";
 import { NO_TRACES, type Traces } from "../core/http/trace-context.ts";
 import { createMetrics, type Metrics } from "../core/metrics.ts";
 import type { IntakeDeps } from "../intake/receive.ts";
 import type { Snapshot } from "../intake/types.ts";
-import { createHookShapes, type HookShapes } from "./hook-shapes.ts";
 import { createTransformPool, type TransformPool } from "../mapping/transforms/pool.ts";
 import { reportingStore, type Reporter } from "./library.ts";
-import { createConfigLog, type ConfigLog } from "./config-log.ts";
+import { createConfigLog, type ConfigLog } from "../operate/records/config-log.ts";
 import { createReloader, type Reloader } from "./reload.ts";
 import type { ListenAddress } from "./types.ts";
 import { getBodiesOverdue } from "../store/sweeper.ts";
@@ -21,6 +20,7 @@ import {
   type LoadedSnapshot,
   type SnapshotOptions,
 } from "./snapshot.ts";
+import type { Progress } from "../operate/status.ts";
 import { removeUnfinishedSaves } from "../operate/edits/user-files.ts";
 import { acquireLock, type Lock } from "../store/lock.ts";
 import { findStoreDriver, getSqlSource, storeUrl } from "../store/open.ts";
@@ -28,7 +28,7 @@ import type { Cursor, SharedValues } from "../contract/channel.ts";
 import { keepTraces } from "../store/keep-traces.ts";
 import { keptCursor } from "../store/cursor.ts";
 import { openTraces } from "../telemetry/open.ts";
-import type { SqlSource } from "../store/sql/sql.ts";
+import type { PartContext } from "../store/context.ts";
 import type { FencingToken, Store, StoreDriver, StoreHandle } from "../store/types.ts";
 
 export interface ResourceOptions extends Omit<
@@ -39,26 +39,19 @@ export interface ResourceOptions extends Omit<
   setLogLevel?(level: Config["log"]["level"]): void;
   /** Hears of what is recorded and of what ends. */
   reporter?: Reporter;
-  recorded?: IntakeDeps["recorded"];
+  recorded?: IntakeDeps["options"]["recorded"];
 }
 
 /** What stands for as long as the gateway does. */
-export interface Resources extends StoreHandle {
+export interface Resources extends PartContext {
   options: ResourceOptions;
-  clock: Clock;
-  log: Logger;
-  metrics: Metrics;
-  traces: Traces;
   lock: Lock;
   reloader: Reloader;
   configs: ConfigLog;
-  hookShapes: HookShapes;
+  progress: Progress;
   operatorToken: string;
   /** Kept in the state folder: commands on this machine show it, whatever `gateway.token` is and whoever can read it. */
   localToken: string;
-  stateDir: string;
-  /** The store's database, if documents are kept there. */
-  sql: SqlSource | undefined;
   snapshot(): Snapshot;
   /** Builds a snapshot from the files, with `texts` in place of some. `pool`: what runs its code apart from that of live hooks. */
   build(change?: { texts: FileTexts; pool?: TransformPool }): Promise<BuildResult>;
@@ -68,10 +61,6 @@ export interface Resources extends StoreHandle {
   createCursor(service: string, fencingToken: FencingToken | undefined): Cursor;
   /** Called with each snapshot that takes another's place. */
   swapped: ((loaded: LoadedSnapshot) => void)[];
-  /** Aborts when the gateway stops. */
-  ended: AbortController;
-  /** What has to be closed, in reverse order of its making. */
-  opened: AsyncDisposableStack;
 }
 
 function configInvalid({
@@ -239,6 +228,7 @@ export async function openResources(
     ...handle,
     store,
     configs,
+    progress: { startedAt: clock.now(), url: undefined, workers: false, draining: false },
     options,
     clock,
     log,
@@ -246,7 +236,6 @@ export async function openResources(
     traces,
     lock,
     reloader,
-    hookShapes: createHookShapes({ store, clock, log, snapshot: reloader.snapshot }),
     operatorToken: firstSnapshot.config.gateway.token ?? localToken,
     localToken,
     stateDir,

@@ -1,11 +1,16 @@
 import { unknownToAgents } from "../config/checks.ts";
+import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema/index.ts";
 import { didYouMean } from "../config/suggest.ts";
-import { isLoopback } from "../core/http/address.ts";
-import type { Issue } from "../core/errors.ts";
+import { createAddressList, isLoopback } from "../core/http/address.ts";
+import { RouseError, type Issue } from "../core/errors.ts";
 import { LAST_CHANNEL, findRouteProblem, type Channels } from "../delivery/channels.ts";
 import type { Snapshot } from "../intake/types.ts";
+import { searchModelIssues } from "../knowledge/models/configured.ts";
 import type { LoadedPlugins } from "../plugin/host.ts";
+import { findStoreDriver, storeUrl } from "../store/open.ts";
+import type { buildAgents } from "../turns/channel/build-agents.ts";
+import { telemetryIssues } from "../telemetry/open.ts";
 
 /** The targets that schedules of the config name, each with its path. */
 const listTargets = ({ agents }: Config) =>
@@ -17,7 +22,7 @@ const listTargets = ({ agents }: Config) =>
 
 function findChannelProblem(
   name: string,
-  { channels, issues, incomplete }: Pick<LoadedPlugins, "channels" | "issues" | "incomplete">,
+  { channels, issues, incomplete }: LoadedPlugins,
   config: Config,
 ): string | undefined {
   const found = channels.resolve(name);
@@ -35,11 +40,59 @@ function findChannelProblem(
 }
 
 /** Returns the schedules whose reply is for a channel that is not there: it could never be sent. */
-export const findScheduleChannelIssues = (config: Config, plugins: LoadedPlugins): Issue[] =>
+const findScheduleChannelIssues = (config: Config, plugins: LoadedPlugins): Issue[] =>
   listTargets(config).flatMap(({ channel, path }) => {
     const message = findChannelProblem(channel, plugins, config);
     return message === undefined ? [] : [{ path: `${path}.channel`, message }];
   });
+
+/** Returns the problem of the store's address, if no driver takes it. */
+async function findStoreIssues(
+  { config, stateDir }: LoadedConfig,
+  { offers }: LoadedPlugins,
+): Promise<readonly Issue[]> {
+  try {
+    const drivers = offers.stores.map(({ value }) => value);
+    await findStoreDriver(storeUrl(config.store.url, stateDir), drivers);
+    return [];
+  } catch (error) {
+    if (!(error instanceof RouseError)) throw error;
+    return error.issues ?? [];
+  }
+}
+
+const findProxyIssues = ({ gateway }: Config): Issue[] =>
+  createAddressList(gateway.trustedProxies).wrong.map((entry) => ({
+    path: "gateway.trustedProxies",
+    message: `"${entry.slice(0, 60)}" is no address or CIDR range`,
+  }));
+
+interface CheckedParts {
+  plugins: LoadedPlugins;
+  agents: ReturnType<typeof buildAgents>;
+  hooks: { budgets: Snapshot["budgets"]; issues: readonly Issue[] };
+}
+
+/** Finds the problems of the parts of a snapshot, and of what they have to do with each other. */
+export async function findIssues(
+  loaded: LoadedConfig,
+  { plugins, agents, hooks }: CheckedParts,
+): Promise<Issue[]> {
+  const { config } = loaded;
+  const hasBudget = hooks.budgets.all.some(({ limits }) => limits.budget);
+  return [
+    ...plugins.issues,
+    ...telemetryIssues(config),
+    ...agents.runtimeIssues,
+    ...searchModelIssues(config, agents.models.kinds),
+    ...agents.issues,
+    ...findScheduleChannelIssues(config, plugins),
+    ...findProxyIssues(config),
+    ...hooks.issues,
+    ...(await findStoreIssues(loaded, plugins)),
+    ...(hasBudget ? agents.findUnpriced() : []),
+  ];
+}
 
 /** Returns the schedules whose replies can have no route. Without a recipient, `last` follows the owner. */
 function warnOfSchedules(

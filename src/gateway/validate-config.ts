@@ -1,17 +1,60 @@
 import { locateIssues } from "../config/places.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
+import { createLogger } from "../core/log.ts";
+import { createTransformPool } from "../mapping/transforms/pool.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
 import { getShapeKeys, readShapes } from "../operate/shapes/kept-shapes.ts";
 import { lintRecorded } from "../operate/shapes/lint-recorded.ts";
 import type { Shape } from "../operate/shapes/shape.ts";
 import {
-  withSnapshot,
+  buildSnapshot,
+  type BuildResult,
   type LoadedSnapshot,
-  type SnapshotCheck,
   type SnapshotOptions,
 } from "./snapshot.ts";
 
-type ValidateOptions = Pick<SnapshotOptions, "configFile" | "cwd" | "env" | "clock" | "fetch">;
+export type SnapshotCheck =
+  | { ok: true; file?: string; mappings: number; warnings: readonly Issue[] }
+  | { ok: false; file?: string; issues: Issue[] };
+
+type FileOptions = Pick<
+  SnapshotOptions,
+  "configFile" | "cwd" | "env" | "clock" | "fetch" | "withoutSecrets" | "texts"
+>;
+
+/** Builds a snapshot for one use, and takes it away afterwards. Starts nothing, opens no store and writes no file. */
+export async function withSnapshot<T>(
+  options: FileOptions,
+  use: (result: BuildResult) => T | Promise<T>,
+): Promise<T> {
+  const log = createLogger("silent");
+  const pool = createTransformPool({ log, env: options.env });
+  const result = await buildSnapshot({ ...options, log, pool, print: () => undefined });
+  try {
+    return await use(result);
+  } finally {
+    await pool.close();
+    if (result.ok) await result.loaded.dispose();
+  }
+}
+
+/** Checks what a gateway would start with. */
+export function checkSnapshot(options: FileOptions): Promise<SnapshotCheck> {
+  return withSnapshot<SnapshotCheck>(options, (result) => {
+    if (!result.ok) return result;
+    const { config, configFile: file, mappings, warnings } = result.loaded.snapshot;
+    return {
+      ok: true,
+      mappings: mappings.mappings.length,
+      warnings: locateIssues(warnings, {
+        file,
+        mappingsDir: config.hooks.mappingsDir,
+        texts: options.texts,
+      }),
+      ...(file === undefined ? {} : { file }),
+    };
+  });
+}
 
 /** `notLinted`: why the mappings were not compared with recorded hooks; null if they were. */
 export type Validated =
@@ -21,7 +64,7 @@ export type Validated =
 /** Reads the shapes of recorded hooks, without making or changing anything. `missing` says why that cannot be. */
 async function readStored(
   { snapshot, stateDir }: LoadedSnapshot,
-  { env }: ValidateOptions,
+  { env }: FileOptions,
 ): Promise<{ shapes: Map<string, Shape> } | { missing: string }> {
   const { config, mappings, offers } = snapshot;
   const url = storeUrl(config.store.url, stateDir);
@@ -46,7 +89,7 @@ async function readStored(
  * Checks what a gateway would start with, and compares it with the hooks that the store has, if there is one. Starts nothing
  * and writes nothing.
  */
-export function validateConfig(options: ValidateOptions): Promise<Validated> {
+export function validateConfig(options: FileOptions): Promise<Validated> {
   return withSnapshot<Validated>(options, async (result) => {
     if (!result.ok) return result;
     const { config, configFile: file, mappings, warnings } = result.loaded.snapshot;

@@ -14,11 +14,12 @@ import { createTransformPool } from "../mapping/transforms/pool.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { Reads, StoreReader } from "../store/types.ts";
-import { examineChange, type LandingDeps } from "../operate/edits/landing.ts";
+import { examineChange } from "../operate/edits/landing.ts";
 import { requireSnapshot, type ComparisonDeps } from "../operate/edits/landing-checks.ts";
 import { planChange } from "../operate/edits/planned-change.ts";
+import { toTexts } from "../operate/edits/user-files.ts";
 import { readEvents } from "../operate/what-if/selection.ts";
-import { evaluateText, type EvaluationDeps } from "../operate/edits/text-evaluation.ts";
+import { evaluateText } from "../operate/edits/text-evaluation.ts";
 import { whatIf } from "../operate/what-if/what-if.ts";
 import { buildSnapshot, type BuildResult, type LoadedSnapshot } from "./snapshot.ts";
 import type { ConfigInUse, JobLine, WhatIfCall, WhatIfJob, WhatIfReply } from "./what-if.ts";
@@ -129,7 +130,6 @@ type Send = (line: JobLine) => void;
 /** What the work of a job needs. `signal` aborts when its answer is not wanted any more. */
 interface Deps {
   snapshot: Snapshot;
-  places: LandingDeps["places"];
   store: Reads;
   now: number;
   signal: AbortSignal;
@@ -138,11 +138,11 @@ interface Deps {
 
 async function compare(
   { change: wanted, selection }: Extract<WhatIfJob, { kind: "compare" }>,
-  { snapshot, places, store, now, withCandidate }: Deps,
+  { snapshot, store, now, withCandidate }: Deps,
   send: Send,
 ): Promise<void> {
-  const { change } = planChange(wanted, snapshot, places());
-  await withCandidate(new Map([[change.file, change.after]]), async (found) => {
+  const { change } = planChange(wanted, snapshot);
+  await withCandidate(toTexts(change), async (found) => {
     const after = requireSnapshot(found, "the config has problems with this change");
     const options = {
       period: { from: selection.since, to: now },
@@ -176,9 +176,7 @@ async function evaluate(
 ): Promise<void> {
   const events = id === undefined ? [] : [id];
   const { value: event } = await readEvents(deps.store, { last: 1, events }).next();
-  const withCandidate: EvaluationDeps["withCandidate"] = (file, text, use) =>
-    deps.withCandidate(new Map([[file, text]]), use);
-  const evaluation = await evaluateText(change, event ?? undefined, { ...deps, withCandidate });
+  const evaluation = await evaluateText(change, event ?? undefined, deps);
   send({ type: "evaluated", ...evaluation });
 }
 
@@ -192,11 +190,6 @@ async function carryOut(
   const store = await connect(loaded);
   const deps: Deps = {
     snapshot,
-    places: () => ({
-      mappingsDir: snapshot.config.hooks.mappingsDir,
-      configFile: snapshot.configFile,
-      stateDir: loaded.stateDir,
-    }),
     store: {
       ...store,
       events: {

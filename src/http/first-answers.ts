@@ -8,6 +8,14 @@ export interface FirstAnswers {
   before<T>(answer: Promise<T>): Promise<T>;
 }
 
+/** Lets an answer begin while the store can be asked, or fail with the error that it cannot. */
+export function answerInTime(
+  answer: () => Promise<Response>,
+  { firstAnswers }: { firstAnswers: FirstAnswers | undefined },
+): Promise<Response> {
+  return firstAnswers ? firstAnswers.before(answer()) : answer();
+}
+
 /**
  * Bounds how long callers wait for the beginning of an answer while the store hangs: senders give up after some seconds,
  * without an answer that asks them to try again. `responding`: see `Cluster`; `unavailable`: what they are answered.

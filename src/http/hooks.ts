@@ -1,10 +1,16 @@
 import type { Receipts } from "../turns/receipts.ts";
-import type { DenialHints, RawInput, IntakeReceipt, Received, Snapshot } from "../intake/types.ts";
+import type {
+  DenialHints,
+  IntakeReceipt,
+  Origin,
+  RawInput,
+  Received,
+  Snapshot,
+} from "../intake/types.ts";
 import { deprecationHeaders, QUERY_TOKEN } from "../core/http/deprecation.ts";
 import { errorBody, type HttpAnswer, renderFailureAnswer } from "./errors.ts";
 import type { FirstAnswers } from "./first-answers.ts";
 import type { Intake } from "../intake/receive.ts";
-import type { ServicesOptions } from "../plugin/services.ts";
 import { parseQuery } from "../core/http/query.ts";
 import { resolveCaller } from "./request.ts";
 
@@ -135,7 +141,7 @@ function answerReceived(
 }
 
 export interface HooksDeps extends AnswerDeps {
-  intake: Pick<Intake, "receive">;
+  receive: Intake["receive"];
   /** Absent if the store cannot hang. */
   firstAnswers: FirstAnswers | undefined;
 }
@@ -160,16 +166,24 @@ export function createHooks(deps: HooksDeps): AnswerHook {
       deps.snapshot(),
     );
     const input = { ...request, query: parseQuery(request.url) };
-    const receiving = deps.intake.receive(input, { kind: "http", address, share });
+    const receiving = deps.receive(input, { kind: "http", address, share });
     return answerReceived(input, await (deps.firstAnswers?.before(receiving) ?? receiving), deps);
   };
 }
 
+type FencingToken = Extract<Origin, { kind: "source" }>["fencingToken"];
+
 const JSON_TYPE = { "content-type": "application/json" };
 
 /** Creates what services of plugins send events to hooks by. They are answered as callers are. */
-export function createServiceHook({ receive }: Pick<Intake, "receive">): ServicesOptions["hook"] {
-  return async (plugin, path, value, fencingToken) => {
+export const createServiceHook =
+  ({ receive }: Intake) =>
+  async (
+    plugin: string,
+    path: string,
+    value: unknown,
+    fencingToken: FencingToken,
+  ): Promise<{ status: number; body: unknown }> => {
     const body = Buffer.from(JSON.stringify(value) ?? "");
     const input = {
       method: "POST",
@@ -183,4 +197,3 @@ export function createServiceHook({ receive }: Pick<Intake, "receive">): Service
     );
     return { status, body: answered };
   };
-}

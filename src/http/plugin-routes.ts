@@ -1,33 +1,20 @@
 import type { Context } from "hono";
 import { guardRequest } from "../core/http/body.ts";
 import { bodyFailure } from "../intake/body.ts";
-import type { BodyBudget } from "../intake/body-budget.ts";
+import type { HttpContext } from "./context.ts";
 import { failureResponse } from "./errors.ts";
-import { createKeyCheck, getCaller, type KeyDeps } from "./request.ts";
-import type { Denials } from "../intake/callers.ts";
-import type { Snapshot } from "../intake/types.ts";
+import { createKeyCheck, getCaller } from "./request.ts";
 
 /** The longest body of a vendor's webhook. Plugins may set less. */
 const MAX_BYTES = 8 * 2 ** 20;
-
-export interface GuardedDeps {
-  snapshot(): Snapshot;
-  bodyBudget: BodyBudget;
-  denials: Denials;
-}
-
-export interface ChannelRequestDeps extends GuardedDeps {
-  /** Lets the service of a plugin answer; undefined if there is none that answers requests. */
-  serviceRequest(id: string, request: Request): Promise<Response> | undefined;
-}
 
 /** Answers `/channels/<id>/…` by its plugin, which checks who sends the request after it has read the body. */
 export function answerChannelRequest(
   c: Context,
   id: string,
-  deps: ChannelRequestDeps,
+  deps: HttpContext,
 ): Promise<Response | undefined> {
-  return answerGuarded(c, `channels/${id}`, deps, (request) => deps.serviceRequest(id, request));
+  return answerGuarded(c, `channels/${id}`, deps, (request) => deps.services.request(id, request));
 }
 
 /**
@@ -37,7 +24,7 @@ export function answerChannelRequest(
 export async function answerGuarded(
   c: Context,
   path: string,
-  deps: GuardedDeps,
+  deps: HttpContext,
   answer: (request: Request) => Promise<Response> | undefined,
 ): Promise<Response | undefined> {
   const snapshot = deps.snapshot();
@@ -65,8 +52,6 @@ export async function answerGuarded(
   }
 }
 
-export interface PluginRouteDeps extends GuardedDeps, KeyDeps {}
-
 /** The path of a plugin's routes, for the router. */
 export const PLUGIN_PATH = "/plugins/:id{[a-z0-9:-]+}/*";
 
@@ -75,7 +60,7 @@ export const PLUGIN_PATH = "/plugins/:id{[a-z0-9:-]+}/*";
  * if the operator's token has been checked, else everyone.
  */
 export function createPluginRoutes(
-  deps: PluginRouteDeps,
+  deps: HttpContext,
 ): (c: Context, caller: "operator" | "anyone") => Promise<Response | undefined> {
   const checkKey = createKeyCheck("plugin-keys", deps);
   return async (c, caller) => {

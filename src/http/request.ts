@@ -207,6 +207,28 @@ const TOO_MANY: Failure = {
   message: "too many wrong keys from this address; wait",
 };
 
+/** What a browser opens with a session or without any credential. */
+const BROWSER_PATH = /^\/(?:console|admin|docs)(?:\/|$)/;
+
+/**
+ * Checks the Host header of requests for the operator's pages and the docs: on a loopback bind a page in a browser must
+ * not reach them under a name of its own (DNS rebinding). Everything else has its own credential, and a tunnel's name is
+ * the normal case there.
+ */
+export function findHostProblem(c: Context, snapshot: Snapshot): Failure | undefined {
+  if (!BROWSER_PATH.test(c.req.path)) return undefined;
+  const { host, publicUrl } = snapshot.config.gateway;
+  if (!isLoopback(host)) return undefined;
+  const { hostname } = new URL(c.req.url);
+  if (isLoopback(hostname) || (publicUrl !== undefined && new URL(publicUrl).hostname === hostname))
+    return undefined;
+  return {
+    code: "address_not_allowed",
+    message:
+      "the Host header must be a loopback name or gateway.publicUrl's: open this page under one of them, or set gateway.publicUrl",
+  };
+}
+
 export interface KeyDeps {
   clock: Clock;
   keys: Pick<ApiKeys, "find">;

@@ -272,17 +272,19 @@ export interface CallerRules {
 
 /** Compiles the rules for callers of each snapshot at its first use. */
 export function createCallerRules({
-  hookTokens,
+  reloader,
 }: {
-  hookTokens(snapshot: Snapshot): readonly string[];
+  /** Has the token of the state folder, for a config without `hooks.token`. */
+  reloader: { keptToken(): string };
 }): (snapshot: Snapshot) => CallerRules {
   const known = new WeakMap<Snapshot, CallerRules>();
   return (snapshot) => {
     const before = known.get(snapshot);
     if (before) return before;
     const { mappings, config } = snapshot;
+    const { token = reloader.keptToken(), allowQueryToken } = config.hooks;
     const made: CallerRules = {
-      auth: createAuthenticator(hookTokens(snapshot), mappings.paths, config.hooks.allowQueryToken),
+      auth: createAuthenticator([token].flat(), mappings.paths, allowQueryToken),
       keptNames: createKeptNames(snapshot),
     };
     known.set(snapshot, made);

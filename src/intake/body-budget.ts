@@ -6,10 +6,12 @@ const TOTAL_BYTES = 64 * 2 ** 20;
 /** Of these, a part that only small bodies may use: large bodies cannot cause the rejection of an ordinary hook. */
 const RESERVED_BYTES = 6 * 2 ** 20;
 const SMALL_BYTES = 64 * 2 ** 10;
-/** What several bodies of one address may hold together. A single body may hold more, up to its path's limit. */
+/**
+ * The most that several bodies of one address may hold together. A single body may hold more, up to its path's limit.
+ */
 const ADDRESS_BYTES = TOTAL_BYTES / 4;
 
-/** How long a body may hold its room while other bodies need it. Bodies of ordinary senders arrive faster. */
+/** The time that a body may hold its room while other bodies need it. Bodies of ordinary senders arrive faster. */
 const UNDISTURBED_MS = 2_000;
 
 /** The part of the budget that one body holds. */

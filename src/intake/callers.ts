@@ -12,7 +12,7 @@ import type { Metrics } from "../core/metrics.ts";
 export interface Count {
   caller: string;
   n: number;
-  /** What other gateways need to apply the count as this gateway does. */
+  /** The limit, for gateways that apply the count as this gateway does. */
   limit?: { requests: number; per: number };
 }
 
@@ -146,7 +146,7 @@ export interface RateLimiter {
  */
 export function createRateLimiter(clock: Stopwatch, shared?: SharedCounts): RateLimiter {
   const buckets = new Map<string, { left: number; at: number }>();
-  /** What is left, now; `take` says how much of it goes. */
+  /** Returns the tokens that are left now; `take` says how many of them are used. */
   const spend = (
     caller: string,
     { requests, per }: RateLimit,

@@ -3,14 +3,16 @@ import type { Logger } from "../core/log.ts";
 import { sha256Hex } from "../core/secret.ts";
 import { cutText, oneLine } from "../core/text.ts";
 import type { ApprovalPress, IncomingMessage, ReceivedMessage } from "../contract/channel.ts";
-import { channelSession, mainSession, personSession } from "../sessions/keys.ts";
-import type {
-  EventRecord,
-  FencingToken,
-  RunAction,
-  RunSpec,
-  SessionRef,
-  Store,
+import {
+  channelSession,
+  mainSession,
+  personSession,
+  type EventRecord,
+  type FencingToken,
+  type RunAction,
+  type RunSpec,
+  type SessionRef,
+  type Store,
 } from "../store/types.ts";
 import { answerDecision, type Approvals } from "../people/approvals.ts";
 import { splitPerson } from "../people/policy.ts";
@@ -46,7 +48,7 @@ export interface MessageIntakeDeps {
   /** Starts a run again with the messages that came since, at whichever gateway executes it. */
   steer(runId: string): void;
   /** Shows the person that the message waits for its turn. */
-  showThatItWaits(runId: string): void;
+  turns: { showThatItWaits(runId: string): void };
 }
 
 /** Processes what people write and press on channels. */
@@ -64,7 +66,7 @@ export interface MessageIntake {
   receivePress(channel: string, press: ApprovalPress): Promise<{ text: string }>;
 }
 
-/** Whether a message is processed. One that is not `recorded` leaves no event either. */
+/** The decision whether a message is processed. One that is not `recorded` leaves no event either. */
 type SenderCheck = { ok: true } | { ok: false; reason: string; recorded: boolean };
 
 interface SenderDeps {
@@ -127,7 +129,7 @@ async function checkSender(
 
 /** Creates the intake of messages and presses of channels. */
 export function createMessageIntake(deps: MessageIntakeDeps): MessageIntake {
-  const { store, clock, log, snapshot, steer, showThatItWaits } = deps;
+  const { store, clock, log, snapshot, steer, turns } = deps;
   const strangers = new StrangerCount(clock);
   return {
     async receiveMessage(channel, message, fencingToken) {
@@ -146,7 +148,7 @@ export function createMessageIntake(deps: MessageIntakeDeps): MessageIntake {
       const now = clock.now();
       const after: Promise<unknown>[] = [
         tellThatItWaits(runId, { store, context, now }).then((isTold) => {
-          if (!isTold) showThatItWaits(runId);
+          if (!isTold) turns.showThatItWaits(runId);
         }),
       ];
       if (context.config.sessions.messages === "interrupt")
@@ -238,7 +240,9 @@ async function findSession(
   return { session: channelSession(agentId, channel, message) };
 }
 
-/** Whether there are people on channels who may decide: without them `approve 7f3` is a message as any other. */
+/**
+ * Returns whether there are people on channels who may decide: without them `approve 7f3` is a message as any other.
+ */
 const hasApprovers = ({ approvers, channels }: ActionContext): boolean =>
   approvers.some((approver) => splitPerson(approver, channels)?.loaded);
 

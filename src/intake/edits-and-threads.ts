@@ -82,14 +82,14 @@ const pickAttachment = ({ kind, name, mime, bytes, ref }: Attachment): Attachmen
   ...(bytes !== undefined && { bytes }),
 });
 
-/** What becomes of a message that only the store can tell about. */
+/** The means to decide about a message that needs the store. */
 interface StoredPlaceDeps {
   store: Store;
   context: Pick<ActionContext, "config">;
   fencingToken: FencingToken | undefined;
 }
 
-/** What becomes of a message. `boundId`: the id of an earlier message that the message takes the place of. */
+/** The result for a message. `boundId`: the id of an earlier message that the message takes the place of. */
 type PlacedMessage = Partial<EventRecord> & { boundId?: string };
 
 export const NOT_ADDRESSED = "the message is not addressed to the agent";
@@ -109,7 +109,7 @@ export const toMessageKey = (id: string, isSkipped = false): string =>
 
 type Edited = { edits: string; spec: RunSpec };
 
-/** Whether a run is that of the edited message, or holds it among others. */
+/** Returns whether a run is that of the edited message, or holds it among others. */
 function hasMessage(run: RunRecord, { edits, spec }: Edited): boolean {
   const { session, channel, command } = run.spec;
   const isSession = channel === spec.channel && session.agentId === spec.session.agentId;
@@ -159,7 +159,7 @@ async function replaceText(edited: Edited, deps: StoredPlaceDeps): Promise<boole
   return false;
 }
 
-/** Whether a message was taken: it has, or had, a turn. */
+/** Returns whether a message was taken: it has, or had, a turn. */
 async function wasTaken(
   edited: Edited,
   path: string,
@@ -180,7 +180,10 @@ async function wasSkipped(
   return skipped !== undefined;
 }
 
-/** Whether the agent has answered in a message's thread, and threads are followed. `/new` leaves the session there, without turns. */
+/**
+ * Returns whether the agent has answered in a message's thread, and threads are followed. `/new` leaves the session
+ * there, without turns.
+ */
 async function isFollowed(
   { spec }: RunAction,
   { store, context }: StoredPlaceDeps,

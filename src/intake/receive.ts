@@ -1,4 +1,4 @@
-import type { Attributes, Span, Traces } from "../core/http/trace-context.ts";
+import type { Attributes, Span } from "../core/http/trace-context.ts";
 import {
   WITHOUT_MAPPINGS,
   authenticate,
@@ -7,12 +7,13 @@ import {
   createCallerRules,
   keptParts,
 } from "./authenticate.ts";
-import type { Clock } from "../core/clock.ts";
 import { RouseError, safeError, type Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
-import type { Logger } from "../core/log.ts";
-import type { Metrics } from "../core/metrics.ts";
-import type { Store } from "../store/types.ts";
+import type { PeopleParts } from "../people/open.ts";
+import type { QueueParts } from "../queue/open.ts";
+import type { PartContext } from "../store/context.ts";
+import type { EventRecord } from "../store/types.ts";
+import type { TurnParts } from "../turns/open.ts";
 import {
   createDenials,
   toDenied,
@@ -22,18 +23,14 @@ import {
   createRateLimiter,
   takeRate,
   type RateDeps,
-  type createSharedCounts,
+  createSharedCounts,
 } from "./callers.ts";
 import { createHold, decodeHookBody, readHookBody, type ReadBodyDeps } from "./body.ts";
 import { createBodyBudget, type BodyBudget } from "./body-budget.ts";
-import {
-  createMessageIntake,
-  type MessageIntake,
-  type MessageIntakeDeps,
-} from "./channel-message.ts";
-import { deduplicate, record, rejectInvalid, type RecordDeps } from "./record.ts";
-import { findReplayed, keepAction, markReplayed, toReplayResult } from "./replay.ts";
-import { resolve } from "./resolve.ts";
+import { createMessageIntake, type MessageIntake } from "./channel-message.ts";
+import { deduplicate, record, rejectInvalid } from "./record.ts";
+import { keepAction, markReplayed, toReplayInput, toReplayResult } from "./replay.ts";
+import { resolve, toEffect } from "./resolve.ts";
 import {
   answerUnsignedHandshake,
   createSignatureMemory,
@@ -57,23 +54,16 @@ import type {
   StageResult,
 } from "./types.ts";
 
-export interface IntakeDeps
-  extends
-    Pick<RecordDeps, "admit" | "retryFailed">,
-    Pick<MessageIntakeDeps, "approvals" | "people" | "steer" | "showThatItWaits"> {
-  store: Store;
-  clock: Clock;
-  log: Logger;
-  metrics: Metrics;
+export interface IntakeDeps extends PartContext, QueueParts, PeopleParts, TurnParts {
   snapshot(): Snapshot;
-  /** The tokens of `hooks.token`, or the one kept in the state folder. */
-  hookTokens(snapshot: Snapshot): readonly string[];
-  draining(): boolean;
-  /** Set if there are other gateways: what callers have spent there counts here. */
-  sharedCounts: ReturnType<typeof createSharedCounts>;
-  traces: Traces;
-  /** Hears what became of each hook, but for replays. */
-  recorded?: ((hook: ReceivedHook, receipt: IntakeReceipt) => void) | undefined;
+  /** The token of the state folder, for a config without `hooks.token`. */
+  reloader: { keptToken(): string };
+  /** The state of the gateway: draining or not. */
+  progress: { draining: boolean };
+  options: PartContext["options"] & {
+    /** Hears what became of each hook, but for replays. */
+    recorded?: ((hook: ReceivedHook, receipt: IntakeReceipt) => void) | undefined;
+  };
 }
 
 /** Processes all input, from the raw request to the recorded outcome. */
@@ -81,11 +71,11 @@ export interface Intake extends MessageIntake {
   /** Processes a hook. Its outcome is on disk when this resolves, unless the hook was denied or is a handshake. Never throws. */
   receive(input: RawInput, origin: Origin): Promise<Received>;
   /**
-   * Replays a recorded event with the current mappings, as a new event. With `dryRun` nothing is stored or
-   * started. Fails with `not_found` if the event or its body is no longer there, `usage` if it has no action of that number.
+   * Replays a recorded event with the current mappings, as a new event. Fails with `not_found` if its body is gone, `usage` if
+   * it has no action of that number.
    */
   replay(
-    eventId: string,
+    event: EventRecord,
     options: ReplayOptions,
   ): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
   /** Returns whether the headers carry the credential that an event was received with. */
@@ -95,11 +85,12 @@ export interface Intake extends MessageIntake {
   /** Shared with the other interfaces that unauthenticated callers reach. */
   readonly denials: Denials;
   readonly bodyBudget: BodyBudget;
+  /** The spending of callers at all gateways. Undefined if there is only one. */
+  readonly sharedCounts: ReturnType<typeof createSharedCounts>;
 }
 
 /** The dependencies of the stages. */
-interface StageDeps
-  extends IntakeDeps, AuthenticateDeps, ReadBodyDeps, RateDeps, Pick<SignatureDeps, "signatures"> {
+interface StageDeps extends IntakeDeps, AuthenticateDeps, ReadBodyDeps, RateDeps, SignatureDeps {
   compiled(snapshot: Snapshot): CallerRules;
 }
 
@@ -165,11 +156,11 @@ const denyMethod = (hook: ReceivedHook): DeniedRequest =>
   toDenied(METHOD, { methods: getMethods(hook) });
 
 /** Denies a hook if hooks are disabled, the path does not accept the method, or the gateway is stopping. */
-function checkRoute(hook: ReceivedHook, { draining }: StageDeps): StageResult {
+function checkRoute(hook: ReceivedHook, { progress }: StageDeps): StageResult {
   const { snapshot, input } = hook;
   if (!snapshot.config.hooks.enabled) return toDenied(NOT_FOUND);
   if (input.method !== "POST" && !getMethods(hook).includes(input.method)) return denyMethod(hook);
-  return draining() ? toDenied(DRAINING) : undefined;
+  return progress.draining ? toDenied(DRAINING) : undefined;
 }
 
 /** Denies a request that was no handshake, unless the path takes its method as an event. */
@@ -281,7 +272,7 @@ function conclude(hook: ReceivedHook, received: Received, deps: StageDeps): Rece
   const { origin, path } = hook;
   if (received.kind === "receipt" && origin.kind !== "replay") {
     count(hook, received, deps);
-    deps.recorded?.(hook, received);
+    deps.options.recorded?.(hook, received);
   }
   if (received.kind === "denied" && origin.kind === "source")
     deps.log.debug(
@@ -307,8 +298,8 @@ function failed(
   return denied;
 }
 
-function createStageDeps(deps: IntakeDeps): StageDeps {
-  const { clock, log, metrics, sharedCounts } = deps;
+function createStageDeps(deps: IntakeDeps, sharedCounts: Intake["sharedCounts"]): StageDeps {
+  const { clock, log, metrics } = deps;
   const limiter = createFailureLimiter(clock, sharedCounts?.("hooks"));
   return {
     ...deps,
@@ -322,7 +313,7 @@ function createStageDeps(deps: IntakeDeps): StageDeps {
   };
 }
 
-/** Whether a path is one of the config's or the gateway's: other paths are whatever callers send. */
+/** Returns whether a path is one of the config's or the gateway's: other paths are whatever callers send. */
 export const isKnownPath = (path: string, { mappings }: Pick<Snapshot, "mappings">): boolean =>
   WITHOUT_MAPPINGS.has(path) || mappings.rules.has(path);
 
@@ -376,35 +367,35 @@ async function receive(input: RawInput, origin: Origin, deps: StageDeps): Promis
 }
 
 async function replay(
-  eventId: string,
-  { dryRun, action, ...given }: ReplayOptions,
+  event: EventRecord,
+  { action, body }: ReplayOptions,
   deps: StageDeps,
 ): ReturnType<Intake["replay"]> {
   const { store, clock } = deps;
-  const found = await findReplayed(eventId, given, store);
+  const found = toReplayInput(event, body);
   if (!found.ok) return found;
   const hook = openHook(found.input, found.origin, clock.now(), deps);
   const resolved = await runStages(EVALUATION_STAGES, hook, deps);
   const failure = resolved ? undefined : keepAction(hook, action);
   if (failure) return { ok: false, failure };
-  const end = resolved ?? (dryRun ? undefined : await runStages([record], hook, deps));
-  const recorded =
-    end?.kind === "rejected" && !dryRun ? await rejectInvalid(deps, hook, end.error) : end;
-  return {
-    ok: true,
-    result: await markReplayed(toReplayResult(eventId, hook, recorded), store, clock.now()),
-  };
+  const end = resolved ?? (await runStages([record], hook, deps));
+  const receipt = end?.kind === "rejected" ? await rejectInvalid(deps, hook, end.error) : end;
+  const effect = hook.resolution && toEffect(hook.resolution);
+  const result = toReplayResult(event.id, effect, receipt);
+  return { ok: true, result: await markReplayed(result, store, clock.now()) };
 }
 
 /** Creates the intake of a gateway. */
 export function createIntake(given: IntakeDeps): Intake {
-  const deps = createStageDeps(given);
+  const sharedCounts = createSharedCounts(given.cluster);
+  const deps = createStageDeps(given, sharedCounts);
   const { snapshot } = deps;
   const { receiveMessage, receivePress } = createMessageIntake(deps);
   return {
     receivePress,
     denials: deps.denials,
     bodyBudget: deps.bodyBudget,
+    sharedCounts,
     receiveMessage: (channel, message, fencingToken) =>
       inSpan(`channels/${channel}`, "channel", deps, async (span) => {
         const receipt = await receiveMessage(channel, message, fencingToken);

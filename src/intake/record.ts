@@ -25,7 +25,7 @@ import { renderSpan } from "../core/text.ts";
 export interface RecordDeps {
   store: Pick<Store, "accept" | "findDuplicates">;
   /** Reserves capacity for the actions of an event, or fails if there is none. */
-  admit: Admission["admit"];
+  admission: Pick<Admission, "admit">;
   /** Restarts the failed runs of an earlier event, and retries its failed deliveries. */
   retryFailed(record: DedupeRecord): Promise<void>;
 }
@@ -110,14 +110,14 @@ export function rejectInvalid(
   return recordWithoutWork(deps, hook, { outcome: "rejected", reason: error.message, error });
 }
 
-/** What a repeat has in common with the earlier event. */
+/** The reason that a repeat counts as the earlier event. */
 const EQUALS: Record<EventKey["by"], string> = {
   id: "the sender's id of the event is the same",
   body: "the body is the same",
   caller: "the idempotency key is the same",
 };
 
-/** How long a key is kept. A body's is kept exactly as long as its path says. */
+/** Returns the time for which a key is kept. A body's is kept exactly as long as its path says. */
 function getKeepMs({ snapshot }: ReceivedHook, key: EventKey): number {
   if (key.by === "body") return key.keepMs;
   const { ttl } = snapshot.config.hooks.dedupe;
@@ -349,8 +349,7 @@ async function admitAndRecord(
   const known = items.some((item) => item.ok && item.key)
     ? await knownKeys(deps, items)
     : new Map<string, DoneAction>();
-  const asked = deps.admit(freshItems(items, known), hook.now);
-  const admitted = asked instanceof Promise ? await asked : asked;
+  const admitted = await deps.admission.admit(freshItems(items, known), hook.now);
   if (!admitted.ok) {
     const refused: Resolution = { kind: "refused", outcome: "rejected", failure: admitted.failure };
     return recordResolved(deps, hook, mapping === undefined ? refused : { ...refused, mapping });

@@ -1,14 +1,14 @@
 import { BODY_GONE_ADVICE, BODY_GONE } from "../vocabulary/body-gone.ts";
 import type { Failure } from "../core/errors.ts";
 import { plainText } from "../core/text.ts";
-import type { Ms, Reads, Store, StoredAction, EventRecord } from "../store/types.ts";
+import type { Ms, Store, EventRecord } from "../store/types.ts";
+import { getEffect, type Effect } from "./resolve.ts";
 import type {
   Origin,
   RawInput,
   ReceivedHook,
   ReplayOptions,
   ReplayResult,
-  Resolution,
   StageResult,
   Snapshot,
 } from "./types.ts";
@@ -16,7 +16,9 @@ import { decodePayload } from "../core/http/payload.ts";
 import type { MappingInput } from "../mapping/types.ts";
 import { WITHOUT_MAPPINGS } from "./authenticate.ts";
 
-/** What of a recorded event the mappings see. */
+const NO_BODY: Failure = { code: "not_found", message: BODY_GONE_ADVICE };
+
+/** The part of a recorded event that the mappings see. */
 export type RecordedHook = Pick<EventRecord, "path" | "credential" | "receivedAt" | "request">;
 
 /** `reason` says why the mappings cannot be asked about the event. */
@@ -40,17 +42,21 @@ export function readRecordedInput(
 export function readRecordedHook(
   event: RecordedHook,
   snapshot: Pick<Snapshot, "mappings"> | undefined,
-): RecordedInput {
+): Extract<RecordedInput, { ok: true }> | { ok: false; reason: string; failure: Failure } {
   const { path, credential, receivedAt: now } = event;
   const { method, headers, query, body, contentType } = event.request;
-  if (body === null) return { ok: false, reason: BODY_GONE };
+  if (body === null) return { ok: false, reason: BODY_GONE, failure: NO_BODY };
   const format = snapshot?.mappings.rules.get(path)?.body;
   const decoded =
     method === "GET"
       ? { ok: true as const, payload: query }
       : decodePayload(Buffer.from(body), { contentType, format });
   if (!decoded.ok)
-    return { ok: false, reason: `the body cannot be read: ${decoded.failure.message}` };
+    return {
+      ok: false,
+      reason: `the body cannot be read: ${decoded.failure.message}`,
+      failure: decoded.failure,
+    };
   const byHookToken = credential === "hooks.token";
   return {
     ok: true,
@@ -62,29 +68,30 @@ type Replayed =
   | { ok: true; input: RawInput; origin: Extract<Origin, { kind: "replay" }> }
   | { ok: false; failure: Failure };
 
-/**
- * Reads a recorded event as the input of a new one. Fails with `not_found` if the event is no longer there, or its body if no other
- * one is given.
- */
-export async function findReplayed(
-  eventId: string,
-  { body: edited, recorded: kept }: Pick<ReplayOptions, "body" | "recorded">,
-  store: Reads,
-): Promise<Replayed> {
-  const event = kept ?? (await store.events.get(eventId));
-  if (!event)
-    return { ok: false, failure: { code: "not_found", message: "there is no event with this id" } };
+/** Reads a recorded event as the input of a new one. Fails with `not_found` if its body is gone and no other one is given. */
+export function toReplayInput(event: EventRecord, edited: Uint8Array | undefined): Replayed {
+  const { id, path, credential, address } = event;
   const { body: recorded, contentType, method, query, headers } = event.request;
   const body = edited ?? recorded;
-  if (body === null)
-    return { ok: false, failure: { code: "not_found", message: BODY_GONE_ADVICE } };
-  const { path, credential, address } = event;
+  if (body === null) return { ok: false, failure: NO_BODY };
   const typed = contentType === undefined ? headers : { ...headers, "content-type": contentType };
   return {
     ok: true,
     input: { method, path, query, headers: typed, body },
-    origin: { kind: "replay", of: eventId, credential, address, ...(edited && { edited: true }) },
+    origin: { kind: "replay", of: id, credential, address, ...(edited && { edited: true }) },
   };
+}
+
+/** Returns the action with a number, from 1. Fails if there is none. */
+function findAction<T>(
+  made: readonly T[],
+  number: number,
+): { ok: true; action: T } | { ok: false; failure: Failure } {
+  const action = made[number - 1];
+  if (action !== undefined) return { ok: true, action };
+  const count = made.length === 1 ? "one action" : `${made.length} actions`;
+  const message = `there is no action ${number}: the event makes ${count} now`;
+  return { ok: false, failure: { code: "usage", message } };
 }
 
 /** Leaves one action of the hook's work, by its number from 1; without a number all. Fails if there is none with this number. */
@@ -92,76 +99,68 @@ export function keepAction(hook: ReceivedHook, number: number | undefined): Fail
   if (number === undefined) return undefined;
   const { resolution } = hook;
   const items = resolution?.kind === "work" ? resolution.items.filter((item) => item.ok) : [];
-  const item = items[number - 1];
-  const made = items.length === 1 ? "one action" : `${items.length} actions`;
-  if (!item || resolution?.kind !== "work")
-    return { code: "usage", message: `there is no action ${number}: the event makes ${made} now` };
-  hook.resolution = { ...resolution, items: [item] };
+  const found = findAction(items, number);
+  if (!found.ok) return found.failure;
+  if (resolution?.kind === "work") hook.resolution = { ...resolution, items: [found.action] };
   return undefined;
 }
 
-type ReplayedAction = ReplayResult["actions"][number];
+const NOTHING: Effect = {
+  outcome: "rejected",
+  mapping: null,
+  reason: null,
+  actions: [],
+  shadow: [],
+  missing: [],
+};
 
-function summarize(action: StoredAction): ReplayedAction {
-  const text = plainText(action.kind === "run" ? action.spec.input : action.text);
-  return {
-    kind: action.kind,
-    summary: text.slice(0, 200),
-    ...(action.mapping === undefined ? {} : { mapping: action.mapping }),
-  };
-}
-
-function describe(resolution: Resolution): Omit<ReplayResult, "eventId"> {
-  switch (resolution.kind) {
-    case "refused": {
-      const { outcome, failure, mapping } = resolution;
-      return { outcome, reason: failure.message, actions: [], ...(mapping ? { mapping } : {}) };
-    }
-    case "unmatched":
-      return { outcome: "unmatched", reason: resolution.reason, actions: [] };
-    case "skipped": {
-      const { reason, mapping, would = [] } = resolution;
-      const actions = would.flatMap((one) => (one.kind === "none" ? [] : summarize(one)));
-      return { outcome: "skipped", reason, mapping, actions };
-    }
-    case "work": {
-      const actions = resolution.items.flatMap((item) => (item.ok ? [summarize(item.action)] : []));
-      return {
-        outcome: "accepted",
-        actions,
-        ...(resolution.mapping === undefined ? {} : { mapping: resolution.mapping }),
-      };
-    }
-  }
-}
-
-/** Builds the result of a replay. `end` is the result of the stages: undefined for a dry run without a failure. */
+/** Builds the result of a replay, or without the end of its stages the one that it would have. */
 export function toReplayResult(
   eventId: string,
-  { resolution }: ReceivedHook,
-  end: StageResult,
+  { outcome, mapping, reason, actions, shadow }: Effect = NOTHING,
+  end?: StageResult,
 ): ReplayResult {
-  const described: Omit<ReplayResult, "eventId"> = resolution
-    ? describe(resolution)
-    : { outcome: "rejected", actions: [] };
-  if (end?.kind === "rejected") return { eventId, ...described, reason: end.error.message };
-  if (end?.kind !== "receipt") return { eventId, ...described };
-  const ids = end.actions.flatMap((action) =>
-    action.ok ? [action.runId ?? action.systemEventId] : [],
+  const receipt = end?.kind === "receipt" ? end : undefined;
+  const ids = receipt?.actions.map((one) =>
+    one.ok ? (one.runId ?? one.systemEventId) : undefined,
   );
-  const actions = described.actions.map((action, index) => ({
-    ...action,
-    ...(ids[index] === undefined ? {} : { id: ids[index] }),
-  }));
-  const reason = end.reason ?? described.reason;
+  const said = receipt?.reason ?? reason;
   return {
     eventId,
-    newEventId: end.eventId,
-    ...described,
-    outcome: end.outcome,
-    ...(reason === undefined ? {} : { reason }),
-    actions,
+    ...(receipt && { newEventId: receipt.eventId }),
+    outcome: receipt?.outcome ?? outcome,
+    ...(mapping !== null && { mapping }),
+    ...(said !== null && { reason: said }),
+    actions: [...actions.map(({ action }) => action), ...shadow].map((action, index) => ({
+      kind: action.kind,
+      ...(ids?.[index] !== undefined && { id: ids[index] }),
+      ...(action.mapping !== undefined && { mapping: action.mapping }),
+      summary: plainText(action.kind === "run" ? action.spec.input : action.text).slice(0, 200),
+    })),
   };
+}
+
+/** Says what a replay of a recorded event would do, as comparisons of configs find it out. Stores nothing and starts nothing. */
+export async function previewReplay(
+  event: EventRecord,
+  { action, body: given }: ReplayOptions,
+  snapshot: Snapshot,
+  now: Ms,
+): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }> {
+  const { id, credential, request: stored } = event;
+  const body = given ?? stored.body;
+  const edited = { ...event, request: { ...stored, body }, receivedAt: now };
+  const recorded = readRecordedHook(edited, snapshot);
+  if (!recorded.ok) {
+    const { failure } = recorded;
+    if (body === null) return { ok: false, failure };
+    return { ok: true, result: toReplayResult(id, { ...NOTHING, reason: failure.message }) };
+  }
+  const effect = await getEffect({ ...recorded.input, credential }, snapshot);
+  if (action === undefined) return { ok: true, result: toReplayResult(id, effect) };
+  const found = findAction(effect.actions, action);
+  if (!found.ok) return found;
+  return { ok: true, result: toReplayResult(id, { ...effect, actions: [found.action] }) };
 }
 
 /** Notes at an event that failed that its replay has taken it in: it asks for no attention any more. Returns the result. */

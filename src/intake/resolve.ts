@@ -19,7 +19,7 @@ import type {
   MappingOutcome,
   Nearest,
 } from "../mapping/types.ts";
-import type { Collected, ShadowAction } from "../store/types.ts";
+import type { Collected, EventOutcome, ShadowAction, StoredAction } from "../store/types.ts";
 import type { z } from "zod";
 import { isRecord, parseJson, writeJson } from "../core/json.ts";
 import { nameContentType } from "../core/http/payload.ts";
@@ -160,7 +160,7 @@ function resolveDrafts(
   return { kind: "work", list, items, mapping };
 }
 
-/** What a mapping in shadow would have done with an event. */
+/** Renders what a mapping in shadow would have done with an event. */
 function toShadowActions(
   outcome: DecidedOutcome,
   input: ParsedHook,
@@ -292,6 +292,77 @@ export function resolveParsed(
     const resolution = resolveMapped(outcome, input, snapshot);
     return finish(withShadow(resolution, shadow, input, snapshot), input, snapshot);
   });
+}
+
+/** One action that an event becomes. */
+export interface EffectAction {
+  action: StoredAction;
+  /** Template expressions that found nothing. */
+  missing: readonly string[];
+  /** Repeats with the same key are not done again. */
+  dedupeKey?: string;
+  /** Events with the same key are collected into one run. */
+  batchKey?: string;
+}
+
+/** The effect of a snapshot's mappings on an event. */
+export interface Effect {
+  outcome: EventOutcome;
+  mapping: string | null;
+  reason: string | null;
+  actions: EffectAction[];
+  /** The actions that mappings in shadow would have made of an event that no other mapping took. */
+  shadow: StoredAction[];
+  /** Template expressions that found nothing, of a hook that is rejected for that. */
+  missing: readonly string[];
+}
+
+function toEffectAction(item: Item): EffectAction[] {
+  if (!item.ok) return [];
+  const { action, missing, key, batch } = item;
+  return [
+    { action, missing, ...(key && { dedupeKey: key.key }), ...(batch && { batchKey: batch.key }) },
+  ];
+}
+
+/** Names the items that are refused beside others that are done. */
+function refusedItems(items: readonly Item[]): string | null {
+  const refused = items.flatMap((item) => (item.ok ? [] : [item.failure.message]));
+  return refused.length === 0 ? null : refused.join("; ");
+}
+
+/** Says what a resolution makes of an event. */
+export function toEffect(resolution: Resolution): Effect {
+  const mapping = resolution.kind === "unmatched" ? null : (resolution.mapping ?? null);
+  const none = { mapping, actions: [], shadow: [], missing: [] };
+  switch (resolution.kind) {
+    case "unmatched":
+      return { ...none, outcome: "unmatched", reason: resolution.reason };
+    case "skipped": {
+      const { reason, would = [] } = resolution;
+      const shadow = would.filter((one) => one.kind !== "none");
+      return { ...none, outcome: "skipped", reason, shadow };
+    }
+    case "refused":
+      return {
+        ...none,
+        outcome: resolution.outcome,
+        reason: resolution.failure.message,
+        missing: resolution.missing ?? [],
+      };
+    case "work":
+      return {
+        ...none,
+        outcome: "accepted",
+        reason: refusedItems(resolution.items),
+        actions: resolution.items.flatMap(toEffectAction),
+      };
+  }
+}
+
+/** Decides about a hook by the mappings of a snapshot. Starts nothing and stores nothing; never throws. */
+export async function getEffect(input: ParsedHook, snapshot: Snapshot): Promise<Effect> {
+  return toEffect(await resolveParsed(input, snapshot));
 }
 
 /** Removes duplicate keys and batches: a replay is intended, so earlier work must not block it and it must not wait for more events. */

@@ -116,8 +116,8 @@ export function createSignatureMemory(
 }
 
 export interface SignatureDeps {
-  clock: Pick<Clock, "now">;
-  metrics: Pick<Metrics, "signed">;
+  clock: Clock;
+  metrics: Metrics;
   /** Counts failed attempts by address. */
   limiter: FailureLimiter;
   denials: Denials;

@@ -12,7 +12,6 @@ import type { Duplicate, Verifier } from "./signatures/types.ts";
 import type {
   DecidingConfig,
   EventOutcome,
-  EventRecord,
   FencingToken,
   Ms,
   ShadowAction,
@@ -27,11 +26,11 @@ export interface Snapshot extends ActionContext {
   /** The same on every machine with the same settings and files: without addresses, ports and folders. */
   readonly clusterHash: string;
   readonly configFile: string | undefined;
-  /** How a shell reads the hook token; undefined if the config has it as plain text. */
+  /** The shell's expression for the hook token; undefined if the config has it as plain text. */
   readonly hookTokenInShell: string | undefined;
-  /** What events are decided by, to be kept with them; undefined if it cannot be read any more. */
+  /** Returns the config by which events are decided, to be kept with them; undefined if it cannot be read any more. */
   decidingConfig(): DecidingConfig | undefined;
-  /** What stands in for the config file and mapping files. Undefined in a gateway. */
+  /** Texts that stand in for the config file and mapping files. Undefined in a gateway. */
   readonly texts?: FileTexts | undefined;
   readonly mappings: MappingSet;
   /** By path, for those whose callers sign. */
@@ -42,7 +41,7 @@ export interface Snapshot extends ActionContext {
     channel: boolean;
     configured: boolean;
   }[];
-  /** What plugins offer, without channels. */
+  /** The offers of plugins, without channels. */
   readonly offers: Offers;
   /** Warnings, each with the path of its field. */
   readonly warnings: readonly Issue[];
@@ -50,7 +49,7 @@ export interface Snapshot extends ActionContext {
 
 type Values = Record<string, string>;
 
-/** Where the bytes of a body come from. A stream is not read before its request is authenticated or its budget is granted. */
+/** The source of a body's bytes. A stream is not read before its request is authenticated or its budget is granted. */
 export type BodySource = Readable | ReadableStream<Uint8Array> | Uint8Array | null;
 
 /** A hook as it comes in, not yet checked. */
@@ -77,7 +76,7 @@ export type Origin =
   /** Code of this process: tests, and programs that embed the gateway. */
   | { kind: "internal" };
 
-/** What a transport adds to the answer of the outcome. */
+/** Facts that a transport adds to the answer. */
 export interface DenialHints {
   /** The methods that the path takes. */
   methods?: readonly string[];
@@ -95,7 +94,7 @@ export interface IntakeReceipt extends Omit<StoredReceipt, "outcome"> {
   mapping?: string;
   /** The mapping that came closest, if none matched. */
   nearest?: Nearest;
-  /** Why the event was rejected or failed. */
+  /** The reason that the event was rejected or failed. */
   error?: Failure;
   /** True if a failed event is answered with success, since its sender disables hooks that answer with errors. */
   acknowledged?: true;
@@ -150,16 +149,16 @@ export interface ReceivedHook {
   bytes: Buffer;
   /** The bytes without their content encoding, if the signature's check needed them. */
   content?: Buffer;
-  /** What the body holds of the budget, until its signature is checked. */
+  /** The body's share of the budget, until its signature is checked. */
   allowance?: BudgetedAllowance;
   /** The key that identifies a repeat, if the sender has signed it. */
   signedKey?: Duplicate;
   payload: unknown;
-  /** What of the body is not in the payload. */
+  /** Warnings about parts of the body that are not in the payload. */
   warnings?: readonly string[];
   eventKey?: EventKey;
   resolution?: Resolution;
-  /** What the mappings' code did. Stored with the event and never sent to a caller. */
+  /** The notes of the mappings' code. Stored with the event and never sent to a caller. */
   debug?: EventDebug;
   hints?: DenialHints;
 }
@@ -171,7 +170,7 @@ export type EventKey = { scope: string } & (
   | { by: "caller"; key: string; bodyHash: string }
 );
 
-/** What a hook brings: `credential` is the name of the configured one, absent if a change is tried on a body. */
+/** A received hook: `credential` is the name of the configured one, absent if a change is tried on a body. */
 export interface ParsedHook extends MappingInput {
   credential: string | undefined;
 }
@@ -190,7 +189,7 @@ export type Resolution =
       mapping?: string;
       /** Fields that `wake` and `agent` do not know. A mapping's warnings belong to its actions. */
       warnings?: string[];
-      /** What mappings in shadow would have done. */
+      /** The actions that mappings in shadow would have made. */
       would?: ShadowAction[];
     }
   /** `shadow`: no other mapping matched. */
@@ -245,20 +244,16 @@ export interface Denial {
 }
 
 export interface ReplayOptions {
-  /** Nothing is stored or started. */
-  dryRun: boolean;
   /** Only this action of the event, by its number from 1. Default: all. */
   action?: number | undefined;
   /** The body to take in place of the recorded one. */
   body?: Uint8Array | undefined;
-  /** The event, if the store does not have it or its body any more. */
-  recorded?: EventRecord | undefined;
 }
 
-/** The result of a replay, or with `dryRun` the result that it would have. */
+/** The result of a replay, or the one that it would have. */
 export interface ReplayResult {
   eventId: string;
-  /** The new event; absent with `dryRun`. */
+  /** The new event; absent if it was only asked what a replay would do. */
   newEventId?: string;
   outcome: EventOutcome;
   reason?: string;

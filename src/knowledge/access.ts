@@ -1,7 +1,7 @@
 import { RouseError } from "../core/errors.ts";
 
 /**
- * What a caller may do with the documents of its tenant. A document is marked with the agents that may search it, or with
+ * A caller's access to the documents of its tenant. A document is marked with the agents that may search it, or with
  * names that stand for several agents; a document without marks is for every agent of the tenant.
  */
 export interface Access {
@@ -57,7 +57,7 @@ interface Twin {
   marks: readonly string[];
 }
 
-/** What becomes of an upload whose bytes the tenant may have already. */
+/** The decision about an upload whose bytes the tenant may have already. */
 export type UploadDecision<T> =
   /** A document of its own; it takes the place of `replaces` once it is indexed. */
   | { kind: "insert"; replaces: T | undefined }

@@ -2,7 +2,7 @@ import { chmod, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { copyDatabase } from "../store/sqlite/copy-database.ts";
 
-/** Where the documents' part of a backup lies. */
+/** The files of the documents' part of a backup. */
 export interface KnowledgeCopy {
   database: string;
   bytes: number;

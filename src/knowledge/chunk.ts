@@ -8,13 +8,13 @@ export interface TextBlock {
   level?: number;
   /** From 1; the page, slide or sheet. */
   page?: number;
-  /** Whether a new passage begins here, however short the one before is: the heading of a sheet. */
+  /** True if a new passage begins here, however short the one before is: the heading of a sheet. */
   startsPassage?: boolean;
   /** The names of a row's columns: put before the rows of a chunk that does not hold them. */
   header?: string;
 }
 
-/** What search gives back, and what it looks through. */
+/** A passage: the text that search returns, and the text that it searches. */
 export interface Chunk {
   text: string;
   headings: string[];
@@ -33,7 +33,7 @@ const MIN_TOKENS = 120;
 const MAX_OVERLAP = 100;
 /** A row stays whole up to here. */
 const MAX_ROW = 1500;
-/** How many UTF-16 units are segmented into sentences in one call: the segmenter's time grows faster than the text. */
+/** The UTF-16 units that are segmented into sentences in one call: the segmenter's time grows faster than the text. */
 const WINDOW = 20_000;
 export const SEPARATOR = "\n\n";
 
@@ -147,7 +147,7 @@ function buildChunk(units: readonly Unit[]): Chunk | undefined {
   };
 }
 
-/** Whether a unit can no longer be added. */
+/** Returns whether a unit can no longer be added. */
 function isFull(current: readonly Unit[], tokens: number, unit: Unit): boolean {
   if (current.length === 0) return false;
   if (unit.startsPassage) return true;

@@ -21,7 +21,7 @@ const ZIPPED = ["fflate", "saxes"];
 const DOCX = ["mammoth", "linkedom", "fflate"];
 const XLSX = [...ZIPPED, "numfmt"];
 
-/** What each format is called, and which optional packages read it. */
+/** The names of each format, and the optional packages that read it. */
 export const FORMATS = {
   pdf: { mimeType: "application/pdf", extensions: ["pdf"], packages: ["pdfjs-dist"] },
   docx: { mimeType: `${OOXML}.wordprocessingml.document`, extensions: ["docx"], packages: DOCX },

@@ -15,10 +15,13 @@ const MAX_AHEAD = 16;
 const MIN_AHEAD = 2;
 /** Other gateways are left those that would only wait here, longer than for this time. */
 const MAX_WAIT_MS = 500;
-/** How much the last document counts in the mean. */
+/** The weight of the last document in the mean. */
 const NEWEST_WEIGHT = 0.2;
 const AGAIN_MS = 5_000;
-/** How often a gateway says that it still works on what it took, and looks for what others left: several times within a lease. */
+/**
+ * The interval at which a gateway reports that it still works on what it took, and looks for abandoned work: several
+ * times within a lease.
+ */
 const BEAT_MS = 2_500;
 
 export interface IndexJobs {
@@ -41,7 +44,7 @@ export function createJobs(options: {
   tmp: string;
   clock: Clock;
   log: Logger;
-  /** Whether other gateways take documents of the same database. */
+  /** True if other gateways take documents of the same database. */
   isShared: boolean;
   /** The passages of a document can be found. */
   onReady(): void;
@@ -52,7 +55,7 @@ export function createJobs(options: {
     textChars: config.textMb * 1e6,
     unzipRatio: config.unzipRatio,
   };
-  /** How long a document takes while others are indexed at the same time; the start value is a guess. */
+  /** The mean time of a document while other ones are indexed at the same time; the start value is a guess. */
   let meanMs = MAX_WAIT_MS;
   const ahead = (): number =>
     Math.max(MIN_AHEAD, Math.min(MAX_AHEAD, Math.floor(MAX_WAIT_MS / meanMs)));
@@ -146,7 +149,7 @@ export function createJobs(options: {
       // Deleted, queued again, or taken over because the lease of this gateway expired.
       for (const id of ids) if (!own.has(id)) abort(id);
       void take();
-      // What others have indexed: a search does not wait for it then.
+      // Takes in what other gateways have indexed, so that a search does not wait for it.
       await database.call("catchUp");
       isAway = false;
     } catch (error) {

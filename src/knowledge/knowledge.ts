@@ -20,7 +20,7 @@ import { isSettled, type DocumentRecord, type Knowledge, type SearchModels } fro
 /** Between two looks at a document that somebody waits for: first, and at most. */
 const FIRST_LOOK_MS = 5;
 const MAX_LOOK_MS = 200;
-/** How often it is looked whether other gateways have left passages without a vector. */
+/** The interval of checks whether other gateways have left passages without a vector. */
 const VECTORS_MS = 60_000;
 
 export interface KnowledgeOptions extends SearchModels {
@@ -28,7 +28,7 @@ export interface KnowledgeOptions extends SearchModels {
   dir: string;
   /** The store's database, if documents are there instead of `knowledge.db`, for any number of processes. */
   sql?: SqlSource | undefined;
-  /** What the thread that talks to that database takes from the environment. */
+  /** The variables of the environment for the thread that talks to that database. */
   env?: Record<string, string | undefined>;
   clock: Clock;
   log: Logger;

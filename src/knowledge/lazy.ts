@@ -24,7 +24,7 @@ export interface LazyKnowledge extends Knowledge {
   stageBytes(bytes: Uint8Array, mostBytes: number): Promise<StagedFile>;
   /** Reads the text of a staged file that is no document, in a process of its own. The file is deleted, whatever becomes of it. */
   readText(request: TextRequest, signal: AbortSignal): Promise<FileText>;
-  /** What can be read, and which extractors are installed. */
+  /** Returns the formats, and which extractors are installed. */
   formats(): Format[];
   /** Before anything is uploaded: deletes what a killed process left of uploads. */
   sweep(): Promise<void>;
@@ -71,7 +71,7 @@ function createPresence({ dir, sql, env, log }: PresenceOptions): Presence {
 
 const NONE: DocumentPage = { documents: [], hasMore: false };
 
-/** How often a gateway checks whether another gateway has added the first document, in milliseconds. */
+/** The interval at which a gateway checks whether another gateway has added the first document, in milliseconds. */
 const LOOK_MS = 2500;
 
 /**
@@ -82,7 +82,7 @@ export function createLazyKnowledge(
   options: PresenceOptions & {
     open(extractor: ExtractorProcess): Promise<Knowledge>;
     config(): KnowledgeConfig;
-    /** What plugins read now. */
+    /** Returns the current extractors of plugins. */
     extractors(): readonly Extractor[];
   },
 ): LazyKnowledge {

@@ -85,8 +85,8 @@ export interface WordRanked extends Ranked {
 }
 
 /**
- * What n-grams count for beside words, measured in ten languages (docs/knowledge.md): less finds less where a question has other
- * words than the text; with 1, passages are found that share many parts of words.
+ * The weight of n-grams beside words, measured in ten languages (docs/knowledge.md): less finds less if a question has
+ * other words than the text; with 1, passages are found that share many parts of words.
  */
 const GRAM_WEIGHT = 0.5;
 
@@ -112,7 +112,7 @@ const BLOCK = 4096;
 const LARGEST = 127;
 
 interface Block {
-  /** What a number of the vector is to be multiplied with. */
+  /** The factor of each number of the vector. */
   scales: Float32Array;
   numbers: Int8Array;
 }
@@ -154,12 +154,12 @@ export class VectorMemory {
     this.#dimension = dimension;
   }
 
-  /** Whether the vectors are those of a model, and can be compared with one of this length. */
+  /** Returns whether the vectors are those of a model, and can be compared with one of this length. */
   isFor(model: string, dimension: number): boolean {
     return model === this.#model && dimension === this.#dimension;
   }
 
-  /** Whether most vectors are of deleted passages. `live`: how many the database has. */
+  /** Returns whether most vectors are of deleted passages. `live`: how many the database has. */
   isMostlyDead(live: number): boolean {
     return this.#seqs.length > live * (1 + MAX_DEAD_SHARE) + SOME_DEAD;
   }

@@ -12,13 +12,13 @@ import {
 } from "../store/sql/transfer.ts";
 import { FILE_MIGRATIONS, MIGRATIONS_TABLE } from "./catalog/schema.ts";
 
-/** How the tables of documents, which are the same in both databases, differ from what is exported. */
+/** The differences between the tables of documents, which are the same in both databases, and the export. */
 export const DOCUMENT_RULES: TableRules = {
   migrations: { leftOut: "each store has its own" },
   [MIGRATIONS_TABLE]: { leftOut: "each store has its own" },
   knowledge_catalog: { leftOut: "each database has its own" },
   knowledge_claims: { leftOut: "work that is under way" },
-  // What is being indexed is queued again.
+  // Documents that are being indexed are queued again.
   knowledge_documents: {
     omit: ["holder", "lease"],
     columns: {

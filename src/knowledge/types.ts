@@ -6,7 +6,7 @@ export type { Access } from "./access.ts";
 export const DOCUMENT_STATES = ["queued", "extracting", "indexing", "ready", "failed"] as const;
 export type DocumentStatus = (typeof DOCUMENT_STATES)[number];
 
-/** Why a document could not be indexed. */
+/** The reasons that a document could not be indexed. */
 export const DOCUMENT_ERRORS = [
   "missing_extractor",
   "encrypted_document",
@@ -39,7 +39,7 @@ export interface Format {
   missing: readonly string[];
 }
 
-/** What happens to bytes that the tenant has already. */
+/** The choices for bytes that the tenant has already. */
 export const ON_DUPLICATE = ["skip", "replace", "error", "keep"] as const;
 export type OnDuplicate = (typeof ON_DUPLICATE)[number];
 
@@ -96,13 +96,13 @@ export interface DocumentRecord {
   indexedAt: number | null;
 }
 
-/** Whether the work on a document is over. */
+/** Returns whether the work on a document is over. */
 export const isSettled = ({ status }: Pick<DocumentRecord, "status">): boolean =>
   status === "ready" || status === "failed";
 
 export interface AddedDocument {
   document: DocumentRecord;
-  /** Whether the bytes were there already: `document` has them. */
+  /** True if the bytes were there already: `document` has them. */
   duplicate: boolean;
 }
 
@@ -115,7 +115,7 @@ export interface DocumentQuery {
   /** Only those that one of these agents may search. */
   agentIds?: readonly string[];
   externalId?: string;
-  /** How the external ids of the documents begin. */
+  /** The beginning of the external ids of the documents. */
   externalIdPrefix?: string;
 }
 
@@ -134,7 +134,7 @@ export interface SearchQuery {
   earlier?: string;
   /** Default 8, at most 1000. */
   limit?: number;
-  /** How many passages of one document, at most. Default: any number. */
+  /** The most passages of one document. Default: any number. */
   perDocument?: number;
   /**
    * Leaves out passages that have too little of the question's words, if passages are not found by meaning, too; those that the
@@ -155,7 +155,7 @@ export interface Passage {
   headings: string[];
   /** The page, slide or sheet it begins on, from 1; null if the format has none. */
   page: number | null;
-  /** Where it lies in the document's extracted text, in UTF-16 units. */
+  /** The position in the document's extracted text, in UTF-16 units. */
   start: number;
   end: number;
   /** Higher is better; comparable only within one answer. */
@@ -204,7 +204,7 @@ export interface Reranker {
   /** The provider's name in the config. */
   readonly provider: string;
   readonly model: string;
-  /** How many passages of a search it orders: the first ones. */
+  /** The number of passages that it orders: the first ones of a search. */
   readonly passages: number;
   /** The least score of a relevant passage. Undefined: the score of a passage does not tell whether it is relevant. */
   readonly minScore: number | undefined;
@@ -231,7 +231,7 @@ export interface Knowledge {
   add(upload: NewDocument): Promise<AddedDocument>;
   get(tenant: string, id: string, access?: Access): Promise<DocumentRecord | undefined>;
   list(tenant: string, query?: DocumentQuery): Promise<DocumentPage>;
-  /** What search finds of a document, in the order of its text; undefined if there is no such document. */
+  /** Returns the passages of a document in the order of its text; undefined if there is no such document. */
   passages(tenant: string, id: string, query?: PassageQuery): Promise<PassagePage | undefined>;
   /**
    * Deletes the file, its chunks and vectors, and stops the work on it. Returns false if there is no such document.
@@ -247,7 +247,7 @@ export interface Knowledge {
   wait(id: string, ms: number): Promise<DocumentRecord | undefined>;
   /** Best first. The scope is part of the query, never a filter afterwards. */
   search(query: SearchQuery): Promise<Passage[]>;
-  /** Whether a search could find anything at all. */
+  /** Returns whether a search could find anything at all. */
   has(scope: Pick<SearchQuery, "tenant" | "agentIds">): Promise<boolean>;
   /** Takes up the work that is queued, also what a killed process left half-done. */
   start(): Promise<void>;

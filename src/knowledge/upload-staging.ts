@@ -12,10 +12,10 @@ export interface StagedFile {
   bytes: number;
 }
 
-/** How the names of uploads begin. */
+/** The beginning of the names of uploads. */
 const UPLOAD_PREFIX = "upload-";
 
-/** Where uploads arrive: on the same disk as their last place. */
+/** Returns the folder in which uploads arrive: on the same disk as their last place. */
 export const stagingFolder = (dir: string): string => join(dir, "tmp");
 
 /**

@@ -1,6 +1,6 @@
 /**
- * What a transform module may use: `import type { Transform } from "rouse/transform"` (`#transform` inside Rouse).
- * A module exports a function as default, as `transform`, or under the name that the mapping's `export` gives.
+ * Types for transform modules: `import type { Transform } from "rouse/transform"` (`#transform` inside Rouse). A module
+ * exports a function as default, as `transform`, or under the name that the mapping's `export` gives.
  */
 import type { Thinking, WakeMode } from "../config/schema/common.ts";
 

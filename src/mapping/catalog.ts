@@ -106,9 +106,9 @@ export interface CatalogOptions {
   /** Absolute folders. */
   presetsDir: string;
   mappingsDir: string;
-  /** What the plugins bring. Default: none. */
+  /** The presets of plugins. Default: none. */
   pluginPresets?: readonly PluginPreset[];
-  /** What stands in for files of `mappingsDir` and of `presetsDir`. Default: none. */
+  /** Texts that stand in for files of `mappingsDir` and of `presetsDir`. Default: none. */
   texts?: FileTexts | undefined;
 }
 

@@ -258,7 +258,10 @@ class MappingCompiler {
       : this.#problem(source, `transform.${compiled.field}`, compiled);
   }
 
-  /** How the agent's own events are recognized; undefined if the operator has named no account and no marker. */
+  /**
+   * Compiles the rules that recognize the agent's own events; undefined if the operator has named no account and no
+   * marker.
+   */
   #self(source: MappingSource): CompiledMapping["self"] {
     const { ignoreSelf } = source.config;
     if (!ignoreSelf || (ignoreSelf.accounts.length === 0 && ignoreSelf.marker === undefined))
@@ -305,7 +308,7 @@ class MappingCompiler {
       for (const { path, message } of this.#options.known.toolProblems?.(field, patterns) ?? [])
         this.#problem(source, path, message);
     }
-    // What a hook may do is the operator's to say: the file of a preset comes from others.
+    // The operator decides what a hook may do: the file of a preset comes from other people.
     if (tools && source.origin.startsWith("preset:") && !source.options?.fields.includes("tools"))
       this.#problem(
         source,

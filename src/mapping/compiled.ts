@@ -40,7 +40,7 @@ export interface CompiledMatch {
   test(scope: TemplateContext): Truth | MatchFailed | Promise<Truth | MatchFailed>;
   readonly when: Expression | undefined;
   /**
-   * How each condition besides the path comes out, one after the other. Without `when` if that was not evaluated for the
+   * Evaluates each condition besides the path, one after the other. Without `when` if that was not evaluated for the
    * event.
    */
   results(scope: TemplateContext): Iterable<{ condition: string; result: Truth }>;
@@ -52,7 +52,7 @@ export interface CompiledMapping {
   /** All that is written of it: mappings with equal texts decide alike if the rest of their configs is equal. */
   readonly written: string;
   readonly info: MappingInfo;
-  /** Where it stands, for problems: `hooks.mappings[0]`. */
+  /** The place in the config, for problems: `hooks.mappings[0]`. */
   readonly at: string;
   readonly match: CompiledMatch;
   readonly validate: Validator | undefined;
@@ -64,7 +64,7 @@ export interface CompiledMapping {
   readonly event: Template | undefined;
   /** The events that are wanted; undefined: all. */
   readonly events: readonly string[] | undefined;
-  /** How an event is known for one that the agent has caused. */
+  /** The rules that recognize an event which the agent has caused. */
   readonly self:
     | undefined
     | {

@@ -21,7 +21,7 @@ function all(tests: readonly (() => Truth)[]): Truth {
 
 const not = (truth: Truth): Truth => (truth === "unknown" ? truth : !truth);
 
-/** How the parts of a group decide. `$not` has one part. */
+/** The combination of the parts of a group. `$not` has one part. */
 export const GROUPS = {
   $and: all,
   /** True when any is, false when all are false, else unknown. */
@@ -31,7 +31,7 @@ export const GROUPS = {
 type Group = keyof typeof GROUPS;
 export const isGroup = (operator: string): operator is Group => Object.hasOwn(GROUPS, operator);
 
-/** What a check reads: a field of the event. */
+/** A field of the event, which a check reads. */
 export interface ConditionField<T> {
   read(from: T): unknown;
   /** Its name in words. */

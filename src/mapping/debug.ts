@@ -13,7 +13,7 @@ const MAX_NOTES = 50;
 /** Console lines up to a bound. */
 export class ConsoleBuffer {
   readonly lines: ConsoleLine[] = [];
-  /** Whether lines, or the end of one, were left out. */
+  /** True if lines, or the end of one, were left out. */
   cut = false;
   #room = MAX_CHARS;
 
@@ -82,7 +82,7 @@ export class DebugNotes {
   }
 }
 
-/** What a child tells of a call before its answer: a line that was printed, or that no further ones are kept. */
+/** A message of a child about a call before its answer: a line that was printed, or that no further ones are kept. */
 export type ConsoleMessage = { id: number; line: ConsoleLine } | { id: number; cut: true };
 
 /**
@@ -114,7 +114,7 @@ export function captureConsole(
   return (id, run) => calls.run({ id, kept: new ConsoleBuffer() }, run);
 }
 
-/** What was thrown, as text. */
+/** A thrown value, as text. */
 export interface Thrown {
   message: string;
   stack: string;
@@ -177,7 +177,10 @@ function ownFrames(stack: string, folder: string): string[] {
   });
 }
 
-/** What was thrown, with the stack frames of the files in a folder alone. A module can send anything in its place. */
+/**
+ * Converts a thrown value, with the stack frames of the files in a folder alone. A module can send anything in its
+ * place.
+ */
 export function codeError(
   { message, stack }: Record<keyof Thrown, unknown>,
   folder: string,

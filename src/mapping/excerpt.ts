@@ -1,5 +1,5 @@
 const MAX_EXCERPT = 120;
-/** What stands before the place of an error in a long line. */
+/** The characters that are shown before the place of an error in a long line. */
 const BEFORE = 60;
 
 /** A place in a text, counted from 1. */

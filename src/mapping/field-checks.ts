@@ -72,7 +72,10 @@ export function namesUsed(config: MappingConfig): Record<Kind, string[]> {
   };
 }
 
-/** Whether a prefix allows some key of a template: what follows its first expression is not known before an event comes. */
+/**
+ * Returns whether a prefix allows some key of a template: what follows its first expression is not known before an
+ * event comes.
+ */
 function canStart({ literal, source, start }: Template, prefix: string): boolean {
   return literal ? source.startsWith(prefix) : prefix.startsWith(start) || start.startsWith(prefix);
 }
@@ -107,14 +110,14 @@ export function sessionKeyIssues(
   return [...issues.values()];
 }
 
-/** What can be said of a mapping's fields before anything in it is compiled, and of fields that hold no expression. */
+/** Checks of a mapping's fields before anything in it is compiled, and of fields that hold no expression. */
 
-/** What is loaded: agents, channels (and `last`), models that a mapping may name. */
+/** The loaded agents, channels (and `last`) and models that a mapping may name. */
 export interface Known {
   agents: ReadonlySet<string>;
   channels: (name: string) => boolean;
   model: (name: string) => { ok: true } | { ok: false; message: string };
-  /** Why replies can have no route; `to` is null if it is known only with the event. */
+  /** Returns the reason that replies can have no route; `to` is null if it is known only with the event. */
   routeProblem: (target: {
     channel: string;
     to?: string | null;

@@ -154,7 +154,7 @@ function getEqualities(match: z.output<typeof matchSchema>): Equality[] {
 export const isFailed = (truth: Truth | MatchFailed): truth is MatchFailed =>
   typeof truth === "object";
 
-/** Whether what a mapping makes of an input is recorded and not done. */
+/** Returns whether what a mapping makes of an input is recorded and not done. */
 export const isInShadow = (
   { config }: Pick<CompiledMapping, "config">,
   { live }: Pick<MappingInput, "live">,
@@ -287,7 +287,10 @@ function texts(paths: readonly Path[], scope: TemplateContext): string[] {
     );
 }
 
-/** Why an event is an echo of what the agent itself did, or undefined if it is none. Quotes nothing of the event. */
+/**
+ * Returns the reason that an event is an echo of what the agent itself did, or undefined if it is none. Quotes nothing
+ * of the event.
+ */
 export function findLoop({ self }: CompiledMapping, scope: TemplateContext): string | undefined {
   if (!self) return undefined;
   if (texts(self.from, scope).some((account) => self.accounts.has(account.toLowerCase())))

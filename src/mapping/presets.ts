@@ -6,7 +6,7 @@ import type { PresetUse } from "../config/schema/preset.ts";
 import type { Issue } from "../core/errors.ts";
 import type { PresetEntry, MappingSource, WrittenSource } from "./source.ts";
 
-/** Where the presets that ship with Rouse lie: `mappings/` at the root of the clone or of the package. */
+/** The folder of the presets that ship with Rouse: `mappings/` at the root of the clone or of the package. */
 export const PRESETS_DIR = fileURLToPath(
   new URL(
     import.meta.url.endsWith(".ts") ? "../../mappings" : "../../../mappings",
@@ -14,7 +14,7 @@ export const PRESETS_DIR = fileURLToPath(
   ),
 );
 
-/** Where the signature schemes that ship with Rouse lie. */
+/** The folder of the signature schemes that ship with Rouse. */
 export const SCHEMES_DIR = join(PRESETS_DIR, "schemes");
 
 /** The names of the presets in a folder. */
@@ -40,7 +40,7 @@ const AGENT_FIELDS = [
   "callback",
 ] as const;
 
-/** What the section of the plugin that brings a preset says of its turns: `hooks.<plugin>.model` and the like. */
+/** Settings about a preset's turns in the section of the plugin that brings it: `hooks.<plugin>.model` and the like. */
 const SECTION_FIELDS = ["model", "thinking", "allowUnsafeExternalContent"] as const;
 
 function withSettings(mapping: MappingConfig, settings: object): MappingConfig {
@@ -68,7 +68,9 @@ function adapt(mapping: MappingConfig, use: PresetUse, suffix: string): MappingC
   return made;
 }
 
-/** How requests of the preset are authenticated: by its scheme with the options' secret, else by the hook token. */
+/**
+ * Returns the authentication of the preset's requests: by its scheme with the options' secret, else by the hook token.
+ */
 function toAuth(
   file: MappingFile,
   use: PresetUse,
@@ -150,7 +152,7 @@ export function presetSources(
   }));
 }
 
-/** Whether an event's name is among those that are wanted: itself, or everything under `issue`. */
+/** Returns whether an event's name is among those that are wanted: itself, or everything under `issue`. */
 export function isWanted(event: string, wanted: readonly string[]): boolean {
   return wanted.some((one) => event === one || event.startsWith(`${one.replace(/\.?\*$/, "")}.`));
 }

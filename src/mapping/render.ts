@@ -146,7 +146,7 @@ function renderDraft(
     action,
     mapping: config.id,
     fields: { ...rendering.fields, ...fields },
-    // What a module wrote has the sender's words in it: all of it is outside text.
+    // A module's text has the sender's words in it: all of it is outside text.
     content: own === undefined ? inherited : [{ text: own, outside: true }],
     unsafe: config.allowUnsafeExternalContent,
     missing: rendering.missing,

@@ -133,7 +133,10 @@ function buildRules(
   return rules;
 }
 
-/** What belongs to each path, from all mappings on it: one that states nothing inherits, two that differ are a problem. */
+/**
+ * Compiles the rules of each path from all mappings on it: one that states nothing inherits, two that differ are a
+ * problem.
+ */
 export function compilePaths(sources: readonly MappingSource[]): {
   rules: Map<string, PathRules>;
   issues: Issue[];

@@ -98,7 +98,7 @@ async function eachItem(
   return { kind: "results", results, list: true };
 }
 
-/** Why an event is left out, where only some of a preset's are wanted. */
+/** Returns the reason that an event is left out, if only some events of a preset are wanted. */
 async function unwanted(
   { event, events, config }: CompiledMapping,
   scope: TemplateContext,
@@ -145,7 +145,7 @@ async function withNotes<T extends MappingOutcome>(
   return debug ? { ...outcome, debug } : outcome;
 }
 
-/** What a mapping makes of events that it has collected. */
+/** Runs a mapping on events that it has collected. */
 async function combineEvents(
   mapping: CompiledMapping,
   inputs: readonly MappingInput[],
@@ -233,9 +233,9 @@ function createLookup(
   };
 }
 
-/** What the mappings make of one event, one after the other. */
+/** Evaluates the mappings for one event, one after the other. */
 class EventRun {
-  /** What mappings in shadow would have made of the event. */
+  /** The outcomes that mappings in shadow would have had. */
   readonly shadow: DecidedOutcome[] = [];
   readonly #scope: TemplateContext;
   readonly #maxActions: number;

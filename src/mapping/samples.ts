@@ -16,7 +16,7 @@ export interface Sample {
   body: string;
 }
 
-/** What the document of a preset says besides its mappings. It may not have been checked. */
+/** Reads the document of a preset without its mappings. It may not have been checked. */
 function readDocument({ read }: PresetEntry): Pick<MappingFile, "setup" | "samples"> {
   const parsed = read();
   return parsed.ok ? (parsed.value as Pick<MappingFile, "setup" | "samples">) : {};
@@ -50,7 +50,7 @@ export function readSample(entry: PresetEntry, name: string): Sample | undefined
   return { event, contentType, body: typeof body === "string" ? body : writeJson(body) };
 }
 
-/** What a preset says of its sender; undefined if it says nothing. */
+/** Returns what a preset says of its sender; undefined if it says nothing. */
 export const presetSetup = (entry: PresetEntry): MappingFile["setup"] => readDocument(entry).setup;
 
 /** The headers by which a preset's sender names an event; undefined if it names events in the body alone. */

@@ -4,7 +4,7 @@ import { cutText } from "../core/text.ts";
 /** A type of JSON in plain words. */
 export type SeenType = "text" | "number" | "true or false" | "null" | "list" | "object";
 
-/** What a condition saw at its field. For operators only: it quotes the event. */
+/** The value that a condition saw at its field. For operators only: it quotes the event. */
 export interface Seen {
   type: SeenType | "missing";
   /** The value as JSON, cut at 200 characters. Absent if the field is missing. */

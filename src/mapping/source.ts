@@ -10,7 +10,7 @@ export interface MappingSource {
   config: NamedMapping;
   at: string;
   origin: string;
-  /** What its file says for all of its mappings. */
+  /** The settings that its file has for all of its mappings. */
   shared: Pick<MappingFile, "auth" | "maxBodyBytes">;
   /** The path of the shared settings in the config: `hooks.presets[0]`. */
   sharedAt: string;
@@ -32,11 +32,11 @@ export type WrittenSource = Omit<MappingSource, "config"> & { config: MappingCon
 /** A preset that `hooks.presets` can name. */
 export interface PresetEntry {
   name: string;
-  /** Where it comes from, for lists: `rouse`, `mappings/mine.json`, or `plugin acme`. */
+  /** The origin, for lists: `rouse`, `mappings/mine.json`, or `plugin acme`. */
   origin: string;
-  /** How paths of problems in it begin. */
+  /** The beginning of the paths of problems in it. */
   label: string;
-  /** How messages name its document: its path, or its plugin. */
+  /** The name of its document in messages: its path, or its plugin. */
   place: string;
   /** The folder that files it names lie in. */
   folder: string;

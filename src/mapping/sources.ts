@@ -24,7 +24,7 @@ interface References {
 /** Takes the place of an `auth` whose secret is not there. Its path still has a credential of its own. */
 const STAND_IN = { token: "stand-in-for-an-absent-secret" };
 
-/** What is gathered of all mappings. */
+/** The sources of all mappings, with their problems. */
 interface Collected {
   sources: WrittenSource[];
   issues: Issue[];
@@ -32,7 +32,7 @@ interface Collected {
   files: string[];
   /** The files of secrets that they name. */
   secretFiles: string[];
-  /** Whether a plugin could not be loaded, so that not all presets are known. */
+  /** True if a plugin could not be loaded, so that not all presets are known. */
   mayMiss: boolean;
   shippedPresets: readonly string[];
 }
@@ -189,7 +189,7 @@ export interface SourceOptions extends CatalogOptions {
   env: Env;
   /** Accept an `auth` whose `${ENV}` or `{ file }` cannot be resolved. */
   withoutSecrets?: boolean;
-  /** Whether a plugin could not be loaded. Its presets are unknown then, and not refused. */
+  /** True if a plugin could not be loaded. Its presets are unknown then, and not refused. */
   pluginsMissing?: boolean;
   /** Names of presets that plugins would bring which are not loaded. Default: none. */
   shippedPresets?: readonly string[];

@@ -11,16 +11,22 @@ export type Evaluated = { ok: true; value: unknown } | { ok: false; message: str
  */
 export type Explained = Evaluated & { error?: CodeError; isTooLong?: true };
 
-/** Where the notes for the operator go, beside what templates and expressions see: no name and no JSON leads to a symbol. */
+/**
+ * The key of the notes for the operator, beside what templates and expressions see: no name and no JSON leads to a
+ * symbol.
+ */
 export const NOTES = Symbol("notes");
 
-/** What expressions gave for one event, by their text: the same expression gives the same again. A promise while it is evaluated. */
+/**
+ * The results of expressions for one event, by their text: the same expression gives the same again. A promise while it
+ * is evaluated.
+ */
 export type KnownResults = Map<string, Explained | Promise<Explained>>;
 
-/** Where those of the event are, in the same way. */
+/** The key of the event's results, in the same way. */
 export const RESULTS = Symbol("results");
 
-/** What templates and expressions see. */
+/** The names that templates and expressions see. */
 export interface TemplateContext {
   [NOTES]?: DebugNotes;
   [RESULTS]?: KnownResults;
@@ -32,7 +38,10 @@ export interface TemplateContext {
   now: number;
   item?: unknown;
   index?: number;
-  /** Where a mapping collects: the payloads, oldest first, how many, the first and the last. `payload` is the last. */
+  /**
+   * The batch of a mapping that collects: the payloads, oldest first, how many, the first and the last. `payload` is
+   * the last.
+   */
   events?: readonly unknown[];
   count?: number;
   first?: unknown;
@@ -233,7 +242,7 @@ export function readSpelling(path: Path, scope: TemplateContext): string | undef
   return getSpelling(holder, String(position));
 }
 
-/** Whether a value, as a part of a key, tells nothing apart: nothing, blank text, an empty list or object. */
+/** Returns whether a value, as a part of a key, tells nothing apart: nothing, blank text, an empty list or object. */
 export function isEmptyValue(value: unknown): boolean {
   if (typeof value === "string") return value.trim() === "";
   if (value === undefined || value === null) return true;

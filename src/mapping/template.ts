@@ -30,7 +30,7 @@ export type Rendered =
 
 export interface Template {
   readonly source: string;
-  /** How many expressions it holds. */
+  /** The number of its expressions. */
   readonly expressions: number;
   /** True if the template has no expression. */
   readonly literal: boolean;
@@ -48,7 +48,9 @@ export interface TemplateOptions extends ExpressionOptions {
   encodeColon?: boolean;
 }
 
-/** Where the expression that begins at `start` ends: at `}}` outside of quotes and braces; -1 where it does not. */
+/**
+ * Finds the end of the expression that begins at `start`: at `}}` outside of quotes and braces; -1 if there is none.
+ */
 function expressionEnd(source: string, start: number): number {
   let depth = 0;
   let quote = "";
@@ -164,7 +166,7 @@ export function compileTemplate(
   };
 }
 
-/** Whether a line has expressions and all of them gave an empty value. */
+/** Returns whether a line has expressions and all of them gave an empty value. */
 const isLeftOut = (line: Template, { empty }: Extract<Rendered, { ok: true }>): boolean =>
   line.expressions > 0 && empty.length === line.expressions;
 

@@ -6,7 +6,7 @@ import type { Template } from "./template.ts";
 import type { ConditionTrace, FieldTrace, MappingInput, MappingTrace } from "./types.ts";
 import type { ConditionCheck, GROUPS, Truth } from "./condition.ts";
 
-/** How an operator is said of a value that it holds for, and of one that it does not hold for. */
+/** The words for an operator whose condition holds, and for one whose condition does not. */
 const VERBS: Record<string, readonly [holds: string, fails: string]> = {
   $eq: ["equals", "does not equal"],
   $in: ["is one of", "is none of"],
@@ -24,7 +24,7 @@ const OPPOSITE: Record<string, string> = { $ne: "$eq", $nin: "$in" };
 const ORDERED = new Set(["$gt", "$gte", "$lt", "$lte"]);
 const TEXTUAL = new Set(["$regex", "$prefix", "$suffix"]);
 
-/** What a condition is about: its field in words, the value, and the fields that are there. */
+/** The subject of a condition: its field in words, the value, and the fields that are there. */
 interface Subject {
   field: string;
   value: unknown;
@@ -42,7 +42,7 @@ const PLURAL: Record<SeenType, string> = {
   object: "objects",
 };
 
-/** Why an operator can never hold for a value of this type; undefined if it can. */
+/** Returns the reason that an operator can never hold for a value of this type; undefined if it can. */
 function neverHolds(operator: string, operand: unknown, type: SeenType): string | undefined {
   if (ORDERED.has(operator) && type !== typeOf(operand))
     return `${operator} with a ${typeOf(operand)} never holds for ${PLURAL[type]}`;
@@ -263,7 +263,7 @@ async function traceFieldsOf(
   return traces.flat();
 }
 
-/** What ended the search for further mappings. */
+/** The mapping that ended the search for further mappings. */
 type End = { by: string } | undefined;
 
 async function traceMapping(

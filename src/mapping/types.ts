@@ -11,7 +11,7 @@ import type { NamedMapping } from "./source.ts";
 import type { Seen } from "./seen.ts";
 import type { KnownResults } from "./template-context.ts";
 
-/** What a request brings into the mapping engine. Plain JSON; credentials are already gone from headers and query. */
+/** The request that the mapping engine gets. Plain JSON; credentials are already gone from headers and query. */
 export interface MappingInput {
   /** Path below the hooks' base: `alerts`. */
   path: string;
@@ -24,7 +24,7 @@ export interface MappingInput {
   query: QueryValues;
   /** Milliseconds since the epoch. */
   now: number;
-  /** What expressions gave for this input, if several sets of mappings decide about it. */
+  /** Results of expressions for this input, if several sets of mappings decide about it. */
   results?: KnownResults;
   /** The id of a mapping that is evaluated as if it were not in shadow. */
   live?: string | undefined;
@@ -47,7 +47,7 @@ export interface ActionFields {
   timeoutSeconds?: unknown;
 }
 
-/** What a mapping wants done: fields that `actions/` checks like a request's. */
+/** An action as a mapping wants it: fields that are checked like a request's. */
 export interface ActionDraft {
   action: "wake" | "agent";
   mapping: string;
@@ -95,33 +95,33 @@ export type MappingOutcome =
 /** The outcome of an event that a mapping has matched. */
 export type DecidedOutcome = Exclude<MappingOutcome, { kind: "unmatched" }>;
 
-/** What a mapping gave, with what its code did beside it. */
+/** A result of a mapping, with the notes of its code. */
 export type Debugged<T> = T & { debug?: EventDebug };
 
-/** What the mappings made of an event. */
+/** The outcome of the mappings for an event. */
 export type EvaluatedOutcome = Debugged<MappingOutcome> & {
-  /** What each mapping in shadow that matched would have made of it, had it been live and alone. */
+  /** The outcome of each mapping in shadow that matched, as if it had been live and alone. */
   shadow?: DecidedOutcome[];
 };
 
-/** What belongs to a path: shared by all mappings on it. */
+/** The settings of a path: shared by all mappings on it. */
 export interface PathRules {
   path: string;
   /** Undefined: the hook token. */
   auth?: { token: string[] } | { user: string; password: string } | SchemeAuth;
-  /** Where `auth` stands in the config, for what is wrong with it. */
+  /** The place of `auth` in the config, for its problems. */
   authAt?: string;
   methods: ("POST" | "GET")[];
   allowIps?: string[];
   /** Undefined: what the sender's scheme says, else `hooks.maxBodyBytes`. */
   maxBodyBytes?: number;
-  /** How bodies are read. Undefined: by their content types. */
+  /** The format of bodies. Undefined: by their content types. */
   body?: BodyFormat;
 }
 
 /** One condition of a mapping and how it came out. For operators only: it quotes the event. */
 export interface ConditionTrace {
-  /** Where it stands in the mapping: `match.payload.action`, `match.when`. */
+  /** The place in the mapping: `match.payload.action`, `match.when`. */
   condition: string;
   /** The field, with `[]` where it leads through a list: `labels[].name`. Absent for groups of conditions. */
   field?: string;
@@ -129,7 +129,7 @@ export interface ConditionTrace {
   wants?: string;
   saw?: Seen;
   result: Truth;
-  /** Why, in words: `data.total is the text "240"; $gte with a number never holds for text`. */
+  /** The reason in words: `data.total is the text "240"; $gte with a number never holds for text`. */
   reason: string;
   /** The conditions of a group. */
   children?: ConditionTrace[];
@@ -154,8 +154,9 @@ export interface FieldTrace {
 }
 
 /**
- * What became of a mapping for an event: it was the first to match, matched besides, would have matched had no earlier one
- * ended the search, did not match, could not say, failed, is not enabled, or matched in shadow, which decides nothing.
+ * The result of a mapping for an event: it was the first to match, matched besides, would have matched had no earlier
+ * one ended the search, did not match, could not say, failed, is not enabled, or matched in shadow, which decides
+ * nothing.
  */
 export type MappingVerdict =
   | "first"
@@ -171,15 +172,15 @@ export interface MappingTrace {
   mapping: string;
   /** `config`, `mappings/<file>` or `preset:<name>`. */
   origin: string;
-  /** Where it stands: `hooks.mappings[0]`. */
+  /** The place in the config: `hooks.mappings[0]`. */
   at: string;
   verdict: MappingVerdict;
-  /** Whether all its conditions hold. */
+  /** True if all its conditions hold. */
   matched: boolean;
   /** Of a hidden mapping: the one that ended the search. */
   by?: string;
   conditions: ConditionTrace[];
-  /** What it rendered, if it was reached and matched. */
+  /** The rendered fields, if it was reached and matched. */
   fields?: FieldTrace[];
 }
 
@@ -192,7 +193,7 @@ export interface MappingInfo {
   shadow: boolean;
   paths: string[];
   action: "wake" | "agent";
-  /** Where it stands: `hooks.mappings[0]`. */
+  /** The place in the config: `hooks.mappings[0]`. */
   at: string;
   /** The headers, in lower case, and the query parameters that it decides by, renders or keeps. */
   headers: readonly string[];
@@ -201,7 +202,7 @@ export interface MappingInfo {
   unsafe: boolean;
 }
 
-/** What a mapping says of the runs that it makes. */
+/** The settings of a mapping for the runs that it makes. */
 export interface MappingSettings {
   /** Limits, and whose they are: `mapping:<id>`, `preset:<name>`. */
   budget?: { scope: string; limits: LimitsConfig };
@@ -220,7 +221,10 @@ export interface MappingSet {
   /** Rules of a literal path, or undefined if no mapping names it. */
   readonly rules: ReadonlyMap<string, PathRules>;
   readonly paths: readonly PathRules[];
-  /** Whether a mapping, disabled or not, names the path of a request or could take the request without naming a path. */
+  /**
+   * Returns whether a mapping, disabled or not, names the path of a request or could take the request without naming a
+   * path.
+   */
   owns(request: Pick<MappingInput, "path" | "byHookToken">): boolean;
   /** Resolves a hook. Never throws. */
   run(input: MappingInput): Promise<EvaluatedOutcome>;

@@ -3,7 +3,7 @@ import type { Ms } from "../store/types.ts";
 
 /** The agent that people have chosen for a conversation of a channel. */
 interface AgentChoice {
-  /** What `getPlace` returns. */
+  /** The result of `getPlace`. */
   place: string;
   agentId: string;
   at: Ms;

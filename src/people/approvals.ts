@@ -96,7 +96,7 @@ interface ApprovalsDeps {
   store: Store;
   clock: Pick<Clock, "now">;
   log: Logger;
-  /** Who may decide, in the form of `by`. */
+  /** Returns the approvers, in the form of `by`. */
   approvers(): readonly string[];
   questions: Pick<Questions, "planEnd">;
   metrics?: { refused(reason: string): void };

@@ -99,7 +99,7 @@ function addMail(text: string, recipients: Set<string>, isGenerous: boolean): vo
     // The domain of a version (`package@1.2.3`) reads as a number.
     if (host === undefined || (/^[\d.]+$/.test(host) && !domain.startsWith("["))) continue;
     const local = isQuoted ? '"' : getLocal(text, at).toLowerCase();
-    // What stands before the host of a link is no mailbox.
+    // A text before the host of a link is no mailbox.
     if (local.includes("//")) continue;
     recipients.add(`${local.replace(/^[^\p{L}\p{N}"]+/u, "")}@${host}`);
     if (isGenerous)
@@ -117,7 +117,7 @@ function addNumbers(text: string, pattern: RegExp, recipients: Set<string>): voi
   }
 }
 
-/** What a text with consent names: everything that may be meant by it, such as a host without a scheme. */
+/** Adds the names in a text with consent: everything that may be meant by it, such as a host without a scheme. */
 function addNamed(text: string, { hosts, recipients }: Reach): void {
   for (const reading of getReadings(text)) {
     addLinks(reading, hosts);
@@ -132,7 +132,10 @@ function addNamed(text: string, { hosts, recipients }: Reach): void {
   }
 }
 
-/** What a text would reach; `key` is the argument that holds it. `isSeen` tells whether a word stands in outside text. */
+/**
+ * Adds the recipients and hosts that a text would reach; `key` is the argument that holds it. `isSeen` says whether a
+ * word stands in outside text.
+ */
 function addReached(
   text: string,
   { hosts, recipients }: Reach,
@@ -184,7 +187,7 @@ function addReachedByInput(input: unknown, found: Reach, isSeen: (word: string) 
   }
 }
 
-/** Whether a text is one address, or one link, and nothing else. */
+/** Returns whether a text is one address, or one link, and nothing else. */
 function isLoneAddress(text: string): boolean {
   const whole = text.trim();
   if (
@@ -286,7 +289,10 @@ export function getOfferedTools(settings: ToolSettings): ToolPatterns {
   return named ? [settings.agent.tools, named] : [settings.agent.tools];
 }
 
-/** Whether a call has a result that is text from outside. What the gateway says itself is not: about calls that it did not make, and of notes. */
+/**
+ * Returns whether a call has a result that is text from outside. What the gateway says itself is not: about calls that
+ * it did not make, and of notes.
+ */
 function hasOutsideAnswer({ tool, startedAt, output }: ToolCallRecord): boolean {
   if (startedAt === undefined || output === undefined) return false;
   return !output.parts.every((part) => part.type === "text" && isTrustedMemory(tool, part.text));
@@ -294,9 +300,9 @@ function hasOutsideAnswer({ tool, startedAt, output }: ToolCallRecord): boolean 
 
 /** The facts about a turn on which its calls are judged. */
 interface JudgedRun extends ToolSettings, Pick<View, "history" | "input" | "messages"> {
-  /** Whether a person can be asked: the run can wait. */
+  /** True if a person can be asked: the run can wait. */
   canAsk: boolean;
-  /** Whether this is a turn of a main session: the owner's notes are not for others to write. */
+  /** True if this is a turn of a main session: the owner's notes are not for others to write. */
   isMain: boolean;
   rules: readonly ApprovalRule[];
   /** The operator's for this turn. */

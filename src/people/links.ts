@@ -11,7 +11,7 @@ import {
 } from "./pairings.ts";
 import { createAgentChoices, type AgentChoices } from "./agent-choices.ts";
 
-/** What is known of the people on channels beside the config. All gateways on one database have the same. */
+/** The people on channels that the config does not name. All gateways on one database have the same. */
 export interface KnownPeople {
   readonly pairings: Pairings;
   readonly agentChoices: AgentChoices;
@@ -45,7 +45,7 @@ interface OpenCode extends PersonPlace {
   expiresAt: Ms;
 }
 
-/** How many wrong codes an address has sent. */
+/** The number of wrong codes from an address. */
 interface WrongCodes extends PersonAddress {
   kind: "wrong";
   count: number;
@@ -54,7 +54,7 @@ interface WrongCodes extends PersonAddress {
 
 type LinkEntry = LinkedAddress | OpenCode | WrongCodes;
 
-/** What the config says about who may be linked. */
+/** The config's rules about who may be linked. */
 export interface LinkRules {
   /** True if the person, by the id that `from` gives, is the owner. */
   isOwner(channel: string, person: string): boolean;
@@ -63,8 +63,8 @@ export interface LinkRules {
 }
 
 /**
- * Why a code linked nothing: it is not valid, or its address is the one that sent it; the addresses are linked already, or belong to
- * different people by the config; or there are too many wrong codes or links.
+ * The reason that a code linked nothing: it is not valid, or its address is the one that sent it; the addresses are
+ * linked already, or belong to different people by the config; or there are too many wrong codes or links.
  */
 export type LinkProblem = "wrong" | "same" | "already" | "different" | "limited" | "full";
 type LinkResult = { ok: true; channel: string } | { ok: false; problem: LinkProblem };

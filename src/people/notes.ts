@@ -14,7 +14,7 @@ export interface Note {
   id: string;
   text: string;
   origin: NoteOrigin;
-  /** Who approved it, or changed it last. */
+  /** The person who approved it, or changed it last. */
   by?: string;
   createdAt: Ms;
   changedAt?: Ms;
@@ -45,9 +45,9 @@ const LEASE = "memory";
 const toName = (scope: SessionRef): string => `memory.${sha256Hex(sessionId(scope)).slice(0, 32)}`;
 
 /** Finds texts by a question. Returns their places in the list, best first. */
-type SearchTexts = (texts: readonly string[], query: string) => Promise<number[]>;
+export type SearchTexts = (texts: readonly string[], query: string) => Promise<number[]>;
 
-/** What agents have noted, by conversation. All gateways on one database have the same. */
+/** The notes of agents, by conversation. All gateways on one database have the same. */
 export class Memory {
   readonly #deps: StoredListDeps;
   readonly #searchTexts: SearchTexts;
@@ -125,7 +125,7 @@ export class Memory {
     return this.#change<Note, PlacedNote | undefined>(toName(found.scope), (notes) => {
       const note = notes.find((one) => one.id === id);
       if (!note) return { result: undefined };
-      // What a person has written in its place are the operator's words.
+      // A text that a person has written in its place counts as the operator's words.
       const edited: Note = { ...note, text, origin: "trusted", by, changedAt };
       return {
         list: notes.map((one) => (one.id === id ? edited : one)),

@@ -124,7 +124,10 @@ interface QuestionContext {
   now: number;
 }
 
-/** Where an approver is asked: in the conversation that the run came from if it is the approver's message, else directly. */
+/**
+ * Finds the place to ask an approver: the conversation that the run came from if it is the approver's message, else a
+ * direct one.
+ */
 function findRoute(
   approver: ChannelApprover,
   { run: { spec }, channels }: QuestionContext,
@@ -140,7 +143,7 @@ function findRoute(
   return checked.ok ? { channel, to: checked.to } : undefined;
 }
 
-/** Where an approver is asked, and the language of the question. */
+/** The place at which an approver is asked, and the language of the question. */
 interface Asked {
   route: Route;
   language: string | undefined;
@@ -261,12 +264,15 @@ interface LostDeps {
 }
 
 /** Creates the planner of questions, with the channels and approvers of the current snapshot. */
-export function createQuestions(
-  { store, clock }: Omit<LostDeps, "channels">,
-  snapshot: () => Pick<QuestionContext, "approvers" | "channels"> & {
-    readonly config: Pick<Config, "tools" | "language">;
-  },
-): Questions {
+export function createQuestions({
+  store,
+  clock,
+  snapshot,
+}: {
+  store: Store;
+  clock: Clock;
+  snapshot(): { config: Config; channels: Channels; approvers: readonly string[] };
+}): Questions {
   return {
     plan(approval, run) {
       const { approvers, channels, config } = snapshot();

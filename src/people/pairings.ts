@@ -15,7 +15,7 @@ export interface PeopleDeps extends StoredListDeps {
   channels(): Channels;
 }
 
-/** Where a person wrote, and is answered. */
+/** The place from which a person wrote, and to which the answer goes. */
 export interface PersonPlace {
   channel: string;
   /** The person's id, as `IncomingMessage.from` gives it. */
@@ -90,7 +90,7 @@ export interface Pairing extends PersonPlace {
   by?: string;
 }
 
-/** What a message of a stranger came to: the person is approved, has been sent a code, or is not answered. */
+/** The result of a stranger's message: the person is approved, has been sent a code, or is not answered. */
 export type PairingResult = "approved" | "asked" | "waiting" | "denied" | "too_many";
 
 type Decided = { ok: true; pairing: Pairing } | { ok: false; failure: Failure };

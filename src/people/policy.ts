@@ -124,19 +124,19 @@ export interface JudgedTurn {
   /** Patterns of calls that wait for a person. */
   approve: readonly string[];
   untrusted: Untrusted;
-  /** What happens to a call with links that only outside text has named, and whether this call has such links. */
+  /** The policy for links that only outside text has named, and whether this call has such links. */
   links?: { policy: Untrusted; isFound: boolean };
   /** The same for e-mail addresses, telephone numbers and names on channels. */
   recipients?: { policy: Untrusted; isFound: boolean };
-  /** Where the model sees text from outside; undefined if it sees none. */
+  /** The place of the outside text that the model sees; undefined if it sees none. */
   outside: OutsidePlace | undefined;
   /** Of a call that notes something: where the model sees text from outside that is more than what people have written in this conversation. */
   beyondPeople?: OutsidePlace | undefined;
-  /** Whether the operator has named the tool for hook runs and heartbeats, and this is one. */
+  /** True if the operator has named the tool for hook runs and heartbeats, and this is one. */
   isNamed: boolean;
-  /** Whether a person can be asked. */
+  /** True if a person can be asked. */
   canAsk: boolean;
-  /** Whether a saved rule covers the call. */
+  /** True if a saved rule covers the call. */
   isAllowed: boolean;
 }
 

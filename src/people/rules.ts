@@ -31,7 +31,7 @@ export interface ApprovalRule {
   exact: Record<string, unknown>;
   /** Arguments that may have any value, or be absent. */
   any: readonly string[];
-  /** Who approved, and the approval of the call. */
+  /** The person who approved, and the approval of the call. */
   by: string;
   approvalId: string;
   createdAt: Ms;

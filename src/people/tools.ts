@@ -13,9 +13,8 @@ import {
   REMEMBER_TOOL_NAME,
   type ToolPatterns,
 } from "../vocabulary/tool-names.ts";
-import type { RunRecord, Reads, SessionRef } from "../store/types.ts";
+import { channelSession, type RunRecord, type Reads, type SessionRef } from "../store/types.ts";
 import { MAX_NOTE_CHARS, type Memory, type Note, type NoteOrigin } from "./notes.ts";
-import { channelSession } from "../sessions/keys.ts";
 
 /** The place of a room's session: where its answers go. */
 interface RoomPlace {

@@ -5,20 +5,21 @@ import type {
   ReceivedMessage,
 } from "../contract/channel.ts";
 import type { Source } from "../contract/kinds.ts";
+import type { Offers } from "../contract/offers.ts";
 import type { NamedService } from "./services.ts";
 import { keptCursor } from "../store/cursor.ts";
 import type { FencingToken, Store } from "../store/types.ts";
 import type { Channels } from "../delivery/channels.ts";
 
-export interface ListenDeps {
+interface ListenDeps {
   store: Store;
   /** Takes a message; resolves once it is on disk. Refused once the lease of `fencingToken` is lost. */
-  receive(
+  receiveMessage(
     channel: string,
     message: ReceivedMessage,
     fencingToken: FencingToken | undefined,
   ): Promise<unknown>;
-  decide(channel: string, press: ApprovalPress): Promise<{ text: string }>;
+  receivePress(channel: string, press: ApprovalPress): Promise<{ text: string }>;
   notDelivered(channel: string, message: LostMessage): Promise<void>;
 }
 
@@ -32,9 +33,9 @@ const untilAborted = (signal: AbortSignal): Promise<void> =>
  * Channels that receive, as services: what listens is supervised and runs in one gateway at a time; requests are
  * answered by every gateway, while its services run.
  */
-export function channelServices(
+function channelServices(
   channels: Channels,
-  { store, receive, decide, notDelivered }: ListenDeps,
+  { store, receiveMessage, receivePress, notDelivered }: ListenDeps,
 ): NamedService[] {
   return channels.loaded.flatMap(({ id, channel }): NamedService[] => {
     if (!channel.listen && !channel.request) return [];
@@ -43,8 +44,8 @@ export function channelServices(
       fencingToken: FencingToken | undefined,
     ): ChannelHost => ({
       report,
-      receive: async (message) => void (await receive(id, message, fencingToken)),
-      decide: (press) => decide(id, press),
+      receive: async (message) => void (await receiveMessage(id, message, fencingToken)),
+      decide: (press) => receivePress(id, press),
       notDelivered: (message) => notDelivered(id, message),
       ...keptCursor(store, `channel.cursor:${id}`, fencingToken),
     });
@@ -70,3 +71,12 @@ export function channelServices(
     return [{ id, service, start, everywhere: !channel.listen }];
   });
 }
+
+/** Lists what a snapshot has of services: the sources of plugins, and channels that receive. */
+export const listServices = (
+  { offers, channels }: { offers: Offers; channels: Channels },
+  deps: ListenDeps,
+): NamedService[] => [
+  ...offers.sources.map(({ plugin: id, value: service }) => ({ id, service })),
+  ...channelServices(channels, deps),
+];

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import type { Variables } from "../config/environment.ts";
 import { hooksKeys } from "../config/schema/hooks.ts";
-import { getUsedProviders, readProviders } from "../config/providers.ts";
+import { getUsedProviders, readProviders, type ShippedProvider } from "../config/providers.ts";
 import type { Config } from "../config/schema/index.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
@@ -63,10 +63,12 @@ export interface LoadedPlugins {
   warnings: Issue[];
   /** The users' files whose change means a new snapshot. */
   files: string[];
+  /** The offers of Rouse's own plugins, used or not. */
+  shipped: { providers: readonly ShippedProvider[]; presets: readonly string[] };
 }
 
 /** Everything that is gathered while plugins are loaded; nothing of it is in use before all are. */
-interface Staging extends Omit<LoadedPlugins, "channels"> {
+interface Staging extends Omit<LoadedPlugins, "channels" | "shipped"> {
   known: KnownChannel[];
   channels: { id: string; channel: Channel; byDefault: boolean }[];
   sections: Sections;
@@ -310,12 +312,13 @@ async function takeFiles(
 export async function loadPlugins(options: HostOptions): Promise<LoadedPlugins> {
   const { config, baseDir, builtinDir } = options;
   const catalog = readCatalog(builtinDir);
+  const providers = readProviders(builtinDir);
   const staging: Staging = {
     known: catalog.filter(isChannel),
     channels: [],
     offers: noOffers(),
     sections: getSections(config),
-    usedProviders: getUsedProviders(readProviders(builtinDir), config, options.env),
+    usedProviders: getUsedProviders(providers, config, options.env),
     ids: new Map(),
     claimed: new Map(),
     incomplete: false,
@@ -360,5 +363,6 @@ export async function loadPlugins(options: HostOptions): Promise<LoadedPlugins> 
     ...loaded,
     channels: createChannels(known, orderChannels(staging), byDefault),
     files: [...new Set(files)],
+    shipped: { providers, presets: catalog.flatMap(({ presets = [] }) => presets) },
   };
 }

@@ -1,13 +1,20 @@
 import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { createRequire, findPackageJSON } from "node:module";
 import { dirname, isAbsolute, join, relative, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Issue } from "../core/errors.ts";
 import type { KnownChannel } from "../delivery/channels.ts";
 import type { Config } from "../config/schema/index.ts";
 import { OWN_ORIGIN } from "../contract/offers.ts";
 import type { SetupQuestions } from "../contract/define.ts";
 import { findPinProblem } from "./integrity.ts";
+
+/** Two folders up: the clone, or the folder `dist` of the built package. */
+const HERE = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
+/** The folder of the clone or of the installed package. */
+export const PACKAGE_ROOT = import.meta.url.endsWith(".js") ? join(HERE, "..") : HERE;
+/** Rouse's own plugins. */
+export const BUILTIN_PLUGINS = join(HERE, "plugins");
 
 /** The catalog's entry for one of Rouse's own plugins before it is loaded. Generated from the plugins. */
 export interface CatalogEntry extends KnownChannel {

@@ -2,30 +2,25 @@ import {
   DAY_WINDOW,
   HOUR_WINDOW,
   MICRO,
-  noAmounts,
+  noStart,
   RESOURCES,
   toBucket,
   type Amounts,
   type Counted,
   isInLine,
   type LimitReason,
-  type Loan,
-  type LoanRequest,
   type Ms,
+  type Reservation,
+  type ReservationRequest,
   type Resource,
   type RunRecord,
+  type StartAmounts,
 } from "../store/types.ts";
 import type { Budget } from "./types.ts";
 import { findDayFree, forecastStart, sumDay, sumStarts } from "./windows.ts";
 
-/** What is borrowed lasts for less time than others wait for a gateway that is gone; counted from when it was asked for. */
-const SURE_MS = 5000;
-/** Borrowed ahead of need, at most. */
-const MAX_AHEAD = 1000;
-const ANY = 2 ** 50;
-
 /** What a run takes when it starts. */
-export interface Need extends Pick<Amounts, "starts" | "places"> {
+export interface Need extends StartAmounts {
   /** Whether the run is among those that `Counted.inLine` counts. */
   isInLine: boolean;
 }
@@ -71,35 +66,26 @@ const toLimits = ({
   ...(budget !== undefined && { micros: Math.round(budget.perDay * MICRO) }),
 });
 
-/** What this gateway knows of one budget, what it has borrowed from it, and what it has done with that. */
+/** What this gateway knows of one budget, and what it has reserved of it. */
 export class BudgetAccount {
-  readonly #isShared: boolean;
   #limits: Partial<Amounts> = {};
   #counters: readonly string[] = [];
   #budget: Budget;
   #counted: Counted = { running: 0, waiting: 0, parked: 0, inLine: 0, hour: [], day: [] };
   /** What was done here and is not part of `#counted` yet. */
   #since = { running: 0, waiting: 0, parked: 0, inLine: 0 };
-  /** Of `#since`, what had been parked when the loan that is under way was asked for. */
+  /** Of `#since`, what had been parked when the request that is under way was made. */
   #parkedBefore = 0;
-  #free = noAmounts();
+  /** What runs may take now. */
+  #room: Partial<Amounts> = {};
   /** Taken by runs whose start is not on disk yet. */
-  #pending = { starts: 0, places: 0 };
-  /** In monotonic time: when the last loan was asked for. */
-  #borrowedAt: Ms = -Infinity;
-  /** Starts since the last tick. */
-  #recent = 0;
-  /** The store believes that more is held than is. */
-  #isStale = false;
-  /** Runs that ask to start now. */
-  needed = 0;
-  /** Runs under way here. */
-  active = 0;
+  #pending = noStart();
+  /** The store may believe that more is reserved than is. */
+  isStale = false;
   /** What had no room last: runs that come now line up behind those that are parked. */
   readonly short = new Set<Resource>();
 
-  constructor(budget: Budget, counters: readonly string[], isShared: boolean) {
-    this.#isShared = isShared;
+  constructor(budget: Budget, counters: readonly string[]) {
     this.#budget = budget;
     this.set(budget, counters);
   }
@@ -108,73 +94,26 @@ export class BudgetAccount {
     return this.#budget.scope;
   }
 
-  /** Limits may have changed: what was borrowed by those before is given back. */
+  /** Limits may have changed. */
   set(budget: Budget, counters: readonly string[]): void {
     this.#budget = budget;
     this.#limits = toLimits(budget);
     this.#counters = counters;
-    this.giveBack();
   }
 
-  giveBack(): void {
-    if (this.#hasFree()) this.#isStale = true;
-    this.#free = noAmounts();
-  }
-
-  /** What was borrowed long ago may be another gateway's by now: a process may have been suspended meanwhile. */
-  #expire(now: Ms): void {
-    if (this.#isShared && now - this.#borrowedAt > SURE_MS) this.giveBack();
-  }
-
-  #hasFree(): boolean {
-    return RESOURCES.some((name) => this.#free[name] > 0);
-  }
-
-  /** Gives back what is not used at the rate of the last second. True if the store has to hear of it. */
-  tick(): boolean {
-    if (!this.#isShared) return false;
-    if (!this.#hasFree() && !this.#isStale) return false;
-    this.#free.starts = Math.min(this.#free.starts, this.#recent);
-    this.#free.places = Math.min(this.#free.places, this.#recent);
-    if (this.active === 0) [this.#free.tokens, this.#free.micros] = [0, 0];
-    this.#recent = 0;
-    return true;
-  }
-
-  /** What it asks of the store. `now` is monotonic time. */
-  request(now: Ms): LoanRequest {
-    this.#expire(now);
-    const isBusy = this.needed > 0;
-    const runs = this.short.size > 0 || !isBusy ? 0 : Math.min(this.#recent, MAX_AHEAD);
-    const lacks = (name: Resource): number => Math.max(0, this.needed - this.#free[name]);
-    const isOut = (name: "tokens" | "micros"): boolean => isBusy && this.#free[name] <= 0;
-    const share = (name: "tokens" | "micros"): number => (isOut(name) ? ANY : 0);
-    this.#isStale = false;
+  /** Builds the request for this room. */
+  request(wanted: StartAmounts): ReservationRequest {
+    // Until there is an answer.
+    this.isStale = true;
     this.#parkedBefore = this.#since.parked;
-    return {
-      scope: this.scope,
-      counters: this.#counters,
-      limits: this.#limits,
-      held: {
-        starts: this.#free.starts + this.#pending.starts,
-        places: this.#free.places + this.#pending.places,
-        tokens: Math.max(0, this.#free.tokens),
-        micros: Math.max(0, this.#free.micros),
-      },
-      needed: {
-        starts: lacks("starts"),
-        places: lacks("places"),
-        tokens: Number(isOut("tokens")),
-        micros: Number(isOut("micros")),
-      },
-      ahead: { starts: runs, places: runs, tokens: share("tokens"), micros: share("micros") },
-    };
+    const pending = { ...this.#pending };
+    return { scope: this.scope, counters: this.#counters, limits: this.#limits, pending, wanted };
   }
 
-  /** Takes a loan. `askedAt`: when it was asked for, in monotonic time. */
-  borrow({ lent, hour, day, parked }: Loan, askedAt: Ms): void {
-    for (const name of RESOURCES)
-      this.#free[name] = Math.max(0, this.#free[name]) + (lent[name] ?? 0);
+  /** Sets what runs may take. */
+  setRoom({ reserved, left, hour, day, parked }: Reservation): void {
+    this.#room = { ...left, ...reserved };
+    this.isStale = false;
     this.#counted = {
       ...this.#counted,
       parked,
@@ -183,35 +122,38 @@ export class BudgetAccount {
     };
     this.#since.parked -= this.#parkedBefore;
     this.#parkedBefore = 0;
-    this.#borrowedAt = askedAt;
+  }
+
+  /** What was reserved and not taken is free again. */
+  giveBack(): void {
+    const { starts = 0, places = 0 } = this.#room;
+    if (starts + places > 0) this.isStale = true;
+    this.#room = {};
   }
 
   #hasDay(): boolean {
     return this.#limits.tokens !== undefined || this.#limits.micros !== undefined;
   }
 
-  /** What a run would lack. `now` is monotonic time. */
-  findMissing(need: Need, now: Ms): Resource[] {
-    this.#expire(now);
+  /** What a run would lack. */
+  findMissing(need: StartAmounts): Resource[] {
     return RESOURCES.filter((name) => {
       const least = name === "starts" || name === "places" ? need[name] : 1;
-      return this.#limits[name] !== undefined && this.#free[name] < least;
+      return this.#limits[name] !== undefined && (this.#room[name] ?? 0) < least;
     });
   }
 
   /** What had no room last, of what a run with this need takes: one that was started before needs no start. */
-  findShort(need: Need): ReadonlySet<Resource> {
+  findShort(need: StartAmounts): ReadonlySet<Resource> {
     return new Set(
       [...this.short].filter((name) => (name !== "starts" && name !== "places") || need[name] > 0),
     );
   }
 
   take(need: Need): void {
-    this.#recent++;
-    this.active++;
     for (const name of ["starts", "places"] as const) {
       this.#pending[name] += need[name];
-      if (this.#limits[name] !== undefined) this.#free[name] -= need[name];
+      this.#room[name] = (this.#room[name] ?? 0) - need[name];
     }
   }
 
@@ -229,9 +171,8 @@ export class BudgetAccount {
 
   /** A run that had taken what it needed did not start. */
   untake(need: Need): void {
-    this.active--;
     this.#unpend(need);
-    this.#isStale = true;
+    this.isStale = true;
   }
 
   #unpend(need: Need): void {
@@ -239,18 +180,10 @@ export class BudgetAccount {
     this.#pending.places -= need.places;
   }
 
-  /** A run that started here has ended, or is back in the queue. */
-  ended(used: Used, now: Ms): void {
-    this.active--;
-    this.left(used, now);
-  }
-
   /** A run gave its place back that started, here or elsewhere. */
   left({ again, tokens, micros }: Used, now: Ms): void {
     this.#since.running--;
     if (again) this.#since.waiting++;
-    if (this.#limits.tokens !== undefined) this.#free.tokens -= tokens;
-    if (this.#limits.micros !== undefined) this.#free.micros -= micros;
     if (tokens + micros === 0) return;
     const at = toBucket(DAY_WINDOW, now);
     const last = this.#counted.day.at(-1);
@@ -318,7 +251,7 @@ export class BudgetAccount {
    * `behind`: the runs behind it, if it is parked already; one that is not is behind all that are.
    */
   refuse(missing: ReadonlySet<Resource>, now: Ms, behind = -1): LimitReason[] {
-    // What others have borrowed, or what is about to start, is as good as started.
+    // What is reserved is as good as started.
     const taken = Math.max(0, (this.#limits.starts ?? 0) - sumStarts(this.#counted.hour, now));
     const before = Math.max(0, this.#counted.parked + this.#since.parked - 1 - behind);
     // Runs that are about to start count as parked still.

@@ -1,4 +1,3 @@
-import { readMonotonic } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import {
   type Counted,
@@ -8,7 +7,6 @@ import {
   MICRO,
   type Ms,
   type LimitReason,
-  type Resource,
   type RunRecord,
   WAITING,
   ALL_RUNS,
@@ -17,7 +15,7 @@ import {
 import { type BudgetAccount, type Need, toNeed } from "./account.ts";
 import { createBatches, isBatched, toPlain, type Batches, type Joined } from "./batches.ts";
 import { fullFailure, createNotices, createReasons } from "./limit-text.ts";
-import { findMissing, Loans, type Missing } from "./loans.ts";
+import { findMissing, Reservations, type Missing } from "./reservations.ts";
 import { createReleaser, type Released } from "./releaser.ts";
 import { sumUp } from "./windows.ts";
 import type {
@@ -91,7 +89,7 @@ interface Active {
 /** What may be accepted, what may start, and what has to wait. */
 export class Admission {
   readonly #deps: AdmissionDeps;
-  readonly #loans: Loans;
+  readonly #reservations: Reservations;
   readonly #batches: Batches;
   readonly #release: () => Promise<Released>;
   readonly #reasons: ReturnType<typeof createReasons>;
@@ -105,48 +103,35 @@ export class Admission {
 
   constructor(deps: AdmissionDeps) {
     this.#deps = deps;
-    this.#loans = new Loans(deps);
+    this.#reservations = new Reservations(deps);
     this.#batches = createBatches(deps.batches);
     this.#reasons = createReasons(deps.store);
     this.#notify = createNotices(deps);
     this.#release = createReleaser({
       ...deps,
-      findRoom: (budgets) => this.#loans.findRoom(budgets),
+      findRoom: (budgets) => this.#reservations.findRoom(budgets),
     });
   }
 
   /** Takes room for the actions of one event, all or none, and says where each goes. Changes none of them. */
-  admit(applicants: readonly Applicant[], now: Ms): Admitted | Promise<Admitted> {
-    if (this.#deps.usage.shared) {
-      const isLimited = applicants.some(
-        ({ action, batch }) =>
-          action.kind === "run" && (batch || this.#getBudgets(action.mapping).length > 0),
-      );
-      if (isLimited) return this.#admitShared(applicants, now);
-    }
-    const batched = applicants.filter(isBatched);
-    const opens = batched
-      .filter((applicant) => !this.#batches.isOpen(applicant, now))
-      .map(({ action }) => action.mapping);
-    const full = this.#findFull([...toPlain(applicants), ...opens]);
-    if (full) return { ok: false, failure: fullFailure(full) };
-    return this.#place(
-      applicants,
-      new Map(batched.map((one) => [one, this.#batches.join(one) as Joined])),
-      now,
-    );
-  }
-
-  async #admitShared(applicants: readonly Applicant[], now: Ms): Promise<Admitted> {
-    await this.#loans.refresh();
+  async admit(applicants: readonly Applicant[], now: Ms): Promise<Admitted> {
+    const { usage } = this.#deps;
+    const isLimited = ({ action, batch }: Applicant): boolean =>
+      action.kind === "run" && (batch !== undefined || this.#getBudgets(action.mapping).length > 0);
+    if (usage.shared && applicants.some(isLimited)) await this.#reservations.refresh();
     const joined = new Map<Applicant, Joined>();
-    for (const one of applicants.filter(isBatched)) joined.set(one, await this.#batches.join(one));
+    for (const one of applicants.filter(isBatched)) {
+      const joining = this.#batches.join(one);
+      // Without other gateways nothing comes between a look at what waits and the place that is taken.
+      joined.set(one, joining instanceof Promise ? await joining : joining);
+    }
     const opened = [...joined].filter(([, { opened }]) => opened);
     const full = this.#findFull([
       ...toPlain(applicants),
       ...opened.map(([{ action }]) => action.mapping),
     ]);
     if (!full) return this.#place(applicants, joined, now);
+    for (const { settle } of joined.values()) settle(false);
     await Promise.all(opened.map(([, { placement }]) => this.dropBatch(placement.runId)));
     return { ok: false, failure: fullFailure(full) };
   }
@@ -155,7 +140,7 @@ export class Admission {
     const wanted = mappings.flatMap((mapping) => this.#getBudgets(mapping));
     return findFull(
       wanted,
-      (scope) => this.#loans.all.find((account) => account.scope === scope)?.waiting ?? 0,
+      (scope) => this.#reservations.all.find((account) => account.scope === scope)?.waiting ?? 0,
     );
   }
 
@@ -172,8 +157,8 @@ export class Admission {
       if (join) settles.push(join.settle);
       const budgets = join && !join.opened ? [] : this.#getBudgets(action.mapping);
       if (budgets.length === 0) return join?.placement ?? QUEUED_PLACEMENT;
-      const parked = join ? undefined : this.#loans.predict(budgets, now);
-      const accounts = this.#loans.of(budgets);
+      const parked = join ? undefined : this.#reservations.predict(budgets, now);
+      const accounts = this.#reservations.of(budgets);
       const isInLine = !join;
       for (const account of accounts) account.addWaiting(1, isInLine);
       settles.push((accepted) => {
@@ -197,9 +182,10 @@ export class Admission {
     const budgets = this.#getBudgets(mapping);
     // A batch's run has waited since the batch was opened.
     const isCounted = status === "collecting";
-    if (isCounted) for (const account of this.#loans.of(budgets)) account.addWaiting(-1, false);
-    const parked = this.#loans.predict(budgets, now);
-    for (const account of this.#loans.of(budgets)) account.addWaiting(1, true);
+    if (isCounted)
+      for (const account of this.#reservations.of(budgets)) account.addWaiting(-1, false);
+    const parked = this.#reservations.predict(budgets, now);
+    for (const account of this.#reservations.of(budgets)) account.addWaiting(1, true);
     if (parked) this.#hold(parked, now);
     return parked;
   }
@@ -210,7 +196,7 @@ export class Admission {
     // Its place in the line is free.
     if (isLimited(run)) this.#kick();
     if (budgets.length === 0) return undefined;
-    const accounts = this.#loans.of(budgets);
+    const accounts = this.#reservations.of(budgets);
     const need = toNeed(run);
     if (need.starts + need.places > 0 && !isLimited(run)) {
       const short = new Map(accounts.map((account) => [account.scope, account.findShort(need)]));
@@ -218,36 +204,19 @@ export class Admission {
         [...short.values()].some(({ size }) => size > 0) && this.#park(run, budgets, short, now);
       if (parked) return parked;
     }
-    if (this.#take(run, accounts, need)) return undefined;
-    return this.#startBorrowed(run, budgets, need);
-  }
-
-  #take(run: RunRecord, accounts: readonly BudgetAccount[], need: Need): boolean {
-    if (
-      need.starts + need.places > 0 &&
-      findMissing(accounts, need, readMonotonic(this.#deps.clock))
-    )
-      return false;
-    for (const account of accounts) account.take(need);
-    this.#active.set(run.id, { accounts, need, isStarted: false });
-    return true;
-  }
-
-  #startBorrowed(
-    run: RunRecord,
-    budgets: readonly Budget[],
-    need: Need,
-  ): Promise<LimitReason | undefined> {
-    const { clock } = this.#deps;
-    const accounts = this.#loans.of(budgets);
-    return this.#loans.borrow(accounts, () => {
-      if (this.#take(run, accounts, need)) return undefined;
-      const missing =
-        findMissing(accounts, need, readMonotonic(clock)) ?? new Map<string, Set<Resource>>();
+    if (need.starts + need.places === 0) return this.#take(run, accounts, need);
+    return this.#reservations.reserve(accounts, need, () => {
+      const missing = findMissing(accounts, need);
+      if (!missing) return this.#take(run, accounts, need);
       for (const account of accounts)
         for (const name of missing.get(account.scope) ?? []) account.short.add(name);
-      return this.#park(run, budgets, missing, clock.now());
+      return this.#park(run, budgets, missing, this.#deps.clock.now());
     });
+  }
+
+  #take(run: RunRecord, accounts: readonly BudgetAccount[], need: Need): undefined {
+    for (const account of accounts) account.take(need);
+    this.#active.set(run.id, { accounts, need, isStarted: false });
   }
 
   #park(
@@ -256,10 +225,10 @@ export class Admission {
     missing: Missing,
     now: Ms,
   ): LimitReason | undefined {
-    const reason = this.#loans.explain(budgets, missing, now);
+    const reason = this.#reservations.explain(budgets, missing, now);
     if (!reason) return undefined;
     this.#hold(reason, now);
-    if (!isLimited(run)) for (const account of this.#loans.of(budgets)) account.park();
+    if (!isLimited(run)) for (const account of this.#reservations.of(budgets)) account.park();
     return reason;
   }
 
@@ -282,16 +251,18 @@ export class Admission {
     };
     if (active) {
       for (const account of active.accounts) {
-        if (active.isStarted) account.ended(used, now);
+        if (active.isStarted) account.left(used, now);
         else account.untake(active.need);
       }
     } else if (run.status === "running") {
-      for (const account of this.#loans.of(this.#getBudgets(run.mapping))) account.left(used, now);
+      for (const account of this.#reservations.of(this.#getBudgets(run.mapping)))
+        account.left(used, now);
     } else if (!again && WAITING.includes(run.status)) {
-      for (const account of this.#loans.of(this.#getBudgets(run.mapping)))
+      for (const account of this.#reservations.of(this.#getBudgets(run.mapping)))
         account.addWaiting(-1, isInLine(run));
     } else if (isInLine(run)) {
-      for (const account of this.#loans.of(this.#getBudgets(run.mapping))) account.leaveLine();
+      for (const account of this.#reservations.of(this.#getBudgets(run.mapping)))
+        account.leaveLine();
     }
     if (this.#mayWait) this.#kick();
   }
@@ -311,9 +282,9 @@ export class Admission {
     const { store } = this.#deps;
     if (!this.#isRestored) await this.#batches.restore(store);
     this.#isRestored = true;
-    const fresh = this.#loans.reset();
-    if (fresh.length > 0) await this.#loans.read(fresh);
-    this.#loans.markFresh();
+    const fresh = this.#reservations.reset();
+    if (fresh.length > 0) await this.#reservations.read(fresh);
+    this.#reservations.markFresh();
     this.#kick();
     await this.#releasing;
   }
@@ -325,12 +296,12 @@ export class Admission {
       await clock.sleep(TICK_MS, signal);
       if (signal.aborted) return;
       try {
-        await this.#loans.tick();
+        await this.#reservations.tick();
         if (!usage.shared && ticks % TIDY_TICKS === 0) await this.tidy();
       } catch (error) {
         log.warn(
           { err: safeError(error) },
-          "what limits have left could not be asked for; it is tried again",
+          "what this gateway has reserved of limits could not be corrected; it is tried again",
         );
       }
       if (this.#mayWait || ticks % LOOK_TICKS === 0) this.#kick();
@@ -348,7 +319,7 @@ export class Admission {
     const counted =
       all.length === 0
         ? new Map<string, Counted>()
-        : await this.#loans.read(all.map(({ scope }) => scope));
+        : await this.#reservations.read(all.map(({ scope }) => scope));
     return all.map((budget) => ({ ...budget, usage: sumUp(counted.get(budget.scope), now) }));
   }
 
@@ -377,10 +348,10 @@ export class Admission {
   async #explainAll(lanes: readonly string[], short: Missing): Promise<void> {
     const now = this.#deps.clock.now();
     const reasons = lanes.flatMap((lane) => {
-      const reason = this.#loans.explain(this.#getBudgets(toMapping(lane)), short, now);
+      const reason = this.#reservations.explain(this.#getBudgets(toMapping(lane)), short, now);
       return reason ? [[lane, reason] as const] : [];
     });
-    const explain = this.#loans.explainParked(short, now);
+    const explain = this.#reservations.explainParked(short, now);
     await this.#reasons(new Map(reasons), now, (mapping) => explain(this.#getBudgets(mapping)));
   }
 
@@ -389,7 +360,7 @@ export class Admission {
       this.#isWanted = false;
       const { waits, more, short, mappings } = await this.#release();
       this.#mayWait = waits;
-      for (const account of this.#loans.all) {
+      for (const account of this.#reservations.all) {
         account.short.clear();
         for (const name of short.get(account.scope) ?? []) account.short.add(name);
       }

@@ -55,8 +55,6 @@ export interface Joined {
 
 /** The batches that collect events: of this gateway alone, or of all that share a store. */
 export interface Batches {
-  /** Whether an event would join a batch and open none; false if that is not known before. */
-  isOpen(applicant: Batched, now: Ms): boolean;
   join(applicant: Batched): Joined | Promise<Joined>;
   /**
    * Closes the batch of a run: no event joins it any more, and all that did are on disk or given up. Returns when it closes
@@ -115,10 +113,6 @@ export class LocalBatches implements Batches {
     };
   }
 
-  isOpen({ action, batch }: Batched, now: Ms): boolean {
-    return (this.#open.get(windowName(action, batch.key))?.closesAt ?? 0) > now;
-  }
-
   #settle(window: Window, accepted: boolean): void {
     window.pending--;
     if (!accepted && --window.count === 0) this.#remove(window);
@@ -159,7 +153,6 @@ export class LocalBatches implements Batches {
 }
 
 const createSharedBatches = (shared: SharedBatches): Batches => ({
-  isOpen: () => false,
   async join({ action, batch: { event, key, windowSeconds, maxSeconds, maxEvents } }) {
     const { runId, closesAt, opened } = await shared.join({
       name: windowName(action, key),

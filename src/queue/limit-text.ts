@@ -1,6 +1,6 @@
 import type { LimitsConfig } from "../config/schema/limits.ts";
 import { type Failure, safeError } from "../core/errors.ts";
-import { buildHeartbeatEvent } from "../sessions/heartbeat.ts";
+import { buildHeartbeatEvent } from "./heartbeat.ts";
 import type { Ms, NewSystemEvent, LimitReason, Store } from "../store/types.ts";
 import type { Budget, AdmissionDeps } from "./types.ts";
 
@@ -75,15 +75,6 @@ const WHAT: Record<LimitReason["limit"], (count: number) => string> = {
 function renderScope(scope: string): string {
   const [kind, ...rest] = scope.split(":");
   return kind === "hooks" ? "all hooks together" : `the ${kind} "${rest.join(":")}"`;
-}
-
-/** The config path of a scope's limits. */
-export function limitsPath(scope: string, mappings: readonly { id: string; at: string }[]): string {
-  const [kind, ...rest] = scope.split(":");
-  if (kind === "hooks") return "hooks.limits";
-  const name = rest.join(":");
-  const at = kind === "mapping" ? mappings.find(({ id }) => id === name)?.at : undefined;
-  return at === undefined ? `hooks.presets (${name}).limits` : `${at}.limits`;
 }
 
 /** The number of a limit; undefined if it is not set. */

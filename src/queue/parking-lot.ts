@@ -6,7 +6,7 @@ import {
   type Pass,
   type Refusal,
 } from "../core/breaker.ts";
-import { readMonotonic, toMonotonic, toWallTime, type Clock } from "../core/clock.ts";
+import { readMonotonic, toMonotonic, type Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
 import type { Job, JobKind, Ms, Store, Writes } from "../store/types.ts";
 import { commitUntilStored } from "./worker.ts";
@@ -17,8 +17,6 @@ export type WaitingJob = Pick<Job, "id" | "kind" | "key">;
 interface Entry {
   job: WaitingJob;
   candidates: readonly string[];
-  /** It is put back no earlier, in monotonic time. */
-  from: Ms;
   /** Set once it was put back into the queue, in monotonic time. */
   wokenAt?: Ms;
 }
@@ -83,7 +81,7 @@ export class ParkingLot {
           );
         if (change === "closed")
           log.info(
-            { of, waiting: this.#byCandidate.get(of)?.size ?? 0 },
+            { of, waiting: this.#countWaiting(of) },
             "calls succeed again: what waited is started",
           );
         if (change !== "opened") this.#wakeNext(of);
@@ -102,13 +100,12 @@ export class ParkingLot {
     { hasWaited = false, wasParked = false }: { hasWaited?: boolean; wasParked?: boolean } = {},
   ): Pass | Refusal {
     const { clock } = this.#options;
-    const now = readMonotonic(clock);
     const isElsewhere = wasParked && !this.#entries.has(job.id);
     const isFirst = hasWaited || this.#entries.get(job.id)?.wokenAt !== undefined;
     let refusal: Refusal | undefined;
     for (const of of candidates) {
       const isCrowded =
-        !isFirst && !this.breaker.isOpen(of) && this.breaker.room(of) <= this.#waitingFor(of, now);
+        !isFirst && !this.breaker.isOpen(of) && this.breaker.room(of) <= this.#countWaiting(of);
       const result = isCrowded
         ? { of, until: clock.now() + RETRY_MS }
         : this.breaker.enter(of, true);
@@ -139,14 +136,10 @@ export class ParkingLot {
     this.#wakeNext(of);
   }
 
-  /** Keeps a job until one of `candidates` takes calls again, and until `from`. Called once that it waits is on disk. */
-  park(job: WaitingJob, candidates: readonly string[], from = 0): void {
+  /** Keeps a job until one of `candidates` takes calls again. Call after the wait is committed. */
+  park(job: WaitingJob, candidates: readonly string[]): void {
     const { id, kind, key } = job;
-    const entry: Entry = {
-      job: { id, kind, key },
-      candidates,
-      from: toMonotonic(from, this.#options.clock),
-    };
+    const entry: Entry = { job: { id, kind, key }, candidates };
     this.arrived(id);
     this.#entries.set(id, entry);
     for (const of of candidates) addTo(this.#byCandidate, of, entry);
@@ -154,13 +147,9 @@ export class ParkingLot {
     for (const of of candidates) this.#wakeNext(of);
   }
 
-  /** Whether a job waits here, and `from` when it is put back at the earliest, if that is later than now. */
-  find(jobId: string): { from?: Ms } | undefined {
-    const { clock } = this.#options;
-    const entry = this.#entries.get(jobId);
-    return (
-      entry && (entry.from > readMonotonic(clock) ? { from: toWallTime(entry.from, clock) } : {})
-    );
+  /** Whether a job waits here. */
+  has(jobId: string): boolean {
+    return this.#entries.has(jobId);
   }
 
   /** The job does not wait any more. */
@@ -175,7 +164,7 @@ export class ParkingLot {
   /** Bound, since it is handed on. */
   readonly states = (): WaitState[] =>
     this.breaker.states().map(({ since, until, ...state }) => {
-      const waiting = this.#byCandidate.get(state.of)?.size ?? 0;
+      const waiting = this.#countWaiting(state.of);
       if (this.#isExcused(state.of)) return { ...state, state: "closed", waiting };
       return {
         ...state,
@@ -190,10 +179,8 @@ export class ParkingLot {
     this.#isExcused = isExcused;
   }
 
-  #waitingFor(of: string, now: Ms): number {
-    let count = 0;
-    for (const { from } of this.#byCandidate.get(of)?.values() ?? []) if (from <= now) count++;
-    return count;
+  #countWaiting(of: string): number {
+    return this.#byCandidate.get(of)?.size ?? 0;
   }
 
   /** Puts as many jobs back into the queue as there is room for: those that wait longest, with all of their keys, in any order. */
@@ -202,8 +189,7 @@ export class ParkingLot {
     const waiting = this.#byCandidate.get(of);
     if (!waiting || signal.aborted) return;
     const now = readMonotonic(clock);
-    const { woken, from } = this.#look(waiting, now);
-    let room = this.breaker.room(of) - woken;
+    let room = this.breaker.room(of) - this.#countWoken(waiting, now);
     for (const entry of room > 0 ? [...waiting.values()] : []) {
       if (room <= 0) break;
       const group = [...(this.#byKey.get(toGroup(entry.job))?.values() ?? [])];
@@ -213,34 +199,30 @@ export class ParkingLot {
         group.some(({ wokenAt = -Infinity }) => now - wokenAt < WOKEN_MS)
       )
         continue;
-      const jobs = group.filter(({ from: earliest }) => earliest <= now).slice(0, MAX_WOKEN);
-      if (jobs.length === 0) continue;
+      const jobs = group.slice(0, MAX_WOKEN);
       for (const one of jobs) one.wokenAt = now;
       this.#wake(jobs.map(({ job }) => job));
       room--;
     }
-    if (waiting.size > 0) this.#lookLater(of, now, from);
+    if (waiting.size > 0) this.#lookLater(of, now);
   }
 
-  /** How many keys were woken and not taken yet, and when the next job may be woken. Forgets jobs that another worker must have. */
-  #look(waiting: ReadonlyMap<string, Entry>, now: Ms): { woken: number; from: Ms } {
+  /** Counts the keys that were woken and not taken yet. Forgets jobs that another worker must have. */
+  #countWoken(waiting: ReadonlyMap<string, Entry>, now: Ms): number {
     const keys = new Set<string>();
-    let from = Infinity;
-    for (const [id, entry] of waiting) {
-      const { job, wokenAt } = entry;
-      if (wokenAt === undefined && entry.from > now && entry.from < from) from = entry.from;
+    for (const [id, { job, wokenAt }] of waiting) {
       if (wokenAt === undefined) continue;
       if (now - wokenAt > FORGET_MS) this.arrived(id);
       else if (now - wokenAt < WOKEN_MS) keys.add(toGroup(job));
     }
-    return { woken: keys.size, from };
+    return keys.size;
   }
 
-  #lookLater(of: string, now: Ms, earliest: Ms): void {
+  #lookLater(of: string, now: Ms): void {
     const { clock, signal } = this.#options;
     const { until: tested = 0 } = this.breaker.states().find((state) => state.of === of) ?? {};
     const until = toMonotonic(tested, clock);
-    const at = Math.min(until > now ? until : now + WOKEN_MS + TIMER_MS, earliest);
+    const at = until > now ? until : now + WOKEN_MS + TIMER_MS;
     const known = this.#timers.get(of);
     if (known !== undefined && known > now && known <= at) return;
     this.#timers.set(of, at);

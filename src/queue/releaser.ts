@@ -1,4 +1,4 @@
-import type { Loan, Resource } from "../store/types.ts";
+import type { Reservation, Resource } from "../store/types.ts";
 import type { AdmissionDeps, Budget } from "./types.ts";
 
 /** Runs that are released and have not started, at most, of each mapping; and all that are released together. */
@@ -8,8 +8,8 @@ const MAX_RELEASED = 200;
 class Room {
   readonly #left = new Map<string, Partial<Record<Resource, number>>>();
 
-  constructor(loans: readonly Loan[]) {
-    for (const { scope, left } of loans) this.#left.set(scope, { ...left });
+  constructor(reservations: readonly Reservation[]) {
+    for (const { scope, left } of reservations) this.#left.set(scope, { ...left });
   }
 
   take(budgets: readonly Budget[], count: number): void {
@@ -44,8 +44,8 @@ export interface Released {
 }
 
 interface ReleaserParts extends Pick<AdmissionDeps, "usage" | "context"> {
-  /** What is left of budgets, with all that this gateway has borrowed and not spent given back. */
-  findRoom(budgets: readonly Budget[]): Promise<Loan[]>;
+  /** What is left of budgets. */
+  findRoom(budgets: readonly Budget[]): Promise<Reservation[]>;
 }
 
 /** Releases parked runs while their limits have room: one of each mapping in turn, the oldest of each mapping first. */

@@ -18,8 +18,8 @@ export {
   RUN_CHANGED,
   urlError,
 } from "./sql/errors.ts";
-export { FIRST_TIME, getDelayEnd, getReadyUntil } from "./job-line.ts";
-export { createListeners, LONGEST_TIMER_MS, type Listeners } from "./sql/listeners.ts";
+export { FIRST_TIME, getDelayEnd, getReadyUntil } from "./job-records.ts";
+export { createSignals, type Signals } from "./sql/signals.ts";
 export * from "./sql/record-writes.ts";
 export * from "./sql/rows.ts";
 export type { OpenSql, Sql, SqlDatabase } from "./sql/sql.ts";

@@ -1,6 +1,6 @@
 /** What is added up over many records. */
 import type { EventOutcome } from "./event-record.ts";
-import type { Ms } from "./records.ts";
+import { RUN_STATUSES, type Ms } from "./records.ts";
 
 /** The events that are counted: those since then. After the newest `limit` the count may stop. */
 export interface ActivityQuery {
@@ -159,3 +159,19 @@ export function mergeUsage(sums: Iterable<UsageSum>): UsageSum[] {
   }
   return [...merged.values()];
 }
+
+/** The names of `counts`: a kind of record and a state. */
+export const COUNTED: readonly string[] = [
+  ...["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed", "parked"].map(
+    (name) => `events.${name}`,
+  ),
+  ...RUN_STATUSES.map((name) => `runs.${name}`),
+  ...["pending", "delivered", "failed", "no_route", "unknown"].map((name) => `deliveries.${name}`),
+  ...["queued", "done", "parked"].map((name) => `systemEvents.${name}`),
+  ...["main", "hook", "api", "channel", "schedule"].map((name) => `sessions.${name}`),
+  "approvals.open",
+  "approvals.decided",
+  "jobs.turn",
+  "jobs.delivery",
+  "jobs.command",
+];

@@ -156,7 +156,7 @@ export interface OpenOptions {
   url: string;
   /** The environment of the gateway, for what the URL leaves out, such as a user or a password. */
   env?: Env | undefined;
-  clock: Pick<Clock, "now" | "monotonic">;
+  clock: Clock;
   log: Logger;
 }
 
@@ -164,8 +164,6 @@ export interface OpenOptions {
 export interface StoreDriver {
   /** Protocols of URLs, without the colon. */
   protocols: readonly string[];
-  /** A URL as a user writes it, for messages. */
-  example: string;
   /** Whether several gateways may use the store at the same time. Each needs a state folder or a place in a common one. */
   shared: boolean;
   /**
@@ -194,10 +192,6 @@ export interface StoreDriver {
    * `OpenSql`. The module also runs in threads, which see only the variables of the environment that match `env`.
    */
   sql?: { module: string; env: RegExp };
-  /** Makes the URL of an empty place in the same database, for data that is not kept. */
-  scratch?(
-    options: Pick<OpenOptions, "url" | "env">,
-  ): Promise<{ url: string; drop(): Promise<void> }>;
   /**
    * Gives `use` all that the store keeps, as it is at one moment, also while gateways use it. Throws like `openReader`.
    */

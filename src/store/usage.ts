@@ -12,7 +12,9 @@ export interface Spent {
 export const RESOURCES = ["starts", "places", "tokens", "micros"] as const;
 export type Resource = (typeof RESOURCES)[number];
 export type Amounts = Record<Resource, number>;
-export const noAmounts = (): Amounts => ({ starts: 0, places: 0, tokens: 0, micros: 0 });
+/** What a run takes when it starts. Tokens and money are counted when they are used. */
+export type StartAmounts = Pick<Amounts, "starts" | "places">;
+export const noStart = (): StartAmounts => ({ starts: 0, places: 0 });
 
 /** Millionths of a dollar. */
 export const MICRO = 1e6;
@@ -25,6 +27,19 @@ export interface Window {
 const HOUR_MS = 3_600_000;
 export const HOUR_WINDOW: Window = { lengthMs: HOUR_MS, widthMs: 60_000 };
 export const DAY_WINDOW: Window = { lengthMs: 24 * HOUR_MS, widthMs: 900_000 };
+/** Longer than any time: the one bucket of all times has the width 0 and the start 0. */
+export const ALL_TIMES: Window = { lengthMs: 1e15, widthMs: 0 };
+/** By which window a limit of a resource counts. */
+const WINDOWS: Record<Resource, Window> = {
+  starts: HOUR_WINDOW,
+  places: ALL_TIMES,
+  tokens: DAY_WINDOW,
+  micros: DAY_WINDOW,
+};
+/** The windows that are needed to count runs, and to check limits of these resources. */
+export const getWindows = (resources: readonly Resource[] = RESOURCES): Window[] => [
+  ...new Set([ALL_TIMES, ...resources.map((name) => WINDOWS[name])]),
+];
 /** The start of the bucket that a moment falls into. */
 export const toBucket = ({ widthMs }: Window, at: Ms): Ms => Math.floor(at / widthMs) * widthMs;
 /** Buckets count from this moment on, this one not included: the oldest is counted whole until its end is out of the window. */
@@ -57,21 +72,20 @@ export interface CountedScope {
   counters: readonly string[];
 }
 
-/** What a gateway asks of one budget. Resources without a limit are absent from all three. */
-export interface LoanRequest extends CountedScope {
+/** Asks one budget for room. Resources without a limit are absent from `limits` and from the answer. */
+export interface ReservationRequest extends CountedScope {
   limits: Partial<Amounts>;
-  /** What it has left of earlier loans, and what is about to be counted: it replaces what is known of that. */
-  held: Amounts;
-  /** For runs that are about to start; and what it would borrow ahead of need, of which it gets a share. */
-  needed: Amounts;
-  ahead: Amounts;
+  /** Reserved earlier for runs whose start is not on disk: it replaces what the store knows of that. */
+  pending: StartAmounts;
+  /** For runs that are about to start. */
+  wanted: StartAmounts;
 }
 
-export interface Loan extends Counted {
+export interface Reservation extends Counted {
   scope: string;
-  /** Lent by this request. */
-  lent: Partial<Amounts>;
-  /** What is neither used nor held, after it. */
+  /** Reserved by this request: what was wanted, as far as there was room. */
+  reserved: Partial<StartAmounts>;
+  /** What is neither used nor reserved, after it. */
   left: Partial<Amounts>;
 }
 
@@ -86,14 +100,14 @@ export interface ParkedMapping {
 }
 
 /**
- * What runs have used of limits, as counters: they are kept by the commits that start and end runs. A gateway borrows a share
- * of what is left and spends it by itself; what a gateway that is gone has borrowed is everybody's again.
+ * What runs have used of limits, as counters: they are kept by the commits that start and end runs. A gateway reserves room
+ * before it starts runs; what a gateway that is gone has reserved is free again.
  */
 export interface UsageStore {
   /** Whether other gateways may use the same budgets. */
   readonly shared: boolean;
-  /** Borrows from budgets, or gives back. A scope that another gateway borrows from at this moment is absent from the answer. */
-  lend(requests: readonly LoanRequest[]): Promise<Loan[]>;
+  /** Reserves room in budgets. A scope in which another gateway reserves room at this moment is absent from the answer. */
+  reserve(requests: readonly ReservationRequest[]): Promise<Reservation[]>;
   count(scopes: readonly CountedScope[]): Promise<Map<string, Counted>>;
   /** Mappings of which runs are parked, and how many runs are parked in all, also those behind others of their session keys. */
   lanes(): Promise<{ lanes: ParkedMapping[]; parked: number }>;
@@ -110,19 +124,29 @@ export interface UsageStore {
 export const PARKED_UNTIL = 8e15;
 export const PARKED_FROM = 4e15;
 
-/** What a change of a run adds to counters. */
-export interface UsageChange {
-  counters: readonly string[];
-  running: number;
-  waiting: number;
-  parked: number;
-  inLine: number;
-  /** What is used up: `places` counts each time that a run takes one. */
-  used: Amounts;
+/** The numbers of a row of `usage`: how many runs there are, and what they have used. `places` counts each time that a run takes one. */
+export const USAGE_NUMBERS = [
+  ...(["running", "waiting", "parked", "in_line"] as const),
+  ...RESOURCES,
+] as const;
+type UsageNumbers = Record<(typeof USAGE_NUMBERS)[number], number>;
+const NO_COUNTS = { running: 0, waiting: 0, parked: 0, in_line: 0 };
+const NO_NUMBERS: UsageNumbers = { ...NO_COUNTS, ...noStart(), tokens: 0, micros: 0 };
+
+/** What a change of a run adds to a row of `usage`: to that of all times, whose `width` and `at` are 0, or to a bucket of a window. */
+export type UsageRow = { counter: string; width: Ms; at: Ms } & UsageNumbers;
+
+/** What the sums of counters come to: one for each bucket, in order of time. `skew`: how far their clock is ahead of ours. */
+export function toCounted(sums: readonly Omit<UsageRow, "counter">[], skew: Ms = 0): Counted {
+  const select = ({ widthMs }: Window) =>
+    sums.filter(({ width }) => width === widthMs).map((sum) => ({ ...sum, at: sum.at - skew }));
+  const { running, waiting, parked, in_line: inLine } = select(ALL_TIMES)[0] ?? NO_NUMBERS;
+  return { running, waiting, parked, inLine, hour: select(HOUR_WINDOW), day: select(DAY_WINDOW) };
 }
 
-/** The counts of `Counted` that change with a run's status. */
-export const RUN_COUNTS = ["running", "waiting", "parked", "inLine"] as const;
+/** SQL behind DO UPDATE SET: adds the numbers of a row to those of the row that is there. */
+export const addColumns = (table: string, names: readonly string[]): string =>
+  names.map((name) => `${name} = ${table}.${name} + excluded.${name}`).join(", ");
 
 type CountedRun = Pick<
   RunRecord,
@@ -145,18 +169,23 @@ export function countUsedTokens({ usage }: Pick<RunRecord, "usage">): number {
 }
 
 /**
- * What a change of a run adds to the counters of its scopes; undefined if nothing. A start is counted once for all tries;
- * usage is what the run has used in all.
+ * What a change of a run adds to the counters of its scopes. A start is counted once for all tries; usage is what the run has
+ * used in all.
  */
 export function countChange(
   before: CountedRun | undefined,
   after: CountedRun,
-): UsageChange | undefined {
-  if (after.kind !== "hook") return undefined;
+  now: Ms,
+): UsageRow[] {
+  if (after.kind !== "hook") return [];
   const step = (is: (run: CountedRun) => boolean): number =>
     Number(is(after)) - Number(before !== undefined && is(before));
   const running = step(({ status }) => status === "running");
-  const used = {
+  const numbers: UsageNumbers = {
+    running,
+    waiting: step(({ status }) => WAITING.includes(status)),
+    parked: step(isLimited),
+    in_line: step(isInLine),
     starts: running > 0 && (before?.attempts ?? 0) === 0 ? 1 : 0,
     places: Math.max(0, running),
     tokens: Math.max(0, countUsedTokens(after) - (before ? countUsedTokens(before) : 0)),
@@ -165,13 +194,21 @@ export function countChange(
       Math.round(((after.usage?.costUsd ?? 0) - (before?.usage?.costUsd ?? 0)) * MICRO),
     ),
   };
-  const waiting = step(({ status }) => WAITING.includes(status));
-  const parked = step(isLimited);
-  const inLine = step(isInLine);
-  if ([running, waiting, parked, inLine, ...Object.values(used)].every((n) => n === 0))
-    return undefined;
+  if (Object.values(numbers).every((n) => n === 0)) return [];
+  const { starts, tokens, micros } = numbers;
+  const toRow = (window: Window, used: Partial<Amounts>) => ({
+    width: window.widthMs,
+    at: toBucket(window, now),
+    ...NO_NUMBERS,
+    ...used,
+  });
+  const rows = [
+    { width: 0, at: 0, ...numbers },
+    ...(starts > 0 ? [toRow(HOUR_WINDOW, { starts })] : []),
+    ...(tokens + micros > 0 ? [toRow(DAY_WINDOW, { tokens, micros })] : []),
+  ];
   const counters = after.mapping === undefined ? [ALL_RUNS] : [ALL_RUNS, toCounter(after.mapping)];
-  return { counters, running, waiting, parked, inLine, used };
+  return counters.flatMap((counter) => rows.map((row) => ({ counter, ...row })));
 }
 
 export interface BatchJoin {

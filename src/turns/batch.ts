@@ -3,7 +3,7 @@ import type { Job, RunError, RunRecord } from "../store/types.ts";
 import { endHold, toQueued } from "./hold.ts";
 import { buildRunJob } from "../store/sql/materialize.ts";
 import { summaryEvent, writeEnd } from "./run-result.ts";
-import type { TurnDeps } from "./types.ts";
+import type { TurnDeps } from "./context.ts";
 
 /** The data of the job that closes a batch. */
 export interface BatchJob {
@@ -81,7 +81,7 @@ async function end(
   deps: TurnDeps,
 ): Promise<void> {
   const now = deps.clock.now();
-  const context = deps.context();
+  const context = deps.snapshot();
   const { spec, combinedBy } = run;
   await deps.store.commit((tx) => {
     writeEnd(
@@ -97,5 +97,5 @@ async function end(
     tx.jobs.settle(job);
   }, job);
   deps.admission.release(run, { tokens: 0, again: false });
-  deps.onRunEnd(run.id);
+  deps.runEnds.ended(run.id);
 }

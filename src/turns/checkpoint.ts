@@ -11,7 +11,8 @@ import {
   type HistoryLimits,
   type SessionHistory,
 } from "./session-history.ts";
-import type { ActionContext, ExecutorDeps } from "./types.ts";
+import type { ExecutorDeps } from "./context.ts";
+import type { ActionContext } from "./types.ts";
 
 /** The share of the model's window at which it counts as full: the rest is for the new input, and for what its tools return. */
 const FULL = 0.8;

@@ -55,7 +55,7 @@ export async function writeStart(
   if (held) current.admission?.started(run.id);
   const since = kind.job?.enqueuedAt ?? run.createdAt;
   if (held && run.attempts === 1)
-    deps.metrics?.runStarted({ waitSeconds: (start.startedAt - since) / 1000 });
+    deps.metrics.runStarted({ waitSeconds: (start.startedAt - since) / 1000 });
   return held;
 }
 
@@ -154,10 +154,10 @@ export async function endRun(result: ModelTurn, current: Try): Promise<void> {
     },
   );
   if (done) {
-    deps.metrics?.runEnded({ status, seconds: (now - (run.startedAt ?? now)) / 1000 });
+    deps.metrics.runEnded({ status, seconds: (now - (run.startedAt ?? now)) / 1000 });
     const { mapping = "", spec } = run;
     if (used.model !== undefined)
-      deps.metrics?.modelUsed({
+      deps.metrics.modelUsed({
         agent: spec.session.agentId,
         mapping,
         model: used.model,
@@ -165,7 +165,7 @@ export async function endRun(result: ModelTurn, current: Try): Promise<void> {
       });
     deps.log.info({ runId: run.id, status }, "a run ended");
     if (planned?.delivery.error) reportNoRoute(run, planned, context, deps);
-    deps.onRunEnd?.(run.id);
+    deps.runEnds.ended(run.id);
   }
   await after?.(done);
 }

@@ -21,7 +21,7 @@ import {
 import type { FailedTurn, LoadedRun, ModelTurn, RunKind, Prepared } from "./run-kind.ts";
 import { replyRoute } from "./run-result.ts";
 import type { Try } from "./try.ts";
-import type { ExecutorDeps } from "./types.ts";
+import type { ExecutorDeps } from "./context.ts";
 import { addRunUsage, waitForPeople } from "./waiting.ts";
 
 /** Starts without an end after which a run is given up. */

@@ -12,20 +12,21 @@ import {
   renderBatch,
   selectBatch,
   type HeartbeatJob,
-} from "../sessions/heartbeat.ts";
-import { mainSession } from "../sessions/keys.ts";
-import type {
-  Job,
-  Ms,
-  RouteDecision,
-  RunRecord,
-  RunSpec,
-  SystemEvent,
-  ToolCallRecord,
+} from "../queue/heartbeat.ts";
+import {
+  mainSession,
+  type Job,
+  type Ms,
+  type RouteDecision,
+  type RunRecord,
+  type RunSpec,
+  type SystemEvent,
+  type ToolCallRecord,
 } from "../store/types.ts";
 import type { FailedTurn, Prepared, RunEnd, RunKind } from "./run-kind.ts";
 import { appendTurn, decideRoute, planAnswer } from "./run-result.ts";
-import type { ActionContext, TurnDeps } from "./types.ts";
+import type { TurnDeps } from "./context.ts";
+import type { ActionContext } from "./types.ts";
 
 const HEARTBEAT_RULES =
   "This is a heartbeat: look at the system events and do what your instructions say about them. If nothing needs the owner's attention, reply only HEARTBEAT_OK.";
@@ -143,7 +144,7 @@ function prepareHeartbeat(spec: RunSpec, batch: readonly SystemEvent[]): Prepare
 /** A heartbeat: one turn over the queued system events, which stay queued until it has succeeded. */
 export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: TurnDeps): RunKind {
   const { store, clock } = deps;
-  const context = deps.context();
+  const context = deps.snapshot();
   const settings = getHeartbeat(context.config, agentId);
   let batch: SystemEvent[] = [];
 

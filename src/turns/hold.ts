@@ -12,7 +12,7 @@ import {
   type RunRecord,
   type Reads,
 } from "../store/types.ts";
-import { findHeartbeatRun } from "../sessions/heartbeat.ts";
+import { findHeartbeatRun } from "../queue/heartbeat.ts";
 
 /** Waits that a run keeps: the newest. */
 const MAX_WAITS = 20;

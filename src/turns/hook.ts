@@ -27,7 +27,8 @@ import type { AnsweredTurn, FailedTurn, LoadedRun, RunEnd, RunKind } from "./run
 import { NO_HISTORY, getLastTurn } from "./session-history.ts";
 import { appendTurn, decideRoute, planAnswer, replyRoute, summaryEvent } from "./run-result.ts";
 import { readAttached } from "./channel/send-file.ts";
-import type { ActionContext, RunJob, TurnDeps } from "./types.ts";
+import type { TurnDeps } from "./context.ts";
+import type { ActionContext, RunJob } from "./types.ts";
 import type { Attachment, EarlierMessage, ThreadMessage } from "../contract/channel.ts";
 import type { LoadedChannel } from "../delivery/channels.ts";
 import { labelledText, type TextPart } from "../core/text.ts";
@@ -360,7 +361,7 @@ export function createHookRun(
   signal: AbortSignal,
 ): RunKind {
   const { store } = deps;
-  const context = deps.context();
+  const context = deps.snapshot();
   const mainAgentId = context.agents.default.id;
   return {
     context,

@@ -1,4 +1,4 @@
-import type { ExecutorDeps } from "./types.ts";
+import type { ExecutorDeps } from "./context.ts";
 import type { Journal } from "../agent/types.ts";
 import { getClosingVerdict, writeDecision } from "../people/approvals.ts";
 import { TIMEOUT } from "../vocabulary/decision.ts";

@@ -17,7 +17,8 @@ import {
 } from "../store/types.ts";
 import { AWAY_NOTICE_MS } from "./channel/away-notice.ts";
 import type { RunKind } from "./run-kind.ts";
-import type { ActionContext, ExecutorDeps } from "./types.ts";
+import type { ExecutorDeps } from "./context.ts";
+import type { ActionContext } from "./types.ts";
 
 /** How long a run that waits behind another run waits at least before it looks again. */
 const SOON_MS = 1_000;
@@ -123,8 +124,8 @@ export class AttemptGate implements CallGate {
   }
 }
 
-/** `from`: the run looks again no earlier, whatever the breaker says. */
-export type RunRefusal = Refusal & { from?: Ms };
+/** `at`: when the run looks again, whatever the breakers say. */
+export type RunRefusal = Refusal & { at?: Ms };
 
 interface StartingRun {
   kind: RunKind;
@@ -157,7 +158,7 @@ export async function openGate(
   const keys = [job.key, ...candidates.map((of) => toParkedKey(of, job.key))];
   const earlier = steps.length > 0 ? undefined : await queue.findEarlier(job, keys);
   if (earlier) return waitBehind(earlier, first, kind, deps);
-  const wasParked = run.hold?.reason === "away" || (run.failures ?? 0) > 0;
+  const wasParked = run.hold?.reason === "away";
   const pass = parking.enter(job, candidates, { hasWaited: isLimited(run), wasParked });
   return isRefusal(pass) ? pass : new AttemptGate(parking.breaker, { ...options, pass });
 }
@@ -186,13 +187,14 @@ async function waitBehind(
   const run = waits && (await store.runs.get(id));
   // It is back in its session, and goes first there.
   if (!waits) return { of, until: now + SOON_MS };
+  if (run?.hold?.reason !== "away") {
+    const at = Math.max(runAt, now + SOON_MS);
+    return { of, until: at, at };
+  }
   // Another gateway let it wait, or this one before it was started again.
-  if (run?.hold?.reason === "away" && !parking.find(id)) parkRun(run, parking, context);
-  const known = run?.hold?.reason === "away" ? parking.find(id) : { from: runAt };
+  if (!parking.has(id)) parkRun(run, parking, context);
   // The two are put back together. Put back alone, this one would find the other, wait, and be put back, in a loop.
-  if (known && known.from === undefined) return { of, until: now + SOON_MS };
-  const from = Math.max(known?.from ?? 0, now + SOON_MS);
-  return { of, until: from, from };
+  return { of, until: now + SOON_MS };
 }
 
 /** Lets the runs that waited for providers when the process ended wait for them again: their breakers are open until a call succeeds. */

@@ -78,18 +78,15 @@ export interface ModelTurnParts {
 /** The gateway's own tools that the agent's `tools` name. */
 function getOwnTools(
   tools: ToolPatterns,
-  { kind: { context, job }, deps, run, steps }: Try,
+  { kind, deps, run, steps }: Try,
   { findOrigin }: Pick<Judge, "findOrigin">,
 ): TurnExtension[] {
-  const schedule =
-    deps.scheduleTool && allCoverTool(tools, SCHEDULE_TOOL_NAME) ? [deps.scheduleTool] : [];
+  const schedule = allCoverTool(tools, SCHEDULE_TOOL_NAME) ? [deps.scheduleTool] : [];
   const canSend = run.route?.status === "route" && allCoverTool(tools, SEND_FILE_TOOL_NAME);
   return [
     ...schedule,
-    ...(canSend ? [createSendFile({ run, steps, context, job }, deps)] : []),
-    ...(deps.memory
-      ? createMemoryTools(tools, run, { store: deps.store, memory: deps.memory }, findOrigin)
-      : []),
+    ...(canSend ? [createSendFile({ run, steps, ...kind }, deps)] : []),
+    ...(kind.isOneShot ? [] : createMemoryTools(tools, run, deps, findOrigin)),
   ];
 }
 
@@ -125,7 +122,7 @@ export async function takeModelTurn(
   const thinking = spec.thinking ?? agent.thinking;
   const { extensions, getCitations } = await createTurnKnowledge(
     { agent, tenant },
-    deps.knowledge,
+    deps.documents,
     { history, steps, ...input },
   );
   const judge = createJudge({

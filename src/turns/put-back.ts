@@ -24,8 +24,6 @@ import { addRunUsage } from "./waiting.ts";
 
 /** Tries of a turn whose model answers, but with nothing that can be used. */
 const MAX_TRIES = 6;
-/** A run that is tried again is put back by its gateway; should that be gone, the queue does it so much later. */
-const LATE_MS = 5_000;
 
 /** When a run is too old to be tried again. */
 const getDeadline = (run: RunRecord, { context }: RunKind, now: Ms): Ms =>
@@ -95,7 +93,7 @@ export async function holdForLimit(limit: LimitReason, current: Try): Promise<vo
 
 /** Puts a run back that has not started, since no model of it takes calls; one that is too old ends. */
 export async function holdForModel(
-  { from, ...refusal }: RunRefusal,
+  { at, ...refusal }: RunRefusal,
   model: ResolvedModel,
   current: Try,
 ): Promise<AttemptUsage> {
@@ -112,7 +110,7 @@ export async function holdForModel(
   }
   current.end = { status: "parked" };
   const hold = { reason: "away" as const, ...refusal };
-  return putBack(current, model, { hold, change: { crashCount }, from });
+  return putBack(current, model, { hold, change: { crashCount }, at });
 }
 
 /** Puts a run back whose try failed, to be tried again or to wait for its provider; or ends it. */
@@ -135,7 +133,7 @@ export async function putBackOrEnd(
       error: toRunError(result),
       ...keepFailedAttempts(run, result, kind.context),
     },
-    from: isWait ? undefined : plan.at,
+    at: isWait ? undefined : plan.at,
     failedAt: isProviderAway(result.code)
       ? (result.failedAttempts?.[0]?.at ?? deps.clock.now())
       : undefined,
@@ -145,8 +143,8 @@ export async function putBackOrEnd(
 interface ModelWait {
   hold: Extract<HoldReason, { reason: "away" | "delay" }>;
   change: RunChange;
-  /** The run is put back no earlier, whatever the breaker says. */
-  from: Ms | undefined;
+  /** When the run is tried again; absent if a breaker decides that. */
+  at: Ms | undefined;
   /** When a model failed first in the try that is over; absent if none was asked, or if none is away. */
   failedAt?: Ms | undefined;
 }
@@ -155,7 +153,7 @@ interface ModelWait {
 async function putBack(
   current: Try,
   model: ResolvedModel,
-  { hold, change, from, failedAt }: ModelWait,
+  { hold, change, at, failedAt }: ModelWait,
 ): Promise<AttemptUsage> {
   const { kind, deps, run, isStored } = current;
   const now = deps.clock.now();
@@ -164,7 +162,7 @@ async function putBack(
   const key = toParkedKey(isAway ? hold.of : model.ref, job.key);
   // A run that is not stored is made again when it is taken.
   const deadline = isStored ? getDeadline(run, kind, now) : Infinity;
-  const lookAt = from === undefined ? now + LOOK_MS * (0.9 + Math.random() / 5) : from + LATE_MS;
+  const lookAt = at ?? now + LOOK_MS * (0.9 + Math.random() / 5);
   await persist(current, async () => {
     const held = await deps.store.commit((tx) => {
       if (isStored)
@@ -177,9 +175,10 @@ async function putBack(
       if (isAway || failedAt !== undefined) planAwayNotice(tx, run, now, failedAt);
       tx.jobs.settle(job, Math.round(Math.min(lookAt, deadline)), { key });
     }, job);
+    if (at !== undefined) return;
     // A commit whose answer was lost is repeated, when the job is not held any more.
     const isParked = held || (await deps.queue.find(job.kind, job.id))?.held === false;
-    if (isParked) deps.parking.park(job, toCandidates(model), from);
+    if (isParked) deps.parking.park(job, toCandidates(model));
   });
   return toSpent(addRunUsage(current), true);
 }

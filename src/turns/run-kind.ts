@@ -61,6 +61,8 @@ export interface RunKind {
   readonly job?: Job;
   /** Whether a person can be asked about a call. A run with a job waits; one without stays under way meanwhile. */
   readonly canAsk: boolean;
+  /** True if the run is in no conversation to which notes could belong. */
+  readonly isOneShot?: boolean;
   /** Whether a run without a step is tried again after an error that may pass, while its provider takes calls. */
   readonly isRetried: boolean;
   /** When the start is written: before the turn, while the model thinks because a person waits, or never. */

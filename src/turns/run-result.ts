@@ -9,10 +9,10 @@ import {
   type AttachedFile,
   type Planned,
 } from "../delivery/plan.ts";
-import { buildHeartbeatEvent } from "../sessions/heartbeat.ts";
-import { turnToKeep } from "../sessions/keys.ts";
+import { buildHeartbeatEvent } from "../queue/heartbeat.ts";
 import { newDeliveryRecord } from "../store/sql/rows.ts";
 import {
+  turnToKeep,
   NO_ROUTE,
   type Ms,
   type NewDelivery,
@@ -29,7 +29,8 @@ import { withSources, type NamedCitation } from "./knowledge.ts";
 import { runReceipt } from "./receipts.ts";
 import { endHold } from "./hold.ts";
 import type { AnsweredTurn, ModelTurn } from "./run-kind.ts";
-import type { ActionContext, TurnDeps } from "./types.ts";
+import type { TurnDeps } from "./context.ts";
+import type { ActionContext } from "./types.ts";
 import { planRemoval } from "../delivery/send.ts";
 
 /** Adds to the commit that ends a run, or its try: the message with the turn's text is deleted. */
@@ -235,7 +236,7 @@ export function reportNoRoute(
   context: ActionContext,
   deps: Pick<TurnDeps, "log" | "metrics">,
 ): void {
-  deps.metrics?.deliveryEnded({ channel: delivery.route.channel, status: NO_ROUTE });
+  deps.metrics.deliveryEnded({ channel: delivery.route.channel, status: NO_ROUTE });
   const known = logged.get(context) ?? new Set();
   logged.set(context, known);
   const source = run.mapping ?? run.spec.hook;

@@ -11,7 +11,7 @@ import {
   type Writes,
 } from "../store/types.ts";
 import type { LoadedRun, RunKind } from "./run-kind.ts";
-import type { ExecutorDeps } from "./types.ts";
+import type { ExecutorDeps } from "./context.ts";
 
 /** One try of a run, and how far it has come. */
 export interface Try {

@@ -1,35 +1,12 @@
-import type { Approvals, Questions } from "../people/approvals.ts";
-import type { ApprovalRules } from "../people/rules.ts";
-import type { TurnExtension, Agent, AgentRuntime, Models } from "../agent/types.ts";
+import type { Agent, AgentRuntime, Models } from "../agent/types.ts";
 import type { Config } from "../config/schema/index.ts";
-import type { Clock } from "../core/clock.ts";
-import type { ModelUse } from "../core/metrics.ts";
-import type { EventDebug } from "../vocabulary/debug-notes.ts";
-import type { Failure } from "../core/errors.ts";
-import type { Logger } from "../core/log.ts";
-import type { Channels } from "../delivery/channels.ts";
-import type { Memory } from "../people/notes.ts";
-import type { LinkRules, PersonAddress, KnownPeople } from "../people/links.ts";
-import type { Traces } from "../core/http/trace-context.ts";
-import type { Heartbeat } from "../sessions/heartbeat.ts";
 import type { Callback } from "../config/schema/limits.ts";
-import type { Admission } from "../queue/admission.ts";
+import type { Failure } from "../core/errors.ts";
+import type { Channels } from "../delivery/channels.ts";
+import type { LinkRules, PersonAddress } from "../people/links.ts";
 import type { Budgets } from "../queue/types.ts";
-import type {
-  ApprovalRecord,
-  Cluster,
-  Collected,
-  Queue,
-  RunAction,
-  RunRecord,
-  Store,
-} from "../store/types.ts";
-import type { ParkingLot } from "../queue/parking-lot.ts";
-import type { AttachmentDeps } from "./channel/attachments.ts";
-import type { KnowledgeSearch } from "./knowledge.ts";
-import type { Quarantine } from "./quarantine.ts";
-import type { SteerableTurns } from "./channel/steering.ts";
-import type { TypingSigns } from "./channel/typing.ts";
+import type { RunAction, RunRecord } from "../store/types.ts";
+import type { EventDebug } from "../vocabulary/debug-notes.ts";
 
 /** The agents of a snapshot; there is always at least one. */
 export interface Agents {
@@ -101,66 +78,8 @@ export type CombinedAction = (
   config?: string;
 };
 
-export interface TurnMetrics {
-  runStarted(run: { waitSeconds: number }): void;
-  runEnded(run: { status: string; seconds: number }): void;
-  modelUsed(run: ModelUse): void;
-  deliveryEnded(delivery: { channel: string; status: string }): void;
-}
-
 /** What the jobs of a run carry. */
 export interface RunJob {
   type: "run";
   runId: string;
-}
-
-/** What runs of every kind are executed with. */
-export interface ExecutorDeps {
-  store: Store;
-  queue: Queue;
-  /** The gateways of the store, and which of them this one is. */
-  cluster: Pick<Cluster, "id" | "list">;
-  clock: Clock;
-  log: Logger;
-  /** The current snapshot; a turn keeps the one it began with. */
-  context(): ActionContext;
-  onRunEnd?(runId: string): void;
-  /** Called once a question to a person is on disk. */
-  onApproval?(approval: ApprovalRecord): void;
-  /** Where runs wait for providers that are away. */
-  parking: ParkingLot;
-  /** Calls that people have approved for good. */
-  rules: Pick<ApprovalRules, "list">;
-  /** Plans what asks people about calls. */
-  questions: Questions;
-  metrics?: TurnMetrics;
-  traces: Traces;
-  knowledge?: KnowledgeSearch;
-  /** The tool by which agents propose schedules; turns have it if their agents' `tools` name it. */
-  scheduleTool?: TurnExtension;
-  /** What agents note; turns have the tools for it if their agents' `tools` name them. */
-  memory?: Memory;
-  /** What reads the files of messages. */
-  attachments?: AttachmentDeps;
-  /** Which runs may be under way at the same time. Absent: all. */
-  quarantine?: Quarantine;
-  /** The turns of this process that can start again. */
-  steerable?: SteerableTurns;
-  /** What shows people that a turn runs. */
-  typing?: TypingSigns;
-}
-
-/** The same for runs that are taken from the queue, and for what people do with them. */
-export interface TurnDeps extends ExecutorDeps {
-  onRunEnd(runId: string): void;
-  attachments: AttachmentDeps;
-  heartbeat: Heartbeat;
-  admission: Admission;
-  /** Cancels a run, whichever gateway executes it. */
-  cancel: RunOperations["cancel"];
-  /** Records what a person decided about an approval. */
-  approvals: Pick<Approvals, "decide">;
-  people: KnownPeople;
-  /** Combines the events that a mapping has collected. */
-  combine(mapping: string, events: readonly Collected[]): Promise<CombinedAction>;
 }

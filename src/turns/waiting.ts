@@ -133,7 +133,6 @@ export async function waitForPeople(paused: PausedTurn, current: Try): Promise<b
   );
   deps.log.info({ runId: run.id, asked: approvals?.length }, "a run waits for a person");
   for (const approval of approvals ?? []) {
-    deps.onApproval?.(approval);
     kind.onApproval?.(approval);
   }
   if (kind.job) return false;

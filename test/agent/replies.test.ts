@@ -8,7 +8,7 @@ import { parseAck, stripAck } from "../../src/agent/ack.ts";
 import { cleanReply, createReplyCleaner } from "../../src/agent/reply/disarm.ts";
 import { createModels } from "../../src/agent/models.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
-import { batchSize, isHopeless, selectBatch } from "../../src/sessions/heartbeat.ts";
+import { batchSize, isHopeless, selectBatch } from "../../src/queue/heartbeat.ts";
 import type { SystemEvent } from "../../src/store/types.ts";
 
 describe("heartbeat acknowledgements", () => {

@@ -201,7 +201,9 @@ describe("rouse channels", () => {
 
   it("lists, tells how they do, and sends a test", async () => {
     world = await start({ allowFrom: ["ann"], defaultTo: "lobby" });
-    expect((await cli("channels")).out).toMatch(/pipe +configured +from 1 +lobby +1000/);
+    expect((await cli("channels")).out).toMatch(
+      /pipe +configured +from 1 allowed sender +lobby +1000/,
+    );
     const { out } = await cli("channels", "--status");
     expect(out).toMatch(/pipe +cannot tell +listens for the 1\. time/);
     const tested = await cli("channels", "--test", "pipe", "--to", "ops", "--text", "Is it on?");

@@ -1,6 +1,6 @@
+import { channelSession } from "../../src/store/types.ts";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { channelSession } from "../../src/sessions/keys.ts";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { createCli } from "../cli/world.ts";

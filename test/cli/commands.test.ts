@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
 import type { Command } from "commander";
 import { processIo } from "../../src/cli/io.ts";
 import { takesShared } from "../../src/cli/options.ts";
@@ -24,7 +25,7 @@ afterEach(() => cli.close());
 const open = () =>
   openStore({
     url: `sqlite:${join(cli.dir, ".rouse", "rouse.db")}`,
-    clock: { now: () => Date.now() },
+    clock: systemClock,
     log: createLogger("silent"),
   });
 

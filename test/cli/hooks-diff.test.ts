@@ -133,7 +133,7 @@ const CASES: Case[] = [
     changed({ strict: true, messageTemplate: "Order {{absent}}" }),
     "rejected:shop.order",
     3,
-    ["is refused  shop.order  3", "missing: absent", "3 would not run."],
+    ["is rejected  shop.order  3", "missing: absent", "3 would not run."],
   ],
   [
     "rejected before it ran",
@@ -141,7 +141,7 @@ const CASES: Case[] = [
     [ORDER, STRICT],
     "rejected:shop.refund",
     2,
-    ["is refused  shop.refund  2"],
+    ["is rejected  shop.refund  2"],
   ],
   [
     "missing",

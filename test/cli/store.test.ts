@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
 import { event, runAction } from "../store/suite/make.ts";
 import { silent } from "../store/home.ts";
@@ -84,7 +85,7 @@ describePostgres("rouse store on PostgreSQL", () => {
   it("lets commands work on what gateways elsewhere keep there", async () => {
     const { store, queue } = await openStore({
       url: schema.url,
-      clock: { now: () => Date.now() },
+      clock: systemClock,
       log: silent,
     });
     const action = runAction();

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { checkSnapshot } from "../../src/gateway/snapshot.ts";
+import { checkSnapshot } from "../../src/gateway/validate-config.ts";
 import { REAL } from "../gateway.ts";
 
 let dir: string;

@@ -50,7 +50,7 @@ describe.skipIf(NO_BROWSER)("the system page", () => {
 
   it("shows schedules, and runs and pauses them", async () => {
     expect(await open("schedules", "main/daily")).toMatch(
-      /main\/daily 0 8 \* \* \* UTC Look around\..*main\/heartbeat every 30 min heartbeat/,
+      /main\/daily 0 8 \* \* \* UTC Look around\..*main\/heartbeat every 30m heartbeat/,
     );
     const row = page.getByRole("row", { name: /main\/daily/ });
     await row.getByRole("button", { name: "Run now" }).click();

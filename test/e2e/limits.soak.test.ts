@@ -164,7 +164,7 @@ async function testLoad(gateways: number, storeUrl: string | undefined): Promise
   await until("the queue drains", PATIENCE_MS, () =>
     ["flood", "calm", "narrow", "short"].every((mapping) => (left()[mapping] ?? 0) === 0),
   );
-  // What gateways had borrowed that were killed is lent again.
+  // What gateways had reserved that were killed is free again.
   await until("limits are used up", PATIENCE_MS, () =>
     Object.entries(USED_UP).every(([mapping, count]) => load.started(mapping) >= count),
   );

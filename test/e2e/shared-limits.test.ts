@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
-import { noAmounts } from "../../src/store/types.ts";
+import { noStart } from "../../src/store/types.ts";
 import { silent } from "../store/home.ts";
 import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 import { createProvider, modelConfig, type Provider } from "./provider.ts";
@@ -260,16 +260,14 @@ describePostgres("limits over several gateways", () => {
     const { runId } = (await a.post("/hooks/ask", { n: 1 })).body;
     // As one that died when it had begun the run.
     const dead = await openStore({ url: schema.url, clock: systemClock, log: silent });
-    const needed = { ...noAmounts(), places: 1 };
     const request = {
       scope: "mapping:ask",
       counters: ["mapping:ask"],
       limits: { places: 1 },
-      held: noAmounts(),
-      needed,
-      ahead: noAmounts(),
+      pending: noStart(),
+      wanted: { starts: 0, places: 1 },
     };
-    expect((await dead.usage.lend([request]))[0]?.lent).toEqual({ places: 1 });
+    expect((await dead.usage.reserve([request]))[0]?.reserved).toEqual({ places: 1 });
     await dead.store.commit((tx) =>
       tx.runs.update(runId, { status: "running", attempts: 1, startedAt: Date.now() }),
     );

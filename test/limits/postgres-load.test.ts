@@ -115,8 +115,8 @@ describePostgres("limits on a PostgreSQL with a day of history", () => {
       [now, ["hooks", "mapping:free", "mapping:full"]],
     );
     await client.query(
-      `INSERT INTO run_counts (counter, part, running, waiting, parked, in_line)
-        SELECT counter, '', 0, ${PARKED}, ${PARKED}, ${PARKED} FROM unnest($1::text[]) AS counter`,
+      `INSERT INTO usage (counter, width, at, running, waiting, parked, in_line)
+        SELECT counter, 0, 0, 0, ${PARKED}, ${PARKED}, ${PARKED} FROM unnest($1::text[]) AS counter`,
       [["hooks", "mapping:full"]],
     );
     await client.query("ANALYZE");
@@ -194,12 +194,12 @@ describePostgres("limits on a PostgreSQL with a day of history", () => {
     },
   );
 
-  it("while no gateway can borrow, hooks are answered, and gateways count as alive", async () => {
+  it("while no gateway can reserve room, hooks are answered, and gateways count as alive", async () => {
     const [a, b] = [await open(), await open()];
     expect((await a.post("/hooks/free", { n: 0 })).status).toBe(202);
     await a.until(async () => provider.requests.length === 1);
     await client.query(`SET search_path TO "${schema.name}"`);
-    // As a gateway that borrows and stands still.
+    // As a gateway that reserves room and stands still.
     await client.query("BEGIN");
     await client.query("SELECT 1 FROM budgets FOR UPDATE");
     const locks = watchLocks();

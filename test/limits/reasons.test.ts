@@ -11,7 +11,7 @@ const NOW = 1_800_000_000_000;
 
 /** An account of which the store has counted this. */
 function account(limits: LimitsConfig, counted: Partial<Counted>): BudgetAccount {
-  const made = new BudgetAccount({ scope: "hooks", limits }, ["hooks"], false);
+  const made = new BudgetAccount({ scope: "hooks", limits }, ["hooks"]);
   made.reading()({ running: 0, waiting: 0, parked: 0, inLine: 0, hour: [], day: [], ...counted });
   return made;
 }

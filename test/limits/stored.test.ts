@@ -28,7 +28,7 @@ function seed(parked: number): void {
       INSERT INTO runs (id, session_key, status, created, spec, record) SELECT 'parked_' || n, 'hook:' || n, 'parked', ${at}, '{}',
         json_object('id', 'parked_' || n, 'kind', 'hook', 'mapping', 'shop', 'status', 'parked', 'attempts', 0,
           'parked', json_object('scope', 'hooks', 'limit', 'runsPerHour', 'until', 5000000000000)) FROM c;
-    INSERT INTO run_counts SELECT value, 0, ${parked}, ${parked}, ${parked} FROM json_each('["hooks", "mapping:shop"]');
+    INSERT INTO usage (counter, width, at, waiting, parked, in_line) SELECT value, 0, 0, ${parked}, ${parked}, ${parked} FROM json_each('["hooks", "mapping:shop"]');
     INSERT INTO jobs (kind, id, key, data, enqueued, run_at, ready)
       SELECT 'turn', id, id, json_object('type', 'run', 'runId', id), ${at}, ${PARKED_UNTIL}, ${PARKED_UNTIL} FROM runs;`,
   );

@@ -2,9 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { MAX_NOTES, type NewNote, type Note, Memory } from "../../src/people/notes.ts";
 import { searchTexts } from "../../src/knowledge/short-texts.ts";
-import { channelSession, mainSession } from "../../src/sessions/keys.ts";
 import { openStore } from "../../src/store/open.ts";
-import type { StoreHandle } from "../../src/store/types.ts";
+import { channelSession, mainSession, type StoreHandle } from "../../src/store/types.ts";
 import { silent, sqliteHome } from "../store/home.ts";
 import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 

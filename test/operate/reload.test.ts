@@ -21,11 +21,11 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 /** Landing beside a gateway whose answers the test sets. */
 const landWith = (reload: NonNullable<LandingDeps["reload"]>) =>
   createLanding({
-    places: () => ({
-      mappingsDir: join(dir, "mappings"),
-      configFile: join(dir, "rouse.json5"),
-    }),
-    snapshot: () => undefined,
+    snapshot: () =>
+      ({
+        config: { hooks: { mappingsDir: join(dir, "mappings") } },
+        configFile: join(dir, "rouse.json5"),
+      }) as unknown as Snapshot,
     withStore: async () => null,
     withCandidate: (_texts, use) =>
       use({

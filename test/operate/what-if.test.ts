@@ -82,7 +82,7 @@ function answerTest(url: () => string | undefined): void {
       events: 8,
       changed: 5,
       wouldRun: 5,
-      groups: [{ kind: "starts", mapping: "shop.refund", count: 5 }],
+      groups: [{ kind: "starts", text: "starts a run", mapping: "shop.refund", count: 5 }],
     });
     const [start] = end?.type === "end" ? end.groups : [];
     const examples = (start?.examples ?? []).map(({ eventId }) => eventId);

@@ -1,7 +1,7 @@
+import { channelSession, personSession } from "../../src/store/types.ts";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createPeople } from "../../src/people/links.ts";
 import { parseCommand } from "../../src/turns/channel/commands.ts";
-import { channelSession, personSession } from "../../src/sessions/keys.ts";
 import { message, sayOn, sentOn } from "../channels/pipe.ts";
 import { createCli } from "../cli/world.ts";
 import { REAL } from "../gateway.ts";

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { newId } from "../../src/core/ids.ts";
 import { openStore } from "../../src/store/open.ts";
@@ -44,7 +45,7 @@ describe("a gateway that was killed", () => {
     await world.gateway.stop();
     const { store } = await openStore({
       url: `sqlite:${world.dir}/.rouse/rouse.db`,
-      clock: { now: () => Date.now() },
+      clock: systemClock,
       log: createLogger("silent"),
     });
     const [done] = await store.runs.list({});

@@ -8,7 +8,11 @@ import { createLogger } from "../../src/core/log.ts";
 import { NO_TRACES } from "../../src/core/http/trace-context.ts";
 import { createTransformPool } from "../../src/mapping/transforms/pool.ts";
 import { REAL } from "../gateway.ts";
-import { newParking } from "../parking.ts";
+import { createMetrics, type Metrics } from "../../src/core/metrics.ts";
+import { openPeople } from "../../src/people/open.ts";
+import { openQueue } from "../../src/queue/open.ts";
+import { createRunEnds } from "../../src/turns/receipts.ts";
+import { openSchedules } from "../../src/turns/schedules/open.ts";
 import { buildSnapshot, type LoadedSnapshot } from "../../src/gateway/snapshot.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { StoreHandle } from "../../src/store/types.ts";
@@ -44,6 +48,7 @@ let chats: Chats;
 const asked: object[] = [];
 let passed: number;
 let clock: Clock;
+let metrics: Metrics;
 const pool = createTransformPool({ log: createLogger("silent"), env: process.env });
 
 beforeEach(async () => {
@@ -71,7 +76,7 @@ beforeEach(async () => {
   if (!made.ok) throw new Error("the config is wrong");
   loaded = made.loaded;
   handle = await openStore({ url: `sqlite:${dir.dir}/rouse.db`, clock: systemClock, log });
-  const knowledge = {
+  const documents = {
     search: async (query: { text: string }) => {
       asked.push(query);
       if (query.text.includes("broken")) throw new Error("canary");
@@ -82,22 +87,32 @@ beforeEach(async () => {
           : PASSAGES.slice(0, 1);
     },
   };
-  chats = createChats({
-    questions: { plan: () => [], planEnd: async () => [] },
-    cluster: handle.cluster,
-    parking: newParking(handle.store, systemClock),
-    store: handle.store,
-    queue: handle.queue,
+  metrics = createMetrics();
+  const part = {
+    ...handle,
     clock,
     log,
-    context: () => loaded.snapshot,
+    metrics,
     traces: NO_TRACES,
-    rules: { list: async () => [] },
-    knowledge,
+    options: { env: {}, fetch },
+    stateDir: dir.dir,
+    sql: undefined,
+    ended: new AbortController(),
+    opened: new AsyncDisposableStack(),
+    snapshot: () => loaded.snapshot,
+  };
+  chats = createChats({
+    ...part,
+    ...openQueue(part),
+    ...openPeople({ ...part, searchTexts: async () => [] }),
+    ...openSchedules(part),
+    runEnds: createRunEnds(part),
+    documents,
   });
 });
 afterEach(async () => {
   await chats.stop(0);
+  metrics.close();
   await handle.store.close();
   await loaded.dispose();
   await model.close();

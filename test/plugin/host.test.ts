@@ -4,7 +4,7 @@ import { createRequire, registerHooks } from "node:module";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { REAL } from "../gateway.ts";
-import { checkSnapshot } from "../../src/gateway/snapshot.ts";
+import { checkSnapshot } from "../../src/gateway/validate-config.ts";
 import { load, userFolder } from "./support.ts";
 
 const HEAD = `import { z } from "zod";\nimport { definePlugin } from "rouse/plugin";\n`;

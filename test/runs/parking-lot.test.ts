@@ -1,9 +1,8 @@
 import { expect, it } from "vitest";
 import type { CallOutcome } from "../../src/core/breaker.ts";
 import { ChannelGate } from "../../src/delivery/tries.ts";
-import type { Job, Store, Writes } from "../../src/store/types.ts";
+import { mainSession, type Job, type Store, type Writes } from "../../src/store/types.ts";
 import { manualClock } from "../delivery/support.ts";
-import { mainSession } from "../../src/sessions/keys.ts";
 import { restoreWaitingRuns } from "../../src/turns/model-gate.ts";
 import { newParking } from "../parking.ts";
 

@@ -152,10 +152,7 @@ describePostgres("PostgreSQL and the clock", () => {
   beforeEach(async () => void (schema = await madeSchema()));
   afterEach(() => Promise.all(opened.splice(0).map((handle) => handle.store.close())));
 
-  const open = async (
-    log = silent,
-    clock: Pick<Clock, "now" | "monotonic"> = systemClock,
-  ): Promise<StoreHandle> => {
+  const open = async (log = silent, clock: Clock = systemClock): Promise<StoreHandle> => {
     const handle = await openStore({ url: schema.url, clock, log });
     opened.push(handle);
     return handle;

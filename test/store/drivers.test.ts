@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
 import { createGateway, definePlugin } from "../../src/index.ts";
 import { findStoreDriver, isShippedStore, openStore } from "../../src/store/open.ts";
 import type { StoreDriver } from "../../src/store/types.ts";
@@ -25,7 +26,6 @@ const acme = (): StoreDriver => {
   });
   return {
     protocols: ["acme"],
-    example: "acme:<file>",
     shared: false,
     open: (options) => openStore(toFile(options)),
     status: async (options) => ({
@@ -59,7 +59,7 @@ describe("the store of a plugin", () => {
     await gateway.stop();
     const { store } = await openStore({
       url: `sqlite:${file}`,
-      clock: { now: () => Date.now() },
+      clock: systemClock,
       log: silent,
     });
     expect(await store.counts()).toMatchObject({ "events.accepted": 1 });
@@ -73,7 +73,7 @@ describe("the store of a plugin", () => {
         "acme.ts",
         `import { definePlugin } from "rouse/plugin";
 const status = async ({ url }) => ({ driver: "acme", where: url, schema: 1, known: 1, bytes: 0 });
-export default definePlugin({ id: "acme", store: { protocols: ["acme"], example: "acme:", shared: false, open() { throw new Error(); }, status } });
+export default definePlugin({ id: "acme", store: { protocols: ["acme"], shared: false, open() { throw new Error(); }, status } });
 `,
       );
       await cli.write(

@@ -1,7 +1,7 @@
 import { userInfo } from "node:os";
 import { urlError } from "#store-kit";
 
-/** Where a PostgreSQL store is. */
+/** The address of a PostgreSQL store. */
 export interface Address {
   /** For the client: with the password, and without what only we understand. */
   connection: string;

@@ -1,6 +1,6 @@
 import type { Client, ClientBase, ClientConfig, CustomTypesConfig, Pool } from "pg";
-import { type Logger, type Ms, safeError } from "#store-kit";
-import type { Address } from "./address.ts";
+import { createLogger, type Logger, type Ms, type OpenOptions, safeError } from "#store-kit";
+import { parseAddress, type Address } from "./address.ts";
 import { storeError } from "./errors.ts";
 import { createLane, ignore, type Lane, Watch } from "./lane.ts";
 
@@ -10,7 +10,7 @@ const LOCK_MS = 5000;
 const KEEPALIVE_MS = 10_000;
 /** A gateway that does not answer PostgreSQL's machine for so long is gone: what keepalives find out on a connection that is silent. */
 const GONE_MS = 25_000;
-/** Where PostgreSQL does not answer at all (its machine is gone), the client gives up by itself, so much later than it would. */
+/** The client gives up by itself so much later than the server would: the server's machine may be gone. */
 const ANSWER_MS = 3000;
 
 export interface Limits {
@@ -26,7 +26,10 @@ export interface Limits {
 
 /** Those of the store. */
 const LIMITS: Limits = { connections: 4, statementMs: 10_000 };
-/** Who sends a hook hears within so long that it could not be taken: the most impatient senders wait 5 seconds. */
+/**
+ * The time until a sender gets an answer that its hook could not be accepted: the most impatient senders wait 5
+ * seconds.
+ */
 export const ACCEPT_MS = 3000;
 /** Connections that are kept for signs of life, for work and for accepting: what waits for a lock must not hold these up. */
 const HEARTBEATS = 1;
@@ -40,7 +43,7 @@ export interface Db extends Lane {
   readonly heartbeats: Lane;
   /** Statements of runs, whose plans are the same for all values. */
   readonly work: Lane;
-  /** What a sender waits for. */
+  /** The commits that senders wait for. */
   readonly accepts: Lane;
   /** False if PostgreSQL was asked something and has answered nothing at all for 3 seconds: its machine, or the way to it, hangs. */
   responding(): boolean;
@@ -72,7 +75,7 @@ function settings(
     ...(isReadOnly ? ["SET default_transaction_read_only TO on"] : []),
     // Lists of few values look cheap enough to plan each time, which costs more than to run the plan.
     ...(isFixed ? ["SET plan_cache_mode TO force_generic_plan"] : []),
-    // What is acknowledged is on disk, whatever the server's default is; a stricter default stays.
+    // An acknowledged commit is on disk, whatever the server's default is; a stricter default stays.
     "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",
   ].join(";");
 }
@@ -136,4 +139,18 @@ export async function openDb(address: Address, log: Logger, limits = LIMITS): Pr
     },
     close: async () => void (await Promise.all(pools.map((pool) => pool.end()))),
   };
+}
+
+/** Opens a database for `work`, and closes it. */
+export async function withDb<T>(
+  { url, env, log = createLogger("silent") }: Pick<OpenOptions, "url" | "env"> & { log?: Logger },
+  work: (db: Db) => Promise<T>,
+  limits = LIMITS,
+): Promise<T> {
+  const db = await openDb(parseAddress(url, env), log, limits);
+  try {
+    return await work(db);
+  } finally {
+    await db.close();
+  }
 }

@@ -22,7 +22,7 @@ export const isLocked = (error: unknown): boolean => sqlState(error) === "55P03"
 /** There is no such table, such as a partition that another gateway has dropped. */
 export const isMissingTable = (error: unknown): boolean => sqlState(error) === "42P01";
 
-/** What PostgreSQL says of the statement itself, and would say again. */
+/** Returns whether PostgreSQL rejects the statement itself, and would reject it again. */
 export const isRefused = (error: unknown): boolean =>
   /^(?:2[123]|42|54)/.test(sqlState(error) ?? "");
 

@@ -1,8 +1,7 @@
 import type { ClientBase, Pool, PoolClient } from "pg";
 import { type Ms, RouseError, type Sql, STORE_UNAVAILABLE } from "#store-kit";
-import { binaryList } from "./binary.ts";
 import { isConflict, isRefused, storeError } from "./errors.ts";
-import { decodeNul, encodeValue } from "./nul.ts";
+import { binaryList, decodeNul, encodeValue } from "./values.ts";
 
 /** A server that answers nothing for so long is taken for one that hangs: it is asked several times as often. */
 const SILENT_MS = 3000;
@@ -129,7 +128,7 @@ function giveBack(client: PoolClient, broken: boolean): void {
   client.release(broken);
 }
 
-/** Whether a connection on which this failed is not to be used again. */
+/** Returns whether a connection on which this failed is not to be used again. */
 const mayBeBroken = (error: unknown): boolean => !isConflict(error) && !isRefused(error);
 
 /** Runs a transaction on a connection of the pool. A connection that may be broken is not used again. */
@@ -168,7 +167,8 @@ function createPipeline(pool: Pool): <T>(statement: Statement) => Promise<T[]> {
       return await run<T>(await shared.client, text, values);
     } catch (error) {
       shared.broken ||= mayBeBroken(error);
-      // What comes now takes another connection; what was sent over this one is still answered, or fails with it.
+      // Later statements take another connection; those that were sent over this one are still answered, or fail with
+      // it.
       if (shared.broken) leave(shared);
       throw error;
     } finally {

@@ -54,7 +54,7 @@ export function createCluster(parts: {
   };
 }
 
-/** Who in this process hears what others tell. */
+/** Creates the listeners in this process to messages of other gateways, by topic. */
 export function createTopics(listened: () => void): {
   on: Cluster["on"];
   onTopic(topic: Topic, values: readonly string[]): void;

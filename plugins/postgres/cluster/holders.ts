@@ -10,10 +10,10 @@ export const ALIVE = `seen > now() - interval '${LEASE_MS} ms'`;
 export const STEADY = `pg_postmaster_start_time() < now() - interval '${LEASE_MS} ms'`;
 
 /**
- * SQL: whether a gateway still has what it has borrowed from limits. One that is silent has it until its jobs are freed: before that, a
+ * SQL: whether a gateway still has what it has reserved of limits. One that is silent has it until its jobs are freed: before that, a
  * commit that starts a run may still arrive, and nothing would refuse it.
  */
-export const KEEPS_LOANS = "(freed IS NULL OR seen > freed)";
+export const KEEPS_RESERVED = "(freed IS NULL OR seen > freed)";
 
 /**
  * SQL: frees jobs whose holder has left; with `$1`, also of silent holders. These are locked: their next sign of life waits for the
@@ -22,6 +22,6 @@ export const KEEPS_LOANS = "(freed IS NULL OR seen > freed)";
  */
 export const buildFree = (mine: string, nextPlace: string): string => `
   WITH silent AS MATERIALIZED (SELECT id FROM holders WHERE $1::boolean AND ${STEADY} AND NOT ${ALIVE} ORDER BY id FOR NO KEY UPDATE),
-  marked AS (UPDATE holders SET freed = now() FROM silent WHERE holders.id = silent.id AND ${KEEPS_LOANS})
+  marked AS (UPDATE holders SET freed = now() FROM silent WHERE holders.id = silent.id AND ${KEEPS_RESERVED})
   UPDATE jobs SET holder = NULL, run_at = 0, ready = ${nextPlace}
   WHERE holder IS NOT NULL AND (${mine}holder IN (SELECT id FROM silent) OR NOT EXISTS (SELECT FROM holders WHERE holders.id = jobs.holder)) RETURNING kind`;

@@ -10,7 +10,7 @@ import type { Db } from "../client/db.ts";
 import type { Membership } from "./membership.ts";
 import { LEASE_MS } from "./holders.ts";
 
-/** Whether the holder that a row names is heard of. */
+/** Returns whether the holder that a row names is heard of. */
 const ALIVE = (column: string): string =>
   `EXISTS (SELECT 1 FROM holders WHERE holders.id = ${column} AND holders.seen > now() - interval '${LEASE_MS} ms')`;
 
@@ -54,7 +54,10 @@ export interface Leases {
   close(): Promise<void>;
 }
 
-/** Who of several gateways does what only one may do. A lease is its holder's for as long as the holder is heard of. */
+/**
+ * Creates the leases of work that only one gateway may do. A holder keeps its lease for as long as its signs of life
+ * arrive.
+ */
 export function createLeases({
   db: { heartbeats: db },
   membership,

@@ -2,7 +2,7 @@ import { lazy, type Logger, type Ms, type PeerInfo, safeError } from "#store-kit
 import type { Db } from "../client/db.ts";
 import { LEASE_MS } from "./holders.ts";
 
-/** How often a holder says that it lives: several times within a lease, so that one lost answer costs nothing. */
+/** The interval of the signs of life: several within a lease, so that one lost answer costs nothing. */
 const BEAT_MS = 2500;
 /** A holder counts on its lease for less time than others wait for it: what it does under it has come to an end by then. */
 const SURE_MS = LEASE_MS - 2000;
@@ -15,23 +15,24 @@ export interface Membership {
   id(): Promise<number>;
   /** The database does not know the number any more. */
   forget(): void;
-  /** Whether no other can have taken yet what this one holds. */
+  /** Returns whether no other can have taken yet what this one holds. */
   sure(): boolean;
   /**
-   * How often others may have taken what this one holds: it grows with each sign of life that came after the time for which the one
-   * before was sure. What was held when a number was read, and is `sure` while the number is the same, is still held.
+   * Counts how often other holders may have taken over. It grows with each sign of life that came after the time for
+   * which the one before was sure. Work that was held when a number was read is still held if it is `sure` and the
+   * number is the same.
    */
   lapses(): number;
   /** Resolves with the next sign of life that the database has taken, or when the signal aborts. */
   nextBeat(signal: AbortSignal): Promise<void>;
   /**
-   * Whether the database could be reached for the whole time of a lease: only then does the silence of another holder say
-   * that its process has ended. After an outage all are silent until they are connected again.
+   * Returns whether the database could be reached for the whole time of a lease: only then does the silence of another
+   * holder say that its process has ended. After an outage all are silent until they are connected again.
    */
   steady(): boolean;
   /** Begins to beat; a second call does nothing. */
   start(): void;
-  /** What others may know of it. */
+  /** Sets the facts about this holder that other gateways may read. */
   describe(info: () => PeerInfo): void;
   close(): Promise<void>;
 }

@@ -4,13 +4,13 @@ import { type JobKind, type Logger, newId, safeError, type Topic, type WakeMode 
 import type { Db } from "../client/db.ts";
 import { digest } from "../client/digest.ts";
 
-/** What one gateway tells the others; the short names keep many of them within one message. */
+/** A message from one gateway to the other ones; the short names keep many entries within one message. */
 interface Message {
-  /** Who sends it: its own messages come back to it as well. */
+  /** The sender: its own messages come back to it as well. */
   f: string;
   k: JobKind[];
   w: [string, WakeMode][];
-  /** What they say to each other besides, by topic. */
+  /** Further messages, by topic. */
   t?: [Topic, string[]][];
 }
 
@@ -21,8 +21,7 @@ const MAX_SAID = 5000;
 const MAX_WAITING = 20_000;
 const RETRY_MS = 1000;
 /**
- * What comes close behind a message waits for the next one, longer while more keeps coming: each is a transaction, and
- * work for every gateway.
+ * The pause after a message, longer while more keeps coming: each message is a transaction, and work for every gateway.
  */
 const PAUSE_MS = 10;
 const MAX_PAUSE_MS = 40;
@@ -94,7 +93,7 @@ export function createNotifier(parts: NotifierParts): Notifier {
       if (said.length > 0) message.t = takeSaid(said);
       kinds.clear();
       for (const [agentId] of message.w) wakes.delete(agentId);
-      // Where it fails, the others find the work when they look next.
+      // If it fails, the other gateways find the work at their next read.
       await db
         .query("SELECT pg_notify($1, $2)", [channel, JSON.stringify(message)])
         .catch(() => undefined);

@@ -29,7 +29,7 @@ const ATTEMPTS = 4;
 /** A group that failed after so long says that PostgreSQL hangs: those behind it have waited long enough as well. */
 const HUNG_MS = 5000;
 
-/** How often it is looked for members that have waited too long. */
+/** The interval at which members are found that have waited too long. */
 const LOOK_MS = 100;
 
 export interface GroupCommitParts {
@@ -37,7 +37,9 @@ export interface GroupCommitParts {
   committed(group: Committed): void;
   /** Hears of groups that could not be committed. */
   failed(error: unknown): void;
-  /** How long a member waits for its commit; then it is told that the store is unavailable. Absent: as long as the database takes. */
+  /**
+   * The time that a member waits for its commit before it fails as unavailable. Absent: as long as the database takes.
+   */
   patienceMs?: number | undefined;
   /** False once PostgreSQL hangs: whoever has patience hears at once, before it can be written after all. */
   responding?(): boolean;
@@ -227,7 +229,10 @@ export class GroupCommit {
     for (const member of [...group, ...behind]) member.reject(failure);
   }
 
-  /** Who waited for a key that is held now came while it was being bound: that it is a repeat is known without asking again. */
+  /**
+   * Answers members that wait for a key that was bound meanwhile: they are repeats, which is known without asking
+   * again.
+   */
   #answerRepeats(held: ReadonlyMap<string, () => DedupeRecord>): void {
     this.#waiting = this.#waiting.filter((member) => {
       const record = member.keys

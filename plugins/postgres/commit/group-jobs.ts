@@ -33,7 +33,7 @@ type JobName = Pick<Job, "kind" | "id">;
 
 export const jobName = ({ kind, id }: JobName): string => `${kind} ${id}`;
 
-/** What a group does to jobs. */
+/** The changes of jobs in a group. */
 export class GroupJobs implements JobRows {
   readonly #batch: Batch;
   /** Jobs that the group may change, by name, as the writes before left them. */

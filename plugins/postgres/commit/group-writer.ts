@@ -1,25 +1,21 @@
 import {
-  DAY_WINDOW,
-  HOUR_WINDOW,
   isFencingToken,
   type Kept,
   type Ms,
   type NewRow,
+  type NewSession,
   type RecordRows,
   RecordWriter,
   type RunState,
   type SetTable,
-  type SessionRef,
-  sessionId,
   type SystemEventState,
-  toBucket,
-  type UsageChange,
+  type UsageRow,
   type WakeMode,
   type WrittenTable,
 } from "#store-kit";
 import { digest } from "../client/digest.ts";
 import { GroupJobs } from "./group-jobs.ts";
-import { Batch, type ListStatement } from "./list-statements.ts";
+import { Batch } from "./list-statements.ts";
 import type { Loaded } from "./loaded.ts";
 import type { NewEvent, Request } from "./request.ts";
 import * as statements from "./statements.ts";
@@ -31,34 +27,6 @@ export interface WriterParts {
   part: string;
 }
 
-/** The statements that add rows. */
-const INSERTS: Record<WrittenTable, ListStatement> = {
-  events: statements.EVENTS,
-  runs: statements.RUNS,
-  deliveries: statements.DELIVERIES,
-  steps: statements.STEPS,
-  tool_calls: statements.CALLS,
-  tool_results: statements.TOOL_RESULTS,
-  approvals: statements.APPROVALS,
-  system_events: statements.SYSTEM_EVENTS,
-  turns: statements.TURNS,
-  collected: statements.COLLECTED,
-};
-/** Those that change rows. */
-const CHANGES: Record<keyof Kept, ListStatement> = {
-  events: statements.HEADS,
-  runs: statements.CHANGED_RUNS,
-  deliveries: statements.CHANGED_DELIVERIES,
-  tool_calls: statements.CHANGED_CALLS,
-  approvals: statements.CHANGED_APPROVALS,
-};
-const SETS: Record<SetTable, ListStatement> = {
-  last_routes: statements.LAST_ROUTES,
-  meta: statements.VALUES,
-  configs: statements.CONFIGS,
-};
-
-/** What is kept of the rows that are added, or were read, in this group. */
 type KnownRows = { [table in WrittenTable]?: Map<string, unknown> };
 
 /** Rows of a group, which go into a batch: each request sees what those before it did. */
@@ -80,68 +48,54 @@ class GroupRows implements RecordRows {
   }
 
   insert(table: WrittenTable, name: string, row: NewRow, kept?: unknown): void {
-    this.#batch.add(INSERTS[table], name || String(this.#appended++), row);
+    this.#batch.add(statements.INSERTS[table], name || String(this.#appended++), row);
     this.#kept[table]?.set(name, kept);
   }
 
   insertOnce(table: "runs" | "system_events", name: string, row: NewRow, kept?: RunState): boolean {
-    if (this.#kept[table]?.has(name) || this.#batch.get(INSERTS[table], name)) return false;
+    if (this.#kept[table]?.has(name) || this.#batch.get(statements.INSERTS[table], name))
+      return false;
     this.insert(table, name, row, kept);
     return true;
   }
 
   change(table: keyof Kept, name: string, keys: NewRow, row: NewRow, kept?: unknown): void {
     this.#kept[table]?.set(name, kept);
-    const added = this.#batch.get(INSERTS[table], name);
-    if (added) return this.#batch.put(INSERTS[table], name, { ...added, ...row });
-    const statement = "spec" in row ? statements.CHANGED_SPECS : CHANGES[table];
+    const added = this.#batch.get(statements.INSERTS[table], name);
+    if (added) return this.#batch.put(statements.INSERTS[table], name, { ...added, ...row });
+    const statement = "spec" in row ? statements.CHANGED_SPECS : statements.CHANGES[table];
     this.#batch.put(statement, name, { ...keys, ...row });
   }
 
   set(table: SetTable, name: string, row: NewRow): void {
-    this.#batch.put(SETS[table], name, row);
+    this.#batch.put(statements.SETS[table], name, row);
   }
 
-  addTurn(
-    ref: SessionRef,
-    { at, record, covered }: { at: Ms; record: string; covered: number | undefined },
-  ): void {
-    const session = sessionId(ref);
+  addTurn(row: NewSession, turn: { record: string; covered: number | undefined }): void {
+    const { session } = row;
     const id = digest(session);
-    const row = {
-      id,
-      session,
-      agent: ref.agentId,
-      origin: ref.origin,
-      key: ref.key,
-      path: ref.via?.path,
-      credential: ref.via?.credential,
-      created: this.#batch.get(statements.SESSIONS, session)?.created ?? at,
-      used: at,
-    };
-    this.#batch.sum(statements.SESSIONS, session, row, { turns: 1 });
-    this.insert("turns", "", { session: id, record, covered });
+    const created = this.#batch.get(statements.SESSIONS, session)?.["created"] ?? row.created;
+    this.#batch.sum(statements.SESSIONS, session, { ...row, id, created }, { turns: 1 });
+    this.insert("turns", "", { session: id, ...turn });
   }
 
-  dropTurns(ref: SessionRef): void {
-    const session = sessionId(ref);
+  dropTurns(session: string): void {
     const id = digest(session);
-    this.#batch.drop(statements.TURNS, (turn) => id.equals(turn["session"] as Buffer));
+    this.#batch.drop(statements.INSERTS.turns, (turn) => id.equals(turn["session"] as Buffer));
     const used = this.#batch.get(statements.SESSIONS, session);
     if (used) this.#batch.put(statements.SESSIONS, session, { ...used, turns: 0 });
     this.#batch.put(statements.DROPPED_TURNS, session, { session: id });
     this.#batch.put(statements.EMPTIED_SESSIONS, session, { id, turns: 0 });
   }
 
-  dropSession(ref: SessionRef): void {
-    this.dropTurns(ref);
-    const session = sessionId(ref);
+  dropSession(session: string): void {
+    this.dropTurns(session);
     this.#batch.drop(statements.SESSIONS, (_, key) => key === session);
     this.#batch.put(statements.DROPPED_SESSIONS, session, { id: digest(session) });
   }
 
   dropCollected(runId: string): void {
-    this.#batch.drop(statements.COLLECTED, (row) => row["run_id"] === runId);
+    this.#batch.drop(statements.INSERTS.collected, (row) => row["run_id"] === runId);
     this.#batch.put(statements.DROPPED_COLLECTED, runId, { run_id: runId });
   }
 
@@ -156,24 +110,14 @@ class GroupRows implements RecordRows {
     }
   }
 
-  count(runId: string, { counters, running, waiting, parked, inLine, used }: UsageChange): void {
-    const { part, dbTime, now } = this.#parts;
-    const counts = { running, waiting, parked, in_line: inLine, ...used };
-    const { starts, tokens, micros } = used;
-    for (const counter of counters) {
-      this.#batch.sum(statements.COUNTS, counter, { counter, part }, counts);
-      const use = (
-        window: typeof HOUR_WINDOW,
-        numbers: Pick<typeof used, "starts" | "tokens" | "micros">,
-      ) => {
-        const row = { counter, part, width: window.widthMs, at: toBucket(window, dbTime(now)) };
-        this.#batch.sum(statements.USAGE, `${counter} ${window.widthMs}`, row, numbers);
-      };
-      if (starts > 0) use(HOUR_WINDOW, { starts, tokens: 0, micros: 0 });
-      if (tokens + micros > 0) use(DAY_WINDOW, { starts: 0, tokens, micros });
-    }
-    if (parked < 0) this.#batch.put(statements.UNPARKED, runId, { run: runId });
-    if (parked > 0) this.#batch.drop(statements.UNPARKED, (_, id) => id === runId);
+  addUsage({ counter, width, at, ...numbers }: UsageRow): void {
+    const row = { counter, width, at, part: this.#parts.part };
+    this.#batch.sum(statements.USAGE, `${counter} ${width}`, row, numbers);
+  }
+
+  setParked(runId: string, isParked: boolean): void {
+    if (isParked) this.#batch.drop(statements.UNPARKED, (_, id) => id === runId);
+    else this.#batch.put(statements.UNPARKED, runId, { run: runId });
   }
 }
 
@@ -191,7 +135,12 @@ export class GroupWriter {
     this.#parts = parts;
     this.jobs = new GroupJobs(this.batch, loaded.jobs, parts.now, parts.dbTime);
     const rows = new GroupRows(this.batch, loaded.kept, parts);
-    this.#writer = new RecordWriter(rows, this.jobs, () => parts.now);
+    this.#writer = new RecordWriter(
+      rows,
+      this.jobs,
+      () => parts.now,
+      () => parts.dbTime(parts.now),
+    );
   }
 
   /** Returns false if `held` is not held any more, or if a window has closed: nothing is written then. */
@@ -217,7 +166,7 @@ export class GroupWriter {
   }
 
   #event({ row, actions }: NewEvent): void {
-    this.batch.add(statements.EVENTS, row.id, { ...row });
+    this.batch.add(statements.INSERTS.events, row.id, { ...row });
     for (const action of actions) this.#writer.act(action, row.id, row.at, this.wakes);
   }
 }

@@ -9,7 +9,7 @@ import {
 import { GroupWriter } from "./group-writer.ts";
 import { isUnbound, readDedupeRecords } from "./keys.ts";
 import type { Lane, Statement } from "../client/lane.ts";
-import { isNothing, listWanted, load, loadNothing } from "./loaded.ts";
+import { isNothing, listWanted, load } from "./loaded.ts";
 import type { Request } from "./request.ts";
 import { planStatements } from "./statements.ts";
 
@@ -84,7 +84,7 @@ async function write(
   };
   const wanted = refusing(() => listWanted(requests, careful));
   if (isNothing(wanted)) {
-    const writer = new GroupWriter(loadNothing(), { now: at, dbTime, part });
+    const writer = new GroupWriter(await load(db, wanted), { now: at, dbTime, part });
     const planned = refusing(() => plan(writer));
     // A statement by itself is a transaction.
     if (planned.statements.length <= 1) return sendAll(writer, planned, (one) => db.send(one));

@@ -40,7 +40,7 @@ export function newKeys(eventId: string, entries: readonly DedupeEntry[]): NewDe
   return [...keys.values()];
 }
 
-/** Whether a statement failed because a key was not free. */
+/** Returns whether a statement failed because a key was not free. */
 export const isUnbound = (error: unknown): boolean => sqlState(error) === "22012";
 
 /** The records that hold keys, by name, also where they are expired. */

@@ -1,12 +1,12 @@
 import { ID_TAKEN, RouseError } from "#store-kit";
 import type { Statement } from "../client/lane.ts";
 
-type Columns = Readonly<Record<string, "text" | "int" | "bigint" | "bytea" | "boolean">>;
-export type Row<C extends Columns> = { readonly [Name in keyof C]: unknown };
+export type Row = Readonly<Record<string, unknown>>;
 
 /** A statement that writes any number of rows: each column is sent as one list. */
-export interface ListStatement<C extends Columns = Columns> {
-  columns: C;
+export interface ListStatement {
+  /** The types of its columns, by name. */
+  columns: Readonly<Record<string, string>>;
   /**
    * Renders the SQL. `given`: its rows as a table expression with the name `given`, in order by `nth`; `list`: the list of a
    * column.
@@ -14,18 +14,23 @@ export interface ListStatement<C extends Columns = Columns> {
   render(given: string, list: (column: string) => string): string;
 }
 
-export const listStatement = <C extends Columns>(
-  columns: C,
-  render: ListStatement<C>["render"],
-): ListStatement<C> => ({ columns, render });
+/** Reads columns as SQL names them: `id text, at bigint`. */
+const parseColumns = (columns: string): Record<string, string> =>
+  Object.fromEntries(columns.split(", ").map((column) => column.split(" ")));
+
+/** A statement over rows with these columns, such as `id text, at bigint`. */
+export const listStatement = (columns: string, render: ListStatement["render"]): ListStatement => ({
+  columns: parseColumns(columns),
+  render,
+});
 
 /** A statement that adds rows. `end` is the end of its SQL, such as ON CONFLICT; rows are added in the order of `orderBy`. */
-export function insertInto<C extends Columns>(
+export function insertInto(
   table: string,
-  columns: C,
+  columns: string,
   { end = "", orderBy = "nth" }: { end?: string; orderBy?: string } = {},
-): ListStatement<C> {
-  const names = Object.keys(columns).join(", ");
+): ListStatement {
+  const names = Object.keys(parseColumns(columns)).join(", ");
   return listStatement(
     columns,
     (given) =>
@@ -33,28 +38,33 @@ export function insertInto<C extends Columns>(
   );
 }
 
+const toConditions = (table: string, keys: string): string =>
+  Object.keys(parseColumns(keys))
+    .map((name) => `${table}.${name} = given.${name}`)
+    .join(" AND ");
+
 /** A statement that sets columns of the rows that have the same `keys`. */
-export function update<C extends Columns, K extends Columns>(
-  table: string,
-  keys: K,
-  columns: C,
-): ListStatement<C & K> {
-  const set = Object.keys(columns).map((name) => `${name} = given.${name}`);
-  const same = Object.keys(keys).map((name) => `${table}.${name} = given.${name}`);
+export function update(table: string, keys: string, columns: string): ListStatement {
+  const set = Object.keys(parseColumns(columns)).map((name) => `${name} = given.${name}`);
+  const same = toConditions(table, keys);
   return listStatement(
-    { ...columns, ...keys },
-    (given) => `UPDATE ${table} SET ${set.join(", ")} FROM ${given} WHERE ${same.join(" AND ")}`,
+    `${columns}, ${keys}`,
+    (given) => `UPDATE ${table} SET ${set.join(", ")} FROM ${given} WHERE ${same}`,
   );
 }
 
 /** A statement that deletes the rows that have the same `keys`. */
-export function deleteFrom<K extends Columns>(table: string, keys: K): ListStatement<K> {
-  const same = Object.keys(keys).map((name) => `${table}.${name} = given.${name}`);
-  return listStatement(
+export const deleteFrom = (table: string, keys: string): ListStatement =>
+  listStatement(
     keys,
-    (given) => `DELETE FROM ${table} USING ${given} WHERE ${same.join(" AND ")}`,
+    (given) => `DELETE FROM ${table} USING ${given} WHERE ${toConditions(table, keys)}`,
   );
-}
+
+/** The same statement as a part of another one, with a name. */
+export const toPart = (name: string, { columns, render }: ListStatement): ListStatement => ({
+  columns,
+  render: (given, list) => `${name} AS (${render(given, list)})`,
+});
 
 /** Renders a statement whose first list is parameter number `first`. */
 export function renderAt({ columns, render }: ListStatement, first: number): string {
@@ -66,45 +76,42 @@ export function renderAt({ columns, render }: ListStatement, first: number): str
 
 /** The rows that a transaction writes, by the statements that write them. A later row with the same key replaces an earlier one. */
 export class Batch {
-  readonly #rows = new Map<unknown, Map<string, Row<Columns>>>();
+  readonly #rows = new Map<ListStatement, Map<string, Row>>();
 
-  get<C extends Columns>(statement: ListStatement<C>, key: string): Row<C> | undefined {
-    return this.#rows.get(statement)?.get(key) as Row<C> | undefined;
+  get(statement: ListStatement, key: string): Row | undefined {
+    return this.#rows.get(statement)?.get(key);
   }
 
-  put<C extends Columns>(statement: ListStatement<C>, key: string, row: Row<C>): void {
+  put(statement: ListStatement, key: string, row: Row): void {
     const rows = this.#rows.get(statement);
     if (rows) rows.set(key, row);
     else this.#rows.set(statement, new Map([[key, row]]));
   }
 
   /** @throws RouseError `internal` if there is a row with this key. */
-  add<C extends Columns>(statement: ListStatement<C>, key: string, row: Row<C>): void {
+  add(statement: ListStatement, key: string, row: Row): void {
     if (this.get(statement, key)) throw new RouseError(ID_TAKEN);
     this.put(statement, key, row);
   }
 
   /** Adds numbers to those of the row with this key. */
-  sum<C extends Columns, Name extends keyof C & string>(
-    statement: ListStatement<C>,
+  sum(
+    statement: ListStatement,
     key: string,
-    row: Omit<Row<C>, Name>,
-    numbers: Readonly<Record<Name, number>>,
+    row: Row,
+    numbers: Readonly<Record<string, number>>,
   ): void {
-    const known = this.get(statement, key) as Record<Name, number> | undefined;
-    const sums = Object.entries<number>(numbers).map(([name, n]) => [
-      name,
-      n + (known?.[name as Name] ?? 0),
-    ]);
-    this.put(statement, key, { ...row, ...Object.fromEntries(sums) } as Row<C>);
+    const known = this.get(statement, key) as Record<string, number> | undefined;
+    const sums = Object.entries(numbers).map(([name, n]) => [name, n + (known?.[name] ?? 0)]);
+    this.put(statement, key, { ...row, ...Object.fromEntries(sums) });
   }
 
-  drop(statement: ListStatement, isDropped: (row: Row<Columns>, key: string) => boolean): void {
+  drop(statement: ListStatement, isDropped: (row: Row, key: string) => boolean): void {
     const rows = this.#rows.get(statement);
     for (const [key, row] of rows ?? []) if (isDropped(row, key)) rows?.delete(key);
   }
 
-  has(statement: unknown): boolean {
+  has(statement: ListStatement): boolean {
     return (this.#rows.get(statement)?.size ?? 0) > 0;
   }
 

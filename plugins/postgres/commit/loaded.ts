@@ -16,7 +16,10 @@ import { jobName, type LockedJob } from "./group-jobs.ts";
 import { standing } from "../cluster/leases.ts";
 import type { Request } from "./request.ts";
 
-/** What a group may change, by id, read under locks before it is written; then as the writes of the group left it. */
+/**
+ * The rows that a group may change, by id, read under locks before the write; then as the writes of the group left
+ * them.
+ */
 export interface Loaded {
   kept: { [T in keyof Kept]: Map<string, Kept[T]> };
   /** By `jobName`. */
@@ -27,20 +30,7 @@ export interface Loaded {
   windows: ReadonlySet<string>;
 }
 
-export const loadNothing = (): Loaded => ({
-  kept: {
-    events: new Map(),
-    runs: new Map(),
-    deliveries: new Map(),
-    tool_calls: new Map(),
-    approvals: new Map(),
-  },
-  jobs: new Map(),
-  fencingTokens: new Map(),
-  windows: new Set(),
-});
-
-/** What a group has to read before it can be written. */
+/** The rows that a group has to read before it can be written. */
 interface Wanted {
   events: Set<string>;
   runs: Set<string>;
@@ -166,7 +156,7 @@ async function lockJobs(sql: Sql, wanted: Wanted["jobs"]): Promise<Loaded["jobs"
   return new Map(rows.map((job) => [jobName(job), job]));
 }
 
-/** Reads what is wanted, with locks on what may change. All gateways lock in the same order. */
+/** Reads what is wanted, with locks on what may change. All gateways lock in the same order. Nothing is sent if nothing is wanted. */
 export async function load(sql: Sql, wanted: Wanted): Promise<Loaded> {
   const [windows, fencingTokens, events, runs, deliveries, tool_calls, approvals, jobs] =
     await Promise.all([

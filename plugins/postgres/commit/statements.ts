@@ -1,25 +1,34 @@
-import type { Ms } from "#store-kit";
+import {
+  addColumns,
+  type Kept,
+  type Ms,
+  type SetTable,
+  USAGE_NUMBERS,
+  type WrittenTable,
+} from "#store-kit";
 import type { NewDedupeKey } from "./keys.ts";
 import { readyAt, NEXT_PLACE } from "../queue/jobs.ts";
 import {
   type Batch,
   deleteFrom,
   insertInto,
+  type ListStatement,
   listStatement,
   renderAt,
+  toPart,
   toStatements,
   update,
 } from "./list-statements.ts";
 import type { Statement } from "../client/lane.ts";
 
-const JOB = { kind: "text", id: "text" } as const;
+const JOB = "kind text, id text";
 
 export const DELETED_JOBS = deleteFrom("jobs", JOB);
 
 /** Lets the first of each key start that nobody holds: at the end of the line, so that a busy key lets others through. */
 const createPromoted = () =>
   listStatement(
-    { kind: "text", key: "bytea", now: "bigint" },
+    "kind text, key bytea, now bigint",
     (given) => `
       UPDATE jobs SET ready = CASE WHEN jobs.run_at > freed.now THEN jobs.run_at ELSE ${NEXT_PLACE} END
       FROM (SELECT kind, key, now FROM ${given} ORDER BY kind, key) AS freed
@@ -33,7 +42,7 @@ export const FREED_KEYS = createPromoted();
 export const MOVED_KEYS = createPromoted();
 
 export const RETRIED_JOBS = listStatement(
-  { ...JOB, run_at: "bigint", reset: "boolean" },
+  `${JOB}, run_at bigint, reset boolean`,
   (given) => `
     UPDATE jobs SET holder = NULL, run_at = given.run_at, ready = ${readyAt("given.run_at")},
       attempts = CASE WHEN given.reset THEN 0 ELSE jobs.attempts END
@@ -52,7 +61,7 @@ export const LOCKED_JOBS = listStatement(
 );
 
 export const MOVED_JOBS = listStatement(
-  { ...JOB, key: "bytea", name: "text", run_at: "bigint" },
+  `${JOB}, key bytea, name text, run_at bigint`,
   (given) => `
     UPDATE jobs SET key = given.key, name = given.name, run_at = given.run_at, ready = NULL, holder = NULL, attempts = 0, starts = 0
     FROM ${given} WHERE jobs.kind = given.kind AND jobs.id = given.id`,
@@ -63,7 +72,7 @@ export const MOVED_JOBS = listStatement(
  * parked once more when it is the first of its key again.
  */
 export const DEMOTED_KEYS = listStatement(
-  { kind: "text", key: "bytea" },
+  "kind text, key bytea",
   (given) => `
     WITH demoted AS (
       UPDATE jobs SET ready = NULL FROM ${given}
@@ -74,7 +83,7 @@ export const DEMOTED_KEYS = listStatement(
 );
 
 export const RESCHEDULED_JOBS = listStatement(
-  { ...JOB, run_at: "bigint" },
+  `${JOB}, run_at bigint`,
   (given) => `
     UPDATE jobs SET run_at = given.run_at, ready = CASE WHEN jobs.ready IS NULL THEN NULL ELSE ${readyAt("given.run_at")} END
     FROM ${given} WHERE jobs.kind = given.kind AND jobs.id = given.id AND jobs.holder IS NULL RETURNING jobs.kind`,
@@ -85,81 +94,42 @@ export const RESCHEDULED_JOBS = listStatement(
  * waits for it. All gateways bind in the same order, so that no two wait for each other.
  */
 export const KEYS = listStatement(
-  {
-    id: "bytea",
-    scope: "text",
-    key: "text",
-    expires: "bigint",
-    event_id: "text",
-    record: "text",
-    now: "bigint",
-  },
+  "id bytea, scope text, key text, expires bigint, record text, now bigint",
   (given, list) => `
     bound AS (
-      INSERT INTO dedupe AS known (id, scope, key, expires, event_id, record)
-      SELECT id, scope, key, expires, event_id, record FROM ${given} ORDER BY id
-      ON CONFLICT (id) DO UPDATE SET expires = excluded.expires, restarts = 0, event_id = excluded.event_id, record = excluded.record
+      INSERT INTO dedupe AS known (id, scope, key, expires, record)
+      SELECT id, scope, key, expires, record FROM ${given} ORDER BY id
+      ON CONFLICT (id) DO UPDATE SET expires = excluded.expires, record = excluded.record
         WHERE known.expires <= (${list("now")})[1]
       RETURNING id)`,
 );
 
 /** Adds a key that has to be free. */
-export function addKey(batch: Batch, { name, eventId, ...key }: NewDedupeKey, now: Ms): void {
-  batch.add(KEYS, name, { ...key, event_id: eventId, now });
+export function addKey(batch: Batch, key: NewDedupeKey, now: Ms): void {
+  batch.add(KEYS, key.name, { ...key, now });
 }
 
 /** A condition that ends the statement with an error (`isUnbound`) unless all of `KEYS` were bound. */
 const ALL_BOUND = (ids: string): string =>
   `1 / (CASE WHEN (SELECT count(*) FROM bound) = cardinality(${ids}) THEN 1 ELSE 0 END) = 1`;
 
-const ADD_EVENTS = insertInto(
-  "events",
-  {
-    id: "text",
-    at: "bigint",
-    path: "text",
-    credential: "text",
-    outcome: "text",
-    mapping: "text",
-    head: "text",
-    actions: "text",
-    body: "bytea",
-  },
-  { end: "RETURNING outcome" },
-);
-export const EVENTS = listStatement(
-  ADD_EVENTS.columns,
-  (given, list) => `
+const EVENT =
+  "id text, at bigint, path text, credential text, outcome text, mapping text, head text";
+const ADD_EVENTS = insertInto("events", `${EVENT}, actions text, body bytea`, {
+  end: "RETURNING outcome",
+});
+const EVENTS: ListStatement = {
+  columns: ADD_EVENTS.columns,
+  render: (given, list) => `
     added AS (${ADD_EVENTS.render(given, list)}),
     counted AS (INSERT INTO count_deltas (name, n) SELECT 'events.' || outcome, count(*) FROM added GROUP BY outcome)`,
-);
+};
 
-const RUN_STATE = { status: "text", ended: "bigint", record: "text" } as const;
-const RUN_SPEC = { session_key: "text", spec: "text" } as const;
-const ADD_RUNS = insertInto("runs", {
-  id: "text",
-  event_id: "text",
-  created: "bigint",
-  mapping: "text",
-  ...RUN_STATE,
-  ...RUN_SPEC,
-});
-export const RUNS = listStatement(
-  ADD_RUNS.columns,
-  (given, list) => `runs_added AS (${ADD_RUNS.render(given, list)})`,
-);
-export const CHANGED_RUNS = update("runs", { id: "text" }, RUN_STATE);
-export const CHANGED_SPECS = update("runs", { id: "text" }, RUN_SPEC);
-
-const NEW_JOB = {
-  ...JOB,
-  key: "bytea",
-  name: "text",
-  data: "text",
-  enqueued: "bigint",
-  run_at: "bigint",
-} as const;
-const NEW_JOB_NAMES = Object.keys(NEW_JOB).join(", ");
+const RUN_STATE = "status text, ended bigint, record text";
+const RUN_SPEC = "session_key text, spec text";
+const RUN = `id text, event_id text, created bigint, mapping text, ${RUN_STATE}, ${RUN_SPEC}`;
+const RUNS = toPart("runs_added", insertInto("runs", RUN));
+export const CHANGED_SPECS = update("runs", "id text", RUN_SPEC);
 
 /**
  * Adds jobs. The first of a key is ready, and those behind it are not: what is there already is locked against being
@@ -167,7 +137,7 @@ const NEW_JOB_NAMES = Object.keys(NEW_JOB).join(", ");
  * stands behind it. Two gateways that open a key at the same moment both make theirs ready; `TAKE` keeps to the order.
  */
 export const JOBS = listStatement(
-  NEW_JOB,
+  `${JOB}, key bytea, name text, data text, enqueued bigint, run_at bigint`,
   (given) => `
     new_jobs AS MATERIALIZED (
       SELECT *, row_number() OVER (PARTITION BY kind, key ORDER BY nth) AS place FROM ${given}
@@ -176,173 +146,109 @@ export const JOBS = listStatement(
       SELECT g.kind, g.key FROM (SELECT kind, key FROM new_jobs WHERE place = 1 ORDER BY kind, key) AS g CROSS JOIN LATERAL (
         SELECT seq FROM jobs WHERE jobs.kind = g.kind AND jobs.key = g.key ORDER BY seq DESC LIMIT 1 FOR KEY SHARE) AS last),
     jobs_added AS (
-      INSERT INTO jobs (${NEW_JOB_NAMES}, ready)
-      SELECT ${NEW_JOB_NAMES},
+      INSERT INTO jobs (kind, id, key, name, data, enqueued, run_at, ready)
+      SELECT kind, id, key, name, data, enqueued, run_at,
         CASE WHEN place = 1 AND NOT EXISTS (SELECT 1 FROM behind WHERE behind.kind = new_jobs.kind AND behind.key = new_jobs.key)
           THEN ${readyAt("run_at")} END
       FROM new_jobs ORDER BY nth
       RETURNING kind, ready IS NOT NULL AS ready)`,
 );
 
-const ADD_SYSTEM_EVENTS = insertInto(
-  "system_events",
-  { id: "text", agent: "text", at: "bigint", state: "text", record: "text" },
-  { end: "ON CONFLICT (id) DO NOTHING" },
-);
-export const SYSTEM_EVENTS = listStatement(
-  ADD_SYSTEM_EVENTS.columns,
-  (given, list) => `system_events_added AS (${ADD_SYSTEM_EVENTS.render(given, list)})`,
+const SYSTEM_EVENTS = toPart(
+  "system_events_added",
+  insertInto("system_events", "id text, agent text, at bigint, state text, record text", {
+    end: "ON CONFLICT (id) DO NOTHING",
+  }),
 );
 
-const summed = (names: readonly string[]): string =>
-  names.map((name) => `${name} = known.${name} + excluded.${name}`).join(", ");
-
-const ADD_COUNTS = insertInto(
-  "run_counts AS known",
-  {
-    counter: "text",
-    part: "text",
-    running: "bigint",
-    waiting: "bigint",
-    parked: "bigint",
-    in_line: "bigint",
-    starts: "bigint",
-    places: "bigint",
-    tokens: "bigint",
-    micros: "bigint",
-  },
-  {
-    orderBy: "counter",
-    end: `ON CONFLICT (counter, part) DO UPDATE SET ${summed(["running", "waiting", "parked", "in_line", "starts", "places", "tokens", "micros"])}`,
-  },
-);
-/** What runs add to the counters of limits. */
-export const COUNTS = listStatement(
-  ADD_COUNTS.columns,
-  (given, list) => `counts_added AS (${ADD_COUNTS.render(given, list)})`,
-);
-export const USAGE = insertInto(
-  "usage AS known",
-  {
-    counter: "text",
-    width: "bigint",
-    at: "bigint",
-    part: "text",
-    starts: "bigint",
-    tokens: "bigint",
-    micros: "bigint",
-  },
-  {
+const NUMBERS = USAGE_NUMBERS.map((name) => `${name} bigint`).join(", ");
+/** Adds the use of runs to the counters of limits. */
+export const USAGE = toPart(
+  "usage_added",
+  insertInto("usage", `counter text, width bigint, at bigint, part text, ${NUMBERS}`, {
     orderBy: "counter, width, at",
-    end: `ON CONFLICT (counter, width, at, part) DO UPDATE SET ${summed(["starts", "tokens", "micros"])}`,
-  },
+    end: `ON CONFLICT (counter, width, at, part) DO UPDATE SET ${addColumns("usage", USAGE_NUMBERS)}`,
+  }),
 );
 /** Runs that are not parked any more. */
-export const UNPARKED = deleteFrom("parked", { run: "text" });
+export const UNPARKED = deleteFrom("parked", "run text");
 
-export const HEADS = update("events", { id: "text" }, { head: "text" });
+export const DROPPED_COLLECTED = deleteFrom("collected", "run_id text");
 
-export const DROPPED_COLLECTED = deleteFrom("collected", { run_id: "text" });
-export const COLLECTED = insertInto("collected", { run_id: "text", record: "text" });
-
-export const DROPPED_TURNS = deleteFrom("turns", { session: "bytea" });
-export const EMPTIED_SESSIONS = update("sessions", { id: "bytea" }, { turns: "int" });
-export const DROPPED_SESSIONS = deleteFrom("sessions", { id: "bytea" });
+export const DROPPED_TURNS = deleteFrom("turns", "session bytea");
+export const EMPTIED_SESSIONS = update("sessions", "id bytea", "turns int");
+export const DROPPED_SESSIONS = deleteFrom("sessions", "id bytea");
+const SESSION =
+  "id bytea, session text, agent text, origin text, key text, path text, credential text";
 /** Sessions with the turns that they get. */
 export const SESSIONS = insertInto(
   "sessions AS known",
-  {
-    id: "bytea",
-    session: "text",
-    agent: "text",
-    origin: "text",
-    key: "text",
-    path: "text",
-    credential: "text",
-    created: "bigint",
-    used: "bigint",
-    turns: "int",
-  },
+  `${SESSION}, created bigint, used bigint, turns int`,
   {
     orderBy: "id",
     end: "ON CONFLICT (id) DO UPDATE SET turns = known.turns + excluded.turns, used = excluded.used",
   },
 );
-export const TURNS = insertInto("turns", { session: "bytea", record: "text", covered: "bigint" });
 
 export const CHANGED_SYSTEM_EVENTS = listStatement(
-  { id: "text", state: "text", failures: "int" },
+  "id text, state text, failures int",
   (given) => `
     UPDATE system_events SET state = coalesce(given.state, system_events.state), failures = system_events.failures + given.failures
     FROM ${given} WHERE system_events.id = given.id`,
 );
 
-const DELIVERY = { status: "text", channel: "text", ended: "bigint", record: "text" } as const;
-export const DELIVERIES = insertInto("deliveries", { id: "text", created: "bigint", ...DELIVERY });
-export const CHANGED_DELIVERIES = update("deliveries", { id: "text" }, DELIVERY);
+const DELIVERY = "status text, channel text, ended bigint, record text";
+const CALL = "run_id text, step int, position int";
+const APPROVAL = "state text, record text";
 
-export const LAST_ROUTES = insertInto(
-  "last_routes",
-  { agent: "text", channel: "text", recipient: "text", thread: "text", at: "bigint" },
-  {
-    orderBy: "agent, channel",
-    end: "ON CONFLICT (agent, channel) DO UPDATE SET recipient = excluded.recipient, thread = excluded.thread, at = excluded.at",
-  },
-);
-export const VALUES = insertInto(
-  "meta",
-  { key: "text", value: "text" },
-  { orderBy: "key", end: "ON CONFLICT (key) DO UPDATE SET value = excluded.value" },
-);
-/** Configs that are used. Those that are there are updated first: an insert that finds its row takes a number all the same. */
-export const CONFIGS = listStatement(
-  { id: "text", used: "bigint", content: "text" },
-  (given) => `
+/** The statements that add rows. */
+export const INSERTS: Record<WrittenTable, ListStatement> = {
+  events: EVENTS,
+  runs: RUNS,
+  deliveries: insertInto("deliveries", `id text, created bigint, ${DELIVERY}`),
+  steps: insertInto("steps", "run_id text, step int, at bigint, record text"),
+  tool_calls: insertInto("tool_calls", `${CALL}, id text, at bigint, record text`),
+  tool_results: insertInto("tool_results", "id text, run_id text, at bigint, record text"),
+  approvals: insertInto("approvals", `id text, run_id text, code text, at bigint, ${APPROVAL}`),
+  system_events: SYSTEM_EVENTS,
+  turns: insertInto("turns", "session bytea, record text, covered bigint"),
+  collected: insertInto("collected", "run_id text, record text"),
+};
+/** Those that change rows. */
+export const CHANGES: Record<keyof Kept, ListStatement> = {
+  events: update("events", "id text", "head text"),
+  runs: update("runs", "id text", RUN_STATE),
+  deliveries: update("deliveries", "id text", DELIVERY),
+  tool_calls: update("tool_calls", CALL, "record text"),
+  approvals: update("approvals", "id text", APPROVAL),
+};
+/** Those that set a row, whether it is there or not. */
+export const SETS: Record<SetTable, ListStatement> = {
+  last_routes: insertInto(
+    "last_routes",
+    "agent text, channel text, recipient text, thread text, at bigint",
+    {
+      orderBy: "agent, channel",
+      end: "ON CONFLICT (agent, channel) DO UPDATE SET recipient = excluded.recipient, thread = excluded.thread, at = excluded.at",
+    },
+  ),
+  meta: insertInto("meta", "key text, value text", {
+    orderBy: "key",
+    end: "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+  }),
+  // Those that are there are updated first: an insert that finds its row takes a number all the same.
+  configs: listStatement(
+    "id text, used bigint, content text",
+    (given) => `
     WITH known AS (UPDATE configs SET last_used = greatest(last_used, given.used) FROM ${given} WHERE configs.id = given.id RETURNING configs.id)
     INSERT INTO configs AS old (id, first_used, last_used, content)
       SELECT id, used, used, content FROM ${given} WHERE NOT EXISTS (SELECT FROM known WHERE known.id = given.id) ORDER BY id
       ON CONFLICT (id) DO UPDATE SET last_used = greatest(old.last_used, excluded.last_used)`,
-);
-
-export const STEPS = insertInto("steps", {
-  run_id: "text",
-  step: "int",
-  at: "bigint",
-  record: "text",
-});
-export const CALLS = insertInto("tool_calls", {
-  run_id: "text",
-  step: "int",
-  position: "int",
-  id: "text",
-  at: "bigint",
-  record: "text",
-});
-export const CHANGED_CALLS = update(
-  "tool_calls",
-  { run_id: "text", step: "int", position: "int" },
-  { record: "text" },
-);
-export const TOOL_RESULTS = insertInto("tool_results", {
-  id: "text",
-  run_id: "text",
-  at: "bigint",
-  record: "text",
-});
-
-const APPROVAL = { state: "text", record: "text" } as const;
-/** Decided before others are added: the code of an approval that is decided may be used again. */
-export const CHANGED_APPROVALS = update("approvals", { id: "text" }, APPROVAL);
-export const APPROVALS = insertInto("approvals", {
-  id: "text",
-  run_id: "text",
-  code: "text",
-  at: "bigint",
-  ...APPROVAL,
-});
+  ),
+};
 
 /** A flood of hooks is nothing else than these: they are one statement, because each statement has its price. */
-const JOINED = [KEYS, EVENTS, RUNS, JOBS, SYSTEM_EVENTS, COUNTS];
+const JOINED = [KEYS, EVENTS, RUNS, JOBS, SYSTEM_EVENTS, USAGE];
 const BEFORE = [DELETED_JOBS, FREED_KEYS, RETRIED_JOBS];
 const AFTER = [
   LOCKED_JOBS,
@@ -350,29 +256,29 @@ const AFTER = [
   DEMOTED_KEYS,
   MOVED_KEYS,
   RESCHEDULED_JOBS,
-  HEADS,
-  CHANGED_RUNS,
+  CHANGES.events,
+  CHANGES.runs,
   CHANGED_SPECS,
   DROPPED_COLLECTED,
-  COLLECTED,
+  INSERTS.collected,
   DROPPED_TURNS,
   EMPTIED_SESSIONS,
   DROPPED_SESSIONS,
   SESSIONS,
-  TURNS,
+  INSERTS.turns,
   CHANGED_SYSTEM_EVENTS,
-  DELIVERIES,
-  CHANGED_DELIVERIES,
-  LAST_ROUTES,
-  VALUES,
-  CONFIGS,
-  STEPS,
-  CALLS,
-  TOOL_RESULTS,
-  CHANGED_CALLS,
-  CHANGED_APPROVALS,
-  APPROVALS,
-  USAGE,
+  INSERTS.deliveries,
+  CHANGES.deliveries,
+  SETS.last_routes,
+  SETS.meta,
+  SETS.configs,
+  INSERTS.steps,
+  INSERTS.tool_calls,
+  INSERTS.tool_results,
+  CHANGES.tool_calls,
+  // Decided before others are added: the code of an approval that is decided may be used again.
+  CHANGES.approvals,
+  INSERTS.approvals,
   UNPARKED,
 ];
 
@@ -403,8 +309,8 @@ function joinStatements(batch: Batch): Statement[] {
 }
 
 /**
- * What a batch comes to: one statement behind the other, in an order that is the same for every gateway. Rows that come back name
- * kinds of jobs; with `ready`, whether one of them is.
+ * Plans the statements of a batch, in an order that is the same for every gateway. Rows that come back name kinds of
+ * jobs, and `ready` says whether one of them is.
  */
 export const planStatements = (batch: Batch): Statement[] => [
   ...toStatements(batch, BEFORE),

@@ -2,7 +2,7 @@ import type { EarlierJob, Job, JobKind, JobPosition, Sql } from "#store-kit";
 import { digest } from "../client/digest.ts";
 import { readTogether } from "../records/reads.ts";
 
-/** Where a job stands: the first of its key is the one that `TAKE` takes. */
+/** Finds the position of a job: the first of its key is the one that `TAKE` takes. */
 const FIND = `
   SELECT run_at AS "runAt", holder IS NOT NULL AS held,
     coalesce((SELECT begun.id FROM jobs AS begun WHERE begun.kind = jobs.kind AND begun.key = jobs.key AND begun.starts > 0 LIMIT 1),
@@ -19,7 +19,7 @@ const FIND_EARLIER = `
       ORDER BY jobs.seq LIMIT 1) AS earlier
   ORDER BY earlier.seq LIMIT 1`;
 
-/** Where a job stands, by the database's time. */
+/** Finds the position of a job, by the database's time. */
 export async function findPostgresJob(
   sql: Sql,
   kind: JobKind,

@@ -86,7 +86,7 @@ interface TakenRow {
   enqueued: Ms;
 }
 
-/** What is ready now, what is not any more, and when something will be. */
+/** The jobs that were taken, the kinds that have none left, and the time of the next one. */
 export interface Taken {
   jobs: Job[];
   /** False where the holder is not known any more: nothing was taken. */
@@ -135,7 +135,7 @@ export class Jobs {
 
   /**
    * Jobs whose holder has left may start again; with `steady` (see `Membership`), also those whose holder is not heard of
-   * any more: what these have borrowed from limits is gone from then on. With `own`, those of that holder too. Returns their kinds.
+   * any more: what these have reserved of limits is gone from then on. With `own`, those of that holder too. Returns their kinds.
    */
   async free(steady: boolean, own?: number): Promise<JobKind[]> {
     // The start that was cut off stays counted, and its lease is worth nothing any more.
@@ -157,7 +157,7 @@ export class Jobs {
     return row?.ms ?? 0;
   }
 
-  /** What the database holds for a holder. */
+  /** Reads the jobs that the database holds for a holder. */
   heldBy(holder: number): Promise<HeldJob[]> {
     return this.#db.query<HeldJob>("SELECT kind, id, starts AS lease FROM jobs WHERE holder = $1", [
       holder,
@@ -183,7 +183,7 @@ export class Jobs {
     return rows.map((row) => row.kind);
   }
 
-  /** How many nobody holds, and since when the oldest of them waits. */
+  /** Counts the jobs without a holder, with the time since which the oldest of them waits. */
   async waiting(kind: JobKind): Promise<{ count: number; oldest: Ms | null }> {
     const [row] = await this.#db.query<{ count: number; oldest: Ms | null }>(
       `SELECT (SELECT coalesce(sum(n), 0) FROM (SELECT n FROM counts WHERE name = $2 UNION ALL SELECT n FROM count_deltas WHERE name = $2) AS all_of_it)::bigint

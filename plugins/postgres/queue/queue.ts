@@ -1,9 +1,8 @@
-import type { HeldJob, Job, JobKind, Ms, Queue, Sql } from "#store-kit";
+import type { HeldJob, Job, JobKind, Ms, Queue, Signals, Sql } from "#store-kit";
 import type { Db } from "../client/db.ts";
 import { createFindEarlier, findPostgresJob } from "./job-positions.ts";
 import type { Membership } from "../cluster/membership.ts";
 import type { Jobs, Taken } from "./jobs.ts";
-import type { Signals } from "./signals.ts";
 
 interface Parts {
   db: Db;

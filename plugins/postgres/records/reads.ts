@@ -1,4 +1,5 @@
 import {
+  COUNTED,
   createBatch,
   createReads,
   type ListSource,
@@ -10,7 +11,6 @@ import {
 import type { Db } from "../client/db.ts";
 import { digest } from "../client/digest.ts";
 import { readDedupeRecords } from "../commit/keys.ts";
-import { COUNTED } from "../schema/schema.ts";
 
 /** Rows that one statement of a search looks at: so many take some 10 ms. */
 const WINDOW = 5000;
@@ -19,17 +19,17 @@ const RUNS_AT_ONCE = 20_000;
 /** Rows of changes that one transaction sums up. */
 const SLICE = 20_000;
 
-/** What statements noted of their changes, by name. */
+/** The counts that statements noted of their changes, by name. */
 const NOTED = "(SELECT name, n FROM counts UNION ALL SELECT name, n FROM count_deltas) AS noted";
 
-/** Whether it is known that there is no row of these names. */
+/** Returns whether it is known that there is no row of these names. */
 async function isNone(sql: Sql, names: readonly string[]): Promise<boolean> {
   const text = `SELECT sum(n)::bigint AS n FROM ${NOTED} WHERE name = ANY($1::text[])`;
   const [counted] = await sql.query<{ n: number | null }>(text, [names]);
   return (counted?.n ?? 0) === 0;
 }
 
-/** How many there are of everything. */
+/** Reads all counts. */
 async function readCounts(db: Db): Promise<Record<string, number>> {
   const rows = await db.query<{ name: string; n: number }>(
     `SELECT name, sum(n)::bigint AS n FROM ${NOTED} GROUP BY name`,
@@ -86,7 +86,7 @@ const USED = `runs
   CROSS JOIN LATERAL json_to_record(record::json) AS r (mapping text, kind text, model text, usage json)
   CROSS JOIN LATERAL json_to_record(coalesce(r.usage, '{}')) AS u ("inputTokens" float8, "cachedInputTokens" float8, "cacheWriteTokens" float8, "outputTokens" float8, "costUsd" float8)`;
 
-/** How PostgreSQL is read; `work`: what runs read. */
+/** Creates the reader of lists; `work`: the connection for reads of runs. */
 export const createSource = (sql: Sql, work = sql): ListSource => ({
   query(text, values) {
     let place = 0;

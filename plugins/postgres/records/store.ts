@@ -5,6 +5,7 @@ import {
   type Ms,
   oldestBody,
   RouseError,
+  type Signals,
   type Store,
   toEventRow,
   type Writes,
@@ -13,7 +14,6 @@ import type { Db } from "../client/db.ts";
 import { newKeys } from "../commit/keys.ts";
 import type { GroupCommit } from "../commit/group-commit.ts";
 import { createPostgresReads } from "./reads.ts";
-import type { Signals } from "../queue/signals.ts";
 import { POSTGRES_DIALECT, sweep } from "./sweep.ts";
 
 export interface StoreParts {

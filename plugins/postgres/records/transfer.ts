@@ -13,15 +13,14 @@ import {
   toSelects,
   toStored,
   toTargets,
-  type TransferOptions,
+  USAGE_NUMBERS,
 } from "#store-kit";
-import { parseAddress } from "../client/address.ts";
-import { openDb, type Db } from "../client/db.ts";
+import { withDb, type Db } from "../client/db.ts";
 import { digest } from "../client/digest.ts";
 import { ALIVE } from "../cluster/holders.ts";
 import { migrate } from "../schema/migrate.ts";
 import { DAY_MS, DAYS_AHEAD, readClock, timeOf } from "../schema/partitions.ts";
-import { readStatus } from "../status.ts";
+import { readStatus } from "../tools.ts";
 
 const LIMITS = { connections: 2, statementMs: 600_000, gathers: true };
 /** Rows of one look: a body may have megabytes. */
@@ -31,10 +30,7 @@ const MAX_ROWS = 1000;
 const MAX_CHARS = 4_000_000;
 
 const text = (row: ExportedRow, column: string): string => String(row[column]);
-const readRecord = (row: ExportedRow): Record<string, unknown> =>
-  JSON.parse(text(row, "record")) as Record<string, unknown>;
-
-/** How the tables of a store in PostgreSQL differ from what is exported. */
+/** The differences between the tables of a store in PostgreSQL and the export. */
 export const POSTGRES_RULES: TableRules = {
   migrations: { leftOut: "each store has its own" },
   counts: { leftOut: "counted again while rows are written" },
@@ -42,22 +38,13 @@ export const POSTGRES_RULES: TableRules = {
   parked: { leftOut: "written again by triggers of the jobs" },
   holders: { leftOut: "gateways that run" },
   leases: { leftOut: "gateways that run" },
-  budgets: { leftOut: "what gateways that run have borrowed" },
-  lent: { leftOut: "what gateways that run have borrowed" },
+  budgets: { leftOut: "what gateways that run have reserved" },
+  reserved: { leftOut: "what gateways that run have reserved" },
   windows: { leftOut: "an open batch ends at its time, and the next event begins a new one" },
   marks: { from: "marks WHERE name NOT IN ('intake', 'written', 'clock')" },
   dedupe: {
-    omit: ["id", "event_id"],
-    write: (row) => [
-      [
-        "dedupe",
-        {
-          ...row,
-          id: digest(text(row, "scope"), text(row, "key")),
-          event_id: readRecord(row)["eventId"],
-        },
-      ],
-    ],
+    omit: ["id"],
+    write: (row) => [["dedupe", { ...row, id: digest(text(row, "scope"), text(row, "key")) }]],
   },
   sessions: {
     omit: ["id"],
@@ -86,11 +73,7 @@ export const POSTGRES_RULES: TableRules = {
   // Each gateway has rows of its own.
   usage: {
     omit: ["part"],
-    from: "(SELECT counter, width, at, sum(starts)::bigint AS starts, sum(tokens)::bigint AS tokens, sum(micros)::bigint AS micros FROM usage GROUP BY 1, 2, 3) AS usage",
-  },
-  run_counts: {
-    omit: ["part", "starts", "places", "tokens", "micros"],
-    from: "(SELECT counter, sum(running)::bigint AS running, sum(waiting)::bigint AS waiting, sum(parked)::bigint AS parked, sum(in_line)::bigint AS in_line FROM run_counts GROUP BY 1) AS run_counts",
+    from: `(SELECT counter, width, at, ${USAGE_NUMBERS.map((name) => `sum(${name})::bigint AS ${name}`).join(", ")} FROM usage GROUP BY 1, 2, 3) AS usage`,
   },
 };
 
@@ -266,32 +249,19 @@ async function renumber(sql: Sql): Promise<void> {
     );
 }
 
-async function withDb<T>(
-  { url, env, log }: TransferOptions,
-  work: (db: Db) => Promise<T>,
-): Promise<T> {
-  const db = await openDb(parseAddress(url, env), log, LIMITS);
-  try {
-    return await work(db);
-  } finally {
-    await db.close();
-  }
-}
-
 /** Reads a store in PostgreSQL as it is at one moment. */
 export const exportTables: StoreDriver["exportTables"] = async (options, use) => {
   checkReadable(await readStatus(options));
-  return withDb(options, (db) =>
-    db.transaction(async (sql) => {
-      await sql.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY");
-      return use(await listTables(sql, { ...POSTGRES_RULES, ...options.rules }));
-    }),
-  );
+  const work = async (sql: Sql) => {
+    await sql.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY");
+    return use(await listTables(sql, { ...POSTGRES_RULES, ...options.rules }));
+  };
+  return withDb(options, (db) => db.transaction(work), LIMITS);
 };
 
 /** Fills a store in PostgreSQL in one transaction. */
-export const importTables: StoreDriver["importTables"] = (options, use) =>
-  withDb(options, async (db) => {
+export const importTables: StoreDriver["importTables"] = (options, use) => {
+  const work = async (db: Db) => {
     await migrate(db);
     return db.transaction(async (sql) => {
       const { tables, flush } = await openTables(sql, { ...POSTGRES_RULES, ...options.rules });
@@ -304,4 +274,6 @@ export const importTables: StoreDriver["importTables"] = (options, use) =>
       await renumber(sql);
       return value;
     });
-  });
+  };
+  return withDb(options, work, LIMITS);
+};

@@ -5,7 +5,7 @@ import type { Db } from "../client/db.ts";
 import { isLocked, sqlState, storeError } from "../client/errors.ts";
 import { MIGRATIONS } from "./schema.ts";
 
-/** How long a gateway waits for another one that migrates, and for those that use a table. */
+/** The time that a gateway waits for another one that migrates, and for users of a table. */
 const WAIT_MS = 120_000;
 /** A step over tables that have grown takes its time; only a server that is gone takes longer. */
 const STEP_MS = 3_600_000;
@@ -16,7 +16,7 @@ const OLDEST_SERVER = 13;
 const wrong = (message: string, cause?: unknown): RouseError =>
   urlError(message, { transient: true, cause });
 
-/** What the server says to those who may not, or cannot, use it as the URL says; undefined for what may pass by itself. */
+/** Returns advice for an address that the server rejects; undefined for an error that may pass by itself. */
 function advice(state: string | undefined, { schema, shown }: Address): string | undefined {
   switch (state) {
     case "28P01":
@@ -99,7 +99,7 @@ const asks = <T extends object>(
   return client.query<T>(config);
 };
 
-/** What PostgreSQL says of a step. Messages of the classes 22 and 23 may quote values of rows. */
+/** Renders PostgreSQL's error about a step. Messages of the classes 22 and 23 may quote values of rows. */
 function renderSqlError(error: unknown): string {
   const state = sqlState(error);
   if (state === undefined) return "the connection was lost";
@@ -108,7 +108,7 @@ function renderSqlError(error: unknown): string {
     : `SQLSTATE ${state}: ${(error as Error).message}`;
 }
 
-/** What has to be done before a step can go through; undefined where only the step itself can be at fault. */
+/** Returns what to do before a step can succeed; undefined if only the step itself can be at fault. */
 function remedy(error: unknown, { schema }: Address): string | undefined {
   const state = sqlState(error);
   if (state === undefined) return "look whether PostgreSQL runs";

@@ -1,10 +1,10 @@
 /**
- * What divides tables into partitions, and does it again each day. The functions run as the owner of the tables, so that a
- * gateway needs only the right to read and write. They take names only of tables and partitions that they know, look for
- * them in their own schema before temporary tables, and refuse users who may not delete from the table.
+ * Functions that divide tables into partitions, and do it again each day. They run as the owner of the tables, so that
+ * a gateway needs only the right to read and write. They take names only of tables and partitions that they know, look
+ * for them in their own schema before temporary tables, and refuse users who may not delete from the table.
  */
 
-/** How long a statement waits for a lock: while it waits, every accepted hook waits behind it. */
+/** The time that a statement waits for a lock: while it waits, every accepted hook waits behind it. */
 const LOCK_TIMEOUT = "500ms";
 /** Rows that outlive their partition are moved while the table is locked: not more than these. */
 const MAX_MOVED = 10_000;

@@ -100,9 +100,9 @@ async function whenFree<T>(work: () => Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** What a sweep has dropped, and what it has to delete row by row. */
+/** The result of a sweep: what it has dropped, and what it has to delete row by row. */
 export interface Dropped {
-  /** How many rows are gone. */
+  /** The number of dropped rows. */
   rows: number;
   /** The partitions that go as a whole some day. */
   whole: Partition[];

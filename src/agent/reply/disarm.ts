@@ -27,7 +27,7 @@ function getHost(address: string): string | undefined {
   }
 }
 
-/** Whether `hooks.allowedLinkHosts` has a host: by its name, or by `*.` and a domain above it. */
+/** Returns whether `hooks.allowedLinkHosts` has a host: by its name, or by `*.` and a domain above it. */
 export const isAllowedHost = (host: string, hosts: readonly string[]): boolean =>
   hosts.some(
     (allowed) =>
@@ -122,14 +122,14 @@ export function cleanReply(
 /** A link that goes on longer than this does not hold a stream up. */
 const MAX_HELD = 4000;
 const WHOLE_LINK = new RegExp(LINK.source, "y");
-/** What may still become a link. */
+/** Matches an end of text that may still become a link. */
 const OPEN_LINK = /^\[[^\]]*(?:\](?:\([^)]*)?)?$/;
 
 /** Up to where links are known: the beginning of a line after which no link goes on. */
 function settledLength(text: string): number {
   const end = text.lastIndexOf("\n") + 1;
   const head = text.slice(0, end);
-  /** Where the lines begin at which nothing is open. */
+  /** The beginning of the last line at which nothing is open. */
   let safe = 0;
   let past = 0;
   for (let at = head.indexOf("["); at >= 0; at = head.indexOf("[", past)) {
@@ -171,7 +171,7 @@ export function createReplyCleaner(allowedHosts?: readonly string[]): ReplyClean
   const hold = (text: string): void => {
     held = { text: held.text + text, mask: held.mask + reader.takeMask() };
   };
-  // What is left when links are gone may be an image again, so these are looked for last.
+  // Images are found last, because the text without the links may be an image again.
   const take = (length: number): string => {
     const taken = { text: held.text.slice(0, length), mask: held.mask.slice(0, length) };
     held = { text: held.text.slice(length), mask: held.mask.slice(length) };
@@ -195,7 +195,7 @@ export function createReplyCleaner(allowedHosts?: readonly string[]): ReplyClean
   };
 }
 
-/** What may become an image, or a tag that loads something. */
+/** Matches the beginning of an image, or of a tag that loads something. */
 const CANDIDATE = /<(?=[A-Za-z]|$)|!(?=\[|$)/g;
 /** The same, where an image may be open or may refer to what follows. */
 const END_CANDIDATE = /<(?=[A-Za-z]|$)|!(?=\[|$)|\](?=[:(]|$)/g;
@@ -218,7 +218,7 @@ class Disarmer {
   private readonly reader = new LineReader();
   private readonly page = newPage();
   private readonly isMarking: boolean;
-  /** What is not yet both scanned and gone out, with the character before it. */
+  /** The text that is not yet both scanned and sent, with the character before it. */
   private raw = "";
   /** The same up to the end of the last line whose start is known, without the marks of its containers. */
   private view = "";
@@ -227,7 +227,7 @@ class Disarmer {
   private out = "";
   /** `out` with another sign for each of its code. */
   private mask = "";
-  /** Where code begins and ends that has not gone out. */
+  /** The code spans and blocks that have not been sent. */
   private codes: { start: number; end: number }[] = [];
   private line: LineStart | undefined;
   private block: MarkdownBlock | undefined;
@@ -310,7 +310,7 @@ class Disarmer {
     return mask;
   }
 
-  /** What went out since the last call, with a NUL for each sign of code but the ends of lines. */
+  /** Returns the text that was sent since the last call, with a NUL for each sign of code but the ends of lines. */
   takeMask(): string {
     const { mask } = this;
     this.mask = "";
@@ -351,7 +351,7 @@ class Disarmer {
       (head.length === MAX_LINE_START ? this.reader.giveUp(head) : undefined);
     if (!line) return false;
     const { block } = this;
-    // What was decided before the line stays decided.
+    // Decisions before the line stay.
     if (block) this.scan(block, false);
     if (line.fresh || (line.kind === "doubt" && !this.block?.doubt))
       this.closeBlock(line.kind === "doubt");
@@ -367,7 +367,7 @@ class Disarmer {
     if (!this.block) return;
     this.block.doubt ||= doubt;
     this.scan(this.block, true);
-    // What a style sheet goes on with is no code, whatever it looks like.
+    // The rest of a style sheet is no code, whatever it looks like.
     this.page.isLost ||= this.page.isStyle;
     this.scanned = this.view.length;
     this.block = undefined;

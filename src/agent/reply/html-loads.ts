@@ -1,4 +1,4 @@
-/** What HTML and CSS fetch by themselves, without an act of the reader. */
+/** Attributes and rules of HTML and CSS that fetch something without an act of the reader. */
 
 /** Says that an attribute was taken out of use. */
 const SUFFIX = "-disarmed";
@@ -44,13 +44,19 @@ const STYLE_NAME = new RegExp(
   "i",
 );
 
-/** What an address outside has, and no relative one: a scheme, two slashes, or what parsers may make one of. */
+/**
+ * Matches a part of an outside address that no relative one has: a scheme, two slashes, or signs that parsers may read
+ * as one.
+ */
 const OUTSIDE = /[:\\\p{Cc}]|\/\/|&(?:#|colon;|sol;|bsol;|tab;|newline;)/iu;
 const DATA = /^data:image\/(?:png|jpe?g|gif|webp|avif|bmp|x-icon)[;,]/i;
 /** An image shows SVG without fetching what it names; a frame fetches it. */
 const DATA_SVG = /^data:image\/svg\+xml[;,]/i;
 
-/** Whether an address leads outside, and may carry data away. Relative addresses and images inside the address do not. */
+/**
+ * Returns whether an address leads outside, and may carry data away. Relative addresses and images inside the address
+ * do not.
+ */
 export function isOutside(address: string, isImage = false): boolean {
   const start = address.trim();
   return !DATA.test(start) && !(isImage && DATA_SVG.test(start)) && OUTSIDE.test(start);
@@ -67,7 +73,7 @@ const spell = (word: string): string =>
     .join("");
 const LISTS = ["src", "image-set", "image", "cross-fade"].map(spell).join("|");
 const IMPORT = `@${spell("import")}`;
-/** What of CSS fetches something, with its address. */
+/** Matches the parts of CSS that fetch something, with the address. */
 const CSS_LOAD = String.raw`(${spell("url")}\()\s*["']?\s*([^"')\s]*)|((?:${LISTS})\(|${IMPORT})([^;}]*)`;
 const CSS_LOADS = new RegExp(CSS_LOAD, "gi");
 const FIRST_CSS_LOAD = new RegExp(`^(?:${CSS_LOAD})`, "i");
@@ -86,7 +92,7 @@ export const getElement = (tag: string): string =>
     .toLowerCase()
     .replace(/^animate.*/, "animate");
 
-/** Whether an attribute fetches something from outside. `tag` is the tag, as far as it is known. */
+/** Returns whether an attribute fetches something from outside. `tag` is the tag, as far as it is known. */
 function isLoad(element: string, name: string, value: string, tag = ""): boolean {
   if (name === "background") return isOutside(value);
   if (STYLES.has(name) && hasOutsideCss(value)) return true;
@@ -104,7 +110,7 @@ const ATTRIBUTE = new RegExp(
   "g",
 );
 
-/** What is put into a text, and where. */
+/** An insertion into a text, and its place. */
 export interface Insert {
   at: number;
   text: string;
@@ -129,16 +135,16 @@ export function disarmTag(tag: string): Insert[] {
   );
 }
 
-/** Whether an element may fetch something. */
+/** Returns whether an element may fetch something. */
 export const isFetching = (element: string): boolean => FETCHED.has(element);
 
-/** Whether a tag that is none to markdown may fetch something from outside. */
+/** Returns whether a tag that is none to markdown may fetch something from outside. */
 export const mayLoad = (tag: string): boolean =>
   OUTSIDE.test(tag) && (isFetching(getElement(tag)) || STYLE_NAME.test(tag));
 
 /** Signs at which something may be fetched inside a tag of which it is not known where it ends, or in a style sheet. */
 export const LOAD_SIGNS = String.raw`(?<=[\s"'/])${STYLE_NAME.source}|(?:${spell("url")}|${LISTS})\(|${IMPORT}`;
-/** What may become one of them. */
+/** Matches an end of text that may become a load. */
 export const OPEN_LOAD = /[\s"'/]?[\w@\\:-]{0,30}\s*$/;
 const STYLE_ATTRIBUTE = /^([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"'][^\s>]*)(?=[\s>])|(?=>))/;
 

@@ -1,4 +1,4 @@
-/** How a line of markdown begins. */
+/** The beginning of a line of markdown. */
 export interface LineStart {
   /**
    * `text` is read for markup inside the line. `literal` is code, or a line of marks alone. `doubt` is text of which
@@ -7,9 +7,9 @@ export interface LineStart {
   kind: "text" | "literal" | "doubt";
   /** The offset of its content, after quote marks, list marks and indentation. */
   content: number;
-  /** Whether it begins a block. Otherwise it goes on with the block of the line before. */
+  /** True if it begins a block. Otherwise it goes on with the block of the line before. */
   fresh: boolean;
-  /** Whether the block ends with the line. */
+  /** True if the block ends with the line. */
   single: boolean;
 }
 
@@ -41,13 +41,13 @@ const RULE = /^(?:(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|(?:-[ \t]*){3,})$/;
 const LIST_MARK = /^([-+*]|(\d{1,9})([.)]))(?=[ \t]|$)/;
 const DELIMITER_ROW = /^(?!-+[ \t]*$)(?=.*-)(?=.*[|:])[-:|][-:| \t]*$/;
 const FENCE_END = /^(`{3,}|~{3,})[ \t]*$/;
-/** What may open a container. */
+/** Matches a sign that may open a container. */
 const MARK = /^\s*(?:[>*+-]|\d{1,9}[.)]|\[\^)/;
 /** A code fence behind any marks of containers, and what may become one. */
 const ANY_FENCE = /^(?:\s*\[\^[^\]]*\]:)?[\s>*+\-.)\d]*(?:```|~~~)/;
 const OPEN_ANY_FENCE =
   /^(?:\s*\[(?:\^[^\]]*)?\]?|(?:\s*\[\^[^\]]*\]:)?[\s>*+\-.)\d]*(?:[`~]{0,2}|<[A-Za-z]{0,8}))$/;
-/** What may begin a block of HTML, in which there is no code. */
+/** Matches the beginning of a block of HTML, in which there is no code. */
 const HTML = /^<(?:[!?]|\/?[A-Za-z][A-Za-z0-9-]*(?:[\s/>]|$))/;
 /** Such HTML that ends a paragraph. */
 const BLOCK_HTML =
@@ -62,11 +62,11 @@ const LITERAL: LineStart = { kind: "literal", content: 0, fresh: true, single: t
 const CONTINUED: LineStart = { kind: "text", content: 0, fresh: false, single: false };
 export const DOUBT: LineStart = { kind: "doubt", content: 0, fresh: false, single: false };
 
-/** Whether more of a line in doubt has to come. */
+/** Returns whether more of a line in doubt has to come. */
 const isOpen = (line: string, complete: boolean): boolean =>
   !complete && (OPEN_ANY_FENCE.test(line) || LONG_HTML.test(line));
 
-/** What ends the HTML that a line begins and that goes on behind it. */
+/** Returns the pattern that ends HTML which a line begins and does not end. */
 function getHtmlEnd(line: string): RegExp | undefined {
   const [opening, ...marks] = LONG_HTML.exec(line) ?? [];
   if (opening === undefined) return undefined;
@@ -126,13 +126,13 @@ export class LineReader {
   private contested = false;
   private inFootnote = false;
   private afterBlank = true;
-  /** Whether the line before was blank, also one that is blank only inside its containers. */
+  /** True if the line before was blank, also one that is blank only inside its containers. */
   private afterGap = true;
   private isGap = false;
   private unreadable: "no" | "until-gap" | "for-good" = "no";
   /** Without it, HTML goes on past blank lines. */
   private htmlEnd: RegExp | undefined;
-  /** Whether no line in doubt may stand in a container. */
+  /** True if no line in doubt may stand in a container. */
   private isFlat = false;
 
   /** Reads a line's start. `complete` says whether `line` is all of it; undefined if more of it is needed. */
@@ -324,7 +324,7 @@ export class LineReader {
     }
   }
 
-  /** What the rest of a line is, after containers and indentation. */
+  /** Classifies the rest of a line, after containers and indentation. */
   private classifyLine(
     rest: string,
     paragraph: Paragraph,

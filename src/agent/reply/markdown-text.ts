@@ -11,8 +11,8 @@ import {
 } from "./html-loads.ts";
 
 /**
- * What a construct inside a line is: where it ends, `none` if there is none, `more` if the text that follows decides,
- * `far` if it goes on for longer than is looked at.
+ * The end of a construct inside a line; `none` if there is none, `more` if the text that follows decides, `far` if the
+ * end is out of reach.
  */
 type Reading = number | "none" | "more" | "far";
 
@@ -166,7 +166,7 @@ const OPEN_LABEL = /^\[(?:[^[\]\\]|\\[^])*\\?$/;
 /** An address and a word after it: no definition ends so. */
 const NO_DEFINITION = /^:[ \t]*[^\s<]\S*[ \t]+[^\s"'(]/;
 
-/** Whether a paragraph may begin with a definition, which takes what would be code elsewhere. */
+/** Returns whether a paragraph may begin with a definition, which takes what would be code elsewhere. */
 function readDefinition(text: string, closed: boolean): "yes" | "no" | "more" {
   const label = LABEL.exec(text)?.[0];
   if (label === undefined)
@@ -256,14 +256,14 @@ function readImage(text: string, closed: boolean): Image | "more" {
     : readImageEnd(alt, text.slice(end), !closed && text.length <= MAX_SPAN);
 }
 
-/** What is known of a whole text. */
+/** The state of a whole text. */
 interface MarkdownPage {
   /** The labels of images that may be images by reference, and of definitions, as `toKey` has them. */
   images: Set<string>;
   definitions: Set<string>;
-  /** Whether all that follows is in doubt: it may stand inside a tag or a style sheet. */
+  /** True if all that follows is in doubt: it may stand inside a tag or a style sheet. */
   isLost: boolean;
-  /** Whether a style sheet is open. */
+  /** True if a style sheet is open. */
   isStyle: boolean;
 }
 
@@ -274,7 +274,7 @@ export const newPage = (): MarkdownPage => ({
   isStyle: false,
 });
 
-/** What is known of a block of text that is scanned: a paragraph, a heading, a table. Offsets are those of its view. */
+/** The state of a block of text that is scanned: a paragraph, a heading, a table. Offsets are those of its view. */
 export interface MarkdownBlock {
   page: MarkdownPage;
   /** Nothing counts as code: parsers may disagree on what is code here. */
@@ -285,13 +285,13 @@ export interface MarkdownBlock {
   image: boolean;
   /** The last bracket opens a link's text that has no other brackets so far. */
   bracket: boolean;
-  /** How many brackets are open. */
+  /** The number of open brackets. */
   depth: number;
   /** A code span of this line would be cut if the line belongs to a table. */
   cut: boolean;
   /** An address that stands for itself has begun. */
   inUrl: boolean;
-  /** Where its text begins. */
+  /** The offset of its text. */
   start: number;
 }
 
@@ -312,30 +312,33 @@ export const newBlock = (
   inUrl: false,
 });
 
-/** Where the scan goes on. */
+/** The place at which the scan continues. */
 interface Step {
   next: number;
-  /** What stands in place of the text from the sign to `next`. */
+  /** The replacement for the text from the sign to `next`. */
   text?: string;
   inserts?: Insert[];
   /** The text up to `next` is code. */
   isCode?: boolean;
 }
 
-/** Where the scan of a text looks closer; in an address that stands for itself; and where it is in doubt what is code. */
+/**
+ * Signs at which the scan of a text stops; those inside an address that stands for itself; and those in a text in which
+ * it is in doubt what is code.
+ */
 const SIGNS = /[\\`<![\]|\n]|:\/\/|www\./gi;
 const URL_SIGNS = /[\\`<![\]|\s]/g;
 const DOUBT_SIGNS = /[<![\]]/g;
 const LOST_SIGNS = new RegExp(String.raw`[<![\]]|${LOAD_SIGNS}`, "gi");
-/** What may be the beginning of an address. */
+/** Matches an end of text that may be the beginning of an address. */
 const OPEN_ADDRESS = /(?::\/?|w{1,3})$/i;
 const HAS_CANDIDATE = /!\[|\](?=[:(])|<[A-Za-z]/;
-/** What ends a table's row or cell, in code too. */
+/** Matches the end of a table's row or cell, in code too. */
 const CUT = /\n|(?:^|[^\\]|\\\\)\|/;
-/** What is taken otherwise inside an address or a title than outside. */
+/** Matches signs that have another meaning inside an address or a title. */
 const SPECIAL = /`|!\[|<(?![A-Za-z][A-Za-z0-9+.-]{1,31}:)/;
 
-/** Whether text may be an attribute, or CSS. */
+/** Returns whether text may be an attribute, or CSS. */
 export const isLoose = ({ isLost, isStyle }: MarkdownPage): boolean => isLost || isStyle;
 
 /** The next sign on which something depends. */
@@ -350,7 +353,7 @@ export function nextSign(
   return found ? { at: found.index, sign: found[0] } : undefined;
 }
 
-/** How much of the end of a text may be the beginning of a sign. */
+/** Returns the length of the end of a text that may be the beginning of a sign. */
 export const openLength = ({ page }: MarkdownBlock, view: string): number =>
   (isLoose(page) ? OPEN_LOAD : OPEN_ADDRESS).exec(view.slice(-40))?.[0].length ?? 0;
 
@@ -451,7 +454,7 @@ function decideAngle(
     return { next: at + address };
   }
   block.inUrl = false;
-  // What a comment or the like has in it is no code.
+  // The content of a comment or the like is no code.
   if (/^<[!?]/.test(text)) return block.doubt ? { next: at + 1 } : inDoubt(block, at);
   const { page } = block;
   if (page.isStyle && !closed && "</style".startsWith(text.toLowerCase())) return undefined;
@@ -527,7 +530,7 @@ function decideBracket(
   return { next: at + 1 };
 }
 
-/** How far back the label of a definition is looked for: longer ones have one key. */
+/** The distance at which the label of a definition is looked for: longer ones have one key. */
 export const MAX_LABEL = 160;
 const LABEL_END = /(?:^|[\s>])\[((?:[^[\]\\]|\\[^])*)$/;
 

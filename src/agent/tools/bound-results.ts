@@ -12,7 +12,7 @@ type Content = Extract<Output, { type: "content" }>["value"][number];
 type FilePart = Extract<UserPart, { type: "file" }>;
 
 /**
- * Where a model gets the images of a tool's result: in the result, in a user message after the results (chat completions
+ * The place of the images of a tool's result: in the result, in a user message after the results (chat completions
  * accept only text in a result), or nowhere.
  */
 export type ImagePlace = "result" | "message" | "nowhere";

@@ -29,7 +29,7 @@ export function recordInputs(inputs: Map<string, string>): LanguageModelMiddlewa
   };
 }
 
-/** What a call of a tool has as its input where it was no JSON: some providers take objects alone. */
+/** Returns the input of a call whose arguments were no JSON: some providers take objects alone. */
 export const toUnreadInput = (text: string): object => ({ unread: text });
 
 /** Gives the calls of an answer objects as inputs. The SDK keeps text that was no JSON. */

@@ -62,9 +62,9 @@ const listValues = (value: unknown): unknown[] =>
   typeof value === "object" && value !== null ? Object.values(value).flatMap(listValues) : [value];
 
 /**
- * Whether the content says all that the structured content does. The protocol has servers repeat it as text ("a tool that
- * returns structured content SHOULD also return the serialized JSON in a TextContent block", 2025-06-18, server/tools); some
- * write a summary instead, and then the data is nowhere else.
+ * Returns whether the content says all that the structured content does. The protocol has servers repeat it as text ("a
+ * tool that returns structured content SHOULD also return the serialized JSON in a TextContent block", 2025-06-18,
+ * server/tools); some write a summary instead, and then the data is nowhere else.
  */
 function saysAll(content: readonly unknown[], structured: unknown): boolean {
   if (content.length === 0) return false;
@@ -95,7 +95,10 @@ export function toToolOutput(result: unknown): ToolOutput {
   return { parts, ...(isError === true && { isError }) };
 }
 
-/** Whether a status says that the server does not know the session: a server that was restarted answers 404, or 400. */
+/**
+ * Returns whether a status says that the server does not know the session: a server that was restarted answers 404, or
+ * 400.
+ */
 const isGone = (status: number): boolean => status === 404 || status === 400;
 
 /** Codes of errors before a connection was established: nothing was sent. */
@@ -132,11 +135,11 @@ function getCode(error: unknown): string | undefined {
   return cause instanceof Error ? getCode(cause) : undefined;
 }
 
-/** Whether a request failed before it was sent. */
+/** Returns whether a request failed before it was sent. */
 const isNotSent = (error: unknown): boolean =>
   error instanceof Error && NOT_SENT.has(getCode(error) ?? "");
 
-/** Whether a call may have been carried out although it failed with this error. */
+/** Returns whether a call may have been carried out although it failed with this error. */
 function isOutcomeUnknown(error: unknown): boolean {
   if (!(error instanceof Error)) return true;
   const status = getStatus(error);
@@ -312,7 +315,9 @@ function createClose(client: Client, transport: Transport, calls: Calls): McpCon
   };
 }
 
-/** Whether the server rejected a call because it does not know the session any more, or could not be reached. */
+/**
+ * Returns whether the server rejected a call because it does not know the session any more, or could not be reached.
+ */
 function wasNotCarriedOut(error: unknown, { sessionId }: Transport): boolean {
   const { status } = error as { status?: unknown };
   return typeof status === "number" ? sessionId !== undefined && isGone(status) : isNotSent(error);

@@ -20,13 +20,13 @@ export interface McpServerState {
   name: string;
   /** `idle`: no agent has used it yet. `failing`: it is tried again at `nextTryAt`. */
   state: "idle" | "connecting" | "connected" | "failing";
-  /** How many tools it lists. */
+  /** The number of tools that it lists. */
   tools: number;
   /** When the current connection was established. */
   since?: Ms;
-  /** How often a connection was lost. */
+  /** The number of lost connections. */
   losses: number;
-  /** Why the server cannot be reached, or was lost last. Quotes no text of the server. */
+  /** The reason that the server cannot be reached, or was lost last. Quotes no text of the server. */
   error?: string;
   nextTryAt?: Ms;
 }

@@ -8,7 +8,7 @@ import type { McpServer } from "./mcp-server.ts";
 import { neutralise } from "../neutralise.ts";
 import { toModelName, type OfferedTool, type ToolHints } from "./offered-tool.ts";
 
-/** What may stand outside the boundary: names and values of which no sentence can be made. */
+/** Names and values that may stand outside the boundary, because they cannot form a sentence. */
 const PARAMETER = /^[\w.$@-]{1,64}$/;
 const VALUE = /^[\w.:/@+#$*%-]{0,64}$/;
 const REFERENCE = /^#(?:\/[\w.$@%-]{1,64}){0,8}$/;
@@ -53,7 +53,7 @@ function checkNames(names: readonly unknown[]): void {
     throw new UnsafeName();
 }
 
-/** Whether a keyword's value may stay in the schema as it is. */
+/** Returns whether a keyword's value may stay in the schema as it is. */
 function isSafe(keyword: string, value: unknown): boolean {
   if (MEASURES.includes(keyword)) return typeof value === "number" || typeof value === "boolean";
   if (keyword === "type") return [value].flat().every((type) => TYPES.has(type));

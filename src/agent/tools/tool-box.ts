@@ -30,7 +30,7 @@ export interface ToolBox {
   pick(patterns: ToolPatterns, turn: ToolTurn): Promise<PickedTools>;
   /** Connects to the servers that one of the patterns covers, and stays connected. */
   start(patterns: readonly string[]): void;
-  /** How the servers do. */
+  /** Returns the states of the servers. */
   states(): McpServerState[];
   /** Does the work of a turn: `retire` waits for its end. */
   during<T>(turn: () => Promise<T>): Promise<T>;

@@ -1,4 +1,4 @@
-import { withSnapshot } from "../../gateway/snapshot.ts";
+import { withSnapshot } from "../../gateway/validate-config.ts";
 import { loadConfig } from "../../config/load.ts";
 import { RouseError } from "../../core/errors.ts";
 import type { Snapshot } from "../../intake/types.ts";

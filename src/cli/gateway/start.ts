@@ -1,5 +1,5 @@
 import { renderIssue } from "../../config/issues.ts";
-import { tokenInShell } from "../../config/hook-token.ts";
+import { tokenInShell } from "../../config/load.ts";
 import type { LOG_LEVELS } from "../../core/log.ts";
 import type { RunningGateway } from "../../gateway/gateway.ts";
 import type { Addresses } from "../../gateway/types.ts";

@@ -5,25 +5,25 @@ import type {
 } from "../../operate/records/explain.ts";
 import type { EventEvaluation } from "../../operate/records/test-hook.ts";
 import type { BookmarkView, EventDetail } from "../../operate/records/views.ts";
+import { markOutside } from "../../core/text.ts";
 import { asking, printRecord } from "../command.ts";
 import { read, withId } from "../gateway/connect.ts";
 import { resolveId } from "../ids.ts";
 import type { CliIo } from "../io.ts";
 import { printBlock, printDebug, printFields, printLines } from "../print.ts";
-import { markOutside, printTestedHook } from "./print-tested-hook.ts";
+import { printTestedHook } from "./print-tested-hook.ts";
 import { printStep, renderWaitsFor } from "../nouns/print-run.ts";
 import { bytes, localTime, renderDuration } from "../text.ts";
 
 /** Names the config that decided, and the one that is in use today. */
 function renderConfig({
-  number,
+  text: name,
   isToday,
   firstUsedAt,
   lastUsedAt,
   today,
   todaySince,
 }: DecidingConfigView): string {
-  const name = number === null ? "a config that was not recorded" : `config ${number}`;
   if (isToday)
     return firstUsedAt === null ? name : `${name}, in use since ${localTime(firstUsedAt)}`;
   const used =

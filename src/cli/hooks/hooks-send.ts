@@ -1,7 +1,7 @@
 import { stateSecret } from "../../config/state.ts";
 import { didYouMean } from "../../config/suggest.ts";
 import { RouseError } from "../../core/errors.ts";
-import { BUILTIN_PLUGINS } from "../../gateway/snapshot.ts";
+import { BUILTIN_PLUGINS } from "../../plugin/locations.ts";
 import { readMappings } from "../../mapping/catalog.ts";
 import { PRESETS_DIR, SCHEMES_DIR } from "../../mapping/presets.ts";
 import type { PresetEntry } from "../../mapping/source.ts";
@@ -12,11 +12,10 @@ import { getDuplicateRule } from "../../intake/signatures/duplicate.ts";
 import { loadScheme, type SchemeSources } from "../../intake/signatures/load.ts";
 import { asNewEvent, signRequest, type UnsignedRequest } from "../../intake/signatures/sign.ts";
 import { readGateway } from "../../store/lock.ts";
-import { doing, type Given } from "../command.ts";
+import { answering, type Given } from "../command.ts";
 import { usage } from "../failure.ts";
-import { EXIT, type CliIo } from "../io.ts";
+import type { CliIo } from "../io.ts";
 import { readInput } from "../options.ts";
-import { printJson } from "../print.ts";
 import { loadSettings, type Settings } from "../settings.ts";
 import { printable } from "../text.ts";
 
@@ -24,8 +23,10 @@ const SEND_OPTIONS = {
   "--payload <file>": "the body; - reads standard input",
   "--sample [event]": "a recorded body of the path's preset instead; without a name, list them",
   "--event <name>": "set the headers by which the preset's sender names this event",
-  "--header <name=value>": { about: "a header of the request (repeatable)", repeat: "pairs" },
-  "--content-type <type>": "what the body is (default: the sample's, else application/json)",
+  "--header <name=value>": {
+    about: "a header of the request, such as content-type=text/plain (repeatable)",
+    repeat: "pairs",
+  },
   "--idempotency-key <key>": "a repeat with the same key is answered alike",
   "--wait <seconds>": "wait for the run's reply; only for the path agent",
 } as const;
@@ -150,7 +151,7 @@ export async function readRequest(
     Object.entries(options.header ?? {}).map(([name, value]) => [name.toLowerCase(), value]),
   );
   const headers: Record<string, string> = {
-    "content-type": options.contentType ?? sample?.contentType ?? "application/json",
+    "content-type": sample?.contentType ?? "application/json",
     ...named,
     ...given,
   };
@@ -225,45 +226,33 @@ export function runningUrl(stateDir: string): string {
   });
 }
 
-async function listSamples(
-  name: string,
-  settings: Settings,
-  options: SendOptions,
-  io: CliIo,
-): Promise<void> {
-  const { preset, entry } = await findTarget(name, settings, io);
-  const samples = entry ? sampleNames(entry) : [];
-  if (options.json) return printJson(io, { preset, samples });
-  if (samples.length === 0)
-    throw usage(`there are no samples for "${preset}"; post a body of your own with --payload`);
-  for (const sample of samples) io.out(`rouse hooks send ${name} --sample ${sample}\n`);
+interface Samples {
+  path: string;
+  preset: string;
+  samples: string[];
 }
 
-/** Posts to the gateway that runs. Exit code 1 for a 4xx or 5xx, an event that made no work, or a failed run. */
-async function sendHook(io: CliIo, options: SendOptions, name: string): Promise<void> {
+/** Posts to the gateway that runs, or lists what can be posted. */
+async function sendHook(
+  io: CliIo,
+  options: SendOptions,
+  name: string,
+): Promise<SentHook | Samples> {
   if (options.wait !== undefined && !/^\d+$/.test(options.wait))
     throw usage("--wait: write whole seconds");
   if (options.payload !== undefined && options.sample !== undefined)
     throw usage("use --payload or --sample, not both");
   const settings = await loadSettings(options, io);
-  if (options.sample === true) return listSamples(name, settings, options, io);
+  if (options.sample === true) {
+    const { preset, entry } = await findTarget(name, settings, io);
+    return { path: name, preset, samples: entry ? sampleNames(entry) : [] };
+  }
   const request = await readRequest(name, options, settings, io);
   const isSample = options.sample !== undefined;
-  const { replayed, ...sent } = await postHook(name, request, {
-    settings,
-    url: runningUrl(settings.stateDir),
-    isSample,
-    io,
-  });
-  const { status, requestId, answer } = sent;
-  if (status >= 400 || madeNoWork(answer)) io.exitCode = EXIT.failure;
-  if (options.json) return printJson(io, sent);
-  io.out(`${status}${replayed ? " (answered before)" : ""}  ${requestId ?? ""}\n`);
-  if (answer !== "")
-    io.out(`${printable(typeof answer === "string" ? answer : JSON.stringify(answer, null, 2))}\n`);
+  return postHook(name, request, { settings, url: runningUrl(settings.stateDir), isSample, io });
 }
 
-export const send = doing({
+export const send = answering({
   usage: "send <name>",
   about:
     "post a body to the running gateway as its sender would: signed, or with the token of that path",
@@ -273,6 +262,19 @@ export const send = doing({
     `echo '{"message":"Hello"}' | rouse hooks send agent --payload - --wait 60`,
   ],
   options: SEND_OPTIONS,
-  json: true,
-  run: sendHook,
+  answer: sendHook,
+  isFailure: (sent) => "status" in sent && (sent.status >= 400 || madeNoWork(sent.answer)),
+  print(sent, io) {
+    if ("samples" in sent) {
+      const { path, preset, samples } = sent;
+      if (samples.length === 0)
+        throw usage(`there are no samples for "${preset}"; post a body of your own with --payload`);
+      for (const sample of samples) io.out(`rouse hooks send ${path} --sample ${sample}\n`);
+      return;
+    }
+    const { status, replayed, requestId, answer } = sent;
+    io.out(`${status}${replayed ? " (answered before)" : ""}  ${requestId ?? ""}\n`);
+    const text = typeof answer === "string" ? answer : JSON.stringify(answer, null, 2);
+    if (text !== "") io.out(`${printable(text)}\n`);
+  },
 });

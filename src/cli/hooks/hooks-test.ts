@@ -8,12 +8,12 @@ import {
 } from "../../operate/records/test-hook.ts";
 import { connected } from "../gateway/connect.ts";
 import { fetchEvent } from "../ids.ts";
-import { doing, type Given } from "../command.ts";
+import { answering, type Given } from "../command.ts";
 import { usage } from "../failure.ts";
-import { EXIT, type CliIo } from "../io.ts";
+import type { CliIo } from "../io.ts";
 import { withFiles } from "../gateway/offline.ts";
 import { readInput } from "../options.ts";
-import { printAnsweredBy, printJson } from "../print.ts";
+import { printAnsweredBy } from "../print.ts";
 import { printTestedHook } from "./print-tested-hook.ts";
 
 /** The request that is tested. */
@@ -93,21 +93,7 @@ const evaluate = (
     return runTest(test, snapshot, io.now());
   });
 
-/** Exit code 1 if the hook would be refused or matches no mapping. */
-async function testHook(
-  io: CliIo,
-  options: TestOptions,
-  mapping: string | undefined,
-): Promise<void> {
-  if (mapping === undefined && options.path === undefined && options.event === undefined)
-    throw usage("name a mapping, or a path with --path; `rouse hooks` shows both");
-  const tested = await evaluate({ ...(await readTestInput(options, io)), mapping }, options, io);
-  if (!isHandled(tested)) io.exitCode = EXIT.failure;
-  if (options.json) return printJson(io, tested);
-  printTestedHook(tested, io);
-}
-
-export const hooksTest = doing({
+export const hooksTest = answering({
   usage: "test [mapping]",
   about:
     "show why a mapping matches a body, and what it makes of it; evaluates the config file whatever gateway runs, needs no secrets, sends nothing",
@@ -118,6 +104,11 @@ export const hooksTest = doing({
     "rouse hooks test -c draft.json5 --event evt_…",
   ],
   options: TEST_OPTIONS,
-  json: true,
-  run: testHook,
+  async answer(io, options, mapping) {
+    if (mapping === undefined && options.path === undefined && options.event === undefined)
+      throw usage("name a mapping, or a path with --path; `rouse hooks` shows both");
+    return evaluate({ ...(await readTestInput(options, io)), mapping }, options, io);
+  },
+  isFailure: (tested) => !isHandled(tested),
+  print: printTestedHook,
 });

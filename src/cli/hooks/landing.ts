@@ -1,4 +1,4 @@
-import { withSnapshot } from "../../gateway/snapshot.ts";
+import { withSnapshot } from "../../gateway/validate-config.ts";
 import { renderIssue } from "../../config/issues.ts";
 import { createLanding, type Landing, type LandingCheck } from "../../operate/edits/landing.ts";
 import type { Landed } from "../../operate/edits/landing-write.ts";
@@ -56,10 +56,9 @@ async function withChanges(
     return use(inGateway(live));
   }
   return withFiles({ config: options.config }, io, (today) => {
-    const { config, configFile } = today.snapshot;
+    const { configFile } = today.snapshot;
     const files = { ...toSnapshotOptions({ config: configFile }, io), withoutSecrets: true };
     const landing = createLanding({
-      places: () => ({ mappingsDir: config.hooks.mappingsDir, configFile }),
       snapshot: () => today.snapshot,
       withCandidate: (texts, judge) =>
         withSnapshot({ ...files, texts }, (result) =>

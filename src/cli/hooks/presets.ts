@@ -4,17 +4,16 @@ import { getPresetName } from "../../config/schema/preset.ts";
 import type { Sender } from "../../config/schema/signature.ts";
 import { didYouMean } from "../../config/suggest.ts";
 import { ambiguous, readMappings } from "../../mapping/catalog.ts";
-import { BUILTIN_PLUGINS } from "../../gateway/snapshot.ts";
+import { BUILTIN_PLUGINS } from "../../plugin/locations.ts";
 import { PRESETS_DIR, SCHEMES_DIR } from "../../mapping/presets.ts";
 import type { PresetEntry } from "../../mapping/source.ts";
 import { loadPluginOffers } from "../../plugin/commands.ts";
 import { loadScheme, type SchemeSources } from "../../intake/signatures/load.ts";
 import { renderSender } from "../../intake/signatures/sender.ts";
-import { doing, printRows, type Noun } from "../command.ts";
+import { answering, printRows, type Noun } from "../command.ts";
 import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import type { CommonOptions } from "../options.ts";
-import { printJson } from "../print.ts";
 import { toLoadOptions } from "../settings.ts";
 
 /** What lists show of a preset's document. It may not have been checked: any of it may be missing. */
@@ -70,31 +69,38 @@ function describeCallers(preset: Preset): string {
   return preset.auth?.user === undefined ? (getSignature(preset) ?? "hook token") : "password";
 }
 
-const list = doing({
+const list = answering({
   usage: "",
   about: "the presets that ship, your own, and those of your plugins",
   examples: ["rouse presets"],
-  json: true,
-  async run(io, options) {
+  async answer(io, options) {
     const { names, find } = await findPresets(options, io);
-    const all = names.flatMap(find).map((entry) => {
+    const presets = names.flatMap(find).map((entry) => {
       const preset = readDocument(entry);
       return {
         name: entry.name,
         origin: entry.origin,
         path: [preset.mappings?.[0]?.match?.path ?? ""].flat().join(", "),
+        callers: describeCallers(preset),
         signature: getSignature(preset),
         mappings: preset.mappings?.map(({ id }) => id ?? null) ?? [],
         description: preset.description ?? "",
-        callers: describeCallers(preset),
       };
     });
-    if (options.json)
-      return printJson(io, { presets: all.map(({ callers: _callers, ...shown }) => shown) });
-    const callers = ["signature", (preset: (typeof all)[number]) => preset.callers] as const;
-    const made = ["what it makes", (preset: (typeof all)[number]) => preset.description] as const;
-    printRows(io, [["preset", ({ name }) => name], "origin", "path", callers, made], all);
+    return { presets };
   },
+  print: ({ presets }, io) =>
+    printRows(
+      io,
+      [
+        ["preset", ({ name }) => name],
+        "origin",
+        "path",
+        ["signature", ({ callers }) => callers],
+        ["what it makes", ({ description }) => description],
+      ],
+      presets,
+    ),
 });
 
 /** What the sender of a preset's scheme does about errors. */
@@ -104,13 +110,12 @@ function getSender({ auth }: Preset, name: string, schemes: SchemeSources): Send
   return loaded.ok ? loaded.scheme.sender : undefined;
 }
 
-const show = doing({
+const show = answering({
   usage: "<name>",
   about:
     "print a preset, to be copied into mappings/ and changed, and what its sender does about errors",
   examples: ["rouse presets NAME"],
-  json: true,
-  async run(io, options, name) {
+  async answer(io, options, name) {
     const { names, find, schemes } = await findPresets(options, io);
     const [entry, ...others] = find(name);
     if (!entry) throw usage(`there is no preset "${name}".${didYouMean(name, names)}`);
@@ -118,11 +123,13 @@ const show = doing({
     const preset = readDocument(entry);
     const sender = getSender(preset, name, schemes);
     const { file, origin } = entry;
-    if (options.json) return printJson(io, { origin, preset, sender: sender ?? null });
-    // Mapping files are JSON5: with comments after it, the preset can still be copied as it is.
-    const comments = sender ? renderSender(sender).map((line) => `// ${line}\n`) : [];
     const text =
       file === undefined ? `${JSON.stringify(preset, null, 2)}\n` : readFileSync(file, "utf8");
+    return { origin, preset, sender: sender ?? null, text };
+  },
+  print({ text, sender }, io) {
+    // Mapping files are JSON5: with comments after it, the preset can still be copied as it is.
+    const comments = sender ? renderSender(sender).map((line) => `// ${line}\n`) : [];
     io.out(text + comments.join(""));
   },
 });

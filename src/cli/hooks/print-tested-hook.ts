@@ -1,7 +1,7 @@
 import type { PlacedTrace, TestedAction, TestedHook } from "../../operate/records/test-hook.ts";
 import { renderIssue } from "../../config/issues.ts";
 import type { Failure } from "../../core/errors.ts";
-import { plainText, type TextPart } from "../../core/text.ts";
+import { markOutside, plainText } from "../../core/text.ts";
 import type { ConditionTrace, FieldTrace } from "../../mapping/types.ts";
 import type { CliIo } from "../io.ts";
 import { printBlock, printDebug, printFields } from "../print.ts";
@@ -61,10 +61,6 @@ function printFailure(failure: Failure, io: CliIo): void {
   io.out(`  ${failure.code}: ${cell(failure.message)}\n`);
   for (const issue of failure.issues ?? []) io.out(`    ${cell(renderIssue(issue))}\n`);
 }
-
-/** The text of parts, with what the caller said between ⟦ and ⟧. */
-export const markOutside = (content: readonly TextPart[]): string =>
-  content.map((part) => (part.outside ? `⟦${part.text}⟧` : part.text)).join("");
 
 /** The content as the agent is given it: what a caller said is marked, since it goes inside the boundary. */
 function printAction(action: TestedAction, index: number, io: CliIo, mark = ""): void {

@@ -1,27 +1,7 @@
-import type {
-  ChangeKind,
-  WhatIfExample,
-  WhatIfGroup,
-  WhatIfReport,
-} from "../../operate/what-if/what-if.ts";
+import type { WhatIfExample, WhatIfGroup, WhatIfReport } from "../../operate/what-if/what-if.ts";
 import type { DiffPart } from "../../operate/edits/word-diff.ts";
 import type { CliIo } from "../io.ts";
 import { cell, fit, localTime, shellWord } from "../text.ts";
-
-const TITLES: Record<ChangeKind, string> = {
-  starts: "starts a run",
-  stops: "stops",
-  "other-mapping": "another mapping takes it",
-  rejected: "is refused",
-  text: "text changes",
-  session: "session changes",
-  recipient: "recipient changes",
-  agent: "agent changes",
-  model: "model or its settings change",
-  key: "key of duplicates or batches changes",
-  missing: "new missing fields",
-  outcome: "outcome changes, without a run",
-};
 
 const MAX_SAME = 60;
 const MAX_VALUE = 200;
@@ -122,9 +102,9 @@ export function printExample(
 /** Prints the groups with their examples. `command` with `--group` lists every event of a group; absent if there is none. */
 function printGroups({ groups }: WhatIfReport, command: string | undefined, io: CliIo): void {
   for (const group of groups) {
-    const { kind, mapping, examples } = group;
+    const { text, mapping, examples } = group;
     io.out(
-      `\n${TITLES[kind]}  ${mapping === null ? "by no mapping" : cell(mapping)}  ${count(group.count)}\n`,
+      `\n${text}  ${mapping === null ? "by no mapping" : cell(mapping)}  ${count(group.count)}\n`,
     );
     for (const example of examples) printExample(group, example, io);
     if (command !== undefined && group.count > examples.length)

@@ -7,7 +7,7 @@ import { member } from "../settings.ts";
 import { existsSync, readFileSync } from "node:fs";
 import { appendFile, mkdir, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { PACKAGE_ROOT } from "../../gateway/snapshot.ts";
+import { PACKAGE_ROOT } from "../../plugin/locations.ts";
 import { schemaDocument } from "../nouns/config.ts";
 
 /** A config to begin with: comments that teach, and one mapping to change. */

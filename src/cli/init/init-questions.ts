@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { readEnvironmentProviders } from "../../config/providers.ts";
-import { BUILTIN_PLUGINS } from "../../gateway/snapshot.ts";
+import { BUILTIN_PLUGINS } from "../../plugin/locations.ts";
 import { getSetup, type Presets } from "./shipped-presets.ts";
 import type { SetupQuestions } from "../../contract/define.ts";
 import type { CatalogEntry } from "../../plugin/locations.ts";

@@ -1,5 +1,5 @@
 import type { MappingFile } from "../../config/schema/mapping.ts";
-import { BUILTIN_PLUGINS } from "../../gateway/snapshot.ts";
+import { BUILTIN_PLUGINS } from "../../plugin/locations.ts";
 import { readMappings } from "../../mapping/catalog.ts";
 import { PRESETS_DIR } from "../../mapping/presets.ts";
 import { presetSetup } from "../../mapping/samples.ts";

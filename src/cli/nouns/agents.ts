@@ -1,3 +1,4 @@
+import { renderSpan } from "../../core/text.ts";
 import type { ApprovalView } from "../../operate/people/approvals.ts";
 import type { NoteView } from "../../operate/people/memory.ts";
 import type { ScheduleView } from "../../operate/people/schedules.ts";
@@ -224,22 +225,6 @@ export const approvalsCommand: Noun = {
   commands: [approvalsDecide],
 };
 
-const UNITS: readonly (readonly [ms: number, unit: string])[] = [
-  [86_400_000, "d"],
-  [3_600_000, "h"],
-  [60_000, "m"],
-  [1_000, "s"],
-];
-
-/** Renders a duration as the config has it: `30m`. */
-function renderInterval(ms: number): string {
-  const [size, unit] = UNITS.find(([known]) => ms >= known && ms % known === 0) ?? [1, "ms"];
-  return `${ms / size}${unit}`;
-}
-
-const renderTrigger = ({ cron, everyMs, at }: ScheduleView): string =>
-  everyMs === null ? (cron ?? `at ${at}`) : `every ${renderInterval(everyMs)}`;
-
 /** The zone whose hours a schedule keeps. An interval has none, and is shown in that of the machine. */
 const getZone = ({ timezone }: ScheduleView): string => timezone ?? localZone();
 
@@ -258,7 +243,7 @@ const schedulesList = listing({
   rows: ({ schedules: all }) => all,
   columns: [
     "name",
-    ["when", renderTrigger],
+    "when",
     ["zone", getZone],
     ["next", (one) => (one.paused ? "paused" : zonedTime(one.next[0] ?? null, getZone(one)))],
     ["last", renderLast],
@@ -306,10 +291,10 @@ function printSchedule(schedule: ScheduleView, io: CliIo): void {
           ? `${SOURCES.agent}, approved by ${approved.by} (${approved.runId})`
           : SOURCES[source],
     ],
-    ["when", renderTrigger],
+    "when",
     ["zone", getZone],
     ["missed times", ({ catchUp }) => catchUp],
-    ["jitter", ({ jitterMs }) => (jitterMs === 0 ? null : renderInterval(jitterMs))],
+    ["jitter", ({ jitterMs }) => (jitterMs === 0 ? null : renderSpan(jitterMs / 1000))],
     ["reply to", ({ action }) => (action === "prompt" ? [channel, ...(to ? [to] : [])] : null)],
     ["state", ({ paused }) => (paused ? "paused" : null)],
     "fired",
@@ -389,14 +374,8 @@ export const schedulesCommand: Noun = {
   commands: [schedulesSet],
 };
 
-const WORDS: Record<NoteView["words"], string> = {
-  trusted: "trusted",
-  people: "people in the conversation",
-  outside: "from outside, approved",
-};
-
-const describeWords = ({ words, by }: NoteView): string =>
-  WORDS[words] + (by === null ? "" : ` (${cell(by)})`);
+const describeWords = ({ wordsOf, by }: NoteView): string =>
+  wordsOf + (by === null ? "" : ` (${cell(by)})`);
 
 const memoryList = listing({
   about: "notes, newest first",

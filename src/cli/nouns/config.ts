@@ -16,13 +16,11 @@ export async function schemaDocument(kind: (typeof KINDS)[number]): Promise<obje
   if (kind === "fixtures")
     return fieldSchema((await import("../../operate/tests/fixture.ts")).fixtureSchema);
   const [
-    { BUILTIN_PLUGINS },
     { builtinSections },
-    { readCatalog },
+    { BUILTIN_PLUGINS, readCatalog },
     { presetNames, PRESETS_DIR },
     { readProviders },
   ] = await Promise.all([
-    import("../../gateway/snapshot.ts"),
     import("../../plugin/sections.ts"),
     import("../../plugin/locations.ts"),
     import("../../mapping/presets.ts"),

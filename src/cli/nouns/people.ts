@@ -121,14 +121,6 @@ function renderAgents(agents: ChannelView["agents"]): string | null {
   return parts.join(", ") || null;
 }
 
-/** Who may write: those in allowFrom, and whom dmPolicy adds. */
-function renderSenders({ allowFrom, dmPolicy }: ChannelView): string {
-  const allowed = allowFrom === 0 ? "no allowed senders" : `from ${allowFrom}`;
-  if (dmPolicy === "allowlist") return allowed;
-  if (dmPolicy === "open") return "from everybody";
-  return `${allowed}, ${dmPolicy === "pairing" ? "pairing" : "groups only"}`;
-}
-
 const channelsList = listing({
   about: "channels that are known, and those that are configured",
   examples: ["rouse channels"],
@@ -137,7 +129,7 @@ const channelsList = listing({
   columns: [
     "name",
     ["state", ({ name, id, loaded }) => (name !== id ? `= ${id}` : loaded ? "configured" : null)],
-    ["receives", (channel) => (channel.receives ? renderSenders(channel) : null)],
+    ["receives", ({ mayWrite }) => mayWrite && `from ${mayWrite}`],
     "defaultTo",
     "limit",
     ["last resort", ({ fallback }) => fallback],

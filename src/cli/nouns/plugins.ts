@@ -6,12 +6,11 @@ import type { PluginEntry } from "../../config/schema/plugin-entry.ts";
 import { findConfig } from "../../config/load.ts";
 import { RouseError } from "../../core/errors.ts";
 import { readInstalled } from "../../plugin/integrity.ts";
-import { doing, listing, type Noun } from "../command.ts";
+import { answering, listing, type Noun } from "../command.ts";
 import { read } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import type { CommonOptions } from "../options.ts";
-import { printJson } from "../print.ts";
 import { member, rawConfig, toLoadOptions } from "../settings.ts";
 
 /** A name of a package, with or without a version, a range or a tag. No flag, no address, nothing that a shell would read. */
@@ -76,7 +75,7 @@ function findSaved(tarball: string, folder: string): string | undefined {
   return Object.entries(dependencies).find(([, spec]) => isIt(spec))?.[0];
 }
 
-async function add(io: CliIo, options: CommonOptions, given: string): Promise<void> {
+async function add(io: CliIo, options: CommonOptions, given: string) {
   const asPackage = PACKAGE.exec(given);
   if (!asPackage && !TARBALL.test(given))
     throw usage(
@@ -99,16 +98,10 @@ async function add(io: CliIo, options: CommonOptions, given: string): Promise<vo
   const pinned = { package: name, version, integrity };
   const at = entries.findIndex((entry) => nameOf(entry) === name);
   await editConfigFile(file, [{ path: [...path, at < 0 ? entries.length : at], value: pinned }]);
-  if (options.json) return printJson(io, { file, plugin: pinned });
-  io.out(
-    `Added ${name} ${version} to ${relative(io.cwd, file)}, with the integrity that npm recorded.\n`,
-  );
-  io.out(
-    "Its README says which section of the config it needs. `rouse config validate` checks the result.\n",
-  );
+  return { file, plugin: pinned };
 }
 
-async function remove(io: CliIo, options: CommonOptions, name: string): Promise<void> {
+async function remove(io: CliIo, options: CommonOptions, name: string) {
   if (PACKAGE.exec(name)?.[1] !== name)
     throw usage(`"${name.slice(0, 80)}" is not the name of a package`);
   const { file, path, entries } = await readList(options, io);
@@ -122,8 +115,7 @@ async function remove(io: CliIo, options: CommonOptions, name: string): Promise<
     .map((index): ConfigChange => ({ path: [...path, index], value: undefined }));
   await editConfigFile(file, changes);
   await runNpm(["uninstall", name], folder, io);
-  if (options.json) return printJson(io, { file, removed: name });
-  io.out(`Removed ${name} from ${relative(io.cwd, file)} and from node_modules.\n`);
+  return { file, removed: name };
 }
 
 const list = listing({
@@ -142,7 +134,7 @@ const list = listing({
 export const pluginsCommand: Noun = {
   list,
   commands: [
-    doing({
+    answering({
       usage: "add <package>",
       about: "install a plugin with npm beside the config, and pin its version and content there",
       examples: [
@@ -150,15 +142,23 @@ export const pluginsCommand: Noun = {
         "rouse plugins add rouse-plugin-acme@1.2.3",
         "rouse plugins add ./rouse-plugin-acme-1.2.3.tgz",
       ],
-      json: true,
-      run: add,
+      answer: add,
+      print({ file, plugin }, io) {
+        io.out(
+          `Added ${plugin.package} ${plugin.version} to ${relative(io.cwd, file)}, with the integrity that npm recorded.\n`,
+        );
+        io.out(
+          "Its README says which section of the config it needs. `rouse config validate` checks the result.\n",
+        );
+      },
     }),
-    doing({
+    answering({
       usage: "remove <package>",
       about: "take a plugin out of the config and uninstall it",
       examples: ["rouse plugins remove rouse-plugin-acme"],
-      json: true,
-      run: remove,
+      answer: remove,
+      print: ({ file, removed }, io) =>
+        io.out(`Removed ${removed} from ${relative(io.cwd, file)} and from node_modules.\n`),
     }),
   ],
 };

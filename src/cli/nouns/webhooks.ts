@@ -6,7 +6,7 @@ import { RouseError } from "../../core/errors.ts";
 import type { ServiceState } from "../../contract/channel.ts";
 import type { CommandContext } from "../../contract/define.ts";
 import { loadCommandPlugins, sectionFor, type CommandPlugin } from "../../plugin/commands.ts";
-import { BUILTIN_PLUGINS } from "../../gateway/snapshot.ts";
+import { BUILTIN_PLUGINS } from "../../plugin/locations.ts";
 import { addCommand, doing, type CommandSpec, type Noun } from "../command.ts";
 import { connectRunning, read, type GatewayConnection } from "../gateway/connect.ts";
 import type { CliIo } from "../io.ts";

@@ -14,12 +14,12 @@ import {
   type Manifest,
   fitsArchive,
 } from "./archive.ts";
-import { doing, type Given } from "../command.ts";
+import { answering, type Given } from "../command.ts";
 import { connected, read } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import { readPassphrase } from "../options.ts";
-import { printJson, printLines } from "../print.ts";
+import { printLines } from "../print.ts";
 import { createProgress, type ProgressLine } from "../progress.ts";
 import { configInvalid, toLoadOptions, member } from "../settings.ts";
 import { bytes } from "../text.ts";
@@ -31,7 +31,7 @@ import { readEnvironmentProviders } from "../../config/providers.ts";
 import { configSchema } from "../../config/schema/index.ts";
 import { mappingFileSchema } from "../../config/schema/mapping.ts";
 import { resolveReferences, VARIABLE_REFERENCE } from "../../config/secrets.ts";
-import { BUILTIN_PLUGINS } from "../../gateway/snapshot.ts";
+import { BUILTIN_PLUGINS } from "../../plugin/locations.ts";
 import { storeUrl } from "../../store/open.ts";
 
 /** Packages and histories come from elsewhere; `..data` are the folders behind the links of a Kubernetes volume. */
@@ -269,24 +269,14 @@ async function write(
 }
 
 /** Has the gateway copy its database. */
-async function copyStore(
-  file: string,
-  options: Given<typeof BACKUP_OPTIONS>,
-  io: CliIo,
-): Promise<void> {
+function copyStore(file: string, options: Given<typeof BACKUP_OPTIONS>, io: CliIo) {
   if (options.passphraseFile !== undefined || options.withoutSecrets)
     throw usage("--store copies the database as it is: leave the other options away");
-  const copied = await connected(options, io, ({ api }) =>
-    read(api.store.backup.$post({ json: { file } })),
-  );
-  if (options.json) return printJson(io, copied);
-  const { bytes: size, seconds, knowledge } = copied;
-  io.out(`${copied.file}  ${bytes(size)} in ${seconds.toFixed(1)} s\n`);
-  if (knowledge) io.out(`${knowledge.database}  documents, ${bytes(knowledge.bytes)}\n`);
+  return connected(options, io, ({ api }) => read(api.store.backup.$post({ json: { file } })));
 }
 
 /** `rouse backup`: all that another machine needs, in one file. */
-export const backupCommand = doing({
+export const backupCommand = answering({
   usage: "backup <file>",
   about:
     "the config's folder, the secrets, and the state with its store in one file, also while the gateway runs; `rouse restore` brings them back. It holds bodies and replies: keep it safe",
@@ -295,8 +285,7 @@ export const backupCommand = doing({
     "rouse backup --store /backups/rouse-$(date +%F).db",
   ],
   options: BACKUP_OPTIONS,
-  json: true,
-  async run(io, options, name) {
+  async answer(io, options, name) {
     const began = io.now();
     const file = resolve(io.cwd, name);
     if (options.store) return copyStore(file, options, io);
@@ -324,17 +313,25 @@ export const backupCommand = doing({
     const { size } = await stat(file);
     const seconds = (io.now() - began) / 1000;
     const { notTaken } = files;
-    if (options.json)
-      return printJson(io, { file, bytes: size, seconds, isEncrypted, ...manifest, notTaken });
+    return { file, bytes: size, seconds, isEncrypted, ...manifest, notTaken };
+  },
+  print(made, io) {
+    const { file, bytes: size, seconds } = made;
+    const isEncrypted = "isEncrypted" in made && made.isEncrypted;
     io.out(
       `${file}  ${bytes(size)} in ${seconds.toFixed(1)} s${isEncrypted ? ", encrypted" : ""}\n`,
     );
-    if (manifest.isStoreElsewhere)
+    if (!("notTaken" in made)) {
+      const { knowledge } = made;
+      if (knowledge) io.out(`${knowledge.database}  documents, ${bytes(knowledge.bytes)}\n`);
+      return;
+    }
+    if (made.isStoreElsewhere)
       io.out(
         "without the store, which is in another database: pg_dump makes a copy of PostgreSQL\n",
       );
-    printLines(io, "left out, with --without-secrets", manifest.leftOut);
-    printLines(io, "not in a backup: these variables of the environment", manifest.variables);
-    printLines(io, "not taken, outside of the config's folder", notTaken);
+    printLines(io, "left out, with --without-secrets", made.leftOut);
+    printLines(io, "not in a backup: these variables of the environment", made.variables);
+    printLines(io, "not taken, outside of the config's folder", made.notTaken);
   },
 });

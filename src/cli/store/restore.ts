@@ -7,15 +7,15 @@ import { renderIssue } from "../../config/issues.ts";
 import { findConfig } from "../../config/load.ts";
 import { RouseError } from "../../core/errors.ts";
 import { isInside } from "../../core/files.ts";
-import { checkSnapshot } from "../../gateway/snapshot.ts";
+import { checkSnapshot } from "../../gateway/validate-config.ts";
 import { acquireLock } from "../../store/lock.ts";
 import { storeUrl } from "../../store/open.ts";
 import { MANIFEST, openArchive, type ArchiveEntry, type Manifest } from "./archive.ts";
-import { doing } from "../command.ts";
+import { answering } from "../command.ts";
 import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import { readPassphrase } from "../options.ts";
-import { printJson, printLines } from "../print.ts";
+import { printLines } from "../print.ts";
 import { createProgress } from "../progress.ts";
 import { findStore, toSnapshotOptions } from "../settings.ts";
 import { bytes, localTime, shellWord } from "../text.ts";
@@ -108,15 +108,14 @@ async function findMoves(folder: string, manifest: Manifest, io: CliIo): Promise
 }
 
 /** `rouse restore`: what `rouse backup` has kept, on this machine. */
-export const restoreCommand = doing({
+export const restoreCommand = answering({
   usage: "restore <file> [folder]",
   about:
     "bring a backup back in a folder that has no config and no state (default: this one); its file is checked before anything is written. Run it again if it was interrupted",
   examples: ["rouse restore /backups/rouse.backup /etc/rouse"],
   options: { "--passphrase-file <file>": "the passphrase in it; - reads standard input" },
-  json: true,
   config: false,
-  async run(io, options, name, into) {
+  async answer(io, options, name, into) {
     const file = resolve(io.cwd, name);
     const folder = resolve(io.cwd, into ?? ".");
     const readEntries = await openArchive(file, () =>
@@ -144,25 +143,21 @@ export const restoreCommand = doing({
     const issues = snapshot.ok ? [] : snapshot.issues.map((issue) => renderIssue(issue, folder));
     const moves = await findMoves(folder, manifest, io);
     const unset = manifest.variables.filter((variable) => !io.env[variable]);
-    if (options.json)
-      return printJson(io, {
-        folder,
-        bytes: checked.bytes,
-        ...manifest,
-        unset,
-        moves,
-        issues,
-      });
     const files = paths.filter((path) => !path.endsWith("/")).length;
+    return { folder, files, bytes: checked.bytes, ...manifest, unset, moves, issues };
+  },
+  print(restored, io) {
+    const { folder, files, at, config: name } = restored;
     io.out(
-      `${folder}  ${files} files, ${bytes(checked.bytes)}, as they were at ${localTime(manifest.at)}\n`,
+      `${folder}  ${files} files, ${bytes(restored.bytes)}, as they were at ${localTime(at)}\n`,
     );
-    if (manifest.isStoreElsewhere)
+    if (restored.isStoreElsewhere)
       io.out("without the store, which is in another database: restore it with that one's tools\n");
-    printLines(io, "left out of the backup: put these files back", manifest.leftOut);
-    printLines(io, "not in a backup: set these variables of the environment", unset);
-    printLines(io, "move, since the config has it elsewhere", moves);
-    printLines(io, "a gateway would not start here before this is right", issues);
+    printLines(io, "left out of the backup: put these files back", restored.leftOut);
+    printLines(io, "not in a backup: set these variables of the environment", restored.unset);
+    printLines(io, "move, since the config has it elsewhere", restored.moves);
+    printLines(io, "a gateway would not start here before this is right", restored.issues);
+    const config = name === null ? undefined : join(folder, name);
     const isFound = config === undefined || config === findConfig({ cwd: io.cwd, env: {} });
     const start = `${io.program ?? "rouse"} start${isFound ? "" : ` -c ${shellWord(config)}`}`;
     io.out(

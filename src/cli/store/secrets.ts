@@ -15,19 +15,18 @@ import { didYouMean } from "../../config/suggest.ts";
 import { RouseError } from "../../core/errors.ts";
 import { replaceFile } from "../../core/replace-file.ts";
 import { newToken } from "../../core/secret.ts";
-import { BUILTIN_PLUGINS, checkSnapshot } from "../../gateway/snapshot.ts";
+import { checkSnapshot } from "../../gateway/validate-config.ts";
 import { readMappings } from "../../mapping/catalog.ts";
 import { PRESETS_DIR } from "../../mapping/presets.ts";
-import { readCatalog } from "../../plugin/locations.ts";
-import { doing, type Given, type Noun } from "../command.ts";
+import { BUILTIN_PLUGINS, readCatalog } from "../../plugin/locations.ts";
+import { answering, doing, printRecord, type Given, type Noun } from "../command.ts";
 import { connectRunning } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import { readSecret, type CommonOptions } from "../options.ts";
-import { printFields, printJson } from "../print.ts";
 import { getSetup, loadShippedPresets, type Presets } from "../init/shipped-presets.ts";
 import { configInvalid, loadWithoutSecrets, member, toSnapshotOptions } from "../settings.ts";
-import { shellWord, shortTime } from "../text.ts";
+import { shellWord } from "../text.ts";
 
 const ROTATE_OPTIONS = {
   "--secret-file <file>": "the new value, if the sender makes it; - reads standard input",
@@ -179,9 +178,9 @@ function findRefusal(
   return undefined;
 }
 
-async function list(io: CliIo, options: CommonOptions): Promise<void> {
+async function list(io: CliIo, options: CommonOptions) {
   const { secrets: all, presets } = await readPlace(options, io);
-  const views = await Promise.all(
+  const secrets = await Promise.all(
     all.map(async (secret) => {
       const { name, place, file, previous } = secret;
       const found = await stat(file ?? "").catch(() => undefined);
@@ -195,18 +194,7 @@ async function list(io: CliIo, options: CommonOptions): Promise<void> {
       };
     }),
   );
-  if (options.json) return printJson(io, { secrets: views });
-  for (const { name, fields, place, since, valid, toRotate } of views) {
-    printFields(io, {
-      secret: name,
-      fields: fields.join(" "),
-      place,
-      since: since && shortTime(since, io.now()),
-      valid,
-      "to rotate": toRotate,
-    });
-    io.out("\n");
-  }
+  return { secrets };
 }
 
 async function reload(options: CommonOptions, io: CliIo): Promise<void> {
@@ -291,12 +279,24 @@ async function rotate(
 }
 
 export const secretsCommand: Noun = {
-  list: doing({
+  list: answering({
     usage: "",
     about: "which fields each is for, where it is kept and since when; never a value",
     examples: ["rouse secrets"],
-    json: true,
-    run: list,
+    answer: list,
+    print({ secrets }, io) {
+      for (const secret of secrets) {
+        printRecord(io, secret, [
+          ["secret", ({ name }) => name],
+          "fields",
+          "place",
+          "since",
+          "valid",
+          "toRotate",
+        ]);
+        io.out("\n");
+      }
+    },
   }),
   commands: [
     doing({

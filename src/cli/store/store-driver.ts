@@ -1,4 +1,4 @@
-import { withSnapshot } from "../../gateway/snapshot.ts";
+import { withSnapshot } from "../../gateway/validate-config.ts";
 import { findStoreDriver, isShippedStore } from "../../store/open.ts";
 import type { StoreDriver } from "../../store/types.ts";
 import type { CliIo } from "../io.ts";

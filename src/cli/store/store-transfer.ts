@@ -21,11 +21,9 @@ import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import { createCommandLogger } from "../log.ts";
 import type { CommonOptions } from "../options.ts";
-import { printJson } from "../print.ts";
 import { createProgress } from "../progress.ts";
 import { findStore } from "../settings.ts";
 import { findDriver } from "./store-driver.ts";
-import { bytes } from "../text.ts";
 
 interface Place {
   driver: StoreDriver;
@@ -114,12 +112,8 @@ const openNew = (file: string) =>
     throw error.code === "EEXIST" ? usage(`${file} is there already; name a new file`) : error;
   });
 
-/** Writes all that the store and the documents hold as lines of JSON. */
-export async function exportStore(
-  name: string | undefined,
-  options: CommonOptions,
-  io: CliIo,
-): Promise<void> {
+/** Writes all that the store and the documents hold as lines of JSON: to standard output, or into a file, of which it tells. */
+export async function exportStore(name: string | undefined, options: CommonOptions, io: CliIo) {
   const place = await findPlace(options, io);
   const { driver, stateDir, shared } = place;
   const file = name === undefined ? undefined : resolve(io.cwd, name);
@@ -144,13 +138,9 @@ export async function exportStore(
     lock?.release();
     progress.end();
   }
-  if (file === undefined) return;
-  const seconds = (io.now() - began) / 1000;
+  if (file === undefined) return undefined;
   const rows = Object.fromEntries(tables.map((table) => [table.name, table.rows]));
-  if (options.json) return printJson(io, { file, bytes: size, seconds, tables: rows });
-  io.out(
-    `${file}  ${bytes(size)} in ${seconds.toFixed(1)} s; it holds bodies and replies: keep it safe\n`,
-  );
+  return { file, bytes: size, seconds: (io.now() - began) / 1000, tables: rows };
 }
 
 /** Makes the tables of documents in the database of a store. */
@@ -179,7 +169,7 @@ async function* readLines(file: string): AsyncGenerator<string> {
 }
 
 /** Fills an empty store with what was exported. */
-export async function importStore(name: string, options: CommonOptions, io: CliIo): Promise<void> {
+export async function importStore(name: string, options: CommonOptions, io: CliIo) {
   const file = resolve(io.cwd, name);
   if (!existsSync(file)) throw usage(`there is no file ${file}`);
   const place = await findPlace(options, io);
@@ -206,7 +196,5 @@ export async function importStore(name: string, options: CommonOptions, io: CliI
     lock.release();
     progress.end();
   }
-  const seconds = (io.now() - began) / 1000;
-  if (options.json) return printJson(io, { ...done, seconds });
-  io.out(`${done.rows} rows in ${seconds.toFixed(1)} s; start the gateway\n`);
+  return { ...done, seconds: (io.now() - began) / 1000 };
 }

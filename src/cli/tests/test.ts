@@ -13,7 +13,7 @@ import { editConfigFile } from "../../config/edit.ts";
 import { loadConfig } from "../../config/load.ts";
 import { RouseError } from "../../core/errors.ts";
 import { NO_NETWORK } from "../../core/http/no-network.ts";
-import { withSnapshot } from "../../gateway/snapshot.ts";
+import { withSnapshot } from "../../gateway/validate-config.ts";
 import { readFixtures, runFixtures } from "../../operate/tests/fixture-run.ts";
 import { renderJunit } from "../../operate/tests/junit.ts";
 import { isSkipped, toResults, type TestResult } from "../../operate/tests/test-result.ts";

@@ -238,7 +238,7 @@ export function overviewRoutes(deps: AdminDeps) {
   const activity = z.strictObject({ since: since(deps.clock).prefault("1h") });
   return new Hono()
     .get("/activity", query(activity), (c) => ok(c, showActivity(deps, c.req.valid("query"))))
-    .get("/limits", async (c) => ok(c, { limits: await deps.limits() }))
+    .get("/limits", async (c) => ok(c, { limits: await deps.admission.usage() }))
     .get("/gateways", (c) => ok(c, describeGateways(deps.cluster)))
     .get("/findings", (c) => ok(c, listFindings(deps)));
 }

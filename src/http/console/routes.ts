@@ -7,7 +7,7 @@ import { collectBytes } from "../../intake/body.ts";
 import { bodySource, getPeer } from "../request.ts";
 import { failureResponse, notFound } from "../errors.ts";
 import type { ConsoleMode } from "../../config/console-mode.ts";
-import type { ConsoleAssets } from "./assets.ts";
+import { createConsoleAssets, type ConsoleAssets } from "./assets.ts";
 import { renderCookie, type ConsoleSessions } from "./sessions.ts";
 
 const OFF =
@@ -15,7 +15,6 @@ const OFF =
 
 export interface ConsoleDeps {
   sessions: ConsoleSessions;
-  assets: ConsoleAssets;
   limiter: FailureLimiter;
   /** Whether this is the gateway token. */
   isOperator(token: string): boolean;
@@ -132,13 +131,13 @@ function assetPage(c: Context, assets: ConsoleAssets, name: string): Response {
  */
 export function consoleRoutes({
   sessions,
-  assets,
   limiter,
   isOperator,
   hasToken,
   mode,
 }: ConsoleDeps): Hono {
   const app = new Hono();
+  const assets = createConsoleAssets();
   app.use("*", (c, next) =>
     mode() === "off" ? Promise.resolve(c.text(OFF, 404, PAGE_HEADERS)) : next(),
   );

@@ -84,7 +84,7 @@ function readTokenPart(part: string): Record<string, unknown> {
 }
 
 const TOKEN = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
-/** How far the clocks of a sender and of this machine may differ, in seconds. */
+/** The largest difference between the clocks of a sender and of this machine, in seconds. */
 const CLOCK_SECONDS = 60;
 
 /** Checks a token's HMAC before anything of it is read, then that it is for HMAC-SHA256 and has not expired. */

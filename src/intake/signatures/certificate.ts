@@ -17,7 +17,10 @@ const MAX_KEPT = 16;
 const MAX_FETCHES = 10;
 const MINUTE_MS = 60_000;
 
-/** What was not fetched: `refused` for good, since the address is not allowed or answers 3xx or 4xx; or `unavailable` for now. */
+/**
+ * The reason for a failed fetch: `refused` for good, since the address is not allowed or answers 3xx or 4xx; or
+ * `unavailable` for now.
+ */
 type NotFetched = "refused" | "unavailable";
 
 /** The hosts of a sender, and what is fetched from them. */
@@ -37,7 +40,7 @@ export function createSenderHosts(hosts: readonly string[], fetchFrom: typeof fe
     async get(address) {
       if (address.length > MAX_URL || !URL.canParse(address)) return "refused";
       const { hostname, href } = new URL(address);
-      // What the parser made of the text must be what is written there: no user, no port, no other spelling.
+      // The parsed address must be the written one: no user, no port, no other spelling.
       if (
         !address.startsWith(`https://${hostname}/`) ||
         !patterns.some((pattern) => pattern.test(hostname))

@@ -150,7 +150,7 @@ export function answerHandshake(
   return undefined;
 }
 
-/** Whether an unsigned handshake needs the body to be read. */
+/** Returns whether an unsigned handshake needs the body to be read. */
 export function readsBody({ when, respond, note }: HandshakeConfig): boolean {
   return (
     when.body !== undefined ||

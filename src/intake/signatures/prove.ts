@@ -68,7 +68,7 @@ export function findSchemeProblem(
   if (contradiction) return contradiction;
   const [secret = ""] = verifier.secrets;
   const signed = signRequest(scheme, secret, createSample(scheme, url), NOW);
-  // Who has only the sender's public key cannot sign.
+  // A config with only the sender's public key cannot sign.
   if (!signed.ok) return undefined;
   const { request } = signed;
   const query = Object.fromEntries(new URL(request.url).searchParams);
@@ -88,7 +88,7 @@ const toKey = ({ header, query, body }: SignatureSource): string =>
       ? `query ${query}`
       : `body ${body}`;
 
-/** What a request must have to be answered by a handshake; `*` is any value. */
+/** Returns the parts that a request must have to be answered by a handshake; `*` is any value. */
 function getConditions({ when, respond, confirm }: HandshakeConfig): Map<string, string> {
   const places = [respond.echo, respond.hmac?.of, confirm].flatMap((source) =>
     source ? [[toKey(source), "*"] as const] : [],
@@ -108,7 +108,7 @@ function getConditions({ when, respond, confirm }: HandshakeConfig): Map<string,
   ]);
 }
 
-/** Whether every request that the later handshake is for is answered by the earlier one. */
+/** Returns whether every request that the later handshake is for is answered by the earlier one. */
 function hides(earlier: HandshakeConfig, later: HandshakeConfig): boolean {
   if (earlier.when.method !== later.when.method) return false;
   // An unsigned handshake echoes and signs less than a signed one.

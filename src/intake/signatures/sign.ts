@@ -93,7 +93,7 @@ function getGivenValue(
   return draft.put(source, fresh) ? fresh : undefined;
 }
 
-/** How long a token is valid, in seconds. */
+/** The lifetime of a token, in seconds. */
 const TOKEN_SECONDS = 300;
 
 const noPlace = (what: string): SignResult => ({

@@ -1,7 +1,7 @@
 import type { SignedRequest } from "./types.ts";
 import { isForm } from "./values.ts";
 
-/** What of a request the placeholders of a signed text stand for. */
+/** The parts of a request that the placeholders of a signed text stand for. */
 export interface SignedParts {
   request: SignedRequest;
   timestamp: string;

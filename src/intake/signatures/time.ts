@@ -26,12 +26,12 @@ export function timeProblem(
   return Math.abs(now - at) > timestamp.toleranceSeconds * 1000 ? "stale_timestamp" : undefined;
 }
 
-/** How long the duplicate keys of schemes that sign no time are kept at least. */
+/** The least time for which duplicate keys of schemes that sign no time are kept. */
 const UNDATED_KEY_MS = 30 * 86_400_000;
 
 /**
- * How long the duplicate key of a signed request is kept at least. A signed time makes a copy of the request worthless soon;
- * without one the copy stays good for as long as the secret does.
+ * Returns the least time for which the duplicate key of a signed request is kept. A signed time makes a copy of the
+ * request worthless soon; without one the copy stays good for as long as the secret does.
  */
 export const minKeepMs = (timestamp: Timestamp | undefined): number =>
   timestamp === undefined ? UNDATED_KEY_MS : 2 * timestamp.toleranceSeconds * 1000;

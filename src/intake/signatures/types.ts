@@ -1,7 +1,7 @@
 import type { Issue } from "../../core/errors.ts";
 import type { DuplicateRule, HandshakeConfig, Sender } from "../../config/schema/signature.ts";
 
-/** What is known of a request before its body is read. */
+/** The part of a request that is known before its body is read. */
 export type RequestHead = Pick<SignedRequest, "method" | "headers" | "query">;
 
 /** A request as its sender signed it. Header names are lower-case; `url` is the public one, with its query. */
@@ -68,12 +68,12 @@ export interface Verifier {
    */
   precheck(request: RequestHead, now: number): RefusalReason | undefined;
   readonly handshakes: readonly HandshakeConfig[];
-  /** What the sender does about errors, if the scheme describes it. */
+  /** The sender's behaviour after errors, if the scheme describes it. */
   readonly sender: Sender | undefined;
-  /** How repeats are recognised. */
+  /** The rule that recognises repeats. */
   readonly duplicate: DuplicateRule;
   readonly secrets: readonly string[];
-  /** What the sender shows in its handshake. */
+  /** The token that the sender shows in its handshake. */
   readonly verifyToken: string | undefined;
   readonly wantsVerifyToken: boolean;
   readonly names: SchemeNames;
@@ -89,7 +89,9 @@ export interface Verifier {
   confirm?(url: string): Promise<boolean>;
 }
 
-/** What differs between the kinds of schemes: by secrets, by certificates, by tokens of an identity provider. */
+/**
+ * The parts that differ between the kinds of schemes: by secrets, by certificates, by tokens of an identity provider.
+ */
 export type VerifierCheck = Pick<Verifier, "verify" | "precheck" | "confirm"> &
   Partial<Pick<Verifier, "coveredHeaders" | "needsUrl">>;
 

@@ -8,7 +8,7 @@ const MAX_VALUE = 8192;
 
 export const NO_BODY = Buffer.alloc(0);
 
-/** Whether a request says that its body is a form. */
+/** Returns whether a request says that its body is a form. */
 export const isForm = ({ headers }: Pick<SignedRequest, "headers">): boolean =>
   /^application\/x-www-form-urlencoded/i.test(headers["content-type"] ?? "");
 

@@ -10,12 +10,12 @@ import { FILE_MIGRATIONS, MIGRATIONS_TABLE, SHARED_MIGRATIONS } from "./schema.t
 /** Calls that one transaction does together: an answer waits for all of it. */
 const TOGETHER = 32;
 
-/** Where catalogs differ. */
+/** The differences between catalogs. */
 interface Kind {
   isShared: boolean;
   /** An expression of the time in milliseconds, by one clock for all gateways. */
   now: string;
-  /** How long a gateway keeps what it has taken unless it says that it still works on it, in milliseconds. */
+  /** The time for which a gateway keeps what it has taken without a sign that it still works on it, in milliseconds. */
   leaseMs: number;
   /** Waits until no other gateway writes, and keeps others from it to the end of the transaction. */
   lock(sql: Sql): Promise<unknown>;
@@ -75,7 +75,7 @@ export class DocumentCatalog implements Sql {
   async #commit(together: readonly Waiting[]): Promise<void> {
     try {
       const values = await this.#db.transaction(async (sql) => {
-        // What the first one asks is sent right behind it.
+        // The first statement is sent right behind the lock.
         const locked = this.#kind.lock(sql);
         locked.catch(() => undefined);
         const done: unknown[] = [];
@@ -105,7 +105,7 @@ export class DocumentCatalog implements Sql {
   }
 }
 
-/** What PostgreSQL takes as it is. */
+/** Converts a value for SQLite; PostgreSQL takes it as it is. */
 const toSqlite = (value: unknown): SQLInputValue =>
   (typeof value === "boolean" ? Number(value) : (value ?? null)) as SQLInputValue;
 
@@ -171,7 +171,7 @@ export interface CatalogPlace {
   now: number;
 }
 
-/** What a file needs of it: one process at a time uses the file. */
+/** The catalog in a file, which one process at a time uses. */
 const FILE: Kind = {
   isShared: false,
   now: "CAST(unixepoch('subsec') * 1000 AS bigint)",

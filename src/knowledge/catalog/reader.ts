@@ -51,7 +51,7 @@ class Conditions {
   }
 }
 
-/** How many passages of a document have a vector of the model `$1`; 0 if that is null. */
+/** Counts the passages of a document that have a vector of the model `$1`; 0 if that is null. */
 const EMBEDDED = `CASE WHEN CAST($1 AS text) IS NULL THEN 0 ELSE (
   SELECT count(*) FROM knowledge_passages p JOIN knowledge_vectors v ON v.seq = p.seq
     WHERE p.doc = d.seq AND p.generation = d.generation AND v.model = $1) END AS embedded`;
@@ -98,7 +98,7 @@ async function listDocuments(
   };
 }
 
-/** What of documents is read without their index. */
+/** Creates the reads of documents that do not need their index. */
 export function createCatalogReader(catalog: DocumentCatalog) {
   return {
     async get(id: string, model: string | undefined): Promise<DocumentRecord | undefined> {
@@ -126,7 +126,7 @@ export function createCatalogReader(catalog: DocumentCatalog) {
         most,
       );
     },
-    /** Whether the scope has a document that can be found. */
+    /** Returns whether the scope has a document that can be found. */
     async has(scope: SearchScope): Promise<boolean> {
       const where = new Conditions([]).addScope(scope).add("d.generation > 0");
       const text = `SELECT 1 AS found FROM knowledge_documents d WHERE ${where.text} LIMIT 1`;

@@ -29,7 +29,7 @@ export const DOCUMENT_COLUMNS = `seq, id, tenant, sha256, bytes, filename, title
 export const agentsText = (ids: readonly string[]): string =>
   ids.length === 0 ? "" : `\n${[...new Set(ids)].join("\n")}\n`;
 export const agentIds = (text: string): string[] => text.split("\n").filter((id) => id !== "");
-/** What is looked for in it. */
+/** Returns the text that is looked for in the column. */
 export const agentMark = (id: string): string => `\n${id}\n`;
 
 /** The agents of a document that gains those of an upload; empty for all agents. */
@@ -45,7 +45,7 @@ const PROGRESS: Record<DocumentStatus, number> = {
 };
 
 export function toDocumentRecord(row: DocumentRow, embeddedCount = 0): DocumentRecord {
-  // What is only of the work on it stays here.
+  // Columns about the work on the document stay here.
   const { seq: _, replaces: _r, generation: _g, building: _b, foundTitle, agents, ...fields } = row;
   return {
     ...fields,

@@ -60,5 +60,5 @@ export const FILE_MIGRATIONS: readonly string[] = [
   TABLES.replaceAll(NUMBERED, "INTEGER PRIMARY KEY AUTOINCREMENT"),
 ];
 
-/** Where it is kept which of them were applied. */
+/** The table of the applied migrations. */
 export const MIGRATIONS_TABLE = "knowledge_migrations";

@@ -184,7 +184,7 @@ async function take(catalog: DocumentCatalog, holder: string, limit: number): Pr
   const next = `SELECT seq FROM knowledge_documents
     WHERE status IN ('queued', 'extracting', 'indexing') AND (status = 'queued' OR holder IS NULL OR lease < ${now})
     ORDER BY seq LIMIT $1`;
-  // Who looks in vain keeps no other gateway from writing.
+  // A search that finds nothing keeps no other gateway from writing.
   if ((await catalog.query(next, [1])).length === 0) return [];
   return catalog.write(async (sql) => {
     const seqs = (await sql.query<{ seq: number }>(next, [limit])).map(({ seq }) => seq);
@@ -229,13 +229,13 @@ function claimPassages(
 interface WriterOptions {
   /** Names the gateway in what it has taken. */
   holder: string;
-  /** Whether the thread is ending. */
+  /** Returns whether the thread is ending. */
   isStopped(): boolean;
   /** Called when passages were taken in. */
   onPassages(): void;
 }
 
-/** What the thread of a gateway that writes does. */
+/** Creates the work of a gateway's writing thread. */
 export function createWriter(catalog: DocumentCatalog, options: WriterOptions) {
   const { holder } = options;
   const files = new Files(catalog);
@@ -265,7 +265,7 @@ export function createWriter(catalog: DocumentCatalog, options: WriterOptions) {
         if (!row) return;
         await dropGenerations(sql, row.seq, row.generation);
         await noteChanges(sql, [row.seq]);
-        // What was found before stays found, with a word about why it is not newer.
+        // The previous version stays searchable, with the reason that it is not newer.
         await sql.query(
           "UPDATE knowledge_documents SET status = $2, error = $3, replaces = NULL, holder = NULL WHERE seq = $1",
           [row.seq, row.generation > 0 ? "ready" : "failed", JSON.stringify(error)],

@@ -30,12 +30,12 @@ const SCRIPTS = [
 ];
 const COMMON = /[\t\n\r\u0020-\u007e\u00a0-\u00bf\u2010-\u203a\u3000-\u303f\uff00-\uffef]/g;
 const CJK_MARKS = /[\u3001\u3002\uff0c\uff1f\uff01\uff1a]/g;
-/** What no text has: control characters other than white space, and what is no character. */
+/** Matches signs that no text has: control characters other than white space, and code points without a character. */
 const NO_TEXT = /[\p{Cn}\p{Co}\p{Cs}\ufffd]|(?![\t\n\f\r])\p{Cc}/gu;
 
 const count = (text: string, pattern: RegExp): number => text.match(pattern)?.length ?? 0;
 
-/** Whether a text reads as one: its characters are of one script, with marks and Latin words between. */
+/** Returns whether a text reads as one: its characters are of one script, with marks and Latin words between. */
 function isPlausible(text: string): boolean {
   if (count(text, NO_TEXT) > 0) return false;
   const common = count(text, COMMON);
@@ -43,7 +43,7 @@ function isPlausible(text: string): boolean {
 }
 
 const SPACES = /[\t\n\r ]/g;
-/** What these are if the bytes are read in the wrong order. */
+/** Spaces whose bytes are read in the wrong order. */
 const SWAPPED_SPACES = /[\u0900\u0a00\u0d00\u2000]/g;
 const MIN_SPACES = 0.05;
 

@@ -28,7 +28,7 @@ process.on("disconnect", () => killGroup(process.pid));
 const watch = `setInterval(() => process.memoryUsage.rss() > ${maxMemory} && process.kill(-process.pid, "SIGKILL"), ${LOOK_MS})`;
 new Worker(watch, { eval: true, execArgv: [], stdin: false }).unref();
 
-/** Whether so much is in memory that the next document would be blamed for this one. */
+/** Returns whether so much is in memory that the next document would be blamed for this one. */
 const isTired = (): boolean => process.memoryUsage.rss() > maxMemory / 3;
 
 /** @throws ExtractionError `too_large` past the limit. */

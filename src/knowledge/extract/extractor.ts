@@ -20,14 +20,14 @@ export interface ExtractCall {
   limits: ExtractLimits;
   /** Writes the document's text and no chunks. A text past the limit is an error, or cut with a note. */
   text?: "whole" | "cut";
-  /** What plugins read. */
+  /** The extractors of plugins. */
   plugins: readonly PluginExtractor[];
 }
 
 /** A chunk and what it is found by. */
 export type IndexedChunk = Chunk & IndexForm;
 
-/** What the caller gives for a document. */
+/** The caller's part of a document's extraction. */
 type DocumentCall = Omit<ExtractCall, "id" | "plugins">;
 
 export interface ExtractDone {
@@ -154,7 +154,7 @@ class Reader {
     if (reply.id !== this.#running?.id) return;
     if (reply.kind === "progress") return this.#running.onProgress(reply.part);
     const { id: _id, kind: _kind, tired, ...rest } = reply;
-    // What a large document left in memory is not the next one's doing.
+    // Memory that a large document left must not count against the next one.
     if (tired) this.#letGo();
     this.#finish("error" in rest ? { ok: false, ...rest } : { ok: true, ...rest });
   }
@@ -220,7 +220,7 @@ class Reader {
 
 interface ExtractorOptions {
   memoryMb: number;
-  /** How long the reading of one document may take, in milliseconds. */
+  /** The time that the reading of one document may take, in milliseconds. */
   timeout: number;
   env: Record<string, string | undefined>;
   child?: string;
@@ -229,7 +229,7 @@ interface ExtractorOptions {
 
 export interface ExtractorSettings extends Omit<ExtractorOptions, "onFree"> {
   workers: number;
-  /** What plugins read now. */
+  /** Returns the current extractors of plugins. */
   plugins(): readonly PluginExtractor[];
 }
 

@@ -46,7 +46,7 @@ export interface Styles {
   formats: ReadonlyMap<number, string>;
   /** The format's id of each style. */
   styles: readonly number[];
-  /** Whether days are counted from 1904 on. */
+  /** True if days are counted from 1904 on. */
   is1904: boolean;
 }
 

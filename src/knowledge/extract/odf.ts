@@ -33,7 +33,7 @@ const toText = (element: XmlElement): string =>
     }),
   );
 
-/** What a cell says that has a value or a formula and no text: programs that calculate nothing write none. */
+/** Renders a cell that has a value or a formula and no text: programs that calculate nothing write none. */
 function toFallback(attributes: Record<string, string>): string {
   const value = attributes["office:value"] ?? "";
   const type = attributes["office:value-type"];

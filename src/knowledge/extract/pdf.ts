@@ -87,7 +87,7 @@ function* buildBlocks(items: readonly Item[], page: number): Generator<TextBlock
   if (paragraph !== "") yield { kind: "text", text: paragraph, page };
 }
 
-/** What pdf.js says of a field of a form, or of a text that was written over the page. */
+/** A field of a form, or a text that was written over the page, as pdf.js reports it. */
 interface Annotation {
   subtype?: string;
   fieldType?: string;
@@ -109,7 +109,7 @@ interface Annotation {
 /** Names that programs give fields: they say nothing. */
 const UNNAMED =
   /^(?:(?:text|check|radio|combo|list|drop)?[ _-]?(?:field|box|button|down)?|undefined|untitled)[ _-]?\d*$/i;
-/** How far a label may be from its field, in points. */
+/** The largest distance between a label and its field, in points. */
 const LABEL_GAP = 150;
 
 /** The text that stands beside a field on its line: to the left of it, or to the right of a box to tick. */
@@ -148,7 +148,10 @@ function toFieldValue(field: Annotation): string {
   return tidy(shown.filter(Boolean).join(", "));
 }
 
-/** What was filled into a page: each field with its name, or with the text beside it, and texts that were written over it. */
+/**
+ * Builds the texts that were filled into a page: each field with its name, or with the text beside it, and texts that
+ * were written over it.
+ */
 function* buildFields(
   annotations: readonly Annotation[],
   items: readonly Item[],
@@ -189,7 +192,7 @@ function standInForDrawing(): void {
   for (const name of ["DOMMatrix", "ImageData", "Path2D"]) scope[name] ??= function standIn() {};
 }
 
-/** What programs write if the author gave no title. */
+/** Titles that programs write if the author gave none. */
 const NO_TITLE = /^(?:untitled\b.*|\(anonymous\)|)$/i;
 
 /** PDF with the pages' numbers. Without the character maps, text in Chinese, Japanese and Korean comes out empty, without an error. */

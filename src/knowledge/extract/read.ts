@@ -12,7 +12,9 @@ import {
 import { convert } from "./libreoffice.ts";
 import { getEnding, sniff } from "./sniff.ts";
 
-/** What reads each format, loaded when a document has it. One that LibreOffice converts is read as what it becomes. */
+/**
+ * The reader of each format, loaded when a document has it. A format that LibreOffice converts is read as its result.
+ */
 const EXTRACTORS: Partial<Record<FormatId, () => Promise<ExtractFormat>>> = {
   pdf: async () => (await import("./pdf.ts")).extractPdf,
   docx: async () => (await import("./office.ts")).extractDocx,

@@ -49,10 +49,10 @@ const CHARSETS: Record<number, number> = {
 interface Group {
   isSkipped: boolean;
   isHidden: boolean;
-  /** Whether its text is apart from that around it. */
+  /** True if its text is apart from that around it. */
   isApart: boolean;
   decoder: InstanceType<typeof TextDecoder> | undefined;
-  /** How many fallback characters follow a `\u`. */
+  /** The number of fallback characters behind a `\u`. */
   fallback: number;
 }
 
@@ -75,7 +75,7 @@ function toDecoder(codePage: number): InstanceType<typeof TextDecoder> {
   }
 }
 
-/** How a cell is merged: it goes on with the one to the left of it, or above it. */
+/** The way in which a cell is merged: it continues the one to the left of it, or above it. */
 interface Merged {
   left: boolean;
   above: boolean;
@@ -97,7 +97,7 @@ class RtfReader {
   #toSkip = 0;
   #rows: string[][] = [];
   #cells: string[] = [];
-  /** How the cells of the row are merged, and the one whose definition is read. */
+  /** The merged cells of the row, and the one whose definition is read. */
   #merges: Merged[] = [];
   #merged: Merged = { left: false, above: false };
 

@@ -87,7 +87,7 @@ function textFormat(head: string, filename: string): FormatId {
 }
 
 /**
- * What a document is, by its bytes; the name's ending decides only between kinds of text.
+ * Returns the format of a document, by its bytes; the name's ending decides only between kinds of text.
  * @throws ExtractionError `unsupported_type`, `encrypted_document`, or `no_text_found` for an empty file.
  */
 export function sniff(bytes: Buffer, filename: string): FormatId {

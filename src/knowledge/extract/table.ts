@@ -3,7 +3,7 @@ import type { TextBlock } from "../chunk.ts";
 /** A cell of a table as its document has it: a merged one is there once. */
 export interface TableCell {
   text: string;
-  /** How many columns and rows it covers; 1 if it is not merged. */
+  /** The number of columns and rows that it covers; 1 if it is not merged. */
   columns?: number;
   rows?: number;
 }
@@ -11,9 +11,9 @@ export interface TableCell {
 /** A row as people see it. */
 interface Row {
   cells: string[];
-  /** Whether a cell covers several of its columns, but not all that have text. */
+  /** True if a cell covers several of its columns, but not all that have text. */
   hasGroups: boolean;
-  /** Whether a cell goes on in the next row. */
+  /** True if a cell goes on in the next row. */
   goesOn: boolean;
 }
 
@@ -26,7 +26,7 @@ const MAX_REPEATED = 300;
 export const toSpan = (value: string | null | undefined): number =>
   Math.min(MAX_MERGED, Math.max(1, Math.floor(Number(value ?? 1)) || 1));
 
-/** What a cell shows whose formula no program has calculated yet. */
+/** Renders a cell whose formula no program has calculated yet. */
 export const renderUncalculated = (formula: string): string =>
   `=${formula.replace(/^=/, "")} (not calculated)`;
 
@@ -80,7 +80,10 @@ const joinNames = (first: readonly string[], second: readonly string[]): string[
     [...new Set([first[column] ?? "", second[column] ?? ""])].filter(Boolean).join(" "),
   );
 
-/** Whether a row goes on with the names of the columns: it names what a merged name above it covers, and what has none. */
+/**
+ * Returns whether a row goes on with the names of the columns: it names what a merged name above it covers, and what
+ * has none.
+ */
 const goesOnWithNames = (above: Row, { cells }: Row): boolean =>
   above.goesOn ||
   (above.hasGroups &&

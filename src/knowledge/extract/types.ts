@@ -1,7 +1,7 @@
 import type { TextBlock } from "../chunk.ts";
 import type { DocumentErrorCode } from "../types.ts";
 
-/** What the reading of one document may take. */
+/** The most that the reading of one document may take. */
 export interface ExtractLimits {
   pages: number;
   /** UTF-16 units of text. */
@@ -17,7 +17,7 @@ export interface ExtractSource {
   progress(part: number): void;
   /** The folders of programs that may help, as in PATH. */
   programs: string;
-  /** How many documents it is inside of. */
+  /** The number of documents that it is inside of. */
   depth: number;
   /** Reads a document inside this one, with the same limits. */
   readAttached(document: AttachedDocument): Promise<Extracted>;
@@ -26,7 +26,7 @@ export interface ExtractSource {
 /** A document inside another one, such as an attachment. */
 export type AttachedDocument = Pick<ExtractSource, "bytes" | "filename">;
 
-/** What was read: blocks in reading order. */
+/** The text of a document: blocks in reading order. */
 export interface Extracted {
   mimeType: string;
   title: string | null;
@@ -38,7 +38,7 @@ export interface Extracted {
 /** Reads one format. Throws `ExtractionError`; anything else it throws counts as `broken_document`. */
 export type ExtractFormat = (source: ExtractSource) => Promise<Omit<Extracted, "mimeType">>;
 
-/** Why a document cannot be read. The message is shown to its owner and never quotes the document. */
+/** The reason that a document cannot be read. The message is shown to its owner and never quotes the document. */
 export class ExtractionError extends Error {
   readonly code: DocumentErrorCode;
   readonly package?: string;

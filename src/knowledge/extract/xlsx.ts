@@ -186,7 +186,7 @@ async function readSheet(
   return { rows, merges, margins };
 }
 
-/** How many of some sorted numbers are not above a limit. */
+/** Counts the numbers of a sorted list that are not above a limit. */
 function countUpTo(sorted: readonly number[], limit: number): number {
   let from = 0;
   for (let to = sorted.length; from < to;) {

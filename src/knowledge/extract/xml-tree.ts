@@ -16,7 +16,7 @@ export const toLocal = (name: string): string => name.slice(name.indexOf(":") + 
 
 const MAX_DEPTH = 1000;
 
-/** How an element is read: as a tree, not at all, or by its beginning and end alone. */
+/** The reading of an element: as a tree, not at all, or by its beginning and end alone. */
 type Wanted = "whole" | "nothing" | undefined;
 
 interface ElementHandlers {
@@ -114,7 +114,7 @@ export async function readTargets(relations: Buffer, folder: string): Promise<Ma
 const LONG_WORD = /\p{L}{4,}/gu;
 const MIN_LONG_WORDS = 2;
 
-/** Whether a line of a margin that has a number or a field tells something besides. */
+/** Returns whether a line of a margin that has a number or a field tells something besides. */
 export const isTelling = (text: string): boolean =>
   (text.match(LONG_WORD)?.length ?? 0) >= MIN_LONG_WORDS;
 

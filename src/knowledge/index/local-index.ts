@@ -11,8 +11,8 @@ const VERSION = 2;
 const PAGE = 200;
 
 /**
- * What is found by words. A passage is visible where its generation is the document's. `words` keeps no text of its own, only
- * the index. What comes in is divided and reduced to stems already, so that both tokenizers only divide at spaces.
+ * The index of words. A passage is visible if its generation is the document's. `words` keeps no text of its own, only
+ * the index. Texts are divided and reduced to stems before, so that both tokenizers only divide at spaces.
  */
 const TABLES = `
   -- Which catalog this is the index of, and the last change and passage of it that are in here.
@@ -39,7 +39,7 @@ function openFile(file: string): DatabaseSync {
   // For its owner alone: its companions take over its mode.
   closeSync(openSync(file, "a", 0o600));
   const db = new DatabaseSync(file);
-  // What a power failure takes is read from the catalog again.
+  // Changes that a power failure takes are read from the catalog again.
   db.exec(
     "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-64000; PRAGMA mmap_size=268435456;",
   );
@@ -69,7 +69,7 @@ function openIndex(file: string, catalog: string, last: Place): DatabaseSync {
   return db;
 }
 
-/** How far something is in the order of a catalog. */
+/** A position in the order of a catalog. */
 interface Place {
   change: number;
   passage: number;
@@ -139,7 +139,7 @@ export class LocalIndex {
 
   /** Takes in all that the catalog had when it was asked. */
   catchUp(): Promise<void> {
-    // Who asks while one is under way shares the next one.
+    // A caller that asks while one is under way shares the next one.
     this.#next ??= this.#last
       .catch(() => undefined)
       .then(() => {

@@ -22,7 +22,10 @@ export function getMark(sql: Statements, tenant: string): string | undefined {
   return row && toMark(row.number);
 }
 
-/** What `grams` holds of a chunk. `grams` are separated by spaces. `replaceAll` makes a string of many parts, which takes long to read. */
+/**
+ * Builds the text of `grams` for a chunk. `grams` are separated by spaces. `replaceAll` makes a string of many parts,
+ * which takes long to read.
+ */
 export const toGramBody = (mark: string, grams: string): string =>
   `${mark} ${mark}${grams.split(" ").join(` ${mark}`)}`;
 
@@ -84,7 +87,7 @@ export class Postings {
     return this.#list(`*${text}`, range, text, `${text}\u{10ffff}`).sort();
   }
 
-  /** How many chunks the index of words has, and how many words. */
+  /** The numbers of chunks and of words in the index of words. */
   get totals(): { chunks: number; words: number } {
     const text = "SELECT count(*) AS chunks, coalesce(sum(length), 0) AS words FROM chunks";
     return (this.#totals ??= this.#sql.get<{ chunks: number; words: number }>(text) ?? {
@@ -93,7 +96,7 @@ export class Postings {
     });
   }
 
-  /** How many words a chunk has. */
+  /** Returns the number of words of a chunk. */
   getLength(seq: number): number {
     const number = Math.floor(seq / PAGE);
     // A page that was read before the chunk was there has no words for it.

@@ -17,7 +17,7 @@ interface Visible {
 }
 
 interface Found extends Ranked {
-  /** How many n-grams it has. */
+  /** The number of its n-grams. */
   grams: number;
 }
 

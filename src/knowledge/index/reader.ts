@@ -21,7 +21,7 @@ export interface WordsQuery extends SearchScope {
   relevantOnly?: boolean;
 }
 
-/** What comes in a short time goes into the index together. */
+/** The time in which passages are collected and then go into the index together. */
 const CATCH_UP_MS = 100;
 
 /** A vector of the question, and its model. */
@@ -124,7 +124,7 @@ export async function createReader(catalog: DocumentCatalog, file: string) {
         await index.catchUp();
         const ranked = await rankAll(query, near);
         const passages = await readPassages(ranked);
-        // What a new version replaces in the meantime is either all there or all gone.
+        // Passages that a new version replaces meanwhile are either all there or all gone.
         if (passages.length === ranked.length || tries === MAX_TRIES) return passages;
       }
     },

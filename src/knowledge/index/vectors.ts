@@ -12,7 +12,7 @@ import {
 const PAGE = 1000;
 /** So many times the candidates that are wanted are compared exactly: eight bits rank them nearly, not quite. */
 const MARGIN = 4;
-/** How often it is looked whether most of what is in memory is of deleted passages. */
+/** The interval of checks whether most vectors in memory are of deleted passages. */
 const COUNT_EVERY_MS = 5 * 60_000;
 
 /** Bytes on a boundary where numbers of 32 bits may begin. */

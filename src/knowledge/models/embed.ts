@@ -105,7 +105,7 @@ async function embedAll(
   }
 }
 
-/** What gives passages their vectors. */
+/** The parts that give passages their vectors. */
 interface EmbeddingParts {
   embedder: Embedder;
   database: Database;

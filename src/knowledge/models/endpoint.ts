@@ -8,9 +8,9 @@ const NOT_THE_REQUEST = new Set([401, 402, 403, 404, 405, 407, 408, 409, 425, 42
 
 /** An endpoint gave no usable answer. */
 export class EndpointError extends RouseError {
-  /** What the failure says about the endpoint. */
+  /** The outcome of the failed call for the endpoint's breaker. */
   readonly outcome: CallOutcome;
-  /** Whether the endpoint refuses this very request: another attempt would be refused, too. */
+  /** True if the endpoint refuses this very request: another attempt would be refused, too. */
   readonly isRefused: boolean;
   readonly #headers: Record<string, string>;
 
@@ -35,11 +35,11 @@ export class EndpointError extends RouseError {
   }
 }
 
-/** What a request needs besides its body. */
+/** The options of a request besides its body. */
 export interface EndpointCall extends Omit<Endpoint, "headers"> {
   headers?: Record<string, string>;
   fetch: typeof fetch;
-  /** What the endpoint is for, in messages: "the embedding endpoint". */
+  /** The name of the endpoint in messages: "the embedding endpoint". */
   title: string;
 }
 
@@ -56,7 +56,7 @@ async function readText(response: Response, maxBytes: number, title: string): Pr
   return text + decoder.decode();
 }
 
-/** What to change after an error that names a reason. */
+/** Advice after an error that names a reason. */
 const ADVICE: Readonly<Record<number, string>> = {
   401: ": check the provider's key",
   403: ": check the provider's key, and what it may do",

@@ -8,9 +8,9 @@ import { EndpointError } from "./endpoint.ts";
 export interface GuardedCall<T> {
   /** The name of its breaker. */
   of: string;
-  /** How long a question waits for it. */
+  /** The time that a question waits for it. */
   ms: number;
-  /** What becomes of the question without it, for the log. */
+  /** The treatment of the question without it, for the log. */
   otherwise: string;
   work(signal: AbortSignal): Promise<T>;
 }

@@ -77,7 +77,7 @@ export async function openDatabase(
     const call = waiting.get(reply.id);
     waiting.delete(reply.id);
     if (reply.ok) return call?.resolve(reply.value);
-    // What the database says of itself quotes nothing.
+    // The database's own messages quote nothing.
     if (reply.error.code === "store_unavailable")
       log.error({ reason: reply.error.reason }, "the knowledge database failed");
     call?.reject(toError(reply.error));

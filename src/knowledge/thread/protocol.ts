@@ -4,7 +4,7 @@ import type { CatalogPlace } from "../catalog/catalog.ts";
 import type { createWriter } from "../catalog/writer.ts";
 import type { createReader } from "../index/reader.ts";
 
-/** What the thread of the documents can be asked. */
+/** The calls that the thread of the documents answers. */
 export type Calls = ReturnType<typeof createWriter> &
   Omit<Awaited<ReturnType<typeof createReader>>, "close">;
 

@@ -19,7 +19,7 @@ import {
 
 const settings = workerData as WorkerSettings;
 const port = parentPort as MessagePort;
-/** What a killed process had taken from its own file is taken up immediately. */
+/** With one name for all processes, work that a killed process had taken from its own file is taken up immediately. */
 const holder = settings.sql ? randomUUID() : "this";
 
 async function answer(calls: Calls, { id, name, args }: CallMessage): Promise<ReplyMessage> {

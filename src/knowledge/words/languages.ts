@@ -123,7 +123,10 @@ export const getLanguage = (code: string): Language | undefined => byCode.get(co
 export const languagesIn = (script: Script): readonly Language[] => byScript.get(script) ?? [];
 export const getDefaultLanguage = (script: Script): Language => languagesIn(script)[0] as Language;
 
-/** Whether texts of the language are indexed by n-grams as well. For English they bring nothing; see docs/knowledge.md. */
+/**
+ * Returns whether texts of the language are indexed by n-grams as well. For English they bring nothing; see
+ * docs/knowledge.md.
+ */
 export const hasGrams = (code: string | undefined): boolean =>
   code !== undefined && code !== "" && code !== "en" && byCode.has(code);
 

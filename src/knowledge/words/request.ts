@@ -15,10 +15,10 @@ const GREETINGS =
 /** Words with which people ask for something, and speak about the conversation: what they ask for comes behind. */
 const ASKING = toSet(PHRASES.asking.join(" "));
 
-/** What people want written, and where they expect the answer: only before a subject do these say nothing. */
+/** Kinds of texts that people want written, and places for the answer: only before a subject do these say nothing. */
 const MEDIA = toSet(PHRASES.media);
 
-/** What people say last when they ask for a translation. */
+/** Matches the end of a request for a translation. */
 const LANGUAGE =
   /(?:(?:^|\s)(?:in|into|to|ins|auf|en|au|al|para|para o|na|po|на|إلى|الى|naar|till|til|ke|sang)\s+)\p{L}+\s*[.!?]*\s*$/u;
 const TRANSLATES =
@@ -77,7 +77,7 @@ function trimSpaced(text: string): string {
   return hasMedia ? text : "";
 }
 
-/** What is to be translated, without the language; empty if it is only pointed at. */
+/** Returns the text to translate, without the language; empty if the request only points at it. */
 function withoutLanguage(text: string): string {
   const rest = text.replace(LANGUAGE, "");
   return (rest.match(WORD) ?? []).some((word) => getLanguagesByWord(word) === undefined)
@@ -88,7 +88,7 @@ function withoutLanguage(text: string): string {
 const MORE =
   /(?<![\p{L}])(?:more|details?|mehr|weiter|plus|davantage|más|mais|di più|altro|meer|mer|mere|więcej|více|ещё|еще|подробнее|більше|daha|المزيد|أكثر|بیشتر|और|lebih|thêm|더)(?![\p{L}])|更多|多点|多一点|详细|もっと|もう少し|くわしく|详しく/u;
 
-/** Whether a message without a subject asks for more about the one before. */
+/** Returns whether a message without a subject asks for more about the one before. */
 export const asksForMore = (message: string): boolean => MORE.test(foldSpelling(message));
 
 /**

@@ -8,7 +8,7 @@ const ZEROS = [
 /** Katakana, and how far Hiragana are before them. */
 const [FIRST_KANA, LAST_KANA, KANA_STEP] = [0x30a1, 0x30f6, 0x60] as const;
 
-/** What a character of a text is written as in the index; 0 if it stays as it is. */
+/** The character that stands for a character of a text in the index; 0 if it stays as it is. */
 const others = new Uint16Array(2 ** 16);
 for (const zero of ZEROS)
   for (let digit = 0; digit < 10; digit++) others[zero + digit] = 0x30 + digit;
@@ -78,9 +78,9 @@ export interface JoinedWord {
   text: string;
   /** The place of the first part in the text. */
   index: number;
-  /** How many parts it has. */
+  /** The number of its parts. */
   parts: number;
-  /** Whether the parts tell nothing of their own: `1,000` is one number. */
+  /** True if the parts tell nothing of their own: `1,000` is one number. */
   isOne: boolean;
 }
 

@@ -22,7 +22,7 @@ interface Evidence {
   different: number;
 }
 
-/** How often words are frequent words of each language. */
+/** Counts how often words are frequent words of each language. */
 function weigh(words: readonly Token[], languages: readonly Language[]): Evidence[] {
   const found = new Map(
     languages.map((language) => [language, { language, hits: 0, different: 0 }]),
@@ -189,7 +189,7 @@ export interface Term {
   whole?: number;
 }
 
-/** What a question asks an index for. */
+/** The words of a question that an index is asked for. */
 export interface Question {
   /** A word comes once for each different stem that the languages of the index give it. */
   terms: Term[];

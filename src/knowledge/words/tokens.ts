@@ -14,7 +14,10 @@ const HAS_UNSPACED = new RegExp(`[${UNSPACED}]`, "u");
 const WIDE = new RegExp(`[${UNSPACED}]`, "gu");
 const RUNS = new RegExp(`([${UNSPACED}]+)|[^${UNSPACED}]+`, "gu");
 
-/** Whether a text has characters of a script without spaces; a word of one is a pair of characters, or a single one. */
+/**
+ * Returns whether a text has characters of a script without spaces; a word of one is a pair of characters, or a single
+ * one.
+ */
 export const isUnspaced = (text: string): boolean => HAS_UNSPACED.test(text);
 
 const none: readonly Language[] = [];
@@ -22,7 +25,7 @@ const none: readonly Language[] = [];
 /** A word of texts. What was made of it is kept: the vocabulary of a text comes again and again. */
 export class Token {
   readonly text: string;
-  /** Whether it is characters of a script without spaces. */
+  /** True if it is characters of a script without spaces. */
   readonly isRun: boolean;
   /** Undefined for numbers and runs. */
   readonly script: Script | undefined;
@@ -39,7 +42,7 @@ export class Token {
     this.frequentIn = (!isRun && text.length > 1 && getLanguagesByWord(text)) || none;
   }
 
-  /** What the word is indexed as in a language. */
+  /** Returns the form in which the word is indexed in a language. */
   getIndexed(language: Language): string {
     if (this.#language !== language) {
       this.#language = language;
@@ -84,7 +87,7 @@ export interface Words {
     /** The places of the first part and behind the last one among the tokens. */
     from: number;
     to: number;
-    /** Whether the parts tell nothing of their own: `1,000` is one number. */
+    /** True if the parts tell nothing of their own: `1,000` is one number. */
     isOne: boolean;
   }[];
 }

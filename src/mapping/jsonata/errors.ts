@@ -2,7 +2,7 @@ import type { CodeError } from "../../vocabulary/debug-notes.ts";
 import { placeIn } from "../excerpt.ts";
 import { GuardError, isJsonataFunction, LengthError } from "./values.ts";
 
-/** What JSONata throws. Its messages quote the input, and are set when the whole expression has failed. */
+/** An error that JSONata throws. Its messages quote the input, and are set when the whole expression has failed. */
 interface JsonataError {
   code?: unknown;
   /** The character behind the token, or behind the bracket that opens a call. */
@@ -42,7 +42,7 @@ export function renderFailure(error: unknown): string {
   return `the expression failed${name}${argument} (JSONata ${code})`;
 }
 
-/** Where in the source an error is; undefined if it does not say. */
+/** Returns the place of an error in the source; undefined if the error does not name it. */
 function getOffset({ position, token }: JsonataError, source: string): number | undefined {
   if (typeof position !== "number") return undefined;
   if (token === "(end)") return source.length;
@@ -57,7 +57,7 @@ function getOffset({ position, token }: JsonataError, source: string): number | 
   return Math.max(0, position - 1);
 }
 
-/** What a value looks like, in a message that does not name it. */
+/** Describes a value, for a message that does not name it. */
 function renderCause({ value }: JsonataError, message: string): string {
   if (value === undefined || isJsonataFunction(value)) return "";
   try {
@@ -85,7 +85,7 @@ export function describeFailure(error: unknown, source: string): CodeError {
   };
 }
 
-/** Why a text is no expression, and where: it quotes the operator's own text alone. */
+/** Describes the reason and the place of a syntax error: it quotes the operator's own text alone. */
 export function describeSyntaxError(
   error: unknown,
   source: string,

@@ -119,7 +119,10 @@ export interface Expression {
   /** The path, if it is a plain one. */
   readonly path?: Path;
   evaluate(scope: TemplateContext): Evaluated | Promise<Evaluated>;
-  /** What it gives, if it was evaluated for the event before, or is a plain path. Undefined if JSONata would have to run. */
+  /**
+   * Returns the result, if it was evaluated for the event before, or is a plain path. Undefined if JSONata would have
+   * to run.
+   */
   known(scope: TemplateContext): Evaluated | undefined;
 }
 

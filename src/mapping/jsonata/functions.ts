@@ -208,7 +208,7 @@ function pictured(text: unknown, format: unknown): void {
     throw new GuardError(`reads a text of more than ${MAX_PICTURED} characters by a picture`);
 }
 
-/** What is checked before a function is called, besides the length of what a text function is given. */
+/** Checks before a function is called, besides the length of what a text function is given. */
 const BEFORE: Record<string, (args: readonly unknown[]) => void> = {
   append: ([first, second]) => {
     const count = (side: unknown): number => (Array.isArray(side) ? side.length : 1);

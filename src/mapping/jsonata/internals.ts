@@ -1,6 +1,6 @@
 import type { CpuLimit } from "./cpu-time.ts";
 
-/** What we rely on inside JSONata, beyond its documented interface. */
+/** Parts of JSONata that we rely on beyond its documented interface. */
 
 /** A frame of an evaluation: what its variables are bound to. */
 export interface Frame {

@@ -39,7 +39,7 @@ interface Node {
 interface Findings {
   /** `name`: of the variable that is the reason. */
   problem: { message: string; name?: string } | undefined;
-  /** Whether it defines functions of its own. */
+  /** True if it defines functions of its own. */
   hasFunctions: boolean;
   /** The names of all variables in it. */
   variables: ReadonlySet<string>;

@@ -10,7 +10,7 @@ import { isTypeScript } from "../../plugin/own-modules.ts";
 import type { BuiltModule } from "./built-module.ts";
 import { mayRead, type TransformPermissions } from "./permissions.ts";
 
-/** What is wrong with a module, without the path of the mapping that names it. */
+/** A problem of a module, without the path of the mapping that names it. */
 export type ModuleProblem = Omit<Issue, "path">;
 
 const MAX_ERRORS = 5;
@@ -77,7 +77,7 @@ export type PreparedModule =
 const TARGET = "node24";
 const isPackage = (path: string): boolean => /[\\/]node_modules[\\/]/.test(path);
 const isJson = (path: string): boolean => path.endsWith(".json");
-/** What is compiled or sent along; of packages only what is TypeScript. */
+/** Returns whether a file is compiled or sent along; of packages only TypeScript is. */
 const isOwn = (path: string): boolean =>
   isTypeScript(path) || ((isJson(path) || /\.[cm]?jsx?$/.test(path)) && !isPackage(path));
 const getLoader = (path: string): Loader => (path.endsWith("x") ? "tsx" : "ts");
@@ -101,7 +101,10 @@ function followOwnFiles(): Plugin {
   };
 }
 
-/** What is sent of a file: JavaScript for TypeScript, JSON as it is, nothing for what Node reads by itself. */
+/**
+ * Returns the text that is sent of a file: JavaScript for TypeScript, JSON as it is, nothing for files that Node reads
+ * by itself.
+ */
 async function compileFile(path: string): Promise<string | undefined> {
   if (isJson(path)) return readFileSync(path, "utf8");
   if (!isTypeScript(path)) return undefined;
@@ -180,7 +183,7 @@ export function hashModule(files: readonly string[]): string {
 
 /** Finds the files of a JavaScript module, which Node reads by itself: a change of any of them is another version. */
 async function findJavaScript(file: string, folder: string): Promise<PreparedModule> {
-  // What is wrong with a file Node says when it loads the module.
+  // Node reports the problems of a file when it loads the module.
   const imports = await readImports(file, folder).catch(() => undefined);
   const files = imports ? [...imports.keys()] : [file];
   return { ok: true, version: sha256Hex(files.map((path) => fileStamp(path)).join("\n")), files };

@@ -1,4 +1,4 @@
-/** What the transform pool is asked, what it and its children say to each other, and what it answers. */
+/** The messages between the transform pool, its callers and its children. */
 import type { CodeError } from "../../vocabulary/debug-notes.ts";
 import type { BuiltModule } from "./built-module.ts";
 import type { ConsoleBuffer, ConsoleMessage, Thrown } from "../debug.ts";
@@ -43,10 +43,13 @@ type Failed = {
   isTooLong?: true;
 };
 export type Reply = { id: number } & ({ ok: true; value: unknown } | Failed);
-/** What a module printed comes with its result, however the call ended. */
+/** The result of a call, with the text that the module printed, however the call ended. */
 export type CallResult = ({ ok: true; value: unknown } | Failed) & { console?: ConsoleBuffer };
 
-/** What a child sends besides replies: it has started, it has loaded the module of the call that it works on, or what it printed. */
+/**
+ * A child's messages besides replies: it has started, it has loaded the module of the call that it works on, or it has
+ * printed a line.
+ */
 export type TransformProgress =
   | { id: typeof READY }
   | { id: number; loaded: true }
@@ -55,7 +58,7 @@ export type TransformProgress =
 /** The id of a child's first message. */
 export const READY = 0;
 
-/** What children know a module's version by. */
+/** Returns the key by which children know a module's version. */
 export const moduleKey = ({ file, version }: { file: string; version: string }): string =>
   `${file}?${version}`;
 
@@ -73,7 +76,7 @@ export interface ModuleTarget {
   timeoutMs: number;
 }
 
-/** What a child answered. A module can answer anything in its place. */
+/** Converts a child's reply. A module can answer anything in its place. */
 export function toResult(reply: Reply): CallResult {
   if (reply.ok) return { ok: true, value: reply.value };
   const { id: _id, ...failed } = reply as Reply & CallResult;

@@ -7,10 +7,10 @@ import type { Config } from "../../config/schema/index.ts";
 import type { Issue } from "../../core/errors.ts";
 import { isInside } from "../../core/files.ts";
 
-/** What `hooks.transformPermissions` grants; paths are absolute. */
+/** The grants of `hooks.transformPermissions`; paths are absolute. */
 export type GrantedPermissions = z.output<typeof transformPermissionsSchema>;
 
-/** What a process that runs modules may do. */
+/** The permissions of a process that runs modules. */
 export interface TransformPermissions extends GrantedPermissions {
   /** The folder of the modules, by its real path. */
   folder: string;
@@ -67,13 +67,13 @@ export const NO_MODULES = createPermissions(OWN_FILES, {
   addons: false,
 });
 
-/** Whether modules may read a file, links followed. */
+/** Returns whether modules may read a file, links followed. */
 export function mayRead({ read }: TransformPermissions, path: string): boolean {
   const real = realPath(path);
   return read.some((folder) => isInside(folder, real));
 }
 
-/** What is in a folder. What this process cannot list, a module cannot read either. */
+/** Reads the entries of a folder. A folder that this process cannot list, a module cannot read either. */
 function readEntries(folder: string): Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true });
@@ -91,13 +91,13 @@ function* linksIn(folder: string): Generator<string> {
   }
 }
 
-/** What a link means, also if nothing is there yet. */
+/** Returns the target of a link, also if nothing is there yet. */
 const readLinkTarget = (link: string): string =>
   realPath(resolve(dirname(link), readlinkSync(link)));
 
 const FOLDER = "hooks.transformsDir";
 
-/** Why modules cannot be confined to their folder. */
+/** Returns the reason that modules cannot be confined to their folder. */
 function findOpening(
   { folder, read, write, ...rest }: TransformPermissions,
   secrets: readonly SecretPlace[],
@@ -115,13 +115,13 @@ function findOpening(
   return `contains the link ${relative(folder, open)}, which leads to ${readLinkTarget(open)}: put a copy there, or grant the place with hooks.transformPermissions.read`;
 }
 
-/** What transform modules must not see: the config file, the state folder and the like. */
+/** A place that transform modules must not see: the config file, the state folder and the like. */
 export interface SecretPlace {
   what: string;
   path: string;
 }
 
-/** Where the secrets of a gateway lie. */
+/** Returns the places of a gateway's secrets. */
 export function getSecretPlaces(
   { stateDir, store }: Config,
   file: string | undefined,

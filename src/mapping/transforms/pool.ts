@@ -42,7 +42,7 @@ interface Task {
   permissions?: TransformPermissions;
   loadMs?: number;
   built?: BuiltModule;
-  /** Whether it was with a child before that ended, maybe through another's doing. */
+  /** True if it was with a child before that ended, maybe through another's doing. */
   repeated: boolean;
   printed: ConsoleBuffer;
   resolve(result: CallResult): void;
@@ -51,12 +51,12 @@ interface Task {
 interface Child {
   process: ChildProcess;
   permissions: TransformPermissions;
-  /** What it was sent, in order; it works on the first. */
+  /** The tasks that it was sent, in order; it works on the first. */
   tasks: Task[];
   timer: NodeJS.Timeout | undefined;
   idle: NodeJS.Timeout | undefined;
   owner: string | undefined;
-  /** Whether it has answered a call: what that left behind, running or as garbage, may end it during another call. */
+  /** True if it has answered a call: what that left behind, running or as garbage, may end it during another call. */
   isUsed: boolean;
   /** Versions of modules that it was sent, and those that it has loaded. */
   sent: Set<string>;
@@ -76,11 +76,11 @@ const START_MS = 30_000;
 const LATE_MS = 100;
 const EXPRESSION_GRACE_MS = 1_000;
 
-/** Whether a child may do what a task's module may do, and no more. */
+/** Returns whether a child may do what a task's module may do, and no more. */
 const suits = (child: Child, { permissions }: Task): boolean =>
   permissions === undefined || permissions.id === child.permissions.id;
 
-/** Whether a child has yet to load the module of a task. */
+/** Returns whether a child has yet to load the module of a task. */
 const mustLoad = (child: Child, { call, loadMs }: Task): boolean =>
   loadMs !== undefined && call.kind !== "jsonata" && !child.loaded.has(moduleKey(call));
 

@@ -9,7 +9,7 @@ import type { TransformPermissions } from "./permissions.ts";
 /** Memory of a child, buffers and all: the heap has a limit of its own, buffers lie outside it. */
 const MAX_KB = 768 * 1024;
 const LOOK_MS = 20;
-/** Where each look starts a process. */
+/** The interval of checks if each of them starts a process. */
 const SLOW_LOOK_MS = 500;
 
 /** The resident memory of a process in kB, from Linux's `/proc`; 0 if it has ended. */

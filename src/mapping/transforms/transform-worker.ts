@@ -14,7 +14,7 @@ import {
   type Reply,
 } from "./messages.ts";
 
-/** What Node's permission model denied, in words that say what to change. */
+/** The permissions of Node's model, with the setting that grants each. */
 const GRANTS: Record<string, [what: string, field: string]> = {
   FileSystemRead: ["read", "read"],
   FileSystemWrite: ["write", "write"],
@@ -42,7 +42,9 @@ export function explainDenial(error: unknown): string | undefined {
   return `transforms may not ${what}${path}: hooks.transformPermissions.${field} grants it`;
 }
 
-/** What a transform child gives away before it runs a module: what Node's permission model leaves open. */
+/**
+ * Rights that a transform child gives away before it runs a module, because Node's permission model leaves them open.
+ */
 
 /** Descriptors above those that Node closes in its children by itself. */
 const MAX_DESCRIPTOR = 1024;
@@ -88,7 +90,7 @@ export function lockDown(): void {
  * exits, rejects later) ends at most this process.
  */
 
-/** What a module may give, as JSON: the gateway takes it apart in its own process. */
+/** The longest result of a module, as JSON: the gateway parses it in its own process. */
 const MAX_RESULT_CHARS = 8_000_000;
 
 lockDown();

@@ -72,7 +72,7 @@ function readAction(
   return { ok: true, action };
 }
 
-/** What a transform gave, checked by name; the values are checked like a request's later. */
+/** Reads the result of a transform, checked by name; the values are checked like a request's later. */
 function readResult(value: unknown, allowed: readonly string[]): TransformOutcome {
   if (value === null || value === undefined) return { ok: true, skipped: true };
   const list = Array.isArray(value);
@@ -100,7 +100,10 @@ function note(
   });
 }
 
-/** Why a module cannot be loaded, in full: what the compiler says of it, else what it threw and where. */
+/**
+ * Builds the whole reason that a module cannot be loaded: the compiler's message, else the error that it threw and its
+ * place.
+ */
 async function toLoadProblem(thrown: Thrown, file: string, folder: string): Promise<ModuleProblem> {
   // There is no event yet that the message could quote.
   const { message, frames = [] } = codeError(thrown, folder);
@@ -111,7 +114,7 @@ async function toLoadProblem(thrown: Thrown, file: string, folder: string): Prom
   return { message: `cannot be loaded: ${said}`, ...(detail === "" ? {} : { detail }) };
 }
 
-/** What is wrong with a module that was loaded to be checked; undefined if nothing is. */
+/** Returns the problem of a module that was loaded to be checked; undefined if there is none. */
 function toProblem(
   result: CallResult,
   file: string,
@@ -134,7 +137,7 @@ export interface TransformCompileOptions {
   permissions: TransformPermissions;
   /** Files of plugins by the name that stands for them. */
   pluginTransforms?: ReadonlyMap<string, string>;
-  /** What modules must not see. */
+  /** The places that modules must not see. */
   secretPlaces?: readonly SecretPlace[];
   /** The hashes that modules must have to be run, by name. Undefined: any. */
   moduleHashes?: ReadonlyMap<string, string> | undefined;

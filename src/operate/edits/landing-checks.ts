@@ -19,8 +19,8 @@ export function requireSnapshot(candidate: CandidateResult, message: string): Sn
 }
 
 export interface ComparisonDeps {
-  /** The snapshot in use; undefined if the config has problems and no gateway runs. */
-  snapshot(): Snapshot | undefined;
+  /** The snapshot in use. */
+  snapshot(): Snapshot;
   /** Builds a snapshot from the files, with `texts` in place of some, for one use. */
   withCandidate<T>(texts: FileTexts, use: (result: CandidateResult) => Promise<T>): Promise<T>;
   /** Reads the store for one use. Returns null if there is none that can be read. */
@@ -52,17 +52,12 @@ export async function runTests(snapshot: Snapshot): Promise<TestSummary> {
 
 /** Compares what today's mappings and those of a change do with the last events. Returns null if they cannot be compared. */
 export function compareEvents(after: Snapshot, deps: ComparisonDeps): Promise<WhatIfReport | null> {
-  const compare = (before: Snapshot): Promise<WhatIfReport | null> =>
-    deps.withStore(async (store) => {
-      let last: WhatIfReport | null = null;
-      const events = readEvents(store, { last: MAX_EVENTS });
-      const options = { period: { to: deps.now() }, store };
-      for await (const line of whatIf(before, after, events, options))
-        if (line.type === "end") last = line;
-      return last;
-    });
-  const today = deps.snapshot();
-  return today
-    ? compare(today)
-    : deps.withCandidate(new Map(), async (found) => (found.ok ? compare(found.snapshot) : null));
+  return deps.withStore(async (store) => {
+    let last: WhatIfReport | null = null;
+    const events = readEvents(store, { last: MAX_EVENTS });
+    const options = { period: { to: deps.now() }, store };
+    for await (const line of whatIf(deps.snapshot(), after, events, options))
+      if (line.type === "end") last = line;
+    return last;
+  });
 }

@@ -4,20 +4,13 @@ import { RouseError, type Issue } from "../../core/errors.ts";
 import { replaceFile } from "../../core/replace-file.ts";
 import type { ComparisonDeps } from "./landing-checks.ts";
 import { refuseConflict, renderFilePatch } from "./unified-diff.ts";
-import {
-  findLink,
-  keepBefore,
-  readNow,
-  type FileChange,
-  type MappingPlaces,
-} from "./user-files.ts";
+import { findLink, keepBefore, readNow, type FileChange } from "./user-files.ts";
 
 /** How long a gateway may take until it uses a file that was changed. */
 const RELOAD_MS = 2000;
 
 /** What writing a change needs of the gateway that uses the files, or of the command line if none runs. */
 export interface WriteDeps extends ComparisonDeps {
-  places(): MappingPlaces;
   /** Puts the files into use; absent if no gateway runs. */
   reload?: () => Promise<{ ok: true; hash: string } | { ok: false; issues: Issue[] }>;
   /** Returns why no file must be written here, whatever its mode; undefined if nothing is against it. */
@@ -31,20 +24,20 @@ export type Landed =
   | { landed: false; file: string; reason: string; patch: string };
 
 /** The folder from which `git apply` names files: the top of the working tree, or the config's folder. */
-function findTop(file: string, { places }: Pick<WriteDeps, "places">): string {
+function findTop(file: string, { snapshot }: Pick<WriteDeps, "snapshot">): string {
   for (let folder = dirname(file); ; folder = dirname(folder)) {
     if (existsSync(join(folder, ".git"))) return folder;
     if (dirname(folder) === folder) break;
   }
-  const { configFile, mappingsDir } = places();
-  return dirname(configFile ?? mappingsDir);
+  const { configFile, config } = snapshot();
+  return dirname(configFile ?? config.hooks.mappingsDir);
 }
 
 const renderChange = (top: string, change: FileChange): string =>
   renderFilePatch(relative(top, change.file).split(sep).join("/"), change);
 
 /** A change as a patch. */
-export const renderPatch = (change: FileChange, deps: Pick<WriteDeps, "places">): string =>
+export const renderPatch = (change: FileChange, deps: Pick<WriteDeps, "snapshot">): string =>
   renderChange(findTop(change.file, deps), change);
 
 /**

@@ -2,8 +2,7 @@ import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import JSON5 from "json5";
 import { RouseError, type Issue } from "../../core/errors.ts";
-import type { FileTexts } from "../../core/files.ts";
-import { renderOpenConfirmations, type Confirmation } from "./confirmation-names.ts";
+import { CONFIRMATIONS, renderOpenConfirmations, type Confirmation } from "./confirmation-names.ts";
 import {
   compareEvents,
   requireSnapshot,
@@ -20,7 +19,7 @@ import {
 } from "./landing-write.ts";
 import { listWrittenMappings, type MappingHome } from "./mapping-text.ts";
 import { planChange, type MappingChange, type PlannedChange } from "./planned-change.ts";
-import { findWriteProblem, type FileChange } from "./user-files.ts";
+import { findWriteProblem, toTexts, type FileChange } from "./user-files.ts";
 import type { WhatIfReport } from "../what-if/what-if.ts";
 
 /** What a change of the user's files needs of the gateway that uses them, or of the command line if none runs. */
@@ -46,6 +45,8 @@ export interface LandingCheck {
   warnings: Issue[];
   /** What has to be confirmed by name. */
   confirm: Confirmation[];
+  /** The same in words, by the names. */
+  confirmTexts: Partial<Record<Confirmation, string>>;
   /** What the tests of `hooks.testsDir` say with the change; null if the config has problems with it. */
   tests: TestSummary | null;
   /** What would change for the last 1,000 events; null if it is left out, there is no store, or one of the configs has problems. */
@@ -145,17 +146,13 @@ const identify = ({ before, after }: FileChange): string =>
     .update(JSON.stringify([before, after]))
     .digest("hex");
 
-const toTexts = ({ file, after }: FileChange): FileTexts => new Map([[file, after]]);
-
 const findReason = async ({ file }: FileChange, deps: LandingDeps): Promise<string | undefined> =>
   (await deps.findObstacle()) ?? (await findWriteProblem(file));
-
-type ExamineDeps = ComparisonDeps & Pick<LandingDeps, "places">;
 
 type Tried = Pick<LandingCheck, "problems" | "warnings" | "tests" | "whatIf">;
 
 /** Says what the config does with a change in place. */
-function tryChange(change: FileChange, deps: ExamineDeps): Promise<Tried> {
+function tryChange(change: FileChange, deps: ComparisonDeps): Promise<Tried> {
   return deps.withCandidate(toTexts(change), async (candidate) =>
     candidate.ok
       ? {
@@ -176,11 +173,12 @@ function tryChange(change: FileChange, deps: ExamineDeps): Promise<Tried> {
 export async function examineChange(
   wanted: MappingChange,
   { whatIf }: CheckOptions,
-  given: ExamineDeps,
+  given: ComparisonDeps,
 ): Promise<ExaminedChange> {
   const deps = whatIf ? given : { ...given, withStore: async () => null };
-  const { change, home } = planChange(wanted, deps.snapshot(), deps.places());
+  const { change, home } = planChange(wanted, deps.snapshot());
   const tried = await tryChange(change, deps);
+  const confirm = findConfirmations(change, home, tried.tests);
   return {
     change,
     found: {
@@ -188,7 +186,8 @@ export async function examineChange(
       base: identify(change),
       diff: renderPatch(change, deps),
       ...tried,
-      confirm: findConfirmations(change, home, tried.tests),
+      confirm,
+      confirmTexts: Object.fromEntries(confirm.map((name) => [name, CONFIRMATIONS[name]])),
     },
   };
 }
@@ -218,7 +217,7 @@ async function land(
   deps: LandingDeps,
 ): Promise<Landed> {
   const { base, confirm = [] } = options;
-  const planned = planChange(wanted, deps.snapshot(), deps.places());
+  const planned = planChange(wanted, deps.snapshot());
   const { change } = planned;
   if (base !== undefined && base !== identify(change)) refuseStale(change, shown.get(base), deps);
   if (change.before === change.after)

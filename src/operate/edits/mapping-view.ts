@@ -26,11 +26,6 @@ export interface MappingText extends PlacedMapping {
   text: string;
 }
 
-const getPlaces = ({ config, configFile }: Snapshot) => ({
-  mappingsDir: config.hooks.mappingsDir,
-  configFile,
-});
-
 const isOwn = ({ origin }: MappingInfo): boolean => !origin.startsWith("preset:");
 
 /** Lists the live mappings in the order in which they are tried. */
@@ -56,7 +51,7 @@ export function showMapping(id: string, snapshot: Snapshot): MappingText {
   const mapping = listPlacedMappings(snapshot).find((one) => one.id === id);
   if (!mapping) throw new RouseError({ code: "not_found", message: `there is no mapping "${id}"` });
   if (!mapping.own) return { ...mapping, file: null, text: renderPreset(id, snapshot) };
-  const { file, home, index } = findMapping(id, snapshot, getPlaces(snapshot));
+  const { file, home, index } = findMapping(id, snapshot);
   const written = listWrittenMappings(readNow(file) ?? "", home)[index];
   if (!written)
     throw new RouseError({

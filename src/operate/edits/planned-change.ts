@@ -12,7 +12,7 @@ import {
   type MappingHome,
 } from "./mapping-text.ts";
 import { refuseConflict, renderFilePatch } from "./unified-diff.ts";
-import { mappingFile, readNow, type FileChange, type MappingPlaces } from "./user-files.ts";
+import { mappingFile, readNow, type FileChange } from "./user-files.ts";
 
 /** A change of the mappings. Nothing else of a config can be changed this way. */
 export type MappingChange =
@@ -47,8 +47,7 @@ const refuse = (message: string): never => {
  */
 export function findMapping(
   id: string,
-  { mappings }: Snapshot,
-  { mappingsDir, configFile }: MappingPlaces,
+  { mappings, config, configFile }: Snapshot,
 ): { file: string; home: MappingHome; index: number } {
   const info =
     mappings.mappings.find((mapping) => mapping.id === id) ??
@@ -62,7 +61,11 @@ export function findMapping(
     return refuse(
       `"${id}" stands in ${info.origin}, which is not a mapping file of yours: copy it into one with another id`,
     );
-  return { file: mappingFile(mappingsDir, name), home: "mappings", index: Number(index) };
+  return {
+    file: mappingFile(config.hooks.mappingsDir, name),
+    home: "mappings",
+    index: Number(index),
+  };
 }
 
 type Replacement = Extract<MappingChange, { kind: "replace" }>;
@@ -70,9 +73,8 @@ type Replacement = Extract<MappingChange, { kind: "replace" }>;
 function planReplacement(
   { mapping: id, text, from }: Replacement,
   snapshot: Snapshot,
-  places: MappingPlaces,
 ): PlannedChange {
-  const { file, home, index } = findMapping(id, snapshot, places);
+  const { file, home, index } = findMapping(id, snapshot);
   const before = readNow(file) ?? missing(`${file} is gone`);
   const replace = (one: string): string =>
     replaceMapping(before, home, index, readMappingText(one, file));
@@ -90,12 +92,12 @@ function planReplacement(
   return { change: { file, before, after }, home };
 }
 
-function planEnabling(id: string, snapshot: Snapshot, places: MappingPlaces): PlannedChange {
+function planEnabling(id: string, snapshot: Snapshot): PlannedChange {
   const info = snapshot.mappings.mappings.find((mapping) => mapping.id === id);
   if (info && !info.shadow) refuse(`"${id}" is not in shadow`);
   if (info?.origin.startsWith("preset:"))
     refuse(`"${id}" is of a preset: take \`shadow\` away where hooks.presets enables it`);
-  const { file, home, index } = findMapping(id, snapshot, places);
+  const { file, home, index } = findMapping(id, snapshot);
   const before = readNow(file) ?? missing(`${file} is gone`);
   const written =
     listWrittenMappings(before, home)[index] ?? missing(`${file} has no mapping "${id}" any more`);
@@ -107,27 +109,23 @@ function planEnabling(id: string, snapshot: Snapshot, places: MappingPlaces): Pl
 }
 
 /** The path of a file of `mappingsDir` by its name. */
-function findFile(name: string, { mappingsDir }: MappingPlaces): string {
+function findFile(name: string, { config }: Snapshot): string {
   return /^[\w-]+\.json5?$/.test(name)
-    ? mappingFile(mappingsDir, name)
+    ? mappingFile(config.hooks.mappingsDir, name)
     : refuse(`${name}: name a file of hooks.mappingsDir, such as "acme.json5"`);
 }
 
-function planFile(name: string, after: string, places: MappingPlaces): PlannedChange {
-  const file = findFile(name, places);
+function planFile(name: string, after: string, snapshot: Snapshot): PlannedChange {
+  const file = findFile(name, snapshot);
   return { change: { file, before: readNow(file), after }, home: "mappings" };
 }
 
-function planAddition(
-  text: string,
-  name: string | undefined,
-  places: MappingPlaces,
-): PlannedChange {
-  const { configFile } = places;
+function planAddition(text: string, name: string | undefined, snapshot: Snapshot): PlannedChange {
+  const { configFile } = snapshot;
   const file =
     name === undefined
       ? (configFile ?? refuse("there is no config file: name a file of hooks.mappingsDir"))
-      : findFile(name, places);
+      : findFile(name, snapshot);
   const home = name === undefined ? "config" : "mappings";
   const before = readNow(file);
   const id = basename(file).replace(/\.json5?$/, "");
@@ -141,20 +139,15 @@ function planAddition(
  * @throws RouseError `not_found`, `usage` or `config_invalid` if the change cannot be made, or `conflict` if it was written from
  * another text than the file has by now.
  */
-export function planChange(
-  wanted: MappingChange,
-  snapshot: Snapshot | undefined,
-  places: MappingPlaces,
-): PlannedChange {
-  const inUse = (): Snapshot => snapshot ?? refuse("the config has problems: mend them first");
+export function planChange(wanted: MappingChange, snapshot: Snapshot): PlannedChange {
   switch (wanted.kind) {
     case "replace":
-      return planReplacement(wanted, inUse(), places);
+      return planReplacement(wanted, snapshot);
     case "enable":
-      return planEnabling(wanted.mapping, inUse(), places);
+      return planEnabling(wanted.mapping, snapshot);
     case "add":
-      return planAddition(wanted.text, wanted.file, places);
+      return planAddition(wanted.text, wanted.file, snapshot);
     case "file":
-      return planFile(wanted.file, wanted.text, places);
+      return planFile(wanted.file, wanted.text, snapshot);
   }
 }

@@ -8,9 +8,9 @@ import type { Snapshot } from "../../intake/types.ts";
 import type { ConditionTrace, MappingTrace } from "../../mapping/types.ts";
 import type { EventRecord } from "../../store/types.ts";
 import { listWrittenMappings } from "./mapping-text.ts";
-import { runTests, type CandidateResult, type TestSummary } from "./landing-checks.ts";
+import { runTests, type ComparisonDeps, type TestSummary } from "./landing-checks.ts";
+import { toTexts } from "./user-files.ts";
 import { findMapping, planChange, type PlannedChange, type TextChange } from "./planned-change.ts";
-import type { LandingDeps } from "./landing.ts";
 
 /** A part of the text that was evaluated: characters from 0, `end` behind the last one. */
 export interface TextRange {
@@ -43,14 +43,8 @@ export interface TextEvaluation {
   note: string | null;
 }
 
-export interface EvaluationDeps {
-  places: LandingDeps["places"];
+export interface EvaluationDeps extends Pick<ComparisonDeps, "withCandidate"> {
   snapshot: Snapshot;
-  withCandidate<T>(
-    file: string,
-    text: string | null,
-    use: (found: CandidateResult) => Promise<T>,
-  ): Promise<T>;
 }
 
 const NONE: Omit<TextEvaluation, "problems"> = {
@@ -122,12 +116,12 @@ function locate(
 function findPlace(
   { change, home }: PlannedChange,
   wanted: TextChange,
-  { snapshot, places }: EvaluationDeps,
+  { snapshot }: EvaluationDeps,
 ): string {
   const list = home === "config" ? "hooks.mappings" : `mappings/${basename(change.file)}: mappings`;
   const index =
     wanted.kind === "replace"
-      ? findMapping(wanted.mapping, snapshot, places()).index
+      ? findMapping(wanted.mapping, snapshot).index
       : listWrittenMappings(change.after ?? "", home).length - 1;
   return `${list}[${index}]`;
 }
@@ -211,13 +205,13 @@ export async function evaluateText(
   if (syntax || !root) return { ...NONE, problems: syntax ? [syntax] : [] };
   let planned: PlannedChange;
   try {
-    planned = planChange(wanted, deps.snapshot, deps.places());
+    planned = planChange(wanted, deps.snapshot);
   } catch (error) {
     return { ...NONE, problems: toWholeProblem(error) };
   }
   const place = findPlace(planned, wanted, deps);
   const { change } = planned;
-  return deps.withCandidate(change.file, change.after, async (found): Promise<TextEvaluation> => {
+  return deps.withCandidate(toTexts(change), async (found): Promise<TextEvaluation> => {
     if (!found.ok)
       return {
         ...NONE,

@@ -1,14 +1,8 @@
 import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync } from "node:fs";
 import { access, constants } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
+import type { FileTexts } from "../../core/files.ts";
 import { removeLeftFiles, replaceFile } from "../../core/replace-file.ts";
-
-/** Where the mappings of a user stand. */
-export interface MappingPlaces {
-  mappingsDir: string;
-  /** The config file; undefined if there is none. */
-  configFile: string | undefined;
-}
 
 /** A change of one file: what it has, and what it is to have. Null: the file is not there. */
 export interface FileChange {
@@ -16,6 +10,9 @@ export interface FileChange {
   before: string | null;
   after: string | null;
 }
+
+/** The texts that files have with a change. */
+export const toTexts = ({ file, after }: FileChange): FileTexts => new Map([[file, after]]);
 
 /** A mapping file's path as the loader names it: without links, if its folder is there. */
 export function mappingFile(mappingsDir: string, name: string): string {

@@ -19,12 +19,24 @@ function agentViews(
   return all.slice(0, all.findIndex(({ room, person }) => room === null && person === null) + 1);
 }
 
+/** Says who may write: those in allowFrom, and whom dmPolicy adds. */
+function renderSenders({
+  allowFrom = [],
+  dmPolicy = "allowlist",
+}: LoadedChannel["channel"]): string {
+  const allowed = `${allowFrom.length || "no"} allowed ${allowFrom.length === 1 ? "sender" : "senders"}`;
+  if (dmPolicy === "open") return "everybody";
+  if (dmPolicy === "pairing") return `${allowed}, and approved people`;
+  return dmPolicy === "closed" ? `${allowed}, in groups only` : allowed;
+}
+
 /** Lists the channels that are known, loaded or not. */
 export function listChannels({ snapshot }: AdminDeps) {
   const { channels: known } = snapshot();
   const channels = known.names.map((name) => {
     const resolved = known.resolve(name);
     const channel = resolved?.loaded ? known.get(resolved.id)?.channel : undefined;
+    const receives = channel?.listen !== undefined || channel?.request !== undefined;
     return {
       name,
       id: resolved?.id ?? name,
@@ -34,9 +46,11 @@ export function listChannels({ snapshot }: AdminDeps) {
       fallback: channel?.defaultTo !== undefined && channel === known.fallback?.channel,
       limit: channel?.limit ?? null,
       /** Whether people can write to the agent there, and how many may. */
-      receives: channel?.listen !== undefined || channel?.request !== undefined,
+      receives,
       allowFrom: channel?.allowFrom?.length ?? 0,
       dmPolicy: channel?.dmPolicy ?? ("allowlist" as const),
+      /** Who may write, in words; null if it does not receive. */
+      mayWrite: receives && channel ? renderSenders(channel) : null,
       /** Which agent answers: the first that fits a message's room and sender; null fits all. */
       agents: resolved?.loaded ? agentViews(resolved.id, snapshot()) : [],
     };
@@ -53,7 +67,7 @@ const isForNobody = ({
 
 /** Probes the channels in use, and returns the state of their receiving. */
 export async function probeChannels(deps: AdminDeps) {
-  const [probes, services] = [await deps.channels.probeAll(), deps.status().services];
+  const [probes, services] = [await deps.health.probeAll(), deps.status().services];
   const { breakers } = deps.status();
   const channels = deps.snapshot().channels.loaded.map(({ id, channel }) => {
     const probe = probes.find((state) => state.id === id);
@@ -100,5 +114,5 @@ export async function sendTestMessage(
   const checked = channels.checkRecipient(id, recipient);
   if (!checked.ok)
     throw new RouseError({ code: "invalid_recipient", message: `to: ${checked.message}` });
-  return { channel: id, to: checked.to, result: await deps.channels.test(id, checked.to, text) };
+  return { channel: id, to: checked.to, result: await deps.health.test(id, checked.to, text) };
 }

@@ -5,6 +5,12 @@ import type { SessionRef } from "../../store/types.ts";
 import type { AdminDeps } from "../types.ts";
 import { iso, isoOrNull } from "../records/views.ts";
 
+const WORDS_OF: Record<PlacedNote["note"]["origin"], string> = {
+  trusted: "trusted",
+  people: "people in the conversation",
+  outside: "from outside, approved",
+};
+
 /** A note of an agent, as operators see it. */
 export type NoteView = ReturnType<typeof noteView>;
 
@@ -18,6 +24,8 @@ function noteView({ scope: { agentId, origin, key, via }, note }: PlacedNote) {
     text,
     /** Whose words it is of: `trusted`, `people` in the conversation, or `outside`. */
     words: note.origin,
+    /** The same in words. */
+    wordsOf: WORDS_OF[note.origin],
     /** Who approved it, or changed it last. */
     by: by ?? null,
     runId,

@@ -37,8 +37,8 @@ function pairingView({
 }
 
 /** Lists people who wait, and those about whom was decided, the newest first. */
-export async function listPairings({ pairings }: AdminDeps) {
-  return { pairings: (await pairings.list()).map(pairingView) };
+export async function listPairings({ people }: AdminDeps) {
+  return { pairings: (await people.pairings.list()).map(pairingView) };
 }
 
 /**
@@ -46,12 +46,12 @@ export async function listPairings({ pairings }: AdminDeps) {
  * @throws RouseError `not_found`
  */
 export async function decidePairing(
-  { pairings }: AdminDeps,
+  { people }: AdminDeps,
   codeOrId: string,
   verdict: "approve" | "deny",
 ) {
   return {
-    pairing: pairingView(unwrap(await pairings.decide(codeOrId, verdict, OPERATOR)).pairing),
+    pairing: pairingView(unwrap(await people.pairings.decide(codeOrId, verdict, OPERATOR)).pairing),
   };
 }
 
@@ -59,6 +59,6 @@ export async function decidePairing(
  * Takes a decision back, by the id or as `<channel>:<person>`.
  * @throws RouseError `not_found`
  */
-export async function revokePairing({ pairings }: AdminDeps, idOrPerson: string) {
-  return { pairing: pairingView(unwrap(await pairings.revoke(idOrPerson)).pairing) };
+export async function revokePairing({ people }: AdminDeps, idOrPerson: string) {
+  return { pairing: pairingView(unwrap(await people.pairings.revoke(idOrPerson)).pairing) };
 }

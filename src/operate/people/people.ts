@@ -32,7 +32,7 @@ function addressView(
 
 /** Lists the addresses that are linked, by person, and then those that the config names and no code has linked. */
 export async function listAddresses(deps: AdminDeps) {
-  const linked = (await deps.links.list()).toSorted((one, other) =>
+  const linked = (await deps.people.links.list()).toSorted((one, other) =>
     one.personId.localeCompare(other.personId),
   );
   const isLinked = ({ channel, person }: PersonAddress): boolean =>
@@ -51,7 +51,7 @@ export async function listAddresses(deps: AdminDeps) {
  * @throws RouseError `not_found`
  */
 export async function unlinkPerson(deps: AdminDeps, idOrAddress: string) {
-  const removed = await deps.links.unlink(idOrAddress);
+  const removed = await deps.people.links.unlink(idOrAddress);
   const none =
     "there is no such link; `rouse people` shows the ids, and addresses are written as <channel>:<id of the person>";
   found(removed[0], none);

@@ -13,9 +13,29 @@ export type ScheduleView = Awaited<ReturnType<typeof scheduleView>>;
 const LISTED_TIMES = 1;
 const SHOWN_TIMES = 5;
 
+const UNITS: readonly (readonly [ms: number, unit: string])[] = [
+  [86_400_000, "d"],
+  [3_600_000, "h"],
+  [60_000, "m"],
+  [1_000, "s"],
+  [1, "ms"],
+];
+
+/** Renders a duration as the config has it: `30m`. */
+function renderInterval(ms: number): string {
+  const [size = 1, unit = "ms"] = UNITS.find(([one]) => ms >= one && ms % one === 0) ?? [];
+  return `${ms / size}${unit}`;
+}
+
 function triggerView(trigger: Trigger) {
   const none = { cron: null, everyMs: null, at: null, timezone: null };
-  return { ...none, ...trigger };
+  const view = { ...none, ...trigger };
+  const { cron, everyMs, at } = view;
+  return {
+    ...view,
+    /** When it fires, without the zone: `30 8 * * *`, `every 30m`. */
+    when: everyMs === null ? (cron ?? `at ${at}`) : `every ${renderInterval(everyMs)}`,
+  };
 }
 
 /** The times at which a schedule fires next. */

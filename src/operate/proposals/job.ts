@@ -10,7 +10,7 @@ import type { CandidateResult } from "../edits/landing-checks.ts";
 import { listWrittenMappings, withoutIndent } from "../edits/mapping-text.ts";
 import { findMapping, planChange, type MappingChange } from "../edits/planned-change.ts";
 import { renderFilePatch } from "../edits/unified-diff.ts";
-import { mappingFile, readNow, type FileChange, type MappingPlaces } from "../edits/user-files.ts";
+import { mappingFile, readNow, type FileChange } from "../edits/user-files.ts";
 import { testInput, type TestedHook } from "../records/test-hook.ts";
 import type { MappingEdit, ProposalRequest, TriedEvent } from "./proposal-types.ts";
 import type { MappingParts, ProposalSample, Samples } from "./samples.ts";
@@ -40,12 +40,8 @@ const refuse = (message: string): never => {
 };
 
 /** Finds a live mapping that is to be mended. @throws RouseError `not_found`, or `usage` if it is in no file of the user. */
-export function findFixed(
-  id: string,
-  snapshot: Snapshot,
-  places: MappingPlaces,
-): FixedMapping & { file: string } {
-  const { file, home, index } = findMapping(id, snapshot, places);
+export function findFixed(id: string, snapshot: Snapshot): FixedMapping & { file: string } {
+  const { file, home, index } = findMapping(id, snapshot);
   const written = listWrittenMappings(readNow(file) ?? "{}", home)[index];
   if (!written)
     throw new RouseError({ code: "not_found", message: `${file} has no mapping "${id}" any more` });
@@ -56,13 +52,9 @@ export function findFixed(
  * The file of a new mapping.
  * @throws RouseError `usage` if its name is none for a mapping file, or taken.
  */
-export function getNewFile(
-  name: string,
-  { mappings }: Snapshot,
-  { mappingsDir }: MappingPlaces,
-): string {
+export function getNewFile(name: string, { mappings, config }: Snapshot): string {
   if (!PRESET_NAME.test(name)) refuse(`"${name}": use lower-case letters, digits and "-"`);
-  const file = mappingFile(mappingsDir, `${name}.json`);
+  const file = mappingFile(config.hooks.mappingsDir, `${name}.json`);
   const taken = [file, `${file}5`].find((one) => existsSync(one));
   if (taken !== undefined) refuse(`${taken} is there already: choose another name, or edit it`);
   const id = `${name}.event`;
@@ -99,11 +91,7 @@ interface BuiltProposal {
 }
 
 /** Builds a proposal of its parts: a file with the mapping in shadow, or the change of the mapping that it mends. */
-export function buildProposal(
-  job: ProposalJob,
-  parts: MappingParts,
-  places: MappingPlaces,
-): BuiltProposal {
+export function buildProposal(job: ProposalJob, parts: MappingParts): BuiltProposal {
   const { name, file, fixed, snapshot } = job;
   if (!fixed)
     return {
@@ -119,7 +107,7 @@ export function buildProposal(
   const from = withoutIndent(fixed.text);
   const text = editText(from, changes);
   const change = { kind: "replace" as const, mapping: fixed.id, text, from };
-  return { change, live: planChange(change, snapshot, places).change };
+  return { change, live: planChange(change, snapshot).change };
 }
 
 /** Renders what a proposal changes of the mapping that it mends. */

@@ -7,6 +7,7 @@ import type { EventRecord } from "../../store/types.ts";
 import { compareEvents, requireSnapshot, type CandidateResult } from "../edits/landing-checks.ts";
 import type { Landing, LandingDeps } from "../edits/landing.ts";
 import type { MappingChange } from "../edits/planned-change.ts";
+import { toTexts } from "../edits/user-files.ts";
 import { eventDetail, type EventDetail } from "../records/views.ts";
 import { writeFixture } from "../tests/fixture-files.ts";
 import { recordFixture, type RecordedFixture } from "../tests/fixture-record.ts";
@@ -34,7 +35,6 @@ import { draftFromShape, MAX_EVENTS, readSamples, type MappingParts } from "./sa
 
 /** What making proposals needs. */
 export interface ProposalDeps extends LandingDeps {
-  snapshot(): Snapshot;
   getEvent(id: string): Promise<EventRecord | undefined>;
   land: Landing["land"];
   log: Pick<Logger, "error">;
@@ -76,8 +76,8 @@ function withLive<T>(
   deps: ProposalDeps,
   use: (candidate: CandidateResult) => Promise<T>,
 ): Promise<T> {
-  const { live } = buildProposal(job, parts, deps.places());
-  return deps.withCandidate(new Map([[live.file, live.after]]), use);
+  const { live } = buildProposal(job, parts);
+  return deps.withCandidate(toTexts(live), use);
 }
 
 const tryParts = (
@@ -115,7 +115,7 @@ function chooseModel({ model: wanted, fix, say }: ProposalRequest, snapshot: Sna
 /** Reads what a proposal is made from, and makes sure that its mapping can be compiled, before a model is paid for. */
 async function prepare(wanted: ProposalRequest, deps: ProposalDeps): Promise<Prepared> {
   checkRequest(wanted);
-  const [snapshot, places] = [deps.snapshot(), deps.places()];
+  const snapshot = deps.snapshot();
   const { say, agent, deliver } = wanted;
   const events: EventRecord[] = [];
   for (const id of new Set(wanted.events)) {
@@ -125,9 +125,9 @@ async function prepare(wanted: ProposalRequest, deps: ProposalDeps): Promise<Pre
   }
   const fix =
     wanted.fix === true ? await findNearestMapping(events[0] as EventRecord, snapshot) : wanted.fix;
-  const fixed = fix === undefined ? undefined : findFixed(fix, snapshot, places);
+  const fixed = fix === undefined ? undefined : findFixed(fix, snapshot);
   const name = fix ?? wanted.name ?? "";
-  const file = fixed?.file ?? getNewFile(name, snapshot, places);
+  const file = fixed?.file ?? getNewFile(name, snapshot);
   const details: EventDetail[] = events.map((event) => eventDetail(event, new Map()));
   const samples = await readSamples(details, snapshot, fixed?.value["match"]);
   const { path, masked, leftOut } = samples;
@@ -259,7 +259,7 @@ async function finish(
   { parts, trial, notes, model }: Made,
   deps: ProposalDeps,
 ): Promise<Proposal> {
-  const { change, live } = buildProposal(job, parts, deps.places());
+  const { change, live } = buildProposal(job, parts);
   const { text } = change;
   const written: WrittenPart = isWritten
     ? await write(job, parts, change, deps)

@@ -1,6 +1,6 @@
 import type { Failure } from "../../core/errors.ts";
 import type { ReplayResult } from "../../intake/types.ts";
-import { findRetryProblem } from "../../turns/retry-on-redelivery.ts";
+import { findRetryProblem } from "../../turns/operations.ts";
 import {
   deliveryState,
   NO_ROUTE,
@@ -13,7 +13,7 @@ import {
 } from "../../store/types.ts";
 import type { AdminDeps } from "../types.ts";
 import { asFailure, given, readAll } from "./operation.ts";
-import { runStatuses } from "./records.ts";
+import { NO_EVENT, replayOne, runStatuses } from "./records.ts";
 
 /** What every replay and retry of many has. Times are milliseconds since the epoch. */
 interface Bulk {
@@ -189,8 +189,6 @@ async function selectNamed(
   return [...found, ...missing];
 }
 
-const NO_EVENT: Failure = { code: "not_found", message: "there is no event with this id" };
-
 /** What a replay has done, or would do. */
 function toDone(result: ReplayResult): { ok: true } & Done {
   const { outcome, mapping, reason, actions, newEventId } = result;
@@ -214,14 +212,13 @@ async function restartRuns(deps: AdminDeps, eventId: string, dryRun: boolean): P
   return toDone(result);
 }
 
-async function replayOne(
+async function replayChosen(
   deps: AdminDeps,
   { id, restartsRuns }: ChosenEvent,
   dryRun: boolean,
 ): Promise<Outcome> {
   if (restartsRuns) return restartRuns(deps, id, dryRun);
-  const recorded = await deps.bookmarks.getEvent(id);
-  const replayed = await deps.replay(id, { dryRun, ...(recorded && { recorded }) });
+  const replayed = await replayOne(deps, id, { dryRun });
   return replayed.ok ? toDone(replayed.result) : replayed;
 }
 
@@ -232,7 +229,7 @@ async function replayOne(
 export async function* replayMany(deps: AdminDeps, bulk: BulkReplay): AsyncGenerator<BulkLine> {
   const { ids, select, dryRun } = bulk;
   const chosen = await (ids ? selectNamed(deps, ids, select) : selectEvents(deps.store, bulk));
-  yield* doEach(deps, bulk, { chosen, skipped: 0 }, (event) => replayOne(deps, event, dryRun));
+  yield* doEach(deps, bulk, { chosen, skipped: 0 }, (event) => replayChosen(deps, event, dryRun));
 }
 
 /** States that a retry of many may choose. */
@@ -327,7 +324,7 @@ async function retryOneDelivery(deps: AdminDeps, id: string, dryRun: boolean): P
   if (!delivery) return { ok: false, failure: NO_DELIVERY };
   const summary = describeDelivery(delivery);
   if (!dryRun) {
-    const retried = await deps.retryDelivery(id);
+    const retried = await deps.deliveries.retry(id);
     if (!retried.ok) return retried;
     // What had no route has one now.
     return {

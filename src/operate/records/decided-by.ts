@@ -1,6 +1,5 @@
 import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { DecidedBy } from "../types.ts";
 import { readJson5 } from "../../config/json5.ts";
 import { parseUsable } from "../../config/load.ts";
 import type { Config } from "../../config/schema/index.ts";
@@ -15,6 +14,22 @@ import { createAgents } from "../../turns/channel/rooms.ts";
 import type { Agents } from "../../turns/types.ts";
 import type { ConfigRecord, EventRecord, Reads } from "../../store/types.ts";
 import { getFolders, hashBasis, hashNames, type ConfigContent } from "../shapes/recorded-config.ts";
+
+/** The config that decided an event, and what decides as it did. */
+export interface DecidedBy {
+  /** Undefined if it was not recorded. */
+  record: ConfigRecord | undefined;
+  /** The config in use today; undefined if it was not recorded. */
+  today: ConfigRecord | undefined;
+  /** Since when this gateway has been using it; undefined if the gateway was not started. */
+  todaySince: number | undefined;
+  /** Whether the event was decided by the config that is in use today. */
+  isToday: boolean;
+  /** Decides as the config did then, or as today's if `note` says so. */
+  snapshot: Snapshot;
+  /** In what `snapshot` may decide otherwise than was decided; null if in nothing. */
+  note: string | null;
+}
 
 export interface DecidedByDeps {
   store: Reads;

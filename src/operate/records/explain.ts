@@ -4,14 +4,15 @@ import { WITHOUT_MAPPINGS } from "../../intake/authenticate.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { MODULE_CHANGED } from "../../mapping/transforms/transform.ts";
 import { found } from "./operation.ts";
-import { runStatuses, showBookmark, showRun, showSteps } from "./records.ts";
+import { NO_EVENT, runStatuses, showBookmark, showRun, showSteps } from "./records.ts";
 import {
   evaluateEvent,
   type EventEvaluation,
   type TestedAction,
   type TestedHook,
 } from "./test-hook.ts";
-import type { AdminDeps, DecidedBy } from "../types.ts";
+import type { AdminDeps } from "../types.ts";
+import type { DecidedBy } from "./decided-by.ts";
 import {
   deliveryView,
   eventDetail,
@@ -35,6 +36,8 @@ export interface ExplainedRun {
 /** Which config decided an event, and which one is in use today. Numbers are null for configs that were not recorded; times are ISO 8601. */
 export interface DecidingConfigView {
   number: number | null;
+  /** Its name: `config 3`. */
+  text: string;
   isToday: boolean;
   /** Since when, and until when at least, gateways have used it. */
   firstUsedAt: string | null;
@@ -160,6 +163,7 @@ async function evaluate(
 function configView({ record, today, todaySince, isToday, note }: DecidedBy): DecidingConfigView {
   return {
     number: record?.number ?? null,
+    text: record ? `config ${record.number}` : "a config that was not recorded",
     isToday,
     firstUsedAt: record ? iso(record.firstUsedAt) : null,
     lastUsedAt: record ? iso(record.lastUsedAt) : null,
@@ -205,7 +209,7 @@ export async function explainEvent(
   id: string,
   { now = false } = {},
 ): Promise<{ explanation: Explanation }> {
-  const event = found(await deps.bookmarks.getEvent(id), "there is no event with this id");
+  const event = found(await deps.bookmarks.getEvent(id), NO_EVENT.message);
   const statuses = await runStatuses(deps.store, event);
   const kept = [...statuses].filter(([, status]) => status !== "forgotten");
   const [explained, bookmark, ...runs] = await Promise.all([

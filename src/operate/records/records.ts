@@ -1,7 +1,8 @@
-import { RouseError } from "../../core/errors.ts";
+import { RouseError, type Failure } from "../../core/errors.ts";
 import type { EventRecord, Lists, RunRecord, Store } from "../../store/types.ts";
 import { findWaitReason } from "../../turns/hold.ts";
 import { byId, found, given, searchPage, unwrap, type PageQuery } from "./operation.ts";
+import { previewReplay } from "../../intake/replay.ts";
 import type { ReplayOptions } from "../../intake/types.ts";
 import type { AdminDeps } from "../types.ts";
 import {
@@ -15,6 +16,11 @@ import {
   type BookmarkView,
   type RunFacts,
 } from "./views.ts";
+
+export const NO_EVENT: Failure = {
+  code: "not_found",
+  message: "there is no event with this id",
+};
 
 /** More than the tool calls that a run may make. */
 const MAX_APPROVALS = 1000;
@@ -32,7 +38,7 @@ export async function runStatuses(store: Store, event: EventRecord): Promise<Map
 
 /** @throws RouseError `not_found` */
 export async function showEvent({ store, bookmarks }: AdminDeps, id: string) {
-  const event = found(await bookmarks.getEvent(id), "there is no event with this id");
+  const event = found(await bookmarks.getEvent(id), NO_EVENT.message);
   return {
     event: eventDetail(event, await runStatuses(store, event)),
     bookmark: await showBookmark({ bookmarks }, id),
@@ -60,23 +66,33 @@ export async function bookmarkEvent(
   return { bookmark: bookmarkView(await bookmarks.add(id, note)) };
 }
 
+type AskedReplay = ReplayOptions & { dryRun: boolean };
+
+/** Replays one event with the current mappings, or with `dryRun` says what that would do. */
+export async function replayOne(
+  { bookmarks, replay, snapshot, clock }: AdminDeps,
+  id: string,
+  { dryRun, ...options }: AskedReplay,
+): ReturnType<AdminDeps["replay"]> {
+  const event = await bookmarks.getEvent(id);
+  if (!event) return { ok: false, failure: NO_EVENT };
+  return dryRun ? previewReplay(event, options, snapshot(), clock.now()) : replay(event, options);
+}
+
 /**
- * Replays one event with the current mappings, or with `dryRun` says what that would do.
+ * Does as `replayOne`.
  * @throws RouseError `not_found` if the event or its body is not there, `usage` if it has no action of that number.
  */
-export async function replayEvent(deps: AdminDeps, id: string, options: ReplayOptions) {
-  const recorded = await deps.bookmarks.getEvent(id);
-  return {
-    result: unwrap(await deps.replay(id, { ...options, ...(recorded && { recorded }) })).result,
-  };
-}
+export const replayEvent = async (deps: AdminDeps, id: string, options: AskedReplay) => ({
+  result: unwrap(await replayOne(deps, id, options)).result,
+});
 
 /**
  * Discards an event that failed: checks and bulk replays leave it out from then on.
  * @throws RouseError `not_found`, or `not_retryable` if it has not failed.
  */
 export async function discardEvent(deps: AdminDeps, id: string, { reason }: { reason: string }) {
-  const { outcome } = found(await deps.store.events.get(id), "there is no event with this id");
+  const { outcome } = found(await deps.store.events.get(id), NO_EVENT.message);
   if (outcome !== "failed")
     throw new RouseError({
       code: "not_retryable",
@@ -186,5 +202,5 @@ export async function showDelivery({ store }: AdminDeps, id: string) {
  * @throws RouseError `not_found`, `not_retryable`, or `no_route`
  */
 export async function retryDelivery(deps: AdminDeps, id: string, options: { arrived: boolean }) {
-  return { delivery: deliveryView(unwrap(await deps.retryDelivery(id, options)).delivery) };
+  return { delivery: deliveryView(unwrap(await deps.deliveries.retry(id, options)).delivery) };
 }

@@ -7,7 +7,7 @@ import type { TextPart } from "../../core/text.ts";
 import type { ToolPatterns } from "../../vocabulary/tool-names.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { RunSpec } from "../../store/types.ts";
-import { getEffect } from "../what-if/effect.ts";
+import { getEffect } from "../../intake/resolve.ts";
 import { isFixture, type AgentCase, type Fixture } from "./fixture.ts";
 import { readFixtureInput } from "./fixture-run.ts";
 import { toPromptParts } from "./recorded-run.ts";

@@ -2,13 +2,8 @@ import { isDeepStrictEqual } from "node:util";
 import { readRecordedInput } from "../../intake/replay.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { MappingInput } from "../../mapping/types.ts";
-import {
-  UUID_END,
-  getEffect,
-  getFields,
-  type EffectAction,
-  type Effect,
-} from "../what-if/effect.ts";
+import { getEffect, type Effect, type EffectAction } from "../../intake/resolve.ts";
+import { getFields, UUID_END } from "../what-if/effect.ts";
 import {
   isFixture,
   toRecordedHook,

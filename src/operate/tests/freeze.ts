@@ -12,6 +12,7 @@ import type { FixtureFile } from "./fixture.ts";
 import { requireSnapshot } from "../edits/landing-checks.ts";
 import type { LandingDeps } from "../edits/landing.ts";
 import { planChange, type TextChange } from "../edits/planned-change.ts";
+import { toTexts } from "../edits/user-files.ts";
 
 /** How an event is frozen as a test. */
 export interface FreezeOptions {
@@ -122,8 +123,7 @@ export interface FreezeRequest extends FreezeOptions {
   change?: TextChange | undefined;
 }
 
-export interface FreezeDeps extends Pick<LandingDeps, "withCandidate" | "places"> {
-  snapshot(): Snapshot;
+export interface FreezeDeps extends Pick<LandingDeps, "withCandidate" | "snapshot"> {
   getEvent(id: string): Promise<EventRecord | undefined>;
 }
 
@@ -138,14 +138,14 @@ export interface Freezer {
 }
 
 /** Creates what keeps events as tests. */
-export function createFreezer({ getEvent, places, snapshot, withCandidate }: FreezeDeps): Freezer {
+export function createFreezer({ getEvent, snapshot, withCandidate }: FreezeDeps): Freezer {
   return {
     async freeze({ event: id, change: wanted, ...options }) {
       const event = found(await getEvent(id), "there is no event with this id");
       const source = { event: eventDetail(event, new Map()) };
       if (!wanted) return freezeTest(source, snapshot(), options);
-      const { change } = planChange(wanted, snapshot(), places());
-      return withCandidate(new Map([[change.file, change.after]]), (candidate) => {
+      const { change } = planChange(wanted, snapshot());
+      return withCandidate(toTexts(change), (candidate) => {
         const changed = requireSnapshot(candidate, "the config has problems with this change");
         return freezeTest(source, changed, options);
       });

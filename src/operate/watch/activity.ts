@@ -117,7 +117,7 @@ export async function showActivity(
   return {
     since: iso(since),
     hooks,
-    latencies: deps.latencies(),
+    latencies: deps.metrics.latencies(),
     waiting: {
       runs: waiting.turn,
       deliveries: waiting.delivery,

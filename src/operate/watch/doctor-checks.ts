@@ -3,7 +3,6 @@ import { getMaxBodyBytes } from "../../intake/body.ts";
 import { getStatus } from "../../core/errors.ts";
 import { findLostRequests } from "./lost-requests.ts";
 import type { AdminDeps } from "../types.ts";
-import { limitsPath } from "../../queue/limit-text.ts";
 import { showParked } from "./activity.ts";
 import type { ParkedFor } from "./watch-views.ts";
 import type { PathRules } from "../../mapping/types.ts";
@@ -69,18 +68,27 @@ export const ADVICE: Readonly<Record<string, Check>> = {
   "token-accounts": tokenAccounts,
 };
 
+/** The config path of a scope's limits. */
+function getLimitsPath(scope: string, mappings: readonly { id: string; at: string }[]): string {
+  const [kind, ...rest] = scope.split(":");
+  if (kind === "hooks") return "hooks.limits";
+  const name = rest.join(":");
+  const at = kind === "mapping" ? mappings.find(({ id }) => id === name)?.at : undefined;
+  return at === undefined ? `hooks.presets (${name}).limits` : `${at}.limits`;
+}
+
 /** Which limits park runs: how many runs each, when the next may start, and which key of the config to change. */
 function renderParked(by: readonly ParkedFor[], { mappings }: Snapshot): string[] {
   return by.flatMap(({ of, limit, count, until }) => {
     if (limit === null) return [];
     const next = until === null ? "when one ends" : `at ${until}`;
-    const path = `${limitsPath(of, mappings.mappings)}.${limit}`;
+    const path = `${getLimitsPath(of, mappings.mappings)}.${limit}`;
     return `${count} by ${path}, the next may start ${next}: wait, or raise that limit`;
   });
 }
 
 async function usage(deps: AdminDeps): Promise<string[]> {
-  return (await deps.limits()).map(
+  return (await deps.admission.usage()).map(
     ({ scope, limits: { runsPerHour, concurrent, tokensPerDay, budget }, usage: used }) => {
       const parts = [
         runsPerHour === undefined ? [] : `${used.startedLastHour} of ${runsPerHour} runs this hour`,
@@ -135,8 +143,8 @@ async function* answersTo(
   deps: AdminDeps,
   since: number | undefined,
 ): AsyncGenerator<Answer> {
-  const refused = deps
-    .refusals()
+  const refused = deps.denials
+    .list()
     .filter(
       (refusal) => refusal.authenticated && refusal.path === path && refusal.at >= (since ?? 0),
     )
@@ -293,7 +301,7 @@ async function findTooLarge({ store }: AdminDeps, snapshot: Snapshot): Promise<s
 /** Checks whether requests were refused that their sender does not send again. */
 export const checkLost: Check = async (deps, snapshot) => {
   const since = deps.clock.now() - DAY_MS;
-  const lost = findLostRequests(deps.refusals(), snapshot, since).map(({ message }) => message);
+  const lost = findLostRequests(deps.denials.list(), snapshot, since).map(({ message }) => message);
   const found = [...lost, ...(await findTooLarge(deps, snapshot))];
   if (found.length === 0) return passedCheck("no request was refused that does not come again");
   return warningCheck(found.join("; "));

@@ -63,8 +63,8 @@ const reload: Check = (deps) => {
   );
 };
 
-const warnings: Check = async ({ recorded }, snapshot) => {
-  const [first, ...more] = [...snapshot.warnings, ...(await recorded()).warnings];
+const warnings: Check = async ({ hookShapes }, snapshot) => {
+  const [first, ...more] = [...snapshot.warnings, ...(await hookShapes.recorded()).warnings];
   if (!first) return passedCheck("no problems found");
   return warningCheck(
     `${first.path}: ${first.message}${more.length > 0 ? ` (and ${more.length} more: \`rouse config validate\`)` : ""}`,
@@ -74,8 +74,8 @@ const warnings: Check = async ({ recorded }, snapshot) => {
 /** Fields that are named at most. */
 const MAX_CHANGES = 5;
 
-const shapes: Check = async ({ recorded }) => {
-  const { bodyChanges } = await recorded();
+const shapes: Check = async ({ hookShapes }) => {
+  const { bodyChanges } = await hookShapes.recorded();
   if (bodyChanges.length === 0)
     return passedCheck("no field that mappings read has gone from the bodies of a hook");
   const more =
@@ -341,8 +341,8 @@ const CHECKS: Record<string, Check> = {
   clock: checkClock,
 };
 
-async function probes({ channels }: AdminDeps): Promise<CheckView[]> {
-  return (await channels.probeAll()).map(({ id, ok: reached, message }) => ({
+async function probes({ health }: AdminDeps): Promise<CheckView[]> {
+  return (await health.probeAll()).map(({ id, ok: reached, message }) => ({
     id: `channel:${id}`,
     ...(reached ? passedCheck(message) : fail(message)),
   }));

@@ -13,10 +13,10 @@ function findOwner(path: string, mappings: readonly { id: string; at: string }[]
 /** Lists what lint and the shapes of recorded bodies have found, the problems of the config on disk, and mappings in shadow. */
 export async function listFindings({
   snapshot,
-  recorded,
+  hookShapes,
   status,
 }: AdminDeps): Promise<{ findings: Finding[] }> {
-  const { warnings, bodyChanges } = await recorded();
+  const { warnings, bodyChanges } = await hookShapes.recorded();
   const { mappings } = snapshot().mappings;
   const toFinding =
     (from: Finding["from"]) =>

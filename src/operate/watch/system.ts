@@ -77,7 +77,7 @@ export async function showReadiness(deps: AdminDeps) {
 
 /** Lists requests that were denied since the start, newest first. */
 export function listDenials(deps: AdminDeps, { limit }: { limit: number }) {
-  const newest = deps.refusals().slice(-limit).toReversed();
+  const newest = deps.denials.list().slice(-limit).toReversed();
   return { refusals: newest.map((denial) => ({ ...denial, at: iso(denial.at) })) };
 }
 
@@ -88,7 +88,7 @@ export function showConfig({ snapshot }: AdminDeps) {
 
 /** @throws RouseError `config_invalid`: the config has problems, and the one before it stays in use. */
 export async function reloadConfig(deps: AdminDeps) {
-  const reloaded = await deps.reload();
+  const reloaded = await deps.reloader.reload();
   if (reloaded.ok) return { hash: reloaded.hash };
   const message = "the config has problems; the one before it stays in use";
   throw new RouseError({ code: "config_invalid", message, issues: reloaded.issues });

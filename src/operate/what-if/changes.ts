@@ -1,21 +1,22 @@
-import { getFields, type ComparedFields, type EffectAction, type Effect } from "./effect.ts";
+import type { Effect, EffectAction } from "../../intake/resolve.ts";
+import { getFields, type ComparedFields } from "./effect.ts";
 
-/** In what two effects of one event can differ. */
-export const CHANGE_KINDS = [
-  "starts",
-  "stops",
-  "other-mapping",
-  "rejected",
-  "text",
-  "session",
-  "recipient",
-  "agent",
-  "model",
-  "key",
-  "missing",
-  "outcome",
-] as const;
-export type ChangeKind = (typeof CHANGE_KINDS)[number];
+/** In what two effects of one event can differ, in words for operators. */
+export const CHANGE_TEXTS = {
+  starts: "starts a run",
+  stops: "stops",
+  "other-mapping": "another mapping takes it",
+  rejected: "is rejected",
+  text: "text changes",
+  session: "session changes",
+  recipient: "recipient changes",
+  agent: "agent changes",
+  model: "model or its settings change",
+  key: "key of duplicates or batches changes",
+  missing: "new missing fields",
+  outcome: "outcome changes, without a run",
+} as const;
+export type ChangeKind = keyof typeof CHANGE_TEXTS;
 
 /** Values of a change, by the names of their fields. For operators only: they quote the event. */
 export type ChangeValues = Record<string, unknown>;

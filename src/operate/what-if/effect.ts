@@ -1,80 +1,8 @@
-import { resolveParsed } from "../../intake/resolve.ts";
-import type { Item, ParsedHook, Resolution, Snapshot } from "../../intake/types.ts";
-import { joinParts, plainText, type TextPart } from "../../core/text.ts";
-import type { EventOutcome, StoredAction } from "../../store/types.ts";
+import type { EffectAction } from "../../intake/resolve.ts";
+import { markOutside, plainText } from "../../core/text.ts";
 
 /** The end of a session key that is made for each event. */
 export const UUID_END = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
-
-/** One action that an event becomes. */
-export interface EffectAction {
-  action: StoredAction;
-  /** Template expressions that found nothing. */
-  missing: readonly string[];
-  /** Repeats with the same key are not done again. */
-  dedupeKey?: string;
-  /** Events with the same key are collected into one run. */
-  batchKey?: string;
-}
-
-/** What becomes of an event by the mappings of a snapshot. Work of mappings in shadow is left out. */
-export interface Effect {
-  outcome: EventOutcome;
-  mapping: string | null;
-  reason: string | null;
-  actions: EffectAction[];
-  /** Template expressions that found nothing, of a hook that is rejected for that. */
-  missing: readonly string[];
-}
-
-function toEffectAction(item: Item): EffectAction[] {
-  if (!item.ok) return [];
-  const { action, missing, key, batch } = item;
-  return [
-    { action, missing, ...(key && { dedupeKey: key.key }), ...(batch && { batchKey: batch.key }) },
-  ];
-}
-
-/** Names the items that are refused beside others that are done. */
-function refusedItems(items: readonly Item[]): string | null {
-  const refused = items.flatMap((item) => (item.ok ? [] : [item.failure.message]));
-  return refused.length === 0 ? null : refused.join("; ");
-}
-
-function toEffect(resolution: Resolution): Effect {
-  const mapping = resolution.kind === "unmatched" ? null : (resolution.mapping ?? null);
-  const none = { mapping, actions: [], missing: [] };
-  switch (resolution.kind) {
-    case "unmatched":
-    case "skipped":
-      return { ...none, outcome: resolution.kind, reason: resolution.reason };
-    case "refused":
-      return {
-        ...none,
-        outcome: resolution.outcome,
-        reason: resolution.failure.message,
-        missing: resolution.missing ?? [],
-      };
-    case "work":
-      return {
-        ...none,
-        outcome: "accepted",
-        reason: refusedItems(resolution.items),
-        actions: resolution.items.flatMap(toEffectAction),
-      };
-  }
-}
-
-/** Decides about a hook by the mappings of a snapshot. Starts nothing and stores nothing; never throws. */
-export async function getEffect(input: ParsedHook, snapshot: Snapshot): Promise<Effect> {
-  return toEffect(await resolveParsed(input, snapshot));
-}
-
-/** Marks what came from outside, so that a change of the boundary alone can be seen. */
-const markOutside = (parts: readonly TextPart[]): string =>
-  joinParts(parts)
-    .map(({ text, outside }) => (outside ? `⟦${text}⟧` : text))
-    .join("");
 
 /** The fields of an action by which two actions are compared. `message` is marked where only the marks can differ. */
 export interface ComparedFields {

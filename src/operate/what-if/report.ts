@@ -1,7 +1,8 @@
 import type { EventRecord, Reads } from "../../store/types.ts";
 import { diffWords, type DiffPart } from "../edits/word-diff.ts";
-import type { Effect } from "./effect.ts";
+import type { Effect } from "../../intake/resolve.ts";
 import {
+  CHANGE_TEXTS,
   compareEffects,
   type Change,
   type ChangeKind,
@@ -29,6 +30,8 @@ export interface WhatIfExample {
 /** Events that change in the same way. */
 export interface WhatIfGroup {
   kind: ChangeKind;
+  /** The kind in words. */
+  text: string;
   /** The mapping that takes them: after the change, or before it if none takes them then. */
   mapping: string | null;
   count: number;
@@ -160,7 +163,8 @@ export class Comparison {
     for (const change of changes) {
       const { kind, mapping } = change;
       const key = `${kind} ${mapping ?? ""}`;
-      const found = this.#groups.get(key) ?? { kind, mapping, count: 0, examples: [] };
+      const text = CHANGE_TEXTS[kind];
+      const found = this.#groups.get(key) ?? { kind, text, mapping, count: 0, examples: [] };
       this.#groups.set(key, found);
       if (counted.has(found)) continue;
       counted.add(found);

@@ -3,10 +3,10 @@ import { WITHOUT_MAPPINGS } from "../../intake/authenticate.ts";
 import { readRecordedHook } from "../../intake/replay.ts";
 import type { ParsedHook, Snapshot } from "../../intake/types.ts";
 import type { EventRecord } from "../../store/types.ts";
-import { getEffect, UUID_END } from "./effect.ts";
+import { getEffect } from "../../intake/resolve.ts";
+import { UUID_END } from "./effect.ts";
 import { Comparison, type Compared, type WhatIfLine, type WhatIfOptions } from "./report.ts";
 
-export type { ChangeKind } from "./changes.ts";
 export type * from "./report.ts";
 
 /** Time between two lines of how far it came. */

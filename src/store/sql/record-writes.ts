@@ -6,15 +6,19 @@ import { buildRun, buildRunJobs, buildSystemEvent, collectJob } from "./material
 import {
   newDeliveryRecord,
   toApprovalRow,
+  toCallRow,
   toRunRow,
+  toSessionRow,
   toStepRow,
   withChange,
   withEventChange,
+  type NewSession,
 } from "./rows.ts";
 import {
   countChange,
   deliveryState,
   isAsExpected,
+  sessionId,
   withRefused,
   type ApprovalRecord,
   type DeliveryRecord,
@@ -32,7 +36,7 @@ import {
   type SystemEventState,
   type ToolCallChange,
   type ToolCallRecord,
-  type UsageChange,
+  type UsageRow,
   type Writes,
 } from "../types.ts";
 
@@ -84,16 +88,18 @@ export interface RecordRows {
   ): void;
   set(table: SetTable, name: string, row: NewRow): void;
   /** Adds a turn to a session, which is made with its first one. */
-  addTurn(ref: SessionRef, row: { at: Ms; record: string; covered: number | undefined }): void;
-  dropTurns(ref: SessionRef): void;
-  dropSession(ref: SessionRef): void;
+  addTurn(session: NewSession, turn: { record: string; covered: number | undefined }): void;
+  /** `session`: its `sessionId`. */
+  dropTurns(session: string): void;
+  dropSession(session: string): void;
   dropCollected(runId: string): void;
   changeSystemEvents(
     ids: readonly string[],
     change: { state?: SystemEventState; failed?: boolean },
   ): void;
-  /** Adds what a change of a run adds to counters. */
-  count(runId: string, change: UsageChange): void;
+  addUsage(row: UsageRow): void;
+  /** Notes whether a limit holds a run back. */
+  setParked(runId: string, isParked: boolean): void;
 }
 
 type JobName = Pick<Job, "kind" | "id">;
@@ -120,12 +126,15 @@ export class RecordWriter {
   readonly #rows: RecordRows;
   readonly #jobs: JobRows;
   readonly #now: () => Ms;
+  readonly #usageNow: () => Ms;
   readonly writes: Writes;
 
-  constructor(rows: RecordRows, jobs: JobRows, now: () => Ms) {
+  /** `usageNow`: the time by which usage is counted. */
+  constructor(rows: RecordRows, jobs: JobRows, now: () => Ms, usageNow = now) {
     this.#rows = rows;
     this.#jobs = jobs;
     this.#now = now;
+    this.#usageNow = usageNow;
     this.writes = this.#createWrites();
   }
 
@@ -137,7 +146,7 @@ export class RecordWriter {
     }
     const run = buildRun(action, eventId, at);
     const { spec: _spec, ...state } = run;
-    const isNew = this.#rows.insertOnce("runs", run.id, this.#toRow(run), state);
+    const isNew = this.#rows.insertOnce("runs", run.id, toRunRow(run), state);
     if (isNew) this.#count(undefined, state);
     if (action.collect) return this.#collect(run.id, action.collect, isNew);
     if (!isNew) return;
@@ -158,29 +167,16 @@ export class RecordWriter {
     this.#jobs.reschedule({ kind: "turn", id }, closesAt);
   }
 
-  #toRow(run: RunRecord): NewRow {
-    const { id, eventId, sessionKey, status, created, ended, spec, record } = toRunRow(run);
-    return {
-      id,
-      event_id: eventId,
-      session_key: sessionKey,
-      status,
-      created,
-      ended,
-      mapping: run.mapping,
-      spec,
-      record,
-    };
-  }
-
   #count(before: RunState | undefined, after: RunState): void {
-    const change = countChange(before, after);
-    if (change) this.#rows.count(after.id, change);
+    const rows = countChange(before, after, this.#usageNow());
+    for (const row of rows) this.#rows.addUsage(row);
+    const [{ parked } = { parked: 0 }] = rows;
+    if (parked !== 0) this.#rows.setParked(after.id, parked > 0);
   }
 
   #addRun(run: RunRecord): void {
     const { spec: _spec, ...state } = run;
-    this.#rows.insert("runs", run.id, this.#toRow(run), state);
+    this.#rows.insert("runs", run.id, toRunRow(run), state);
     this.#count(undefined, state);
   }
 
@@ -204,7 +200,7 @@ export class RecordWriter {
 
   #addTurn(ref: SessionRef, turn: NewTurn): void {
     const covered = turn.checkpoint?.covered;
-    this.#rows.addTurn(ref, { at: turn.at, record: JSON.stringify(turn), covered });
+    this.#rows.addTurn(toSessionRow(ref, turn.at), { record: JSON.stringify(turn), covered });
   }
 
   #toDeliveryRow = (delivery: DeliveryRecord): NewRow => ({
@@ -215,13 +211,16 @@ export class RecordWriter {
   });
 
   #addStep(step: StepRecord): void {
-    const { runId, index, at, record, calls } = toStepRow(step);
-    const row = { run_id: runId, step: index, at, record };
-    this.#rows.insert("steps", `${runId}\n${index}`, row);
-    for (const { id, position, record } of calls) {
-      const call = { run_id: runId, step: index, position, id, at, record };
-      const kept = { step: index, position, record: step.calls[position] as ToolCallRecord };
-      this.#rows.insert("tool_calls", callKey(runId, id), call, kept);
+    const { runId, index } = step;
+    this.#rows.insert("steps", `${runId}\n${index}`, toStepRow(step));
+    for (const [position, call] of step.calls.entries()) {
+      const kept = { step: index, position, record: call };
+      this.#rows.insert(
+        "tool_calls",
+        callKey(runId, call.id),
+        toCallRow(step, call, position),
+        kept,
+      );
     }
   }
 
@@ -274,8 +273,8 @@ export class RecordWriter {
       },
       sessions: {
         addTurn: (ref, turn) => this.#addTurn(ref, turn),
-        clear: (ref) => rows.dropTurns(ref),
-        delete: (ref) => rows.dropSession(ref),
+        clear: (ref) => rows.dropTurns(sessionId(ref)),
+        delete: (ref) => rows.dropSession(sessionId(ref)),
         setLastRoute: ({ agentId: agent, channel, to: recipient, thread, at }) =>
           rows.set("last_routes", `${agent}\n${channel}`, {
             agent,
@@ -304,8 +303,7 @@ export class RecordWriter {
       },
       approvals: {
         add: (approval) => {
-          const { runId, ...row } = toApprovalRow(approval);
-          rows.insert("approvals", row.id, { run_id: runId, ...row }, approval);
+          rows.insert("approvals", approval.id, toApprovalRow(approval), approval);
         },
         decide: (id, decision) => {
           const approval = rows.get("approvals", id);

@@ -1,24 +1,25 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
-import type {
-  ApprovalRecord,
-  DedupeRecord,
-  DeliveryRecord,
-  EventChange,
-  EventOutcome,
-  EventRecord,
-  LastRoute,
-  NewDelivery,
-  RunRecord,
-  RunSpec,
-  SessionOrigin,
-  SessionRecord,
-  SessionRef,
-  StepRecord,
-  StoredAction,
-  SystemEvent,
-  SystemEventState,
-  ToolCallRecord,
-  TurnRecord,
+import {
+  sessionId,
+  type ApprovalRecord,
+  type DedupeRecord,
+  type DeliveryRecord,
+  type EventChange,
+  type EventOutcome,
+  type EventRecord,
+  type LastRoute,
+  type NewDelivery,
+  type RunRecord,
+  type RunSpec,
+  type SessionOrigin,
+  type SessionRecord,
+  type SessionRef,
+  type StepRecord,
+  type StoredAction,
+  type SystemEvent,
+  type SystemEventState,
+  type ToolCallRecord,
+  type TurnRecord,
 } from "../types.ts";
 
 /** What of an event is kept as JSON: all that has no column. */
@@ -118,28 +119,17 @@ export function toRun(row: RunRow): RunRecord {
 }
 
 /** A run as its row. */
-export function toRunRow(run: RunRecord): {
-  id: string;
-  eventId: string | null;
-  sessionKey: string;
-  status: RunRecord["status"];
-  created: number;
-  ended: number | null;
-  spec: string;
-  record: string;
-} {
-  const { spec, ...record } = run;
-  return {
-    id: run.id,
-    eventId: run.eventId,
-    sessionKey: spec.session.key,
-    status: run.status,
-    created: run.createdAt,
-    ended: run.endedAt ?? null,
-    spec: JSON.stringify(spec),
-    record: JSON.stringify(record),
-  };
-}
+export const toRunRow = ({ spec, ...run }: RunRecord) => ({
+  id: run.id,
+  event_id: run.eventId,
+  session_key: spec.session.key,
+  status: run.status,
+  created: run.createdAt,
+  ended: run.endedAt,
+  mapping: run.mapping,
+  spec: JSON.stringify(spec),
+  record: JSON.stringify(run),
+});
 
 /** A delivery as it starts. */
 export function newDeliveryRecord(delivery: NewDelivery): DeliveryRecord {
@@ -214,6 +204,19 @@ export function toSession({
   return { ref, turns, createdAt: created, lastUsedAt: used };
 }
 
+/** A session that is used at a time, as its row. */
+export const toSessionRow = (ref: SessionRef, at: number) => ({
+  session: sessionId(ref),
+  agent: ref.agentId,
+  origin: ref.origin,
+  key: ref.key,
+  path: ref.via?.path,
+  credential: ref.via?.credential,
+  created: at,
+  used: at,
+});
+export type NewSession = ReturnType<typeof toSessionRow>;
+
 export interface LastRouteRow {
   agent: string;
   channel: string;
@@ -251,22 +254,27 @@ export function toDedupeRecord(row: DedupeRow): DedupeRecord {
   };
 }
 
-/** A step as its row, and its calls as theirs: what becomes of a call is written without the rest of the step. */
-export function toStepRow({ calls, ...step }: StepRecord): {
-  runId: string;
-  index: number;
-  at: number;
-  record: string;
-  calls: { id: string; position: number; record: string }[];
-} {
-  return {
-    runId: step.runId,
-    index: step.index,
-    at: step.endedAt,
-    record: JSON.stringify(step),
-    calls: calls.map((call, position) => ({ id: call.id, position, record: JSON.stringify(call) })),
-  };
-}
+/** A step as its row, without its calls. */
+export const toStepRow = ({ calls: _calls, ...step }: StepRecord) => ({
+  run_id: step.runId,
+  step: step.index,
+  at: step.endedAt,
+  record: JSON.stringify(step),
+});
+
+/** A call as its row: what becomes of it is written without the rest of its step. */
+export const toCallRow = (
+  { runId, index, endedAt }: StepRecord,
+  call: ToolCallRecord,
+  position: number,
+) => ({
+  run_id: runId,
+  step: index,
+  position,
+  id: call.id,
+  at: endedAt,
+  record: JSON.stringify(call),
+});
 
 export function toSteps(rows: readonly (JsonRow & { position: number })[]): StepRecord[] {
   const steps: StepRecord[] = [];
@@ -278,24 +286,14 @@ export function toSteps(rows: readonly (JsonRow & { position: number })[]): Step
 }
 
 /** An approval as its row. */
-export function toApprovalRow(approval: ApprovalRecord): {
-  id: string;
-  runId: string;
-  code: string;
-  at: number;
-  state: "open" | "decided";
-  record: string;
-} {
-  const { id, runId, code, askedAt, decision } = approval;
-  return {
-    id,
-    runId,
-    code,
-    at: askedAt,
-    state: decision ? "decided" : "open",
-    record: JSON.stringify(approval),
-  };
-}
+export const toApprovalRow = (approval: ApprovalRecord) => ({
+  id: approval.id,
+  run_id: approval.runId,
+  code: approval.code,
+  at: approval.askedAt,
+  state: approval.decision ? "decided" : "open",
+  record: JSON.stringify(approval),
+});
 
 /** A record with a change; null takes a field away. */
 export function withChange<T extends object>(record: T, change: object): T {

@@ -34,7 +34,7 @@ export interface TransferOptions {
   /** `store.url` of the config. */
   url: string;
   env?: Record<string, string | undefined> | undefined;
-  clock: Pick<Clock, "now" | "monotonic">;
+  clock: Clock;
   log: Logger;
   /** Rules of tables that other parts of the program have in the store's database. */
   rules?: TableRules;

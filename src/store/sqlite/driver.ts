@@ -6,7 +6,6 @@ import { MaterializeLoop, Materializer } from "./materialize-loop.ts";
 import { findEarlierSqliteJob, findSqliteJob } from "./job-positions.ts";
 import { SqliteJobs } from "./jobs.ts";
 import { restartLog } from "./restart-log.ts";
-import { type SqliteSignals, createSqliteSignals } from "./signals.ts";
 import { Statements } from "./statements.ts";
 import { DatabaseSync } from "node:sqlite";
 import { type Clock, createStepWatch, type StepWatch } from "../../core/clock.ts";
@@ -14,6 +13,7 @@ import { RouseError, safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { clampTimes } from "../sql/clamp-times.ts";
 import { createFailureLog } from "../sql/errors.ts";
+import { createSignals, type Signals } from "../sql/signals.ts";
 import { singleNode } from "../cluster.ts";
 import { prepareDatabase } from "./schema.ts";
 import { createSqliteStore } from "./store.ts";
@@ -90,7 +90,7 @@ interface Parts {
   jobs: SqliteJobs;
   group: SqliteGroupCommit;
   loop: MaterializeLoop;
-  signals: SqliteSignals;
+  signals: Signals;
   watch: StepWatch;
   now: () => Ms;
 }
@@ -117,7 +117,8 @@ export function createSqliteQueue({ sql, jobs, group, loop, signals, watch, now 
       if (taken.length === 0 && jobs.shouldNote(now()) && jobs.nextTime(kind) !== undefined)
         await group.add(() => jobs.note(now()), { many: false });
       // A caller that was given as many as it asked for asks again by itself.
-      if (taken.length < limit) signals.watchTime(kind);
+      const later = taken.length < limit ? jobs.nextTime(kind) : undefined;
+      if (later !== undefined) signals.later(kind, later);
       return taken;
     },
     onReady: signals.onReady,
@@ -202,7 +203,7 @@ function makeUpForStep({
 /** The store and its queue on a database that is open, and belongs to this process alone. */
 export function createSqlite(
   db: DatabaseSync,
-  clock: Pick<Clock, "now" | "monotonic">,
+  clock: Clock,
   log: Logger,
 ): StoreHandle {
   const logFile = openLog(db, clock.now());
@@ -229,7 +230,7 @@ export function createSqlite(
     onBroken: (error) => endProcess(log, file, error),
   });
   const checkpoints = new Checkpoints({ file, log: logFile, group, onFailure });
-  const signals = createSqliteSignals({ jobs, now, log });
+  const signals = createSignals({ clock, log });
   const watch = createStepWatch(clock, log);
   makeUpForStep({ sql, jobs, now, log });
   const loop = new MaterializeLoop({ materializer, group, signals, writeWith, log });
@@ -260,7 +261,7 @@ export function createSqlite(
 /** Opens the embedded store and its queue on a file. */
 export function openSqlite(
   file: string,
-  clock: Pick<Clock, "now" | "monotonic">,
+  clock: Clock,
   log: Logger,
 ): StoreHandle {
   const db = new DatabaseSync(file);

@@ -1,5 +1,5 @@
 import { STEP_MS } from "../../core/clock.ts";
-import { FIRST_TIME, getDelayEnd, getReadyUntil, JOB_KINDS } from "../job-line.ts";
+import { FIRST_TIME, getDelayEnd, getReadyUntil, JOB_KINDS } from "../job-records.ts";
 import { type Job, type JobKind, type Ms, type NewJob, PARKED_FROM } from "../types.ts";
 import type { Statements } from "./statements.ts";
 

@@ -7,7 +7,7 @@ import type { WriteWith } from "./writes.ts";
 import { isEventsFault, queueOrSetAside } from "./broken-events.ts";
 import { safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import type { SqliteSignals } from "./signals.ts";
+import type { Signals } from "../sql/signals.ts";
 
 /** Events, and about as many actions, of one transaction: accepting waits for no more than some milliseconds. */
 const SLICE = 64;
@@ -118,7 +118,7 @@ const RETRY_MS = 1000;
 interface Parts {
   materializer: Materializer;
   group: SqliteGroupCommit;
-  signals: SqliteSignals;
+  signals: Signals;
   writeWith: WriteWith;
   log: Logger;
 }
@@ -213,7 +213,7 @@ export class MaterializeLoop {
   #look(): void {
     if (this.#closed) return;
     const { signals, log } = this.#parts;
-    const isLate = signals.listened && performance.now() - this.#plannedAt >= MAX_DELAY_MS;
+    const isLate = signals.any() && performance.now() - this.#plannedAt >= MAX_DELAY_MS;
     if (this.#flooded && !isLate) return this.#plan();
     this.#takeUp().catch((error: unknown) => {
       this.#planned = false;

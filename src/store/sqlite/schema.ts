@@ -1,6 +1,29 @@
 import type { DatabaseSync } from "node:sqlite";
 import { RouseError, type Issue } from "../../core/errors.ts";
-import type { Ms } from "../types.ts";
+import { COUNTED, PARKED_FROM, type Ms } from "../types.ts";
+
+/** Counts rows that come and go by their state. */
+const counted = (table: string, column: string, name: string): string => `
+  CREATE TRIGGER ${table}_new AFTER INSERT ON ${table} BEGIN UPDATE counts SET n = n + 1 WHERE name = '${name}.' || NEW.${column}; END;
+  CREATE TRIGGER ${table}_gone AFTER DELETE ON ${table} BEGIN UPDATE counts SET n = n - 1 WHERE name = '${name}.' || OLD.${column}; END;`;
+
+/** Counts rows whose state changes, too. */
+const changing = (
+  table: string,
+  column: string,
+  name: string,
+): string => `${counted(table, column, name)}
+  CREATE TRIGGER ${table}_changed AFTER UPDATE OF ${column} ON ${table} WHEN OLD.${column} <> NEW.${column} BEGIN
+    UPDATE counts SET n = n - 1 WHERE name = '${name}.' || OLD.${column};
+    UPDATE counts SET n = n + 1 WHERE name = '${name}.' || NEW.${column};
+  END;`;
+
+/** Notes the runs whose jobs a limit holds back. */
+const parking = (event: string, nth: number): string => `
+  CREATE TRIGGER jobs_parked_${nth} AFTER ${event} ON jobs WHEN NEW.ready >= ${PARKED_FROM} AND NEW.kind = 'turn' BEGIN
+    INSERT INTO parked (lane, run) VALUES (coalesce((SELECT json_extract(record, '$.mapping') FROM runs WHERE id = NEW.id), ''), NEW.id)
+      ON CONFLICT (run) DO UPDATE SET released = 0;
+  END;`;
 
 /**
  * Forward-only migrations; the position in the list is the version. Rowid tables with few indexes: ids sort by time,
@@ -14,13 +37,7 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE TABLE marks (name TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
   INSERT INTO marks VALUES ('intake', 0), ('bodies', 0);
   CREATE TABLE counts (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
-  INSERT INTO counts SELECT value, 0 FROM json_each('[
-    "events.accepted", "events.skipped", "events.unmatched", "events.duplicate", "events.rejected", "events.failed", "events.parked",
-    "runs.parked", "runs.collecting", "runs.queued", "runs.running", "runs.succeeded", "runs.failed", "runs.timed_out", "runs.cancelled", "runs.waiting",
-    "deliveries.pending", "deliveries.delivered", "deliveries.failed", "deliveries.no_route", "deliveries.unknown",
-    "systemEvents.queued", "systemEvents.done", "systemEvents.parked",
-    "sessions.main", "sessions.hook", "sessions.api", "sessions.channel", "sessions.schedule",
-    "approvals.open", "approvals.decided"]');
+  INSERT INTO counts SELECT value, 0 FROM json_each('${JSON.stringify(COUNTED)}');
 
   CREATE TABLE events (
     seq INTEGER PRIMARY KEY, id TEXT NOT NULL, at INTEGER NOT NULL, path TEXT NOT NULL, credential TEXT NOT NULL,
@@ -32,7 +49,7 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- \`number\`: see \`keyNumber\`.
   CREATE TABLE dedupe (
     seq INTEGER PRIMARY KEY, number INTEGER NOT NULL, scope TEXT NOT NULL, key TEXT NOT NULL, expires INTEGER NOT NULL,
-    restarts INTEGER NOT NULL DEFAULT 0, record TEXT NOT NULL);
+    record TEXT NOT NULL);
   CREATE INDEX dedupe_number ON dedupe(number);
   CREATE INDEX dedupe_expires ON dedupe(expires);
 
@@ -46,12 +63,7 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX runs_failed ON runs(event_id) WHERE status IN ('failed', 'timed_out');
   -- The runs of a day are those that ended on it.
   CREATE INDEX runs_ended ON runs(ended) WHERE ended IS NOT NULL;
-  CREATE TRIGGER runs_new AFTER INSERT ON runs BEGIN UPDATE counts SET n = n + 1 WHERE name = 'runs.' || NEW.status; END;
-  CREATE TRIGGER runs_gone AFTER DELETE ON runs BEGIN UPDATE counts SET n = n - 1 WHERE name = 'runs.' || OLD.status; END;
-  CREATE TRIGGER runs_changed AFTER UPDATE OF status ON runs WHEN OLD.status <> NEW.status BEGIN
-    UPDATE counts SET n = n - 1 WHERE name = 'runs.' || OLD.status;
-    UPDATE counts SET n = n + 1 WHERE name = 'runs.' || NEW.status;
-  END;
+  ${changing("runs", "status", "runs")}
 
   CREATE TABLE collected (seq INTEGER PRIMARY KEY, run_id TEXT NOT NULL, record TEXT NOT NULL);
   CREATE INDEX collected_run ON collected(run_id);
@@ -67,20 +79,14 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX sessions_key ON sessions(key) WHERE origin = 'hook';
   CREATE INDEX sessions_turns ON sessions(turns) WHERE origin IN ('main', 'channel', 'schedule');
   CREATE INDEX sessions_origin ON sessions(origin, used, session) WHERE origin <> 'hook';
-  CREATE TRIGGER sessions_new AFTER INSERT ON sessions BEGIN UPDATE counts SET n = n + 1 WHERE name = 'sessions.' || NEW.origin; END;
-  CREATE TRIGGER sessions_gone AFTER DELETE ON sessions BEGIN UPDATE counts SET n = n - 1 WHERE name = 'sessions.' || OLD.origin; END;
+  ${counted("sessions", "origin", "sessions")}
 
   CREATE TABLE system_events (
     seq INTEGER PRIMARY KEY, id TEXT NOT NULL, agent TEXT NOT NULL, at INTEGER NOT NULL, state TEXT NOT NULL,
     failures INTEGER NOT NULL DEFAULT 0, record TEXT NOT NULL);
   CREATE UNIQUE INDEX system_events_id ON system_events(id);
   CREATE INDEX system_events_state ON system_events(agent, state);
-  CREATE TRIGGER system_events_new AFTER INSERT ON system_events BEGIN UPDATE counts SET n = n + 1 WHERE name = 'systemEvents.' || NEW.state; END;
-  CREATE TRIGGER system_events_gone AFTER DELETE ON system_events BEGIN UPDATE counts SET n = n - 1 WHERE name = 'systemEvents.' || OLD.state; END;
-  CREATE TRIGGER system_events_changed AFTER UPDATE OF state ON system_events WHEN OLD.state <> NEW.state BEGIN
-    UPDATE counts SET n = n - 1 WHERE name = 'systemEvents.' || OLD.state;
-    UPDATE counts SET n = n + 1 WHERE name = 'systemEvents.' || NEW.state;
-  END;
+  ${changing("system_events", "state", "systemEvents")}
 
   CREATE TABLE deliveries (
     seq INTEGER PRIMARY KEY, id TEXT NOT NULL, status TEXT NOT NULL, channel TEXT NOT NULL, created INTEGER NOT NULL, ended INTEGER,
@@ -88,12 +94,7 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE UNIQUE INDEX deliveries_id ON deliveries(id);
   CREATE INDEX deliveries_status ON deliveries(status);
   CREATE INDEX deliveries_failed ON deliveries(seq) WHERE status IN ('failed', 'no_route');
-  CREATE TRIGGER deliveries_new AFTER INSERT ON deliveries BEGIN UPDATE counts SET n = n + 1 WHERE name = 'deliveries.' || NEW.status; END;
-  CREATE TRIGGER deliveries_gone AFTER DELETE ON deliveries BEGIN UPDATE counts SET n = n - 1 WHERE name = 'deliveries.' || OLD.status; END;
-  CREATE TRIGGER deliveries_changed AFTER UPDATE OF status ON deliveries WHEN OLD.status <> NEW.status BEGIN
-    UPDATE counts SET n = n - 1 WHERE name = 'deliveries.' || OLD.status;
-    UPDATE counts SET n = n + 1 WHERE name = 'deliveries.' || NEW.status;
-  END;
+  ${changing("deliveries", "status", "deliveries")}
 
   CREATE TABLE last_routes (
     agent TEXT NOT NULL, channel TEXT NOT NULL, recipient TEXT NOT NULL, thread TEXT, at INTEGER NOT NULL,
@@ -126,34 +127,20 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE UNIQUE INDEX approvals_code ON approvals(code) WHERE state = 'open';
   CREATE INDEX approvals_run ON approvals(run_id);
   CREATE INDEX approvals_open ON approvals(seq) WHERE state = 'open';
-  CREATE TRIGGER approvals_new AFTER INSERT ON approvals BEGIN UPDATE counts SET n = n + 1 WHERE name = 'approvals.' || NEW.state; END;
-  CREATE TRIGGER approvals_gone AFTER DELETE ON approvals BEGIN UPDATE counts SET n = n - 1 WHERE name = 'approvals.' || OLD.state; END;
-  CREATE TRIGGER approvals_changed AFTER UPDATE OF state ON approvals WHEN OLD.state <> NEW.state BEGIN
-    UPDATE counts SET n = n - 1 WHERE name = 'approvals.' || OLD.state;
-    UPDATE counts SET n = n + 1 WHERE name = 'approvals.' || NEW.state;
-  END;
+  ${changing("approvals", "state", "approvals")}
 
-  -- What runs have used, by time: \`width\` is the bucket's, \`at\` its start. The counters are of all hooks' runs, and of each mapping's.
+  -- What runs have used, by time: \`width\` is the bucket's, \`at\` its start; both are 0 for all times. The counters are of all hooks'
+  -- runs, and of each mapping's. The row of all times has how many runs there are now. Of those that wait, \`parked\` are held by a
+  -- limit, and \`in_line\` have not started and wait neither for a model nor for further events.
   CREATE TABLE usage (
-    counter TEXT NOT NULL, width INTEGER NOT NULL, at INTEGER NOT NULL, starts INTEGER NOT NULL, tokens INTEGER NOT NULL,
-    micros INTEGER NOT NULL, PRIMARY KEY (counter, width, at)) WITHOUT ROWID;
-  -- How many runs there are now. Of those that wait, \`parked\` are held by a limit, and \`in_line\` have not started and wait neither
-  -- for a model nor for further events.
-  CREATE TABLE run_counts (
-    counter TEXT PRIMARY KEY, running INTEGER NOT NULL, waiting INTEGER NOT NULL, parked INTEGER NOT NULL,
-    in_line INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+    counter TEXT NOT NULL, width INTEGER NOT NULL, at INTEGER NOT NULL, running INTEGER NOT NULL DEFAULT 0, waiting INTEGER NOT NULL DEFAULT 0,
+    parked INTEGER NOT NULL DEFAULT 0, in_line INTEGER NOT NULL DEFAULT 0, starts INTEGER NOT NULL DEFAULT 0, places INTEGER NOT NULL DEFAULT 0,
+    tokens INTEGER NOT NULL DEFAULT 0, micros INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (counter, width, at)) WITHOUT ROWID;
   -- Runs that a limit holds back and that are the first of their session keys, in the order in which they became that.
   CREATE TABLE parked (seq INTEGER PRIMARY KEY, lane TEXT NOT NULL, run TEXT NOT NULL UNIQUE, released INTEGER NOT NULL DEFAULT 0);
   CREATE INDEX parked_lane ON parked(lane, seq) WHERE released = 0;
   CREATE INDEX parked_released ON parked(lane) WHERE released = 1;
-  CREATE TRIGGER jobs_parked_new AFTER INSERT ON jobs WHEN NEW.ready >= 4000000000000000 AND NEW.kind = 'turn' BEGIN
-    INSERT INTO parked (lane, run) VALUES (coalesce((SELECT json_extract(record, '$.mapping') FROM runs WHERE id = NEW.id), ''), NEW.id)
-      ON CONFLICT (run) DO UPDATE SET released = 0;
-  END;
-  CREATE TRIGGER jobs_parked AFTER UPDATE OF ready ON jobs WHEN NEW.ready >= 4000000000000000 AND NEW.kind = 'turn' BEGIN
-    INSERT INTO parked (lane, run) VALUES (coalesce((SELECT json_extract(record, '$.mapping') FROM runs WHERE id = NEW.id), ''), NEW.id)
-      ON CONFLICT (run) DO UPDATE SET released = 0;
-  END;
+  ${["INSERT", "UPDATE OF ready"].map(parking).join("")}
 
   -- The configs that events were decided by: the head of an event has the id.
   CREATE TABLE configs (

@@ -99,7 +99,6 @@ function readValues(
 /** The default: a SQLite file, for one gateway. */
 export const SQLITE: StoreDriver = {
   protocols: ["sqlite"],
-  example: "sqlite:<path of a file>",
   shared: false,
   async open({ url, clock, log }) {
     const file = parseFile(url);

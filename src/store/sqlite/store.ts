@@ -21,7 +21,7 @@ import { oldestBody } from "../sql/sweep-plan.ts";
 import type { Materializer, MaterializeLoop } from "./materialize-loop.ts";
 import { wrapReads } from "../sql/reads.ts";
 import { createSqliteReads } from "./reads.ts";
-import type { SqliteSignals } from "./signals.ts";
+import type { Signals } from "../sql/signals.ts";
 import { SQLITE_DIALECT, sweepSteps } from "./sweep.ts";
 import { bindKey, findDedupeKey } from "./keys.ts";
 import { insertEvent, type WriteWith } from "./writes.ts";
@@ -35,7 +35,7 @@ export interface SqliteStoreParts {
   logFile: LogFile;
   materializer: Materializer;
   loop: MaterializeLoop;
-  signals: SqliteSignals;
+  signals: Signals;
   writeWith: WriteWith;
   now: () => Ms;
 }
@@ -84,7 +84,10 @@ function writing({
       };
       const done = await group.add(work, { many: true });
       if (!done) return false;
-      for (const kind of touched) signals.watchTime(kind);
+      for (const kind of touched) {
+        const later = jobs.nextTime(kind);
+        if (later !== undefined) signals.later(kind, later);
+      }
       signals.announce(touched);
       return true;
     },

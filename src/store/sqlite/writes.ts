@@ -7,10 +7,9 @@ import {
   type RecordRows,
 } from "../sql/record-writes.ts";
 import { toEventRow } from "../sql/rows.ts";
-import { sessionId, type EventRecord, type JobKind, type Ms, type SessionRef } from "../types.ts";
+import { addColumns, USAGE_NUMBERS, type EventRecord, type JobKind, type Ms } from "../types.ts";
 import type { SqliteJobs } from "./jobs.ts";
 import type { Statements } from "./statements.ts";
-import { writeUsage } from "./usage.ts";
 
 const toValues = (row: NewRow): SQLInputValue[] => Object.values(row).map((value) => value ?? null);
 
@@ -75,14 +74,17 @@ const SETS = {
   configs: `INSERT INTO configs (id, first_used, last_used, content) VALUES (?1, ?2, ?2, ?3)
     ON CONFLICT (id) DO UPDATE SET last_used = max(last_used, excluded.last_used)`,
 };
-const ADD_SESSION = `INSERT INTO sessions (session, agent, origin, key, path, credential, turns, created, used) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?)
+const ADD_SESSION = `INSERT INTO sessions (session, agent, origin, key, path, credential, created, used, turns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)
   ON CONFLICT (session) DO UPDATE SET turns = turns + 1, used = excluded.used`;
+const USAGE_COLUMNS = ["counter", "width", "at", ...USAGE_NUMBERS] as const;
+const ADD_USAGE = `INSERT INTO usage (${USAGE_COLUMNS.join(", ")}) VALUES (${USAGE_COLUMNS.map(() => "?").join(", ")})
+  ON CONFLICT (counter, width, at) DO UPDATE SET ${addColumns("usage", USAGE_NUMBERS)}`;
 
 /** Rows are written immediately, inside the caller's transaction. */
-function createRows(sql: Statements, now: () => Ms): RecordRows {
-  const dropTurns = (ref: SessionRef): void => {
-    sql.run("DELETE FROM turns WHERE session = ?", sessionId(ref));
-    sql.run("UPDATE sessions SET turns = 0 WHERE session = ?", sessionId(ref));
+function createRows(sql: Statements): RecordRows {
+  const dropTurns = (session: string): void => {
+    sql.run("DELETE FROM turns WHERE session = ?", session);
+    sql.run("UPDATE sessions SET turns = 0 WHERE session = ?", session);
   };
   return {
     get: (table, name) => get(sql, table, name),
@@ -96,17 +98,14 @@ function createRows(sql: Statements, now: () => Ms): RecordRows {
       sql.run(text, ...toValues(row), ...toValues(keys));
     },
     set: (table, _name, row) => void sql.run(SETS[table], ...toValues(row)),
-    addTurn(ref, { at, record, covered }) {
-      const session = sessionId(ref);
-      const { agentId, origin, key, via } = ref;
-      insert(sql, "turns", { session, record, covered });
-      const place = [via?.path ?? null, via?.credential ?? null];
-      sql.run(ADD_SESSION, session, agentId, origin, key, ...place, at, at);
+    addTurn(session, turn) {
+      insert(sql, "turns", { session: session.session, ...turn });
+      sql.run(ADD_SESSION, ...toValues(session));
     },
     dropTurns,
-    dropSession(ref) {
-      dropTurns(ref);
-      sql.run("DELETE FROM sessions WHERE session = ?", sessionId(ref));
+    dropSession(session) {
+      dropTurns(session);
+      sql.run("DELETE FROM sessions WHERE session = ?", session);
     },
     dropCollected: (runId) => void sql.run("DELETE FROM collected WHERE run_id = ?", runId),
     changeSystemEvents(ids, { state, failed }) {
@@ -114,7 +113,10 @@ function createRows(sql: Statements, now: () => Ms): RecordRows {
         "UPDATE system_events SET state = coalesce(?, state), failures = failures + ? WHERE id = ?";
       for (const id of ids) sql.run(text, state ?? null, failed ? 1 : 0, id);
     },
-    count: (runId, change) => writeUsage(sql, runId, change, now()),
+    addUsage: (row) => void sql.run(ADD_USAGE, ...USAGE_COLUMNS.map((name) => row[name])),
+    setParked(runId, isParked) {
+      if (!isParked) sql.run("DELETE FROM parked WHERE run = ?", runId);
+    },
   };
 }
 
@@ -158,7 +160,7 @@ export type WriteWith = <T>(touched: Set<JobKind>, work: (writer: RecordWriter) 
 export function createSqliteWriter(sql: Statements, jobs: SqliteJobs, now: () => Ms): WriteWith {
   let current = new Set<JobKind>();
   const touch = (kind: JobKind): void => void current.add(kind);
-  const writer = new RecordWriter(createRows(sql, now), createJobRows(jobs, touch, now), now);
+  const writer = new RecordWriter(createRows(sql), createJobRows(jobs, touch, now), now);
   return (touched, work) => {
     current = touched;
     return work(writer);

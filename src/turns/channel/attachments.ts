@@ -20,20 +20,20 @@ interface FetchedCopy {
 /** A document to read, and how much of it. */
 interface WantedText extends FetchedCopy {
   filename: string;
-  limits: { pages: number; unzipRatio: number };
-  maxChars: number;
+  limits: { pages: number; unzipRatio: number; textChars: number };
+  text: "cut";
 }
 
 /** What reads the files of messages. */
 export interface AttachmentDeps {
   clock: Pick<Clock, "sleep">;
   /** Writes a stream into a file of its own. @throws RouseError `body_too_large` past `maxBytes`. */
-  stage(source: Readable, maxBytes: number): Promise<FetchedCopy>;
+  stageUpload(source: Readable, maxBytes: number): Promise<FetchedCopy>;
   /** Reads documents in a process of their own. */
   readText(
     wanted: WantedText,
     signal: AbortSignal,
-  ): Promise<{ ok: true; text: string } | { ok: false; reason: string }>;
+  ): Promise<{ ok: true; text: string } | { ok: false; error: { message: string } }>;
   /** Absent if the config sets up nothing that transcribes. */
   transcriber(): Transcribe | undefined;
   /** Whether the run may be tried again for a file that cannot be read now. Then a note does not take its place yet. */
@@ -78,11 +78,11 @@ export async function fetchStaged(
   attachment: Attachment,
   channel: Channel,
   {
-    stage,
+    stageUpload,
     clock,
     maxBytes,
     signal,
-  }: Pick<AttachmentDeps, "stage" | "clock"> & { maxBytes: number; signal: AbortSignal },
+  }: Pick<AttachmentDeps, "stageUpload" | "clock"> & { maxBytes: number; signal: AbortSignal },
 ): Promise<FetchedCopy> {
   const tooLarge = `it has more than ${maxBytes} bytes`;
   if ((attachment.bytes ?? 0) > maxBytes) throw new NotFetchedError(tooLarge);
@@ -91,7 +91,7 @@ export async function fetchStaged(
     let afterMs = backOff(attempt, WAITS.file);
     try {
       const fetched = await channel.fetchFile?.(attachment, signal);
-      if (fetched?.status === "found") return await stage(toReadable(fetched.body), maxBytes);
+      if (fetched?.status === "found") return await stageUpload(toReadable(fetched.body), maxBytes);
       reason = fetched?.reason ?? "this channel fetches no files";
       if (fetched?.status !== "retry") break;
       afterMs = Math.max(afterMs, fetched.afterMs ?? 0);
@@ -138,13 +138,11 @@ async function readStaged(
       text: text === "" ? "[no words]" : `${text}${cut > 0 ? `[cut: ${cut} characters]` : ""}`,
     };
   }
-  const limits = { pages: MAX_PAGES, unzipRatio: platform.knowledge.unzipRatio };
+  const { unzipRatio } = platform.knowledge;
+  const limits = { pages: MAX_PAGES, unzipRatio, textChars: MAX_CHARS };
   const { file, sha256 } = staged;
-  const read = await readText(
-    { file, sha256, filename: name ?? "", limits, maxChars: MAX_CHARS },
-    signal,
-  );
-  return read.ok ? { text: read.text } : { note: `it cannot be read: ${read.reason}` };
+  const read = await readText({ file, sha256, filename: name ?? "", limits, text: "cut" }, signal);
+  return read.ok ? { text: read.text } : { note: `it cannot be read: ${read.error.message}` };
 }
 
 /** Fetches and reads one file. What was fetched is deleted, however that ends. */

@@ -14,7 +14,8 @@ import {
 } from "../../store/types.ts";
 import { getApprovalIds } from "../hold.ts";
 import { replyRoute } from "../run-result.ts";
-import type { TurnDeps, ActionContext } from "../types.ts";
+import type { TurnDeps } from "../context.ts";
+import type { ActionContext } from "../types.ts";
 
 const MAX_LOOKED_AT = 100;
 
@@ -122,7 +123,7 @@ export async function executeAwayNotice(
   }
   const now = clock.now();
   const text = getPhrases(run.spec.incoming?.language).modelAway;
-  const { channels } = deps.context();
+  const { channels } = deps.snapshot();
   const planned = planDelivery({ runId, route, text, channels, now });
   const { status, attempts, edits = 0 } = run;
   const send = (tx: Writes): void => {

@@ -9,7 +9,8 @@ import {
   type Writes,
 } from "../../store/types.ts";
 import { joinMessages, joinUnread } from "./channel-input.ts";
-import type { ActionContext, TurnDeps } from "../types.ts";
+import type { TurnDeps } from "../context.ts";
+import type { ActionContext } from "../types.ts";
 
 /** The most messages of one turn. */
 const MAX_MESSAGES = 50;
@@ -98,7 +99,7 @@ async function join(
   following: readonly RunRecord[],
   deps: TurnDeps,
 ): Promise<RunRecord | undefined> {
-  const { store, clock, onRunEnd } = deps;
+  const { store, clock, runEnds } = deps;
   const all = [run, ...following];
   const { incoming: last } = (following.at(-1) ?? run).spec;
   if (!last) return run;
@@ -139,7 +140,7 @@ async function join(
     return false;
   });
   if (!done) return undefined;
-  for (const { id } of following) onRunEnd(id);
+  for (const { id } of following) runEnds.ended(id);
   return { ...run, spec, warnings };
 }
 

@@ -11,7 +11,8 @@ import {
   countUsedTokens,
 } from "../../store/types.ts";
 import { replyRoute } from "../run-result.ts";
-import type { RunJob, TurnDeps } from "../types.ts";
+import type { TurnDeps } from "../context.ts";
+import type { RunJob } from "../types.ts";
 import { getPlace } from "../../people/agent-choices.ts";
 import type { LinkProblem } from "../../people/links.ts";
 
@@ -27,7 +28,7 @@ const ANSWERS: Record<LinkProblem, keyof Omit<LinkPhrases, "code" | "linked">> =
 /** Executes `/link` and `/unlink`: gives out a code, links the channel of a code with this one, or ends the link of this one. */
 async function answerLink(
   { id, spec }: RunRecord,
-  { context, people: { links } }: TurnDeps,
+  { snapshot, people: { links } }: TurnDeps,
   { links: phrases }: Phrases,
 ): Promise<string> {
   const { channel, to, incoming, argument, session, command } = spec;
@@ -52,7 +53,7 @@ async function answerLink(
     });
     return code === undefined ? phrases.tooMany : phrases.code(code);
   }
-  const done = await links.redeem(argument, { channel, person, runId: id }, context().rooms);
+  const done = await links.redeem(argument, { channel, person, runId: id }, snapshot().rooms);
   return done.ok ? phrases.linked(done.channel) : phrases[ANSWERS[done.problem]];
 }
 
@@ -75,11 +76,11 @@ function getDayBegin(now: number): number {
 /** The answer to `/status`: who answers here, what is under way, and the tokens of the conversation since midnight. */
 async function renderStatus(
   command: RunRecord,
-  { store, clock, context }: TurnDeps,
+  { store, clock, snapshot }: TurnDeps,
   { status, locale }: Phrases,
 ): Promise<string> {
   const { session } = command.spec;
-  const agent = context().agents.get(session.agentId);
+  const agent = snapshot().agents.get(session.agentId);
   const since = getDayBegin(clock.now());
   const all = await store.runs.list({ sessionKey: session.key, since, limit: MAX_RUNS });
   const own = all.filter(
@@ -101,12 +102,12 @@ async function renderStatus(
 /** Executes `/agent`: shows who answers in the conversation and who may be chosen, or has another agent answer. */
 async function answerAgent(
   { spec }: RunRecord,
-  { context, people }: TurnDeps,
+  { snapshot, people }: TurnDeps,
   { agents }: Phrases,
 ): Promise<string> {
   const { channel, to, incoming, argument, session } = spec;
   if (!incoming || to === undefined) return agents.none;
-  const { rooms } = context();
+  const { rooms } = snapshot();
   const choices = rooms.choicesFor(channel, { from: incoming.from, to });
   const ids = choices.map(({ id }) => id);
   const others =
@@ -178,10 +179,10 @@ async function stopTurns(command: RunRecord, { store, cancel }: TurnDeps): Promi
 async function answerPairing(
   by: string,
   { verdict, code }: WrittenDecision,
-  { people, context }: TurnDeps,
+  { people, snapshot }: TurnDeps,
   { decisions }: Phrases,
 ): Promise<string> {
-  if (!context().approvers.includes(by)) return decisions.notAllowed;
+  if (!snapshot().approvers.includes(by)) return decisions.notAllowed;
   const decided = await people.pairings.decide(
     code,
     verdict === "approve" ? "approve" : "deny",
@@ -202,7 +203,7 @@ async function answerCommand(run: RunRecord, deps: TurnDeps): Promise<string> {
   if (command === "new") return phrases.newConversation;
   if (command === "start") {
     const { agentId } = run.spec.session;
-    return phrases.greeting(deps.context().agents.get(agentId)?.name ?? agentId);
+    return phrases.greeting(deps.snapshot().agents.get(agentId)?.name ?? agentId);
   }
   if (command === "help") return renderHelp(phrases);
   if (command === "status") return renderStatus(run, deps, phrases);
@@ -235,7 +236,7 @@ export async function executeCommand(job: Job, { runId }: RunJob, deps: TurnDeps
     runId,
     route,
     text: reply,
-    channels: deps.context().channels,
+    channels: deps.snapshot().channels,
     now,
   });
   const done = await store.commit((tx) => {
@@ -249,19 +250,19 @@ export async function executeCommand(job: Job, { runId }: RunJob, deps: TurnDeps
     tx.jobs.add(planned.job);
     tx.jobs.settle(job);
   }, job);
-  if (done && !isNew) deps.onRunEnd(runId);
+  if (done && !isNew) deps.runEnds.ended(runId);
 }
 
 /** Executes the turn job of `/new`: in order with the session's turns, it deletes the history. */
 export async function resetHistory(
   job: Job,
   run: RunRecord,
-  { store, clock, onRunEnd }: TurnDeps,
+  { store, clock, runEnds }: TurnDeps,
 ): Promise<void> {
   const done = await store.commit((tx) => {
     tx.sessions.clear(run.spec.session);
     tx.runs.update(run.id, { status: "succeeded", endedAt: clock.now() });
     tx.jobs.settle(job);
   }, job);
-  if (done) onRunEnd(run.id);
+  if (done) runEnds.ended(run.id);
 }

@@ -130,14 +130,14 @@ const MAX_RUNS = 50;
 interface SendFileDeps {
   store: Store;
   clock: AttachmentDeps["clock"];
-  attachments?: Pick<AttachmentDeps, "stage">;
+  attachments?: AttachmentDeps;
 }
 
 interface SendingRun {
   run: RunRecord;
   steps: readonly StepRecord[];
   context: Pick<ActionContext, "channels" | "config">;
-  job: Job | undefined;
+  job?: Job;
 }
 
 /** A file before it is checked, or why there is none. */
@@ -223,7 +223,7 @@ async function findReceived(
       AbortSignal.timeout(context.config.attachments.timeout),
     ]);
     const staged = await fetchStaged(file, channel, {
-      stage: attachments.stage,
+      ...attachments,
       clock,
       maxBytes: MAX_SENT_BYTES,
       signal: limited,

@@ -1,6 +1,6 @@
 import { newId, seededId } from "../../core/ids.ts";
 import { buildRunJob } from "../../store/sql/materialize.ts";
-import type { Heartbeat } from "../../sessions/heartbeat.ts";
+import type { Heartbeat } from "../../queue/heartbeat.ts";
 import type {
   Ms,
   NewSystemEvent,

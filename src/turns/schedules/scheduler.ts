@@ -1,7 +1,7 @@
 import type { Clock } from "../../core/clock.ts";
 import { RouseError, safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import type { Heartbeat } from "../../sessions/heartbeat.ts";
+import type { Heartbeat } from "../../queue/heartbeat.ts";
 import { ID_TAKEN } from "../../store/sql/errors.ts";
 import {
   LEASE_LOST,

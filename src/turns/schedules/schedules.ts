@@ -1,7 +1,7 @@
 import type { Clock } from "../../core/clock.ts";
 import { RouseError } from "../../core/errors.ts";
 import type { ActionContext } from "../types.ts";
-import type { Heartbeat } from "../../sessions/heartbeat.ts";
+import type { Heartbeat } from "../../queue/heartbeat.ts";
 import { LEASE_LOST, type Store } from "../../store/types.ts";
 import { planFiring } from "./fire.ts";
 import { collectSchedules } from "./list.ts";
@@ -16,7 +16,7 @@ export interface SchedulesDeps {
   heartbeat: Heartbeat;
   approved: ApprovedSchedules;
   pauses: Pauses;
-  context(): ActionContext;
+  snapshot(): ActionContext;
   /** Called when schedules have changed. */
   changed(): void;
 }
@@ -41,7 +41,7 @@ export function createSchedules({
   heartbeat,
   approved,
   pauses,
-  context,
+  snapshot,
   changed,
 }: SchedulesDeps) {
   const afterwards = async (change: Promise<boolean>): Promise<boolean> => {
@@ -56,7 +56,7 @@ export function createSchedules({
         new Set((await pauses.list()).map(({ name }) => name)),
       ];
       return Promise.all(
-        collectSchedules(context(), made).map(async (schedule) => {
+        collectSchedules(snapshot(), made).map(async (schedule) => {
           const state = await readScheduleState(schedule, store);
           return {
             schedule,

@@ -1,10 +1,9 @@
 import { describe, expect, it } from "vitest";
 import {
   ALL_RUNS,
-  noAmounts,
-  type Amounts,
+  noStart,
   type Job,
-  type LoanRequest,
+  type ReservationRequest,
   type RunChange,
   type StoreHandle,
 } from "../../../src/store/types.ts";
@@ -17,18 +16,14 @@ import type { Stage } from "./stage.ts";
 const GONE_MS = 15_000;
 const PLACES = 2;
 
-/** Asks for places of a limit of so many, as a gateway that holds none. */
-const request = (needed: number): LoanRequest => {
-  const amounts = (places: number): Amounts => ({ ...noAmounts(), places });
-  return {
-    scope: ALL_RUNS,
-    counters: [ALL_RUNS],
-    limits: { places: PLACES, starts: 100 },
-    held: amounts(0),
-    needed: amounts(needed),
-    ahead: amounts(0),
-  };
-};
+/** Asks for places of a limit of so many, as a gateway that has reserved none. */
+const request = (places: number): ReservationRequest => ({
+  scope: ALL_RUNS,
+  counters: [ALL_RUNS],
+  limits: { places: PLACES, starts: 100 },
+  pending: noStart(),
+  wanted: { starts: 0, places },
+});
 
 /** Returns what tests do with runs that a limit counts. */
 function createLimitActions(stage: Stage) {
@@ -42,9 +37,9 @@ function createLimitActions(stage: Stage) {
   return {
     change,
     /** How many places a gateway may take that needs all of them. */
-    async borrow({ usage }: StoreHandle = stage.handle): Promise<number> {
-      const [loan] = await usage.lend([request(PLACES)]);
-      return loan?.lent.places ?? 0;
+    async reserve({ usage }: StoreHandle = stage.handle): Promise<number> {
+      const [reservation] = await usage.reserve([request(PLACES)]);
+      return reservation?.reserved.places ?? 0;
     },
     /** How many runs are under way, and have been started within the hour. */
     async count(
@@ -79,35 +74,35 @@ function createLimitActions(stage: Stage) {
 
 /** What becomes of places when the process ends that has taken them. */
 function testHolderGone(stage: Stage): void {
-  const { add, begin, borrow, change, count } = createLimitActions(stage);
+  const { add, begin, reserve, change, count } = createLimitActions(stage);
 
-  it("what was lent for runs that never started is there again", async () => {
-    expect(await borrow()).toBe(PLACES);
+  it("what was reserved for runs that never started is there again", async () => {
+    expect(await reserve()).toBe(PLACES);
     await stage.reopen();
-    expect(await borrow()).toBe(PLACES);
+    expect(await reserve()).toBe(PLACES);
   });
 
   it("a run that it left under way has its place once, and gives it back when it is put back or ends", async () => {
     await add("run_1", "run_2");
     await begin();
     await begin();
-    expect([await borrow(), await count()]).toEqual([0, { running: 2, starts: 2 }]);
+    expect([await reserve(), await count()]).toEqual([0, { running: 2, starts: 2 }]);
     await stage.reopen();
     await stage.handle.queue.recover();
     // The outside may still work for it: its place is free when another process has seen that it ended.
-    expect([await borrow(), await count()]).toEqual([0, { running: 2, starts: 2 }]);
+    expect([await reserve(), await count()]).toEqual([0, { running: 2, starts: 2 }]);
 
     const again = await createQueueActions(stage).fetchOne();
     expect(await change(again.id, { status: "queued", crashCount: 1 }, again)).toBe(true);
-    expect([await borrow(), await count()]).toEqual([1, { running: 1, starts: 2 }]);
+    expect([await reserve(), await count()]).toEqual([1, { running: 1, starts: 2 }]);
     expect(await change(again.id, { status: "running", attempts: again.attempts }, again)).toBe(
       true,
     );
-    expect([await borrow(), await count()]).toEqual([0, { running: 2, starts: 2 }]);
+    expect([await reserve(), await count()]).toEqual([0, { running: 2, starts: 2 }]);
     expect(
       await change(again.id, { status: "succeeded", endedAt: stage.home.clock.now() }, again),
     ).toBe(true);
-    expect([await borrow(), await count()]).toEqual([1, { running: 1, starts: 2 }]);
+    expect([await reserve(), await count()]).toEqual([1, { running: 1, starts: 2 }]);
   });
 
   it("and of which a commit comes late, no place is given back twice", async () => {
@@ -123,13 +118,13 @@ function testHolderGone(stage: Stage): void {
     expect(
       await change("run_1", { status: "succeeded", endedAt: stage.home.clock.now() }, again),
     ).toBe(true);
-    expect([await borrow(), await count()]).toEqual([PLACES, { running: 0, starts: 1 }]);
+    expect([await reserve(), await count()]).toEqual([PLACES, { running: 0, starts: 1 }]);
   });
 }
 
 /** What several gateways have of one limit. */
 function testSharedPlaces(stage: Stage): void {
-  const { add, borrow, change, count } = createLimitActions(stage);
+  const { add, reserve, change, count } = createLimitActions(stage);
 
   it("another gateway has the places of one that is gone, and of its runs once it has taken them over", async () => {
     if (!stage.handle.cluster.shared) return;
@@ -150,12 +145,12 @@ function testSharedPlaces(stage: Stage): void {
           other,
         ),
       ).toBe(true);
-      expect(await borrow(other)).toBe(PLACES - 1);
-      expect(await borrow()).toBe(0);
+      expect(await reserve(other)).toBe(PLACES - 1);
+      expect(await reserve()).toBe(0);
       await leave();
       let taken = 0;
       for (let tries = 0; tries < 100 && taken === 0; tries++) {
-        taken = await borrow();
+        taken = await reserve();
         await until(() => taken > 0, GONE_MS / 100);
       }
       // The place of the run that it left under way is not among them.
@@ -168,7 +163,7 @@ function testSharedPlaces(stage: Stage): void {
       expect(
         await change("run_1", { status: "failed", endedAt: stage.home.clock.now() }, again),
       ).toBe(true);
-      expect([await borrow(), await count()]).toEqual([PLACES, { running: 0, starts: 1 }]);
+      expect([await reserve(), await count()]).toEqual([PLACES, { running: 0, starts: 1 }]);
     } finally {
       await leave();
     }

@@ -1,3 +1,4 @@
+import { systemClock, type Clock } from "../../../src/core/clock.ts";
 import { newId } from "../../../src/core/ids.ts";
 import type {
   ApprovalRecord,
@@ -32,8 +33,7 @@ export interface Home {
   remove(): Promise<void>;
 }
 
-export interface TestClock {
-  now(): number;
+export interface TestClock extends Clock {
   monotonic(): number;
   /** Lets time pass. */
   advance(ms: number): void;
@@ -72,6 +72,7 @@ export function createTestClock(): TestClock {
       return at;
     },
     monotonic: () => passed,
+    sleep: systemClock.sleep,
     advance,
     set: (ms) => void (at += ms),
     passAtEachLook: (ms) => void (each = ms),

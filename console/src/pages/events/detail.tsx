@@ -46,13 +46,7 @@ function eventFacts({ event, config, bookmark }: ExplanationView) {
     ["Replay of", link(event.replayOf)],
     ["Body", event.edited && "edited by an operator before the replay"],
     ["Handled", event.handled && <Handled handled={event.handled} />],
-    [
-      "Decided by",
-      config &&
-        (config.number === null
-          ? "a config that was not recorded"
-          : `config ${config.number}${config.isToday ? ", in use today" : ""}`),
-    ],
+    ["Decided by", config && `${config.text}${config.isToday ? ", in use today" : ""}`],
     ["Note", config?.note && visibleText(config.note)],
     ["Trace", event.traceId && <span class="mono">{event.traceId}</span>],
     ["Bookmarked", bookmark && <Bookmarked bookmark={bookmark} />],

@@ -4,6 +4,7 @@ import { Button, copy } from "../../ui/basic.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { visibleText } from "../../ui/format.ts";
+import { Prose } from "../../ui/prose.tsx";
 import { LateSkeleton } from "../../ui/states.tsx";
 import { useAction, useTries } from "../../resource.ts";
 import { useComparison } from "./live.ts";
@@ -44,15 +45,6 @@ function download(name: string, text: string): void {
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
-
-/** What each confirmation is about. */
-const CONFIRMED: Record<string, string> = {
-  auth: "how callers of the path authenticate",
-  allowUnsafeExternalContent: "that text from outside stands without the boundary",
-  "transform.module": "which code runs",
-  recipient: "a recipient that comes out of the event",
-  "failing-tests": "tests that fail with the change",
-};
 
 /** A unified diff, line by line; what is added and taken away is also told by its sign. */
 export function Diff({ text }: { text: string }) {
@@ -112,14 +104,14 @@ function Facts({ check, bench }: { check: LandingCheck; bench: Workbench }) {
 }
 
 function Confirmations(props: {
-  names: readonly string[];
+  texts: Readonly<Record<string, string>>;
   given: readonly string[];
   onChange(given: string[]): void;
 }) {
-  const { names, given, onChange } = props;
+  const { texts, given, onChange } = props;
   return (
     <>
-      {names.map((name) => (
+      {Object.entries(texts).map(([name, text]) => (
         <label key={name} class="mappings-confirm">
           <input
             type="checkbox"
@@ -133,7 +125,7 @@ function Confirmations(props: {
             }
           />
           <span>
-            I have seen that this sets <b>{name}</b>: {CONFIRMED[name] ?? name}
+            I have seen that this sets <b>{name}</b>: <Prose text={text} />
           </span>
         </label>
       ))}
@@ -178,7 +170,7 @@ function Shown(props: {
           The file cannot be written here: {check.obstacle}. Take the change as a patch.
         </p>
       )}
-      <Confirmations names={check.confirm} given={confirm} onChange={onConfirm} />
+      <Confirmations texts={check.confirmTexts} given={confirm} onChange={onConfirm} />
     </>
   );
 }

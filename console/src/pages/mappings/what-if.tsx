@@ -5,12 +5,6 @@ import { number, plural, visibleText } from "../../ui/format.ts";
 import { href } from "../../router.ts";
 import type { Workbench } from "./use-workbench.ts";
 
-const KINDS: Record<string, string> = {
-  starts: "starts a run",
-  stops: "no longer runs",
-  text: "text changed",
-  rejected: "would be rejected",
-};
 const LASTS = ["200", "1000", "10000"].map(
   (count) => [count, `last ${number(Number(count))}`] as const,
 );
@@ -38,12 +32,12 @@ function Words({ example: { eventId, diff = [] } }: { example: WhatIfExample }) 
 }
 
 /** Events that change in the same way, with the newest of them. */
-function Group({ group: { kind, mapping, count, examples } }: { group: WhatIfGroup }) {
+function Group({ group: { text, mapping, count, examples } }: { group: WhatIfGroup }) {
   const texts = examples.filter(({ diff }) => diff !== undefined);
   const others = examples.filter(({ diff }) => diff === undefined);
   return (
     <li>
-      {KINDS[kind] ?? kind} {mapping} · {number(count)}{" "}
+      {text} {mapping} · {number(count)}{" "}
       {others.map(({ eventId }) => (
         <Id key={eventId} id={eventId} to={href("events", eventId)} />
       ))}

@@ -4,7 +4,7 @@ import { useAction, useResource } from "../../resource.ts";
 import { Button, Section, Status, Time } from "../../ui/basic.tsx";
 import { FormDialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/fields.tsx";
-import { number, visibleText } from "../../ui/format.ts";
+import { visibleText } from "../../ui/format.ts";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
@@ -18,8 +18,7 @@ interface ChannelRow {
   loaded: boolean;
   defaultTo: string | null;
   receives: boolean;
-  allowFrom: number;
-  dmPolicy: "allowlist" | "pairing" | "open" | "closed";
+  mayWrite: string | null;
   agents: readonly { agent: string; room: string | null; person: string | null }[];
 }
 
@@ -32,14 +31,6 @@ interface ChannelState {
 }
 
 type SendResult = { status: "sent" } | { status: "retry" | "failed" | "unknown"; reason: string };
-
-/** Who may write to a channel, by its dmPolicy. */
-const MAY_WRITE: Record<ChannelRow["dmPolicy"], (allowed: string) => string> = {
-  allowlist: (allowed) => allowed,
-  pairing: (allowed) => `${allowed}, and approved people`,
-  open: () => "everybody",
-  closed: (allowed) => `${allowed}, in groups only`,
-};
 
 const DEFAULT_TEXT = "This is a test from Rouse: the channel works.";
 
@@ -169,8 +160,7 @@ export function Channels() {
                 {
                   head: "May write to it",
                   minor: true,
-                  cell: (row) =>
-                    row.receives ? MAY_WRITE[row.dmPolicy](number(row.allowFrom)) : "–",
+                  cell: (row) => row.mayWrite ?? "–",
                 },
                 {
                   head: "Agents",

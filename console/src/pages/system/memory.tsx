@@ -11,12 +11,6 @@ import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
 
-const WORDS: Readonly<Record<NoteView["words"], string>> = {
-  trusted: "owner or operator",
-  people: "people there",
-  outside: "outside, approved",
-};
-
 const toPath = ({ id }: NoteView): string => `/memory/${encodeURIComponent(id)}`;
 
 function Edit({ note, changed, onClose }: { note: NoteView; changed(): void; onClose(): void }) {
@@ -105,7 +99,7 @@ export function Memory() {
                     head: "Conversation",
                     cell: ({ session }) => <span class="mono">{visibleText(session.key)}</span>,
                   },
-                  { head: "Words of", cell: ({ words }) => WORDS[words], minor: true },
+                  { head: "Words of", cell: ({ wordsOf }) => wordsOf, minor: true },
                   {
                     head: "Noted",
                     cell: ({ createdAt, changedAt }) => <Time iso={changedAt ?? createdAt} />,

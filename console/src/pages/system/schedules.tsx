@@ -12,23 +12,13 @@ interface ScheduleRow {
   agentId: string;
   id: string;
   source: "config" | "agent" | "heartbeat";
-  cron: string | null;
-  everyMs: number | null;
-  at: string | null;
+  when: string;
   timezone: string | null;
   text: string | null;
   paused: boolean;
   next: readonly string[];
   last: { firedAt: string; status: string | null } | null;
   skipped: number;
-}
-
-/** Renders when a schedule fires: `30 8 * * * Europe/Berlin`, `every 30 min`. */
-function renderTimes({ cron, everyMs, at, timezone }: ScheduleRow): string {
-  if (everyMs === null) return `${cron ?? `at ${at}`} ${timezone}`;
-  return everyMs >= 60_000
-    ? `every ${number(everyMs / 60_000)} min`
-    : `every ${number(everyMs / 1_000)} s`;
 }
 
 const toPath = ({ agentId, id }: ScheduleRow): string =>
@@ -97,7 +87,7 @@ export function Schedules() {
               rowId={(row) => row.name}
               columns={[
                 { head: "Schedule", cell: (row) => row.name },
-                { head: "When", cell: renderTimes },
+                { head: "When", cell: ({ when, timezone }) => `${when} ${timezone ?? ""}` },
                 {
                   head: "What",
                   grow: true,

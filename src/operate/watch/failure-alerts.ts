@@ -1,22 +1,24 @@
-import { readGroups } from "../operate/watch/failures.ts";
-import type { LostRequests } from "../operate/watch/lost-requests.ts";
-import type { FailureGroup } from "../operate/watch/watch-views.ts";
-import type { Channel, SendResult } from "../contract/channel.ts";
-import { safeError } from "../core/errors.ts";
-import { oneLine } from "../core/text.ts";
-import { createCallbackChannel } from "../delivery/callback.ts";
-import type { Held, Ms } from "../store/types.ts";
-import type { GatewayContext } from "./config-log.ts";
+import { readGroups } from "./failures.ts";
+import { findLostRequests, type LostRequests } from "./lost-requests.ts";
+import type { FailureGroup } from "./watch-views.ts";
+import { safeError } from "../../core/errors.ts";
+import { oneLine } from "../../core/text.ts";
+import { createCallbackChannel } from "../../delivery/callback.ts";
+import type { ChannelHealth } from "../../delivery/health.ts";
+import type { Denials } from "../../intake/callers.ts";
+import type { Held, Ms } from "../../store/types.ts";
+import type { GatewayContext } from "../records/config-log.ts";
 
 const EVERY_MS = 30_000;
 /** Failures that are older when alerts are set up are not reported. */
 const RECENT_MS = 15 * 60_000;
 
+type SendResult = Awaited<ReturnType<ChannelHealth["test"]>>;
+
 interface FailureAlertsOptions extends GatewayContext {
-  /** The requests that this gateway has refused and that their sender does not send again. */
-  lost(since: Ms): readonly LostRequests[];
-  /** Sends a text immediately, bypassing the outbox. */
-  send(channel: string, to: string, text: string): Promise<SendResult>;
+  /** The requests that this gateway has refused. */
+  denials: Denials;
+  health: ChannelHealth;
 }
 
 /** What is reported: where its reports are noted, and what they say. */
@@ -78,7 +80,7 @@ const toLostReport = ({ path, reason, count, last, message }: LostRequests, now:
 /** Creates what sends a text to the channel of the config; undefined if none is set. */
 function toChannelSender({
   snapshot,
-  send,
+  health,
 }: FailureAlertsOptions): ((text: string) => Promise<SendResult>) | undefined {
   const { channel: name, to } = snapshot().config.alerts.failures;
   if (name === undefined) return undefined;
@@ -94,7 +96,7 @@ function toChannelSender({
     if (recipient === undefined)
       return failed("to", "name a recipient, the channel has no defaultTo");
     const checked = channels.checkRecipient(resolved.id, recipient);
-    return checked.ok ? send(resolved.id, checked.to, text) : failed("to", checked.message);
+    return checked.ok ? health.test(resolved.id, checked.to, text) : failed("to", checked.message);
   };
 }
 
@@ -105,9 +107,9 @@ export function createFailureAlerts(options: FailureAlertsOptions): {
   /** Reports what this gateway has refused. Runs on every gateway with workers. */
   watchRefusals(signal: AbortSignal): Promise<void>;
 } {
-  const { store, clock, log, snapshot } = options;
+  const { store, clock, log, snapshot, denials } = options;
   const config = () => snapshot().config;
-  const callback: Channel = createCallbackChannel({
+  const callback = createCallbackChannel({
     getCallback: () => config().alerts.failures.callback,
     hosts: () => config().hooks.callbackHosts,
     clock,
@@ -162,7 +164,7 @@ export function createFailureAlerts(options: FailureAlertsOptions): {
     watchRefusals: (signal) =>
       watch(signal, async () => {
         const now = clock.now();
-        for (const lost of options.lost(now - RECENT_MS))
+        for (const lost of findLostRequests(denials.list(), snapshot(), now - RECENT_MS))
           await report(toLostReport(lost, now), { signal });
       }),
   };

@@ -7,8 +7,8 @@ import type {
 import { OPERATOR_TENANT } from "../config/checks.ts";
 import { safeError } from "../core/errors.ts";
 import { sha256Hex } from "../core/secret.ts";
-import type { LazyKnowledge } from "../knowledge/lazy.ts";
-import type { DocumentRecord } from "../knowledge/types.ts";
+import type { LazyKnowledge } from "./lazy.ts";
+import type { DocumentRecord } from "./types.ts";
 
 const PAGE = 500;
 /** More entries than this at one place are a mistake, such as the root of a disk. */
@@ -132,7 +132,7 @@ class Sync {
 
 interface SyncOptions extends DocumentSyncOptions {
   plugin: string;
-  /** How the external ids of the place begin. */
+  /** The beginning of the external ids of the place. */
   prefix: string;
   tenant: string;
   agents: readonly string[];

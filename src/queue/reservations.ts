@@ -1,44 +1,54 @@
-import { readMonotonic } from "../core/clock.ts";
-import type { Counted, Loan, Ms, LimitReason, Resource } from "../store/types.ts";
-import { BudgetAccount, type Need, pickReason } from "./account.ts";
-import type { AdmissionDeps, Budget } from "./types.ts";
 import { safeError } from "../core/errors.ts";
+import {
+  noStart,
+  type Counted,
+  type LimitReason,
+  type Ms,
+  type Reservation,
+  type Resource,
+  type StartAmounts,
+} from "../store/types.ts";
+import { BudgetAccount, pickReason } from "./account.ts";
+import type { AdmissionDeps, Budget } from "./types.ts";
 
 /** What is known of other gateways' use is that old at most, if it only predicts: `limits.queue`, and the answer's status. */
 const FRESH_MS = 1000;
 
-/** Another gateway that borrows at this moment is done within so long. */
+/** Another gateway that reserves at this moment is done within so long. */
 const BUSY_MS = 5;
 const MAX_BUSY = 200;
 
-type LoansDeps = Pick<AdmissionDeps, "usage" | "clock" | "log" | "context">;
+type ReservationDeps = Pick<AdmissionDeps, "usage" | "clock" | "log" | "context">;
 
 /** What is missing, by scope. */
 export type Missing = ReadonlyMap<string, ReadonlySet<Resource>>;
 
-/** The accounts of this gateway, and what they borrow: one request to the store at a time, for all runs that wait for it. */
-export class Loans {
-  readonly #deps: LoansDeps;
+/** A run that is about to start. */
+interface StartingRun {
+  accounts: readonly BudgetAccount[];
+  need: StartAmounts;
+  take(): void;
+}
+
+/** The accounts of this gateway, and the room that it reserves: one request to the store at a time, for all runs that wait for it. */
+export class Reservations {
+  readonly #deps: ReservationDeps;
   readonly #accounts = new Map<string, BudgetAccount>();
   #busy: Promise<unknown> = Promise.resolve();
   #next: Promise<void> | undefined;
-  #waiting: { accounts: readonly BudgetAccount[]; take(): void }[] = [];
+  #starting: StartingRun[] = [];
   /** When what other gateways have done was read last. */
   #readAt: Ms = -Infinity;
   #reading: Promise<unknown> | undefined;
 
-  constructor(deps: LoansDeps) {
+  constructor(deps: ReservationDeps) {
     this.#deps = deps;
   }
 
   get(budget: Budget): BudgetAccount {
     const known = this.#accounts.get(budget.scope);
     if (known) return known;
-    const made = new BudgetAccount(
-      budget,
-      this.#deps.context().budgets.counters(budget.scope),
-      this.#deps.usage.shared,
-    );
+    const made = new BudgetAccount(budget, this.#deps.context().budgets.counters(budget.scope));
     this.#accounts.set(budget.scope, made);
     return made;
   }
@@ -140,42 +150,48 @@ export class Loans {
   }
 
   /**
-   * Borrows for a run, and then calls `take` before anything else can be done with that. Runs that ask while another request is
-   * under way share the next one.
+   * Reserves room for a run, and then calls `take` before anything else can be done with that. Runs that ask while another request
+   * is under way share the next one.
    */
-  async borrow<T>(accounts: readonly BudgetAccount[], take: () => T): Promise<T> {
+  async reserve<T>(
+    accounts: readonly BudgetAccount[],
+    need: StartAmounts,
+    take: () => T,
+  ): Promise<T> {
     let taken: { value: T } | undefined;
-    this.#waiting.push({ accounts, take: () => (taken = { value: take() }) });
-    for (const account of accounts) account.needed++;
-    this.#next ??= this.#alone(() => this.#borrowAll());
+    this.#starting.push({ accounts, need, take: () => (taken = { value: take() }) });
+    this.#next ??= this.#alone(() => this.#reserveAll());
     await this.#next;
     return (taken as unknown as { value: T }).value;
   }
 
-  async #borrowAll(): Promise<void> {
+  async #reserveAll(): Promise<void> {
     this.#next = undefined;
-    const waiting = this.#waiting.splice(0);
-    try {
-      await this.#lend(this.all.filter(({ needed }) => needed > 0));
-    } finally {
-      for (const { accounts } of waiting) for (const account of accounts) account.needed--;
-    }
-    for (const { take } of waiting) take();
+    const starting = this.#starting.splice(0);
+    const wanted = new Map<BudgetAccount, StartAmounts>();
+    for (const { accounts, need } of starting)
+      for (const account of accounts) {
+        const { starts, places } = wanted.get(account) ?? noStart();
+        wanted.set(account, { starts: starts + need.starts, places: places + need.places });
+      }
+    await this.#ask(wanted);
+    for (const { take } of starting) take();
+    for (const account of wanted.keys()) account.giveBack();
   }
 
-  /** What is left of budgets, with all that was borrowed and not spent here given back. */
-  findRoom(budgets: readonly Budget[]): Promise<Loan[]> {
-    return this.#alone(async () => {
-      const accounts = this.of(budgets);
-      for (const account of accounts) account.giveBack();
-      return this.#lend(accounts);
-    });
+  /** What is left of budgets. */
+  findRoom(budgets: readonly Budget[]): Promise<Reservation[]> {
+    return this.#askForNone(this.of(budgets));
   }
 
-  /** Gives back what is not used, and keeps what is. */
+  /** Corrects what the store knows of this gateway's reservations. */
   async tick(): Promise<void> {
-    const accounts = this.all.filter((account) => account.tick());
-    if (accounts.length > 0) await this.#alone(() => this.#lend(accounts));
+    const accounts = this.all.filter(({ isStale }) => isStale);
+    if (accounts.length > 0) await this.#askForNone(accounts);
+  }
+
+  #askForNone(accounts: readonly BudgetAccount[]): Promise<Reservation[]> {
+    return this.#alone(() => this.#ask(new Map(accounts.map((account) => [account, noStart()]))));
   }
 
   #alone<T>(work: () => Promise<T>): Promise<T> {
@@ -184,34 +200,32 @@ export class Loans {
     return done;
   }
 
-  async #lend(accounts: readonly BudgetAccount[]): Promise<Loan[]> {
-    const loans: Loan[] = [];
-    let left = accounts;
+  async #ask(wanted: ReadonlyMap<BudgetAccount, StartAmounts>): Promise<Reservation[]> {
+    const { clock, usage } = this.#deps;
+    const reservations: Reservation[] = [];
+    let left = [...wanted];
     for (let tries = 0; left.length > 0 && tries < MAX_BUSY; tries++) {
-      if (tries > 0) await this.#deps.clock.sleep(BUSY_MS * (1 + Math.random()));
-      // Before it is sent: an answer may take long.
-      const askedAt = readMonotonic(this.#deps.clock);
-      const lent = await this.#deps.usage.lend(left.map((account) => account.request(askedAt)));
-      const byScope = new Map(lent.map((loan) => [loan.scope, loan]));
-      for (const account of left) {
-        const loan = byScope.get(account.scope);
-        if (loan) account.borrow(loan, askedAt);
+      if (tries > 0) await clock.sleep(BUSY_MS * (1 + Math.random()));
+      const found = await usage.reserve(left.map(([account, amounts]) => account.request(amounts)));
+      const byScope = new Map(found.map((reservation) => [reservation.scope, reservation]));
+      for (const [account] of left) {
+        const reservation = byScope.get(account.scope);
+        if (reservation) account.setRoom(reservation);
       }
-      loans.push(...lent);
-      left = left.filter(({ scope }) => !byScope.has(scope));
+      reservations.push(...found);
+      left = left.filter(([{ scope }]) => !byScope.has(scope));
     }
-    return loans;
+    return reservations;
   }
 }
 
-/** What a run lacks in all its budgets, by scope; undefined if nothing. `now` is monotonic time. */
+/** What a run lacks in all its budgets, by scope; undefined if nothing. */
 export function findMissing(
   accounts: readonly BudgetAccount[],
-  need: Need,
-  now: number,
+  need: StartAmounts,
 ): Map<string, Set<Resource>> | undefined {
   const missing = new Map(
-    accounts.map((account) => [account.scope, new Set(account.findMissing(need, now))]),
+    accounts.map((account) => [account.scope, new Set(account.findMissing(need))]),
   );
   return [...missing.values()].some(({ size }) => size > 0) ? missing : undefined;
 }

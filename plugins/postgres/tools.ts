@@ -1,14 +1,17 @@
-import { createLogger, type StoreDriver } from "#store-kit";
+/** Ways into a store's database beside a gateway that works with it. */
+import { checkReadable, createLogger, type StoreDriver } from "#store-kit";
 import { parseAddress } from "./client/address.ts";
-import { openDb } from "./client/db.ts";
+import { openDb, withDb } from "./client/db.ts";
+import { createPostgresReads } from "./records/reads.ts";
 import { openError, schemaVersion } from "./schema/migrate.ts";
 import { MIGRATIONS } from "./schema/schema.ts";
 
+const READER_LIMITS = { connections: 1, statementMs: 30_000, isReadOnly: true };
+
 /** Looks at a store in PostgreSQL; changes nothing. */
-export const readStatus: StoreDriver["status"] = async ({ url, env }) => {
-  const address = parseAddress(url, env);
-  const db = await openDb(address, createLogger("silent"));
-  try {
+export const readStatus: StoreDriver["status"] = async (options) => {
+  const address = parseAddress(options.url, options.env);
+  return withDb(options, async (db) => {
     const schema = await schemaVersion(db, address);
     const [size] = await db.query<{ bytes: number }>(
       `SELECT coalesce(sum(pg_total_relation_size(pg_class.oid)), 0)::bigint AS bytes
@@ -22,27 +25,29 @@ export const readStatus: StoreDriver["status"] = async ({ url, env }) => {
       known: MIGRATIONS.length,
       bytes: size?.bytes ?? 0,
     };
-  } catch (error) {
+  }).catch((error: unknown) => {
     throw openError(error, address);
-  } finally {
-    await db.close();
-  }
+  });
 };
 
 /** Reads values of a store in PostgreSQL; changes nothing. */
-export const readValues: NonNullable<StoreDriver["readValues"]> = async ({ url, env }, keys) => {
-  const address = parseAddress(url, env);
-  const db = await openDb(address, createLogger("silent"));
-  try {
+export const readValues: NonNullable<StoreDriver["readValues"]> = async (options, keys) => {
+  const address = parseAddress(options.url, options.env);
+  return withDb(options, async (db) => {
     if ((await schemaVersion(db, address)) === 0) return undefined;
     const rows = await db.query<{ key: string; value: string }>(
       "SELECT key, value FROM meta WHERE key = ANY($1::text[])",
       [keys],
     );
     return new Map(rows.map(({ key, value }) => [key, JSON.parse(value) as unknown]));
-  } catch (error) {
+  }).catch((error: unknown) => {
     throw openError(error, address);
-  } finally {
-    await db.close();
-  }
+  });
+};
+
+/** Opens a connection whose transactions only read. */
+export const openReader: NonNullable<StoreDriver["openReader"]> = async ({ url, env, clock }) => {
+  checkReadable(await readStatus({ url, env }));
+  const db = await openDb(parseAddress(url, env), createLogger("silent"), READER_LIMITS);
+  return { ...createPostgresReads(db, () => clock.now()), close: () => db.close() };
 };

@@ -1,4 +1,24 @@
-import { encodeNul } from "./nul.ts";
+/**
+ * PostgreSQL's text holds every character but U+0000, which a sender may well write (`"\u0000"` in JSON). It is kept as
+ * a character that Unicode promises never to use, which itself is kept doubled, so that nothing is lost.
+ */
+const MARK = "\u{10FFFF}";
+
+function encodeNul(text: string): string {
+  if (!text.includes("\0") && !text.includes(MARK)) return text;
+  return text.replaceAll(MARK, `${MARK}1`).replaceAll("\0", `${MARK}0`);
+}
+
+export function decodeNul(text: string): string {
+  if (!text.includes(MARK)) return text;
+  return text.replaceAll(`${MARK}0`, "\0").replaceAll(`${MARK}1`, MARK);
+}
+
+/** A statement's value, or a list of them, fit for PostgreSQL. */
+export function encodeValue(value: unknown): unknown {
+  if (typeof value === "string") return encodeNul(value);
+  return Array.isArray(value) ? value.map(encodeValue) : value;
+}
 
 /**
  * Lists as PostgreSQL takes them in binary (`array_recv` in its `arrayfuncs.c`: one dimension, a flag for nulls, the
@@ -8,7 +28,7 @@ import { encodeNul } from "./nul.ts";
 const HEADER = 20;
 const NULL = -1;
 
-/** How the elements of one type are written. `size`: in bytes, or undefined for what is no value of the type. */
+/** The encoding of the elements of one type. `size`: in bytes, or undefined for a value that the type does not have. */
 interface Element {
   oid: number;
   size(value: unknown): number | undefined;

@@ -1,10 +1,9 @@
-import type { AdminDeps } from "../operate/types.ts";
-import { safeError, type Issue } from "../core/errors.ts";
-import type { Held, Ms } from "../store/types.ts";
-import { findBodyChanges } from "../operate/shapes/body-changes.ts";
-import { readShapes, updateShapes } from "../operate/shapes/kept-shapes.ts";
-import { lintRecorded } from "../operate/shapes/lint-recorded.ts";
-import type { GatewayContext } from "./config-log.ts";
+import { safeError, type Issue } from "../../core/errors.ts";
+import type { Held, Ms } from "../../store/types.ts";
+import { findBodyChanges } from "./body-changes.ts";
+import { readShapes, updateShapes } from "./kept-shapes.ts";
+import { lintRecorded } from "./lint-recorded.ts";
+import type { GatewayContext } from "../records/config-log.ts";
 
 const UPDATE_MS = 120_000;
 const MIN_UPDATE_MS = 5000;
@@ -19,7 +18,8 @@ const getInterval = (retention: Ms): Ms =>
 /** Makes what counts the fields of bodies beside the answers, and compares mappings with them. */
 export function createHookShapes({ store, clock, log, snapshot }: GatewayContext) {
   let warnings: readonly Issue[] = [];
-  const recorded: AdminDeps["recorded"] = async () => {
+  /** Finds what recorded hooks show about mappings: warnings, and fields that mappings read and that new bodies do not have. */
+  const recorded = async () => {
     const { mappings } = snapshot();
     const paths = mappings.paths.map(({ path }) => path);
     const shapes = await readShapes((key) => store.values.get(key), paths);

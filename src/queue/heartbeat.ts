@@ -2,6 +2,7 @@ import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import {
+  mainSession,
   sessionId,
   type NewJob,
   type Cluster,
@@ -12,7 +13,6 @@ import {
   type RunRecord,
   type SystemEvent,
 } from "../store/types.ts";
-import { mainSession } from "./keys.ts";
 import { newId } from "../core/ids.ts";
 import { plainText, type TextPart } from "../core/text.ts";
 

@@ -1,28 +1,41 @@
 import type { WakeMode } from "../../config/schema/common.ts";
+import { readMonotonic, type Clock } from "../../core/clock.ts";
 import { safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import { JOB_KINDS } from "../job-line.ts";
-import type { JobKind } from "../types.ts";
+import { JOB_KINDS } from "../job-records.ts";
+import type { JobKind, Ms } from "../types.ts";
 
 /** Whoever waits for work looks at the queue at least so often, whatever was lost or whoever has set a clock. */
-export const LONGEST_TIMER_MS = 30_000;
+const LONGEST_TIMER_MS = 30_000;
 
-/** The listeners of this process, which are called if work may be ready. */
-export interface Listeners {
+/** The listeners of this process, which are called if work may be ready, and the timers of jobs that wait for their time. */
+export interface Signals {
   onReady(listener: (kind: JobKind) => void): () => void;
   onWake(listener: (agentId: string, mode: WakeMode) => void): () => void;
   /** Somebody waits for work. */
   any(): boolean;
   announce(kinds: Iterable<JobKind>): void;
   woke(wakes: Iterable<readonly [string, WakeMode]>): void;
+  /** Announces the kind at that time, unless it is announced for an earlier one first. */
+  later(kind: JobKind, at: Ms): void;
   /** Calls no listener any more. */
   close(): void;
 }
 
 /** Every kind is announced each `LONGEST_TIMER_MS`. `listened` is called after each that begins to listen. */
-export function createListeners(log: Logger, listened?: () => void): Listeners {
+export function createSignals({
+  clock,
+  log,
+  listened,
+}: {
+  clock: Clock;
+  log: Logger;
+  listened?(): void;
+}): Signals {
   const ready = new Set<(kind: JobKind) => void>();
   const wakes = new Set<(agentId: string, mode: WakeMode) => void>();
+  /** `due`: by the monotonic clock, since what was planned before the other one was set still comes when it was to. */
+  const timers = new Map<JobKind, { due: Ms; stop: AbortController }>();
   let closed = false;
   let looking: NodeJS.Timeout | undefined;
 
@@ -61,9 +74,24 @@ export function createListeners(log: Logger, listened?: () => void): Listeners {
     woke(agents) {
       if (!closed) for (const [agentId, mode] of agents) tell(wakes, agentId, mode);
     },
+    later(kind, at) {
+      const known = timers.get(kind);
+      const wait = Math.min(Math.max(Math.ceil(at - clock.now()), 0), LONGEST_TIMER_MS);
+      const due = readMonotonic(clock) + wait;
+      if (closed || (known && known.due <= due)) return;
+      known?.stop.abort();
+      const stop = new AbortController();
+      timers.set(kind, { due, stop });
+      void clock.sleep(wait, stop.signal).then(() => {
+        if (stop.signal.aborted) return;
+        timers.delete(kind);
+        announce([kind]);
+      });
+    },
     close() {
       closed = true;
       clearInterval(looking);
+      for (const { stop } of timers.values()) stop.abort();
     },
   };
 }

@@ -1,8 +1,8 @@
-import { safeError } from "../core/errors.ts";
-import { USE_NOTED_MS, type DecidingConfig, type Store } from "../store/types.ts";
-import type { Clock } from "../core/clock.ts";
-import type { Logger } from "../core/log.ts";
-import type { Snapshot } from "../intake/types.ts";
+import { safeError } from "../../core/errors.ts";
+import { USE_NOTED_MS, type DecidingConfig, type Store } from "../../store/types.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Logger } from "../../core/log.ts";
+import type { Snapshot } from "../../intake/types.ts";
 
 /** The context of the gateway's own parts. */
 export interface GatewayContext {

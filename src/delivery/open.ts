@@ -1,0 +1,52 @@
+import type { Config } from "../config/schema/index.ts";
+import type { Callback } from "../config/schema/limits.ts";
+import type { ParkingLot } from "../queue/parking-lot.ts";
+import type { PartContext } from "../store/context.ts";
+import { createCallbackChannel } from "./callback.ts";
+import type { Channels } from "./channels.ts";
+import { createDeliveryWorker, type DeliveryWorker } from "./deliver.ts";
+import { createChannelHealth, type ChannelHealth } from "./health.ts";
+
+/** The parts that send replies and receipts. */
+export interface DeliveryParts {
+  deliveries: DeliveryWorker;
+  health: ChannelHealth;
+}
+
+interface DeliveryContext extends PartContext {
+  parking: ParkingLot;
+  snapshot(): {
+    config: Config;
+    channels: Channels;
+    agents: { default: { id: string } };
+    getCallback(mapping: string | undefined): Callback | undefined;
+  };
+}
+
+/** Creates what sends replies and receipts, and starts nothing. */
+export function openDelivery(context: DeliveryContext): DeliveryParts {
+  const { store, clock, metrics, snapshot } = context;
+  const channels = (): Channels => snapshot().channels;
+  const health = createChannelHealth({ ...context, channels });
+  metrics.watchChannels(health.states);
+  const deliveries = createDeliveryWorker({
+    ...context,
+    channels,
+    mainAgentId: () => snapshot().agents.default.id,
+    callbacks: createCallbackChannel({
+      ...context,
+      getCallback: (mapping) =>
+        mapping === undefined
+          ? snapshot().config.tools.approvalCallback
+          : snapshot().getCallback(mapping),
+      hosts: () => snapshot().config.hooks.callbackHosts,
+    }),
+    isDecided: async (id) => {
+      const approval = await store.approvals.get(id);
+      return !approval || approval.decision !== undefined || approval.expiresAt <= clock.now();
+    },
+    maxAgeMs: () => snapshot().config.delivery.maxAge,
+    onOutcome: ({ channel, status }) => metrics.deliveryEnded({ channel, status }),
+  });
+  return { deliveries, health };
+}

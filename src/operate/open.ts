@@ -1,0 +1,111 @@
+import type { Issue } from "../core/errors.ts";
+import type { FileTexts } from "../core/files.ts";
+import type { Snapshot } from "../intake/types.ts";
+import { createTransformPool } from "../mapping/transforms/pool.ts";
+import { createLanding, type Landing, type LandingDeps } from "./edits/landing.ts";
+import { createProposals } from "./proposals/proposals.ts";
+import { createBookmarks } from "./records/bookmarks.ts";
+import { createDecidedBy } from "./records/decided-by.ts";
+import { createHookShapes } from "./shapes/hook-shapes.ts";
+import { describeStatus } from "./status.ts";
+import { createFreezer } from "./tests/freeze.ts";
+import type { AdminDeps, OperateContext } from "./types.ts";
+import { createFailureAlerts } from "./watch/failure-alerts.ts";
+import { createFailureStates } from "./watch/failure-states.ts";
+import type { WhatIf, Workbench } from "./workbench.ts";
+
+/** The parts by which operators see and change what a gateway does. */
+export interface OperateParts {
+  admin: AdminDeps;
+  workbench: Workbench;
+  alerts: ReturnType<typeof createFailureAlerts>;
+}
+
+interface OpenContext extends OperateContext {
+  whatIf: WhatIf & { isAvailable: boolean; examine: NonNullable<LandingDeps["examine"]> };
+  /** Builds a snapshot from the files, with `texts` in place of some. */
+  build(change: {
+    texts: FileTexts;
+  }): Promise<
+    | { ok: true; loaded: { snapshot: Snapshot; dispose(): Promise<void> } }
+    | { ok: false; issues: Issue[] }
+  >;
+}
+
+/** Says which gateways of a cluster do not use this gateway's config, so that a change of its files would be one gateway's alone. */
+async function findOtherConfigs({ cluster, snapshot }: OpenContext): Promise<string | undefined> {
+  if (!cluster.shared) return undefined;
+  const own = snapshot().clusterHash;
+  const others = (await cluster.list()).filter(
+    ({ self, alive, info }) => !self && alive && info && info.snapshot !== own,
+  );
+  if (others.length === 0) return undefined;
+  const names = others.map(({ id, info }) => info?.host ?? id).join(", ");
+  return `other gateways of the same database have another config (${names}): change the files of all of them`;
+}
+
+/** Logs who changed which file, and from which config to which. */
+function logChanges(landing: Landing, { snapshot, log }: OpenContext): Landing {
+  return {
+    ...landing,
+    async land(change, options) {
+      const from = snapshot().hash;
+      const result = await landing.land(change, options);
+      if (result.landed)
+        log.info(
+          { by: options.by, change: change.kind, file: result.file, from, to: snapshot().hash },
+          "the config was changed",
+        );
+      return result;
+    },
+  };
+}
+
+/** Creates what operators work on mappings with. */
+function createWorkbench(context: OpenContext, bookmarks: AdminDeps["bookmarks"]): Workbench {
+  const { store, clock, log, reloader, snapshot, build, whatIf } = context;
+  const changes: LandingDeps = {
+    ...(whatIf.isAvailable && { examine: whatIf.examine }),
+    snapshot,
+    async withCandidate(texts, use) {
+      const built = await build({ texts });
+      try {
+        return await use(built.ok ? { ok: true, snapshot: built.loaded.snapshot } : built);
+      } finally {
+        if (built.ok) await built.loaded.dispose();
+      }
+    },
+    withStore: (use) => use(store),
+    reload: reloader.reload,
+    findObstacle: () => findOtherConfigs(context),
+    now: clock.now,
+  };
+  const landing = logChanges(createLanding(changes), context);
+  const getEvent = (id: string) => store.events.get(id);
+  const fixtures = createFreezer({ ...changes, getEvent: bookmarks.getEvent });
+  const proposals = createProposals({ ...changes, getEvent, land: landing.land, log });
+  return { fixtures, landing, proposals, whatIf };
+}
+
+export function openOperate(context: OpenContext): OperateParts {
+  const { log, configs, reloader, opened } = context;
+  const { env } = context.options;
+  // Apart from the pool of the mappings in use: a reload ends its children, and what they were doing.
+  const pool = createTransformPool({ log, env });
+  opened.defer(() => pool.close());
+  const baseDir = (): string => reloader.loaded().baseDir;
+  const hookShapes = createHookShapes(context);
+  const bookmarks = createBookmarks(context);
+  return {
+    admin: {
+      ...context,
+      decidedBy: createDecidedBy({ ...context, since: configs.since, baseDir, env, pool }),
+      status: () => describeStatus({ ...context, hookShapes }),
+      hookShapes,
+      bookmarks,
+      failures: createFailureStates(context),
+    },
+    workbench: createWorkbench(context, bookmarks),
+    alerts: createFailureAlerts(context),
+  };
+}

@@ -1,0 +1,26 @@
+import type { PartContext } from "../store/context.ts";
+import { Admission } from "./admission.ts";
+import { ParkingLot } from "./parking-lot.ts";
+import type { AdmissionDeps } from "./types.ts";
+
+/** The parts that decide which job may start now. */
+export interface QueueParts {
+  admission: Admission;
+  /** Where runs and deliveries wait for what is away. */
+  parking: ParkingLot;
+}
+
+interface QueueContext extends PartContext {
+  snapshot: AdmissionDeps["context"];
+}
+
+export function openQueue(context: QueueContext): QueueParts {
+  const { cluster, metrics, snapshot, ended } = context;
+  const parking = new ParkingLot({
+    ...context,
+    signal: ended.signal,
+    onAnswered: (jobId, of) => cluster.tell("answered", [JSON.stringify([jobId, of])]),
+  });
+  metrics.watchBreakers(parking.states);
+  return { parking, admission: new Admission({ ...context, context: snapshot }) };
+}

@@ -1,0 +1,38 @@
+import type { PeopleParts } from "../people/open.ts";
+import type { QueueParts } from "../queue/open.ts";
+import type { PartContext } from "../store/context.ts";
+import type { Collected } from "../store/types.ts";
+import type { AttachmentDeps } from "./channel/attachments.ts";
+import type { SteerableTurns } from "./channel/steering.ts";
+import type { TypingSigns } from "./channel/typing.ts";
+import type { KnowledgeSearch } from "./knowledge.ts";
+import type { Quarantine } from "../queue/quarantine.ts";
+import type { RunEnds } from "./receipts.ts";
+import type { ScheduleParts } from "./schedules/open.ts";
+import type { ActionContext, CombinedAction, RunOperations } from "./types.ts";
+
+/** What runs of every kind are executed with. */
+export interface ExecutorDeps extends PartContext, QueueParts, PeopleParts, ScheduleParts {
+  /** The current snapshot; a turn keeps the one it began with. */
+  snapshot(): ActionContext;
+  runEnds: RunEnds;
+  /** The documents that turns search. */
+  documents: KnowledgeSearch;
+  /** What reads the files of messages. */
+  attachments?: AttachmentDeps;
+  /** Which runs may be under way at the same time. Absent: all. */
+  quarantine?: Quarantine;
+  /** The turns of this process that can start again. */
+  steerable?: SteerableTurns;
+  /** What shows people that a turn runs. */
+  typing?: TypingSigns;
+}
+
+/** The same for runs that are taken from the queue, and for what people do with them. */
+export interface TurnDeps extends ExecutorDeps {
+  attachments: AttachmentDeps;
+  /** Cancels a run, whichever gateway executes it. */
+  cancel: RunOperations["cancel"];
+  /** Combines the events that a mapping has collected. */
+  combine(mapping: string, events: readonly Collected[]): Promise<CombinedAction>;
+}

@@ -1,0 +1,58 @@
+import { configuredTranscriber } from "../agent/transcribe.ts";
+import type { DeliveryParts } from "../delivery/open.ts";
+import type { DedupeRecord, RunRecord } from "../store/types.ts";
+import type { AttachmentDeps } from "./channel/attachments.ts";
+import type { TurnDeps } from "./context.ts";
+import { restoreWaitingRuns } from "./model-gate.ts";
+import { cancelRun, retryOnRedelivery } from "./operations.ts";
+import { createReceipts, type Receipts } from "./receipts.ts";
+import type { RunOperations } from "./types.ts";
+import { createTurnWorker, type TurnWorker } from "./worker.ts";
+
+/** The parts that execute runs of the queue. */
+export interface TurnParts {
+  turns: TurnWorker;
+  receipts: Receipts;
+  /** The operations on runs, whichever gateway executes them. */
+  runs: RunOperations;
+  /** Starts a run again with the messages that came since, at whichever gateway executes it. */
+  steer(runId: string): void;
+  /** Starts again what a repeated event had brought and what failed. */
+  retryFailed(record: DedupeRecord): Promise<void>;
+  /** Lets the runs that waited for providers when the process ended wait for them again. */
+  restoreWaiting(): Promise<void>;
+}
+
+interface TurnContext extends Omit<TurnDeps, "attachments" | "cancel">, DeliveryParts {
+  /** Cancels a turn of the API in this process; undefined if there is none with this id. */
+  chats: { cancel(runId: string): Promise<RunRecord | undefined> };
+  knowledge: Pick<AttachmentDeps, "stageUpload" | "readText">;
+}
+
+/** Creates what executes runs of the queue, and starts nothing. */
+export function openTurns(context: TurnContext): TurnParts {
+  const { store, clock, cluster, parking, deliveries, snapshot } = context;
+  const { env, fetch } = context.options;
+  const cancel: RunOperations["cancel"] = (id) => cancelRun(id, { ...context, turns });
+  const attachments: AttachmentDeps = {
+    ...context.knowledge,
+    clock,
+    transcriber() {
+      const { config, models } = snapshot();
+      return configuredTranscriber({ config, env, fetch, kinds: models.kinds });
+    },
+  };
+  const turns: TurnWorker = createTurnWorker({ ...context, attachments, cancel });
+  return {
+    turns,
+    receipts: createReceipts(context),
+    runs: { cancel, retry: turns.retry },
+    steer(runId) {
+      turns.steer(runId);
+      cluster.tell("steer", [runId]);
+    },
+    retryFailed: (record) =>
+      retryOnRedelivery(record, { store, restart: turns.restart, retryDelivery: deliveries.retry }),
+    restoreWaiting: () => restoreWaitingRuns(parking, { store, clock, context: snapshot() }),
+  };
+}

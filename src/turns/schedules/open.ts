@@ -1,0 +1,51 @@
+import type { TurnExtension } from "../../agent/types.ts";
+import { Heartbeat } from "../../queue/heartbeat.ts";
+import type { PartContext } from "../../store/context.ts";
+import type { ActionContext } from "../types.ts";
+import { collectSchedules } from "./list.ts";
+import { createApprovedSchedules, createPauses } from "./proposals.ts";
+import { Scheduler } from "./scheduler.ts";
+import { createSchedules, type Schedules } from "./schedules.ts";
+import { createScheduleTool } from "./tool.ts";
+
+/** The parts that start heartbeats and fire schedules, what people do with schedules, and the tool that proposes them. */
+export interface ScheduleParts {
+  heartbeat: Heartbeat;
+  scheduler: Scheduler;
+  schedules: Schedules;
+  /** The tool by which agents propose schedules; turns have it if their agents' `tools` name it. */
+  scheduleTool: TurnExtension;
+}
+
+interface ScheduleContext extends PartContext {
+  snapshot(): ActionContext;
+}
+
+/** Creates the parts that schedules need, and starts none of them. */
+export function openSchedules(context: ScheduleContext): ScheduleParts {
+  const { store, snapshot } = context;
+  const heartbeat = new Heartbeat({
+    ...context,
+    agentIds: () => snapshot().agents.list.map(({ id }) => id),
+  });
+  const approved = createApprovedSchedules(context);
+  const pauses = createPauses(context);
+  const scheduler = new Scheduler({
+    ...context,
+    heartbeat,
+    schedules: async () => collectSchedules(snapshot(), await approved.list()),
+    paused: async () => new Set((await pauses.list()).map(({ name }) => name)),
+  });
+  const changed = (): void => scheduler.look();
+  const add: typeof approved.add = async (schedule) => {
+    const added = await approved.add(schedule);
+    changed();
+    return added;
+  };
+  return {
+    heartbeat,
+    scheduler,
+    schedules: createSchedules({ ...context, heartbeat, approved, pauses, changed }),
+    scheduleTool: createScheduleTool({ store, approved: { add } }),
+  };
+}
