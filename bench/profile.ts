@@ -27,7 +27,7 @@ const FILES: [category: string, path: RegExp][] = [
   ["SQLite", /node:sqlite|src\/store\/sqlite\/(statements|driver)/],
   [
     "commit and sync",
-    /src\/store\/sqlite\/(group-commit|log-file|checkpoint|writable)|plugins\/postgres\/group/,
+    /src\/store\/sqlite\/(group-commit|checkpoint|writable)|plugins\/postgres\/group/,
   ],
   [
     "building rows",

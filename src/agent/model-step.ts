@@ -27,7 +27,7 @@ import type { OfferedTool } from "./tools/offered-tool.ts";
 import { getStepText, toStepMessages } from "./steps.ts";
 import { toReasoning, watchThinking, type SdkWarning } from "./thinking.ts";
 import { separateThoughts } from "./thoughts.ts";
-import { boundToolResults } from "./tools/bound-results.ts";
+import { boundToolResults, sendingWellFormed } from "./tools/bound-results.ts";
 import { READ_ON, READ_RESULT } from "./tools/tool-results.ts";
 import { describeCallerTools } from "./tools/tool-box.ts";
 import type { ModelCandidate, NamedProvider, TurnInput, Sampling } from "./types.ts";
@@ -191,6 +191,7 @@ async function createCandidateCall(
   const middleware: LanguageModelMiddleware[] = [
     recordInputs(inputs),
     boundToolResults(boundary, candidate.hasImages ? images : "nowhere"),
+    sendingWellFormed,
   ];
   if (input.thinking !== undefined) middleware.push(thinking.middleware);
   // The last middleware is the innermost: it sees the request as it is sent.

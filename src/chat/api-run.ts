@@ -1,20 +1,20 @@
 import { createReplyCleaner, KEPT_TEXT } from "../agent/reply/disarm.ts";
 import { safeError } from "../core/errors.ts";
 import { renderSilence } from "../vocabulary/phrases.ts";
-import { getHistoryLimits } from "../turns/checkpoint.ts";
-import { toRunError } from "../turns/end-run.ts";
+import { getHistoryLimits } from "../turns/session-history.ts";
+import { toRunError, cleanAnswer } from "../turns/end-run.ts";
 import { execute } from "../turns/execute.ts";
-import type { AnsweredTurn, FailedTurn, ModelTurn, RunKind } from "../turns/run-kind.ts";
-import { cleanAnswer } from "../turns/run-result.ts";
+import type { AnsweredTurn, FailedTurn, ModelTurn, RunKind } from "../turns/try.ts";
 import type { ExecutorDeps } from "../turns/context.ts";
 import type { ActionContext } from "../turns/types.ts";
 import {
+  newRun,
   turnToKeep,
   STORE_UNAVAILABLE,
   type RunAnswer,
   type RunError,
-  type RunRecord,
-  type RunSpec,
+  type ApiRun,
+  type ApiSpec,
   type ApprovalRecord,
   type SessionRef,
 } from "../store/types.ts";
@@ -150,38 +150,20 @@ function getQuestion({ messages }: ChatRequest): string {
   return texts.findLast((text) => text !== "") ?? "";
 }
 
-function buildRun(
-  request: ChatRequest,
-  { runId, createdAt }: LiveTurn,
-  gateway: string,
-): RunRecord {
+function buildRun(request: ChatRequest, { runId, createdAt }: LiveTurn, gateway: string): ApiRun {
   const { caller, instructions, thinking, correlation, response } = request;
-  const spec: RunSpec = {
+  const spec: ApiSpec = {
     session: getChatSession(request, runId),
     name: `API ${caller.id}`,
     hook: `api:${caller.id}`,
     input: buildInput(request.messages),
-    wakeMode: "next-heartbeat",
-    deliver: false,
-    channel: "last",
-    unsafe: false,
     ...(instructions !== undefined && { instructions }),
     ...(thinking !== undefined && { thinking }),
     ...(correlation && { correlation }),
     ...(response && { response }),
   };
-  return {
-    id: runId,
-    eventId: null,
-    kind: "api",
-    status: "queued",
-    spec,
-    warnings: [...(request.warnings ?? [])],
-    attempts: 0,
-    restarts: 0,
-    createdAt,
-    gateway,
-  };
+  const warnings = [...(request.warnings ?? [])];
+  return newRun<ApiRun>({ id: runId, kind: "api", spec, warnings, createdAt, gateway });
 }
 
 type AnsweredEnd = Extract<ChatEnd, { ok: true }>;
@@ -273,8 +255,8 @@ function createApiRun(
   let history: ChatHistory;
   return {
     context,
-    isRetried: false,
     canAsk: request.canAsk ?? false,
+    patienceMs: context.config.platform.maxWaitSeconds * 1000,
     isOneShot: turn.isOneShot,
     onApproval: turn.ask,
     onRetrying: turn.setRetrying,
@@ -302,6 +284,7 @@ function createApiRun(
           ...(request.instructions !== undefined && {
             callerInstructions: request.instructions,
           }),
+          ...(request.thinking !== undefined && { thinking: request.thinking }),
           ...(request.sampling && { sampling: request.sampling }),
           ...(request.stream && { onText: words.onText, onReasoning: words.onReasoning }),
         },
@@ -354,7 +337,7 @@ function createApiRun(
       turn.finish(toChatEnd(failure, NO_WORDS, "failed"));
       return failure;
     },
-  } satisfies RunKind;
+  } satisfies RunKind<ApiRun>;
 }
 
 /** Executes a turn, after the one before it in its session. Never throws: what went wrong is the turn's end. */

@@ -1,6 +1,6 @@
 import type { ExecutorDeps } from "../turns/context.ts";
 import type { Failure } from "../core/errors.ts";
-import { commitEnd } from "../turns/waiting.ts";
+import { commitEnd } from "../turns/journal.ts";
 import { sessionId, type FencingToken, type RunError } from "../store/types.ts";
 import { createLiveTurn, getChatSession, type LiveTurn } from "./api-run.ts";
 import type { Chats } from "./types.ts";

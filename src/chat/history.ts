@@ -1,8 +1,9 @@
 import type { ConversationMessage, ConversationPart } from "../agent/types.ts";
-import type { AnsweredTurn } from "../turns/run-kind.ts";
+import type { AnsweredTurn } from "../turns/try.ts";
 import type { TextPart } from "../core/text.ts";
 import type {
   NewTurn,
+  ApiRun,
   RunRecord,
   SessionRef,
   Reads,
@@ -87,7 +88,7 @@ export interface EarlierRuns {
   /** Returns the reply of a run. */
   getReply(runId: string, owner: RunOwner): Promise<string | undefined>;
   /** Returns a run whose turn is kept in its session, so that another turn can follow it. */
-  findKept(runId: string, owner: RunOwner): Promise<RunRecord | undefined>;
+  findKept(runId: string, owner: RunOwner): Promise<ApiRun | undefined>;
   /** Returns the steps of a run; undefined if there are none, or their content is no longer kept. */
   getSteps(runId: string, owner: RunOwner): Promise<readonly StepRecord[] | undefined>;
   /** Returns a response that can be read again, of any agent of the key. */
@@ -242,7 +243,7 @@ function buildBranch({ checkpoint, turns }: SessionHistory): NewTurn[] {
 /** What the server keeps of a turn's conversation so far, as much as `limits` allow. */
 export async function historyFor(
   request: ChatRequest,
-  run: RunRecord,
+  run: ApiRun,
   limits: HistoryLimits,
   store: Store,
 ): Promise<ChatHistory> {
@@ -291,7 +292,7 @@ export function withToolNames(
 
 /** The turn as its session keeps it; undefined if it does not. */
 export function turnToAppend(
-  run: RunRecord,
+  run: ApiRun,
   { store: keep }: ChatHistory,
   { messages, context = [] }: Pick<AnsweredTurn, "messages" | "context">,
   now: number,

@@ -50,6 +50,25 @@ export function cutText(text: string, limit: number): { text: string; cut: numbe
   return { text: text.slice(0, end), cut: text.length - end };
 }
 
+const isPlainObject = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+
+/**
+ * Copies a value with U+FFFD in the place of each half of a surrogate pair, which UTF-8 cannot have. Only texts, lists and
+ * plain objects are copied: bytes and objects of classes stay.
+ */
+export function toWellFormed<T>(value: T): T {
+  const copy = (from: unknown): unknown => {
+    if (typeof from === "string") return from.toWellFormed();
+    if (Array.isArray(from)) return from.map(copy);
+    if (!isPlainObject(from)) return from;
+    return Object.fromEntries(
+      Object.entries(from).map(([key, member]) => [key.toWellFormed(), copy(member)]),
+    );
+  };
+  return copy(value) as T;
+}
+
 // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g;
 

@@ -8,14 +8,14 @@ import {
   type NewJob,
   type Route,
   type RouteDecision,
-  type RunRecord,
+  type ReplyTarget,
   type Writes,
   deliveryState,
   type Store,
 } from "../store/types.ts";
 import { CALLBACK } from "./callback.ts";
 import { cutMeasured } from "./split.ts";
-import { type Channels, resolveRoute } from "./channels.ts";
+import { type Channels, LAST_CHANNEL, resolveRoute } from "./channels.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 
@@ -175,10 +175,11 @@ export function writeDelivery(tx: Writes, { delivery, job, contents = [] }: Plan
 /** A reply in pieces that fit the channel of its route. */
 export const splitFor = (...reply: Parameters<typeof cutFor>): string[] => [...cutFor(...reply)];
 
-/** The same pieces, each cut when it is asked for. */
+/** The same pieces, each cut when it is asked for. Vendors reject a text with half of a surrogate pair. */
 export function cutFor({ channel: id }: Route, text: string, channels: Channels): Iterable<string> {
   const channel = channels.get(id)?.channel;
-  return cutMeasured(text, channel?.limit ?? Infinity, channel?.lengthOf?.bind(channel));
+  const measure = channel?.lengthOf?.bind(channel);
+  return cutMeasured(text.toWellFormed(), channel?.limit ?? Infinity, measure);
 }
 
 /** A file that an agent has attached to its reply: `content` is base64. */
@@ -228,21 +229,18 @@ export function planDelivery({
  * a route; undefined if nothing is to be sent.
  */
 export function planReply(
-  run: Pick<RunRecord, "id" | "spec">,
+  runId: string,
   decision: RouteDecision,
-  reply: Reply,
+  { target = { channel: LAST_CHANNEL }, ...reply }: Reply & { target?: ReplyTarget | undefined },
 ): Planned | undefined {
   if (decision.status === "skipped") return undefined;
-  if (decision.status === "route")
-    return planDelivery({ ...reply, runId: run.id, route: decision.route });
-  const { channel, to } = run.spec;
-  const route = to === undefined ? { channel } : { channel, to };
+  if (decision.status === "route") return planDelivery({ ...reply, runId, route: decision.route });
   const error: DeliveryError = { code: NO_ROUTE, message: decision.reason };
   return {
     delivery: {
       id: newId("dlv", reply.now),
-      runId: run.id,
-      route,
+      runId,
+      route: target,
       chunks: [reply.text],
       createdAt: reply.now,
       error,

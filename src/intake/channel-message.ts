@@ -9,8 +9,9 @@ import {
   personSession,
   type EventRecord,
   type FencingToken,
+  type MessageCommand,
+  type MessageSpec,
   type RunAction,
-  type RunSpec,
   type SessionRef,
   type Store,
 } from "../store/types.ts";
@@ -24,6 +25,7 @@ import { parseCommand } from "../turns/channel/commands.ts";
 import type { ActionContext } from "../turns/types.ts";
 import {
   checkStoredPlace,
+  type CheckedMessage,
   NOT_ADDRESSED,
   toMessageKey,
   findContentProblem,
@@ -246,49 +248,45 @@ async function findSession(
 const hasApprovers = ({ approvers, channels }: ActionContext): boolean =>
   approvers.some((approver) => splitPerson(approver, channels)?.loaded);
 
-/** The command that a message is, with what it decides; empty for any other message. */
-function readCommand(
-  text: string,
-  context: ActionContext,
-): Pick<RunSpec, "command" | "decision" | "argument"> {
+/** The command that a message is, with what it decides; undefined for any other message. */
+function readCommand(text: string, context: ActionContext): MessageCommand | undefined {
   const approvers = hasApprovers(context);
   const decision = approvers ? parseDecision(text) : undefined;
-  if (decision) return { command: "decide", decision };
+  if (decision) return { name: "decide", decision };
   const pairing = approvers ? parsePersonDecision(text) : undefined;
-  if (pairing) return { command: "pair", decision: pairing };
-  return parseCommand(text) ?? {};
+  if (pairing) return { name: "pair", decision: pairing };
+  return parseCommand(text);
 }
+
+/** The word of a command, as it was written. */
+const getWord = (command: MessageCommand): string =>
+  "decision" in command ? command.decision.verdict : command.name;
 
 /** The run of a message: a turn, or a command, which only the sender's own words are. */
 async function buildAction(
   channel: string,
   message: IncomingMessage,
   deps: MessageDeps,
-): Promise<RunAction> {
+): Promise<RunAction<MessageSpec>> {
   const { context, now } = deps;
   const { config, rooms } = context;
   const { from, to, direct, thread, album, language } = message;
   const isOwner = rooms.isOwner(channel, from);
-  const { command, decision, argument } = readCommand(getOwnText(message.parts), context);
+  const command = readCommand(getOwnText(message.parts), context);
   const { session, personId } = await findSession(channel, message, isOwner, deps);
   const { maxMessageChars: maxChars } = config.hooks;
   const { input, cut } =
     command === undefined
       ? renderMessage(channel, message, { isOwner, personId, maxChars })
       : { input: [], cut: 0 };
-  const spec: RunSpec = {
+  const unread = command === undefined ? getUnread(message) : undefined;
+  const spec: MessageSpec = {
     session,
-    name:
-      command === undefined
-        ? `message on ${channel}`
-        : `/${decision?.verdict ?? command} on ${channel}`,
+    name: `${command ? `/${getWord(command)}` : "message"} on ${channel}`,
     hook: `channels/${channel}`,
     input,
-    wakeMode: "next-heartbeat",
-    deliver: true,
     channel,
     to,
-    unsafe: false,
     incoming: {
       from,
       direct,
@@ -299,12 +297,9 @@ async function buildAction(
       ...(personId !== undefined && { personId }),
       ...(isText(language) && language.length <= MAX_LANGUAGE ? { language } : {}),
     },
+    ...(unread && { unread }),
+    ...(command && { command }),
   };
-  const unread = command === undefined ? getUnread(message) : undefined;
-  if (unread) spec.unread = unread;
-  if (command !== undefined) spec.command = command;
-  if (decision) spec.decision = decision;
-  if (argument !== undefined) spec.argument = argument;
   return {
     kind: "run",
     runId: newId("run", now),
@@ -319,7 +314,7 @@ async function checkMessage(
   channel: string,
   message: ReceivedMessage,
   deps: MessageDeps,
-): Promise<Partial<EventRecord> & { recorded?: boolean }> {
+): Promise<CheckedMessage & { recorded?: boolean }> {
   if ("skipped" in message) return { reason: cutText(oneLine(message.skipped), MAX_REASON).text };
   const { from, to, thread, parts } = message;
   const { context } = deps;
@@ -333,10 +328,9 @@ async function checkMessage(
     : await checkSender(channel, message, context, deps);
   if (!checked.ok) return { reason: checked.reason, recorded: checked.recorded };
   const action = await buildAction(channel, message, deps);
-  const { command, decision } = action.spec;
+  const { command } = action.spec;
   const body = Buffer.from(JSON.stringify({ from, to, thread, parts }));
-  const reason =
-    command === undefined ? {} : { reason: `the command /${decision?.verdict ?? command}` };
+  const reason = command ? { reason: `the command /${getWord(command)}` } : {};
   return { outcome: "accepted", actions: [action], request: { ...REQUEST, body }, ...reason };
 }
 

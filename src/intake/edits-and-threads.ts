@@ -8,13 +8,16 @@ import {
 } from "../contract/channel.ts";
 import { findMessagePart, replaceMessage } from "../turns/channel/channel-input.ts";
 import { isRunChanged } from "../store/sql/errors.ts";
-import type {
-  EventRecord,
-  FencingToken,
-  RunAction,
-  RunRecord,
-  RunSpec,
-  Store,
+import {
+  getEdits,
+  toExpected,
+  type EventRecord,
+  type FencingToken,
+  type MessageRun,
+  type MessageSpec,
+  type RunAction,
+  type RunRecord,
+  type Store,
 } from "../store/types.ts";
 import type { ActionContext } from "../turns/types.ts";
 import type { UnreadContent } from "../store/attachments.ts";
@@ -89,8 +92,13 @@ interface StoredPlaceDeps {
   fencingToken: FencingToken | undefined;
 }
 
+/** The result for a message by itself. */
+export type CheckedMessage = Partial<Omit<EventRecord, "actions">> & {
+  actions?: RunAction<MessageSpec>[];
+};
+
 /** The result for a message. `boundId`: the id of an earlier message that the message takes the place of. */
-type PlacedMessage = Partial<EventRecord> & { boundId?: string };
+type PlacedMessage = CheckedMessage & { boundId?: string };
 
 export const NOT_ADDRESSED = "the message is not addressed to the agent";
 const REPLACED = "an edit: it replaced the text of a message that waited for its turn";
@@ -107,16 +115,17 @@ const MAX_TRIES = 5;
 export const toMessageKey = (id: string, isSkipped = false): string =>
   sha256Hex(isSkipped ? `skipped ${id}` : id);
 
-type Edited = { edits: string; spec: RunSpec };
+type Edited = { edits: string; spec: MessageSpec };
 
 /** Returns whether a run is that of the edited message, or holds it among others. */
-function hasMessage(run: RunRecord, { edits, spec }: Edited): boolean {
+function hasMessage(run: RunRecord, { edits, spec }: Edited): run is MessageRun {
+  if (run.kind !== "channel") return false;
   const { session, channel, command } = run.spec;
   const isSession = channel === spec.channel && session.agentId === spec.session.agentId;
   return (
     isSession &&
     command === undefined &&
-    findMessagePart(edits, run.spec)?.from === spec.incoming?.from
+    findMessagePart(edits, run.spec)?.from === spec.incoming.from
   );
 }
 
@@ -124,7 +133,7 @@ function hasMessage(run: RunRecord, { edits, spec }: Edited): boolean {
 async function findWaiting(
   edited: Edited,
   { store }: StoredPlaceDeps,
-): Promise<RunRecord | undefined> {
+): Promise<MessageRun | undefined> {
   const { key: sessionKey } = edited.spec.session;
   const [queued, parked] = await Promise.all(
     (["queued", "parked"] as const).map((status) =>
@@ -143,12 +152,11 @@ async function replaceText(edited: Edited, deps: StoredPlaceDeps): Promise<boole
     const part = run && findMessagePart(edited.edits, run.spec);
     if (!part) return false;
     const spec = replaceMessage(run.spec, part, edited.spec, run.startedAt !== undefined);
-    const { status, attempts, edits = 0 } = run;
     try {
-      const change = { spec, edits: edits + 1 };
+      const change = { spec, edits: getEdits(run) + 1 };
       // The turn may begin meanwhile, or collect the message into another one.
       await deps.store.commit(
-        (tx) => tx.runs.update(run.id, change, { status, attempts, edits }),
+        (tx) => tx.runs.update(run.id, change, toExpected(run)),
         deps.fencingToken,
       );
       return true;
@@ -197,8 +205,8 @@ async function isFollowed(
  */
 async function placeEdit(
   { edits, direct, addressed }: IncomingMessage & { edits: string },
-  action: RunAction,
-  checked: Partial<EventRecord>,
+  action: RunAction<MessageSpec>,
+  checked: CheckedMessage,
   deps: StoredPlaceDeps,
 ): Promise<PlacedMessage> {
   const { spec } = action;
@@ -210,10 +218,10 @@ async function placeEdit(
     return { reason: spec.command === undefined ? TOO_LATE : COMMAND };
   if (direct && !(await wasSkipped(edits, path, deps))) return { reason: UNKNOWN };
   if (addressed === false && !(await isFollowed(action, deps))) return { reason: NOT_ADDRESSED };
-  const incoming = spec.incoming && { ...spec.incoming, replyTo: edits };
+  const incoming = { ...spec.incoming, replyTo: edits };
   return {
     ...checked,
-    actions: [{ ...action, spec: { ...spec, ...(incoming && { incoming }) } }],
+    actions: [{ ...action, spec: { ...spec, incoming } }],
     boundId: edits,
   };
 }
@@ -221,11 +229,11 @@ async function placeEdit(
 /** Decides about a message that would be a turn: an edit replaces another message, and not every message of a thread is for the agent. */
 export async function checkStoredPlace(
   message: IncomingMessage,
-  checked: Partial<EventRecord>,
+  checked: CheckedMessage,
   deps: StoredPlaceDeps,
 ): Promise<PlacedMessage> {
   const [action] = checked.actions ?? [];
-  if (action?.kind !== "run") return checked;
+  if (!action) return checked;
   const { edits, addressed } = message;
   if (edits !== undefined) return placeEdit({ ...message, edits }, action, checked, deps);
   if (addressed === false && !(await isFollowed(action, deps))) return { reason: NOT_ADDRESSED };

@@ -19,7 +19,13 @@ import type {
   MappingOutcome,
   Nearest,
 } from "../mapping/types.ts";
-import type { Collected, EventOutcome, ShadowAction, StoredAction } from "../store/types.ts";
+import type {
+  Collected,
+  EventOutcome,
+  HookAction,
+  ShadowAction,
+  StoredAction,
+} from "../store/types.ts";
 import type { z } from "zod";
 import { isRecord, parseJson, writeJson } from "../core/json.ts";
 import { nameContentType } from "../core/http/payload.ts";
@@ -296,7 +302,7 @@ export function resolveParsed(
 
 /** One action that an event becomes. */
 export interface EffectAction {
-  action: StoredAction;
+  action: HookAction;
   /** Template expressions that found nothing. */
   missing: readonly string[];
   /** Repeats with the same key are not done again. */

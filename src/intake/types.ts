@@ -14,6 +14,7 @@ import type {
   EventOutcome,
   FencingToken,
   Ms,
+  HookAction,
   ShadowAction,
   StoredReceipt,
 } from "../store/types.ts";
@@ -177,7 +178,12 @@ export interface ParsedHook extends MappingInput {
 
 /** One action of an event, or why this item has none. */
 export type Item =
-  | (Applicant & { ok: true; missing: string[]; key?: { scope: string; key: string } })
+  | (Applicant & {
+      ok: true;
+      action: HookAction;
+      missing: string[];
+      key?: { scope: string; key: string };
+    })
   | { ok: false; failure: Failure; mapping?: string };
 
 /** The result of the path and body of a hook, before it is stored. */

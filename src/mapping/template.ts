@@ -69,7 +69,10 @@ function expressionEnd(source: string, start: number): number {
   return -1;
 }
 
-const encode = (text: string): string => text.replace(/%/g, "%25").replace(/:/g, "%3A");
+/** Matches what a value may not bring into a session key: the separator, control characters, and the sign of their codes. */
+// oxlint-disable-next-line no-control-regex -- control characters are what is encoded
+const ENCODED = /[%:\u0000-\u001f\u007f]/g;
+const encode = (text: string): string => text.toWellFormed().replace(ENCODED, encodeURIComponent);
 
 /** Compiles the expression between two places of a text. */
 function compileInside(

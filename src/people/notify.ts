@@ -133,9 +133,8 @@ function findRoute(
   { run: { spec }, channels }: QuestionContext,
 ): Route | undefined {
   const { channel, person } = approver;
-  const { incoming } = spec;
-  if (spec.channel === channel && incoming?.from === person && spec.to !== undefined) {
-    const { thread, replyTo } = incoming;
+  if ("incoming" in spec && spec.channel === channel && spec.incoming.from === person) {
+    const { thread, replyTo } = spec.incoming;
     return { channel, to: spec.to, replyTo, ...(thread !== undefined && { thread }) };
   }
   const direct = channels.get(channel)?.channel.directRecipient?.(person) ?? person;
@@ -151,16 +150,20 @@ interface Asked {
 
 /** The routes to ask on, in order: first the person whose message the run answers. No route occurs twice. */
 function findRoutes(context: QuestionContext): Asked[] {
-  const { approvers, channels, run } = context;
+  const {
+    approvers,
+    channels,
+    run: { spec },
+  } = context;
   const known = approvers
     .flatMap((entry) => splitPerson(entry, channels) ?? [])
     .filter(({ loaded }) => loaded);
   const wrote = ({ channel, person }: ChannelApprover): boolean =>
-    channel === run.spec.channel && person === run.spec.incoming?.from;
+    "incoming" in spec && channel === spec.channel && person === spec.incoming.from;
   const ordered = [...known.filter(wrote), ...known.filter((one) => !wrote(one))];
   const routes = ordered.flatMap((one): Asked[] => {
     const route = findRoute(one, context);
-    const known = wrote(one) ? run.spec.incoming?.language : undefined;
+    const known = "incoming" in spec && wrote(one) ? spec.incoming.language : undefined;
     return route ? [{ route, language: known ?? context.language }] : [];
   });
   const isFirst = ({ route }: Asked, index: number): boolean =>

@@ -37,13 +37,11 @@ function toRoom(session: SessionRef, { channel, to, thread }: RoomPlace): Sessio
  * was said in another. All threads of a room have the notes of the room. A schedule that was asked for in a conversation has
  * the notes of that conversation; one of the config has its own, since its answers may go anywhere.
  */
-function getMemoryScope({ kind, spec }: Pick<RunRecord, "kind" | "spec">): SessionRef {
-  const asked = kind === "schedule" ? spec.schedule?.asked : undefined;
+function getMemoryScope({ kind, spec }: RunRecord): SessionRef {
+  if (kind === "channel") return toRoom(spec.session, { ...spec, thread: spec.incoming.thread });
+  const asked = kind === "schedule" ? spec.schedule.asked : undefined;
   if (asked) return asked.route ? toRoom(asked.session, asked.route) : asked.session;
-  const { session, channel, to, incoming } = spec;
-  return incoming && to !== undefined
-    ? toRoom(session, { channel, to, thread: incoming.thread })
-    : session;
+  return spec.session;
 }
 
 const REMEMBER = z.strictObject({

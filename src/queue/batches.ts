@@ -1,5 +1,5 @@
 import { newId } from "../core/ids.ts";
-import type { Ms, RunRecord, SharedBatches, Reads, Store, RunAction } from "../store/types.ts";
+import type { Ms, RunRecord, SharedBatches, Reads, Store } from "../store/types.ts";
 import type { Applicant, Placement } from "./types.ts";
 
 interface Window {
@@ -20,7 +20,7 @@ const MAX_CHARS = 4_000_000;
 
 /** What tells windows apart. Those of two paths are two: what one collects goes into a session of its own path. */
 const windowName = (
-  { mapping, spec }: Pick<RunAction, "mapping" | "spec">,
+  { mapping, spec }: Pick<RunRecord, "mapping" | "spec">,
   key: string,
 ): string => {
   const { via } = spec.session;
@@ -141,13 +141,13 @@ export class LocalBatches implements Batches {
   }
 
   async restore(store: Store): Promise<void> {
-    for (const { id, collect, ...run } of await listAllRuns("collecting", store)) {
-      if (!collect) continue;
-      const { firstAt, count, closesAt } = collect;
-      const name = windowName(run, collect.key);
-      const window = newWindow({ name, runId: id, firstAt, count, closesAt });
+    for (const run of await listAllRuns("collecting", store)) {
+      if (run.kind !== "hook" || !run.collect) continue;
+      const { key, firstAt, count, closesAt } = run.collect;
+      const name = windowName(run, key);
+      const window = newWindow({ name, runId: run.id, firstAt, count, closesAt });
       this.#open.set(name, window);
-      this.#byRun.set(id, window);
+      this.#byRun.set(run.id, window);
     }
   }
 }

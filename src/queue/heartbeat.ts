@@ -10,7 +10,7 @@ import {
   type Store,
   type Ms,
   type NewSystemEvent,
-  type RunRecord,
+  type HeartbeatRun,
   type SystemEvent,
 } from "../store/types.ts";
 import { newId } from "../core/ids.ts";
@@ -107,10 +107,10 @@ export const HEARTBEAT_RUN_KEY = "heartbeat.run:";
 export async function findHeartbeatRun(
   agentId: string,
   store: Reads,
-): Promise<RunRecord | undefined> {
+): Promise<HeartbeatRun | undefined> {
   const id = await store.values.get(HEARTBEAT_RUN_KEY + agentId);
   const run = typeof id === "string" ? await store.runs.get(id) : undefined;
-  return run?.endedAt === undefined ? run : undefined;
+  return run?.kind === "heartbeat" && run.endedAt === undefined ? run : undefined;
 }
 
 interface HeartbeatOptions {

@@ -235,11 +235,7 @@ export class ParkingLot {
   #wake(jobs: readonly WaitingJob[]): void {
     const { clock, signal: stopping } = this.#options;
     const write = (tx: Writes): void => {
-      for (const { kind, id, key } of jobs) {
-        // A delivery has kept its key. A run has not, and goes before what came later.
-        if (kind === "delivery") tx.jobs.reschedule(kind, id, clock.now());
-        else tx.jobs.reschedule(kind, id, clock.now(), key);
-      }
+      for (const { kind, id } of jobs) tx.jobs.reschedule(kind, id, clock.now());
     };
     const message = "parked work could not be put back into the queue; it is tried again";
     void commitUntilStored(write, this.#options, { stopping, message });

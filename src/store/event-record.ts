@@ -2,7 +2,11 @@ import type { QueryValues } from "../core/http/query.ts";
 import type { EventDebug } from "../vocabulary/debug-notes.ts";
 import type { EventOutcome } from "../vocabulary/outcomes.ts";
 import type { TraceContext } from "../core/http/trace-context.ts";
-import type { Ms, StoredAction } from "./records.ts";
+import type { WakeMode } from "../config/schema/common.ts";
+import type { TextPart } from "../core/text.ts";
+import type { LimitReason } from "./hold.ts";
+import type { Collected, Ms } from "./records.ts";
+import type { HookSpec, MessageSpec, RunSpec } from "./runs.ts";
 
 export type { EventOutcome };
 
@@ -28,6 +32,41 @@ export interface StoredRequest {
   query: QueryValues;
   body: Uint8Array | null;
 }
+
+/** A run that an event asks for. */
+export interface RunAction<S extends RunSpec = HookSpec | MessageSpec> {
+  kind: "run";
+  runId: string;
+  mapping?: string;
+  spec: S;
+  warnings: string[];
+  /** The limit that holds the run back. */
+  parked?: LimitReason;
+  /** Set if the run collects events: the window, when it closes if no further event arrives, and this event. */
+  collect?: {
+    key: string;
+    closesAt: Ms;
+    event: Collected;
+    /** The window is one of all gateways: it is kept in the store, and has to be open still. */
+    shared?: true;
+  };
+}
+
+export interface WakeAction {
+  kind: "wake";
+  systemEventId: string;
+  mapping?: string;
+  hook: string;
+  agentId: string;
+  text: TextPart[];
+  mode: WakeMode;
+  unsafe: boolean;
+  trace?: TraceContext;
+}
+
+/** What a hook asks for. */
+export type HookAction = RunAction<HookSpec> | WakeAction;
+export type StoredAction = RunAction | WakeAction;
 
 /** What a mapping in shadow would have done: an action, or why none. */
 export type ShadowAction = StoredAction | { kind: "none"; mapping: string; reason: string };

@@ -1,8 +1,13 @@
 import type { TraceContext, Traces } from "../core/http/trace-context.ts";
-import type { EventRecord, RunSpec, Store, StoredAction, Writes } from "./types.ts";
+import type { EventRecord, RunRecord, RunSpec, Store, StoredAction, Writes } from "./types.ts";
 
-const stampSpec = (spec: RunSpec, trace: TraceContext): RunSpec =>
+const stampSpec = <S extends RunSpec>(spec: S, trace: TraceContext): S =>
   spec.trace ? spec : { ...spec, trace };
+
+const stampRun = <R extends Pick<RunRecord, "spec">>(run: R, trace: TraceContext): R => ({
+  ...run,
+  spec: stampSpec(run.spec, trace),
+});
 
 function stampAction(action: StoredAction, trace: TraceContext): StoredAction {
   if (action.kind === "wake") return { ...action, trace };
@@ -25,7 +30,7 @@ const stamping = (tx: Writes, trace: TraceContext): Writes => ({
   ...tx,
   runs: {
     ...tx.runs,
-    add: (run) => tx.runs.add({ ...run, spec: stampSpec(run.spec, trace) }),
+    add: (run) => tx.runs.add(stampRun(run, trace)),
     update: (id, change, expected) =>
       tx.runs.update(
         id,

@@ -11,16 +11,8 @@ import type { ConfigRecord, UsedConfig } from "./config-record.ts";
 import type { DeliveryChange, DeliveryRecord, DeliveryState, NewDelivery } from "./deliveries.ts";
 import type { EventChange, EventOutcome, EventRecord } from "./event-record.ts";
 import type { Job, JobKind, NewJob } from "./job-records.ts";
-import type { ExpectedRun } from "./expected-run.ts";
-import type {
-  Collected,
-  Ms,
-  RunChange,
-  RunRecord,
-  RunStatus,
-  SessionOrigin,
-  SessionRef,
-} from "./records.ts";
+import type { Collected, Ms, SessionOrigin, SessionRef } from "./records.ts";
+import type { ExpectedRun, RunChange, RunRecord, RunStatus } from "./runs.ts";
 import type {
   LastRoute,
   NewSystemEvent,
@@ -95,11 +87,8 @@ export interface Writes {
   jobs: {
     /** One whose id is there already is left as it is. */
     add(job: NewJob): void;
-    /**
-     * Sets when a job without a holder may start; it keeps its place within its key. With `key` it goes under that key, as when it is
-     * settled; a job that has this key already stays as it is.
-     */
-    reschedule(kind: JobKind, id: string, runAt: Ms, key?: string): void;
+    /** Sets when a job without a holder may start; it keeps its place within its key. */
+    reschedule(kind: JobKind, id: string, runAt: Ms): void;
     /** Takes a job away that has no holder (a cancelled run). */
     delete(kind: JobKind, id: string): void;
     /**

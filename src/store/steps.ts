@@ -1,6 +1,7 @@
 /** The journal of a run: what the model said, which tools it called, and what became of each call. */
 import type { Verdict } from "../vocabulary/decision.ts";
-import type { FailedAttempt, Ms, Usage } from "./records.ts";
+import type { Ms, Usage } from "./records.ts";
+import type { FailedAttempt } from "./runs.ts";
 
 export type { Verdict };
 

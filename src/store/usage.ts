@@ -1,4 +1,5 @@
-import type { Ms, RunRecord } from "./records.ts";
+import type { Ms } from "./records.ts";
+import type { RunRecord } from "./runs.ts";
 
 export interface Spent {
   startedLastHour: number;

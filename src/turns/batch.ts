@@ -1,8 +1,9 @@
 import { joinTraces } from "../core/http/trace-context.ts";
-import type { Job, RunError, RunRecord } from "../store/types.ts";
+import type { HookRun, Job, RunError } from "../store/types.ts";
 import { endHold, toQueued } from "./hold.ts";
 import { buildRunJob } from "../store/sql/materialize.ts";
-import { summaryEvent, writeEnd } from "./run-result.ts";
+import { summaryEvent } from "./hook.ts";
+import { writeEnd } from "./end-run.ts";
 import type { TurnDeps } from "./context.ts";
 
 /** The data of the job that closes a batch. */
@@ -21,7 +22,7 @@ export async function executeBatch(job: Job, data: BatchJob, deps: TurnDeps): Pr
   }
   const events = await store.runs.listCollected(data.runId);
   const run = await store.runs.get(data.runId);
-  if (!run || run.status !== "collecting" || run.mapping === undefined) {
+  if (run?.kind !== "hook" || run.status !== "collecting" || run.mapping === undefined) {
     await store.commit((tx) => tx.jobs.settle(job), job);
     return;
   }
@@ -50,11 +51,11 @@ export async function executeBatch(job: Job, data: BatchJob, deps: TurnDeps): Pr
   );
 }
 
-type Combined = Pick<RunRecord, "spec" | "warnings" | "combinedBy">;
+type Combined = Pick<HookRun, "spec" | "warnings" | "combinedBy">;
 
 async function queueRun(
   job: Job,
-  run: RunRecord,
+  run: HookRun,
   combined: Combined,
   { store, clock, admission }: TurnDeps,
 ): Promise<void> {
@@ -75,7 +76,7 @@ async function queueRun(
 
 async function end(
   job: Job,
-  run: RunRecord,
+  run: HookRun,
   error: RunError,
   status: "cancelled" | "failed",
   deps: TurnDeps,

@@ -1,73 +1,238 @@
-import { writeDelivery } from "../delivery/plan.ts";
+/** Where a reply goes, and all that a run ends with. */
+import { cleanReply } from "../agent/reply/disarm.ts";
+import { resolveRoute } from "../delivery/channels.ts";
+import {
+  planCallback,
+  planReply,
+  attachFiles,
+  writeDelivery,
+  type AttachedFile,
+  type Planned,
+} from "../delivery/plan.ts";
+import { planRemoval } from "../delivery/send.ts";
+import { newDeliveryRecord, withChange } from "../store/sql/rows.ts";
 import {
   countUsedTokens,
+  NO_ROUTE,
+  turnToKeep,
+  type MessageSpec,
+  type Ms,
+  type NewDelivery,
+  type NewTurn,
+  type ReplyTarget,
+  type Route,
+  type RouteDecision,
+  type RunChange,
   type RunError,
   type RunRecord,
   type RunStatus,
   type Writes,
-  type Ms,
-  type RunChange,
 } from "../store/types.ts";
-import {
-  replaceLive,
-  writeRemoval,
-  getRunStatus,
-  keepFailedAttempts,
-  reportNoRoute,
-  writeEnd,
-} from "./run-result.ts";
-import { type ModelTurn, type Prepared } from "./run-kind.ts";
-import { commitFor, persist, type Try } from "./try.ts";
-import { addRunUsage, commitEnd } from "./waiting.ts";
-import { isRunChanged } from "../store/sql/errors.ts";
+import type { TurnDeps } from "./context.ts";
+import { endHold } from "./hold.ts";
+import { addRunUsage, commitEnd } from "./journal.ts";
+import { withSources, type NamedCitation } from "./knowledge.ts";
+import { runReceipt } from "./receipts.ts";
+import { persist, type AnsweredTurn, type ModelTurn, type Try } from "./try.ts";
+import type { ActionContext } from "./types.ts";
 
-/**
- * Writes that the run is under way. False if another gateway has the job by now, or if the run was put back: a message of it
- * was edited, or it was cancelled, after it was read. `was`: its state when it was read.
- */
-export async function writeStart(
-  start: RunChange & { startedAt: Ms },
-  was: RunStatus,
-  { write }: Prepared,
-  current: Try,
-): Promise<boolean> {
-  const { kind, deps, run } = current;
-  const commit = (): Promise<boolean> =>
-    deps.store.commit((tx) => {
-      if (!current.isStored) tx.runs.add(run);
-      else if (kind.job) tx.runs.update(run.id, start, { status: was, edits: run.edits ?? 0 });
-      else tx.runs.update(run.id, start);
-      write?.(tx);
-    }, kind.job);
-  // If only the answer to a commit was lost, the run is running already, and a repeat would find it changed.
-  const isWritten = async (): Promise<boolean> => {
-    const now = await deps.store.runs.get(run.id);
-    return now?.status === "running" && now.startedAt === start.startedAt;
-  };
-  // Someone waits for the answer of a run without a job.
-  const held = await (
-    kind.job ? persist(current, commit, { isWritten, written: true }) : commit()
-  ).catch((error: unknown) => {
-    if (!isRunChanged(error)) throw error;
-    return putBackChanged(current);
-  });
-  current.isStored = true;
-  if (held) current.admission?.started(run.id);
-  const since = kind.job?.enqueuedAt ?? run.createdAt;
-  if (held && run.attempts === 1)
-    deps.metrics.runStarted({ waitSeconds: (start.startedAt - since) / 1000 });
-  return held;
+/** Adds to the commit that ends a run, or its try: the message with the turn's text is deleted. */
+export function writeRemoval(tx: Writes, run: RunRecord, now: Ms): void {
+  const { id: runId } = run;
+  if (run.kind !== "channel" || !run.live) return;
+  writeDelivery(tx, planRemoval(run.live, { runId, route: replyRoute(run.spec), now }));
+  tx.runs.update(runId, { live: null });
 }
 
-async function putBackChanged(current: Try): Promise<false> {
-  const { deps, kind } = current;
-  const { job } = kind;
-  current.end = { status: "queued" };
-  if (job)
-    await commitFor(current, (tx) =>
-      tx.jobs.settle(job, deps.clock.now(), { resetAttempts: true }),
-    );
-  return false;
+/** The delivery of an answer, which replaces the message with the turn's text. */
+export function replaceLive(planned: Planned, run: RunRecord): Planned {
+  if (run.kind !== "channel" || !run.live || !planned.job) return planned;
+  return { ...planned, delivery: { ...planned.delivery, live: run.live } };
+}
+
+/** Plans the callback of a run that has ended, if its mapping has one. `delivery` is that of the reply. */
+function planReceipt(
+  run: RunRecord,
+  context: ActionContext,
+  now: number,
+  delivery?: NewDelivery,
+): Planned | undefined {
+  const callback = context.getCallback(run.mapping);
+  if (!callback || run.mapping === undefined) return undefined;
+  const full = context.config.hooks.receipts === "full";
+  const receipt = {
+    ok: true,
+    run: runReceipt(run, delivery && newDeliveryRecord(delivery), full),
+  };
+  return planCallback({ runId: run.id, mapping: run.mapping, url: callback.url, receipt, now });
+}
+
+/** Writes the end of a run: its state and, if the mapping has a callback, the delivery of its receipt. */
+export function writeEnd(
+  tx: Writes,
+  run: RunRecord,
+  end: RunChange & { endedAt: Ms; status: RunStatus },
+  { context, now, delivery }: { context: ActionContext; now: number; delivery?: NewDelivery },
+): void {
+  const ended = { ...end, error: end.error ?? null };
+  const callback = planReceipt(withChange(run, ended), context, now, delivery);
+  tx.runs.update(run.id, {
+    ...endHold(run, end.endedAt),
+    ...ended,
+    ...(callback ? { callbackId: callback.delivery.id } : {}),
+  });
+  if (callback) writeDelivery(tx, callback);
+}
+
+/** The most failed model calls that a run keeps: the newest. */
+const MAX_ATTEMPTS = 100;
+
+/** What a run keeps of the model calls at which a try ended. With `hooks.retention` 0 it keeps nothing that a provider said. */
+export function keepFailedAttempts(
+  run: RunRecord,
+  result: ModelTurn,
+  { config }: ActionContext,
+): Pick<RunRecord, "failedAttempts"> {
+  const failed = result.ok ? [] : (result.failedAttempts ?? []);
+  if (failed.length === 0) return {};
+  const kept = failed.map(({ error: { code, message, vendor }, ...attempt }) => ({
+    ...attempt,
+    error: { code, message, ...(vendor && config.hooks.retention > 0 && { vendor }) },
+  }));
+  return { failedAttempts: [...(run.failedAttempts ?? []), ...kept].slice(-MAX_ATTEMPTS) };
+}
+
+/** Appends a run's turn to its session. */
+export function appendTurn(
+  tx: Writes,
+  run: RunRecord,
+  { messages, context = [] }: Pick<AnsweredTurn, "messages" | "context">,
+  { config }: ActionContext,
+  now: number,
+): void {
+  const { id, kind, mapping, spec, boundaryId } = run;
+  const turn: NewTurn = {
+    runId: id,
+    at: now,
+    hook: spec.hook,
+    input: spec.input,
+    unsafe: kind === "hook" && spec.unsafe,
+    messages,
+    ...(context.length > 0 && { context }),
+    ...(boundaryId !== undefined && { boundaryId }),
+    ...(kind === "hook" && { trustedHook: mapping ?? spec.hook }),
+  };
+  tx.sessions.addTurn(spec.session, turnToKeep(turn, config.hooks.retention));
+}
+
+/** The route of the reply to a channel's message: back to its conversation. */
+export function replyRoute({ incoming, channel, to }: MessageSpec): Route {
+  const { replyTo, thread } = incoming;
+  return { channel, to, replyTo, ...(thread === undefined ? {} : { thread }) };
+}
+
+/** The route of an earlier try: the recipient was fixed before the model first ran, if there was one. */
+export const getKeptRoute = ({ route }: RunRecord): RouteDecision | undefined =>
+  route?.status === NO_ROUTE ? undefined : route;
+
+/** Decides where a reply goes that asks for `target`, if its session is not a conversation. `agentId`: the agent whose owner reads it. */
+export async function findRoute(
+  target: ReplyTarget | undefined,
+  agentId: string,
+  { channels, agents }: ActionContext,
+  { store }: Pick<TurnDeps, "store">,
+): Promise<RouteDecision> {
+  if (!target) return { status: "skipped", reason: "deliver is false" };
+  const { id: defaultId } = agents.default;
+  // As long as the owner has not written to an agent, its replies go where the owner wrote to the first agent.
+  const isKnown =
+    agentId === defaultId || (await store.sessions.listLastRoutes(agentId)).length > 0;
+  return resolveRoute({ store, channels, agentId: isKnown ? agentId : defaultId, ...target });
+}
+
+/** A reply without links to hosts that `hooks.allowedLinkHosts` leaves out, and the warning that says so. */
+export function cleanAnswer(
+  text: string,
+  { config }: ActionContext,
+): { reply: string; warnings: string[] } {
+  const cleaned = cleanReply(text, config.hooks.allowedLinkHosts);
+  const warning = `${cleaned.removedLinks} links to hosts outside hooks.allowedLinkHosts were removed`;
+  return { reply: cleaned.text, warnings: cleaned.removedLinks > 0 ? [warning] : [] };
+}
+
+/** Plans what becomes of an answer: the reply as the run keeps it, and its delivery with the sources that it names. */
+export function planAnswer(
+  run: RunRecord,
+  {
+    text,
+    citations,
+    route: decided,
+    target,
+    files = [],
+  }: {
+    text: string;
+    citations: readonly NamedCitation[];
+    route: RouteDecision;
+    /** What the run asks for: a reply without a route keeps it. */
+    target?: ReplyTarget | undefined;
+    files?: readonly AttachedFile[];
+  },
+  context: ActionContext,
+  now: Ms,
+): {
+  change: { reply: string; route: RouteDecision };
+  warnings: string[];
+  planned: Planned | undefined;
+} {
+  const { reply, warnings } = cleanAnswer(text, context);
+  const isEmpty = decided.status !== "skipped" && reply.trim() === "" && files.length === 0;
+  const route: RouteDecision = isEmpty
+    ? { status: "skipped", reason: "there was nothing to send" }
+    : decided;
+  const shown = withSources(reply, citations);
+  const marker = run.kind === "hook" ? run.spec.marker : undefined;
+  const marked = marker === undefined ? shown : `${shown}\n\n${marker}`;
+  const { channels } = context;
+  const planned = planReply(run.id, route, { text: marked, channels, now, target });
+  return { change: { reply, route }, warnings, planned: planned && attachFiles(planned, files) };
+}
+
+/** What a snapshot's runs have been logged for already. */
+const logged = new WeakMap<ActionContext, Set<string>>();
+
+/** Counts a reply that has no route, and logs it once per mapping and snapshot: one mapping may have thousands. */
+export function reportNoRoute(
+  run: RunRecord,
+  { delivery }: Planned,
+  context: ActionContext,
+  deps: Pick<TurnDeps, "log" | "metrics">,
+): void {
+  deps.metrics.deliveryEnded({ channel: delivery.route.channel, status: NO_ROUTE });
+  const known = logged.get(context) ?? new Set();
+  logged.set(context, known);
+  const source = run.mapping ?? run.spec.hook;
+  if (known.has(source)) return;
+  known.add(source);
+  deps.log.warn(
+    {
+      mapping: run.mapping,
+      hook: run.spec.hook,
+      runId: run.id,
+      deliveryId: delivery.id,
+      reason: delivery.error?.message,
+    },
+    "replies have no route: they are kept, and `rouse deliveries retry --status no_route` sends them once there is one",
+  );
+}
+
+/** The status that a run ends with. */
+export function getRunStatus(result: ModelTurn): RunStatus {
+  if (result.ok) return "succeeded";
+  return result.code === "timeout"
+    ? "timed_out"
+    : result.code === "cancelled"
+      ? "cancelled"
+      : "failed";
 }
 
 /** What a run has used in all when a try is over, and whether the run is back in the queue. */
@@ -132,12 +297,12 @@ export async function endRun(result: ModelTurn, current: Try): Promise<void> {
       : { error: toRunError(result), ...keepFailedAttempts(run, result, context) }),
     ...(planned ? { deliveryId: planned.delivery.id } : {}),
     ...change,
-    ...(run.live && { live: null }),
+    ...(run.kind === "channel" && run.live && { live: null }),
   };
   const writeAll = (tx: Writes): void => {
     if (isStored)
       writeEnd(tx, run, end, { context, now, ...(planned ? { delivery: planned.delivery } : {}) });
-    else tx.runs.add({ ...run, ...end });
+    else tx.runs.add(withChange(run, end));
     if (result.ok && result.lastStep) tx.steps.add(result.lastStep);
     if (planned) writeDelivery(tx, planned);
     if (!planned?.delivery.live) writeRemoval(tx, run, now);

@@ -1,28 +1,36 @@
 import { newBoundaryId } from "../agent/boundary.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
 import { LOST } from "../queue/worker.ts";
+import { isRunChanged } from "../store/sql/errors.ts";
 import { withChange } from "../store/sql/rows.ts";
-import { sessionId, type RunError, type RunRecord, type Writes } from "../store/types.ts";
+import {
+  getEdits,
+  getOwnModel,
+  sessionId,
+  type Ms,
+  type RunChange,
+  type RunError,
+  type RunRecord,
+  type RunStatus,
+  type Writes,
+} from "../store/types.ts";
 import { NotNowError } from "./channel/attachments.ts";
-import { createLiveText, withdrawLive } from "./channel/live-text.ts";
-import { STEER } from "./channel/steering.ts";
-import { endRun, endTry, toSpent, type AttemptUsage, writeStart } from "./end-run.ts";
+import { endRun, endTry, toSpent, type AttemptUsage } from "./end-run.ts";
 import { endHold } from "./hold.ts";
-import { countCrashes, createJournal, getProgress } from "./journal.ts";
+import { addRunUsage, countCrashes, createJournal, getProgress, waitForPeople } from "./journal.ts";
 import { AttemptGate, openGate } from "./model-gate.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
+import { holdForLimit, holdForModel, planAfterFailure, putBackOrEnd } from "./put-back.ts";
 import {
-  holdForLimit,
-  holdForModel,
-  planAfterFailure,
-  putBackDrained,
-  putBackOrEnd,
-} from "./put-back.ts";
-import type { FailedTurn, LoadedRun, ModelTurn, RunKind, Prepared } from "./run-kind.ts";
-import { replyRoute } from "./run-result.ts";
-import type { Try } from "./try.ts";
+  commitFor,
+  persist,
+  type FailedTurn,
+  type ModelTurn,
+  type Prepared,
+  type RunKind,
+  type Try,
+} from "./try.ts";
 import type { ExecutorDeps } from "./context.ts";
-import { addRunUsage, waitForPeople } from "./waiting.ts";
 
 /** Starts without an end after which a run is given up. */
 const MAX_CRASHES = 3;
@@ -43,36 +51,22 @@ export async function execute(
     if (kind.job) deps.parking.arrived(kind.job.id);
     return;
   }
+  const { id, startedAt } = loaded.run;
   // A run that has not begun has none.
-  const steps =
-    kind.job && loaded.run.startedAt !== undefined
-      ? await deps.store.steps.list(loaded.run.id)
-      : [];
-  const { run, admission, isStored } = loaded;
-  const current: Try = {
-    kind,
-    deps,
-    signal,
-    admission,
-    run,
-    isStored,
-    steps: [...steps],
-    crashes: 0,
-  };
-  await inSpan(loaded, current, () => executeTry(loaded, current));
+  const steps = kind.job && startedAt !== undefined ? await deps.store.steps.list(id) : [];
+  const current: Try = { ...loaded, kind, deps, signal, steps, crashes: 0 };
+  await inSpan(current, () => executeTry(current));
   const { status } = current.end ?? {};
-  if (run.kind === "channel" && (status === "parked" || status === "queued") && !signal.aborted)
-    deps.typing?.whileWaiting(run.id);
+  if (kind.getReplyRoute && (status === "parked" || status === "queued") && !signal.aborted)
+    deps.typing?.whileWaiting(id);
 }
 
 /** Executes one try of a run within a span of its trace. */
-async function inSpan(
-  { run, agent }: LoadedRun,
-  current: Try,
-  work: () => Promise<void>,
-): Promise<void> {
+async function inSpan(current: Try, work: () => Promise<void>): Promise<void> {
+  const { run, agent } = current;
   const { id, kind, eventId, mapping, attempts, spec } = run;
-  const { session, trace, correlation = {} } = spec;
+  const { session, trace } = spec;
+  const correlation = ("correlation" in spec && spec.correlation) || {};
   const name = agent?.name ?? session.agentId;
   const attributes = {
     "gen_ai.operation.name": "invoke_agent",
@@ -101,15 +95,14 @@ async function inSpan(
 }
 
 /** Checks a run, asks its models and its limits, and takes its turn if they have room. */
-async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
-  const { run, admission } = loaded;
-  const { kind, deps, signal } = current;
+async function executeTry(current: Try): Promise<void> {
+  const { kind, deps, signal, run, admission } = current;
   let leave: (() => void) | undefined;
   try {
     current.crashes = await countCrashes(run, current.steps, deps);
     // What a process that was killed has left behind.
-    await withdrawLive(current);
-    const ready = checkRun(loaded, current);
+    await kind.live?.withdraw(current);
+    const ready = checkRun(current);
     if ("code" in ready) {
       if (kind.job) deps.parking.arrived(kind.job.id);
       await endRun(buildFailure(ready), current);
@@ -152,19 +145,22 @@ const buildFailure = ({ code, message }: RunError): FailedTurn => ({
 });
 
 /** Resolves what a run is executed with, or says why it cannot be. */
-function checkRun(
-  { run, agent, isStored }: LoadedRun,
-  { kind, crashes }: Try,
-): { agent: Agent; model: ResolvedModel } | RunError {
-  const { context, job } = kind;
+function checkRun({
+  run,
+  agent,
+  isStored,
+  kind: { context, job },
+  crashes,
+}: Try): { agent: Agent; model: ResolvedModel } | RunError {
   if (crashes >= MAX_CRASHES)
     return { code: "crashed", message: `started ${MAX_CRASHES} times without coming to an end` };
   if (isStored && job && job.attempts > MAX_TAKEN)
     return { code: "crashed", message: `taken up ${MAX_TAKEN} times without coming to a start` };
   if (!agent) return { code: "unknown_agent", message: "the agent is no longer in agents.list" };
+  const own = getOwnModel(run);
   const model = context.models.resolve(
-    run.spec.model ?? agent.model,
-    run.spec.model === undefined ? agent.fallbacks : [],
+    own ?? agent.model,
+    own === undefined ? agent.fallbacks : [],
   );
   return model.ok ? { agent, model: model.model } : model;
 }
@@ -176,9 +172,9 @@ async function tryRun(
 ): Promise<AttemptUsage> {
   const { kind, deps, signal } = current;
   const start = (): ReturnType<typeof startTurn> => startTurn(parts, current);
-  const { id: runId, kind: runKind, spec } = current.run;
-  const route = runKind === "channel" ? replyRoute(spec) : undefined;
-  const started = await (deps.typing
+  const { id: runId } = current.run;
+  const route = kind.getReplyRoute?.(current.run);
+  const started = await (deps.typing && route
     ? deps.typing.during({ runId, route, signal }, start)
     : start());
   if (!started) return { tokens: 0, again: false };
@@ -200,11 +196,7 @@ async function tryRun(
   // A caller that has gone is no failure.
   if (kind.job || result.code !== "cancelled")
     deps.log.warn({ runId, code: result.code, attempts: current.run.attempts }, "a turn failed");
-  if (kind.job) {
-    if (result.code === "cancelled" && (signal.reason === "drain" || signal.reason === STEER))
-      return putBackDrained(kind.job, current);
-    return putBackOrEnd(result, model, turn.journal.committed > 0, current);
-  }
+  if (kind.job) return putBackOrEnd(result, model, turn.journal.committed > 0, current);
   return endTry(result, current);
 }
 
@@ -234,10 +226,10 @@ async function startTurn(
   const run = withChange(before, start);
   current.run = run;
   // A run that is stored by its first step is from then on like any other.
-  const isBefore = kind.start === "before" || (kind.start === "never" && current.isStored);
+  const isBefore = !kind.start || (kind.start === "never" && current.isStored);
   if (isBefore && !(await writeStart(start, before.status, prepared, current))) return undefined;
   const journal = createJournal(current, storeWithStep(current));
-  const live = createLiveText(current);
+  const live = kind.live?.begin(current);
   const turn = {
     agent,
     model,
@@ -250,9 +242,58 @@ async function startTurn(
     kind.start === "meanwhile" ? writeStart(start, before.status, prepared, current) : undefined,
   ]).finally(() => void live?.end());
   const shown = await live?.end();
-  if (shown) current.run = { ...run, live: shown };
-  if (!first.ok) await withdrawLive(current);
+  if (shown) current.run = withChange(run, { live: shown });
+  if (!first.ok) await kind.live?.withdraw(current);
   return { first, turn };
+}
+
+/**
+ * Writes that the run is under way. False if another gateway has the job by now, or if the run was put back: a message of it
+ * was edited, or it was cancelled, after it was read. `was`: its state when it was read.
+ */
+export async function writeStart(
+  start: RunChange & { startedAt: Ms },
+  was: RunStatus,
+  { write }: Prepared,
+  current: Try,
+): Promise<boolean> {
+  const { kind, deps, run } = current;
+  const commit = (): Promise<boolean> =>
+    deps.store.commit((tx) => {
+      if (!current.isStored) tx.runs.add(run);
+      else if (kind.job) tx.runs.update(run.id, start, { status: was, edits: getEdits(run) });
+      else tx.runs.update(run.id, start);
+      write?.(tx);
+    }, kind.job);
+  // If only the answer to a commit was lost, the run is running already, and a repeat would find it changed.
+  const isWritten = async (): Promise<boolean> => {
+    const now = await deps.store.runs.get(run.id);
+    return now?.status === "running" && now.startedAt === start.startedAt;
+  };
+  // Someone waits for the answer of a run without a job.
+  const held = await (
+    kind.job ? persist(current, commit, { isWritten, written: true }) : commit()
+  ).catch((error: unknown) => {
+    if (!isRunChanged(error)) throw error;
+    return putBackChanged(current);
+  });
+  current.isStored = true;
+  if (held) current.admission?.started(run.id);
+  const since = kind.job?.enqueuedAt ?? run.createdAt;
+  if (held && run.attempts === 1)
+    deps.metrics.runStarted({ waitSeconds: (start.startedAt - since) / 1000 });
+  return held;
+}
+
+async function putBackChanged(current: Try): Promise<false> {
+  const { deps, kind } = current;
+  const { job } = kind;
+  current.end = { status: "queued" };
+  if (job)
+    await commitFor(current, (tx) =>
+      tx.jobs.settle(job, deps.clock.now(), { resetAttempts: true }),
+    );
+  return false;
 }
 
 const toFailure = (message: string): FailedTurn => ({

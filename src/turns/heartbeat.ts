@@ -15,16 +15,17 @@ import {
 } from "../queue/heartbeat.ts";
 import {
   mainSession,
+  newRun,
+  type HeartbeatRun,
+  type HeartbeatSpec,
   type Job,
   type Ms,
   type RouteDecision,
-  type RunRecord,
-  type RunSpec,
   type SystemEvent,
   type ToolCallRecord,
 } from "../store/types.ts";
-import type { FailedTurn, Prepared, RunEnd, RunKind } from "./run-kind.ts";
-import { appendTurn, decideRoute, planAnswer } from "./run-result.ts";
+import type { FailedTurn, Prepared, RunEnd, RunKind } from "./try.ts";
+import { appendTurn, findRoute, getKeptRoute, planAnswer } from "./end-run.ts";
 import type { TurnDeps } from "./context.ts";
 import type { ActionContext } from "./types.ts";
 
@@ -37,7 +38,7 @@ function buildSpec(
   agentId: string,
   batch: readonly SystemEvent[],
   context: ActionContext,
-): RunSpec {
+): HeartbeatSpec {
   const heartbeat = getHeartbeat(context.config, agentId);
   return {
     session: mainSession(agentId),
@@ -48,39 +49,33 @@ function buildSpec(
         ? renderBatch(batch)
         : [{ text: "Nothing has been queued since the last heartbeat.", outside: false }],
     instructions: [HEARTBEAT_RULES, heartbeat.instructions].filter(Boolean).join("\n"),
-    wakeMode: "next-heartbeat",
-    deliver: true,
-    channel: heartbeat.channel,
-    unsafe: false,
-    ...(heartbeat.to === undefined ? {} : { to: heartbeat.to }),
+    target: {
+      channel: heartbeat.channel,
+      ...(heartbeat.to === undefined ? {} : { to: heartbeat.to }),
+    },
     ...(heartbeat.model === undefined ? {} : { model: heartbeat.model }),
     ...joinTraces(batch),
   };
 }
 
-function buildRun(
+const buildRun = (
   agentId: string,
   batch: readonly SystemEvent[],
   context: ActionContext,
   job: Job,
   createdAt: Ms,
-): RunRecord {
-  return {
+): HeartbeatRun =>
+  newRun<HeartbeatRun>({
     id: newId("run", createdAt),
-    eventId: null,
     kind: "heartbeat",
-    status: "queued",
     spec: buildSpec(agentId, batch, context),
-    warnings: [],
     attempts: job.attempts - 1,
-    restarts: 0,
     systemEventIds: batch.map(({ id }) => id),
     createdAt,
-  };
-}
+  });
 
 interface FailedHeartbeat {
-  run: RunRecord;
+  run: HeartbeatRun;
   /** Whether it has called a tool that may change something: another run over the same events would call it again. */
   hasActed: boolean;
   failure: FailedTurn;
@@ -129,20 +124,23 @@ function planFailure(failed: FailedHeartbeat, log: TurnDeps["log"]): RunEnd {
 const isAct = ({ state, readOnly }: ToolCallRecord): boolean =>
   !readOnly && !["planned", "waiting", "denied"].includes(state);
 
-function prepareHeartbeat(spec: RunSpec, batch: readonly SystemEvent[]): Prepared {
+function prepareHeartbeat(
+  { hook, instructions }: HeartbeatSpec,
+  batch: readonly SystemEvent[],
+): Prepared<HeartbeatRun> {
   return {
-    input: {
-      hook: spec.hook,
-      instructions: spec.instructions as string,
-      heartbeat: true,
-    },
+    input: { hook, instructions, heartbeat: true },
     // Without events there is nothing to look up: the input only says so.
     question: plainText(batch.flatMap((event) => event.text)),
   };
 }
 
 /** A heartbeat: one turn over the queued system events, which stay queued until it has succeeded. */
-export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: TurnDeps): RunKind {
+export function createHeartbeatRun(
+  job: Job,
+  { agentId }: HeartbeatJob,
+  deps: TurnDeps,
+): RunKind<HeartbeatRun> {
   const { store, clock } = deps;
   const context = deps.snapshot();
   const settings = getHeartbeat(context.config, agentId);
@@ -160,14 +158,13 @@ export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: Tu
     job,
     // The job is tried again, but as another run: with the events that are queued then.
     isRetried: false,
-    canAsk: true,
     start: "never",
     async load() {
       const agent = context.agents.get(agentId);
       const queued = await store.systemEvents.listQueued({ agentId, limit: MAX_QUEUE });
       const begun = await findHeartbeatRun(agentId, store);
       batch = begun
-        ? queued.filter(({ id }) => begun.systemEventIds?.includes(id))
+        ? queued.filter(({ id }) => begun.systemEventIds.includes(id))
         : selectBatch(queued);
       if (begun) return { run: begun, agent, isStored: true };
       if (!agent || (queued.length === 0 && settings.instructions === undefined)) {
@@ -185,11 +182,14 @@ export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: Tu
         return planFailure({ run, hasActed, failure: result, batch, job, now }, deps.log);
       const ids = batch.map((event) => event.id);
       const { acknowledged, text } = parseAck(result.text, settings.ackMaxChars);
-      const route = acknowledged ? ACKNOWLEDGED : await decideRoute(run, context, deps);
+      const { target } = run.spec;
+      const route = acknowledged
+        ? ACKNOWLEDGED
+        : (getKeptRoute(run) ?? (await findRoute(target, agentId, context, deps)));
       return {
         ...(acknowledged
           ? { change: { reply: result.text, route } }
-          : planAnswer(run, { ...result, text, route }, context, now)),
+          : planAnswer(run, { ...result, text, route, target }, context, now)),
         write(tx) {
           appendTurn(tx, run, result, context, now);
           tx.systemEvents.update(ids, { state: "done" });

@@ -22,10 +22,10 @@ const MAX_APPROVALS = 10;
 const MIN_QUEUED_MS = 1000;
 
 /** What holds a run back by its record: a batch that is open does, too. */
-export const getHold = ({ status, hold, collect }: RunRecord): Hold | undefined =>
-  status === "collecting" && collect
-    ? { reason: "batch", since: collect.firstAt, until: collect.closesAt }
-    : hold;
+export const getHold = (run: RunRecord): Hold | undefined =>
+  run.kind === "hook" && run.status === "collecting" && run.collect
+    ? { reason: "batch", since: run.collect.firstAt, until: run.collect.closesAt }
+    : run.hold;
 
 /** The approvals that a run waits for: those that are open, or were when it began to wait. */
 export const getApprovalIds = ({ hold }: RunRecord): readonly string[] =>

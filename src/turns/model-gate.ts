@@ -7,6 +7,7 @@ import { listAllRuns } from "../queue/batches.ts";
 import { fromParkedKey, toParkedKey, type ParkingLot } from "../queue/parking-lot.ts";
 import {
   getJobId,
+  getOwnModel,
   isLimited,
   sessionId,
   type EarlierJob,
@@ -15,8 +16,7 @@ import {
   type StepRecord,
   type Store,
 } from "../store/types.ts";
-import { AWAY_NOTICE_MS } from "./channel/away-notice.ts";
-import type { RunKind } from "./run-kind.ts";
+import type { RunKind } from "./try.ts";
 import type { ExecutorDeps } from "./context.ts";
 import type { ActionContext } from "./types.ts";
 
@@ -150,7 +150,10 @@ export async function openGate(
   const ready = job && queue.confirm?.bind(queue, job);
   const options = {
     ready,
-    patience: createPatience(kind, run, deps.clock),
+    patience:
+      kind.patienceMs === undefined
+        ? undefined
+        : new TurnPatience(kind.patienceMs, deps.clock, kind.onRetrying),
     staysUnderWay: job === undefined,
   };
   if (!job || first === undefined) return new AttemptGate(parking.breaker, options);
@@ -161,17 +164,6 @@ export async function openGate(
   const wasParked = run.hold?.reason === "away";
   const pass = parking.enter(job, candidates, { hasWaited: isLimited(run), wasParked });
   return isRefusal(pass) ? pass : new AttemptGate(parking.breaker, { ...options, pass });
-}
-
-/** How long an attempt may wait between its calls: as long as its caller does, or until a person on a channel gets the notice. */
-function createPatience(
-  { context, job, onRetrying }: RunKind,
-  { kind }: RunRecord,
-  clock: ExecutorDeps["clock"],
-): Patience | undefined {
-  if (!job)
-    return new TurnPatience(context.config.platform.maxWaitSeconds * 1000, clock, onRetrying);
-  return kind === "channel" ? new TurnPatience(AWAY_NOTICE_MS, clock) : undefined;
 }
 
 /** Lets a run wait behind an earlier one of its session, until that is woken. */
@@ -216,9 +208,10 @@ function parkRun(run: RunRecord, parking: ParkingLot, context: ActionContext): v
   const { spec, hold } = run;
   if (hold?.reason !== "away") return;
   const agent = context.agents.get(spec.session.agentId);
+  const own = getOwnModel(run);
   const resolved = context.models.resolve(
-    spec.model ?? agent?.model ?? hold.of,
-    spec.model === undefined ? agent?.fallbacks : [],
+    own ?? agent?.model ?? hold.of,
+    own === undefined ? agent?.fallbacks : [],
   );
   parking.park(
     { id: getJobId(run), kind: "turn", key: sessionId(spec.session) },

@@ -11,13 +11,11 @@ import {
 import { createMemoryTools } from "../people/tools.ts";
 import type { RunSpec, Reads } from "../store/types.ts";
 import { toQuestion } from "./channel/channel-input.ts";
-import { getSummaryUsage, prepareHistory } from "./checkpoint.ts";
+import { getSummaryUsage, prepareHistory, toTurns } from "./session-history.ts";
 import type { RunJournal } from "./journal.ts";
 import { createTurnKnowledge } from "./knowledge.ts";
 import { createSendFile } from "./channel/send-file.ts";
-import { toTurns } from "./session-history.ts";
-import type { ModelTurn, Prepared } from "./run-kind.ts";
-import type { Try } from "./try.ts";
+import type { ModelTurn, Prepared, Try } from "./try.ts";
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { READ_RESULT, renderMore, takeBytes } from "../agent/tools/tool-results.ts";
@@ -96,7 +94,7 @@ export async function takeModelTurn(
   current: Try,
 ): Promise<ModelTurn | PausedTurn> {
   const {
-    kind: { context, job, canAsk },
+    kind: { context, job, canAsk = true },
     deps,
     signal,
     run,
@@ -104,7 +102,7 @@ export async function takeModelTurn(
   } = current;
   const { id, kind, mapping, spec, boundaryId } = run;
   const { input, tenant = OPERATOR_TENANT, question } = prepared;
-  const timeoutMs = (spec.timeoutSeconds ?? context.config.agents.defaults.timeoutSeconds) * 1000;
+  const { timeoutMs = context.config.agents.defaults.timeoutSeconds * 1000 } = input;
   const of = { run, agent, context, deps, job, signal, timeoutMs, gate };
   const { history: read, warnings: notes } =
     prepared.isFitted && prepared.history
@@ -119,7 +117,6 @@ export async function takeModelTurn(
   const settings = { agent, config: context.config, mapping: rulesOf, kind };
   const tools = getOfferedTools(settings);
   const rules = tools.some((patterns) => patterns.length === 0) ? [] : await deps.rules.list();
-  const thinking = spec.thinking ?? agent.thinking;
   const { extensions, getCitations } = await createTurnKnowledge(
     { agent, tenant },
     deps.documents,
@@ -139,9 +136,9 @@ export async function takeModelTurn(
     model,
     signal,
     input: spec.input,
-    unsafe: spec.unsafe,
+    unsafe: false,
     timeoutMs,
-    ...(thinking === undefined ? {} : { thinking }),
+    ...(agent.thinking !== undefined && { thinking: agent.thinking }),
     history,
     tools,
     narrowedBy: rulesOf.tools ? `tools of the mapping ${mapping}` : "hooks.tools",

@@ -14,10 +14,10 @@ import {
 } from "../store/types.ts";
 import type { TurnDeps } from "./context.ts";
 import { toQueued } from "./hold.ts";
-import { writeEnd, writeRemoval } from "./run-result.ts";
+import { writeEnd, writeRemoval } from "./end-run.ts";
 import type { RunEnds } from "./receipts.ts";
 import type { RunOperations } from "./types.ts";
-import { commitEnd } from "./waiting.ts";
+import { commitEnd } from "./journal.ts";
 
 /** Returns why a run cannot be started again; undefined if it can. */
 export function findRetryProblem({
@@ -130,7 +130,7 @@ export function createRunOperations(deps: TurnDeps, active: PullWorker["active"]
       tx.jobs.delete("turn", getJobId(run));
       tx.runs.dropCollected(id);
       // A heartbeat that has called tools must not be repeated by the next one.
-      if (run.systemEventIds) tx.systemEvents.update(run.systemEventIds, { state: "parked" });
+      if (run.kind === "heartbeat") tx.systemEvents.update(run.systemEventIds, { state: "parked" });
       const end = {
         status: "cancelled" as const,
         endedAt: now,

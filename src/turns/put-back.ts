@@ -13,25 +13,26 @@ import {
   type RunChange,
   type RunRecord,
 } from "../store/types.ts";
-import { planAwayNotice } from "./channel/away-notice.ts";
-import { endTry, getUsedSoFar, toRunError, toSpent, type AttemptUsage } from "./end-run.ts";
-import { commitFor, persist, type Try } from "./try.ts";
+import {
+  endTry,
+  getUsedSoFar,
+  toRunError,
+  toSpent,
+  type AttemptUsage,
+  keepFailedAttempts,
+} from "./end-run.ts";
+import { commitFor, persist, type FailedTurn, type RunKind, type Try } from "./try.ts";
+import { STEER } from "./channel/steering.ts";
 import { beginHold, getWaitedMs } from "./hold.ts";
 import { toCandidates, type RunRefusal } from "./model-gate.ts";
-import { keepFailedAttempts } from "./run-result.ts";
-import type { FailedTurn, RunKind } from "./run-kind.ts";
-import { addRunUsage } from "./waiting.ts";
+import { addRunUsage } from "./journal.ts";
 
 /** Tries of a turn whose model answers, but with nothing that can be used. */
 const MAX_TRIES = 6;
 
 /** When a run is too old to be tried again. */
-const getDeadline = (run: RunRecord, { context }: RunKind, now: Ms): Ms =>
-  run.createdAt + getWaitedMs(run, now) + context.config.runs[toMaxAge(run)];
-
-/** The setting that says how old a run may be that is tried again: a person waits for the answer to a message. */
-const toMaxAge = ({ kind }: RunRecord): "maxAge" | "messageMaxAge" =>
-  kind === "channel" ? "messageMaxAge" : "maxAge";
+const getDeadline = (run: RunRecord, { context, maxAge }: RunKind, now: Ms): Ms =>
+  run.createdAt + getWaitedMs(run, now) + context.config.runs[maxAge ?? "maxAge"];
 
 const HOUR_MS = 3_600_000;
 const renderAge = (ms: Ms): string =>
@@ -40,10 +41,9 @@ const renderAge = (ms: Ms): string =>
 /** The failure of a run that is too old to be tried again: what its provider said last, and why nothing follows. */
 function toExpired(
   failure: Pick<FailedTurn, "code" | "message" | "provider" | "vendor" | "warnings">,
-  run: RunRecord,
-  { context }: RunKind,
+  { context, maxAge }: RunKind,
 ): FailedTurn {
-  const name = toMaxAge(run);
+  const name = maxAge ?? "maxAge";
   const message = `${failure.message}; given up after ${renderAge(context.config.runs[name])} (runs.${name})`;
   return { ...failure, ok: false, message, retryable: false };
 }
@@ -65,9 +65,9 @@ export function planAfterFailure(
   const isLate = (at: Ms): boolean => isStored && at >= getDeadline(run, kind, now);
   if (result.blocked)
     return isLate(now)
-      ? { do: "end", failure: toExpired(result, run, kind) }
+      ? { do: "end", failure: toExpired(result, kind) }
       : { do: "wait", blocked: result.blocked };
-  if (steps.length === 0 && !kind.isRetried) return { do: "end", failure: result };
+  if (steps.length === 0 && kind.isRetried === false) return { do: "end", failure: result };
   const failures = (hasProgress ? 0 : (run.failures ?? 0)) + 1;
   if (!isProviderAway(result.code) && failures >= MAX_TRIES) return { do: "end", failure: result };
   const asked =
@@ -76,7 +76,7 @@ export function planAfterFailure(
       : Math.min(result.retryAfterMs, MAX_RETRY_AFTER_MS) * (1 + Math.random() / 10);
   const at = Math.round(now + (asked ?? withJitter(backOff(failures, WAITS.run))));
   return isLate(at)
-    ? { do: "end", failure: toExpired(result, run, kind) }
+    ? { do: "end", failure: toExpired(result, kind) }
     : { do: "retry", at, failures };
 }
 
@@ -106,21 +106,23 @@ export async function holdForModel(
       message: `calls of ${of} fail`,
       provider: of.split("/", 1)[0] as string,
     };
-    return endTry(toExpired({ ...last, warnings: [] }, run, kind), current);
+    return endTry(toExpired({ ...last, warnings: [] }, kind), current);
   }
   current.end = { status: "parked" };
   const hold = { reason: "away" as const, ...refusal };
   return putBack(current, model, { hold, change: { crashCount }, at });
 }
 
-/** Puts a run back whose try failed, to be tried again or to wait for its provider; or ends it. */
+/** Puts a run back whose try is over, to be tried again or to wait for its provider; or ends it. */
 export async function putBackOrEnd(
   result: FailedTurn,
   model: ResolvedModel,
   hasProgress: boolean,
   current: Try,
 ): Promise<AttemptUsage> {
-  const { kind, deps, run } = current;
+  const { kind, deps, run, signal } = current;
+  if (result.code === "cancelled" && (signal.reason === "drain" || signal.reason === STEER))
+    return putBackDrained(current);
   const plan = planAfterFailure(result, current, hasProgress);
   if (plan.do === "end") return endTry(plan.failure, current);
   const isWait = plan.do === "wait";
@@ -172,7 +174,7 @@ async function putBack(
           ...beginHold(run, hold, now),
           status: isAway ? "parked" : "queued",
         });
-      if (isAway || failedAt !== undefined) planAwayNotice(tx, run, now, failedAt);
+      if (isAway || failedAt !== undefined) kind.putBack?.(tx, run, now, failedAt);
       tx.jobs.settle(job, Math.round(Math.min(lookAt, deadline)), { key });
     }, job);
     if (at !== undefined) return;
@@ -184,8 +186,8 @@ async function putBack(
 }
 
 /** Puts a run back as if it had not begun: the gateway stops, or further messages join it. */
-export async function putBackDrained(job: Job, current: Try): Promise<AttemptUsage> {
-  const { deps, run, isStored } = current;
+async function putBackDrained(current: Try): Promise<AttemptUsage> {
+  const { kind, deps, run, isStored } = current;
   current.end = { status: "queued", error: "cancelled" };
   const now = deps.clock.now();
   await commitFor(current, (tx) => {
@@ -197,7 +199,7 @@ export async function putBackDrained(job: Job, current: Try): Promise<AttemptUsa
         queuedAt: now,
         ...getUsedSoFar(current),
       });
-    tx.jobs.settle(job, now, { resetAttempts: true });
+    tx.jobs.settle(kind.job as Job, now, { resetAttempts: true });
   });
   return toSpent(addRunUsage(current), true);
 }

@@ -2,6 +2,7 @@ import { readMonotonic } from "../core/clock.ts";
 import type { PartContext } from "../store/context.ts";
 import {
   deliveryState,
+  getOwnModel,
   NO_ROUTE,
   type DeliveryRecord,
   type EventRecord,
@@ -95,7 +96,7 @@ export function runReceipt(run: RunRecord, delivery: DeliveryRecord | undefined,
     status: run.status,
     agentId: run.spec.session.agentId,
     sessionKey: run.spec.session.key,
-    model: run.model ?? run.spec.model ?? null,
+    model: run.model ?? getOwnModel(run) ?? null,
     name: run.spec.name,
     // What the provider said is for the operator.
     error: run.error ? { code: run.error.code, message: run.error.message } : null,

@@ -5,7 +5,7 @@ import type { Failure } from "../core/errors.ts";
 import type { Channels } from "../delivery/channels.ts";
 import type { LinkRules, PersonAddress } from "../people/links.ts";
 import type { Budgets } from "../queue/types.ts";
-import type { RunAction, RunRecord } from "../store/types.ts";
+import type { HookSpec, RunAction, RunRecord } from "../store/types.ts";
 import type { EventDebug } from "../vocabulary/debug-notes.ts";
 
 /** The agents of a snapshot; there is always at least one. */
@@ -69,7 +69,7 @@ export interface RunOperations {
 
 /** The result of collected events: one run, nothing, or a failure; with what the mapping's code did. */
 export type CombinedAction = (
-  | { ok: true; action: RunAction }
+  | { ok: true; action: RunAction<HookSpec> }
   | { ok: true; skipped: string }
   | { ok: false; failure: Failure }
 ) & {

@@ -7,11 +7,11 @@ import { type Summary, thinking, type WakeMode, wakeMode } from "../config/schem
 import { LAST_CHANNEL, findRouteProblem, type Channels } from "../delivery/channels.ts";
 import type {
   ReplyTarget,
+  HookAction,
+  HookSpec,
   RunAction,
-  RunSpec,
   SessionRef,
   WakeAction,
-  StoredAction,
 } from "../store/types.ts";
 import type { ActionContext } from "./types.ts";
 
@@ -112,7 +112,7 @@ export function checkDraft(
   draft: DraftAction,
   origin: Pick<ActionSource, "hook" | "credential" | "now">,
   context: ActionContext,
-): CheckedAction<StoredAction> {
+): CheckedAction<HookAction> {
   const source: ActionSource = {
     ...origin,
     mapping: draft.mapping,
@@ -364,7 +364,7 @@ export function checkAgent(
   source: ActionSource,
   context: ActionContext,
   warnings: string[],
-): CheckedAction<RunAction> {
+): CheckedAction<RunAction<HookSpec>> {
   const agentId = checkAgentId(fields, context);
   if (!agentId.ok) return agentId;
   const key = checkSessionKey(fields, source, context);
@@ -383,23 +383,27 @@ export function checkAgent(
   if (cut > 0) warnings.push(`message was cut to ${limit} characters, hooks.maxMessageChars`);
   const name = cutText(oneLine(fields.name ?? "") || "Hook", MAX_NAME);
   if (name.cut > 0) warnings.push(`name was cut to ${MAX_NAME} characters`);
-  const spec: RunSpec = {
+  const spec: HookSpec = {
     session: hookSession(agentId.value, key.value, source, context),
     name: name.text,
     hook: source.hook,
     input: parts,
     wakeMode: checkWakeMode(fields, source, context, warnings),
     deliver: fields.deliver ?? true,
-    channel: route.value.channel,
+    target: route.value,
     unsafe: source.unsafe,
   };
-  if (route.value.to !== undefined) spec.to = route.value.to;
   if (source.instructions !== undefined) spec.instructions = source.instructions;
   if (model !== undefined) spec.model = model;
   if (fields.thinking !== undefined) spec.thinking = fields.thinking;
   const timeout = checkTimeout(fields.timeoutSeconds, context, warnings);
   if (timeout !== undefined) spec.timeoutSeconds = timeout;
-  const action: RunAction = { kind: "run", runId: newId("run", source.now), spec, warnings };
+  const action: RunAction<HookSpec> = {
+    kind: "run",
+    runId: newId("run", source.now),
+    spec,
+    warnings,
+  };
   if (source.mapping !== undefined) action.mapping = source.mapping;
   return { ok: true, action };
 }

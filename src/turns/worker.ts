@@ -1,16 +1,17 @@
 import type { HeartbeatJob } from "../queue/heartbeat.ts";
-import type { Job } from "../store/types.ts";
+import { ENDED, type Job } from "../store/types.ts";
 import { executeAwayNotice, type AwayNoticeJob } from "./channel/away-notice.ts";
 import { executeBatch, type BatchJob } from "./batch.ts";
 import { executeCommand } from "./channel/commands.ts";
-import { replyRoute } from "./run-result.ts";
+import { replyRoute } from "./end-run.ts";
 import { PullWorker } from "../queue/worker.ts";
 import { fromParkedKey } from "../queue/parking-lot.ts";
 import { Quarantine } from "../queue/quarantine.ts";
 import { createRunOperations, type LocalOperations } from "./operations.ts";
 import { execute as executeRun } from "./execute.ts";
 import { createHeartbeatRun } from "./heartbeat.ts";
-import { createHookRun } from "./hook.ts";
+import { createHookRun, createScheduleRun } from "./hook.ts";
+import { createMessageRun } from "./channel/message-run.ts";
 import { SteerableTurns } from "./channel/steering.ts";
 import { TypingSigns } from "./channel/typing.ts";
 import type { TurnDeps } from "./context.ts";
@@ -43,14 +44,23 @@ export function createTurnWorker(parts: TurnDeps): TurnWorker {
     ...parts,
     channels: () => parts.snapshot().channels,
     getRoute: ({ kind, spec }) =>
-      kind === "channel" && spec.command === undefined ? replyRoute(spec) : undefined,
+      kind === "channel" && !spec.command ? replyRoute(spec) : undefined,
   });
   const deps: TurnDeps = { ...parts, quarantine: new Quarantine(parts.clock), steerable, typing };
-  const executeSteerable = (job: Job, data: RunJob, signal: AbortSignal): Promise<void> => {
-    const turn = steerable.add(data.runId, signal);
-    return executeRun(createHookRun(job, data, deps, turn.signal), deps, turn.signal).finally(
-      turn.leave,
-    );
+  const executeTurn = async (job: Job, { runId }: RunJob, signal: AbortSignal): Promise<void> => {
+    const run = await deps.store.runs.get(runId);
+    if (run && !ENDED.includes(run.status)) {
+      if (run.kind === "hook") return executeRun(createHookRun(job, run, deps), deps, signal);
+      if (run.kind === "schedule")
+        return executeRun(createScheduleRun(job, run, deps), deps, signal);
+      if (run.kind === "channel") {
+        const turn = steerable.add(runId, signal);
+        const kind = createMessageRun(job, run, deps, turn.signal);
+        return executeRun(kind, deps, turn.signal).finally(turn.leave);
+      }
+    }
+    await deps.store.commit((tx) => tx.jobs.settle(job), job);
+    deps.parking.arrived(job.id);
   };
   const executeJob = async (job: Job, signal: AbortSignal): Promise<void> => {
     const data = job.data as RunJob | HeartbeatJob | BatchJob | AwayNoticeJob;
@@ -62,7 +72,7 @@ export function createTurnWorker(parts: TurnDeps): TurnWorker {
     if (data.type === "collect") return executeBatch(job, data, deps);
     return job.kind === "command"
       ? executeCommand(job, data, deps)
-      : executeSteerable(job, data, signal);
+      : executeTurn(job, data, signal);
   };
   // A job may be taken up while a request is under way, and is no part of it.
   const execute = (job: Job, signal: AbortSignal): Promise<void> =>

@@ -100,6 +100,15 @@ describe.each(VENDORS.map((vendor) => [vendor.type, vendor] as const))(
       expect(vendor.turns(second)[2]?.text).toContain("and now?");
     });
 
+    it("gets no half of a surrogate pair, as senders make by cutting a text: vendors reject the request", async () => {
+      await start(vendor, { handler: () => ({ text: "ok" }) });
+      expect(await run({ message: "Great job \ud83d, and \udc4d \u{1f44d}" })).toMatchObject({
+        status: "succeeded",
+      });
+      const [asked] = server.requests.flatMap(vendor.turns);
+      expect(asked?.text).toContain("Great job \ufffd, and \ufffd \u{1f44d}");
+    });
+
     it("says so where the model's limit cut the reply", async () => {
       await start(vendor, {
         handler: (_request, response) => {

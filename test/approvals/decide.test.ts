@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { ApprovalRecord, RunRecord, StepRecord } from "../../src/store/types.ts";
+import type { ApprovalRecord, HookRun, StepRecord } from "../../src/store/types.ts";
 import { createWorld, type World } from "../http/admin-world.ts";
 
 let world: World;
@@ -14,7 +14,7 @@ const INPUT = { to: "ACME", amount: 50, note: "rent <b>" };
 /** A run that waits for a decision about one call. */
 async function wait(
   change: Partial<ApprovalRecord> = {},
-  run: Partial<RunRecord> = {},
+  run: Partial<HookRun> = {},
   input: unknown = INPUT,
 ): Promise<ApprovalRecord> {
   const id = change.runId ?? `run_${Math.random().toString(32).slice(2)}`;
@@ -39,10 +39,10 @@ async function wait(
     input: [],
     wakeMode: "now" as const,
     deliver: false,
-    channel: "last",
+    target: { channel: "last" },
     unsafe: false,
   };
-  const record: RunRecord = {
+  const record: HookRun = {
     id,
     eventId: null,
     kind: "hook",
@@ -135,7 +135,7 @@ describe("decisions", () => {
     [
       why: string,
       change: Partial<ApprovalRecord>,
-      run: Partial<RunRecord>,
+      run: Partial<HookRun>,
       input: unknown,
       status: number,
       code: string,

@@ -8,17 +8,17 @@ import { message, PIPE, sayOn, sentOn } from "./pipe.ts";
 describe("which messages are commands", () => {
   it.each(["/new", "!new", " /NEW\n", "/new@rouse_bot", "@rouse /new", "@rouse: !New"])(
     "%j is one",
-    (text) => expect(parseCommand(text)).toEqual({ command: "new" }),
+    (text) => expect(parseCommand(text)).toEqual({ name: "new" }),
   );
   it.each(["/stop", "!stop", "/Stop@rouse_bot"])("%j is one", (text) =>
-    expect(parseCommand(text)).toEqual({ command: "stop" }),
+    expect(parseCommand(text)).toEqual({ name: "stop" }),
   );
   it.each(["/start", "/start@rouse_bot"])("%j is one", (text) =>
-    expect(parseCommand(text)).toEqual({ command: "start" }),
+    expect(parseCommand(text)).toEqual({ name: "start" }),
   );
   it("`/agent` may have a word behind it", () => {
-    expect(parseCommand("/agent@rouse_bot")).toEqual({ command: "agent" });
-    expect(parseCommand("!Agent desk")).toEqual({ command: "agent", argument: "desk" });
+    expect(parseCommand("/agent@rouse_bot")).toEqual({ name: "agent" });
+    expect(parseCommand("!Agent desk")).toEqual({ name: "agent", argument: "desk" });
     expect(parseCommand("/agent desk please")).toBeUndefined();
     expect(parseCommand("/help me")).toBeUndefined();
   });

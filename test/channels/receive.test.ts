@@ -47,6 +47,14 @@ describe("a message from somebody who may speak", () => {
     expect([turns.length, queued.length]).toEqual([1, 0]);
   });
 
+  it("is answered without halves of surrogate pairs, which vendors reject", async () => {
+    provider.answer = () => "Cut \ud83d, whole \u{1f44d}";
+    world = await start();
+    await say(message("Who are you?"));
+    await world.until(async () => sent().length === 1);
+    expect(sent()[0]?.["text"]).toBe("Cut \ufffd, whole \u{1f44d}");
+  });
+
   it("has the agent's own tools and the conversation so far; a hook's run has neither", async () => {
     world = await start();
     provider.answer = (request) => `I know ${request.body.messages.length} messages`;

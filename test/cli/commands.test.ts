@@ -12,7 +12,13 @@ import { newId } from "../../src/core/ids.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { StepView } from "../../src/operate/records/views.ts";
 import { run } from "../store/suite/make.ts";
-import type { EventRecord, RunRecord } from "../../src/store/types.ts";
+import type {
+  EventRecord,
+  HeartbeatRun,
+  RunRecord,
+  ScheduleRun,
+  ScheduleSpec,
+} from "../../src/store/types.ts";
 import { actIn, shownSteps } from "../store/acted.ts";
 import { createCli, shopConfig, TOKEN, type CliWorld } from "./world.ts";
 
@@ -490,10 +496,18 @@ describe("without a running gateway", () => {
   it("lists runs without heartbeats, unless a kind or another filter asks for them", async () => {
     const { store } = await open();
     const at = Date.now() - 1000;
+    const scheduled: ScheduleSpec = {
+      session: { agentId: "main", origin: "schedule", key: "schedule:s" },
+      name: "s",
+      hook: "schedules/s",
+      input: [],
+      instructions: "",
+      schedule: { id: "s", dueAt: at },
+    };
     const [hook, schedule, beat] = [
       run({ kind: "hook" }),
-      run({ kind: "schedule", status: "failed" }),
-      run({ kind: "heartbeat", status: "failed" }),
+      run<ScheduleRun>({ kind: "schedule", status: "failed", spec: scheduled }),
+      run<HeartbeatRun>({ kind: "heartbeat", status: "failed" }),
     ].map((one, n) => ({ ...one, createdAt: at + n, endedAt: at + n }));
     await store.commit((tx) => {
       for (const one of [hook, schedule, beat]) tx.runs.add(one as RunRecord);

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
 import { run } from "../store/suite/make.ts";
-import type { RunChange, RunRecord } from "../../src/store/types.ts";
+import type { HeartbeatRun, RunChange, RunRecord } from "../../src/store/types.ts";
 import { event_, runAction } from "../http/admin-world.ts";
 import { actIn } from "../store/acted.ts";
 import { silent } from "../store/home.ts";
@@ -93,7 +93,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
   it("leaves heartbeats out unless they are asked for", async () => {
     await ran("An order of 12", "hook:shop:8", "Shop 8");
     const { store } = await open();
-    const beat = run({ kind: "heartbeat", status: "failed", createdAt: Date.now() });
+    const beat = run<HeartbeatRun>({ kind: "heartbeat", status: "failed", createdAt: Date.now() });
     await store.commit((tx) => tx.runs.add({ ...beat, spec: { ...beat.spec, name: "Beat" } }));
     await store.close();
     const row = page.getByRole("row", { name: /Beat/ });

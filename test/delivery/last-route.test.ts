@@ -11,7 +11,7 @@ import {
 } from "../../src/delivery/channels.ts";
 import { planReply } from "../../src/delivery/plan.ts";
 import type { Channel } from "../../src/plugin/api.ts";
-import type { LastRoute, RouteDecision, RunSpec, Reads } from "../../src/store/types.ts";
+import type { LastRoute, RouteDecision, HookSpec, Reads } from "../../src/store/types.ts";
 
 const like = (pattern: RegExp, to: (text: string) => string): Channel["parseRecipient"] => {
   return (text) =>
@@ -98,7 +98,7 @@ function lastRoutesOf(ids: readonly string[]): Reads {
 function accept(
   channels: Channels,
   { fromRequest, ...fields }: Drawn<typeof asked>,
-): RunSpec | undefined {
+): HookSpec | undefined {
   const agents = { default: { id: "main" }, get: () => ({ id: "main" }) };
   const context = {
     channels,
@@ -114,11 +114,10 @@ function accept(
 const route = async (
   channels: Channels,
   lastRoutes: readonly string[],
-  spec: RunSpec,
+  spec: HookSpec,
 ): Promise<RouteDecision> => {
-  const { channel, to } = spec;
-  const request = { store: lastRoutesOf(lastRoutes), channels, agentId: "main", channel };
-  return resolveRoute(to === undefined ? request : { ...request, to });
+  const store = lastRoutesOf(lastRoutes);
+  return resolveRoute({ store, channels, agentId: "main", ...spec.target });
 };
 
 it("a reply that names a recipient goes to that recipient, on the named channel if there is one, or to nobody", async () => {
@@ -129,7 +128,8 @@ it("a reply that names a recipient goes to that recipient, on the named channel 
       const spec = accept(channels, request);
       if (!spec) return;
       const decision = await route(channels, given.lastRoutes, spec);
-      const planned = planReply({ id: "run_1", spec }, decision, {
+      const planned = planReply("run_1", decision, {
+        target: spec.target,
         text: "the reply",
         channels,
         now: 1,
@@ -157,7 +157,7 @@ it("a route problem is found exactly if the owner cannot bring a route about by 
       const channels = build(given);
       const spec = accept(channels, request);
       if (!spec) return;
-      const { channel: name, to } = spec;
+      const { channel: name, to } = spec.target;
       const owned = Object.entries(given.configured).flatMap(([id, { receives, allowed }]) =>
         receives && allowed ? [id] : [],
       );

@@ -5,7 +5,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { newId } from "../../src/core/ids.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { openStore } from "../../src/store/open.ts";
-import type { EventRecord, RunAction, RunSpec, StoreHandle } from "../../src/store/types.ts";
+import type { EventRecord, HookSpec, RunAction, StoreHandle } from "../../src/store/types.ts";
 import * as e2e from "../e2e/world.ts";
 
 export interface World extends StoreHandle, Pick<e2e.World, "gateway" | "post" | "write"> {
@@ -101,15 +101,15 @@ export function event_(path: string, change: Partial<EventRecord> = {}): EventRe
   };
 }
 
-export function runAction(key = "hook:1"): RunAction {
-  const spec: RunSpec = {
+export function runAction(key = "hook:1"): RunAction<HookSpec> {
+  const spec: HookSpec = {
     session: { agentId: "main", origin: "hook", key },
     name: "Shop",
     hook: "shop",
     input: [{ text: "Hi", outside: true }],
     wakeMode: "now",
     deliver: true,
-    channel: "last",
+    target: { channel: "last" },
     unsafe: false,
   };
   return { kind: "run", runId: newId("run", Date.now()), spec, warnings: [] };

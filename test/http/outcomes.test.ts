@@ -60,6 +60,9 @@ beforeAll(async () => {
           hook("picky", {}, { payload: { kind: "order", secret: "expected-value-4711" } }),
           hook("when", {}, { when: "n > 10" }),
           hook("text", { messageTemplate: "got {{payload}}" }),
+          hook("pushed", {
+            messageTemplate: "{{ $base64decode(data) }} {{ $base64encode(text) }}",
+          }),
           hook("off", { enabled: false, auth: { token: "the-token-of-this-path-0123" } }),
         ],
       },
@@ -91,6 +94,24 @@ describe("the outcomes of a mapped hook", () => {
       mapping: "run",
       path: "run",
     });
+  });
+
+  it("a session key encodes line breaks and other control characters of a value", async () => {
+    const { status, body } = await world.post("/hooks/run", {
+      n: "Re: lost\r\n order\t7\u0000\ud83d",
+    });
+    expect([status, body.sessionKey]).toEqual([
+      202,
+      "hook:run:Re%3A lost%0D%0A order%097%00\ufffd",
+    ]);
+  });
+
+  it("$base64decode and $base64encode read and write UTF-8", async () => {
+    const data = Buffer.from("Größe 世界 🙂").toString("base64");
+    const { body } = await world.post("/hooks/pushed", { data, text: "世界 é" });
+    const { input } = await runOf(body.runId);
+    expect(JSON.stringify(input)).toContain("Größe 世界 🙂");
+    expect(JSON.stringify(input)).toContain(Buffer.from("世界 é").toString("base64"));
   });
 
   it("several items: each has its own result, and a bad one stands alone", async () => {

@@ -16,6 +16,13 @@ beforeAll(async () => {
             forEach: "items",
             messageTemplate: "Item {{item}} of {{id}}",
           },
+          {
+            id: "partly",
+            match: { path: "partly" },
+            forEach: "items",
+            agentId: "{{item}}",
+            messageTemplate: "For {{item}}",
+          },
           { id: "note", match: { path: "note" }, messageTemplate: "Note {{id}}" },
           {
             id: "named",
@@ -73,6 +80,18 @@ describe("the replay of one event", () => {
       expect(body.result).toMatchObject({ outcome: "rejected", reason, actions: [] });
       const made = (await list("path=note")).filter((event) => event.replayOf === id);
       expect(made).toHaveLength(dryRun ? 0 : 1);
+    }
+  });
+
+  it("says which actions are left out beside others, as a dry run does before", async () => {
+    const id = await send("partly", { items: ["main", "absent"] });
+    for (const dryRun of [true, false]) {
+      const { body } = await replay(id, { dryRun });
+      expect(body.result).toMatchObject({
+        outcome: "accepted",
+        reason: "agentId: names no agent of agents.list",
+        actions: [{ kind: "run", summary: "For main" }],
+      });
     }
   });
 

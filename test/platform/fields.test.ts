@@ -114,6 +114,17 @@ describe("what is passed on", () => {
     expect(sent()).not.toHaveProperty("unheard_of");
   });
 
+  it("is no empty stop, which providers reject", async () => {
+    for (const stop of [[], "", ["", ""]]) {
+      world.model.reset();
+      expect((await world.chat({ stop })).status).toBe(200);
+      expect(sent()).not.toHaveProperty("stop");
+    }
+    world.model.reset();
+    await world.chat({ stop: ["", "END"] });
+    expect(sent().stop).toEqual(["END"]);
+  });
+
   it("is a schema for the answer", async () => {
     const schema = {
       type: "object",

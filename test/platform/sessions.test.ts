@@ -87,6 +87,15 @@ describe("the id", () => {
     expect(await sessionKeys()).toEqual(["api:account:ops:me"]);
   });
 
+  it("a name that was cut in the middle of a character names a session like any other", async () => {
+    for (const { status, headers } of [
+      await say("hi", {}, { session_id: "Lunch \ud83c" }),
+      await say("and now?", {}, { session_id: "Lunch \ud83c" }),
+    ])
+      expect([status, headers.get("x-session-id")]).toEqual([200, "Lunch%20%EF%BF%BD"]);
+    expect(await sessionKeys()).toEqual(["api:web:ops:Lunch \ufffd"]);
+  });
+
   it("may be in any script; the header has it in percent signs", async () => {
     expect((await say("hi", {}, { session_id: "会話 1" })).headers.get("x-session-id")).toBe(
       encodeURIComponent("会話 1"),

@@ -1,6 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
-import { prepareHistory, type CheckpointRun } from "../../src/turns/checkpoint.ts";
-import type { SessionHistory } from "../../src/turns/session-history.ts";
+import {
+  prepareHistory,
+  type CheckpointRun,
+  type SessionHistory,
+} from "../../src/turns/session-history.ts";
 
 const WORDS = "word ".repeat(150);
 const SUMMARY = "The tiles are blue.";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import { writeStart } from "../../src/turns/end-run.ts";
+import { writeStart } from "../../src/turns/execute.ts";
 import type { Try } from "../../src/turns/try.ts";
 import { openStore } from "../../src/store/open.ts";
 import { STORE_UNAVAILABLE, type Job, type RunRecord, type Store } from "../../src/store/types.ts";
@@ -19,10 +19,9 @@ const RUN: RunRecord = {
     name: "Telegram",
     hook: "telegram",
     input: [],
-    wakeMode: "now",
-    deliver: true,
     channel: "telegram",
-    unsafe: false,
+    to: "1",
+    incoming: { from: "1", direct: true, replyTo: "1" },
   },
   warnings: [],
   attempts: 0,

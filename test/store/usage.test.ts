@@ -9,6 +9,7 @@ import {
   type Job,
   type ReservationRequest,
   type RunAction,
+  type HookRun,
   type RunRecord,
   type StartAmounts,
   type StoreHandle,
@@ -42,7 +43,7 @@ describePostgres("what gateways spend and collect together", () => {
     opened = [];
   });
   afterEach(() => Promise.all(opened.map((handle) => handle.store.close())));
-  const run = (id: string, more: Partial<RunRecord> = {}): RunRecord => ({
+  const run = (id: string, more: Partial<HookRun> = {}): HookRun => ({
     id,
     eventId: null,
     kind: "hook",

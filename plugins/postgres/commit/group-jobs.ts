@@ -110,27 +110,18 @@ export class GroupJobs implements JobRows {
     this.#batch.put(RETRIED_JOBS, jobName(job), row);
   }
 
-  moveHeld(job: Job, runAt: Ms, key: string): void {
+  move(job: Job, runAt: Ms, name: string): void {
     const held = this.#held(job);
     if (!held) return;
     held.held = false;
-    this.#move(held, runAt, key);
-  }
-
-  move(job: JobName, runAt: Ms, key: string): void {
-    this.touched.add(job.kind);
-    const known = this.#jobs.get(jobName(job));
-    if (known && !known.held && !known.key.equals(digest(key))) this.#move(known, runAt, key);
-  }
-
-  #move({ kind, id, key: from }: LockedJob, runAt: Ms, name: string): void {
+    const { kind, id } = job;
     this.touched.add(kind);
-    const [batch, job, key] = [this.#batch, jobName({ kind, id }), digest(name)];
-    batch.put(LOCKED_JOBS, job, { kind, id });
+    const [batch, key] = [this.#batch, digest(name)];
+    batch.put(LOCKED_JOBS, jobName(job), { kind, id });
     const row = { kind, id, key, name, run_at: this.#delayEnd(kind, runAt) };
-    batch.put(MOVED_JOBS, job, row);
+    batch.put(MOVED_JOBS, jobName(job), row);
     batch.put(DEMOTED_KEYS, `${kind} ${key.toString("hex")}`, { kind, key });
-    this.#free(MOVED_KEYS, kind, from);
+    this.#free(MOVED_KEYS, kind, held.key);
     this.#free(MOVED_KEYS, kind, key);
   }
 

@@ -65,7 +65,7 @@ function noting({ events, runs, deliveries, tool_calls: calls, approvals, jobs }
     },
     jobs: {
       add: ignore,
-      reschedule: (kind, id, _runAt, key) => void (key !== undefined && job({ kind, id })),
+      reschedule: ignore,
       delete: (kind, id) => job({ kind, id }),
       settle: job,
     },

@@ -1,4 +1,5 @@
 import type { LanguageModelMiddleware, ModelMessage } from "ai";
+import { toWellFormed } from "../../core/text.ts";
 import { createBoundary, type Boundary } from "../boundary.ts";
 import { renderFile } from "./tool-results.ts";
 
@@ -138,3 +139,9 @@ export function boundToolResults(boundary: Boundary, place: ImagePlace): Languag
       Promise.resolve({ ...params, prompt: addImages(params.prompt.map(toBoundMessage)) }),
   };
 }
+
+/** Vendors reject a request with half of a surrogate pair, which senders make by cutting a text. */
+export const sendingWellFormed: LanguageModelMiddleware = {
+  specificationVersion: "v4",
+  transformParams: ({ params }) => Promise.resolve(toWellFormed(params)),
+};

@@ -1,19 +1,14 @@
-import type {
-  DecidingConfigView,
-  ExplainedRun,
-  Explanation,
-} from "../../operate/records/explain.ts";
+import type { DecidingConfigView, Explanation } from "../../operate/records/explain.ts";
 import type { EventEvaluation } from "../../operate/records/test-hook.ts";
 import type { BookmarkView, EventDetail } from "../../operate/records/views.ts";
-import { markOutside } from "../../core/text.ts";
 import { asking, printRecord } from "../command.ts";
 import { read, withId } from "../gateway/connect.ts";
 import { resolveId } from "../ids.ts";
 import type { CliIo } from "../io.ts";
 import { printBlock, printDebug, printFields, printLines } from "../print.ts";
 import { printTestedHook } from "./print-tested-hook.ts";
-import { printStep, renderWaitsFor } from "../nouns/print-run.ts";
-import { bytes, localTime, renderDuration } from "../text.ts";
+import { printRun } from "../nouns/print-run.ts";
+import { bytes, localTime } from "../text.ts";
 
 /** Names the config that decided, and the one that is in use today. */
 function renderConfig({
@@ -75,44 +70,16 @@ function printHead({ event, note, evaluation, config, bookmark }: Explanation, i
   printDebug(io, event.debug);
 }
 
-/** Says how many events a run was made of, and by which config; null if it is no batch. */
-function renderBatch({ collected, combinedBy }: ExplainedRun["run"]): string | null {
-  if (collected === null) return null;
-  const events = collected === 1 ? "1 event of a batch" : `${collected} events together`;
-  return combinedBy === null ? events : `${events}, by config ${combinedBy}`;
-}
-
-function printRun({ run, steps, delivery }: ExplainedRun, io: CliIo): void {
-  io.out("\n");
-  printFields(io, {
-    run: run.id,
-    status: run.status,
-    "waits for": renderWaitsFor(run, localTime),
-    error: run.error ? `${run.error.code}: ${run.error.message}` : null,
-    // The mapping above has seen this event alone.
-    "made of": renderBatch(run),
-    session: `${run.origin} ${run.sessionKey}`,
-    model: run.model,
-    tokens: run.usage?.totalTokens,
-    took: renderDuration(run.startedAt, run.endedAt),
-    delivery:
-      delivery && `${delivery.status}, ${delivery.channel} ${delivery.to ?? ""} (${delivery.id})`,
-    "not delivered": delivery?.error ? `${delivery.error.code}: ${delivery.error.message}` : null,
-    messages: delivery?.messageIds.join(", "),
-  });
-  if (run.collected !== null && run.status !== "collecting")
-    printBlock(io, "message of the events together", markOutside(run.input));
-  for (const step of steps) printStep(step, io);
-  if (run.reply !== null) printBlock(io, "reply", run.reply);
-}
-
 function printExplanation(explanation: Explanation, io: CliIo): void {
   printHead(explanation, io);
   if (explanation.evaluation) {
     io.out("\n");
     printTestedHook(explanation.evaluation, io);
   }
-  for (const run of explanation.runs) printRun(run, io);
+  for (const run of explanation.runs) {
+    io.out("\n");
+    printRun(run, io, { isExplained: true });
+  }
   if (explanation.now) printNow(explanation.now, explanation, io);
 }
 

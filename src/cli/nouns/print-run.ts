@@ -1,8 +1,14 @@
-import { labelledText } from "../../core/text.ts";
-import type { RunDetail, RunView, StepView, ToolCallView } from "../../operate/records/views.ts";
+import { labelledText, markOutside } from "../../core/text.ts";
+import type {
+  DeliveryView,
+  RunDetail,
+  RunView,
+  StepView,
+  ToolCallView,
+} from "../../operate/records/views.ts";
 import { printRecord } from "../command.ts";
 import type { CliIo } from "../io.ts";
-import { printBlock, printDebug } from "../print.ts";
+import { printBlock, printDebug, printLines } from "../print.ts";
 import { cell, localTime, renderCost, renderDuration } from "../text.ts";
 
 function recipient(run: RunDetail): string | null {
@@ -19,7 +25,14 @@ export function renderWaitsFor(
   return `${waitsFor.text}${waitsFor.until === null ? "" : `, until ${renderTime(waitsFor.until)}`}`;
 }
 
-function printHead(run: RunDetail, io: CliIo): void {
+/** Says how many events a run was made of, and by which config; null if it is no batch. */
+function renderBatch({ collected, combinedBy }: RunDetail): string | null {
+  if (collected === null) return null;
+  const events = collected === 1 ? "1 event of a batch" : `${collected} events together`;
+  return combinedBy === null ? events : `${events}, by config ${combinedBy}`;
+}
+
+function printHead(run: RunDetail, sent: DeliveryView | null, io: CliIo): void {
   printRecord(io, run, [
     ["run", ({ id }) => id],
     "status",
@@ -29,6 +42,7 @@ function printHead(run: RunDetail, io: CliIo): void {
     ["provider said", ({ providerText }) => providerText],
     "name",
     "eventId",
+    ["made of", renderBatch],
     "mapping",
     "agentId",
     ["session", ({ origin, sessionKey }) => [origin, sessionKey]],
@@ -40,16 +54,30 @@ function printHead(run: RunDetail, io: CliIo): void {
     ],
     "attempts",
     ["restarts", ({ restarts }) => restarts || null],
-    "delivery",
-    ["delivery id", ({ deliveryId }) => deliveryId],
+    [
+      "delivery",
+      ({ delivery }) =>
+        sent ? `${sent.status}, ${sent.channel} ${sent.to ?? ""} (${sent.id})` : delivery,
+    ],
+    ["delivery id", ({ deliveryId }) => (sent ? null : deliveryId)],
+    ["not delivered", () => sent?.error],
+    ["messages", () => sent?.messageIds],
     ["trace", ({ traceId }) => traceId],
     ["to", recipient],
     "createdAt",
     ["took", ({ startedAt, endedAt }) => renderDuration(startedAt, endedAt)],
   ]);
   for (const warning of run.warnings) io.out(`warning: ${warning}\n`);
-  if (run.instructions !== null) printBlock(io, "instructions", run.instructions);
-  printBlock(io, "input", labelledText(run.input));
+}
+
+/** Prints what a run was given. Behind the mappings that made it, the message of a batch alone. */
+function printInput(run: RunDetail, isExplained: boolean, io: CliIo): void {
+  const { instructions, input, collected, status } = run;
+  if (!isExplained) {
+    if (instructions !== null) printBlock(io, "instructions", instructions);
+    printBlock(io, "input", labelledText(input));
+  } else if (collected !== null && status !== "collecting")
+    printBlock(io, "message of the events together", markOutside(input));
 }
 
 /** Renders what a tool has answered, in lines. */
@@ -98,7 +126,7 @@ function renderCall(call: ToolCallView): string {
 }
 
 /** Prints a step of a run with its tool calls. */
-export function printStep(step: StepView, io: CliIo): void {
+function printStep(step: StepView, io: CliIo): void {
   const facts = [
     step.model,
     renderDuration(step.startedAt, step.endedAt),
@@ -125,16 +153,21 @@ export function printStep(step: StepView, io: CliIo): void {
   );
 }
 
-const printItems = (io: CliIo, title: string, items: readonly string[]): void => {
-  if (items.length > 0) printBlock(io, title, items.join("\n"));
-};
-
-/** Prints a run with its input, steps and reply. */
-export function printRun(run: RunDetail, steps: readonly StepView[], io: CliIo): void {
-  printHead(run, io);
+/** Prints a run with its input, steps and reply, and the delivery of the reply if it is known. */
+export function printRun(
+  {
+    run,
+    steps,
+    delivery = null,
+  }: { run: RunDetail; steps: readonly StepView[]; delivery?: DeliveryView | null },
+  io: CliIo,
+  { isExplained = false } = {},
+): void {
+  printHead(run, delivery, io);
+  printInput(run, isExplained, io);
   for (const step of steps) printStep(step, io);
   const { failedAttempts, waits } = run;
-  printItems(
+  printLines(
     io,
     "waited",
     waits.map(
@@ -142,7 +175,7 @@ export function printRun(run: RunDetail, steps: readonly StepView[], io: CliIo):
         `${localTime(wait.since)}  ${renderDuration(wait.since, wait.until)} for ${wait.text}`,
     ),
   );
-  printItems(
+  printLines(
     io,
     "model calls without an answer",
     failedAttempts.map((one) => `${localTime(one.at)}  failed: ${one.text}`),

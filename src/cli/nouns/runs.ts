@@ -79,7 +79,7 @@ const runsShow = asking({
     ]);
     return { ...detail, steps };
   },
-  print: ({ run, steps }, io) => printRun(run, steps, io),
+  print: (shown, io) => printRun(shown, io),
 });
 
 const runsCancel = asking({

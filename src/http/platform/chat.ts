@@ -26,6 +26,12 @@ export const commonSampling = (
   parallelToolCalls: body.parallel_tool_calls,
 });
 
+/** Vendors reject an empty list and an empty text, which clients send for "none". */
+function toStopSequences(stop: ChatBody["stop"]): string[] | undefined {
+  const texts = [stop ?? []].flat().filter((text) => text !== "");
+  return texts.length > 0 ? texts : undefined;
+}
+
 function toSampling(body: ChatBody): Sampling {
   const { tool_choice: choice } = body;
   const toolChoice = typeof choice === "object" && choice ? { tool: choice.function.name } : choice;
@@ -33,7 +39,7 @@ function toSampling(body: ChatBody): Sampling {
     ...withoutNullish({
       ...commonSampling(body),
       maxOutputTokens: body.max_completion_tokens ?? body.max_tokens,
-      stopSequences: typeof body.stop === "string" ? [body.stop] : body.stop,
+      stopSequences: toStopSequences(body.stop),
       seed: body.seed,
       presencePenalty: body.presence_penalty,
       frequencyPenalty: body.frequency_penalty,

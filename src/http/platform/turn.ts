@@ -36,7 +36,7 @@ const CONTROL = /[\u0000-\u001f\u007f]/;
 
 const toName = (value: unknown): string | undefined =>
   (typeof value === "string" && value !== "") || typeof value === "number"
-    ? String(value)
+    ? String(value).toWellFormed()
     : undefined;
 
 /**

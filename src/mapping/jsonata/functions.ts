@@ -249,6 +249,11 @@ const BEFORE: Record<string, (args: readonly unknown[]) => void> = {
 /** Functions that are not left to JSONata's own implementation alone, which each is given. */
 const INSTEAD: Record<string, (own: Implementation, fromMillis: Implementation) => Implementation> =
   {
+    // JSONata's own take a byte for a character, and change every text that is not ASCII.
+    base64encode: () => (text) =>
+      text === undefined ? undefined : Buffer.from(text as string, "utf8").toString("base64"),
+    base64decode: () => (text) =>
+      text === undefined ? undefined : Buffer.from(text as string, "base64").toString("utf8"),
     distinct,
     sort: () => sort,
     spread,

@@ -116,7 +116,7 @@ function toTestedAction(action: StoredAction, { missing = [] }: EventRecord): Te
     fields: runFields(spec),
     content: spec.input,
     warnings,
-    unsafe: spec.unsafe,
+    unsafe: "unsafe" in spec && spec.unsafe,
   };
 }
 

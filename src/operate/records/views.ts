@@ -4,6 +4,7 @@ import {
   type DeliveryRecord,
   type EventRecord,
   type FailedAttempt,
+  type HookRun,
   type PastWait,
   type RunRecord,
   type RunSpec,
@@ -15,8 +16,10 @@ import {
   type ToolOffer,
   type ToolOutput,
   deliveryState,
+  getOwnModel,
 } from "../../store/types.ts";
 import type { WaitState } from "../../core/breaker.ts";
+import { LAST_CHANNEL } from "../../delivery/channels.ts";
 import { getVerdicts } from "../../people/approvals.ts";
 import { deliveryStatus } from "../../turns/receipts.ts";
 import type { Bookmark } from "./bookmarks.ts";
@@ -117,17 +120,26 @@ export function eventView(event: EventRecord, statuses?: ReadonlyMap<string, str
   };
 }
 
+/** What runs of some kinds are given, with what it comes to for the others. */
+function withDefaults(spec: RunSpec) {
+  const target = "target" in spec ? spec.target : "channel" in spec ? spec : undefined;
+  return {
+    deliver: "deliver" in spec ? spec.deliver : target !== undefined,
+    channel: target?.channel ?? LAST_CHANNEL,
+    to: target?.to,
+    instructions: "instructions" in spec ? spec.instructions : undefined,
+    model: "model" in spec ? spec.model : undefined,
+    thinking: "thinking" in spec ? spec.thinking : undefined,
+    timeoutSeconds: "timeoutSeconds" in spec ? spec.timeoutSeconds : undefined,
+    wakeMode: "wakeMode" in spec ? spec.wakeMode : "next-heartbeat",
+    unsafe: "unsafe" in spec && spec.unsafe,
+  };
+}
+
 /** What a run would have been given, besides its message. */
-export function runFields({
-  session,
-  name,
-  channel,
-  to,
-  deliver,
-  model,
-  thinking,
-  wakeMode,
-}: RunSpec): Record<string, string | boolean> {
+export function runFields(spec: RunSpec): Record<string, string | boolean> {
+  const { session, name } = spec;
+  const { deliver, channel, to, model, thinking, wakeMode } = withDefaults(spec);
   const fields = {
     agentId: session.agentId,
     sessionKey: session.key,
@@ -188,8 +200,21 @@ export interface RunFacts {
   waitsFor: WaitReason | undefined;
 }
 
-const scheduleMark = ({ schedule }: RunSpec) =>
-  schedule ? { ...schedule, dueAt: iso(schedule.dueAt) } : null;
+const scheduleMark = ({ kind, spec }: RunRecord) =>
+  kind === "schedule" ? { ...spec.schedule, dueAt: iso(spec.schedule.dueAt) } : null;
+
+/** What only runs of hooks have. */
+function hookView(run: RunRecord) {
+  const { callbackId, collect, combinedBy }: Partial<HookRun> = run.kind === "hook" ? run : {};
+  return {
+    /** The delivery of its receipt, if the mapping has a callback. */
+    callbackId: callbackId ?? null,
+    /** How many events its batch has. */
+    collected: collect?.count ?? null,
+    /** The number of the config that made one run of its batch; null before that, and if it was not recorded. */
+    combinedBy: combinedBy ?? null,
+  };
+}
 
 /** Renders a run. */
 export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
@@ -199,7 +224,7 @@ export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
     eventId: run.eventId,
     kind: run.kind,
     /** The schedule that started the run, and the due time that it is for. */
-    schedule: scheduleMark(run.spec),
+    schedule: scheduleMark(run),
     mapping: run.mapping ?? null,
     status: run.status,
     agentId: session.agentId,
@@ -210,7 +235,7 @@ export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
     credential: session.via?.credential ?? null,
     name: run.spec.name,
     hook: run.spec.hook,
-    model: run.model ?? run.spec.model ?? null,
+    model: run.model ?? getOwnModel(run) ?? null,
     attempts: run.attempts,
     restarts: run.restarts,
     error: run.error ?? null,
@@ -221,14 +246,9 @@ export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
     usageText: renderTokens(run.usage),
     delivery: deliveryStatus(run, delivery) ?? null,
     deliveryId: run.deliveryId ?? null,
-    /** The delivery of its receipt, if the mapping has a callback. */
-    callbackId: run.callbackId ?? null,
     /** Why it waits, since when and until when; null if it is executed or has ended. */
     waitsFor: waitsFor ? waitView(waitsFor) : null,
-    /** How many events its batch has. */
-    collected: run.collect?.count ?? null,
-    /** The number of the config that made one run of its batch; null before that, and if it was not recorded. */
-    combinedBy: run.combinedBy ?? null,
+    ...hookView(run),
     /** Null if nothing collected traces. */
     traceId: run.spec.trace ? getTraceId(run.spec.trace) : null,
     createdAt: iso(run.createdAt),
@@ -258,28 +278,30 @@ const attemptView = ({ at, model, error, waitedMs }: FailedAttempt) => ({
 
 /** Renders a run with what the agent was given and what it replied. */
 export function runDetail(run: RunRecord, facts: RunFacts) {
-  const { spec } = run;
+  const { kind, spec } = run;
+  const { deliver, channel, to, instructions, thinking, timeoutSeconds, wakeMode, unsafe } =
+    withDefaults(spec);
   return {
     ...runView(run, facts),
     input: spec.input,
-    instructions: spec.instructions ?? null,
+    instructions: instructions ?? null,
     reply: run.reply ?? null,
     route: run.route ?? null,
-    deliver: spec.deliver,
-    channel: spec.channel,
-    to: spec.to ?? null,
-    thinking: spec.thinking ?? null,
-    timeoutSeconds: spec.timeoutSeconds ?? null,
-    wakeMode: spec.wakeMode,
-    allowUnsafeExternalContent: spec.unsafe,
+    deliver,
+    channel,
+    to: to ?? null,
+    thinking: thinking ?? null,
+    timeoutSeconds: timeoutSeconds ?? null,
+    wakeMode,
+    allowUnsafeExternalContent: unsafe,
     /** Model calls at which tries of the run ended; those before an answer are in the steps. */
     failedAttempts: (run.failedAttempts ?? []).map(attemptView),
     /** What it has waited for before, oldest first: the newest 20 waits. */
     waits: (run.waits ?? []).map(pastWaitView),
     /** What the mapping's code threw and printed when it made one run of a batch; null if nothing. */
-    debug: spec.debug ?? null,
+    debug: (kind === "hook" && spec.debug) || null,
     /** The ids that the front end of an API user gave its chat and message. */
-    correlation: spec.correlation ?? null,
+    correlation: (kind === "api" && spec.correlation) || null,
   };
 }
 
@@ -313,19 +335,19 @@ export function outputView({ parts, isError }: ToolOutput) {
 
 /** Says who made the agent do the run. */
 function describeAsker({ kind, spec }: RunRecord): string {
-  const { incoming, channel, hook, session, schedule } = spec;
+  const { hook, session } = spec;
   switch (kind) {
-    case "channel":
-      return incoming
-        ? `${incoming.from}${incoming.owner ? " (the owner)" : ""} on ${channel}`
-        : `channel ${channel}`;
+    case "channel": {
+      const { from, owner } = spec.incoming;
+      return `${from}${owner ? " (the owner)" : ""} on ${spec.channel}`;
+    }
     case "hook":
       return session.via ? `hook ${session.via.path} (${session.via.credential})` : `hook ${hook}`;
     case "api":
       return `API key ${hook.replace(/^api:/, "")}`;
     case "schedule":
-      return schedule ? `schedule ${session.agentId}/${schedule.id}` : "schedule";
-    default:
+      return `schedule ${session.agentId}/${spec.schedule.id}`;
+    case "heartbeat":
       return `heartbeat of ${session.agentId}`;
   }
 }

@@ -6,7 +6,7 @@ import { RouseError } from "../../core/errors.ts";
 import type { TextPart } from "../../core/text.ts";
 import type { ToolPatterns } from "../../vocabulary/tool-names.ts";
 import type { Snapshot } from "../../intake/types.ts";
-import type { RunSpec } from "../../store/types.ts";
+import type { HookSpec } from "../../store/types.ts";
 import { getEffect } from "../../intake/resolve.ts";
 import { isFixture, type AgentCase, type Fixture } from "./fixture.ts";
 import { readFixtureInput } from "./fixture-run.ts";
@@ -25,8 +25,8 @@ export interface AgentTask {
   tools: ToolPatterns;
 }
 
-type Asked = Pick<RunSpec, "input" | "unsafe"> &
-  Partial<Pick<RunSpec, "instructions" | "thinking" | "timeoutSeconds" | "model">> & {
+type Asked = Pick<HookSpec, "input" | "unsafe"> &
+  Partial<Pick<HookSpec, "instructions" | "thinking" | "timeoutSeconds" | "model">> & {
     agentId: string;
     mapping: string | undefined;
   };

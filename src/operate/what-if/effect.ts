@@ -30,7 +30,7 @@ export function getFields({ action, ...keys }: EffectAction): ComparedFields {
       batchKey,
     };
   }
-  const { session, input, name, deliver, channel, unsafe, ...spec } = action.spec;
+  const { session, input, name, deliver, target, unsafe, ...spec } = action.spec;
   return {
     action: "agent",
     name,
@@ -45,8 +45,8 @@ export function getFields({ action, ...keys }: EffectAction): ComparedFields {
     timeoutSeconds: spec.timeoutSeconds ?? null,
     wakeMode: spec.wakeMode,
     deliver,
-    channel: deliver ? channel : null,
-    to: deliver ? (spec.to ?? null) : null,
+    channel: deliver ? target.channel : null,
+    to: deliver ? (target.to ?? null) : null,
     dedupeKey,
     batchKey,
   };

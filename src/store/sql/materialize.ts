@@ -1,36 +1,32 @@
 import {
+  newRun,
   PARKED_UNTIL,
   sessionId,
   type Ms,
   type NewJob,
   type NewSystemEvent,
+  type HookRun,
   type LimitReason,
+  type MessageRun,
   type RunAction,
   type RunRecord,
   type WakeAction,
 } from "../types.ts";
 
 /** The run that an accepted action asks for. */
-export function buildRun(action: RunAction, eventId: string, at: number): RunRecord {
-  const run: RunRecord = {
-    id: action.runId,
-    eventId,
-    kind: action.spec.incoming ? "channel" : "hook",
-    status: "queued",
-    spec: action.spec,
-    warnings: action.warnings,
-    attempts: 0,
-    restarts: 0,
-    createdAt: at,
-  };
-  if (action.mapping !== undefined) run.mapping = action.mapping;
-  if (action.parked)
-    Object.assign(run, {
-      status: "parked",
-      hold: { reason: "limit", ...action.parked, since: at },
-    });
-  if (action.collect) {
-    const { key, closesAt } = action.collect;
+export function buildRun(
+  { runId: id, spec, warnings, mapping, parked, collect }: RunAction,
+  eventId: string,
+  at: number,
+): HookRun | MessageRun {
+  const made = { id, eventId, warnings, createdAt: at };
+  if ("incoming" in spec) return newRun<MessageRun>({ ...made, kind: "channel", spec });
+  const run = newRun<HookRun>({ ...made, kind: "hook", spec });
+  if (mapping !== undefined) run.mapping = mapping;
+  if (parked)
+    Object.assign(run, { status: "parked", hold: { reason: "limit", ...parked, since: at } });
+  if (collect) {
+    const { key, closesAt } = collect;
     Object.assign(run, { status: "collecting", collect: { key, closesAt, count: 1, firstAt: at } });
   }
   return run;
@@ -53,7 +49,7 @@ export const buildRunJob = (
 /** The jobs of an accepted run: its turn, or for a command the job that no turn holds back. */
 export function buildRunJobs(run: RunRecord, parked: LimitReason | undefined): NewJob[] {
   const turn = buildRunJob(run, run.createdAt, parked);
-  const { command } = run.spec;
+  const command = run.kind === "channel" ? run.spec.command?.name : undefined;
   if (command === undefined) return [turn];
   // `/new` also waits its turn, to delete the history between the turns before it and those after it.
   return command === "new" ? [turn, { ...turn, kind: "command" }] : [{ ...turn, kind: "command" }];

@@ -30,6 +30,7 @@ import {
   type RunAction,
   type RunChange,
   type RunRecord,
+  type RunState,
   type SessionRef,
   type StepRecord,
   type StoredAction,
@@ -39,8 +40,6 @@ import {
   type UsageRow,
   type Writes,
 } from "../types.ts";
-
-export type RunState = Omit<RunRecord, "spec">;
 
 export interface KnownCall {
   step: number;
@@ -110,9 +109,7 @@ export interface JobRows {
   complete(job: Job): void;
   retry(job: Job, runAt: Ms, resetAttempts: boolean): void;
   /** Puts a job that its caller holds under another key. */
-  moveHeld(job: Job, runAt: Ms, key: string): void;
-  /** Puts a job that is not held under another key. */
-  move(job: JobName, runAt: Ms, key: string): void;
+  move(job: Job, runAt: Ms, key: string): void;
   reschedule(job: JobName, runAt: Ms): void;
   remove(job: JobName): void;
 }
@@ -161,9 +158,9 @@ export class RecordWriter {
   ): void {
     this.#rows.insert("collected", "", { run_id: id, record: JSON.stringify(event) });
     if (isNew) return this.#jobs.add(collectJob(id, event.at, closesAt));
-    const { collect } = this.#rows.get("runs", id) ?? {};
-    if (collect)
-      this.#updateRun(id, { collect: { ...collect, closesAt, count: collect.count + 1 } });
+    const run = this.#rows.get("runs", id);
+    if (run?.kind === "hook" && run.collect)
+      this.#updateRun(id, { collect: { ...run.collect, closesAt, count: run.collect.count + 1 } });
     this.#jobs.reschedule({ kind: "turn", id }, closesAt);
   }
 
@@ -317,14 +314,11 @@ export class RecordWriter {
       },
       jobs: {
         add: (job) => jobs.add(job),
-        reschedule(kind, id, runAt, key) {
-          if (key === undefined) jobs.reschedule({ kind, id }, runAt);
-          else jobs.move({ kind, id }, runAt, key);
-        },
+        reschedule: (kind, id, runAt) => jobs.reschedule({ kind, id }, runAt),
         delete: (kind, id) => jobs.remove({ kind, id }),
         settle(job, runAt, options) {
           if (runAt === undefined) jobs.complete(job);
-          else if (options?.key !== undefined) jobs.moveHeld(job, runAt, options.key);
+          else if (options?.key !== undefined) jobs.move(job, runAt, options.key);
           else jobs.retry(job, runAt, options?.resetAttempts ?? false);
         },
       },

@@ -23,17 +23,16 @@ function withoutCollected(action: RunAction): RunAction {
 }
 
 /** A run's spec without what it was given from outside. */
-const withoutOutside = ({
-  debug: _debug,
-  unread: _unread,
-  received: _received,
-  parts,
-  ...spec
-}: RunSpec): RunSpec => ({
-  ...spec,
-  input: redactOutside(spec.input),
-  ...(parts && { parts: parts.map(({ unread: _of, ...part }) => part) }),
-});
+function withoutOutside<S extends RunSpec>(spec: S): S {
+  const kept = { ...spec, input: redactOutside(spec.input) };
+  if ("debug" in kept) delete kept.debug;
+  if ("incoming" in kept) {
+    delete kept.unread;
+    delete kept.received;
+    if (kept.parts) kept.parts = kept.parts.map(({ unread: _of, ...part }) => part);
+  }
+  return kept;
+}
 
 function forgetActions<T extends ShadowAction>(actions: readonly T[]): (T | StoredAction)[] {
   return actions.map((action) => {
@@ -69,9 +68,7 @@ export function redactHead(text: string): string {
 export function redactSpec(text: string): string | undefined {
   const spec = JSON.parse(text) as RunSpec;
   if (
-    !spec.debug &&
-    !spec.unread &&
-    !spec.received &&
+    !["debug", "unread", "received"].some((key) => key in spec) &&
     !spec.input.some((part) => part.outside && part.text !== FORGOTTEN)
   )
     return undefined;

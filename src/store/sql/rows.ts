@@ -10,7 +10,6 @@ import {
   type LastRoute,
   type NewDelivery,
   type RunRecord,
-  type RunSpec,
   type SessionOrigin,
   type SessionRecord,
   type SessionRef,
@@ -112,10 +111,7 @@ export interface RunRow {
 }
 
 export function toRun(row: RunRow): RunRecord {
-  return {
-    ...(JSON.parse(row.record) as Omit<RunRecord, "spec">),
-    spec: JSON.parse(row.spec) as RunSpec,
-  };
+  return { ...JSON.parse(row.record), spec: JSON.parse(row.spec) } as RunRecord;
 }
 
 /** A run as its row. */

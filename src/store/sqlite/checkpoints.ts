@@ -1,12 +1,51 @@
+import { closeSync, fdatasync, fstat, openSync } from "node:fs";
+import { promisify } from "node:util";
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { compiledCodeEnv } from "../../core/process-group.ts";
 import type { Ms } from "../records.ts";
 import type { CheckpointCall, CheckpointReply } from "./checkpoint-worker.ts";
 import type { SqliteGroupCommit } from "./group-commit.ts";
-import type { LogFile } from "./log-file.ts";
 import type { Checkpointed } from "./restart-log.ts";
 import { PAGE_BYTES } from "./schema.ts";
+
+const syncFile = (file: number): Promise<void> =>
+  new Promise((resolve, reject) => fdatasync(file, (error) => (error ? reject(error) : resolve())));
+const readStats = promisify(fstat);
+
+/**
+ * A database's files, opened beside SQLite to be synced off the event loop, by libuv's threads. Closing a database file
+ * drops the locks that the process has on it, so it must be closed after the database.
+ */
+export class LogFile {
+  readonly #log: number;
+  readonly #database: number;
+
+  constructor(file: string) {
+    this.#log = openSync(`${file}-wal`, "r+");
+    this.#database = openSync(file, "r+");
+  }
+
+  /** Resolves when all that was written to the log before the call is on disk. */
+  sync(): Promise<void> {
+    return syncFile(this.#log);
+  }
+
+  /** Resolves when all that a checkpoint copied before the call is on disk. */
+  syncDatabase(): Promise<void> {
+    return syncFile(this.#database);
+  }
+
+  /** The bytes of the file, which is never shortened. */
+  async size(): Promise<number> {
+    return (await readStats(this.#log)).size;
+  }
+
+  close(): void {
+    closeSync(this.#log);
+    closeSync(this.#database);
+  }
+}
 
 const WORKER = new URL(
   `./checkpoint-worker${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`,

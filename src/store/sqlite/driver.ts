@@ -1,7 +1,6 @@
 import type { Job, Ms, Queue, StoreHandle } from "../types.ts";
-import { Checkpoints } from "./checkpoints.ts";
+import { Checkpoints, LogFile } from "./checkpoints.ts";
 import { type SqliteGroupCommit, createSqliteGroupCommit } from "./group-commit.ts";
-import { LogFile } from "./log-file.ts";
 import { MaterializeLoop, Materializer } from "./materialize-loop.ts";
 import { findEarlierSqliteJob, findSqliteJob } from "./job-positions.ts";
 import { SqliteJobs } from "./jobs.ts";
@@ -201,11 +200,7 @@ function makeUpForStep({
 }
 
 /** The store and its queue on a database that is open, and belongs to this process alone. */
-export function createSqlite(
-  db: DatabaseSync,
-  clock: Clock,
-  log: Logger,
-): StoreHandle {
+export function createSqlite(db: DatabaseSync, clock: Clock, log: Logger): StoreHandle {
   const logFile = openLog(db, clock.now());
   const file = db.location() ?? "";
   const now = (): number => clock.now();
@@ -259,11 +254,7 @@ export function createSqlite(
 }
 
 /** Opens the embedded store and its queue on a file. */
-export function openSqlite(
-  file: string,
-  clock: Clock,
-  log: Logger,
-): StoreHandle {
+export function openSqlite(file: string, clock: Clock, log: Logger): StoreHandle {
   const db = new DatabaseSync(file);
   try {
     return createSqlite(db, clock, log);

@@ -170,31 +170,15 @@ export class SqliteJobs {
     );
   }
 
-  /** Puts a job that its caller holds under another key. */
-  moveHeld(job: Job, target: Target): void {
-    if (this.isHeld(job)) this.#changeKey(job.kind, job.id, target);
-  }
-
-  /** Puts a job under another key, if no worker holds it. */
-  move(kind: JobKind, id: string, target: Target): void {
-    if (
-      this.#sql.get(
-        "SELECT 1 FROM jobs WHERE kind = ? AND id = ? AND held = 0 AND key <> ?",
-        kind,
-        id,
-        target.key,
-      )
-    )
-      this.#changeKey(kind, id, target);
-  }
-
-  /** A job that gets another key keeps its `seq`: it goes before what was added later, unless that was begun. */
-  #changeKey(kind: JobKind, id: string, { key, runAt, now }: Target): void {
+  /** Puts a job that its caller holds under another key. It keeps its `seq`: it goes before what was added later, unless that was begun. */
+  move(job: Job, { key, runAt, now }: Target): void {
     const sql = this.#sql;
-    const row = sql.get<{ seq: number; key: string; isFirst: number }>(
-      "SELECT seq, key, held = 1 OR ready IS NOT NULL AS isFirst FROM jobs WHERE kind = ? AND id = ?",
+    const { kind, id, lease = 0 } = job;
+    const row = sql.get<{ seq: number }>(
+      "SELECT seq FROM jobs WHERE kind = ? AND id = ? AND held = 1 AND starts = ?",
       kind,
       id,
+      lease,
     );
     if (!row) return;
     // The one of the key that is held or may start. Before it stand only those that got this key after it was begun.
@@ -218,7 +202,7 @@ export class SqliteJobs {
       isBehind ? null : this.#readyAt(delayEnd),
       row.seq,
     );
-    if (row.isFirst === 1) this.#promote(kind, row.key, now);
+    this.#promote(kind, job.key, now);
   }
 
   /** Removes a job, if no worker holds it. */

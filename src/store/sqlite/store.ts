@@ -12,10 +12,9 @@ import {
   type Store,
   type Writes,
 } from "../types.ts";
-import type { Checkpoints } from "./checkpoints.ts";
+import type { Checkpoints, LogFile } from "./checkpoints.ts";
 import { copyDatabase } from "./copy-database.ts";
 import type { SqliteGroupCommit } from "./group-commit.ts";
-import type { LogFile } from "./log-file.ts";
 import { sqliteError, type Statements } from "./statements.ts";
 import { oldestBody } from "../sql/sweep-plan.ts";
 import type { Materializer, MaterializeLoop } from "./materialize-loop.ts";

@@ -134,13 +134,9 @@ function createJobRows(jobs: SqliteJobs, touch: (kind: JobKind) => void, now: ()
       jobs.retry(job, runAt, resetAttempts, now());
       touch(job.kind);
     },
-    moveHeld(job, runAt, key) {
-      jobs.moveHeld(job, { key, runAt, now: now() });
+    move(job, runAt, key) {
+      jobs.move(job, { key, runAt, now: now() });
       touch(job.kind);
-    },
-    move({ kind, id }, runAt, key) {
-      jobs.move(kind, id, { key, runAt, now: now() });
-      touch(kind);
     },
     reschedule({ kind, id }, runAt) {
       jobs.reschedule(kind, id, runAt, now());

@@ -4,7 +4,9 @@ import { planDelivery, writeDelivery } from "../../delivery/plan.ts";
 import { isRunChanged } from "../../store/sql/errors.ts";
 import {
   sessionId,
+  toExpected,
   type Job,
+  type MessageRun,
   type Ms,
   type RunRecord,
   type Writes,
@@ -13,7 +15,7 @@ import {
   type Store,
 } from "../../store/types.ts";
 import { getApprovalIds } from "../hold.ts";
-import { replyRoute } from "../run-result.ts";
+import { replyRoute } from "../end-run.ts";
 import type { TurnDeps } from "../context.ts";
 import type { ActionContext } from "../types.ts";
 
@@ -43,11 +45,12 @@ export async function tellThatItWaits(
 ): Promise<boolean> {
   const { "runs.waiting": waiting = 0 } = await store.counts();
   const run = waiting === 0 ? undefined : await store.runs.get(runId);
-  const route = run?.spec.command === undefined && run ? replyRoute(run.spec) : undefined;
-  const approval = run && route && (await findWaiting(run, store));
-  if (!route || !approval) return false;
+  if (run?.kind !== "channel" || run.spec.command) return false;
+  const approval = await findWaiting(run, store);
+  if (!approval) return false;
   const { tool, code } = approval;
-  const text = getPhrases(run.spec.incoming?.language).waits(tool, code);
+  const route = replyRoute(run.spec);
+  const text = getPhrases(run.spec.incoming.language).waits(tool, code);
   const planned = planDelivery({ runId, route, text, channels: context.channels, now });
   await store.commit((tx) => writeDelivery(tx, planned));
   return true;
@@ -68,8 +71,8 @@ export interface AwayNoticeJob {
  * Adds to the commit that puts a run back: should it still wait when the time has come, its person gets the notice, once. `failedAt`:
  * when its models failed first, in the try that is over.
  */
-export function planAwayNotice(tx: Writes, run: RunRecord, now: Ms, failedAt?: Ms): void {
-  if (run.kind !== "channel" || run.awayNoticeAt !== undefined) return;
+export function planAwayNotice(tx: Writes, run: MessageRun, now: Ms, failedAt?: Ms): void {
+  if (run.awayNoticeAt !== undefined) return;
   const awaySince = run.hold?.reason === "away" ? run.hold.since : undefined;
   const since = run.failedAttempts?.[0]?.at ?? awaySince ?? failedAt ?? now;
   tx.jobs.add({
@@ -90,7 +93,7 @@ const waitsForModel = ({ status, hold, error }: RunRecord): boolean =>
 
 /** Whether the conversation of a run has had the notice, for a message that is not answered either. */
 async function isToldAlready(
-  { spec: { session, to } }: RunRecord,
+  { spec: { session, to } }: MessageRun,
   { store }: Pick<TurnDeps, "store">,
 ): Promise<boolean> {
   const lists = await Promise.all(
@@ -101,10 +104,11 @@ async function isToldAlready(
   return lists
     .flat()
     .some(
-      ({ awayNoticeAt, spec }) =>
-        awayNoticeAt !== undefined &&
-        spec.to === to &&
-        sessionId(spec.session) === sessionId(session),
+      (run) =>
+        run.kind === "channel" &&
+        run.awayNoticeAt !== undefined &&
+        run.spec.to === to &&
+        sessionId(run.spec.session) === sessionId(session),
     );
 }
 
@@ -116,18 +120,18 @@ export async function executeAwayNotice(
 ): Promise<void> {
   const { store, clock } = deps;
   const run = await store.runs.get(runId);
-  const route = run && waitsForModel(run) ? replyRoute(run.spec) : undefined;
-  if (!run || !route || run.awayNoticeAt !== undefined || (await isToldAlready(run, deps))) {
+  const isWanted = run?.kind === "channel" && waitsForModel(run) && run.awayNoticeAt === undefined;
+  if (!isWanted || (await isToldAlready(run, deps))) {
     await store.commit((tx) => tx.jobs.settle(job), job);
     return;
   }
   const now = clock.now();
-  const text = getPhrases(run.spec.incoming?.language).modelAway;
+  const route = replyRoute(run.spec);
+  const text = getPhrases(run.spec.incoming.language).modelAway;
   const { channels } = deps.snapshot();
   const planned = planDelivery({ runId, route, text, channels, now });
-  const { status, attempts, edits = 0 } = run;
   const send = (tx: Writes): void => {
-    tx.runs.update(runId, { awayNoticeAt: now }, { status, attempts, edits });
+    tx.runs.update(runId, { awayNoticeAt: now }, toExpected(run));
     writeDelivery(tx, planned);
     tx.jobs.settle(job);
   };

@@ -7,14 +7,13 @@ import type {
   PartKind,
 } from "../../contract/channel.ts";
 import type { MessageSpan, UnreadContent } from "../../store/attachments.ts";
-import type { RunSpec } from "../../store/types.ts";
+import type { MessageSpec } from "../../store/types.ts";
 
 const BETWEEN: TextPart = { text: "\n\n", outside: false };
 
 /** Returns the messages that a turn answers, in their order in its input. */
-function getMessageParts({ parts, incoming, input, unread }: RunSpec): readonly MessageSpan[] {
+function getMessageParts({ parts, incoming, input, unread }: MessageSpec): readonly MessageSpan[] {
   if (parts) return parts;
-  if (!incoming) return [];
   return [
     {
       id: incoming.replyTo,
@@ -26,15 +25,27 @@ function getMessageParts({ parts, incoming, input, unread }: RunSpec): readonly 
   ];
 }
 
+/** The ids of the messages that a turn answers; the newest is last. */
+export const getMessageIds = ({ incoming }: MessageSpec): string[] => [
+  ...(incoming.joined ?? []),
+  incoming.replyTo,
+];
+
+/** Whether two messages were written in the same place. */
+export const isSamePlace = (one: MessageSpec, other: MessageSpec): boolean =>
+  one.channel === other.channel &&
+  one.to === other.to &&
+  one.incoming.thread === other.incoming.thread;
+
 /** Finds a message among those that a turn answers. */
-export const findMessagePart = (id: string, spec: RunSpec): MessageSpan | undefined =>
+export const findMessagePart = (id: string, spec: MessageSpec): MessageSpan | undefined =>
   getMessageParts(spec).find((part) => part.id === id);
 
 const moveParts = (parts: readonly MessageSpan[], by: number): MessageSpan[] =>
   parts.map((part) => ({ ...part, start: part.start + by }));
 
 /** The messages of a turn after `added` parts of text were put before its input, and all that they refer to was fetched. */
-export const toReadParts = (spec: RunSpec, added: number): MessageSpan[] =>
+export const toReadParts = (spec: MessageSpec, added: number): MessageSpan[] =>
   moveParts(getMessageParts(spec), added).map(({ unread: _unread, ...part }) => part);
 
 /** Returns what the turn of several messages has to get from the channel; undefined if they hold everything themselves. */
@@ -51,7 +62,7 @@ export function joinUnread(all: readonly (UnreadContent | undefined)[]): UnreadC
 }
 
 /** Puts the messages of several turns into one input, in order. */
-export function joinMessages(specs: readonly RunSpec[]): Pick<RunSpec, "input" | "parts"> {
+export function joinMessages(specs: readonly MessageSpec[]): Pick<MessageSpec, "input" | "parts"> {
   const input: TextPart[] = [];
   const parts: MessageSpan[] = [];
   for (const spec of specs) {
@@ -82,11 +93,11 @@ function replaceUnread(
  * @param isRead whether the turn has begun before
  */
 export function replaceMessage(
-  spec: RunSpec,
+  spec: MessageSpec,
   edited: MessageSpan,
-  edit: RunSpec,
+  edit: MessageSpec,
   isRead: boolean,
-): RunSpec {
+): MessageSpec {
   const { unread: all, ...kept } = spec;
   const { start, count } = edited;
   const after = isRead && !edited.unread ? undefined : edit.unread;

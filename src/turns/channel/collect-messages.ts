@@ -1,16 +1,37 @@
+/** What the turn of a message is about: the messages that came after it and join it, and all that they refer to. */
+import type { InputImage } from "../../agent/types.ts";
 import type { Config } from "../../config/schema/index.ts";
+import type { Attachment, EarlierMessage, ThreadMessage } from "../../contract/channel.ts";
+import { labelledText, type TextPart } from "../../core/text.ts";
+import type { LoadedChannel } from "../../delivery/channels.ts";
+import { parseSendKey } from "../../delivery/plan.ts";
 import { isRunChanged } from "../../store/sql/errors.ts";
 import {
   sessionId,
-  type ExpectedRun,
+  toExpected,
   type Job,
+  type MessageRun,
+  type MessageSpec,
   type Ms,
+  type Reads,
   type RunRecord,
   type Writes,
 } from "../../store/types.ts";
-import { joinMessages, joinUnread } from "./channel-input.ts";
+import { getLastTurn } from "../session-history.ts";
 import type { TurnDeps } from "../context.ts";
 import type { ActionContext } from "../types.ts";
+import { readAttachments, type AttachmentDeps } from "./attachments.ts";
+import {
+  findMessagePart,
+  getMessageIds,
+  isSamePlace,
+  joinMessages,
+  joinUnread,
+  renderOutside,
+  renderThread,
+  toQuestion,
+  toReadParts,
+} from "./channel-input.ts";
 
 /** The most messages of one turn. */
 const MAX_MESSAGES = 50;
@@ -23,26 +44,18 @@ const hasSteps = async (run: RunRecord, { store }: Pick<TurnDeps, "store">): Pro
   run.startedAt !== undefined && (await store.steps.list(run.id)).length > 0;
 
 /** Whether two messages can be answered together: in the same place, and none of them was begun. */
-function belongTogether(one: RunRecord, { kind, attempts, spec }: RunRecord): boolean {
-  const { channel, to, incoming } = one.spec;
-  return (
-    kind === "channel" &&
-    attempts === 0 &&
-    spec.channel === channel &&
-    spec.to === to &&
-    spec.incoming?.thread === incoming?.thread
-  );
-}
+const belongTogether = ({ spec: one }: MessageRun, { attempts, spec }: MessageRun): boolean =>
+  attempts === 0 && isSamePlace(one, spec);
 
-const countChars = ({ spec }: RunRecord): number =>
+const countChars = ({ spec }: MessageRun): number =>
   spec.input.reduce((sum, { text }) => sum + text.length, 0);
 
 /** The messages that came after a run's message and join it, oldest first. */
 async function findFollowing(
-  run: RunRecord,
+  run: MessageRun,
   maxChars: number,
   { store }: Pick<TurnDeps, "store">,
-): Promise<RunRecord[]> {
+): Promise<MessageRun[]> {
   const { session } = run.spec;
   const queued = await store.runs.list({
     status: "queued",
@@ -58,19 +71,19 @@ async function findFollowing(
         one.id !== run.id &&
         one.createdAt >= run.createdAt &&
         sessionId(one.spec.session) === sessionId(session),
-    )
-    .filter(({ spec }) => spec.command === undefined || spec.command === "new");
-  let chars = countChars(run);
-  const end = later.findIndex((one, at) => {
-    chars += countChars(one);
-    return (
-      one.spec.command !== undefined ||
-      !belongTogether(run, one) ||
-      chars > maxChars ||
-      at + 2 > MAX_MESSAGES
     );
-  });
-  return end < 0 ? later : later.slice(0, end);
+  let chars = countChars(run);
+  const following: MessageRun[] = [];
+  for (const one of later) {
+    const command = one.kind === "channel" ? one.spec.command : undefined;
+    // Other commands than `/new` wait for no turn, and end no conversation.
+    if (command && command.name !== "new") continue;
+    if (command || one.kind !== "channel" || !belongTogether(run, one)) break;
+    chars += countChars(one);
+    if (chars > maxChars || following.length + 2 > MAX_MESSAGES) break;
+    following.push(one);
+  }
+  return following;
 }
 
 /** Returns until when further messages are waited for; not after `now` if none are. */
@@ -86,30 +99,20 @@ export function getQuietEnd(times: readonly Ms[], quietMs: number, now: Ms): Ms 
   return Math.min(last + quietMs, begin + quietMs * MAX_QUIET_TIMES);
 }
 
-const toExpected = ({ status, attempts, edits = 0 }: RunRecord): ExpectedRun => ({
-  status,
-  attempts,
-  edits,
-});
-
 /** Makes one turn of a run's message and those that follow it: one commit, so that a crash loses and doubles none. */
 async function join(
   job: Job,
-  run: RunRecord,
-  following: readonly RunRecord[],
+  run: MessageRun,
+  following: readonly MessageRun[],
   deps: TurnDeps,
-): Promise<RunRecord | undefined> {
+): Promise<MessageRun | undefined> {
   const { store, clock, runEnds } = deps;
   const all = [run, ...following];
-  const { incoming: last } = (following.at(-1) ?? run).spec;
-  if (!last) return run;
-  const { owner: _last, ...incoming } = last;
-  const isOwners = all.every(({ spec }) => spec.incoming?.owner);
+  const { owner: _last, ...incoming } = (following.at(-1) ?? run).spec.incoming;
+  const isOwners = all.every(({ spec }) => spec.incoming.owner);
   const unread = joinUnread(all.map(({ spec }) => spec.unread));
-  const ids = all.flatMap(({ spec: { incoming: one } }) =>
-    one ? [...(one.joined ?? []), one.replyTo] : [],
-  );
-  const joined = ids.filter((id) => id !== last.replyTo);
+  const ids = all.flatMap(({ spec }) => getMessageIds(spec));
+  const joined = ids.filter((id) => id !== incoming.replyTo);
   const spec = {
     ...run.spec,
     ...joinMessages(all.map((one) => one.spec)),
@@ -150,10 +153,10 @@ const ALBUM_MS = 1_000;
 const isCollecting = ({ sessions }: Config): boolean => sessions.messages !== "separate";
 
 /** Whether two messages are of one album: those are one message, however messages are collected. */
-const isSameAlbum = ({ spec: one }: RunRecord, { spec: other }: RunRecord): boolean =>
-  one.incoming?.album !== undefined &&
-  one.incoming.album === other.incoming?.album &&
-  one.incoming.from === other.incoming.from;
+const isSameAlbum = (
+  { spec: { incoming: one } }: MessageRun,
+  { spec: { incoming: other } }: MessageRun,
+): boolean => one.album !== undefined && one.album === other.album && one.from === other.from;
 
 /**
  * Collects the messages that came after a run's message and have no turn yet into the run. Returns the run to execute, or
@@ -161,11 +164,11 @@ const isSameAlbum = ({ spec: one }: RunRecord, { spec: other }: RunRecord): bool
  */
 export async function collectMessages(
   job: Job,
-  run: RunRecord,
+  run: MessageRun,
   { config }: ActionContext,
   deps: TurnDeps,
-): Promise<RunRecord | undefined> {
-  const isAlbum = run.spec.incoming?.album !== undefined;
+): Promise<MessageRun | undefined> {
+  const isAlbum = run.spec.incoming.album !== undefined;
   const collects = isCollecting(config);
   if ((!collects && !isAlbum) || run.attempts > 0 || (await hasSteps(run, deps))) return run;
   const found = await findFollowing(run, config.hooks.maxMessageChars, deps);
@@ -179,4 +182,221 @@ export async function collectMessages(
     return undefined;
   }
   return following.length === 0 ? run : join(job, run, following, deps);
+}
+
+/** A channel's message with all that it refers to. */
+interface WholeMessage {
+  spec: MessageSpec;
+  /** The edits that `spec` holds. */
+  edits: number;
+  /** What was written, without what it refers to. */
+  question: string;
+  images: readonly InputImage[];
+  warnings: string[];
+}
+
+interface UnreadDeps extends AttachmentDeps {
+  store: Reads;
+}
+
+const ASK_MS = 10_000;
+/** Runs among which a message that was quoted is looked for. */
+const MAX_RUNS = 100;
+
+/** Asks the channel; undefined if it fails or takes too long. */
+async function ask<T>(
+  question: ((signal: AbortSignal) => Promise<T>) | undefined,
+  signal: AbortSignal,
+): Promise<T | undefined> {
+  try {
+    return await question?.(AbortSignal.any([signal, AbortSignal.timeout(ASK_MS)]));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Finds a message among those that the session keeps: one that came in, or a reply. */
+async function findRecorded(
+  id: string,
+  { spec }: MessageRun,
+  store: UnreadDeps["store"],
+): Promise<EarlierMessage | undefined> {
+  const runs = await store.runs.list({ sessionKey: spec.session.key, limit: MAX_RUNS });
+  for (const run of runs) {
+    if (run.kind !== "channel") continue;
+    const { channel, input, session } = run.spec;
+    if (channel !== spec.channel || session.agentId !== spec.session.agentId) continue;
+    const part = findMessagePart(id, run.spec);
+    // The first part of a message names the place.
+    if (part)
+      return {
+        author: part.from,
+        text: labelledText(input.slice(part.start + 1, part.start + part.count)),
+      };
+    const delivery =
+      run.deliveryId === undefined ? undefined : await store.deliveries.get(run.deliveryId);
+    if (run.reply !== undefined && delivery?.messageIds.includes(id))
+      return { author: "you", text: run.reply };
+  }
+  return undefined;
+}
+
+/** What was written before, and its files. */
+interface Earlier {
+  parts: TextPart[];
+  attachments: Attachment[];
+}
+
+const toThread = (messages: readonly EarlierMessage[]): Earlier => ({
+  parts: renderThread(messages),
+  attachments: messages.flatMap(({ attachments = [] }) => attachments),
+});
+
+async function readQuoted(
+  id: string,
+  run: MessageRun,
+  { channel }: LoadedChannel,
+  deps: UnreadDeps,
+  signal: AbortSignal,
+): Promise<Earlier> {
+  const { to } = run.spec;
+  const asked = await ask(
+    channel.findQuoted &&
+      ((limited) => channel.findQuoted?.({ id, to }, limited) ?? Promise.resolve(undefined)),
+    signal,
+  );
+  const found = asked ??
+    (await findRecorded(id, run, deps.store)) ?? { text: "[it is not known here]" };
+  return {
+    parts: renderOutside("quoted", found),
+    attachments: [...(found.attachments ?? [])],
+  };
+}
+
+/** Keeps the messages of a thread that the session does not have. */
+async function findUnseen(
+  listed: readonly ThreadMessage[],
+  run: MessageRun,
+  store: UnreadDeps["store"],
+): Promise<ThreadMessage[]> {
+  const { session } = run.spec;
+  const runs = await store.runs.list({
+    sessionKey: session.key,
+    before: run.id,
+    limit: MAX_RUNS,
+  });
+  const earlier = runs.filter(
+    (one): one is MessageRun =>
+      one.kind === "channel" &&
+      one.spec.session.agentId === session.agentId &&
+      one.status === "succeeded",
+  );
+  const deliveries = await Promise.all(
+    earlier.map(({ deliveryId }) =>
+      deliveryId === undefined ? undefined : store.deliveries.get(deliveryId),
+    ),
+  );
+  const answered = new Set(earlier.flatMap(({ spec }) => getMessageIds(spec)));
+  const own = new Set([
+    ...getMessageIds(run.spec),
+    ...deliveries.flatMap((delivery) => delivery?.messageIds ?? []),
+  ]);
+  const replies = new Set(earlier.map(({ deliveryId }) => deliveryId));
+  // The ids of a reply's messages are not known while it is sent, and if its outcome is unknown.
+  const isReply = ({ idempotencyKey: key }: ThreadMessage): boolean =>
+    key !== undefined && replies.has(parseSendKey(key).id);
+  const [newest] = earlier;
+  // Not the time at which the turn ended: what was written meanwhile was not there to be read.
+  const at = newest?.createdAt ?? (await getLastTurn(store, session))?.at ?? 0;
+  const last = listed.findLastIndex(({ id }) => answered.has(id));
+  const unseen = last < 0 ? listed.filter((message) => message.at > at) : listed.slice(last + 1);
+  return unseen
+    .filter((message) => !own.has(message.id) && !isReply(message))
+    .filter(({ text, attachments = [] }) => text.trim() !== "" || attachments.length > 0);
+}
+
+/** Lists what was written in the message's thread since the agent's last turn in it. */
+async function readThread(
+  run: MessageRun,
+  { channel }: LoadedChannel,
+  { limit, deps, signal }: { limit: number; deps: UnreadDeps; signal: AbortSignal },
+): Promise<Earlier> {
+  const {
+    to,
+    incoming: { thread, replyTo: before },
+  } = run.spec;
+  if (limit === 0 || !channel.listThread || thread === undefined) return toThread([]);
+  const listThread = channel.listThread.bind(channel);
+  const listed =
+    (await ask((limited) => listThread({ to, thread, before, limit }, limited), signal)) ?? [];
+  const unseen = (await findUnseen(listed, run, deps.store)).slice(-limit);
+  return toThread(unseen);
+}
+
+/** Fetched again if edits keep changing what a message refers to. */
+const MAX_READS = 3;
+
+const hasSameUnread = (one: MessageSpec, other: MessageSpec): boolean =>
+  JSON.stringify(one.unread) === JSON.stringify(other.unread);
+
+/**
+ * Gets what a channel's message refers to: its files, what it quotes, and what was written in its thread. What is text becomes
+ * part of the input and is kept with the run, so that another attempt reads it no more; undefined if nothing is missing.
+ */
+export async function readUnread(
+  given: MessageRun,
+  { channels, config }: Pick<ActionContext, "channels" | "config">,
+  deps: UnreadDeps,
+  signal: AbortSignal,
+): Promise<WholeMessage | undefined> {
+  let run = given;
+  for (let reads = 1; ; reads++) {
+    const { unread, channel: id } = run.spec;
+    const loaded = channels.get(id);
+    const { edits = 0 } = run;
+    const gone = `the channel "${id}" is gone, so what came with the message was not fetched`;
+    if (!unread && reads === 1) return undefined;
+    if (!unread || !loaded)
+      return {
+        spec: run.spec,
+        edits,
+        question: toQuestion(run.spec.input),
+        images: [],
+        warnings: unread ? [gone] : [],
+      };
+    const { quotedIds = [], hasThread } = unread;
+    const thread = hasThread
+      ? await readThread(run, loaded, { limit: config.threads.messages, deps, signal })
+      : toThread([]);
+    const quoted = await Promise.all(
+      quotedIds.map((one) => readQuoted(one, run, loaded, deps, signal)),
+    );
+    const attachments = [
+      ...(unread.attachments ?? []),
+      ...quoted.flatMap((one) => one.attachments),
+      ...thread.attachments,
+    ];
+    const { parts, images, kept } = await readAttachments(
+      attachments,
+      { channel: loaded.channel, config },
+      deps,
+      signal,
+    );
+    const stored = await deps.store.runs.get(run.id);
+    const latest = stored?.kind === "channel" ? stored : run;
+    const isSame = hasSameUnread(latest.spec, run.spec);
+    run = latest;
+    if (!isSame && reads < MAX_READS) continue;
+    const { unread: _unread, ...spec } = latest.spec;
+    const input = [...thread.parts, ...spec.input, ...quoted.flatMap((one) => one.parts), ...parts];
+    const read = {
+      ...spec,
+      input,
+      parts: toReadParts(latest.spec, thread.parts.length),
+      ...(kept.length > 0 && { unread: { attachments: kept } }),
+      ...(attachments.length > 0 && { received: spec.received ?? attachments }),
+    };
+    const question = toQuestion(spec.input);
+    return { spec: read, edits: latest.edits ?? 0, question, images, warnings: [] };
+  }
 }

@@ -6,11 +6,12 @@ import { type Phrases, HELPED, type LinkPhrases } from "../../vocabulary/phrases
 import {
   sessionId,
   type Job,
+  type MessageCommand,
+  type MessageRun,
   type RunRecord,
-  type RunSpec,
   countUsedTokens,
 } from "../../store/types.ts";
-import { replyRoute } from "../run-result.ts";
+import { replyRoute } from "../end-run.ts";
 import type { TurnDeps } from "../context.ts";
 import type { RunJob } from "../types.ts";
 import { getPlace } from "../../people/agent-choices.ts";
@@ -27,13 +28,14 @@ const ANSWERS: Record<LinkProblem, keyof Omit<LinkPhrases, "code" | "linked">> =
 
 /** Executes `/link` and `/unlink`: gives out a code, links the channel of a code with this one, or ends the link of this one. */
 async function answerLink(
-  { id, spec }: RunRecord,
+  command: "unlink" | { argument?: string },
+  { id, spec }: MessageRun,
   { snapshot, people: { links } }: TurnDeps,
   { links: phrases }: Phrases,
 ): Promise<string> {
-  const { channel, to, incoming, argument, session, command } = spec;
-  if (!incoming || to === undefined) return phrases.notDirect;
+  const { channel, to, incoming, session } = spec;
   const { from: person, direct, thread, language } = incoming;
+  const argument = command === "unlink" ? undefined : command.argument;
   if (!direct) {
     // All who are in the room have seen it.
     if (argument !== undefined) await links.dropCode(argument);
@@ -57,6 +59,9 @@ async function answerLink(
   return done.ok ? phrases.linked(done.channel) : phrases[ANSWERS[done.problem]];
 }
 
+const isCommand = ({ kind, spec }: RunRecord): boolean =>
+  kind === "channel" && spec.command !== undefined;
+
 const MAX_RUNS = 1000;
 const WITH_CODE: readonly string[] = ["approve", "deny"];
 
@@ -75,7 +80,7 @@ function getDayBegin(now: number): number {
 
 /** The answer to `/status`: who answers here, what is under way, and the tokens of the conversation since midnight. */
 async function renderStatus(
-  command: RunRecord,
+  command: MessageRun,
   { store, clock, snapshot }: TurnDeps,
   { status, locale }: Phrases,
 ): Promise<string> {
@@ -84,7 +89,7 @@ async function renderStatus(
   const since = getDayBegin(clock.now());
   const all = await store.runs.list({ sessionKey: session.key, since, limit: MAX_RUNS });
   const own = all.filter(
-    ({ spec }) => sessionId(spec.session) === sessionId(session) && spec.command === undefined,
+    (run) => sessionId(run.spec.session) === sessionId(session) && !isCommand(run),
   );
   const count = (...statuses: RunRecord["status"][]): number =>
     own.filter((run) => statuses.includes(run.status)).length;
@@ -101,12 +106,12 @@ async function renderStatus(
 
 /** Executes `/agent`: shows who answers in the conversation and who may be chosen, or has another agent answer. */
 async function answerAgent(
-  { spec }: RunRecord,
+  argument: string | undefined,
+  { spec }: MessageRun,
   { snapshot, people }: TurnDeps,
   { agents }: Phrases,
 ): Promise<string> {
-  const { channel, to, incoming, argument, session } = spec;
-  if (!incoming || to === undefined) return agents.none;
+  const { channel, to, incoming, session } = spec;
   const { rooms } = snapshot();
   const choices = rooms.choicesFor(channel, { from: incoming.from, to });
   const ids = choices.map(({ id }) => id);
@@ -129,25 +134,21 @@ async function answerAgent(
 const COMMAND =
   /^(?:@\S+\s+)?[/!](?:(start|new|stop|status|help|unlink)(?:@\S+)?|(agent|link)(?:@\S+)?(?:\s+(\S{1,100}))?)$/i;
 
-type WrittenCommand = Pick<RunSpec, "argument"> & {
-  command: "start" | "new" | "stop" | "status" | "help" | "agent" | "link" | "unlink";
-};
-
 /** Parses a message that is a command; undefined for any other message. Only `/agent` and `/link` may have a word behind them. */
-export function parseCommand(text: string): WrittenCommand | undefined {
+export function parseCommand(text: string): MessageCommand | undefined {
   const [, alone, withWord, argument] = COMMAND.exec(text.trim()) ?? [];
   const name = alone ?? withWord;
   if (name === undefined) return undefined;
   return {
-    command: name.toLowerCase() as WrittenCommand["command"],
+    name: name.toLowerCase(),
     ...(argument !== undefined && { argument }),
-  };
+  } as MessageCommand;
 }
 
 const MAX_STOPPED = 1000;
 
 /** Cancels the turns of the command's session that were accepted before it. Returns the confirmation. */
-async function stopTurns(command: RunRecord, { store, cancel }: TurnDeps): Promise<string> {
+async function stopTurns(command: MessageRun, { store, cancel }: TurnDeps): Promise<string> {
   const { session } = command.spec;
   const open = await Promise.all(
     (["queued", "running", "waiting"] as const).map((status) =>
@@ -155,12 +156,12 @@ async function stopTurns(command: RunRecord, { store, cancel }: TurnDeps): Promi
     ),
   );
   // What waits for a person holds the session up, whatever began it.
-  const isOlder = ({ id, kind, status, spec, createdAt }: RunRecord): boolean =>
-    id !== command.id &&
-    (kind === "channel" || status === "waiting") &&
-    spec.command === undefined &&
-    sessionId(spec.session) === sessionId(session) &&
-    createdAt <= command.createdAt;
+  const isOlder = (run: RunRecord): boolean =>
+    run.id !== command.id &&
+    (run.kind === "channel" || run.status === "waiting") &&
+    !isCommand(run) &&
+    sessionId(run.spec.session) === sessionId(session) &&
+    run.createdAt <= command.createdAt;
   let stopped = 0;
   let left = 0;
   // Newest first: otherwise the end of a running turn would start the next one.
@@ -169,7 +170,7 @@ async function stopTurns(command: RunRecord, { store, cancel }: TurnDeps): Promi
     if (done.ok) stopped++;
     else if (done.failure.code === "store_unavailable") left++;
   }
-  const phrases = getPhrases(command.spec.incoming?.language);
+  const phrases = getPhrases(command.spec.incoming.language);
   if (left > 0) return phrases.notStopped(left);
   if (stopped === 0) return phrases.nothingToStop;
   return stopped === 1 ? phrases.stopped : phrases.stoppedTurns(stopped);
@@ -196,41 +197,54 @@ async function answerPairing(
 }
 
 /** Executes a command that has an answer of its own. */
-async function answerCommand(run: RunRecord, deps: TurnDeps): Promise<string> {
-  const { command, channel, incoming, decision } = run.spec;
-  const phrases = getPhrases(incoming?.language);
-  if (command === "stop") return stopTurns(run, deps);
-  if (command === "new") return phrases.newConversation;
-  if (command === "start") {
-    const { agentId } = run.spec.session;
-    return phrases.greeting(deps.snapshot().agents.get(agentId)?.name ?? agentId);
+async function answerCommand(
+  command: MessageCommand,
+  run: MessageRun,
+  deps: TurnDeps,
+): Promise<string> {
+  const { channel, incoming, session } = run.spec;
+  const phrases = getPhrases(incoming.language);
+  switch (command.name) {
+    case "stop":
+      return stopTurns(run, deps);
+    case "new":
+      return phrases.newConversation;
+    case "start":
+      return phrases.greeting(deps.snapshot().agents.get(session.agentId)?.name ?? session.agentId);
+    case "help":
+      return renderHelp(phrases);
+    case "status":
+      return renderStatus(run, deps, phrases);
+    case "agent":
+      return answerAgent(command.argument, run, deps, phrases);
+    case "link":
+      return answerLink(command, run, deps, phrases);
+    case "unlink":
+      return answerLink("unlink", run, deps, phrases);
+    case "pair":
+      return answerPairing(`${channel}:${incoming.from}`, command.decision, deps, phrases);
+    case "decide": {
+      const asked = { channel, person: incoming.from, ...command.decision };
+      const { answer } = await answerDecision(asked, deps.approvals);
+      return answer(incoming.language);
+    }
   }
-  if (command === "help") return renderHelp(phrases);
-  if (command === "status") return renderStatus(run, deps, phrases);
-  if (command === "agent") return answerAgent(run, deps, phrases);
-  if (command === "link" || command === "unlink") return answerLink(run, deps, phrases);
-  if (!incoming || !decision) return phrases.decisions.nothing;
-  if (command === "pair")
-    return answerPairing(`${channel}:${incoming.from}`, decision, deps, phrases);
-  const { answer } = await answerDecision(
-    { channel, person: incoming.from, ...decision },
-    deps.approvals,
-  );
-  return answer(incoming.language);
 }
 
 /** Executes the job of a command: stops the turns for `/stop`, passes a decision on, and answers. */
 export async function executeCommand(job: Job, { runId }: RunJob, deps: TurnDeps): Promise<void> {
   const { store, clock } = deps;
   const run = await store.runs.get(runId);
-  const route = run && replyRoute(run.spec);
-  if (!run || !route || run.deliveryId !== undefined || run.status === "cancelled") {
+  const command = run?.kind === "channel" ? run.spec.command : undefined;
+  const isOver = run?.deliveryId !== undefined || run?.status === "cancelled";
+  if (run?.kind !== "channel" || !command || isOver) {
     await store.commit((tx) => tx.jobs.settle(job), job);
     return;
   }
   // `/new` also waits its turn, and ends there.
-  const isNew = run.spec.command === "new";
-  const reply = await answerCommand(run, deps);
+  const isNew = command.name === "new";
+  const reply = await answerCommand(command, run, deps);
+  const route = replyRoute(run.spec);
   const now = clock.now();
   const planned = planDelivery({
     runId,
@@ -256,9 +270,9 @@ export async function executeCommand(job: Job, { runId }: RunJob, deps: TurnDeps
 /** Executes the turn job of `/new`: in order with the session's turns, it deletes the history. */
 export async function resetHistory(
   job: Job,
-  run: RunRecord,
+  run: MessageRun,
   { store, clock, runEnds }: TurnDeps,
-): Promise<void> {
+): Promise<undefined> {
   const done = await store.commit((tx) => {
     tx.sessions.clear(run.spec.session);
     tx.runs.update(run.id, { status: "succeeded", endedAt: clock.now() });

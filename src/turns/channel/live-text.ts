@@ -7,7 +7,7 @@ import { cutFor } from "../../delivery/plan.ts";
 import { sendPiece } from "../../delivery/send.ts";
 import type { LiveMessage, Route } from "../../store/types.ts";
 import { commitFor, type Try } from "../try.ts";
-import { writeRemoval, replyRoute } from "../run-result.ts";
+import { writeRemoval } from "../end-run.ts";
 
 /** A text that is whole before this is sent as the answer alone. */
 const START_MS = 1_000;
@@ -150,10 +150,10 @@ export class LiveText {
   }
 }
 
-/** Shows the text of a run's turn if it answers a message of a channel with `streaming: true`. */
+/** Shows the text of the turn that answers a message of a channel with `streaming: true`. */
 export function createLiveText(current: Try): LiveText | undefined {
   const { run, kind } = current;
-  const route = run.kind === "channel" && kind.job ? replyRoute(run.spec) : undefined;
+  const route = kind.getReplyRoute?.(run);
   const edits = route && kind.context.channels.get(route.channel)?.channel.streaming;
   return route && edits?.isOn ? new LiveText(current, route, edits) : undefined;
 }
@@ -161,7 +161,8 @@ export function createLiveText(current: Try): LiveText | undefined {
 /** Deletes the message with the text of a turn that has no answer now: it failed, waits, or starts again. */
 export async function withdrawLive(current: Try): Promise<void> {
   const { deps, run } = current;
-  if (!run.live) return;
+  if (run.kind !== "channel" || !run.live) return;
   await commitFor(current, (tx) => writeRemoval(tx, run, deps.clock.now()));
-  current.run = { ...run, live: null };
+  const { live: _live, ...rest } = run;
+  current.run = rest;
 }

@@ -209,11 +209,11 @@ async function findReceived(
   { store, clock, attachments }: SendFileDeps,
   signal: AbortSignal,
 ): Promise<Found> {
-  const channel = context.channels.get(run.spec.channel)?.channel;
-  if (!channel || !attachments || !run.spec.incoming)
-    return { problem: "No files are received in this conversation." };
-  const all = [run, ...(await listEarlier(run, store))].flatMap(({ spec }) =>
-    spec.channel === run.spec.channel ? (spec.received ?? []) : [],
+  const id = run.kind === "channel" ? run.spec.channel : undefined;
+  const channel = id === undefined ? undefined : context.channels.get(id)?.channel;
+  if (!channel || !attachments) return { problem: "No files are received in this conversation." };
+  const all = [run, ...(await listEarlier(run, store))].flatMap(({ kind, spec }) =>
+    kind === "channel" && spec.channel === id ? (spec.received ?? []) : [],
   );
   const file = wanted === "last" ? all[0] : all.find(({ name }) => name === wanted);
   if (!file) return { problem: "There is no received file of this name in this conversation." };

@@ -1,3 +1,4 @@
+import { isSamePlace } from "./channel-input.ts";
 import { sessionId, type Ms, type Reads } from "../../store/types.ts";
 
 /** The reason with which a turn is aborted that starts again with the messages that came since. */
@@ -13,19 +14,17 @@ export async function steerRunning(
   { store, steer, now }: { store: Reads; steer(runId: string): void; now: Ms },
 ): Promise<void> {
   const run = await store.runs.get(runId);
-  if (!run || run.spec.command !== undefined) return;
-  const { session, channel, to, incoming } = run.spec;
+  if (run?.kind !== "channel" || run.spec.command) return;
+  const { session } = run.spec;
   const running = await store.runs.list({
     status: "running",
     sessionKey: session.key,
     limit: MAX_RUNNING,
   });
   for (const { id, kind, spec, createdAt } of running) {
-    const isSamePlace =
-      spec.channel === channel && spec.to === to && spec.incoming?.thread === incoming?.thread;
     if (
       kind === "channel" &&
-      isSamePlace &&
+      isSamePlace(spec, run.spec) &&
       sessionId(spec.session) === sessionId(session) &&
       now - createdAt < MAX_AGE_MS
     )

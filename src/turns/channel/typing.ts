@@ -65,12 +65,11 @@ export class TypingSigns {
     this.#deps = deps;
   }
 
-  /** Does the work of a run's turn; meanwhile the sign is shown where the message was written that the turn answers, if there is one. */
+  /** Does the work of a run's turn; meanwhile the sign is shown where the message was written that the turn answers. */
   async during<T>(
-    { runId, route, signal }: { runId: string; route: Route | undefined; signal: AbortSignal },
+    { runId, route, signal }: { runId: string; route: Route; signal: AbortSignal },
     work: () => Promise<T>,
   ): Promise<T> {
-    if (!route) return work();
     const ended = new AbortController();
     const stop = AbortSignal.any([signal, ended.signal]);
     const shown: Shown = { ...this.#waits.get(runId) };

@@ -1,13 +1,14 @@
 import { newId, seededId } from "../../core/ids.ts";
 import { buildRunJob } from "../../store/sql/materialize.ts";
 import type { Heartbeat } from "../../queue/heartbeat.ts";
-import type {
-  Ms,
-  NewSystemEvent,
-  RunRecord,
-  RunSpec,
-  SessionRef,
-  Writes,
+import {
+  newRun,
+  type Ms,
+  type NewSystemEvent,
+  type ScheduleRun,
+  type ScheduleSpec,
+  type SessionRef,
+  type Writes,
 } from "../../store/types.ts";
 import { getScheduleName } from "./plan.ts";
 import type { Firing, Schedule, ScheduleAction } from "./types.ts";
@@ -46,33 +47,18 @@ function buildRun(
   { text, outside }: TextAction,
   { dueAt, at, manual }: Firing,
   id: string,
-): RunRecord {
+): ScheduleRun {
   const { id: scheduleId, deliver, asked } = schedule;
-  const to = deliver === false ? undefined : deliver.to;
-  const spec: RunSpec = {
+  const spec: ScheduleSpec = {
     session: getScheduleSession(schedule),
     name: scheduleId,
     hook: `schedules/${scheduleId}`,
     input: [{ text, outside }],
     instructions: `${manual ? "A person has started the schedule" : "This turn was started by the schedule"} "${scheduleId}", due at ${renderDue(schedule, dueAt)}.`,
-    wakeMode: "next-heartbeat",
-    deliver: deliver !== false,
-    channel: deliver === false ? "last" : deliver.channel,
-    unsafe: false,
     schedule: { id: scheduleId, dueAt, ...(manual && { manual }), ...(asked && { asked }) },
-    ...(to !== undefined && { to }),
+    ...(deliver && { target: deliver }),
   };
-  return {
-    id,
-    eventId: null,
-    kind: "schedule",
-    status: "queued",
-    spec,
-    warnings: [],
-    attempts: 0,
-    restarts: 0,
-    createdAt: at,
-  };
+  return newRun<ScheduleRun>({ id, kind: "schedule", spec, createdAt: at });
 }
 
 /** What a firing writes, as one commit with the state of the schedule. */

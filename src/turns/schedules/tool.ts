@@ -45,9 +45,9 @@ export interface ScheduleToolDeps {
 async function findAsked(runId: string, store: Reads): Promise<AskedSchedule | undefined> {
   const run = await store.runs.get(runId);
   if (!run || run.spec.session.origin === "main") return undefined;
-  const { session, schedule } = run.spec;
   // What a schedule proposes belongs to the conversation that the schedule does.
-  if (run.kind === "schedule") return schedule?.asked;
+  if (run.kind === "schedule") return run.spec.schedule.asked;
+  const { session } = run.spec;
   if (run.route?.status !== "route") return { session };
   const { replyTo: _replyTo, ...route } = run.route.route;
   return { session, route };

@@ -39,7 +39,6 @@ export const ARABIC: Phrases = {
     noModel: "لا يوجد",
   },
   agents: {
-    none: "لا يوجد وكيل لهذه المحادثة.",
     current: (agent) => `وكيل هذه المحادثة هو ${agent}.`,
     choices: (commands) => `يمكنك اختيار: ${commands}.`,
     fixed: "لا يمكن تغيير وكيل هذه المحادثة هنا.",
@@ -48,7 +47,6 @@ export const ARABIC: Phrases = {
   },
   decisions: {
     notAllowed: "لست من المخوّلين بالموافقة لهذا الوكيل، لذلك لم يُتخذ أي قرار.",
-    nothing: "لا يوجد ما يُقرَّر.",
     noPerson: "لا أحد ينتظر بهذا الرمز: الرمز خاطئ أو انتهت صلاحيته أو استُخدم.",
     personApproved: (person, channel) =>
       `تمت الموافقة: يمكن لـ «${person}» الكتابة على ${channel}.`,

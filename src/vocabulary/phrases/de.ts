@@ -42,7 +42,6 @@ export const GERMAN: Phrases = {
     noModel: "keines",
   },
   agents: {
-    none: "Diese Unterhaltung hat keinen Agenten.",
     current: (agent) => `Der Agent dieser Unterhaltung ist ${agent}.`,
     choices: (commands) => `Zur Wahl stehen: ${commands}.`,
     fixed: "Der Agent dieser Unterhaltung lässt sich hier nicht wechseln.",
@@ -52,7 +51,6 @@ export const GERMAN: Phrases = {
   },
   decisions: {
     notAllowed: "Du darfst für diesen Agenten nichts freigeben, deshalb wurde nichts entschieden.",
-    nothing: "Es gibt nichts zu entscheiden.",
     noPerson: "Mit diesem Code wartet niemand: Er ist falsch, abgelaufen oder schon benutzt.",
     personApproved: (person, channel) => `Freigegeben: „${person}“ darf auf ${channel} schreiben.`,
     personDenied: (person, channel) =>

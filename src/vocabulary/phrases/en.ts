@@ -40,7 +40,6 @@ export const ENGLISH: Phrases = {
     noModel: "none",
   },
   agents: {
-    none: "This conversation has no agent.",
     current: (agent) => `The agent of this conversation is ${agent}.`,
     choices: (commands) => `You can choose: ${commands}.`,
     fixed: "The agent of this conversation cannot be changed here.",
@@ -50,7 +49,6 @@ export const ENGLISH: Phrases = {
   },
   decisions: {
     notAllowed: "You are not one of the approvers of this agent, so nothing was decided.",
-    nothing: "Nothing to decide.",
     noPerson: "No person waits with this code: it is wrong, has expired, or was used.",
     personApproved: (person, channel) => `Approved: "${person}" may write on ${channel}.`,
     personDenied: (person, channel) => `Denied: "${person}" is not answered on ${channel}.`,

@@ -41,7 +41,6 @@ export const SPANISH: Phrases = {
     noModel: "ninguno",
   },
   agents: {
-    none: "Esta conversación no tiene agente.",
     current: (agent) => `El agente de esta conversación es ${agent}.`,
     choices: (commands) => `Puedes elegir: ${commands}.`,
     fixed: "El agente de esta conversación no se puede cambiar aquí.",
@@ -51,7 +50,6 @@ export const SPANISH: Phrases = {
   },
   decisions: {
     notAllowed: "No puedes aprobar nada para este agente, así que no se ha decidido nada.",
-    nothing: "No hay nada que decidir.",
     noPerson: "Nadie espera con este código: es incorrecto, ha caducado o ya se usó.",
     personApproved: (person, channel) => `Aprobado: «${person}» puede escribir en ${channel}.`,
     personDenied: (person, channel) => `Rechazado: «${person}» no recibe respuesta en ${channel}.`,

@@ -41,7 +41,6 @@ export const FRENCH: Phrases = {
     noModel: "aucun",
   },
   agents: {
-    none: "Cette conversation n'a pas d'agent.",
     current: (agent) => `L'agent de cette conversation est ${agent}.`,
     choices: (commands) => `Vous pouvez choisir : ${commands}.`,
     fixed: "L'agent de cette conversation ne peut pas être changé ici.",
@@ -50,7 +49,6 @@ export const FRENCH: Phrases = {
   },
   decisions: {
     notAllowed: "Vous n'êtes pas autorisé à approuver pour cet agent : rien n'a été décidé.",
-    nothing: "Il n'y a rien à décider.",
     noPerson: "Personne n'attend avec ce code : il est faux, expiré ou déjà utilisé.",
     personApproved: (person, channel) => `Approuvé : « ${person} » peut écrire sur ${channel}.`,
     personDenied: (person, channel) =>

@@ -40,7 +40,6 @@ export const JAPANESE: Phrases = {
     noModel: "なし",
   },
   agents: {
-    none: "この会話にはエージェントがいません。",
     current: (agent) => `この会話のエージェントは ${agent} です。`,
     choices: (commands) => `選択できるもの：${commands}。`,
     fixed: "この会話のエージェントはここでは変更できません。",
@@ -49,7 +48,6 @@ export const JAPANESE: Phrases = {
   },
   decisions: {
     notAllowed: "あなたはこのエージェントの承認者ではないため、何も決定されませんでした。",
-    nothing: "決定するものはありません。",
     noPerson:
       "このコードで待っている人はいません。コードが間違っているか、期限切れか、使用済みです。",
     personApproved: (person, channel) =>

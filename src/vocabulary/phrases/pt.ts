@@ -41,7 +41,6 @@ export const PORTUGUESE: Phrases = {
     noModel: "nenhum",
   },
   agents: {
-    none: "Esta conversa não tem agente.",
     current: (agent) => `O agente desta conversa é ${agent}.`,
     choices: (commands) => `Pode escolher: ${commands}.`,
     fixed: "O agente desta conversa não pode ser mudado aqui.",
@@ -51,7 +50,6 @@ export const PORTUGUESE: Phrases = {
   },
   decisions: {
     notAllowed: "Não pode aprovar nada para este agente, por isso nada foi decidido.",
-    nothing: "Não há nada para decidir.",
     noPerson: "Ninguém espera com este código: está errado, expirou ou já foi usado.",
     personApproved: (person, channel) => `Aprovado: “${person}” pode escrever em ${channel}.`,
     personDenied: (person, channel) => `Recusado: “${person}” não recebe resposta em ${channel}.`,

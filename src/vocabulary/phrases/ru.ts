@@ -41,7 +41,6 @@ export const RUSSIAN: Phrases = {
     noModel: "нет",
   },
   agents: {
-    none: "У этого разговора нет агента.",
     current: (agent) => `Агент этого разговора: ${agent}.`,
     choices: (commands) => `Можно выбрать: ${commands}.`,
     fixed: "Агента этого разговора здесь нельзя сменить.",
@@ -50,7 +49,6 @@ export const RUSSIAN: Phrases = {
   },
   decisions: {
     notAllowed: "Вы не можете принимать решения для этого агента, поэтому ничего не решено.",
-    nothing: "Решать нечего.",
     noPerson: "С этим кодом никто не ждёт: он неверен, истёк или уже использован.",
     personApproved: (person, channel) => `Одобрено: «${person}» может писать в ${channel}.`,
     personDenied: (person, channel) => `Отклонено: «${person}» не получает ответов в ${channel}.`,

@@ -57,7 +57,6 @@ type StatusPhrases = Record<
 
 /** Sentences about `/agent`. */
 interface AgentPhrases {
-  none: string;
   current(agent: string): string;
   choices(commands: string): string;
   fixed: string;
@@ -69,7 +68,6 @@ interface AgentPhrases {
 interface DecisionPhrases {
   /** Says the same whether there is such an approval or not, so that it reveals nothing. */
   notAllowed: string;
-  nothing: string;
   noPerson: string;
   personApproved(person: string, channel: string): string;
   personDenied(person: string, channel: string): string;

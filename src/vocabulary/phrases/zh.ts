@@ -38,7 +38,6 @@ export const CHINESE: Phrases = {
     noModel: "无",
   },
   agents: {
-    none: "此对话没有代理。",
     current: (agent) => `此对话的代理是 ${agent}。`,
     choices: (commands) => `您可以选择：${commands}。`,
     fixed: "此对话的代理不能在这里更改。",
@@ -47,7 +46,6 @@ export const CHINESE: Phrases = {
   },
   decisions: {
     notAllowed: "您不是此代理的审批人，因此未作任何决定。",
-    nothing: "没有需要决定的内容。",
     noPerson: "没有人使用此代码等待：代码错误、已过期或已被使用。",
     personApproved: (person, channel) => `已批准：“${person}”可以在 ${channel} 上发消息。`,
     personDenied: (person, channel) => `已拒绝：“${person}”在 ${channel} 上不会收到回复。`,

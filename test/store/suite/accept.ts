@@ -1,11 +1,12 @@
 import { describe, expect, it } from "vitest";
-import type { Job, JobKind } from "../../../src/store/types.ts";
+import type { Job, JobKind, RunAction } from "../../../src/store/types.ts";
 import { until } from "../../../src/testing/harness.ts";
 import {
   DAY,
   dedupe,
   event,
   hookSession,
+  messageSpec,
   runAction,
   spec,
   START,
@@ -149,8 +150,11 @@ export function testAccept(stage: Stage): void {
 
     it("makes jobs of a command that no turn of its session holds back, and of `/new` one in the turns' order as well", async () => {
       const asked = runAction("hook:one");
-      const stop = runAction("hook:one", { spec: spec("hook:one", { command: "stop" }) });
-      const begin = runAction("hook:one", { spec: spec("hook:one", { command: "new" }) });
+      const command = (name: "stop" | "new"): RunAction => ({
+        ...runAction(),
+        spec: messageSpec("hook:one", { command: { name } }),
+      });
+      const [stop, begin] = [command("stop"), command("new")];
       const ready: JobKind[] = [];
       stage.handle.queue.onReady((kind) => ready.push(kind));
       for (const action of [asked, stop, begin])

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { RouseError } from "../../../src/core/errors.ts";
 import { RUN_CHANGED } from "../../../src/store/sql/errors.ts";
-import type { ExpectedRun } from "../../../src/store/types.ts";
+import type { ExpectedRun, MessageRun } from "../../../src/store/types.ts";
 import { until } from "../../../src/testing/harness.ts";
-import { dedupe, event, run, runAction, spec, START } from "./make.ts";
+import { dedupe, event, messageSpec, run, runAction, spec, START } from "./make.ts";
 import type { Stage } from "./stage.ts";
 
 /** Commits: all of one, or nothing of it; and copies of a store in use. */
@@ -66,7 +66,8 @@ export function testCommits(stage: Stage): void {
     });
 
     it("changes a run only as it was read, if it says how; else nothing of it is written", async () => {
-      const [first, second] = [run({ status: "queued" }), run({ status: "queued" })];
+      const message = { kind: "channel" as const, spec: messageSpec("hook:one") };
+      const [first, second] = [run<MessageRun>(message), run()];
       const { store } = stage.handle;
       await store.commit((tx) => [first, second].forEach((one) => tx.runs.add(one)));
       const change = (id: string, expected: ExpectedRun) =>

@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { sessionId, type Lists, type UsageKey } from "../../../src/store/types.ts";
+import {
+  sessionId,
+  type ApiRun,
+  type HeartbeatRun,
+  type Lists,
+  type UsageKey,
+} from "../../../src/store/types.ts";
 import {
   DAY,
   delivery,
@@ -114,7 +120,7 @@ export function testLists(stage: Stage): void {
         tx.runs.add(run({ ...ended, mapping: "m1", usage: { ...usage, costUsd: 0.2 } }));
         tx.runs.add(run({ ...ended, mapping: "m2", model: "a/free", usage: { outputTokens: 3 } }));
         tx.runs.add(
-          run({
+          run<ApiRun>({
             ...ended,
             kind: "api",
             endedAt: START + DAY,
@@ -217,7 +223,12 @@ export function testLists(stage: Stage): void {
       stage.home.clock.advance(HOUR);
       const runs = [
         run({ eventId: "evt_1", spec: spec("hook:a") }),
-        run({ eventId: "evt_1", kind: "heartbeat", status: "failed", endedAt: START }),
+        run<HeartbeatRun>({
+          eventId: "evt_1",
+          kind: "heartbeat",
+          status: "failed",
+          endedAt: START,
+        }),
         run({ eventId: "evt_2", spec: spec("hook:a"), createdAt: START + HOUR }),
         ...Array.from({ length: 4 }, () => run({ status: "succeeded" })),
       ];

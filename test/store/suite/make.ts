@@ -11,7 +11,9 @@ import type {
   NewTurn,
   RunAction,
   RunRecord,
-  RunSpec,
+  HookRun,
+  HookSpec,
+  MessageSpec,
   SessionRef,
   StepRecord,
   StoreHandle,
@@ -96,7 +98,7 @@ export const hookSession = (key = "hook:one", agentId = "main"): SessionRef => (
   key,
 });
 
-export function spec(key = "hook:one", change: Partial<RunSpec> = {}): RunSpec {
+export function spec(key = "hook:one", change: Partial<HookSpec> = {}): HookSpec {
   return {
     session: hookSession(key),
     name: "Alert",
@@ -107,13 +109,29 @@ export function spec(key = "hook:one", change: Partial<RunSpec> = {}): RunSpec {
     ],
     wakeMode: "now",
     deliver: true,
-    channel: "last",
+    target: { channel: "last" },
     unsafe: false,
     ...change,
   };
 }
 
-export function runAction(key?: string, change: Partial<RunAction> = {}): RunAction {
+export function messageSpec(key: string, change: Partial<MessageSpec> = {}): MessageSpec {
+  return {
+    session: hookSession(key),
+    name: "message on rooms",
+    hook: "channels/rooms",
+    input: [],
+    channel: "rooms",
+    to: "1",
+    incoming: { from: "1", direct: true, replyTo: "1" },
+    ...change,
+  };
+}
+
+export function runAction(
+  key?: string,
+  change: Partial<RunAction<HookSpec>> = {},
+): RunAction<HookSpec> {
   return { kind: "run", runId: newId("run", START), spec: spec(key), warnings: [], ...change };
 }
 
@@ -159,7 +177,7 @@ export function dedupe(change: Partial<DedupeEntry> = {}): DedupeEntry {
   };
 }
 
-export function run(change: Partial<RunRecord> = {}): RunRecord {
+export function run<R extends RunRecord = HookRun>(change: Partial<NoInfer<R>> = {}): R {
   return {
     id: newId("run", START),
     eventId: null,
@@ -171,7 +189,7 @@ export function run(change: Partial<RunRecord> = {}): RunRecord {
     restarts: 0,
     createdAt: START,
     ...change,
-  };
+  } as RunRecord as R;
 }
 
 export function job(id: string, change: Partial<NewJob> = {}): NewJob {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { newId } from "../../../src/core/ids.ts";
 import { NO_ROUTE, type FailureSum, type RunRecord } from "../../../src/store/types.ts";
-import { DAY, delivery, event, HOUR, run, spec, START } from "./make.ts";
+import { DAY, delivery, event, HOUR, messageSpec, run, spec, START } from "./make.ts";
 import type { Stage } from "./stage.ts";
 
 const ALL = { since: START - DAY, limit: 1000 };
@@ -144,7 +144,7 @@ function testFailedWork(stage: Stage): void {
       failedRun({
         kind: "channel",
         error: { code: "rate_limited", message: "no" },
-        spec: { ...spec(), channel: "rooms" },
+        spec: messageSpec("hook:one"),
       }),
       failedRun({ kind: "schedule", error: { code: "skipped", message: "no" } }),
       run({ status: "succeeded", endedAt: START }),
