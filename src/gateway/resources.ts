@@ -6,7 +6,7 @@ import type { Clock } from "../core/clock.ts";
 import { addLogFields } from "../core/log.ts";
 import { NO_TRACES, type Traces } from "../core/http/trace-context.ts";
 import { createMetrics, type Metrics } from "../core/metrics.ts";
-import type { IntakeDeps } from "../intake/receive.ts";
+import type { IntakeDeps } from "../intake/context.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { createTransformPool, type TransformPool } from "../mapping/transforms/pool.ts";
 import { reportingStore, type Reporter } from "./library.ts";

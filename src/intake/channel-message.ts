@@ -1,5 +1,4 @@
 import { newId } from "../core/ids.ts";
-import type { Logger } from "../core/log.ts";
 import { sha256Hex } from "../core/secret.ts";
 import { cutText, oneLine } from "../core/text.ts";
 import type { ApprovalPress, IncomingMessage, ReceivedMessage } from "../contract/channel.ts";
@@ -13,16 +12,14 @@ import {
   type MessageSpec,
   type RunAction,
   type SessionRef,
-  type Store,
 } from "../store/types.ts";
-import { answerDecision, type Approvals } from "../people/approvals.ts";
+import { answerDecision } from "../people/approvals.ts";
 import { splitPerson } from "../people/policy.ts";
 import { parseDecision, renderVerdict } from "../vocabulary/decision.ts";
 import { getOwnText, renderMessage } from "../turns/channel/channel-input.ts";
 import { getPlace } from "../people/agent-choices.ts";
 import { parsePersonDecision, type PairingResult } from "../people/pairings.ts";
 import { parseCommand } from "../turns/channel/commands.ts";
-import type { ActionContext } from "../turns/types.ts";
 import {
   checkStoredPlace,
   type CheckedMessage,
@@ -31,27 +28,12 @@ import {
   findContentProblem,
   getUnread,
 } from "./edits-and-threads.ts";
+import type { IntakeDeps } from "./context.ts";
 import { toReceipt } from "./record.ts";
 import type { IntakeReceipt, Snapshot } from "./types.ts";
-import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
-import type { KnownPeople } from "../people/links.ts";
 import { steerRunning } from "../turns/channel/steering.ts";
 import { tellThatItWaits } from "../turns/channel/away-notice.ts";
-
-export interface MessageIntakeDeps {
-  store: Store;
-  clock: Clock;
-  log: Logger;
-  snapshot(): Snapshot;
-  /** Records what a person decided about an approval. */
-  approvals: Pick<Approvals, "decide">;
-  people: KnownPeople;
-  /** Starts a run again with the messages that came since, at whichever gateway executes it. */
-  steer(runId: string): void;
-  /** Shows the person that the message waits for its turn. */
-  turns: { showThatItWaits(runId: string): void };
-}
 
 /** Processes what people write and press on channels. */
 export interface MessageIntake {
@@ -71,8 +53,10 @@ export interface MessageIntake {
 /** The decision whether a message is processed. One that is not `recorded` leaves no event either. */
 type SenderCheck = { ok: true } | { ok: false; reason: string; recorded: boolean };
 
-interface SenderDeps {
-  people: KnownPeople;
+/** What one message or press is processed with. */
+interface MessageDeps extends IntakeDeps {
+  context: Snapshot;
+  now: number;
   /** Counts the events of strangers of this gateway. */
   strangers: StrangerCount;
 }
@@ -84,9 +68,9 @@ const HOUR_MS = 3_600_000;
 /** Counts messages by channel and hour, so that a flood of strangers does not fill the store. */
 class StrangerCount {
   readonly #hours = new Map<string, { since: number; count: number }>();
-  readonly #clock: Pick<Clock, "now">;
+  readonly #clock: IntakeDeps["clock"];
 
-  constructor(clock: Pick<Clock, "now">) {
+  constructor(clock: IntakeDeps["clock"]) {
     this.#clock = clock;
   }
 
@@ -114,8 +98,7 @@ const denied = (reason: string): SenderCheck => ({ ok: false, reason, recorded: 
 async function checkSender(
   channel: string,
   message: IncomingMessage,
-  { channels }: Pick<ActionContext, "channels">,
-  { people, strangers }: SenderDeps,
+  { context: { channels }, people, strangers }: MessageDeps,
 ): Promise<SenderCheck> {
   const { from, direct } = message;
   const { allowFrom = [], dmPolicy = "allowlist" } = channels.get(channel)?.channel ?? {};
@@ -130,7 +113,7 @@ async function checkSender(
 }
 
 /** Creates the intake of messages and presses of channels. */
-export function createMessageIntake(deps: MessageIntakeDeps): MessageIntake {
+export function createMessageIntake(deps: IntakeDeps): MessageIntake {
   const { store, clock, log, snapshot, steer, turns } = deps;
   const strangers = new StrangerCount(clock);
   return {
@@ -165,18 +148,9 @@ export function createMessageIntake(deps: MessageIntakeDeps): MessageIntake {
       return receipt;
     },
     receivePress: (channel, press) =>
-      receivePress({ ...deps, context: snapshot(), now: clock.now() }, channel, press),
+      receivePress({ ...deps, strangers, context: snapshot(), now: clock.now() }, channel, press),
   };
 }
-
-interface PressDeps {
-  store: Pick<Store, "accept">;
-  log: Pick<Logger, "debug">;
-  context: ActionContext;
-  now: number;
-}
-
-type MessageDeps = PressDeps & SenderDeps & { store: Store };
 
 const MAX_ID = 500;
 const MAX_REASON = 300;
@@ -245,11 +219,11 @@ async function findSession(
 /**
  * Returns whether there are people on channels who may decide: without them `approve 7f3` is a message as any other.
  */
-const hasApprovers = ({ approvers, channels }: ActionContext): boolean =>
+const hasApprovers = ({ approvers, channels }: Snapshot): boolean =>
   approvers.some((approver) => splitPerson(approver, channels)?.loaded);
 
 /** The command that a message is, with what it decides; undefined for any other message. */
-function readCommand(text: string, context: ActionContext): MessageCommand | undefined {
+function readCommand(text: string, context: Snapshot): MessageCommand | undefined {
   const approvers = hasApprovers(context);
   const decision = approvers ? parseDecision(text) : undefined;
   if (decision) return { name: "decide", decision };
@@ -323,9 +297,7 @@ async function checkMessage(
     (parseDecision(text) ?? parsePersonDecision(text)) !== undefined &&
     context.approvers.includes(`${channel}:${from}`);
   // An approver need not be one who may speak to the agent.
-  const checked = decides
-    ? { ok: true as const }
-    : await checkSender(channel, message, context, deps);
+  const checked = decides ? { ok: true as const } : await checkSender(channel, message, deps);
   if (!checked.ok) return { reason: checked.reason, recorded: checked.recorded };
   const action = await buildAction(channel, message, deps);
   const { command } = action.spec;
@@ -407,7 +379,7 @@ async function receiveMessage(
  * was recorded before leaves no second event. Fails if the store cannot be reached.
  */
 async function receivePress(
-  { store, log, context, now, approvals }: PressDeps & { approvals: Pick<Approvals, "decide"> },
+  { store, log, context, now, approvals }: MessageDeps,
   channel: string,
   { id, from: person, code, verdict, language }: ApprovalPress,
 ): Promise<{ text: string }> {

@@ -9,11 +9,7 @@ import {
 } from "./authenticate.ts";
 import { RouseError, safeError, type Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
-import type { PeopleParts } from "../people/open.ts";
-import type { QueueParts } from "../queue/open.ts";
-import type { PartContext } from "../store/context.ts";
 import type { EventRecord } from "../store/types.ts";
-import type { TurnParts } from "../turns/open.ts";
 import {
   createDenials,
   toDenied,
@@ -28,6 +24,7 @@ import {
 import { createHold, decodeHookBody, readHookBody, type ReadBodyDeps } from "./body.ts";
 import { createBodyBudget, type BodyBudget } from "./body-budget.ts";
 import { createMessageIntake, type MessageIntake } from "./channel-message.ts";
+import type { IntakeDeps } from "./context.ts";
 import { deduplicate, record, rejectInvalid } from "./record.ts";
 import { keepAction, markReplayed, toReplayInput, toReplayResult } from "./replay.ts";
 import { resolve, toEffect } from "./resolve.ts";
@@ -53,18 +50,6 @@ import type {
   Snapshot,
   StageResult,
 } from "./types.ts";
-
-export interface IntakeDeps extends PartContext, QueueParts, PeopleParts, TurnParts {
-  snapshot(): Snapshot;
-  /** The token of the state folder, for a config without `hooks.token`. */
-  reloader: { keptToken(): string };
-  /** The state of the gateway: draining or not. */
-  progress: { draining: boolean };
-  options: PartContext["options"] & {
-    /** Hears what became of each hook, but for replays. */
-    recorded?: ((hook: ReceivedHook, receipt: IntakeReceipt) => void) | undefined;
-  };
-}
 
 /** Processes all input, from the raw request to the recorded outcome. */
 export interface Intake extends MessageIntake {
@@ -321,7 +306,7 @@ export const isKnownPath = (path: string, { mappings }: Pick<Snapshot, "mappings
 async function inSpan<T>(
   path: string,
   origin: Origin["kind"] | "channel",
-  { traces, snapshot }: Pick<IntakeDeps, "traces" | "snapshot">,
+  { traces, snapshot }: IntakeDeps,
   work: (span: Span) => Promise<T>,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<T> {

@@ -1,7 +1,8 @@
 import type { ChatParts } from "../chat/open.ts";
 import type { Issue } from "../core/errors.ts";
 import type { DeliveryParts } from "../delivery/open.ts";
-import type { Intake, IntakeDeps } from "../intake/receive.ts";
+import type { IntakeDeps } from "../intake/context.ts";
+import type { Intake } from "../intake/receive.ts";
 import type { KnowledgeParts } from "../knowledge/open.ts";
 import type { Services, ServicesOptions } from "../plugin/services.ts";
 import type { ScheduleParts } from "../turns/schedules/open.ts";

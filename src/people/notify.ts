@@ -7,12 +7,18 @@ import { planAsk, planAskEnd, planNextAsk, questionId } from "../delivery/send.t
 import { CALLBACK } from "../delivery/callback.ts";
 import { deliveryJob, parseSendKey, writeDelivery, type Planned } from "../delivery/plan.ts";
 import type { Channels } from "../delivery/channels.ts";
-import type { ApprovalDecision, ApprovalRecord } from "../store/steps.ts";
-import type { DeliveryAsk, Route, RunRecord, Reads, Store } from "../store/types.ts";
+import type {
+  ApprovalDecision,
+  ApprovalRecord,
+  DeliveryAsk,
+  Route,
+  RunRecord,
+  Reads,
+  Store,
+} from "../store/types.ts";
 import { getVerdicts, type Questions } from "./approvals.ts";
 import { renderVerdict, TIMEOUT } from "../vocabulary/decision.ts";
 import { getPhrases } from "../vocabulary/phrases.ts";
-import type { QuestionPhrases } from "../vocabulary/phrases/types.ts";
 import { cutText, oneLine } from "../core/text.ts";
 
 /** A question must fit one message of every channel; the shortest limit is 2,000 characters. */
@@ -38,7 +44,11 @@ function renderBlock(text: string): string {
 }
 
 /** Renders the arguments of a call for people: JSON, cut, with hidden characters shown. */
-function renderArguments(input: unknown, code: string, phrases: QuestionPhrases): string {
+function renderArguments(
+  input: unknown,
+  code: string,
+  phrases: ReturnType<typeof getPhrases>["questions"],
+): string {
   const { text, cut } = cutText(
     showHidden(JSON.stringify(input, null, 2) ?? "none"),
     MAX_ARGUMENTS,

@@ -1,5 +1,6 @@
 import type { Ms } from "./records.ts";
 import type { RunRecord } from "./runs.ts";
+import { HOUR_MS } from "./sums.ts";
 
 export interface Spent {
   startedLastHour: number;
@@ -25,7 +26,6 @@ export interface Window {
   lengthMs: Ms;
   widthMs: Ms;
 }
-const HOUR_MS = 3_600_000;
 export const HOUR_WINDOW: Window = { lengthMs: HOUR_MS, widthMs: 60_000 };
 export const DAY_WINDOW: Window = { lengthMs: 24 * HOUR_MS, widthMs: 900_000 };
 /** Longer than any time: the one bucket of all times has the width 0 and the start 0. */

@@ -147,6 +147,16 @@ describe("what is passed on", () => {
     expect(world.model.asked[2]?.body).not.toHaveProperty("response_format");
   });
 
+  it("is a schema that is as strict as the caller says, by default not: vendors reject most schemas as strict ones", async () => {
+    const schema = { type: "object", properties: { a: { type: "number" } } };
+    const json = (call: number) => world.model.asked[call]?.body.response_format.json_schema;
+    for (const [call, strict] of [undefined, null, true].entries()) {
+      const named = { name: "out", schema, strict };
+      await world.chat({ response_format: { type: "json_schema", json_schema: named } });
+      expect(json(call)).toEqual({ name: "out", schema, strict: strict ?? false });
+    }
+  });
+
   it("is nothing where all is null", async () => {
     const names =
       "n temperature top_p max_tokens max_completion_tokens stop seed presence_penalty frequency_penalty reasoning_effort response_format tools tool_choice parallel_tool_calls stream stream_options user metadata session_id conversation_id".split(

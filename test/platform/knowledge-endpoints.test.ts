@@ -76,6 +76,12 @@ async function start({ of, knowledge, documents, question, found, isAsked }: Sub
   };
 }
 
+it("an endpoint gets no half of a surrogate pair of a question, which it would reject", async () => {
+  await start(EMBEDDINGS);
+  await world.search("puppy \ud83d");
+  expect(endpoint.asked.flatMap(({ input }) => input)).toEqual(["puppy \ufffd"]);
+});
+
 describe.each([EMBEDDINGS, RERANKER])("an endpoint that gives no answer: $of", (subject) => {
   const { of, without, found, says } = subject;
 

@@ -14,6 +14,19 @@ const told = (call: number) =>
     .slice(1)
     .map(({ content }: { content: unknown }) => content);
 
+it("a schema for the answer reaches the model", async () => {
+  const schema = { type: "object", properties: { a: { type: "number" } }, required: ["a"] };
+  const format = { type: "json_schema", name: "out", description: "A number.", schema };
+  expect((await world.respond({ text: { format: { ...format, strict: true } } })).status).toBe(200);
+  expect((await world.respond({ text: { format } })).status).toBe(200);
+  expect(world.model.asked.map(({ body }) => body.response_format)).toEqual(
+    [true, false].map((strict) => ({
+      type: "json_schema",
+      json_schema: { name: "out", description: "A number.", schema, strict },
+    })),
+  );
+});
+
 it("an answer has the whole shape", async () => {
   const { status, body } = await world.respond({
     instructions: "CALLER",

@@ -4,6 +4,7 @@ import {
   type JobKind,
   type Ms,
   RouseError,
+  type Sql,
   type WakeMode,
 } from "#store-kit";
 import { GroupWriter } from "./group-writer.ts";
@@ -63,15 +64,17 @@ async function write(
   careful: boolean,
 ): Promise<Committed> {
   const at = now();
-  const plan = (writer: GroupWriter) => {
-    const outcomes = requests.map((request): Outcome => ({
-      kind: writer.write(request) ? "done" : "lost",
+  const wanted = refusing(() => listWanted(requests, careful));
+  const plan = async (sql: Sql) => {
+    const writer = new GroupWriter(await load(sql, wanted), { now: at, dbTime, part });
+    return refusing(() => ({
+      writer,
+      outcomes: requests.map((one): Outcome => ({ kind: writer.write(one) ? "done" : "lost" })),
+      statements: planStatements(writer.batch),
     }));
-    return { outcomes, statements: planStatements(writer.batch) };
   };
   const sendAll = async (
-    { jobs, wakes }: GroupWriter,
-    { outcomes, statements }: ReturnType<typeof plan>,
+    { writer: { jobs, wakes }, outcomes, statements }: Awaited<ReturnType<typeof plan>>,
     send: Send,
     sent?: () => void,
   ): Promise<Committed> => {
@@ -82,23 +85,18 @@ async function write(
     const later = jobs.later.filter((job) => job.at > at);
     return { outcomes, touched: jobs.touched, ready: new Set(ready), wakes, later };
   };
-  const wanted = refusing(() => listWanted(requests, careful));
   if (isNothing(wanted)) {
-    const writer = new GroupWriter(await load(db, wanted), { now: at, dbTime, part });
-    const planned = refusing(() => plan(writer));
+    const planned = await plan(db);
     // A statement by itself is a transaction.
-    if (planned.statements.length <= 1) return sendAll(writer, planned, (one) => db.send(one));
+    if (planned.statements.length <= 1) return sendAll(planned, (one) => db.send(one));
   }
-  return db.transaction(async (sql) => {
-    const writer = new GroupWriter(await load(sql, wanted), { now: at, dbTime, part });
-    const planned = refusing(() => plan(writer));
-    return sendAll(
-      writer,
-      planned,
+  return db.transaction(async (sql) =>
+    sendAll(
+      await plan(sql),
       ({ text, values }) => sql.query(text, values),
       () => sql.last(),
-    );
-  });
+    ),
+  );
 }
 
 /** Answers the requests of which a key is held, and writes the others. */

@@ -14,7 +14,7 @@ import { standing } from "../cluster/leases.ts";
 import { addPartitions, dropPartitions, type Dropped } from "../schema/partitions.ts";
 import { createSource } from "./reads.ts";
 
-export const POSTGRES_DIALECT: SweepDialect = { hasBody: "body IS NOT NULL", find: "strpos" };
+export const POSTGRES_DIALECT: SweepDialect = { hasBody: "body IS NOT NULL" };
 /** No transaction takes so long: what is older has all that there will ever be of it. */
 const SETTLED_MS = 600_000;
 

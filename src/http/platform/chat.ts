@@ -14,7 +14,9 @@ type Format = NonNullable<ChatBody["response_format"]>;
 /** An answer in JSON, where one was asked for. */
 export function jsonFormat(format: Format | null | undefined): Pick<Sampling, "json"> {
   if (!format || format.type === "text") return {};
-  return { json: format.type === "json_object" ? {} : withoutNullish(format.json_schema) };
+  if (format.type === "json_object") return { json: {} };
+  const { json_schema: schema } = format;
+  return { json: { ...withoutNullish(schema), strict: schema.strict ?? false } };
 }
 
 /** What both forms of the API call alike of how a model is asked. */

@@ -155,18 +155,22 @@ async function responseSession(
   return { kind: "new" };
 }
 
+/** The format of the answer as chat completions have it. */
+function toChatFormat(format: NonNullable<ResponsesBody["text"]>["format"]) {
+  if (format?.type !== "json_schema") return format;
+  const { type, ...json_schema } = format;
+  return { type, json_schema };
+}
+
 function toSampling(body: ResponsesBody): Sampling {
   const { tool_choice: choice } = body;
-  const format = body.text?.format;
   return {
     ...withoutNullish({
       ...commonSampling(body),
       maxOutputTokens: body.max_output_tokens,
       toolChoice: typeof choice === "object" && choice ? { tool: choice.name } : choice,
     }),
-    ...jsonFormat(
-      format?.type === "json_schema" ? { type: "json_schema", json_schema: format } : format,
-    ),
+    ...jsonFormat(toChatFormat(body.text?.format)),
   };
 }
 

@@ -2,6 +2,7 @@ import type { Endpoint } from "../../config/endpoints.ts";
 import { MAX_RETRY_AFTER_MS, type CallOutcome } from "../../core/breaker.ts";
 import { RouseError } from "../../core/errors.ts";
 import { getHeaderWait } from "../../core/http/retry-after.ts";
+import { toWellFormed } from "../../core/text.ts";
 
 /** Errors of the account or of the moment: they say nothing about the request. */
 const NOT_THE_REQUEST = new Set([401, 402, 403, 404, 405, 407, 408, 409, 425, 429]);
@@ -92,7 +93,7 @@ export async function postJson(
         ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
         ...headers,
       },
-      body: JSON.stringify(body),
+      body: JSON.stringify(toWellFormed(body)),
       signal,
     });
     if (response.ok) return JSON.parse(await readText(response, maxBytes, title));

@@ -5,7 +5,7 @@ import { plainText } from "../../core/text.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { evaluateOutside } from "../../mapping/jsonata/expression.ts";
 import { compileRegex } from "../../mapping/regex.ts";
-import { createReadResult } from "../../turns/model-turn.ts";
+import { createReadResult } from "../../agent/tools/read-result.ts";
 import type { StepRecord, Usage } from "../../store/types.ts";
 import { resolveTestModel, type AgentTask } from "./agent-task.ts";
 import { CaseTools, type KnownTool, type MadeCall } from "./agent-tools.ts";
@@ -18,7 +18,7 @@ const JSONATA_MS = 1_000;
 const MAX_SHOWN = 200;
 
 /** Something that a fixture expects and the agent did not do. For operators only: it may quote the reply. */
-export interface Miss {
+interface Miss {
   /** Such as `expect.reply.contains`. */
   field: string;
   reason: string;
@@ -43,7 +43,7 @@ export interface AgentRun {
 }
 
 /** What a run needs besides its fixture and its task. */
-export interface RunSettings {
+interface RunSettings {
   snapshot: Snapshot;
   /** The config whose model judges: the same for all sides. */
   judgedBy: Snapshot;

@@ -13,11 +13,8 @@ import {
   type UsageSum,
 } from "../sums.ts";
 import type { JsonValue } from "./read-table.ts";
-import type { ListSource } from "./search.ts";
+import { DISORDER_MS, type ListSource } from "./search.ts";
 import type { Ms } from "../records.ts";
-
-/** Rows are in order of time but for what waited before it was written. */
-const DISORDER_MS = 3_600_000;
 
 /**
  * Goes through a table by the numbers of its rows, from the newest back to the rows of a time: `read` gets the bounds of each

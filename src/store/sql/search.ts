@@ -9,7 +9,7 @@ import {
 import type { Listing, ListQuery, Ms, SearchedKind, SearchResult } from "../types.ts";
 
 /** Rows are in order of time but for what waited before it was written: a body that came slowly, a run that took long. */
-const DISORDER_MS = 3_600_000;
+export const DISORDER_MS = 3_600_000;
 /** Ids that `newId` makes: they begin with their time. */
 const OWN_ID = /^[a-z]{3}_[0-9a-v]{35}$/;
 

@@ -194,8 +194,6 @@ export interface Redaction {
 export interface SweepDialect {
   /** SQL: whether an event has a body, without reading it. */
   hasBody: string;
-  /** The SQL function that finds a text in a text. */
-  find: "instr" | "strpos";
 }
 
 interface BodyRow extends RedactedRow {
@@ -206,10 +204,10 @@ interface BodyRow extends RedactedRow {
 }
 
 /** Removes raw bodies and the notes that may quote them. With `actionsToo`, it also removes the hook's content from the actions. */
-function redactBodies(age: Age, actionsToo: boolean, { hasBody, find }: SweepDialect): Redaction {
+function redactBodies(age: Age, actionsToo: boolean, { hasBody }: SweepDialect): Redaction {
   const texts = actionsToo
     ? "head, actions"
-    : `CASE WHEN ${find}(head, '${DEBUG_MARK}') > 0 THEN head END AS head, NULL AS actions`;
+    : `CASE WHEN head LIKE '%${DEBUG_MARK}%' THEN head END AS head, NULL AS actions`;
   return {
     mark: "bodies",
     table: "events",
@@ -319,7 +317,7 @@ const MAX_EVENTS = 100_000;
  * SQL of the time of the oldest event that still has its body and no unfinished run, of those behind the mark of bodies. `now`: a
  * placeholder for the time it is; the age of an event from the future is not known.
  */
-export const oldestBody = ({ hasBody }: Pick<SweepDialect, "hasBody">, now: string): string => `
+export const oldestBody = ({ hasBody }: SweepDialect, now: string): string => `
   SELECT at FROM (
     SELECT seq, at, ${hasBody} AS has, ${UNFINISHED} AS unfinished FROM events
     WHERE seq > coalesce((SELECT seq FROM marks WHERE name = 'bodies'), 0) ORDER BY seq LIMIT ${MAX_EVENTS}) AS kept

@@ -5,7 +5,7 @@ import type { Ms, Retention } from "../types.ts";
 import { createSqliteSource } from "./reads.ts";
 import type { Statements } from "./statements.ts";
 
-export const SQLITE_DIALECT: SweepDialect = { hasBody: "typeof(body) <> 'null'", find: "instr" };
+export const SQLITE_DIALECT: SweepDialect = { hasBody: "typeof(body) <> 'null'" };
 
 /** Runs the statements of a step immediately, inside the caller's transaction. */
 function runStep(sql: Statements, step: SweepStep): Slice {
