@@ -8,7 +8,7 @@ import type { Proposals } from "./proposals/proposals.ts";
 import type { WhatIfLine } from "./what-if/what-if.ts";
 
 /** A comparison that an operator asks for. */
-export interface WhatIfRequest {
+interface WhatIfRequest {
   change: MappingChange;
   selection: Selection;
 }

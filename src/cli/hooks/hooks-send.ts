@@ -217,7 +217,7 @@ export async function postHook(
 }
 
 /** The address of the gateway that runs on a state folder. */
-export function runningUrl(stateDir: string): string {
+function runningUrl(stateDir: string): string {
   const { url } = readGateway(stateDir) ?? {};
   if (url !== undefined) return url;
   throw new RouseError({

@@ -11,7 +11,7 @@ export interface ImportNote {
   text: string;
 }
 
-export interface ImportedHooks {
+interface ImportedHooks {
   /** The mappings, for a mapping file. */
   mappings: Record<string, unknown>[];
   /** Settings of the section `hooks` of Rouse's config. */

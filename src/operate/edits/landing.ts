@@ -62,7 +62,7 @@ export interface ExaminedChange {
 }
 
 /** How a change was agreed to. */
-export interface LandingOptions {
+interface LandingOptions {
   /** The base of the check that was shown. Undefined: the files as they are now. */
   base?: string | undefined;
   /** Who makes it, such as `console 127.0.0.1`, for the log. */

@@ -16,7 +16,7 @@ import { RouseError } from "../../core/errors.ts";
 export type MappingHome = "config" | "mappings";
 
 /** One mapping as it stands in a file. `start` and `end` are positions in the text, `end` behind its brace. */
-export interface WrittenMapping {
+interface WrittenMapping {
   id: string | undefined;
   value: Record<string, unknown>;
   text: string;

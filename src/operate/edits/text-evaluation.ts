@@ -13,18 +13,18 @@ import { toTexts } from "./user-files.ts";
 import { findMapping, planChange, type PlannedChange, type TextChange } from "./planned-change.ts";
 
 /** A part of the text that was evaluated: characters from 0, `end` behind the last one. */
-export interface TextRange {
+interface TextRange {
   start: number;
   end: number;
 }
 
 /** A problem of the config with the text in place. `at` is null if it is not about the text. */
-export interface TextProblem extends Pick<Issue, "path" | "message" | "detail" | "rule"> {
+interface TextProblem extends Pick<Issue, "path" | "message" | "detail" | "rule"> {
   at: TextRange | null;
 }
 
 /** How a condition of the text came out, and where it stands. */
-export interface TextMark extends Pick<ConditionTrace, "condition" | "result" | "reason"> {
+interface TextMark extends Pick<ConditionTrace, "condition" | "result" | "reason"> {
   at: TextRange;
 }
 
@@ -43,7 +43,7 @@ export interface TextEvaluation {
   note: string | null;
 }
 
-export interface EvaluationDeps extends Pick<ComparisonDeps, "withCandidate"> {
+interface EvaluationDeps extends Pick<ComparisonDeps, "withCandidate"> {
   snapshot: Snapshot;
 }
 

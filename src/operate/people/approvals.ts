@@ -60,7 +60,7 @@ export async function showApproval({ approvals, store }: AdminDeps, idOrCode: st
 }
 
 /** What an operator decides. `always` makes a rule of it; `any` names the arguments that may differ. */
-export interface OperatorDecision {
+interface OperatorDecision {
   verdict: Verdict;
   note?: string | undefined;
   always?: { any: readonly string[] } | undefined;

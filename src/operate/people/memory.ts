@@ -35,7 +35,7 @@ function noteView({ scope: { agentId, origin, key, via }, note }: PlacedNote) {
 }
 
 /** Which notes are meant; all conversations if `session` is absent. */
-export interface NoteQuery {
+interface NoteQuery {
   agent?: string | undefined;
   session?: string | undefined;
 }

@@ -70,7 +70,7 @@ export const answerSchema = z.object({
 type Answer = z.infer<typeof answerSchema>;
 
 /** What an answer says. */
-export interface ReadAnswer {
+interface ReadAnswer {
   parts: MappingParts;
   /** Numbers of events, from 1. */
   takes: number[];

@@ -78,7 +78,7 @@ export interface TriedEvent {
 }
 
 /** A fixture that was made with a proposal. */
-export interface ProposedFixture {
+interface ProposedFixture {
   file: string;
   eventId: string;
   outcome: string;

@@ -34,7 +34,7 @@ import type {
 import { draftFromShape, MAX_EVENTS, readSamples, type MappingParts } from "./samples.ts";
 
 /** What making proposals needs. */
-export interface ProposalDeps extends LandingDeps {
+interface ProposalDeps extends LandingDeps {
   getEvent(id: string): Promise<EventRecord | undefined>;
   land: Landing["land"];
   log: Pick<Logger, "error">;

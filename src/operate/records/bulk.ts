@@ -236,7 +236,7 @@ export async function* replayMany(deps: AdminDeps, bulk: BulkReplay): AsyncGener
 export const RETRIED_RUNS = ["failed", "timed_out", "cancelled"] as const;
 export const RETRIED_DELIVERIES = ["failed", "no_route", "unknown"] as const;
 
-export interface BulkRunRetry extends Bulk {
+interface BulkRunRetry extends Bulk {
   /** Default: those that failed, and those that took too long. */
   status?: (typeof RETRIED_RUNS)[number] | undefined;
   sessionKey?: string | undefined;
@@ -246,7 +246,7 @@ export interface BulkRunRetry extends Bulk {
   endedUntil?: number | undefined;
 }
 
-export interface BulkDeliveryRetry extends Bulk {
+interface BulkDeliveryRetry extends Bulk {
   /** Default: those that failed, also for want of a route. Those of an unknown outcome may have arrived: they have to be asked for. */
   status?: (typeof RETRIED_DELIVERIES)[number] | undefined;
   channel?: string | undefined;

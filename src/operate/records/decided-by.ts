@@ -31,7 +31,7 @@ export interface DecidedBy {
   note: string | null;
 }
 
-export interface DecidedByDeps {
+interface DecidedByDeps {
   store: Reads;
   snapshot(): Snapshot;
   /** Since when this gateway has been using its config; undefined if it was not started. */

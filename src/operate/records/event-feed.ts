@@ -11,7 +11,7 @@ export type StreamLine =
   | { type: "skipped"; count: number }
   | { type: "alive" };
 
-export interface StreamQuery {
+interface StreamQuery {
   path?: string | undefined;
   mapping?: string | undefined;
   outcome?: EventOutcome | undefined;
@@ -21,7 +21,7 @@ export interface StreamQuery {
   lines: number;
 }
 
-export interface EventFeed {
+interface EventFeed {
   /**
    * Follows events as they are written, at any gateway on the store. The stream ends when the gateway stops.
    * @throws RouseError `overloaded` if there are too many readers, `not_found` if the event of `after` is no longer kept.

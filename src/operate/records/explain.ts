@@ -26,7 +26,7 @@ import {
 } from "./views.ts";
 
 /** What one run of an event did. */
-export interface ExplainedRun {
+interface ExplainedRun {
   run: RunDetail;
   steps: StepView[];
   /** The delivery of its reply; null if there is none. */

@@ -36,7 +36,7 @@ interface ShapeProgress {
 export const getShapeKeys = (paths: readonly string[]): string[] => paths.map(toShapeKey);
 
 /** Reads a value of the store by its key. Undefined or null if there is none. */
-export type ReadValue = (key: string) => Promise<unknown>;
+type ReadValue = (key: string) => Promise<unknown>;
 
 const readShape = async (read: ReadValue, path: string): Promise<Shape | undefined> => {
   const kept = (await read(toShapeKey(path))) as KeptShape | null | undefined;

@@ -177,7 +177,7 @@ export const hashNames = ({ channels, models }: Config): string =>
   );
 
 /** Where a snapshot comes from: the config as it is written, and what was made of it. */
-export interface ConfigSource extends Pick<
+interface ConfigSource extends Pick<
   Snapshot,
   "config" | "configFile" | "mappings" | "offers" | "texts"
 > {

@@ -18,7 +18,7 @@ const JSONATA_MS = 1_000;
 const MAX_SHOWN = 200;
 
 /** Something that a fixture expects and the agent did not do. For operators only: it may quote the reply. */
-export interface Miss {
+interface Miss {
   /** Such as `expect.reply.contains`. */
   field: string;
   reason: string;
@@ -43,7 +43,7 @@ export interface AgentRun {
 }
 
 /** What a run needs besides its fixture and its task. */
-export interface RunSettings {
+interface RunSettings {
   snapshot: Snapshot;
   /** The config whose model judges: the same for all sides. */
   judgedBy: Snapshot;

@@ -10,7 +10,7 @@ import { recordedRunSchema } from "./recorded-run.ts";
 
 const FIXTURE = /\.json5?$/;
 
-export interface Fixtures {
+interface Fixtures {
   /** Ordered by name. */
   fixtures: TestCase[];
   /** What is wrong with files, each with its place. */

@@ -85,7 +85,7 @@ function readEvent({ path, credential, receivedAt, request }: EventDetail): Reco
 }
 
 /** A recorded request with stand-ins for what must not be shared. */
-export interface MaskedEvent {
+interface MaskedEvent {
   /** The request as it came in. */
   recorded: Recorded;
   request: Fixture["request"];

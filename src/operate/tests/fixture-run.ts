@@ -80,7 +80,7 @@ function toExpectation(
 }
 
 /** The credential that a path needs, by its name. */
-export const getCredential = (path: string, { mappings }: Snapshot): string =>
+const getCredential = (path: string, { mappings }: Snapshot): string =>
   mappings.rules.get(path)?.auth === undefined ? "hooks.token" : `path:${path}`;
 
 type Request = Pick<Fixture, "request" | "receivedAt" | "credential">;
@@ -151,7 +151,7 @@ function compareAction(
 }
 
 /** Compares what a fixture names with what the mappings make. */
-export function compareExpectations(
+function compareExpectations(
   expected: FixtureExpectation,
   actual: FixtureExpectation,
 ): FixtureDifference[] {

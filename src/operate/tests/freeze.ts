@@ -15,7 +15,7 @@ import { planChange, type TextChange } from "../edits/planned-change.ts";
 import { toTexts } from "../edits/user-files.ts";
 
 /** How an event is frozen as a test. */
-export interface FreezeOptions {
+interface FreezeOptions {
   /** The file's name. Default: the mapping's. */
   name?: string | undefined;
   /** Further fields to mask; false masks nothing. */
@@ -42,7 +42,7 @@ export type Freezable =
   | { event?: undefined; recorded: RecordedAgentRun };
 
 /** A run of an agent as it was recorded, with its mapping. */
-export interface RecordedAgentRun {
+interface RecordedAgentRun {
   run: WrittenRun;
   createdAt: string;
   mapping: string | null;
@@ -117,13 +117,13 @@ export async function freezeTest(
 }
 
 /** An event that is to be kept as a test. */
-export interface FreezeRequest extends FreezeOptions {
+interface FreezeRequest extends FreezeOptions {
   event: string;
   /** The test expects what the mappings do with this change in place; undefined: what they do today. */
   change?: TextChange | undefined;
 }
 
-export interface FreezeDeps extends Pick<LandingDeps, "withCandidate" | "snapshot"> {
+interface FreezeDeps extends Pick<LandingDeps, "withCandidate" | "snapshot"> {
   getEvent(id: string): Promise<EventRecord | undefined>;
 }
 

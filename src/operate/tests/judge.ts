@@ -27,7 +27,7 @@ export interface JudgeVerdict {
   usage: Usage;
 }
 
-export interface JudgeRequest {
+interface JudgeRequest {
   rubric: string;
   /** What the agent was asked. */
   task: string;

@@ -14,7 +14,7 @@ type StepView = ReturnType<typeof stepView>;
 type CallView = StepView["calls"][number];
 
 /** A run that ended, with its steps and the whole texts of results that were cut. */
-export interface FinishedRun {
+interface FinishedRun {
   run: RunDetail;
   steps: readonly StepView[];
   /** By the id with which a call names them. */

@@ -17,9 +17,9 @@ const HOUR_MS = 3_600_000;
 /** Hours of the line that shows how a group went. */
 const HOURS = 24;
 /** How far back groups are looked for by their id. */
-export const WEEK_MS = 7 * 24 * HOUR_MS;
+const WEEK_MS = 7 * 24 * HOUR_MS;
 
-export interface FailureFilter {
+interface FailureFilter {
   since: Ms;
   status?: GroupStatus | undefined;
   kind?: FailureGroup["kind"] | undefined;
