@@ -103,8 +103,7 @@ export class BudgetAccount {
 
   /** Builds the request for this room. */
   request(wanted: StartAmounts): ReservationRequest {
-    // Until there is an answer.
-    this.isStale = true;
+    this.isStale = false;
     this.#parkedBefore = this.#since.parked;
     const pending = { ...this.#pending };
     return { scope: this.scope, counters: this.#counters, limits: this.#limits, pending, wanted };
@@ -113,7 +112,6 @@ export class BudgetAccount {
   /** Sets what runs may take. */
   setRoom({ reserved, left, hour, day, parked }: Reservation): void {
     this.#room = { ...left, ...reserved };
-    this.isStale = false;
     this.#counted = {
       ...this.#counted,
       parked,

@@ -204,18 +204,23 @@ export class Reservations {
     const { clock, usage } = this.#deps;
     const reservations: Reservation[] = [];
     let left = [...wanted];
-    for (let tries = 0; left.length > 0 && tries < MAX_BUSY; tries++) {
-      if (tries > 0) await clock.sleep(BUSY_MS * (1 + Math.random()));
-      const found = await usage.reserve(left.map(([account, amounts]) => account.request(amounts)));
-      const byScope = new Map(found.map((reservation) => [reservation.scope, reservation]));
-      for (const [account] of left) {
-        const reservation = byScope.get(account.scope);
-        if (reservation) account.setRoom(reservation);
+    try {
+      for (let tries = 0; left.length > 0 && tries < MAX_BUSY; tries++) {
+        if (tries > 0) await clock.sleep(BUSY_MS * (1 + Math.random()));
+        const asked = left.map(([account, amounts]) => account.request(amounts));
+        const found = await usage.reserve(asked);
+        const byScope = new Map(found.map((reservation) => [reservation.scope, reservation]));
+        for (const [account] of left) {
+          const reservation = byScope.get(account.scope);
+          if (reservation) account.setRoom(reservation);
+        }
+        reservations.push(...found);
+        left = left.filter(([{ scope }]) => !byScope.has(scope));
       }
-      reservations.push(...found);
-      left = left.filter(([{ scope }]) => !byScope.has(scope));
+      return reservations;
+    } finally {
+      for (const [account] of left) account.isStale = true;
     }
-    return reservations;
   }
 }
 

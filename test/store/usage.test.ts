@@ -299,6 +299,31 @@ describePostgres("what gateways spend and collect together", () => {
     expect(rows[0]).toEqual({ n: expect.toSatisfy((n: number) => n <= 4) as number, starts: 200 });
   });
 
+  it("room of a run that did not start after all is free again for other gateways", async () => {
+    const [a, b] = [await open(), await open()];
+    const budgets = createBudgets(
+      { concurrent: 1 },
+      { settings: () => undefined, budgets: [], mappings: [{ id: "shop" }] },
+    );
+    const context = () => ({ budgets, agents: { default: { id: "main" } } });
+    const admission = new Admission({ ...a, clock: systemClock, log: silent, context });
+    const one = run("run_1");
+    await a.store.commit((tx) => tx.runs.add(one));
+    const wanted = { ...noStart(), places: 1 };
+    const reserve = async () =>
+      (await b.usage.reserve([ask({ places: 1 }, { wanted })]))[0]?.reserved.places;
+    expect(await admission.start(one, Date.now())).toBeUndefined();
+    expect(await reserve()).toBe(0);
+    admission.release(one, { tokens: 0, again: true });
+    const ended = new AbortController();
+    const running = admission.run(ended.signal);
+    for (let n = 0; n < 100 && (await reserve()) !== 1; n++)
+      await new Promise((done) => setTimeout(done, 50));
+    expect(await reserve()).toBe(1);
+    ended.abort();
+    await running;
+  });
+
   it("what was used in an hour or a day is not read for limits that are not set", async () => {
     const countReads = async (): Promise<number> => {
       await Promise.all(opened.splice(0).map((handle) => handle.store.close()));

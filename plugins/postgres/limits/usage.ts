@@ -75,7 +75,7 @@ const RESERVE = `
       AND (reserved.part = $6 OR EXISTS (SELECT 1 FROM holders WHERE gateway = reserved.part AND ${KEEPS_RESERVED}))
     GROUP BY 1, 2, 3),
   asked_now AS MATERIALIZED (
-    SELECT asked.scope, asked.resource, most, wanted, least(asked.pending, coalesce(own.n, 0)) AS pending, coalesce(others.n, 0) AS others
+    SELECT asked.scope, asked.resource, most, wanted, least(asked.pending, own.n) AS pending, coalesce(others.n, 0) AS others
     FROM asked JOIN given ON given.scope = asked.scope
       LEFT JOIN pending AS own ON own.scope = asked.scope AND own.resource = asked.resource AND own.own
       LEFT JOIN pending AS others ON others.scope = asked.scope AND others.resource = asked.resource AND NOT others.own),
