@@ -31,8 +31,8 @@ export function recordInputs(inputs: Map<string, string>): LanguageModelMiddlewa
 }
 
 /**
- * Asks for calls as the caller has chosen. The SDK is not told: it takes an answer without the call for an error, and some
- * servers do not know the choice, or reach the limit of the answer before.
+ * Asks for calls as the caller has chosen. The SDK does not get the choice: to it an answer without the call is an error,
+ * and some servers do not know the choice, or reach the limit of the answer before.
  */
 export function requestCalls(choice: Sampling["toolChoice"]): LanguageModelMiddleware {
   return {
