@@ -28,7 +28,7 @@ import {
   type RunStatus,
   type Writes,
 } from "../store/types.ts";
-import type { TurnDeps } from "./context.ts";
+import type { ExecutorDeps } from "./context.ts";
 import { endHold } from "./hold.ts";
 import { addRunUsage, commitEnd } from "./journal.ts";
 import { withSources, type NamedCitation } from "./knowledge.ts";
@@ -143,7 +143,7 @@ export async function decideRoute(
     agentId: string;
   },
   { channels, agents }: ActionContext,
-  { store }: Pick<TurnDeps, "store">,
+  { store }: ExecutorDeps,
 ): Promise<RouteDecision> {
   // A second try keeps the recipient that was fixed before the model first ran, if there was one.
   if (route && route.status !== NO_ROUTE) return route;
@@ -212,7 +212,7 @@ export function reportNoRoute(
   run: RunRecord,
   { delivery }: Planned,
   context: ActionContext,
-  deps: Pick<TurnDeps, "log" | "metrics">,
+  deps: ExecutorDeps,
 ): void {
   deps.metrics.deliveryEnded({ channel: delivery.route.channel, status: NO_ROUTE });
   const known = logged.get(context) ?? new Set();
