@@ -19,6 +19,8 @@ const CURSOR_LAG_MS = 60_000;
 const CALL_MS = 20_000;
 /** The text of a message of which nothing can be read, such as a bare mention. */
 const NO_TEXT = "[no text]";
+/** Kinds of posts that a person wrote: the second is what `/me` makes. */
+const WRITTEN_TYPES = ["", "me"];
 const BROKEN = "mattermost sent what is not its format";
 
 interface Post extends PostContent {
@@ -61,7 +63,7 @@ function readPost(
 ): ReceivedMessage | undefined {
   const { id, user_id, channel_id, root_id, message, type = "", props = {}, delete_at = 0 } = post;
   if (user_id === self.id) return undefined;
-  if (type !== "")
+  if (!WRITTEN_TYPES.includes(type))
     return {
       id,
       skipped: `a notice of the server (${/^\w{1,40}$/.exec(type)?.[0] ?? "unknown"}), not a post of a person`,

@@ -7,6 +7,8 @@ import { NO_ACCOUNT, VENDOR, type Daemon } from "./send.ts";
 const SILENCE_MS = 60_000;
 /** By how much the clocks of Signal and of this machine may differ. */
 const SKEW_MS = 60_000;
+/** The number of edits that are remembered: Signal takes edits of a message for a day. */
+const MAX_EDITS = 1000;
 
 interface DataMessage extends SignalContent {
   timestamp?: number;
@@ -110,9 +112,22 @@ function getExceptionKind({ type = "" }: NonNullable<EventData["exception"]>): s
   return /^\w{1,60}$/.exec(type)?.[0] ?? "error";
 }
 
+/** Finds the message behind an edit: Signal names the edit before, of which the gateway has no message. */
+function createEditedIds(): (read: ReceivedMessage | undefined) => ReceivedMessage | undefined {
+  const first = new Map<string, string>();
+  return (read) => {
+    if (!read || "skipped" in read || read.edits === undefined) return read;
+    const edits = first.get(read.edits) ?? read.edits;
+    first.set(read.id, edits);
+    for (const oldest of first.keys()) if (first.size > MAX_EDITS) first.delete(oldest);
+    return { ...read, edits };
+  };
+}
+
 /** Follows the daemon's stream until `signal` aborts. */
 export function listen(daemon: Daemon, signal: AbortSignal, host: ChannelHost): Promise<void> {
   const { url, account, fetch, log, now } = daemon;
+  const withFirst = createEditedIds();
   const stream = {
     vendor: VENDOR,
     fetch,
@@ -126,7 +141,7 @@ export function listen(daemon: Daemon, signal: AbortSignal, host: ChannelHost): 
     read(event: EventData) {
       if (event.exception)
         log.warn(`the daemon could not read a message (${getExceptionKind(event.exception)})`);
-      return toMessage(event, daemon);
+      return withFirst(toMessage(event, daemon));
     },
   };
   return listenToEvents(stream, signal, host);

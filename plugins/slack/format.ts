@@ -13,12 +13,20 @@ export function toMarkdown(text: string): string {
   const shown = (part: string): string => part.replace(/\\?</g, "&lt;");
   return rewriteMarkdown(text, (node, { source }) => {
     if (node.type === "text") return shown(source);
-    if (node.type === "html") return shown(escapeMarks(source).replaceAll("&", "&amp;"));
+    const isLink = node.type === "link" || node.type === "definition";
+    if (node.type === "html" || (isLink && hasCall(source, node)))
+      return shown(escapeMarks(source).replaceAll("&", "&amp;"));
     return node.type === "image"
       ? shown(imageText(node.alt ?? "", node.url).replace(/[\\`*_[\]<]/g, "\\$&"))
       : undefined;
   });
 }
+
+/** Returns whether the address or the title of a link is written as a mention. */
+const hasCall = (
+  source: string,
+  { url, title }: { url: string; title?: string | null | undefined },
+) => /<[!@#]/.test([url, title].join(" ")) || (/^[!@#]/.test(url) && source.includes(`<${url}`));
 
 function imageText(alt: string, url: string): string {
   return alt === "" ? url : `${alt}: ${url}`;

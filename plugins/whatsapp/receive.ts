@@ -14,12 +14,16 @@ import { isUserId, parseNumber, type WhatsAppConfig } from "./config.ts";
 const MAX_BODY = 256 * 1024;
 /** The error of free text whose recipient last wrote more than 24 hours ago. */
 const LATE = 131047;
+/** The types of what is no message. */
+const NOTICES = new Set(["reaction", "system", "revoke"]);
 
 interface Message extends WhatsAppContent {
   id?: unknown;
   from?: unknown;
   from_user_id?: unknown;
   group_id?: unknown;
+  /** What an earlier message says now. */
+  edit?: { original_message_id?: unknown; message?: WhatsAppContent };
 }
 interface Value {
   metadata?: { phone_number_id?: unknown; display_phone_number?: string };
@@ -112,7 +116,7 @@ function getValues(notification: Notification, phoneNumberId: string): Value[] {
 }
 
 /**
- * A message for the agent, or why it is not for it; undefined for reactions, notices and the number's own.
+ * A message for the agent, or why it is not for it; undefined for reactions, deletions, notices and the number's own.
  */
 function readMessage(
   message: Message,
@@ -121,7 +125,9 @@ function readMessage(
 ): ReceivedMessage | undefined {
   const { id, from } = message;
   const type = getMessageType(message);
-  if (typeof id !== "string" || type === "reaction" || type === "system") return undefined;
+  if (typeof id !== "string" || NOTICES.has(type)) return undefined;
+  const { edits, content } = readEdit(message);
+  if (content === undefined) return { id, skipped: "the edit names no message or has no content" };
   const number = typeof from === "string" ? parseNumber(from) : undefined;
   const userId = [message.from_user_id, from].find(isUserId);
   const sender = getSender(number, userId, allowFrom);
@@ -146,8 +152,16 @@ function readMessage(
     to: sender,
     direct: true,
     mentioned: true,
-    parts: readParts(message),
+    parts: readParts(content),
+    ...(edits !== undefined && { edits }),
   });
+}
+
+/** The content of a message; of an edit, that of the edited message, with its id. */
+function readEdit(message: Message): { edits?: string; content?: WhatsAppContent } {
+  if (message.type !== "edit") return { content: message };
+  const { original_message_id: edits, message: content } = message.edit ?? {};
+  return typeof edits === "string" && content ? { edits, content } : {};
 }
 
 /**

@@ -13,7 +13,7 @@ import type { Traces } from "../core/http/trace-context.ts";
 import type { Boundary } from "./boundary.ts";
 import { NoAnswerError, type ModelFailure } from "./failure.ts";
 import type { ModelStep } from "./loop.ts";
-import { recordInputs, withObjectInputs } from "./tools/call-inputs.ts";
+import { recordInputs, requestCalls, withObjectInputs } from "./tools/call-inputs.ts";
 import { mergingText, createSpeaker, type Speaker } from "./speaker.ts";
 import { createModelSpans } from "./model-span.ts";
 import {
@@ -35,16 +35,16 @@ import { toUsage, type CountedTokens } from "./usage.ts";
 
 /** Returns the settings that the providers' common interface has a name for. */
 function toSamplingOptions(sampling: Sampling = {}) {
-  const { stopSequences, toolChoice, parallelToolCalls: _calls, json: _json, ...plain } = sampling;
+  const {
+    stopSequences,
+    toolChoice: _choice,
+    parallelToolCalls: _calls,
+    json: _json,
+    ...plain
+  } = sampling;
   return {
     ...plain,
     ...(stopSequences && { stopSequences: [...stopSequences] }),
-    ...(toolChoice && {
-      toolChoice:
-        typeof toolChoice === "string"
-          ? toolChoice
-          : { type: "tool" as const, toolName: toolChoice.tool },
-    }),
   };
 }
 
@@ -149,7 +149,7 @@ interface Answer {
 /** Builds the options that the model calls of a turn have in common; the last call does not get `withTools`. */
 async function buildCall({ input, tools }: StepCallOptions, { kind, settings }: NamedProvider) {
   const { isStepCount, jsonSchema } = await import("ai");
-  const { toolChoice, ...sampling } = toSamplingOptions(input.sampling);
+  const isWithoutCalls = input.sampling?.toolChoice === "none";
   // The agent's own tools win over a caller's of the same name.
   const caller = describeCallerTools(input.callerTools, jsonSchema);
   const own = Object.fromEntries(tools.map(({ name, definition }) => [name, definition]));
@@ -159,11 +159,11 @@ async function buildCall({ input, tools }: StepCallOptions, { kind, settings }: 
       ? {}
       : {
           tools: { ...caller, ...(hasCut ? own : uncut) },
-          ...(toolChoice === undefined ? {} : { toolChoice }),
+          ...(isWithoutCalls ? { toolChoice: "none" as const } : {}),
         };
   const always = {
     instructions: markInstructions(buildInstructions(input), kind.cacheMarker),
-    ...sampling,
+    ...toSamplingOptions(input.sampling),
     ...(input.sampling?.json ? { output: buildJsonOutput(input.sampling.json) } : {}),
     stopWhen: isStepCount(1),
     maxRetries: 0,
@@ -190,6 +190,7 @@ async function createCandidateCall(
   const inputs = new Map<string, string>();
   const middleware: LanguageModelMiddleware[] = [
     recordInputs(inputs),
+    requestCalls(input.sampling?.toolChoice),
     boundToolResults(boundary, candidate.hasImages ? images : "nowhere"),
     sendingWellFormed,
   ];

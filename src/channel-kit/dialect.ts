@@ -222,13 +222,18 @@ function item(node: Item, mark: string, indent: string, page: Page): string {
   );
 }
 
+/** The last letter of a text with the signs upon it, as in "e\u0301". */
+const lastLetter = (text: string): string => /\P{M}\p{M}*$/u.exec(text.slice(-20))?.[0] ?? "";
+const firstLetter = (text: string): string => /^./su.exec(text)?.[0] ?? "";
+
 function inlines(node: Parents, page: Page): string {
   const { apart } = page.dialect;
   let out = "";
   for (const [index, child] of node.children.entries()) {
     const next: Nodes | undefined = node.children[index + 1];
-    const after = next?.type === "text" ? next.value.slice(0, 1) : "";
-    const beside = apart !== undefined && (apart.test(out.slice(-1)) || apart.test(after));
+    const after = next?.type === "text" ? next.value : "";
+    const beside =
+      apart !== undefined && (apart.test(lastLetter(out)) || apart.test(firstLetter(after)));
     out += inline(child, page, beside);
   }
   return out;

@@ -82,6 +82,7 @@ export interface Plugin<S extends z.ZodType = z.ZodType> {
   routes?(context: PluginContext<z.output<S>>): Routes;
   /** Makes several capabilities that share something. It replaces `channel`, `source`, `tools`, `context` and `routes`. */
   setup?(context: PluginContext<z.output<S>>): Capabilities | Promise<Capabilities>;
+  /** By their names: `rouse webhooks <id> <name>`, and `rouse webhooks <id>` for `status`. */
   commands?: Record<string, Command<z.output<S>>>;
   /** Presets, each enabled by its `id` in `hooks.presets`. */
   presets?: readonly PresetDocument[];

@@ -200,7 +200,9 @@ function skipSpace(text: string, at: number): number {
 
 /** The end of the last whole grapheme up to `last`; of the last whole character where one grapheme is longer than that. */
 function graphemeStart(text: string, last: number): number {
-  const from = Math.max(0, last - 256);
+  let from = Math.max(0, last - 256);
+  // Flags are pairs of signs: from the middle of a flag on, all that follow would be paired wrongly.
+  while (from > 0 && /[\uDDE6-\uDDFF\uD83C]/u.test(text.charAt(from - 1))) from--;
   const index = graphemes.segment(text.slice(from, last + 64)).containing(last - from)?.index ?? 0;
   if (index > 0) return from + index;
   const code = text.charCodeAt(last - 1);

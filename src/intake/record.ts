@@ -57,7 +57,7 @@ function toEvent(
 }
 
 function commit(
-  { store }: Pick<RecordDeps, "store">,
+  { store }: RecordDeps,
   hook: ReceivedHook,
   event: EventRecord,
   keys: readonly DedupeEntry[],
@@ -78,7 +78,7 @@ type WithoutWork = Pick<
 
 /** Stores an event without work: skipped, unmatched, rejected, failed or duplicate. */
 async function recordWithoutWork(
-  deps: Pick<RecordDeps, "store">,
+  deps: RecordDeps,
   hook: ReceivedHook,
   what: WithoutWork,
   keys: readonly DedupeEntry[] = [],
@@ -103,7 +103,7 @@ async function recordWithoutWork(
 
 /** Records an invalid hook. It binds no duplicate key: a repeat is evaluated again. */
 export function rejectInvalid(
-  deps: Pick<RecordDeps, "store">,
+  deps: RecordDeps,
   hook: ReceivedHook,
   error: Failure,
 ): Promise<IntakeReceipt> {

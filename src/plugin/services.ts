@@ -59,9 +59,9 @@ const END_MS = 5000;
 /** The states of the services. A change is logged. */
 class ServiceStates {
   readonly #states = new Map<string, ServiceStatus>();
-  readonly #options: Pick<ServicesOptions, "clock" | "log">;
+  readonly #options: ServicesOptions;
 
-  constructor(options: Pick<ServicesOptions, "clock" | "log">) {
+  constructor(options: ServicesOptions) {
     this.#options = options;
   }
 

@@ -314,7 +314,7 @@ export class Admission {
   }
 
   async usage(): Promise<BudgetView[]> {
-    const { all } = this.#deps.context().budgets;
+    const { all } = this.#deps.snapshot().budgets;
     const now = this.#deps.clock.now();
     const counted =
       all.length === 0
@@ -324,7 +324,7 @@ export class Admission {
   }
 
   #getBudgets(mapping: string | undefined): readonly Budget[] {
-    return this.#deps.context().budgets.of(mapping);
+    return this.#deps.snapshot().budgets.of(mapping);
   }
 
   #hold(parked: LimitReason, now: Ms): void {

@@ -42,18 +42,14 @@ export function createReasons(store: Store) {
 const NOTICE_MS = 3_600_000;
 
 /** Tells the main session of limits that hold runs back, each once an hour: all gateways give the notice the same id. */
-export function createNotices({
-  store,
-  log,
-  context,
-}: Pick<AdmissionDeps, "store" | "log" | "context">) {
+export function createNotices({ store, log, snapshot }: AdmissionDeps) {
   const notifiedAt = new Map<string, Ms>();
   return (parked: LimitReason, now: Ms): void => {
     if (now - (notifiedAt.get(toLimitKey(parked)) ?? 0) < NOTICE_MS) return;
     notifiedAt.set(toLimitKey(parked), now);
     log.warn({ scope: parked.scope, limit: parked.limit }, "a limit is reached: runs are parked");
     const id = `sev_limit:${toLimitKey(parked)}:${Math.floor(now / NOTICE_MS)}`;
-    const notice = buildNotice(parked, context().budgets.all, context().agents.default.id, now);
+    const notice = buildNotice(parked, snapshot().budgets.all, snapshot().agents.default.id, now);
     store
       .commit((tx) => tx.systemEvents.add({ ...notice, id }))
       .catch((error: unknown) =>

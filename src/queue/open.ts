@@ -11,16 +11,16 @@ export interface QueueParts {
 }
 
 interface QueueContext extends PartContext {
-  snapshot: AdmissionDeps["context"];
+  snapshot: AdmissionDeps["snapshot"];
 }
 
 export function openQueue(context: QueueContext): QueueParts {
-  const { cluster, metrics, snapshot, ended } = context;
+  const { cluster, metrics, ended } = context;
   const parking = new ParkingLot({
     ...context,
     signal: ended.signal,
     onAnswered: (jobId, of) => cluster.tell("answered", [JSON.stringify([jobId, of])]),
   });
   metrics.watchBreakers(parking.states);
-  return { parking, admission: new Admission({ ...context, context: snapshot }) };
+  return { parking, admission: new Admission(context) };
 }

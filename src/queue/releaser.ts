@@ -43,7 +43,7 @@ export interface Released {
   mappings: readonly string[];
 }
 
-interface ReleaserParts extends Pick<AdmissionDeps, "usage" | "context"> {
+interface ReleaserParts extends AdmissionDeps {
   /** What is left of budgets. */
   findRoom(budgets: readonly Budget[]): Promise<Reservation[]>;
 }
@@ -51,7 +51,7 @@ interface ReleaserParts extends Pick<AdmissionDeps, "usage" | "context"> {
 /** Releases parked runs while their limits have room: one of each mapping in turn, the oldest of each mapping first. */
 export function createReleaser({
   usage,
-  context,
+  snapshot,
   findRoom,
 }: ReleaserParts): () => Promise<Released> {
   /** The mapping that was served last comes last. */
@@ -84,7 +84,7 @@ export function createReleaser({
   return async () => {
     const known = await usage.lanes();
     const lanes = known.lanes.map((lane) => {
-      const budgets = context().budgets.of(lane.mapping === "" ? undefined : lane.mapping);
+      const budgets = snapshot().budgets.of(lane.mapping === "" ? undefined : lane.mapping);
       return { ...lane, budgets, most: Math.max(0, MAX_RELEASED - lane.released) };
     });
     const waiting = lanes.filter(({ waits }) => waits);

@@ -18,8 +18,6 @@ const FRESH_MS = 1000;
 const BUSY_MS = 5;
 const MAX_BUSY = 200;
 
-type ReservationDeps = Pick<AdmissionDeps, "usage" | "clock" | "log" | "context">;
-
 /** What is missing, by scope. */
 export type Missing = ReadonlyMap<string, ReadonlySet<Resource>>;
 
@@ -32,7 +30,7 @@ interface StartingRun {
 
 /** The accounts of this gateway, and the room that it reserves: one request to the store at a time, for all runs that wait for it. */
 export class Reservations {
-  readonly #deps: ReservationDeps;
+  readonly #deps: AdmissionDeps;
   readonly #accounts = new Map<string, BudgetAccount>();
   #busy: Promise<unknown> = Promise.resolve();
   #next: Promise<void> | undefined;
@@ -41,14 +39,14 @@ export class Reservations {
   #readAt: Ms = -Infinity;
   #reading: Promise<unknown> | undefined;
 
-  constructor(deps: ReservationDeps) {
+  constructor(deps: AdmissionDeps) {
     this.#deps = deps;
   }
 
   get(budget: Budget): BudgetAccount {
     const known = this.#accounts.get(budget.scope);
     if (known) return known;
-    const made = new BudgetAccount(budget, this.#deps.context().budgets.counters(budget.scope));
+    const made = new BudgetAccount(budget, this.#deps.snapshot().budgets.counters(budget.scope));
     this.#accounts.set(budget.scope, made);
     return made;
   }
@@ -73,10 +71,10 @@ export class Reservations {
 
   /** Reads what other gateways have done. Waits only if nothing is known yet. */
   async refresh(): Promise<void> {
-    const { clock, log, context } = this.#deps;
+    const { clock, log, snapshot } = this.#deps;
     if (Math.abs(clock.now() - this.#readAt) < FRESH_MS) return;
     const isKnown = this.#readAt !== -Infinity;
-    this.#reading ??= this.read(context().budgets.all.map(({ scope }) => scope))
+    this.#reading ??= this.read(snapshot().budgets.all.map(({ scope }) => scope))
       .then(() => this.markFresh())
       .finally(() => (this.#reading = undefined));
     if (!isKnown) await this.#reading;
@@ -122,7 +120,7 @@ export class Reservations {
 
   /** Limits may have changed. Returns the scopes that are new. */
   reset(): string[] {
-    const { all, counters } = this.#deps.context().budgets;
+    const { all, counters } = this.#deps.snapshot().budgets;
     const scopes = new Set(all.map(({ scope }) => scope));
     for (const scope of this.#accounts.keys()) if (!scopes.has(scope)) this.#accounts.delete(scope);
     return all.flatMap((budget) => {
@@ -136,7 +134,7 @@ export class Reservations {
 
   /** Reads what is counted. */
   async read(scopes: readonly string[]): Promise<ReadonlyMap<string, Counted>> {
-    const { counters } = this.#deps.context().budgets;
+    const { counters } = this.#deps.snapshot().budgets;
     const accounts = this.all.filter(({ scope }) => scopes.includes(scope));
     const take = accounts.map((account) => account.reading());
     const counted = await this.#deps.usage.count(

@@ -89,5 +89,5 @@ export interface AdmissionDeps {
   clock: Clock;
   log: Logger;
   /** The budgets of the current snapshot, and the agent whose main session hears of limits. */
-  context(): { budgets: Budgets; agents: { default: { id: string } } };
+  snapshot(): { budgets: Budgets; agents: { default: { id: string } } };
 }

@@ -28,7 +28,7 @@ import {
   type RunStatus,
   type Writes,
 } from "../store/types.ts";
-import type { TurnDeps } from "./context.ts";
+import type { ExecutorDeps } from "./context.ts";
 import { endHold } from "./hold.ts";
 import { addRunUsage, commitEnd } from "./journal.ts";
 import { withSources, type NamedCitation } from "./knowledge.ts";
@@ -131,17 +131,24 @@ export function replyRoute({ incoming, channel, to }: MessageSpec): Route {
   return { channel, to, replyTo, ...(thread === undefined ? {} : { thread }) };
 }
 
-/** The route of an earlier try: the recipient was fixed before the model first ran, if there was one. */
-export const getKeptRoute = ({ route }: RunRecord): RouteDecision | undefined =>
-  route?.status === NO_ROUTE ? undefined : route;
-
-/** Decides where a reply goes that asks for `target`, if its session is not a conversation. `agentId`: the agent whose owner reads it. */
-export async function findRoute(
-  target: ReplyTarget | undefined,
-  agentId: string,
+/** Decides where a run's reply goes, or why it goes nowhere. */
+export async function decideRoute(
+  { route }: RunRecord,
+  wanted: {
+    /** The conversation that the reply goes back to. */
+    back?: Route | undefined;
+    /** What the run asks for otherwise; absent if its reply is not sent. */
+    target?: ReplyTarget | undefined;
+    /** The agent whose owner reads the reply. */
+    agentId: string;
+  },
   { channels, agents }: ActionContext,
-  { store }: Pick<TurnDeps, "store">,
+  { store }: ExecutorDeps,
 ): Promise<RouteDecision> {
+  // A second try keeps the recipient that was fixed before the model first ran, if there was one.
+  if (route && route.status !== NO_ROUTE) return route;
+  const { back, target, agentId } = wanted;
+  if (back) return { status: "route", route: back };
   if (!target) return { status: "skipped", reason: "deliver is false" };
   const { id: defaultId } = agents.default;
   // As long as the owner has not written to an agent, its replies go where the owner wrote to the first agent.
@@ -205,7 +212,7 @@ export function reportNoRoute(
   run: RunRecord,
   { delivery }: Planned,
   context: ActionContext,
-  deps: Pick<TurnDeps, "log" | "metrics">,
+  deps: ExecutorDeps,
 ): void {
   deps.metrics.deliveryEnded({ channel: delivery.route.channel, status: NO_ROUTE });
   const known = logged.get(context) ?? new Set();

@@ -25,7 +25,7 @@ import {
   type ToolCallRecord,
 } from "../store/types.ts";
 import type { FailedTurn, Prepared, RunEnd, RunKind } from "./try.ts";
-import { appendTurn, findRoute, getKeptRoute, planAnswer } from "./end-run.ts";
+import { appendTurn, decideRoute, planAnswer } from "./end-run.ts";
 import type { TurnDeps } from "./context.ts";
 import type { ActionContext } from "./types.ts";
 
@@ -185,7 +185,7 @@ export function createHeartbeatRun(
       const { target } = run.spec;
       const route = acknowledged
         ? ACKNOWLEDGED
-        : (getKeptRoute(run) ?? (await findRoute(target, agentId, context, deps)));
+        : await decideRoute(run, { target, agentId }, context, deps);
       return {
         ...(acknowledged
           ? { change: { reply: result.text, route } }

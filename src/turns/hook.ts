@@ -15,7 +15,7 @@ import {
 } from "../store/types.ts";
 import { readAttached } from "./channel/send-file.ts";
 import type { ModelTurn, RunEnd, RunKind } from "./try.ts";
-import { appendTurn, findRoute, getKeptRoute, planAnswer } from "./end-run.ts";
+import { appendTurn, decideRoute, planAnswer } from "./end-run.ts";
 import { NO_HISTORY } from "./session-history.ts";
 import type { TurnDeps } from "./context.ts";
 import type { ActionContext } from "./types.ts";
@@ -118,6 +118,8 @@ export function createHookRun(job: Job, run: HookRun, deps: TurnDeps): RunKind<H
       const { hook, instructions, thinking, timeoutSeconds, unsafe, deliver, target } = spec;
       const { isNew, warning } = await openSession(loaded, store);
       const added = warning === undefined ? [] : [warning];
+      const wanted = { target: deliver ? target : undefined, agentId: mainId };
+      const route = await decideRoute(loaded, wanted, context, deps);
       return {
         input: {
           // The trusted line names the mapping: its id is the operator's word. The path may be the sender's, if the mapping takes any.
@@ -128,12 +130,7 @@ export function createHookRun(job: Job, run: HookRun, deps: TurnDeps): RunKind<H
           ...(timeoutSeconds !== undefined && { timeoutMs: timeoutSeconds * 1000 }),
         },
         ...(isNew && { history: NO_HISTORY }),
-        change: {
-          warnings: [...new Set([...warnings, ...added])],
-          route:
-            getKeptRoute(loaded) ??
-            (await findRoute(deliver ? target : undefined, mainId, context, deps)),
-        },
+        change: { warnings: [...new Set([...warnings, ...added])], route },
       };
     },
     async finish(ended, result, now, steps) {
@@ -166,18 +163,10 @@ export function createScheduleRun(
     load: () => Promise.resolve({ run, agent: context.agents.get(agentId), isStored: true }),
     async prepare(loaded) {
       // The conversation in which a person asked for the schedule, whatever the owner does since; a channel that is gone has no route.
-      const back =
-        target && asked?.route && context.channels.get(asked.route.channel) && asked.route;
-      return {
-        input: { source: hook, instructions },
-        change: {
-          route:
-            getKeptRoute(loaded) ??
-            (back
-              ? { status: "route", route: back }
-              : await findRoute(target, agentId, context, deps)),
-        },
-      };
+      const { route: asking } = asked ?? {};
+      const back = target && asking && context.channels.get(asking.channel) ? asking : undefined;
+      const route = await decideRoute(loaded, { back, target, agentId }, context, deps);
+      return { input: { source: hook, instructions }, change: { route } };
     },
     finish(ended, result, now, steps) {
       // What others asked the agent for in their own conversation is no business of the owner's.

@@ -80,7 +80,7 @@ const timedOut = (approval: Pick<ApprovalRecord, "reason" | "expiresAt">): Appro
 async function writeTimeout(
   approval: ApprovalRecord,
   job: Job | undefined,
-  { store, questions }: Pick<ExecutorDeps, "store" | "questions">,
+  { store, questions }: ExecutorDeps,
 ): Promise<ApprovalDecision> {
   const { id } = approval;
   const decision = timedOut(approval);
@@ -102,7 +102,7 @@ async function writeTimeout(
 export function createJournal(current: Try, writeFirst?: (tx: Writes) => void): RunJournal {
   const { run, steps, signal, deps } = current;
   const { job } = current.kind;
-  const { store, clock, questions } = deps;
+  const { store, clock } = deps;
   let first = writeFirst;
   let committed = 0;
   // What is not written would be paid for again: a step by another model call, a result by a call of unknown outcome.
@@ -146,7 +146,7 @@ export function createJournal(current: Try, writeFirst?: (tx: Writes) => void): 
       if (!approval) return timedOut({ reason: "outcome_unknown", expiresAt: clock.now() });
       if (approval.decision) return approval.decision;
       if (clock.now() < approval.expiresAt) return undefined;
-      return writeTimeout(approval, job, { store, questions });
+      return writeTimeout(approval, job, deps);
     },
   };
 }

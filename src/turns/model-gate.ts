@@ -130,7 +130,7 @@ export type RunRefusal = Refusal & { at?: Ms };
 interface StartingRun {
   kind: RunKind;
   run: RunRecord;
-  deps: Pick<ExecutorDeps, "store" | "queue" | "clock" | "parking">;
+  deps: ExecutorDeps;
   steps: readonly StepRecord[];
 }
 

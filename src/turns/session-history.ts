@@ -150,7 +150,7 @@ export interface CheckpointRun {
   run: RunRecord;
   agent: Agent;
   context: ActionContext;
-  deps: Pick<ExecutorDeps, "store" | "clock" | "log">;
+  deps: ExecutorDeps;
   job?: Job | undefined;
   signal: AbortSignal;
   timeoutMs: number;

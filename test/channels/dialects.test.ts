@@ -97,6 +97,10 @@ const MATTERMOST: Case[] = [
   ["[![x](https://a.example/i)](https://b.example)", "[x: https://a.example/i](https://b.example)"],
   ["hi @all, @Channel and **@here**", `hi @${J}all, @${J}Channel and **@${J}here**`],
   ["> @all\n> @here", `> @${J}all\n> @${J}here`],
+  // The server takes `_` off a word, and reads references, before it looks for mentions.
+  ["@all_ _@here x_@channel", `@${J}all_ _@${J}here x_@${J}channel`],
+  ["&#64;all @&#97;ll a &amp; b", `@${J}all @${J}all a & b`],
+  ["&commat;here \\*\\_ &lt;b&gt; 1 &amp;lt; 2", `@${J}here \\*\\_ <b> 1 &${J}lt; 2`],
 ];
 
 const TEAMS: Case[] = [
@@ -132,6 +136,11 @@ const SLACK: Case[] = [
     "hi &lt;!channel> &lt;@U0ROSA> &lt;!here> &lt;!subteam^S1>",
   ],
   ["<!channel>\n\n> <!here>\n> a\n\n- <@U1>", "&lt;!channel>\n\n> &lt;!here>\n> a\n\n- &lt;@U1>"],
+  [
+    '[a](<!here>) [b](https://b.example "<!here>")\n\n[c]: <!here>',
+    '\\[a\\](&lt;!here>) \\[b\\](https://b.example "&lt;!here>")\n\n\\[c\\]: &lt;!here>',
+  ],
+  ["[a](<https://a.example/b c>) [<b>](#d)", "[a](<https://a.example/b c>) [&lt;b>](#d)"],
   ["a <b>bold</b> <script>x</script>", "a &lt;b>bold&lt;/b> &lt;script>x&lt;/script>"],
   ["![a *chart*](https://a.example/c.png) 日本語", "a chart: https://a.example/c.png 日本語"],
   [
@@ -170,6 +179,7 @@ const MRKDWN: Case[] = [
   ["\\*not bold\\* a_b*c 2 * 3 \\> x", `*${J}not bold* a_b*c 2 * 3 &gt; x`],
   ["\\> x", `${J}&gt; x`],
   ["**注意：**请 a**b**c", "注意：请 abc"],
+  ["e\u0301**b** 𝐀**b** ที่**สำคัญ** **b**𝐀", "e\u0301b 𝐀b ที่สำคัญ b𝐀"],
   ["a[^1]\n\n[^1]: note"],
 ];
 
@@ -177,6 +187,7 @@ const WHATSAPP: Case[] = [
   ["**a** *b* ~~c~~ ***d*** __e__ `f`", "*a* _b_ ~c~ _*d*_ *e* `f`"],
   ["# A **b** c\n\n**a __b__ c**\n\n**a\nb**", "*A b c*\n\n*a b c*\n\n*a*\n*b*"],
   ["a**b**c и**м**я", "abc имя"],
+  ["e\u0301**b** 𝐀**b** ที่**สำคัญ** **b**𝐀", "e\u0301b 𝐀b ที่สำคัญ b𝐀"],
   [
     "日**本**語 **注意：**请**“引用”**的 ~~删除。~~后 \\*x\\*的",
     `日*本*語 *注意：*请*“引用”*的 ~删除。~后 *${Z}x*的`,

@@ -174,6 +174,27 @@ describe("receiving on signal", () => {
     expect(logged.join("")).not.toContain("secret-77");
   });
 
+  it("knows of which message an edit of an edit is", async () => {
+    await listen();
+    const edit = (target: number, message: string): void => {
+      const { envelope } = text(message) as { envelope: { dataMessage: object } };
+      const { dataMessage, ...about } = envelope;
+      server.emit({
+        envelope: { ...about, editMessage: { targetSentTimestamp: target, dataMessage } },
+      });
+    };
+    server.emit(text("tons"));
+    const first = clock;
+    edit(first, "tens");
+    edit(clock, "tins");
+    edit(clock, "tins!");
+    await arrived("tons", "tens", "tins", "tins!");
+    expect(host.received.map(({ edits }) => edits)).toEqual([
+      undefined,
+      ...Array<string>(3).fill(`${first}:${OWNER_ID}`),
+    ]);
+  });
+
   it("comes back after a cut in the middle of an event, and misses nothing", async () => {
     await listen();
     server.emit(text("one"));

@@ -81,8 +81,8 @@ export interface Sends {
   file(file: SentFile, text: string): ReturnType<Say>;
   /** A message that quotes another one, which its author wrote. */
   quote(text: string, quoted: { author: string; text: string }): ReturnType<Say>;
-  /** Changes the text of the message that was spoken last; null if the vendor tells of no edits. */
-  edit: Say | null;
+  /** Changes the text of the message that was spoken last. */
+  edit: Say;
   /** In the thread of `writes.thread`, without a mention: of the same person, and before of somebody else. Null if none is followed. */
   inThread: Say | null;
   before: ((text: string) => void) | null;
@@ -175,7 +175,11 @@ export const VENDORS: Vendor[] = [
       const sends: Sends = {
         shelf: server.shelf,
         raw: (text, more) => write(text, text === "" ? { text: undefined, ...more } : more),
-        edit: null,
+        edit(body) {
+          const message = { type: "text", text: { body } };
+          const edit = { original_message_id: `wamid.${spoken}`, message };
+          return write("", { text: undefined, type: "edit", edit });
+        },
         inThread: null,
         before: null,
         authorization: `Bearer ${ACCESS_TOKEN}`,

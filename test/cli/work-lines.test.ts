@@ -39,7 +39,7 @@ afterAll(async () => {
 });
 
 /** Starts the program, posts what each kind of line is about, and returns its output once all has ended. */
-async function output(command: string, args: string[], last: RegExp): Promise<string> {
+async function output(command: string, args: string[], last: RegExp[]): Promise<string> {
   const program = await startProgram(command, args, {
     cwd: cli.dir,
     env: { NO_COLOR: "1", TERM: "xterm" },
@@ -57,7 +57,7 @@ async function output(command: string, args: string[], last: RegExp): Promise<st
     await post("broken", { id: CANARY });
     await post("shop", {}, "another-token");
     await post("wake", { text: CANARY, mode: "next-heartbeat" });
-    await expect.poll(program.output, { timeout: 30_000 }).toMatch(last);
+    for (const each of last) await expect.poll(program.output, { timeout: 30_000 }).toMatch(each);
     await expect.poll(program.output, { timeout: 30_000 }).toMatch(/run_\w+.*failed/);
     await expect
       .poll(program.output, { timeout: 30_000 })
@@ -75,7 +75,7 @@ describe("`rouse start`", () => {
       const all = await output(
         "script",
         ["-qec", `'${process.execPath}' '${ROUSE}' start`, "/dev/null"],
-        /→ console/,
+        [/→ console/, /POST wake 200/],
       );
       const lines = all.split("\n").filter((line) => /^\d\d:\d\d:\d\d /.test(line));
       const shown = lines
@@ -99,7 +99,7 @@ describe("`rouse start`", () => {
   );
 
   it("writes JSON lines where standard error is no terminal", async () => {
-    const all = await output(process.execPath, [ROUSE, "start"], /a delivery ended/);
+    const all = await output(process.execPath, [ROUSE, "start"], [/a delivery ended/]);
     const messages = all
       .split("\n")
       .filter((line) => line.startsWith("{"))

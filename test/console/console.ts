@@ -19,7 +19,7 @@ export async function openConsole(
     maxRedirects: 0,
   });
   await page.goto(`${world.url}/console${hash}`);
-  await page.getByRole("navigation", { name: "Pages" }).waitFor();
+  await page.getByRole("navigation", { name: "Pages" }).waitFor({ timeout: 100_000 });
   page.on("pageerror", (error) => problems.push(error.message));
   page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
   return { page, problems };

@@ -76,10 +76,15 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     await keyboard.press("j");
     await one.pane("Result").getByText("No mapping takes this event").waitFor();
     await keyboard.press("e");
+    const searched = one.page.locator(".cm-search input[name=search]");
+    await one.page.locator(".cm-content:focus").waitFor();
     await keyboard.press("Control+f");
+    await one.page.locator(".cm-search input[name=search]:focus").waitFor();
     await keyboard.type("100");
     await keyboard.press("Enter");
+    await one.page.locator(".cm-searchMatch-selected", { hasText: "100" }).waitFor();
     await keyboard.press("Escape");
+    await searched.waitFor({ state: "detached" });
     await keyboard.type("10");
     await keyboard.press("Control+Enter");
     await one.pane("Result").getByText("by order").waitFor();

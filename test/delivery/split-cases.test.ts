@@ -109,6 +109,13 @@ describe("a piece ends in no", () => {
   });
 });
 
+it("a long row of flags is cut between flags, wherever it begins", () => {
+  for (let before = 0; before < 4; before++) {
+    const pieces = splitText("x".repeat(before) + "🇩🇪".repeat(300), 500);
+    expect(pieces.filter((piece) => !/^x*(?:🇩🇪)+$/u.test(piece))).toEqual([]);
+  }
+});
+
 it("a link by reference has its address in every piece, and its definition is not left over", () => {
   const text = `[a][r] ${words(8)}\n\n[b][r] ![c][r] [r]\n\n[r]: https://a.example/x "T"`;
   expect(splitText(text, 60)).toEqual([

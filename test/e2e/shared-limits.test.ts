@@ -180,15 +180,14 @@ describePostgres("limits over several gateways", () => {
     const [a, b] = await pair(mapping({ queue: 6 }), false);
     for (let n = 0; n < 6; n++) expect((await a.post("/hooks/ask", { n })).status).toBe(202);
     await pause(1100);
-    // The first one after a second finds what was known, and asks.
-    const answers = [];
-    for (let n = 0; n < 20; n++) {
-      answers.push((await b.post("/hooks/ask", { n })).status);
-      await pause(20);
+    // The first one after a second finds what was known, and asks; alone it would take six.
+    let taken = 0;
+    while (taken < 6 && (await b.post("/hooks/ask", { n: taken })).status === 202) {
+      taken++;
+      await pause(500);
     }
-    expect(answers.at(-1)).toBe(503);
+    expect(taken).toBeLessThan(6);
     expect((await a.post("/hooks/ask", { n: 99 })).status).toBe(503);
-    expect(answers.filter((status) => status === 202).length).toBeLessThanOrEqual(6);
   });
 
   it("collects the events of all in one window, and loses none when it closes", async () => {

@@ -52,7 +52,8 @@ const MAPPINGS = [
   mapping("each", { forEach: "orders", transform: { module: "fails.ts" } }),
   mapping("together", {
     transform: { module: "together.js" },
-    coalesce: { windowSeconds: 0.3, key: "{{shop}}" },
+    // Full before its time, whatever else the processor does.
+    coalesce: { windowSeconds: 60, maxEvents: 2, key: "{{shop}}" },
   }),
   mapping("jsonata", {
     transform: { jsonata: "{\n  'message': 'for ' & who,\n  'name': $number(who)\n}" },

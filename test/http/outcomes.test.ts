@@ -60,6 +60,7 @@ beforeAll(async () => {
           hook("picky", {}, { payload: { kind: "order", secret: "expected-value-4711" } }),
           hook("when", {}, { when: "n > 10" }),
           hook("text", { messageTemplate: "got {{payload}}" }),
+          hook("linked", { messageTemplate: "https://x/?q={{ $encodeUrlComponent(q) }}" }),
           hook("pushed", {
             messageTemplate: "{{ $base64decode(data) }} {{ $base64encode(text) }}",
           }),
@@ -112,6 +113,12 @@ describe("the outcomes of a mapped hook", () => {
     const { input } = await runOf(body.runId);
     expect(JSON.stringify(input)).toContain("Größe 世界 🙂");
     expect(JSON.stringify(input)).toContain(Buffer.from("世界 é").toString("base64"));
+  });
+
+  it("$encodeUrlComponent takes a text that was cut in the middle of a character", async () => {
+    const { status, body } = await world.post("/hooks/linked", { q: "Lunch \ud83c" });
+    expect(status).toBe(202);
+    expect(JSON.stringify((await runOf(body.runId)).input)).toContain("Lunch%20%EF%BF%BD");
   });
 
   it("several items: each has its own result, and a bad one stands alone", async () => {

@@ -17,8 +17,8 @@ let admission: Admission;
 async function open(url: string, limits: object): Promise<void> {
   handle = await openStore({ url, clock: systemClock, log: silent });
   const budgets = createBudgets(limits, { settings: () => undefined, budgets: [], mappings: [] });
-  const context = () => ({ budgets, agents: { default: { id: "main" } } });
-  admission = new Admission({ ...handle, clock: systemClock, log: silent, context });
+  const snapshot = () => ({ budgets, agents: { default: { id: "main" } } });
+  admission = new Admission({ ...handle, clock: systemClock, log: silent, snapshot });
 }
 
 const addRuns = async (count: number): Promise<RunRecord[]> => {

@@ -42,10 +42,10 @@ const admit = async (limits: object) => {
     budgets: [],
     mappings: [{ id: "shop" }],
   });
-  const context = () => ({ budgets, agents: { default: { id: "main" } } });
+  const snapshot = () => ({ budgets, agents: { default: { id: "main" } } });
   return {
     ...handle,
-    admission: new Admission({ ...handle, clock: systemClock, log: silent, context }),
+    admission: new Admission({ ...handle, clock: systemClock, log: silent, snapshot }),
   };
 };
 

@@ -149,6 +149,12 @@ const DIFFERENCES: readonly [source: string, reason: string, given: string, payl
     '"Größe 世界"',
     { a: "Größe 世界" },
   ],
+  [
+    "$encodeUrlComponent(a) & $encodeUrl(a)",
+    "a text that a sender has cut in the middle of a character is no reason to fail",
+    '"%EF%BF%BD%EF%BF%BD"',
+    { a: "\ud83c" },
+  ],
   ["$match('ab', /a(?=b)/).match", "lookaround has no linear time", "lookahead"],
   ["$match('aa', /(a)\\1/).match", "backreferences have no linear time", "backreferences"],
   [

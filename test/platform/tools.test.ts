@@ -133,6 +133,23 @@ describe("tools of the caller", () => {
     ]);
   });
 
+  it.each([true, false])(
+    "that a server does not call in spite of the choice leave its text as the answer, streamed: %s",
+    async (stream) => {
+      world.model.says = () => ({ text: ["It is noon."] });
+      for (const choice of ["required", { type: "function", function: { name: "clock" } }]) {
+        const { status, content } = await world.chat({
+          tools: [CLOCK],
+          tool_choice: choice,
+          stream,
+        });
+        expect([status, content]).toEqual([200, "It is noon."]);
+      }
+      // Nothing of a good answer is asked for again.
+      expect(world.model.asked).toHaveLength(2);
+    },
+  );
+
   it("do not take the place of the agent's own of the same name", async () => {
     world.model.says = (_asked, call) => (call === 0 ? { calls: [weather] } : { text: ["Rain."] });
     const own = { type: "function", function: { name: "town__weather" } };

@@ -279,8 +279,8 @@ describePostgres("what gateways spend and collect together", () => {
       { runsPerHour: 1000 },
       { settings: () => undefined, budgets: [], mappings: [{ id: "shop" }] },
     );
-    const context = () => ({ budgets, agents: { default: { id: "main" } } });
-    const admission = new Admission({ ...handle, clock: systemClock, log: silent, context });
+    const snapshot = () => ({ budgets, agents: { default: { id: "main" } } });
+    const admission = new Admission({ ...handle, clock: systemClock, log: silent, snapshot });
     const runs = Array.from({ length: 100 }, (_, n) => run(`run_${n}`));
     await handle.store.commit((tx) => runs.forEach((one) => tx.runs.add(one)));
     const start = async (one: RunRecord): Promise<void> => {
@@ -305,8 +305,8 @@ describePostgres("what gateways spend and collect together", () => {
       { concurrent: 1 },
       { settings: () => undefined, budgets: [], mappings: [{ id: "shop" }] },
     );
-    const context = () => ({ budgets, agents: { default: { id: "main" } } });
-    const admission = new Admission({ ...a, clock: systemClock, log: silent, context });
+    const snapshot = () => ({ budgets, agents: { default: { id: "main" } } });
+    const admission = new Admission({ ...a, clock: systemClock, log: silent, snapshot });
     const one = run("run_1");
     await a.store.commit((tx) => tx.runs.add(one));
     const wanted = { ...noStart(), places: 1 };

@@ -81,9 +81,16 @@ export function readTogether<Row>(
  */
 const LACKS = new Set(["runs_session", "deliveries_failed", "deliveries_status"]);
 
+/**
+ * The JSON of a column. PostgreSQL reads none with U+0000 or half of a surrogate pair in it, wherever that stands: U+FFFD
+ * takes its place here. JSON.stringify escapes both, and few other signs, so that most records are read as they are.
+ */
+const toJson = (column: string): string =>
+  String.raw`(CASE WHEN strpos(${column}, '\u') > 0 THEN regexp_replace(${column}, '\\u(0000|d[89a-f][0-9a-f]{2})', '\\ufffd', 'g') ELSE ${column} END)::json`;
+
 /** Reads each record once, however many of its fields are asked for. */
 const USED = `runs
-  CROSS JOIN LATERAL json_to_record(record::json) AS r (mapping text, kind text, model text, usage json)
+  CROSS JOIN LATERAL json_to_record(${toJson("record")}) AS r (mapping text, kind text, model text, usage json)
   CROSS JOIN LATERAL json_to_record(coalesce(r.usage, '{}')) AS u ("inputTokens" float8, "cachedInputTokens" float8, "cacheWriteTokens" float8, "outputTokens" float8, "costUsd" float8)`;
 
 /** Creates the reader of lists; `work`: the connection for reads of runs. */
@@ -96,7 +103,7 @@ export const createSource = (sql: Sql, work = sql): ListSource => ({
     );
   },
   window: WINDOW,
-  json: (column, ...path) => `${column}::json #>> '{${path.join(",")}}'`,
+  json: (column, ...path) => `${toJson(column)} #>> '{${path.join(",")}}'`,
   usage: {
     rows: RUNS_AT_ONCE,
     from: USED,

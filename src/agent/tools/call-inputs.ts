@@ -1,4 +1,5 @@
 import type { LanguageModelMiddleware, ModelMessage } from "ai";
+import type { Sampling } from "../types.ts";
 
 /** Records the inputs of tool calls as the model wrote them, by the ids of the calls: the SDK passes on what it has parsed. */
 export function recordInputs(inputs: Map<string, string>): LanguageModelMiddleware {
@@ -25,6 +26,24 @@ export function recordInputs(inputs: Map<string, string>): LanguageModelMiddlewa
         }),
       );
       return { ...rest, stream: recorded };
+    },
+  };
+}
+
+/**
+ * Asks for calls as the caller has chosen. The SDK does not get the choice: to it an answer without the call is an error,
+ * and some servers do not know the choice, or reach the limit of the answer before.
+ */
+export function requestCalls(choice: Sampling["toolChoice"]): LanguageModelMiddleware {
+  return {
+    specificationVersion: "v4",
+    async transformParams({ params }) {
+      if (choice === undefined || choice === "none" || !params.tools?.length) return params;
+      const toolChoice =
+        typeof choice === "string"
+          ? { type: choice }
+          : { type: "tool" as const, toolName: choice.tool };
+      return { ...params, toolChoice };
     },
   };
 }

@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
 import { loadConfig } from "../../config/load.ts";
 import { getPresetName } from "../../config/schema/preset.ts";
-import type { Sender } from "../../config/schema/signature.ts";
 import { didYouMean } from "../../config/suggest.ts";
 import { ambiguous, readMappings } from "../../mapping/catalog.ts";
 import { BUILTIN_PLUGINS } from "../../plugin/locations.ts";
@@ -15,6 +14,8 @@ import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import type { CommonOptions } from "../options.ts";
 import { toLoadOptions } from "../settings.ts";
+
+type Sender = Parameters<typeof renderSender>[0];
 
 /** What lists show of a preset's document. It may not have been checked: any of it may be missing. */
 interface Preset {

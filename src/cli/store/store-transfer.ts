@@ -1,7 +1,6 @@
 import { createReadStream, existsSync } from "node:fs";
 import { open, rm } from "node:fs/promises";
 import { resolve } from "node:path";
-import { systemClock } from "../../core/clock.ts";
 import { RouseError } from "../../core/errors.ts";
 import { DOCUMENT_RULES, exportDocuments, importDocuments } from "../../knowledge/transfer.ts";
 import { MIGRATIONS_TABLE, SHARED_MIGRATIONS } from "../../knowledge/catalog/schema.ts";
@@ -18,7 +17,7 @@ import {
 } from "../../store/sql/transfer.ts";
 import type { StoreDriver } from "../../store/types.ts";
 import { usage } from "../failure.ts";
-import type { CliIo } from "../io.ts";
+import { SYSTEM, type CliIo } from "../io.ts";
 import { createCommandLogger } from "../log.ts";
 import type { CommonOptions } from "../options.ts";
 import { createProgress } from "../progress.ts";
@@ -45,7 +44,7 @@ async function findPlace(options: CommonOptions, io: CliIo): Promise<Place> {
     options: {
       url,
       env: io.env,
-      clock: systemClock,
+      clock: SYSTEM.clock,
       log,
       ...(shared && { rules: DOCUMENT_RULES }),
     },

@@ -71,7 +71,7 @@ export function changeRoutes({ landing, whatIf }: Workbench) {
 }
 
 /** `/what-if`: what a change of the mappings would do with recorded events, one JSON document a line. */
-export function whatIfRoutes({ clock }: Pick<AdminDeps, "clock">, { whatIf }: Workbench) {
+export function whatIfRoutes({ clock }: AdminDeps, { whatIf }: Workbench) {
   const asked = z.strictObject({
     change,
     since: since(clock).optional(),

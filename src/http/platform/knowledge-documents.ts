@@ -87,7 +87,7 @@ const passageFields = (passage: Omit<Passage, "score">) => ({
 export function checkAgents(
   names: readonly string[],
   key: ApiKey,
-  { snapshot }: Pick<PlatformDeps, "snapshot">,
+  { snapshot }: PlatformDeps,
 ): readonly string[] {
   const allowed = listAllowedAgents(key, snapshot()).map(({ id }) => id);
   if (!names.every((name) => allowed.includes(name)))

@@ -1,4 +1,5 @@
 import { parseJson } from "../../core/json.ts";
+import { toWellFormed } from "../../core/text.ts";
 import { isEmptyValue, ownMember, renderValue } from "../template-context.ts";
 import {
   GuardError,
@@ -246,6 +247,12 @@ const BEFORE: Record<string, (args: readonly unknown[]) => void> = {
   parseInteger: ([text, format]) => pictured(text, format),
 };
 
+/** Calls a function with U+FFFD in the place of halves of surrogate pairs: JSONata's own fails on them. */
+const onWellFormed = (own: Implementation): Implementation =>
+  function encodeWellFormed(...args) {
+    return own.apply(this, toWellFormed(args));
+  };
+
 /** Functions that are not left to JSONata's own implementation alone, which each is given. */
 const INSTEAD: Record<string, (own: Implementation, fromMillis: Implementation) => Implementation> =
   {
@@ -254,6 +261,8 @@ const INSTEAD: Record<string, (own: Implementation, fromMillis: Implementation) 
       text === undefined ? undefined : Buffer.from(text as string, "utf8").toString("base64"),
     base64decode: () => (text) =>
       text === undefined ? undefined : Buffer.from(text as string, "base64").toString("utf8"),
+    encodeUrl: onWellFormed,
+    encodeUrlComponent: onWellFormed,
     distinct,
     sort: () => sort,
     spread,

@@ -10,7 +10,7 @@ export type AddressView = Awaited<ReturnType<typeof listAddresses>>["addresses"]
 function addressView(
   address: PersonAddress,
   linked: LinkedAddress | undefined,
-  { snapshot }: Pick<AdminDeps, "snapshot">,
+  { snapshot }: AdminDeps,
 ) {
   const { rooms } = snapshot();
   const { channel, person } = address;

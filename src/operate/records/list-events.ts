@@ -43,7 +43,7 @@ const bytesOf = ({ request: { body } }: EventRecord): number => body?.byteLength
 
 /** Looks for events batch by batch, until the page is full or the bounds are reached. */
 async function searchEvents(
-  { store }: Pick<AdminDeps, "store">,
+  { store }: AdminDeps,
   query: PageQuery<Lists["events"]["of"]>,
   search: EventSearch,
   bounds: SearchBounds,

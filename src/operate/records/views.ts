@@ -120,7 +120,7 @@ export function eventView(event: EventRecord, statuses?: ReadonlyMap<string, str
   };
 }
 
-/** What runs of some kinds are given, with what it comes to for the others. */
+/** The settings that only some kinds of runs have, with defaults for all other kinds. */
 function withDefaults(spec: RunSpec) {
   const target = "target" in spec ? spec.target : "channel" in spec ? spec : undefined;
   return {

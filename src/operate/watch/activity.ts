@@ -31,7 +31,7 @@ export interface WaitingWork {
  * and no worker could take it. `counts` are those of the store.
  */
 export async function countWaiting(
-  { store, queue, clock }: Pick<AdminDeps, "store" | "queue" | "clock">,
+  { store, queue, clock }: AdminDeps,
   counts: Promise<Readonly<Record<string, number>>>,
 ): Promise<WaitingWork> {
   const [since, delivery, { "runs.queued": count = 0 }] = await Promise.all([
@@ -64,9 +64,7 @@ function groupParked(runs: readonly RunRecord[]): ParkedFor[] {
 }
 
 /** Shows what is parked, and what for. */
-export async function showParked({
-  store,
-}: Pick<AdminDeps, "store">): Promise<ActivityView["waiting"]["parked"]> {
+export async function showParked({ store }: AdminDeps): Promise<ActivityView["waiting"]["parked"]> {
   const { "runs.parked": count = 0 } = await store.counts();
   const runs = count === 0 ? [] : await store.runs.list({ status: "parked", limit: MAX_PARKED });
   return { count, by: groupParked(runs) };

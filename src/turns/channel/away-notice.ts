@@ -94,7 +94,7 @@ const waitsForModel = ({ status, hold, error }: RunRecord): boolean =>
 /** Whether the conversation of a run has had the notice, for a message that is not answered either. */
 async function isToldAlready(
   { spec: { session, to } }: MessageRun,
-  { store }: Pick<TurnDeps, "store">,
+  { store }: TurnDeps,
 ): Promise<boolean> {
   const lists = await Promise.all(
     (["parked", "queued"] as const).map((status) =>

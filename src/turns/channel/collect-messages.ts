@@ -40,7 +40,7 @@ const MAX_QUEUED = 1000;
 /** Messages that keep coming hold a turn up for so many quiet times at most. */
 const MAX_QUIET_TIMES = 10;
 
-const hasSteps = async (run: RunRecord, { store }: Pick<TurnDeps, "store">): Promise<boolean> =>
+const hasSteps = async (run: RunRecord, { store }: TurnDeps): Promise<boolean> =>
   run.startedAt !== undefined && (await store.steps.list(run.id)).length > 0;
 
 /** Whether two messages can be answered together: in the same place, and none of them was begun. */
@@ -54,7 +54,7 @@ const countChars = ({ spec }: MessageRun): number =>
 async function findFollowing(
   run: MessageRun,
   maxChars: number,
-  { store }: Pick<TurnDeps, "store">,
+  { store }: TurnDeps,
 ): Promise<MessageRun[]> {
   const { session } = run.spec;
   const queued = await store.runs.list({

@@ -5,7 +5,7 @@ import { planDelivery, type Planned } from "../../delivery/plan.ts";
 import { getPhrases, renderSilence } from "../../vocabulary/phrases.ts";
 import type { Job, MessageRun, MessageSpec, Ms, RouteDecision, Writes } from "../../store/types.ts";
 import type { AnsweredTurn, FailedTurn, RunKind } from "../try.ts";
-import { appendTurn, getKeptRoute, planAnswer, replyRoute } from "../end-run.ts";
+import { appendTurn, decideRoute, planAnswer, replyRoute } from "../end-run.ts";
 import type { TurnDeps } from "../context.ts";
 import type { ActionContext } from "../types.ts";
 import { AWAY_NOTICE_MS, planAwayNotice } from "./away-notice.ts";
@@ -72,7 +72,8 @@ export function createMessageRun(
       const { spec } = run;
       const whole = await readUnread(run, context, { ...deps.attachments, store, mayWait }, signal);
       const warnings = [...new Set([...run.warnings, ...(whole?.warnings ?? [])])];
-      const route = getKeptRoute(run) ?? { status: "route" as const, route: replyRoute(spec) };
+      const wanted = { back: replyRoute(spec), agentId: agent.id };
+      const route = await decideRoute(run, wanted, context, deps);
       // Only the owner's direct messages to the main session set the last route: replies to `last` must reach no other person.
       const movesLastRoute = spec.session.origin === "main" && isToOwner(spec);
       return {

@@ -7,6 +7,7 @@ import {
   type UsageKey,
 } from "../../../src/store/types.ts";
 import {
+  approval,
   DAY,
   delivery,
   event,
@@ -103,6 +104,45 @@ export function testLists(stage: Stage): void {
       expect(await find({ idPrefix: begin(1) })).toEqual([1]);
       expect(await find({ idPrefix: begin(1), path: "a" })).toEqual([]);
       expect(await find({ idPrefix: `evt_%${begin(1).slice(5)}` })).toEqual([]);
+    });
+
+    it("lists and sums read records with U+0000 and halves of surrogate pairs, as senders write them", async () => {
+      const { store } = stage.handle;
+      const odd = 'a\0b \ud83d \udc4d "\\u0000" \\ud83d';
+      const failed = run({
+        status: "failed",
+        endedAt: START + 1,
+        mapping: "m",
+        collect: { key: odd, count: 1, firstAt: START, closesAt: START },
+        spec: { ...spec(), input: [{ text: odd, outside: true }], name: odd },
+        error: { code: "provider_error", message: odd },
+        usage: { inputTokens: 7, outputTokens: 1 },
+      });
+      const queued = run({ status: "queued", createdAt: START + 5, warnings: [odd] });
+      const asked = approval(failed.id, { input: { note: odd } });
+      await store.commit((tx) => {
+        tx.runs.add(failed);
+        tx.runs.add(queued);
+        tx.approvals.add(asked);
+      });
+      await store.accept(event({ outcome: "rejected", reason: odd, actions: [] }));
+      expect((await store.runs.list({ kinds: ["hook"] })).map(({ id }) => id)).toEqual([
+        queued.id,
+        failed.id,
+      ]);
+      expect(await store.approvals.list({ agents: ["main"] })).toEqual([asked]);
+      for (const [by, key] of [
+        ["mapping", "m"],
+        ["agent", "main"],
+      ] as const)
+        expect(await store.runs.sumUsage({ by, since: START })).toMatchObject([
+          { key, inputTokens: 7 },
+        ]);
+      expect(await store.runs.getQueuedSince()).toBe(START + 5);
+      expect(await store.failures.sum({ since: START, limit: 9 })).toMatchObject([
+        { kind: "event" },
+        { kind: "run", code: "provider_error" },
+      ]);
     });
 
     it("usage: added up by mapping, agent, model and day, of runs that have ended since", async () => {
