@@ -89,10 +89,18 @@ function compileInside(
   return { ...compiled, offset, message: `{{ ${expression.slice(0, 80)} }}: ${compiled.message}` };
 }
 
-/** Renders what an expression gave. What a plain path only passes on stays as it was written. */
-function renderResult({ path }: Expression, value: unknown, scope: TemplateContext): string {
+/**
+ * Renders what an expression gave. What a plain path only passes on stays as it was written; a count is not written as an equal
+ * number of the body happens to be, such as a version 2.00.
+ */
+function renderResult(
+  { path, computes }: Expression,
+  value: unknown,
+  scope: TemplateContext,
+): string {
   const spelling = path && typeof value === "number" ? readSpelling(path, scope) : undefined;
-  return spelling ?? renderValue(value, scope.payload);
+  const isOwn = computes === true && Number.isInteger(value);
+  return spelling ?? renderValue(value, isOwn ? undefined : scope.payload);
 }
 
 /** Compiles a text with `{{ expression }}` in it. */

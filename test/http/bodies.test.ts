@@ -32,6 +32,10 @@ const MAPPINGS = [
   hook("sums", {
     messageTemplate: "{{ $sum(l.p) }} {{ '' & $sum(l.p) }} {{ l[p > 2].p }} {{ l }}",
   }),
+  hook("counts", {
+    messageTemplate:
+      "{{ $count(l) }} {{ n + 1 }} {{ l[a = 1].a }} {{ l[a = 2].(a) }} {{ (0 - z) }}",
+  }),
   hook("literal", { messageTemplate: `{{ id = ${ID} }} {{ id = ${NEXT_ID} }}` }),
   hook("larger", {
     match: { path: "larger", payload: { amount: { $gt: 100 } } },
@@ -322,6 +326,11 @@ describe("numbers", () => {
   it("that were computed print as people write them", async () => {
     const body = '{"l":[{"p":1.10},{"p":2.20}]}';
     expect(await getMessage(send("sums", body))).toBe('3.3 3.3 2.20 [{"p":1.10},{"p":2.20}]');
+  });
+
+  it("what is counted is not written as an equal number of the body is", async () => {
+    const body = '{"version":2.00,"n":1,"l":[{"a":1.0},{"a":2.00}],"y":-0,"z":0}';
+    expect(await getMessage(send("counts", body))).toBe("2 2 1 2.00 0");
   });
 });
 

@@ -118,6 +118,8 @@ export interface Expression {
   readonly source: string;
   /** The path, if it is a plain one. */
   readonly path?: Path;
+  /** True if the number that it gives is none of the input. */
+  readonly computes?: boolean;
   evaluate(scope: TemplateContext): Evaluated | Promise<Evaluated>;
   /**
    * Returns the result, if it was evaluated for the event before, or is a plain path. Undefined if JSONata would have
@@ -224,6 +226,7 @@ export function compileExpression(
   const choice = compileChoice(source);
   const expression: Expression = {
     source,
+    computes: compiled.computes,
     evaluate: choice ? (scope) => choice(scope) ?? evaluate(scope) : evaluate,
     known: (scope) => choice?.(scope) ?? getSettled(source, scope),
   };

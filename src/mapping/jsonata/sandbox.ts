@@ -66,6 +66,18 @@ function keepDigits(node: Node, source: string): void {
   node.value = Number(node.value) < 0 ? `-${written}` : written;
 }
 
+/** The functions that compute a number, and never hand on one that they were given. */
+const COMPUTING = new Set(["average", "count", "length", "millis", "sum", "toMillis"]);
+const ARITHMETIC = new Set(["+", "-", "*", "/", "%"]);
+
+/** Returns whether the number that an expression gives is computed, and is none of the input. */
+function isComputed({ type, value, procedure, steps, expressions, rhs }: Node): boolean {
+  if (type === "function") return COMPUTING.has(String(procedure?.value));
+  if (type === "binary") return ARITHMETIC.has(String(value));
+  const last = type === "apply" ? rhs : ((steps ?? expressions) as Node[] | undefined)?.at(-1);
+  return type === "number" || (typeof last === "object" && isComputed(last as Node));
+}
+
 function lookOver(ast: unknown, source: string): Findings {
   // The transform operator copies with `$clone`.
   const variables = new Set(["clone"]);
@@ -148,6 +160,8 @@ function buildOptions(limit: CpuLimit): JsonataOptions & { limit: CpuLimit } {
 }
 
 export interface Compiled {
+  /** True if the number that it gives is none of the input. */
+  readonly computes: boolean;
   /** Evaluates; one evaluation at a time, as the limit measures one. */
   evaluate(input: unknown, now: number): Promise<unknown>;
   readonly limit: CpuLimit;
@@ -168,7 +182,8 @@ export function compileGuarded(
   } catch (error) {
     return { ok: false, ...describeSyntaxError(error, source) };
   }
-  const { problem, hasFunctions, variables } = lookOver(expression.ast(), source);
+  const ast = expression.ast();
+  const { problem, hasFunctions, variables } = lookOver(ast, source);
   if (problem !== undefined) {
     const at = problem.name === undefined ? -1 : source.indexOf(`$${problem.name}`);
     return {
@@ -183,6 +198,7 @@ export function compileGuarded(
   return {
     ok: true,
     compiled: {
+      computes: isComputed(ast as unknown as Node),
       limit,
       evaluate: async (input, now) => {
         limit.start();
