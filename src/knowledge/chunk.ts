@@ -8,7 +8,7 @@ export interface TextBlock {
   level?: number;
   /** From 1; the page, slide or sheet. */
   page?: number;
-  /** True if a new passage begins here, however short the one before is: the heading of a sheet. */
+  /** True if a new passage begins here, however short the one before is: a sheet or a slide. */
   startsPassage?: boolean;
   /** The names of a row's columns: put before the rows of a chunk that does not hold them. */
   header?: string;

@@ -314,9 +314,9 @@ it("links are listed and ended at the command line and over HTTP, whatever ids l
 });
 
 it("`/link` may have a word behind it, `/unlink` may not", () => {
-  expect(parseCommand("@rouse /link")).toEqual({ command: "link" });
-  expect(parseCommand("/LINK hk7x3ptw")).toEqual({ command: "link", argument: "hk7x3ptw" });
-  expect(parseCommand("!unlink")).toEqual({ command: "unlink" });
+  expect(parseCommand("@rouse /link")).toEqual({ name: "link" });
+  expect(parseCommand("/LINK hk7x3ptw")).toEqual({ name: "link", argument: "hk7x3ptw" });
+  expect(parseCommand("!unlink")).toEqual({ name: "unlink" });
   expect(parseCommand("/unlink me")).toBeUndefined();
   expect(parseCommand("/link the two pages")).toBeUndefined();
 });

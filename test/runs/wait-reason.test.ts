@@ -391,7 +391,7 @@ function testPastWaits(): void {
     const { out } = await cli.rouse(["runs", id, "-c", join(dir, "rouse.json5")]);
     await cli.close();
     expect(out).toMatch(
-      new RegExp(`waited\\s+\\d{4}-\\d\\d-\\d\\d .* for a person \\(${codes[0]}\\)\\s`),
+      new RegExp(`waited:\\s+\\d{4}-\\d\\d-\\d\\d .* for a person \\(${codes[0]}\\)\\s`),
     );
   });
 

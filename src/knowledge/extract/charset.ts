@@ -10,6 +10,9 @@ function tryDecode(bytes: Uint8Array, charset: string, fatal: boolean): string |
   }
 }
 
+/** The sequences with which ISO-2022-JP begins Japanese text (RFC 1468). */
+const TO_JAPANESE = ["\u001b$@", "\u001b$B"];
+
 /** Scripts of which the letters of one text are; texts of any may have Latin words and digits too. */
 const SCRIPTS = [
   /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}]/gu,
@@ -105,6 +108,11 @@ function checked(text: string): string {
  * @throws ExtractionError `broken_document` if the guess gives no text
  */
 export async function decodeDocument(bytes: Buffer, declared?: string): Promise<string> {
+  // All its bytes are ASCII, so it would be valid UTF-8.
+  const japanese = TO_JAPANESE.some((escape) => bytes.includes(escape))
+    ? tryDecode(bytes, "iso-2022-jp", true)
+    : undefined;
+  if (japanese !== undefined) return japanese;
   const utf8 = bytes.includes(0) ? undefined : tryDecode(bytes, "utf-8", true);
   if (utf8 !== undefined) return utf8;
   const wide = detectUtf16(bytes);

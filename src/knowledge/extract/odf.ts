@@ -63,12 +63,23 @@ class OdfReader {
   readonly blocks: TextBlock[] = [];
   page = 0;
   isSpreadsheet = false;
+  /** True if the next block is the first one of a slide. */
+  #startsPassage = false;
   #style = "";
   readonly #hiddenStyles = new Set<string>();
   #rows: TableCell[][] = [];
 
   get #at(): { page?: number } {
     return this.page === 0 ? {} : { page: this.page };
+  }
+
+  #add(block: TextBlock): void {
+    this.blocks.push({
+      ...block,
+      ...this.#at,
+      ...(this.#startsPassage && { startsPassage: true }),
+    });
+    this.#startsPassage = false;
   }
 
   open(name: string, attributes: Record<string, string>): "whole" | "nothing" | undefined {
@@ -84,8 +95,9 @@ class OdfReader {
 
   #beginPage(name: string | undefined): void {
     this.page++;
+    this.#startsPassage = true;
     if (name !== undefined && !/^(?:page|Slide ?)\d+$/i.test(name))
-      this.blocks.push({ kind: "heading", text: name, level: 1, ...this.#at });
+      this.#add({ kind: "heading", text: name, level: 1 });
   }
 
   /** A sheet of a spreadsheet is a page of its own, and so are its passages. */
@@ -104,8 +116,9 @@ class OdfReader {
     // A slide is often named by its title.
     if (text === "" || (before?.kind === "heading" && before.text === text)) return;
     const level = Number(element.attributes["text:outline-level"]) || 1;
-    if (element.name === "text:p") this.blocks.push({ kind: "text", text, ...this.#at });
-    else this.blocks.push({ kind: "heading", text, level, ...this.#at });
+    this.#add(
+      element.name === "text:p" ? { kind: "text", text } : { kind: "heading", text, level },
+    );
   }
 
   close(name: string): void {

@@ -15,6 +15,9 @@ import {
   type XmlElement,
 } from "./xml-tree.ts";
 
+/** The level in the outline of text that is no heading. */
+const MAX_OUTLINE = 9;
+
 /** The text of a paragraph: `t` has it, with the prefix of the format; `breaks` are spaces in it. */
 const joinRuns = (paragraph: XmlElement, t: string, breaks: readonly string[]): string =>
   tidy(
@@ -36,8 +39,60 @@ async function readMargins(
   return toMargins(lines);
 }
 
+const ALTERNATIVES =
+  /<mc:AlternateContent\b[^>]*>((?:(?!<mc:AlternateContent\b)[^])*?)<\/mc:AlternateContent>/g;
+/** Elements around text that mammoth leaves out with the text. */
+const WRAPPERS =
+  /(?<=<\/?)(?:w:(?:fldSimple|dir|bdo)|wp:(?:anchor|inline)|a:graphic(?:Data)?|wp[sgc]:\w+|m:(?!(?:r|t|\w*Pr)\b)\w+)\b/g;
+
+/** The alternative that has the text: drawings that a program cannot show may be pictures without it. */
+function chooseAlternative(inner: string): string {
+  const [, choice = ""] = /<mc:Choice\b[^>]*>([^]*?)<\/mc:Choice>/.exec(inner) ?? [];
+  const fallback = /<mc:Fallback\b[^>]*>([^]*?)<\/mc:Fallback>/.exec(inner)?.[1];
+  return choice.includes("<w:txbxContent") ? choice : (fallback ?? choice);
+}
+
+/** Renames elements around text to ones that mammoth reads: those of fields, right-to-left runs, text boxes and formulas. */
+function unwrapText(part: Buffer): Buffer {
+  let xml = part.toString("utf8");
+  // Those inside of others come first.
+  for (let before = ""; before !== xml;) {
+    before = xml;
+    xml = xml.replace(ALTERNATIVES, (_, inner: string) => chooseAlternative(inner));
+  }
+  const unwrapped = xml
+    .replace(/(?<=<\/?)w:drawing\b/g, "w:pict")
+    .replace(WRAPPERS, "w:smartTag")
+    .replace(/(?<=<\/?)m:(?=[rt]\b)/g, "w:");
+  return Buffer.from(unwrapped);
+}
+
+/** The styles of paragraphs that have a level in the outline, as mammoth maps them. A style has the level of the one that it is based on. */
+async function mapHeadingStyles(styles: Buffer | undefined): Promise<string[]> {
+  const found = findElements(await readXmlTree(styles), "w:style").map((style) => {
+    const read = (name: string): string | undefined =>
+      findElements(style, name)[0]?.attributes["w:val"];
+    const id = style.attributes["w:styleId"] ?? "";
+    return { id, name: read("w:name"), base: read("w:basedOn"), level: read("w:outlineLvl") };
+  });
+  const byId = new Map(found.map((style) => [style.id, style]));
+  return found.flatMap((style) => {
+    const { name } = style;
+    let at: typeof style | undefined = style;
+    // Styles that are based on each other would never end.
+    for (let depth = 0; at && at.level === undefined && depth < byId.size; depth++)
+      at = byId.get(at.base ?? "");
+    const level = Number(at?.level ?? MAX_OUTLINE);
+    if (name === undefined || !(level < MAX_OUTLINE)) return [];
+    const escaped = name.replace(/['\\]/g, "\\$&");
+    return [`p[style-name='${escaped}'] => h${Math.min(level + 1, 6)}:fresh`];
+  });
+}
+
 export const extractDocx: ExtractFormat = async ({ bytes, limits }) => {
   const parts = await unzip(bytes, limits, (name) => !name.startsWith("word/media/"));
+  for (const [name, part] of parts)
+    if (/^word\/[^/]+\.xml$/.test(name)) parts.set(name, unwrapText(part));
   const { zipSync } = await optional("fflate", () => import("fflate"));
   // Mammoth unpacks without looking: it gets what was counted.
   const buffer = Buffer.from(zipSync(Object.fromEntries(parts), { level: 0 }));
@@ -48,6 +103,7 @@ export const extractDocx: ExtractFormat = async ({ bytes, limits }) => {
       {
         convertImage: mammoth.default.images.imgElement(async () => ({ src: "" })),
         ignoreEmptyParagraphs: true,
+        styleMap: await mapHeadingStyles(parts.get("word/styles.xml")),
       },
     )
     .catch(() => {
@@ -104,8 +160,7 @@ function* slideBlocks(
 ): Generator<TextBlock> {
   for (const child of children) {
     if (typeof child === "string") continue;
-    const { name, attributes } = child;
-    if (name === "p:sld" && /^(?:0|false)$/.test(attributes["show"] ?? "")) return;
+    const { name } = child;
     if (name === "a:tbl") yield* tableBlocks(findElements(child, "a:tr").map(toCells), page);
     else if (name === "a:p") {
       const text = toParagraph(child);
@@ -115,16 +170,46 @@ function* slideBlocks(
   }
 }
 
-export const extractPptx: ExtractFormat = async ({ bytes, limits, progress }) => {
-  const parts = await unzip(bytes, limits, (name) =>
-    /^ppt\/(?:slides\/slide|presentation|_rels\/presentation)|^docProps\/core/.test(name),
+/** The parts beside a slide that have text of it: its diagrams, then the speaker's notes. */
+async function readBeside(
+  parts: ReadonlyMap<string, Buffer>,
+  slide: string,
+): Promise<XmlElement[]> {
+  const relations = parts.get(slide.replace("slides/", "slides/_rels/") + ".rels");
+  const names = relations ? [...(await readTargets(relations, "ppt/slides")).values()] : [];
+  const diagrams = names.filter((name) => name.startsWith("ppt/diagrams/data"));
+  const notes = names.filter((name) => name.startsWith("ppt/notesSlides/"));
+  const found = await Promise.all(
+    [...diagrams, ...notes].map((name) => readXmlTree(parts.get(name))),
   );
+  // A page of notes has shapes for the slide's picture, the date and the number, too.
+  return found.flatMap((tree) => {
+    const shapes = findElements(tree, "p:sp");
+    return shapes.length === 0
+      ? [tree]
+      : shapes.filter((shape) =>
+          findElements(shape, "p:ph").some(({ attributes }) => attributes["type"] === "body"),
+        );
+  });
+}
+
+const PRESENTATION =
+  /^ppt\/(?:slides\/(?:_rels\/)?slide|notesSlides\/notes|diagrams\/data|presentation|_rels\/presentation)|^docProps\/core/;
+
+export const extractPptx: ExtractFormat = async ({ bytes, limits, progress }) => {
+  const parts = await unzip(bytes, limits, (name) => PRESENTATION.test(name));
   const names = await slideNames(parts);
   if (names.length > limits.pages)
     throw new ExtractionError("too_large", `the presentation has more than ${limits.pages} slides`);
   const blocks: TextBlock[] = [];
   for (const [index, name] of names.entries()) {
-    blocks.push(...slideBlocks(await readXmlTree(parts.get(name)), index + 1));
+    const slide = await readXmlTree(parts.get(name));
+    const isHidden = findElements(slide, "p:sld").some(({ attributes }) =>
+      /^(?:0|false)$/.test(attributes["show"] ?? ""),
+    );
+    const shown = isHidden ? [] : [slide, ...(await readBeside(parts, name))];
+    const [first, ...rest] = shown.flatMap((tree) => [...slideBlocks(tree, index + 1)]);
+    if (first) blocks.push({ ...first, startsPassage: true }, ...rest);
     progress((index + 1) / names.length);
   }
   return {

@@ -25,8 +25,10 @@ const TEXTS: Record<string, string> = {
 };
 const PARAGRAPH_ENDS = new Set(["par", "sect", "page"]);
 /** Groups whose text is no part of the paragraph that they are in. */
-const APART = /^(?:header|footer)[lrf]?$/;
+const APART = /^(?:(?:header|footer)[lrf]?|shptxt)$/;
 const MAX_DEPTH = 1000;
+/** The level in the outline of text that is no heading. */
+const MAX_OUTLINE = 9;
 
 /** The code pages of fonts whose character set is not that of the document. */
 const CHARSETS: Record<number, number> = {
@@ -49,6 +51,8 @@ const CHARSETS: Record<number, number> = {
 interface Group {
   isSkipped: boolean;
   isHidden: boolean;
+  /** The level of a heading; undefined for other paragraphs. */
+  level: number | undefined;
   /** True if its text is apart from that around it. */
   isApart: boolean;
   decoder: InstanceType<typeof TextDecoder> | undefined;
@@ -85,7 +89,14 @@ interface Merged {
 class RtfReader {
   readonly blocks: TextBlock[] = [];
   #groups: Group[] = [
-    { isSkipped: false, isHidden: false, isApart: false, decoder: undefined, fallback: 1 },
+    {
+      isSkipped: false,
+      isHidden: false,
+      level: undefined,
+      isApart: false,
+      decoder: undefined,
+      fallback: 1,
+    },
   ];
   #decoder = toDecoder(1252);
   readonly #fonts = new Map<number, InstanceType<typeof TextDecoder>>();
@@ -144,6 +155,8 @@ class RtfReader {
 
   #symbol(symbol: string): void {
     if (symbol === "*") this.#group.isSkipped = true;
+    // TextEdit ends its paragraphs with a backslash and a line break.
+    else if (symbol === "\n" || symbol === "\r") this.#controlText("par");
     else if (symbol === "~") this.#add(" ");
     else if (symbol === "_") this.#add("-");
     else if ("\\{}".includes(symbol)) this.#add(symbol);
@@ -151,6 +164,8 @@ class RtfReader {
 
   #control(word: string, number: number | undefined, source: string): void {
     this.#flush();
+    // The text of a text box is the only text in the description of its shape.
+    if (word === "shptxt") this.#group.isSkipped = false;
     if (SKIPPED.has(word)) this.#group.isSkipped = true;
     else if (word === "ansicpg" && number !== undefined) this.#decoder = toDecoder(number);
     else if (word === "f" || word === "fcharset") this.#setFont(word, number ?? 0);
@@ -165,11 +180,14 @@ class RtfReader {
     else if (APART.test(word)) {
       this.#end();
       this.#group.isApart = true;
-    } else this.#controlText(word);
+    } else this.#controlText(word, number);
   }
 
-  #controlText(word: string): void {
+  #controlText(word: string, number = MAX_OUTLINE): void {
     if (PARAGRAPH_ENDS.has(word)) this.#end();
+    else if (word === "pard") this.#group.level = undefined;
+    else if (word === "outlinelevel")
+      this.#group.level = number < MAX_OUTLINE ? number + 1 : undefined;
     else if (TEXTS[word] !== undefined) this.#add(TEXTS[word]);
     else if (word === "trowd") this.#merges = [];
     else if (word === "clmrg") this.#merged.left = true;
@@ -221,7 +239,10 @@ class RtfReader {
     const text = this.#take();
     if (text === "") return;
     this.#endTable();
-    this.blocks.push({ kind: "text", text });
+    const { level } = this.#group;
+    this.blocks.push(
+      level === undefined ? { kind: "text", text } : { kind: "heading", text, level },
+    );
   }
 
   #endRow(): void {

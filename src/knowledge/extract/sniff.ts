@@ -45,7 +45,8 @@ function zipFormat(bytes: Buffer, filename: string): FormatId {
     if (typed) return typed;
   }
   const has = (name: string): boolean => bytes.includes(name, 0, "latin1");
-  if (has("word/document.xml")) return "docx";
+  // Word for the web names it `document2.xml`.
+  if (has("word/document")) return "docx";
   if (has("xl/workbook.xml")) return "xlsx";
   if (has("ppt/presentation.xml")) return "pptx";
   if (has("META-INF/container.xml")) return "epub";
@@ -77,13 +78,18 @@ function textFormat(head: string, filename: string): FormatId {
   const named = TEXTS.find((id) => FORMATS[id].extensions.some((one) => one === ending));
   if (named !== undefined && (named !== "xml" || start.startsWith("<"))) return named;
   if (/^<\?xml\b/i.test(start)) return "xml";
-  const fields = start.split(/\r?\n\r?\n/)[0] ?? "";
-  if (
-    /^(?:(?:[A-Za-z-]+:.*|[ \t]+.*)(?:\r?\n|$))+$/.test(fields) &&
-    /^(?:From|Received|Return-Path|MIME-Version|Message-ID):/im.test(fields)
-  )
-    return "eml";
-  return "text";
+  return isMail(head) ? "eml" : "text";
+}
+
+/** Returns whether a text begins with the fields of a mail (RFC 5322, 2.2). The last of them may be cut off. */
+function isMail(head: string): boolean {
+  const [fields = "", ...rest] = head.trimStart().split(/\r?\n\r?\n/);
+  const lines = fields.split(/\r?\n/);
+  if (rest.length === 0 && lines.length > 1) lines.pop();
+  return (
+    lines.every((line) => /^(?:[!-9;-~]+:|[ \t])/.test(line)) &&
+    lines.some((line) => /^(?:From|Received|Return-Path|MIME-Version|Message-ID):/i.test(line))
+  );
 }
 
 /**

@@ -1,4 +1,5 @@
 import { extname } from "node:path";
+import { getSpelling, parseJson } from "../../core/json.ts";
 import type { TextBlock } from "../chunk.ts";
 import { decodeDocument } from "./charset.ts";
 import { broken, optional, type ExtractFormat } from "./types.ts";
@@ -96,26 +97,41 @@ export const extractMarkdown: ExtractFormat = async ({ bytes }) => {
   };
 };
 
-/** The character that divides the cells: the one that the first line has most of. */
+const DELIMITERS = [",", ";", "\t", "|"];
+
+/** The character that divides the cells: the one of which most lines have the same number, then the one that they have most of. */
 function findDelimiter(text: string): string {
-  const line = text.slice(0, 10_000).split(LINES)[0] ?? "";
-  return (
-    [",", ";", "\t", "|"].toSorted((a, b) => line.split(b).length - line.split(a).length)[0] ?? ","
-  );
+  const lines = text
+    .slice(0, 10_000)
+    .replace(/"(?:[^"]|"")*"/g, "")
+    .split(LINES);
+  const ranked = DELIMITERS.map((delimiter) => {
+    const counts = lines.map((line) => line.split(delimiter).length - 1).filter(Boolean);
+    const groups = [...Map.groupBy(counts, (count) => count)];
+    const [count = 0, same = []] = groups.toSorted(([, a], [, b]) => b.length - a.length)[0] ?? [];
+    return { delimiter, lines: same.length, count };
+  });
+  const [best] = ranked.toSorted((a, b) => b.lines - a.lines || b.count - a.count);
+  return best?.delimiter ?? ",";
 }
+
+/** A first line with which Excel is told the character that divides the cells. */
+const SEPARATOR_LINE = /^sep=(.)\r?\n/i;
 
 function* toCells(rows: Iterable<readonly string[]>): Generator<TableCell[]> {
   for (const row of rows) yield row.map((cell) => ({ text: cell.replace(/\s+/g, " ").trim() }));
 }
 
 export const extractCsv: ExtractFormat = async ({ bytes }) => {
-  const text = await decodeDocument(bytes);
+  const whole = await decodeDocument(bytes);
+  const [told = "", separator] = SEPARATOR_LINE.exec(whole) ?? [];
+  const text = whole.slice(told.length);
   const { parse } = await optional("csv-parse", () => import("csv-parse/sync"));
   let rows: string[][];
   try {
     rows = parse(text, {
       bom: true,
-      delimiter: findDelimiter(text),
+      delimiter: separator ?? findDelimiter(text),
       relax_column_count: true,
       relax_quotes: true,
       skip_empty_lines: true,
@@ -132,7 +148,11 @@ const MAX_DEPTH = 50;
 function* leaves(value: unknown, path: string, depth = 0): Generator<string> {
   if (typeof value === "object" && value !== null && depth < MAX_DEPTH) {
     for (const [key, inner] of Object.entries(value))
-      yield* leaves(inner, path === "" ? key : `${path}.${key}`, depth + 1);
+      yield* leaves(
+        getSpelling(value, key) ?? inner,
+        path === "" ? key : `${path}.${key}`,
+        depth + 1,
+      );
   } else if (value !== null && value !== "")
     yield `${path === "" ? "" : `${path}: `}${typeof value === "object" ? "…" : (value as string | number | boolean)}`;
 }
@@ -153,10 +173,10 @@ export const extractJson: ExtractFormat = async ({ bytes, filename }) => {
       return {
         title: null,
         pages: null,
-        blocks: [...jsonBlocks(values.map((line) => JSON.parse(line) as unknown))],
+        blocks: [...jsonBlocks(values.map(parseJson))],
       };
     }
-    const value = JSON.parse(text) as unknown;
+    const value = parseJson(text);
     if (Array.isArray(value)) return { title: null, pages: null, blocks: [...jsonBlocks(value)] };
     return {
       title: null,

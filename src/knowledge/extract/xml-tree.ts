@@ -1,3 +1,4 @@
+import { posix } from "node:path";
 import type { TextBlock } from "../chunk.ts";
 import { readXml } from "./archive.ts";
 import { broken } from "./types.ts";
@@ -106,7 +107,7 @@ export async function readTargets(relations: Buffer, folder: string): Promise<Ma
   return new Map(
     found.map(({ attributes: { Id = "", Target = "" } }) => [
       Id,
-      Target.startsWith("/") ? Target.slice(1) : `${folder}/${Target}`,
+      Target.startsWith("/") ? Target.slice(1) : posix.join(folder, Target),
     ]),
   );
 }
