@@ -75,6 +75,18 @@ function findDuplicateKeys(text: string): Issue[] {
   return issues;
 }
 
+/** Finds keys `__proto__`, which schemas leave out of objects with free names: a mapping would match without the condition. */
+export function findPrototypeKeys(value: unknown, path = ""): Issue[] {
+  if (typeof value !== "object" || value === null) return [];
+  const isList = Array.isArray(value);
+  return Object.entries(value).flatMap(([key, member]) => {
+    const at = joinPath(path, isList ? Number(key) : key);
+    return key === "__proto__"
+      ? [{ path: at, message: "is a name that no field can have: take it out" }]
+      : findPrototypeKeys(member, at);
+  });
+}
+
 /** The fields of a JSON5 file, by their paths. */
 export interface Fields {
   has(path: string): boolean;

@@ -25,6 +25,12 @@ it.each([
     "gateway.port",
     "must be a whole number, and is a number with a fraction",
   ],
+  [
+    `{ hooks: { enabled: true, ${TOKEN}, mappings: [{ match: { path: "x", payload: { "__proto__": "a" } }, messageTemplate: "x" }] } }`,
+    "hooks.mappings[0].match.payload.__proto__",
+    "is a name that no field can have: take it out",
+  ],
+  [`{ "__proto__": 1 }`, "__proto__", "is not known."],
   ["// nothing yet\r\n", "", "the config file is empty: write an object, such as {}"],
   [
     Buffer.from(`{\r\n  gateway: { host: "caf\u00e9" },\r\n}`, "latin1"),
