@@ -13,7 +13,7 @@ import {
   withConnection,
 } from "#channel-kit";
 import type { ChannelHost, ReceivedMessage } from "#plugin";
-import { readParts, toName, type GatewayMessage } from "./content.ts";
+import { readParts, toName, type DiscordContent, type GatewayMessage } from "./content.ts";
 import { VENDOR } from "./send.ts";
 
 /** `GUILD_MESSAGES` and `DIRECT_MESSAGES`. The contents of messages to the bot and of mentions come without more. */
@@ -47,6 +47,18 @@ interface Self {
   roles: readonly string[];
 }
 
+const HIDDEN =
+  "the message answers the bot without a mention, and Discord shows its content only with the Message Content Intent";
+
+/** Returns whether Discord shows nothing of a message. */
+const isHidden = ({
+  content,
+  attachments,
+  sticker_items,
+  poll,
+}: Omit<DiscordContent, "mentions">) =>
+  content === "" && !attachments?.length && !sticker_items?.length && !poll;
+
 /** A message for the agent, or why it is not for it; undefined for the bot's own. */
 function toMessage(message: GatewayMessage, { me, roles }: Self): ReceivedMessage | undefined {
   const { id, author, channel_id: to, member, ...given } = message;
@@ -57,6 +69,11 @@ function toMessage(message: GatewayMessage, { me, roles }: Self): ReceivedMessag
     return { id, skipped: `a notice of discord (type ${given.type}), not a message of a person` };
   const direct = given.guild_id === undefined;
   const { mention_roles: called = [], referenced_message: answered } = given;
+  const isCalled =
+    given.mentions.some((mention) => mention.id === me) ||
+    called.some((role) => roles.includes(role));
+  const isAnswer = answered?.author.id === me;
+  if (!direct && isAnswer && !isCalled && isHidden(given)) return { id, skipped: HIDDEN };
   return toIncomingMessage({
     id,
     from: author.id,
@@ -64,10 +81,7 @@ function toMessage(message: GatewayMessage, { me, roles }: Self): ReceivedMessag
     to,
     direct,
     ...(!direct && { room: { kind: "channel" } }),
-    mentioned:
-      given.mentions.some((mention) => mention.id === me) ||
-      called.some((role) => roles.includes(role)) ||
-      answered?.author.id === me,
+    mentioned: isCalled || isAnswer,
     inThread: given.channel_type !== undefined && THREAD_TYPES.includes(given.channel_type),
     parts: readParts(message, [me, ...roles.map((role) => `&${role}`)]),
   });

@@ -42,7 +42,7 @@ function toMessage(
   if (!id || isFromMe !== false || itemType || associatedMessageGuid) return undefined;
   if (!chat?.guid || !address) return { id, skipped: "the message names no sender or no chat" };
   // An object character stands for each attachment.
-  const text = (data.text ?? "").replaceAll("\uFFFC", "");
+  const text = [data.subject, data.text].filter(Boolean).join("\n").replaceAll("\uFFFC", "");
   const name = mentions.find((word) => text.toLowerCase().includes(word.toLowerCase()));
   const from = normalForm(parsePerson, address) ?? address;
   const direct = isDirect(chat.guid);

@@ -13,6 +13,8 @@ import type { PluginContext } from "#plugin";
 export interface Message {
   guid?: string;
   text?: string | null;
+  /** The line above the text, on devices that show a field for it. */
+  subject?: string | null;
   isFromMe?: boolean;
   handle?: { address?: string } | null;
   chats?: { guid?: string; displayName?: string | null }[];

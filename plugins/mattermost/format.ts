@@ -6,11 +6,10 @@ const JOINER = "\u2060";
 const EVERYBODY = /(?<![A-Za-z0-9])@(?=(?:all|channel|here)(?![A-Za-z0-9]))/gi;
 
 const withoutCalls = (text: string): string => text.replace(EVERYBODY, `@${JOINER}`);
-const countCalls = (text: string): number => text.match(EVERYBODY)?.length ?? 0;
+const hasCalls = (text: string): boolean => withoutCalls(text) !== text;
 
-/** Text as Mattermost shows it unchanged. */
-const escape = (text: string): string =>
-  withoutCalls(escapeMarks(text).replace(/&(?=#?\w+;)/g, `&${JOINER}`));
+/** Text in which nothing is read as a reference or a call. */
+const asItIs = (text: string): string => withoutCalls(text.replace(/&(?=#?\w+;)/g, `&${JOINER}`));
 
 /**
  * Mattermost writes GitHub's markdown, so the text stays as it is but for three things: an image becomes its address, which
@@ -21,12 +20,15 @@ export function toMattermost(text: string): string {
   return rewriteMarkdown(text, (node, { source, url }) => {
     // Characters of a call can stand as references (`&#64;all`).
     if (node.type === "text")
-      return countCalls(node.value) > countCalls(source)
-        ? escape(node.value)
+      return source.includes("&") && hasCalls(node.value)
+        ? asItIs(escapeMarks(node.value))
         : withoutCalls(source);
-    if (node.type === "html") return escape(source);
+    if (node.type === "html") return asItIs(escapeMarks(source));
     if (node.type !== "image" && node.type !== "imageReference") return undefined;
-    const address = /[\s()]/.test(url) ? `<${url}>` : url;
-    return node.alt ? `${node.alt.replace(/[\\`*_~[\]<]/g, "\\$&")}: ${address}` : address;
+    const shown = /[\s()]/.test(url) ? `<${url}>` : url;
+    // No call is read in what the server makes a link of.
+    const address = /^https?:/i.test(url) ? shown : asItIs(shown);
+    const alt = asItIs((node.alt ?? "").replace(/[\\`*_~[\]<]/g, "\\$&"));
+    return alt === "" ? address : `${alt}: ${address}`;
   });
 }

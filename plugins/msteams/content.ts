@@ -138,7 +138,7 @@ export function readContent(
   )?.content;
   const { own, quotes } = takeQuotes(textOr(html) ?? "");
   // The text holds the words of what is answered or forwarded, and no addresses of links.
-  const isRich = quotes.length > 0 || hasQuotes(own) || /<a\s/i.test(own);
+  const isRich = !textOr(text)?.trim() || quotes.length > 0 || hasQuotes(own) || /<a\s/i.test(own);
   const names = mentions.map((mention) => toText(textOr(mention.text) ?? ""));
   const said = replaceMentions(isRich ? own : (textOr(text) ?? ""), (name) =>
     names.includes(name) ? "" : renderMention(name, ""),

@@ -141,23 +141,22 @@ function readAttachment(attachment: SlackAttachment): HeardPart {
   const { pretext, author_name, title, title_link: url, fields, footer } = attachment;
   const blocks = renderTree(attachment.blocks, BLOCKS);
   const text = [attachment.text, blocks].filter(Boolean).join("\n");
+  const fallback = attachment.fallback === NO_PREVIEW ? undefined : attachment.fallback;
   if (unfurled === true || shared === true) {
-    const inner =
-      text === ""
-        ? objectsIn(message_blocks).flatMap(({ message }) => readParts(message ?? {}))
-        : [];
+    const messages = text === "" ? objectsIn(message_blocks) : [];
+    const inner = messages.flatMap(({ message }) => readParts(message ?? {}));
+    const words = { pretext, title, url, text, fields, ...(messages.length === 0 && { fallback }) };
     const about = {
       kind: "shared" as const,
       author: author_name ?? attachment.author_id,
       place: attachment.channel_name ?? footer,
     };
     return nestParts(about, [
-      { kind: "own", text: readMarks(text) },
+      { kind: "own", text: readMarks(renderCard(words)) },
       ...inner,
       { kind: "file", files: readFiles(files) },
     ]);
   }
-  const fallback = attachment.fallback === NO_PREVIEW ? undefined : attachment.fallback;
   const card = { pretext, author: author_name, title, url, text, fields, footer, fallback };
   return {
     kind: "embedded",

@@ -43,8 +43,8 @@ interface SlackEvent extends SlackContent {
   user?: string;
   ts?: string;
   thread_ts?: string;
-  /** The message as it was before it was deleted. */
-  previous_message?: { user?: string };
+  /** The message as it was before it was deleted or changed. */
+  previous_message?: { user?: string; edited?: { ts?: string } };
   /** The message as it is after a change. */
   message?: SlackEvent & { edited?: { ts?: string } };
 }
@@ -132,12 +132,16 @@ function readMessage(
   });
 }
 
-/** An edit as a message that replaces another. Previews of links come as changes, too: those are no edits. */
+/**
+ * An edit as a message that replaces another. Previews of links and answers in a thread come as changes, too: those are no
+ * edits, and one that was edited before still says so.
+ */
 function readEdit({ event, ...payload }: SlackPayload): ReceivedMessage | undefined {
-  const { channel, channel_type, message, ts } = event ?? {};
+  const { channel, channel_type, message, previous_message: before, ts } = event ?? {};
   const { edited, ...changed } = message ?? {};
   const id = messageId(channel ?? "", `${changed.ts ?? ts ?? ""} ${edited?.ts ?? ts ?? ""}`);
-  if (changed.bot_id !== undefined || edited?.ts === undefined)
+  const isEdit = edited?.ts !== undefined && edited.ts !== before?.edited?.ts;
+  if (changed.bot_id !== undefined || !isEdit)
     return { id, skipped: "an edit of an earlier message" };
   const read = readEvent({
     ...payload,

@@ -1,3 +1,5 @@
+import { isUtf8 } from "node:buffer";
+import { readFileSync } from "node:fs";
 import JSON5 from "json5";
 import type { Issue } from "../core/errors.ts";
 import { fileStamp, isPresent, readText, type FileTexts } from "../core/files.ts";
@@ -71,6 +73,18 @@ function findDuplicateKeys(text: string): Issue[] {
     issues.push({ path, message: `is there twice: ${places}; keep one` });
   }
   return issues;
+}
+
+/** Finds keys `__proto__`, which schemas leave out of objects with free names: a mapping would match without the condition. */
+export function findPrototypeKeys(value: unknown, path = ""): Issue[] {
+  if (typeof value !== "object" || value === null) return [];
+  const isList = Array.isArray(value);
+  return Object.entries(value).flatMap(([key, member]) => {
+    const at = joinPath(path, isList ? Number(key) : key);
+    return key === "__proto__"
+      ? [{ path: at, message: "is a name that no field can have: take it out" }]
+      : findPrototypeKeys(member, at);
+  });
 }
 
 /** The fields of a JSON5 file, by their paths. */
@@ -201,7 +215,20 @@ function describeSyntaxError({ message }: Error): string {
   return `"${found}" is not expected here; look for a comma, a quote or a bracket before it that is missing or too many`;
 }
 
+/** The place of the first byte of a file that is not UTF-8; undefined if there is none, or a text stands in for the file. */
+function findOtherEncoding(
+  file: string,
+  text: string,
+  texts?: FileTexts,
+): TextPosition | undefined {
+  const index = text.indexOf("\ufffd");
+  if (index < 0 || texts?.has(file) || isUtf8(readFileSync(file))) return undefined;
+  return createPlaces(text)(index);
+}
+
 function parseJson5(text: string): ParsedJson5 {
+  if (readTree(text) === undefined)
+    return { ok: false, message: "is empty: write an object, such as {}" };
   try {
     return { ok: true, value: parseExactJson5(text), duplicates: findDuplicateKeys(text) };
   } catch (error) {
@@ -223,7 +250,12 @@ function parseJson5(text: string): ParsedJson5 {
 /** Reads a JSON5 file and finds keys that are there twice. A syntax error is reported with line and column, never with its text. */
 export function readJson5(file: string, texts?: FileTexts): ParsedJson5 {
   try {
-    return parseJson5(readText(file, texts));
+    const text = readText(file, texts);
+    const other = findOtherEncoding(file, text, texts);
+    if (!other) return parseJson5(text);
+    const { line, column } = other;
+    const message = `is not UTF-8 at line ${line}, column ${column}: save it in this encoding`;
+    return { ok: false, message, ...other };
   } catch (error) {
     return {
       ok: false,

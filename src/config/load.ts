@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { checkConfig, configWarnings } from "./checks.ts";
-import { readFields, readJson5, type ParsedJson5 } from "./json5.ts";
+import { findPrototypeKeys, readFields, readJson5, type ParsedJson5 } from "./json5.ts";
 import { locateIssues } from "./places.ts";
 import { resolveReferences } from "./secrets.ts";
 import { secretFile } from "./state.ts";
@@ -207,6 +207,10 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
     ...parsed.duplicates,
     ...(options.withoutSecrets ? [] : resolved.issues),
     ...wrong.filter((issue) => !open.includes(issue.path)),
+    // An object without free names reports the key as one that is not known.
+    ...findPrototypeKeys(parsed.value).filter(
+      ({ path }) => !wrong.some((issue) => issue.path === path),
+    ),
   ];
   const located = (): Issue[] => locateIssues(issues, { file, texts: options.texts });
   if (!config) return { ok: false, issues: located(), ...named };

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isLongNumber } from "../core/json.ts";
 import { didYouMean } from "./suggest.ts";
 
 const KINDS: Record<string, string> = {
@@ -16,6 +17,7 @@ const nameKind = (kind: string): string => KINDS[kind] ?? kind;
 
 function findKind(value: unknown): string {
   if (Array.isArray(value)) return "a list";
+  if (typeof value === "number" && !Number.isInteger(value)) return "a number with a fraction";
   return nameKind(value === null ? "null" : typeof value);
 }
 
@@ -51,6 +53,8 @@ function describeSchemaIssue(issue: z.core.$ZodRawIssue): string | undefined {
   const { input } = issue;
   switch (issue.code) {
     case "invalid_type":
+      if ((issue.expected === "number" || issue.expected === "int") && isLongNumber(input))
+        return "is too large, or has more digits than a number can have";
       return input === undefined
         ? "is required"
         : `must be ${nameKind(issue.expected)}, and is ${Number.isNaN(input) ? "no number" : findKind(input)}`;

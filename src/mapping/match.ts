@@ -42,6 +42,9 @@ function renderThroughLists(path: Path, root: unknown): string {
   return text;
 }
 
+const NO_PATH =
+  "is no plain path: write `a.b[0].c`, and a name with other characters in backticks, such as a.`first name`";
+
 /** Compiles conditions on fields of the payload, one check for each field or group. */
 function compileFields(
   conditions: FieldConditions,
@@ -57,7 +60,7 @@ function compileFields(
         message: `is no operator here.${didYouMean(name, Object.keys(GROUPS))}`,
       });
     const steps = parsePath(name);
-    if (!steps) issues.push({ path: at, message: "is no plain path: write `a.b[0].c`" });
+    if (!steps) issues.push({ path: at, message: NO_PATH });
     const field: ConditionField<TemplateContext> = {
       read: ({ payload }) => steps && readForCondition(steps, payload),
       name: ({ payload }) => (steps ? renderThroughLists(steps, payload) : name),

@@ -1,4 +1,5 @@
 import { configIssues } from "../config/issues.ts";
+import { findPrototypeKeys } from "../config/json5.ts";
 import type { z } from "zod";
 import type { hooksSchema } from "../config/schema/hooks.ts";
 import { mappingFileSchema, type MappingFile } from "../config/schema/mapping.ts";
@@ -76,7 +77,11 @@ function readDocument(
     ? resolveAuth(parsed.value, label, references, to)
     : { ...(parsed.value as object), auth: undefined };
   const checked = mappingFileSchema.safeParse(value);
-  if (checked.success) return checked.data;
+  if (checked.success) {
+    for (const { path, message } of findPrototypeKeys(parsed.value))
+      issues.push({ path: `${label}: ${path}`, message });
+    return checked.data;
+  }
   for (const issue of configIssues(checked.error, mappingFileSchema))
     issues.push({ path: `${label}: ${issue.path}`, message: issue.message });
   return undefined;

@@ -49,6 +49,7 @@ const MESSAGE_QUERY = z.strictObject({
 export interface ServerMessage {
   guid: string;
   text: string | null;
+  subject?: string | null;
   isFromMe: boolean;
   handle: { address: string } | null;
   chats: { guid: string; displayName?: string }[];

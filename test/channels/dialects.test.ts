@@ -99,7 +99,12 @@ const MATTERMOST: Case[] = [
   ["> @all\n> @here", `> @${J}all\n> @${J}here`],
   // The server takes `_` off a word, and reads references, before it looks for mentions.
   ["@all_ _@here x_@channel", `@${J}all_ _@${J}here x_@${J}channel`],
+  [
+    "![@all](https://a.example/@here) ![](@channel) ![&amp;#64;all](/@all)",
+    `@${J}all: https://a.example/@here @${J}channel &${J}#64;all: /@${J}all`,
+  ],
   ["&#64;all @&#97;ll a &amp; b", `@${J}all @${J}all a & b`],
+  ["a&#98;@all &#64;all", `ab@all @${J}all`],
   ["&commat;here \\*\\_ &lt;b&gt; 1 &amp;lt; 2", `@${J}here \\*\\_ <b> 1 &${J}lt; 2`],
 ];
 

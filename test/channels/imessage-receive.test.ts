@@ -60,6 +60,8 @@ describe("the webhook of imessage", () => {
     expect(channel.allowFrom).toEqual([OWNER, "ada@a.example"]);
     await post(server.arrive("from a mail address", { handle: { address: "Ada@a.example" } }));
     expect(host.received[1]?.from).toBe("ada@a.example");
+    await post(server.arrive("at noon", { subject: "Lunch" }));
+    expect(host.received[2]?.text).toBe("Lunch\nat noon");
   });
 
   it("hears in a group only what calls the agent", async () => {

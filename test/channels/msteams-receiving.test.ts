@@ -86,11 +86,12 @@ describe("receiving from Teams", () => {
       allowFrom: [`user:${ENTRA.toUpperCase()}`, USER],
     });
     await post(directMessage(server.url, { from: { id: USER, name: ENTRA } }));
+    const picture = '<p><img alt="image" itemtype="http://schema.skype.com/AMSImage"></p>';
     await post(
       directMessage(server.url, {
         from: { id: USER, aadObjectId: ENTRA.toUpperCase() },
         text: "",
-        attachments: [{ contentType: "image/png" }, { contentType: "text/html" }],
+        attachments: [{ contentType: "image/png" }, { contentType: "text/html", content: picture }],
       }),
     );
     expect(received.map(({ from, text }) => [from, text])).toEqual([

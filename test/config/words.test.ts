@@ -15,6 +15,33 @@ const TOKEN = `token: "a-token-of-24-characters"`;
 
 it.each([
   [`{ gateway: { port: "many" } }`, "gateway.port", "must be a number, and is text"],
+  [
+    `{ gateway: { port: 1e400 } }`,
+    "gateway.port",
+    "is too large, or has more digits than a number can have",
+  ],
+  [
+    `{ gateway: { port: 1.5 } }`,
+    "gateway.port",
+    "must be a whole number, and is a number with a fraction",
+  ],
+  [
+    `{ hooks: { enabled: true, ${TOKEN}, mappings: [{ match: { path: "x", payload: { "__proto__": "a" } }, messageTemplate: "x" }] } }`,
+    "hooks.mappings[0].match.payload.__proto__",
+    "is a name that no field can have: take it out",
+  ],
+  [`{ "__proto__": 1 }`, "__proto__", "is not known."],
+  ["// nothing yet\r\n", "", "the config file is empty: write an object, such as {}"],
+  [
+    Buffer.from(`{\r\n  gateway: { host: "caf\u00e9" },\r\n}`, "latin1"),
+    "",
+    "the config file is not UTF-8 at line 2, column 24: save it in this encoding",
+  ],
+  [
+    Buffer.from("\ufeff{}", "utf16le"),
+    "",
+    "the config file is not UTF-8 at line 1, column 1: save it in this encoding",
+  ],
   [`{ gateway: { port: 70000 } }`, "gateway.port", "must be at most 65535"],
   [`{ hooks: { enabled: 1 } }`, "hooks.enabled", "must be true or false, and is a number"],
   [

@@ -128,6 +128,8 @@ describe("problems are said all at once, each with its path", () => {
       {
         "mappings/a.json": "{",
         "mappings/b.json": '{"id":"b","mappings":[{"id":"x","matsch":{}}]}',
+        "mappings/d.json":
+          '{"id":"d","mappings":[{"id":"x","match":{"path":"p","payload":{"__proto__":"a"}},"messageTemplate":"x"}]}',
         "mappings/c.json5":
           "{ id: 'c', mappings: [{ id: 'y', match: { path: 'c', path: 'd' }, messageTemplate: 'm' }] }",
       },
@@ -144,6 +146,10 @@ describe("problems are said all at once, each with its path", () => {
       {
         path: "mappings/c.json5: mappings[0].match.path",
         message: expect.stringMatching(/twice: at line 1, column 43 and .*column 54/),
+      },
+      {
+        path: "mappings/d.json: mappings[0].match.payload.__proto__",
+        message: "is a name that no field can have: take it out",
       },
       {
         path: "hooks.presets[0]",

@@ -123,7 +123,7 @@ describe("problems are said when the config is loaded", () => {
   it.each([
     [{ payload: { a: { $regx: "x" } } }, "match.payload.a.$regx", 'Did you mean "$regex"?'],
     [{ payload: { a: { $regex: "(?=x)" } } }, "match.payload.a.$regex", "lookahead"],
-    [{ payload: { "a b": 1 } }, "match.payload.a b", "plain path"],
+    [{ payload: { "a b": 1 } }, "match.payload.a b", "in backticks"],
     [{ payload: { a: { b: 1 } } }, "match.payload.a.b", "one path"],
     [{ payload: { a: {} } }, "match.payload.a", "at least one operator"],
     [{ payload: { a: { $in: "x" } } }, "match.payload.a.$in", "list"],

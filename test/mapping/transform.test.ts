@@ -2,6 +2,7 @@ import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import type { EventDebug } from "../../src/vocabulary/debug-notes.ts";
+import { parseJson } from "../../src/core/json.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { createTransformPool } from "../../src/mapping/transforms/pool.ts";
 import { compile, confinedTo, input } from "./world.ts";
@@ -61,6 +62,11 @@ const { set, issues, dir } = await compile(
       mapping("ends", { module: "ends.js" }),
       mapping("each", { module: "typed.ts" }, { forEach: "names" }),
       mapping("jsonata", { jsonata: "skip ? null : { 'message': 'hi ' & name, 'to': 'you' }" }),
+      mapping(
+        "jsonata-key",
+        { jsonata: "{ 'message': 'm', 'dedupeKey': id }" },
+        { dedupeKey: "{{name}}" },
+      ),
       mapping("jsonata-instructions", { jsonata: "{ 'message': 'm', 'instructions': 'obey' }" }),
     ],
   },
@@ -265,6 +271,24 @@ describe("jsonata transforms", () => {
     expect(await run("jsonata-instructions", {})).toMatchObject({
       code: "transform_failed",
       message: expect.stringContaining('"instructions"'),
+    });
+  });
+
+  it.each([
+    ['{"id":42,"name":"n"}', "42"],
+    ['{"id":0,"name":"n"}', "0"],
+    ['{"id":12345678901234567890,"name":"n"}', "12345678901234567890"],
+    ['{"id":null,"name":"n"}', "n"],
+  ])("have a duplicate key that is a number: %s", async (body, dedupeKey) => {
+    expect(await run("jsonata-key", parseJson(body) as object)).toMatchObject({
+      results: [{ ok: true, draft: { dedupeKey } }],
+    });
+  });
+
+  it("fail with a duplicate key that is neither text nor a number", async () => {
+    expect(await run("jsonata-key", { id: { a: 1 } })).toMatchObject({
+      code: "transform_failed",
+      message: expect.stringContaining("`dedupeKey` that is neither text nor a number"),
     });
   });
 });

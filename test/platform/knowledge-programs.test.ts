@@ -1,6 +1,6 @@
 import { unzipSync, zipSync } from "fflate";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { docx, pptx } from "../knowledge/office-files.ts";
+import { docx, pptx, xlsx } from "../knowledge/office-files.ts";
 import { documentsWorld, type DocumentsWorld } from "./documents.ts";
 
 let world: DocumentsWorld;
@@ -224,4 +224,19 @@ it.each([
 ])("numbers of %s have all their digits", async (ending, text) => {
   const { lines } = await read(`order.${ending}`, text);
   expect(lines.join("; ")).toBe("order.id: 12345678901234567890; order.rate: 1.10");
+});
+
+it("a long number of a workbook has all its digits", async () => {
+  const rows = `<row r="1"><c r="A1"><v>4006381333931</v></c><c r="B1"><v>0.5</v></c></row>`;
+  expect((await read("ean.xlsx", xlsx([{ name: "S", rows }]))).lines).toEqual([
+    "S",
+    "4006381333931 | 0.5",
+  ]);
+});
+
+it("a page's second headings are under its first one", async () => {
+  const text = "The deposit for a bicycle is forty pounds, which is returned. ".repeat(40);
+  const page = `<html><head><title>Hire</title></head><body><nav>Menu</nav><article><h1>Bicycles</h1><p>${text}</p><h2>Deposits</h2><p>${text}</p></article></body></html>`;
+  const { passages } = await read("hire.html", page);
+  expect(passages.at(-1)?.headings).toEqual(["Bicycles", "Deposits"]);
 });

@@ -14,6 +14,8 @@ interface DomNode {
 }
 interface DomElement extends DomNode {
   getAttribute(name: string): string | null;
+  setAttribute(name: string, value: string): void;
+  querySelectorAll(selector: string): Iterable<DomElement>;
 }
 interface DomDocument extends DomElement {
   title: string;
@@ -42,6 +44,8 @@ const INLINE = new Set(
     " ",
   ),
 );
+/** The attribute that has the level of a heading whose element changes. */
+const LEVEL = "data-rouse-level";
 /** An article that is less of the page's text than this is not what the page is about. */
 const ARTICLE_SHARE = 0.5;
 
@@ -102,7 +106,7 @@ export function* domBlocks(root: DomNode, page?: number): Generator<TextBlock> {
     if (node.nodeType !== ELEMENT || SKIPPED.has(name)) continue;
     if (tidy(line) !== "") yield { kind: "text", text: tidy(line), ...at };
     line = "";
-    const level = /^h([1-6])$/.exec(name)?.[1];
+    const level = (node as DomElement).getAttribute(LEVEL) ?? /^h([1-6])$/.exec(name)?.[1];
     if (level !== undefined) {
       if (tidy(renderNode(node)) !== "")
         yield { kind: "heading", text: tidy(renderNode(node)), level: Number(level), ...at };
@@ -130,11 +134,14 @@ async function mainPart(document: DomDocument): Promise<{ root: DomNode; title: 
   const body = document.body ?? document.documentElement ?? document;
   const title = tidy(document.title);
   const all = tidy(renderNode(body)).length;
+  const copy = document.cloneNode(true);
+  // Readability makes second headings of the first ones.
+  for (const heading of copy.querySelectorAll("h1")) heading.setAttribute(LEVEL, "1");
   const { Readability } = await optional(
     "@mozilla/readability",
     () => import("@mozilla/readability"),
   );
-  const article = new Readability(document.cloneNode(true), {
+  const article = new Readability(copy, {
     keepClasses: false,
     maxElemsToParse: 200_000,
   }).parse();

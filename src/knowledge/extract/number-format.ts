@@ -71,6 +71,8 @@ export async function loadNumberFormats({
   return {
     render(value, style) {
       const { pattern, isDate } = getFormat(style);
+      // Programs shorten long numbers to the width of the cell; people look for all digits.
+      if (pattern === "General" && Number.isInteger(value)) return String(value);
       const shown = numfmt.format(pattern, isDate && is1904 ? value + DAYS_TO_1904 : value, {
         throws: false,
       });

@@ -69,6 +69,11 @@ function readAction(
   }
   if (action["action"] !== undefined && action["action"] !== "wake" && action["action"] !== "agent")
     return { ok: false, message: 'gave an `action` that is neither "wake" nor "agent"' };
+  const { dedupeKey } = action;
+  // Ids are often numbers.
+  if (typeof dedupeKey === "number") action["dedupeKey"] = String(dedupeKey);
+  else if (dedupeKey !== undefined && typeof dedupeKey !== "string")
+    return { ok: false, message: "gave a `dedupeKey` that is neither text nor a number" };
   return { ok: true, action };
 }
 
