@@ -106,7 +106,7 @@ const LAYERS: Record<string, string[]> = {
 };
 
 /** The rooms that can be left out: what takes a hook to its delivery imports none of them. */
-const OPTIONAL_ROOMS = ["cli", "http", "operate", "chat", "knowledge", "telemetry", "testing"];
+export const OPTIONAL_ROOMS = ["cli", "http", "operate", "chat", "knowledge", "telemetry", "testing"];
 const CORE_ROOMS = ["intake", "mapping", "queue", "turns", "agent", "people", "delivery", "plugin"];
 
 const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
@@ -115,7 +115,7 @@ const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"))
 
 const isIn = (folder: string) => (file: CodeFile) => file.path.startsWith(`${folder}/`);
 /** The folder of src that a path is in, or the file if it is in none. */
-const getPart = (path: string): string => path.split("/")[1] ?? path;
+export const getPart = (path: string): string => path.split("/")[1] ?? path;
 
 /** Each file with the files that it imports, types included. */
 export const importGraph = (files: readonly CodeFile[]): Map<string, string[]> =>
