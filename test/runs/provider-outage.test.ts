@@ -417,7 +417,7 @@ describe("a caller of the API", () => {
       },
     ]);
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-    expect(clock.now() - began).toBeLessThanOrEqual(21_000);
+    expect(clock.now() - began).toBeLessThan(30_000);
     // One call at a time has tested the model meanwhile.
     expect(provider.asked.length - before).toBeLessThan(9);
     expect((await chat("safe")).status).toBe(200);

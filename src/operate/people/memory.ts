@@ -6,7 +6,7 @@ import type { AdminDeps } from "../types.ts";
 import { iso, isoOrNull } from "../records/views.ts";
 
 const WORDS_OF: Record<PlacedNote["note"]["origin"], string> = {
-  trusted: "trusted",
+  trusted: "owner or operator",
   people: "people in the conversation",
   outside: "from outside, approved",
 };
