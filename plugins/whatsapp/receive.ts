@@ -22,7 +22,7 @@ interface Message extends WhatsAppContent {
   from?: unknown;
   from_user_id?: unknown;
   group_id?: unknown;
-  /** What an earlier message says now. */
+  /** The new text of an earlier message. */
   edit?: { original_message_id?: unknown; message?: WhatsAppContent };
 }
 interface Value {

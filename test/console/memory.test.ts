@@ -33,7 +33,9 @@ describe.skipIf(NO_BROWSER)("notes of agents in the console", () => {
 
   it("are listed with their conversations, and searched", async () => {
     await page.goto(`${world.url}/console#/system/memory`);
-    await row(/Bob eats no meat\. main channel:pipe:direct:bob people in the conversation/).waitFor();
+    await row(
+      /Bob eats no meat\. main channel:pipe:direct:bob people in the conversation/,
+    ).waitFor();
     await row(/likes tea main channel:pipe:room-7 from outside, approved/).waitFor();
     expect(await page.locator("main img").count()).toBe(0);
     await page.getByLabel("Search notes").fill("ROOM-7");

@@ -234,7 +234,9 @@ describe("rouse memory", () => {
     await ask("I eat no meat.", "remember", { text: "Bob is a vegetarian." }, bob());
     const listed = await world.rouse("memory");
     expect(listed.out).toMatch(/people in the conversation +Bob is a vegetarian\.\n/);
-    expect(listed.out).toMatch(/main +trusted +The owner lives in Bonn\. And likes it\.\n/);
+    expect(listed.out).toMatch(
+      /main +owner or operator +The owner lives in Bonn\. And likes it\.\n/,
+    );
     expect((await world.rouse("memory", "--session", "main", "--json")).out).not.toContain(
       "vegetarian",
     );

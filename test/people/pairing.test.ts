@@ -292,7 +292,9 @@ describe("pairing", () => {
     expect(JSON.parse((await rouse("people", "--json")).out).pairings).toMatchObject([
       { state: "approved", by: "operator" },
     ]);
-    expect((await rouse("channels")).out).toMatch(/pipe .*from 1 allowed sender, and approved people/);
+    expect((await rouse("channels")).out).toMatch(
+      /pipe .*from 1 allowed sender, and approved people/,
+    );
     expect((await rouse("people", "decide", "pipe:eve", "revoke")).out).toContain(
       "a stranger again",
     );

@@ -106,7 +106,15 @@ const LAYERS: Record<string, string[]> = {
 };
 
 /** The rooms that can be left out: what takes a hook to its delivery imports none of them. */
-export const OPTIONAL_ROOMS = ["cli", "http", "operate", "chat", "knowledge", "telemetry", "testing"];
+export const OPTIONAL_ROOMS = [
+  "cli",
+  "http",
+  "operate",
+  "chat",
+  "knowledge",
+  "telemetry",
+  "testing",
+];
 const CORE_ROOMS = ["intake", "mapping", "queue", "turns", "agent", "people", "delivery", "plugin"];
 
 const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {

@@ -115,7 +115,7 @@ function findDelimiter(text: string): string {
   return best?.delimiter ?? ",";
 }
 
-/** A first line with which Excel is told the character that divides the cells. */
+/** The first line that names Excel the character between the cells. */
 const SEPARATOR_LINE = /^sep=(.)\r?\n/i;
 
 function* toCells(rows: Iterable<readonly string[]>): Generator<TableCell[]> {
