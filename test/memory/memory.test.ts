@@ -243,7 +243,7 @@ describe("rouse memory", () => {
     expect((await world.rouse("memory", "--limit", "1")).out).toContain("1 more");
     const [his, own] = await notes();
     const edited = await world.rouse("memory", "set", his?.id ?? "", "Bob is a vegan.");
-    expect(edited.out).toMatch(/text +Bob is a vegan\.\nwords +trusted \(operator\)/);
+    expect(edited.out).toMatch(/text +Bob is a vegan\.\nwords +owner or operator \(operator\)/);
     expect(await ask("What do I eat?", "recall", { query: "vegan" }, bob())).toContain(
       "Bob is a vegan.",
     );
