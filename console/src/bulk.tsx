@@ -36,13 +36,15 @@ const toResult = (line: Extract<BulkLine, { type: "result" }>): BulkResult =>
 function useBulk(work: BulkWork): { progress: Progress; start(): void; stop(): void } {
   const [progress, setProgress] = useState<Progress>(BEGIN);
   const abort = useRef<AbortController | null>(null);
+  /** `total`: how many there are, as far as that is known before the first line. */
   const follow = async (
     dryRun: boolean,
     body: Readonly<Record<string, unknown>>,
+    total = 0,
   ): Promise<void> => {
     const own = new AbortController();
     abort.current = own;
-    setProgress({ ...BEGIN, phase: dryRun ? "looking" : "working" });
+    setProgress({ ...BEGIN, total, phase: dryRun ? "looking" : "working" });
     const results: BulkResult[] = [];
     let drawn = 0;
     try {
@@ -51,13 +53,13 @@ function useBulk(work: BulkWork): { progress: Progress; start(): void; stop(): v
         body: { ...body, dryRun },
         signal: own.signal,
       })) {
-        const total = toTotal(line);
+        const found = toTotal(line);
         if (line.type === "result") results.push(toResult(line));
         const now = Date.now();
         // A thousand answers a second are drawn a few times only.
-        if (!total && now - drawn < DRAWN_EVERY_MS) continue;
+        if (!found && now - drawn < DRAWN_EVERY_MS) continue;
         drawn = now;
-        setProgress((before) => ({ ...before, ...total, results: [...results] }));
+        setProgress((before) => ({ ...before, ...found, results: [...results] }));
       }
       setProgress((before) => ({ ...before, results, phase: dryRun ? "previewed" : "done" }));
     } catch (error) {
@@ -74,7 +76,7 @@ function useBulk(work: BulkWork): { progress: Progress; start(): void; stop(): v
   const able = progress.results.filter(({ ok }) => ok);
   return {
     progress,
-    start: () => void follow(false, work.chosen(able)),
+    start: () => void follow(false, work.chosen(able), able.length),
     stop: () => abort.current?.abort(),
   };
 }
