@@ -202,6 +202,23 @@ export interface MessageRun extends RunBase {
   edits?: number;
 }
 
+/** A piece of a document that a search has found. */
+export interface Citation {
+  documentId: string;
+  chunkId: string;
+  filename: string;
+  title: string | null;
+  page: number | null;
+  /** Null for a passage that an earlier turn has found. */
+  score: number | null;
+  text: string;
+}
+
+/** A piece of a document with the number by which a reply names it. */
+export interface NamedCitation extends Citation {
+  number: number;
+}
+
 /** What the answer of a run has besides its reply. */
 export interface RunAnswer {
   finish: string;
@@ -209,18 +226,7 @@ export interface RunAnswer {
   /** Calls that are the caller's to carry out. */
   calls: readonly { id: string; tool: string; input: unknown; inputText?: string }[];
   /** The passages of documents that the model was given. */
-  citations: readonly {
-    /** By which the reply names it. */
-    number: number;
-    documentId: string;
-    chunkId: string;
-    filename: string;
-    title: string | null;
-    page: number | null;
-    /** Null for a passage that an earlier turn has found. */
-    score: number | null;
-    text: string;
-  }[];
+  citations: readonly NamedCitation[];
 }
 
 export interface ApiRun extends RunBase {

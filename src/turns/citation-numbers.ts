@@ -1,7 +1,7 @@
 import type { ConversationMessage } from "../agent/types.ts";
 import type { Part } from "../contract/kinds.ts";
 import { oneLine, plainText } from "../core/text.ts";
-import type { StepRecord, TurnRecord } from "../store/types.ts";
+import type { Citation, NamedCitation, StepRecord, TurnRecord } from "../store/types.ts";
 
 /** A number in brackets by which a text names a passage, with its place in UTF-16 units. */
 export interface CitationMark {
@@ -88,23 +88,6 @@ function escapeCitationMarks(text: string): string {
     isCode(at) ? mark : `\\${mark}`,
   );
   return escaped.replaceAll(LINE_MARK, String.raw`$1\[`);
-}
-
-/** What a turn needs of a piece of a document that a search has found. */
-export interface Citation {
-  documentId: string;
-  chunkId: string;
-  filename: string;
-  title: string | null;
-  page: number | null;
-  /** Null for a passage that an earlier turn has found. */
-  score: number | null;
-  text: string;
-}
-
-/** A passage as an answer names it. */
-export interface NamedCitation extends Citation {
-  number: number;
 }
 
 /** What the model has seen before the search. */

@@ -9,10 +9,9 @@ import {
   renderName,
   renderPassage,
   SEARCH_NAME,
-  type Citation,
   type SeenBefore,
-  type NamedCitation,
 } from "./citation-numbers.ts";
+import type { Citation, NamedCitation } from "../store/types.ts";
 import { toQuestion } from "./channel/channel-input.ts";
 
 const toPattern = (words: string, flags = "u"): RegExp =>
@@ -109,7 +108,7 @@ export function findEarlierQuestions(question: string, seen: SeenBefore): string
 }
 
 export type { CitationMark } from "./citation-numbers.ts";
-export type { Citation, NamedCitation } from "./citation-numbers.ts";
+export type { Citation, NamedCitation } from "../store/types.ts";
 
 /** The search for passages. A turn without it has none. */
 export interface KnowledgeSearch {
