@@ -36,6 +36,13 @@ const MAPPINGS = [
     messageTemplate:
       "{{ $count(l) }} {{ n + 1 }} {{ l[a = 1].a }} {{ l[a = 2].(a) }} {{ (0 - z) }}",
   }),
+  hook("texts", {
+    messageTemplate: [
+      "{{ price & ' EUR' }}|{{ $string(total) & ' EUR' }}|{{ n & '' }}|{{ $join(l.(p & ''), ', ') }}",
+      "|{{ $map(o, function($o) { $o.v & '' }) }}|{{ $string(true ? price) }}",
+      "|{{ $count(l) & ' of ' & n }}",
+    ].join(""),
+  }),
   hook("literal", { messageTemplate: `{{ id = ${ID} }} {{ id = ${NEXT_ID} }}` }),
   hook("larger", {
     match: { path: "larger", payload: { amount: { $gt: 100 } } },
@@ -365,6 +372,13 @@ describe("numbers", () => {
   it("that were computed print as people write them", async () => {
     const body = '{"l":[{"p":1.10},{"p":2.20}]}';
     expect(await getMessage(send("sums", body))).toBe('3.3 3.3 2.20 [{"p":1.10},{"p":2.20}]');
+  });
+
+  it("stay as they are written where text is made of them", async () => {
+    const body = '{"price":19.90,"total":20.00,"n":20,"l":[{"p":1.10},{"p":2.00}],"o":{"v":1e3}}';
+    expect(await getMessage(send("texts", body))).toBe(
+      "19.90 EUR|20.00 EUR|20|1.10, 2.00|1e3|19.90|2 of 20",
+    );
   });
 
   it("what is counted is not written as an equal number of the body is", async () => {
