@@ -416,6 +416,14 @@ describe("types and forms", () => {
     expect(await getMessage(post("fields", body, "application/x-ndjson"))).toBe("||");
   });
 
+  it("JSON that was encoded twice is what was encoded, and any other text of JSON is text", async () => {
+    const body = '{"id":1,"price":2.50,"name":"n"}';
+    const type = "application/json";
+    expect(await getMessage(post("fields", JSON.stringify(body), type))).toBe("1|2.50|n");
+    expect(await getMessage(post("whole", '"[ALERT] disk"', type))).toBe("[ALERT] disk");
+    expect(await getMessage(post("text", '"{}"', type))).toBe('"{}"');
+  });
+
   const FORM = "application/x-www-form-urlencoded";
   const MULTIPART = "multipart/form-data; boundary=b";
   const PART = '--b\r\nContent-Disposition: form-data; name="id"\r\n\r\n1\r\n';
