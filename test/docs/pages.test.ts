@@ -2,7 +2,7 @@ import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { RUN_STATUSES } from "../../src/store/runs.ts";
+import { RUN_STATUSES } from "../../src/vocabulary/outcomes.ts";
 import { misunderstood, ROOT } from "../deploy/world.ts";
 
 /** Pages for users and contributors are held to the repository: links, files, folders and commands that they name. */
