@@ -102,27 +102,22 @@ const SERVED: [transport: string, open: () => Promise<Served>][] = [
 const echo = (message: string): Said => ({ tool: "all__echo", input: { message } });
 
 describe.each(SERVED)("the reference server over %s", (_transport, open) => {
-  it("is used again after it was killed and started anew between two calls of a turn", async () => {
+  it("is used again after it was killed between two calls, and gets a call again during which it was killed", async () => {
     const served = await open();
+    const restart = () => served.kill().then(served.restart);
     world = await createMcpWorld({ all: served.config }, async (call) => {
-      if (call !== 1) return call === 0 ? echo("first") : done;
-      await served.kill();
-      await served.restart();
-      return echo("second");
-    });
-    expect(await world.run()).toMatchObject({ status: "succeeded", warnings: [] });
-    expect(lastSeen(world.model)).toContain("Echo: second");
-  });
-
-  it("that is killed during a call which may be repeated gets it again, under the same id", async () => {
-    const served = await open();
-    world = await createMcpWorld({ all: served.config }, (call) => {
-      if (call > 0) return done;
-      setTimeout(() => void served.kill().then(served.restart), 700);
+      if (call === 0) return echo("first");
+      if (call === 1) {
+        await restart();
+        return echo("second");
+      }
+      if (call > 2) return done;
+      setTimeout(() => void restart(), 700);
       return { tool: "all__trigger-long-running-operation", input: { duration: 2, steps: 2 } };
     });
     expect(await world.run()).toMatchObject({ status: "succeeded", warnings: [] });
-    expect(lastSeen(world.model)).toContain("Long running operation completed");
+    for (const seen of ["Echo: first", "Echo: second", "Long running operation completed"])
+      expect(lastSeen(world.model)).toContain(seen);
   });
 });
 
