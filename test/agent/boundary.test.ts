@@ -209,7 +209,7 @@ describe("the boundary holds for every input", () => {
     for (const piece of HOSTILE)
       await expectProportional(
         (length) => neutralise(piece.repeat(Math.ceil(length / piece.length)).slice(0, length)),
-        32 * 1024,
+        16 * 1024,
         piece,
       );
   });

@@ -153,7 +153,7 @@ describe("telegram", () => {
 
     it("asks no more than the number of tries that the gateway makes", async () => {
       server.fail("429", { times: 2 });
-      expect(await send("42")).toMatchObject({ status: "retry", afterMs: 3000 });
+      expect(await send("42")).toMatchObject({ status: "retry", afterMs: RETRY_AFTER * 1000 });
       expect(server.calls.filter(({ method }) => method === "sendMessage")).toHaveLength(1);
     });
   });

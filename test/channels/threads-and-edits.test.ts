@@ -114,6 +114,8 @@ for (const vendor of VENDORS.filter(({ id }) => id === "slack" || id === "matter
       JSON.stringify(provider.requests[1]?.body.messages).match(/canary-own-reply/g),
     ).toHaveLength(1);
     expect(lastText(provider)).not.toContain("canary-own-reply");
+    // The end of the gateway waits for the reply no longer.
+    await far.close();
   });
 }
 
