@@ -28,6 +28,8 @@ export interface World {
   endedRun(runId: string): Promise<Answer["body"]>;
   /** Runs a command in the folder, as a process in a pipe would. */
   rouse(...args: string[]): Promise<{ code: number; out: string; err: string }>;
+  /** Takes the files over, and first, if it is given, writes the config as `createWorld` does. */
+  reload(config?: object): Promise<void>;
   /** Waits until `read` gives something. */
   until<T>(read: () => Promise<T | undefined | false>): Promise<T>;
   stop(): Promise<void>;
@@ -61,19 +63,18 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     mkdirSync(dirname(join(dir, name)), { recursive: true });
     writeFileSync(join(dir, name), typeof content === "string" ? content : JSON.stringify(content));
   };
-  const {
-    hooks = {},
-    gateway: gatewayConfig = {},
-    ...rest
-  } = (options.config ?? {}) as Record<string, object | undefined>;
-  // By default, the turn of a channel's message begins 0.8 s later, in case another message follows.
-  const sessions = rest["channels"] && { sessions: { quietTime: "30ms", ...rest["sessions"] } };
-  write("rouse.json5", {
-    gateway: { port: 0, drainSeconds: 1, ...gatewayConfig },
-    hooks: { enabled: true, token: TOKEN, ...hooks },
-    ...rest,
-    ...sessions,
-  });
+  const writeConfig = (config: object): void => {
+    const { hooks, gateway: ofGateway, ...rest } = config as Record<string, object | undefined>;
+    // By default, the turn of a channel's message begins 0.8 s later, in case another message follows.
+    const sessions = rest["channels"] && { sessions: { quietTime: "30ms", ...rest["sessions"] } };
+    write("rouse.json5", {
+      gateway: { port: 0, drainSeconds: 1, ...ofGateway },
+      hooks: { enabled: true, token: TOKEN, ...hooks },
+      ...rest,
+      ...sessions,
+    });
+  };
+  writeConfig(options.config ?? {});
   for (const [name, content] of Object.entries(options.files ?? {})) write(name, content);
   const printed: string[] = [];
   const logged: string[] = [];
@@ -163,6 +164,11 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
         const { run } = (await world.get(`/hooks/runs/${runId}`)).body;
         return run.endedAt !== null && run;
       }),
+    async reload(config) {
+      if (config) writeConfig(config);
+      const reloaded = await gateway.reload();
+      if (!reloaded.ok) throw new Error(`the config has problems: ${JSON.stringify(reloaded)}`);
+    },
     async until(read) {
       for (let i = 0; i < 3000; i++) {
         const value = await read();
