@@ -203,7 +203,7 @@ describePostgres("limits on a PostgreSQL with a day of history", () => {
     await client.query("BEGIN");
     await client.query("SELECT 1 FROM budgets FOR UPDATE");
     const locks = watchLocks();
-    for (let n = 0; n < 60; n++) {
+    for (let n = 0; n < 30; n++) {
       const answers = await Promise.all([a, b].map((world) => world.post("/hooks/free", { n })));
       expect(answers.map(({ status }) => status)).toEqual([202, 202]);
       expect((await a.admin("/admin/v1/runs?limit=1")).status).toBe(200);
@@ -216,6 +216,6 @@ describePostgres("limits on a PostgreSQL with a day of history", () => {
     );
     expect(rows[0].alive).toBe(2);
     await client.query("COMMIT");
-    await a.until(async () => provider.requests.length === 121);
+    await a.until(async () => provider.requests.length === 61);
   });
 });

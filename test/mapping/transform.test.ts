@@ -79,12 +79,15 @@ const { set, issues, dir } = await compile(
   FILES,
   pool,
 );
+const compileBad = (transformTimeoutSeconds: number) =>
+  compile(
+    { transformTimeoutSeconds, mappings: [mapping("bad", { module: "bad.js" })] },
+    FILES,
+    pool,
+  );
 // Memory takes long to fill on a busy machine.
-const { set: patient } = await compile(
-  { transformTimeoutSeconds: 60, mappings: [mapping("bad", { module: "bad.js" })] },
-  FILES,
-  pool,
-);
+const { set: patient } = await compileBad(60);
+const { set: hasty } = await compileBad(1.5);
 const run = async (path: string, payload: object, by = set) => {
   const outcome = await by.run(input(path, payload));
   return outcome.kind === "failed" ? outcome.failure : outcome;
@@ -258,7 +261,7 @@ describe("transform modules", () => {
 
   it("that loop for ever do not hold up other mappings' transforms", async () => {
     let looping = true;
-    const loop = run("bad", { how: "loop", secret: "canary-secret" }).finally(
+    const loop = run("bad", { how: "loop", secret: "canary-secret" }, hasty).finally(
       () => (looping = false),
     );
     expect(await run("common", { name: "meanwhile" })).toMatchObject({ kind: "actions" });
