@@ -109,12 +109,11 @@ describe("2. what else is on a stream", () => {
       5,
     );
     const reader = stream.getReader();
-    const read = async () => new TextDecoder().decode((await reader.read()).value);
-    expect([await read(), await read(), await read()]).toEqual([
-      "data: begun\n\n",
-      ": keep-alive\n\n",
-      ": keep-alive\n\n",
-    ]);
+    let text = "";
+    // On a busy machine several come in one piece.
+    while (text.split("keep-alive").length < 3)
+      text += new TextDecoder().decode((await reader.read()).value);
+    expect(text).toMatch(/^data: begun\n\n(?:: keep-alive\n\n){2,}$/);
     await reader.cancel();
     expect(left).toBe(1);
   });
