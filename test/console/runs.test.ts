@@ -126,11 +126,11 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     const reasons: [NonNullable<RunRecord["hold"]>, RegExp][] = [
       [
         { reason: "limit", scope: "mapping:shop", limit: "runsPerHour", since, until },
-        /waits for limits\.runsPerHour of mapping:shop, until in (?:60 min|1 h)/i,
+        /waits for limits\.runsPerHour of mapping:shop, ends in (?:60 min|1 h)/i,
       ],
       [
         { reason: "away", of: "acme/large", since, until },
-        /waits for the model acme\/large, which does not answer, until in (?:60 min|1 h)/i,
+        /waits for the model acme\/large, which does not answer, ends in (?:60 min|1 h)/i,
       ],
     ];
     for (const [hold, words] of reasons) {

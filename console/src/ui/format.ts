@@ -1,4 +1,4 @@
-const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const DAY = new Intl.DateTimeFormat(undefined, {
   month: "short",
@@ -13,7 +13,7 @@ const SHORT = new Intl.NumberFormat(undefined, { notation: "compact", maximumFra
 /** In seconds: from then on the year says more than the hour. */
 const HALF_A_YEAR = 15_768_000;
 
-/** The time with date and seconds, in the reader's zone. */
+/** The time with date, seconds and the name of the reader's zone. */
 export const exactTime = (iso: string): string => EXACT.format(new Date(iso));
 
 /** How long ago, or until when: `now`, `12 s ago`, `in 3 min`; from a day on, the date. */
