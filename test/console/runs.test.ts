@@ -191,7 +191,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
       /bank.refund ● denied .*Approval 7f3: the rule "bank.\*" names the tool, .*deny by console:ann, .*: too much/,
     );
     expect(await section(`Call ${acted}.0.2`)).toMatch(/Error the mailbox is full/);
-    expect(await section("Step 2")).toMatch(/bank.refund ● waiting .*Approval 8a1.*open until/);
+    expect(await section("Step 2")).toMatch(/bank.refund ● waiting .*Approval 8a1.*open, expires/);
     const whole = await text();
     expect(whole).toMatch(/Bank ● waiting .*waits for a person \(.*\), until .* waits since/i);
     expect(whole).toMatch(/1,200 in, 30 out.*cost \$0\.25/i);
