@@ -661,14 +661,17 @@ describe("wrong usage", () => {
   });
 
   it("of a file names the file and the reason", async () => {
-    await cli.write("rouse.json5", shopConfig());
+    await cli.write("rouse.json5", "{}");
     await cli.rouse(["events"]);
     const none = "there is no such file or folder";
     const cases: [string[], string][] = [
       [["store", "export", "none/x"], `none/x cannot be used: ${none}`],
       [["restore", "none"], `none cannot be used: ${none}`],
-      [["backup", "../none/x", "--without-secrets"], `none/x cannot be used: ${none}`],
-      [["backup", "../x", "--passphrase-file", "."], ". cannot be read: it is a folder"],
+      [["backup", `${cli.dir}-none/x`, "--without-secrets"], `none/x cannot be used: ${none}`],
+      [
+        ["backup", `${cli.dir}.backup`, "--passphrase-file", "."],
+        ". cannot be read: it is a folder",
+      ],
       [["knowledge", "add", "none.txt"], `none.txt cannot be read: ${none}`],
       [["config", "validate", "-c", "none.json5"], `none.json5 cannot be read: ${none}`],
       [["config", "validate", "-c", "."], " cannot be read: it is a folder"],

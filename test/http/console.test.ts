@@ -56,7 +56,7 @@ describe("who may see the console", () => {
     for (const name of [
       "..%2fapp.ts",
       "assets/..%2findex.html",
-      "assets/%2e%2e",
+      "assets/%2e%2e%2findex.html",
       "assets/none.js",
       "assets/.vite",
     ])
