@@ -13,7 +13,7 @@ import { silent } from "../store/home.ts";
 import { connectPlain } from "../store/postgres-client.ts";
 import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 
-const HISTORY = 40_000;
+const HISTORY = 10_000;
 const PARKED = 5_000;
 const HOUR_MS = 3_600_000;
 /** A start, its commits and its end may read so many rows, whatever the store holds; most are buckets of the hour and the day. */

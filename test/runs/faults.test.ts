@@ -220,7 +220,7 @@ describe("a run that ends while a call is under way", () => {
 
   it("since its time was over: the same", async () => {
     const of = await start();
-    const id = await post(of, "post", { timeoutSeconds: 6 });
+    const id = await post(of, "post", { timeoutSeconds: 4 });
     expect(await settle(of, id)).toMatchObject({ status: "timed_out" });
     expect(await statesOf(of, id)).toEqual(["done", "unknown"]);
     expect(countMails(mail.sent)).toEqual({ 1: 1, 2: 1 });
