@@ -49,7 +49,7 @@ export function createPostgresStore({
         {
           keys: newKeys(event.id, entries),
           held: fencingToken,
-          event: { row: toEventRow(event), actions: event.actions },
+          event: { row: toEventRow(event, getLatest()), actions: event.actions },
         },
         collected,
       );
