@@ -26,13 +26,10 @@ interface DeliveryContext extends PartContext {
 /** Creates what sends replies and receipts, and starts nothing. */
 export function openDelivery(context: DeliveryContext): DeliveryParts {
   const { store, clock, metrics, snapshot } = context;
-  const channels = (): Channels => snapshot().channels;
-  const health = createChannelHealth({ ...context, channels });
+  const health = createChannelHealth({ ...context, channels: () => snapshot().channels });
   metrics.watchChannels(health.states);
   const deliveries = createDeliveryWorker({
     ...context,
-    channels,
-    mainAgentId: () => snapshot().agents.default.id,
     callbacks: createCallbackChannel({
       ...context,
       getCallback: (mapping) =>
@@ -45,8 +42,6 @@ export function openDelivery(context: DeliveryContext): DeliveryParts {
       const approval = await store.approvals.get(id);
       return !approval || approval.decision !== undefined || approval.expiresAt <= clock.now();
     },
-    maxAgeMs: () => snapshot().config.delivery.maxAge,
-    onOutcome: ({ channel, status }) => metrics.deliveryEnded({ channel, status }),
   });
   return { deliveries, health };
 }

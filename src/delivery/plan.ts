@@ -29,10 +29,18 @@ export type RetryDelivery = (
   options?: { arrived?: boolean },
 ) => Promise<{ ok: true; delivery: DeliveryRecord } | { ok: false; failure: Failure }>;
 
+/** What deliveries need of a snapshot. */
+export interface DeliverySnapshot {
+  channels: Channels;
+  /** The main session of the first agent has the last routes. */
+  agents: { default: { id: string } };
+  /** `maxAge`: after so long, counted from the end of the run or the operator's retry, a failed try is the last. */
+  config: { delivery: { maxAge: number } };
+}
+
 interface DeliveryRetryOptions {
   store: Store;
-  channels(): Channels;
-  mainAgentId(): string;
+  snapshot(): DeliverySnapshot;
   clock: Clock;
 }
 
@@ -57,12 +65,12 @@ export function createRetry(options: DeliveryRetryOptions): RetryDelivery {
     route: { channel, to },
     chunks,
   }: DeliveryRecord): Promise<{ route: Route; chunks: string[] } | string> => {
-    const channels = options.channels();
+    const { channels, agents } = options.snapshot();
     const target = to === undefined ? { channel } : { channel, to };
     const found = await resolveRoute({
       store,
       channels,
-      agentId: options.mainAgentId(),
+      agentId: agents.default.id,
       ...target,
     });
     if (found.status !== "route") return found.reason;

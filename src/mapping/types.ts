@@ -5,7 +5,7 @@ import type { TextPart } from "../core/text.ts";
 import type { EventDebug } from "../vocabulary/debug-notes.ts";
 import type { Failure } from "../core/errors.ts";
 import type { BodyFormat } from "../core/http/payload.ts";
-import type { QueryValues } from "../core/http/query.ts";
+import type { QueryValues } from "../core/http/address.ts";
 import type { Truth } from "./condition.ts";
 import type { NamedMapping } from "./source.ts";
 import type { Seen } from "./seen.ts";

@@ -3,6 +3,7 @@ import { promisify } from "node:util";
 import * as zlib from "node:zlib";
 import type { Failure } from "../errors.ts";
 import { parseJson } from "../json.ts";
+import { collectFields } from "./address.ts";
 
 type DecodedText = { ok: true; text: string } | { ok: false; failure: Failure };
 
@@ -158,18 +159,6 @@ function readJson(text: string, contentType?: string): DecodedPayload {
       },
     };
   }
-}
-
-/** Collects fields by name. A name that comes several times has the list of its values. */
-export function collectFields<T>(entries: Iterable<readonly [string, T]>): Record<string, T | T[]> {
-  const fields: Record<string, T | T[]> = {};
-  for (const [name, value] of entries) {
-    if (name === "__proto__") continue;
-    const before = Object.hasOwn(fields, name) ? fields[name] : undefined;
-    fields[name] =
-      before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value];
-  }
-  return fields;
 }
 
 /** Reads fields as a payload. A form whose only field is `payload` has JSON in it: several senders post such forms. */
