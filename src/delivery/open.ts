@@ -19,7 +19,7 @@ interface DeliveryContext extends PartContext {
     config: Config;
     channels: Channels;
     agents: { default: { id: string } };
-    getCallback(mapping: string | undefined): Callback | undefined;
+    mappings: { settings(id: string): { callback?: Callback } | undefined };
   };
 }
 
@@ -35,7 +35,7 @@ export function openDelivery(context: DeliveryContext): DeliveryParts {
       getCallback: (mapping) =>
         mapping === undefined
           ? snapshot().config.tools.approvalCallback
-          : snapshot().getCallback(mapping),
+          : snapshot().mappings.settings(mapping)?.callback,
       hosts: () => snapshot().config.hooks.callbackHosts,
     }),
     isDecided: async (id) => {

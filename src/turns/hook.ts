@@ -1,4 +1,3 @@
-import { stripAck } from "../agent/ack.ts";
 import { cutText } from "../core/text.ts";
 import { buildHeartbeatEvent } from "../queue/heartbeat.ts";
 import {
@@ -13,9 +12,9 @@ import {
   type StepRecord,
   sessionId,
 } from "../store/types.ts";
-import { readAttached } from "./channel/send-file.ts";
 import type { ModelTurn, RunEnd, RunKind } from "./try.ts";
-import { appendTurn, decideRoute, planAnswer } from "./end-run.ts";
+import { appendTurn, decideRoute, planAnswer, readAttached } from "./end-run.ts";
+import { stripAck } from "./heartbeat.ts";
 import { NO_HISTORY } from "./session-history.ts";
 import type { TurnDeps } from "./context.ts";
 import type { ActionContext } from "./types.ts";

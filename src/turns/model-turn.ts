@@ -67,7 +67,7 @@ export async function takeModelTurn(
   const history = toTurns(read);
   const used = getSummaryUsage(read, id);
   current.summaryUsage = used;
-  const rulesOf = context.getToolRules(mapping);
+  const rulesOf = mapping === undefined ? {} : (context.mappings.settings(mapping) ?? {});
   const settings = { agent, config: context.config, mapping: rulesOf, kind };
   const tools = getOfferedTools(settings);
   const rules = tools.some((patterns) => patterns.length === 0) ? [] : await deps.rules.list();
