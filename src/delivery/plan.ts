@@ -29,7 +29,7 @@ export type RetryDelivery = (
   options?: { arrived?: boolean },
 ) => Promise<{ ok: true; delivery: DeliveryRecord } | { ok: false; failure: Failure }>;
 
-/** What deliveries need of a snapshot. */
+/** The parts of a snapshot that deliveries need. */
 export interface DeliverySnapshot {
   channels: Channels;
   /** The main session of the first agent has the last routes. */

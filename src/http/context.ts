@@ -13,7 +13,7 @@ export interface HttpContext extends AdminDeps {
   firstAnswers: FirstAnswers | undefined;
 }
 
-/** What HTTP is opened with. */
+/** The context that HTTP is opened with. */
 export interface OpenContext extends Omit<HttpContext, "firstAnswers" | "operatorTokens"> {
   operatorToken: string;
   /** Kept in the state folder: commands on this machine show it, whatever `gateway.token` is and whoever can read it. */

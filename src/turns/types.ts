@@ -41,7 +41,7 @@ export interface Rooms extends LinkRules {
   bindingsOn(channel: string): readonly Binding[];
 }
 
-/** What a mapping says of its runs: their tools, and what gets their receipts. */
+/** A mapping's settings for its runs: their tools, and the callback that gets their receipts. */
 interface RunSettings {
   tools?: readonly string[];
   approve?: readonly string[];

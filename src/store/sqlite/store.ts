@@ -84,7 +84,7 @@ function writing({
         const later = jobs.nextTime(kind);
         if (later !== undefined) signals.later(kind, later);
       }
-      signals.announce(touched);
+      if (touched.size > 0) signals.announce(touched);
       return true;
     },
     onSystemEvents: signals.onWake,
