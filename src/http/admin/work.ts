@@ -11,7 +11,7 @@ import {
 import { explainEvent } from "../../operate/records/explain.ts";
 import { GROUP_ACTIONS, UNTIL } from "../../operate/watch/failure-states.ts";
 import * as failures from "../../operate/watch/failures.ts";
-import { listFindings } from "../../operate/watch/findings.ts";
+import { listFindings } from "../../operate/watch/system.ts";
 import { listEvents } from "../../operate/records/list-events.ts";
 import * as records from "../../operate/records/records.ts";
 import * as sessions from "../../operate/records/sessions.ts";

@@ -1,6 +1,6 @@
 import type { ChildProcess, SendHandle } from "node:child_process";
 import type { Logger } from "../../core/log.ts";
-import { createOrphanGuard } from "./orphan-guard.ts";
+import { createOrphanGuard } from "./process.ts";
 import type { BuiltModule } from "./built-module.ts";
 import { ConsoleBuffer } from "../debug.ts";
 import type { Explained } from "../template-context.ts";
