@@ -28,7 +28,7 @@ import { getHeartbeat } from "./channel/rooms.ts";
 import type { TurnDeps } from "./context.ts";
 import type { ActionContext } from "./types.ts";
 
-/** The reply to a heartbeat that nobody has to read. */
+/** The reply to a heartbeat that found nothing for the owner. */
 const TOKEN = "HEARTBEAT_OK";
 const HEARTBEAT_RULES = `This is a heartbeat: look at the system events and do what your instructions say about them. If nothing needs the owner's attention, reply only ${TOKEN}.`;
 const MAX_QUEUE = 200;
