@@ -1,5 +1,5 @@
 import { getSpelling, renderNumber, writeJson } from "../core/json.ts";
-import type { QueryValues } from "../core/http/address.ts";
+import type { QueryValues } from "../core/http/payload.ts";
 import type { DebugNotes } from "./debug.ts";
 import type { CodeError } from "../vocabulary/debug-notes.ts";
 

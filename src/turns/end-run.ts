@@ -1,6 +1,6 @@
 /** Where a reply goes, and all that a run ends with. */
+import type { RunStatus } from "../vocabulary/outcomes.ts";
 import { cleanReply } from "../agent/reply/disarm.ts";
-import { FORGOTTEN } from "../core/text.ts";
 import { resolveRoute } from "../delivery/channels.ts";
 import {
   planCallback,
@@ -20,19 +20,14 @@ import {
   type Ms,
   type NewDelivery,
   type NewTurn,
-  type Reads,
   type ReplyTarget,
   type Route,
   type RouteDecision,
   type RunChange,
   type RunError,
   type RunRecord,
-  type RunStatus,
-  type StepRecord,
-  type ToolCallRecord,
   type Writes,
 } from "../store/types.ts";
-import { SEND_FILE_TOOL_NAME } from "../vocabulary/tool-names.ts";
 import type { ExecutorDeps } from "./context.ts";
 import { endHold } from "./hold.ts";
 import { addRunUsage, commitEnd } from "./journal.ts";
@@ -161,27 +156,6 @@ export async function decideRoute(
   const isKnown =
     agentId === defaultId || (await store.sessions.listLastRoutes(agentId)).length > 0;
   return resolveRoute({ store, channels, agentId: isKnown ? agentId : defaultId, ...target });
-}
-
-/** The id under which a file waits for the end of its run. */
-export const toStagedId = (callId: string): string => `${callId}.file`;
-
-const isAttaching = ({ tool, state }: ToolCallRecord): boolean =>
-  tool === SEND_FILE_TOOL_NAME && state === "done";
-
-/** Returns the files that the agent has attached in a run's steps, in their order. */
-export async function readAttached(
-  run: RunRecord,
-  steps: readonly StepRecord[],
-  store: Reads,
-): Promise<AttachedFile[]> {
-  const files: AttachedFile[] = [];
-  for (const { id } of steps.flatMap(({ calls }) => calls.filter(isAttaching))) {
-    const staged = await store.toolResults.get(toStagedId(id));
-    if (staged?.runId === run.id && staged.text !== FORGOTTEN)
-      files.push(JSON.parse(staged.text) as AttachedFile);
-  }
-  return files;
 }
 
 /** A reply without links to hosts that `hooks.allowedLinkHosts` leaves out, and the warning that says so. */

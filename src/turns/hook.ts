@@ -1,4 +1,5 @@
 import { cutText } from "../core/text.ts";
+import { readAttached } from "../delivery/plan.ts";
 import { buildHeartbeatEvent } from "../queue/heartbeat.ts";
 import {
   type HookRun,
@@ -13,7 +14,7 @@ import {
   sessionId,
 } from "../store/types.ts";
 import type { ModelTurn, RunEnd, RunKind } from "./try.ts";
-import { appendTurn, decideRoute, planAnswer, readAttached } from "./end-run.ts";
+import { appendTurn, decideRoute, planAnswer } from "./end-run.ts";
 import { stripAck } from "./heartbeat.ts";
 import { NO_HISTORY } from "./session-history.ts";
 import type { TurnDeps } from "./context.ts";

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { RUN_STATUSES } from "../../src/store/runs.ts";
+import { RUN_STATUSES } from "../../src/vocabulary/outcomes.ts";
 import { misunderstood, ROOT } from "../deploy/world.ts";
 import { GATES, KNOWN_FILE } from "../structure/gates.ts";
 

@@ -106,37 +106,6 @@ export function getTarget(address: string): string {
   return start < 0 ? "/" : address.slice(start);
 }
 
-/** The parameters of an address by name; one that comes several times has the list of its values. */
-export type QueryValues = Record<string, string | string[]>;
-
-/** Collects fields by name. A name that comes several times has the list of its values. */
-export function collectFields<T>(entries: Iterable<readonly [string, T]>): Record<string, T | T[]> {
-  const fields: Record<string, T | T[]> = {};
-  for (const [name, value] of entries) {
-    if (name === "__proto__") continue;
-    const before = Object.hasOwn(fields, name) ? fields[name] : undefined;
-    fields[name] =
-      before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value];
-  }
-  return fields;
-}
-
-/** Reads the query of an address. */
-export function parseQuery(url: string): QueryValues {
-  const start = url.indexOf("?");
-  return start < 0 ? {} : collectFields(new URLSearchParams(url.slice(start + 1)));
-}
-
-/** Returns the first value of each parameter, for what knows one only: tokens, signatures, handshakes. */
-export function getFirstValues(query: QueryValues): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(query).map(([name, value]) => [
-      name,
-      Array.isArray(value) ? (value[0] ?? "") : value,
-    ]),
-  );
-}
-
 /** True for names that only reach this machine. */
 export function isLoopback(host: string): boolean {
   return (

@@ -1,10 +1,10 @@
 import { ECHO } from "../../agent/models.ts";
 import { disarm } from "../../agent/reply/disarm.ts";
-import { planDelivery, type Planned } from "../../delivery/plan.ts";
+import { planDelivery, readAttached, type Planned } from "../../delivery/plan.ts";
 import { getPhrases, renderSilence } from "../../vocabulary/phrases.ts";
 import type { Job, MessageRun, MessageSpec, Ms, RouteDecision, Writes } from "../../store/types.ts";
 import type { AnsweredTurn, FailedTurn, RunKind } from "../try.ts";
-import { appendTurn, decideRoute, planAnswer, readAttached, replyRoute } from "../end-run.ts";
+import { appendTurn, decideRoute, planAnswer, replyRoute } from "../end-run.ts";
 import { stripAck } from "../heartbeat.ts";
 import type { TurnDeps } from "../context.ts";
 import type { ActionContext } from "../types.ts";

@@ -5,10 +5,9 @@ import type { TurnExtension } from "../../agent/types.ts";
 import type { Tool } from "../../contract/kinds.ts";
 import { OWN_SOURCE, SEND_FILE_TOOL, SEND_FILE_TOOL_NAME } from "../../vocabulary/tool-names.ts";
 import { FORGOTTEN, cutText, oneLine } from "../../core/text.ts";
-import type { AttachedFile } from "../../delivery/plan.ts";
+import { readAttached, toStagedId, type AttachedFile } from "../../delivery/plan.ts";
 import type { Job, RunRecord, StepRecord, Store, ToolCallRecord } from "../../store/types.ts";
 import { fetchStaged, type AttachmentDeps } from "./attachments.ts";
-import { readAttached, toStagedId } from "../end-run.ts";
 import type { ActionContext } from "../types.ts";
 import { readImageInfo } from "../../core/image-info.ts";
 
