@@ -15,7 +15,8 @@ const KINDS: Record<string, string> = {
 
 const nameKind = (kind: string): string => KINDS[kind] ?? kind;
 
-function findKind(value: unknown): string {
+/** Names the kind of a value: `a list`, `text`. */
+export function findKind(value: unknown): string {
   if (Array.isArray(value)) return "a list";
   if (typeof value === "number" && !Number.isInteger(value)) return "a number with a fraction";
   return nameKind(value === null ? "null" : typeof value);

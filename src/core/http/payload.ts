@@ -72,8 +72,12 @@ function getMediaType(contentType: string | undefined): string {
 function getParameter(contentType: string | undefined, name: string): string | undefined {
   const [, quoted, plain] =
     new RegExp(`;\\s*${name}\\s*=\\s*(?:"([^"]*)"|([^\\s;,]*))`, "i").exec(contentType ?? "") ?? [];
-  return (quoted ?? plain)?.trim().replaceAll(/^'|['"]$/g, "") || undefined;
+  return (quoted ?? plain)?.trim() || undefined;
 }
+
+/** The character set of a content type. Some programs put it into single quotes, or leave half a pair. */
+const getCharset = (contentType: string | undefined): string | undefined =>
+  getParameter(contentType, "charset")?.replaceAll(/['"]/g, "") || undefined;
 
 /** The content types that messages name. Messages never quote another content type: it is the caller's own text. */
 const NAMED = new Set([
@@ -148,7 +152,8 @@ function readJson(text: string, contentType?: string): DecodedPayload {
     const payload = parseJson(text);
     if (typeof payload === "object" && payload !== null && isTooDeep(payload, MAX_DEPTH))
       return TOO_DEEP;
-    return { ok: true, payload };
+    // Some programs encode their JSON twice.
+    return typeof payload === "string" ? readText(payload) : { ok: true, payload };
   } catch (error) {
     // Parsing number by number calls itself for each level.
     if (error instanceof RangeError) return TOO_DEEP;
@@ -349,7 +354,7 @@ function* readParts(bytes: Buffer, boundary: string): Generator<Part> {
       Buffer.from(content.buffer, content.byteOffset, content.length),
       headers["content-transfer-encoding"],
     );
-    const charset = getParameter(headers["content-type"], "charset");
+    const charset = getCharset(headers["content-type"]);
     if (filename === undefined)
       yield {
         name: Buffer.from(name),
@@ -382,7 +387,7 @@ function readMultipart(bytes: Buffer, contentType: string): DecodedPayload {
       "end it with the boundary and `--`, end lines of boundaries and headers with CR LF, and name each part",
     );
   }
-  const read = readFields(parts, getParameter(contentType, "charset"));
+  const read = readFields(parts, getCharset(contentType));
   if (!read.ok) return read;
   const warnings: string[] = [];
   const entries: [string, unknown][] = [];
@@ -400,7 +405,7 @@ function readMultipart(bytes: Buffer, contentType: string): DecodedPayload {
 }
 
 /** Reads text. A JSON object or list is read as JSON, since programs name many types for it; lines of JSON are text, even a single one. */
-function readText(text: string, type: string): DecodedPayload {
+function readText(text: string, type = ""): DecodedPayload {
   const json = /^\s*[[{]/.test(text) && !JSON_LINES.test(type) ? readJson(text) : undefined;
   return json?.ok ? json : { ok: true, payload: text };
 }
@@ -453,7 +458,7 @@ export function decodePayload(
 ): DecodedPayload {
   if (bytes.length === 0) return { ok: true, payload: {} };
   const type = getMediaType(contentType);
-  const charset = getParameter(contentType, "charset");
+  const charset = getCharset(contentType);
   const named = getKind(type);
   const kind = named === "multipart" && format === "form" ? named : (format ?? named);
   if (kind === "multipart") return readMultipart(bytes, contentType ?? "");
