@@ -41,7 +41,7 @@ function decodeCharset(bytes: Uint8Array, charset?: string): DecodedText {
   } catch {
     const remedy =
       charset === undefined
-        ? "name the charset that it is written in, such as `Content-Type: text/plain; charset=iso-8859-1`"
+        ? "name the charset that it is written in, such as `charset=iso-8859-1` in its Content-Type"
         : "name the charset that it is written in";
     return {
       ok: false,
@@ -146,6 +146,7 @@ function findJsonProblem({ message }: SyntaxError): string {
     : "a value is missing, or is one that JSON does not know, such as NaN";
 }
 
+/** @param contentType why the text was read as JSON; undefined if it is read so whatever it came as */
 function readJson(text: string, contentType?: string): DecodedPayload {
   if (text.trim() === "") return { ok: true, payload: {} };
   try {
@@ -162,7 +163,10 @@ function readJson(text: string, contentType?: string): DecodedPayload {
       ok: false,
       failure: {
         code: "invalid_json",
-        message: `the body came as ${nameContentType(contentType)} and is not valid JSON (${where}): send JSON, or name another content type`,
+        message:
+          contentType === undefined
+            ? `the body is not valid JSON (${where})`
+            : `the body came as ${nameContentType(contentType)} and is not valid JSON (${where}): send JSON, or name another content type`,
       },
     };
   }
@@ -470,7 +474,7 @@ export function decodePayload(
   if (!decoded.ok)
     return kind === "readable" && charset === undefined ? unread(contentType) : decoded;
   const { text } = decoded;
-  if (kind === "json") return readJson(text, contentType);
+  if (kind === "json") return readJson(text, format === undefined ? type : undefined);
   if (format === "text") return { ok: true, payload: text };
   return kind === "readable" && !isReadable(text) ? unread(contentType) : readText(text, type);
 }
