@@ -176,7 +176,10 @@ async function readDocument(
   { snapshot, knowledge }: PlatformDeps,
 ): Promise<Upload> {
   const { platform } = snapshot().config;
-  const { body } = await readCheckedBody(c, snapshot(), uploadBody, { numbers: "exact" });
+  const { body } = await readCheckedBody(c, snapshot(), uploadBody, {
+    numbers: "exact",
+    takesForms: true,
+  });
   const { filename, text, content_base64, ...fields } = body;
   // Several programs write base64 in lines.
   const encoded = content_base64?.replace(/\s+/g, "");
