@@ -179,6 +179,17 @@ export function writeJson(
   return JSON.stringify(value, replace, indent);
 }
 
+/**
+ * Parses JSON for a program that prints it again by itself: of a number that a JavaScript number cannot hold, `JSON.stringify`
+ * prints what was written.
+ * @throws SyntaxError if the text is not JSON
+ */
+export function parseJsonToPrint(text: string): unknown {
+  const revive = (_key: string, value: unknown, { source }: { source?: string }): unknown =>
+    typeof value === "number" && source !== undefined && !isHeld(source) ? rawJSON(source) : value;
+  return JSON.parse(text, revive as (key: string, value: unknown) => unknown);
+}
+
 function roundMembers(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   const round = (member: unknown, key: string): unknown =>
