@@ -1,5 +1,5 @@
 import { copySpellings, getSpelling, isRecord, renderNumber, writeJson } from "../core/json.ts";
-import type { QueryValues } from "../core/http/query.ts";
+import type { QueryValues } from "../core/http/payload.ts";
 import type { DebugNotes } from "./debug.ts";
 import type { CodeError } from "../vocabulary/debug-notes.ts";
 

@@ -404,13 +404,15 @@ describe("templates", () => {
     expect(rendered.missing).toEqual(["b", "d.e"]);
   });
 
-  it("writes a number of the scope as it is, whatever equal number the body has", async () => {
-    const compiled = compileTemplate("{{ count }} events, {{ index }}: {{ price }}, {{ a }}");
+  it("writes a number of the scope, and one that was rounded, as it is, whatever equal number the body has", async () => {
+    const compiled = compileTemplate(
+      "{{ count }} events, {{ index }}: {{ price }}, {{ a }}, {{ $floor(price + 0.5) }}",
+    );
     if (!compiled.ok) throw new Error(compiled.message);
     const payload = parseJson('{"price":3.00,"a":1.0}');
     const scope = { payload, headers: {}, query: {}, path: "p", now: 0, count: 3, index: 1 };
     const rendered = await compiled.template.render(scope);
-    expect(rendered.ok && plainText(rendered.parts)).toBe("3 events, 1: 3.00, 1.0");
+    expect(rendered.ok && plainText(rendered.parts)).toBe("3 events, 1: 3.00, 1.0, 3");
   });
 
   it("finds the end of an expression past quotes and braces", async () => {

@@ -70,7 +70,9 @@ function keepDigits(node: Node, source: string): void {
 const CONTEXT: Node = { type: "variable", value: "" };
 
 /** The functions that compute a number, and never hand on one that they were given. */
-const COMPUTING = new Set(["average", "count", "length", "millis", "sum", "toMillis"]);
+const COMPUTING = new Set(
+  "average ceil count floor length millis power round sqrt sum toMillis".split(" "),
+);
 const ARITHMETIC = new Set(["+", "-", "*", "/", "%"]);
 
 /** Returns whether the number that an expression gives is computed, and is none of the input. */
