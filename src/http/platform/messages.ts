@@ -117,7 +117,11 @@ async function userParts(
     const at = `${param}[${index}]`;
     if (part.type === "text") parts.push({ type: "text", text: part.text });
     else if (part.type === "file") parts.push(await readFile(part.file, at));
-    else parts.push(await loadImage(part.image_url.url, `${at}.image_url.url`, images));
+    else {
+      const { url, detail } = part.image_url;
+      const image = await loadImage(url, `${at}.image_url.url`, images);
+      parts.push({ ...image, ...(detail && { detail }) });
+    }
   }
   return parts;
 }

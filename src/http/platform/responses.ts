@@ -70,7 +70,10 @@ const getText = (part: Part): string =>
 function userPart(
   part: Part,
 ): Exclude<Extract<ChatMessage, { role: "user" }>["content"], string>[number] {
-  if (part.type === "input_image") return { type: "image_url", image_url: { url: part.image_url } };
+  if (part.type === "input_image") {
+    const { image_url: url, detail } = part;
+    return { type: "image_url", image_url: { url, detail } };
+  }
   if (part.type === "input_file") return { type: "file", file: part };
   return { type: "text", text: getText(part) };
 }
