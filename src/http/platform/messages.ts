@@ -1,7 +1,7 @@
 import { collectBody } from "../../core/http/body.ts";
 import { hasUsableSize, MAX_PIXELS, readImageInfo } from "../../core/image-info.ts";
 import { badRequest } from "./problems.ts";
-import { toUnreadInput } from "../../agent/tools/call-inputs.ts";
+import { parseInput } from "../../agent/tools/call-inputs.ts";
 import type { ConversationMessage, ConversationPart, ToolCall } from "../../agent/types.ts";
 import type { ChatMessage } from "./chat-schema.ts";
 import type { SentFile } from "./files.ts";
@@ -124,16 +124,6 @@ async function userParts(
     }
   }
   return parts;
-}
-
-/** What a model wrote as a call's input: text that is no JSON is passed on as such. */
-function parseInput(text: string): unknown {
-  if (text.trim() === "") return {};
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return toUnreadInput(text);
-  }
 }
 
 const parseCalls = ({
