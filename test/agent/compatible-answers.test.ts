@@ -1,17 +1,10 @@
 /** Answers of servers that speak OpenAI's chat completions in their own way. */
-import {
-  generateText,
-  jsonSchema,
-  streamText,
-  type LanguageModel,
-  type Tool,
-  type ToolSet,
-} from "ai";
+import { generateText, jsonSchema, streamText, type LanguageModel, type ToolSet } from "ai";
 import { expect, it } from "vitest";
 import compatible from "../../plugins/openai-compatible/index.ts";
 import type { ModelProvider } from "../../src/contract/kinds.ts";
 
-const TOOLS: ToolSet = { look: { inputSchema: jsonSchema({ type: "object" }) } as Tool };
+const TOOLS: ToolSet = { look: { inputSchema: jsonSchema({ type: "object" }) } };
 const call = (more: object, fn: object = {}) => ({
   id: "c1",
   type: "function",
