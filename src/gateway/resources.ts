@@ -30,6 +30,7 @@ import { keptCursor } from "../store/cursor.ts";
 import { openTraces } from "../telemetry/open.ts";
 import type { PartContext } from "../store/context.ts";
 import type { FencingToken, Store, StoreDriver, StoreHandle } from "../store/types.ts";
+import { plural } from "../core/text.ts";
 
 export interface ResourceOptions extends Omit<
   SnapshotOptions,
@@ -68,20 +69,17 @@ function configInvalid({
   file,
 }: Extract<Awaited<ReturnType<typeof buildSnapshot>>, { ok: false }>): RouseError {
   const where = file === undefined ? "" : ` ${file}`;
-  const message = `the config${where} has ${issues.length} problem${issues.length === 1 ? "" : "s"}`;
+  const message = `the config${where} has ${plural(issues.length, "problem")}`;
   return new RouseError({ code: "config_invalid", message, issues });
 }
 
 /** Finds the driver of the store and takes the lock of the state folder. Disposes of the snapshot on an error. */
 async function takeStateFolder(
   url: string,
-  { snapshot, stateDir, dispose }: LoadedSnapshot,
+  { stateDir, dispose }: LoadedSnapshot,
 ): Promise<{ driver: StoreDriver; lock: Lock }> {
   try {
-    const driver = await findStoreDriver(
-      url,
-      snapshot.offers.stores.map(({ value }) => value),
-    );
+    const driver = await findStoreDriver(url);
     return { driver, lock: await acquireLock(stateDir, undefined, driver) };
   } catch (error) {
     await dispose();

@@ -30,6 +30,7 @@ import type { z } from "zod";
 import { isRecord, parseJson, writeJson } from "../core/json.ts";
 import { nameContentType } from "../core/http/payload.ts";
 import type { ParsedHook, Item, ReceivedHook, Resolution, Snapshot } from "./types.ts";
+import { plural } from "../core/text.ts";
 
 const refused = (failure: Failure): Resolution => ({
   kind: "refused",
@@ -57,10 +58,10 @@ function notAnObject({ payload, headers }: MappingInput): Resolution {
   });
 }
 
-/** Adds the content type to a message if the body was read as text. Text has no fields, which is the usual reason. */
+/** Adds the content type to a message if the body is text. That is the usual reason for missing fields. */
 function withContentType(message: string, { payload, headers }: MappingInput): string {
   if (typeof payload !== "string") return message;
-  return `${message}; the body came as ${nameContentType(headers["content-type"])} and was read as text: send JSON as application/json`;
+  return `${message}; the body came as ${nameContentType(headers["content-type"])} and is text, which has no fields: send a JSON object as application/json`;
 }
 
 /** Resolves a hook whose body names the work, by the schema of that body. */
@@ -193,7 +194,7 @@ function toShadowActions(
 
 /** Says what mappings in shadow would have done: how many actions, and why there would not be others. */
 export function renderShadow(actions: number, refusals: readonly string[]): string {
-  const done = `shadow: ${actions} action${actions === 1 ? "" : "s"} would have been done`;
+  const done = `shadow: ${plural(actions, "action")} would have been done`;
   return refusals.length === 0 ? done : `${done}; not done: ${refusals.join("; ")}`;
 }
 

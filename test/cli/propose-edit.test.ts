@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Proposal, ProposalLine } from "../../src/operate/proposals/proposal-types.ts";
 import { ANSWER, createProposeWorld, type ProposeWorld } from "./propose-world.ts";
 
@@ -23,12 +23,12 @@ const WIDER = {
     { in: "payload", field: "total", operator: "$gte", values: [40] },
   ],
 };
-const open = async (...mappings: object[]): Promise<ProposeWorld> => {
-  world = await createProposeWorld(mappings);
+beforeAll(async () => void (world = await createProposeWorld()));
+afterAll(() => world.close());
+const open = async (...mappings: object[]): Promise<void> => {
+  await world.renew(mappings);
   world.answers.splice(0, 1, WIDER);
-  return world;
 };
-afterEach(() => world.close());
 
 async function propose(body: object): Promise<{ reasons: unknown; proposal: Proposal }> {
   const text = await (await world.admin("/proposals", body)).text();
@@ -79,8 +79,7 @@ describe("a proposal that mends the nearest mapping", () => {
   it("on the command line: `--fix` alone, with the reason and the change", async () => {
     await open(SMALL, BIG);
     const events = await world.post("shop", { type: "order", id: 7, total: 40 });
-    const fix = ["--fix", "--yes", "--event", ...events];
-    const { code, out } = await world.propose(...fix);
+    const { code, out } = await world.propose("--fix --yes --event", ...events);
     expect(code).toBe(0);
     expect(out).toMatch(/mends big, which does not take them:\n {2}match\.payload\.total: .*40/);
     expect(out).toMatch(/\n\+.*\$gte.*40/);

@@ -131,7 +131,9 @@ describe("the outcomes of a mapped hook", () => {
       { ok: false, index: 1, error: { code: "unknown_agent" } },
       { ok: true },
     ]);
-    expect((await eventOf(body.eventId)).actions).toHaveLength(2);
+    const event = await eventOf(body.eventId);
+    expect(event.actions).toHaveLength(2);
+    expect(event.reason).toMatch(/^1 of 3 actions failed: action 2: .*agents\.list/);
   });
 
   it("one item: still the form of several", async () => {
@@ -300,12 +302,19 @@ describe("the outcomes of a mapped hook", () => {
     expect((await runOf(list.body.runId)).input.at(-1).text).toBe('[{"n":1}]');
     const words = await world.post("/hooks/text", '"only words"', text);
     expect((await runOf(words.body.runId)).input.at(-1).text).toBe('"only words"');
-    const came = "the body came as text/plain and was read as text: send JSON as application/json";
+    const came = "the body came as text/plain and is text, which has no fields: send a JSON object";
     expect((await world.post("/hooks/strict", "words", text)).body.error.message).toContain(came);
     expect((await world.post("/hooks/checked", "words", text)).body.error.message).toContain(came);
     const { body } = await world.post("/hooks/picky", "words", text);
     expect((await eventOf(body.eventId)).reason).toContain(came);
     expect((await world.post("/hooks/strict", {})).body.error.message).not.toContain("came as");
+  });
+
+  it("a transform's field of the wrong type is recorded with its reason", async () => {
+    const reason = "the action has a wrong sessionKey: must be text, and is a number";
+    const { body } = await world.post("/hooks/transformed", { key: 7 });
+    expect(body.error.message).toBe(reason);
+    expect(await eventOf(body.requestId)).toMatchObject({ outcome: "rejected", reason });
   });
 
   it("a redelivery of an unmatched event is tried afresh", async () => {

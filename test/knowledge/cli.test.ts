@@ -48,7 +48,7 @@ describe("rouse knowledge", () => {
       tenant: "default",
     });
     expect((await cli.rouse(["knowledge"])).out).toMatch(
-      /^ID +STATUS +SIZE +CHUNKS +ADDED +FILE\n/,
+      /^ID +STATUS +SIZE +PASSAGES +ADDED +FILE\n/,
     );
 
     const { passages } = await json<{ passages: Passage[] }>(
@@ -88,7 +88,7 @@ describe("rouse knowledge", () => {
     const { code, out, err } = await cli.rouse(["knowledge", "add", "manuals"]);
     expect(code).toBe(1);
     expect(out).toMatch(/failed {2}encrypted\.pdf {2}encrypted_document: /);
-    expect(out).toMatch(/ready {2}guide\.md {2}2 chunks/);
+    expect(out).toMatch(/ready {2}guide\.md {2}2 passages/);
     expect(err).toContain("large.txt: the file has more than");
     expect((await cli.rouse(["knowledge", "--status", "failed"])).out).toContain(
       "failed (encrypted_document)",

@@ -1,5 +1,5 @@
 import type { LanguageModelMiddleware, ModelMessage } from "ai";
-import { isTooDeep } from "../../core/json.ts";
+import { isTooDeep, parseJsonToPrint } from "../../core/json.ts";
 import type { Sampling } from "../types.ts";
 
 /** Returns the input of a call whose arguments were no JSON: some providers take objects alone. */
@@ -17,7 +17,7 @@ function parse(text: string): unknown {
 export function parseInput(text: string): unknown {
   if (text.trim() === "") return {};
   const input = parse(text);
-  return input === undefined || isTooDeep(input) ? toUnreadInput(text) : input;
+  return input === undefined || isTooDeep(input) ? toUnreadInput(text) : parseJsonToPrint(text);
 }
 
 /**

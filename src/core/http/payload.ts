@@ -43,7 +43,7 @@ function decodeCharset(bytes: Uint8Array, charset?: string): DecodedText {
   } catch {
     const remedy =
       charset === undefined
-        ? "name the charset that it is written in, such as `Content-Type: text/plain; charset=iso-8859-1`"
+        ? "name the charset that it is written in, such as `charset=iso-8859-1` in its Content-Type"
         : "name the charset that it is written in";
     return {
       ok: false,
@@ -74,6 +74,10 @@ function getParameter(contentType: string | undefined, name: string): string | u
     new RegExp(`;\\s*${name}\\s*=\\s*(?:"([^"]*)"|([^\\s;,]*))`, "i").exec(contentType ?? "") ?? [];
   return (quoted ?? plain)?.trim() || undefined;
 }
+
+/** The character set of a content type. Some programs put it into single quotes, or leave half a pair. */
+const getCharset = (contentType: string | undefined): string | undefined =>
+  getParameter(contentType, "charset")?.replaceAll(/['"]/g, "") || undefined;
 
 /** The content types that messages name. Messages never quote another content type: it is the caller's own text. */
 const NAMED = new Set([
@@ -117,25 +121,35 @@ const TOO_DEEP: DecodedPayload = {
   },
 };
 
+/** Says where a text is no JSON. The parser's own message quotes the body; only the position is passed on. */
+function findJsonProblem({ message }: SyntaxError): string {
+  const position = /position (\d+)/.exec(message)?.[1];
+  if (position !== undefined) return `at character ${position}`;
+  return message.includes("end of JSON")
+    ? "it ends in its middle"
+    : "a value is missing, or is one that JSON does not know, such as NaN";
+}
+
+/** @param contentType why the text was read as JSON; undefined if it is read so whatever it came as */
 function readJson(text: string, contentType?: string): DecodedPayload {
   if (text.trim() === "") return { ok: true, payload: {} };
   try {
     const payload = parseJson(text);
     if (isTooDeep(payload)) return TOO_DEEP;
-    return { ok: true, payload };
+    // Some programs encode their JSON twice.
+    return typeof payload === "string" ? readText(payload) : { ok: true, payload };
   } catch (error) {
     // Parsing number by number calls itself for each level.
     if (error instanceof RangeError) return TOO_DEEP;
-    // The parser's own message quotes the body; only the position is passed on.
-    const position =
-      error instanceof SyntaxError ? /position (\d+)/.exec(error.message)?.[1] : undefined;
-    const where =
-      position === undefined ? "at its end or in its middle" : `at character ${position}`;
+    const where = findJsonProblem(error as SyntaxError);
     return {
       ok: false,
       failure: {
         code: "invalid_json",
-        message: `the body came as ${nameContentType(contentType)} and is not valid JSON (${where}): send JSON, or name another content type`,
+        message:
+          contentType === undefined
+            ? `the body is not valid JSON (${where})`
+            : `the body came as ${nameContentType(contentType)} and is not valid JSON (${where}): send JSON, or name another content type`,
       },
     };
   }
@@ -153,11 +167,13 @@ export function collectFields<T>(entries: Iterable<readonly [string, T]>): Recor
   return fields;
 }
 
-/** Reads fields as a payload. A form whose only field is `payload` has JSON in it: several senders post such forms. */
+/** Reads fields as a payload. If `payload` is the only one and JSON, that is the payload: several senders post such forms. */
 function toFormPayload(fields: Record<string, unknown>, warnings: string[] = []): DecodedPayload {
   const only = fields["payload"];
-  if (Object.keys(fields).length === 1 && typeof only === "string" && /^\s*[[{]/.test(only))
-    return readJson(only);
+  if (Object.keys(fields).length === 1 && typeof only === "string" && /^\s*[[{]/.test(only)) {
+    const json = readJson(only);
+    if (json.ok) return json;
+  }
   return { ok: true, payload: fields, ...(warnings.length > 0 && { warnings }) };
 }
 
@@ -230,27 +246,42 @@ const decodePercent = (text: string): Buffer =>
     "latin1",
   );
 
-/** Reads JSON that came as a form: curl's -d names the content type of forms whatever it sends. Undefined if it is none. */
-function readJsonForm(bytes: Buffer, charset: string | undefined): DecodedPayload | undefined {
-  if (!/^[\ufeff\s]*[[{]/.test(bytes.toString("utf8", 0, 64))) return undefined;
+/**
+ * Reads JSON that came as a form: curl's -d names the content type of forms whatever it sends. Undefined if it is none; but an
+ * object that is not valid JSON is no form either, since forms encode the brace.
+ */
+function readJsonForm(
+  bytes: Buffer,
+  contentType: string | undefined,
+  charset: string | undefined,
+): DecodedPayload | undefined {
+  const start = /^[\ufeff\s]*([[{])/.exec(bytes.toString("utf8", 0, 64))?.[1];
+  if (start === undefined) return undefined;
   const text = decodeCharset(bytes, charset);
-  const json = text.ok ? readJson(text.text) : text;
-  return json.ok ? json : undefined;
+  const json = text.ok ? readJson(text.text, contentType) : text;
+  return json.ok || start === "{" ? json : undefined;
 }
 
-/** Reads a form, https://url.spec.whatwg.org/#urlencoded-parsing. */
-function readForm(bytes: Buffer, charset: string | undefined): DecodedPayload {
-  const json = readJsonForm(bytes, charset);
-  if (json) return json;
-  const text = bytes.toString("latin1").replace(/^\xef\xbb\xbf/, "");
+/** Reads the fields of a form, https://url.spec.whatwg.org/#urlencoded-parsing. `text` has a character for each byte. */
+export function parseForm(text: string, charset?: string): DecodedFields {
   if (!/[\x80-\xff]|%[89a-f]/i.test(text))
-    return toFormPayload(collectFields(new URLSearchParams(text)));
+    return { ok: true, fields: [...new URLSearchParams(text)] };
   const pairs = text.split("&").filter((pair) => pair !== "");
   const fields = pairs.map((pair): RawField => {
     const [name = ""] = pair.split("=", 1);
     return { name: decodePercent(name), value: decodePercent(pair.slice(name.length + 1)) };
   });
-  const read = readFields(fields, charset);
+  return readFields(fields, charset);
+}
+
+function readForm(
+  bytes: Buffer,
+  contentType: string | undefined,
+  charset: string | undefined,
+): DecodedPayload {
+  const json = readJsonForm(bytes, contentType, charset);
+  if (json) return json;
+  const read = parseForm(bytes.toString("latin1").replace(/^\xef\xbb\xbf/, ""), charset);
   return read.ok ? toFormPayload(collectFields(read.fields)) : read;
 }
 
@@ -263,10 +294,10 @@ interface FilePart {
   bytes: number;
 }
 
-const MALFORMED: DecodedPayload = {
+const malformed = (problem: string): DecodedPayload => ({
   ok: false,
-  failure: { code: "invalid_body", message: "the multipart body is malformed" },
-};
+  failure: { code: "invalid_body", message: `the multipart body cannot be read: ${problem}` },
+});
 
 /**
  * Undoes the transfer encoding of a part (RFC 2045, section 6), which programs use that write multipart bodies as mails are
@@ -310,7 +341,7 @@ function* readParts(bytes: Buffer, boundary: string): Generator<Part> {
       Buffer.from(content.buffer, content.byteOffset, content.length),
       headers["content-transfer-encoding"],
     );
-    const charset = getParameter(headers["content-type"], "charset");
+    const charset = getCharset(headers["content-type"]);
     if (filename === undefined)
       yield {
         name: Buffer.from(name),
@@ -330,14 +361,20 @@ function readMultipart(bytes: Buffer, contentType: string): DecodedPayload {
   const boundary = getParameter(contentType, "boundary");
   // Text before the first boundary is no part (RFC 2046, section 5.1.1).
   const start = boundary === undefined ? -1 : bytes.indexOf(`--${boundary}`);
-  if (boundary === undefined || start < 0) return MALFORMED;
+  if (boundary === undefined)
+    return malformed(
+      "the content type names no boundary; let the program that writes the body set the header",
+    );
+  if (start < 0) return malformed("the boundary of the content type is not in it");
   let parts: Part[];
   try {
     parts = [...readParts(bytes.subarray(start), boundary)];
   } catch {
-    return MALFORMED;
+    return malformed(
+      "end it with the boundary and `--`, end lines of boundaries and headers with CR LF, and name each part",
+    );
   }
-  const read = readFields(parts, getParameter(contentType, "charset"));
+  const read = readFields(parts, getCharset(contentType));
   if (!read.ok) return read;
   const warnings: string[] = [];
   const entries: [string, unknown][] = [];
@@ -354,10 +391,9 @@ function readMultipart(bytes: Buffer, contentType: string): DecodedPayload {
   return toFormPayload(collectFields(entries), warnings);
 }
 
-/** Reads text. Text that is a JSON object or list is read as JSON where a program may have named no type of its own. */
-function readText(text: string, type: string): DecodedPayload {
-  const isGeneric = type === "text/plain" || type === "application/octet-stream";
-  const json = isGeneric && /^\s*[[{]/.test(text) ? readJson(text) : undefined;
+/** Reads text. A JSON object or list is read as JSON, since programs name many types for it; lines of JSON are text, even a single one. */
+function readText(text: string, type = ""): DecodedPayload {
+  const json = /^\s*[[{]/.test(text) && !JSON_LINES.test(type) ? readJson(text) : undefined;
   return json?.ok ? json : { ok: true, payload: text };
 }
 
@@ -409,11 +445,11 @@ export function decodePayload(
 ): DecodedPayload {
   if (bytes.length === 0) return { ok: true, payload: {} };
   const type = getMediaType(contentType);
-  const charset = getParameter(contentType, "charset");
+  const charset = getCharset(contentType);
   const named = getKind(type);
   const kind = named === "multipart" && format === "form" ? named : (format ?? named);
   if (kind === "multipart") return readMultipart(bytes, contentType ?? "");
-  if (kind === "form") return readForm(bytes, charset);
+  if (kind === "form") return readForm(bytes, contentType, charset);
   if (kind === "binary") return unread(contentType);
   // The order of its bytes is not in the name "utf-16".
   const isOpen = charset === undefined || /^utf-?16$/i.test(charset);
@@ -421,7 +457,7 @@ export function decodePayload(
   if (!decoded.ok)
     return kind === "readable" && charset === undefined ? unread(contentType) : decoded;
   const { text } = decoded;
-  if (kind === "json") return readJson(text, contentType);
+  if (kind === "json") return readJson(text, format === undefined ? type : undefined);
   if (format === "text") return { ok: true, payload: text };
   return kind === "readable" && !isReadable(text) ? unread(contentType) : readText(text, type);
 }
