@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createChats } from "../../src/chat/chats.ts";
+import { createChats } from "../../src/chat/open.ts";
 import type { ChatEnd, ChatRequest, Chats, ChatTurn } from "../../src/chat/types.ts";
 import type { Citation } from "../../src/turns/knowledge.ts";
 import { RouseError } from "../../src/core/errors.ts";
