@@ -216,11 +216,23 @@ export function parseExactJson5(text: string): unknown {
   return LONG_NUMBER.test(text) ? keepDigits(value, readTree(text), text) : value;
 }
 
+function isWhole(text: string): boolean {
+  try {
+    parseEither(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Says what stands where JSON5 ends to be valid: one character, never more of the text, which may be a secret. */
-function describeSyntaxError({ message }: Error): string {
+function describeSyntaxError({ message }: Error, before: string): string {
   const found = /invalid character '(.+)' at/s.exec(message)?.[1];
   if (found === undefined) return "the text ends before its objects, lists and quotes are closed";
+  if (/[\u2018-\u201f]/.test(found)) return `${found} is no quote of JSON5: write " or '`;
   if (found === "\\n") return "the line before it ends within a text that has no closing quote";
+  if (isWhole(before))
+    return `"${found}" is not expected here: the object before it is complete; take out what follows`;
   return `"${found}" is not expected here; look for a comma, a quote or a bracket before it that is missing or too many`;
 }
 
@@ -266,9 +278,12 @@ function parseJson5(text: string): ParsedJson5 {
     };
     if (line === undefined || column === undefined)
       return { ok: false, message: "is not valid JSON5" };
+    const lines = text.split("\n").slice(0, line);
+    const last = lines.pop()?.slice(0, column - 1) ?? "";
+    const before = [...lines, last].join("\n");
     return {
       ok: false,
-      message: `is not valid JSON5 at line ${line}, column ${column}: ${describeSyntaxError(error as Error)}`,
+      message: `is not valid JSON5 at line ${line}, column ${column}: ${describeSyntaxError(error as Error, before)}`,
       line,
       column,
     };
