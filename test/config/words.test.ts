@@ -31,6 +31,11 @@ it.each([
     "is a name that no field can have: take it out",
   ],
   [`{ "__proto__": 1 }`, "__proto__", "is not known."],
+  [
+    `{ agents: ${"[".repeat(20_000)}${"]".repeat(20_000)} }`,
+    "",
+    /^the config file is nested deeper than 200 levels at line 1, column 211 \(agents\[0\]\[0\]/,
+  ],
   ["// nothing yet\r\n", "", "the config file is empty: write an object, such as {}"],
   [
     Buffer.from(`{\r\n  gateway: { host: "caf\u00e9" },\r\n}`, "latin1"),

@@ -85,10 +85,11 @@ describe.each(VENDORS.map((vendor) => [vendor.type, vendor] as const))(
     it("gets images, and goes on with a session after a call that nobody answered", async () => {
       await start(vendor);
       server.handler = () => ({ tool: "clock", input: {} });
-      expect(
-        (await chat({ messages: imageMessage(dataUri(png(4, 4))), tools, session_id: "s" })).status,
-      ).toBe(200);
-      expect(JSON.stringify(server.requests[0]?.body)).toContain(png(4, 4).toString("base64"));
+      const messages = imageMessage(dataUri(png(4, 4)), "low");
+      expect((await chat({ messages, tools, session_id: "s" })).status).toBe(200);
+      const asked = JSON.stringify(server.requests[0]?.body);
+      expect(asked).toContain(png(4, 4).toString("base64"));
+      expect(asked.includes('"detail":"low"')).toBe(vendor.type === "openai");
       server.handler = () => ({ text: "Well." });
       expect(
         (await chat({ messages: [user], session_id: "s" })).body.choices[0].message.content,
