@@ -51,24 +51,6 @@ const readConfig = (): string => readFileSync(join(world.dir, "rouse.json5"), "u
 
 describe("gateway.console", () => {
   it.each([
-    ["off", "off"],
-    ["read", "read"],
-    ["edit", "edit"],
-  ])("%s is what it says", async (console, mode) => {
-    await open({ console });
-    const { body } = await world.admin("/admin/v1/mappings");
-    expect(body.console).toBe(mode);
-  });
-
-  it("is edit on a loopback address alone, and read if senders reach the gateway under another one", async () => {
-    await open();
-    expect((await world.admin("/admin/v1/mappings")).body.console).toBe("edit");
-    await world.stop();
-    await open({ publicUrl: "https://hooks.example.com" });
-    expect((await world.admin("/admin/v1/mappings")).body.console).toBe("read");
-  });
-
-  it.each([
     ["edit", {}],
     ["edit", { host: "localhost" }],
     ["read", { publicUrl: "https://hooks.example.com" }],
