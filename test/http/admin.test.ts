@@ -1,4 +1,3 @@
-import { stat } from "node:fs/promises";
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { hc, type ClientResponse } from "hono/client";
@@ -293,17 +292,6 @@ describe("the steps of a run", () => {
 });
 
 describe("the gateway itself", () => {
-  it("copies the store into a new file for its owner alone", async () => {
-    await world.store.accept(event_("shop"));
-    const file = join(world.dir, "copy.db");
-    const { status, body } = await ask(world, "POST", "/store/backup", { file });
-    expect([status, body.error]).toEqual([200, undefined]);
-    expect((await stat(file)).mode & 0o777).toBe(0o600);
-    const copy = new DatabaseSync(file, { readOnly: true });
-    expect(copy.prepare("SELECT count(*) AS count FROM events").get()).toEqual({ count: 1 });
-    copy.close();
-  });
-
   it("gives away no secret in config, mappings and status", async () => {
     for (const path of [
       "/config",

@@ -1,19 +1,14 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { readdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from "vitest";
 import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
-import { compiledCodeEnv } from "../../src/core/process-group.ts";
 import { createLazyKnowledge } from "../../src/knowledge/lazy.ts";
 import type { Embedder, Passage } from "../../src/knowledge/types.ts";
 import { describePostgres, newSchema, sqlSource, type Schema } from "../store/postgres.ts";
 import { silent } from "../store/home.ts";
+import { startAdding } from "./crash.ts";
 import { onPostgres, type KnowledgeWorld, type WorldOptions } from "./world.ts";
-
-const CHILD = join(import.meta.dirname, "crash-child.ts");
-const KILLS = 2;
 
 const common: Schema = newSchema();
 /** Two gateways that read documents, for all tests in which they may. */
@@ -234,38 +229,13 @@ describePostgres("several gateways on one PostgreSQL", () => {
   it("a kill in the middle of indexing loses nothing that was accepted: another takes it over", async () => {
     const schema = ownSchema();
     const world = await gateway({ start: false }, schema);
-    const accepted = new Map<number, string>();
-    for (let kill = 0; kill < KILLS; kill++) {
-      const child = spawn(
-        process.execPath,
-        [
-          "--no-warnings",
-          "--conditions=rouse-source",
-          CHILD,
-          world.dir,
-          String(kill * 1000),
-          schema.url,
-        ],
-        {
-          env: { ...process.env, ...compiledCodeEnv() },
-          stdio: ["ignore", "pipe", "inherit"],
-        },
-      );
-      const ended = once(child, "close");
-      let output = "";
-      child.stdout.on("data", (chunk: Buffer) => void (output += chunk.toString()));
-      await until(() => output.split("\n").length > 3);
-      await until(async () => {
-        const text = "SELECT 1 FROM knowledge_documents WHERE status IN ('extracting', 'indexing')";
-        return (await world.execute(text)).length > 0;
-      });
-      child.kill("SIGKILL");
-      await ended;
-      for (const line of output.split("\n").slice(0, -1)) {
-        const [n, id] = line.split(" ");
-        accepted.set(Number(n), id as string);
-      }
-    }
+    const adding = startAdding(world.dir, 0, schema.url);
+    await until(() => adding.count() >= 3);
+    await until(async () => {
+      const text = "SELECT 1 FROM knowledge_documents WHERE status IN ('extracting', 'indexing')";
+      return (await world.execute(text)).length > 0;
+    });
+    const accepted = await adding.kill();
     await world.knowledge.start();
     let chunks = 0;
     for (const id of accepted.values())

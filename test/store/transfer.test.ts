@@ -334,7 +334,7 @@ describePostgres("rouse store export and import with PostgreSQL", () => {
       {
         ...common("batch"),
         messageTemplate: "{{ $string($count(events)) }}",
-        coalesce: { windowSeconds: 9, maxEvents: 9, key: "all" },
+        coalesce: { windowSeconds: 3, maxEvents: 9, key: "all" },
       },
     ];
     const hooks = { callbackHosts: ["127.0.0.1"], mappings };

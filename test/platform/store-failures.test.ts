@@ -1,0 +1,93 @@
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { RouseError } from "../../src/core/errors.ts";
+import { definePlugin } from "../../src/plugin/api.ts";
+import { openStore } from "../../src/store/open.ts";
+import type { StoreDriver } from "../../src/store/types.ts";
+import { platformWorld, type PlatformWorld } from "./world.ts";
+
+/** How many further commits the store refuses. */
+let refusals = 0;
+/** How much time has passed besides the real one. */
+let passed = 0;
+let world: PlatformWorld;
+
+const unused = () => Promise.reject(new Error("not used"));
+/** SQLite under another protocol, which refuses commits as a full disk does. */
+const store: StoreDriver = {
+  protocols: ["brittle"],
+  shared: false,
+  async open(options) {
+    const url = options.url.replace("brittle:", "sqlite:");
+    const handle = await openStore({ ...options, url });
+    const { commit } = handle.store;
+    handle.store.commit = (...args) => {
+      if (refusals === 0) return commit(...args);
+      refusals--;
+      return Promise.reject(new RouseError({ code: "store_unavailable", message: "full" }));
+    };
+    return handle;
+  },
+  status: unused,
+  exportTables: unused,
+  importTables: unused,
+};
+
+beforeEach(async () => {
+  [refusals, passed] = [0, 0];
+  world = await platformWorld({
+    // Each wait for a store that refuses takes a minute, at once.
+    clock: {
+      ...systemClock,
+      now: () => systemClock.now() + passed,
+      sleep(ms, signal) {
+        if (refusals === 0) return systemClock.sleep(ms, signal);
+        passed += 60_000;
+        return systemClock.sleep(5, signal);
+      },
+    },
+    plugins: [definePlugin({ id: "brittle", store })],
+    config: { store: { url: "brittle:.rouse/brittle.db" } },
+  });
+});
+afterEach(async () => {
+  refusals = 0;
+  await world.close();
+});
+
+/** The store refuses so many commits once the model is asked. */
+const refuseAtTheEnd = (count: number): void => {
+  world.model.says = () => {
+    refusals = count;
+    return { text: ["fine"] };
+  };
+};
+const runs = async () => (await world.admin("/admin/v1/runs")).body.runs;
+const TRY_AGAIN = {
+  status: 503,
+  body: { error: { message: expect.stringContaining("the store cannot take work just now") } },
+};
+
+it("a store that fails at a turn's first commit: the caller is to try again, and the record is kept once it can be", async () => {
+  refusals = 1;
+  expect(await world.chat()).toMatchObject(TRY_AGAIN);
+  const [run] = await world.until(async () => ((await runs()).length > 0 ? runs() : undefined));
+  expect(run).toMatchObject({
+    kind: "api",
+    status: "failed",
+    error: { code: "store_unavailable" },
+  });
+});
+
+it("a store that fails for a moment at a turn's end: the answer is given, and the model is asked once", async () => {
+  refuseAtTheEnd(1);
+  expect(await world.chat()).toMatchObject({ status: 200, content: "fine" });
+  expect(world.model.asked).toHaveLength(1);
+  expect(await runs()).toMatchObject([{ kind: "api", status: "succeeded" }]);
+});
+
+it("a store that fails for longer at a turn's end: the caller is to try again", async () => {
+  refuseAtTheEnd(Infinity);
+  expect(await world.chat()).toMatchObject(TRY_AGAIN);
+  expect(world.model.asked).toHaveLength(1);
+});
