@@ -190,7 +190,9 @@ describe("an agent with the tool", () => {
 });
 
 it("a turn whose passages cannot be searched goes on without them, with a warning of the run", async () => {
-  const own = await documentsWorld({ agents: [{ id: "ops", knowledge: "auto" }] });
+  const own = await documentsWorld({
+    agents: [{ id: "ops", knowledge: "auto" }, { id: "sales" }],
+  });
   await own.index("terms.md", "Returns are taken within 30 days.");
   const db = new DatabaseSync(join(own.dir, ".rouse/knowledge.db"));
   db.exec("ALTER TABLE knowledge_passages RENAME TO away");

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { RouseError } from "../../src/core/errors.ts";
@@ -10,6 +13,7 @@ import { platformWorld, type PlatformWorld } from "./world.ts";
 let refusals = 0;
 /** How much time has passed besides the real one. */
 let passed = 0;
+let dir: string;
 let world: PlatformWorld;
 
 const unused = () => Promise.reject(new Error("not used"));
@@ -35,6 +39,7 @@ const store: StoreDriver = {
 
 beforeEach(async () => {
   [refusals, passed] = [0, 0];
+  dir = mkdtempSync(join(tmpdir(), "rouse-brittle-"));
   world = await platformWorld({
     // Each wait for a store that refuses takes a minute, at once.
     clock: {
@@ -47,12 +52,13 @@ beforeEach(async () => {
       },
     },
     plugins: [definePlugin({ id: "brittle", store })],
-    config: { store: { url: "brittle:.rouse/brittle.db" } },
+    config: { store: { url: `brittle:${join(dir, "brittle.db")}` } },
   });
 });
 afterEach(async () => {
   refusals = 0;
   await world.close();
+  rmSync(dir, { recursive: true, force: true });
 });
 
 /** The store refuses so many commits once the model is asked. */
@@ -65,7 +71,7 @@ const refuseAtTheEnd = (count: number): void => {
 const runs = async () => (await world.admin("/admin/v1/runs")).body.runs;
 const TRY_AGAIN = {
   status: 503,
-  body: { error: { message: expect.stringContaining("the store cannot take work just now") } },
+  body: { error: { message: "I cannot answer right now; my operator has been told." } },
 };
 
 it("a store that fails at a turn's first commit: the caller is to try again, and the record is kept once it can be", async () => {
