@@ -1,5 +1,5 @@
 /** The list of Rouse's own plugins, from the plugins: what has to be known of them before they are loaded. */
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Plugin } from "../src/plugin/api.ts";
 import type { CatalogEntry } from "../src/plugin/locations.ts";
@@ -28,7 +28,7 @@ function toEntry({
   setupQuestions,
   ...offers
 }: Plugin): CatalogEntry {
-  const { commands, presets, providers, store, extractors } = offers;
+  const { commands, presets, providers, extractors } = offers;
   const place = section ?? (channel ? "channels" : "plugins");
   return {
     id,
@@ -37,7 +37,6 @@ function toEntry({
       commands: Object.keys(commands ?? {}),
       presets: presets?.map((preset) => preset.id),
       providers: providers?.map(({ type }) => type),
-      protocols: store?.protocols,
       extensions: extractors?.flatMap(({ extensions }) => extensions),
     }),
     ...(place !== "channels" && { section: place }),
@@ -48,9 +47,7 @@ function toEntry({
 
 /** The ids of Rouse's own plugins. */
 export const listPlugins = (): string[] =>
-  readdirSync(PLUGINS, { withFileTypes: true }).flatMap((entry) =>
-    entry.isDirectory() ? [entry.name] : [],
-  );
+  readdirSync(PLUGINS).filter((name) => existsSync(`${PLUGINS}${name}/index.ts`));
 
 /** Renders plugins/catalog.json, by id. */
 export async function pluginCatalog(): Promise<string> {

@@ -1,7 +1,8 @@
 import { signal } from "@preact/signals";
+import type { ComponentType } from "preact";
 import { useEffect, useLayoutEffect } from "preact/hooks";
 import { awaySince, signedOut, versions } from "./api.ts";
-import { loadPage, PAGES, type PageEntry } from "./pages.ts";
+import { PAGES, type PageEntry } from "./pages.ts";
 import { Rail } from "./rail.tsx";
 import { href, place } from "./router.ts";
 import { Button } from "./ui/basic.tsx";
@@ -48,6 +49,15 @@ const SignInAgain = () =>
       What is on the page is kept. Sign in again to go on.
     </TokenDialog>
   ) : null;
+
+const modules = import.meta.glob<{ Page: ComponentType }>("./pages/*/index.tsx");
+
+/** Loads a page. Each is a chunk of its own. */
+async function loadPage(name: string): Promise<ComponentType> {
+  const load = modules[`./pages/${name}/index.tsx`];
+  if (!load) throw new Error(`there is no folder pages/${name}`);
+  return (await load()).Page;
+}
 
 const LOADED = new Map(PAGES.map(({ name }) => [name, lazy(() => loadPage(name))]));
 

@@ -1,5 +1,3 @@
-import type { ComponentType } from "preact";
-
 /** A page of the console: its name in the address, which is also its folder in `pages/`, and its title in the rail. */
 export interface PageEntry {
   name: string;
@@ -29,12 +27,3 @@ export const PAGES: readonly PageEntry[] = [
   { name: "system", title: "System", section: "Operate", key: "y" },
   { name: "components", title: "Components", section: "Development" },
 ];
-
-const modules = import.meta.glob<{ Page: ComponentType }>("./pages/*/index.tsx");
-
-/** Loads a page. Each is a chunk of its own. */
-export async function loadPage(name: string): Promise<ComponentType> {
-  const load = modules[`./pages/${name}/index.tsx`];
-  if (!load) throw new Error(`there is no folder pages/${name}`);
-  return (await load()).Page;
-}

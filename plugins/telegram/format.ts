@@ -20,7 +20,7 @@ export function toPlainText(markdown: string): string {
 function dialect(entities: number): Dialect {
   let left = entities;
   const tag = (open: string, inner: string, close = open): string =>
-    inner === "" || left-- <= 0 ? inner : `<${open}>${inner}</${close}>`;
+    inner.trim() === "" || left-- <= 0 ? inner : `<${open}>${inner}</${close}>`;
   return {
     ...BOX_DRAWING,
     escape: escapeHtml,

@@ -1,7 +1,6 @@
 import type { z } from "zod";
 import type { PresetDocument } from "../config/schema/mapping.ts";
 import type { SchemeDocument } from "../config/schema/signature.ts";
-import type { StoreDriver } from "../store/types.ts";
 import type { Channel, PluginContext, ServiceState } from "./channel.ts";
 import type {
   ContextProvider,
@@ -92,7 +91,6 @@ export interface Plugin<S extends z.ZodType = z.ZodType> {
   transforms?: Readonly<Record<string, string>>;
   /** Kinds of model providers. */
   providers?: readonly ModelProvider[];
-  store?: StoreDriver;
   /** Document formats for knowledge. */
   extractors?: readonly Extractor[];
   /** Questions of `rouse init` for a channel. */

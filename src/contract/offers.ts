@@ -1,7 +1,6 @@
 /** The offers of loaded plugins, in the form that the rest of the gateway takes. */
 import type { PresetDocument } from "../config/schema/mapping.ts";
 import type { Scheme } from "../config/schema/signature.ts";
-import type { StoreDriver } from "../store/types.ts";
 import type { ContextProvider, Extractor, ModelProvider, Routes, Source, Tool } from "./kinds.ts";
 
 /** The origin of Rouse's own presets and plugins. */
@@ -32,7 +31,6 @@ export interface Offers {
   routes: Offered<Routes>[];
   presets: PluginPreset[];
   providers: Offered<ModelProvider>[];
-  stores: Offered<StoreDriver>[];
   extractors: Offered<Extractor>[];
   /** By the name that `auth.scheme` has. */
   schemes: Map<string, Offered<Scheme>>;

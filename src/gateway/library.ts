@@ -13,7 +13,7 @@ import type {
 import { deliveryView, eventView, runDetail } from "../operate/records/views.ts";
 import type { Intake } from "../intake/receive.ts";
 import type { RawInput, Received } from "../intake/types.ts";
-import { ENDED, type RunStatus, type Store, type Writes } from "../store/types.ts";
+import { ENDED, type RunRecord, type Store, type Writes } from "../store/types.ts";
 
 type Level = (typeof LOG_LEVELS)[number];
 type Line = { level: Exclude<Level, "silent">; time: string; msg: string } & Record<
@@ -160,7 +160,7 @@ interface Ends {
 
 /** Passes everything on to `tx`, and notes what ends by it. */
 function noting(tx: Writes, ends: Ends): Writes {
-  const noteRun = (id: string, status: RunStatus | undefined): void => {
+  const noteRun = (id: string, status: RunRecord["status"] | undefined): void => {
     if (ENDED.some((ended) => ended === status)) ends.runs.add(id);
   };
   return {

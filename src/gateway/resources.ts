@@ -75,13 +75,10 @@ function configInvalid({
 /** Finds the driver of the store and takes the lock of the state folder. Disposes of the snapshot on an error. */
 async function takeStateFolder(
   url: string,
-  { snapshot, stateDir, dispose }: LoadedSnapshot,
+  { stateDir, dispose }: LoadedSnapshot,
 ): Promise<{ driver: StoreDriver; lock: Lock }> {
   try {
-    const driver = await findStoreDriver(
-      url,
-      snapshot.offers.stores.map(({ value }) => value),
-    );
+    const driver = await findStoreDriver(url);
     return { driver, lock: await acquireLock(stateDir, undefined, driver) };
   } catch (error) {
     await dispose();

@@ -47,13 +47,9 @@ const findScheduleChannelIssues = (config: Config, plugins: LoadedPlugins): Issu
   });
 
 /** Returns the problem of the store's address, if no driver takes it. */
-async function findStoreIssues(
-  { config, stateDir }: LoadedConfig,
-  { offers }: LoadedPlugins,
-): Promise<readonly Issue[]> {
+async function findStoreIssues({ config, stateDir }: LoadedConfig): Promise<readonly Issue[]> {
   try {
-    const drivers = offers.stores.map(({ value }) => value);
-    await findStoreDriver(storeUrl(config.store.url, stateDir), drivers);
+    await findStoreDriver(storeUrl(config.store.url, stateDir));
     return [];
   } catch (error) {
     if (!(error instanceof RouseError)) throw error;
@@ -89,7 +85,7 @@ export async function findIssues(
     ...findScheduleChannelIssues(config, plugins),
     ...findProxyIssues(config),
     ...hooks.issues,
-    ...(await findStoreIssues(loaded, plugins)),
+    ...(await findStoreIssues(loaded)),
     ...(hasBudget ? agents.findUnpriced() : []),
   ];
 }

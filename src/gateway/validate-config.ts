@@ -66,16 +66,11 @@ async function readStored(
   { snapshot, stateDir }: LoadedSnapshot,
   { env }: FileOptions,
 ): Promise<{ shapes: Map<string, Shape> } | { missing: string }> {
-  const { config, mappings, offers } = snapshot;
+  const { config, mappings } = snapshot;
   const url = storeUrl(config.store.url, stateDir);
   const paths = mappings.paths.map(({ path }) => path);
   try {
-    const driver = await findStoreDriver(
-      url,
-      offers.stores.map(({ value }) => value),
-    );
-    if (!driver.readValues)
-      return { missing: "this kind of store cannot be read beside a gateway" };
+    const driver = await findStoreDriver(url);
     const values = await driver.readValues({ url, env }, getShapeKeys(paths));
     if (!values) return { missing: "there is no store yet" };
     return { shapes: await readShapes(async (key) => values.get(key), paths) };

@@ -108,19 +108,16 @@ async function disconnect(): Promise<void> {
   await (await store)?.close();
 }
 
-async function openStore({ snapshot }: LoadedSnapshot, url: string): Promise<StoreReader> {
-  const drivers = snapshot.offers.stores.map(({ value }) => value);
-  const { openReader } = await findStoreDriver(url, drivers);
-  if (openReader) return openReader({ url, env, clock: systemClock });
-  const message = "the store cannot be read by a second process: its plugin has no `openReader`";
-  throw new RouseError({ code: "what_if_unavailable", message });
+async function openStore(url: string): Promise<StoreReader> {
+  const driver = await findStoreDriver(url);
+  return driver.openReader({ url, env, clock: systemClock });
 }
 
 async function connect(loaded: LoadedSnapshot): Promise<StoreReader> {
   const url = storeUrl(loaded.snapshot.config.store.url, loaded.stateDir);
   if (connection?.url !== url) {
     void disconnect().catch(() => undefined);
-    connection = { url, store: openStore(loaded, url) };
+    connection = { url, store: openStore(url) };
   }
   return connection.store;
 }

@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { isIP } from "node:net";
 import type { IncomingMessage } from "node:http";
 import type { Context } from "hono";
@@ -32,13 +33,20 @@ export function getHeaders(c: Context): Record<string, string> {
   return incoming ? readHeaders(incoming) : Object.fromEntries(c.req.raw.headers);
 }
 
+/** Decodes a header's value: as UTF-8 if it is, which Node never does. */
+function decodeHeader(value: string): string {
+  if (!/[\x80-\xff]/.test(value)) return value;
+  const bytes = Buffer.from(value, "latin1");
+  return isUtf8(bytes) ? bytes.toString() : value;
+}
+
 /** Returns the headers of a message like `getHeaders`. */
 export function readHeaders(incoming: IncomingMessage): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const name in incoming.headers) {
     const value = incoming.headers[name];
     if (name === "__proto__" || value === undefined) continue;
-    headers[name] = typeof value === "string" ? value : value.join(", ");
+    headers[name] = decodeHeader(typeof value === "string" ? value : value.join(", "));
   }
   return headers;
 }

@@ -1,6 +1,7 @@
 import { collectBody, type BodyLimits, type BodyProblem } from "../core/http/body.ts";
 import type { Failure } from "../core/errors.ts";
 import { decodePayload, decompress } from "../core/http/payload.ts";
+import { findQueryProblem } from "../core/http/query.ts";
 import type { BodyBudget } from "./body-budget.ts";
 import { toDenied, type Denials } from "./callers.ts";
 import type { BodySource, ReceivedHook, StageResult, Snapshot } from "./types.ts";
@@ -140,6 +141,8 @@ function setPayload(hook: ReceivedHook): StageResult {
 export function decodeHookBody(hook: ReceivedHook): StageResult | Promise<StageResult> {
   const { input, kept, origin } = hook;
   if (input.method === "GET") {
+    const error = input.url === undefined ? undefined : findQueryProblem(input.url);
+    if (error) return { kind: "rejected", error };
     hook.payload = kept.query;
     return undefined;
   }

@@ -57,10 +57,10 @@ function notAnObject({ payload, headers }: MappingInput): Resolution {
   });
 }
 
-/** Adds the content type to a message if the body was read as text. Text has no fields, which is the usual reason. */
+/** Adds the content type to a message if the body is text. That is the usual reason for missing fields. */
 function withContentType(message: string, { payload, headers }: MappingInput): string {
   if (typeof payload !== "string") return message;
-  return `${message}; the body came as ${nameContentType(headers["content-type"])} and was read as text: send JSON as application/json`;
+  return `${message}; the body came as ${nameContentType(headers["content-type"])} and is text, which has no fields: send a JSON object as application/json`;
 }
 
 /** Resolves a hook whose body names the work, by the schema of that body. */

@@ -72,7 +72,6 @@ const pluginShape = {
       "must be a list",
     )
     .optional(),
-  store: z.looseObject({ protocols: textList, open: method }).optional(),
   extractors: z
     .array(
       z.looseObject({ extensions: textList, mediaTypes: textList, module: fileUrl }),

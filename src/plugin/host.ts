@@ -140,12 +140,12 @@ const needsSection = (plugin: Plugin): boolean =>
 
 /** True if the config uses, or may use, an offer of a plugin that needs no section. */
 function isStaticUsed(
-  { presets = [], schemes, transforms, providers, store, extractors }: Plugin,
+  { presets = [], schemes, transforms, providers, extractors }: Plugin,
   { hooks }: Config,
 ): boolean {
   const enabled = hooks.presets.map(getPresetName);
   return (
-    (schemes ?? transforms ?? providers ?? store ?? extractors) !== undefined ||
+    (schemes ?? transforms ?? providers ?? extractors) !== undefined ||
     presets.some(({ id }) => enabled.includes(id))
   );
 }

@@ -28,8 +28,6 @@ export interface CatalogEntry extends KnownChannel {
   presets?: readonly string[];
   /** The types of its model providers. */
   providers?: readonly string[];
-  /** The protocols of its store. */
-  protocols?: readonly string[];
   /** The file name extensions of its extractors. */
   extensions?: readonly string[];
 }

@@ -11,7 +11,6 @@ export const noOffers = (): Offers => ({
   routes: [],
   presets: [],
   providers: [],
-  stores: [],
   extractors: [],
   schemes: new Map(),
   transforms: new Map(),
@@ -37,7 +36,6 @@ export function addStatic(plugin: Plugin, origin: string, section: unknown, offe
     schemes = {},
     transforms = {},
     providers = [],
-    store,
     extractors = [],
   } = plugin;
   const settings = typeof section === "object" && section !== null ? { settings: section } : {};
@@ -50,15 +48,13 @@ export function addStatic(plugin: Plugin, origin: string, section: unknown, offe
   for (const [name, url] of Object.entries(transforms))
     offers.transforms.set(`${id}/${name}`, fileURLToPath(url));
   offers.providers.push(...providers.map((value) => ({ plugin: id, value })));
-  if (store) offers.stores.push({ plugin: id, value: store });
   offers.extractors.push(...extractors.map((value) => ({ plugin: id, value })));
 }
 
 /** The claims of a plugin that only one plugin may have. */
-const getClaims = ({ schemes = {}, providers = [], store, extractors = [] }: Plugin): string[] => [
+const getClaims = ({ schemes = {}, providers = [], extractors = [] }: Plugin): string[] => [
   ...Object.keys(schemes).map((name) => `the signature scheme "${name}"`),
   ...providers.map(({ type }) => `the provider type "${type}"`),
-  ...(store?.protocols ?? []).map((protocol) => `the store protocol "${protocol}:"`),
   ...extractors.flatMap(({ extensions, mediaTypes }) => [
     ...extensions.map((extension) => `files that end in ".${extension}"`),
     ...mediaTypes.map((type) => `the media type "${type}"`),

@@ -79,9 +79,8 @@ export function isNeeded(
     (!(id in hooksKeys) && hooks[id] !== undefined)
   )
     return true;
-  const { presets = [], providers = [], protocols = [], enabledByDefault } = entry ?? {};
+  const { presets = [], providers = [], enabledByDefault } = entry ?? {};
   if (config.hooks.presets.some((use) => presets.includes(getPresetName(use)))) return true;
   if (providers.some((type) => usedProviders.has(type))) return true;
-  if (protocols.some((protocol) => config.store.url?.startsWith(`${protocol}:`))) return true;
   return enabledByDefault === true && print !== undefined && noneConfigured(sections);
 }

@@ -1,14 +1,13 @@
 import type { Verdict } from "../vocabulary/decision.ts";
+import type { DeliveryState } from "../vocabulary/outcomes.ts";
 import type { DeliveryErrorCode } from "../core/errors.ts";
 import type { TraceContext } from "../core/http/trace-context.ts";
 import type { Ms } from "./records.ts";
 import type { LiveMessage, ReplyTarget, Route } from "./routes.ts";
 
-export type DeliveryStatus = "pending" | "delivered" | "failed" | "unknown";
 /** The error code of a reply that has no route. */
 export const NO_ROUTE = "no_route";
-/** What deliveries are listed and counted by, and what receipts say: `no_route` are those that failed with that error. */
-export type DeliveryState = DeliveryStatus | typeof NO_ROUTE;
+export type DeliveryStatus = Exclude<DeliveryState, typeof NO_ROUTE>;
 
 export interface DeliveryError {
   code: DeliveryErrorCode;

@@ -1,4 +1,5 @@
 /** What a commit can write, and what can be read. */
+import type { DeliveryState, RunStatus } from "../vocabulary/outcomes.ts";
 import type {
   ActivityQuery,
   ActivitySum,
@@ -8,11 +9,11 @@ import type {
   UsageSum,
 } from "./sums.ts";
 import type { ConfigRecord, UsedConfig } from "./config-record.ts";
-import type { DeliveryChange, DeliveryRecord, DeliveryState, NewDelivery } from "./deliveries.ts";
+import type { DeliveryChange, DeliveryRecord, NewDelivery } from "./deliveries.ts";
 import type { EventChange, EventOutcome, EventRecord } from "./event-record.ts";
 import type { Job, JobKind, NewJob } from "./job-records.ts";
 import type { Collected, Ms, SessionOrigin, SessionRef } from "./records.ts";
-import type { ExpectedRun, RunChange, RunRecord, RunStatus } from "./runs.ts";
+import type { ExpectedRun, RunChange, RunRecord } from "./runs.ts";
 import type {
   LastRoute,
   NewSystemEvent,

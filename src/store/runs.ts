@@ -1,4 +1,5 @@
 /** Runs: what each kind of them is given, and what is kept of it. */
+import type { RunStatus } from "../vocabulary/outcomes.ts";
 import type { Thinking, WakeMode } from "../config/schema/common.ts";
 import type { WrittenDecision } from "../vocabulary/decision.ts";
 import type { EventDebug } from "../vocabulary/debug-notes.ts";
@@ -91,19 +92,6 @@ export interface ApiSpec extends SpecBase {
   response?: Readonly<Record<string, unknown>>;
 }
 
-/** `waiting`: a person has to decide about a tool call, and no worker is held meanwhile. */
-export const RUN_STATUSES = [
-  "parked",
-  "collecting",
-  "queued",
-  "running",
-  "waiting",
-  "succeeded",
-  "failed",
-  "timed_out",
-  "cancelled",
-] as const;
-export type RunStatus = (typeof RUN_STATUSES)[number];
 export const ENDED: readonly RunStatus[] = ["succeeded", "failed", "timed_out", "cancelled"];
 
 /** What a model provider said with its error: without credentials and without quotations of the prompt. */

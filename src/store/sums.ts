@@ -1,7 +1,7 @@
 /** What is added up over many records. */
 import type { EventOutcome } from "./event-record.ts";
 import type { Ms } from "./records.ts";
-import { RUN_STATUSES } from "./runs.ts";
+import { RUN_STATUSES } from "../vocabulary/outcomes.ts";
 
 /** The events that are counted: those since then. After the newest `limit` the count may stop. */
 export interface ActivityQuery {

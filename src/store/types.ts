@@ -161,8 +161,6 @@ export interface OpenOptions {
 
 /** A kind of store. The protocol of `store.url` chooses it. */
 export interface StoreDriver {
-  /** Protocols of URLs, without the colon. */
-  protocols: readonly string[];
   /** Whether several gateways may use the store at the same time. Each needs a state folder or a place in a common one. */
   shared: boolean;
   /**
@@ -171,18 +169,17 @@ export interface StoreDriver {
    */
   open(options: OpenOptions): Promise<StoreHandle>;
   /**
-   * Opens a connection that cannot write, also while gateways use the store: without the lock of the state folder. Absent if
-   * the store has none.
+   * Opens a connection that cannot write, also while gateways use the store: without the lock of the state folder.
    * @throws RouseError like `open`, and `not_found` if nothing was ever stored there.
    */
-  openReader?(options: Pick<OpenOptions, "url" | "env" | "clock">): Promise<StoreReader>;
+  openReader(options: Pick<OpenOptions, "url" | "env" | "clock">): Promise<StoreReader>;
   /** Looks at the store without changing it, also while gateways use it. Throws like `open`. */
   status(options: Pick<OpenOptions, "url" | "env">): Promise<StoreStatus>;
   /**
    * Reads values (`Gets.value`) without changing or making anything, also while gateways use the store. Undefined if there is
-   * no store yet; values that are not there are left out. Throws like `open`. Absent if the store cannot be read so.
+   * no store yet; values that are not there are left out. Throws like `open`.
    */
-  readValues?(
+  readValues(
     options: Pick<OpenOptions, "url" | "env">,
     keys: readonly string[],
   ): Promise<ReadonlyMap<string, unknown> | undefined>;

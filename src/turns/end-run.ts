@@ -1,4 +1,5 @@
 /** Where a reply goes, and all that a run ends with. */
+import type { RunStatus } from "../vocabulary/outcomes.ts";
 import { cleanReply } from "../agent/reply/disarm.ts";
 import { resolveRoute } from "../delivery/channels.ts";
 import {
@@ -25,7 +26,6 @@ import {
   type RunChange,
   type RunError,
   type RunRecord,
-  type RunStatus,
   type Writes,
 } from "../store/types.ts";
 import type { ExecutorDeps } from "./context.ts";

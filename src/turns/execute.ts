@@ -11,7 +11,6 @@ import {
   type RunChange,
   type RunError,
   type RunRecord,
-  type RunStatus,
   type Writes,
 } from "../store/types.ts";
 import { NotNowError } from "./channel/attachments.ts";
@@ -253,7 +252,7 @@ async function startTurn(
  */
 export async function writeStart(
   start: RunChange & { startedAt: Ms },
-  was: RunStatus,
+  was: RunRecord["status"],
   { write }: Prepared,
   current: Try,
 ): Promise<boolean> {

@@ -1,4 +1,5 @@
 /** What the kinds of run add to the way that each run goes, and one try of a run on that way. */
+import type { RunStatus } from "../vocabulary/outcomes.ts";
 import type { TurnFailure } from "../agent/failure.ts";
 import type { Agent, TurnInput, TurnResult } from "../agent/types.ts";
 import { backOff, WAITS } from "../core/backoff.ts";
@@ -17,7 +18,6 @@ import {
   type Route,
   type RunChange,
   type RunRecord,
-  type RunStatus,
   type StepRecord,
   type Writes,
 } from "../store/types.ts";

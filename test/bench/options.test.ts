@@ -33,19 +33,12 @@ describe("npm run bench", () => {
       expect(out).toContain(word);
   });
 
-  it.each([
-    [["--tabel"], "Unknown option '--tabel'."],
-    [["agent"], "Unexpected argument 'agent'."],
-    [["--row", "nothing"], 'No row has "nothing" in its name. The rows are agent, wake,'],
-  ])(
-    "%j says what is wrong and where the options are, and measures nothing",
-    async (args, message) => {
-      const { code, out, err } = await bench(...args);
-      expect([code, out]).toEqual([2, ""]);
-      expect(err).toContain(message);
-      expect(err).toContain("npm run bench -- --help");
-    },
-  );
+  it("says what is wrong and where the options are, and measures nothing", async () => {
+    const { code, out, err } = await bench("--row", "nothing");
+    expect([code, out]).toEqual([2, ""]);
+    expect(err).toContain('No row has "nothing" in its name. The rows are agent, wake,');
+    expect(err).toContain("npm run bench -- --help");
+  });
 
   it.each([
     [["--rounds", "0"], /--rounds is "0"/],
@@ -55,6 +48,8 @@ describe("npm run bench", () => {
     [["--simulate", "--hooks", "10,x"], /--hooks is "x"/],
     [["--write", "--costs"], /--write .* not for --costs/],
     [["--row"], /--row/],
+    [["--tabel"], /Unknown option '--tabel'/],
+    [["agent"], /Unexpected argument 'agent'/],
   ])("%j is refused", (args, message) => {
     expect(() => parseOptions(args, ["agent"])).toThrow(message);
   });

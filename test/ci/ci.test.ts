@@ -25,6 +25,7 @@ describe(".ci/run", () => {
   async function ci(
     tests: Record<string, string>,
     checks: Record<string, readonly [string, ...string[]]> = {},
+    flags: readonly string[] = [],
   ) {
     for (const [name, text] of Object.entries(tests))
       writeFileSync(join(cwd, "test", `${name}.test.ts`), text);
@@ -35,6 +36,7 @@ describe(".ci/run", () => {
       "run",
       "--globals",
       "--passWithNoTests",
+      ...flags,
     ] as const;
     const code = await runCi({
       suites: { tests: vitest },
@@ -93,6 +95,8 @@ describe(".ci/run", () => {
           first(name, `it("fails the first time", () => expect(isFirst).toBe(false));`),
         ]),
       ),
+      {},
+      ["--no-isolate", "--maxWorkers=1"],
     );
     expect(lastLine).toBe("0 passed, 13 failed");
     expect(code).toBe(1);

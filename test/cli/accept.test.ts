@@ -1,7 +1,6 @@
 import { createHmac } from "node:crypto";
 import { stat } from "node:fs/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { createLogger } from "../../src/core/log.ts";
 import { createGateway, type StartedGateway } from "../gateway.ts";
 import type { CheckView } from "../../src/operate/watch/doctor-checks.ts";
 import { createCli, TOKEN, type CliWorld } from "./world.ts";
@@ -33,8 +32,6 @@ beforeEach(async () => {
     cwd: cli.dir,
     env: {},
     workers: false,
-    log: createLogger("silent"),
-    print: () => undefined,
   });
   await gateway.start();
 });
@@ -70,19 +67,19 @@ interface Candidate {
 }
 const listed = async (): Promise<Candidate[]> =>
   (
-    JSON.parse((await cli.rouse(["hooks", "team/notion", "--accept", "--json"])).out) as {
+    await cli.json<{
       candidates: Candidate[];
-    }
+    }>("hooks team/notion --accept")
   ).candidates;
 const check = async (id: string): Promise<CheckView | undefined> => {
-  const { checks } = JSON.parse((await cli.rouse(["doctor", "--json"])).out) as {
+  const { checks } = await cli.json<{
     checks: CheckView[];
-  };
+  }>("doctor");
   return checks.find((one) => one.id === id);
 };
 
 it("lists every secret that a request brought, with address and time; the one that is accepted counts, and no other", async () => {
-  expect((await cli.rouse(["hooks", "team/notion", "--accept"])).out).toContain(
+  expect((await cli.rouse("hooks team/notion --accept")).out).toContain(
     "no request has brought a secret",
   );
   for (const [secret, address] of [
@@ -106,7 +103,7 @@ it("lists every secret that a request brought, with address and time; the one th
     401, 401, 401,
   ]);
 
-  expect((await cli.rouse(["hooks", "team/notion", "--accept", "99"])).code).toBe(1);
+  expect((await cli.rouse("hooks team/notion --accept 99")).code).toBe(1);
   const accepted = await cli.rouse(["hooks", "team/notion", "--accept", String(found[0]?.id)]);
   expect(accepted.code).toBe(0);
   expect(accepted.out).toContain(SENDER);
@@ -116,7 +113,7 @@ it("lists every secret that a request brought, with address and time; the one th
   expect(await signed(SENDER)).toBe(401);
 
   await cli.write("rouse.json5", configOf({ file }));
-  expect(await gateway.reload()).toMatchObject({ ok: true });
+  await gateway.reload();
   expect([await signed(SENDER), await signed(OTHER)]).toEqual([202, 401]);
   expect((await check("signatures"))?.status).toBe("ok");
   expect(await bring(OTHER, "198.51.100.9")).toBe(401);

@@ -277,7 +277,7 @@ export async function recordCases(
   for (const [index, run] of runs.entries()) {
     const id = ids[index] ?? 0;
     const name = `order-${String(id).padStart(2, "0")}`;
-    const added = await of.cli.rouse(["test", "add", run, "--name", name]);
+    const added = await of.cli.rouse(`test add ${run} --name ${name}`);
     if (added.code !== 0) throw new Error(added.err);
     if (!reply) continue;
     const content = await readCase(of, `shop/${name}`);

@@ -66,7 +66,7 @@ it("commands beside the shipped unit reach the gateway without its secrets", asy
 });
 
 it("`rouse status` names a token that signs in", async () => {
-  const { address, tokenFile } = JSON.parse((await cli.rouse(["status", "--json"])).out).console;
+  const { address, tokenFile } = JSON.parse((await cli.rouse("status --json")).out).console;
   const token = readFileSync(tokenFile, "utf8").trim();
   const answer = await fetch(`${address}/session`, {
     method: "POST",

@@ -33,9 +33,9 @@ beforeAll(async () => {
     hooks: { mappings: [{ ...MAPPING, messageTemplate: "Changed {{id}}" }] },
   });
   await world.post("/hooks/shop", { type: "refund", id: 1 });
-  const { events } = JSON.parse((await cli.rouse(["events", "--json"])).out) as {
+  const { events } = await cli.json<{
     events: { id: string }[];
-  };
+  }>("events");
   id = events[0]?.id ?? "";
   await world.until(async () => {
     const { body } = await world.admin(`/admin/v1/events/${id}`);

@@ -42,7 +42,7 @@ describe("config validate", () => {
 }
 `,
     );
-    const { code, out, err } = await cli.rouse(["config", "validate"]);
+    const { code, out, err } = await cli.rouse("config validate");
     expect([code, out]).toEqual([3, ""]);
     const all = err.trimEnd().split("\n");
     // An expression is shown with the place of its error, below the problem.
@@ -71,9 +71,9 @@ describe("config validate", () => {
     expect(
       lines.filter((line) => line.includes("gateway.token") || line.includes("hooks.token")),
     ).toHaveLength(2);
-    const json = JSON.parse((await cli.rouse(["config", "validate", "--json"])).out) as {
+    const json = await cli.json<{
       issues: object[];
-    };
+    }>("config validate");
     expect(json.issues).toEqual(
       expect.arrayContaining([
         expect.objectContaining({
@@ -106,9 +106,9 @@ describe("config validate", () => {
     ["a file that holds no object", "[]", [""]],
   ])("names the problem alone: %s", async (_name, text, wanted) => {
     await cli.write("rouse.json5", text);
-    const { issues } = JSON.parse((await cli.rouse(["config", "validate", "--json"])).out) as {
+    const { issues } = await cli.json<{
       issues: { path: string }[];
-    };
+    }>("config validate");
     expect(issues.map(({ path }) => path).toSorted()).toEqual(wanted.toSorted());
   });
 
@@ -117,7 +117,7 @@ describe("config validate", () => {
       "rouse.json5",
       `{\n  hooks: {\n    enabled: true, token: "${TOKEN}",\n    tools: ["town.*"],\n  },\n  mcp: { servers: { town: { command: "true" } } },\n}`,
     );
-    const { code, out } = await cli.rouse(["config", "validate"]);
+    const { code, out } = await cli.rouse("config validate");
     expect([code, out]).toEqual([
       0,
       expect.stringMatching(/warning: rouse\.json5:4:13 {2}hooks\.tools\[0\]: no agent has/),

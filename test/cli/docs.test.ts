@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import JSON5 from "json5";
-import { createLogger } from "../../src/core/log.ts";
 import { createGateway, type StartedGateway } from "../gateway.ts";
 import { createCli, shopConfig, type CliWorld } from "./world.ts";
 
@@ -43,17 +42,15 @@ beforeAll(async () => {
     cwd: cli.dir,
     env: {},
     workers: true,
-    log: createLogger("silent"),
-    print: () => undefined,
   });
   await gateway.start();
-  const { out } = await cli.rouse(["hooks", "send", "shop", "--payload", "order.json", "--json"]);
+  const { out } = await cli.rouse("hooks send shop --payload order.json --json");
   const { answer } = JSON.parse(out) as { answer: { eventId: string; runId: string } };
   for (const path of ["shop", "nowhere"])
-    await cli.rouse(["hooks", "send", path, "--payload", "refund.json"]);
-  const { failures } = JSON.parse((await cli.rouse(["failures", "--json"])).out) as {
+    await cli.rouse(`hooks send ${path} --payload refund.json`);
+  const { failures } = await cli.json<{
     failures: { id: string }[];
-  };
+  }>("failures");
   Object.assign(ids, { $FAILURE: failures[0]?.id, $EVENT: answer.eventId, $RUN: answer.runId });
   while (
     (

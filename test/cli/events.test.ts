@@ -1,9 +1,6 @@
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
-import { openStore } from "../../src/store/open.ts";
-import { silent } from "../store/home.ts";
+import { openStoreIn } from "../store/home.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { createCli, type CliWorld } from "./world.ts";
 
@@ -57,7 +54,7 @@ it("searches events by words and by fields of their bodies", async () => {
     searchedTo: null,
     looked: 2,
   });
-  const printed = await cli.rouse(["events", "--search", "BOB@shop"]);
+  const printed = await cli.rouse("events --search BOB@shop");
   expect(printed.out).toContain(refund);
   expect(printed.out).not.toContain(order);
   expect(printed.out).toContain("looked at all 2 events");
@@ -84,7 +81,7 @@ it("bookmarks an event, lists it, explains and replays it, and removes the bookm
     out: expect.stringContaining("bookmarked"),
   });
   expect(await ids("--bookmarked")).toEqual([order]);
-  expect((await cli.rouse(["explain", order, "--request"])).out).toMatch(
+  expect((await cli.rouse(`explain ${order} --request`)).out).toMatch(
     /bookmarked +\S.*: the large one/,
   );
   const explained = await world.admin(`/admin/v1/events/${order}/explain`);
@@ -92,15 +89,9 @@ it("bookmarks an event, lists it, explains and replays it, and removes the bookm
     at: expect.any(String),
     note: "the large one",
   });
-  expect((await cli.rouse(["events", "set", order, "--unbookmark"])).out).toContain(
-    "bookmark removed",
-  );
+  expect((await cli.rouse(`events set ${order} --unbookmark`)).out).toContain("bookmark removed");
   expect(await ids("--bookmarked")).toEqual([]);
-  const again = await cli.rouse(["events", "set", order, "--unbookmark"]);
-  expect([again.code, again.err]).toEqual([
-    1,
-    expect.stringContaining("the event has no bookmark"),
-  ]);
+  await cli.fails(`events set ${order} --unbookmark`, 1, "the event has no bookmark");
   const missing = await world.admin("/admin/v1/events/evt_nothing/bookmark", {
     method: "PUT",
     body: "{}",
@@ -126,7 +117,7 @@ it("freezes an event as a test over HTTP as `rouse test add` does", async () => 
   });
   const written = await readFile(body.fixture.written as string, "utf8");
   expect(written).not.toContain("ann@shop.example");
-  const tested = await cli.rouse(["test"]);
+  const tested = await cli.rouse("test");
   expect([tested.code, tested.err]).toEqual([0, ""]);
   const twice = await freeze({ name: "large" });
   expect([twice.status, twice.body.error.message]).toEqual([
@@ -151,17 +142,13 @@ it("freezes an event as a test over HTTP as `rouse test add` does", async () => 
 
 it("replays a bookmarked event whose record and body retention has deleted", async () => {
   const order = await send({ type: "order", id: 7, customer: { email: "ann@shop.example" } });
-  await cli.rouse(["events", "set", order, "--bookmark"]);
+  await cli.rouse(`events set ${order} --bookmark`);
   await world.until(
     async () =>
       (await world.admin(`/admin/v1/events/${order}`)).body.event.actions[0].status === "succeeded",
   );
   await world.stop();
-  const { store } = await openStore({
-    url: `sqlite:${join(cli.dir, ".rouse", "rouse.db")}`,
-    clock: systemClock,
-    log: silent,
-  });
+  const { store } = await openStoreIn(cli.dir);
   const keep = {
     bodies: 0,
     events: 0,
@@ -176,7 +163,7 @@ it("replays a bookmarked event whose record and body retention has deleted", asy
   const mappings = [{ id: "shop.now", match: { path: "shop" }, messageTemplate: "Order {{id}}" }];
   world = await createWorld({ dir: cli.dir, config: { hooks: { mappings } } });
   expect(await ids()).toEqual([]);
-  expect((await cli.rouse(["explain", order])).out).toContain("Order ⟦7⟧ of ⟦ann@shop.example⟧");
+  expect((await cli.rouse(`explain ${order}`)).out).toContain("Order ⟦7⟧ of ⟦ann@shop.example⟧");
   const { body } = await world.admin(`/admin/v1/events/${order}/replay`, {
     method: "POST",
     body: "{}",

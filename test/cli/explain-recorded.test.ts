@@ -3,7 +3,6 @@ import { join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import JSON5 from "json5";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Explanation } from "../../src/operate/records/explain.ts";
 import { createWorld, TOKEN, type World } from "../e2e/world.ts";
 import { startProgram, type Program } from "../e2e/program.ts";
 import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
@@ -33,12 +32,6 @@ const mapping = (id: string): object => ({
   match: { path: "shop" },
   messageTemplate: `by ${id}`,
 });
-
-async function explain(cli: CliWorld, id: string): Promise<Explanation> {
-  const { code, out, err } = await cli.rouse(["explain", id, "--json"]);
-  expect([code, err]).toEqual([0, expect.any(String)]);
-  return (JSON.parse(out) as { explanation: Explanation }).explanation;
-}
 
 const postTo = async (world: World): Promise<string> =>
   (await world.post("/hooks/shop", { id: 1 })).body.eventId as string;
@@ -70,15 +63,15 @@ describe("the recorded config", () => {
     const { eventId } = (await answer.json()) as { eventId: string };
     await killed.kill();
     await write("second");
-    expect(await explain(cli, eventId)).toMatchObject({
+    expect(await cli.explain(eventId)).toMatchObject({
       config: { number: 1, todaySince: null },
       evaluation: { mapping: "first" },
     });
-    expect((await cli.rouse(["explain", eventId])).out).toMatch(
+    expect((await cli.rouse(`explain ${eventId}`)).out).toMatch(
       /decided by +config 1, .*; today's is a config without a number\n/,
     );
     await run();
-    const { config, evaluation, note } = await explain(cli, eventId);
+    const { config, evaluation, note } = await cli.explain(eventId);
     expect({ config, evaluation, note }).toMatchObject({
       config: { number: 1, today: 2, note: null },
       evaluation: { mapping: "first" },
@@ -115,13 +108,13 @@ describe("the recorded config", () => {
     });
     const config = { hooks: { mappings: [mapping("today")] } };
     const second = await createWorld({ dir: cli.dir, config, workers: false });
-    expect(
-      (await explain(cli, id)).evaluation?.traces.map((trace) => trace.mapping),
-    ).toContainEqual(expect.stringMatching(/^older\./));
+    expect((await cli.explain(id)).evaluation?.traces.map((trace) => trace.mapping)).toContainEqual(
+      expect.stringMatching(/^older\./),
+    );
     await second.stop();
     edit(({ files }) => void (files["presets/alertmanager.json"] = "{"));
     const third = await createWorld({ dir: cli.dir, config, workers: false });
-    const broken = await explain(cli, id);
+    const broken = await cli.explain(id);
     expect(broken).toMatchObject({
       evaluation: { mapping: "today" },
       note: expect.stringContaining("; today it would be accepted by today") as string,
@@ -134,12 +127,12 @@ describe("the recorded config", () => {
     db.exec("DELETE FROM configs");
     db.close();
     await start(cli, config);
-    const gone = await explain(cli, id);
+    const gone = await cli.explain(id);
     expect(gone.config).toMatchObject({
       number: null,
       note: "the config that decided was not recorded; it is explained by today's config",
     });
-    expect((await cli.rouse(["explain", id])).out).toMatch(
+    expect((await cli.rouse(`explain ${id}`)).out).toMatch(
       /decided by +a config that was not recorded; config \d has been in use since /,
     );
   });
@@ -162,7 +155,7 @@ describePostgres("recorded configs on PostgreSQL", () => {
     const events = [await postTo(first), await postTo(second)];
     for (const cli of [one, two])
       for (const [n, id] of events.entries()) {
-        const { config, evaluation, note } = await explain(cli, id);
+        const { config, evaluation, note } = await cli.explain(id);
         expect([config?.isToday, evaluation?.mapping, note]).toEqual([
           cli === [one, two][n],
           ["of.one", "of.two"][n],
@@ -172,9 +165,9 @@ describePostgres("recorded configs on PostgreSQL", () => {
     // The same config on another machine is the same.
     const three = await open();
     await start(three, { ...store, hooks: { mappings: [mapping("of.two")] } });
-    expect((await explain(three, events[1] as string)).config).toMatchObject({
+    expect((await three.explain(events[1] as string)).config).toMatchObject({
       isToday: true,
-      number: (await explain(two, events[1] as string)).config?.number,
+      number: (await two.explain(events[1] as string)).config?.number,
     });
   });
 
@@ -190,11 +183,11 @@ describePostgres("recorded configs on PostgreSQL", () => {
     await world.stop();
     const { store } = newStore();
     const file = join(cli.dir, "kept.jsonl");
-    expect((await cli.rouse(["store", "export", file])).code).toBe(0);
+    expect((await cli.rouse(`store export ${file}`)).code).toBe(0);
     await target.write("rouse.json5", { store });
-    expect(await target.rouse(["store", "import", file])).toMatchObject({ code: 0 });
+    expect(await target.rouse(`store import ${file}`)).toMatchObject({ code: 0 });
     await start(target, { store, hooks: { mappings: [mapping("now")] } });
-    expect(await explain(target, id)).toMatchObject({
+    expect(await target.explain(id)).toMatchObject({
       config: { number: 1, today: 2 },
       evaluation: { mapping: "then" },
       note: null,

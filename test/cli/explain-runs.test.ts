@@ -16,12 +16,6 @@ afterEach(async () => {
   await cli.close();
 });
 
-async function explain(id: string): Promise<Explanation> {
-  const { code, out } = await cli.rouse(["explain", id, "--json"]);
-  expect(code).toBe(0);
-  return (JSON.parse(out) as { explanation: Explanation }).explanation;
-}
-
 describe("rouse explain shows what came of an event:", () => {
   it("tool calls with arguments and results, tokens, the reply, and its delivery with message ids", async () => {
     const server = {
@@ -56,7 +50,7 @@ describe("rouse explain shows what came of an event:", () => {
       eventId: string;
     };
     const { runs } = await world.until(async () => {
-      const found = await explain(eventId);
+      const found = await cli.explain(eventId);
       return found.runs[0]?.delivery?.status === "delivered" && found;
     });
     const [{ run, steps, delivery } = {}] = runs;
@@ -79,7 +73,7 @@ describe("rouse explain shows what came of an event:", () => {
       to: "ops",
       messageIds: ["m-12"],
     });
-    const { out } = await cli.rouse(["explain", eventId]);
+    const { out } = await cli.rouse(`explain ${eventId}`);
     expect(out).toMatch(
       /\n {2}call town\.weather: done, .*\n {4}arguments: \{"town":"Bath\\u001b\[31m"\}\n/m,
     );
@@ -106,20 +100,18 @@ describe("rouse explain shows what came of an event:", () => {
       config: { hooks: { mappings: [mapping("orders")] } },
     });
     const { eventId } = (await world.post("/hooks/orders", { id: 1 })).body as { eventId: string };
-    expect((await explain(eventId)).runs).toMatchObject([
+    expect((await cli.explain(eventId)).runs).toMatchObject([
       { run: { status: "collecting", combinedBy: null } },
     ]);
-    const hooks = { enabled: true, token: "t-0123456789-0123456789", mappings: [mapping("sales")] };
-    world.write("rouse.json5", { gateway: { port: 0 }, hooks });
-    expect(await world.gateway.reload()).toMatchObject({ ok: true });
+    await world.reload({ hooks: { mappings: [mapping("sales")] } });
     const found = await world.until(async () => {
-      const one = await explain(eventId);
+      const one = await cli.explain(eventId);
       return one.runs[0]?.run.endedAt !== null && one;
     });
     expect([found.config?.number, found.config?.today, found.runs[0]?.run.combinedBy]).toEqual([
       1, 2, 2,
     ]);
-    const { out } = await cli.rouse(["explain", eventId]);
+    const { out } = await cli.rouse(`explain ${eventId}`);
     expect(out).toMatch(/\nmade of +1 event of a batch, by config 2\n/);
     expect(out).toContain("\nmessage of the events together\n  ⟦1⟧ sales\n");
   });
@@ -143,16 +135,12 @@ describe("rouse explain shows what came of an event:", () => {
           .eventId,
       );
     const ended = async (): Promise<Explanation | false> => {
-      const found = await explain(ids[1] ?? "");
+      const found = await cli.explain(ids[1] ?? "");
       return found.runs[0]?.run.endedAt !== null && found;
     };
     await world.until(ended);
-    world.write("rouse.json5", {
-      gateway: { port: 0 },
-      hooks: { enabled: true, token: "t-0123456789-0123456789", mappings: [mapping("sales")] },
-    });
-    expect(await world.gateway.reload()).toMatchObject({ ok: true });
-    const { config, evaluation, runs } = await explain(ids[1] ?? "");
+    await world.reload({ hooks: { mappings: [mapping("sales")] } });
+    const { config, evaluation, runs } = await cli.explain(ids[1] ?? "");
     expect([config?.number, config?.today, evaluation?.mapping, evaluation?.outcome]).toEqual([
       1,
       2,

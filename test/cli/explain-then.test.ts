@@ -47,21 +47,9 @@ async function postTo({ world }: Both, body: object, path = "shop"): Promise<str
   return answer.eventId as string;
 }
 
-async function explain({ cli }: Both, id: string, ...more: string[]): Promise<Explanation> {
-  const { code, out, err } = await cli.rouse(["explain", id, "--json", ...more]);
-  expect([code, err]).toEqual([0, expect.any(String)]);
-  return (JSON.parse(out) as { explanation: Explanation }).explanation;
-}
-
 /** Changes the config and waits until it is in use. */
-async function change({ world }: Both, hooks: object, more: object = {}): Promise<void> {
-  world.write("rouse.json5", {
-    gateway: { port: 0 },
-    hooks: { enabled: true, token: TOKEN, ...hooks },
-    ...more,
-  });
-  expect(await world.gateway.reload()).toMatchObject({ ok: true });
-}
+const change = ({ world }: Both, hooks: object, more: object = {}): Promise<void> =>
+  world.reload({ hooks, ...more });
 
 /** What the tests need of a kind of store. */
 interface Kind {
@@ -118,7 +106,7 @@ function explainsThen({ store, written }: Kind): void {
     await reload(both, {
       mappings: [{ id: "first", match: { path: "other" }, messageTemplate: "x" }, mapping(10)],
     });
-    const then = await explain(both, id);
+    const then = await both.cli.explain(id);
     expect(then).toMatchObject({
       config: { number: 1, isToday: false, today: 2, note: null },
       note: null,
@@ -128,9 +116,9 @@ function explainsThen({ store, written }: Kind): void {
       outcome: "unmatched",
       traces: [{ mapping: "order.big", verdict: "no", place: "rouse.json5:1" }],
     });
-    const { now } = await explain(both, id, "--now");
+    const { now } = await both.cli.explain(id, "--now");
     expect(now).toMatchObject({ evaluation: { outcome: "actions", mapping: "order.big" } });
-    const { out } = await both.cli.rouse(["explain", id, "--now"]);
+    const { out } = await both.cli.rouse(`explain ${id} --now`);
     expect(out).toMatch(
       /decided by +config 1, in use from .+ to at least .+; config 2 has been in use since /,
     );
@@ -138,13 +126,13 @@ function explainsThen({ store, written }: Kind): void {
     expect(out).toContain("── today, by config 2: nothing of this was done ──");
     expect(out).toContain("it was unmatched; today it would be accepted by order.big");
     const other = await postTo(both, { data: { id: 8, total: 50 } });
-    expect(await explain(both, other)).toMatchObject({
+    expect(await both.cli.explain(other)).toMatchObject({
       config: { number: 2, isToday: true },
       note: null,
     });
     // A config that comes back is the one that it was.
     await reload(both, { mappings: [mapping(100)] });
-    expect(await explain(both, id, "--now")).toMatchObject({
+    expect(await both.cli.explain(id, "--now")).toMatchObject({
       config: { number: 1, isToday: true },
       now: null,
     });
@@ -200,7 +188,7 @@ function explainsThen({ store, written }: Kind): void {
     expect(answer.status).toBe(202);
     const id = answer.body.eventId as string;
     await reload(both, { mappings: [] });
-    const shown = JSON.stringify(await explain(both, id, "--now"));
+    const shown = JSON.stringify(await both.cli.explain(id, "--now"));
     expect(shown).toContain('"mapping":"order.big"');
     const kept = await written(both);
     expect(kept).toContain("order.big");
@@ -255,14 +243,14 @@ function explainsThen({ store, written }: Kind): void {
     both.world.write("mappings/k.schema.json", { required: ["never"] });
     both.world.write("rouse.json5", text.replace('"one"', '"uno"'));
     await both.world.gateway.reload();
-    const { evaluation, note } = await explain(both, id);
+    const { evaluation, note } = await both.cli.explain(id);
     expect([note, evaluation?.outcome]).toEqual([null, "actions"]);
     expect(evaluation?.traces).toMatchObject([
       { mapping: "one", place: "rouse.json5:7", verdict: "no" },
       { mapping: "two", place: "rouse.json5:9", verdict: expect.any(String) },
       { mapping: "three", place: "extra.json5:5", verdict: "first" },
     ]);
-    expect((await explain(both, second)).evaluation).toMatchObject({
+    expect((await both.cli.explain(second)).evaluation).toMatchObject({
       mapping: "two",
       outcome: "actions",
     });
@@ -290,7 +278,7 @@ function explainsThen({ store, written }: Kind): void {
       await postTo(both, { id: 7 }),
       (await both.world.post("/hooks/shop", { id: 8, skip: true })).headers,
     ];
-    expect((await explain(both, id)).evaluation).toMatchObject({
+    expect((await both.cli.explain(id)).evaluation).toMatchObject({
       outcome: "actions",
       actions: [{ content: [{ text: "earlier 7" }] }],
     });
@@ -298,12 +286,12 @@ function explainsThen({ store, written }: Kind): void {
       mappings: [{ id: "made", match: { path: "elsewhere" }, messageTemplate: "-" }],
     });
     // The same file still runs: only the mapping has changed.
-    expect(await explain(both, id)).toMatchObject({
+    expect(await both.cli.explain(id)).toMatchObject({
       note: null,
       evaluation: { debug: { notes: [{ console: [{ text: "loaded earlier" }] }] } },
     });
     both.world.write("transforms/shop.js", module("later"));
-    const changed = await explain(both, id);
+    const changed = await both.cli.explain(id);
     expect(changed).toMatchObject({
       note: "the transform's module has changed since, and was not run: the result is the one that was recorded",
       evaluation: {
@@ -313,7 +301,7 @@ function explainsThen({ store, written }: Kind): void {
       },
     });
     const { body } = await both.world.admin("/admin/v1/events?outcome=skipped");
-    const gone = await explain(both, (body.events as { id: string }[])[0]?.id as string);
+    const gone = await both.cli.explain((body.events as { id: string }[])[0]?.id as string);
     expect(gone).toMatchObject({
       evaluation: { outcome: "skipped", reason: "the transform gave null" },
     });
@@ -389,7 +377,7 @@ function explainsThen({ store, written }: Kind): void {
       mapping: "order.big",
       condition: "match.payload.data.total",
     });
-    const { out } = await both.cli.rouse(["events"]);
+    const { out } = await both.cli.rouse("events");
     // A list says it in fewer words.
     expect(out).toContain("match.payload.data.total of order.big does not hold");
     expect(out).toContain(reasons[1]);
@@ -427,21 +415,21 @@ function explainsThen({ store, written }: Kind): void {
     const fine = await postTo(both, { agent: "ops" }, "by-agent");
     await reload(both, hooks, { channels });
     for (const [n, id] of ids.entries()) {
-      const { evaluation, note } = await explain(both, id);
+      const { evaluation, note } = await both.cli.explain(id);
       expect([note, evaluation?.actions]).toMatchObject([
         null,
         [{ ok: true, problem: { code: bodies[n]?.[2] } }],
       ]);
-      expect((await both.cli.rouse(["explain", id])).out).toContain("the gateway would reject it");
+      expect((await both.cli.rouse(`explain ${id}`)).out).toContain("the gateway would reject it");
     }
-    expect((await explain(both, fine)).evaluation?.actions).toMatchObject([
+    expect((await both.cli.explain(fine)).evaluation?.actions).toMatchObject([
       { ok: true, problem: null, fields: { agentId: "ops" } },
     ]);
-    expect((await explain(both, fine, "--now")).now?.evaluation?.actions).toMatchObject([
+    expect((await both.cli.explain(fine, "--now")).now?.evaluation?.actions).toMatchObject([
       { problem: { code: "unknown_agent" } },
     ]);
     await reload(both, hooks);
-    const { config } = await explain(both, ids[3] as string);
+    const { config } = await both.cli.explain(ids[3] as string);
     expect(config?.note).toBe(
       "channels or models are not those of then, and recipients and models are checked by today's",
     );

@@ -216,7 +216,7 @@ function failureTests(
   });
 
   it("shows how the gateway does from the command line", async () => {
-    const { code, out } = await cli.rouse(["status", "--since", "1h"]);
+    const { code, out } = await cli.rouse("status --since 1h");
     const text = out.replaceAll(/[ \t]+/g, " ");
     expect(code).toBe(0);
     expect(text).toMatch(/^gateway running, version/);
@@ -225,7 +225,7 @@ function failureTests(
     // What a person has resolved is not part of it.
     expect(text).toMatch(/failures 3 runs, 1 delivery failed in the last 24 hours\n/);
     expect(text).toMatch(/ID COUNT LAST SEEN TITLE\n/);
-    const json = JSON.parse((await cli.rouse(["status", "--json"])).out);
+    const json = JSON.parse((await cli.rouse("status --json")).out);
     expect(json.activity.hooks).toMatchObject({ stepSeconds: 60, total: 11, isComplete: true });
   });
 }

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { CHANGE_TEXTS, type ChangeKind } from "../../src/operate/what-if/changes.ts";
 import { describePostgres, newSchema, plainly, type Schema } from "../store/postgres.ts";
 import { createDiffWorld, ORDER, type DiffWorld, type Kept } from "./hooks-diff-world.ts";
 
@@ -41,7 +42,6 @@ const CASES: Case[] = [
     2,
     [
       "2 would run that did not.",
-      "\nstarts a run  shop.refund  2\n",
       "was       unmatched: no mapping matched",
       "would be  agent by shop.refund",
     ],
@@ -52,7 +52,7 @@ const CASES: Case[] = [
     changed({ match: { path: "shop", payload: { type: "sale" } } }),
     "stops:shop.order",
     3,
-    ["3 would not run.", "\nstops  shop.order  3\n"],
+    ["3 would not run."],
   ],
   [
     "other-mapping",
@@ -60,7 +60,7 @@ const CASES: Case[] = [
     [{ ...ORDER, id: "shop.vip", to: "room-9" }, ORDER],
     "other-mapping:shop.vip",
     3,
-    ["another mapping takes it  shop.vip  3", "agent by shop.order", "agent by shop.vip"],
+    ["agent by shop.order", "agent by shop.vip"],
   ],
   [
     "other-mapping without a run",
@@ -133,32 +133,18 @@ const CASES: Case[] = [
     changed({ strict: true, messageTemplate: "Order {{absent}}" }),
     "rejected:shop.order",
     3,
-    ["is rejected  shop.order  3", "missing: absent", "3 would not run."],
+    ["missing: absent", "3 would not run."],
   ],
-  [
-    "rejected before it ran",
-    [ORDER],
-    [ORDER, STRICT],
-    "rejected:shop.refund",
-    2,
-    ["is rejected  shop.refund  2"],
-  ],
+  ["rejected before it ran", [ORDER], [ORDER, STRICT], "rejected:shop.refund", 2, []],
   [
     "missing",
     [ORDER],
     changed({ messageTemplate: "Order {{id}} of {{customer.name}}{{discount}}" }),
     "missing:shop.order",
     3,
-    ["new missing fields  shop.order  3", '→ ["discount"]'],
+    ['→ ["discount"]'],
   ],
-  [
-    "outcome",
-    [ORDER, STRICT],
-    [ORDER, { ...REFUND, shadow: true }],
-    "outcome:shop.refund",
-    2,
-    ["outcome changes, without a run  shop.refund  2"],
-  ],
+  ["outcome", [ORDER, STRICT], [ORDER, { ...REFUND, shadow: true }], "outcome:shop.refund", 2, []],
 ];
 
 /** What is read from a store. */
@@ -170,15 +156,10 @@ function storeTests(world: () => DiffWorld, before: () => Promise<void>, cases: 
     });
     it.each(cases)("%s", async (...[, today, next, group, count, said]) => {
       await world().cli.write("rouse.json5", world().config(today));
-      const report = await world().report(next);
-      const groups = report.groups.map(({ kind, mapping, count: events }) => [
-        `${kind}:${mapping}`,
-        events,
-      ]);
-      expect(groups).toContainEqual([group, count]);
-      expect(report).toMatchObject({ events: 5, skipped: 0, changed: count });
       const { code, out, err } = await world().diff(next);
       expect([code, err]).toEqual([0, ""]);
+      const [kind, mapping] = group.split(":") as [ChangeKind, string];
+      expect(out.replaceAll(/ +/g, " ")).toContain(`\n${CHANGE_TEXTS[kind]} ${mapping} ${count}\n`);
       expect(out.split("\n")[0]).toMatch(
         new RegExp(`^5 events of \\d+ minutes?: ${count} change\\.`),
       );
@@ -338,22 +319,6 @@ describe("rouse hooks diff", () => {
       ]);
     });
 
-    it("shows control characters to no terminal, and takes no harm from the keys of prototypes", async () => {
-      const body =
-        '{"type":"order","id":1,"what":"\\u001b[31mred\\u0007\\u202eevil","customer":{"name":"a\\nb"},"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}';
-      await world.keep({ body });
-      const { code, out } = await world.diff(
-        changed({
-          messageTemplate: "Sale {{what}} of\n{{customer.name}} {{__proto__.polluted}}",
-          to: "x\u001b[2J",
-        }),
-      );
-      expect([code, out]).toEqual([0, expect.stringContaining("Sale")]);
-      // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
-      expect(out).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/);
-      expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
-    });
-
     it("says that events would be collected, and by which key", async () => {
       await world.keep(order(1), order(2));
       const { out } = await world.diff(
@@ -393,7 +358,7 @@ describe("rouse hooks diff", () => {
         "next.json5",
         world.config([ORDER], { agents: { list: [{ id: "other" }, { id: "main" }] } }),
       );
-      const { out } = await world.cli.rouse(["hooks", "diff", "--config", "next.json5"]);
+      const { out } = await world.cli.rouse("hooks diff --config next.json5");
       expect(out).toContain("agent     main → other");
     });
   });
@@ -412,7 +377,7 @@ describe("rouse hooks diff", () => {
       expect(broken.err).toMatch(
         /hooks\.mappings\[0\]\.agentId[^]*hooks\.mappings\[1\]\.messageTemplate/,
       );
-      expect((await world.cli.rouse(["hooks", "diff", "--config", "none.json5"])).code).toBe(3);
+      expect((await world.cli.rouse("hooks diff --config none.json5")).code).toBe(3);
       await world.cli.write("rouse.json5", "{ hooks: ");
       expect(await world.diff([ORDER])).toMatchObject({
         code: 3,
@@ -442,16 +407,16 @@ describe("rouse hooks diff", () => {
       .update(readFileSync(join(world.cli.dir, ".rouse", "rouse.db")))
       .digest("hex");
 
-  it("changes nothing in the state folder, over 1,000 events", async () => {
+  it("changes nothing in the state folder, over 300 events", async () => {
     await fresh();
     await world.keep(
-      ...Array.from({ length: 1000 }, (_, index) =>
+      ...Array.from({ length: 300 }, (_, index) =>
         index % 2 === 0 ? order(index) : refund(index),
       ),
     );
     const [before, files] = [hash(), readdirSync(join(world.cli.dir, ".rouse"))];
     const report = await world.report([{ ...ORDER, to: "room-2" }, REFUND]);
-    expect(report).toMatchObject({ events: 1000, changed: 1000, wouldRun: 500 });
+    expect(report).toMatchObject({ events: 300, changed: 300, wouldRun: 150 });
     expect(hash()).toBe(before);
     // A reader of a log of SQLite shares an index of it.
     const companions = new Set(["rouse.db-shm", "rouse.db-wal"]);
@@ -515,10 +480,10 @@ describePostgres("rouse hooks diff, on PostgreSQL", () => {
   // How events are compared no store has a part in.
   storeTests(() => world, fresh, CASES.slice(0, 1));
 
-  it("changes no row, over 1,000 events", async () => {
+  it("changes no row, over 300 events", async () => {
     await fresh();
     await world.keep(
-      ...Array.from({ length: 1000 }, (_, index) =>
+      ...Array.from({ length: 300 }, (_, index) =>
         index % 2 === 0 ? order(index) : refund(index),
       ),
     );
@@ -540,9 +505,9 @@ describePostgres("rouse hooks diff, on PostgreSQL", () => {
       });
     const before = await rows();
     expect(await world.report([{ ...ORDER, to: "room-2" }, REFUND])).toMatchObject({
-      events: 1000,
-      changed: 1000,
-      wouldRun: 500,
+      events: 300,
+      changed: 300,
+      wouldRun: 150,
     });
     expect(await rows()).toEqual(before);
     expect(await world.sent()).toBe(0);

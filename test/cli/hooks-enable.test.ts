@@ -45,12 +45,12 @@ const post = async (body: object) => {
 describe("rouse hooks enable", () => {
   it("shows what changes, takes `shadow` away at the running gateway, and leaves the file of before", async () => {
     await start();
-    expect((await cli.rouse(["hooks"])).out).toMatch(
+    expect((await cli.rouse("hooks")).out).toMatch(
       /acme\.order .* mappings\/acme\.json5 \(in shadow\)/,
     );
     const { status, id } = await post({ type: "order", id: 1 });
     expect(status).toBe(200);
-    expect((await cli.rouse(["explain", id])).out).toMatch(
+    expect((await cli.rouse(`explain ${id}`)).out).toMatch(
       /acme\.order {2}\(acme\.json5:3\) {2}matches, in shadow[^]*in shadow, action 1: agent by acme\.order[^]*Order ⟦1⟧/,
     );
     const asked = await enable();
@@ -92,7 +92,7 @@ describe("rouse hooks enable", () => {
         return "yes";
       },
     } as unknown as Prompts;
-    const { code, err } = await cli.rouse(["hooks", "enable", "acme.order"], { prompts });
+    const { code, err } = await cli.rouse("hooks enable acme.order", { prompts });
     expect([code, err]).toEqual([
       1,
       expect.stringContaining("is not as it was shown any more; nothing was written"),
@@ -109,7 +109,7 @@ describe("rouse hooks enable", () => {
       prompts: { text: async () => typed, select: async () => choice } as unknown as Prompts,
     });
     for (const given of [answers("yes", "yes"), answers(name, "no")])
-      expect(await cli.rouse(["hooks", "enable", "acme.order"], given)).toMatchObject({
+      expect(await cli.rouse("hooks enable acme.order", given)).toMatchObject({
         code: 2,
         err: expect.stringContaining("stopped; nothing was written"),
       });
@@ -163,7 +163,7 @@ describe("rouse hooks enable", () => {
       async (isRunning) => {
         if (isRunning) await start();
         // A mapping in shadow that alone takes a request is tested as if it were live.
-        expect((await cli.rouse(["test"])).out).toMatch(/acme\/order[^]*contains/);
+        expect((await cli.rouse("test")).out).toMatch(/acme\/order[^]*contains/);
         const { code, out, err } = await enable("--yes");
         expect([code, out]).toEqual([
           2,

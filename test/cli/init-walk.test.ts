@@ -2,16 +2,13 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createLogger } from "../../src/core/log.ts";
-import type { CheckAnswer, Prompts } from "../../src/cli/prompts.ts";
 import { PASSWORD, blueBubblesServer } from "../channels/bluebubbles-server.ts";
 import { ROSA, startMattermost, TOKEN as MATTERMOST_TOKEN } from "../channels/mattermost-server.ts";
 import { ACCOUNT, signalServer } from "../channels/signal-server.ts";
 import { createProvider, type Provider } from "../e2e/provider.ts";
 import { createGateway } from "../gateway.ts";
+import { typed, type Line } from "./typed-answers.ts";
 import { createCli, type CliWorld } from "./world.ts";
-
-type Line = [question: string, answer: string | string[]];
 
 let cli: CliWorld;
 let model: Provider;
@@ -25,30 +22,6 @@ afterEach(async () => {
   await model.close();
   await cli.close();
 });
-
-/** Types the answers in order. One that is refused is followed by the next of the script, for the same question. */
-function typed(script: Line[]): Prompts & { left: Line[]; refused: string[] } {
-  const left = [...script];
-  const refused: string[] = [];
-  const answer = async (options: { message: string; check?: CheckAnswer }): Promise<never> => {
-    for (;;) {
-      const [question, given] = left.shift() ?? ["nothing more", ""];
-      expect(options.message).toContain(question);
-      const problem = typeof given === "string" ? options.check?.(given) : undefined;
-      if (problem === undefined) return given as never;
-      refused.push(problem);
-    }
-  };
-  return {
-    text: answer,
-    password: answer,
-    select: answer,
-    multiselect: answer,
-    note: async () => undefined,
-    left,
-    refused,
-  };
-}
 
 const CHANNELS = {
   async mattermost() {
@@ -146,7 +119,7 @@ it.each(WALKS)(
     // A model that is away ends the test after seconds.
     const since = Date.now();
     const now = (): number => since + (Date.now() - since) * 8;
-    const { code, out, err } = await cli.rouse(["init"], { prompts, now });
+    const { code, out, err } = await cli.rouse("init", { prompts, now });
     expect([prompts.left, code]).toEqual([[], state === "there" ? 0 : 1]);
     expect(prompts.refused.length).toBeGreaterThanOrEqual(wrong + 2);
     expect(out).toContain(`Register at ${sender}`);
@@ -157,8 +130,6 @@ it.each(WALKS)(
       cwd: cli.dir,
       env: {},
       workers: true,
-      log: createLogger("silent"),
-      print: () => undefined,
     });
     await gateway.start();
     await gateway.stop();
@@ -168,26 +139,26 @@ it.each(WALKS)(
 
 describe("rouse init, run again", () => {
   it("asks for the channel that its argument names, and for nothing else; so it mends one, too", async () => {
-    expect((await cli.rouse(["init", "--yes", "--no-test", "--preset", "github"])).code).toBe(0);
+    expect((await cli.rouse("init --yes --no-test --preset github")).code).toBe(0);
     const { server, lines } = await CHANNELS.mattermost();
     ends.push(() => server.close());
     const added = typed(lines);
-    expect((await cli.rouse(["init", "mattermost", "--no-test"], { prompts: added })).code).toBe(0);
+    expect((await cli.rouse("init mattermost --no-test", { prompts: added })).code).toBe(0);
     expect(added.left).toEqual([]);
     const secret = join(cli.dir, ".rouse/secrets/mattermost-token");
     rmSync(secret);
-    expect((await cli.rouse(["config", "validate"])).err).toContain(`there is no file ${secret}`);
+    expect((await cli.rouse("config validate")).err).toContain(`there is no file ${secret}`);
     const mended = typed(lines);
-    const { code } = await cli.rouse(["init", "mattermost", "--no-test"], { prompts: mended });
+    const { code } = await cli.rouse("init mattermost --no-test", { prompts: mended });
     expect([code, mended.left]).toEqual([0, []]);
-    expect((await cli.rouse(["config", "validate"])).code).toBe(0);
+    expect((await cli.rouse("config validate")).code).toBe(0);
   });
 
   it("shows and tests a sender again, with the secret that it has", async () => {
-    expect((await cli.rouse(["init", "--yes", "--no-test", "--preset", "github"])).code).toBe(0);
+    expect((await cli.rouse("init --yes --no-test --preset github")).code).toBe(0);
     const file = join(cli.dir, ".rouse/secrets/github");
     const before = readFileSync(file, "utf8");
-    const again = await cli.rouse(["init", "github"]);
+    const again = await cli.rouse("init github");
     expect([again.code, again.err]).toEqual([0, ""]);
     expect(again.out).toContain(before.trim());
     expect(again.out).toContain("The reply, delivered to");
@@ -202,7 +173,7 @@ describe("rouse init, run again", () => {
       taken.listen(7420, "127.0.0.1", done);
     });
     ends.push(() => new Promise((done) => taken.close(done)));
-    const { out } = await cli.rouse(["init", "--yes", "--no-test"]);
+    const { out } = await cli.rouse("init --yes --no-test");
     const port = /Port 7420 is taken: the gateway will listen on (\d+)/.exec(out)?.[1];
     expect(readFileSync(join(cli.dir, "rouse.json5"), "utf8")).toContain(`port: ${port}`);
     const refused = await createGateway({ cwd: cli.dir, env: {}, workers: false, port: 7420 });

@@ -3,12 +3,11 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Prompts } from "../../src/cli/prompts.ts";
-import { createLogger } from "../../src/core/log.ts";
 import { PRESETS_DIR, presetNames } from "../../src/mapping/presets.ts";
 import { createGateway } from "../gateway.ts";
 import { createProvider } from "../e2e/provider.ts";
 import { createWorld } from "../e2e/world.ts";
+import { typed } from "./typed-answers.ts";
 import { createCli, type CliWorld } from "./world.ts";
 
 let cli: CliWorld;
@@ -40,14 +39,14 @@ describe("rouse init", () => {
       expect(out).toMatch(
         /Posted .* to \/hooks\/(?:example|github): 202\n\nThe reply, delivered to console, terminal:\n {2}\S/,
       );
-      expect((await cli.rouse(["config", "validate"], { env })).code).toBe(0);
+      expect((await cli.rouse("config validate", { env })).code).toBe(0);
       const file = join(cli.dir, "rouse.json5");
       expect(statSync(file).mode & 0o777).toBe(0o600);
       const text = readFileSync(file, "utf8");
       if (flags.includes("--port")) {
         expect(text).toContain("port: 8123");
         expect(
-          JSON.parse((await cli.rouse(["hooks", "--json"], { env })).out).mappings.map(
+          JSON.parse((await cli.rouse("hooks --json", { env })).out).mappings.map(
             (one: { origin: string }) => one.origin,
           ),
         ).toContain("preset:gmail");
@@ -89,10 +88,9 @@ describe("rouse init", () => {
           field.env === undefined ? [] : [[field.env, "a-secret-of-sixteen-characters"]],
         ),
       );
-      const { code, out, err } = await cli.rouse(
-        ["init", "--yes", "--force", "--no-test", "--channel", id],
-        { env },
-      );
+      const { code, out, err } = await cli.rouse(`init --yes --force --no-test --channel ${id}`, {
+        env,
+      });
       const text = readFileSync(join(cli.dir, "rouse.json5"), "utf8");
       for (const { name } of setup?.fields ?? []) expect(text).toContain(`${name}:`);
       expect(text).toContain("allowFrom: []");
@@ -112,22 +110,14 @@ describe("rouse init", () => {
       if (empty.length > 0)
         expect(out).toContain(`channels.${id} is off until you fill in ${until}`);
     }
-    const unknown = await cli.rouse(["init", "--yes", "--force", "--channel", "pigeon"]);
-    expect([unknown.code, unknown.err]).toEqual([
-      2,
-      expect.stringContaining('there is no "pigeon"'),
-    ]);
+    await cli.fails("init --yes --force --channel pigeon", 2, 'there is no "pigeon"');
   });
 
   it("leaves a config alone that it cannot read, and writes a new one only if it is told to", async () => {
     await cli.write("rouse.json5", "// mine");
-    const refused = await cli.rouse(["init", "--yes"]);
-    expect([refused.code, refused.err]).toEqual([
-      3,
-      expect.stringContaining("--force writes a new one"),
-    ]);
+    await cli.fails("init --yes", 3, "--force writes a new one");
     expect(readFileSync(join(cli.dir, "rouse.json5"), "utf8")).toBe("// mine");
-    expect((await cli.rouse(["init", "--yes", "--force"])).code).toBe(0);
+    expect((await cli.rouse("init --yes --force")).code).toBe(0);
     expect(readFileSync(join(cli.dir, "rouse.json5"), "utf8")).toContain("hooks:");
   });
 
@@ -139,46 +129,21 @@ describe("rouse init", () => {
     [["--key-file", "key.txt"], "--provider"],
     [["--channel", "pigeon"], "--channel"],
   ])("says what is wrong with %j, and writes nothing", async (flags, message) => {
-    const result = await cli.rouse(["init", "--yes", ...flags]);
-    expect([result.code, result.err]).toEqual([2, expect.stringContaining(message)]);
+    await cli.fails(["init", "--yes", ...flags], 2, message);
     expect(existsSync(join(cli.dir, "rouse.json5"))).toBe(false);
   });
 
   it("writes no config that a gateway would not start with, and says why", async () => {
-    const result = await cli.rouse(["init", "--yes", "--model", "nowhere/x"]);
-    expect([result.code, result.err]).toEqual([
-      3,
-      expect.stringContaining("agents.defaults.model"),
-    ]);
+    await cli.fails("init --yes --model nowhere/x", 3, "agents.defaults.model");
     expect(existsSync(join(cli.dir, "rouse.json5"))).toBe(false);
   });
 });
-
-/** Answers questions in order: each entry is a part of the question and its answer. */
-function scripted(
-  script: [question: string, answer: string | string[]][],
-): Prompts & { left(): number } {
-  const next = (message: string): never => {
-    const [question, answer] = script.shift() ?? ["nothing more", ""];
-    expect(message).toContain(question);
-    return answer as never;
-  };
-  const answer = async ({ message }: { message: string }): Promise<never> => next(message);
-  return {
-    text: answer,
-    password: answer,
-    select: answer,
-    multiselect: answer,
-    note: async () => undefined,
-    left: () => script.length,
-  };
-}
 
 const file = (name: string): string => readFileSync(join(cli.dir, name), "utf8");
 
 describe("rouse init for a sender that signs", () => {
   it("makes the secret, refers to it, prints what to register, and shows a reply to a signed event", async () => {
-    const { code, out, err } = await cli.rouse(["init", "--preset", "github"]);
+    const { code, out, err } = await cli.rouse("init --preset github");
     expect([code, err]).toEqual([0, ""]);
     const secret = file(".rouse/secrets/github").trim();
     expect(statSync(join(cli.dir, ".rouse/secrets/github")).mode & 0o777).toBe(0o600);
@@ -206,17 +171,11 @@ describe("rouse init for a sender that signs", () => {
   it("adds to a setup, changes nothing twice, and keeps every file that is there", async () => {
     await cli.write("package.json", '{ "name": "mine" }');
     await cli.write(".gitignore", "*.log");
-    expect((await cli.rouse(["init", "--yes", "--preset", "github"])).code).toBe(0);
+    expect((await cli.rouse("init --yes --preset github")).code).toBe(0);
     const before = file(".rouse/secrets/github");
-    const added = await cli.rouse([
-      "init",
-      "--yes",
-      "--preset",
-      "github",
-      "jira",
-      "--public-url",
-      "https://hooks.example.com",
-    ]);
+    const added = await cli.rouse(
+      "init --yes --preset github jira --public-url https://hooks.example.com",
+    );
     expect([added.code, added.err]).toEqual([0, ""]);
     expect(added.out).toContain("URL     https://hooks.example.com/hooks/jira");
     expect(added.out).toContain("Posted the recorded event comment_created to /hooks/jira: 202");
@@ -233,9 +192,7 @@ describe("rouse init for a sender that signs", () => {
       '{ "name": "mine" }',
       "*.log\n.rouse/\nnode_modules/\n*.before\n",
     ]);
-    expect((await cli.rouse(["init", "--yes", "--preset", "jira"])).out).toContain(
-      "has all of that already",
-    );
+    expect((await cli.rouse("init --yes --preset jira")).out).toContain("has all of that already");
     expect(file("rouse.json5")).toBe(text);
   });
 
@@ -255,7 +212,7 @@ describe("rouse init for a sender that signs", () => {
 
   it("adds to rouse.json as well, and makes no second config beside it", async () => {
     await cli.write("rouse.json", { hooks: { enabled: true, token: "hook-token-0123456789" } });
-    expect((await cli.rouse(["init", "--yes", "--preset", "jira"])).code).toBe(0);
+    expect((await cli.rouse("init --yes --preset jira")).code).toBe(0);
     expect(existsSync(join(cli.dir, "rouse.json5"))).toBe(false);
     expect(JSON5.parse(file("rouse.json"))).toMatchObject({
       hooks: { token: "hook-token-0123456789", presets: [{ use: "jira" }] },
@@ -268,28 +225,26 @@ describe("rouse init for a sender that signs", () => {
       hooks: { enabled: true, token: "hook-token-0123456789", presets: ["healthchecks", "github"] },
     };
     await cli.write("rouse.json5", config);
-    const refused = await cli.rouse(["start"]);
+    const refused = await cli.rouse("start");
     const [, command = ""] = /run `rouse ([^`]*)`/.exec(refused.err) ?? [];
     expect([refused.code, command]).toEqual([3, "init --preset github"]);
     expect(await cli.rouse(command.split(" "))).toMatchObject({ code: 0, err: "" });
-    expect((await cli.rouse(["config", "validate"])).code).toBe(0);
+    expect((await cli.rouse("config validate")).code).toBe(0);
     expect(
       JSON5.parse<{ hooks: { presets: unknown[] } }>(file("rouse.json5")).hooks.presets,
     ).toEqual(["healthchecks", { use: "github", secret: { file: ".rouse/secrets/github" } }]);
   });
 
   it("posts to the gateway that runs, once that has the new config", async () => {
-    await cli.rouse(["init", "--yes", "--port", "0", "--no-test"]);
+    await cli.rouse("init --yes --port 0 --no-test");
     const gateway = await createGateway({
       cwd: cli.dir,
       env: {},
       workers: true,
-      log: createLogger("silent"),
-      print: () => undefined,
     });
     const { url } = await gateway.start();
     try {
-      const { code, out, err } = await cli.rouse(["init", "--yes", "--preset", "github"]);
+      const { code, out, err } = await cli.rouse("init --yes --preset github");
       expect([code, err]).toEqual([0, ""]);
       expect(out).toContain("to /hooks/github: 202");
       expect(gateway.status().url).toBe(url);
@@ -300,16 +255,9 @@ describe("rouse init for a sender that signs", () => {
 
   it("keeps a secret that the sender has shown, and says where to put one that it will show", async () => {
     await cli.write("stripe.txt", "whsec_shown-by-the-sender\n");
-    const { code, out } = await cli.rouse([
-      "init",
-      "--yes",
-      "--preset",
-      "stripe",
-      "slack",
-      "notion",
-      "--secret-file",
-      "stripe=stripe.txt",
-    ]);
+    const { code, out } = await cli.rouse(
+      "init --yes --preset stripe slack notion --secret-file stripe=stripe.txt",
+    );
     expect(code).toBe(0);
     expect([file(".rouse/secrets/stripe").trim(), file(".rouse/secrets/notion").trim()]).toEqual([
       "whsec_shown-by-the-sender",
@@ -346,7 +294,7 @@ describe("rouse init for a sender that signs", () => {
 
 describe("rouse init, asking", () => {
   it("asks for senders, a channel with its recipient, and a provider with its key; secrets go to files of the state folder", async () => {
-    const prompts = scripted([
+    const prompts = typed([
       ["Whose webhooks", ["github", "stripe"]],
       ["The secret that stripe shows", "whsec_typed-into-the-terminal"],
       ["Where do replies go", ["telegram"]],
@@ -357,8 +305,8 @@ describe("rouse init, asking", () => {
       ["Model", "claude-sonnet-4-5"],
       ["API key", "typed-api-key-0123456789"],
     ]);
-    const { code, err } = await cli.rouse(["init", "--no-test"], { prompts });
-    expect([code, err, prompts.left()]).toEqual([0, "", 0]);
+    const { code, err } = await cli.rouse("init --no-test", { prompts });
+    expect([code, err, prompts.left]).toEqual([0, "", []]);
     const text = file("rouse.json5");
     expect(JSON5.parse(text)).toMatchObject({
       hooks: {
@@ -419,7 +367,7 @@ describe("rouse init, asking", () => {
 });
 
 it("types of transforms and plugins resolve in the folder that rouse init makes", async () => {
-  await cli.rouse(["init", "--yes", "--no-test"]);
+  await cli.rouse("init --yes --no-test");
   await cli.write(
     "transforms/ci.ts",
     'import type { Transform } from "rouse/transform";\nconst t: Transform = ({ payload }) => (payload.ok ? null : { message: String(payload.url) });\nexport default t;\n',

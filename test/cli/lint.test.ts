@@ -31,24 +31,29 @@ interface Checked {
   issues: Issue[];
 }
 
-async function validate(
-  mappings: object[],
-  { hooks = {}, ...config }: { hooks?: object } = {},
-): Promise<Checked> {
-  await cli.write("rouse.json5", {
-    hooks: { enabled: true, token: TOKEN, mappings, ...hooks },
-    ...config,
-  });
-  const { code, out } = await cli.rouse(["config", "validate", "--json", "--strict"]);
+async function validate(mappings: object[]): Promise<Checked> {
+  await cli.write("rouse.json5", { hooks: { enabled: true, token: TOKEN, mappings } });
+  const { code, out } = await cli.rouse("config validate --json --strict");
   return { code, ...(JSON.parse(out) as Omit<Checked, "code">) };
 }
 
+async function lint(hooks: { tools?: string[] }): Promise<Issue[]> {
+  const { set } = await compile(hooks);
+  const signed = set.paths.flatMap(({ path, auth, authAt }) =>
+    auth && "scheme" in auth ? [{ path, auth, at: authAt ?? path }] : [],
+  );
+  const { verifiers } = createVerifiers(
+    signed,
+    { dir: SCHEMES_DIR, plugins: new Map() },
+    "https://hooks.example",
+    fetch,
+  );
+  return lintMappings(set.configs, { verifiers, hooksTools: hooks.tools ?? [] });
+}
+
 /** The warnings of lint, as `path rule`. */
-const findings = async (mappings: object[], config: object = {}): Promise<string[]> => {
-  const { ok, issues, warnings } = await validate(mappings, config);
-  expect([ok, issues]).toEqual([true, undefined]);
-  return warnings.flatMap(({ path, rule }) => (rule === undefined ? [] : [`${path} ${rule}`]));
-};
+const findings = async (mappings: object[], hooks: object = {}): Promise<string[]> =>
+  (await lint({ mappings, ...hooks } as object)).map(({ path, rule }) => `${path} ${rule}`);
 
 let number = 0;
 const hook = (match: object, more: object = {}): object => ({
@@ -134,7 +139,7 @@ describe("never-reached", () => {
         line: 1,
       },
     ]);
-    expect((await cli.rouse(["config", "validate"])).code).toBe(0);
+    expect((await cli.rouse("config validate")).code).toBe(0);
     expect(
       await findings([mappings[0] as object, { ...mappings[1], lint: { off: ["never-reached"] } }]),
     ).toEqual([]);
@@ -184,20 +189,11 @@ describe("unsigned-header", () => {
 
 describe("unsafe-content", () => {
   const UNSAFE = ["hooks.mappings[0].allowUnsafeExternalContent unsafe-content"];
-  const mcp = {
-    mcp: { servers: { shop: { command: "shop" } } },
-    agents: { list: [{ id: "main", tools: ["shop.*"] }] },
-  };
   const unsafe = (more: object): object => hook({}, { allowUnsafeExternalContent: true, ...more });
 
   it.each<[string, object, object, string[]]>([
-    ["beside tools", unsafe({ tools: ["shop.find"] }), mcp, UNSAFE],
-    [
-      "beside the tools of all hooks",
-      unsafe({}),
-      { ...mcp, hooks: { tools: ["shop.find"] } },
-      UNSAFE,
-    ],
+    ["beside tools", unsafe({ tools: ["shop.find"] }), {}, UNSAFE],
+    ["beside the tools of all hooks", unsafe({}), { tools: ["shop.find"] }, UNSAFE],
     [
       "beside a recipient out of the payload",
       unsafe({ deliver: true, channel: "console", to: "{{ from }}" }),
@@ -208,7 +204,7 @@ describe("unsafe-content", () => {
     [
       "not beside the tools of all hooks that it takes away",
       unsafe({ tools: [] }),
-      { ...mcp, hooks: { tools: ["shop.find"] } },
+      { tools: ["shop.find"] },
       [],
     ],
     [
@@ -217,9 +213,9 @@ describe("unsafe-content", () => {
       {},
       [],
     ],
-    ["not with the boundary", hook({}, { tools: ["shop.find"] }), mcp, []],
-  ])("%s", async (_name, mapping, config, expected) =>
-    expect(await findings([mapping], config)).toEqual(expected),
+    ["not with the boundary", hook({}, { tools: ["shop.find"] }), {}, []],
+  ])("%s", async (_name, mapping, hooks, expected) =>
+    expect(await findings([mapping], hooks)).toEqual(expected),
   );
 });
 
@@ -271,7 +267,7 @@ describe("each rule names the file and the line, ends --strict with 1, and can b
     await own.write("rouse.json5", { hooks: { enabled: true, token: TOKEN } });
     const check = async (off: string) => {
       await own.write("mappings/own.json5", render(first, second, off));
-      const { code, out } = await own.rouse(["config", "validate", "--json", "--strict"]);
+      const { code, out } = await own.rouse("config validate --json --strict");
       const { warnings } = JSON.parse(out) as { warnings: Issue[] };
       return { code, found: warnings.filter((warning) => warning.rule !== undefined) };
     };
@@ -280,7 +276,7 @@ describe("each rule names the file and the line, ends --strict with 1, and can b
       1,
       [{ rule, file: join(own.dir, "mappings", "own.json5"), line }],
     ]);
-    expect((await own.rouse(["config", "validate"])).out).toContain(`mappings/own.json5:${line}:`);
+    expect((await own.rouse("config validate")).out).toContain(`mappings/own.json5:${line}:`);
     expect(await check(`lint: { off: ["${rule}"] },`)).toEqual({ code: 0, found: [] });
     await own.close();
   });
@@ -308,7 +304,7 @@ it("an unknown rule is a problem of the config, with the name that was meant", a
 it("the options of a preset silence rules for its mappings", async () => {
   const presets = [{ use: "github", auth: "token" }];
   const before = hook({ path: "github" }, { id: "all" });
-  const found = await findings([before], { hooks: { presets } });
+  const found = await findings([before], { presets });
   expect(found.length).toBeGreaterThan(1);
   expect(
     found.every(
@@ -317,26 +313,12 @@ it("the options of a preset silence rules for its mappings", async () => {
   ).toBe(true);
   expect(
     await findings([before], {
-      hooks: { presets: [{ ...presets[0], lint: { off: ["never-reached"] } }] },
+      presets: [{ ...presets[0], lint: { off: ["never-reached"] } }],
     }),
   ).toEqual([]);
 });
 
 describe("what ships is without warnings of lint:", () => {
-  const lint = async (hooks: { tools?: string[] }): Promise<Issue[]> => {
-    const { set } = await compile(hooks);
-    const signed = set.paths.flatMap(({ path, auth, authAt }) =>
-      auth && "scheme" in auth ? [{ path, auth, at: authAt ?? path }] : [],
-    );
-    const { verifiers } = createVerifiers(
-      signed,
-      { dir: SCHEMES_DIR, plugins: new Map() },
-      "https://hooks.example",
-      fetch,
-    );
-    return lintMappings(set.configs, { verifiers, hooksTools: hooks.tools ?? [] });
-  };
-
   it.each(presetNames)("the preset %s", async (use) => {
     const { set } = await compile({ presets: [{ use, auth: "token" }] });
     expect(set.configs.length).toBeGreaterThan(0);
@@ -411,6 +393,84 @@ describe("a thousand mappings on a path are compared:", () => {
     const { set } = await compile({ mappings: make(1000) });
     const found = lintMappings(set.configs, { verifiers: new Map(), hooksTools: [] });
     expect(found).toHaveLength(expected(1000));
+  });
+});
+
+describe("mappings are compared with recorded bodies:", () => {
+  const body = (n: number): object => ({
+    kind: n % 2 === 0 ? "order" : "news",
+    total: n,
+    code: n % 2 === 0 ? "5" : null,
+    either: n % 3 === 0 ? "7" : 7,
+    by: { [`evt_88127${n}0`]: { score: 1 } },
+    labels: [{ name: "bug" }],
+    tags: ["a"],
+    ...(n % 2 === 0 ? { order: { id: n } } : {}),
+  });
+  const shapes = new Map(
+    Object.entries({ few: 19, shop: 40 }).map(([path, count]) => {
+      const shape = createShape(path);
+      for (let n = 0; n < count; n++) addToShape(shape, body(n), n);
+      return [path, shape];
+    }),
+  );
+
+  const [FIELD, TYPE] = ["unknown-field", "wrong-type"];
+  const at = (payload: object, more: object = {}): object => ({
+    match: { path: "shop", payload },
+    messageTemplate: "m",
+    ...more,
+  });
+  const text = (messageTemplate: unknown, path: unknown = "shop"): object => ({
+    match: { path },
+    messageTemplate,
+  });
+  const other = {
+    id: "other",
+    match: { path: "shop", payload: { kind: "x" } },
+    messageTemplate: "m",
+  };
+
+  it.each<[string, object[], string[]]>([
+    ["a condition on a field below one that is there", [at({ "order.idd": 1 })], [FIELD]],
+    ["a template", [text("Order {{ order.nunber }}")], [FIELD]],
+    ["a line of a template", [text(["a", "{{ payload.order.nunber }}"])], [FIELD]],
+    ["a name that is nearly there", [at({ totl: 1 }), other], [FIELD]],
+    ["a name that is not, where no other mapping may be meant", [at({ colour: "red" })], [FIELD]],
+    ["not a name of bodies that may not have come yet", [at({ colour: "red" }), other], []],
+    ["not a field that some bodies have", [at({ "order.id": 1 })], []],
+    ["not one below an object that a few bodies had", [other, text("{{ order.id }}")], []],
+    [
+      "not members of lists",
+      [at({ "labels.name": "bug", tags: "a", "labels[0].name": "bug" })],
+      [],
+    ],
+    ["not keys that are data", [at({ "by.evt_1234560.score": 1 })], []],
+    ["not what asks whether a field is there", [at({ "order.idd": { $exists: false } })], []],
+    [
+      "not expressions, nor names that are no fields",
+      [text("{{ order.nunber ? 1 : 2 }} {{ now }} {{ headers.x }} {{ item.x }}")],
+      [],
+    ],
+    ["not with fewer than 20 bodies", [text("{{ order.nunber }}", "few")], []],
+    [
+      "not with a path of which few bodies are known",
+      [text("{{ order.nunber }}", ["few", "shop"])],
+      [],
+    ],
+    ["not where it is off", [at({ "order.idd": 1 }, { lint: { off: [FIELD] } })], []],
+    ["not a disabled mapping", [at({ "order.idd": 1 }, { enabled: false })], []],
+    ["a number where text came", [at({ kind: { $gte: 5 } })], [TYPE]],
+    ["text where a number came", [at({ total: "5" })], [TYPE]],
+    ["a pattern where a number came", [at({ total: { $prefix: "5" } })], [TYPE]],
+    ["a list of texts where a number came", [at({ total: ["5", "6"] })], [TYPE]],
+    ["a number in a list of texts", [at({ tags: 5 })], [TYPE]],
+    ["not a type that some bodies have", [at({ either: 7, code: "5", total: { $lt: 3 } })], []],
+    ["not null where text or null came", [at({ code: null })], []],
+    ["not several operators", [at({ total: { $exists: true, $ne: "5" } })], []],
+  ])("%s", async (_name, mappings, expected) => {
+    const { set } = await compile({ mappings });
+    expect(lintRecorded(set.configs, shapes).map(({ rule }) => rule)).toEqual(expected);
   });
 });
 

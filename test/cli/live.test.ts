@@ -1,11 +1,11 @@
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { createLogger } from "../../src/core/log.ts";
 import { createGateway, type StartedGateway } from "../gateway.ts";
 import { readMappings } from "../../src/mapping/catalog.ts";
 import { PRESETS_DIR, presetNames } from "../../src/mapping/presets.ts";
@@ -30,8 +30,6 @@ describe("with a running gateway", () => {
       cwd: cli.dir,
       env: {},
       workers: true,
-      log: createLogger("silent"),
-      print: () => undefined,
     });
     ({ url } = await gateway.start());
   });
@@ -39,16 +37,9 @@ describe("with a running gateway", () => {
 
   it("posts a hook with the path's token, and then finds its event and its run", async () => {
     await cli.write("order.json", { type: "order", id: 7, customer: { name: "Ada" } });
-    const sent = await cli.rouse([
-      "hooks",
-      "send",
-      "shop",
-      "--payload",
-      "order.json",
-      "--idempotency-key",
-      "k1",
-      "--json",
-    ]);
+    const sent = await cli.rouse(
+      "hooks send shop --payload order.json --idempotency-key k1 --json",
+    );
     expect([sent.code, sent.err]).toEqual([0, ""]);
     const { status, answer, requestId } = JSON.parse(sent.out) as {
       status: number;
@@ -56,40 +47,23 @@ describe("with a running gateway", () => {
       answer: { runId: string; mapping: string };
     };
     expect([status, answer.mapping]).toEqual([202, "shop.order"]);
-    const again = await cli.rouse([
-      "hooks",
-      "send",
-      "shop",
-      "--payload",
-      "order.json",
-      "--idempotency-key",
-      "k1",
-    ]);
+    const again = await cli.rouse("hooks send shop --payload order.json --idempotency-key k1");
     expect(again.out).toContain("answered before");
     expect(again.out).toContain(answer.runId);
-    expect((await cli.rouse(["explain", requestId, "--request"])).out).toContain(answer.runId);
+    expect((await cli.rouse(`explain ${requestId} --request`)).out).toContain(answer.runId);
     expect((await cli.rouse(["runs", answer.runId])).out).toContain("New order 7 from Ada");
   });
 
   it("ends with 1 where no mapping matches the hook", async () => {
     await cli.write("refund.json", { type: "refund" });
-    const { code, out } = await cli.rouse(["hooks", "send", "shop", "--payload", "refund.json"]);
+    const { code, out } = await cli.rouse("hooks send shop --payload refund.json");
     expect(code).toBe(1);
     expect(out).toContain('"outcome": "unmatched"');
   });
 
   it("waits for the reply of an agent run", async () => {
     await cli.write("hello.json", { message: "Hello" });
-    const { code, out } = await cli.rouse([
-      "hooks",
-      "send",
-      "agent",
-      "--payload",
-      "hello.json",
-      "--wait",
-      "20",
-      "--json",
-    ]);
+    const { code, out } = await cli.rouse("hooks send agent --payload hello.json --wait 20 --json");
     expect(code).toBe(0);
     expect(JSON.parse(out)).toMatchObject({
       status: 200,
@@ -100,25 +74,25 @@ describe("with a running gateway", () => {
   it("is still reached, and told of, while the config on disk is broken", async () => {
     await cli.write("rouse.json5", "{ hooks: ");
     await gateway.reload();
-    const { code, out } = await cli.rouse(["doctor"]);
+    const { code, out } = await cli.rouse("doctor");
     expect(code).toBe(1);
     expect(out).toMatch(/FAIL\s+config\s+the last change could not be taken over/);
-    expect((await cli.rouse(["agents"])).code).toBe(0);
+    expect((await cli.rouse("agents")).code).toBe(0);
   });
 
   it("says whose config answers, and tests the file that is named instead", async () => {
     const config = join(cli.dir, "rouse.json5");
-    expect(await cli.rouse(["runs"])).toMatchObject({
+    expect(await cli.rouse("runs")).toMatchObject({
       code: 0,
       err: `config: ${config} (the running gateway)\n`,
     });
-    const json = await cli.rouse(["runs", "--json"]);
+    const json = await cli.rouse("runs --json");
     expect([json.err, JSON.parse(json.out)]).toEqual([
       "",
       { runs: [], next: null, searchedTo: null, answeredBy: { config } },
     ]);
     await cli.write("hello.json", { message: "Hello" });
-    const sent = await cli.rouse(["hooks", "send", "agent", "--payload", "hello.json", "--json"]);
+    const sent = await cli.rouse("hooks send agent --payload hello.json --json");
     const { requestId } = JSON.parse(sent.out) as { requestId: string };
     const mapping = {
       id: "draft",
@@ -129,7 +103,7 @@ describe("with a running gateway", () => {
       "draft.json5",
       shopConfig({ hooks: { enabled: true, token: "${UNSET}", mappings: [mapping] } }),
     );
-    const tested = await cli.rouse(["hooks", "test", "draft", "-c", draft, "--event", requestId]);
+    const tested = await cli.rouse(`hooks test draft -c ${draft} --event ${requestId}`);
     expect(tested).toMatchObject({ code: 0, out: expect.stringContaining("by the draft") });
     expect(tested.err).toContain(`config: ${draft} (as it is in the file)`);
   });
@@ -137,7 +111,7 @@ describe("with a running gateway", () => {
   it("follows what comes in, one line each, until Ctrl-C", async () => {
     const post = async (id: number): Promise<void> => {
       await cli.write("order.json", { type: id === 3 ? "refund" : "order", id });
-      await cli.rouse(["hooks", "send", "shop", "--payload", "order.json"]);
+      await cli.rouse("hooks send shop --payload order.json");
     };
     await post(1);
     const follow = (args: string[], count: number) =>
@@ -177,14 +151,12 @@ describe("with a running gateway", () => {
         cwd: cli.dir,
         env: {},
         workers: true,
-        log: createLogger("silent"),
-        print: () => undefined,
       });
       await gateway.start();
     };
     const post = async (): Promise<string> => {
       await cli.write("refund.json", { type: "refund" });
-      const sent = await cli.rouse(["hooks", "send", "shop", "--payload", "refund.json", "--json"]);
+      const sent = await cli.rouse("hooks send shop --payload refund.json --json");
       return (JSON.parse(sent.out) as { requestId: string }).requestId;
     };
     const sent = [await post()];
@@ -194,7 +166,7 @@ describe("with a running gateway", () => {
       for (let n = 0; n < 3; n++) sent.push(await post());
     };
     let restarted: Promise<void> | undefined;
-    const { code, out, err } = await cli.rouse(["events", "--follow"], {
+    const { code, out, err } = await cli.rouse("events --follow", {
       onOut(text, interrupt) {
         restarted ??= restart();
         if (text.split("\n").length - 1 === 4) interrupt();
@@ -213,12 +185,10 @@ describe("with a running gateway", () => {
         headers: { authorization: `Bearer ${gateway.operatorToken}` },
         signal: ended.signal,
       });
-    expect((await open("?after=evt_absent")).status).toBe(404);
-    expect((await open("?after=../../x")).status).toBe(404);
     expect((await open("?lines=51")).status).toBe(400);
     const readers = await Promise.all(Array.from({ length: 20 }, () => open()));
     expect(readers.map(({ status }) => status)).toEqual(Array(20).fill(200));
-    expect(await cli.rouse(["events", "--follow"])).toMatchObject({
+    expect(await cli.rouse("events --follow")).toMatchObject({
       code: 1,
       err: expect.stringContaining("20 readers follow the events already; end one of them"),
     });
@@ -238,7 +208,7 @@ describe("with a running gateway", () => {
   });
 
   it("says who holds the state folder when a second one starts", async () => {
-    const { code, err } = await cli.rouse(["start"]);
+    const { code, err } = await cli.rouse("start");
     expect(code).toBe(1);
     expect(err).toContain(`process ${process.pid}`);
   });
@@ -278,8 +248,6 @@ describe("hooks send to senders that sign", () => {
       cwd: cli.dir,
       env: {},
       workers: false,
-      log: createLogger("silent"),
-      print: () => undefined,
     });
     await gateway.start();
   });
@@ -297,7 +265,7 @@ describe("hooks send to senders that sign", () => {
       for (const sample of samples) {
         const events = new Set<string>();
         for (const _ of [1, 2]) {
-          const sent = await cli.rouse(["hooks", "send", preset, "--sample", sample, "--json"]);
+          const sent = await cli.rouse(`hooks send ${preset} --sample ${sample} --json`);
           const { status, answer, requestId } = JSON.parse(sent.out) as {
             status: number;
             answer: { mapping?: string; results?: object[] };
@@ -320,28 +288,19 @@ describe("hooks send to senders that sign", () => {
       issue: { number: 1, title: "t" },
       repository: { full_name: "a/b" },
     });
-    const { code, out } = await cli.rouse([
-      "hooks",
-      "send",
-      "github",
-      "--payload",
-      "issue.json",
-      "--event",
-      "issues.opened",
-      "--json",
-    ]);
+    const { code, out } = await cli.rouse(
+      "hooks send github --payload issue.json --event issues.opened --json",
+    );
     expect(code).toBe(0);
     const { requestId } = JSON.parse(out) as { requestId: string };
-    const { explanation } = JSON.parse((await cli.rouse(["explain", requestId, "--json"])).out) as {
-      explanation: { event: { request: { headers: Record<string, string> } } };
-    };
+    const explanation = await cli.explain(requestId);
     expect(explanation.event.request.headers).toMatchObject({ "x-github-event": "issues" });
   });
 
   it("signs in with a name and a password, and puts a secret into a body that has to hold it", async () => {
     await cli.write("n.json", { n: 1, value: [{ clientState: "?" }] });
     for (const path of ["basic", "teams"])
-      expect(await cli.rouse(["hooks", "send", path, "--payload", "n.json"])).toMatchObject({
+      expect(await cli.rouse(`hooks send ${path} --payload n.json`)).toMatchObject({
         code: 0,
         out: expect.stringMatching(/^202/),
       });
@@ -362,14 +321,11 @@ describe("hooks send to senders that sign", () => {
       ],
       [["github"], "--payload, or a recorded one with --sample"],
     ] as const)
-      expect(await cli.rouse(["hooks", "send", ...args])).toMatchObject({
-        code: 2,
-        err: expect.stringContaining(message),
-      });
+      await cli.fails(["hooks", "send", ...args], 2, message);
   });
 
   it("lists the samples as commands to paste", async () => {
-    const { out } = await cli.rouse(["hooks", "send", "github", "--sample"]);
+    const { out } = await cli.rouse("hooks send github --sample");
     expect(out).toContain("rouse hooks send github --sample issues.opened\n");
   });
 });
@@ -380,8 +336,6 @@ it("rotates the token of a running gateway: the new one counts at once, the old 
     env: {},
     workers: false,
     port: 0,
-    log: createLogger("silent"),
-    print: () => undefined,
   });
   const { url } = await gateway.start();
   const file = join(cli.dir, ".rouse", "hook-token");
@@ -392,27 +346,27 @@ it("rotates the token of a running gateway: the new one counts at once, the old 
   };
   const before = await readFile(file, "utf8");
   expect(await wake(before)).toBe(200);
-  expect((await cli.rouse(["secrets", "rotate", "hooks.token"])).code).toBe(0);
-  const statuses = [await wake(before), await wake(await readFile(file, "utf8"))];
+  const { code, out, err } = await cli.rouse("secrets rotate hooks.token");
+  const after = await readFile(file, "utf8");
+  const statuses = [await wake(before), await wake(after)];
   await gateway.stop();
-  expect(statuses).toEqual([401, 200]);
+  expect([code, statuses, statSync(file).mode & 0o777]).toEqual([0, [401, 200], 0o600]);
+  expect(out).toContain(file);
+  expect(out + err).not.toContain(after.trim());
 });
 
 it("works without a running gateway also where adminPort separates the operator's routes", async () => {
   await cli.write("rouse.json5", shopConfig({ gateway: { port: 0, adminPort: 0 } }));
-  expect(await cli.rouse(["agents"])).toMatchObject({ code: 0, err: "" });
+  expect(await cli.rouse("agents")).toMatchObject({ code: 0, err: "" });
 });
 
 it("tells that no gateway runs where nothing can be followed", async () => {
-  expect(await cli.rouse(["events", "--follow"])).toMatchObject({
-    code: 1,
-    err: expect.stringContaining("rouse start"),
-  });
+  await cli.fails("events --follow", 1, "rouse start");
 });
 
 it("tells that no gateway runs where a hook is to be sent", async () => {
   await cli.write("a.json", {});
-  expect(await cli.rouse(["hooks", "send", "wake", "--payload", "a.json"])).toMatchObject({
+  expect(await cli.rouse("hooks send wake --payload a.json")).toMatchObject({
     code: 1,
     out: "",
     err: expect.stringContaining("rouse start"),
@@ -474,7 +428,7 @@ describe("rouse start", () => {
     await cli.write("rouse.json5", "{ hooks: ");
     child?.kill("SIGHUP");
     await gateway.until("the one before it stays in use");
-    expect((await cli.rouse(["hooks"])).out).toContain("shop.order");
+    expect((await cli.rouse("hooks")).out).toContain("shop.order");
     child?.kill("SIGINT");
     expect(await once(child as ChildProcess, "exit")).toEqual([0, null]);
   });

@@ -21,12 +21,12 @@ beforeAll(async () => {
   await cli.write("rouse.json5", CONFIG);
   mkdirSync(join(cli.dir, "tests/shop"), { recursive: true });
   const ordered = (n: number) => ({ type: `t${n}`, id: n, customer: { name: "Ann", age: n } });
-  for (let n = 0; n < 200; n++) {
-    const request = { method: "POST", path: "shop", json: ordered(n * 5) };
+  for (let n = 0; n < 50; n++) {
+    const request = { method: "POST", path: "shop", json: ordered(n * 20) };
     const expected = {
       outcome: "accepted",
-      mapping: `shop.m${n * 5}`,
-      actions: [{ contains: [`${n * 5} of Ann`] }],
+      mapping: `shop.m${n * 20}`,
+      actions: [{ contains: [`${n * 20} of Ann`] }],
     };
     await cli.write(`tests/shop/t${n}.json5`, {
       request,
@@ -48,30 +48,27 @@ const run = async (...words: string[]): Promise<string> => {
 
 it("1,000 mappings on a path stay usable for commands, without and with a gateway", async () => {
   expect(await run("config", "validate")).toContain("fine, 1000 mappings");
-  expect(await run("test")).toContain("200 fixtures: 200 as expected");
-  await cli.write("rouse.json5", SHADOWED);
-  await run("hooks", "enable", "shop.m999", "--yes");
-  expect(readFileSync(join(cli.dir, "rouse.json5"), "utf8")).toBe(CONFIG);
+  expect(await run("test")).toContain("50 fixtures: 50 as expected");
   await cli.write("rouse.json5", SHADOWED);
   gateway = await createGateway({ cwd: cli.dir, env: {}, workers: false });
   await gateway.start();
-  for (let n = 0; n < 300; n++) {
+  for (let n = 0; n < 100; n++) {
     const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
     const body = JSON.stringify({
-      type: `t${n * 3}`,
+      type: `t${n * 9}`,
       id: n,
-      customer: { name: "Ann", age: n * 3 },
+      customer: { name: "Ann", age: n * 9 },
     });
     await gateway.fetch(
       new Request("http://127.0.0.1/hooks/shop", { method: "POST", headers, body }),
     );
   }
-  expect(await run("explain", "latest")).toContain("shop.m897");
+  expect(await run("explain", "latest")).toContain("shop.m891");
   await cli.write("next.json5", CONFIG.replaceAll('"Order ', '"All '));
   expect(await run("hooks", "diff", "--config", "next.json5")).toMatch(
-    /^300 events of .* 300 change\./m,
+    /^100 events of .* 100 change\./m,
   );
-  expect(await run("hooks", "enable", "shop.m999", "--yes")).toMatch(/^300 events of /m);
+  expect(await run("hooks", "enable", "shop.m999", "--yes")).toMatch(/^100 events of /m);
   expect(readFileSync(join(cli.dir, "rouse.json5"), "utf8")).toBe(CONFIG);
 }, 180_000);
 

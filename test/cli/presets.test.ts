@@ -2,63 +2,35 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createLogger } from "../../src/core/log.ts";
-import { createGateway, type StartedGateway } from "../gateway.ts";
-import { createCli, shopConfig, TOKEN, type CliWorld } from "./world.ts";
+import { createWorld, type World } from "../e2e/world.ts";
+import { createCli, shopConfig, type CliWorld } from "./world.ts";
 
 let cli: CliWorld;
-let gateway: StartedGateway;
+let world: World;
 beforeEach(async () => {
   cli = await createCli();
-  await cli.write("rouse.json5", shopConfig());
-  gateway = await createGateway({
-    cwd: cli.dir,
-    env: {},
-    workers: false,
-    log: createLogger("silent"),
-    print: () => undefined,
-  });
-  await gateway.start();
+  world = await createWorld({ dir: cli.dir, workers: false, config: shopConfig() });
 });
 afterEach(async () => {
-  await gateway.stop();
+  await world.stop();
   await cli.close();
 });
 
-const post = async (
-  path: string,
-  body: object,
-  headers: Record<string, string> = { authorization: `Bearer ${TOKEN}` },
-) => {
-  const answer = await gateway.fetch(
-    new Request(`http://127.0.0.1/hooks/${path}`, {
-      method: "POST",
-      headers: { "content-type": "application/json", ...headers },
-      body: JSON.stringify(body),
-    }),
-  );
-  return {
-    status: answer.status,
-    id: answer.headers.get("x-request-id") ?? "",
-    body: (await answer.json()) as { mapping?: string; outcome?: string },
-  };
-};
-
 describe("rouse presets", () => {
   it("lists what ships, with how its callers are believed", async () => {
-    const { out } = await cli.rouse(["presets"]);
+    const { out } = await cli.rouse("presets");
     expect(out).toMatch(/github\s+rouse\s+github\s+github\s+Issues/);
     expect(out).toMatch(/alertmanager\s+rouse\s+alertmanager\s+hook token/);
-    const { presets } = JSON.parse((await cli.rouse(["presets", "--json"])).out) as {
+    const { presets } = await cli.json<{
       presets: { name: string; mappings: string[] }[];
-    };
+    }>("presets");
     expect(presets.find(({ name }) => name === "gmail")?.mappings).toEqual(["gmail.message"]);
   });
 
   it("prints one that works as it is in mappings/", async () => {
-    const { out } = await cli.rouse(["presets", "uptime-kuma"]);
+    const { out } = await cli.rouse("presets uptime-kuma");
     expect(JSON.parse(out)).toMatchObject({ id: "uptime-kuma" });
-    const gitlab = await cli.rouse(["presets", "gitlab"]);
+    const gitlab = await cli.rouse("presets gitlab");
     expect([gitlab.err, JSON5.parse<object>(gitlab.out)]).toMatchObject(["", { id: "gitlab" }]);
     expect(gitlab.out).toContain("// GitLab waits 10 seconds for an answer.");
     expect(gitlab.out).toContain("// GitLab disables a hook after 4 failures in a row");
@@ -68,8 +40,8 @@ describe("rouse presets", () => {
       "mappings/gitlab.json",
       gitlab.out.replaceAll('"gitlab.', '"own.').replace(/,?\s*"auth": \{[^}]*\}/, ""),
     );
-    expect(await gateway.reload()).toMatchObject({ ok: true });
-    expect(JSON.parse((await cli.rouse(["presets", "slack", "--json"])).out)).toMatchObject({
+    await world.reload();
+    expect(JSON.parse((await cli.rouse("presets slack --json")).out)).toMatchObject({
       preset: { id: "slack" },
       sender: {
         name: "Slack",
@@ -78,10 +50,7 @@ describe("rouse presets", () => {
         docs: expect.any(String),
       },
     });
-    expect(await cli.rouse(["presets", "githbu"])).toMatchObject({
-      code: 2,
-      err: expect.stringContaining('Did you mean "github"?'),
-    });
+    await cli.fails("presets githbu", 2, 'Did you mean "github"?');
   });
 
   it("lists and prints presets of one's own with their origin, even if the config has problems", async () => {
@@ -99,25 +68,22 @@ describe("rouse presets", () => {
       mappings: [{ match: { path: "plain" }, messageTemplate: "x" }],
     });
     await cli.write("rouse.json5", { ...(shopConfig() as object), typo: 1 });
-    const { out } = await cli.rouse(["presets"]);
+    const { out } = await cli.rouse("presets");
     expect(out).toMatch(/mine\s+mappings\/mine\.json\s+mine\s+github\s+Orders of mine/);
     expect(out).not.toContain("plain");
-    const { presets } = JSON.parse((await cli.rouse(["presets", "--json"])).out) as {
+    const { presets } = await cli.json<{
       presets: { name: string }[];
-    };
+    }>("presets");
     expect(presets.find(({ name }) => name === "mine")).toMatchObject({
       origin: "mappings/mine.json",
       signature: "github",
     });
-    expect((await cli.rouse(["presets", "mine"])).out).toContain("// GitHub waits");
-    expect(JSON.parse((await cli.rouse(["presets", "mine", "--json"])).out)).toMatchObject({
+    expect((await cli.rouse("presets mine")).out).toContain("// GitHub waits");
+    expect(JSON.parse((await cli.rouse("presets mine --json")).out)).toMatchObject({
       origin: "mappings/mine.json",
       preset: { id: "mine", mappings },
     });
-    expect(await cli.rouse(["presets", "mnie"])).toMatchObject({
-      code: 2,
-      err: expect.stringContaining('Did you mean "mine"?'),
-    });
+    await cli.fails("presets mnie", 2, 'Did you mean "mine"?');
   });
 
   it("lists, prints and sends to what a plugin brings", async () => {
@@ -138,27 +104,24 @@ describe("rouse presets", () => {
       ...rest,
       hooks: { ...hooks, presets: [{ use: "orders", secret: "a-long-enough-secret" }] },
     });
-    expect((await cli.rouse(["presets"])).out).toMatch(
+    expect((await cli.rouse("presets")).out).toMatch(
       /orders\s+plugin shop\s+orders\s+github\s+Orders of the shop/,
     );
-    const { out } = await cli.rouse(["presets", "orders"]);
+    const { out } = await cli.rouse("presets orders");
     expect(JSON5.parse<object>(out)).toMatchObject({ id: "orders", mappings });
     expect(out).toContain("// GitHub waits");
-    expect(await cli.rouse(["presets", "order"])).toMatchObject({
-      code: 2,
-      err: expect.stringContaining('Did you mean "orders"?'),
-    });
-    expect(await gateway.reload()).toMatchObject({ ok: true });
+    await cli.fails("presets order", 2, 'Did you mean "orders"?');
+    await world.reload();
     await cli.write("body.json", { id: 1 });
-    expect(
-      (await cli.rouse(["hooks", "send", "orders", "--payload", "body.json", "--json"])).out,
-    ).toContain('"status": 202');
+    expect((await cli.rouse("hooks send orders --payload body.json --json")).out).toContain(
+      '"status": 202',
+    );
     await cli.write("rouse.json5", {
       ...rest,
       hooks,
       plugins: { settings: { shop: { enabled: false } } },
     });
-    expect((await cli.rouse(["presets"])).out).not.toContain("plugin shop");
+    expect((await cli.rouse("presets")).out).not.toContain("plugin shop");
   });
 
   it("sends to a preset of one's own as its sender would", async () => {
@@ -175,23 +138,21 @@ describe("rouse presets", () => {
       ...rest,
       hooks: { ...hooks, presets: [{ use: "mine", secret: "a-long-enough-secret" }] },
     });
-    expect(await gateway.reload()).toMatchObject({ ok: true });
-    expect((await cli.rouse(["config", "validate"])).code).toBe(0);
+    await world.reload();
+    expect((await cli.rouse("config validate")).code).toBe(0);
     await cli.write("body.json", { id: 1 });
-    expect(
-      (await cli.rouse(["hooks", "send", "mine", "--payload", "body.json", "--json"])).out,
-    ).toContain('"status": 202');
+    expect((await cli.rouse("hooks send mine --payload body.json --json")).out).toContain(
+      '"status": 202',
+    );
   });
 });
 
 it("rouse events --refused tells who was not believed, and why", async () => {
-  await post("shop", {}, {});
-  await post("shop", {}, { authorization: "Bearer wrong" });
-  const { out } = await cli.rouse(["events", "--refused"]);
+  await world.post("/hooks/shop", {}, { authorization: "" });
+  await world.post("/hooks/shop", {}, { authorization: "Bearer wrong" });
+  const { out } = await cli.rouse("events --refused");
   expect(out).toMatch(/127\.0\.0\.1\s+shop\s+wrong_token\n.*127\.0\.0\.1\s+shop\s+no_token/);
-  const { refusals } = JSON.parse(
-    (await cli.rouse(["events", "--refused", "--json", "--limit", "1"])).out,
-  ) as {
+  const { refusals } = JSON.parse((await cli.rouse("events --refused --json --limit 1")).out) as {
     refusals: { reason: string }[];
   };
   expect(refusals.map(({ reason }) => reason)).toEqual(["wrong_token"]);

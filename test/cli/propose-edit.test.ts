@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Proposal, ProposalLine } from "../../src/operate/proposals/proposal-types.ts";
 import { ANSWER, createProposeWorld, type ProposeWorld } from "./propose-world.ts";
 
@@ -23,12 +23,12 @@ const WIDER = {
     { in: "payload", field: "total", operator: "$gte", values: [40] },
   ],
 };
-const open = async (...mappings: object[]): Promise<ProposeWorld> => {
-  world = await createProposeWorld(mappings);
+beforeAll(async () => void (world = await createProposeWorld()));
+afterAll(() => world.close());
+const open = async (...mappings: object[]): Promise<void> => {
+  await world.renew(mappings);
   world.answers.splice(0, 1, WIDER);
-  return world;
 };
-afterEach(() => world.close());
 
 async function propose(body: object): Promise<{ reasons: unknown; proposal: Proposal }> {
   const text = await (await world.admin("/proposals", body)).text();

@@ -1,6 +1,7 @@
 import { mkdir, readFile, readdir } from "node:fs/promises";
-import { existsSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { stateSecret } from "../../src/config/state.ts";
 import { BOT_TOKEN, startSlack, type SlackServer } from "../channels/slack-server.ts";
 import { createGateway, type StartedGateway } from "../gateway.ts";
@@ -51,37 +52,46 @@ export interface ProposeWorld {
   hasWritten(name: string): boolean;
   listFixtures(path: string): Promise<string[]>;
   countRuns(mapping?: string): Promise<number>;
+  /** Makes all of it as if it were new, with these mappings. */
+  renew(mappings: readonly object[]): Promise<void>;
   close(): Promise<void>;
 }
 
 /** A gateway with workers, a model server and a vendor's channel, and commands that talk to it. */
-export async function createProposeWorld(mappings: object[] = []): Promise<ProposeWorld> {
+export async function createProposeWorld(): Promise<ProposeWorld> {
   const [cli, model, slack] = [await createCli(), await startModel(), await startSlack()];
-  await cli.write("rouse.json5", {
-    gateway: { port: 0 },
-    hooks: { enabled: true, token: TOKEN, mappings },
-    models: {
-      providers: {
-        local: { type: "openai-compatible", baseUrl: model.url, apiKey: "provider-key-0123456789" },
+  const writeConfig = (mappings: readonly object[]): Promise<string> =>
+    cli.write("rouse.json5", {
+      gateway: { port: 0 },
+      hooks: { enabled: true, token: TOKEN, summary: "quiet", mappings },
+      models: {
+        providers: {
+          local: {
+            type: "openai-compatible",
+            baseUrl: model.url,
+            apiKey: "provider-key-0123456789",
+          },
+        },
+        prices: { "local/big": { input: 1, output: 4 } },
       },
-      prices: { "local/big": { input: 1, output: 4 } },
-    },
-    agents: {
-      defaults: { model: "local/big", heartbeat: { every: 0 } },
-      list: [{ id: "main" }, { id: "ops" }],
-    },
-    channels: { slack: { botToken: BOT_TOKEN, apiUrl: slack.url } },
-  });
+      agents: {
+        defaults: { model: "local/big", heartbeat: { every: 0 } },
+        list: [{ id: "main" }, { id: "ops" }],
+      },
+      channels: { slack: { botToken: BOT_TOKEN, apiUrl: slack.url } },
+    });
+  await writeConfig([]);
   const gateway = await createGateway({ cwd: cli.dir, env: {}, workers: true });
   const { adminUrl } = await gateway.start();
   const answers: unknown[] = [ANSWER];
   let asked = 0;
-  model.says = ({ body }) => {
+  const says: Model["says"] = ({ body }) => {
     if ((body as { response_format?: unknown }).response_format === undefined)
       return { text: ["On it."] };
     const answer = answers[Math.min(asked++, answers.length - 1)];
     return { text: [typeof answer === "string" ? answer : JSON.stringify(answer)] };
   };
+  model.reset(says);
   const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
   return {
     cli,
@@ -122,9 +132,23 @@ export async function createProposeWorld(mappings: object[] = []): Promise<Propo
       return (await readdir(folder)).toSorted();
     },
     async countRuns(mapping) {
-      const { out } = await cli.rouse(["runs", "--json"]);
+      const { out } = await cli.rouse("runs --json");
       const { runs } = JSON.parse(out) as { runs: { mapping: string | null }[] };
       return runs.filter((run) => mapping === undefined || run.mapping === mapping).length;
+    },
+    async renew(mappings) {
+      for (const folder of ["mappings", "tests"])
+        rmSync(join(cli.dir, folder), { recursive: true, force: true });
+      const db = new DatabaseSync(join(cli.dir, ".rouse", "rouse.db"));
+      db.exec("DELETE FROM events; DELETE FROM runs");
+      db.close();
+      await writeConfig(mappings);
+      const reloaded = await gateway.reload();
+      if (!reloaded.ok) throw new Error("the config has problems");
+      answers.splice(0, answers.length, ANSWER);
+      asked = 0;
+      model.reset(says);
+      slack.posts.length = 0;
     },
     async close() {
       await gateway.stop();

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import type {
   Proposal,
   ProposalLine,
@@ -11,9 +11,9 @@ import { TOKEN } from "./world.ts";
 import { ANSWER, createProposeWorld, TICKET, type ProposeWorld } from "./propose-world.ts";
 
 let world: ProposeWorld;
-const open = async (...mappings: object[]): Promise<ProposeWorld> =>
-  (world = await createProposeWorld(mappings));
-afterEach(() => world.close());
+beforeAll(async () => void (world = await createProposeWorld()));
+afterAll(() => world.close());
+const open = (...mappings: object[]): Promise<void> => world.renew(mappings);
 
 const ticket = (id: number, more: object = {}) => ({
   ...TICKET,
@@ -72,7 +72,7 @@ describe("rouse propose with a model", () => {
         ],
       },
     ]);
-    expect(await world.cli.rouse(["test"])).toMatchObject({
+    expect(await world.cli.rouse("test")).toMatchObject({
       code: 0,
       out: expect.stringContaining("2 "),
     });
@@ -83,12 +83,12 @@ describe("rouse propose with a model", () => {
       [],
     ]);
 
-    const enabled = await world.cli.rouse(["hooks", "enable", "tickets.event", "--yes"]);
+    const enabled = await world.cli.rouse("hooks enable tickets.event --yes");
     expect(enabled).toMatchObject({
       code: 0,
       out: expect.stringContaining("tests: 2 pass, 0 fail"),
     });
-    expect((await world.cli.rouse(["test"])).code).toBe(0);
+    expect((await world.cli.rouse("test")).code).toBe(0);
     await world.post("desk", ticket(10));
     await vi.waitFor(() =>
       expect(world.slack.posts).toMatchObject([{ channel: "C0123ABC", text: "On it." }]),
@@ -181,7 +181,7 @@ describe("rouse propose with a model", () => {
       events: [{ isTaken: true }, { isTaken: false }],
     });
     expect(made.fixtures.map(({ outcome }) => outcome)).toEqual(["accepted", "unmatched"]);
-    expect((await world.cli.rouse(["test"])).code).toBe(0);
+    expect((await world.cli.rouse("test")).code).toBe(0);
   });
 
   it("ends after 4 rounds: with the best answer, or with the way to do without a model", async () => {
@@ -414,7 +414,7 @@ describe("rouse propose --no-model", () => {
       },
     ]);
     expect(await world.listFixtures("acme")).toEqual(["acme.event-2.json5", "acme.event.json5"]);
-    expect((await world.cli.rouse(["test"])).code).toBe(0);
+    expect((await world.cli.rouse("test")).code).toBe(0);
     expect(world.model.asked).toHaveLength(0);
   });
 
@@ -429,7 +429,7 @@ describe("rouse propose --no-model", () => {
     );
     const { code, out } = await world.propose("acme", "--no-model", "--event", ...events);
     expect([code, out.match(/^left out: /gm)?.length]).toEqual([0, 2]);
-    expect((await world.cli.rouse(["test"])).code).toBe(0);
+    expect((await world.cli.rouse("test")).code).toBe(0);
     world.answers.splice(0, 1, {
       ...ANSWER,
       conditions: [],
@@ -543,14 +543,16 @@ describe("where files go", () => {
   });
 
   it("works without a gateway that runs, and asks the model then too", async () => {
-    await open();
-    const events = await world.post("desk", ticket(7));
-    await world.gateway.stop();
-    expect(await proposal("tickets", "--event", ...events)).toMatchObject({
+    const stopped = await createProposeWorld();
+    onTestFinished(() => stopped.close());
+    const [event = ""] = await stopped.post("desk", ticket(7));
+    await stopped.gateway.stop();
+    const { out } = await stopped.propose("tickets", "--event", event, "--json");
+    expect((JSON.parse(out) as { proposal: Proposal }).proposal).toMatchObject({
       problems: [],
       model: { ref: "local/big", rounds: 1 },
     });
-    expect(world.hasWritten("tickets")).toBe(true);
+    expect(stopped.hasWritten("tickets")).toBe(true);
   });
 });
 

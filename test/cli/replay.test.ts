@@ -31,58 +31,35 @@ describe("rouse events replay", () => {
   it("takes the body of a file, and says that the new event has an edited body", async () => {
     const id = await send("note", { kind: "bad", text: "hello" });
     await cli.write("body.json", { kind: "good", text: "hello" });
-    const { code, out } = await cli.rouse(["events", "replay", id, "--body", "body.json"]);
+    const { code, out } = await cli.rouse(`events replay ${id} --body body.json`);
     expect([code, out]).toEqual([0, expect.stringContaining("accepted  note")]);
     const made = /→ (evt_\w+)/.exec(out)?.[1] ?? "";
-    expect((await cli.rouse(["explain", made, "--request"])).out).toContain(
+    expect((await cli.rouse(`explain ${made} --request`)).out).toContain(
       `${id}, with an edited body`,
     );
-    expect((await cli.rouse(["explain", id, "--request"])).out).toContain('"kind":"bad"');
+    expect((await cli.rouse(`explain ${id} --request`)).out).toContain('"kind":"bad"');
   });
 
   it("replays one action of an event", async () => {
     const id = await send("cart", { items: ["a", "b"] });
-    const { out } = await cli.rouse(["events", "replay", id, "--action", "2"]);
+    const { out } = await cli.rouse(`events replay ${id} --action 2`);
     expect(out).toContain("Item b");
     expect(out).not.toContain("Item a");
-    expect((await cli.rouse(["events", "replay", id, "--action", "3"])).err).toContain(
+    expect((await cli.rouse(`events replay ${id} --action 3`)).err).toContain(
       "there is no action 3: the event makes 2 actions now",
     );
   });
 
   it("replays what filters leave, at a rate, and asks before work is done twice", async () => {
     for (let n = 0; n < 3; n++) await send("note", { kind: "other", n });
-    const refused = await cli.rouse(["events", "replay", "--path", "note"]);
-    expect([refused.code, refused.err]).toEqual([
-      2,
-      expect.stringContaining("do their work a second time"),
-    ]);
-    const tried = await cli.rouse([
-      "events",
-      "replay",
-      "--path",
-      "note",
-      "--outcome",
-      "unmatched",
-      "--dry-run",
-    ]);
+    await cli.fails("events replay --path note", 2, "do their work a second time");
+    const tried = await cli.rouse("events replay --path note --outcome unmatched --dry-run");
     expect(tried.out).toContain("\n3 would be replayed: 3 unmatched\n");
-    const { code, out } = await cli.rouse([
-      "events",
-      "replay",
-      "--path",
-      "note",
-      "--outcome",
-      "unmatched",
-      "--limit",
-      "2",
-      "--rate",
-      "20/s",
-    ]);
-    expect([code, out.trimEnd().split("\n").at(-1)]).toEqual([0, "2 replayed: 2 unmatched"]);
-    expect((await cli.rouse(["events", "replay", "--path", "cart", "--yes"])).out).toContain(
-      "Item a",
+    const { code, out } = await cli.rouse(
+      "events replay --path note --outcome unmatched --limit 2 --rate 20/s",
     );
+    expect([code, out.trimEnd().split("\n").at(-1)]).toEqual([0, "2 replayed: 2 unmatched"]);
+    expect((await cli.rouse("events replay --path cart --yes")).out).toContain("Item a");
   });
 
   it("takes the events of a path, a mapping, an outcome and a time, the newest first where there are too many", async () => {
@@ -119,17 +96,9 @@ describe("rouse events replay", () => {
         "3 would be replayed: 1 unmatched, 2 accepted",
       );
       // Done: two of b's at 01:00 and 04:00; the limit keeps the newer one.
-      const { out } = await own.rouse([
-        "events",
-        "replay",
-        "--mapping",
-        "b",
-        "--limit",
-        "1",
-        "--yes",
-      ]);
+      const { out } = await own.rouse("events replay --mapping b --limit 1 --yes");
       const replayed = /^(evt_\w+)  accepted {2}b; /m.exec(out)?.[1] ?? "";
-      expect((await own.rouse(["explain", replayed, "--request"])).out).toContain('"n":4');
+      expect((await own.rouse(`explain ${replayed} --request`)).out).toContain('"n":4');
       expect(out.trimEnd().split("\n").at(-1)).toBe("1 replayed: 1 accepted");
     } finally {
       await timed.stop();

@@ -12,7 +12,6 @@ import {
   type Asked,
   type AgentsWorld,
 } from "./agents-world.ts";
-import { readJunit } from "./junit-reader.ts";
 
 let world: AgentsWorld | undefined;
 afterEach(async () => {
@@ -54,11 +53,11 @@ const freeModel = (of: AgentsWorld): object => {
 
 const costs = (id: number): object => ({ contains: [`costs ${id * 10}`] });
 
-it("shows a prompt that was made worse as worse over 50 fixtures, contacts no server of tools, and says the same twice", async () => {
+it("shows a prompt that was made worse as worse over 12 fixtures, contacts no server of tools, and says the same twice", async () => {
   world = await createAgentsWorld();
   const { cli, tools, model } = world;
   await recordCases(world, [7]);
-  await copyCase(world, all(50), costs);
+  await copyCase(world, all(12), costs);
   await cli.write("before.json5", world.config());
   await cli.write("rouse.json5", world.withPrompt("Sum up each order in one word."));
   const list = async (): Promise<string[]> =>
@@ -69,20 +68,20 @@ it("shows a prompt that was made worse as worse over 50 fixtures, contacts no se
   const first = await compare("--json");
   expect([first.code, first.err]).toEqual([1, ""]);
   const report = json(first.out);
-  expect(report).toMatchObject({ passed: 0, failed: 50, skipped: 0, stopped: null });
+  expect(report).toMatchObject({ passed: 0, failed: 12, skipped: 0, stopped: null });
   for (const { before, runs } of report.fixtures) {
     expect([before?.ok, before?.runs[0]?.calls.length]).toEqual([true, 3]);
     expect(runs).toMatchObject([{ passed: false }]);
   }
-  expect(model.requests).toHaveLength(50 * 2 * 4);
+  expect(model.requests).toHaveLength(12 * 2 * 4);
   const [second, third] = [
-    await compare("--filter", "order-0", "--json"),
-    await compare("--filter", "order-0", "--json"),
+    await compare("--filter", "order-1", "--json"),
+    await compare("--filter", "order-1", "--json"),
   ];
   expect(steady(json(second.out))).toEqual(steady(json(third.out)));
-  const shown = await compare("--filter", "order-0");
-  expect(shown.out).toContain("worse: 9 fixtures pass less often than before, 0 more often");
-  expect(shown.out).toMatch(/^in sum +9 of 9 +0 of 9 /m);
+  const shown = await compare("--filter", "order-1");
+  expect(shown.out).toContain("worse: 3 fixtures pass less often than before, 0 more often");
+  expect(shown.out).toMatch(/^in sum +3 of 3 +0 of 3 /m);
   expect(tools.requests).toBe(0);
   // Nothing is stored.
   expect(await list()).toEqual(files);
@@ -115,16 +114,16 @@ describe("a recorded run as a case", () => {
       contains: [],
       judge: { rubric: expect.stringContaining("the recorded reply") },
     });
-    expect(await cli.rouse(["test", "--agents"])).toMatchObject({
+    expect(await cli.rouse("test --agents")).toMatchObject({
       code: 0,
       out: expect.stringContaining("shop/order-07  passed"),
     });
-    expect((await cli.rouse(["test"])).out).toBe("1 fixture: 1 as expected\n");
+    expect((await cli.rouse("test")).out).toBe("1 fixture: 1 as expected\n");
     // What the mappings make of the request is expected now, and what is expected of the reply stays.
     const { hooks } = world.config() as { hooks: { mappings: object[] } };
     const mappings = [{ ...hooks.mappings[0], messageTemplate: "Order {{payload.id}}!" }];
     await cli.write("rouse.json5", world.config({ hooks: { ...hooks, mappings } }));
-    expect((await cli.rouse(["test", "--update"])).code).toBe(0);
+    expect((await cli.rouse("test --update")).code).toBe(0);
     expect((await readCase(world, "shop/order-07")).expect).toMatchObject({
       ...expected,
       actions: [{ text: "Order ⟦7⟧!" }],
@@ -135,19 +134,18 @@ describe("a recorded run as a case", () => {
     world = await createAgentsWorld();
     const { cli } = world;
     const [run = ""] = await world.record([7], "/hooks/agent");
-    expect(
-      (await cli.rouse(["test", "add", run, "--name", "asked", "--mask", "run.prompt[].outside"]))
-        .code,
-    ).toBe(0);
+    expect((await cli.rouse(`test add ${run} --name asked --mask run.prompt[].outside`)).code).toBe(
+      0,
+    );
     expect((await readCase(world, "runs/desk/asked")).run.prompt).toEqual([
       { outside: expect.stringMatching(/^Xxxxx \d/) },
     ]);
-    expect((await cli.rouse(["test", "add", run, "--name", "plain"])).code).toBe(0);
+    expect((await cli.rouse(`test add ${run} --name plain`)).code).toBe(0);
     await world.stopGateway();
     expect((await readCase(world, "runs/desk/plain")).run.prompt).toEqual([
       { outside: "Order 7: is it fine?" },
     ]);
-    expect(await cli.rouse(["test"])).toMatchObject({
+    expect(await cli.rouse("test")).toMatchObject({
       code: 0,
       out: "2 fixtures: 2 not run (need a model: --agents)\n",
     });
@@ -159,12 +157,12 @@ describe("a recorded run as a case", () => {
         '"matches": "costs 70"',
       ),
     );
-    expect((await cli.rouse(["test", "--agents", "--filter", "plain"])).code).toBe(0);
+    expect((await cli.rouse("test --agents --filter plain")).code).toBe(0);
   });
 
   it("is refused if there is none", async () => {
     world = await createAgentsWorld();
-    expect(await world.cli.rouse(["test", "add", "latest", "--run"])).toMatchObject({ code: 1 });
+    expect(await world.cli.rouse("test add latest --run")).toMatchObject({ code: 1 });
   });
 });
 
@@ -244,15 +242,9 @@ describe("calls of tools", () => {
       }),
     );
     await writeCase(world, "a", { run: { ...ASKED.run, calls: [call("drop", 1)] }, expect: {} });
-    const { out } = await cli.rouse([
-      "test",
-      "--agents",
-      "--config",
-      "narrow.json5",
-      "--against",
-      "rouse.json5",
-      "--json",
-    ]);
+    const { out } = await cli.rouse(
+      "test --agents --config narrow.json5 --against rouse.json5 --json",
+    );
     expect(json(out).fixtures).toMatchObject([{ ok: false, before: { ok: true } }]);
   });
 });
@@ -276,7 +268,7 @@ describe("the reply", () => {
       run: { calls },
       expect: { outcome: "accepted", reply },
     });
-    const { out, code } = await world.cli.rouse(["test", "--agents"]);
+    const { out, code } = await world.cli.rouse("test --agents");
     expect(code).toBe(1);
     expect(out).toContain(`expect.reply.${name}: `);
     expect(out).toContain(reason);
@@ -296,7 +288,7 @@ describe("the reply", () => {
       run: { ...ASKED.run, reply: "It costs 70." },
       expect: { reply },
     });
-    const first = await cli.rouse(["test", "--agents", "--json"]);
+    const first = await cli.rouse("test --agents --json");
     expect(json(first.out).fixtures[0]?.runs[0]).toMatchObject({
       passed: false,
       judge: { pass: false, reason: "It names no price." },
@@ -325,14 +317,14 @@ describe("the reply", () => {
       "",
     ]) {
       verdict = () => text;
-      const { out, code } = await cli.rouse(["test", "--agents", "--json"]);
+      const { out, code } = await cli.rouse("test --agents --json");
       expect([code, json(out).fixtures[0]?.runs[0]?.judge]).toMatchObject([
         1,
         { pass: false, reason: expect.stringContaining("gave no verdict") },
       ]);
     }
     verdict = () => '```json\n{"reason":"It does.","pass":true}\n```';
-    expect((await cli.rouse(["test", "--agents"])).code).toBe(0);
+    expect((await cli.rouse("test --agents")).code).toBe(0);
   });
 
   it("is judged by the model that is named, and by the same one before and after", async () => {
@@ -348,7 +340,7 @@ describe("the reply", () => {
     const { agents } = world.config() as { agents: { defaults: object } };
     const defaults = { ...agents.defaults, model: "local/small" };
     await cli.write("rouse.json5", world.config({ agents: { ...agents, defaults } }));
-    expect((await cli.rouse(["test", "--agents", "--against", "before.json5"])).out).toContain(
+    expect((await cli.rouse("test --agents --against before.json5")).out).toContain(
       "judge  2 verdicts  ",
     );
     expect(model.requests.map(({ body }) => (body as { model: string }).model).toSorted()).toEqual([
@@ -398,12 +390,8 @@ describe("what it may use", () => {
     const calls = [{ ...call("look", 1), readOnly: true }];
     await writeCase(world, "a", { run: { ...ASKED.run, calls }, expect: {} });
     const { code, out, err } = await world.cli.rouse([
-      "test",
-      "--agents",
-      "--budget",
+      ..."test --agents --junit results.xml --budget".split(" "),
       budget,
-      "--junit",
-      "results.xml",
     ]);
     expect([code, world.model.requests.length]).toEqual([1, most]);
     expect(err).toContain("the budget is spent: runs of agents that were not made: 1");
@@ -424,35 +412,18 @@ it("repeats runs, shows the spread, and passes if as many of them pass as are as
       expect: { reply: { contains: ["70"], repeat: 3, passes } },
     });
   await write(3);
-  const red = await cli.rouse(["test", "--agents"]);
+  const red = await cli.rouse("test --agents --junit results.xml");
   expect(red.code).toBe(1);
+  expect(await readFile(join(cli.dir, "results.xml"), "utf8")).toContain(
+    "expect.reply.contains (2 of 3 runs passed)",
+  );
   expect(red.out).toMatch(/^hand\/a +2 of 3 +14 +/m);
   expect(red.out).toContain("1 fixture: 1 differs\n");
   await write(2);
-  expect(await cli.rouse(["test", "--agents"])).toMatchObject({
+  expect(await cli.rouse("test --agents")).toMatchObject({
     code: 0,
     out: expect.stringContaining("1 fixture: 1 as expected\n"),
   });
-});
-
-it("writes JUnit that a reader of that format reads, whatever the reply has in it", async () => {
-  world = await createAgentsWorld(() => ({ text: '<b>&"\u0000\u001b[31m</failure>]]>' }));
-  await writeCase(world, "good", { ...ASKED, expect: {} });
-  await writeCase(world, "bad", { ...ASKED, expect: { reply: { contains: ['<c>"&\u0007'] } } });
-  const { code, out } = await world.cli.rouse(["test", "--agents", "--junit", "results.xml"]);
-  expect(code).toBe(1);
-  // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
-  expect(out).not.toMatch(/[\u0000\u0007\u001b]/);
-  const found = readJunit(await readFile(join(world.cli.dir, "results.xml"), "utf8"));
-  const named = (name: string) =>
-    found.filter((one) => one.name === name).map(({ attributes }) => attributes);
-  expect(named("testsuite")).toMatchObject([
-    { name: "rouse test", tests: "2", failures: "1", skipped: "0" },
-  ]);
-  expect(named("testcase").map(({ name }) => name)).toEqual(["hand/bad", "hand/good"]);
-  expect(named("failure")).toMatchObject([
-    { message: "expect.reply.contains (0 of 1 runs passed)" },
-  ]);
 });
 
 describe("what it needs", () => {
@@ -468,20 +439,15 @@ describe("what it needs", () => {
       servers: { shop: { url: world.tools.url, headers: { authorization: "${SHOP_KEY}" } } },
     };
     await cli.write("rouse.json5", world.config({ models: { providers }, mcp }));
-    const red = await cli.rouse(["test", "--agents"]);
+    const red = await cli.rouse("test --agents");
     expect(red).toMatchObject({ code: 3, err: expect.stringContaining("LOCAL_KEY") });
     for (const name of ["OTHER_KEY", "SHOP_KEY"]) expect(red.err).not.toContain(name);
     expect(model.requests).toHaveLength(0);
-    expect(
-      (await cli.rouse(["test", "--agents"], { env: { LOCAL_KEY: "k-0123456789" } })).code,
-    ).toBe(0);
+    expect((await cli.rouse("test --agents", { env: { LOCAL_KEY: "k-0123456789" } })).code).toBe(0);
     expect(await readdir(cli.dir)).toEqual(["rouse.json5", "tests"]);
     await writeCase(world, "a", { run: { prompt: "Hi" }, expect: {} });
     await cli.write("rouse.json5", { hooks: { enabled: true, token: "${T}" } });
-    expect(await cli.rouse(["test", "--agents"])).toMatchObject({
-      code: 3,
-      err: expect.stringContaining("the built-in echo cannot be tested"),
-    });
+    await cli.fails("test --agents", 3, "the built-in echo cannot be tested");
   });
 
   it("is a case without wrong fields", async () => {
@@ -514,7 +480,7 @@ describe("what it needs", () => {
     ];
     for (const [index, [content]] of cases.entries())
       await writeCase(world, `case${index}`, content);
-    const { code, err } = await world.cli.rouse(["test"]);
+    const { code, err } = await world.cli.rouse("test");
     expect(code).toBe(3);
     for (const [index, [, problem]] of cases.entries()) {
       const lines = err
@@ -532,7 +498,7 @@ describe("what it needs", () => {
       run: {},
       expect: { outcome: "unmatched" },
     });
-    expect(await cli.rouse(["test", "--agents"])).toMatchObject({
+    expect(await cli.rouse("test --agents")).toMatchObject({
       code: 1,
       out: expect.stringContaining(
         "the mappings make no run of the request: the event is unmatched",

@@ -64,7 +64,7 @@ const rowsOf = (out: string): Map<string | undefined, string[]> =>
   );
 
 it("`rouse tools` says of each tool its source, who is offered it or by which key not, and what needs approval", async () => {
-  const { code, out } = await cli.rouse(["tools", "--agent", "ops"]);
+  const { code, out } = await cli.rouse("tools --agent ops");
   expect(code).toBe(0);
   const rows = rowsOf(out);
   expect(rows.get("town.weather")).toEqual([
@@ -97,12 +97,11 @@ it("`rouse tools` says of each tool its source, who is offered it or by which ke
   ]);
   expect(rows.get("knowledge.knowledge_search")).toEqual(["built in", "yes", "yes", "yes", "–"]);
   expect(out).toMatch(/^warning: the tools of mcp\.servers\.lost are missing: .*ENOENT/m);
-  const json = await cli.rouse(["tools", "--json"]);
+  const json = await cli.rouse("tools --json");
   expect(JSON.parse(json.out)).toMatchObject({
     agents: [{ agentId: "ops", tools: expect.any(Array) }],
   });
-  const unknown = await cli.rouse(["tools", "--agent", "nobody"]);
-  expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining("rouse agents")]);
+  await cli.fails("tools --agent nobody", 1, "rouse agents");
 });
 
 it("`rouse tools test` calls a tool once and prints its answer or its error", async () => {
@@ -110,7 +109,7 @@ it("`rouse tools test` calls a tool once and prints its answer or its error", as
   expect([found.code, found.out]).toEqual([0, expect.stringContaining("result: Rain in Ulm.")]);
   const failed = await cli.rouse(["tools", "test", "crm.erase", '{"id":"7"}', "--yes"]);
   expect([failed.code, failed.out]).toEqual([1, "error: the CRM is closed\n"]);
-  const unfit = await cli.rouse(["tools", "test", "crm.audit", "--json"]);
+  const unfit = await cli.rouse("tools test crm.audit --json");
   expect([unfit.code, JSON.parse(unfit.out)]).toEqual([
     1,
     expect.objectContaining({
@@ -131,8 +130,7 @@ it("`rouse tools test` calls a tool once and prints its answer or its error", as
 
 it("a tool that changes something or needs an approval is called after a yes on the terminal, or with --yes", async () => {
   const args = ["tools", "test", "crm.lookup", '{"id":"7"}'];
-  const blind = await cli.rouse(args);
-  expect([blind.code, blind.err]).toEqual([2, expect.stringContaining("--yes")]);
+  await cli.fails(args, 2, "--yes");
   const asked: string[] = [];
   const answer = (said: string) => (question: string) => {
     asked.push(question);
@@ -175,7 +173,7 @@ it.each([
 });
 
 it("`rouse doctor` says of each agent which tools hook runs are not offered", async () => {
-  const { out } = await cli.rouse(["doctor"]);
+  const { out } = await cli.rouse("doctor");
   expect(out).toContain(
     "in hook runs of ops: tools offered: town.weather; left out by hooks.tools: town.erase, crm.*, rouse.recall",
   );

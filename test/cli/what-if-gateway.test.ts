@@ -18,7 +18,7 @@ const REFUND = {
 };
 
 /** What-if beside a gateway that runs, with its runs in the store. */
-function gatewayTests(url: () => string | undefined): void {
+function gatewayTests(url: () => string | undefined, isWhole = true): void {
   let files: DiffWorld;
   let provider: Provider;
   let world: World;
@@ -94,6 +94,9 @@ function gatewayTests(url: () => string | undefined): void {
     ]).toEqual(before);
   });
 
+  // What a replay would do no store has a part in.
+  if (!isWhole) return;
+
   it("says what a replay of many events would do, and does none of it", async () => {
     await post("refund", 3);
     provider.answer = (_request, response) => {
@@ -126,7 +129,7 @@ function gatewayTests(url: () => string | undefined): void {
   it("names events of a replay whose body is gone, and ends with 1", async () => {
     await world.stop();
     await files.keep({ body: null }, { body: { type: "order", id: 1, customer: { name: "Ann" } } });
-    const { code, out } = await files.cli.rouse(["events", "replay", "--dry-run", "--unmatched"]);
+    const { code, out } = await files.cli.rouse("events replay --dry-run --unmatched");
     expect([code, out.trimEnd().split("\n").at(-1)]).toEqual([
       1,
       "1 would be replayed: 1 accepted; 1 could not be replayed",
@@ -141,5 +144,5 @@ describePostgres("what-if beside a gateway on PostgreSQL", () => {
   let schema: Schema;
   beforeEach(() => void (schema = newSchema()));
   afterEach(() => schema.drop());
-  gatewayTests(() => schema.url);
+  gatewayTests(() => schema.url, false);
 });

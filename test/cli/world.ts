@@ -1,9 +1,11 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { expect } from "vitest";
 import type { CliIo } from "../../src/cli/io.ts";
 import type { Prompts } from "../../src/cli/prompts.ts";
 import { runCommandLine } from "../../src/cli/run.ts";
+import type { Explanation } from "../../src/operate/records/explain.ts";
 
 interface CliResult {
   code: number;
@@ -27,18 +29,27 @@ interface RunOptions {
 
 export interface CliWorld {
   dir: string;
-  /** Runs a command as a process in a pipe would; with `terminal`, as one in a terminal of 80 columns. */
-  rouse(args: string[], options?: RunOptions): Promise<CliResult>;
+  /**
+   * Runs a command as a process in a pipe would; with `terminal`, as one in a terminal of 80 columns. A list takes arguments with
+   * spaces.
+   */
+  rouse(command: string | readonly string[], options?: RunOptions): Promise<CliResult>;
+  /** Runs a command that must end with this code, and say this on the standard error. */
+  fails(command: string | readonly string[], code: number, said: string | RegExp): Promise<void>;
+  /** What a command prints with --json. */
+  json<T>(command: string | readonly string[], options?: RunOptions): Promise<T>;
+  /** How an event is explained. */
+  explain(id: string, ...options: string[]): Promise<Explanation>;
   write(name: string, content: unknown): Promise<string>;
   close(): Promise<void>;
 }
 
-/** A folder of its own in which commands run, each with the gateway's real parts. */
-export async function createCli(): Promise<CliWorld> {
-  const dir = await mkdtemp(join(tmpdir(), "rouse-cli-"));
-  return {
+/** A folder in which commands run, each with the gateway's real parts. By default it is a new one. */
+export async function createCli(given?: string): Promise<CliWorld> {
+  const dir = given ?? (await mkdtemp(join(tmpdir(), "rouse-cli-")));
+  const cli: CliWorld = {
     dir,
-    async rouse(args, options = {}) {
+    async rouse(command, options = {}) {
       const { terminal = false, env = {}, prompts, now = Date.now, ask, onOut, onErr } = options;
       let out = "";
       let err = "";
@@ -69,9 +80,24 @@ export async function createCli(): Promise<CliWorld> {
         now,
         exitCode: 0,
       };
+      const args = typeof command === "string" ? command.split(" ") : [...command];
       const code = await runCommandLine(args, io);
       return { code, out, err };
     },
+    async fails(command, code, said) {
+      const { code: found, err } = await cli.rouse(command);
+      const message =
+        typeof said === "string" ? expect.stringContaining(said) : expect.stringMatching(said);
+      expect([command, found, err]).toEqual([command, code, message]);
+    },
+    async json<T>(command: string | readonly string[], options?: RunOptions) {
+      const args = typeof command === "string" ? command.split(" ") : command;
+      const { out, err } = await cli.rouse([...args, "--json"], options);
+      if (out === "") throw new Error(err);
+      return JSON.parse(out) as T;
+    },
+    explain: async (id, ...options) =>
+      (await cli.json<{ explanation: Explanation }>(["explain", id, ...options])).explanation,
     async write(name, content) {
       const file = join(dir, name);
       await writeFile(file, typeof content === "string" ? content : JSON.stringify(content));
@@ -79,6 +105,7 @@ export async function createCli(): Promise<CliWorld> {
     },
     close: () => rm(dir, { recursive: true, force: true }),
   };
+  return cli;
 }
 
 export const TOKEN = "canary-token-0123456789";

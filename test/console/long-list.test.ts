@@ -1,40 +1,24 @@
-import { join } from "node:path";
-import { beforeAll, describe, expect, it } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
-import { openStore } from "../../src/store/open.ts";
+import { describe, expect, it } from "vitest";
 import { event_, runAction } from "../http/admin-world.ts";
-import { silent } from "../store/home.ts";
 import { NO_BROWSER } from "./browser.ts";
+import { createFilledWorld } from "./filled-world.ts";
 import { useConsole } from "./use-console.ts";
 
 const MANY = 350;
 
 describe.skipIf(NO_BROWSER)("a long list in the console", () => {
-  const ids: string[] = [];
-
-  const write = async (): Promise<void> => {
-    const { store } = await openStore({
-      url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`,
-      clock: systemClock,
-      log: silent,
-    });
-    const actions = Array.from({ length: MANY }, (_, n) =>
-      runAction(n === 0 ? "hook:needle" : `hook:hay:${n}`),
-    );
-    await store.accept(event_("many", { outcome: "accepted", actions }));
-    await store.commit((tx) =>
-      actions.forEach(({ runId }) =>
-        tx.runs.update(runId, { status: "succeeded", endedAt: Date.now() }),
-      ),
-    );
-    ids.push(...actions.map(({ runId }) => runId));
-    await store.close();
-  };
-
-  const { world, page, problems } = useConsole({ workers: false });
-  beforeAll(async () => {
-    await write();
-  });
+  const actions = Array.from({ length: MANY }, (_, n) =>
+    runAction(n === 0 ? "hook:needle" : `hook:hay:${n}`),
+  );
+  const ids = actions.map(({ runId }) => runId);
+  const { world, page } = useConsole(() =>
+    createFilledWorld(async ({ store }) => {
+      await store.accept(event_("many", { outcome: "accepted", actions }));
+      await store.commit((tx) => {
+        for (const id of ids) tx.runs.update(id, { status: "succeeded", endedAt: Date.now() });
+      });
+    }),
+  );
 
   it("loads older rows when its end comes into sight, and misses and repeats none", async () => {
     await page.goto(`${world.url}/console#/runs`);
@@ -60,7 +44,6 @@ describe.skipIf(NO_BROWSER)("a long list in the console", () => {
     await page.waitForResponse((response) => response.url().endsWith("/runs?limit=100"));
     await page.waitForTimeout(300);
     expect(await page.getByText(`${MANY} rows, no older ones.`).isVisible()).toBe(true);
-    expect(problems).toEqual([]);
   });
 
   it("looks into older pages for what is searched", async () => {
@@ -72,6 +55,5 @@ describe.skipIf(NO_BROWSER)("a long list in the console", () => {
     // An index has the row of a whole id.
     await page.goto(`${world.url}/console#/runs?q=${ids[0]}`);
     await page.getByText("1 row, no older ones.").waitFor();
-    expect(problems).toEqual([]);
   });
 });

@@ -3,7 +3,7 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 import type { Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { approvalWorld, type ApprovalWorld } from "../approvals/world.ts";
-import { useBench } from "./bench.ts";
+import { CONFIG, useBench } from "./bench.ts";
 import { NO_BROWSER, openBrowser } from "./browser.ts";
 import { openConsole } from "./console.ts";
 
@@ -139,7 +139,7 @@ describe.skipIf(NO_BROWSER)(
 );
 
 describe.skipIf(NO_BROWSER)("the workbench when the gateway has been away", () => {
-  const { world, one } = useBench();
+  const { world, one } = useBench(CONFIG, {}, { hasFailures: true });
   let front: Front;
   beforeAll(async () => void (front = await createFront(world.url)));
   afterAll(() => front?.leave());

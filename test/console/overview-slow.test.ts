@@ -18,7 +18,7 @@ const PANELS = [
 ] as const;
 
 describe.skipIf(NO_BROWSER)("the overview while one answer is slow", () => {
-  const { world, page, problems } = useConsole({ config: { channels: { console: {} } } });
+  const { world, page } = useConsole({ config: { channels: { console: {} } } });
 
   it.each([
     ...PANELS.map(([path, name]) => [path, name] as const),
@@ -53,7 +53,6 @@ describe.skipIf(NO_BROWSER)("the overview while one answer is slow", () => {
       answer();
       await Promise.all(PANELS.map(shown));
       await expect.poll(() => page.locator("main .skeleton").count()).toBe(0);
-      expect(problems).toEqual([]);
     } finally {
       answer();
       await page.unrouteAll({ behavior: "wait" });

@@ -4,9 +4,10 @@ import { join, resolve } from "node:path";
 import JSON5 from "json5";
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
+import { createCli } from "../cli/world.ts";
 import { createWorld, TOKEN, type World } from "../e2e/world.ts";
-import { startModel } from "../platform/model.ts";
 import { NO_BROWSER } from "./browser.ts";
+import { createModelWorld, type ModelWorld } from "./model-world.ts";
 import { useConsole } from "./use-console.ts";
 
 const PROGRAM = resolve(import.meta.dirname, "../../bin/rouse.js");
@@ -23,9 +24,13 @@ async function readLines(page: Page): Promise<string[]> {
   return [...boxes, ...words.filter((text) => /^(?:rouse|curl) /.test(text))];
 }
 
-/** Pastes a line into a shell in the folder of the gateway, and says hello to what asks. */
-function paste(line: string, { dir }: World): Promise<{ status: number | null; output: string }> {
-  const script = `rouse() { "${process.execPath}" "${PROGRAM}" "$@"; }; ${line}`;
+interface Pasted {
+  status: number | null;
+  output: string;
+}
+
+/** Runs a script in a shell in the folder of the gateway, and says hello to what asks. */
+function runShell(script: string, { dir }: World): Promise<Pasted> {
   const env = { PATH: process.env["PATH"] ?? "", HOME: dir, EDITOR: "true" };
   const child = spawn("bash", ["-c", script], { cwd: dir, env });
   child.stdin.on("error", () => undefined).end("Hello\n");
@@ -35,8 +40,21 @@ function paste(line: string, { dir }: World): Promise<{ status: number | null; o
   return new Promise((done) => child.on("close", (status) => done({ status, output })));
 }
 
+/**
+ * Pastes a line into a shell. A command alone gets its arguments from the shell and runs in this process; a pipe, and what asks,
+ * run the program.
+ */
+async function paste(line: string, world: World): Promise<Pasted> {
+  if (!line.startsWith("rouse ") || /[|&;<>]|^rouse chat/.test(line))
+    return runShell(`rouse() { "${process.execPath}" "${PROGRAM}" "$@"; }; ${line}`, world);
+  const shown = await runShell(`rouse() { printf '%s\\0' "$@"; }; ${line}`, world);
+  const cli = await createCli(world.dir);
+  const { code, out, err } = await cli.rouse(shown.output.split("\0").slice(0, -1));
+  return { status: code, output: out + err };
+}
+
 /** Adds a part of a config to a copy of it, which is then checked. */
-function pasteConfig(line: string, world: World): ReturnType<typeof paste> {
+function pasteConfig(line: string, world: World): Promise<Pasted> {
   const read = (text: string) => JSON5.parse<Record<string, object>>(text);
   const config = read(readFileSync(join(world.dir, "rouse.json5"), "utf8"));
   for (const [name, part] of Object.entries(read(`{ ${line} }`)))
@@ -82,35 +100,12 @@ const EMPTY: readonly (readonly [page: string, ...lines: string[]])[] = [
 ];
 
 /** A gateway with a model, so that a chat is answered. */
-async function createModelWorld(
-  mappings: readonly object[],
-): Promise<World & { close(): Promise<void> }> {
-  const model = await startModel();
-  const local = {
-    type: "openai-compatible",
-    baseUrl: model.url,
-    apiKey: "provider-key-0123456789",
-  };
-  const world = await createWorld({
-    files: FILES,
-    config: {
-      hooks: { ...HOOKS, mappings },
-      models: { providers: { local } },
-      agents: { defaults: { model: "local/big", heartbeat: { every: 0 } } },
-    },
-  });
-  return {
-    ...world,
-    async close() {
-      await world.stop();
-      await model.close();
-    },
-  };
-}
+const createPastedWorld = (mappings: readonly object[]): Promise<ModelWorld> =>
+  createModelWorld({ files: FILES, config: { hooks: { ...HOOKS, mappings } } });
 
 describe.skipIf(NO_BROWSER)("the lines that pages say to paste", () => {
   describe("of an empty gateway", () => {
-    const { world, page } = useConsole(() => createModelWorld([]));
+    const { world, page } = useConsole(() => createPastedWorld([]));
     it("work as they are pasted", async () => {
       const lines: string[] = [];
       for (const [name, ...wanted] of EMPTY) {
@@ -133,7 +128,7 @@ describe.skipIf(NO_BROWSER)("the lines that pages say to paste", () => {
 
   describe("of a gateway with work", () => {
     const { world, page, context } = useConsole(() =>
-      createModelWorld([
+      createPastedWorld([
         { id: "order", match: { path: "shop" }, messageTemplate: "Order {{id}}" },
         { id: "never", match: { path: "never" }, messageTemplate: "Never" },
         {

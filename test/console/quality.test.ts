@@ -1,5 +1,6 @@
 import type { BrowserContext, Page, Response } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { PAGES as REGISTRY } from "../../console/src/pages.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { NO_BROWSER, openBrowser } from "./browser.ts";
 import { openConsole } from "./console.ts";
@@ -10,14 +11,11 @@ import {
   expectSound,
   fillWorld,
   hasFolder,
-  type Look,
   MAPPINGS,
-  readRegistry,
-  TWO_LOOKS,
+  ONE_LOOK,
 } from "./quality.ts";
 import { watchRequests } from "./requests.ts";
 
-const REGISTRY = await readRegistry();
 const PAGES = REGISTRY.filter((entry) => hasFolder(entry) && entry.section !== "Development");
 /** The pages whose rows have a detail. */
 const DETAILED = new Set([
@@ -30,11 +28,6 @@ const DETAILED = new Set([
   "sessions",
   "deliveries",
 ]);
-/** A page has one of them: the two that `TWO_LOOKS` leaves out. */
-const FAILED_LOOKS: readonly Look[] = [
-  { width: 1280, theme: "light" },
-  { width: 390, theme: "dark" },
-];
 /** Longer than the time after which a page asks again. */
 const REFRESH_MS = 6000;
 const FIRST_LOAD_BYTES = 45 * 1024;
@@ -110,7 +103,10 @@ describe.skipIf(NO_BROWSER)("an empty store", () => {
     const { page, world, problems } = console;
     problems.length = 0;
     await open(page, world, `#/${name}`);
-    await examine(page, TWO_LOOKS);
+    await examine(page, ONE_LOOK);
+    await page.setViewportSize({ width: 390, height: 800 });
+    await expectSound(page);
+    await page.setViewportSize({ width: 1280, height: 800 });
     expect(problems).toEqual([]);
   });
 
@@ -118,7 +114,7 @@ describe.skipIf(NO_BROWSER)("an empty store", () => {
     const { page, world, problems } = console;
     problems.length = 0;
     await open(page, world, "#/components");
-    await examine(page, TWO_LOOKS);
+    await examine(page, ONE_LOOK);
     expect(await page.getByRole("navigation", { name: "Pages" }).innerText()).not.toContain(
       "Components",
     );
@@ -177,7 +173,7 @@ describe.skipIf(NO_BROWSER)("a filled store", () => {
     if (DETAILED.has(name)) {
       await detail.locator("h2, [role=alert]").first().waitFor();
       await detail.locator(".skeleton").first().waitFor({ state: "detached" });
-      await examine(page, TWO_LOOKS, ".split.open > .detail");
+      await examine(page, ONE_LOOK, ".split.open > .detail");
       await page.setViewportSize({ width: 320, height: 640 });
       await expectSound(page);
       await page.setViewportSize({ width: 1280, height: 800 });
@@ -185,8 +181,7 @@ describe.skipIf(NO_BROWSER)("a filled store", () => {
     expect(problems).toEqual([]);
   });
 
-  it.each(PAGES)("$name says what failed, and recovers from it", async (entry) => {
-    const { name, section } = entry;
+  it.each(PAGES)("$name says what failed, and recovers from it", async ({ name }) => {
     const { page, world, problems } = console;
     const answer = {
       error: {
@@ -199,34 +194,31 @@ describe.skipIf(NO_BROWSER)("a filled store", () => {
       problems.length = 0;
       await open(page, world, `#/${name}`, true);
       // What says so is the same on each page.
-      await examine(page, [FAILED_LOOKS[PAGES.indexOf(entry) % 2] as Look]);
-      if (section !== "Development") {
-        const reason = page
-          .locator("main")
-          .getByText("The store does not answer. Look at store.url.");
-        const said = reason.or(page.locator("main").getByText("Not loaded, for the same reason."));
-        await said.first().waitFor();
-        // One cause is stated once, however many panels it fails.
-        expect(await reason.count()).toBe(1);
-        if (name !== "live")
-          expect(await page.locator("main .failed").first().innerText()).toContain(
-            "The store does not answer.",
-          );
-        const failed = await said.count();
-        if (name === "live")
-          await page.getByText("It tries again by itself every second.").waitFor();
-        await page.unrouteAll({ behavior: "wait" });
-        // Live goes on by itself. Elsewhere the button is for its panel, and a page may have more of them that failed.
-        if (name !== "live") await page.getByRole("button", { name: "Try again" }).first().click();
-        await page.locator("main h1").first().waitFor();
-        await expect.poll(() => said.count()).toBeLessThan(failed);
-        if (name === "live")
-          await page
-            .getByRole("region", { name: "Live events" })
-            .locator("tbody tr[data-id]")
-            .first()
-            .waitFor();
-      }
+      await (name === "overview" ? examine(page, EVERY_LOOK) : expectSound(page));
+      const reason = page
+        .locator("main")
+        .getByText("The store does not answer. Look at store.url.");
+      const said = reason.or(page.locator("main").getByText("Not loaded, for the same reason."));
+      await said.first().waitFor();
+      // One cause is stated once, however many panels it fails.
+      expect(await reason.count()).toBe(1);
+      if (name !== "live")
+        expect(await page.locator("main .failed").first().innerText()).toContain(
+          "The store does not answer.",
+        );
+      const failed = await said.count();
+      if (name === "live") await page.getByText("It tries again by itself every second.").waitFor();
+      await page.unrouteAll({ behavior: "wait" });
+      // Live goes on by itself. Elsewhere the button is for its panel, and a page may have more of them that failed.
+      if (name !== "live") await page.getByRole("button", { name: "Try again" }).first().click();
+      await page.locator("main h1").first().waitFor();
+      await expect.poll(() => said.count()).toBeLessThan(failed);
+      if (name === "live")
+        await page
+          .getByRole("region", { name: "Live events" })
+          .locator("tbody tr[data-id]")
+          .first()
+          .waitFor();
       expect(problems.filter((text) => !OWN_FAILURE.test(text))).toEqual([]);
     } finally {
       await page.unrouteAll({ behavior: "wait" });
@@ -251,7 +243,7 @@ describe.skipIf(NO_BROWSER)("a filled store", () => {
         const shown = words(await page.locator("main").innerText());
         expect([...words(before)].filter((word) => !shown.has(word))).toEqual([]);
         // The banner is the same on each page.
-        await (name === "overview" ? examine(page, TWO_LOOKS) : expectSound(page));
+        await (name === "overview" ? examine(page, ONE_LOOK) : expectSound(page));
         await page.unrouteAll({ behavior: "wait" });
         await page.clock.fastForward(REFRESH_MS);
         await banner.waitFor({ state: "detached" });

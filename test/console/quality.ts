@@ -4,32 +4,17 @@ import { join, resolve } from "node:path";
 import axe from "axe-core";
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
-import { openStore } from "../../src/store/open.ts";
+import type { PageEntry } from "../../console/src/pages.ts";
 import type { World } from "../e2e/world.ts";
 import { actIn } from "../store/acted.ts";
-import { silent } from "../store/home.ts";
+import { openStoreIn } from "../store/home.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
 /** Text that would do something if a page took it for markup, or hide something if it was shown as it is. */
 export const HOSTILE = `<img src=x onerror="globalThis.broken=1"><script>globalThis.broken=1</script> \u202Egnp.exe\u0000 ünïcödé 🦣`;
 
-interface RegistryEntry {
-  name: string;
-  title: string;
-  section: string;
-}
-
-/** The pages of the console's own registry. It is loaded at run time: its types are a browser's. */
-export async function readRegistry(): Promise<readonly RegistryEntry[]> {
-  const registry = (await import(join(ROOT, "console/src/pages.ts"))) as {
-    PAGES: readonly RegistryEntry[];
-  };
-  return registry.PAGES;
-}
-
-export const hasFolder = ({ name }: RegistryEntry): boolean =>
+export const hasFolder = ({ name }: PageEntry): boolean =>
   existsSync(join(ROOT, "console/src/pages", name, "index.tsx"));
 
 const ORDER = {
@@ -50,11 +35,7 @@ export async function fillWorld(world: World): Promise<void> {
   const ended = async (id: string) =>
     (await world.get(`/hooks/runs/${id}`)).body.run.status === "succeeded";
   for (const { runId } of [first, acted]) await world.until(() => ended(runId as string));
-  const { store } = await openStore({
-    url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`,
-    clock: systemClock,
-    log: silent,
-  });
+  const { store } = await openStoreIn(world.dir);
   await actIn(store, acted.runId as string);
   await store.close();
   await world.post("/hooks/shadowed", ORDER);
@@ -186,8 +167,5 @@ export const EVERY_LOOK: readonly Look[] = [
   { width: 1280, theme: "dark", rules: "colors" },
   { width: 390, theme: "dark", rules: "others" },
 ];
-/** One look in each theme and width, where the state changes little. */
-export const TWO_LOOKS: readonly Look[] = [
-  { width: 1280, theme: "dark" },
-  { width: 390, theme: "light" },
-];
+/** For what changes little: a page of which another state is examined in every look. */
+export const ONE_LOOK: readonly Look[] = [{ width: 1280, theme: "dark" }];

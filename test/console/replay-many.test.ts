@@ -3,7 +3,7 @@ import { NO_BROWSER } from "./browser.ts";
 import { useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("the replay of many events in the console", () => {
-  const { world, page, problems } = useConsole({
+  const { world, page } = useConsole({
     workers: false,
     config: { hooks: { mappings: [{ id: "a", match: { path: "a" }, messageTemplate: "{{x}}" }] } },
   });
@@ -19,21 +19,11 @@ describe.skipIf(NO_BROWSER)("the replay of many events in the console", () => {
         messageTemplate: "Order {{n}}",
       },
     ];
-    world.write("rouse.json5", {
-      gateway: { port: 0 },
-      hooks: {
-        enabled: true,
-        token: "test-hook-token-0123456789",
-        mappings: [{ ...mappings[0], match: { path: "shop", payload: { kind: "none" } } }],
-      },
+    await world.reload({
+      hooks: { mappings: [{ ...mappings[0], match: { path: "shop", payload: { kind: "none" } } }] },
     });
-    expect(await world.gateway.reload()).toMatchObject({ ok: true });
     for (const n of [1, 2]) await world.post("/hooks/shop", { kind: "order", n });
-    world.write("rouse.json5", {
-      gateway: { port: 0 },
-      hooks: { enabled: true, token: "test-hook-token-0123456789", mappings },
-    });
-    expect(await world.gateway.reload()).toMatchObject({ ok: true });
+    await world.reload({ hooks: { mappings } });
     await page.goto(`${world.url}/console#/events?outcome=unmatched&path=shop`);
     await page.getByRole("button", { name: "Replay many…" }).click();
     const dialog = page.getByRole("dialog");
@@ -46,7 +36,6 @@ describe.skipIf(NO_BROWSER)("the replay of many events in the console", () => {
     expect(
       (await world.admin("/admin/v1/events?outcome=accepted&path=shop")).body.events,
     ).toHaveLength(2);
-    expect(problems).toEqual([]);
   });
 
   it("replays what a search has found, and no other event of the same outcome", async () => {
@@ -81,7 +70,6 @@ describe.skipIf(NO_BROWSER)("the replay of many events in the console", () => {
       "tea",
       "tea",
     ]);
-    expect(problems).toEqual([]);
   });
 
   it("replays what the preview has shown, and not what has failed since", async () => {

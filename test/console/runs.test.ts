@@ -1,12 +1,9 @@
-import { join } from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
-import { openStore } from "../../src/store/open.ts";
+import { describe, expect, it } from "vitest";
 import { run } from "../store/suite/make.ts";
 import type { HeartbeatRun, RunChange, RunRecord } from "../../src/store/types.ts";
 import { event_, runAction } from "../http/admin-world.ts";
 import { actIn } from "../store/acted.ts";
-import { silent } from "../store/home.ts";
+import { openStoreIn } from "../store/home.ts";
 import { NO_BROWSER } from "./browser.ts";
 import { useConsole } from "./use-console.ts";
 
@@ -28,12 +25,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     );
     return body;
   }
-  const open = () =>
-    openStore({
-      url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`,
-      clock: systemClock,
-      log: silent,
-    });
+  const open = () => openStoreIn(world.dir);
   async function change(id: string, changed: RunChange): Promise<void> {
     const { store } = await open();
     await store.commit((tx) => tx.runs.update(id, changed));
@@ -47,14 +39,9 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
   };
 
   const { world, page, problems } = useConsole({});
-  beforeEach(() => {
-    problems.length = 0;
-  });
-
   it("says with a line to paste that there is no run yet", async () => {
     await show("#/runs", "No run yet");
     expect(await page.locator(".empty .command").innerText()).toContain("/hooks/agent");
-    expect(problems).toEqual([]);
   });
 
   it("lists runs, filters them in the address, and shows one beside the list with the keys alone", async () => {
@@ -87,7 +74,6 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
       ["delivery", "#/deliveries/"],
     ] as const)
       expect([kind, await detail().locator(`a[href^="${to}"]`).count()]).not.toEqual([kind, 0]);
-    expect(problems).toEqual([]);
   });
 
   it("leaves heartbeats out unless they are asked for", async () => {
@@ -106,17 +92,6 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     expect(await page.getByRole("button", { name: "Retry many…" }).isEnabled()).toBe(false);
     await show("#/runs?status=failed", "Beat");
     expect(await page.getByLabel("Kind").innerText()).not.toContain("All but heartbeats");
-    expect(problems).toEqual([]);
-  });
-
-  it("shows what a hook said as text, whatever it holds", async () => {
-    const markup = "<img src=x onerror='broken=1'><script>broken=1</script>";
-    const { runId } = await ran(markup, "hook:markup", markup);
-    await show(`#/runs/${runId}`, "What the agent was given");
-    expect(await detail().locator("mark").first().innerText()).toBe(markup);
-    expect(await page.locator("main img, main script").count()).toBe(0);
-    expect(await page.evaluate(() => "broken" in globalThis)).toBe(false);
-    expect(problems).toEqual([]);
   });
 
   it("says why a run waits, and until when, and cancels it", async () => {
@@ -149,16 +124,11 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
       async () => (await world.get(`/hooks/runs/${held}`)).body.run.status === "succeeded",
     );
     await detail().getByText("succeeded").first().waitFor();
-    expect(problems).toEqual([]);
   });
 
   it("shows the steps of a run: calls, attempts, approvals, and a cut result in full where it is asked for", async () => {
     const { runId: acted } = await ran("Refund the order", "hook:bank", "Bank");
-    const { store } = await openStore({
-      url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`,
-      clock: systemClock,
-      log: silent,
-    });
+    const { store } = await openStoreIn(world.dir);
     await actIn(store, acted);
     await store.close();
     await change(acted, { usage: { inputTokens: 1200, outputTokens: 30, costUsd: 0.25 } });
@@ -201,7 +171,6 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     await show("#/runs", "Bank");
     await page.getByLabel("Status").selectOption("waiting");
     await page.getByRole("row", { name: /Bank/ }).waitFor();
-    expect(problems).toEqual([]);
   });
 
   it("shows the delivery of the reply with each of its messages, sent or not, its tries and its error", async () => {
@@ -210,11 +179,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
       const { run } = (await world.admin(`/admin/v1/runs/${runId}`)).body;
       return run.delivery === "delivered" && (run.deliveryId as string);
     });
-    const { store } = await openStore({
-      url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`,
-      clock: systemClock,
-      log: silent,
-    });
+    const { store } = await openStoreIn(world.dir);
     const chunks = ["the first part", "the <b>second</b> part", "the third part"];
     const error = { code: "not_delivered", message: "the room is gone" } as const;
     await store.commit((tx) =>
@@ -232,7 +197,6 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     );
     await store.close();
     await expect.poll(async () => (await delivery.innerText()).match(/✓\s+sent/g)?.length).toBe(3);
-    expect(problems).toEqual([]);
   });
 
   it("shows what a run has waited for in the order of time, and how long", async () => {
@@ -256,7 +220,6 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     expect(await text()).toMatch(
       /Waited 5 min 0 s for limits\.runsPerHour of mapping:shop, .*Waited 1 min 0 s for the model acme\/large, .*for a person \( ?apr_1.*Waited 2\.0 s for a free worker, or a run of its session that went first/,
     );
-    expect(problems).toEqual([]);
   });
 
   it("finds a word in arguments and results, opens the call that has it, and leaves the other steps out", async () => {
@@ -274,7 +237,6 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     expect(await page.getByRole("region", { name: "Step 1" }).innerText()).toContain(
       "order 7: two cups",
     );
-    expect(problems).toEqual([]);
   });
 
   it("follows a run while it is under way", async () => {
@@ -287,7 +249,6 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
       error: { code: "provider_error", message: "it said no" },
     });
     await detail().getByText("provider_error: it said no").first().waitFor();
-    expect(problems).toEqual([]);
   });
 
   it("retries many after a preview, and only what the preview has shown", async () => {
@@ -323,7 +284,6 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
       );
     expect((await world.get(`/hooks/runs/${late}`)).body.run.status).toBe("failed");
     await dialog.getByRole("button", { name: "Close" }).last().click();
-    expect(problems).toEqual([]);
   });
 
   it("retries none where a search finds none, and none before the rows are there", async () => {
@@ -347,15 +307,10 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     await page.getByRole("row", { name: /Late/ }).waitFor();
     expect(await many.isDisabled()).toBe(false);
     await page.unroute("**/admin/v1/runs?**");
-    expect(problems).toEqual([]);
   });
 
   it("stops where it is asked to: what was not reached stays as it was", async () => {
-    const { store } = await openStore({
-      url: `sqlite:${join(world.dir, ".rouse", "rouse.db")}`,
-      clock: systemClock,
-      log: silent,
-    });
+    const { store } = await openStoreIn(world.dir);
     const actions = Array.from({ length: 900 }, (_, n) => runAction(`hook:stop:${n}`));
     await store.accept(event_("stop", { outcome: "accepted", actions }));
     await store.commit((tx) =>
@@ -392,11 +347,11 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
       .first()
       .waitFor();
     expect(await counted()).toBe(left);
-    expect(problems).toEqual([]);
   });
 
   it("says of a run that is not kept that it may have been deleted", async () => {
     await show("#/runs/run_none", "there is no run with this id");
     expect(await page.locator("main").innerText()).toContain("It may have been deleted");
+    problems.length = 0;
   });
 });

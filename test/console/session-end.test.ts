@@ -7,7 +7,7 @@ import { NO_BROWSER } from "./browser.ts";
 import { useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("a session that ends", () => {
-  const { world, page, context } = useConsole({});
+  const { world, page, context } = useConsole({}, { hasFailures: true });
 
   it("asks for the token until it is given, and goes on at the same place with what was typed", async () => {
     await page.goto(`${world.url}/console#/system/gateway`);
@@ -68,10 +68,13 @@ describe.skipIf(NO_BROWSER)("a session that ends", () => {
 
 describe.skipIf(NO_BROWSER)("actions that write files", () => {
   let later = 0;
-  const { world, page } = useConsole(async () => {
-    const clock = { ...REAL.clock, monotonic: () => performance.now() + later };
-    return createWorld({ clock });
-  });
+  const { world, page } = useConsole(
+    async () => {
+      const clock = { ...REAL.clock, monotonic: () => performance.now() + later };
+      return createWorld({ clock });
+    },
+    { hasFailures: true },
+  );
 
   it("ask for the token again after a quarter of an hour, and go on with it", async () => {
     await page.goto(`${world.url}/console#/system/gateway`);
@@ -133,7 +136,10 @@ describe.skipIf(NO_BROWSER)("actions that write files", () => {
 });
 
 describe.skipIf(NO_BROWSER)("where gateway.console is read", () => {
-  const { world, page } = useConsole({ config: { gateway: { console: "read" } } });
+  const { world, page } = useConsole(
+    { config: { gateway: { console: "read" } } },
+    { hasFailures: true },
+  );
 
   it("what writes files is disabled, and says why", async () => {
     const event = (await world.post("/hooks/nowhere", { id: 7 })).headers.get(

@@ -50,7 +50,6 @@ describe.skipIf(NO_BROWSER)("the sessions in the console", () => {
     await detail().getByRole("link", { name: "runs of this session" }).click();
     await page.getByRole("heading", { name: "Runs" }).waitFor();
     expect(page.url()).toContain("session=hook%3Ashop%3A7");
-    expect(problems).toEqual([]);
   });
 
   it("lists sessions with the path and the credential that they belong to, and marks what came from outside", async () => {
@@ -67,7 +66,6 @@ describe.skipIf(NO_BROWSER)("the sessions in the console", () => {
       .waitFor({ state: "detached" });
     await page.getByRole("row", { name: /hook:shop:7/ }).waitFor();
     await show("#/sessions?origin=api", "No session like that.");
-    expect(problems).toEqual([]);
   });
 
   it("shows what waits for a heartbeat of the main session, and does not offer to delete it", async () => {
@@ -76,7 +74,6 @@ describe.skipIf(NO_BROWSER)("the sessions in the console", () => {
       await page.getByRole("region", { name: "Waiting for a heartbeat" }).innerText(),
     ).toContain("remember the milk");
     expect(await detail().getByRole("button", { name: "Delete the session" }).count()).toBe(0);
-    expect(problems).toEqual([]);
   });
 
   it("deletes the history, and then the session", async () => {
@@ -103,5 +100,6 @@ describe.skipIf(NO_BROWSER)("the sessions in the console", () => {
     // A look at this session that was under way when it went finds nothing; all else is there.
     expect(missing.filter((url) => !url.includes("hook:shop:7"))).toEqual([]);
     expect(problems.filter((problem) => !problem.includes("404 (Not Found)"))).toEqual([]);
+    problems.length = 0;
   });
 });

@@ -1,5 +1,5 @@
 import type { BrowserContext, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
+import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import { createWorld, type World, type WorldOptions } from "../e2e/world.ts";
 import { openBrowser } from "./browser.ts";
 import { openConsole } from "./console.ts";
@@ -7,15 +7,15 @@ import { openConsole } from "./console.ts";
 type Made = World & { close?(): Promise<void> };
 
 interface UseOptions {
-  /** A browser and a gateway for each test in place of one for the suite. */
-  each?: boolean;
+  /** Whether tests make the browser object: by requests that fail. By default each test fails for what it objects to. */
+  hasFailures?: boolean;
 }
 
 export interface Console<W extends World> {
   readonly world: W;
   readonly page: Page;
   readonly context: BrowserContext;
-  /** What the browser has objected to since the sign-in. A test may empty it. */
+  /** What the browser has objected to in this test, which may empty it. */
   readonly problems: string[];
 }
 
@@ -38,7 +38,7 @@ export const standIn = <T extends object>(get: () => T | undefined): T =>
  */
 export function useConsole<W extends Made = World>(
   make: WorldOptions | (() => Promise<W>),
-  { each = false }: UseOptions = {},
+  { hasFailures = false }: UseOptions = {},
 ): Console<W> {
   let world: W | undefined;
   let browser: Awaited<ReturnType<typeof openBrowser>> | undefined;
@@ -55,13 +55,9 @@ export function useConsole<W extends Made = World>(
     await (world?.close?.() ?? world?.stop());
     browser = world = page = undefined;
   };
-  if (each) {
-    beforeEach(open, 120_000);
-    afterEach(close);
-  } else {
-    beforeAll(open, 120_000);
-    afterAll(close);
-  }
+  if (!hasFailures) afterEach(() => expect(problems.splice(0)).toEqual([]));
+  beforeAll(open, 120_000);
+  afterAll(close);
   return {
     world: standIn(() => world),
     page: standIn(() => page),

@@ -58,7 +58,6 @@ describe.skipIf(NO_BROWSER)("the workbench of a console that may not write", () 
       dialog.getByRole("button", { name: "Patch", exact: true }).click(),
     ]);
     expect(readFileSync(await download.path(), "utf8")).toContain("An order: {{id}}");
-    expect(one.problems).toEqual([]);
   });
 });
 
@@ -92,6 +91,7 @@ describe.skipIf(NO_BROWSER)("the workbench, besides editing", () => {
     expect(one.problems.filter((text) => !text.includes("403") && !text.includes("401"))).toEqual(
       [],
     );
+    one.problems.length = 0;
   });
 
   it("shows a preset without letting it be changed, and copies it", async () => {
@@ -114,7 +114,6 @@ describe.skipIf(NO_BROWSER)("the workbench, besides editing", () => {
     await one.page.goto(`${world.url}/console#/events/${eventId}`);
     await one.button("New mapping").click();
     await one.line('"github-2.event"').waitFor();
-    expect(one.problems).toEqual([]);
   });
 
   it("asks for what a change must be confirmed for, by name", async () => {
@@ -154,7 +153,6 @@ describe.skipIf(NO_BROWSER)("the workbench, besides editing", () => {
     expect((await send({ type: "refund", id: 4, customer: { name: "Ann" } })).runId).toMatch(
       /^run_/,
     );
-    expect(one.problems).toEqual([]);
   });
 
   it("shows bodies that are no JSON, huge, deep or hostile as text, and stays usable", async () => {
@@ -180,6 +178,5 @@ describe.skipIf(NO_BROWSER)("the workbench, besides editing", () => {
     await write(JSON.stringify(ORDER));
     await one.pane("Problems").getByText("no problem").waitFor();
     expect(await one.page.evaluate("globalThis.broken")).toBeUndefined();
-    expect(one.problems).toEqual([]);
   });
 });

@@ -3,7 +3,7 @@ import { NO_BROWSER } from "./browser.ts";
 import { CONFIG, openBench, useBench } from "./bench.ts";
 
 describe.skipIf(NO_BROWSER)("the workbench with several operators, sessions and gateways", () => {
-  const { world, one } = useBench();
+  const { world, one } = useBench(CONFIG, {}, { hasFailures: true });
 
   it("tells the second of two browsers that the mapping was saved, with both changes, and loses no text", async () => {
     await world.order(40);

@@ -62,7 +62,6 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     const { runId } = await send(41);
     expect(runId).toMatch(/^run_/);
     expect((await world.admin(`/admin/v1/events/${eventId}`)).body.event.outcome).toBe("unmatched");
-    expect(one.problems).toEqual([]);
   });
 
   it("does the same with the keyboard alone", async () => {
@@ -110,7 +109,6 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     await one.page.getByText("Saved in rouse.json5").waitFor();
     expect(world.readConfig()).toBe(CONFIG.replace("$gte: 100", "$gte: 10"));
     expect((await send(41)).runId).toMatch(/^run_/);
-    expect(one.problems).toEqual([]);
   });
 
   it("keeps the last good answer while an expression does not parse, with the error at its character", async () => {
@@ -132,7 +130,6 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     expect(await one.pane("Result").getAttribute("class")).toContain("stale");
     expect(await one.pane("Result").locator("mark").allInnerTexts()).toContain("140");
     await one.page.locator(".cm-lintRange-error, .cm-lintPoint-error").first().waitFor();
-    expect(one.problems).toEqual([]);
   });
 
   it("inserts the path of a field, completes fields and keys, and colours expressions", async () => {
@@ -152,7 +149,6 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     );
     await one.page.keyboard.press("Enter");
     await one.page.locator(".cm-x-name").first().waitFor();
-    expect(one.problems).toEqual([]);
   });
 
   it("offers unsaved text after a reload and a sign-out, and does not force it", async () => {
@@ -174,6 +170,7 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     await one.page.getByRole("button", { name: "Take it up" }).click();
     await one.page.locator(".cm-line", { hasText: "$gte: 12 " }).waitFor();
     expect(world.readConfig()).toBe(CONFIG);
+    one.problems.length = 0;
   });
 
   it("shows both texts when the file has changed meanwhile, and writes over nothing", async () => {
@@ -190,7 +187,7 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     await dialog.getByText("Tests:").waitFor();
     const theirs = CONFIG.replace('"Order {{data.id}}', '"An order: {{data.id}}');
     world.write("rouse.json5", theirs);
-    expect(await world.gateway.reload()).toMatchObject({ ok: true });
+    await world.reload();
     await dialog.getByRole("button", { name: "Save", exact: true }).click();
     await dialog.getByText("was changed while you were writing").waitFor();
     expect(await dialog.innerText()).toMatch(
@@ -202,5 +199,6 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     await one.page.locator(".cm-deletedChunk").first().waitFor();
     await one.page.getByRole("button", { name: "Take the file's" }).click();
     await one.page.locator(".cm-line", { hasText: "An order" }).waitFor();
+    one.problems.length = 0;
   });
 });

@@ -75,8 +75,8 @@ export async function checked(
 ): Promise<{ code: number; err: string; config: Config }> {
   const cli = await createCli();
   try {
-    const { code, err } = await cli.rouse(["config", "validate", "-c", file], { env });
-    const shown = await cli.rouse(["config", "--json", "-c", file], { env });
+    const { code, err } = await cli.rouse(`config validate -c ${file}`, { env });
+    const shown = await cli.rouse(`config --json -c ${file}`, { env });
     return { code, err, config: (shown.out === "" ? {} : JSON.parse(shown.out)) as Config };
   } finally {
     await cli.close();

@@ -12,14 +12,14 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import JSON5 from "json5";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { generatedPages } from "../../scripts/pages.ts";
 import { mappingFileSchema } from "../../src/config/schema/mapping.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
 import type { Plugin } from "../../src/plugin/api.ts";
 import { fixtureSchema } from "../../src/operate/tests/fixture.ts";
 import { parseHttpSample } from "../../src/contract/http-sample.ts";
-import { createCli } from "../cli/world.ts";
+import { createCli, type CliWorld } from "../cli/world.ts";
 import { compile } from "../mapping/world.ts";
 
 /**
@@ -182,6 +182,17 @@ describe("commands", () => {
       .map((line) => [name, line] as const),
   );
 
+  const helps = new Map<string, ReturnType<CliWorld["rouse"]>>();
+  let cli: CliWorld;
+  beforeAll(async () => void (cli = await createCli()));
+  afterAll(() => cli.close());
+  const getHelp = (words: readonly string[]): ReturnType<CliWorld["rouse"]> => {
+    const command = [...words, "--help"].join(" ");
+    const help = helps.get(command) ?? cli.rouse(command);
+    helps.set(command, help);
+    return help;
+  };
+
   it.each(lines)("%s: %s", async (_name, line) => {
     const [program] = line.split(/\s+/);
     expect([
@@ -198,17 +209,12 @@ describe("commands", () => {
       "systemctl",
     ]).toContain(program);
     if (program !== "rouse") return;
-    const cli = await createCli();
-    try {
-      const { words, options } = partsOf(line);
-      // The longest beginning that is a command; what follows is its argument.
-      let help = { code: 1, out: "" };
-      for (let length = words.length; length > 0 && help.code !== 0; length--)
-        help = await cli.rouse([...words.slice(0, length), "--help"]);
-      expect(help.out).toContain("Usage: rouse");
-      for (const option of options) expect(help.out).toContain(option);
-    } finally {
-      await cli.close();
-    }
+    const { words, options } = partsOf(line);
+    // The longest beginning that is a command; what follows is its argument.
+    let help = { code: 1, out: "" };
+    for (let length = words.length; length > 0 && help.code !== 0; length--)
+      help = await getHelp(words.slice(0, length));
+    expect(help.out).toContain("Usage: rouse");
+    for (const option of options) expect(help.out).toContain(option);
   });
 });

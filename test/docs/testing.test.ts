@@ -41,6 +41,6 @@ it("the fixtures of the page work as they are written", async () => {
   const written = blocks.filter(({ language }) => language === "json5");
   for (const [index, { text }] of written.entries())
     await world.cli.write(`tests/shop/page-${index}.json5`, text);
-  const { code, out } = await world.cli.rouse(["test", "--filter", "page"]);
+  const { code, out } = await world.cli.rouse("test --filter page");
   expect([code, out]).toEqual([0, "2 fixtures: 2 as expected\n"]);
 });

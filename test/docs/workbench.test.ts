@@ -60,7 +60,7 @@ it("docs/workbench.md goes from an unmatched event to a mapping that takes the n
           "shadow",
         );
         event = await post(ran.find((one) => one.startsWith("curl ")) ?? "");
-        const { out: shown } = await cli.rouse(["explain", event, "--json"], {
+        const { out: shown } = await cli.rouse(`explain ${event} --json`, {
           env: { ROUSE_HOOK_TOKEN: TOKEN },
         });
         expect(JSON.parse(shown)).toMatchObject({
@@ -74,12 +74,6 @@ it("docs/workbench.md goes from an unmatched event to a mapping that takes the n
 
 it("the mapping of the page works as it is written", async () => {
   await cli.write("return.json", { type: "return", id: 7, customer: { name: "Ann" } });
-  const { code, out } = await cli.rouse([
-    "hooks",
-    "test",
-    "shop.return",
-    "--payload",
-    "return.json",
-  ]);
+  const { code, out } = await cli.rouse("hooks test shop.return --payload return.json");
   expect([code, out]).toEqual([0, expect.stringContaining("⟦Ann⟧ sends order ⟦7⟧ back")]);
 });

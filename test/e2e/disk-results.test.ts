@@ -1,93 +1,77 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { countMails, createMailWorld, mailConfig, mailPlugins } from "../runs/mail.ts";
 import { startDiskBound, type DiskBound } from "./full-disk.ts";
-import { createProvider, modelConfig, type Provider } from "./provider.ts";
+import { createProcessWorld, pause, TOKEN, until, type ProcessWorld } from "./process-world.ts";
 
-const TOKEN = "disk-results-token-0123456789";
-const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
-
-let dir: string;
-let provider: Provider;
-let disk: DiskBound | undefined;
-beforeEach(async () => {
-  dir = mkdtempSync(join(tmpdir(), "rouse-disk-results-"));
-  provider = await createProvider();
-  const config = {
-    gateway: { port: 0, drainSeconds: 1 },
-    hooks: { enabled: true, token: TOKEN },
-    ...modelConfig(provider),
-  };
-  writeFileSync(join(dir, "rouse.json5"), JSON.stringify(config));
-});
+let world: ProcessWorld;
+let disk: DiskBound;
+beforeEach(async () => void (world = await createProcessWorld()));
 afterEach(async () => {
-  await disk?.program.kill();
-  disk = undefined;
-  await provider.close();
-  rmSync(dir, { recursive: true, force: true });
+  await disk.program.kill();
+  await world.close();
 });
 
-const until = async (done: () => boolean | Promise<boolean>): Promise<void> => {
-  for (let looks = 0; !(await done()); looks++) {
-    if (looks > 1500) throw new Error("what was waited for did not come");
-    await new Promise((next) => setTimeout(next, 50));
-  }
-};
+const ready = (): Promise<number> => disk.program.statusOf("/readyz");
 
 it("a full disk is noticed by a gateway without work, and so is room on it", async () => {
-  disk = await startDiskBound(dir);
-  const { url } = disk.program;
-  const ready = async (): Promise<number> => (await fetch(`${url}/readyz`)).status;
+  disk = await startDiskBound(world.dir);
   expect(await ready()).toBe(200);
   await disk.fill();
   await until(async () => (await ready()) === 503);
   await disk.empty();
   await until(async () => (await ready()) === 200);
-  expect(provider.requests).toHaveLength(0);
+  expect(world.provider.requests).toHaveLength(0);
+});
+
+it("a full disk: hooks get 503 and no promise, and what was promised before is there at the next start", async () => {
+  disk = await startDiskBound(world.dir, "--no-workers");
+  const promised: string[] = [];
+  for (let n = 0; n < 5; n++) promised.push(await disk.program.accept("x"));
+  await disk.fill();
+  for (let n = 0; n < 3; n++) {
+    const { status, headers, body } = await disk.program.post("agent", { message: "x" });
+    expect([status, body.error?.code]).toEqual([503, "store_unavailable"]);
+    expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+  }
+  expect(await disk.program.statusOf("/livez")).toBe(200);
+  // Nothing can be written of them: the counter tells.
+  expect(await (await disk.program.admin("/metrics")).text()).toContain(
+    'rouse_hooks_total{path="agent",outcome="unrecorded"} 3',
+  );
+  // What is there can still be read.
+  expect((await disk.program.run(promised[0] ?? "")).status).toBe("queued");
+  expect(disk.program.output()).not.toContain(TOKEN);
+  await disk.program.kill();
+  disk = await startDiskBound(world.dir, "--no-workers");
+  for (const runId of promised)
+    expect(await disk.program.run(runId)).toMatchObject({ status: "queued" });
+  await disk.program.accept("room again");
 });
 
 it("a full disk: finished turns are kept and written once there is room, with one model call each; readiness tells of it", async () => {
+  const { provider } = world;
   const waiting: ((text: string) => void)[] = [];
   provider.answer = () => new Promise((done) => waiting.push(done));
-  disk = await startDiskBound(dir);
-  const { url } = disk.program;
-  const post = (): Promise<Response> =>
-    fetch(`${url}/hooks/agent`, {
-      method: "POST",
-      headers,
-      body: JSON.stringify({
-        message: "task ".repeat(2000),
-        deliver: false,
-        wakeMode: "next-heartbeat",
-      }),
-    });
-  const ready = async (): Promise<number> => (await fetch(`${url}/readyz`)).status;
+  disk = await startDiskBound(world.dir);
   const ids: string[] = [];
-  for (let n = 0; n < 4; n++) ids.push(((await (await post()).json()) as { runId: string }).runId);
+  for (let n = 0; n < 4; n++) ids.push(await disk.program.accept("task ".repeat(2000)));
   await until(() => waiting.length === 4);
   expect(await ready()).toBe(200);
 
   await disk.fill();
   for (const answer of waiting) answer("an answer that was paid for");
   await until(async () => (await ready()) === 503);
-  expect((await post()).status).toBe(503);
   // Several tries to write it have failed by then.
-  await new Promise((next) => setTimeout(next, 2000));
+  await pause(2000);
   expect(await ready()).toBe(503);
   expect(provider.requests).toHaveLength(4);
 
   await disk.empty();
-  const statusOf = async (id: string): Promise<{ status: string; attempts: number }> =>
-    (
-      (await (await fetch(`${url}/hooks/runs/${id}`, { headers })).json()) as {
-        run: { status: string; attempts: number };
-      }
-    ).run;
   for (const id of ids) {
-    await until(async () => (await statusOf(id)).status === "succeeded");
-    expect(await statusOf(id)).toMatchObject({ attempts: 1 });
+    await until(async () => (await disk.program.run(id)).status === "succeeded");
+    expect(await disk.program.run(id)).toMatchObject({ attempts: 1 });
   }
   await until(async () => (await ready()) === 200);
   expect(provider.requests).toHaveLength(4);
@@ -100,51 +84,34 @@ it.each(["the model answers", "a tool answers"])(
     try {
       const { hooks, ...config } = mailConfig(mail) as { hooks: object };
       const gateway = { port: 0, drainSeconds: 1 };
-      writeFileSync(
-        join(dir, "rouse.json5"),
-        JSON.stringify({ ...config, gateway, hooks: { ...hooks, enabled: true, token: TOKEN } }),
-      );
-      for (const [name, source] of Object.entries(mailPlugins(mail))) {
-        mkdirSync(dirname(join(dir, name)), { recursive: true });
-        writeFileSync(join(dir, name), source);
+      for (const [name, text] of Object.entries({
+        ...mailPlugins(mail),
+        "rouse.json5": JSON.stringify({
+          ...config,
+          gateway,
+          hooks: { ...hooks, enabled: true, token: TOKEN },
+        }),
+      })) {
+        mkdirSync(dirname(join(world.dir, name)), { recursive: true });
+        writeFileSync(join(world.dir, name), text);
       }
-      const bound = (disk = await startDiskBound(dir));
-      const { url } = bound.program;
-      const unready = async (): Promise<boolean> => (await fetch(`${url}/readyz`)).status === 503;
+      disk = await startDiskBound(world.dir);
       let isFull = false;
       mail.watch = async ({ kind, index }, when) => {
-        if (
-          index !== 1 ||
-          kind !== (moment === "a tool answers" ? "mail" : "model") ||
-          when !== "before"
-        )
-          return;
-        await bound.fill();
+        const isMoment = kind === (moment === "a tool answers" ? "mail" : "model");
+        if (index !== 1 || !isMoment || when !== "before") return;
+        await disk.fill();
         isFull = true;
       };
-      const answer = await fetch(`${url}/hooks/agent`, {
-        method: "POST",
-        headers,
-        body: JSON.stringify({
-          message: "Mail them.",
-          agentId: "post",
-          deliver: false,
-          wakeMode: "next-heartbeat",
-        }),
-      });
-      const { runId } = (await answer.json()) as { runId: string };
+      const runId = await disk.program.accept("Mail them.", { agentId: "post" });
       await until(() => isFull);
-      await until(unready);
-      await new Promise((next) => setTimeout(next, 1000));
-      await bound.empty();
-      const read = async (): Promise<object & { status: string }> =>
-        (
-          (await (await fetch(`${url}/hooks/runs/${runId}`, { headers })).json()) as {
-            run: { status: string };
-          }
-        ).run;
-      await until(async () => ["succeeded", "failed", "waiting"].includes((await read()).status));
-      expect(await read()).toMatchObject({ status: "succeeded", attempts: 1 });
+      await until(async () => (await ready()) === 503);
+      await pause(1000);
+      await disk.empty();
+      await until(async () =>
+        ["succeeded", "failed", "waiting"].includes((await disk.program.run(runId)).status),
+      );
+      expect(await disk.program.run(runId)).toMatchObject({ status: "succeeded", attempts: 1 });
       expect(countMails(mail.sent)).toEqual({ 1: 1, 2: 1, 3: 1 });
       expect(mail.requests).toHaveLength(4);
     } finally {

@@ -25,7 +25,7 @@ export async function drained(storeUrl: string, ms: number): Promise<void> {
   await store.close();
 }
 
-async function allRuns(store: Store): Promise<RunRecord[]> {
+export async function allRuns(store: Store): Promise<RunRecord[]> {
   const runs: RunRecord[] = [];
   for (let before: string | undefined; ;) {
     const page = await store.runs.list({

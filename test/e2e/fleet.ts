@@ -47,6 +47,8 @@ export interface Account {
 
 /** Gateways with one config, a model, a channel whose messages arrive here, and senders. */
 export interface Fleet {
+  /** The folder of the config. */
+  dir: string;
   provider: Provider;
   account: Account;
   /** The keys of messages that arrived, with how often each did. */
@@ -142,6 +144,7 @@ export async function createFleet(heartbeat: object): Promise<Fleet> {
   };
 
   return {
+    dir,
     provider,
     account,
     arrived,

@@ -1,9 +1,8 @@
 import { execFile } from "node:child_process";
-import { resolve } from "node:path";
 import { promisify } from "node:util";
-import { startProgram, type Program } from "./program.ts";
+import { ROUSE, toGateway, type GatewayProcess } from "./process-world.ts";
+import { startProgram } from "./program.ts";
 
-const ROUSE = resolve(import.meta.dirname, "../../bin/rouse.js");
 const run = promisify(execFile);
 
 /**
@@ -11,7 +10,7 @@ const run = promisify(execFile);
  * restarted in place: a bound at the size that the files have would leave room in it.
  */
 export interface DiskBound {
-  program: Program;
+  program: GatewayProcess;
   /** From now on no file takes a byte, not even in place of another. */
   fill(): Promise<void>;
   /** There is room again. */
@@ -30,7 +29,7 @@ export async function startDiskBound(dir: string, ...args: string[]): Promise<Di
   const limit = (bytes: 0 | "unlimited"): Promise<unknown> =>
     run("prlimit", ["--pid", String(program.child.pid), `--fsize=${bytes}:unlimited`]);
   return {
-    program,
+    program: toGateway(program),
     fill: async () => void (await limit(0)),
     empty: async () => void (await limit("unlimited")),
   };

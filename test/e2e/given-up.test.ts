@@ -1,20 +1,17 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
-import { createLogger } from "../../src/core/log.ts";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
+import { plainText } from "../../src/core/text.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { RunRecord } from "../../src/store/types.ts";
 import { manualClock } from "../delivery/support.ts";
+import { openStoreIn, silent } from "../store/home.ts";
 import { describePostgres, newSchema } from "../store/postgres.ts";
 import { createProvider, modelConfig, type Provider } from "./provider.ts";
-import { startProgram, type Program } from "./program.ts";
+import { createProcessWorld, pause, type GatewayProcess, type ShownRun } from "./process-world.ts";
 import { createWorld } from "./world.ts";
-
-const ROOT = resolve(import.meta.dirname, "../..");
-const TOKEN = "given-up-hook-token-0123456789";
-const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
 
 let dir: string;
 let provider: Provider;
@@ -27,12 +24,6 @@ afterEach(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-const start = (...flags: string[]): Promise<Program> =>
-  startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start", ...flags], {
-    cwd: dir,
-    env: { ROUSE_LOG_LEVEL: "silent" },
-  });
-
 /** Has a gateway without workers accept a run. Returns its id. */
 async function accept(config: object = modelConfig(provider)): Promise<string> {
   const world = await createWorld({ dir, config, workers: false });
@@ -44,23 +35,16 @@ async function accept(config: object = modelConfig(provider)): Promise<string> {
 
 /** Changes a run behind a gateway that is stopped. */
 async function changeRun(runId: string, change: Partial<RunRecord>): Promise<void> {
-  const url = `sqlite:${join(dir, ".rouse", "rouse.db")}`;
-  const { store } = await openStore({ url, clock: systemClock, log: createLogger("silent") });
+  const { store } = await openStoreIn(dir);
   await store.commit((tx) => tx.runs.update(runId, change));
   await store.close();
 }
 
-interface Shown {
-  status: string;
-  attempts: number;
-  endedAt: string | null;
-  error: { code: string; message: string } | null;
-}
 /** What the run has come to once a gateway has gone on with it. */
-async function goOn(runId: string, config: object = modelConfig(provider)): Promise<Shown> {
+async function goOn(runId: string, config: object = modelConfig(provider)): Promise<ShownRun> {
   const world = await createWorld({ dir, config });
   const run = await world.until(async () => {
-    const shown = (await world.admin(`/admin/v1/runs/${runId}`)).body.run as Shown;
+    const shown = (await world.admin(`/admin/v1/runs/${runId}`)).body.run as ShownRun;
     return shown.endedAt !== null && shown;
   });
   await world.stop();
@@ -70,11 +54,7 @@ async function goOn(runId: string, config: object = modelConfig(provider)): Prom
 it("does not count as a start that the queue gave a run to a gateway that ended before it had begun", async () => {
   const runId = await accept();
   for (let taken = 0; taken < 5; taken++) {
-    const { store, queue } = await openStore({
-      url: `sqlite:${join(dir, ".rouse", "rouse.db")}`,
-      clock: systemClock,
-      log: createLogger("silent"),
-    });
+    const { store, queue } = await openStoreIn(dir);
     await queue.recover();
     expect(await queue.fetch("turn", 1)).toMatchObject([{ id: runId, attempts: taken + 1 }]);
     await store.close();
@@ -141,41 +121,30 @@ it("lets other sessions wait half a minute for a run that two kills have cut off
 
 it("gives up the run that ends the process alone: none of those that were under way beside it", async () => {
   const AT_ONCE = 8;
-  const config = {
-    gateway: { port: 0 },
-    log: { level: "silent" },
-    hooks: { enabled: true, token: TOKEN },
-    ...modelConfig(provider),
-  } as { agents?: { defaults: object } };
-  Object.assign(config.agents?.defaults ?? {}, { maxConcurrent: AT_ONCE });
-  writeFileSync(join(dir, "rouse.json5"), JSON.stringify(config));
-  const idle = await start("--no-workers");
-  const accept8 = async (n: number): Promise<string> => {
-    const body = JSON.stringify({
-      message: n === 3 ? "poison" : `task ${n}`,
-      sessionKey: `hook:${n}`,
-      deliver: false,
-      wakeMode: "next-heartbeat",
-    });
-    const answer = await fetch(`${idle.url}/hooks/agent`, { method: "POST", headers, body });
-    return ((await answer.json()) as { runId: string }).runId;
-  };
-  const ids = await Promise.all(Array.from({ length: AT_ONCE }, (_, n) => accept8(n)));
+  const processes = await createProcessWorld({
+    agents: { defaults: { model: "local/big", heartbeat: { every: 0 }, maxConcurrent: AT_ONCE } },
+  });
+  onTestFinished(() => processes.close());
+  const idle = await processes.start(["--no-workers"]);
+  const ids = await Promise.all(
+    Array.from({ length: AT_ONCE }, (_, n) =>
+      idle.accept(n === 3 ? "poison" : `task ${n}`, { sessionKey: `hook:${n}` }),
+    ),
+  );
   await idle.stop();
 
-  let program: Program | undefined;
+  let gateway: GatewayProcess | undefined;
   let asked = 0;
-  const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
   /** Runs that were under way each time that the process ended. */
   const together: number[] = [];
-  provider.answer = async (request) => {
+  processes.provider.answer = async (request) => {
     asked++;
     // The last try of each is alone.
     const isLast = together.length >= 2;
-    if (provider.text(request).includes("poison")) {
+    if (processes.provider.text(request).includes("poison")) {
       while (!isLast && asked < AT_ONCE) await pause(20);
       together.push(asked);
-      await program?.kill();
+      await gateway?.kill();
       return undefined;
     }
     // Those that are under way beside the poison never come to their end.
@@ -183,32 +152,19 @@ it("gives up the run that ends the process alone: none of those that were under 
     while (!isLast && together.length === round) await pause(20);
     return "done";
   };
-  const statusOf = async (id: string): Promise<Shown> =>
-    (
-      (await (await fetch(`${program?.url}/hooks/runs/${id}`, { headers })).json()) as {
-        run: Shown;
-      }
-    ).run;
-  const allEnded = async (): Promise<boolean> =>
-    (await Promise.all(ids.map(statusOf))).every(({ status }) =>
-      ["succeeded", "failed"].includes(status),
-    );
+  const readRuns = (of: GatewayProcess): Promise<ShownRun[]> => Promise.all(ids.map(of.run));
+  const allEnded = async (of: GatewayProcess): Promise<boolean> =>
+    (await readRuns(of)).every(({ status }) => ["succeeded", "failed"].includes(status));
   for (let starts = 0; starts < AT_ONCE; starts++) {
     asked = 0;
-    program = await start();
-    const ended = await Promise.race([
-      new Promise<false>((done) => program?.child.once("exit", () => done(false))),
-      (async () => {
-        while (!(await allEnded().catch(() => false)) && program?.child.signalCode === null)
-          await pause(50);
-        return program?.child.signalCode === null;
-      })(),
-    ]);
-    if (ended) break;
+    const started = (gateway = await processes.start());
+    while (started.child.signalCode === null && !(await allEnded(started).catch(() => false)))
+      await pause(50);
+    if (started.child.signalCode === null) break;
   }
   expect(together.slice(0, 2)).toEqual([AT_ONCE, AT_ONCE]);
   expect(together).toHaveLength(3);
-  const runs = await Promise.all(ids.map(statusOf));
+  const runs = await readRuns(gateway as GatewayProcess);
   expect(runs.map(({ status }) => status)).toEqual(
     ids.map((_, n) => (n === 3 ? "failed" : "succeeded")),
   );
@@ -216,7 +172,6 @@ it("gives up the run that ends the process alone: none of those that were under 
     attempts: 3,
     error: { code: "crashed", message: expect.stringContaining("started 3 times") },
   });
-  await program?.kill();
 });
 
 describePostgres("a start of another gateway that came to no end", () => {
@@ -227,11 +182,7 @@ describePostgres("a start of another gateway that came to no end", () => {
     const schema = newSchema();
     const config = { store: { url: schema.url }, ...modelConfig(provider) };
     const runId = await accept(config);
-    const other = await openStore({
-      url: schema.url,
-      clock: systemClock,
-      log: createLogger("silent"),
-    });
+    const other = await openStore({ url: schema.url, clock: systemClock, log: silent });
     // The gateway is known to the others from its first sign of life on.
     await other.queue.recover();
     await other.store.commit((tx) =>
@@ -246,6 +197,12 @@ describePostgres("a start of another gateway that came to no end", () => {
     const run = await goOn(runId, config);
     expect([run.status, run.error?.code]).toEqual([status, isAlive ? undefined : "crashed"]);
     if (isAlive) await other.store.close();
+    const { store } = await openStore({ url: schema.url, clock: systemClock, log: silent });
+    const told = await store.systemEvents.list({ limit: 10 });
+    await store.close();
+    expect(
+      told.some(({ text }) => plainText(text).includes("started 3 times without coming to an end")),
+    ).toBe(!isAlive);
     await schema.drop();
   });
 });

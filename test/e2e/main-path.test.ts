@@ -1,5 +1,3 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createProvider, modelConfig, type Provider } from "./provider.ts";
 import { createWorld, type World, type WorldOptions } from "./world.ts";
@@ -325,25 +323,6 @@ describe("when the model fails", () => {
     expect([resent.status, resent.body.error.code]).toEqual([409, "not_retryable"]);
     expect((await runOf(body.runId)).status).toBe("succeeded");
   });
-
-  it("starts a failed run again when its sender repeats the event", async () => {
-    await open();
-    provider.answer = (_request, response) => void response.writeHead(400).end("{}");
-    const first = await world.post(
-      "/hooks/agent",
-      { message: "x", wakeMode: "next-heartbeat" },
-      { "idempotency-key": "again" },
-    );
-    await ended(first.body.runId);
-    provider.answer = () => "now it works";
-    const repeat = await world.post(
-      "/hooks/agent",
-      { message: "x", wakeMode: "next-heartbeat" },
-      { "idempotency-key": "again" },
-    );
-    expect(repeat.body.runId).toBe(first.body.runId);
-    await world.until(async () => (await runOf(first.body.runId)).status === "succeeded");
-  });
 });
 
 describe("wakes and heartbeats", () => {
@@ -372,45 +351,5 @@ describe("wakes and heartbeats", () => {
     await world.post("/hooks/wake", { text: "must not be lost" });
     await world.until(async () => calls >= 2);
     expect(provider.text(provider.requests[1] as never)).toContain("must not be lost");
-  });
-});
-
-describe("an operator", () => {
-  it("replays an event, or looks first at what that would do", async () => {
-    await open({
-      config: {
-        hooks: {
-          mappings: [
-            {
-              id: "m",
-              match: { path: "m" },
-              messageTemplate: "v1 {{x}}",
-              deliver: false,
-              wakeMode: "next-heartbeat",
-            },
-          ],
-        },
-      },
-    });
-    const { body } = await world.post("/hooks/m", { x: 1 });
-    await ended(body.runId);
-    world.write(
-      "rouse.json5",
-      readFileSync(join(world.dir, "rouse.json5"), "utf8").replace("v1", "v2"),
-    );
-    expect((await world.gateway.reload()).ok).toBe(true);
-    const dry = await world.admin(`/admin/v1/events/${body.eventId}/replay`, {
-      method: "POST",
-      body: '{"dryRun":true}',
-    });
-    expect(JSON.stringify(dry.body)).toContain("v2 1");
-    const replayed = await world.admin(`/admin/v1/events/${body.eventId}/replay`, {
-      method: "POST",
-      body: "{}",
-    });
-    expect(replayed.status).toBe(200);
-    await world.until(async () =>
-      provider.requests.some((request) => provider.text(request).includes("v2")),
-    );
   });
 });

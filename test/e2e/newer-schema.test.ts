@@ -119,12 +119,12 @@ describePostgres("versions side by side", () => {
         `schema ${MIGRATIONS.length + 1} by a newer version of the program (known here up to ${MIGRATIONS.length})`,
       );
     }
-    expect(JSON.parse((await cli.rouse(["store", "--json"])).out)).toMatchObject({
+    expect(JSON.parse((await cli.rouse("store --json")).out)).toMatchObject({
       schema: MIGRATIONS.length + 1,
       known: MIGRATIONS.length,
     });
     expect(
-      (await cli.rouse(["events"], { env: { ROUSE_STATE_DIR: join(dir, ".rouse") } })).code,
+      (await cli.rouse("events", { env: { ROUSE_STATE_DIR: join(dir, ".rouse") } })).code,
     ).toBe(0);
     const columns = await plainly((client) =>
       client.query<{ weight: string }>(

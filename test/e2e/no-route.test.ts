@@ -4,8 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { CliIo } from "../../src/cli/io.ts";
-import { runCommandLine as runCli } from "../../src/cli/run.ts";
+import { createCli } from "../cli/world.ts";
 import { createProvider, modelConfig, type Provider } from "./provider.ts";
 import { roomsPlugin, sentTo } from "./rooms.ts";
 import { createWorld, TOKEN, type World } from "./world.ts";
@@ -53,10 +52,7 @@ const start = async (rooms: object, hooks?: object): Promise<World> =>
     config: configOf(rooms, hooks),
     logLevel: "trace",
   }));
-async function reconfigure(here: World, rooms: object): Promise<void> {
-  here.write("rouse.json5", { gateway: { port: 0 }, ...configOf(rooms) });
-  expect(await here.gateway.reload()).toMatchObject({ ok: true });
-}
+const reconfigure = (here: World, rooms: object): Promise<void> => here.reload(configOf(rooms));
 
 const ended = (here: World, runId: string) =>
   here.until(async () => {
@@ -75,21 +71,10 @@ const metric = async (here: World, line: string): Promise<boolean> =>
     .includes(line);
 const check = async (here: World, id: string) =>
   (await here.admin("/admin/v1/doctor")).body.checks.find((one: { id: string }) => one.id === id);
-async function rouse(...args: string[]): Promise<{ code: number; out: string }> {
-  let out = "";
-  const terminal = { in: false, out: false, err: false, columns: undefined };
-  // The line that says which config answers is about no delivery.
-  const err = (text: string): void => void (out += text.startsWith("config: ") ? "" : text);
-  const io: CliIo = {
-    out: (text) => (out += text),
-    err,
-    env: {},
-    cwd: dir,
-    now: Date.now,
-    exitCode: 0,
-    terminal,
-  };
-  return { code: await runCli(args, io), out };
+/** What a command prints, without the line that says which config answers. */
+async function rouse(command: string): Promise<{ code: number; out: string }> {
+  const { code, out, err } = await (await createCli(dir)).rouse(command);
+  return { code, out: out + err.replace(/^config: .*\n/, "") };
 }
 
 describe("a reply without a route", () => {
@@ -152,7 +137,7 @@ describe("a reply without a route", () => {
     const here = await start({});
     expect(await deliveries(here)).toEqual([kept]);
     await reconfigure(here, { defaultTo: "lobby" });
-    expect(await rouse("deliveries", "retry", kept.id)).toEqual({
+    expect(await rouse(`deliveries retry ${kept.id}`)).toEqual({
       code: 0,
       out: expect.stringMatching(new RegExp(`^${kept.id}  ${SENT}  rooms lobby\n$`)),
     });
@@ -182,7 +167,7 @@ describe("a reply without a route", () => {
     await order(here, 2);
     await ended(here, (await here.post("/hooks/pager", { id: 3 })).body.runId);
     await reconfigure(here, { defaultTo: "lobby" });
-    const { code, out } = await rouse("deliveries", "retry", "--status", "no_route");
+    const { code, out } = await rouse("deliveries retry --status no_route");
     expect([code, out]).toEqual([
       1,
       expect.stringMatching(
@@ -193,8 +178,8 @@ describe("a reply without a route", () => {
     ]);
     await here.until(async () => sentTo(folder, "rooms").length === 2);
     expect(sentTo(folder, "rooms").map(({ text }) => text)).toEqual(["reply 1", "reply 2"]);
-    expect((await rouse("deliveries", "retry")).code).toBe(2);
-    expect((await rouse("deliveries", "retry", "dlv_x", "--status", "no_route")).code).toBe(2);
+    expect((await rouse("deliveries retry")).code).toBe(2);
+    expect((await rouse("deliveries retry dlv_x --status no_route")).code).toBe(2);
   });
 
   it("is none any more if its run failed, and there is a route when the run starts again", async () => {
@@ -296,7 +281,7 @@ describe("the config", () => {
       "preset uptime-kuma: mappings[1].channel",
       "agents.defaults.heartbeat.channel",
     ]);
-    const validated = await rouse("config", "validate");
+    const validated = await rouse("config validate");
     expect(validated.code).toBe(0);
     // The name of the file goes to the place before the path.
     for (const { path, message } of warnings)

@@ -12,10 +12,7 @@ import {
 import { section } from "../channels/teams-world.ts";
 import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 import { createProvider, modelConfig, type Provider } from "./provider.ts";
-import { createWorld, TOKEN, type World, type WorldOptions } from "./world.ts";
-
-/** Between two heartbeats of the timer. */
-const INTERVAL_MS = 2000;
+import { createWorld, type World, type WorldOptions } from "./world.ts";
 
 /** A service, a channel that listens, and one that only waits for requests; what they do is printed. */
 const PLUGINS = {
@@ -91,18 +88,16 @@ describePostgres("gateways that share a store", () => {
     await schema.drop();
   });
 
+  const configOf = (more: object = {}): object => ({
+    store: { url: schema.url },
+    ...modelConfig(provider),
+    gateway: { token: "operator-token-0123456789" },
+    ...more,
+  });
   const open = async (options: WorldOptions = {}): Promise<World> => {
     const dir = mkdtempSync(join(tmpdir(), "rouse-many-"));
     dirs.push(dir);
-    const { hooks = {}, ...rest } = (options.config ?? {}) as { hooks?: object };
-    const config = {
-      store: { url: schema.url },
-      hooks: { token: TOKEN, ...hooks },
-      ...modelConfig(provider),
-      gateway: { token: "operator-token-0123456789" },
-      ...rest,
-    };
-    const world = await createWorld({ ...options, dir, config });
+    const world = await createWorld({ ...options, dir, config: configOf(options.config) });
     worlds.push(world);
     return world;
   };
@@ -240,24 +235,6 @@ describePostgres("gateways that share a store", () => {
     expect(said).not.toContain("Nothing has been queued");
   });
 
-  it("a timer's heartbeat comes once in each interval", async () => {
-    const agents = {
-      defaults: {
-        model: "local/big",
-        heartbeat: { every: `${INTERVAL_MS}ms`, instructions: "look around" },
-      },
-    };
-    const config = { ...modelConfig(provider), agents };
-    provider.answer = () => "HEARTBEAT_OK";
-    const [a] = [await open({ config }), await open({ config })];
-    const beats = async (): Promise<{ createdAt: string }[]> =>
-      (await a.admin("/admin/v1/runs?kind=heartbeat&limit=100")).body.runs;
-    await a.until(async () => (await beats()).length >= 5);
-    const times = (await beats()).map((run) => Date.parse(run.createdAt)).toSorted((x, y) => x - y);
-    // The timer writes its time before the heartbeat begins: a heartbeat that was late is nearer to the next one, at most by an interval.
-    expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeGreaterThan((times.length - 2) * INTERVAL_MS);
-  });
-
   it("answer for a run that another carries out: a caller that waits, a cancel, a turn of the API", async () => {
     const keys = {
       platform: { apiKeys: [{ id: "desk", key: "desk-api-key-0123456789", scopes: ["chat"] }] },
@@ -340,11 +317,7 @@ describePostgres("gateways that share a store", () => {
       (await check(world, "gateways")).status === "ok";
     await a.until(() => isOk(a));
     expect((await check(a, "gateways")).message).toContain("2 share the store");
-    b.write("rouse.json5", {
-      ...(JSON.parse(JSON.stringify(baseOf(b))) as object),
-      hooks: { token: TOKEN, enabled: true, retention: "1d" },
-    });
-    expect((await b.gateway.reload()).ok).toBe(true);
+    await b.reload(configOf({ hooks: { retention: "1d" } }));
     await a.until(async () => !(await isOk(a)));
     const told = await check(a, "gateways");
     expect(told).toMatchObject({
@@ -357,13 +330,4 @@ describePostgres("gateways that share a store", () => {
     expect(hashA).not.toBe(hashB);
     expect(told.message).toContain(hashA.slice(0, 12));
   });
-
-  /** The config that `open` writes. */
-  function baseOf(_world: World): object {
-    return {
-      store: { url: schema.url },
-      ...modelConfig(provider),
-      gateway: { port: 0, drainSeconds: 1, token: "operator-token-0123456789" },
-    };
-  }
 });

@@ -1,38 +1,37 @@
-import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { listChildren } from "../operate/what-if-world.ts";
-import { startProgram, type Program } from "./program.ts";
+import {
+  createProcessWorld,
+  until,
+  type GatewayProcess,
+  type ProcessWorld,
+} from "./process-world.ts";
 
-const ROUSE = resolve(import.meta.dirname, "../../bin/rouse.js");
-const TOKEN = "orphans-hook-token-0123456789";
 const LOOP = "export default () => { for (;;); };\n";
 
-let dir: string;
-let program: Program;
+let world: ProcessWorld;
+let program: GatewayProcess;
 beforeEach(async () => {
-  dir = mkdtempSync(join(tmpdir(), "rouse-orphans-"));
-  mkdirSync(join(dir, "transforms"));
-  writeFileSync(join(dir, "transforms/loop.js"), LOOP);
   const mapping = {
     id: "loop",
     match: { path: "loop" },
     transform: { module: "loop.js" },
     deliver: false,
   };
-  const config = {
-    gateway: { port: 0 },
-    hooks: { enabled: true, token: TOKEN, transformTimeoutSeconds: 600, mappings: [mapping] },
-  };
-  writeFileSync(join(dir, "rouse.json5"), JSON.stringify(config));
-  program = await startProgram(process.execPath, [ROUSE, "start", "--no-workers"], { cwd: dir });
+  world = await createProcessWorld({
+    hooks: { transformTimeoutSeconds: 600, mappings: [mapping] },
+  });
+  mkdirSync(join(world.dir, "transforms"));
+  writeFileSync(join(world.dir, "transforms/loop.js"), LOOP);
+  program = await world.start(["--no-workers"]);
 });
 afterEach(async () => {
   for (const { pid } of list("")) process.kill(pid, "SIGKILL");
   await sleep(50);
-  rmSync(dir, { recursive: true, force: true });
+  await world.close();
 });
 
 /** The gateway's processes, by a part of their command. */
@@ -47,19 +46,9 @@ function readCpuSeconds(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
-async function until(holds: () => boolean): Promise<void> {
-  for (let tries = 0; !holds(); tries++) {
-    if (tries === 600) throw new Error("it did not come so far within 30 s");
-    await sleep(50);
-  }
-}
-
 /** Posts a hook whose transform loops, and waits until it does. */
 async function loop(): Promise<number> {
-  const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
-  void fetch(`${program.url}/hooks/loop`, { method: "POST", headers, body: "{}" }).catch(
-    () => undefined,
-  );
+  void program.post("loop", {}).catch(() => undefined);
   const begun = new Map<number, number>();
   let busy: number | undefined;
   await until(() => {

@@ -75,13 +75,16 @@ export async function createProvider(): Promise<Provider> {
 }
 
 /** The config that makes it the model of every agent. */
-export const modelConfig = (provider: Provider, more: object = {}): object => ({
+export const modelConfig = (
+  provider: Pick<Provider, "url"> & { apiKey?: string },
+  more: object = {},
+): object => ({
   models: {
     providers: {
       local: {
         type: "openai-compatible",
         baseUrl: provider.url,
-        apiKey: "canary-api-key-0123456789",
+        apiKey: provider.apiKey ?? "canary-api-key-0123456789",
       },
     },
     aliases: { quick: "local/small" },

@@ -145,16 +145,6 @@ describe("replies of a channel with a default recipient", () => {
     expect(provider.requests).toHaveLength(0);
   });
 
-  it("go in pieces that fit the channel, in order", async () => {
-    const reply = Array.from({ length: 12 }, (_, n) => `sentence number ${n}.`).join(" ");
-    provider.answer = () => reply;
-    await deliver({ channel: "rooms", to: "ops" });
-    const pieces = sent("rooms").map((one) => one.text);
-    expect(pieces.length).toBeGreaterThan(3);
-    expect(pieces.every((piece) => piece.length <= 50)).toBe(true);
-    expect(pieces.join(" ")).toBe(reply);
-  });
-
   it("that may have arrived are not repeated", async () => {
     writeFileSync(join(folder, "fault"), "unknown");
     expect((await deliver({ to: "ops" })).delivery.status).toBe("unknown");

@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { scale } from "../soak.ts";
 import { createCuttingProxy } from "./cutting-proxy.ts";
 import { drained, settle } from "./fleet-account.ts";
@@ -14,6 +15,9 @@ const KILL_EVERY_MS = 5000;
 const AWAY_MS = scale(4000, 15_000);
 const BEAT_MS = 1000;
 const SENDERS = scale(4, 8);
+/** How often a gateway on SQLite is killed, and how many turns each of its lives has at least. */
+const LIVES = scale(4, 40);
+const TURNS = 10;
 
 const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
@@ -33,6 +37,41 @@ const startOne = async (url: string): Promise<Program> => {
   programs.push(program);
   return program;
 };
+
+describe("a gateway on SQLite", () => {
+  it(
+    "does what it acknowledged once, in order, whenever it is killed",
+    { timeout: scale(240_000, 600_000) },
+    async () => {
+      const url = `sqlite:${join(fleet.dir, "killed.db")}`;
+      const began = performance.now();
+      for (let life = 0; life < LIVES; life++) {
+        const program = await startOne(url);
+        let over = false;
+        const sending = fleet.send(
+          SENDERS,
+          () => [program.url],
+          () => over,
+        );
+        const asked = fleet.provider.requests.length;
+        await pause(100 + Math.random() * 500);
+        // On a busy machine a life lasts until some turns were under way: else most runs would be cut off in all of them.
+        for (let looks = 0; looks < 3000 && fleet.provider.requests.length < asked + TURNS; looks++)
+          await pause(10);
+        await program.kill();
+        over = true;
+        await sending;
+      }
+      const last = await startOne(url);
+      await drained(url, 120_000);
+      expect(await last.stop()).toBe(0);
+      const ranMs = performance.now() - began;
+      const account = await settle(fleet, url, { everyMs: BEAT_MS, ranMs, kills: LIVES });
+      console.log(`${LIVES} kills: ${account}`);
+      expect(fleet.account.runs.length).toBeGreaterThan(LIVES * SENDERS);
+    },
+  );
+});
 
 describePrivatePostgres("three gateways on one database", () => {
   it(

@@ -113,13 +113,7 @@ describePostgres("limits over several gateways", () => {
     );
     for (const until of untils) expect(until).toBeGreaterThan(Date.now() + 3_500_000);
     expect(provider.requests).toHaveLength(5);
-    for (const world of [a, b]) {
-      world.write("rouse.json5", {
-        gateway: { port: 0, drainSeconds: 1 },
-        ...configOf({ enabled: true, ...mapping({ runsPerHour: 9 }) }),
-      });
-      expect((await world.gateway.reload()).ok).toBe(true);
-    }
+    for (const world of [a, b]) await world.reload(configOf(mapping({ runsPerHour: 9 })));
     await a.until(
       async () => (await count(a, "succeeded")) === 9 && (await count(a, "parked")) === 3,
     );

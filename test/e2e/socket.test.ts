@@ -1,6 +1,5 @@
 import { connect, type Socket } from "node:net";
 import { afterEach, expect, it } from "vitest";
-import { createGateway } from "../gateway.ts";
 import { createWorld, TOKEN, type World, type WorldOptions } from "./world.ts";
 
 let world: World;
@@ -64,52 +63,4 @@ it("gives up on a body that does not come, and goes on after one that was cut of
     const { body: list } = await world.admin("/admin/v1/events");
     return JSON.stringify(list).includes("cut off");
   });
-});
-
-it("is refused a state folder that another gateway holds", async () => {
-  await open();
-  await expect(createGateway({ cwd: world.dir, env: {}, workers: false })).rejects.toMatchObject({
-    code: "store_locked",
-    message: expect.stringContaining(String(process.pid)),
-  });
-});
-
-it("takes up what is saved, keeps the config before one that is broken, and says so", async () => {
-  await open({
-    files: {
-      "mappings/a.json": {
-        id: "a",
-        mappings: [{ id: "one", match: { path: "one" }, messageTemplate: "m" }],
-      },
-    },
-  });
-  expect((await world.post("/hooks/one", {})).status).toBe(202);
-  expect((await world.post("/hooks/two", {})).status).toBe(404);
-  world.write("mappings/b.json", {
-    id: "b",
-    mappings: [{ id: "two", match: { path: "two" }, messageTemplate: "m" }],
-  });
-  await world.until(async () => (await world.post("/hooks/two", {})).status === 202);
-  world.write("mappings/b.json", {
-    id: "b",
-    mappings: [{ id: "two", match: { path: "two" }, messageTemplat: "m" }],
-  });
-  const detail = await world.until(async () => {
-    const { body } = await world.admin("/readyz?detail");
-    return body.reloadProblems.length > 0 && body;
-  });
-  expect(detail.reloadProblems).toContainEqual(
-    expect.objectContaining({
-      path: "mappings/b.json: mappings[0].messageTemplat",
-      message: 'is not known. Did you mean "messageTemplate"?',
-      line: 1,
-    }),
-  );
-  expect((await world.post("/hooks/two", {})).status).toBe(202);
-  world.write("mappings/b.json", {
-    id: "b",
-    mappings: [{ id: "three", match: { path: "three" }, messageTemplate: "m" }],
-  });
-  await world.until(async () => (await world.post("/hooks/three", {})).status === 202);
-  expect((await world.admin("/readyz?detail")).body.reloadProblems).toEqual([]);
 });

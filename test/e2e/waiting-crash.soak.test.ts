@@ -1,20 +1,19 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
-import { createLogger } from "../../src/core/log.ts";
 import { plainText } from "../../src/core/text.ts";
-import { openStore } from "../../src/store/open.ts";
 import type { RunRecord } from "../../src/store/types.ts";
 import { scale } from "../soak.ts";
-import { startProgram, type Program } from "./program.ts";
-import { createProvider, modelConfig, type Provider } from "./provider.ts";
+import { openStoreIn } from "../store/home.ts";
+import { allRuns } from "./fleet-account.ts";
+import {
+  createProcessWorld,
+  pause,
+  until,
+  type GatewayProcess,
+  type ProcessWorld,
+} from "./process-world.ts";
 
-const ROOT = resolve(import.meta.dirname, "../..");
-const TOKEN = "crash-hook-token-0123456789";
 const TURNS = 8;
 const KILLS = scale(3, 20);
 const HOURLY = 4;
@@ -22,8 +21,7 @@ const CONCURRENT = 2;
 const PATHS = ["narrow", "hourly", "batch", "shadow"] as const;
 type Path = (typeof PATHS)[number];
 
-let dir: string;
-let provider: Provider;
+let world: ProcessWorld;
 /** Ids of the receipts that arrived, by run. */
 const receipts = new Map<string, Set<string>>();
 const server = createServer((request, response) => {
@@ -43,15 +41,6 @@ let most = 0;
 let now = 0;
 
 beforeAll(async () => {
-  dir = mkdtempSync(join(tmpdir(), "rouse-waiting-"));
-  provider = await createProvider();
-  provider.answer = async (request) => {
-    if (!/narrow-\d+\./.test(String(request.body.messages.at(-1)?.content))) return "done";
-    most = Math.max(most, ++now);
-    await new Promise((done) => setTimeout(done, 30));
-    now--;
-    return "done";
-  };
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   const common = (id: Path) => ({
     id,
@@ -62,12 +51,9 @@ beforeAll(async () => {
   });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
   const secret = Buffer.alloc(32, 7).toString("base64");
-  const config = {
-    gateway: { port: 0, drainSeconds: 5 },
-    ...modelConfig(provider),
+  world = await createProcessWorld({
+    gateway: { drainSeconds: 5 },
     hooks: {
-      enabled: true,
-      token: TOKEN,
       callbackHosts: ["127.0.0.1"],
       mappings: [
         { ...common("narrow"), limits: { concurrent: CONCURRENT }, callback: { url, secret } },
@@ -80,21 +66,20 @@ beforeAll(async () => {
         { ...common("shadow"), shadow: true },
       ],
     },
+  });
+  world.provider.answer = async (request) => {
+    if (!/narrow-\d+\./.test(String(request.body.messages.at(-1)?.content))) return "done";
+    most = Math.max(most, ++now);
+    await pause(30);
+    now--;
+    return "done";
   };
-  writeFileSync(join(dir, "rouse.json5"), JSON.stringify(config));
 });
 afterAll(async () => {
-  await provider.close();
+  await world.close();
   server.closeAllConnections();
   server.close();
-  rmSync(dir, { recursive: true, force: true });
 });
-
-const start = (): Promise<Program> =>
-  startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], {
-    cwd: dir,
-    env: { ROUSE_LOG_LEVEL: "silent" },
-  });
 
 it("limits, windows, shadow and callbacks survive being killed at any moment", async () => {
   const accepted: Record<Path, { n: number; runId: string }[]> = {
@@ -104,20 +89,15 @@ it("limits, windows, shadow and callbacks survive being killed at any moment", a
     shadow: [],
   };
   let next = 0;
-  const send = async (program: Program, stopped: () => boolean): Promise<void> => {
+  const send = async (program: GatewayProcess, stopped: () => boolean): Promise<void> => {
     while (!stopped()) {
       const n = next++;
       const path = PATHS[n % PATHS.length] as Path;
       try {
-        const answer = await fetch(`${program.url}/hooks/${path}`, {
-          method: "POST",
-          headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
-          body: JSON.stringify({ n }),
-        });
-        const { runId = "" } = (await answer.json()) as { runId?: string };
-        expect(answer.status).toBe(path === "shadow" ? 200 : 202);
-        accepted[path].push({ n, runId });
-        await new Promise((done) => setTimeout(done, 8));
+        const { status, body } = await program.post(path, { n });
+        expect(status).toBe(path === "shadow" ? 200 : 202);
+        accepted[path].push({ n, runId: body.runId ?? "" });
+        await pause(8);
       } catch (error) {
         if (error instanceof TypeError) return;
         throw error;
@@ -125,53 +105,30 @@ it("limits, windows, shadow and callbacks survive being killed at any moment", a
     }
   };
   for (let kill = 0; kill < KILLS; kill++) {
-    const program = await start();
+    const program = await world.start();
     // A try that a kill cut off is at work for a moment yet.
     now = 0;
     let over = false;
     const senders = [0, 1].map(() => send(program, () => over));
-    const asked = provider.requests.length;
-    await new Promise((done) => setTimeout(done, 150 + Math.random() * 400));
+    const { requests } = world.provider;
+    const asked = requests.length;
+    await pause(150 + Math.random() * 400);
     // On a busy machine a life lasts until some turns were under way: else most runs would be cut off in all of them.
-    for (let looks = 0; looks < 3000 && provider.requests.length < asked + TURNS; looks++)
-      await new Promise((done) => setTimeout(done, 10));
+    for (let looks = 0; looks < 3000 && requests.length < asked + TURNS; looks++) await pause(10);
     await program.kill();
     over = true;
     await Promise.all(senders);
   }
 
-  const last = await start();
-  const status = async (runId: string): Promise<string> => {
-    const answer = await fetch(`${last.url}/hooks/runs/${runId}`, {
-      headers: { authorization: `Bearer ${TOKEN}` },
-    });
-    return ((await answer.json()) as { run: { status: string } }).run.status;
-  };
+  const last = await world.start();
   const waiting = [...accepted.narrow, ...accepted.batch];
-  for (let i = 0; i < 600; i++) {
-    const left = await Promise.all(waiting.map(({ runId }) => status(runId)));
-    if (left.every((now) => now === "succeeded" || now === "failed")) break;
-    await new Promise((done) => setTimeout(done, 100));
-  }
-  for (let i = 0; i < 100 && accepted.narrow.some(({ runId }) => !receipts.has(runId)); i++)
-    await new Promise((done) => setTimeout(done, 100));
+  for (const { runId } of waiting)
+    await until(async () => ["succeeded", "failed"].includes((await last.run(runId)).status));
+  await until(() => accepted.narrow.every(({ runId }) => receipts.has(runId)));
   expect(await last.stop()).toBe(0);
 
-  const { store } = await openStore({
-    url: `sqlite:${join(dir, ".rouse", "rouse.db")}`,
-    clock: systemClock,
-    log: createLogger("silent"),
-  });
-  const runs: RunRecord[] = [];
-  for (let before: string | undefined; ;) {
-    const page = await store.runs.list({
-      limit: 1000,
-      ...(before === undefined ? {} : { before }),
-    });
-    runs.push(...page);
-    before = page.at(-1)?.id;
-    if (before === undefined) break;
-  }
+  const { store } = await openStoreIn(world.dir);
+  const runs = await allRuns(store);
   await store.close();
   const of = (path: Path): RunRecord[] => runs.filter((run) => run.mapping === path);
   const said = (path: Path): string[] =>

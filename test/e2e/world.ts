@@ -22,6 +22,8 @@ export interface World {
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
   get(path: string, headers?: Record<string, string>): Promise<Answer>;
   admin(path: string, init?: RequestInit): Promise<Answer>;
+  /** Takes the files over, and first, if it is given, writes the config as `createWorld` does. */
+  reload(config?: object): Promise<void>;
   /** Waits until `read` gives something. */
   until<T>(read: () => Promise<T | undefined | false>): Promise<T>;
   stop(): Promise<void>;
@@ -55,19 +57,18 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     mkdirSync(dirname(join(dir, name)), { recursive: true });
     writeFileSync(join(dir, name), typeof content === "string" ? content : JSON.stringify(content));
   };
-  const {
-    hooks = {},
-    gateway: gatewayConfig = {},
-    ...rest
-  } = (options.config ?? {}) as Record<string, object | undefined>;
-  // By default, the turn of a channel's message begins 0.8 s later, in case another message follows.
-  const sessions = rest["channels"] && { sessions: { quietTime: "30ms", ...rest["sessions"] } };
-  write("rouse.json5", {
-    gateway: { port: 0, drainSeconds: 1, ...gatewayConfig },
-    hooks: { enabled: true, token: TOKEN, ...hooks },
-    ...rest,
-    ...sessions,
-  });
+  const writeConfig = (config: object): void => {
+    const { hooks, gateway: ofGateway, ...rest } = config as Record<string, object | undefined>;
+    // By default, the turn of a channel's message begins 0.8 s later, in case another message follows.
+    const sessions = rest["channels"] && { sessions: { quietTime: "30ms", ...rest["sessions"] } };
+    write("rouse.json5", {
+      gateway: { port: 0, drainSeconds: 1, ...ofGateway },
+      hooks: { enabled: true, token: TOKEN, ...hooks },
+      ...rest,
+      ...sessions,
+    });
+  };
+  writeConfig(options.config ?? {});
   for (const [name, content] of Object.entries(options.files ?? {})) write(name, content);
   const printed: string[] = [];
   const logged: string[] = [];
@@ -132,6 +133,11 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
           "content-type": "application/json",
         },
       }),
+    async reload(config) {
+      if (config) writeConfig(config);
+      const reloaded = await gateway.reload();
+      if (!reloaded.ok) throw new Error(`the config has problems: ${JSON.stringify(reloaded)}`);
+    },
     async until(read) {
       for (let i = 0; i < 3000; i++) {
         const value = await read();

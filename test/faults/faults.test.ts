@@ -6,7 +6,7 @@ import { runProgram } from "./program.ts";
 import { simulate } from "./simulate.ts";
 import { Time } from "./time.ts";
 
-const SEEDS = 10;
+const SEEDS = 5;
 /** Those that the program bears. */
 const FAULTS =
   "kill,kill at commit,suspend,hanging provider,slow provider,channel away,channel loses answers,channel hangs";

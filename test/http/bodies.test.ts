@@ -8,7 +8,7 @@ import {
 } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { plainText } from "../../src/core/text.ts";
-import { createWorld, type Answer, type World } from "../e2e/world.ts";
+import { createWorld, TOKEN, type Answer, type World } from "../e2e/world.ts";
 
 // How senders write bodies. No hook may be taken with other characters or digits than were sent.
 
@@ -54,6 +54,8 @@ const MAPPINGS = [
     messageTemplate: "{{ `data[email]` }} {{ `a.b`.c }}",
   }),
   hook("small", { maxBodyBytes: 1000 }),
+  hook("header", { messageTemplate: "{{ headers.`x-name` }}" }),
+  hook("query", { methods: ["GET"], dedupeKey: "{{ now }}", messageTemplate: "{{ name }}" }),
   hook("signed", {
     auth: {
       secret: SECRET,
@@ -81,11 +83,14 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
+const getInput = async (runId: string): Promise<string> =>
+  plainText((await world.admin(`/admin/v1/runs/${runId}`)).body.run.input);
+
 /** The message that a hook made for its agent. */
 async function getMessage(sent: Promise<Answer>): Promise<string> {
   const { status, body } = await sent;
   expect([status, body.error]).toEqual([202, undefined]);
-  return plainText((await world.admin(`/admin/v1/runs/${body.runId}`)).body.run.input);
+  return getInput(body.runId);
 }
 const post = (path: string, body: string | Uint8Array, type: string, encoding?: string) =>
   world.post(`/hooks/${path}`, body, {
@@ -140,6 +145,9 @@ describe("content type × charset × byte order mark", () => {
     "text/plain",
     "application/x-amz-json-1.1",
     "application/octet-stream",
+    "application/javascript",
+    "text/html",
+    "application/json,charset=utf-8",
   ];
   const cells = NAMES.flatMap(([charset, name, bytes]) =>
     JSON_TYPES.flatMap((type) =>
@@ -219,6 +227,37 @@ describe("content type × charset × byte order mark", () => {
       expect(await getMessage(post("whole", write(charset, start, bytes, "</order>"), type))).toBe(
         `${start}${name}</order>`,
       );
+  });
+
+  it.each(["'utf-8'", 'UTF-8"'])("%s names UTF-8", async (charset) => {
+    const sent = post("fields", '{"name":"Müller"}', `application/json; charset=${charset}`);
+    expect(await getMessage(sent)).toBe("||Müller");
+  });
+
+  it("a header in UTF-8, or else in Latin-1", async () => {
+    for (const encoding of ["utf8", "latin1"] as const) {
+      const name = Buffer.from("Müller", encoding).toString("latin1");
+      const headers = { authorization: `Bearer ${TOKEN}`, "x-name": name };
+      const answer = await fetch(`${world.url}/hooks/header`, { method: "POST", headers });
+      const { runId } = (await answer.json()) as { runId: string };
+      expect(await getInput(runId)).toBe("Müller");
+    }
+  });
+
+  it.each(["name=M%C3%BCller", "name=M%FCller&charset=iso-8859-1"])(
+    "an address with the query %s",
+    async (query) => {
+      const sent = world.get(`/hooks/query?${query}`);
+      expect(await getMessage(sent)).toBe("Müller");
+    },
+  );
+
+  it("an address whose query is in no charset is refused", async () => {
+    const { status, body } = await world.get("/hooks/query?name=M%FCller");
+    expect([status, body.error.message]).toEqual([
+      400,
+      "the query of the address is no text in UTF-8: encode it in UTF-8, or name its charset in a parameter `charset`",
+    ]);
   });
 
   it.each([
@@ -354,6 +393,44 @@ describe("types and forms", () => {
     ["image/png", Buffer.from("text")],
   ])("%s is refused", async (type, body) => {
     expect((await post("whole", body, type)).status).toBe(415);
+  });
+
+  it("an object of JSON is JSON as any text, and a line of it is not where several may come", async () => {
+    const body = '{"id":1,"price":2.50,"name":"n"}';
+    for (const type of ["application/yaml", "text/csv", "*/*", "json", "application/vnd.unknown"])
+      expect(await getMessage(post("fields", body, type))).toBe("1|2.50|n");
+    expect(await getMessage(post("fields", body, "application/x-ndjson"))).toBe("||");
+  });
+
+  const FORM = "application/x-www-form-urlencoded";
+  const MULTIPART = "multipart/form-data; boundary=b";
+  const PART = '--b\r\nContent-Disposition: form-data; name="id"\r\n\r\n1\r\n';
+
+  it("a field payload that is no JSON is text", async () => {
+    const sent = post("whole", "payload=[ALERT] disk full", FORM);
+    expect(JSON.parse(await getMessage(sent))).toEqual({ payload: "[ALERT] disk full" });
+  });
+
+  it.each([
+    ["application/json", '{"id":1,}', "application/json and is not valid JSON (at character 8)"],
+    ["application/json", '{"id":1', "not valid JSON (at character 7)"],
+    ["application/json", '{"id":', "not valid JSON (it ends in its middle)"],
+    ["application/json", '{"id":}', "not valid JSON (a value is missing, or is one that"],
+    ["application/json", '{"id":NaN}', "or is one that JSON does not know, such as NaN)"],
+    [FORM, '{"id":"1" "name":2}', `came as ${FORM} and is not valid JSON (at character 10)`],
+    ["multipart/form-data", `${PART}--b--\r\n`, "the content type names no boundary"],
+    [MULTIPART, "{}", "the boundary of the content type is not in it"],
+    [MULTIPART, PART, "end it with the boundary and `--`"],
+    [
+      MULTIPART,
+      `${PART}--b--`.replaceAll("\r", ""),
+      "end lines of boundaries and headers with CR LF",
+    ],
+  ])("%s: %j is refused, and says why", async (type, body, message) => {
+    const { status, body: answer } = await post("whole", body, type);
+    expect([status, answer.error.message]).toEqual([400, expect.stringContaining(message)]);
+    const { event } = (await world.admin(`/admin/v1/events/${answer.requestId}`)).body;
+    expect(event).toMatchObject({ outcome: "rejected", request: { body } });
   });
 
   it("are read as the mapping says, whatever their sender names", async () => {

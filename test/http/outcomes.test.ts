@@ -300,7 +300,7 @@ describe("the outcomes of a mapped hook", () => {
     expect((await runOf(list.body.runId)).input.at(-1).text).toBe('[{"n":1}]');
     const words = await world.post("/hooks/text", '"only words"', text);
     expect((await runOf(words.body.runId)).input.at(-1).text).toBe('"only words"');
-    const came = "the body came as text/plain and was read as text: send JSON as application/json";
+    const came = "the body came as text/plain and is text, which has no fields: send a JSON object";
     expect((await world.post("/hooks/strict", "words", text)).body.error.message).toContain(came);
     expect((await world.post("/hooks/checked", "words", text)).body.error.message).toContain(came);
     const { body } = await world.post("/hooks/picky", "words", text);

@@ -1,7 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { BulkLine } from "../../src/operate/records/bulk.ts";
 import { newId } from "../../src/core/ids.ts";
-import type { DeliveryChange, RunStatus, Store } from "../../src/store/types.ts";
+import type { DeliveryChange, Store } from "../../src/store/types.ts";
+import type { RunStatus } from "../../src/vocabulary/outcomes.ts";
 import { createCli, shopConfig, type CliWorld } from "../cli/world.ts";
 import { createWorld, event_, runAction, type World } from "./admin-world.ts";
 import { openStore } from "../../src/store/open.ts";

@@ -273,7 +273,7 @@ describe("a file that cannot be written", () => {
     await run("git", ["init", "-q", made.dir]);
     const hooks = { mappings: [{ match: { path: "acme" }, messageTemplate: "x" }] };
     await made.write("openclaw.json", { hooks });
-    const { out, code } = await made.rouse(["import", "openclaw", "openclaw.json", "--patch"]);
+    const { out, code } = await made.rouse("import openclaw openclaw.json --patch");
     expect(code).toBe(0);
     expect(existsSync(join(made.dir, "mappings"))).toBe(false);
     await made.write("change.patch", out);
@@ -283,7 +283,7 @@ describe("a file that cannot be written", () => {
     );
     mkdirSync(join(made.dir, "mappings"), { recursive: true });
     await made.write("mappings/acme.json5", SHADOW.trimEnd());
-    const enabled = await made.rouse(["hooks", "enable", "acme.order", "--patch"]);
+    const enabled = await made.rouse("hooks enable acme.order --patch");
     await made.write("change.patch", enabled.out);
     await run("git", ["-C", made.dir, "apply", "change.patch"]);
     expect(readFileSync(join(made.dir, "mappings/acme.json5"), "utf8")).not.toMatch(/shadow|\n$/);
@@ -317,7 +317,7 @@ it("a kill in the middle of saves leaves the old file or the new one, and the ne
   const saver = join(import.meta.dirname, "saver-child.ts");
   const texts = ["old", "new"].map((word) => BY_HAND.replace("As it was", word.repeat(60_000)));
   writeFileSync(join(dir, FILE), texts[0] as string);
-  for (let round = 0; round < 8; round++) {
+  for (let round = 0; round < 4; round++) {
     const child = spawn(process.execPath, ["--conditions=rouse-source", saver, join(dir, FILE)], {
       stdio: ["pipe", "pipe", "inherit"],
     });

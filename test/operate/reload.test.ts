@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Snapshot } from "../../src/intake/types.ts";
 import { createLanding, type LandingDeps } from "../../src/operate/edits/landing.ts";
 import { createWorld } from "../e2e/world.ts";
@@ -16,7 +16,10 @@ beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), "rouse-landing-"));
   writeFileSync(join(dir, "rouse.json5"), CONFIG);
 });
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
+afterEach(() => {
+  vi.useRealTimers();
+  rmSync(dir, { recursive: true, force: true });
+});
 
 /** Landing beside a gateway whose answers the test sets. */
 const landWith = (reload: NonNullable<LandingDeps["reload"]>) =>
@@ -54,13 +57,18 @@ describe("a gateway that does not use exactly what was checked", () => {
       async () => ({ ok: false, issues: [{ path: "hooks", message: "no" }] }),
       "could not use it",
     ],
-    ["does not answer within 2 seconds", () => new Promise(() => undefined), "within 2 seconds"],
+    ["does not answer within 20 seconds", () => new Promise(() => undefined), "within 20 seconds"],
   ])("gets the file back as it was, with the reason, when it %s", async (_name, reload, reason) => {
+    // The clock of `setTimeout` goes on whenever `waitFor` looks.
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     let calls = 0;
     // The second call is the one after the file went back.
     const landed = landWith(() =>
       ++calls === 1 ? reload() : Promise.resolve({ ok: true, hash: "before" }),
     );
+    const ended = vi.fn();
+    landed.then(ended, ended);
+    await vi.waitFor(() => expect(ended).toHaveBeenCalled(), { interval: 1000 });
     await expect(landed).rejects.toMatchObject({
       code: "not_landed",
       message: expect.stringMatching(

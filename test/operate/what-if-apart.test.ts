@@ -36,24 +36,16 @@ describe("what a proposed mapping does to the gateway", () => {
           "export default () => new Promise(() => setInterval(() => undefined, 1000));\n",
       },
     });
-    await post(["refund", "refund"]);
+    await post(["refund"]);
     for (const module of ["loop.js", "never.js"])
       expect(await askEnd(world, { change: add({ transform: { module } }) })).toMatchObject({
-        events: 2,
-        changed: 2,
-        outcomes: { failed: 2 },
-        groups: [{ kind: "rejected", mapping: "shop.refund", count: 2 }],
+        events: 1,
+        changed: 1,
+        outcomes: { failed: 1 },
+        groups: [{ kind: "rejected", mapping: "shop.refund", count: 1 }],
       });
     // Killed while its module loops, it takes that along: a loop would stay for ever.
-    world.write("rouse.json5", {
-      hooks: {
-        enabled: true,
-        token: "test-hook-token-0123456789",
-        mappings: [live],
-        transformTimeoutSeconds: 600,
-      },
-    });
-    await world.gateway.reload();
+    await world.reload({ hooks: { mappings: [live], transformTimeoutSeconds: 600 } });
     const reader = await begin(world, { change: add({ transform: { module: "loop.js" } }) });
     const [child] = listChildren("what-if-child");
     const { pid, group } = child as NonNullable<typeof child>;
@@ -69,43 +61,34 @@ describe("what a proposed mapping does to the gateway", () => {
     );
     await world.until(async () => listChildren("transform-worker", group).length === 0);
     expect(await askEnd(world, { change: { kind: "add", text: REFUND_TEXT } })).toMatchObject({
-      events: 2,
-      changed: 2,
+      events: 1,
+      changed: 1,
     });
   });
 
-  it("is nothing, if its expressions loop, double or flood: they are evaluated elsewhere, and hooks are answered meanwhile", async () => {
+  it("is nothing, if its expressions loop: they are evaluated elsewhere, and hooks are answered meanwhile", async () => {
     world = await createWorld({
       workers: false,
       config: { hooks: { mappings: [live], transformTimeoutSeconds: 0.5 } },
     });
-    await post(Array<string>(4).fill("refund"));
-    const hostile = [
-      "($f := function($n) { $f($n + 1) }; $f(0))",
-      "($d := function($s, $n) { $n = 0 ? $s : $d($s & $s, $n - 1) }; $length($d('abcdefgh', 40)) > 0)",
-      "$count([1..9000].[1..9000]) > 0",
-    ];
-    for (const when of hostile) {
-      const asked = askEnd(world, { change: add({ match: { path: "shop", when } }), last: 4 });
-      let end: WhatIfEnd | undefined;
-      const reading = asked.then((found) => (end = found));
-      for (let id = 0; !end; id++) {
-        expect((await world.post("/hooks/shop", { type: "none", id })).body).toMatchObject({
-          outcome: "unmatched",
-        });
-        // Nothing of the change is evaluated by this process, which is the gateway's, or by children of its own.
-        expect(listChildren("transform-worker")).toEqual([]);
-        await Promise.race([reading, new Promise((done) => setTimeout(done, 50))]);
-      }
-      expect(end).toMatchObject({
-        events: 4,
-        outcomes: { failed: 4 },
-        groups: [{ kind: "rejected", count: 4 }],
+    await post(["refund", "refund"]);
+    const when = "($f := function($n) { $f($n + 1) }; $f(0))";
+    let end: WhatIfEnd | undefined;
+    const reading = askEnd(world, { change: add({ match: { path: "shop", when } }), last: 2 }).then(
+      (found) => (end = found),
+    );
+    for (let id = 0; !end; id++) {
+      expect((await world.post("/hooks/shop", { type: "none", id })).body).toMatchObject({
+        outcome: "unmatched",
       });
+      // Nothing of the change is evaluated by this process, which is the gateway's, or by children of its own.
+      expect(listChildren("transform-worker")).toEqual([]);
+      await Promise.race([reading, new Promise((done) => setTimeout(done, 50))]);
     }
+    expect(end).toMatchObject({ groups: [{ kind: "rejected", count: 2 }] });
   });
 
-  it("is nothing over 1,000 events: no run, no message, no other outcome, no metric and no log line", async () => {
+  it("is nothing over 240 events: no run, no message, no other outcome, no metric and no log line", async () => {
     const provider = await createProvider();
     try {
       world = await createWorld({
@@ -125,7 +108,7 @@ describe("what a proposed mapping does to the gateway", () => {
         },
       });
       await post(
-        Array.from({ length: 1000 }, (_, index) => (index % 250 === 0 ? "order" : "refund")),
+        Array.from({ length: 240 }, (_, index) => (index % 60 === 0 ? "order" : "refund")),
       );
       await world.until(async () => countSent(world.dir) === 4);
       const read = async (path: string): Promise<unknown> => (await world.admin(path)).body;
@@ -145,15 +128,15 @@ describe("what a proposed mapping does to the gateway", () => {
       expect(before.at(-1)).toEqual([4, 4]);
       const change = { kind: "enable", mapping: REFUND.id };
       expect(await askEnd(world, { change })).toMatchObject({
-        events: 1000,
-        changed: 996,
-        wouldRun: 996,
+        events: 240,
+        changed: 236,
+        wouldRun: 236,
       });
       const checked = await world.admin("/admin/v1/changes/check", {
         method: "POST",
         body: JSON.stringify({ change }),
       });
-      expect(checked.body.check.whatIf).toMatchObject({ events: 1000, wouldRun: 996 });
+      expect(checked.body.check.whatIf).toMatchObject({ events: 240, wouldRun: 236 });
       const [event] = ((await read("/admin/v1/events?limit=1")) as { events: { id: string }[] })
         .events;
       expect(await read(`/admin/v1/events/${event?.id}/explain?now=1`)).toMatchObject({ ok: true });

@@ -1,29 +1,20 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { RouseError } from "../../src/core/errors.ts";
-import { definePlugin } from "../../src/plugin/api.ts";
-import { openStore } from "../../src/store/open.ts";
-import type { StoreDriver } from "../../src/store/types.ts";
+import { SQLITE } from "../../src/store/sqlite/store-driver.ts";
 import { platformWorld, type PlatformWorld } from "./world.ts";
 
 /** How many further commits the store refuses. */
 let refusals = 0;
 /** How much time has passed besides the real one. */
 let passed = 0;
-let dir: string;
 let world: PlatformWorld;
 
-const unused = () => Promise.reject(new Error("not used"));
-/** SQLite under another protocol, which refuses commits as a full disk does. */
-const store: StoreDriver = {
-  protocols: ["brittle"],
-  shared: false,
-  async open(options) {
-    const url = options.url.replace("brittle:", "sqlite:");
-    const handle = await openStore({ ...options, url });
+/** Has the store of the next gateway refuse commits as a full disk does. */
+function openBrittleStores(): void {
+  const open = SQLITE.open.bind(SQLITE);
+  vi.spyOn(SQLITE, "open").mockImplementation(async (options) => {
+    const handle = await open(options);
     const { commit } = handle.store;
     handle.store.commit = (...args) => {
       if (refusals === 0) return commit(...args);
@@ -31,15 +22,12 @@ const store: StoreDriver = {
       return Promise.reject(new RouseError({ code: "store_unavailable", message: "full" }));
     };
     return handle;
-  },
-  status: unused,
-  exportTables: unused,
-  importTables: unused,
-};
+  });
+}
 
 beforeEach(async () => {
   [refusals, passed] = [0, 0];
-  dir = mkdtempSync(join(tmpdir(), "rouse-brittle-"));
+  openBrittleStores();
   world = await platformWorld({
     // Each wait for a store that refuses takes a minute, at once.
     clock: {
@@ -51,14 +39,12 @@ beforeEach(async () => {
         return systemClock.sleep(5, signal);
       },
     },
-    plugins: [definePlugin({ id: "brittle", store })],
-    config: { store: { url: `brittle:${join(dir, "brittle.db")}` } },
   });
 });
 afterEach(async () => {
   refusals = 0;
   await world.close();
-  rmSync(dir, { recursive: true, force: true });
+  vi.restoreAllMocks();
 });
 
 /** The store refuses so many commits once the model is asked. */

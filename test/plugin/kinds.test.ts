@@ -23,7 +23,6 @@ describe("each kind that a plugin offers", () => {
         schemes: { "box-hmac": ${SCHEME} },
         transforms: { plain: import.meta.url },
         providers: [{ type: "box-model", create: async () => () => ({}) }],
-        store: { protocols: ["box"], open: async () => ({}) },
         extractors: [{ extensions: ["box"], mediaTypes: ["text/box"], module: import.meta.url }]`),
     });
     const { offers, issues, warnings, plugins } = await load(dir, {
@@ -42,9 +41,10 @@ describe("each kind that a plugin offers", () => {
       ["box-hmac", { plugin: "parts", value: { encoding: "hex", minSecret: 16 } }],
     ]);
     expect([...offers.transforms.keys()]).toEqual(["parts/plain"]);
-    expect(
-      [offers.providers, offers.stores, offers.extractors].map(([one]) => one?.plugin),
-    ).toEqual(["parts", "parts", "parts"]);
+    expect([offers.providers, offers.extractors].map(([one]) => one?.plugin)).toEqual([
+      "parts",
+      "parts",
+    ]);
     expect(plugins).toContainEqual({
       id: "box",
       origin: "plugins/box.ts",
@@ -139,10 +139,10 @@ describe("each kind that a plugin offers", () => {
   it("belongs to one plugin: two that claim the same are named", async () => {
     const { dir } = userFolder({
       "plugins/a.ts": plugin(
-        `id: "a", schemes: { same: ${SCHEME} }, providers: [{ type: "p", create() {} }], store: { protocols: ["kv"], open() {} }`,
+        `id: "a", schemes: { same: ${SCHEME} }, providers: [{ type: "p", create() {} }]`,
       ),
       "plugins/b.ts": plugin(
-        `id: "b", schemes: { same: ${SCHEME} }, providers: [{ type: "p", create() {} }], store: { protocols: ["kv"], open() {} }`,
+        `id: "b", schemes: { same: ${SCHEME} }, providers: [{ type: "p", create() {} }]`,
       ),
     });
     const { issues } = await load(dir);
@@ -154,7 +154,6 @@ describe("each kind that a plugin offers", () => {
     ).toEqual([
       ["plugins/b.ts", 'the signature scheme "same"'],
       ["plugins/b.ts", 'the provider type "p"'],
-      ["plugins/b.ts", 'the store protocol "kv:"'],
     ]);
   });
 });

@@ -4,19 +4,17 @@ import { afterEach, beforeEach, describe, it, onTestFinished } from "vitest";
 import { parseAddress } from "../../plugins/postgres/client/address.ts";
 import { openDb } from "../../plugins/postgres/client/db.ts";
 import { isClash } from "../../plugins/postgres/client/errors.ts";
-import plugin from "../../plugins/postgres/index.ts";
 import { migrate } from "../../plugins/postgres/schema/migrate.ts";
 import { MIGRATIONS } from "../../plugins/postgres/schema/schema.ts";
+import { POSTGRES } from "../../plugins/postgres/store.ts";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
 import type { Logger } from "../../src/core/log.ts";
 import { getSqlSource, openStore } from "../../src/store/open.ts";
 import type { SqlSource } from "../../src/store/sql/sql.ts";
-import type { StoreDriver, StoreHandle } from "../../src/store/types.ts";
+import type { StoreHandle } from "../../src/store/types.ts";
 import { createTestClock, type Home } from "./suite/make.ts";
 import { silent } from "./home.ts";
 import { connectPlain, postgresAddress } from "./postgres-client.ts";
-
-export const POSTGRES = plugin.store as StoreDriver;
 
 /** The database of a schema, as knowledge is given it. */
 export const sqlSource = (schema: Schema): SqlSource | undefined =>

@@ -30,17 +30,11 @@ import {
   step,
   turn,
 } from "./suite/make.ts";
+import { POSTGRES } from "../../plugins/postgres/store.ts";
 import { createCli, shopConfig, type CliWorld } from "../cli/world.ts";
 import { createWorld } from "../e2e/world.ts";
 import { silent } from "./home.ts";
-import {
-  describePostgres,
-  newSchema,
-  plainly,
-  POSTGRES,
-  type Schema,
-  sqlSource,
-} from "./postgres.ts";
+import { describePostgres, newSchema, plainly, type Schema, sqlSource } from "./postgres.ts";
 
 let dir: string;
 let cli: CliWorld;

@@ -1,13 +1,11 @@
 import { withSnapshot } from "../../gateway/validate-config.ts";
 import { loadConfig } from "../../config/load.ts";
-import { RouseError } from "../../core/errors.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { readGateway } from "../../store/lock.ts";
-import { storeUrl } from "../../store/open.ts";
+import { findStoreDriver, storeUrl } from "../../store/open.ts";
 import type { StoreReader } from "../../store/types.ts";
 import { SYSTEM, type CliIo } from "../io.ts";
 import { configInvalid, toSnapshotOptions } from "../settings.ts";
-import { findDriver } from "../store/store-driver.ts";
 
 /** A snapshot of files, and the state folder that its config names. */
 export interface Offline {
@@ -66,12 +64,7 @@ export async function withReader<T>(
   use: (store: StoreReader) => Promise<T>,
 ): Promise<T> {
   const url = storeUrl(snapshot.config.store.url, stateDir);
-  const driver = await findDriver(url, { config: snapshot.configFile }, io);
-  if (!driver.openReader)
-    throw new RouseError({
-      code: "usage",
-      message: `the store of ${driver.protocols.join(", ")}: cannot be read beside a gateway (its plugin has no \`openReader\`)`,
-    });
+  const driver = await findStoreDriver(url);
   const store = await driver.openReader({ url, env: io.env, clock: SYSTEM.clock });
   try {
     return await use(store);

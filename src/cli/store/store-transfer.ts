@@ -5,7 +5,7 @@ import { RouseError } from "../../core/errors.ts";
 import { DOCUMENT_RULES, exportDocuments, importDocuments } from "../../knowledge/transfer.ts";
 import { MIGRATIONS_TABLE, SHARED_MIGRATIONS } from "../../knowledge/catalog/schema.ts";
 import { acquireLock, type Lock } from "../../store/lock.ts";
-import { getSqlSource } from "../../store/open.ts";
+import { findStoreDriver, getSqlSource } from "../../store/open.ts";
 import { openSql, type SqlSource } from "../../store/sql/sql.ts";
 import {
   ExportReader,
@@ -22,7 +22,6 @@ import { createCommandLogger } from "../log.ts";
 import type { CommonOptions } from "../options.ts";
 import { createProgress } from "../progress.ts";
 import { findStore } from "../settings.ts";
-import { findDriver } from "./store-driver.ts";
 
 interface Place {
   driver: StoreDriver;
@@ -34,7 +33,7 @@ interface Place {
 
 async function findPlace(options: CommonOptions, io: CliIo): Promise<Place> {
   const { url, stateDir } = await findStore(options, io);
-  const driver = await findDriver(url, options, io);
+  const driver = await findStoreDriver(url);
   const log = createCommandLogger(options, io);
   const shared = getSqlSource(driver, url);
   return {

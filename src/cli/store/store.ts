@@ -1,10 +1,10 @@
 import { systemClock } from "../../core/clock.ts";
 import { acquireLock } from "../../store/lock.ts";
+import { findStoreDriver } from "../../store/open.ts";
 import type { StoreStatus } from "../../store/types.ts";
 import { answering, printRecord, type Noun } from "../command.ts";
 import { createCommandLogger } from "../log.ts";
 import { findStore } from "../settings.ts";
-import { findDriver } from "./store-driver.ts";
 import { bytes } from "../text.ts";
 
 const renderSchema = ({ schema, known }: StoreStatus): string => {
@@ -23,7 +23,7 @@ const status = answering({
   examples: ["rouse store"],
   async answer(io, options) {
     const { url } = await findStore(options, io);
-    const driver = await findDriver(url, options, io);
+    const driver = await findStoreDriver(url);
     return { ok: true, ...(await driver.status({ url, env: io.env })) };
   },
   print: (found, io) =>
@@ -42,7 +42,7 @@ const migrate = answering({
   examples: ["rouse store --migrate"],
   async answer(io, options) {
     const { url, stateDir } = await findStore(options, io);
-    const driver = await findDriver(url, options, io);
+    const driver = await findStoreDriver(url);
     const before = await driver.status({ url, env: io.env });
     // What is up to date is left alone, also while a gateway has it.
     if (before.schema !== before.known) {

@@ -74,7 +74,7 @@ function getMediaType(contentType: string | undefined): string {
 function getParameter(contentType: string | undefined, name: string): string | undefined {
   const [, quoted, plain] =
     new RegExp(`;\\s*${name}\\s*=\\s*(?:"([^"]*)"|([^\\s;,]*))`, "i").exec(contentType ?? "") ?? [];
-  return (quoted ?? plain)?.trim() || undefined;
+  return (quoted ?? plain)?.trim().replaceAll(/^'|['"]$/g, "") || undefined;
 }
 
 /** The content types that messages name. Messages never quote another content type: it is the caller's own text. */
@@ -135,6 +135,15 @@ const TOO_DEEP: DecodedPayload = {
   },
 };
 
+/** Says where a text is no JSON. The parser's own message quotes the body; only the position is passed on. */
+function findJsonProblem({ message }: SyntaxError): string {
+  const position = /position (\d+)/.exec(message)?.[1];
+  if (position !== undefined) return `at character ${position}`;
+  return message.includes("end of JSON")
+    ? "it ends in its middle"
+    : "a value is missing, or is one that JSON does not know, such as NaN";
+}
+
 function readJson(text: string, contentType?: string): DecodedPayload {
   if (text.trim() === "") return { ok: true, payload: {} };
   try {
@@ -145,11 +154,7 @@ function readJson(text: string, contentType?: string): DecodedPayload {
   } catch (error) {
     // Parsing number by number calls itself for each level.
     if (error instanceof RangeError) return TOO_DEEP;
-    // The parser's own message quotes the body; only the position is passed on.
-    const position =
-      error instanceof SyntaxError ? /position (\d+)/.exec(error.message)?.[1] : undefined;
-    const where =
-      position === undefined ? "at its end or in its middle" : `at character ${position}`;
+    const where = findJsonProblem(error as SyntaxError);
     return {
       ok: false,
       failure: {
@@ -172,11 +177,13 @@ export function collectFields<T>(entries: Iterable<readonly [string, T]>): Recor
   return fields;
 }
 
-/** Reads fields as a payload. A form whose only field is `payload` has JSON in it: several senders post such forms. */
+/** Reads fields as a payload. If `payload` is the only one and JSON, that is the payload: several senders post such forms. */
 function toFormPayload(fields: Record<string, unknown>, warnings: string[] = []): DecodedPayload {
   const only = fields["payload"];
-  if (Object.keys(fields).length === 1 && typeof only === "string" && /^\s*[[{]/.test(only))
-    return readJson(only);
+  if (Object.keys(fields).length === 1 && typeof only === "string" && /^\s*[[{]/.test(only)) {
+    const json = readJson(only);
+    if (json.ok) return json;
+  }
   return { ok: true, payload: fields, ...(warnings.length > 0 && { warnings }) };
 }
 
@@ -249,27 +256,42 @@ const decodePercent = (text: string): Buffer =>
     "latin1",
   );
 
-/** Reads JSON that came as a form: curl's -d names the content type of forms whatever it sends. Undefined if it is none. */
-function readJsonForm(bytes: Buffer, charset: string | undefined): DecodedPayload | undefined {
-  if (!/^[\ufeff\s]*[[{]/.test(bytes.toString("utf8", 0, 64))) return undefined;
+/**
+ * Reads JSON that came as a form: curl's -d names the content type of forms whatever it sends. Undefined if it is none; but an
+ * object that is not valid JSON is no form either, since forms encode the brace.
+ */
+function readJsonForm(
+  bytes: Buffer,
+  contentType: string | undefined,
+  charset: string | undefined,
+): DecodedPayload | undefined {
+  const start = /^[\ufeff\s]*([[{])/.exec(bytes.toString("utf8", 0, 64))?.[1];
+  if (start === undefined) return undefined;
   const text = decodeCharset(bytes, charset);
-  const json = text.ok ? readJson(text.text) : text;
-  return json.ok ? json : undefined;
+  const json = text.ok ? readJson(text.text, contentType) : text;
+  return json.ok || start === "{" ? json : undefined;
 }
 
-/** Reads a form, https://url.spec.whatwg.org/#urlencoded-parsing. */
-function readForm(bytes: Buffer, charset: string | undefined): DecodedPayload {
-  const json = readJsonForm(bytes, charset);
-  if (json) return json;
-  const text = bytes.toString("latin1").replace(/^\xef\xbb\xbf/, "");
+/** Reads the fields of a form, https://url.spec.whatwg.org/#urlencoded-parsing. `text` has a character for each byte. */
+export function parseForm(text: string, charset?: string): DecodedFields {
   if (!/[\x80-\xff]|%[89a-f]/i.test(text))
-    return toFormPayload(collectFields(new URLSearchParams(text)));
+    return { ok: true, fields: [...new URLSearchParams(text)] };
   const pairs = text.split("&").filter((pair) => pair !== "");
   const fields = pairs.map((pair): RawField => {
     const [name = ""] = pair.split("=", 1);
     return { name: decodePercent(name), value: decodePercent(pair.slice(name.length + 1)) };
   });
-  const read = readFields(fields, charset);
+  return readFields(fields, charset);
+}
+
+function readForm(
+  bytes: Buffer,
+  contentType: string | undefined,
+  charset: string | undefined,
+): DecodedPayload {
+  const json = readJsonForm(bytes, contentType, charset);
+  if (json) return json;
+  const read = parseForm(bytes.toString("latin1").replace(/^\xef\xbb\xbf/, ""), charset);
   return read.ok ? toFormPayload(collectFields(read.fields)) : read;
 }
 
@@ -282,10 +304,10 @@ interface FilePart {
   bytes: number;
 }
 
-const MALFORMED: DecodedPayload = {
+const malformed = (problem: string): DecodedPayload => ({
   ok: false,
-  failure: { code: "invalid_body", message: "the multipart body is malformed" },
-};
+  failure: { code: "invalid_body", message: `the multipart body cannot be read: ${problem}` },
+});
 
 /**
  * Undoes the transfer encoding of a part (RFC 2045, section 6), which programs use that write multipart bodies as mails are
@@ -349,12 +371,18 @@ function readMultipart(bytes: Buffer, contentType: string): DecodedPayload {
   const boundary = getParameter(contentType, "boundary");
   // Text before the first boundary is no part (RFC 2046, section 5.1.1).
   const start = boundary === undefined ? -1 : bytes.indexOf(`--${boundary}`);
-  if (boundary === undefined || start < 0) return MALFORMED;
+  if (boundary === undefined)
+    return malformed(
+      "the content type names no boundary; let the program that writes the body set the header",
+    );
+  if (start < 0) return malformed("the boundary of the content type is not in it");
   let parts: Part[];
   try {
     parts = [...readParts(bytes.subarray(start), boundary)];
   } catch {
-    return MALFORMED;
+    return malformed(
+      "end it with the boundary and `--`, end lines of boundaries and headers with CR LF, and name each part",
+    );
   }
   const read = readFields(parts, getParameter(contentType, "charset"));
   if (!read.ok) return read;
@@ -373,10 +401,9 @@ function readMultipart(bytes: Buffer, contentType: string): DecodedPayload {
   return toFormPayload(collectFields(entries), warnings);
 }
 
-/** Reads text. Text that is a JSON object or list is read as JSON where a program may have named no type of its own. */
+/** Reads text. A JSON object or list is read as JSON, since programs name many types for it; lines of JSON are text, even a single one. */
 function readText(text: string, type: string): DecodedPayload {
-  const isGeneric = type === "text/plain" || type === "application/octet-stream";
-  const json = isGeneric && /^\s*[[{]/.test(text) ? readJson(text) : undefined;
+  const json = /^\s*[[{]/.test(text) && !JSON_LINES.test(type) ? readJson(text) : undefined;
   return json?.ok ? json : { ok: true, payload: text };
 }
 
@@ -432,7 +459,7 @@ export function decodePayload(
   const named = getKind(type);
   const kind = named === "multipart" && format === "form" ? named : (format ?? named);
   if (kind === "multipart") return readMultipart(bytes, contentType ?? "");
-  if (kind === "form") return readForm(bytes, charset);
+  if (kind === "form") return readForm(bytes, contentType, charset);
   if (kind === "binary") return unread(contentType);
   // The order of its bytes is not in the name "utf-16".
   const isOpen = charset === undefined || /^utf-?16$/i.test(charset);

@@ -21,7 +21,7 @@ import { GROUP_STATUSES } from "../../operate/watch/watch-views.ts";
 import { parseDuration } from "../../config/schema/common.ts";
 import type { Clock } from "../../core/clock.ts";
 import { RouseError } from "../../core/errors.ts";
-import { OUTCOMES } from "../../vocabulary/outcomes.ts";
+import { DELIVERY_STATES, OUTCOMES } from "../../vocabulary/outcomes.ts";
 import { runStatus } from "../openapi/schemas.ts";
 import {
   answerLines,
@@ -180,7 +180,7 @@ export function sessionRoutes(deps: AdminDeps) {
 
 /** `/deliveries`: replies on their way, and those that did not arrive. */
 export function deliveryRoutes(deps: AdminDeps) {
-  const status = z.enum(["pending", "delivered", "failed", "no_route", "unknown"]).optional();
+  const status = z.enum(DELIVERY_STATES).optional();
   const list = z.strictObject({ ...page(deps.clock), status, channel: text });
   const bulk = z.strictObject({
     ...retried(deps.clock),

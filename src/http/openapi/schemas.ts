@@ -1,22 +1,12 @@
 import { z } from "zod";
-import { OUTCOMES } from "../../vocabulary/outcomes.ts";
+import { DELIVERY_STATES, OUTCOMES, RUN_STATUSES } from "../../vocabulary/outcomes.ts";
 import { ERROR_CODES } from "../../core/errors.ts";
 
 /** The answers of the hooks interface, for the published document; the tests hold every real answer to them. */
 const issue = z.strictObject({ path: z.string(), message: z.string() });
 const time = z.iso.datetime();
 const mode = z.enum(["now", "next-heartbeat"]);
-export const runStatus = z.enum([
-  "parked",
-  "collecting",
-  "queued",
-  "running",
-  "waiting",
-  "succeeded",
-  "failed",
-  "timed_out",
-  "cancelled",
-]);
+export const runStatus = z.enum(RUN_STATUSES);
 
 const errorMember = z.strictObject({
   code: z.enum(ERROR_CODES),
@@ -79,7 +69,7 @@ export const repeatedAnswer = accepted.extend({
 });
 
 const failure = z.strictObject({ code: text, message: text });
-const deliveryStatus = z.enum(["pending", "delivered", "failed", "skipped", "no_route", "unknown"]);
+const deliveryStatus = z.enum([...DELIVERY_STATES, "skipped"]);
 
 export const heldAnswer = z.strictObject({
   ok: z.boolean().describe("False for a run that failed."),

@@ -6,8 +6,8 @@ import type { ComparisonDeps } from "./landing-checks.ts";
 import { refuseConflict, renderFilePatch } from "./unified-diff.ts";
 import { findLink, keepBefore, readNow, type FileChange } from "./user-files.ts";
 
-/** How long a gateway may take until it uses a file that was changed. */
-const RELOAD_MS = 2000;
+/** How long a gateway may take until it uses a file that was changed: with a thousand mappings on a busy machine some seconds. */
+const RELOAD_MS = 20_000;
 
 /** What writing a change needs of the gateway that uses the files, or of the command line if none runs. */
 export interface WriteDeps extends ComparisonDeps {

@@ -10,6 +10,7 @@ import {
   type SessionRow,
   type SystemEventRow,
 } from "./rows.ts";
+import { RUN_STATUSES, type RunStatus } from "../../vocabulary/outcomes.ts";
 import type { ApprovalRecord, DeliveryRecord, ListQuery, Lists, SearchedKind } from "../types.ts";
 
 export type Value = string | number | Uint8Array | readonly number[] | readonly string[];
@@ -122,19 +123,10 @@ function byOutcome(outcome: string | undefined): Filter[] {
       );
 }
 
-/** Written out, so that a planner knows them for those of a partial index. */
-const INDEXED_RUNS = [
-  "parked",
-  "collecting",
-  "queued",
-  "running",
-  "waiting",
-  "failed",
-  "timed_out",
-  "cancelled",
-];
+/** All statuses but that of nearly all runs have an index. Written out, so that a planner knows it for a partial one. */
+const INDEXED_RUNS: readonly RunStatus[] = RUN_STATUSES.filter((status) => status !== "succeeded");
 
-const byRunStatus = (status: string | undefined): Filter[] =>
+const byRunStatus = (status: RunStatus | undefined): Filter[] =>
   status !== undefined && INDEXED_RUNS.includes(status)
     ? indexed("runs_status", [[`status = '${status}'`]])
     : scan(is("status", status));

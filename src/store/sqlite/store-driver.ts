@@ -98,7 +98,6 @@ function readValues(
 
 /** The default: a SQLite file, for one gateway. */
 export const SQLITE: StoreDriver = {
-  protocols: ["sqlite"],
   shared: false,
   async open({ url, clock, log }) {
     const file = parseFile(url);
