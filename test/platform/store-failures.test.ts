@@ -33,6 +33,7 @@ beforeEach(async () => {
     clock: {
       ...systemClock,
       now: () => systemClock.now() + passed,
+      monotonic: () => performance.now() + passed,
       sleep(ms, signal) {
         if (refusals === 0) return systemClock.sleep(ms, signal);
         passed += 60_000;
