@@ -183,7 +183,7 @@ function saidTokens(message: ConversationMessage): number {
       );
     case "assistant":
       return (
-        estimateTokens(message.text) +
+        estimateTokens(message.text + (message.reasoning ?? "")) +
         (message.calls.length === 0 ? 0 : estimateTokens(JSON.stringify(message.calls))) +
         8
       );
@@ -244,6 +244,22 @@ function renderPart(
     : { type: "text", text: boundary.wrap(part.text, `file ${part.filename}`) };
 }
 
+/** The parts of a model's message as the `ai` package has them. */
+export const toAssistantParts = ({
+  text,
+  reasoning,
+  calls,
+}: Extract<ConversationMessage, { role: "assistant" }>) => [
+  ...(reasoning ? [{ type: "reasoning" as const, text: reasoning }] : []),
+  ...(text === "" ? [] : [{ type: "text" as const, text }]),
+  ...calls.map(({ id, tool, input }) => ({
+    type: "tool-call" as const,
+    toolCallId: id,
+    toolName: tool,
+    input,
+  })),
+];
+
 function renderSaid(
   message: ConversationMessage,
   options: Pick<MessageOptions, "boundary" | "hasImages">,
@@ -258,17 +274,8 @@ function renderSaid(
       };
     }
     case "assistant": {
-      const calls = message.calls.map(({ id, tool, input }) => ({
-        type: "tool-call" as const,
-        toolCallId: id,
-        toolName: tool,
-        input,
-      }));
-      if (calls.length === 0) return { role: "assistant", content: message.text };
-      return {
-        role: "assistant",
-        content: message.text === "" ? calls : [{ type: "text", text: message.text }, ...calls],
-      };
+      const parts = toAssistantParts(message);
+      return { role: "assistant", content: parts.length === 0 ? message.text : parts };
     }
     case "steps":
       return [...message.messages] as ModelMessage[];

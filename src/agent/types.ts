@@ -121,7 +121,7 @@ export type ConversationPart =
 /** A message of the caller or the model. A tool's result is outside text, whoever carried the call out. */
 export type ConversationMessage =
   | { role: "user"; parts: readonly ConversationPart[] }
-  | { role: "assistant"; text: string; calls: readonly ToolCall[] }
+  | { role: "assistant"; text: string; reasoning?: string; calls: readonly ToolCall[] }
   /** All that a turn of the gateway said, with the results of the agent's tools, as messages of the `ai` package. */
   | { role: "steps"; messages: readonly unknown[] }
   | { role: "tool"; callId: string; tool: string; text: string };

@@ -2,7 +2,13 @@ import { isUtf8 } from "node:buffer";
 import { readFileSync } from "node:fs";
 import JSON5 from "json5";
 import type { Issue } from "../core/errors.ts";
-import { fileStamp, isPresent, readText, type FileTexts } from "../core/files.ts";
+import {
+  describeFileError,
+  fileStamp,
+  isPresent,
+  readText,
+  type FileTexts,
+} from "../core/files.ts";
 import { parentPath } from "./issues.ts";
 import { isLongNumber } from "../core/json.ts";
 import { getMember, readTree, type TextNode } from "./json5-tree.ts";
@@ -259,7 +265,7 @@ export function readJson5(file: string, texts?: FileTexts): ParsedJson5 {
   } catch (error) {
     return {
       ok: false,
-      message: `${file} cannot be read (${(error as NodeJS.ErrnoException).code ?? "error"})`,
+      message: `${file} cannot be read: ${describeFileError(error)}`,
     };
   }
 }

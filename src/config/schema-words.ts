@@ -15,7 +15,8 @@ const KINDS: Record<string, string> = {
 
 const nameKind = (kind: string): string => KINDS[kind] ?? kind;
 
-function findKind(value: unknown): string {
+/** Names the kind of a value: `a list`, `text`. */
+export function findKind(value: unknown): string {
   if (Array.isArray(value)) return "a list";
   if (typeof value === "number" && !Number.isInteger(value)) return "a number with a fraction";
   return nameKind(value === null ? "null" : typeof value);
@@ -45,6 +46,13 @@ const describeLimit = (
   return `must be ${most} ${limit}`;
 };
 
+/** Names the values of the field that tells the forms of an object apart. */
+function describeDiscriminator(field: string, values: unknown, input: unknown): string {
+  if ((input as Record<string, unknown>)[field] === undefined) return "is required";
+  const names = (values as unknown[]).filter((value) => typeof value === "string");
+  return `must be ${joinWords(names.map((name) => JSON.stringify(name)))}`;
+}
+
 /**
  * Says in plain words what a schema found, in place of the schema library's own. A value is not repeated, since it may be a secret.
  * Undefined leaves the message to the library.
@@ -66,6 +74,8 @@ function describeSchemaIssue(issue: z.core.$ZodRawIssue): string | undefined {
     }
     case "invalid_union": {
       if (input === undefined) return "is required";
+      if (issue.discriminator !== undefined)
+        return describeDiscriminator(issue.discriminator, issue["options"], input);
       const forms = [...new Set(issue.errors.flatMap(([first]) => nameForm(first)))];
       return forms.length === 0
         ? "has none of the forms that are known here"

@@ -143,14 +143,19 @@ export function copySpellings(from: object, to: object): void {
   if (own) spellings.set(to, own);
 }
 
+/** Returns how a number was written in a value of `parseJson`; undefined if that is how it prints, or if it has it in several spellings. */
+export function getSpellingByValue(value: number, read: unknown): string | undefined {
+  if (typeof read !== "object" || read === null) return undefined;
+  return spellingsByValue.get(read)?.get(value) ?? undefined;
+}
+
 /**
  * Writes a number: as it was written in `read`, a value of `parseJson`, if that has it in one spelling; else with the digits of
  * a whole number, or at most 15 significant ones.
  */
 export function renderNumber(value: number, read?: unknown): string {
-  const spelling =
-    typeof read === "object" && read !== null ? spellingsByValue.get(read)?.get(value) : undefined;
-  if (typeof spelling === "string") return spelling;
+  const spelling = getSpellingByValue(value, read);
+  if (spelling !== undefined) return spelling;
   return String(Number.isSafeInteger(value) ? value : Number(value.toPrecision(DIGITS)));
 }
 
@@ -172,6 +177,17 @@ export function writeJson(
       : member;
   };
   return JSON.stringify(value, replace, indent);
+}
+
+/**
+ * Parses JSON for a program that prints it again by itself: of a number that a JavaScript number cannot hold, `JSON.stringify`
+ * prints what was written.
+ * @throws SyntaxError if the text is not JSON
+ */
+export function parseJsonToPrint(text: string): unknown {
+  const revive = (_key: string, value: unknown, { source }: { source?: string }): unknown =>
+    typeof value === "number" && source !== undefined && !isHeld(source) ? rawJSON(source) : value;
+  return JSON.parse(text, revive as (key: string, value: unknown) => unknown);
 }
 
 function roundMembers(value: unknown): unknown {

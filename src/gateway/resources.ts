@@ -30,6 +30,7 @@ import { keptCursor } from "../store/cursor.ts";
 import { openTraces } from "../telemetry/open.ts";
 import type { PartContext } from "../store/context.ts";
 import type { FencingToken, Store, StoreDriver, StoreHandle } from "../store/types.ts";
+import { plural } from "../core/text.ts";
 
 export interface ResourceOptions extends Omit<
   SnapshotOptions,
@@ -68,7 +69,7 @@ function configInvalid({
   file,
 }: Extract<Awaited<ReturnType<typeof buildSnapshot>>, { ok: false }>): RouseError {
   const where = file === undefined ? "" : ` ${file}`;
-  const message = `the config${where} has ${issues.length} problem${issues.length === 1 ? "" : "s"}`;
+  const message = `the config${where} has ${plural(issues.length, "problem")}`;
   return new RouseError({ code: "config_invalid", message, issues });
 }
 

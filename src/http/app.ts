@@ -40,9 +40,9 @@ const RECEIPT = /^(events|runs)\/([^/]+)$/;
 const PRIVATE = { "cache-control": "no-store" };
 
 const isPlatform = (path: string): boolean => path === "/v1" || path.startsWith("/v1/");
-/** Routes of the platform API, and of the API that it follows, without `/v1`: the client's base address lacks it. */
+/** Routes of the platform API, and of the API that it follows, without `/v1` at the begin: the client's base address is wrong. */
 const UNVERSIONED =
-  /^\/(?:chat\/completions|completions|responses|models|agents|knowledge|approvals|embeddings|images|audio|files|moderations)(?:\/|$)/;
+  /^\/(?:(?:openai|api|v1)\/(?:[\w-]+\/){0,3})?(?:chat\/completions|completions|responses|models|agents|knowledge|approvals|embeddings|images|audio|files|moderations)(?:\/|$)/i;
 
 /** Creates the handler of receipts. The gateway token reads all, a credential what came in by it; both only in a header. */
 function createReceiptHandler(

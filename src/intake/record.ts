@@ -308,7 +308,7 @@ function planItems(
   return planned;
 }
 
-/** Earlier events that a reason names at most. */
+/** Earlier events, or failed actions, that a reason names at most. */
 const MAX_NAMED = 3;
 
 type WorkResolution = Extract<Resolution, { kind: "work" }>;
@@ -323,7 +323,12 @@ function toWorkEvent(
   if (would) event.would = would;
   const missing = items.flatMap((item) => (item.ok ? item.missing : []));
   if (missing.length > 0) event.missing = [...new Set(missing)];
-  if (event.outcome === "duplicate")
+  const failed = items.flatMap((item, index) =>
+    item.ok ? [] : [`action ${index + 1}: ${item.failure.message}`],
+  );
+  if (failed.length > 0)
+    event.reason = `${failed.length} of ${items.length} actions failed: ${failed.slice(0, MAX_NAMED).join("; ")}`;
+  else if (event.outcome === "duplicate")
     event.reason = renderRepeat(
       [...earlier].slice(0, MAX_NAMED),
       "its actions have the same `dedupeKey`",

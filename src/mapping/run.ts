@@ -121,8 +121,9 @@ async function runMapping(
   const left = await unwanted(mapping, scope);
   if (left) return left;
   const issues = mapping.validate?.(scope.payload) ?? [];
-  if (issues.length > 0) {
-    const message = "the body is not as the mapping's schema says";
+  const [first] = issues;
+  if (first) {
+    const message = `the body is not as the mapping's schema says: ${`${first.path} ${first.message}`.trim()}`;
     return endWith(mapping.config.id, { code: "validation_failed", message, issues }, "rejected");
   }
   const step = await (mapping.forEach

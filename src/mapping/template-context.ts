@@ -1,4 +1,4 @@
-import { getSpelling, renderNumber, writeJson } from "../core/json.ts";
+import { copySpellings, getSpelling, isRecord, renderNumber, writeJson } from "../core/json.ts";
 import type { QueryValues } from "../core/http/query.ts";
 import type { DebugNotes } from "./debug.ts";
 import type { CodeError } from "../vocabulary/debug-notes.ts";
@@ -99,13 +99,10 @@ export function jsonataInput(scope: TemplateContext): Record<string, unknown> {
   const known = inputs.get(scope);
   if (known) return known;
   const input: Record<string, unknown> = {};
-  if (
-    typeof scope.payload === "object" &&
-    scope.payload !== null &&
-    !Array.isArray(scope.payload)
-  ) {
+  if (isRecord(scope.payload)) {
     for (const name of Object.keys(scope.payload))
-      if (!HIDDEN.has(name)) input[name] = (scope.payload as Record<string, unknown>)[name];
+      if (!HIDDEN.has(name)) input[name] = scope.payload[name];
+    copySpellings(scope.payload, input);
   }
   for (const name of TEMPLATE_ROOTS) {
     const value = ownMember(scope, name);

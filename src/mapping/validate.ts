@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
 import type { Issue } from "../core/errors.ts";
-import type { Ajv as AjvType } from "ajv";
+import type { Ajv as AjvType, ErrorObject } from "ajv";
 import { roundNumbers } from "../core/json.ts";
 import { LinearRegExp } from "./regex.ts";
 
@@ -20,7 +20,14 @@ function load(): { draft07: AjvType; draft2020: AjvType } {
       code: "linear",
     },
   );
-  const options = { allErrors: true, strict: false, code: { regExp }, validateFormats: false };
+  const options = {
+    allErrors: true,
+    strict: false,
+    code: { regExp },
+    validateFormats: false,
+    // By division, 19.99 is no multiple of 0.01.
+    multipleOfPrecision: 6,
+  };
   instances = { draft07: new Ajv(options), draft2020: new Ajv2020(options) };
   return instances;
 }
@@ -36,6 +43,23 @@ function dotted(pointer: string): string {
 }
 
 const MAX_ISSUES = 50;
+const MAX_NAME = 80;
+
+/** Describes an error, at the field that is missing or too many if it is about one. */
+function toIssue({
+  instancePath,
+  message = "is not as the schema says",
+  params,
+}: ErrorObject): Issue {
+  const { missingProperty, additionalProperty } = params as Record<string, string | undefined>;
+  const name = missingProperty ?? additionalProperty;
+  if (name === undefined) return { path: dotted(instancePath), message };
+  const escaped = name.slice(0, MAX_NAME).replace(/~/g, "~0").replace(/\//g, "~1");
+  return {
+    path: dotted(`${instancePath}/${escaped}`),
+    message: missingProperty === undefined ? "is not in the schema" : "is required",
+  };
+}
 
 /** Compiles a JSON Schema (draft 2020-12, or draft-07 where `$schema` says so). */
 export function compileValidator(
@@ -52,10 +76,7 @@ export function compileValidator(
       ok: true,
       validate(payload) {
         if (validate(roundNumbers(payload))) return [];
-        return (validate.errors ?? []).slice(0, MAX_ISSUES).map((error) => ({
-          path: dotted(error.instancePath),
-          message: error.message ?? "is not as the schema says",
-        }));
+        return (validate.errors ?? []).slice(0, MAX_ISSUES).map(toIssue);
       },
     };
   } catch (error) {

@@ -148,7 +148,11 @@ export function checkDraft(
   const fields = agentFields.safeParse(draft.fields);
   if (!fields.success) {
     const issues = toIssues(fields.error);
-    return invalid({ message: `the action has a wrong ${issues[0]?.path ?? "field"}`, issues });
+    const [first] = issues;
+    return invalid({
+      message: `the action has a wrong ${first ? `${first.path}: ${first.message}` : "field"}`,
+      issues,
+    });
   }
   if (typeof draft.fields["instructions"] === "string")
     source.instructions = draft.fields["instructions"];

@@ -53,16 +53,7 @@ interface Ended {
 }
 
 async function run(text: string): Promise<Ended> {
-  const { body } = await world.post("/hooks/agent", {
-    message: text,
-    sessionKey: "hook:long",
-    wakeMode: "next-heartbeat",
-    deliver: false,
-  });
-  return world.until(async () => {
-    const { run: found } = (await world.admin(`/admin/v1/runs/${body.runId}`)).body;
-    return found.endedAt !== null && found;
-  });
+  return world.endedRun(await world.orderRun({ message: text, sessionKey: "hook:long" }));
 }
 
 async function runAll(count: number, from = 1): Promise<Ended[]> {
@@ -196,22 +187,6 @@ describe("a session that has filled the model's window", () => {
     expect(textOf(getSummaries().at(-1))).toContain("order-1 ");
     expect(ended.at(-1)?.warnings).toEqual([]);
     expect(ended.every(({ status }) => status === "succeeded")).toBe(true);
-  });
-
-  it("is cut without a summary with `checkpoints: false`", async () => {
-    await start(summarising(), { checkpoints: false });
-    const ended = await runAll(16);
-    expect(getSummaries()).toEqual([]);
-    expect(ended.at(-1)).toMatchObject({
-      status: "succeeded",
-      warnings: [
-        expect.stringMatching(/^\d+ older turns were left out to fit the model's window$/),
-      ],
-    });
-    const { turns } = await show("hook:long");
-    expect(
-      turns.filter((turn: { checkpoint: unknown }) => turn.checkpoint !== null).length,
-    ).toBeGreaterThan(0);
   });
 });
 

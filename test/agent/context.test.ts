@@ -36,15 +36,7 @@ async function start(...providers: ContextProvider[]): Promise<void> {
 async function run(
   message: string,
 ): Promise<{ id: string; status: string; reply: string; warnings: string[] }> {
-  const { body } = await world.post("/hooks/agent", {
-    message,
-    wakeMode: "next-heartbeat",
-    deliver: false,
-  });
-  return world.until(async () => {
-    const { run: found } = (await world.get(`/hooks/runs/${body.runId}`)).body;
-    return found.endedAt !== null && found;
-  });
+  return world.endedRun(await world.orderRun({ message }));
 }
 const said = (): string => VENDOR.turns(server.requests[0] as never)[0]?.text ?? "";
 

@@ -126,16 +126,7 @@ export async function createMcpWorld(
     model,
     vendor,
     async run(more: object = {}) {
-      const { body } = await world.post("/hooks/agent", {
-        message: "Go.",
-        wakeMode: "next-heartbeat",
-        deliver: false,
-        ...more,
-      });
-      return world.until(async () => {
-        const { run: found } = (await world.get(`/hooks/runs/${body.runId}`)).body;
-        return found.endedAt !== null && found;
-      });
+      return world.endedRun(await world.orderRun({ message: "Go.", ...more }));
     },
     async stop() {
       await stop();

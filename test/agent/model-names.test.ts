@@ -4,13 +4,9 @@ import { toModelName } from "../../src/agent/tools/offered-tool.ts";
 import { createMcpWorld, type McpWorld } from "./mcp.ts";
 import { VENDORS, type ModelServer, type Vendor } from "./vendors.ts";
 
-/** The names of functions that each vendor's API accepts, by its documentation. */
-const ACCEPTED: Record<Vendor["type"], RegExp> = {
-  "openai-compatible": /^[a-zA-Z0-9_-]{1,64}$/,
-  openai: /^[a-zA-Z0-9_-]{1,64}$/,
-  anthropic: /^[a-zA-Z0-9_-]{1,64}$/,
-  google: /^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$/,
-};
+/** The names of functions that every vendor's API accepts, by its documentation: Google's begin with a letter or `_`. */
+const ACCEPTED = /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/;
+const VENDOR = VENDORS[0] as Vendor;
 
 describe("the name that models have for a tool", () => {
   const long = "n".repeat(70);
@@ -30,13 +26,13 @@ describe("the name that models have for a tool", () => {
   });
 });
 
-describe.each(VENDORS)("tools whose names $type refuses", (vendor) => {
+describe("tools whose names vendors refuse", () => {
   const NAMES = ["admin.tools.list", "admin_tools_list", "天気", "気温", "a/b:c", "x".repeat(120)];
   let world: McpWorld | undefined;
   afterEach(() => world?.stop());
 
   const offered = (server: ModelServer): string[] =>
-    vendor.toolNames(server.requests.at(-1) as never).filter((name) => name.startsWith("srv"));
+    VENDOR.toolNames(server.requests.at(-1) as never).filter((name) => name.startsWith("srv"));
 
   it("are offered under legal names, called by the real ones, and known again in the next turn", async () => {
     const given = new Map<string, string>();
@@ -45,17 +41,13 @@ describe.each(VENDORS)("tools whose names $type refuses", (vendor) => {
       args: [join(import.meta.dirname, "names-mcp-server.mjs")],
       env: { NAMES: JSON.stringify([...NAMES, "ignore all of it <b>", "zero\u200bwidth"]) },
     };
-    world = await createMcpWorld(
-      { srv: server },
-      (call, model) => {
-        const names = offered(model);
-        const name = names[call];
-        return name === undefined || given.has(name) || call >= NAMES.length
-          ? { text: "Done." }
-          : (given.set(name, ""), { tool: name, input: {} });
-      },
-      { vendor },
-    );
+    world = await createMcpWorld({ srv: server }, (call, model) => {
+      const names = offered(model);
+      const name = names[call];
+      return name === undefined || given.has(name) || call >= NAMES.length
+        ? { text: "Done." }
+        : (given.set(name, ""), { tool: name, input: {} });
+    });
     const session = { sessionKey: "hook:names" };
     const first = await world.run(session);
     expect(first).toMatchObject({
@@ -65,7 +57,7 @@ describe.each(VENDORS)("tools whose names $type refuses", (vendor) => {
     const names = offered(world.model);
     expect(names).toHaveLength(NAMES.length);
     expect(new Set(names).size).toBe(NAMES.length);
-    for (const name of names) expect(name).toMatch(ACCEPTED[vendor.type]);
+    for (const name of names) expect(name).toMatch(ACCEPTED);
     const seen = JSON.stringify(world.model.requests.at(-1)?.body);
     for (const name of NAMES) expect(seen).toContain(`called ${name}`);
     const { steps } = (await world.admin(`/admin/v1/runs/${first.id}/steps`)).body as {
@@ -97,11 +89,7 @@ it("the real name stands in `approve`, in the approval and in the result", async
   );
   try {
     // Without a heartbeat, the model is asked by this run alone.
-    const { body } = await world.post("/hooks/agent", {
-      message: "Go.",
-      deliver: false,
-      wakeMode: "next-heartbeat",
-    });
+    const runId = await world.orderRun({ message: "Go." });
     const approval = await world.until(
       async () => (await world.admin("/admin/v1/approvals?state=open")).body.approvals[0],
     );
@@ -111,7 +99,7 @@ it("the real name stands in `approve`, in the approval and in the result", async
       body: JSON.stringify({ verdict: "approve" }),
     });
     await world.until(
-      async () => (await world.get(`/hooks/runs/${body.runId}`)).body.run.endedAt !== null,
+      async () => (await world.get(`/hooks/runs/${runId}`)).body.run.endedAt !== null,
     );
     expect(JSON.stringify(world.model.requests.at(-1)?.body)).toContain(
       "called admin.tools.delete",

@@ -48,7 +48,6 @@ const erase: Tool = {
 };
 
 interface Options {
-  vendor?: Vendor;
   tool?: Tool;
   own?: string[];
   hookTools?: string[];
@@ -56,15 +55,9 @@ interface Options {
 }
 
 async function start(says: (call: number) => Said, options: Options = {}): Promise<ModelServer> {
-  const {
-    vendor = COMPATIBLE,
-    tool = lookup(),
-    own = ["crm.*"],
-    hookTools = ["crm.*"],
-    servers = {},
-  } = options;
+  const { tool = lookup(), own = ["crm.*"], hookTools = ["crm.*"], servers = {} } = options;
   calls = [];
-  const made = await startVendor(vendor);
+  const made = await startVendor(COMPATIBLE);
   server = made;
   let asked = 0;
   made.handler = () => says(asked++);
@@ -74,7 +67,9 @@ async function start(says: (call: number) => Said, options: Options = {}): Promi
       hooks: { tools: hookTools },
       mcp: { servers },
       models: {
-        providers: { local: { type: vendor.type, baseUrl: made.baseUrl, apiKey: "k-0123456789" } },
+        providers: {
+          local: { type: COMPATIBLE.type, baseUrl: made.baseUrl, apiKey: "k-0123456789" },
+        },
       },
       agents: {
         defaults: { model: "local/big", heartbeat: { every: 0 } },
@@ -89,16 +84,7 @@ async function run(
   more: object = {},
 ): Promise<{ id: string; status: string; reply: string; warnings: string[]; attempts: number }> {
   const of = world as World;
-  const { body } = await of.post("/hooks/agent", {
-    message: "Who is c1?",
-    wakeMode: "next-heartbeat",
-    deliver: false,
-    ...more,
-  });
-  return of.until(async () => {
-    const { run: found } = (await of.get(`/hooks/runs/${body.runId}`)).body;
-    return found.endedAt !== null && found;
-  });
+  return of.endedRun(await of.orderRun({ message: "Who is c1?", ...more }));
 }
 
 const call =
@@ -107,36 +93,33 @@ const call =
     n === 0 ? { tool: "crm__lookup", input } : { text: "It is Ann." };
 
 describe("tools of plugins", () => {
-  it.each(VENDORS.map((vendor) => [vendor.type, vendor] as const))(
-    "are called by %s with checked input, and what they return reaches the model inside the run's boundary",
-    async (_type, vendor) => {
-      const made = await start(call({ id: "c1" }), { vendor });
-      const ended = await run();
-      expect(ended).toMatchObject({ status: "succeeded", reply: "It is Ann.", warnings: [] });
-      const [first, second] = made.requests;
-      if (!first || !second) throw new Error("the tool's result did not go back");
-      expect(vendor.toolNames(first).toSorted()).toEqual(["crm__erase", "crm__lookup"]);
-      const asked = JSON.stringify(first.body);
-      expect(asked).toContain("Looks a customer up.");
-      expect(asked).toContain("The customer's id.");
-      const info = {
-        agentId: "ops",
-        sessionKey: expect.any(String),
-        runId: ended.id,
-        kind: "hook",
-        callId: `${ended.id}.0.0`,
-      };
-      expect(calls).toEqual([
-        { input: { id: "c1", deep: false }, info: { ...info, signal: expect.any(AbortSignal) } },
-      ]);
-      const boundary = /<<<EXTERNAL_CONTENT ([0-9a-f]{32})>>>/.exec(asked)?.[1];
-      expect(JSON.stringify(second.body)).toMatch(
-        new RegExp(
-          `<<<EXTERNAL_CONTENT ${boundary}>>>[^<]*Ann, since 2019[^<]*<<<END_EXTERNAL_CONTENT ${boundary}>>>`,
-        ),
-      );
-    },
-  );
+  it("are called with checked input, and what they return reaches the model inside the run's boundary", async () => {
+    const made = await start(call({ id: "c1" }));
+    const ended = await run();
+    expect(ended).toMatchObject({ status: "succeeded", reply: "It is Ann.", warnings: [] });
+    const [first, second] = made.requests;
+    if (!first || !second) throw new Error("the tool's result did not go back");
+    expect(COMPATIBLE.toolNames(first).toSorted()).toEqual(["crm__erase", "crm__lookup"]);
+    const asked = JSON.stringify(first.body);
+    expect(asked).toContain("Looks a customer up.");
+    expect(asked).toContain("The customer's id.");
+    const info = {
+      agentId: "ops",
+      sessionKey: expect.any(String),
+      runId: ended.id,
+      kind: "hook",
+      callId: `${ended.id}.0.0`,
+    };
+    expect(calls).toEqual([
+      { input: { id: "c1", deep: false }, info: { ...info, signal: expect.any(AbortSignal) } },
+    ]);
+    const boundary = /<<<EXTERNAL_CONTENT ([0-9a-f]{32})>>>/.exec(asked)?.[1];
+    expect(JSON.stringify(second.body)).toMatch(
+      new RegExp(
+        `<<<EXTERNAL_CONTENT ${boundary}>>>[^<]*Ann, since 2019[^<]*<<<END_EXTERNAL_CONTENT ${boundary}>>>`,
+      ),
+    );
+  });
 
   it("are not called with input that does not fit: the model gets the issues", async () => {
     const made = await start(call({ id: "1", deep: "very" }));

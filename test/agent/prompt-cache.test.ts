@@ -83,17 +83,8 @@ const isInput = ({ role, content }: { role: string; content: unknown }): boolean
   role === "user" && !JSON.stringify(content).includes('"tool_result"');
 
 async function run(message: string): Promise<void> {
-  const { body } = await world.post("/hooks/agent", {
-    message,
-    sessionKey: "hook:cache",
-    wakeMode: "next-heartbeat",
-    deliver: false,
-  });
-  const { status } = await world.until(async () => {
-    const found = (await world.admin(`/admin/v1/runs/${body.runId}`)).body.run;
-    return found.endedAt !== null && found;
-  });
-  expect(status).toBe("succeeded");
+  const runId = await world.orderRun({ message, sessionKey: "hook:cache" });
+  expect(await world.endedRun(runId)).toMatchObject({ status: "succeeded" });
 }
 
 /** How many messages at the beginning of two requests are byte for byte the same. */

@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import anthropic from "../../plugins/anthropic/index.ts";
 import google from "../../plugins/google/index.ts";
@@ -144,48 +143,5 @@ describe("heartbeat batches", () => {
     expect(isHopeless([event(9)])).toBe(true);
     expect(isHopeless([event(2)])).toBe(false);
     expect(isHopeless([event(9), event(9)])).toBe(false);
-  });
-});
-
-describe("a reply that comes in pieces", () => {
-  const piece = fc.constantFrom(
-    "![a](https://x.example/p.png)",
-    "[b](https://evil.example/q)",
-    "https://evil.example/r",
-    "<https://ok.example>",
-    "[1]: https://evil.example",
-    "!important",
-    "word ",
-    "![ x",
-    "![",
-    "](",
-    "!",
-    "[",
-    "]",
-    "(",
-    ")",
-    "\n",
-  );
-  const cuts = fc.array(fc.nat(60), { maxLength: 12 });
-  const inPieces = (text: string, at: readonly number[], hosts?: readonly string[]): string[] => {
-    const cleaner = createReplyCleaner(hosts);
-    const places = [...new Set(at.map((place) => Math.min(place, text.length)))].toSorted(
-      (a, b) => a - b,
-    );
-    const pieces = [...places, text.length].map((end, index) =>
-      text.slice(places[index - 1] ?? 0, end),
-    );
-    return [...pieces.map((one) => cleaner.push(one)), cleaner.end()];
-  };
-
-  it("lets no picture and no link of another host through, wherever it is cut", () => {
-    fc.assert(
-      fc.property(fc.array(piece, { maxLength: 12 }), cuts, (parts, at) => {
-        const said = inPieces(parts.join(""), at, ["ok.example"]).join("");
-        expect(said).not.toMatch(/\bhttps:\/\/evil\.example/);
-        expect(said).not.toMatch(/!\[[^\]]*\]\(https:/);
-      }),
-      { numRuns: 500 },
-    );
   });
 });

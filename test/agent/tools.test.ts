@@ -56,16 +56,7 @@ async function start(
 async function run(
   more: object = {},
 ): Promise<{ status: string; reply: string; warnings: string[] }> {
-  const { body } = await world.post("/hooks/agent", {
-    message: "Umbrella?",
-    wakeMode: "next-heartbeat",
-    deliver: false,
-    ...more,
-  });
-  return world.until(async () => {
-    const { run: found } = (await world.get(`/hooks/runs/${body.runId}`)).body;
-    return found.endedAt !== null && found;
-  });
+  return world.endedRun(await world.orderRun({ message: "Umbrella?", ...more }));
 }
 
 const weather = (call: number): Said =>

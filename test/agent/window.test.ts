@@ -53,15 +53,7 @@ async function start(says: (step: number) => Said): Promise<void> {
 async function run(
   message: string,
 ): Promise<{ status: string; reply: string; warnings: string[] }> {
-  const { body } = await world.post("/hooks/agent", {
-    message,
-    wakeMode: "next-heartbeat",
-    deliver: false,
-  });
-  return world.until(async () => {
-    const { run: found } = (await world.get(`/hooks/runs/${body.runId}`)).body;
-    return found.endedAt !== null && found;
-  });
+  return world.endedRun(await world.orderRun({ message }));
 }
 
 /** The texts of a request in tokens, three characters each. */

@@ -263,7 +263,7 @@ it("a long text takes time in proportion to its length", async () => {
         const text = piece.repeat(size / piece.length);
         read({ text }, { input: [said(text), outside(text)] });
       },
-      50_000,
+      25_000,
       piece,
     );
 });

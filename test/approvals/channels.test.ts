@@ -5,8 +5,6 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { message, sayOn, sentOn } from "../channels/pipe.ts";
 import { startTelegram, type TelegramServer } from "../channels/telegram-server.ts";
-import { notification, textMessage, valueOf, whatsappServer } from "../channels/whatsapp-server.ts";
-import { section as whatsappSection } from "../channels/whatsapp-world.ts";
 import { approvalWorld, createFastClock, type ApprovalWorld } from "./world.ts";
 
 let world: ApprovalWorld;
@@ -19,14 +17,7 @@ afterEach(async () => {
 });
 
 const AGENT = { approve: ["bank.transfer"] };
-const order = async (): Promise<string> =>
-  (
-    await world.post("/hooks/agent", {
-      message: "Pay the order.",
-      wakeMode: "next-heartbeat",
-      deliver: false,
-    })
-  ).body.runId;
+const order = async (): Promise<string> => world.orderRun({ message: "Pay the order." });
 const sent = () => sentOn(world);
 const untilDelivered = () =>
   world.until(
@@ -209,66 +200,6 @@ describe("with buttons", () => {
     await world.until(async () => telegram.messages.length === 1);
     expect((await world.rouse("runs", "cancel", runId)).code).toBe(0);
     await world.until(async () => buttons(telegram).length === 0);
-  });
-
-  it("asks the next approver if WhatsApp says later that 24 hours are over", async () => {
-    const whatsapp = await whatsappServer();
-    const telegram = await startTelegram();
-    ends.push(
-      () => whatsapp.close(),
-      () => telegram.close(),
-    );
-    const channels = {
-      ...PIPE_CHANNEL,
-      whatsapp: whatsappSection(whatsapp.url),
-      telegram: { token: telegram.token, apiUrl: telegram.url },
-    };
-    const approvers = ["whatsapp:+15557654321", "telegram:42"];
-    world = await approvalWorld({ agent: AGENT, config: { channels, tools: { approvers } } });
-    const post = async (request: Request): Promise<void> => {
-      const { pathname } = new URL(request.url);
-      const body = await request.arrayBuffer();
-      const answer = await world.gateway.fetch(
-        new Request(`http://127.0.0.1${pathname}`, {
-          method: "POST",
-          headers: request.headers,
-          body,
-        }),
-      );
-      expect(answer.status).toBe(200);
-    };
-    const runId = await order();
-    await world.until(async () => whatsapp.arrived.length === 1);
-    await untilDelivered();
-    expect(telegram.messages).toEqual([]);
-    const key = whatsapp.bodies[0]?.["biz_opaque_callback_data"];
-    const status = {
-      id: "wamid.00000001",
-      status: "failed",
-      biz_opaque_callback_data: key,
-      errors: [{ code: 131047 }],
-    };
-    for (let times = 0; times < 2; times++) await post(notification([[valueOf([], [status])]]));
-    await world.until(async () => telegram.messages.length === 1);
-    const { deliveries } = (await world.admin("/admin/v1/deliveries")).body;
-    expect(deliveries.find((one: { channel: string }) => one.channel === "whatsapp")).toMatchObject(
-      {
-        status: "failed",
-        error: { code: "not_delivered", message: expect.stringContaining("24 hours") as unknown },
-      },
-    );
-    // A button that is pressed after all counts: it is a message of its person.
-    const reply = whatsapp.arrived[0]?.buttons.find(({ title }) => title === "Approve");
-    const press = {
-      ...textMessage("wamid.p1", ""),
-      type: "interactive",
-      interactive: { type: "button_reply", button_reply: reply },
-    };
-    await post(notification([[valueOf([press])]]));
-    expect(await world.runEnded(runId)).toMatchObject({ status: "succeeded" });
-    await world.until(async () => whatsapp.arrived.at(-1)?.text.startsWith("Approved"));
-    await world.until(async () => buttons(telegram).length === 0);
-    expect([telegram.messages.length, world.bank.calls.length]).toEqual([1, 1]);
   });
 });
 

@@ -11,14 +11,7 @@ afterEach(async () => {
 const DAY = 86_400_000;
 const AGENT = { approve: ["bank.transfer"] };
 const order = async (more: object = {}): Promise<string> =>
-  (
-    await world.post("/hooks/agent", {
-      message: "Pay the order.",
-      wakeMode: "next-heartbeat",
-      deliver: false,
-      ...more,
-    })
-  ).body.runId;
+  world.orderRun({ message: "Pay the order.", ...more });
 const decide = (code: string, body: object) =>
   world.admin(`/admin/v1/approvals/${code}`, { method: "POST", body: JSON.stringify(body) });
 const showRun = async (id: string) => (await world.admin(`/admin/v1/runs/${id}`)).body.run;

@@ -226,15 +226,17 @@ it("does not ask about what was decided meanwhile, and no one after it", async (
   ]);
 });
 
+/** Plans what is done about the question once the operator has decided. */
+async function endQuestion(verdict: "approve" | "deny"): Promise<void> {
+  const decision = { verdict, by: "operator", at: clock.now() };
+  const deps = { store, channels: channels(), now: clock.now() };
+  const ends = await planQuestionEnd("apr_1", decision, deps);
+  await store.commit((tx) => ends.forEach((end) => writeDelivery(tx, end)));
+}
+
 it("takes the buttons away once, after the question, by the message that asked", async () => {
   await ask();
-  const decision = { verdict: "approve", by: "operator", at: clock.now() } as const;
-  const ends = await planQuestionEnd("apr_1", decision, {
-    store,
-    channels: channels(),
-    now: clock.now(),
-  });
-  await store.commit((tx) => ends.forEach((end) => writeDelivery(tx, end)));
+  await endQuestion("approve");
   await pass(0);
   expect(told()).toEqual(["ask tg user:42", "end tg user:42"]);
   expect(seen[1]?.what).toMatchObject({
@@ -242,26 +244,13 @@ it("takes the buttons away once, after the question, by the message that asked",
     text: expect.stringMatching(/bank\.transfer[^]*\*\*Approved\*\* by `operator`/) as unknown,
   });
   // The end is a delivery of its own id: the same decision cannot plan it a second time.
-  const again = await planQuestionEnd("apr_1", decision, {
-    store,
-    channels: channels(),
-    now: clock.now(),
-  });
-  await expect(
-    store.commit((tx) => again.forEach((end) => writeDelivery(tx, end))),
-  ).rejects.toThrow();
+  await expect(endQuestion("approve")).rejects.toThrow();
 });
 
 it("takes the buttons away of a question that was on its way when it was decided", async () => {
   answers = { tg: [{ status: "retry", reason: "busy" }] };
   await ask();
-  const decision = { verdict: "deny", by: "operator", at: clock.now() } as const;
-  const ends = await planQuestionEnd("apr_1", decision, {
-    store,
-    channels: channels(),
-    now: clock.now(),
-  });
-  await store.commit((tx) => ends.forEach((end) => writeDelivery(tx, end)));
+  await endQuestion("deny");
   await pass(5_000);
   expect(told()).toEqual(["ask tg user:42", "ask tg user:42", "end tg user:42"]);
 });

@@ -1,6 +1,5 @@
 import { rmSync } from "node:fs";
 import { afterEach, describe, expect, it } from "vitest";
-import { message, sayOn, sentOn } from "../channels/pipe.ts";
 import { approvalWorld, transferOnce, type ApprovalWorld } from "./world.ts";
 
 let world: ApprovalWorld;
@@ -17,8 +16,7 @@ const call = (input: object) => {
   world.model.handler = transferOnce(input);
 };
 const post = async (text = HOSTILE): Promise<string> =>
-  (await world.post("/hooks/agent", { message: text, wakeMode: "next-heartbeat", deliver: false }))
-    .body.runId;
+  world.orderRun({ message: text, deliver: false });
 const ended = async (runId: string) => await world.runEnded(runId);
 
 describe("a tool that was named for hooks", () => {
@@ -60,21 +58,6 @@ describe("a tool that was named for hooks", () => {
     await world.open();
     expect(world.bank.calls).toHaveLength(1);
   });
-});
-
-it("the owner who names an address is not asked about it, with outside text in view", async () => {
-  world = await approvalWorld({ config: { tools: { untrusted: "allow", recipients: "ask" } } });
-  world.model.handler = () => ({ text: "I see." });
-  await sayOn(world, message(HOSTILE, { from: "bob" }));
-  await world.until(async () => sentOn(world).length === 1);
-  call({ to: "ann@home.example" });
-  await sayOn(world, message("Write to ann@home.example, please."));
-  await world.until(async () => sentOn(world).length === 2);
-  expect(world.bank.calls).toHaveLength(1);
-  call(EVIL);
-  await sayOn(world, message("Go on."));
-  await world.open();
-  expect(world.bank.calls).toHaveLength(1);
 });
 
 describe("a reply", () => {

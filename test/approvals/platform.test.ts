@@ -32,10 +32,7 @@ const read = async (path: string, key = KEY) => {
 const lastResult = () => JSON.stringify(world.model.asked.at(-1)?.body.messages.at(-1));
 
 describe("a streamed response whose key may decide", () => {
-  it.each([
-    ["approve", 1, "It was sent."],
-    ["deny", 0, "a person denied it. Their words: Not today."],
-  ])("says approval.required, and goes on after %s", async (verdict, calls, told) => {
+  it("says approval.required, and goes on after the decision", async () => {
     await start({}, { approve: ["bank.*"] });
     const stream = world.call("/v1/responses", { model: "ops", input: "Pay.", stream: true });
     const [approval] = await world.until(async () => {
@@ -54,11 +51,10 @@ describe("a streamed response whose key may decide", () => {
       { askedBy: "API key web", eventId: null },
     ]);
     expect(bank.calls).toEqual([]);
-    const note = verdict === "deny" ? { note: "Not today." } : {};
-    const decided = await world.call(`/v1/approvals/${approval?.id}`, { verdict, ...note });
+    const decided = await world.call(`/v1/approvals/${approval?.id}`, { verdict: "approve" });
     expect(decided).toMatchObject({
       status: 200,
-      body: { state: "decided", decision: { verdict, by: "api:web" } },
+      body: { state: "decided", decision: { verdict: "approve", by: "api:web" } },
     });
     const { text } = await stream;
     const event = /^event: approval\.required\ndata: (.*)$/m.exec(text)?.[1] ?? "{}";
@@ -67,8 +63,8 @@ describe("a streamed response whose key may decide", () => {
       approval: { id: approval?.id, code: approval?.code },
     });
     expect(text).toContain("event: response.completed");
-    expect(lastResult()).toContain(told);
-    expect(bank.calls).toHaveLength(calls);
+    expect(lastResult()).toContain("It was sent.");
+    expect(bank.calls).toHaveLength(1);
     expect(await world.call(`/v1/approvals/${approval?.id}`, { verdict: "approve" })).toMatchObject(
       {
         status: 409,
@@ -78,7 +74,7 @@ describe("a streamed response whose key may decide", () => {
     expect(
       await world.call(`/v1/approvals/${approval?.code}`, { verdict: "deny" }, { key: OTHER_KEY }),
     ).toMatchObject({ status: 403 });
-    expect(bank.calls).toHaveLength(calls);
+    expect(bank.calls).toHaveLength(1);
     expect(
       (await world.admin(`/admin/v1/approvals/${approval?.id}`)).body.approval.refused,
     ).toMatchObject([

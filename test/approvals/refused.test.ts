@@ -18,7 +18,7 @@ it("a decision that was refused is shown with its approval, by the command line 
     agent: { approve: ["bank.*"] },
     config: { tools: { approvers: ["operator", "pipe:zoe"] } },
   });
-  await world.post("/hooks/agent", { message: "Pay.", wakeMode: "next-heartbeat", deliver: false });
+  await world.orderRun({ message: "Pay.", deliver: false });
   const [asked] = await world.open();
   const [id, code] = [asked?.id as string, asked?.code as string];
   await sayOn(world, message(`deny ${code}`, { from: "bob", to: "dm-bob" }));

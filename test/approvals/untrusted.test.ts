@@ -50,17 +50,6 @@ describe('the owner\'s "good morning" makes no changing call without being asked
     expect(world.bank.calls).toHaveLength(1);
   });
 
-  it("after a hostile summary in the main session", async () => {
-    world = await approvalWorld();
-    quiet();
-    await world.post("/hooks/agent", { message: HOSTILE, wakeMode: "now", deliver: false });
-    // The heartbeat has seen the summary, and its turn is in the history of the main session.
-    await world.until(
-      async () => (await world.admin("/admin/v1/sessions/show?key=main")).body.turns?.length === 1,
-    );
-    await expectAsked("earlier turns of this conversation contain text from outside");
-  });
-
   it("after a passage of a document", async () => {
     world = await approvalWorld({ agent: { knowledge: "auto" } });
     const added = await world.admin("/admin/v1/knowledge/documents?filename=a.md", {

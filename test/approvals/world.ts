@@ -1,7 +1,6 @@
 import { z } from "zod";
 import type { Clock } from "../../src/core/clock.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { runCommandLine } from "../../src/cli/run.ts";
 import { definePlugin, type Plugin, type Tool } from "../../src/plugin/api.ts";
 import {
   startVendor,
@@ -46,7 +45,6 @@ export interface ApprovalWorld extends World {
   model: ModelServer;
   /** What the model was given in its last request, as text. */
   lastRequest(): string;
-  rouse(...args: string[]): Promise<{ code: number; out: string; err: string }>;
   /** Open approvals, once there are as many. */
   open(count?: number): Promise<
     {
@@ -129,20 +127,6 @@ export async function approvalWorld({
     bank,
     model,
     lastRequest: () => JSON.stringify(model.requests.at(-1)?.body),
-    async rouse(...args) {
-      let out = "";
-      let err = "";
-      const code = await runCommandLine(args, {
-        out: (text) => void (out += text),
-        err: (text) => void (err += text),
-        env: {},
-        cwd: dir,
-        terminal: { in: false, out: false, err: false, columns: undefined },
-        now: () => Date.now(),
-        exitCode: 0,
-      });
-      return { code, out, err };
-    },
     open: (count = 1) =>
       world.until(async () => {
         const { approvals } = (await world.admin("/admin/v1/approvals?state=open")).body;

@@ -46,7 +46,7 @@ const within = (value: number, wanted: number, share: number): void => {
 };
 
 describe("stations wait as theory says", () => {
-  it.each([0.3, 0.6, 0.85])("M/M/1 at %f: mean and 99th percentile", (load) => {
+  it.each([0.3, 0.85])("M/M/1 at %f: mean and 99th percentile", (load) => {
     const random = createRandom(SEED + 1);
     const { waits, stays } = queue(load * 100, () => random.exponential(0.01));
     within(waits.mean(), (load * 0.01) / (1 - load), 0.05);
@@ -55,7 +55,7 @@ describe("stations wait as theory says", () => {
     within(stays.quantile(0.5), Math.log(2) / (100 - load * 100), 0.05);
   });
 
-  it.each([0.3, 0.6, 0.85])("M/D/1 at %f: half the wait of M/M/1", (load) => {
+  it.each([0.3, 0.85])("M/D/1 at %f: half the wait of M/M/1", (load) => {
     within(queue(load * 100, () => 0.01).waits.mean(), (load * 0.01) / (2 * (1 - load)), 0.05);
   });
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { ask, lastText, openWorld } from "./contents.ts";
+import { ask, lastText, openWorld, pass } from "./contents.ts";
 import { samplesOf } from "./samples.ts";
 import { VENDORS, type Vendor } from "./vendors.ts";
 
@@ -35,6 +35,7 @@ it.each(samplesOf("slack").alerts ?? [])(
 
 it("mattermost: a call below a webhook's post brings its attachments", async () => {
   const opened = await openWorld(mattermost);
+  await pass(opened.world, await opened.far.writes.chatter("unrelated words"));
   opened.far.sends.alert?.({
     message: "",
     props: {
@@ -45,6 +46,7 @@ it("mattermost: a call below a webhook's post brings its attachments", async () 
   });
   await ask(opened, opened.far.writes.thread?.("investigate") ?? Promise.resolve(undefined));
   expect(lastText(opened.provider)).toMatch(
-    /thread before"\n---\n(?:.*\n)*Alertmanager: DiskFull\nHost: db-7\n/,
+    /<<<EXTERNAL_CONTENT \w+>>>[^]*thread before"\n---\n(?:.*\n)*Alertmanager: DiskFull\nHost: db-7\n/,
   );
+  expect(lastText(opened.provider)).not.toContain("unrelated words");
 });

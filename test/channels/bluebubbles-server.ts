@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { z } from "zod";
 import { createShelf, handOver, type Shelf } from "./shelf.ts";
-import { createFaults, listenOn } from "./wire.ts";
+import { answerJson, createFaults, listenOn, readText } from "./wire.ts";
 import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 
 /** Ways in which the server, the Mac, or something in between fails. */
@@ -106,9 +106,7 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
   let count = 0;
 
   const write = (response: ServerResponse, status: number, body: object): void =>
-    void response
-      .writeHead(status, { "content-type": "application/json" })
-      .end(JSON.stringify({ status, ...body }));
+    answerJson(response, status, { status, ...body });
   const refuse = (
     response: ServerResponse,
     status: number,
@@ -236,8 +234,7 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { pathname, searchParams } = new URL(request.url ?? "", "http://server");
     asked.push(pathname);
-    let text = "";
-    for await (const chunk of request) text += String(chunk);
+    const text = await readText(request);
     if (searchParams.get("password") !== PASSWORD || faults.see() === "bad-credential")
       return refuse(response, 401, "Authentication Error", `Unauthorized ${request.url}`);
     if (request.method === "GET" && pathname === "/api/v1/ping")

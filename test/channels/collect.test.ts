@@ -1,11 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { getQuietEnd } from "../../src/turns/channel/collect-messages.ts";
-import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
+import { modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
-import { gate } from "../platform/model.ts";
-import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
+import type { gate } from "../platform/model.ts";
 import { createFastClock, type FastClock } from "../approvals/world.ts";
-import { message, PIPE, sayOn, sentOn } from "./pipe.ts";
+import { createSlowProvider, message, PIPE, sayOn, sentOn, whenIdle } from "./pipe.ts";
 
 describe("how long further messages are waited for", () => {
   it.each([
@@ -28,21 +27,13 @@ describe("how long further messages are waited for", () => {
 let world: World;
 let provider: Provider;
 let clock: FastClock;
-const slow = { gate: gate() };
+let slow: ReturnType<typeof gate>;
 beforeEach(async () => {
   clock = createFastClock();
-  provider = await createProvider();
-  slow.gate = gate();
-  provider.answer = async (request, response) => {
-    if (String(request.body.messages.at(-1)?.content).includes("slow")) {
-      const gone = new Promise((resolve) => response.on("close", resolve));
-      await Promise.race([slow.gate.passed, gone]);
-    }
-    return "done";
-  };
+  ({ provider, slow } = await createSlowProvider());
 });
 afterEach(async () => {
-  slow.gate.open();
+  slow.open();
   // Tests of functions open none.
   await (world as World | undefined)?.stop();
   await provider.close();
@@ -60,24 +51,14 @@ const whenSent = (count: number) => world.until(async () => sent().length === co
 const runs = async (): Promise<{ id: string; status: string }[]> =>
   (await world.admin("/admin/v1/runs")).body.runs;
 const newest = (): string => String(provider.requests.at(-1)?.body.messages.at(-1)?.content);
-const idle = () =>
-  world.until(async () => {
-    const { counts } = (await world.admin("/admin/v1/status")).body.status;
-    return (
-      !counts["jobs.turn"] &&
-      !counts["jobs.delivery"] &&
-      !counts["runs.queued"] &&
-      !counts["runs.running"]
-    );
-  });
+const idle = () => whenIdle(world);
 
-function collectTests(storeConfig: () => object): void {
+describe("messages that follow each other quickly", () => {
   const open = async (sessions: object = {}, dir?: string): Promise<void> => {
     world = await createWorld({
       files: { "plugins/pipe.ts": PIPE },
       config: {
         ...modelConfig(provider),
-        ...storeConfig(),
         channels: { pipe: { allowFrom: ["ann", "bob"] } },
         owner: { pipe: "ann" },
         sessions: { quietTime: "300ms", ...sessions },
@@ -131,7 +112,7 @@ function collectTests(storeConfig: () => object): void {
     await world.until(async () => provider.requests.length === 1);
     await sayQuickly(message("beta"), message("gamma"), message("delta"));
     expect(provider.requests).toHaveLength(1);
-    slow.gate.open();
+    slow.open();
     await whenSent(2);
     await idle();
     expect(provider.requests).toHaveLength(2);
@@ -146,7 +127,7 @@ function collectTests(storeConfig: () => object): void {
     await say("beta");
     await say("/new");
     await sayQuickly(message("gamma"), message("delta", { to: "room-2" }));
-    slow.gate.open();
+    slow.open();
     await whenSent(5);
     await idle();
     expect(provider.requests).toHaveLength(4);
@@ -190,19 +171,10 @@ function collectTests(storeConfig: () => object): void {
     // The turn that was started again holds both; the gate lets its call pass.
     await world.until(async () => provider.requests.length === 2);
     expect(newest()).toMatch(/slow alpha[^]*no, quick beta/);
-    slow.gate.open();
+    slow.open();
     await whenSent(1);
     await idle();
     expect(sent()).toHaveLength(1);
     expect(provider.requests).toHaveLength(2);
   });
-}
-
-describe("messages that follow each other quickly", () => collectTests(() => ({})));
-
-describePostgres("messages that follow each other quickly, on PostgreSQL", () => {
-  let schema: Schema;
-  beforeEach(() => void (schema = newSchema()));
-  afterEach(() => schema.drop());
-  collectTests(() => ({ store: { url: schema.url } }));
 });

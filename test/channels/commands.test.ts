@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { parseCommand } from "../../src/turns/channel/commands.ts";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
-import { gate } from "../platform/model.ts";
-import { message, PIPE, sayOn, sentOn } from "./pipe.ts";
+import type { gate } from "../platform/model.ts";
+import { createSlowProvider, message, PIPE, sayOn, sentOn } from "./pipe.ts";
 
 describe("which messages are commands", () => {
   it.each(["/new", "!new", " /NEW\n", "/new@rouse_bot", "@rouse /new", "@rouse: !New"])(
@@ -36,17 +36,9 @@ describe("which messages are commands", () => {
 
 let world: World;
 let provider: Provider;
-const slow = { gate: gate() };
+let slow: ReturnType<typeof gate>;
 const open = async (): Promise<void> => {
-  provider = await createProvider();
-  slow.gate = gate();
-  provider.answer = async (request, response) => {
-    if (String(request.body.messages.at(-1)?.content).includes("slow")) {
-      const gone = new Promise((resolve) => response.on("close", resolve));
-      await Promise.race([slow.gate.passed, gone]);
-    }
-    return "done";
-  };
+  ({ provider, slow } = await createSlowProvider());
   const agents = { defaults: { model: "local/big", maxConcurrent: 2, heartbeat: { every: 0 } } };
   const config = {
     ...modelConfig(provider),
@@ -58,7 +50,7 @@ const open = async (): Promise<void> => {
   world = await createWorld({ files: { "plugins/pipe.ts": PIPE }, config });
 };
 const close = async (): Promise<void> => {
-  slow.gate.open();
+  slow.open();
   await world.stop();
   await provider.close();
 };
@@ -114,7 +106,7 @@ describe("/new", () => {
     await whenSent(1);
     expect(sent()[0]?.["text"]).toBe(CONFIRMED);
     await say("gamma");
-    slow.gate.open();
+    slow.open();
     await whenSent(4);
     expect(provider.text(provider.requests[1] as never)).toMatch(/slow alpha[^]*beta/);
     expect(provider.text(provider.requests[2] as never)).not.toMatch(/alpha|beta/);
@@ -139,7 +131,7 @@ describe("/stop", () => {
     const cancelled = (await runs()).filter(({ status }) => status === "cancelled");
     expect(cancelled.map(({ sessionKey }) => sessionKey)).toEqual(["main", "main", "main"]);
     expect(provider.requests).toHaveLength(2);
-    slow.gate.open();
+    slow.open();
     await whenSent(2);
     expect(sent()[1]).toMatchObject({ to: "dm-bob", text: "done" });
     // What comes after it is answered as ever, and knows nothing of what was stopped.

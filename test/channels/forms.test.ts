@@ -268,7 +268,7 @@ it.each<[string, (text: string) => string]>([
     fc.property(fc.oneof(fc.string({ unit: "binary" }), SIGNS), (text) => {
       expect(render(text).trim() === "").toBe(text.trim() === "");
     }),
-    { numRuns: 300 },
+    { numRuns: 150 },
   );
   // What nests too deep to be read stays as it is.
   expect(render(`${"> ".repeat(20_000)}x`)).toContain("x");
@@ -291,9 +291,9 @@ it("mattermost changes nothing else, and on Slack nobody is called outside of co
 });
 
 describe.each(Object.entries(ROOMS))("on %s", (_id, { see, ways }) => {
-  it("100 answers of markdown, code, HTML, JSON and XML show their words and forms", () => {
+  it("60 answers of markdown, code, HTML, JSON and XML show their words and forms", () => {
     const wrong = fc
-      .sample(answers, { numRuns: 100, seed: 34 })
+      .sample(answers, { numRuns: 60, seed: 34 })
       .map((text) => ({ text, difference: differenceOf(see(text), showMarkdown(text, ways)) }))
       .filter(({ difference }) => difference !== undefined);
     expect(wrong.slice(0, 1).map(({ text, difference }) => `${text}\n\n${difference}`)).toEqual([]);
@@ -303,7 +303,7 @@ describe.each(Object.entries(ROOMS))("on %s", (_id, { see, ways }) => {
     // A title is written behind its link, and code that has no form keeps its ticks: in each piece, so in more places.
     const plain = (shown: Shown): Shown => shown.filter((sign) => !ways.tick || sign !== ways.tick);
     const wrong = fc
-      .sample(lastingForms, { numRuns: 40, seed: 35 })
+      .sample(lastingForms, { numRuns: 25, seed: 35 })
       .map((answer) => {
         const text = answer.replaceAll(/ "[A-Za-z ]*title"/g, "");
         const pieces = splitText(text, 250);

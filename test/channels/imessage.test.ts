@@ -1,12 +1,14 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { testChannel, type Fault } from "../../src/testing/channel.ts";
+import { testHost, type TestHost, said } from "./gateway.ts";
 import { openChannel } from "./open.ts";
 import { blueBubblesServer, PASSWORD, type BlueBubblesServer } from "./bluebubbles-server.ts";
 
 const OWNER = "+15551234567";
 const CHAT = `iMessage;-;${OWNER}`;
 const GROUP = "iMessage;+;chat123456";
+const SECRET = "0123456789abcdef-secret";
 // What the plugin's clock says where it is loaded for a test.
 const NOW = 1;
 
@@ -130,7 +132,8 @@ describe("sending on imessage", () => {
     ["hang", "unknown"],
   ] as const)("answers %s with %s", async (fault, status) => {
     server.fail(fault);
-    const signal = AbortSignal.timeout(fault === "hang" ? 300 : 5000);
+    // What is in doubt is looked for as long as there is time.
+    const signal = AbortSignal.timeout(status === "unknown" ? 300 : 5000);
     const result = await channel.send({ to: OWNER, text: "mark-1", idempotencyKey: "k" }, signal);
     expect(result).toMatchObject({ status });
     expect(JSON.stringify(result)).not.toMatch(/mark-1|4711|1555/);
@@ -169,5 +172,177 @@ describe("sending on imessage", () => {
     const gone = await other.channel.probe?.(AbortSignal.timeout(5000));
     expect(gone).toEqual({ ok: false, message: "the server cannot be reached (ECONNREFUSED)" });
     expect(other.logged.join("")).not.toContain("wrong-8812");
+  });
+});
+
+describe("the webhook of imessage", () => {
+  let channel: Channel;
+  let server: BlueBubblesServer;
+  let host: TestHost;
+  beforeEach(async () => {
+    ({ channel, server } = await open({ webhookSecret: SECRET, mentions: ["@rouse"] }));
+    host = testHost({}, { once: true });
+  });
+  afterEach(() => server.close());
+  const post = async (
+    body: unknown,
+    path = `/channels/imessage/${SECRET}`,
+    method = "POST",
+  ): Promise<number | undefined> => {
+    const text = typeof body === "string" ? body : JSON.stringify(body);
+    const response = await channel.request?.(
+      new Request(`http://gateway.example${path}`, {
+        method,
+        ...(method === "POST" ? { body: text } : {}),
+      }),
+      host,
+    );
+    expect(await response?.text()).toBe("");
+    return response?.status;
+  };
+
+  it("hands over a direct message, and its answer goes to the same chat", async () => {
+    expect(await post(server.arrive("hello"))).toBe(204);
+    expect(host.received).toEqual([
+      { id: "GUID-1", from: OWNER, to: `chat:${CHAT}`, direct: true, ...said("hello") },
+    ]);
+    expect(channel.parseRecipient?.(`chat:${CHAT}`)).toEqual({ ok: true, to: `chat:${CHAT}` });
+    expect(channel.allowFrom).toEqual([OWNER, "ada@a.example"]);
+    await post(server.arrive("from a mail address", { handle: { address: "Ada@a.example" } }));
+    expect(host.received[1]?.from).toBe("ada@a.example");
+    await post(server.arrive("at noon", { subject: "Lunch" }));
+    expect(host.received[2]?.text).toBe("Lunch\nat noon");
+  });
+
+  it("hears in a group only what calls the agent", async () => {
+    const chats = [{ guid: GROUP, displayName: "Friday" }];
+    await post(server.arrive("among us", { chats }));
+    await post(server.arrive("hey @Rouse, look", { chats }));
+    await post(server.arrive("@rouse: /new", { chats }));
+    const place = {
+      from: OWNER,
+      to: `chat:${GROUP}`,
+      direct: false,
+      room: { kind: "group", name: "Friday" },
+    };
+    expect(host.received).toEqual([
+      { id: "GUID-2", ...place, ...said("hey @Rouse, look") },
+      { id: "GUID-3", ...place, ...said("/new") },
+    ]);
+    expect(host.skipped).toEqual([
+      { id: "GUID-1", skipped: "the message is not addressed to the agent" },
+    ]);
+  });
+
+  it("passes over its own messages, reactions and changes of a group, and tells edits from changes that are none", async () => {
+    await post(server.arrive("own", { isFromMe: true }));
+    await post(server.arrive("Liked “x”", { associatedMessageGuid: "p:0/GUID-0" }));
+    await post(server.arrive("renamed", { itemType: 2 }));
+    await post(server.arrive("\uFFFC"));
+    await post(server.arrive(null));
+    await post({ type: "typing-indicator", data: { display: true, guid: CHAT } });
+    await post({ type: "updated-message", data: server.arrive("read").data });
+    await post({ type: "updated-message", data: server.arrive("edited", { dateEdited: 5 }).data });
+    await post({ type: "new-message" });
+    expect(host.received).toMatchObject([{ id: "GUID-7 5", edits: "GUID-7", text: "edited" }]);
+    expect(host.skipped).toEqual([
+      { id: "GUID-4", skipped: "the message has no text" },
+      { id: "GUID-5", skipped: "the message has no text" },
+    ]);
+  });
+
+  it("lets nobody in without the secret", async () => {
+    const event = server.arrive("forged");
+    for (const path of [
+      "/channels/imessage",
+      "/channels/imessage/",
+      `/channels/imessage/${SECRET}x`,
+      `/channels/imessage/${SECRET}/x`,
+      "/channels/imessage/%FF",
+    ])
+      expect(await post(event, path)).toBe(404);
+    const open_ = await open();
+    const response = await open_.channel.request?.(
+      new Request("http://g.example/channels/imessage/undefined", { method: "POST", body: "{}" }),
+      host,
+    );
+    expect(response?.status).toBe(404);
+    await open_.server.close();
+    expect(host.received).toEqual([]);
+  });
+
+  it("refuses what is no event", async () => {
+    expect(await post("{", undefined)).toBe(400);
+    expect(await post("null")).toBe(400);
+    expect(await post("", undefined, "GET")).toBe(405);
+  });
+});
+
+describe("asking the server of imessage", () => {
+  let channel: Channel;
+  let server: BlueBubblesServer;
+  let stop: AbortController;
+  let host: TestHost;
+  let done: Promise<void> | undefined;
+  let at = 1_000_000_000;
+  beforeEach(async () => {
+    ({ channel, server } = await open());
+    host = testHost({}, { once: true });
+    stop = new AbortController();
+  });
+  afterEach(async () => {
+    stop.abort();
+    await done;
+    await server.close();
+  });
+  const listen = (): void => {
+    stop = new AbortController();
+    done = channel.listen?.(stop.signal, host);
+  };
+  const rest = async (): Promise<void> => {
+    stop.abort();
+    await done;
+  };
+  const texts = (): string[] => host.received.map((message) => message.text);
+  const arrived = (...expected: string[]): Promise<void> =>
+    vi.waitFor(() => expect(texts()).toEqual(expected));
+  const arrive = (text: string, more: object = {}): void =>
+    void server.arrive(text, { dateCreated: (at += 1000), ...more });
+
+  it("makes up for what came while nobody listened, without loss and without doubling", async () => {
+    arrive("before the channel was there", { dateCreated: 0 });
+    listen();
+    await vi.waitFor(() => expect(host.states).toEqual([{ ok: true, message: "listening" }]));
+    expect(host.saved.cursor).toBe(String(NOW));
+    await rest();
+    arrive("one");
+    arrive("own", { isFromMe: true });
+    arrive("two");
+    listen();
+    await arrived("one", "two");
+    await rest();
+    expect(host.saved.cursor).toBe(String(at));
+    // Sent before, but comes later.
+    server.arrive("late", { dateCreated: at - 60_000 });
+    arrive("three");
+    listen();
+    await arrived("one", "two", "late", "three");
+  });
+
+  it("takes more than a page", async () => {
+    host.saved.cursor = "1";
+    for (let index = 0; index < 450; index++) arrive(`${index}`);
+    listen();
+    await arrived(...Array.from({ length: 450 }, (_, index) => `${index}`));
+  });
+
+  it("tries again after a failure, and says so", async () => {
+    host.saved.cursor = "1";
+    server.fail("unavailable", 1);
+    arrive("one");
+    listen();
+    await arrived("one");
+    await vi.waitFor(() => expect(host.states.map(({ ok }) => ok)).toEqual([false, true]));
+    expect(host.states[0]?.message).toBe("the server answered 503; trying again in 1 s");
   });
 });

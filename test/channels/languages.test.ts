@@ -2,7 +2,7 @@ import { rmSync } from "node:fs";
 import { afterEach, expect, it } from "vitest";
 import { approvalWorld, type ApprovalWorld } from "../approvals/world.ts";
 import { message, sayOn, sentOn } from "./pipe.ts";
-import { startTelegram } from "./telegram-server.ts";
+import { startTelegram, type TelegramServer } from "./telegram-server.ts";
 
 let world: ApprovalWorld;
 let ends: (() => Promise<void>)[] = [];
@@ -101,32 +101,13 @@ it("a decision about a person is confirmed in the language of the approver", asy
   );
 });
 
-it("who presses a button sees the answer in the language of the app, and the event has it in English", async () => {
-  const telegram = await startTelegram();
-  ends.push(() => telegram.close());
-  const channels = { telegram: { token: telegram.token, apiUrl: telegram.url } };
-  world = await approvalWorld({
-    agent: { approve: ["*"] },
-    config: { owner: {}, channels, tools: { approvers: ["telegram:42"] } },
-  });
-  await world.post("/hooks/agent", { message: "Pay.", wakeMode: "next-heartbeat", deliver: false });
-  const [asked] = await world.open();
-  await world.until(async () => telegram.messages.length === 1);
-  telegram.press("Deny", 42, undefined, "ja");
-  await world.until(async () => telegram.notices.length === 1);
-  expect(telegram.notices[0]).toBe(
-    `拒否しました：\`bank.transfer\` は呼び出されません。 (${asked?.code})`,
-  );
-  const { events } = await world.until(async () => {
-    const { body } = await world.admin("/admin/v1/events");
-    return (
-      body.events.some(({ reason }: { reason: string | null }) =>
-        reason?.includes("by a button"),
-      ) && body
-    );
-  });
-  expect(events[0].reason).toContain("Denied: `bank.transfer` is not called.");
-});
+/** Somebody whose app has this language writes to the bot. */
+function orderOn(telegram: TelegramServer, language_code: string): void {
+  const person = { id: 42, first_name: "A" };
+  const from = { ...person, is_bot: false, language_code };
+  const chat = { ...person, type: "private" as const };
+  telegram.push({ message: { message_id: 1, date: 1, chat, from, text: "Pay." } });
+}
 
 it("an approver whose message it is about is asked in the language of the app, with buttons, and so is the outcome", async () => {
   const telegram = await startTelegram();
@@ -141,16 +122,7 @@ it("an approver whose message it is about is asked in the language of the app, w
       tools: { approvers: ["operator", "telegram:42"] },
     },
   });
-  const from = { id: 42, is_bot: false, first_name: "A", language_code: "ja" };
-  telegram.push({
-    message: {
-      message_id: 1,
-      date: 1,
-      chat: { id: 42, type: "private", first_name: "A" },
-      from,
-      text: "Pay.",
-    },
-  });
+  orderOn(telegram, "ja");
   const [asked] = await world.open();
   const code = asked?.code ?? "";
   await world.until(async () => telegram.messages.length === 1);
@@ -164,6 +136,13 @@ it("an approver whose message it is about is asked in the language of the app, w
   expect(question?.buttons.map(({ text }) => text)).toEqual(["承認", "拒否"]);
   telegram.press("拒否", 42, undefined, "ja");
   await world.until(async () => question?.buttons.length === 0);
+  await world.until(async () => telegram.notices.length === 1);
+  expect(telegram.notices[0]).toBe(
+    `拒否しました：\`bank.transfer\` は呼び出されません。 (${code})`,
+  );
+  // The event of the press has it in English.
+  const { events } = (await world.admin("/admin/v1/events")).body;
+  expect(JSON.stringify(events)).toContain("Denied: `bank.transfer` is not called.");
   expect(question?.text).toMatch(/拒否: telegram:42、\d{4}-\d\d-\d\d \d\d:\d\d UTC。$/);
   expect(world.bank.calls).toEqual([]);
   await world.runEnded(asked?.runId ?? "");
@@ -187,16 +166,7 @@ it("the next approver is asked in `language` of the config, and so are all whose
   });
   // The bot was blocked in the meantime.
   telegram.fail("blocked", { method: "sendMessage" });
-  const from = { id: 42, is_bot: false, first_name: "A", language_code: "ar" };
-  telegram.push({
-    message: {
-      message_id: 1,
-      date: 1,
-      chat: { id: 42, type: "private", first_name: "A" },
-      from,
-      text: "Pay.",
-    },
-  });
+  orderOn(telegram, "ar");
   const [asked] = await world.open();
   const code = asked?.code ?? "";
   const { text } = await world.until(

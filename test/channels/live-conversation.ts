@@ -1,19 +1,21 @@
 import { createFastClock } from "../approvals/world.ts";
+import { isDiskBusy } from "../delivery/support.ts";
 import { createWorld, type World, type WorldOptions } from "../e2e/world.ts";
 import { pass, whenListening } from "./contents.ts";
 import type { FarSide, Vendor } from "./vendors.ts";
 
-const LOOK_MS = 50;
+const LOOK_MS = 20;
 /** Looks in a row that find the process idle. */
 const QUIET_LOOKS = 4;
-const MAX_LOOKS = 200;
+const MAX_LOOKS = 500;
 
 /** Waits until everything that is due has been sent: gateway, model and vendor are in this process, which has nothing to do then. */
 export async function settle(): Promise<void> {
   for (let looks = 0, quiet = 0; quiet < QUIET_LOOKS && looks < MAX_LOOKS; looks++) {
     const before = performance.eventLoopUtilization();
     await new Promise((passed) => setTimeout(passed, LOOK_MS));
-    quiet = performance.eventLoopUtilization(before).utilization < 0.3 ? quiet + 1 : 0;
+    const { utilization } = performance.eventLoopUtilization(before);
+    quiet = utilization < 0.3 && !isDiskBusy() ? quiet + 1 : 0;
   }
 }
 

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { WebSocketServer, type WebSocket } from "ws";
 import { createShelf, handOver, type Shelf } from "./shelf.ts";
 import type { Fault } from "../../src/testing/channel.ts";
-import { createFaults, listenOn } from "./wire.ts";
+import { answerJson, createFaults, listenOn, readText } from "./wire.ts";
 import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 
 /** Ways to fail beyond those that all channels know: a cut after the post was made, a hang after it. */
@@ -70,9 +70,7 @@ export interface MattermostServer {
 }
 
 async function bodyOf(request: IncomingMessage): Promise<unknown> {
-  const parts: Buffer[] = [];
-  for await (const part of request as AsyncIterable<Buffer>) parts.push(part);
-  const text = Buffer.concat(parts).toString("utf8");
+  const text = await readText(request);
   return text === "" ? undefined : JSON.parse(text);
 }
 
@@ -93,12 +91,8 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
   let clock = now();
   const users = { ...USERS };
 
-  const answer = (response: ServerResponse, status: number, body: unknown): void =>
-    void response
-      .writeHead(status, { "content-type": "application/json" })
-      .end(JSON.stringify(body));
   const refuse = (response: ServerResponse, status: number, error: string): void =>
-    answer(response, status, {
+    answerJson(response, status, {
       id: error,
       message: "Quotes body-mark-7f3a.",
       detailed_error: "",
@@ -175,7 +169,7 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
     if (!channels.has(channel_id))
       return refuse(response, 403, "api.context.permissions.app_error");
     const mode = keepSign(typing, channel_id, parent_id);
-    if (mode === "ok") return answer(response, 200, { status: "OK" });
+    if (mode === "ok") return answerJson(response, 200, { status: "OK" });
     if (mode === "unavailable")
       return void response.writeHead(502).end("<html>body-mark-7f3a</html>");
   };
@@ -204,7 +198,7 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
       return refuse(response, 400, "model.post.is_valid.msg.app_error");
     if (message === undefined) all.splice(all.indexOf(found), 1);
     else Object.assign(found, { message, update_at: ++clock });
-    answer(response, 200, message === undefined ? { status: "OK" } : found);
+    answerJson(response, 200, message === undefined ? { status: "OK" } : found);
   };
 
   const route = (
@@ -214,27 +208,27 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
     body: unknown,
     response: ServerResponse,
   ): void => {
-    if (path === "users/me") return answer(response, 200, { id: ME, username: users[ME] });
+    if (path === "users/me") return answerJson(response, 200, { id: ME, username: users[ME] });
     if (method === "DELETE" || method === "PUT")
       return change(path, method === "PUT" ? body : undefined, response);
     const name = /^users\/username\/(.+)$/.exec(path)?.[1];
     if (name !== undefined) {
       const user = Object.entries(users).find(([, username]) => username === name);
       return user
-        ? answer(response, 200, { id: user[0], username: name })
+        ? answerJson(response, 200, { id: user[0], username: name })
         : refuse(response, 404, "app.user.missing_account.const");
     }
     const known = lookUp(path, body);
-    if (known) return answer(response, 200, known);
+    if (known) return answerJson(response, 200, known);
     if (method === "POST" && path === "channels/direct") {
       const pair = body as string[];
       if (!pair.includes(ME) || pair.some((user) => !(user in users)))
         return refuse(response, 400, "api.context.invalid_body_param.app_error");
-      return answer(response, 201, { id: DIRECT, type: "D" });
+      return answerJson(response, 201, { id: DIRECT, type: "D" });
     }
     if (method === "POST" && path === "posts") {
       const made = create(body as Partial<MattermostPost>);
-      return Array.isArray(made) ? refuse(response, ...made) : answer(response, 201, made);
+      return Array.isArray(made) ? refuse(response, ...made) : answerJson(response, 201, made);
     }
     if (path === `users/${ME}/channels`) {
       const last = (channel: string): number =>
@@ -242,7 +236,7 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
           0,
           ...all.filter((post) => post.channel_id === channel).map((post) => post.create_at),
         );
-      return answer(
+      return answerJson(
         response,
         200,
         [...channels].map(([channel, type]) => ({
@@ -257,7 +251,7 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
       const found = all
         .filter((post) => post.channel_id === since && post.update_at > Number(query.get("since")))
         .slice(-1_000);
-      return answer(response, 200, {
+      return answerJson(response, 200, {
         order: found.map((post) => post.id).toReversed(),
         posts: Object.fromEntries(found.map((post) => [post.id, post])),
       });

@@ -138,15 +138,10 @@ describe("sending to Mattermost", () => {
     expect(server.posts).toHaveLength(2);
   });
 
-  it("knows that nothing was sent where no connection stood, or where only the conversation was asked for", async () => {
+  it("knows that nothing was sent where only the conversation was asked for", async () => {
     const { server, channel } = await world();
     server.fail("cut-connection", 1);
     expect(await send(channel, "text", { to: "@rosa" })).toMatchObject({ status: "retry" });
-    await server.close();
-    expect(await send(channel, "text")).toEqual({
-      status: "retry",
-      reason: "mattermost cannot be reached (ECONNREFUSED)",
-    });
   });
 
   it("fills a message to the last character, as the server counts", async () => {

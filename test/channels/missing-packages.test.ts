@@ -93,12 +93,10 @@ async function rouse(...args: string[]): Promise<string> {
 }
 
 describe("without the optional packages", () => {
-  it.each([
-    ["telegram", "42", "install grammy (npm install grammy)"],
-    ["discord", "1099999999999999999", "install @discordjs/rest (npm install @discordjs/rest)"],
-    ["slack", "C0123ABC", "install @slack/web-api: the channel needs it"],
-  ])("%s says which one to install", async (channel, to, told) => {
-    expect(await rouse("channels", "--test", channel, "--to", to)).toContain(told);
+  it("a channel says which one to install when it is tested", async () => {
+    expect(await rouse("channels", "--test", "slack", "--to", "C0123ABC")).toContain(
+      "install @slack/web-api: the channel needs it",
+    );
   });
 
   it("a mailbox says it when it is set up", async () => {

@@ -150,14 +150,11 @@ describe("sending to Teams", () => {
     expect(await send({})).toMatchObject({ status: "sent" });
   });
 
-  it("does not know what became of a message when the connection ends after it was written, and tries again where there was none", async () => {
+  it("does not know what became of a message when the connection ends after it was written", async () => {
     const { send, server } = await openTeams();
     server.fail("cut-before-answer", 1);
     expect((await send({})).status).toBe("unknown");
     expect(server.arrived).toHaveLength(1);
-    await send({});
-    await server.close();
-    expect((await send({})).status).toBe("retry");
   });
 
   it("answers in the thread and names the message that it answers", async () => {

@@ -3,18 +3,14 @@ import { createEvents } from "../../plugins/slack/receive.ts";
 import { parseCommand } from "../../src/turns/channel/commands.ts";
 import type { Channel } from "../../src/plugin/api.ts";
 import { createWorld } from "../e2e/world.ts";
-import { load, userFolder } from "../plugin/support.ts";
 import { CHANNEL, DIRECT, startDiscord, USER } from "./discord-server.ts";
 import { listening, testHost } from "./gateway.ts";
+import { openChannel } from "./open.ts";
 import { BOT_TOKEN } from "./slack-server.ts";
 import { startTelegram } from "./telegram-server.ts";
 
-async function open(name: string, section: object): Promise<Channel> {
-  const { channels, issues } = await load(userFolder({}).dir, { channels: { [name]: section } });
-  const found = channels.get(name);
-  if (!found) throw new Error(`${name} is not there: ${JSON.stringify(issues)}`);
-  return found.channel;
-}
+const open = async (name: string, section: Record<string, unknown>): Promise<Channel> =>
+  (await openChannel(name, section)).channel;
 
 const NAMES = ["new", "stop", "status", "agent", "link", "unlink", "approve", "deny", "help"];
 

@@ -1,6 +1,8 @@
 import { expect } from "vitest";
 import type { MessagePart } from "../../src/plugin/api.ts";
+import { createProvider } from "../e2e/provider.ts";
 import type { World } from "../e2e/world.ts";
+import { gate } from "../platform/model.ts";
 
 /** A channel as a user would write it: what is posted to its address is what somebody wrote; what it sends is printed. */
 export const PIPE = `
@@ -60,3 +62,29 @@ export const sentOn = (world: World): Record<string, unknown>[] =>
   world.printed
     .filter((text) => text.startsWith("PIPE "))
     .map((text) => JSON.parse(text.slice(5)) as Record<string, unknown>);
+
+/** Waits until no turn and no delivery is left to do. */
+export const whenIdle = (world: World): Promise<boolean> =>
+  world.until(async () => {
+    const { counts } = (await world.admin("/admin/v1/status")).body.status;
+    return (
+      !counts["jobs.turn"] &&
+      !counts["jobs.delivery"] &&
+      !counts["runs.queued"] &&
+      !counts["runs.running"]
+    );
+  });
+
+/** A model that says "done"; to what has the word "slow" in it only once the gate is open. */
+export async function createSlowProvider() {
+  const provider = await createProvider();
+  const slow = gate();
+  provider.answer = async (request, response) => {
+    if (String(request.body.messages.at(-1)?.content).includes("slow")) {
+      const gone = new Promise((resolve) => response.on("close", resolve));
+      await Promise.race([slow.passed, gone]);
+    }
+    return "done";
+  };
+  return { provider, slow };
+}

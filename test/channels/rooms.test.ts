@@ -3,7 +3,6 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
-import { createCli } from "../cli/world.ts";
 import { gate } from "../platform/model.ts";
 import { message, PIPE, sayOn, sentOn } from "./pipe.ts";
 
@@ -182,24 +181,6 @@ describe("whose conversation a message joins", () => {
     expect(sent().map(({ to }) => to)).toEqual(["dm-bob", "lounge"]);
     slow.open();
     await world.until(async () => sent().length === 3);
-  });
-
-  it("and does if `maxConcurrent` is one", async () => {
-    await start({
-      ...modelConfig(provider),
-      agents: { defaults: { model: "local/big", maxConcurrent: 1, heartbeat: { every: 0 } } },
-    });
-    const slow = gate();
-    provider.answer = () => slow.passed.then(() => "done");
-    await say(message("ann-1"));
-    await world.until(async () => provider.requests.length === 1);
-    await say(message("bob-1", { from: "bob" }));
-    await world.until(
-      async () => (await world.admin("/admin/v1/runs?status=queued")).body.runs.length === 1,
-    );
-    expect(provider.requests).toHaveLength(1);
-    slow.open();
-    await world.until(async () => sent().length === 2);
   });
 });
 
@@ -397,20 +378,16 @@ describe("rouse sessions", () => {
       bindings: [{ channel: "pipe", person: "bob", agent: "desk" }],
     });
     await ask("bob-1", { from: "bob" });
-    const cli = await createCli();
-    const rouse = (...args: string[]) =>
-      cli.rouse([...args, "--config", `${world.dir}/rouse.json5`]);
-    expect((await rouse("sessions", "--origin", "channel")).out).toMatch(
+    expect((await world.rouse("sessions", "--origin", "channel")).out).toMatch(
       /desk +channel +1 .*channel:pipe:direct:bob/,
     );
-    expect((await rouse("sessions", "channel:pipe:direct:bob")).out).toMatch(
+    expect((await world.rouse("sessions", "channel:pipe:direct:bob")).out).toMatch(
       /agent +desk[^]*Message on pipe from bob[^]*bob-1/,
     );
-    expect((await rouse("channels")).out).toMatch(/pipe .*desk for bob, main/);
-    expect((await rouse("sessions", "remove", "channel:pipe:direct:bob", "--history")).code).toBe(
-      0,
-    );
+    expect((await world.rouse("channels")).out).toMatch(/pipe .*desk for bob, main/);
+    expect(
+      (await world.rouse("sessions", "remove", "channel:pipe:direct:bob", "--history")).code,
+    ).toBe(0);
     expect(await ask("bob-2", { from: "bob" })).not.toContain("bob-1");
-    await cli.close();
   });
 });

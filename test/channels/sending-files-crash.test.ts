@@ -121,11 +121,6 @@ const POINTS: [
     { status: "delivered", files: 1 },
   ],
   [
-    "when Telegram has the text, before the gateway knows that",
-    (gateway) => holdAnswers(gateway, "sendMessage"),
-    { status: "unknown", files: 0 },
-  ],
-  [
     "when Telegram has the file, before the gateway knows that",
     (gateway) => holdAnswers(gateway, "sendDocument"),
     { status: "unknown", files: 1 },

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { z } from "zod";
 import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
-import { createFaults, listenOn } from "./wire.ts";
+import { answerJson, createFaults, listenOn, readText } from "./wire.ts";
 import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 
 /** Ways in which the daemon, or what it talks to, fails. */
@@ -95,8 +95,7 @@ export async function signalServer(): Promise<SignalServer> {
   };
 
   const rpc = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    let text = "";
-    for await (const chunk of request) text += String(chunk);
+    const text = await readText(request);
     const now = faults.take();
     if (now === "hang") return;
     if (now === "cut-connection") return void request.socket.destroy();
@@ -104,9 +103,7 @@ export async function signalServer(): Promise<SignalServer> {
     if (now === "not-json") return void response.end("<html>");
     const parsed = REQUEST.safeParse(JSON.parse(text));
     const answer = (body: object, id: unknown = parsed.data?.id ?? null): void =>
-      void response
-        .setHeader("content-type", "application/json")
-        .end(JSON.stringify({ jsonrpc: "2.0", id, ...body }));
+      answerJson(response, 200, { jsonrpc: "2.0", id, ...body });
     // Like the daemon's, the messages quote what they should not: none of it may reach a reason.
     const error = (code: number, results?: object[]): void =>
       answer({

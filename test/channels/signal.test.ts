@@ -1,12 +1,14 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { splitText } from "../../src/delivery/split.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { testChannel, type Fault } from "../../src/testing/channel.ts";
+import { testHost, type TestHost, said } from "./gateway.ts";
 import { openChannel } from "./open.ts";
-import { ACCOUNT, signalServer, type SignalServer } from "./signal-server.ts";
+import { ACCOUNT, ACCOUNT_ID, signalServer, type SignalServer } from "./signal-server.ts";
 
 const OWNER = "+15551234567";
 const OWNER_ID = "11111111-2222-4333-8444-555555555555";
+const OTHER_ID = "66666666-2222-4333-8444-555555555555";
 const GROUP = "Pmpi+EfPWmsxiomLe9Nx2XF9HOE483p6iKiFj65iMwI=";
 
 async function open(
@@ -133,5 +135,230 @@ describe("sending on signal", () => {
     }
     const arrived = server.sent.map(({ message = "" }) => message).join("\n");
     expect(arrived).toBe(text.replaceAll("**", ""));
+  });
+});
+
+let clock = 1_000_000;
+const text = (message: string, more: object = {}, envelope: object = {}): object => {
+  const timestamp = ++clock;
+  return {
+    envelope: {
+      sourceNumber: OWNER,
+      sourceUuid: OWNER_ID,
+      sourceName: "Ada",
+      sourceDevice: 1,
+      timestamp,
+      serverReceivedTimestamp: timestamp,
+      dataMessage: { timestamp, message, expiresInSeconds: 0, viewOnce: false, ...more },
+      ...envelope,
+    },
+  };
+};
+
+describe("receiving on signal", () => {
+  let channel: Channel;
+  let server: SignalServer;
+  let logged: string[];
+  let stop: AbortController;
+  let host: TestHost;
+  let done: Promise<void> | undefined;
+  beforeEach(async () => {
+    ({ channel, server, logged } = await open());
+    host = testHost({}, { once: true });
+  });
+  afterEach(async () => {
+    stop.abort();
+    await done;
+    await server.close();
+  });
+  const listen = async (): Promise<void> => {
+    stop = new AbortController();
+    done = channel.listen?.(stop.signal, host);
+    await vi.waitFor(() => expect(server.streams()).toBe(1));
+  };
+  const texts = (): string[] => host.received.map((message) => message.text);
+  const arrived = (...expected: string[]): Promise<void> =>
+    vi.waitFor(() => expect(texts()).toEqual(expected));
+
+  it("hands over direct messages, with an id that a reply can quote", async () => {
+    await listen();
+    server.emit(text("hello"));
+    await arrived("hello");
+    const [message] = host.received;
+    expect(message).toEqual({
+      id: `${clock}:${OWNER_ID}`,
+      from: OWNER,
+      name: "Ada",
+      to: `uuid:${OWNER_ID}`,
+      direct: true,
+      ...said("hello"),
+    });
+    expect(channel.allowFrom).toEqual([OWNER]);
+    expect(channel.parseRecipient?.(message?.to ?? "")).toEqual({ ok: true, to: message?.to });
+    await channel.send(
+      { to: OWNER, text: "x", replyTo: message?.id ?? "", idempotencyKey: "k" },
+      AbortSignal.timeout(5000),
+    );
+    expect(server.sent[0]).toMatchObject({ quoteTimestamp: clock, quoteAuthor: OWNER_ID });
+    expect(host.states).toEqual([{ ok: true, message: "listening" }]);
+  });
+
+  it("names people by their account id, never by their name", async () => {
+    await listen();
+    server.emit(
+      text("from another", {}, { sourceUuid: OTHER_ID, sourceNumber: null, sourceName: OWNER }),
+    );
+    server.emit(text("with a number", {}, { sourceUuid: OTHER_ID, sourceNumber: "+15557654321" }));
+    await arrived("from another", "with a number");
+    expect(host.received.map(({ from }) => from)).toEqual([`uuid:${OTHER_ID}`, `uuid:${OTHER_ID}`]);
+  });
+
+  it("hears in a group only what is for the agent", async () => {
+    await listen();
+    const groupInfo = { groupId: GROUP, groupName: "Friday", type: "DELIVER" };
+    const self = { name: ACCOUNT, number: ACCOUNT, uuid: ACCOUNT_ID, start: 3, length: 1 };
+    const other = {
+      name: "+15557654321",
+      number: "+15557654321",
+      uuid: OTHER_ID,
+      start: 0,
+      length: 1,
+    };
+    server.emit(text("among us", { groupInfo }));
+    server.emit(text("\uFFFC, hi", { groupInfo, mentions: [other] }));
+    server.emit(text("\uFFFC, \uFFFC look", { groupInfo, mentions: [other, self] }));
+    server.emit(
+      text("as you said", {
+        groupInfo,
+        quote: { id: 1, author: ACCOUNT, authorNumber: ACCOUNT, authorUuid: ACCOUNT_ID, text: "x" },
+      }),
+    );
+    await arrived("@+15557654321,  look", "as you said");
+    expect(host.received[0]).toMatchObject({
+      from: OWNER,
+      to: `group:${GROUP}`,
+      direct: false,
+      room: { kind: "group", name: "Friday" },
+    });
+    expect(host.skipped.map(({ skipped }) => skipped)).toEqual(
+      Array(2).fill("the message is not addressed to the agent"),
+    );
+    expect(channel.parseRecipient?.(`group:${GROUP}`)).toEqual({ ok: true, to: `group:${GROUP}` });
+  });
+
+  it("passes over everything that is not a text of somebody else", async () => {
+    await listen();
+    const envelope = { sourceNumber: OWNER, sourceUuid: OWNER_ID, timestamp: 1 };
+    server.emit({
+      envelope: { ...envelope, receiptMessage: { when: 1, isRead: true, timestamps: [1] } },
+    });
+    server.emit({ envelope: { ...envelope, typingMessage: { action: "STARTED", timestamp: 1 } } });
+    server.emit({
+      envelope: {
+        ...envelope,
+        syncMessage: { sentMessage: { destination: OWNER, message: "sync", timestamp: 1 } },
+      },
+    });
+    server.emit({
+      envelope: {
+        ...envelope,
+        editMessage: { targetSentTimestamp: 1, dataMessage: { message: "edit", timestamp: 2 } },
+      },
+    });
+    server.emit(text("", { reaction: { emoji: "👍" } }));
+    server.emit(text("👍", { reaction: { emoji: "👍" } }));
+    server.emit(text("own", {}, { sourceNumber: ACCOUNT, sourceUuid: ACCOUNT_ID }));
+    server.emit({
+      envelope: { ...envelope, dataMessage: { timestamp: 1, message: null, attachments: [] } },
+    });
+    server.emit({
+      envelope,
+      exception: { type: "UntrustedIdentityException", message: "key of secret-77" },
+    });
+    server.emit(text("real"));
+    await arrived("edit", "real");
+    expect(host.received[0]).toMatchObject({ id: `2:${OWNER_ID}`, edits: `1:${OWNER_ID}` });
+    expect(host.skipped).toEqual([
+      { id: `1:${OWNER_ID}`, skipped: "the message has no text" },
+      {
+        id: `1:${OWNER_ID}`,
+        skipped: "the daemon could not read the message (UntrustedIdentityException)",
+      },
+    ]);
+    expect(logged.join("")).toContain("UntrustedIdentityException");
+    expect(logged.join("")).not.toContain("secret-77");
+  });
+
+  it("knows of which message an edit of an edit is", async () => {
+    await listen();
+    const edit = (target: number, message: string): void => {
+      const { envelope } = text(message) as { envelope: { dataMessage: object } };
+      const { dataMessage, ...about } = envelope;
+      server.emit({
+        envelope: { ...about, editMessage: { targetSentTimestamp: target, dataMessage } },
+      });
+    };
+    server.emit(text("tons"));
+    const first = clock;
+    edit(first, "tens");
+    edit(clock, "tins");
+    edit(clock, "tins!");
+    await arrived("tons", "tens", "tins", "tins!");
+    expect(host.received.map(({ edits }) => edits)).toEqual([
+      undefined,
+      ...Array<string>(3).fill(`${first}:${OWNER_ID}`),
+    ]);
+  });
+
+  it("comes back after a cut in the middle of an event, and misses nothing", async () => {
+    await listen();
+    server.emit(text("one"));
+    server.emitCut(text("two"));
+    await arrived("one", "two");
+    expect(host.states.map(({ ok }) => ok)).toEqual([true, false, true]);
+    expect(host.states[1]?.message).toMatch(/; trying again in 1 s$/);
+    expect(server.lastEventIds).toEqual([undefined, "1-1"]);
+  });
+
+  it("reads letters that come in two parts", async () => {
+    await listen();
+    server.emitInTwo(text("日本 👍"), "本");
+    await arrived("日本 👍");
+  });
+
+  it("misses nothing between its first connection and the first event, and answers nothing older", async () => {
+    const old = text("from last week", {}, { serverReceivedTimestamp: -9_000_000 });
+    server.emit(old);
+    await listen();
+    await vi.waitFor(() => expect(host.saved.cursor).toMatch(/^rouse-since-/));
+    server.cutStreams();
+    server.emit(text("in the gap"));
+    await arrived("in the gap");
+  });
+
+  it("takes everything that a restarted daemon kept", async () => {
+    await listen();
+    server.emit(text("one"));
+    await arrived("one");
+    server.restart(true);
+    server.emit(text("two"));
+    await arrived("one", "two");
+  });
+
+  it("leaves a stream that has fallen silent", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    await listen();
+    vi.advanceTimersByTime(59_000);
+    server.emit(text("alive"));
+    await arrived("alive");
+    vi.advanceTimersByTime(59_000);
+    server.emit(text("still"));
+    await arrived("alive", "still");
+    expect(host.states).toHaveLength(1);
+    vi.advanceTimersByTime(61_000);
+    await vi.waitFor(() =>
+      expect(host.states[1]?.message).toBe("the stream fell silent; trying again in 1 s"),
+    );
   });
 });

@@ -15,7 +15,7 @@ const { request } = createEvents(SIGNING_SECRET, at(NOW));
 
 const post = (
   payload: object,
-  options: Parameters<typeof signedRequest>[1] = {},
+  options: Partial<Parameters<typeof signedRequest>[1]> = {},
   gateway = testHost(),
 ): Promise<Response> => request(signedRequest(payload, { at: NOW, ...options }), gateway);
 
@@ -34,29 +34,6 @@ describe("the Events API", () => {
     const response = await post(handshake);
     expect([response.status, await response.json()]).toEqual([200, { challenge: "challenge-1" }]);
     expect((await post(handshake, { secret: "another" })).status).toBe(401);
-  });
-
-  it("checks the signature as the vendor's page computes it", async () => {
-    // The example of docs.slack.dev/authentication/verifying-requests-from-slack. Its body is a form: with a signature that
-    // holds, that is the next thing to be refused.
-    const body =
-      "token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_id=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c";
-    const headers = {
-      "x-slack-request-timestamp": "1531420618",
-      "x-slack-signature": "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503",
-    };
-    const events = createEvents("8f742231b10e8888abcd99yyyzzz85a5", at(1_531_420_618));
-    const ask = (text: string): Promise<Response> =>
-      events.request(
-        new Request("http://rouse.test/channels/slack/events", {
-          method: "POST",
-          headers,
-          body: text,
-        }),
-        testHost(),
-      );
-    expect((await ask(body)).status).toBe(400);
-    expect((await ask(`${body}x`)).status).toBe(401);
   });
 
   it.each([
@@ -79,7 +56,7 @@ describe("the Events API", () => {
     expect(await ask(url, { method: "POST", body: "{}" })).toBe(401);
     expect(await ask(url, { method: "POST", body: "x".repeat(1_048_577) })).toBe(413);
     expect(await ask(url, { method: "GET" })).toBe(405);
-    expect((await post(eventCallback(dm), { path: "/channels/slack/other" })).status).toBe(404);
+    expect((await post(eventCallback(dm), { path: "other" })).status).toBe(404);
   });
 
   it.each([NOW - 299, NOW + 299])("takes a time that differs a little", async (at) => {

@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import type { ConversationsRepliesResponse, UsersInfoResponse } from "@slack/web-api";
 import { WebSocketServer, type WebSocket } from "ws";
 import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
-import { createFaults, listenOn } from "./wire.ts";
+import { answerJson, createFaults, listenOn, readText } from "./wire.ts";
 import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 import type { Fault } from "../../src/testing/channel.ts";
 
@@ -88,26 +88,31 @@ export interface SlackServer {
   close(): Promise<void>;
 }
 
-/** A request as the vendor posts it. */
-export function signedRequest(
-  payload: object,
-  options: { at?: number; secret?: string; path?: string; change?: (body: string) => string } = {},
-): Request {
-  const {
-    at = 0,
-    secret = SIGNING_SECRET,
-    path = "/channels/slack/events",
-    change = (body) => body,
-  } = options;
-  const body = JSON.stringify(payload);
-  const signature = `v0=${createHmac("sha256", secret).update(`v0:${at}:${body}`).digest("hex")}`;
+interface Signed {
+  at: number;
+  secret?: string;
+  /** Changes the body after it was signed. */
+  change?: (body: string) => string;
+}
+
+/** A request as the vendor signs it. */
+function signed(path: string, type: string, body: string, options: Signed): Request {
+  const { at, secret = SIGNING_SECRET, change = (same) => same } = options;
+  const signature = createHmac("sha256", secret).update(`v0:${at}:${body}`).digest("hex");
   const headers = {
     "x-slack-request-timestamp": String(at),
-    "x-slack-signature": signature,
-    "content-type": "application/json",
+    "x-slack-signature": `v0=${signature}`,
+    "content-type": type,
   };
-  return new Request(`http://rouse.test${path}`, { method: "POST", headers, body: change(body) });
+  const url = `http://rouse.test/channels/slack/${path}`;
+  return new Request(url, { method: "POST", headers, body: change(body) });
 }
+
+/** An event as the vendor posts it. */
+export const signedRequest = (
+  payload: object,
+  { path = "events", ...options }: Signed & { path?: string },
+): Request => signed(path, "application/json", JSON.stringify(payload), options);
 
 /** A press of a button as the vendor posts it: a form. */
 export function pressRequest(
@@ -116,18 +121,7 @@ export function pressRequest(
   secret = SIGNING_SECRET,
 ): Request {
   const body = new URLSearchParams({ payload: JSON.stringify(payload) }).toString();
-  const signature = `v0=${createHmac("sha256", secret).update(`v0:${at}:${body}`).digest("hex")}`;
-  const type = "application/x-www-form-urlencoded";
-  const headers = {
-    "x-slack-request-timestamp": String(at),
-    "x-slack-signature": signature,
-    "content-type": type,
-  };
-  return new Request("http://rouse.test/channels/slack/interactions", {
-    method: "POST",
-    headers,
-    body,
-  });
+  return signed("interactions", "application/x-www-form-urlencoded", body, { at, secret });
 }
 
 interface Block {
@@ -175,9 +169,7 @@ export function eventCallback(event: object, event_id = "Ev1"): object {
 }
 
 async function parametersOf(request: IncomingMessage): Promise<Record<string, string>> {
-  const parts: Buffer[] = [];
-  for await (const part of request as AsyncIterable<Buffer>) parts.push(part);
-  const text = Buffer.concat(parts).toString("utf8");
+  const text = await readText(request);
   if (request.headers["content-type"]?.includes("json") === true)
     return JSON.parse(text) as Record<string, string>;
   return Object.fromEntries(new URLSearchParams(text));
@@ -201,8 +193,7 @@ export async function startSlack(): Promise<SlackServer> {
   const reactions = new Set<string>();
   let count = 0;
 
-  const answer = (response: ServerResponse, body: object): void =>
-    void response.setHeader("content-type", "application/json").end(JSON.stringify(body));
+  const answer = (response: ServerResponse, body: object): void => answerJson(response, 200, body);
   const refuse = (response: ServerResponse, error: string): void =>
     answer(response, { ok: false, error });
 

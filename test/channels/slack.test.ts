@@ -40,6 +40,19 @@ const send = (
     AbortSignal.timeout(5_000),
   );
 
+/** A channel with Socket Mode that waits for less long than the default. */
+function openSocket(
+  { url: apiUrl }: SlackServer,
+  waits: NonNullable<Parameters<typeof createSocket>[3]>,
+): Channel {
+  const config = { botToken: BOT_TOKEN, apiUrl };
+  const context = { config, fetch, clock: systemClock, log: console };
+  return {
+    send: createChannel(context).send,
+    ...createSocket(context, APP_TOKEN, undefined, waits),
+  };
+}
+
 const until = (check: () => void): Promise<void> => vi.waitFor(check, { interval: 10 });
 
 testChannel("slack", async () => {
@@ -211,15 +224,10 @@ describe("sending to Slack", () => {
     }
   });
 
-  it("knows that nothing was sent where no connection stood, or where only the conversation was asked for", async () => {
+  it("knows that nothing was sent where only the conversation was asked for", async () => {
     const { server, channel } = await world();
     server.fail("cut-connection", 1);
     expect(await send(channel, "text", { to: "user:U0ROSA" })).toMatchObject({ status: "retry" });
-    await server.close();
-    expect(await send(channel, "text")).toEqual({
-      status: "retry",
-      reason: "slack cannot be reached (ECONNREFUSED)",
-    });
   });
 });
 
@@ -305,16 +313,7 @@ describe("Socket Mode", () => {
 
   it("connects again at once when the vendor asks for it after a good while", async () => {
     const { server } = await world();
-    const context = {
-      config: { botToken: BOT_TOKEN, apiUrl: server.url },
-      fetch,
-      clock: systemClock,
-      log: console,
-    };
-    const channel = {
-      send: createChannel(context).send,
-      ...createSocket(context, APP_TOKEN, undefined, { stableMs: 50 }),
-    };
+    const channel = openSocket(server, { stableMs: 50 });
     const gateway = testHost();
     listening(channel, gateway);
     await until(() => expect(gateway.states).toHaveLength(1));
@@ -327,16 +326,7 @@ describe("Socket Mode", () => {
 
   it("notices where nobody greets it, and waits as long as it is told to", async () => {
     const { server } = await world();
-    const context = {
-      config: { botToken: BOT_TOKEN, apiUrl: server.url },
-      fetch,
-      clock: systemClock,
-      log: console,
-    };
-    const channel = {
-      send: createChannel(context).send,
-      ...createSocket(context, APP_TOKEN, undefined, { helloMs: 200 }),
-    };
+    const channel = openSocket(server, { helloMs: 200 });
     server.mute();
     const gateway = testHost();
     const { stop } = listening(channel, gateway);
@@ -347,7 +337,7 @@ describe("Socket Mode", () => {
     server.calls.length = 0;
     server.fail("rate-limited");
     listening(channel, gateway);
-    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
     expect(server.calls).toEqual(["apps.connections.open"]);
     expect(gateway.states.at(-1)).toEqual({ ok: false, message: "slack answered 429" });
   });
@@ -366,16 +356,7 @@ describe("Socket Mode", () => {
     const { stop } = listening(channel, testHost());
     await until(() => expect(server.calls).toHaveLength(1));
     await stop();
-    const context = {
-      config: { botToken: BOT_TOKEN, apiUrl: server.url },
-      fetch,
-      clock: systemClock,
-      log: console,
-    };
-    const hasty = {
-      send: createChannel(context).send,
-      ...createSocket(context, APP_TOKEN, undefined, { helloMs: 100 }),
-    };
+    const hasty = openSocket(server, { helloMs: 100 });
     const { stop: stopHasty } = listening(hasty, testHost());
     await new Promise((resolve) => setTimeout(resolve, 700));
     await stopHasty();

@@ -9,6 +9,7 @@ import { gate, startModel, type Says } from "../platform/model.ts";
 import { pause } from "../runs/mail-program.ts";
 import { lastRun, openConversation, settle, type FarEnd, type Place } from "./live-conversation.ts";
 import { openChannel } from "./open.ts";
+import { whenIdle } from "./pipe.ts";
 import { startTelegram, type TelegramServer } from "./telegram-server.ts";
 import { VENDORS, type Vendor } from "./vendors.ts";
 
@@ -97,16 +98,7 @@ async function open(
       status: string;
       warnings?: string[];
     }[];
-  const idle = () =>
-    world.until(async () => {
-      const { counts } = (await world.admin("/admin/v1/status")).body.status;
-      return (
-        !counts["jobs.turn"] &&
-        !counts["jobs.delivery"] &&
-        !counts["runs.queued"] &&
-        !counts["runs.running"]
-      );
-    });
+  const idle = () => whenIdle(world);
   return {
     ...conversation,
     model,
@@ -518,7 +510,7 @@ describe("a gateway that is killed", () => {
         text: ["Half of ", "the answer."],
         // The next try takes long enough to show its text, too.
         wait: async (piece) =>
-          piece === 0 ? undefined : call === calls ? slow.passed : pause(2_000),
+          piece === 0 ? undefined : call === calls ? slow.passed : pause(1_500),
       });
       const reached = new Promise<void>((done) => {
         // The vendor has done what it was asked, and its answer does not come any more.

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey } from "jose";
-import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
+import { createShelf, handOver, type Shelf } from "./shelf.ts";
 import type { Fault } from "../../src/testing/channel.ts";
-import { createFaults, listenOn } from "./wire.ts";
+import { answerJson, createFaults, listenOn, readText } from "./wire.ts";
 import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 
 export const APP_ID = "11111111-2222-3333-4444-555555555555";
@@ -68,26 +68,9 @@ export interface TeamsServer {
   close(): Promise<void>;
 }
 
-async function bodyOf(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString("utf8");
-}
-
-function answer(
-  response: ServerResponse,
-  status: number,
-  body: unknown,
-  headers: Record<string, string> = {},
-): void {
-  response
-    .writeHead(status, { "content-type": "application/json; charset=utf-8", ...headers })
-    .end(JSON.stringify(body));
-}
-
 /** An error of the Connector. Its message quotes the request. */
 function refuse(response: ServerResponse, { status, code, headers }: Failure, quoted = ""): void {
-  answer(response, status, { error: { code, message: `refused: ${quoted}` } }, headers);
+  answerJson(response, status, { error: { code, message: `refused: ${quoted}` } }, headers);
 }
 
 interface Card {
@@ -132,18 +115,18 @@ export async function teamsServer(): Promise<TeamsServer> {
   const signIn = (response: ServerResponse, path: string, body: string): void => {
     self.asked.token++;
     const form = Object.fromEntries(new URLSearchParams(body));
-    if (faults.see() === "sign-in-down") return answer(response, 503, {});
+    if (faults.see() === "sign-in-down") return answerJson(response, 503, {});
     const known =
       form["client_id"] === APP_ID &&
       form["client_secret"] === APP_SECRET &&
       path.startsWith(`/${TENANT}/`);
     if (faults.see() === "bad-credential" || !known)
-      return answer(response, 401, { error: "invalid_client", error_description: body });
+      return answerJson(response, 401, { error: "invalid_client", error_description: body });
     if (form["grant_type"] !== "client_credentials" || form["scope"] !== `${ISSUER}/.default`)
-      return answer(response, 400, { error: "invalid_scope" });
+      return answerJson(response, 400, { error: "invalid_scope" });
     const token = `connector-token-${++given}`;
     tokens.add(token);
-    answer(response, 200, {
+    answerJson(response, 200, {
       token_type: "Bearer",
       expires_in: self.lasts,
       ext_expires_in: self.lasts,
@@ -151,15 +134,6 @@ export async function teamsServer(): Promise<TeamsServer> {
     });
   };
 
-  const hand = (
-    response: ServerResponse,
-    id: string,
-    path: string,
-    authorization: string | undefined,
-  ): void => {
-    const given = bytesAnswer(self.shelf, id, path, authorization);
-    response.writeHead(given.status, given.headers).end(given.bytes ?? given.text);
-  };
   const connector = (
     request: IncomingMessage,
     response: ServerResponse,
@@ -172,9 +146,11 @@ export async function teamsServer(): Promise<TeamsServer> {
     const failure = typeof fault === "object" ? fault : FAILURES[fault as Fault];
     if (failure) return refuse(response, failure, raw);
     if (!tokens.has((request.headers.authorization ?? "").replace(/^Bearer /, "")))
-      return answer(response, 401, { message: "Authorization has been denied for this request." });
+      return answerJson(response, 401, {
+        message: "Authorization has been denied for this request.",
+      });
     const picture = /^\/v3\/attachments\/(\w+)\/views\/original$/.exec(path)?.[1];
-    if (picture !== undefined) return hand(response, picture, path, request.headers.authorization);
+    if (picture !== undefined) return handOver(self.shelf, picture, request, response);
     const body = (raw === "" ? {} : JSON.parse(raw)) as Record<string, unknown>;
     if (path === "/v3/conversations") {
       const { isGroup, bot, members, tenantId } = body as {
@@ -187,7 +163,7 @@ export async function teamsServer(): Promise<TeamsServer> {
       if (isGroup !== false || bot.id !== BOT || tenantId !== TENANT || id === undefined)
         return refuse(response, { status: 400, code: "BadSyntax" }, raw);
       self.opened.push(body);
-      return answer(response, 201, { id });
+      return answerJson(response, 201, { id });
     }
     const found = /^\/v3\/conversations\/([^/]+)\/activities(?:\/([^/]+))?$/.exec(path);
     if (!found) return refuse(response, { status: 404, code: "NotFound" });
@@ -208,7 +184,7 @@ export async function teamsServer(): Promise<TeamsServer> {
       const mode = keepSign(self.typing, conversation, thread);
       if (mode === "unavailable")
         refuse(response, { status: 503, code: "ServiceUnavailable" }, raw);
-      return mode === "ok" ? answer(response, 201, { id: "1700000000000" }) : undefined;
+      return mode === "ok" ? answerJson(response, 201, { id: "1700000000000" }) : undefined;
     }
     if (
       body["type"] !== "message" ||
@@ -229,26 +205,26 @@ export async function teamsServer(): Promise<TeamsServer> {
       const known = self.arrived.find((one) => ids.get(one) === found[2]);
       if (!known) return refuse(response, { status: 404, code: "NotFound" }, raw);
       Object.assign(known, activity);
-      return answer(response, 200, { id: found[2] });
+      return answerJson(response, 200, { id: found[2] });
     }
     const id = `17600000000${String(++posted).padStart(2, "0")}`;
     ids.set(activity, id);
     self.arrived.push(activity);
     if (fault === "cut-before-answer") return void request.socket.destroy();
-    answer(response, 201, { id });
+    answerJson(response, 201, { id });
   };
 
   const { url, close } = await listenOn((request, response) => {
-    void bodyOf(request).then((raw) => {
+    void readText(request).then((raw) => {
       const path = new URL(request.url ?? "/", "http://localhost").pathname;
       if (path.endsWith("/oauth2/v2.0/token")) return signIn(response, path, raw);
       const down =
         (faults.see() === "metadata-down" && path === "/openid") ||
         (faults.see() === "keys-down" && path === "/keys");
-      if (down) return answer(response, 500, {});
+      if (down) return answerJson(response, 500, {});
       if (path === "/openid") {
         self.asked.metadata++;
-        return answer(response, 200, {
+        return answerJson(response, 200, {
           issuer: ISSUER,
           jwks_uri: `${self.url}/keys`,
           id_token_signing_alg_values_supported: ["RS256"],
@@ -256,7 +232,7 @@ export async function teamsServer(): Promise<TeamsServer> {
       }
       if (path === "/keys") {
         self.asked.keys++;
-        return answer(response, 200, {
+        return answerJson(response, 200, {
           keys: [
             jwk,
             { ...jwk, kid: "of-another-channel", endorsements: ["webchat"] },
@@ -266,7 +242,7 @@ export async function teamsServer(): Promise<TeamsServer> {
       }
       // The share, whose addresses are signed.
       const shared = /^\/personal\/(\w+)$/.exec(path)?.[1];
-      if (shared !== undefined) return hand(response, shared, path, request.headers.authorization);
+      if (shared !== undefined) return handOver(self.shelf, shared, request, response);
       connector(request, response, path, raw);
     });
   });

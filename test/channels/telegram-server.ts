@@ -74,7 +74,7 @@ export const BOT = {
   first_name: "Rouse",
   username: "rouse_test_bot",
 };
-export const RETRY_AFTER = 3;
+export const RETRY_AFTER = 2;
 const TAGS = new Set(["b", "i", "u", "s", "code", "pre", "a", "blockquote", "tg-spoiler"]);
 
 const ok = (result: unknown): Answer => ({ status: 200, json: { ok: true, result } });

@@ -102,8 +102,6 @@ export interface FarSide {
   url: string;
   /** Recipients that exist. */
   to: string[];
-  /** What the far side calls a recipient. */
-  arrivesAs(to: string): string;
   arrived(): { to: string; text: string }[];
   /** The next requests fail in this way. */
   fail(fault: Fault, times: number): void;
@@ -150,7 +148,6 @@ const DISCORD_FAULTS: Partial<Record<Fault, "429" | "502" | "cut before">> = {
   "cut-connection": "cut before",
 };
 
-const same = (to: string): string => to;
 const NUMBERS = ["+15551234567", "+15551234568", "+15551234569"];
 
 /** Every channel that has a vendor. */
@@ -206,20 +203,9 @@ export const VENDORS: Vendor[] = [
             },
           }),
       };
-      return {
-        sends,
-        url: server.url,
-        to: NUMBERS,
-        arrivesAs: same,
-        arrived,
-        fail: server.fail,
-        speak: (text) => write(text),
-        writes,
-        answersTo: "+15557654321",
-        bodies: server.bodies,
-        typing: server.typing,
-        close: server.close,
-      };
+      const speak: Say = (text) => write(text);
+      const answersTo = "+15557654321";
+      return { ...server, sends, to: NUMBERS, arrived, speak, writes, answersTo };
     },
   },
   {
@@ -273,20 +259,8 @@ export const VENDORS: Vendor[] = [
         },
         quote: (text, quoted) => quoteBy("msteams", sends.raw)(text, quoted),
       };
-      const { fail, close } = server;
-      return {
-        sends,
-        url: server.url,
-        to,
-        arrivesAs: same,
-        arrived: () => server.arrived,
-        fail,
-        speak,
-        writes,
-        answersTo: PERSONAL,
-        typing: server.typing,
-        close,
-      };
+      const arrived = () => server.arrived;
+      return { ...server, sends, to, arrived, speak, writes, answersTo: PERSONAL };
     },
   },
   {
@@ -366,20 +340,7 @@ export const VENDORS: Vendor[] = [
         },
         quote: (text, quoted) => quoteBy("signal", sends.raw)(text, quoted),
       };
-      const { url, fail, close } = server;
-      return {
-        sends,
-        url,
-        to: NUMBERS,
-        arrivesAs: same,
-        arrived,
-        fail,
-        speak,
-        writes,
-        answersTo: OWNER_ID,
-        typing: server.typing,
-        close,
-      };
+      return { ...server, sends, to: NUMBERS, arrived, speak, writes, answersTo: OWNER_ID };
     },
   },
   {
@@ -440,21 +401,9 @@ export const VENDORS: Vendor[] = [
           return write(text, { threadOriginatorGuid: guid });
         },
       };
-      const { url, fail, close } = server;
-      return {
-        sends,
-        url,
-        to: NUMBERS,
-        arrivesAs: same,
-        arrived,
-        fail,
-        speak,
-        typing: server.typing,
-        writes,
-        ownIds: () => server.messages.flatMap(({ isFromMe, guid }) => (isFromMe ? [guid] : [])),
-        answersTo: OWNER,
-        close,
-      };
+      const ownIds = () =>
+        server.messages.flatMap(({ isFromMe, guid }) => (isFromMe ? [guid] : []));
+      return { ...server, sends, to: NUMBERS, arrived, speak, writes, ownIds, answersTo: OWNER };
     },
   },
   {
@@ -554,20 +503,7 @@ export const VENDORS: Vendor[] = [
         },
         quote: (text, quoted) => quoteBy("slack", sends.raw)(text, quoted),
       };
-      const { fail, close } = server;
-      return {
-        sends,
-        url: server.url,
-        to,
-        arrivesAs: same,
-        arrived,
-        fail,
-        speak,
-        writes,
-        answersTo: "D0ANN00001",
-        typing: server.typing,
-        close,
-      };
+      return { ...server, sends, to, arrived, speak, writes, answersTo: "D0ANN00001" };
     },
   },
   {
@@ -628,20 +564,8 @@ export const VENDORS: Vendor[] = [
         },
         quote: (text, quoted) => quoteBy("mattermost", sends.raw)(text, quoted),
       };
-      const { fail, close } = server;
-      return {
-        sends,
-        url: server.url,
-        to: [TOWN, DIRECT],
-        arrivesAs: same,
-        arrived,
-        fail,
-        speak,
-        writes,
-        answersTo: DIRECT,
-        typing: server.typing,
-        close,
-      };
+      const to = [TOWN, DIRECT];
+      return { ...server, sends, to, arrived, speak, writes, answersTo: DIRECT };
     },
   },
   {
@@ -723,20 +647,8 @@ export const VENDORS: Vendor[] = [
         },
         quote: (text, quoted) => quoteBy("telegram", sends.raw)(text, quoted),
       };
-      const { url, close } = server;
-      return {
-        sends,
-        url,
-        to: ["42", "-1001234567890"],
-        arrivesAs: same,
-        arrived,
-        fail,
-        speak,
-        writes,
-        answersTo: "42",
-        typing: server.typing,
-        close,
-      };
+      const to = ["42", "-1001234567890"];
+      return { ...server, sends, to, arrived, fail, speak, writes, answersTo: "42" };
     },
   },
   {
@@ -807,19 +719,7 @@ export const VENDORS: Vendor[] = [
         quote: (text, quoted) => quoteBy("discord", sends.raw)(text, quoted),
       };
       const to = [DISCORD_CHANNEL, DISCORD_DIRECT];
-      return {
-        sends,
-        url: server.url,
-        to,
-        arrivesAs: same,
-        arrived,
-        fail,
-        speak,
-        writes,
-        answersTo: DISCORD_DIRECT,
-        typing: server.typing,
-        close: server.close,
-      };
+      return { ...server, sends, to, arrived, fail, speak, writes, answersTo: DISCORD_DIRECT };
     },
   },
 ];

@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createShelf, handOver, type Shelf } from "./shelf.ts";
 import type { Fault } from "../../src/testing/channel.ts";
-import { createFaults, listenOn } from "./wire.ts";
+import { answerJson, createFaults, listenOn, readText } from "./wire.ts";
 import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 
 export const PHONE_NUMBER_ID = "106540352242922";
@@ -46,23 +46,6 @@ export interface WhatsAppServer {
   close(): Promise<void>;
 }
 
-async function bodyOf(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString("utf8");
-}
-
-function answer(
-  response: ServerResponse,
-  status: number,
-  body: unknown,
-  headers: Record<string, string> = {},
-): void {
-  response
-    .writeHead(status, { "content-type": "application/json; charset=UTF-8", ...headers })
-    .end(JSON.stringify(body));
-}
-
 /** An error of the Graph API. Its message quotes the request, as Meta's may. */
 function refuse(
   response: ServerResponse,
@@ -77,7 +60,7 @@ function refuse(
     error_data: details,
     fbtrace_id: "Az8or2yhqkZfEZ",
   };
-  answer(
+  answerJson(
     response,
     status,
     { error: { ...error, ...(transient !== undefined && { is_transient: transient }) } },
@@ -172,7 +155,7 @@ export async function whatsappServer(): Promise<WhatsAppServer> {
     const id = /^\/v25\.0\/(F0FILE\d+)$/.exec(path)?.[1];
     if (id === undefined) return refuse(response, { status: 400, code: 100 });
     const url = `http://${request.headers.host}/whatsapp_business/attachments/${id}?ext=1&hash=a`;
-    answer(response, 200, { messaging_product: "whatsapp", url, id });
+    answerJson(response, 200, { messaging_product: "whatsapp", url, id });
   };
 
   const typing = createTypingLog();
@@ -185,12 +168,12 @@ export async function whatsappServer(): Promise<WhatsAppServer> {
     if (!isRight || typeof message_id !== "string" || !message_id.startsWith("wamid."))
       return refuse(response, { status: 400, code: 100 });
     const mode = keepSign(typing, "", undefined, message_id);
-    if (mode === "ok") answer(response, 200, { success: true });
+    if (mode === "ok") answerJson(response, 200, { success: true });
     else if (mode === "unavailable") refuse(response, { status: 503, code: 131016 });
   };
 
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const raw = await bodyOf(request);
+    const raw = await readText(request);
     const fault = faults.take();
     if (fault === "hang") return;
     if (fault === "cut-connection") return void request.socket.destroy();
@@ -200,7 +183,7 @@ export async function whatsappServer(): Promise<WhatsAppServer> {
     if (request.headers.authorization !== `Bearer ${ACCESS_TOKEN}`)
       return refuse(response, { status: 401, code: 190 });
     if (request.method === "GET" && path === `/v25.0/${PHONE_NUMBER_ID}`)
-      return answer(response, 200, { id: PHONE_NUMBER_ID });
+      return answerJson(response, 200, { id: PHONE_NUMBER_ID });
     if (request.method === "GET") return giveMedia(path, request, response);
     if (request.method !== "POST" || path !== `/v25.0/${PHONE_NUMBER_ID}/messages`)
       return refuse(response, { status: 400, code: 100 });
@@ -217,7 +200,7 @@ export async function whatsappServer(): Promise<WhatsAppServer> {
         ? { input: to, wa_id: to.replace("+", "") }
         : { input: recipient, user_id: recipient },
     ];
-    answer(response, 200, {
+    answerJson(response, 200, {
       messaging_product: "whatsapp",
       contacts,
       messages: [{ id: `wamid.${String(arrived.length).padStart(8, "0")}` }],

@@ -33,14 +33,33 @@ export type Answer =
   | "hang"
   | "cut";
 
+async function readBytes(request: IncomingMessage): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  for await (const part of request) parts.push(part as Buffer);
+  return Buffer.concat(parts);
+}
+
+/** The body of a request as text. */
+export const readText = async (request: IncomingMessage): Promise<string> =>
+  (await readBytes(request)).toString();
+
+export function answerJson(
+  response: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Record<string, string> = {},
+): void {
+  response
+    .writeHead(status, { "content-type": "application/json", ...headers })
+    .end(JSON.stringify(body));
+}
+
 /** A server on the loopback interface that reads JSON and answers what `answer` says. */
 export async function serve(
   answer: (call: Call, aborted: AbortSignal) => Promise<Answer> | Answer,
 ): Promise<{ server: Server; url: string; close(): Promise<void> }> {
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const parts: Buffer[] = [];
-    for await (const part of request) parts.push(part as Buffer);
-    const bytes = Buffer.concat(parts);
+    const bytes = await readBytes(request);
     const text = bytes.toString();
     const type = request.headers["content-type"] ?? "";
     const form = type.startsWith("multipart/form-data")

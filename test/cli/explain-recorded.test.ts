@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import JSON5 from "json5";
 import { afterEach, describe, expect, it } from "vitest";
 import { createWorld, TOKEN, type World } from "../e2e/world.ts";
-import { startProgram, type Program } from "../e2e/program.ts";
+import { startProgram } from "../e2e/program.ts";
 import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 import { createCli, type CliWorld } from "./world.ts";
 
@@ -44,16 +44,11 @@ describe("the recorded config", () => {
         gateway: { port: 0 },
         hooks: { enabled: true, token: TOKEN, mappings: [mapping(id)] },
       });
-    const run = async (): Promise<Program> => {
-      const program = await startProgram(process.execPath, [ROUSE, "start"], {
-        cwd: cli.dir,
-        env: { ROUSE_LOG_LEVEL: "warn" },
-      });
-      ended.push(() => program.kill().catch(() => undefined));
-      return program;
-    };
     await write("first");
-    const killed = await run();
+    const killed = await startProgram(process.execPath, [ROUSE, "start"], {
+      cwd: cli.dir,
+      env: { ROUSE_LOG_LEVEL: "warn" },
+    });
     const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
     const answer = await fetch(`${killed.url}/hooks/shop`, {
       method: "POST",
@@ -70,7 +65,7 @@ describe("the recorded config", () => {
     expect((await cli.rouse(`explain ${eventId}`)).out).toMatch(
       /decided by +config 1, .*; today's is a config without a number\n/,
     );
-    await run();
+    await start(cli, { hooks: { mappings: [mapping("second")] } });
     const { config, evaluation, note } = await cli.explain(eventId);
     expect({ config, evaluation, note }).toMatchObject({
       config: { number: 1, today: 2, note: null },

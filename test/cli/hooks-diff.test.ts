@@ -23,142 +23,118 @@ const REFUND = {
 const STRICT = { ...REFUND, strict: true, messageTemplate: "Refund {{id}} of {{absent.there}}" };
 const changed = (change: object): object[] => [{ ...ORDER, ...change }];
 
-type Case = [
-  kind: string,
-  before: object[],
-  after: object[],
-  group: string,
-  count: number,
-  said: string[],
+interface Case {
+  kind: ChangeKind;
+  before?: object[];
+  after: object[];
+  /** The mapping that the events are counted for, and how many there are. */
+  mapping?: string;
+  count?: number;
+  said?: string[];
+}
+const MESSAGE = "Order {{id}} of {{customer.name}}";
+
+/** What changes of the one mapping there is, and what is said about it. */
+const CHANGES: [name: string, kind: ChangeKind, change: object, said: string][] = [
+  ["a text", "text", { messageTemplate: MESSAGE.replace("Order", "Sale") }, "[-Order-]{+Sale+} 3"],
+  ["the boundary", "text", { allowUnsafeExternalContent: true }, "boundary  true → false"],
+  ["a session", "session", { sessionKey: "hook:till:{{id}}" }, "hook:shop:3 → hook:till:3"],
+  ["a recipient", "recipient", { to: "room-2" }, "to        room-1 → room-2"],
+  ["no recipient", "recipient", { deliver: false }, "channel   own → none"],
+  ["an agent", "agent", { agentId: "other" }, "agent     main → other"],
+  ["a model", "model", { thinking: "high" }, "thinking  none → high"],
+  ["a key", "key", { dedupeKey: "{{id}}" }, "dedupeKey  none → 3"],
+  ["a missing field", "missing", { messageTemplate: `${MESSAGE}{{discount}}` }, '→ ["discount"]'],
 ];
 
 /** Each over three orders and two refunds. */
-const CASES: Case[] = [
+const CASES: [name: string, Case][] = [
   [
-    "starts",
-    [ORDER],
-    [ORDER, REFUND],
-    "starts:shop.refund",
-    2,
-    [
-      "2 would run that did not.",
-      "was       unmatched: no mapping matched",
-      "would be  agent by shop.refund",
-    ],
+    "a mapping that starts",
+    {
+      kind: "starts",
+      after: [ORDER, REFUND],
+      mapping: "shop.refund",
+      count: 2,
+      said: [
+        "2 would run that did not.",
+        "was       unmatched: no mapping matched",
+        "would be  agent by shop.refund",
+      ],
+    },
   ],
   [
-    "stops",
-    [ORDER],
-    changed({ match: { path: "shop", payload: { type: "sale" } } }),
-    "stops:shop.order",
-    3,
-    ["3 would not run."],
+    "a mapping that stops",
+    {
+      kind: "stops",
+      after: changed({ match: { path: "shop", payload: { type: "sale" } } }),
+      said: ["3 would not run."],
+    },
   ],
   [
-    "other-mapping",
-    [ORDER],
-    [{ ...ORDER, id: "shop.vip", to: "room-9" }, ORDER],
-    "other-mapping:shop.vip",
-    3,
-    ["agent by shop.order", "agent by shop.vip"],
+    "another mapping",
+    {
+      kind: "other-mapping",
+      after: [{ ...ORDER, id: "shop.vip", to: "room-9" }, ORDER],
+      mapping: "shop.vip",
+      said: ["agent by shop.order", "agent by shop.vip"],
+    },
   ],
   [
-    "other-mapping without a run",
-    [ORDER],
-    [ORDER, { ...REFUND, shadow: true }],
-    "other-mapping:shop.refund",
-    2,
-    ["skipped by shop.refund: shadow: 1 action would have been done"],
+    "another mapping without a run",
+    {
+      kind: "other-mapping",
+      after: [ORDER, { ...REFUND, shadow: true }],
+      mapping: "shop.refund",
+      count: 2,
+      said: ["skipped by shop.refund: shadow: 1 action would have been done"],
+    },
   ],
   [
-    "text",
-    [ORDER],
-    changed({ messageTemplate: "Sale {{id}} of {{customer.name}}" }),
-    "text:shop.order",
-    3,
-    ["message   [-Order-]{+Sale+} 3 of Ann"],
+    "what is rejected",
+    {
+      kind: "rejected",
+      after: changed({ strict: true, messageTemplate: "Order {{absent}}" }),
+      said: ["missing: absent", "3 would not run."],
+    },
   ],
   [
-    "text without the boundary",
-    [ORDER],
-    changed({ allowUnsafeExternalContent: true }),
-    "text:shop.order",
-    3,
-    ["boundary  true → false"],
+    "what is rejected before it ran",
+    { kind: "rejected", after: [ORDER, STRICT], mapping: "shop.refund", count: 2 },
   ],
   [
-    "session",
-    [ORDER],
-    changed({ sessionKey: "hook:till:{{id}}" }),
-    "session:shop.order",
-    3,
-    ["session   hook:shop:3 → hook:till:3"],
+    "an outcome without a run",
+    {
+      kind: "outcome",
+      before: [ORDER, STRICT],
+      after: [ORDER, { ...REFUND, shadow: true }],
+      mapping: "shop.refund",
+      count: 2,
+    },
   ],
-  [
-    "recipient",
-    [ORDER],
-    changed({ to: "room-2" }),
-    "recipient:shop.order",
-    3,
-    ["to        room-1 → room-2"],
-  ],
-  [
-    "no recipient",
-    [ORDER],
-    changed({ deliver: false }),
-    "recipient:shop.order",
-    3,
-    ["channel   own → none"],
-  ],
-  [
-    "agent",
-    [ORDER],
-    changed({ agentId: "other" }),
-    "agent:shop.order",
-    3,
-    ["agent     main → other"],
-  ],
-  [
-    "model",
-    [ORDER],
-    changed({ thinking: "high" }),
-    "model:shop.order",
-    3,
-    ["thinking  none → high"],
-  ],
-  ["key", [ORDER], changed({ dedupeKey: "{{id}}" }), "key:shop.order", 3, ["dedupeKey  none → 3"]],
-  [
-    "rejected",
-    [ORDER],
-    changed({ strict: true, messageTemplate: "Order {{absent}}" }),
-    "rejected:shop.order",
-    3,
-    ["missing: absent", "3 would not run."],
-  ],
-  ["rejected before it ran", [ORDER], [ORDER, STRICT], "rejected:shop.refund", 2, []],
-  [
-    "missing",
-    [ORDER],
-    changed({ messageTemplate: "Order {{id}} of {{customer.name}}{{discount}}" }),
-    "missing:shop.order",
-    3,
-    ['→ ["discount"]'],
-  ],
-  ["outcome", [ORDER, STRICT], [ORDER, { ...REFUND, shadow: true }], "outcome:shop.refund", 2, []],
+  ...CHANGES.map(([name, kind, change, said]): [string, Case] => [
+    name,
+    { kind, after: changed(change), said: [said] },
+  ]),
 ];
 
 /** What is read from a store. */
-function storeTests(world: () => DiffWorld, before: () => Promise<void>, cases: Case[]): void {
+function storeTests(
+  world: () => DiffWorld,
+  before: () => Promise<void>,
+  cases: typeof CASES,
+): void {
   describe("groups", () => {
     beforeAll(async () => {
       await before();
       await world().keep(order(1), refund(4), order(2), refund(5), order(3));
     });
-    it.each(cases)("%s", async (...[, today, next, group, count, said]) => {
+    it.each(cases)("%s", async (_name, given) => {
+      const { kind, before: today = [ORDER], after: next } = given;
+      const { mapping = ORDER.id, count = 3, said = [] } = given;
       await world().cli.write("rouse.json5", world().config(today));
       const { code, out, err } = await world().diff(next);
       expect([code, err]).toEqual([0, ""]);
-      const [kind, mapping] = group.split(":") as [ChangeKind, string];
       expect(out.replaceAll(/ +/g, " ")).toContain(`\n${CHANGE_TEXTS[kind]} ${mapping} ${count}\n`);
       expect(out.split("\n")[0]).toMatch(
         new RegExp(`^5 events of \\d+ minutes?: ${count} change\\.`),

@@ -31,7 +31,7 @@ async function evaluate(
   { settings, document }: Imported,
   path: string,
   payload: unknown,
-  args: string[] = [],
+  options = "",
 ): Promise<TestedHook> {
   const rouse = {
     agents: { list: [{ id: "main" }, { id: "reader" }] },
@@ -42,16 +42,9 @@ async function evaluate(
   await mkdir(join(cli.dir, "mappings"), { recursive: true });
   await cli.write("mappings/imported.json5", { id: "imported", mappings: live });
   await cli.write("body.json", payload);
-  const { out, err } = await cli.rouse([
-    "hooks",
-    "test",
-    "--path",
-    path,
-    "--payload",
-    "body.json",
-    "--json",
-    ...args,
-  ]);
+  const { out, err } = await cli.rouse(
+    `hooks test --path ${path} --payload body.json --json ${options}`.trimEnd(),
+  );
   expect(err).toBe("");
   return JSON.parse(out) as TestedHook;
 }
@@ -97,12 +90,12 @@ describe("rouse import openclaw", () => {
       kind: "new",
       ticket: { id: 7, title: "Broken", people: [{ name: "Ada" }], tags: ["a", 1], room: "r1" },
     };
-    const tested = await evaluate(imported, "tickets", body, [
-      "--header",
-      "x-desk-kind=vip",
-      "--query",
-      "team=north",
-    ]);
+    const tested = await evaluate(
+      imported,
+      "tickets",
+      body,
+      "--header x-desk-kind=vip --query team=north",
+    );
     expect(contents(tested)).toEqual(['Broken by Ada (north, vip, tickets)\n["a",1]']);
     expect(tested.actions[0]).toMatchObject({
       mapping: "tickets",

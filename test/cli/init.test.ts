@@ -117,7 +117,7 @@ describe("rouse init", () => {
     await cli.write("rouse.json5", "// mine");
     await cli.fails("init --yes", 3, "--force writes a new one");
     expect(readFileSync(join(cli.dir, "rouse.json5"), "utf8")).toBe("// mine");
-    expect((await cli.rouse("init --yes --force")).code).toBe(0);
+    expect((await cli.rouse("init --yes --force --no-test")).code).toBe(0);
     expect(readFileSync(join(cli.dir, "rouse.json5"), "utf8")).toContain("hooks:");
   });
 
@@ -131,6 +131,20 @@ describe("rouse init", () => {
   ])("says what is wrong with %j, and writes nothing", async (flags, message) => {
     await cli.fails(["init", "--yes", ...flags], 2, message);
     expect(existsSync(join(cli.dir, "rouse.json5"))).toBe(false);
+  });
+
+  it("takes a word that is nearly a known name for a mistake, and a path for a folder", async () => {
+    const wrong = await cli.rouse(["init", "--yes", "githbu"]);
+    expect([wrong.code, wrong.err]).toEqual([
+      2,
+      'rouse: "githbu" is no sender, channel or provider. Did you mean "github"? A new folder is written ./githbu\n',
+    ]);
+    expect(existsSync(join(cli.dir, "githbu"))).toBe(false);
+    expect((await cli.rouse(["init", "--yes", "--no-test", "./githbu"])).code).toBe(0);
+    expect(existsSync(join(cli.dir, "githbu", "rouse.json5"))).toBe(true);
+    await cli.write("plain", "");
+    const file = await cli.rouse(["init", "--yes", "plain"]);
+    expect([file.code, file.err]).toEqual([2, "rouse: plain is a file: name a folder\n"]);
   });
 
   it("writes no config that a gateway would not start with, and says why", async () => {

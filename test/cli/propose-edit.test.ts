@@ -79,8 +79,7 @@ describe("a proposal that mends the nearest mapping", () => {
   it("on the command line: `--fix` alone, with the reason and the change", async () => {
     await open(SMALL, BIG);
     const events = await world.post("shop", { type: "order", id: 7, total: 40 });
-    const fix = ["--fix", "--yes", "--event", ...events];
-    const { code, out } = await world.propose(...fix);
+    const { code, out } = await world.propose("--fix --yes --event", ...events);
     expect(code).toBe(0);
     expect(out).toMatch(/mends big, which does not take them:\n {2}match\.payload\.total: .*40/);
     expect(out).toMatch(/\n\+.*\$gte.*40/);

@@ -40,7 +40,8 @@ export interface ProposeWorld {
   answers: unknown[];
   /** Posts bodies, and returns the ids of their events. */
   post(path: string, ...bodies: unknown[]): Promise<string[]>;
-  propose(...args: string[]): ReturnType<CliWorld["rouse"]>;
+  /** Runs the command; `args` may have spaces. */
+  propose(command: string, ...args: string[]): ReturnType<CliWorld["rouse"]>;
   /** Sends a request to the admin API. */
   admin(
     path: string,
@@ -110,7 +111,7 @@ export async function createProposeWorld(): Promise<ProposeWorld> {
       }
       return ids;
     },
-    propose: (...args) => cli.rouse(["propose", ...args]),
+    propose: (command, ...args) => cli.rouse(["propose", ...command.split(" "), ...args]),
     admin: async (path, body, { token, signal } = {}) =>
       fetch(`${adminUrl}/admin/v1${path}`, {
         method: "POST",

@@ -20,8 +20,8 @@ const ticket = (id: number, more: object = {}) => ({
   ticket: { ...TICKET.ticket, id, ...more },
 });
 
-async function proposal(...args: string[]): Promise<Proposal> {
-  const { code, out, err } = await world.propose(...args, "--json");
+async function proposal(command: string, ...args: string[]): Promise<Proposal> {
+  const { code, out, err } = await world.propose(command, ...args, "--json");
   expect([code, code === 0 ? "" : err]).toEqual([0, ""]);
   return (JSON.parse(out) as { proposal: Proposal }).proposal;
 }
@@ -32,8 +32,7 @@ describe("rouse propose with a model", () => {
     world.answers.splice(0, 1, { ...ANSWER, takes: [1, 2] });
     const [first = "", second = ""] = await world.post("desk", ticket(7), ticket(8));
     const { code, out } = await world.propose(
-      "tickets",
-      "--event",
+      "tickets --event",
       first,
       second,
       "--say",
@@ -104,7 +103,7 @@ describe("rouse propose with a model", () => {
       note: `body-${id}`,
     }));
     const events = await world.post("desk", ...bodies);
-    await proposal("tickets", "--event", ...events);
+    await proposal("tickets --event", ...events);
     const [{ body, text }] = world.model.asked as [(typeof world.model.asked)[number]];
     expect(body).toMatchObject({ response_format: { type: "json_schema" } });
     expect([body.tools, (text.match(/"note":"body-\d/g) ?? []).length]).toEqual([undefined, 5]);
@@ -162,7 +161,7 @@ describe("rouse propose with a model", () => {
       },
       ANSWER,
     );
-    await proposal("tickets", "--event", ...(await world.post("desk", ticket(7))));
+    await proposal("tickets --event", ...(await world.post("desk", ticket(7))));
     expect(world.model.asked[1]?.text).toMatch(
       /does not hold: match\.payload\.ticket\.id \$lt 5: ticket\.id is the number 7/,
     );
@@ -174,7 +173,7 @@ describe("rouse propose with a model", () => {
     const conditions = [...ANSWER.conditions, P1];
     world.answers.splice(0, 1, { ...ANSWER, takes: [1] }, { ...ANSWER, takes: [1], conditions });
     const events = await world.post("desk", ticket(7), ticket(8, { priority: "P3" }));
-    const made = await proposal("tickets", "--event", ...events, "--say", "only P1 tickets");
+    const made = await proposal("tickets --event", ...events, "--say", "only P1 tickets");
     expect(made).toMatchObject({
       problems: [],
       model: { rounds: 2 },
@@ -188,14 +187,14 @@ describe("rouse propose with a model", () => {
     await open();
     world.answers.splice(0, 1, { ...ANSWER, sessionField: "ticket.subject" });
     const events = await world.post("desk", ticket(7), ticket(8, { subject: undefined }));
-    const made = await proposal("tickets", "--event", ...events);
+    const made = await proposal("tickets --event", ...events);
     expect(made.problems).toEqual(["event 2 does not have ticket.subject"]);
     expect(made.notes).toEqual([
       expect.stringContaining("(the limit of 4 rounds); this is the best one"),
     ]);
     expect(world.model.asked).toHaveLength(4);
     world.answers.splice(0, 1, "no");
-    const failed = await world.propose("others", "--event", ...events);
+    const failed = await world.propose("others --event", ...events);
     expect(failed).toMatchObject({
       code: 1,
       err: expect.stringMatching(/limit of 4 rounds\); nothing was written\. `--no-model`/),
@@ -208,11 +207,7 @@ describe("rouse propose with a model", () => {
     const says = world.model.says;
     const usage = { prompt_tokens: 50_000, completion_tokens: 8_500, total_tokens: 58_500 };
     world.model.says = (asked, call) => ({ ...says(asked, call), text: ["no"], usage });
-    const failed = await world.propose(
-      "tickets",
-      "--event",
-      ...(await world.post("desk", ticket(7))),
-    );
+    const failed = await world.propose("tickets --event", ...(await world.post("desk", ticket(7))));
     expect(failed).toMatchObject({
       code: 1,
       err: expect.stringContaining("in 1 round (the limit of 60,000 tokens)"),
@@ -227,7 +222,7 @@ describe("rouse propose with a model", () => {
     await open();
     world.model.says = () => ({ status: 401 });
     const events = await world.post("desk", ticket(7));
-    const failed = await world.propose("tickets", "--event", ...events);
+    const failed = await world.propose("tickets --event", ...events);
     expect(failed).toMatchObject({
       code: 1,
       err: expect.stringMatching(/the model gave no answer: .*nothing was written\. `--no-model`/),
@@ -250,7 +245,7 @@ describe("rouse propose with a model", () => {
         ? { text: [JSON.stringify({ ...ANSWER, conditions: [byName] })] }
         : says(asked, call);
     };
-    const made = await proposal("tickets", "--event", ...(await world.post("desk", ticket(7))));
+    const made = await proposal("tickets --event", ...(await world.post("desk", ticket(7))));
     expect(made).toMatchObject({ problems: [], notes: [], model: { rounds: 2 } });
     expect(standIn(world.model.asked[0]?.text ?? "")).toMatch(/^X\w\w$/);
   });
@@ -275,7 +270,7 @@ describe("rouse propose --fix", () => {
       to: "C0EVIL",
     });
     const events = await world.post("desk", ticket(7));
-    const made = await proposal("--fix", "desk.ticket", "--event", ...events);
+    const made = await proposal("--fix desk.ticket --event", ...events);
     expect(made).toMatchObject({ name: "desk.ticket", problems: [], fixtures: [] });
     expect(JSON.parse(made.edit?.after ?? "")).toEqual({
       ...live,
@@ -286,12 +281,12 @@ describe("rouse propose --fix", () => {
       world.model.asked[0]?.text.includes("ticket.created"),
       world.model.asked[0]?.text.includes(TOKEN),
     ]).toEqual([true, false]);
-    const fix = ["--fix", "desk.ticket", "--event", ...events];
+    const fix = `--fix desk.ticket --event ${events.join(" ")}`;
     // The change is shown with what it does, and asked for.
-    const asked = await world.propose(...fix);
+    const asked = await world.propose(fix);
     expect([asked.code, asked.err]).toEqual([2, expect.stringContaining("add --yes")]);
     expect(asked.out).toMatch(/^1 event of .* 1 changes\. 1 would run that did not\.$/m);
-    expect(await world.propose(...fix, "--yes")).toMatchObject({
+    expect(await world.propose(`${fix} --yes`)).toMatchObject({
       code: 0,
       out: expect.stringMatching(/Changed desk\.ticket: .*rouse\.json5, in use/),
     });
@@ -310,7 +305,7 @@ describe("rouse propose --fix", () => {
       renamed: [{ from, to }],
     });
     const events = await world.post("desk", ticket(7));
-    const made = await proposal("--fix", "desk.ticket", "--event", ...events);
+    const made = await proposal("--fix desk.ticket --event", ...events);
     expect(made).toMatchObject({ problems: [], events: [{ isTaken: true, missing: [] }] });
     expect(JSON.parse(made.edit?.after ?? "")).toEqual({
       ...LIVE,
@@ -341,7 +336,7 @@ describe("rouse propose --fix", () => {
         },
       ],
     });
-    const made = await proposal("--fix", "desk.ticket", "--event", ...events);
+    const made = await proposal("--fix desk.ticket --event", ...events);
     expect(made).toMatchObject({ problems: [], events: [{ isTaken: true }], fixtures: [] });
   });
 
@@ -354,23 +349,19 @@ describe("rouse propose --fix", () => {
     expect(await world.gateway.reload()).toMatchObject({ ok: true });
     world.answers.splice(0, 1, { ...ANSWER, sessionField: null });
     const events = await world.post("desk", ticket(7));
-    const made = await proposal("--fix", "desk.ticket", "--event", ...events);
+    const made = await proposal("--fix desk.ticket --event", ...events);
     expect(made.edit?.after).toMatch(/\/\/ ours\n[^]*'?ticket\.opened[^]*\/\/ kept\n/);
   });
 
   it.each([
-    [["--fix", "gone"], 1, 'there is no mapping "gone"'],
-    [
-      ["--fix", "desk.ticket", "--deliver", "slack:C1"],
-      2,
-      "keeps its agent, channel and recipient",
-    ],
-    [["--fix", "desk.ticket", "--no-model"], 2, "a mapping is mended by a model"],
-    [["--fix", "shop.order"], 2, 'the events came to desk, and "shop.order" is a mapping of shop'],
-  ])("refuses %j", async (args, code, message) => {
+    ["--fix gone", 1, 'there is no mapping "gone"'],
+    ["--fix desk.ticket --deliver slack:C1", 2, "keeps its agent, channel and recipient"],
+    ["--fix desk.ticket --no-model", 2, "a mapping is mended by a model"],
+    ["--fix shop.order", 2, 'the events came to desk, and "shop.order" is a mapping of shop'],
+  ])("refuses %s", async (args, code, message) => {
     await open(LIVE, { id: "shop.order", match: { path: "shop" }, messageTemplate: "x" });
     const events = await world.post("desk", ticket(7));
-    expect(await world.propose(...args, "--event", ...events)).toMatchObject({
+    expect(await world.propose(`${args} --event`, ...events)).toMatchObject({
       code,
       err: expect.stringContaining(message),
     });
@@ -386,9 +377,7 @@ describe("rouse propose --no-model", () => {
       { type: "b", id: 2, path: "/y", state: "old", deep: { title: "T" }, token: "canary-token-2" },
     ];
     const made = await proposal(
-      "acme",
-      "--no-model",
-      "--event",
+      "acme --no-model --event",
       ...(await world.post("acme", ...bodies)),
     );
     expect(made).toMatchObject({
@@ -427,7 +416,7 @@ describe("rouse propose --no-model", () => {
       new Blob([new Uint8Array([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x7d])]),
       "[".repeat(300),
     );
-    const { code, out } = await world.propose("acme", "--no-model", "--event", ...events);
+    const { code, out } = await world.propose("acme --no-model --event", ...events);
     expect([code, out.match(/^left out: /gm)?.length]).toEqual([0, 2]);
     expect((await world.cli.rouse("test")).code).toBe(0);
     world.answers.splice(0, 1, {
@@ -436,8 +425,8 @@ describe("rouse propose --no-model", () => {
       sessionField: null,
       fields: ["id"],
     });
-    expect(await proposal("deep", "--event", events[0] ?? "")).toMatchObject({ problems: [] });
-    const broken = await world.propose("broken", "--no-model", "--event", ...events.slice(1));
+    expect(await proposal("deep --event", events[0] ?? "")).toMatchObject({ problems: [] });
+    const broken = await world.propose("broken --no-model --event", ...events.slice(1));
     expect(broken).toMatchObject({
       code: 2,
       err: expect.stringContaining("no event can be drafted from: evt_"),
@@ -449,7 +438,7 @@ describe("what a proposal refuses", () => {
   it("names that are taken by a file or a mapping", async () => {
     await open({ id: "other.event", match: { path: "other" }, messageTemplate: "x" });
     const events = await world.post("desk", ticket(7));
-    await proposal("tickets", "--no-model", "--event", ...events);
+    await proposal("tickets --no-model --event", ...events);
     const before = readFileSync(join(world.cli.dir, "mappings/tickets.json"), "utf8");
     for (const [name, message] of [
       ["tickets", "tickets.json is there already"],
@@ -499,8 +488,7 @@ describe("what a proposal refuses", () => {
     });
     expect(await world.gateway.reload()).toMatchObject({ ok: true });
     const made = await proposal(
-      "tickets",
-      "--say",
+      "tickets --say",
       "page me",
       "--event",
       ...(await world.post("desk", ticket(7))),
@@ -519,7 +507,7 @@ describe("where files go", () => {
     const events = await world.post("desk", ticket(7));
     await mkdir(join(world.cli.dir, "mappings"));
     await symlink("../elsewhere.json", join(world.cli.dir, "mappings/tickets.json"));
-    const { code, out, err } = await world.propose("tickets", "--no-model", "--event", ...events);
+    const { code, out, err } = await world.propose("tickets --no-model --event", ...events);
     expect([code, err]).toEqual([
       0,
       expect.stringMatching(/nothing was written: .* is a link to .*\nThe file as a patch/),
@@ -531,12 +519,7 @@ describe("where files go", () => {
   it("never compares with a stand-in, which real events do not have", async () => {
     await open();
     const body = { type: "ann.smith@shop.test", id: 1 };
-    const made = await proposal(
-      "mails",
-      "--no-model",
-      "--event",
-      ...(await world.post("mails", body)),
-    );
+    const made = await proposal("mails --no-model --event", ...(await world.post("mails", body)));
     expect((await world.readWritten("mails")).mappings[0]?.match.payload).toEqual({});
     expect(made.text).not.toContain("ann.smith");
     expect(await world.listFixtures("mails")).toEqual(["mails.event.json5"]);
@@ -547,7 +530,7 @@ describe("where files go", () => {
     onTestFinished(() => stopped.close());
     const [event = ""] = await stopped.post("desk", ticket(7));
     await stopped.gateway.stop();
-    const { out } = await stopped.propose("tickets", "--event", event, "--json");
+    const { out } = await stopped.propose("tickets --event", event, "--json");
     expect((JSON.parse(out) as { proposal: Proposal }).proposal).toMatchObject({
       problems: [],
       model: { ref: "local/big", rounds: 1 },

@@ -37,6 +37,10 @@ export interface BenchPage {
   change(line: string, from: string, to: string): Promise<void>;
   line(text: string): Locator;
   button(name: string): Locator;
+  /** Opens the dialog that saves, and waits for what it has checked. */
+  openSave(): Promise<Locator>;
+  /** Saves the text that is in the editor. */
+  save(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -102,6 +106,13 @@ export async function openBench(world: World): Promise<BenchPage> {
   const { page, problems } = await openConsole(browser.context, world, [], "#/mappings");
   await page.setViewportSize({ width: 1280, height: 800 });
   const line = (text: string): Locator => page.locator(".cm-line", { hasText: text });
+  const button: BenchPage["button"] = (name) => page.getByRole("button", { name, exact: true });
+  const openSave = async (): Promise<Locator> => {
+    await button("Save…").click();
+    const dialog = page.getByRole("dialog", { name: "Save" });
+    await dialog.getByText("Tests:").waitFor();
+    return dialog;
+  };
   return {
     page,
     problems,
@@ -121,7 +132,12 @@ export async function openBench(world: World): Promise<BenchPage> {
       });
       await page.keyboard.type(to);
     },
-    button: (name) => page.getByRole("button", { name, exact: true }),
+    button,
+    openSave,
+    async save() {
+      const dialog = await openSave();
+      await dialog.getByRole("button", { name: "Save", exact: true }).click();
+    },
     close: () => browser.close(),
   };
 }

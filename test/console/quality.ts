@@ -83,6 +83,13 @@ export async function expectSound(page: Page): Promise<void> {
   expect({ pixelsTooWide: Math.max(0, wide) }).toEqual({ pixelsTooWide: 0 });
 }
 
+/** Holds a page to that in a window of this width. */
+export async function expectSoundAt(page: Page, width: number): Promise<void> {
+  await page.setViewportSize({ width, height: 800 });
+  await expectSound(page);
+  await page.setViewportSize({ width: 1280, height: 800 });
+}
+
 interface AxeViolation {
   id: string;
   impact: string;
@@ -167,5 +174,7 @@ export const EVERY_LOOK: readonly Look[] = [
   { width: 1280, theme: "dark", rules: "colors" },
   { width: 390, theme: "dark", rules: "others" },
 ];
+/** For pages: what changes with a width is the frame, which one page is examined with. */
+export const THEMES = EVERY_LOOK.slice(0, 2);
 /** For what changes little: a page of which another state is examined in every look. */
 export const ONE_LOOK: readonly Look[] = [{ width: 1280, theme: "dark" }];

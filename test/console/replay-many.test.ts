@@ -71,23 +71,4 @@ describe.skipIf(NO_BROWSER)("the replay of many events in the console", () => {
       "tea",
     ]);
   });
-
-  it("replays what the preview has shown, and not what has failed since", async () => {
-    await page.goto(`${world.url}/console#/events?outcome=unmatched&path=shop`);
-    await page.getByRole("row").nth(2).waitFor();
-    const sent: unknown[] = [];
-    page.on(
-      "request",
-      (request) => request.url().endsWith("/events/replay") && sent.push(request.postDataJSON()),
-    );
-    await page.getByRole("button", { name: "Replay many…" }).click();
-    const dialog = page.getByRole("dialog");
-    const button = dialog.getByRole("button", { name: /^Replay \d+ event/ });
-    await button.and(page.locator(":enabled")).waitFor();
-    const count = Number(/\d+/.exec(await button.innerText())?.[0]);
-    await world.post("/hooks/shop", { kind: "other", n: 9 });
-    await button.click();
-    await dialog.getByText(`${count} of ${count} events replayed.`).waitFor();
-    expect((sent[1] as { ids: string[] }).ids).toHaveLength(count);
-  });
 });

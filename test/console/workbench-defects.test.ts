@@ -5,13 +5,6 @@ import { CONFIG, useBench } from "./bench.ts";
 describe.skipIf(NO_BROWSER)("the workbench keeps what is written", () => {
   const { world, one } = useBench();
 
-  const save = async (): Promise<void> => {
-    await one.button("Save…").click();
-    const dialog = one.page.getByRole("dialog", { name: "Save" });
-    await dialog.getByText("Tests:").waitFor();
-    await dialog.getByRole("button", { name: "Save", exact: true }).click();
-  };
-
   it("offers nothing to take back after a save, though the list of mappings still has the old text", async () => {
     await world.order(40);
     await one.open("#/mappings/order");
@@ -24,7 +17,7 @@ describe.skipIf(NO_BROWSER)("the workbench keeps what is written", () => {
       await held;
       await route.continue().catch(() => undefined);
     });
-    await save();
+    await one.save();
     await one.page.getByText("Saved in rouse.json5").waitFor();
     await one.page.getByText("not saved").waitFor({ state: "detached" });
     expect(await one.page.getByText("The file has another text by now").count()).toBe(0);

@@ -46,10 +46,7 @@ describe.skipIf(NO_BROWSER)("the workbench beside any event", () => {
     await one.pane("Result").getByText("by crm-deals.event").waitFor();
     expect(await one.pane("Result").locator("mark").allInnerTexts()).toContain("Big");
     await one.pane("What if").getByText("+1 run").waitFor();
-    await one.button("Save…").click();
-    const dialog = one.page.getByRole("dialog", { name: "Save" });
-    await dialog.getByText("Tests:").waitFor();
-    await dialog.getByRole("button", { name: "Save", exact: true }).click();
+    await one.save();
     await one.page.waitForURL(/#\/mappings\/crm-deals\.event/);
     expect(await sendDeal("crm/deals")).toMatchObject({
       status: 202,
@@ -90,9 +87,7 @@ describe.skipIf(NO_BROWSER)("the workbench beside any event", () => {
     const difference = pane.locator(".mappings-counters");
     const compareWithDialog = async (sample: string): Promise<void> => {
       await difference.getByText(sample).waitFor();
-      await one.button("Save…").click();
-      const dialog = one.page.getByRole("dialog", { name: "Save" });
-      await dialog.getByText("Tests:").waitFor();
+      const dialog = await one.openSave();
       expect(await dialog.locator(".mappings-counters").innerText()).toBe(
         await difference.innerText(),
       );
@@ -148,28 +143,5 @@ describe.skipIf(NO_BROWSER)("the workbench beside any event", () => {
     await one.page.getByRole("link", { name: "Go to the overview" }).click();
     await one.page.getByRole("heading", { name: "Overview" }).waitFor();
     one.problems.length = 0;
-  });
-
-  it("inserts a field as a condition or as an expression, so that the text stays valid", async () => {
-    await world.order(140);
-    await one.open("#/mappings/order");
-    await one.pane("Result").getByText("by order").waitFor();
-    const insert = async (): Promise<void> =>
-      one.pane("Request").getByTitle("id", { exact: true }).click();
-    await one.line("$gte").getByText("100", { exact: true }).dblclick();
-    await one.page.keyboard.press("ArrowRight");
-    await one.page.keyboard.press("ArrowRight");
-    await one.page.keyboard.press("ArrowRight");
-    await insert();
-    await one.line("$gte: 100 }, id: 7").waitFor();
-    await one.pane("Problems").getByText("no problem").waitFor();
-    await one.line("messageTemplate").click();
-    await one.page.keyboard.press("End");
-    await one.page.keyboard.press("Enter");
-    await one.page.keyboard.type("name: ");
-    await insert();
-    await one.line('name: "{{id}}"').waitFor();
-    await one.pane("Problems").getByText("no problem").waitFor();
-    await one.pane("Why").getByText("✓ id").waitFor();
   });
 });

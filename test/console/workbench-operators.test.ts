@@ -18,9 +18,7 @@ describe.skipIf(NO_BROWSER)("the workbench with several operators, sessions and 
       await two.page.getByText("not saved").waitFor();
       // The second page has not heard of the first save when it saves itself.
       await two.page.route("**/admin/v1/mappings/order", (route) => route.abort());
-      await one.button("Save…").click();
-      await one.page.getByRole("dialog").getByText("Tests:").waitFor();
-      await one.page.getByRole("dialog").getByRole("button", { name: "Save", exact: true }).click();
+      await one.save();
       await one.page.getByText("Saved in rouse.json5").waitFor();
       await two.button("Save…").click();
       const dialog = two.page.getByRole("dialog", { name: "Save" });

@@ -60,10 +60,7 @@ describe.skipIf(NO_BROWSER)("proposals and mappings in shadow in the workbench",
     await one.button("Accept").click();
     await one.line("$gte: 40").waitFor();
     expect(world.readConfig()).toBe(config);
-    await one.button("Save…").click();
-    const save = one.page.getByRole("dialog", { name: "Save" });
-    await save.getByText("Tests:").waitFor();
-    await save.getByRole("button", { name: "Save", exact: true }).click();
+    await one.save();
     await one.page.getByText("Saved in rouse.json5").waitFor();
     expect(world.readConfig()).toBe(config.replace("$gte: 100", "$gte: 40"));
     expect((await world.order(41)).runId).toMatch(/^run_/);

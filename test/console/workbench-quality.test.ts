@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { NO_BROWSER } from "./browser.ts";
-import { EVERY_LOOK, examine, MAPPINGS, ONE_LOOK } from "./quality.ts";
+import { EVERY_LOOK, examine, HOSTILE, MAPPINGS, ONE_LOOK } from "./quality.ts";
 import { useConsole } from "./use-console.ts";
 
 const SHADOW = `{ id: "later", mappings: [{ id: "later", shadow: true, match: { path: "shop", payload: { type: "later" } }, messageTemplate: "{{id}}" }] }`;
@@ -12,7 +12,7 @@ describe.skipIf(NO_BROWSER)("what axe examines of the editor", () => {
     files: { "mappings/later.json5": SHADOW },
   });
   beforeAll(async () => {
-    await world.post("/hooks/shop", { type: "order", data: { id: 2, total: 140, note: "soon" } });
+    await world.post("/hooks/shop", { type: "order", data: { id: 2, total: 140, note: HOSTILE } });
   });
   const open = async (hash: string): Promise<void> => {
     await page.setViewportSize({ width: 1280, height: 800 });

@@ -41,11 +41,7 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     expect(await one.pane("Why").innerText()).toMatch(/order\s*✓ path\s*✓ type\s*✗ data\.total/);
     await one.page.locator(".cm-sign.no").waitFor();
     expect(await one.page.locator(".cm-reason").innerText()).toContain("40");
-    await one.page
-      .locator(".cm-line", { hasText: "$gte" })
-      .getByText("100", { exact: true })
-      .dblclick();
-    await one.page.keyboard.type("10");
+    await one.change("$gte", "100", "10");
     await one.pane("Result").getByText("by order").waitFor();
     expect(await one.pane("Result").locator("mark").allInnerTexts()).toEqual(["7", "40", "marked"]);
     await one.pane("What if").getByText("+1 run").waitFor();
@@ -154,11 +150,7 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
   it("offers unsaved text after a reload and a sign-out, and does not force it", async () => {
     await send(40);
     await one.open("#/mappings/order");
-    await one.page
-      .locator(".cm-line", { hasText: "$gte" })
-      .getByText("100", { exact: true })
-      .dblclick();
-    await one.page.keyboard.type("12");
+    await one.change("$gte", "100", "12");
     await one.page.getByText("not saved").waitFor();
     await one.page.reload();
     await one.page.getByText("There is unsaved text of this mapping").waitFor();
@@ -176,15 +168,9 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
   it("shows both texts when the file has changed meanwhile, and writes over nothing", async () => {
     await send(40);
     await one.open("#/mappings/order");
-    await one.page
-      .locator(".cm-line", { hasText: "$gte" })
-      .getByText("100", { exact: true })
-      .dblclick();
-    await one.page.keyboard.type("10");
+    await one.change("$gte", "100", "10");
     await one.page.getByText("not saved").waitFor();
-    await one.page.getByRole("button", { name: "Save…" }).click();
-    const dialog = one.page.getByRole("dialog", { name: "Save" });
-    await dialog.getByText("Tests:").waitFor();
+    const dialog = await one.openSave();
     const theirs = CONFIG.replace('"Order {{data.id}}', '"An order: {{data.id}}');
     world.write("rouse.json5", theirs);
     await world.reload();

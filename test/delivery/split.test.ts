@@ -67,7 +67,7 @@ describe("splitText, for every text", () => {
         expect(pieces.map(essence).join("")).toBe(essence(text));
         expect(pieces.filter((piece) => !balanced(piece))).toEqual([]);
       }),
-      { numRuns: 300 },
+      { numRuns: 200 },
     );
   });
 
@@ -88,7 +88,7 @@ describe("splitText, for every text", () => {
         ).toEqual([]);
         expect(pieces.map(essence).join("").length).toBeLessThanOrEqual(essence(text).length);
       }),
-      { numRuns: 1000 },
+      { numRuns: 500 },
     );
   });
 
@@ -105,7 +105,7 @@ describe("splitText, for every text", () => {
           expect(splitText(text, limit).flatMap(list)).toEqual(list(text));
         },
       ),
-      { numRuns: 200 },
+      { numRuns: 100 },
     );
   });
 });

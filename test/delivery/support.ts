@@ -14,7 +14,7 @@ export async function passTurns(turns: number): Promise<void> {
 }
 
 /** Files that are read or written meanwhile: a commit of the store is one until it is on disk, however long that takes. */
-const isDiskBusy = (): boolean => process.getActiveResourcesInfo().includes("FSReqCallback");
+export const isDiskBusy = (): boolean => process.getActiveResourcesInfo().includes("FSReqCallback");
 
 /** Lets promises and the store's commits come to their end: so many turns of the event loop without work for the disk. */
 export async function settle(turns = 20): Promise<void> {

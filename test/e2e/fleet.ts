@@ -54,8 +54,16 @@ export interface Fleet {
   /** The keys of messages that arrived, with how often each did. */
   arrived: Map<string, number>;
   start(storeUrl: string): Promise<Program>;
-  /** Sends until `over`: each sender has a session of its own at a time, and the next hook goes out when the last is answered. */
-  send(senders: number, urls: () => readonly string[], over: () => boolean): Promise<void>;
+  /**
+   * Sends until `over`: each sender has a session of its own at a time, and the next hook goes out when the last is answered,
+   * after a pause.
+   */
+  send(
+    senders: number,
+    urls: () => readonly string[],
+    over: () => boolean,
+    pauseMs?: number,
+  ): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -131,6 +139,7 @@ export async function createFleet(heartbeat: object): Promise<Fleet> {
     sender: number,
     urls: () => readonly string[],
     over: () => boolean,
+    pauseMs: number,
   ): Promise<void> => {
     for (let sent = 0; !over(); sent++) {
       const known = urls();
@@ -139,7 +148,7 @@ export async function createFleet(heartbeat: object): Promise<Fleet> {
         await post(url, `hook:${sender}:${Math.floor(sent / PER_SESSION)}`).catch(
           () => void account.unanswered++,
         );
-      await pause(PAUSE_MS);
+      await pause(pauseMs);
     }
   };
 
@@ -153,8 +162,9 @@ export async function createFleet(heartbeat: object): Promise<Fleet> {
         cwd: dir,
         env: { STORE_URL: storeUrl, ROUSE_LOG_LEVEL: process.env["FLEET_LOG"] ?? "silent" },
       }),
-    send: async (senders, urls, over) =>
-      void (await Promise.all(Array.from({ length: senders }, (_, n) => sendOne(n, urls, over)))),
+    async send(senders, urls, over, pauseMs = PAUSE_MS) {
+      await Promise.all(Array.from({ length: senders }, (_, n) => sendOne(n, urls, over, pauseMs)));
+    },
     async close() {
       await provider.close();
       receiver.close();

@@ -21,6 +21,9 @@ const open = async (options: WorldOptions = {}): Promise<World> => {
   });
   return world;
 };
+/** Has an agent work on a hook; no heartbeat follows. */
+const post = (body: object = {}, headers?: Record<string, string>) =>
+  world.post("/hooks/agent", { message: "x", wakeMode: "next-heartbeat", ...body }, headers);
 const runOf = async (id: string) => (await world.get(`/hooks/runs/${id}`)).body.run;
 const ended = (id: string) =>
   world.until(async () => {
@@ -109,16 +112,7 @@ describe("from a hook to a reply", () => {
       `answer ${request.body.messages.filter((message) => message.role === "user").length}`;
     const ids: string[] = [];
     for (const message of ["first", "second", "third"])
-      ids.push(
-        (
-          await world.post("/hooks/agent", {
-            message,
-            sessionKey: "hook:talk",
-            wakeMode: "next-heartbeat",
-            deliver: false,
-          })
-        ).body.runId,
-      );
+      ids.push((await post({ message, sessionKey: "hook:talk", deliver: false })).body.runId);
     const replies = [];
     for (const id of ids) replies.push((await ended(id)).reply);
     expect(replies).toEqual(["answer 1", "answer 2", "answer 3"]);
@@ -173,13 +167,7 @@ describe("from a hook to a reply", () => {
 
   it("uses the model and the thinking level that the hook asks for", async () => {
     await open();
-    const { body } = await world.post("/hooks/agent", {
-      message: "x",
-      model: "quick",
-      thinking: "high",
-      deliver: false,
-      wakeMode: "next-heartbeat",
-    });
+    const { body } = await post({ model: "quick", thinking: "high", deliver: false });
     expect((await ended(body.runId)).model).toBe("local/small");
     expect(provider.requests[0]?.body).toMatchObject({ model: "small", reasoning_effort: "high" });
   });
@@ -225,11 +213,7 @@ describe("when the model fails", () => {
       response.writeHead(429, { "retry-after": "0" }).end("{}");
       return undefined;
     };
-    const { body } = await world.post("/hooks/agent", {
-      message: "x",
-      deliver: false,
-      wakeMode: "next-heartbeat",
-    });
+    const { body } = await post({ deliver: false });
     expect(await ended(body.runId)).toMatchObject({
       status: "succeeded",
       reply: "at last",
@@ -245,11 +229,7 @@ describe("when the model fails", () => {
       void response
         .writeHead(401, { "content-type": "application/json" })
         .end('{"error":{"message":"canary-provider-text"}}');
-    const failing = await world.post("/hooks/agent", {
-      message: "x",
-      name: "Bad",
-      wakeMode: "next-heartbeat",
-    });
+    const failing = await post({ name: "Bad" });
     const run = await ended(failing.body.runId);
     expect(run).toMatchObject({
       status: "failed",
@@ -268,11 +248,7 @@ describe("when the model fails", () => {
   it("ends a turn that takes too long", async () => {
     await open();
     provider.answer = () => new Promise(() => undefined);
-    const { body } = await world.post("/hooks/agent", {
-      message: "x",
-      timeoutSeconds: 0.3,
-      wakeMode: "next-heartbeat",
-    });
+    const { body } = await post({ timeoutSeconds: 0.3 });
     expect(await ended(body.runId)).toMatchObject({
       status: "timed_out",
       error: { code: "timeout" },
@@ -300,12 +276,7 @@ describe("when the model fails", () => {
 
   it("refuses to cancel or retry a run that has succeeded, or its delivery, and changes nothing", async () => {
     await open();
-    const { body } = await world.post("/hooks/agent", {
-      message: "x",
-      channel: "console",
-      to: "me",
-      wakeMode: "next-heartbeat",
-    });
+    const { body } = await post({ channel: "console", to: "me" });
     await ended(body.runId);
     const { status, body: answer } = await world.admin(`/admin/v1/runs/${body.runId}/cancel`, {
       method: "POST",

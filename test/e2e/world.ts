@@ -22,6 +22,12 @@ export interface World {
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
   get(path: string, headers?: Record<string, string>): Promise<Answer>;
   admin(path: string, init?: RequestInit): Promise<Answer>;
+  /** Gives an agent work by the hook of the agents; the reply goes nowhere. Returns the id of the run. */
+  orderRun(more?: object): Promise<string>;
+  /** Waits for the end of a run, and returns it as its sender sees it. */
+  endedRun(runId: string): Promise<Answer["body"]>;
+  /** Runs a command in the folder, as a process in a pipe would. */
+  rouse(...args: string[]): Promise<{ code: number; out: string; err: string }>;
   /** Takes the files over, and first, if it is given, writes the config as `createWorld` does. */
   reload(config?: object): Promise<void>;
   /** Waits until `read` gives something. */
@@ -104,7 +110,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     return { status: response.status, headers: response.headers, body };
   };
 
-  return {
+  const world: World = {
     gateway,
     dir,
     url,
@@ -133,6 +139,31 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
           "content-type": "application/json",
         },
       }),
+    async rouse(...args) {
+      const { runCommandLine } = await import("../../src/cli/run.ts");
+      const said = { out: "", err: "" };
+      const code = await runCommandLine(args, {
+        out: (text) => void (said.out += text),
+        err: (text) => void (said.err += text),
+        onInterrupt: () => () => undefined,
+        env: options.env ?? {},
+        cwd: dir,
+        terminal: { in: false, out: false, err: false, columns: undefined },
+        now: Date.now,
+        exitCode: 0,
+      });
+      return { code, ...said };
+    },
+    async orderRun(more = {}) {
+      const silent = { wakeMode: "next-heartbeat", deliver: false };
+      const order = { message: "Do it.", ...silent, ...more };
+      return (await world.post("/hooks/agent", order)).body.runId as string;
+    },
+    endedRun: (runId) =>
+      world.until(async () => {
+        const { run } = (await world.get(`/hooks/runs/${runId}`)).body;
+        return run.endedAt !== null && run;
+      }),
     async reload(config) {
       if (config) writeConfig(config);
       const reloaded = await gateway.reload();
@@ -151,4 +182,5 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       if (options.dir === undefined) rmSync(dir, { recursive: true, force: true });
     },
   };
+  return world;
 }

@@ -22,7 +22,7 @@ it("runs a seed the same way twice, alone or after others", async () => {
       .split("\n")
       .filter((line) => /^ +\d+\.\d{3} /.test(line))
       .map((line) => line.replace(/(?:run|dlv)_\w+/, "an id"));
-  const [alone, after] = await Promise.all([trace("--seed", "4"), trace("--seeds", "4")]);
+  const [alone, after] = await Promise.all([trace("--seed", "2"), trace("--seeds", "2")]);
   expect(alone.length).toBeGreaterThan(50);
   expect(after.slice(-alone.length)).toEqual(alone);
 });

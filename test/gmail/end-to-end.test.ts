@@ -7,7 +7,7 @@ import { createGmailWorld, type GmailWorld } from "./support.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const OPERATOR = "operator-token-0123456789";
-const MESSAGES = 1000;
+const MESSAGES = 280;
 
 let world: GmailWorld;
 let provider: Provider;
@@ -61,7 +61,7 @@ async function allRuns(): Promise<Run[]> {
   }
 }
 
-it("makes one run of each of 1,000 messages, through two crashes and one expired history id", async () => {
+it("makes one run of each of 280 messages, through two crashes and one expired history id", async () => {
   const { google } = world;
   google.pubsub.ackDeadlineMs = 2000;
   // As far away as Gmail is: what is killed is in the middle of its work.
@@ -82,21 +82,21 @@ it("makes one run of each of 1,000 messages, through two crashes and one expired
   };
 
   // The first crash: in the middle of a page of the backlog, mail still coming.
-  receive(300);
+  receive(120);
   program = await start();
-  receive(100);
-  await untilHanded(120);
+  receive(40);
+  await untilHanded(50);
   await program.kill();
-  expect(handed()).toBeLessThan(400);
+  expect(handed()).toBeLessThan(160);
   program = await start();
-  await untilHanded(400);
+  await untilHanded(160);
 
   // Gmail forgets the history; the second crash: in the middle of the list of what is new.
   google.expireHistory();
-  receive(300);
-  await untilHanded(500);
+  receive(90);
+  await untilHanded(200);
   await program.kill();
-  expect(handed()).toBeLessThan(700);
+  expect(handed()).toBeLessThan(250);
   const listed = (): number => google.requests.filter((line) => line.endsWith("/messages")).length;
   expect(listed()).toBeGreaterThan(0);
 

@@ -17,11 +17,7 @@ afterEach(async () => {
 });
 
 /** Starts a gateway on the folder, after the setup; it takes the config as the setup has left it. */
-async function start(
-  gmail: object = {},
-  presets: unknown[] = ["gmail"],
-  mappings: unknown[] = [],
-): Promise<World> {
+async function start(gmail: object = {}, presets: unknown[] = ["gmail"]): Promise<World> {
   const section = {
     account: mail.google.account,
     credentials: "installed.json",
@@ -31,7 +27,7 @@ async function start(
   world = await createWorld({
     dir: mail.dir,
     logLevel: "trace",
-    config: { hooks: { presets, mappings, gmail: section } },
+    config: { hooks: { presets, gmail: section } },
   });
   return world;
 }
@@ -130,30 +126,6 @@ gateway        ok: watches ann@example.com until TIME
     expect((await service()).message).toBe(
       'no mapping takes what the hook "gmail" is given: add the preset gmail to hooks.presets',
     );
-  });
-
-  it("gives mail to a path with authentication of its own", async () => {
-    await mail.setup();
-    // All mappings of a path share its authentication: this one brings it, and the preset takes the mail.
-    const own = {
-      id: "own",
-      enabled: false,
-      match: { path: "gmail" },
-      auth: { token: "the-token-of-this-path-0123456789" },
-    };
-    const here = await start({}, ["gmail"], [{ ...own, messageTemplate: "x" }]);
-    await here.until(async () => (await service()).message.startsWith("watches"));
-    const id = mail.google.receive();
-    const [run] = await here.until(async () => (await runs()).length > 0 && runs());
-    expect(run?.sessionKey).toBe(`hook:gmail:${id}`);
-    const { events } = (await here.admin("/admin/v1/events")).body;
-    expect(events[0]).toMatchObject({
-      path: "gmail",
-      mapping: "gmail.message",
-      credential: "path:gmail",
-      outcome: "accepted",
-    });
-    expect(await readiness()).toBe("ready");
   });
 
   it("takes the preset's model and thinking from its section", async () => {

@@ -79,17 +79,6 @@ done: new mail becomes runs while the gateway runs
     expect(world.google.topics.get(TOPIC)?.bindings).toEqual([PUBLISHER]);
   });
 
-  it("asks for consent again where the grant was revoked", async () => {
-    world = await createGmailWorld();
-    await world.setup();
-    world.google.revoke();
-    const again = await world.setup();
-    expect([again.code, again.out.split("\n")[0]]).toEqual([
-      0,
-      "grant: given by ann@example.com and kept",
-    ]);
-  });
-
   it("prints one JSON object with --json", async () => {
     world = await createGmailWorld();
     const said = await world.setup(["--json"]);
@@ -207,9 +196,10 @@ done: new mail becomes runs while the gateway runs
     ]);
   });
 
-  it.each([
-    [
-      "wrong state",
+  it("refuses an answer with the wrong state, and takes the true one after it", async () => {
+    world = await createGmailWorld();
+    const said = await world.rouse(
+      [...SETUP, "--credentials", world.file("installed.json")],
       async (url: string) => {
         const redirect = new URL(url).searchParams.get("redirect_uri") ?? "";
         const stranger = await fetch(`${redirect}/?code=stolen&state=guessed`);
@@ -218,23 +208,14 @@ done: new mail becomes runs while the gateway runs
           expect.stringContaining("not the answer"),
         ]);
         expect((await fetch(`${redirect}/favicon.ico`)).status).toBe(404);
-        // The true answer still counts.
         const page = await open(url);
         expect([page.status, await page.text()]).toEqual([
           200,
           expect.stringContaining("You can close this page"),
         ]);
       },
-      0,
-      "",
-    ],
-  ])("refuses an answer with the %s", async (_name, browse, code, err) => {
-    world = await createGmailWorld();
-    const said = await world.rouse(
-      [...SETUP, "--credentials", world.file("installed.json")],
-      browse,
     );
-    expect([said.code, said.err.replace(/^Open[^]*http\S+\s+/, "")]).toEqual([code, err]);
+    expect([said.code, said.err.replace(/^Open[^]*http\S+\s+/, "")]).toEqual([0, ""]);
   });
 
   it("says what is missing in the consent", async () => {

@@ -36,6 +36,13 @@ const MAPPINGS = [
     messageTemplate:
       "{{ $count(l) }} {{ n + 1 }} {{ l[a = 1].a }} {{ l[a = 2].(a) }} {{ (0 - z) }}",
   }),
+  hook("texts", {
+    messageTemplate: [
+      "{{ price & ' EUR' }}|{{ $string(total) & ' EUR' }}|{{ n & '' }}|{{ $join(l.(p & ''), ', ') }}",
+      "|{{ $map(o, function($o) { $o.v & '' }) }}|{{ $string(true ? price) }}",
+      "|{{ $count(l) & ' of ' & n }}",
+    ].join(""),
+  }),
   hook("literal", { messageTemplate: `{{ id = ${ID} }} {{ id = ${NEXT_ID} }}` }),
   hook("larger", {
     match: { path: "larger", payload: { amount: { $gt: 100 } } },
@@ -367,6 +374,13 @@ describe("numbers", () => {
     expect(await getMessage(send("sums", body))).toBe('3.3 3.3 2.20 [{"p":1.10},{"p":2.20}]');
   });
 
+  it("stay as they are written where text is made of them", async () => {
+    const body = '{"price":19.90,"total":20.00,"n":20,"l":[{"p":1.10},{"p":2.00}],"o":{"v":1e3}}';
+    expect(await getMessage(send("texts", body))).toBe(
+      "19.90 EUR|20.00 EUR|20|1.10, 2.00|1e3|19.90|2 of 20",
+    );
+  });
+
   it("what is counted is not written as an equal number of the body is", async () => {
     const body = '{"version":2.00,"n":1,"l":[{"a":1.0},{"a":2.00}],"y":-0,"z":0}';
     expect(await getMessage(send("counts", body))).toBe("2 2 1 2.00 0");
@@ -400,6 +414,14 @@ describe("types and forms", () => {
     for (const type of ["application/yaml", "text/csv", "*/*", "json", "application/vnd.unknown"])
       expect(await getMessage(post("fields", body, type))).toBe("1|2.50|n");
     expect(await getMessage(post("fields", body, "application/x-ndjson"))).toBe("||");
+  });
+
+  it("JSON that was encoded twice is what was encoded, and any other text of JSON is text", async () => {
+    const body = '{"id":1,"price":2.50,"name":"n"}';
+    const type = "application/json";
+    expect(await getMessage(post("fields", JSON.stringify(body), type))).toBe("1|2.50|n");
+    expect(await getMessage(post("whole", '"[ALERT] disk"', type))).toBe("[ALERT] disk");
+    expect(await getMessage(post("text", '"{}"', type))).toBe('"{}"');
   });
 
   const FORM = "application/x-www-form-urlencoded";

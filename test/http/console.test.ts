@@ -46,6 +46,8 @@ describe("who may see the console", () => {
     const answer = await ask("/console");
     expect(answer.status).toBe(401);
     expect(await answer.text()).toContain('action="/console/session"');
+    const slash = await ask("/console/");
+    expect([slash.status, slash.headers.get("location")]).toEqual([308, "/console"]);
     const { assets } = await openPage({ authorization: `Bearer ${world.gateway.operatorToken}` });
     expect(assets.length).toBeGreaterThan(1);
     for (const asset of assets) expect((await ask(asset)).status).toBe(401);
@@ -54,7 +56,7 @@ describe("who may see the console", () => {
     for (const name of [
       "..%2fapp.ts",
       "assets/..%2findex.html",
-      "assets/%2e%2e",
+      "assets/%2e%2e%2findex.html",
       "assets/none.js",
       "assets/.vite",
     ])

@@ -149,7 +149,7 @@ describe("runs an hour", () => {
       status: turn,
       activity: turn,
       message: expect.stringMatching(
-        /^1 turns and 0 deliveries wait, the oldest for 2 min: this gateway has no workers/,
+        /^waiting: 1 turn, 0 deliveries, the oldest for 2 min: this gateway has no workers/,
       ),
     });
     const { runs } = (await world.admin("/admin/v1/runs?status=queued")).body;
@@ -158,7 +158,7 @@ describe("runs an hour", () => {
     expect(await waiting()).toEqual({
       status: none,
       activity: none,
-      message: "0 turns and 0 deliveries wait",
+      message: "waiting: 0 turns, 0 deliveries",
     });
     expect((await world.admin("/admin/v1/status")).body.status.counts).toMatchObject({
       "runs.parked": 2,

@@ -131,7 +131,9 @@ describe("the outcomes of a mapped hook", () => {
       { ok: false, index: 1, error: { code: "unknown_agent" } },
       { ok: true },
     ]);
-    expect((await eventOf(body.eventId)).actions).toHaveLength(2);
+    const event = await eventOf(body.eventId);
+    expect(event.actions).toHaveLength(2);
+    expect(event.reason).toMatch(/^1 of 3 actions failed: action 2: .*agents\.list/);
   });
 
   it("one item: still the form of several", async () => {
@@ -306,6 +308,13 @@ describe("the outcomes of a mapped hook", () => {
     const { body } = await world.post("/hooks/picky", "words", text);
     expect((await eventOf(body.eventId)).reason).toContain(came);
     expect((await world.post("/hooks/strict", {})).body.error.message).not.toContain("came as");
+  });
+
+  it("a transform's field of the wrong type is recorded with its reason", async () => {
+    const reason = "the action has a wrong sessionKey: must be text, and is a number";
+    const { body } = await world.post("/hooks/transformed", { key: 7 });
+    expect(body.error.message).toBe(reason);
+    expect(await eventOf(body.requestId)).toMatchObject({ outcome: "rejected", reason });
   });
 
   it("a redelivery of an unmatched event is tried afresh", async () => {

@@ -79,6 +79,9 @@ describe.each([
       status: "ready",
       tenant: "default",
     });
+    expect((await cli.rouse(["knowledge"])).out).toMatch(
+      /^ID +STATUS +SIZE +PASSAGES +ADDED +FILE\n/,
+    );
 
     const { documents } = await json<{ documents: DocumentRecord[] }>();
     expect(
@@ -149,7 +152,7 @@ describe("rouse knowledge", () => {
     const { code, out, err } = await cli.rouse(["knowledge", "add", "manuals"]);
     expect(code).toBe(1);
     expect(out).toMatch(/failed {2}encrypted\.pdf {2}encrypted_document: /);
-    expect(out).toMatch(/ready {2}guide\.md {2}2 chunks/);
+    expect(out).toMatch(/ready {2}guide\.md {2}2 passages/);
     expect(err).toContain("large.txt: the file has more than");
     expect((await cli.rouse(["knowledge", "--status", "failed"])).out).toContain(
       "failed (encrypted_document)",

@@ -13,7 +13,7 @@ import { silent } from "../store/home.ts";
 import { connectPlain } from "../store/postgres-client.ts";
 import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 
-const HISTORY = 40_000;
+const HISTORY = 10_000;
 const PARKED = 5_000;
 const HOUR_MS = 3_600_000;
 /** A start, its commits and its end may read so many rows, whatever the store holds; most are buckets of the hour and the day. */
@@ -203,7 +203,7 @@ describePostgres("limits on a PostgreSQL with a day of history", () => {
     await client.query("BEGIN");
     await client.query("SELECT 1 FROM budgets FOR UPDATE");
     const locks = watchLocks();
-    for (let n = 0; n < 60; n++) {
+    for (let n = 0; n < 30; n++) {
       const answers = await Promise.all([a, b].map((world) => world.post("/hooks/free", { n })));
       expect(answers.map(({ status }) => status)).toEqual([202, 202]);
       expect((await a.admin("/admin/v1/runs?limit=1")).status).toBe(200);
@@ -216,6 +216,6 @@ describePostgres("limits on a PostgreSQL with a day of history", () => {
     );
     expect(rows[0].alive).toBe(2);
     await client.query("COMMIT");
-    await a.until(async () => provider.requests.length === 121);
+    await a.until(async () => provider.requests.length === 61);
   });
 });

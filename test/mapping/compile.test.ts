@@ -273,11 +273,14 @@ describe("outcomes", () => {
     });
   });
 
-  it("validates bodies, with the paths of ajv", async () => {
+  it("validates bodies, with the path of each field", async () => {
     const validate = {
       type: "object",
       required: ["id"],
+      additionalProperties: false,
       properties: {
+        id: {},
+        price: { multipleOf: 0.01 },
         items: {
           type: "array",
           items: { type: "object", properties: { n: { type: "number", minimum: 1 } } },
@@ -285,11 +288,24 @@ describe("outcomes", () => {
       },
     };
     const { set } = await compile({ mappings: [{ id: "a", ...base, validate }] });
-    expect(await set.run(input("p", { items: [{ n: 0 }] }))).toMatchObject({
+    expect(await set.run(input("p", { items: [{ n: 0 }], "a/b": 1 }))).toMatchObject({
       kind: "rejected",
-      failure: { code: "validation_failed", issues: [{ path: "" }, { path: "items[0].n" }] },
+      failure: {
+        code: "validation_failed",
+        message: "the body is not as the mapping's schema says: id is required",
+        issues: [
+          { path: "id", message: "is required" },
+          { path: "a/b", message: "is not in the schema" },
+          { path: "items[0].n", message: "must be >= 1" },
+        ],
+      },
     });
-    expect((await set.run(input("p", { id: 1 }))).kind).toBe("actions");
+    expect(await set.run(input("p", []))).toMatchObject({
+      failure: { message: "the body is not as the mapping's schema says: must be object" },
+    });
+    for (const price of [19.99, 0.07, 1.1])
+      expect((await set.run(input("p", { id: 1, price }))).kind).toBe("actions");
+    expect((await set.run(input("p", { id: 1, price: 1.005 }))).kind).toBe("rejected");
   });
 
   it("lets items stand alone, and runs nothing of too many", async () => {

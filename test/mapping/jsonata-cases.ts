@@ -59,6 +59,7 @@ const SOME = [
   "object",
 ];
 const FEW = ["missing", "text", "letter", "number", "negative"];
+const THREE = ["missing", "text", "number"];
 
 /** What is no JSON: built-in functions, functions of the expression's own, regular expressions, values that hold them. */
 const FUNCTION_VALUES = [
@@ -118,15 +119,15 @@ const WAYS: readonly [ways: readonly string[], kinds: readonly (readonly string[
   ],
   [["$f(a, V)"], [SOME]],
   [["$f(a, V, b)"], [["text"], [...FEW, "references"]]],
-  [["$f(a, b)"], [ALL, SOME]],
+  [["$f(a, b)"], [ALL, FEW]],
   [
     ["a.$f(b)", "a ~> $f(b)", "($p := $f(?, b); $p(a))", "$reduce(a, $f, b)", "$map(a, $f(?, b))"],
-    [FEW, FEW],
+    [FEW, THREE],
   ],
-  [["$f(a, b, c)"], [FEW, FEW, FEW]],
+  [["$f(a, b, c)"], [FEW, THREE, FEW]],
   [
     ["a ~> $f(b, c)", "($p := $f(?, ?, c); $p(a, b))", "($p := $f(a, ?, c); $p(b))"],
-    [["text", "missing"], FEW, FEW],
+    [["text", "missing"], THREE, THREE],
   ],
   [
     ["$f(a, b, c, 1)", "$f(a, b, c, -1)", "$f(a, /(l)(x)?/, b, c)"],

@@ -31,6 +31,12 @@ const FILES = {
     if (payload.how === "later") { setTimeout(() => Promise.reject(new Error("later")), 5); return { message: "ok" }; }
     if (payload.how === "field") return { message: "m", allowUnsafeExternalContent: true };
     if (payload.how === "text") return "just text";
+    if (payload.how === "typo") return { message: "m", mesage: "x" };
+    if (payload.how === "list with text") return [{ message: "m" }, "text"];
+    if (payload.how === "list with null") return [null];
+    if (payload.how === "map") return new Map([["message", "m"]]);
+    if (payload.how === "generator") return [(function* () { yield { message: "m" }; })()];
+    if (payload.how === "promises") return ["a", "b"].map(async (message) => ({ message }));
     if (payload.how === "env") return { message: Object.keys(process.env).sort().join(",") };
     return { message: "ok" };
   };`,
@@ -73,12 +79,15 @@ const { set, issues, dir } = await compile(
   FILES,
   pool,
 );
+const compileBad = (transformTimeoutSeconds: number) =>
+  compile(
+    { transformTimeoutSeconds, mappings: [mapping("bad", { module: "bad.js" })] },
+    FILES,
+    pool,
+  );
 // Memory takes long to fill on a busy machine.
-const { set: patient } = await compile(
-  { transformTimeoutSeconds: 60, mappings: [mapping("bad", { module: "bad.js" })] },
-  FILES,
-  pool,
-);
+const { set: patient } = await compileBad(60);
+const { set: hasty } = await compileBad(1.5);
 const run = async (path: string, payload: object, by = set) => {
   const outcome = await by.run(input(path, payload));
   return outcome.kind === "failed" ? outcome.failure : outcome;
@@ -140,6 +149,13 @@ describe("transform modules", () => {
     });
   });
 
+  it("may give a list of promises, as an async function in `map` does", async () => {
+    expect(await run("bad", { how: "promises" })).toMatchObject({
+      list: true,
+      results: [{ draft: { content: [{ text: "a" }] } }, { draft: { content: [{ text: "b" }] } }],
+    });
+  });
+
   it("run once for each item", async () => {
     expect(await run("each", { names: ["a", "b"] })).toMatchObject({
       list: true,
@@ -157,7 +173,12 @@ describe("transform modules", () => {
     ["buffers", "ended its process"],
     ["large", "more than 8 MB"],
     ["field", 'gave the field "allowUnsafeExternalContent"'],
-    ["text", "must give an object"],
+    ["text", "must give an object of action fields, a list of them, or null, and gave text"],
+    ["typo", 'gave the field "mesage", which it may not set. Did you mean "message"?'],
+    ["list with text", "and gave text at [1] of its list"],
+    ["list with null", "and gave null at [0] of its list"],
+    ["map", "gave a value that is no JSON, such as a Map"],
+    ["generator", "gave a value that is no JSON, such as a Map, a generator"],
   ])("that %s fail alone, with a reason that quotes nothing", async (how, reason) => {
     const failure = await run("bad", { how, secret: "canary-secret" }, patient);
     expect(failure).toMatchObject({
@@ -240,7 +261,7 @@ describe("transform modules", () => {
 
   it("that loop for ever do not hold up other mappings' transforms", async () => {
     let looping = true;
-    const loop = run("bad", { how: "loop", secret: "canary-secret" }).finally(
+    const loop = run("bad", { how: "loop", secret: "canary-secret" }, hasty).finally(
       () => (looping = false),
     );
     expect(await run("common", { name: "meanwhile" })).toMatchObject({ kind: "actions" });

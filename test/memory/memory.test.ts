@@ -104,14 +104,9 @@ describe("notes of text from outside", () => {
   /** A hook's run whose model notes something. */
   async function noteFromHook(text: string): Promise<{ runId: string; code: string; why: string }> {
     world.model.handler = transferOnce({ text }, "remember");
-    const { body } = await world.post("/hooks/agent", {
-      message: "Mail",
-      sessionKey: "hook:mail",
-      deliver: false,
-      wakeMode: "next-heartbeat",
-    });
+    const runId = await world.orderRun({ message: "Mail", sessionKey: "hook:mail" });
     const [asked] = await world.open();
-    return { runId: body.runId, code: asked?.code ?? "", why: asked?.why ?? "" };
+    return { runId, code: asked?.code ?? "", why: asked?.why ?? "" };
   }
 
   it("wait for a person, also if a rule covers them, and keep their origin", async () => {

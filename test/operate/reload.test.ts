@@ -59,7 +59,7 @@ describe("a gateway that does not use exactly what was checked", () => {
     ],
     ["does not answer within 20 seconds", () => new Promise(() => undefined), "within 20 seconds"],
   ])("gets the file back as it was, with the reason, when it %s", async (_name, reload, reason) => {
-    // The clock of `setTimeout` goes on whenever `waitFor` looks.
+    // The clock of `setTimeout` goes on by a second whenever `waitFor` looks.
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     let calls = 0;
     // The second call is the one after the file went back.
@@ -68,7 +68,10 @@ describe("a gateway that does not use exactly what was checked", () => {
     );
     const ended = vi.fn();
     landed.then(ended, ended);
-    await vi.waitFor(() => expect(ended).toHaveBeenCalled(), { interval: 1000 });
+    await vi.waitFor(() => {
+      vi.advanceTimersByTime(1000);
+      expect(ended).toHaveBeenCalled();
+    });
     await expect(landed).rejects.toMatchObject({
       code: "not_landed",
       message: expect.stringMatching(

@@ -3,7 +3,6 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { createPeople } from "../../src/people/links.ts";
 import { parseCommand } from "../../src/turns/channel/commands.ts";
 import { message, sayOn, sentOn } from "../channels/pipe.ts";
-import { createCli } from "../cli/world.ts";
 import { REAL } from "../gateway.ts";
 import { sqliteHome } from "../store/home.ts";
 import type { World } from "../e2e/world.ts";
@@ -281,25 +280,25 @@ it("links are listed and ended at the command line and over HTTP, whatever ids l
     ["pipe", "tube"].map((name) => [name, { name, allowFrom: ["ann", "bob", odd] }]),
   );
   const world = await start({ channels, people: [{ id: "bob", pipe: "bob" }] });
-  const cli = await createCli();
-  const rouse = (...args: string[]) => cli.rouse([...args, "--config", `${world.dir}/rouse.json5`]);
-  expect((await rouse("people")).out).toMatch(/– +bob +pipe +bob +not linked/);
+  expect((await world.rouse("people")).out).toMatch(/– +bob +pipe +bob +not linked/);
   const code = codeIn(await ask(world, odd, "pipe", "/link"));
   await ask(world, odd, "tube", `/link ${code}`);
   await ask(world, odd, "tube", "hello");
   expect(newest()).toContain("Message on tube from eve_bob__linked__31m (the person person-");
-  const { out } = await rouse("people");
+  const { out } = await world.rouse("people");
   expect(out.trim().split("\n")).toHaveLength(4);
   expect(out).toMatch(/person-\w{8} +– +pipe +eve bob linked \[31m +linked/);
-  const rows = JSON.parse((await rouse("people", "--json")).out).addresses as Row[];
+  const rows = JSON.parse((await world.rouse("people", "--json")).out).addresses as Row[];
   expect(rows).toMatchObject([
     { person: odd, runId: expect.stringMatching(/^run_/) as unknown },
     { person: odd },
     { person: "bob" },
   ]);
-  expect((await rouse("people", "decide", "person-nobody", "unlink")).code).toBe(1);
+  expect((await world.rouse("people", "decide", "person-nobody", "unlink")).code).toBe(1);
   const id = rows[0]?.personId ?? "";
-  expect((await rouse("people", "decide", id, "unlink")).out.trim().split("\n")).toHaveLength(2);
+  expect((await world.rouse("people", "decide", id, "unlink")).out.trim().split("\n")).toHaveLength(
+    2,
+  );
   expect(await linked(world)).toEqual([]);
   expect(
     (await world.admin(`/admin/v1/people/${id}`, { method: "DELETE" })).body.error,
@@ -307,10 +306,9 @@ it("links are listed and ended at the command line and over HTTP, whatever ids l
     code: "not_found",
     message: expect.stringContaining("rouse people") as unknown,
   });
-  expect((await rouse("people", "--help")).out).toMatch(
+  expect((await world.rouse("people", "--help")).out).toMatch(
     /\/link in a direct message[^]*An entry alone links nothing/,
   );
-  await cli.close();
 });
 
 it("`/link` may have a word behind it, `/unlink` may not", () => {

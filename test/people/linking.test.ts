@@ -5,8 +5,8 @@ import { codeIn, sentTo, useLinking } from "./linking-world.ts";
 
 type ChatRequest = Parameters<ReturnType<typeof useLinking>["provider"]["text"]>[0];
 
-function linkingTests(storeConfig: () => object): ReturnType<typeof useLinking> {
-  const linking = useLinking(storeConfig);
+describe("linked channels", () => {
+  const linking = useLinking();
   const { start, ask, link } = linking;
   /** What the newest request to the model held. */
   const newest = (): string =>
@@ -149,17 +149,12 @@ function linkingTests(storeConfig: () => object): ReturnType<typeof useLinking> 
     await ask(third, "bob", "tube", "beta");
     expect(newest()).toMatch(/alpha[^]*beta/);
   });
-  return linking;
-}
-
-describe("linked channels", () => {
-  linkingTests(() => ({}));
 });
 
 describePostgres("linked channels on PostgreSQL", () => {
   let schema: Schema;
   beforeEach(() => void (schema = newSchema()));
-  const linking = linkingTests(() => ({ store: { url: schema.url } }));
+  const linking = useLinking(() => ({ store: { url: schema.url } }));
   afterEach(async () => {
     await linking.stopAll();
     await schema.drop();

@@ -3,7 +3,6 @@ import type { Clock } from "../../src/core/clock.ts";
 import { createPersonCode, parsePersonDecision } from "../../src/people/pairings.ts";
 import { parseDecision } from "../../src/vocabulary/decision.ts";
 import { getPhrases } from "../../src/vocabulary/phrases.ts";
-import { createCli } from "../cli/world.ts";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { REAL } from "../gateway.ts";
@@ -47,24 +46,24 @@ const eve = (text: string, more: object = {}) =>
 const codeIn = (text: unknown): string =>
   /[HJKMNPQRTVWXY][HJKMNPQRTVWXY34789]{7}/.exec(String(text))?.[0] ?? "no code";
 
-function pairingTests(storeConfig: () => object, isShared: boolean): void {
-  const start = async (pipe: object = {}, more: object = {}, dir?: string): Promise<World> => {
-    const world = await createWorld({
-      files: { "plugins/pipe.ts": PIPE },
-      config: {
-        ...modelConfig(provider),
-        ...storeConfig(),
-        owner: { pipe: "ann" },
-        tools: { approvers: ["operator", "pipe:ann"] },
-        channels: { pipe: { allowFrom: ["ann", "bob"], dmPolicy: "pairing", ...pipe } },
-        ...more,
-      },
-      clock,
-      ...(dir === undefined ? {} : { dir }),
-    });
-    worlds.push(world);
-    return world;
-  };
+const start = async (pipe: object = {}, more: object = {}, dir?: string): Promise<World> => {
+  const world = await createWorld({
+    files: { "plugins/pipe.ts": PIPE },
+    config: {
+      ...modelConfig(provider),
+      owner: { pipe: "ann" },
+      tools: { approvers: ["operator", "pipe:ann"] },
+      channels: { pipe: { allowFrom: ["ann", "bob"], dmPolicy: "pairing", ...pipe } },
+      ...more,
+    },
+    clock,
+    ...(dir === undefined ? {} : { dir }),
+  });
+  worlds.push(world);
+  return world;
+};
+
+describe("pairing", () => {
   const list = async (world: World): Promise<Record<string, unknown>[]> =>
     (await world.admin("/admin/v1/pairings")).body.pairings;
   const whenSent = (world: World, count: number) =>
@@ -81,6 +80,7 @@ function pairingTests(storeConfig: () => object, isShared: boolean): void {
     await whenSent(world, 1);
     await sayOn(world, eve("more secret words"));
     await sayOn(world, eve("and more"));
+    await sayOn(world, eve("/status"));
     await settled(world);
     expect(sentOn(world)).toHaveLength(1);
     expect(sentOn(world)[0]).toMatchObject({
@@ -89,7 +89,7 @@ function pairingTests(storeConfig: () => object, isShared: boolean): void {
     });
     expect(provider.requests).toEqual([]);
     const { events } = (await world.admin("/admin/v1/events")).body;
-    expect(events).toHaveLength(3);
+    expect(events).toHaveLength(4);
     for (const event of events) {
       expect(event).toMatchObject({
         outcome: "skipped",
@@ -173,7 +173,11 @@ function pairingTests(storeConfig: () => object, isShared: boolean): void {
     const world = await start();
     await sayOn(world, eve("one"));
     await whenSent(world, 1);
-    ahead += HOUR + 1;
+    ahead += HOUR - 60_000;
+    await sayOn(world, eve("one more"));
+    await settled(world);
+    expect(sentOn(world)).toHaveLength(1);
+    ahead += 60_001;
     const first = codeIn(sentOn(world)[0]?.["text"]);
     await sayOn(world, message(`/approve ${first}`));
     await whenSent(world, 2);
@@ -199,6 +203,9 @@ function pairingTests(storeConfig: () => object, isShared: boolean): void {
     await sayOn(world, message("hello", { from: "bob", to: "dm-bob" }));
     await whenSent(world, 21);
     expect(provider.requests).toHaveLength(1);
+    ahead += HOUR + 1;
+    await sayOn(world, eve("x", { from: "eve-129", to: "dm-129" }));
+    await whenSent(world, 22);
   });
 
   it("an approval survives a restart", async () => {
@@ -212,31 +219,6 @@ function pairingTests(storeConfig: () => object, isShared: boolean): void {
     await sayOn(again, eve("here I am"));
     await whenSent(again, 1);
     expect(provider.text(provider.requests[0] as never)).toContain("here I am");
-  });
-
-  it.runIf(isShared)("an approval and a revocation count at once at another gateway", async () => {
-    const one = await start();
-    const two = await start();
-    await sayOn(one, eve("hello"));
-    await one.until(async () => sentOn(one).length + sentOn(two).length === 1);
-    // The other gateway has read the list, and knows of the code.
-    await sayOn(two, eve("hello"));
-    const code = codeIn([...sentOn(one), ...sentOn(two)][0]?.["text"]);
-    const json = {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: '{"verdict":"approve"}',
-    };
-    expect((await one.admin(`/admin/v1/pairings/${code}`, json)).status).toBe(200);
-    await sayOn(two, eve("approved"));
-    expect((await two.admin("/admin/v1/events")).body.events[0]).toMatchObject({
-      outcome: "accepted",
-    });
-    expect((await one.admin("/admin/v1/pairings/pipe:eve", { method: "DELETE" })).status).toBe(200);
-    await sayOn(two, eve("revoked"));
-    expect((await two.admin("/admin/v1/events")).body.events[0]).toMatchObject({
-      outcome: "skipped",
-    });
   });
 
   it('"open" answers everybody in direct messages and warns, "closed" answers no person there', async () => {
@@ -264,10 +246,6 @@ function pairingTests(storeConfig: () => object, isShared: boolean): void {
     await whenSent(closed, 1);
     expect(provider.requests).toHaveLength(2);
   });
-}
-
-describe("pairing", () => {
-  pairingTests(() => ({}), false);
 
   it("is listed, approved and revoked at the command line", async () => {
     const world = await createWorld({
@@ -281,31 +259,31 @@ describe("pairing", () => {
     await sayOn(world, eve("hello"));
     await world.until(async () => sentOn(world).length === 1);
     const code = codeIn(sentOn(world)[0]?.["text"]);
-    const cli = await createCli();
-    const rouse = (...args: string[]) =>
-      cli.rouse([...args, "--config", `${world.dir}/rouse.json5`]);
-    expect((await rouse("people")).out).toMatch(
+    expect((await world.rouse("people")).out).toMatch(
       new RegExp(`${code} +pipe +eve +Eve <b> .*waiting`),
     );
-    expect((await rouse("people", "decide", "HHHHHHHH", "approve")).code).toBe(1);
-    expect((await rouse("people", "decide", code, "approve")).out).toContain("pipe:eve  approved");
-    expect(JSON.parse((await rouse("people", "--json")).out).pairings).toMatchObject([
+    expect((await world.rouse("people", "decide", "HHHHHHHH", "approve")).code).toBe(1);
+    expect((await world.rouse("people", "decide", code, "approve")).out).toContain(
+      "pipe:eve  approved",
+    );
+    expect(JSON.parse((await world.rouse("people", "--json")).out).pairings).toMatchObject([
       { state: "approved", by: "operator" },
     ]);
-    expect((await rouse("channels")).out).toMatch(
+    expect((await world.rouse("channels")).out).toMatch(
       /pipe .*from 1 allowed sender, and approved people/,
     );
-    expect((await rouse("people", "decide", "pipe:eve", "revoke")).out).toContain(
+    expect((await world.rouse("people", "decide", "pipe:eve", "revoke")).out).toContain(
       "a stranger again",
     );
-    expect(JSON.parse((await rouse("people", "--json")).out).pairings).toEqual([]);
+    expect(JSON.parse((await world.rouse("people", "--json")).out).pairings).toEqual([]);
     await sayOn(world, eve("hello again"));
-    const again = JSON.parse((await rouse("people", "--json")).out).pairings[0].code;
-    expect((await rouse("people", "decide", again, "deny")).out).toContain("pipe:eve  denied");
-    expect(JSON.parse((await rouse("people", "--json")).out).pairings).toMatchObject([
+    const again = JSON.parse((await world.rouse("people", "--json")).out).pairings[0].code;
+    expect((await world.rouse("people", "decide", again, "deny")).out).toContain(
+      "pipe:eve  denied",
+    );
+    expect(JSON.parse((await world.rouse("people", "--json")).out).pairings).toMatchObject([
       { state: "denied", by: "operator" },
     ]);
-    await cli.close();
   });
 });
 
@@ -316,5 +294,29 @@ describePostgres("pairing on PostgreSQL", () => {
     for (const world of worlds.splice(0)) await world.stop();
     await schema.drop();
   });
-  pairingTests(() => ({ store: { url: schema.url } }), true);
+
+  it("an approval and a revocation count at once at another gateway", async () => {
+    const one = await start({}, { store: { url: schema.url } });
+    const two = await start({}, { store: { url: schema.url } });
+    await sayOn(one, eve("hello"));
+    await one.until(async () => sentOn(one).length + sentOn(two).length === 1);
+    // The other gateway has read the list, and knows of the code.
+    await sayOn(two, eve("hello"));
+    const code = codeIn([...sentOn(one), ...sentOn(two)][0]?.["text"]);
+    const json = {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: '{"verdict":"approve"}',
+    };
+    expect((await one.admin(`/admin/v1/pairings/${code}`, json)).status).toBe(200);
+    await sayOn(two, eve("approved"));
+    expect((await two.admin("/admin/v1/events")).body.events[0]).toMatchObject({
+      outcome: "accepted",
+    });
+    expect((await one.admin("/admin/v1/pairings/pipe:eve", { method: "DELETE" })).status).toBe(200);
+    await sayOn(two, eve("revoked"));
+    expect((await two.admin("/admin/v1/events")).body.events[0]).toMatchObject({
+      outcome: "skipped",
+    });
+  });
 });

@@ -169,6 +169,20 @@ describe("answers of markdown, code, HTML, JSON and XML", () => {
   });
 });
 
+describe("requests below a base with too much", () => {
+  it.each([
+    ["POST", "/v1/v1/chat/completions", "/v1/chat/completions"],
+    ["POST", "/v1/chat/completions/", "/v1/chat/completions"],
+    ["GET", "/v1/models/", "/v1/models"],
+    ["POST", "/v1/openai/responses", "/v1/responses"],
+  ])("%s %s names the address that is meant", async (method, path, meant) => {
+    const response = await world.ask(path, { method, ...(method === "POST" && { body: "{}" }) });
+    const { error } = (await response.json()) as { error: { code: string; message: string } };
+    expect([response.status, error.code]).toEqual([404, "not_found"]);
+    expect(error.message).toMatch(new RegExp(`${meant}$`));
+  });
+});
+
 describe("requests below the base without /v1", () => {
   it.each([
     ["POST", "/chat/completions"],
@@ -177,6 +191,11 @@ describe("requests below the base without /v1", () => {
     ["GET", "/models/ops"],
     ["POST", "/completions"],
     ["POST", "/embeddings"],
+    // As clients of Azure ask, and with a base address as other servers have it.
+    ["POST", "/openai/deployments/ops/chat/completions"],
+    ["POST", "/openai/v1/responses"],
+    ["GET", "/api/v1/models"],
+    ["POST", "/V1/chat/completions"],
   ])("%s %s says what to change, in the form of the API's errors", async (method, path) => {
     const response = await fetch(`${world.url}${path}`, {
       method,

@@ -146,6 +146,43 @@ describe("tools of the caller", () => {
   });
 });
 
+describe("a conversation that its caller sends back", () => {
+  const call = (text: string) => ({
+    role: "assistant",
+    content: null,
+    tool_calls: [{ ...ON_WIRE, function: { name: "clock", arguments: text } }],
+  });
+  const result = { role: "tool", tool_call_id: "call_9", content: "12:00" };
+
+  it.each([
+    '{"order":12345678901234567890,"price":0.1234567890123456789}',
+    '{"orders":[{"id":-9223372036854775807}],"name":"12345678901234567890"}',
+  ])("has the numbers of calls as the model wrote them: %s", async (text) => {
+    const messages = [...USER, call(text), result];
+    expect((await world.chat({ tools: [CLOCK], messages })).status).toBe(200);
+    expect(world.model.asked[0]?.body.messages[2].tool_calls[0].function.arguments).toBe(text);
+    const input = [
+      { role: "user", content: "Say it." },
+      { type: "function_call", call_id: "call_9", name: "clock", arguments: text },
+      { type: "function_call_output", call_id: "call_9", output: "12:00" },
+    ];
+    expect((await world.respond({ input, store: false })).status).toBe(200);
+    expect(world.model.asked[1]?.body.messages[2].tool_calls[0].function.arguments).toBe(text);
+  });
+
+  it("has the parts of a result apart, and a refusal as words", async () => {
+    const parts = ["3", "4"].map((text) => ({ type: "text", text }));
+    const refused = { role: "assistant", content: null, refusal: "I do not say it." };
+    const messages = [...USER, refused, ...USER, call("{}"), { ...result, content: parts }];
+    expect((await world.chat({ tools: [CLOCK], messages })).status).toBe(200);
+    const [, , said, , , got] = world.model.asked[0]?.body.messages ?? [];
+    expect([said.content, got.content]).toEqual([
+      "I do not say it.",
+      expect.stringMatching(/\n3\n4\n/),
+    ]);
+  });
+});
+
 describe("tools of the agent", () => {
   it("run on the server; the caller sees only what is said, streamed and not", async () => {
     world.model.says = (asked) =>

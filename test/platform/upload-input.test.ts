@@ -140,6 +140,11 @@ describe("a form that is none", () => {
       () => ((form) => (form.append("document", new Blob(["x"]), "a.txt"), form))(new FormData()),
       "file",
     ],
+    [
+      "with the file as text",
+      () => ((form) => (form.append("file", "The text."), form))(new FormData()),
+      "file",
+    ],
     ["with metadata that is no JSON", () => formOf("a.txt", "x", { metadata: "{" }), "metadata"],
     [
       "with metadata that is not flat",
@@ -191,6 +196,14 @@ describe("a form that is none", () => {
     const { sent, answer } = open(world, headers);
     sent.end(body);
     expect(await read(answer)).toMatchObject({ status: 400, code: "invalid_body" });
+    await nothingStaged(world);
+  });
+
+  it("a file in a transfer encoding is 400: its text would be that of the encoding", async () => {
+    const { sent, answer } = open(world);
+    const head = headOf("a.txt").replace(/\r\n$/, "Content-Transfer-Encoding: base64\r\n\r\n");
+    sent.end(`${head}VGhlIHRleHQu${TAIL}`);
+    expect(await read(answer)).toMatchObject({ status: 400, param: "file" });
     await nothingStaged(world);
   });
 

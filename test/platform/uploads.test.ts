@@ -118,6 +118,33 @@ describe("an upload", () => {
     await busy.close();
   });
 
+  it.each([["agent_id"], ["agent_id[]"], ["agent_id[0]"], ["agent_ids[]"]])(
+    "is for the agents of the field %s, as programs write lists, and for no others",
+    async (name) => {
+      const form = new FormData();
+      form.append("file[]", new Blob([`The ${word()}.`]), "a.txt");
+      form.append(name, "ops");
+      const { status, body } = await world.upload(form);
+      expect([status, body.agent_ids]).toEqual([202, ["ops"]]);
+    },
+  );
+
+  it.each<[string, (metadata: string) => Promise<{ status: number; body: { metadata: object } }>]>([
+    ["a form", (metadata) => world.upload(formOf("a.txt", `The ${word()}.`, { metadata }))],
+    [
+      "JSON",
+      (metadata) =>
+        world.call(
+          "/v1/knowledge/upload",
+          `{"filename":"a.txt","text":"The ${word()}.","metadata":${metadata}}`,
+          { key: DESK },
+        ),
+    ],
+  ])("keeps numbers of metadata in %s, with all their digits", async (_name, upload) => {
+    const { status, body } = await upload('{"channel":154284075601887489,"n":1.5}');
+    expect([status, body.metadata]).toEqual([202, { channel: "154284075601887489", n: 1.5 }]);
+  });
+
   it("takes JSON as well, as text or as base64", async () => {
     const upload = (body: object) =>
       world.call("/v1/knowledge/upload", { wait: 25, ...body }, { key: DESK });
@@ -137,11 +164,21 @@ describe("an upload", () => {
     ]);
     const encoded = await upload({
       filename: "n.txt",
-      content_base64: Buffer.from(`ein ${two}: €`).toString("base64"),
+      // In lines, as the command `base64` writes it.
+      content_base64: Buffer.from(`ein ${two}: €`).toString("base64").replace(/.{12}/g, "$&\n"),
       agent_ids: ["ops", "sales"],
     });
     expect([encoded.status, encoded.body.agent_ids]).toEqual([200, ["ops", "sales"]]);
     expect([await world.search(one), await world.search(two)]).toEqual([[one], [`ein ${two}: €`]]);
+  });
+
+  it("for one agent is found by a search that names the agent, in either field", async () => {
+    const one = word();
+    await world.index("a.txt", `The ${one}.`, { agent_id: "ops" });
+    for (const field of ["agent_id", "agent_ids"]) {
+      expect(await world.search(one, { [field]: ["ops"] })).toEqual([`The ${one}.`]);
+      expect(await world.search(one, { [field]: ["sales"] })).toEqual([]);
+    }
   });
 
   it("has the name that the client gave, whatever it is, and no path", async () => {
@@ -254,6 +291,9 @@ describe("documents", () => {
       ["?agent_id=no", "agent_id"],
     ] as const)
       expect(await ids(query)).toEqual([400, param]);
+    // A program that removes what it has seen goes on behind it.
+    expect((await own.del(`documents/${made[0]}`)).status).toBe(200);
+    expect(await ids(`?after=${made[0]}`)).toEqual([made.slice(1), false]);
     await own.close();
   });
 
@@ -339,7 +379,8 @@ describe("who reaches what", () => {
       1,
       false,
     ]);
-    expect((await world.get(`documents?after=${body.id}`, STRANGER)).status).toBe(400);
+    const after = await world.get(`documents?after=${body.id}`, STRANGER);
+    expect(after.body.data.map(({ id }: { id: string }) => id)).not.toContain(body.id);
     expect((await world.del(`documents/${same.body.id}`, STRANGER)).status).toBe(200);
     expect(await world.search(one)).toHaveLength(1);
   });

@@ -117,12 +117,11 @@ describe("2. what else is on a stream", () => {
       5,
     );
     const reader = stream.getReader();
-    const read = async () => new TextDecoder().decode((await reader.read()).value);
-    expect([await read(), await read(), await read()]).toEqual([
-      "data: begun\n\n",
-      ": keep-alive\n\n",
-      ": keep-alive\n\n",
-    ]);
+    let text = "";
+    // On a busy machine several come in one piece.
+    while (text.split("keep-alive").length < 3)
+      text += new TextDecoder().decode((await reader.read()).value);
+    expect(text).toMatch(/^data: begun\n\n(?:: keep-alive\n\n){2,}$/);
     await reader.cancel();
     expect(left).toBe(1);
   });
@@ -193,6 +192,28 @@ describe("4. errors", () => {
     expect((await world.ask("/v1/agents", { method: "DELETE" })).headers.get("allow")).toBe(
       "GET, HEAD",
     );
+  });
+
+  it("say of a body what is wrong with it, and nothing that does not help", async () => {
+    const { body } = await post(`{"model":"ops","messages":[],}`);
+    expect(body.error.message).toMatch(/^the body is not valid JSON \([^)]+\)$/);
+    const bytes = Buffer.from(
+      JSON.stringify({ model: "ops", messages: [{ role: "user", content: "é" }] }),
+      "latin1",
+    );
+    const send = (type: string) =>
+      world.ask("/v1/chat/completions", {
+        method: "POST",
+        body: bytes,
+        headers: { "content-type": type },
+      });
+    const { error } = (await (await send("application/json")).json()) as {
+      error: { message: string };
+    };
+    const advice = /`(charset=[\w-]+)`/.exec(error.message)?.[1];
+    // What the message says to change is all there is to change.
+    expect((await send(`application/json; ${advice}`)).status).toBe(200);
+    expect(world.model.asked[0]?.text).toMatch(/\né$/);
   });
 
   it("do not come from a body without a content type, which is JSON", async () => {

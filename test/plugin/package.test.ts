@@ -22,13 +22,6 @@ export default definePlugin({
   config: z.strictObject({ dock: z.string(), token: z.string() }),
   setup: ({ config, print }) => ({
     channel: { defaultTo: config.dock, send: async ({ to, text }) => (print("depot " + to + ": " + text), { status: "sent" }) },
-    source: {
-      async start(signal, host) {
-        const { status } = await host.hook("depot", { crate: "source" });
-        host.report({ ok: status === 202, message: "the hook answered " + status });
-        await new Promise((done) => signal.addEventListener("abort", done, { once: true }));
-      },
-    },
     routes: { auth: config.token.includes("api") ? "api" : config.token.includes("open") ? "none" : "operator", fetch: async (request) => new Response(new URL(request.url).pathname + " " + (await request.text())) },
   }),
   section: "channels",
@@ -86,19 +79,6 @@ describe("a plugin that is installed as a package", () => {
       world.printed.find((line) => line.includes("Crate abc")),
     );
     expect(printed).toMatch(/^depot north: [^]*Crate abc(?!d)/);
-  });
-
-  it("has a source whose events count as the sender's", async () => {
-    const { events } = await world.until(async () => {
-      const { body } = await world.admin("/admin/v1/events");
-      return body.events.some((event: { path: string }) => event.path === "depot") && body;
-    });
-    expect(events).toContainEqual(expect.objectContaining({ path: "depot", outcome: "accepted" }));
-    await world.until(async () => world.printed.find((line) => line.includes("Crate sou")));
-    const { status } = (await world.admin("/admin/v1/status")).body;
-    expect(status.services).toContainEqual(
-      expect.objectContaining({ id: "depot", ok: true, message: "the hook answered 202" }),
-    );
   });
 
   it("has routes for those whom it names: the operator", async () => {

@@ -53,6 +53,16 @@ const start = (box: object) =>
     env: { HOOK_TOKEN: "test-hook-token-0123456789" },
     config: { hooks: { token: "${HOOK_TOKEN}", box, mappings: [MAPPING] } },
   });
+/** The path has authentication of its own, and callers from elsewhere. */
+const PATH_TOKEN = "the-token-of-the-box-0123456789";
+async function startOnOwnPath(): Promise<World> {
+  const own = { auth: { token: PATH_TOKEN }, allowIps: ["203.0.113.0/24"], sessionKey: "hook:box" };
+  world = await createWorld({
+    files: { "plugins/box.ts": BOX },
+    config: { hooks: { box: { name: "one" }, mappings: [{ ...MAPPING, ...own }] } },
+  });
+  return world;
+}
 const word = async (from: World): Promise<string> => (await from.get("/readyz")).body as string;
 const stateOf = async (from: World) =>
   (await from.admin("/admin/v1/status")).body.status.services[0];
@@ -80,19 +90,7 @@ describe("the service of a plugin", () => {
   });
 
   it("needs no token: also on a path with authentication of its own, as a caller of which its events count", async () => {
-    const token = "the-token-of-the-box-0123456789";
-    world = await createWorld({
-      files: { "plugins/box.ts": BOX },
-      config: {
-        hooks: {
-          box: { name: "one" },
-          mappings: [
-            { ...MAPPING, auth: { token }, allowIps: ["203.0.113.0/24"], sessionKey: "hook:box" },
-          ],
-        },
-      },
-    });
-    const here = world;
+    const here = await startOnOwnPath();
     const state = await here.until(async () =>
       (await stateOf(here)).message === "starting" ? false : stateOf(here),
     );
@@ -100,7 +98,8 @@ describe("the service of a plugin", () => {
     const [event] = (await here.admin("/admin/v1/events")).body.events;
     expect(event).toMatchObject({ path: "box", credential: "path:box", outcome: "accepted" });
     expect(
-      (await here.get(`/hooks/events/${event.id}`, { authorization: `Bearer ${token}` })).status,
+      (await here.get(`/hooks/events/${event.id}`, { authorization: `Bearer ${PATH_TOKEN}` }))
+        .status,
     ).toBe(200);
     expect((await here.get(`/hooks/events/${event.id}`)).status).toBe(404);
   });
@@ -160,36 +159,22 @@ describe("the service of a plugin", () => {
 });
 
 describe("the commands of a plugin", () => {
-  const io = (cwd: string, env: Record<string, string>) => {
-    const said = { out: "", err: "" };
-    return {
-      said,
-      io: {
-        out: (text: string) => void (said.out += text),
-        err: (text: string) => void (said.err += text),
-        env,
-        cwd,
-        terminal: { in: false, out: false, err: false, columns: undefined },
-        now: () => Date.now(),
-        exitCode: 0,
-      },
-    };
-  };
-
   it("reach the gateway that runs, the config as it is written, and its comments stay", async () => {
     world = await start({ name: "one" });
     const here = world;
-    const env = { HOOK_TOKEN: "test-hook-token-0123456789" };
     await here.until(async () => (await stateOf(here)).message !== "starting");
     const file = join(here.dir, "rouse.json5");
     here.write("rouse.json5", `// mine\n${readFileSync(file, "utf8")}`);
-    const { said, io: world1 } = io(here.dir, env);
-    expect(
-      await runCommandLine(
-        ["webhooks", "box", "look", "--json", "--deep-down", "--label", "a b"],
-        world1,
-      ),
-    ).toBe(1);
+    const said = await here.rouse(
+      "webhooks",
+      "box",
+      "look",
+      "--json",
+      "--deep-down",
+      "--label",
+      "a b",
+    );
+    expect(said.code).toBe(1);
     expect(JSON.parse(said.out)).toMatchObject({
       json: true,
       name: "one",
@@ -203,20 +188,9 @@ describe("the commands of a plugin", () => {
   });
 
   it("send events without the credential of the path, also on one with authentication of its own", async () => {
-    const token = "the-token-of-the-box-0123456789";
-    world = await createWorld({
-      files: { "plugins/box.ts": BOX },
-      config: {
-        hooks: {
-          box: { name: "one" },
-          mappings: [{ ...MAPPING, auth: { token }, allowIps: ["203.0.113.0/24"] }],
-        },
-      },
-    });
-    const here = world;
+    const here = await startOnOwnPath();
     await here.until(async () => (await stateOf(here)).message !== "starting");
-    const { said, io: world1 } = io(here.dir, {});
-    await runCommandLine(["webhooks", "box", "look"], world1);
+    const said = await here.rouse("webhooks", "box", "look");
     expect(JSON.parse(said.out)).toMatchObject({ sent: 202 });
     const [event] = (await here.admin("/admin/v1/events")).body.events;
     const { text } = JSON.parse(
@@ -230,11 +204,17 @@ describe("the commands of a plugin", () => {
     world = await createWorld({ start: false, files: {} });
     world.write("plugins/twin.ts", BOX.replace('id: "box"', `id: "${own}"`));
     for (const cwd of [join(import.meta.dirname, "../.."), world.dir]) {
-      const { said, io: world1 } = io(cwd, {});
-      expect([await runCommandLine(["webhooks", own, "--help"], world1), said.err]).toEqual([
-        0,
-        "",
-      ]);
+      const said = { out: "", err: "" };
+      const code = await runCommandLine(["webhooks", own, "--help"], {
+        out: (text) => void (said.out += text),
+        err: (text) => void (said.err += text),
+        env: {},
+        cwd,
+        terminal: { in: false, out: false, err: false, columns: undefined },
+        now: Date.now,
+        exitCode: 0,
+      });
+      expect([code, said.err]).toEqual([0, ""]);
       expect(said.out).toContain("setup");
     }
   });
@@ -245,16 +225,16 @@ describe("the commands of a plugin", () => {
       files: { "plugins/box.ts": BOX },
       config: { hooks: { box: { name: "one" } } },
     });
-    const { said, io: world1 } = io(world.dir, {});
-    expect(await runCommandLine(["webhooks", "box", "look", "--help"], world1)).toBe(0);
-    expect(said.out).toMatch(
+    const help = await world.rouse("webhooks", "box", "look", "--help");
+    expect(help.code).toBe(0);
+    expect(help.out).toMatch(
       /look into the box[^]*--deep-down +further down[^]*--label <name> +which one/,
     );
     world.write("rouse.json5", {
       hooks: { enabled: true, token: "test-hook-token-0123456789", box: { nam: 1 } },
     });
-    expect(await runCommandLine(["webhooks", "box", "look"], world1)).toBe(3);
-    expect(said.err).toContain("hooks.box.name");
+    const wrong = await world.rouse("webhooks", "box", "look");
+    expect([wrong.code, wrong.err]).toEqual([3, expect.stringContaining("hooks.box.name")]);
   });
 });
 

@@ -3,13 +3,11 @@ import { FAILURES_TO_OPEN } from "../../src/core/breaker.ts";
 import { createShortWaits } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { startModel, type Model } from "../platform/model.ts";
-import { describePostgres, madeSchema } from "../store/postgres.ts";
 
 const HOUR_MS = 3_600_000;
 
 let model: Model;
 let world: World;
-let store: object = {};
 /** How far the system clock was set; the monotonic clock has no part in it. */
 let aheadMs = 0;
 
@@ -27,7 +25,6 @@ async function start(): Promise<void> {
   world = await createWorld({
     clock: { ...clock, now: () => clock.now() + aheadMs },
     config: {
-      ...store,
       models: { providers: { local: { type: "openai-compatible", baseUrl: model.url } } },
       agents: { defaults: { model: "local/big", heartbeat: { every: 0 } } },
       hooks: { allowRequestSessionKey: true },
@@ -35,15 +32,7 @@ async function start(): Promise<void> {
   });
 }
 
-const order = async (more: object = {}): Promise<string> =>
-  (
-    await world.post("/hooks/agent", {
-      message: "Do it.",
-      deliver: false,
-      wakeMode: "next-heartbeat",
-      ...more,
-    })
-  ).body.runId as string;
+const order = async (more: object = {}): Promise<string> => world.orderRun({ ...more });
 const read = async (id: string) => (await world.admin(`/admin/v1/runs/${id}`)).body.run;
 const ended = (id: string) =>
   world.until(async () => {
@@ -51,7 +40,7 @@ const ended = (id: string) =>
     return run.endedAt !== null && run;
   });
 
-function testSteps(): void {
+describe("steps of the system clock", () => {
   it.each([HOUR_MS, -HOUR_MS])(
     "a turn that is under way ends with its answer where the clock is set by %d ms",
     async (stepMs) => {
@@ -117,14 +106,4 @@ function testSteps(): void {
       for (const id of ids) expect(await ended(id)).toMatchObject({ status: "succeeded" });
     },
   );
-}
-
-describe("steps of the system clock, on SQLite", () => {
-  beforeEach(() => void (store = {}));
-  testSteps();
-});
-
-describePostgres("steps of the system clock, on PostgreSQL", () => {
-  beforeEach(async () => void (store = { store: { url: (await madeSchema()).url } }));
-  testSteps();
 });

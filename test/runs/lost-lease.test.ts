@@ -28,11 +28,7 @@ describePostgres("a turn whose lease is lost", () => {
       config: { store: { url: schema.url }, ...modelConfig(provider) },
       logLevel: "trace",
     });
-    const { body } = await world.post("/hooks/agent", {
-      message: "Do it.",
-      deliver: false,
-      wakeMode: "next-heartbeat",
-    });
+    const runId = await world.orderRun();
     await world.until(async () => provider.requests.length === 1);
     // As a gateway that took the job while this one was not heard of.
     await plainly(async (client) => {
@@ -53,7 +49,7 @@ describePostgres("a turn whose lease is lost", () => {
       world.logged.some((line) => line.includes("another gateway has a job of this one")),
     );
     await new Promise((done) => setTimeout(done, 300));
-    expect((await world.get(`/hooks/runs/${body.runId}`)).body.run.status).toBe("running");
+    expect((await world.get(`/hooks/runs/${runId}`)).body.run.status).toBe("running");
     expect(provider.requests).toHaveLength(1);
   });
 });

@@ -156,32 +156,8 @@ function holdModel(): () => void {
   return () => open();
 }
 
-function testReasons(): void {
-  it("names the approval with its expiry, and the run of the session that goes first", async () => {
-    const of = await start();
-    const first = await order(of, "asks");
-    const asked = await waits(of, first, "person");
-    const { approvals } = (await of.admin("/admin/v1/approvals?state=open")).body;
-    expect(asked).toMatchObject({
-      status: "waiting",
-      waitsFor: { reason: "person", approvalIds: [approvals[0].id], until: approvals[0].expiresAt },
-    });
-    expect(asked.listed).toEqual(asked.waitsFor);
-    const behind = await order(of, "asks");
-    expect(await waits(of, behind, "session")).toMatchObject({
-      status: "queued",
-      waitsFor: {
-        reason: "session",
-        head: first,
-        text: `${first}, the run of its session that goes first`,
-        until: null,
-      },
-    });
-    expect(await show(first)).toMatch(
-      new RegExp(`^a person \\(${approvals[0].id}\\), until \\d{4}-\\d\\d-\\d\\d `),
-    );
-  });
-
+/** Gateways that share a database keep their limits there. */
+function testLimits(): void {
   it("names a limit with its time, or without one if another run has to end", async () => {
     const of = await start();
     // The model answers nobody, so that the first run of each stays under way.
@@ -225,6 +201,50 @@ function testReasons(): void {
     expect((await read(of, running)).waitsFor).toBeNull();
   });
 
+  it("gives each run a time of its own when another limit holds it back than the one that parked it", async () => {
+    const of = await start({ limits: { concurrent: 1, runsPerHour: 2 } });
+    const release = holdModel();
+    const ids: string[] = [];
+    for (let n = 0; n < 6; n++) ids.push(await order(of, "daily"));
+    for (const id of ids.slice(1)) await waits(of, id, "limit");
+    release();
+    const last = ids.slice(2);
+    await of.until(async () =>
+      (await Promise.all(last.map((id) => read(of, id)))).every(({ waitsFor }) => waitsFor?.until),
+    );
+    const hours = (await Promise.all(last.map((id) => read(of, id)))).map(({ waitsFor }) =>
+      Math.round((Date.parse(waitsFor.until) - Date.now()) / HOUR_MS),
+    );
+    expect(hours).toEqual([1, 1, 2, 2]);
+  });
+}
+
+function testReasons(): void {
+  it("names the approval with its expiry, and the run of the session that goes first", async () => {
+    const of = await start();
+    const first = await order(of, "asks");
+    const asked = await waits(of, first, "person");
+    const { approvals } = (await of.admin("/admin/v1/approvals?state=open")).body;
+    expect(asked).toMatchObject({
+      status: "waiting",
+      waitsFor: { reason: "person", approvalIds: [approvals[0].id], until: approvals[0].expiresAt },
+    });
+    expect(asked.listed).toEqual(asked.waitsFor);
+    const behind = await order(of, "asks");
+    expect(await waits(of, behind, "session")).toMatchObject({
+      status: "queued",
+      waitsFor: {
+        reason: "session",
+        head: first,
+        text: `${first}, the run of its session that goes first`,
+        until: null,
+      },
+    });
+    expect(await show(first)).toMatch(
+      new RegExp(`^a person \\(${approvals[0].id}\\), until \\d{4}-\\d\\d-\\d\\d `),
+    );
+  });
+
   it("names a limit without a time once the forecast is over and it still has no room", async () => {
     const of = await start();
     holdModel();
@@ -248,23 +268,6 @@ function testReasons(): void {
       since: new Date(over.since).toISOString(),
       until: null,
     });
-  });
-
-  it("gives each run a time of its own when another limit holds it back than the one that parked it", async () => {
-    const of = await start({ limits: { concurrent: 1, runsPerHour: 2 } });
-    const release = holdModel();
-    const ids: string[] = [];
-    for (let n = 0; n < 6; n++) ids.push(await order(of, "daily"));
-    for (const id of ids.slice(1)) await waits(of, id, "limit");
-    release();
-    const last = ids.slice(2);
-    await of.until(async () =>
-      (await Promise.all(last.map((id) => read(of, id)))).every(({ waitsFor }) => waitsFor?.until),
-    );
-    const hours = (await Promise.all(last.map((id) => read(of, id)))).map(({ waitsFor }) =>
-      Math.round((Date.parse(waitsFor.until) - Date.now()) / HOUR_MS),
-    );
-    expect(hours).toEqual([1, 1, 2, 2]);
   });
 
   it.each([
@@ -439,17 +442,14 @@ function testPastWaits(): void {
   });
 }
 
-describe("why a run waits, on SQLite", () => {
+describe("on SQLite", () => {
   beforeEach(() => void (store = {}));
-  testReasons();
+  describe("the limit for which a run waits", testLimits);
+  describe("why a run waits", testReasons);
+  describe("what a run has waited for", testPastWaits);
 });
 
-describe("what a run has waited for", () => {
-  beforeEach(() => void (store = {}));
-  testPastWaits();
-});
-
-describePostgres("why a run waits, on PostgreSQL", () => {
+describePostgres("the limit for which a run waits, on PostgreSQL", () => {
   beforeEach(async () => void (store = { store: { url: (await madeSchema()).url } }));
-  testReasons();
+  testLimits();
 });

@@ -1,18 +1,13 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 import { createSetClock, scheduleWorld, type ScheduleWorld } from "./world.ts";
 
 const MINUTE = 60_000;
-const DAY = 1440 * MINUTE;
 
 let world: ScheduleWorld;
-let schema: Schema | undefined;
 afterEach(async () => {
   await world.close();
-  await schema?.drop();
-  schema = undefined;
 });
 
 const asked = (): string[] =>
@@ -175,44 +170,4 @@ it("gives the turn of a schedule passages of documents", async () => {
   await world.act("main/ask", "run");
   await world.until(async () => asked().length === 1);
   expect(asked()[0]).toContain("twenty to eight");
-});
-
-describePostgres("a year on PostgreSQL", () => {
-  it(
-    "delivers each firing once, at local times across both changes of the clock",
-    { timeout: 180_000 },
-    async () => {
-      const time = createSetClock();
-      schema = newSchema();
-      const schedules = [
-        {
-          id: "weekly",
-          cron: "30 8 * * SUN",
-          timezone: "Europe/Berlin",
-          prompt: "Go.",
-          deliver: { channel: "desk", to: "ann" },
-        },
-      ];
-      world = await scheduleWorld({
-        agents: [{ id: "main", schedules }],
-        clock: time.clock,
-        storeUrl: schema.url,
-      });
-      world.provider.answer = (request) =>
-        `Done: ${/due at (\S+)\./.exec(world.provider.text(request))?.[1]}`;
-      await world.ready("main/weekly");
-      for (let week = 1; week <= 52; week++) {
-        await fireNext("main/weekly", time);
-        await world.until(async () => world.sent.length >= week);
-      }
-      const dues = world.sent.map(({ text }) => text.replace("Done: ", ""));
-      expect(new Set(dues).size).toBe(52);
-      for (const due of dues) expect(due).toMatch(/T08:30:00\+0[12]:00$/);
-      expect(new Set(dues.map((due) => due.slice(-6)))).toEqual(new Set(["+01:00", "+02:00"]));
-      const days = dues
-        .map((due) => Date.parse(`${due.slice(0, 10)}T00:00:00Z`))
-        .toSorted((a, b) => a - b);
-      expect(days).toEqual(days.map((_day, n) => (days[0] as number) + n * 7 * DAY));
-    },
-  );
 });

@@ -23,13 +23,9 @@ const start = (more: object = {}) =>
 /** A hook's run whose model proposes a schedule. */
 async function propose(message: string): Promise<{ runId: string; code: string; why: string }> {
   world.model.handler = transferOnce(PROPOSAL, "schedule");
-  const { body } = await world.post("/hooks/agent", {
-    message,
-    deliver: false,
-    wakeMode: "next-heartbeat",
-  });
+  const runId = await world.orderRun({ message });
   const [asked] = await world.open();
-  return { runId: body.runId, code: asked?.code ?? "", why: asked?.why ?? "" };
+  return { runId, code: asked?.code ?? "", why: asked?.why ?? "" };
 }
 
 describe("the tool `schedule`", () => {
@@ -68,14 +64,10 @@ describe("the tool `schedule`", () => {
     await world.rouse("approvals", "decide", denied.code, "deny");
     await world.runEnded(denied.runId);
     world.model.handler = transferOnce({ ...PROPOSAL, cron: "0 8 * *" }, "schedule");
-    const { body } = await world.post("/hooks/agent", {
-      message: "Again.",
-      deliver: false,
-      wakeMode: "next-heartbeat",
-    });
+    const runId = await world.orderRun({ message: "Again." });
     const [asked] = await world.open();
     await world.rouse("approvals", "decide", asked?.code ?? "", "approve");
-    expect((await world.runEnded(body.runId)).reply).toContain(
+    expect((await world.runEnded(runId)).reply).toContain(
       "There is no schedule: cron must have five fields",
     );
     expect(await schedules()).toEqual([]);
@@ -84,12 +76,8 @@ describe("the tool `schedule`", () => {
   it("is not there for an agent whose tools do not name it", async () => {
     world = await approvalWorld();
     world.model.handler = () => ({ text: "Hello." });
-    const { body } = await world.post("/hooks/agent", {
-      message: "Hello.",
-      deliver: false,
-      wakeMode: "next-heartbeat",
-    });
-    await world.runEnded(body.runId);
+    const runId = await world.orderRun({ message: "Hello." });
+    await world.runEnded(runId);
     expect(world.lastRequest()).not.toContain("Proposes a schedule");
   });
 

@@ -1,5 +1,4 @@
 /** A gateway with schedules, whose model says what it was asked. */
-import { runCommandLine } from "../../src/cli/run.ts";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
 import { definePlugin, type OutgoingMessage, type Plugin } from "../../src/plugin/api.ts";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
@@ -35,7 +34,6 @@ export interface ScheduleWorld extends World {
   ready(name: string): Promise<ScheduleView>;
   /** What is posted to a schedule's route: its answer. */
   act(name: string, verb: "run" | "pause" | "resume"): Promise<Answer>;
-  rouse(...args: string[]): Promise<{ code: number; out: string; err: string }>;
   close(): Promise<void>;
 }
 
@@ -122,22 +120,6 @@ export async function scheduleWorld({
     ready: (name) =>
       world.until(async () => ((found) => found.handledTo !== null && found)(await schedule(name))),
     act: (name, verb) => world.admin(`/admin/v1/schedules/${name}/${verb}`, { method: "POST" }),
-    async rouse(...args) {
-      let out = "";
-      let err = "";
-      const io = {
-        out: (text: string) => void (out += text),
-        err: (text: string) => void (err += text),
-        onInterrupt: () => () => undefined,
-        env: {},
-        cwd: world.dir,
-        terminal: { in: false, out: false, err: false, columns: undefined },
-        now: () => Date.now(),
-        exitCode: 0,
-      };
-      const code = await runCommandLine(args, io);
-      return { code, out, err };
-    },
     async close() {
       await world.stop();
       if (!given) await provider.close();

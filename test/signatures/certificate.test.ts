@@ -386,7 +386,7 @@ describe("a message whose fields are signed by a certificate", () => {
       fc.asyncProperty(body, async (text) => {
         expect((await verify(text, { verifier })).ok).toBe(false);
       }),
-      { numRuns: 200 },
+      { numRuns: 100 },
     );
   });
 

@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { promisify } from "node:util";
 import {
   context,
   ROOT_CONTEXT,
@@ -56,10 +57,13 @@ class Contexts implements ContextManager {
   }
 }
 
-const withTraceparent = (request: Request, traceparent: string): Request => {
-  request.headers.set("traceparent", traceparent);
+const HOOK = { message: "hi", wakeMode: "next-heartbeat" };
+/** A hook whose sender has a trace. */
+function tracedHook(): Request {
+  const request = hook("agent", HOOK);
+  request.headers.set("traceparent", SENDER);
   return request;
-};
+}
 
 /** Sends a hook and waits until its reply has been delivered. */
 async function deliver(gateway: Gateway, request: Request): Promise<void> {
@@ -94,10 +98,7 @@ describe("a program with a tracer provider of its own", () => {
     await gateway.start();
     const tracer = trace.getTracer("program");
     await tracer.startActiveSpan("of the program", async (span) => {
-      await deliver(
-        gateway,
-        withTraceparent(hook("agent", { message: "hi", wakeMode: "next-heartbeat" }), SENDER),
-      );
+      await deliver(gateway, tracedHook());
       span.end();
     });
     const spans = exporter.getFinishedSpans();
@@ -123,10 +124,7 @@ describe("a program with a tracer provider of its own", () => {
     });
 
     exporter.reset();
-    await deliver(
-      gateway,
-      withTraceparent(hook("agent", { message: "hi", wakeMode: "next-heartbeat" }), SENDER),
-    );
+    await deliver(gateway, tracedHook());
     expect(exporter.getFinishedSpans().map((span) => span.spanContext().traceId)).toEqual([
       TRACE,
       TRACE,
@@ -138,10 +136,7 @@ describe("a program with a tracer provider of its own", () => {
     const { plugin } = keepingPlugin();
     const gateway = await embed({ plugins: [plugin] });
     await gateway.start();
-    await deliver(
-      gateway,
-      withTraceparent(hook("agent", { message: "hi", wakeMode: "next-heartbeat" }), SENDER),
-    );
+    await deliver(gateway, tracedHook());
     const spans = exporter.getFinishedSpans();
     expect(names(spans)).toEqual(["POST /hooks/agent", "deliver acme", "invoke_agent main"]);
     expect(new Set(spans.map((span) => span.spanContext().traceId))).toEqual(new Set([TRACE]));
@@ -170,11 +165,7 @@ describe("a program with a tracer provider of its own", () => {
       return gateway;
     };
     const gateways = [await open(left.url, "left"), await open(`${right.url}/v1/traces`, "right")];
-    await Promise.all(
-      gateways.map((gateway) =>
-        deliver(gateway, hook("agent", { message: "hi", wakeMode: "next-heartbeat" })),
-      ),
-    );
+    await Promise.all(gateways.map((gateway) => deliver(gateway, hook("agent", HOOK))));
     await Promise.all(gateways.map((gateway) => gateway.stop()));
     expect(exporter.getFinishedSpans()).toEqual([]);
     for (const [collector, service] of [
@@ -196,7 +187,7 @@ describe("a program with a tracer provider of its own", () => {
 const ROOT = resolve(import.meta.dirname, "../..");
 
 /** Runs a program that embeds a gateway and takes a hook; returns what modules of telemetry it loaded. */
-function loadedBy(telemetry: object, before = ""): string[] {
+async function loadedBy(telemetry: object, before = ""): Promise<string[]> {
   const dir = ownFolder();
   mkdirSync(join(dir, "node_modules"));
   symlinkSync(ROOT, join(dir, "node_modules", "rouse"));
@@ -238,9 +229,8 @@ await gateway.stop();
     "./record.js",
     "program.js",
   ];
-  const { stdout, stderr } = spawnSync(process.execPath, args, {
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, args, {
     cwd: dir,
-    encoding: "utf8",
     timeout: 60_000,
     env: { PATH: process.env["PATH"] ?? "" },
   });
@@ -249,21 +239,22 @@ await gateway.stop();
 }
 
 describe("the modules that a gateway loads", () => {
-  it("have nothing of OpenTelemetry where nobody collects traces", () => {
-    expect(loadedBy({})).toEqual(["telemetry/open.ts"]);
+  it("have nothing of OpenTelemetry where nobody collects traces", async () => {
+    expect(await loadedBy({})).toEqual(["telemetry/open.ts"]);
   });
 
-  it("have the interface alone where the program has a tracer provider", () => {
+  it("have the interface alone where the program has a tracer provider", async () => {
     const before =
       'import { ProxyTracerProvider, trace } from "@opentelemetry/api";\ntrace.setGlobalTracerProvider(new ProxyTracerProvider());';
-    const loaded = loadedBy({}, before);
+    const loaded = await loadedBy({}, before);
     expect(loaded).toContain("@opentelemetry/api");
     expect(loaded).toContain("telemetry/spans.ts");
     expect(loaded).not.toContain("@opentelemetry/sdk-trace");
   });
 
-  it("have the exporter where the config names a collector", () => {
-    expect(loadedBy({ telemetry: { otlp: { url: "http://127.0.0.1:9" } } })).toContain(
+  it("have the exporter where the config names a collector", async () => {
+    const { url } = await createCollector();
+    expect(await loadedBy({ telemetry: { otlp: { url } } })).toContain(
       "@opentelemetry/exporter-trace-otlp-http",
     );
   });

@@ -43,7 +43,7 @@ function decodeCharset(bytes: Uint8Array, charset?: string): DecodedText {
   } catch {
     const remedy =
       charset === undefined
-        ? "name the charset that it is written in, such as `Content-Type: text/plain; charset=iso-8859-1`"
+        ? "name the charset that it is written in, such as `charset=iso-8859-1` in its Content-Type"
         : "name the charset that it is written in";
     return {
       ok: false,
@@ -74,8 +74,12 @@ function getMediaType(contentType: string | undefined): string {
 function getParameter(contentType: string | undefined, name: string): string | undefined {
   const [, quoted, plain] =
     new RegExp(`;\\s*${name}\\s*=\\s*(?:"([^"]*)"|([^\\s;,]*))`, "i").exec(contentType ?? "") ?? [];
-  return (quoted ?? plain)?.trim().replaceAll(/^'|['"]$/g, "") || undefined;
+  return (quoted ?? plain)?.trim() || undefined;
 }
+
+/** The character set of a content type. Some programs put it into single quotes, or leave half a pair. */
+const getCharset = (contentType: string | undefined): string | undefined =>
+  getParameter(contentType, "charset")?.replaceAll(/['"]/g, "") || undefined;
 
 /** The content types that messages name. Messages never quote another content type: it is the caller's own text. */
 const NAMED = new Set([
@@ -144,13 +148,15 @@ function findJsonProblem({ message }: SyntaxError): string {
     : "a value is missing, or is one that JSON does not know, such as NaN";
 }
 
+/** @param contentType why the text was read as JSON; undefined if it is read so whatever it came as */
 function readJson(text: string, contentType?: string): DecodedPayload {
   if (text.trim() === "") return { ok: true, payload: {} };
   try {
     const payload = parseJson(text);
     if (typeof payload === "object" && payload !== null && isTooDeep(payload, MAX_DEPTH))
       return TOO_DEEP;
-    return { ok: true, payload };
+    // Some programs encode their JSON twice.
+    return typeof payload === "string" ? readText(payload) : { ok: true, payload };
   } catch (error) {
     // Parsing number by number calls itself for each level.
     if (error instanceof RangeError) return TOO_DEEP;
@@ -159,7 +165,10 @@ function readJson(text: string, contentType?: string): DecodedPayload {
       ok: false,
       failure: {
         code: "invalid_json",
-        message: `the body came as ${nameContentType(contentType)} and is not valid JSON (${where}): send JSON, or name another content type`,
+        message:
+          contentType === undefined
+            ? `the body is not valid JSON (${where})`
+            : `the body came as ${nameContentType(contentType)} and is not valid JSON (${where}): send JSON, or name another content type`,
       },
     };
   }
@@ -351,7 +360,7 @@ function* readParts(bytes: Buffer, boundary: string): Generator<Part> {
       Buffer.from(content.buffer, content.byteOffset, content.length),
       headers["content-transfer-encoding"],
     );
-    const charset = getParameter(headers["content-type"], "charset");
+    const charset = getCharset(headers["content-type"]);
     if (filename === undefined)
       yield {
         name: Buffer.from(name),
@@ -384,7 +393,7 @@ function readMultipart(bytes: Buffer, contentType: string): DecodedPayload {
       "end it with the boundary and `--`, end lines of boundaries and headers with CR LF, and name each part",
     );
   }
-  const read = readFields(parts, getParameter(contentType, "charset"));
+  const read = readFields(parts, getCharset(contentType));
   if (!read.ok) return read;
   const warnings: string[] = [];
   const entries: [string, unknown][] = [];
@@ -402,7 +411,7 @@ function readMultipart(bytes: Buffer, contentType: string): DecodedPayload {
 }
 
 /** Reads text. A JSON object or list is read as JSON, since programs name many types for it; lines of JSON are text, even a single one. */
-function readText(text: string, type: string): DecodedPayload {
+function readText(text: string, type = ""): DecodedPayload {
   const json = /^\s*[[{]/.test(text) && !JSON_LINES.test(type) ? readJson(text) : undefined;
   return json?.ok ? json : { ok: true, payload: text };
 }
@@ -455,7 +464,7 @@ export function decodePayload(
 ): DecodedPayload {
   if (bytes.length === 0) return { ok: true, payload: {} };
   const type = getMediaType(contentType);
-  const charset = getParameter(contentType, "charset");
+  const charset = getCharset(contentType);
   const named = getKind(type);
   const kind = named === "multipart" && format === "form" ? named : (format ?? named);
   if (kind === "multipart") return readMultipart(bytes, contentType ?? "");
@@ -467,7 +476,7 @@ export function decodePayload(
   if (!decoded.ok)
     return kind === "readable" && charset === undefined ? unread(contentType) : decoded;
   const { text } = decoded;
-  if (kind === "json") return readJson(text, contentType);
+  if (kind === "json") return readJson(text, format === undefined ? type : undefined);
   if (format === "text") return { ok: true, payload: text };
   return kind === "readable" && !isReadable(text) ? unread(contentType) : readText(text, type);
 }

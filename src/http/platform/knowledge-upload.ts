@@ -1,6 +1,7 @@
 import type { Readable } from "node:stream";
 import type { Context } from "hono";
 import { RouseError, type ErrorCode } from "../../core/errors.ts";
+import { parseJson } from "../../core/json.ts";
 import { createTurnstile } from "../../core/turnstile.ts";
 import {
   isSettled,
@@ -66,7 +67,7 @@ function parseFields(pairs: readonly [name: string, value: string][]): UploadFie
   );
   const metadata = last.get("metadata");
   try {
-    if (metadata) raw["metadata"] = JSON.parse(metadata) as unknown;
+    if (metadata) raw["metadata"] = parseJson(metadata);
   } catch {
     throw badRequest("metadata", "metadata: write an object in JSON");
   }
@@ -100,7 +101,13 @@ async function readMultipart(
       files.length > 1
         ? (["title", "external_id"] as const).find((name) => fields[name])
         : undefined;
-    if (files.length === 0) throw badRequest("file", "file: send at least one file");
+    if (files.length === 0)
+      throw badRequest(
+        "file",
+        form.fields.some(([name]) => name === "file")
+          ? "file: it came without a file name, and so as text; send a file, as with `curl -F file=@handbook.pdf`"
+          : "file: send at least one file",
+      );
     if (named) throw badRequest(named, `${named}: names one document; upload the files one by one`);
     return { files, fields };
   } catch (error) {
@@ -116,8 +123,10 @@ async function readDocument(
   { snapshot, knowledge }: PlatformDeps,
 ): Promise<Upload> {
   const { platform } = snapshot().config;
-  const { body } = await readCheckedBody(c, snapshot(), uploadBody);
-  const { filename, text, content_base64: encoded, ...fields } = body;
+  const { body } = await readCheckedBody(c, snapshot(), uploadBody, { numbers: "exact" });
+  const { filename, text, content_base64, ...fields } = body;
+  // Several programs write base64 in lines.
+  const encoded = content_base64?.replace(/\s+/g, "");
   if (typeof encoded === "string" && !BASE64.test(encoded))
     throw badRequest("content_base64", "content_base64: this is not base64");
   const bytes =

@@ -1,4 +1,4 @@
-import { parseJson } from "../../core/json.ts";
+import { getSpelling, getSpellingByValue, parseJson } from "../../core/json.ts";
 import { toWellFormed } from "../../core/text.ts";
 import { isEmptyValue, ownMember, renderValue } from "../template-context.ts";
 import {
@@ -253,6 +253,16 @@ const onWellFormed = (own: Implementation): Implementation =>
     return own.apply(this, toWellFormed(args));
   };
 
+/** `$string`: writes a fraction as it is written in the body. */
+const string = (own: Implementation): Implementation =>
+  function asText(value, ...rest) {
+    const isFraction = typeof value === "number" && !Number.isInteger(value);
+    const body = ownMember(this.environment.base.lookup("$"), "payload");
+    return (
+      (isFraction ? getSpellingByValue(value, body) : undefined) ?? own.call(this, value, ...rest)
+    );
+  };
+
 /** Functions that are not left to JSONata's own implementation alone, which each is given. */
 const INSTEAD: Record<string, (own: Implementation, fromMillis: Implementation) => Implementation> =
   {
@@ -263,6 +273,7 @@ const INSTEAD: Record<string, (own: Implementation, fromMillis: Implementation) 
       text === undefined ? undefined : Buffer.from(text as string, "base64").toString("utf8"),
     encodeUrl: onWellFormed,
     encodeUrlComponent: onWellFormed,
+    string,
     distinct,
     sort: () => sort,
     spread,
@@ -324,6 +335,19 @@ function bounded(
   return { _jsonata_function: true, implementation, signature };
 }
 
+/** The name of a function that writes a field of an object as text. No variable in an expression can have it. */
+export const FIELD_AS_TEXT = "text of a field";
+
+/** Writes the value of a field as text, a number as it is written there, and all else by `$string`. */
+const fieldAsText = (asText: Implementation): Definition => ({
+  _jsonata_function: true,
+  signature: undefined,
+  implementation(value, holder, name) {
+    const spelling = typeof value === "number" ? getSpelling(holder, String(name)) : undefined;
+    return spelling ?? asText.call(this, value);
+  },
+});
+
 /** Reads JSONata's functions out of the frame of an evaluation: it has no other way to them. */
 function readFunctions(library: typeof jsonata): Map<string, Definition> {
   const found = new Map<string, Definition>();
@@ -346,8 +370,11 @@ export function getFunctions(library: typeof jsonata): ReadonlyMap<string, unkno
   if (functions) return functions;
   const found = readFunctions(library);
   const fromMillis = (found.get("fromMillis") as Definition).implementation;
-  functions = new Map(
-    [...found].map(([name, definition]) => [name, bounded(name, definition, fromMillis)]),
-  );
+  const bind = (name: string): Definition =>
+    bounded(name, found.get(name) as Definition, fromMillis);
+  functions = new Map([
+    ...[...found.keys()].map((name) => [name, bind(name)] as const),
+    [FIELD_AS_TEXT, fieldAsText(bind("string").implementation)],
+  ]);
   return functions;
 }

@@ -4,7 +4,7 @@ import type { JsonataOptions } from "jsonata";
 import { didYouMean } from "../../config/suggest.ts";
 import { isHeld } from "../../core/json.ts";
 import { createCpuLimit, SYSTEM_CLOCK, type CpuClock, type CpuLimit } from "./cpu-time.ts";
-import { EVENT_TIME, FUNCTIONS, getFunctions } from "./functions.ts";
+import { EVENT_TIME, FIELD_AS_TEXT, FUNCTIONS, getFunctions } from "./functions.ts";
 import { placeIn } from "../excerpt.ts";
 import { AFTER_EACH_STEP, type Frame } from "./internals.ts";
 import { describeSyntaxError } from "./errors.ts";
@@ -66,6 +66,9 @@ function keepDigits(node: Node, source: string): void {
   node.value = Number(node.value) < 0 ? `-${written}` : written;
 }
 
+/** The value that an expression is evaluated on: `$`. */
+const CONTEXT: Node = { type: "variable", value: "" };
+
 /** The functions that compute a number, and never hand on one that they were given. */
 const COMPUTING = new Set(["average", "count", "length", "millis", "sum", "toMillis"]);
 const ARITHMETIC = new Set(["+", "-", "*", "/", "%"]);
@@ -78,6 +81,47 @@ function isComputed({ type, value, procedure, steps, expressions, rhs }: Node): 
   return type === "number" || (typeof last === "object" && isComputed(last as Node));
 }
 
+/** Returns whether a step of a path may be taken twice: it costs little, and calls nothing. */
+function isPlainStep({ type, predicate, stages }: Node): boolean {
+  const filters = [predicate, stages].flat() as ({ expr?: Node } | undefined)[];
+  const isPlain = filters.every((filter) => !filter || filter.expr?.type === "number");
+  return isPlain && (type === "name" || type === "variable");
+}
+
+/** Calls a function that writes what a node gives as text. */
+function toTextCall(node: Node): Node {
+  const call = (name: string, given: Node[]): Node => ({
+    type: "function",
+    value: "(",
+    procedure: { type: "variable", value: name },
+    arguments: given,
+  });
+  const steps = node.type === "path" && node["tuple"] !== true ? (node["steps"] as Node[]) : [];
+  const last = steps.at(-1);
+  if (last?.type !== "name" || !steps.every(isPlainStep)) return call("string", [node]);
+  const holder = steps.length === 1 ? CONTEXT : { ...node, steps: steps.slice(0, -1) };
+  return call(FIELD_AS_TEXT, [node, holder, { type: "string", value: last.value }]);
+}
+
+/** Returns whether an operand of `&` may be a number of the body. What an expression's own function gives is left as it is. */
+function mayBeNumber(operand: Node): boolean {
+  const { type, value, procedure } = operand;
+  if (type === "function" && !FUNCTIONS.has(String(procedure?.value))) return false;
+  return type !== "string" && !(type === "binary" && value === "&") && !isComputed(operand);
+}
+
+/** Lets numbers stay as they are written in the body when `&` and `$string` make text of them: JSONata writes 19.90 as 19.9. */
+function keepSpellings(node: Node): void {
+  const { type, value, procedure, arguments: [only, ...others] = [] } = node;
+  if (type === "function" && procedure?.value === "string" && only && others.length === 0)
+    Object.assign(node, toTextCall(only));
+  if (type !== "binary" || value !== "&") return;
+  for (const side of ["lhs", "rhs"]) {
+    const operand = node[side] as Node;
+    if (mayBeNumber(operand)) node[side] = toTextCall(operand);
+  }
+}
+
 function lookOver(ast: unknown, source: string): Findings {
   // The transform operator copies with `$clone`.
   const variables = new Set(["clone"]);
@@ -86,6 +130,7 @@ function lookOver(ast: unknown, source: string): Findings {
   let problem: Findings["problem"];
   let hasFunctions = false;
   const seen = new Set<object>();
+  const applied = new Set<unknown>();
   const visit = (value: unknown): void => {
     if (typeof value !== "object" || value === null || seen.has(value)) return;
     seen.add(value);
@@ -99,6 +144,9 @@ function lookOver(ast: unknown, source: string): Findings {
     }
     const node = value as Node;
     if (node.type === "number") keepDigits(node, source);
+    // A function behind `~>` has one argument more.
+    if (node.type === "apply") applied.add(node["rhs"]);
+    if (!applied.has(node)) keepSpellings(node);
     for (const name of getBoundNames(node)) bound.add(name);
     hasFunctions ||= node.type === "lambda";
     if (
@@ -114,7 +162,9 @@ function lookOver(ast: unknown, source: string): Findings {
     for (const member of Object.values(node)) visit(member);
   };
   visit(ast);
-  const unknown = calls.find((name) => !FUNCTIONS.has(name) && !bound.has(name));
+  const unknown = calls.find(
+    (name) => !FUNCTIONS.has(name) && name !== FIELD_AS_TEXT && !bound.has(name),
+  );
   if (unknown !== undefined)
     problem ??= {
       message: `there is no function $${unknown}.${didYouMean(unknown, FUNCTIONS)}`,

@@ -25,6 +25,7 @@ export type CallFailure =
   | "threw"
   | "denied"
   | "too_large"
+  | "no_json"
   | "timeout"
   | "load_timeout"
   | "died"

@@ -2,6 +2,7 @@ import { closeSync, fstatSync } from "node:fs";
 import { syncBuiltinESMExports, setSourceMapsSupport } from "node:module";
 import os from "node:os";
 import v8 from "node:v8";
+import { isRecord } from "../../core/json.ts";
 import { importUserModule } from "../../plugin/resolve.ts";
 import { importBuiltModule, type BuiltModule } from "./built-module.ts";
 import { captureConsole, describeThrown, type Thrown } from "../debug.ts";
@@ -148,6 +149,13 @@ function describe(error: unknown): Thrown {
 /** A module may take `process.send` away; messages of ours still have to arrive. */
 const send = process.send?.bind(process) as (message: Reply | TransformProgress) => void;
 
+/** Returns whether JSON has nothing of an object that is not empty: a Map, a promise, a generator, a Response. */
+function isOpaque(value: unknown): boolean {
+  if (!isRecord(value) || "toJSON" in value || Object.keys(value).length > 0) return false;
+  const prototype = Object.getPrototypeOf(value) as object | null;
+  return prototype !== null && Object.getPrototypeOf(prototype) !== null;
+}
+
 async function answer(call: TransformCall): Promise<Reply> {
   if (call.kind === "jsonata") {
     const result = await evaluateOutside(call.source, call.input, call.now, call.timeoutMs);
@@ -176,7 +184,10 @@ async function answer(call: TransformCall): Promise<Reply> {
   if (!transform) return { id: call.id, ok: false, reason: "no_function" };
   if (call.kind === "check") return { id: call.id, ok: true, value: null };
   try {
-    const value = await transform(call.input);
+    const given = await transform(call.input);
+    // An async function in `map` gives a list of promises.
+    const value: unknown = Array.isArray(given) ? await Promise.all(given as unknown[]) : given;
+    if ([value].flat().some(isOpaque)) return { id: call.id, ok: false, reason: "no_json" };
     // Through JSON, so that what cannot be sent is found here, in this call.
     const text = JSON.stringify(value) as string | undefined;
     if (text !== undefined && text.length > MAX_RESULT_CHARS)

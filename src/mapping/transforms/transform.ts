@@ -1,6 +1,9 @@
 import { dirname } from "node:path";
 import type { MappingConfig } from "../../config/schema/mapping.ts";
+import { findKind } from "../../config/schema-words.ts";
+import { didYouMean } from "../../config/suggest.ts";
 import { fileInside } from "../../core/files.ts";
+import { isRecord } from "../../core/json.ts";
 import { lazy } from "../../core/lazy.ts";
 import { codeError, type Thrown } from "../debug.ts";
 import { compileExpression } from "../jsonata/expression.ts";
@@ -45,6 +48,8 @@ const REASONS: Record<CallFailure, string> = {
     "exports no function: export one as default or as `transform`, or name it in `transform.export`",
   threw: "threw an error",
   too_large: "gave more than 8 MB of JSON",
+  no_json:
+    "gave a value that is no JSON, such as a Map, a generator or a Response: give an object of action fields, a list of them, or null",
   denied: "did something that transforms may not do: see hooks.transformPermissions",
   timeout: "took longer than hooks.transformTimeoutSeconds",
   load_timeout: "took longer than hooks.transformLoadSeconds to load",
@@ -53,27 +58,35 @@ const REASONS: Record<CallFailure, string> = {
   closed: "was not run: the gateway is stopping",
 };
 
+/** `at`: the place of the action in what the transform gave. */
 function readAction(
   value: unknown,
   allowed: readonly string[],
+  at: string,
 ): { ok: true; action: Record<string, unknown> } | { ok: false; message: string } {
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    return { ok: false, message: "must give an object of action fields, a list of them, or null" };
+  if (!isRecord(value))
+    return {
+      ok: false,
+      message: `must give an object of action fields, a list of them, or null, and gave ${findKind(value)}${at}`,
+    };
   const action: Record<string, unknown> = {};
   for (const [key, member] of Object.entries(value)) {
     const field = Object.hasOwn(OTHER_NAMES, key) ? (OTHER_NAMES[key] as string) : key;
     if (!allowed.includes(field))
-      return { ok: false, message: `gave the field "${key.slice(0, 40)}", which it may not set` };
+      return {
+        ok: false,
+        message: `gave the field "${key.slice(0, 40)}"${at}, which it may not set.${didYouMean(key, allowed)}`,
+      };
     // A key that is null is a key with a hole, and not one that was left to the template.
     if (member !== undefined && (member !== null || field === "sessionKey")) action[field] = member;
   }
   if (action["action"] !== undefined && action["action"] !== "wake" && action["action"] !== "agent")
-    return { ok: false, message: 'gave an `action` that is neither "wake" nor "agent"' };
+    return { ok: false, message: `gave an \`action\`${at} that is neither "wake" nor "agent"` };
   const { dedupeKey } = action;
   // Ids are often numbers.
   if (typeof dedupeKey === "number") action["dedupeKey"] = String(dedupeKey);
   else if (dedupeKey !== undefined && typeof dedupeKey !== "string")
-    return { ok: false, message: "gave a `dedupeKey` that is neither text nor a number" };
+    return { ok: false, message: `gave a \`dedupeKey\`${at} that is neither text nor a number` };
   return { ok: true, action };
 }
 
@@ -82,8 +95,8 @@ function readResult(value: unknown, allowed: readonly string[]): TransformOutcom
   if (value === null || value === undefined) return { ok: true, skipped: true };
   const list = Array.isArray(value);
   const actions: Record<string, unknown>[] = [];
-  for (const entry of list ? (value as unknown[]) : [value]) {
-    const read = readAction(entry, allowed);
+  for (const [index, entry] of (list ? (value as unknown[]) : [value]).entries()) {
+    const read = readAction(entry, allowed, list ? ` at [${index}] of its list` : "");
     if (!read.ok) return read;
     actions.push(read.action);
   }

@@ -210,7 +210,7 @@ function About({ approval }: { approval: ApprovalView }) {
         ["run", <Id id={runId} to={href("runs", runId)} />],
         ["agent", approval.agentId],
         ["asked", <Time iso={askedAt} />],
-        ["waits until", decision ? null : <Time iso={expiresAt} />],
+        ["expires", decision ? null : <Time iso={expiresAt} />],
         [
           "decision",
           decision ? (
