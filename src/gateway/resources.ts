@@ -136,7 +136,7 @@ function wrapStore(store: Store, traces: Traces, reporter: Reporter | undefined)
   return reporter ? reportingStore(traced, reporter) : traced;
 }
 
-/** Lets a store record the config of each event, and each config that comes into use. */
+/** Records each config that comes into use. */
 function recordConfigs(
   store: Store,
   { clock, log }: ResourceOptions,
@@ -213,13 +213,8 @@ export async function openResources(
   opened.defer(() => reloader.close());
   traces = await startTraces(first.loaded, options, opened);
   const localToken = await stateSecret(stateDir, "gateway-token");
-  const configs = recordConfigs(
-    wrapStore(handle.store, traces, options.reporter),
-    options,
-    reloader,
-    swapped,
-  );
-  const { store } = configs;
+  const store = wrapStore(handle.store, traces, options.reporter);
+  const configs = recordConfigs(store, options, reloader, swapped);
   if (driver.shared) shared = createSharedValues(store);
   watchStore(metrics, store, clock, reloader);
   return {

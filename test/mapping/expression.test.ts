@@ -10,6 +10,7 @@ import { compileGuarded } from "../../src/mapping/jsonata/sandbox.ts";
 import { parsePath, readPath, type TemplateContext } from "../../src/mapping/template-context.ts";
 import { compileRegex } from "../../src/mapping/regex.ts";
 import { compileTemplate } from "../../src/mapping/template.ts";
+import { parseJson } from "../../src/core/json.ts";
 import { plainText } from "../../src/core/text.ts";
 import { expectProportional } from "../growth.ts";
 
@@ -401,6 +402,17 @@ describe("templates", () => {
     const rendered = await render("{{a}}|{{b}}|{{c}}|{{d.e}}", { a: { x: [1] }, b: null, c: 0 });
     expect(plainText(rendered.parts)).toBe('{"x":[1]}||0|');
     expect(rendered.missing).toEqual(["b", "d.e"]);
+  });
+
+  it("writes a number of the scope, and one that was rounded, as it is, whatever equal number the body has", async () => {
+    const compiled = compileTemplate(
+      "{{ count }} events, {{ index }}: {{ price }}, {{ a }}, {{ $floor(price + 0.5) }}",
+    );
+    if (!compiled.ok) throw new Error(compiled.message);
+    const payload = parseJson('{"price":3.00,"a":1.0}');
+    const scope = { payload, headers: {}, query: {}, path: "p", now: 0, count: 3, index: 1 };
+    const rendered = await compiled.template.render(scope);
+    expect(rendered.ok && plainText(rendered.parts)).toBe("3 events, 1: 3.00, 1.0, 3");
   });
 
   it("finds the end of an expression past quotes and braces", async () => {

@@ -109,7 +109,7 @@ describe("an agent with `knowledge: auto`", () => {
     // What goes on with the question before is looked up with it; thanks are not.
     await turn("Thanks!", "You are welcome.");
     expect(said(2)).not.toContain("kilograms");
-    await turn("And what else do they weigh?", "Nothing else.");
+    await turn("And why?", "It is the tariff.");
     expect(said(3)).toContain("Parcels weigh 20 kilograms");
     await world.del(`documents/${marks.body.id}`);
   });

@@ -227,6 +227,7 @@ describe("a form that is none", () => {
       "content-type": "text/plain",
     });
     expect([plain.status, plain.body.error.code]).toEqual([415, "unsupported_media_type"]);
+    expect(plain.body.error.message).toContain("multipart/form-data");
     expect((await world.call("/v1/knowledge/upload", "{", { key: DESK })).body.error.code).toBe(
       "invalid_json",
     );

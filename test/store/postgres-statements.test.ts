@@ -79,7 +79,9 @@ describePostgres("statements that PostgreSQL is sent", () => {
     const action = { ...runAction("hook:one"), mapping: "shop" };
     const one = event({ actions: [action] });
     const keys = newKeys(one.id, [dedupe({ expiresAt: Date.now() + DAY })]);
-    expect(await count({ keys, event: { row: toEventRow(one), actions: one.actions } })).toBe(1);
+    expect(
+      await count({ keys, event: { row: toEventRow(one, Date.now()), actions: one.actions } }),
+    ).toBe(1);
     const { runId: id } = action;
     const start = await count({
       keys: [],

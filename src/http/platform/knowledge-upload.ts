@@ -2,7 +2,6 @@ import type { Readable } from "node:stream";
 import type { Context } from "hono";
 import { RouseError, type ErrorCode } from "../../core/errors.ts";
 import { parseJson } from "../../core/json.ts";
-import { createTurnstile } from "../../core/turnstile.ts";
 import {
   isSettled,
   type Access,
@@ -18,12 +17,66 @@ import {
   problemResponse,
   type ApiProblem,
 } from "./problems.ts";
-import { type ApiKey, getAccess, getAudience } from "../../chat/api-keys.ts";
+import { getAccess, getAudience, type ApiKey } from "../../chat/api-keys.ts";
 import { checkAgents, toNames, documentView } from "./knowledge-documents.ts";
 import { uploadBody, uploadFields, waitMs, type UploadFields } from "./knowledge-schema.ts";
 import { check, readCheckedBody, withoutNullish } from "./read.ts";
 import { jsonResponse, toList, type PlatformDeps, type PlatformEnv } from "./types.ts";
 import { readForm, removeFiles, type UploadedFile } from "./upload-form.ts";
+
+interface Waiting {
+  start(): void;
+}
+
+/** Places for work that is done side by side; work for which there is none waits in its order. */
+interface Turnstile {
+  /** The number of callers that wait. */
+  readonly waiting: number;
+  /** Resolves to what gives the place back; to undefined if `signal` is aborted before there is one. */
+  take(signal: AbortSignal): Promise<(() => void) | undefined>;
+}
+
+/** @param count how many places there are now: it may change */
+function createTurnstile(count: () => number): Turnstile {
+  const queue: Waiting[] = [];
+  let taken = 0;
+  const next = (): void => {
+    while (queue.length > 0 && taken < count()) queue.shift()?.start();
+  };
+  const enter = (): (() => void) => {
+    taken++;
+    let isFree = false;
+    return () => {
+      if (isFree) return;
+      isFree = true;
+      taken--;
+      next();
+    };
+  };
+  return {
+    get waiting() {
+      return queue.length;
+    },
+    take(signal) {
+      if (signal.aborted) return Promise.resolve(undefined);
+      if (queue.length === 0 && taken < count()) return Promise.resolve(enter());
+      return new Promise((resolve) => {
+        const leave = (): void => {
+          queue.splice(queue.indexOf(waiting), 1);
+          resolve(undefined);
+        };
+        const waiting: Waiting = {
+          start() {
+            signal.removeEventListener("abort", leave);
+            resolve(enter());
+          },
+        };
+        signal.addEventListener("abort", leave, { once: true });
+        queue.push(waiting);
+      });
+    },
+  };
+}
 
 const FORM = /^multipart\/form-data(?:;|$)/i;
 
@@ -123,7 +176,10 @@ async function readDocument(
   { snapshot, knowledge }: PlatformDeps,
 ): Promise<Upload> {
   const { platform } = snapshot().config;
-  const { body } = await readCheckedBody(c, snapshot(), uploadBody, { numbers: "exact" });
+  const { body } = await readCheckedBody(c, snapshot(), uploadBody, {
+    numbers: "exact",
+    takesForms: true,
+  });
   const { filename, text, content_base64, ...fields } = body;
   // Several programs write base64 in lines.
   const encoded = content_base64?.replace(/\s+/g, "");

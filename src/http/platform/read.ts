@@ -59,12 +59,13 @@ const JSON_TYPE = /^(?:application\/(?:[\w.+-]+\+)?json|text\/json)$/;
 /** Reads a JSON body. Without a content type it is JSON; with another one it is refused. @throws ProblemError */
 export async function readJson(
   c: Context,
-  options: Pick<BodyLimits, "maxBytes" | "timeoutMs">,
+  options: Pick<BodyLimits, "maxBytes" | "timeoutMs"> & { takesForms?: boolean | undefined },
 ): Promise<{ bytes: Buffer; value: unknown }> {
   const type = (c.req.header("content-type") ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
   const encoding = c.req.header("content-encoding") ?? "identity";
   if ((type !== "" && !JSON_TYPE.test(type)) || encoding !== "identity") {
-    const message = "send JSON, with the content type application/json or none, and not compressed";
+    const form = options.takesForms ? ", or a form as multipart/form-data" : "";
+    const message = `send JSON, with the content type application/json or none${form}, and not compressed`;
     throw new RouseError({ code: "unsupported_media_type", message });
   }
   const read = await collectBytes(bodySource(c), c.req.header("content-length"), options);
@@ -100,10 +101,10 @@ export async function readCheckedBody<S extends z.ZodType>(
   c: Context,
   { config: { platform, hooks } }: Snapshot,
   schema: S,
-  { numbers = "rounded" }: { numbers?: "rounded" | "exact" } = {},
+  { numbers = "rounded", takesForms }: { numbers?: "rounded" | "exact"; takesForms?: boolean } = {},
 ): Promise<{ bytes: Buffer; body: z.output<S> }> {
   const limits = { maxBytes: platform.maxBodyBytes, timeoutMs: hooks.bodyTimeoutSeconds * 1000 };
-  const { bytes, value } = await readJson(c, limits);
+  const { bytes, value } = await readJson(c, { ...limits, takesForms });
   return { bytes, body: check(schema, numbers === "exact" ? value : roundNumbers(value)) };
 }
 

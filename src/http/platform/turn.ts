@@ -154,9 +154,10 @@ async function readTurn<B extends CommonBody>(
     ...asked
   } = await read(body, { caller, snapshot, session: session?.id, runs, owner });
   const { maxImageBytes: maxBytes, imageHosts: hosts } = snapshot.config.platform;
+  let readFile: ReturnType<typeof createFileReader> | undefined;
   const conversation = await readMessages(sent, {
     images: { maxBytes, hosts, fetch: parts.fetch, signal: c.req.raw.signal },
-    readFile: createFileReader(c, parts),
+    readFile: (file, at) => (readFile ??= createFileReader(c, parts))(file, at),
     field,
     continues: asked.session.kind === "after",
   });

@@ -70,7 +70,9 @@ function keepDigits(node: Node, source: string): void {
 const CONTEXT: Node = { type: "variable", value: "" };
 
 /** The functions that compute a number, and never hand on one that they were given. */
-const COMPUTING = new Set(["average", "count", "length", "millis", "sum", "toMillis"]);
+const COMPUTING = new Set(
+  "average ceil count floor length millis power round sqrt sum toMillis".split(" "),
+);
 const ARITHMETIC = new Set(["+", "-", "*", "/", "%"]);
 
 /** Returns whether the number that an expression gives is computed, and is none of the input. */
@@ -110,11 +112,15 @@ function mayBeNumber(operand: Node): boolean {
   return type !== "string" && !(type === "binary" && value === "&") && !isComputed(operand);
 }
 
-/** Lets numbers stay as they are written in the body when `&` and `$string` make text of them: JSONata writes 19.90 as 19.9. */
-function keepSpellings(node: Node): void {
+/**
+ * Lets numbers stay as they are written in the body when `&` and `$string` make text of them: JSONata writes 19.90 as 19.9.
+ * `applied`: the functions behind `~>`, which have one argument more.
+ */
+function keepSpellings(node: Node, applied: Set<unknown>): void {
   const { type, value, procedure, arguments: [only, ...others] = [] } = node;
-  if (type === "function" && procedure?.value === "string" && only && others.length === 0)
-    Object.assign(node, toTextCall(only));
+  if (type === "apply") applied.add(node["rhs"]);
+  const isString = type === "function" && procedure?.value === "string" && !applied.has(node);
+  if (isString && only && others.length === 0) Object.assign(node, toTextCall(only));
   if (type !== "binary" || value !== "&") return;
   for (const side of ["lhs", "rhs"]) {
     const operand = node[side] as Node;
@@ -144,9 +150,7 @@ function lookOver(ast: unknown, source: string): Findings {
     }
     const node = value as Node;
     if (node.type === "number") keepDigits(node, source);
-    // A function behind `~>` has one argument more.
-    if (node.type === "apply") applied.add(node["rhs"]);
-    if (!applied.has(node)) keepSpellings(node);
+    keepSpellings(node, applied);
     for (const name of getBoundNames(node)) bound.add(name);
     hasFunctions ||= node.type === "lambda";
     if (
