@@ -114,7 +114,8 @@ export interface InputImage {
 
 export type ConversationPart =
   | { type: "text"; text: string }
-  | { type: "image"; mediaType: string; data: Uint8Array }
+  /** `detail`: how closely the caller wants it to be read, for providers that offer a choice. */
+  | { type: "image"; mediaType: string; data: Uint8Array; detail?: string }
   /** The text of a file: outside text, whoever sent the file. */
   | { type: "document"; filename: string; text: string };
 

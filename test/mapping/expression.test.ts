@@ -78,6 +78,14 @@ describe("plain paths", () => {
   });
 
   it.each([
+    ["$match(a, /w+/).match ?: 'x'", "www"],
+    ["a[$contains($, /w/)] ?: 'x'", "www"],
+    ["$match(a, /q/).match ?: $match(a, /z/).match ?: $replace(a, /w/, 'v')", "vvv"],
+  ])("a regular expression before `?:` counts: %s", async (source, wanted) =>
+    expect(await evaluate(source, { a: "www" })).toEqual({ ok: true, value: wanted }),
+  );
+
+  it.each([
     "__proto__",
     "constructor",
     "prototype",
@@ -242,6 +250,12 @@ describe("JSONata", () => {
     ["$replace(a, /x/, b)", { a: "x".repeat(900_000), b: "$$".repeat(450_000) }, TIME],
     ["$replace(a, 'x', b)", { a: "x".repeat(900_000), b: "y".repeat(900_000) }, TEXT],
     ["$count($match(a, /x.*y|x/))", { a: "x".repeat(900_000) }, TIME],
+    ["$fromMillis(1e20)", {}, "the expression gives $fromMillis a time that no calendar has"],
+    [
+      "$split(a, b)",
+      { a: "x" },
+      "the expression failed in $split: an argument is missing or has the wrong type",
+    ],
     [
       "$formatNumber(5, a)",
       { a: `${"#,".repeat(20_000)}##0` },

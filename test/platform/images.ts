@@ -43,12 +43,12 @@ export function webp(kind: "VP8X" | "VP8 " | "VP8L", width: number, height: numb
 export const dataUri = (image: Buffer, type = "image/png"): string =>
   `data:${type};base64,${image.toString("base64")}`;
 
-export const imageMessage = (url: string): object[] => [
+export const imageMessage = (url: string, detail?: string): object[] => [
   {
     role: "user",
     content: [
       { type: "text", text: "What is this?" },
-      { type: "image_url", image_url: { url } },
+      { type: "image_url", image_url: { url, detail } },
     ],
   },
 ];

@@ -49,6 +49,7 @@ describe("tools of the caller", () => {
 
   it.each<[string, string]>([
     ["that are no JSON", '{"zone": "UTC'],
+    ["that are nested too deep", `{"zone": ${"[".repeat(20_000)}${"]".repeat(20_000)}}`],
     ["that are words", "at noon, <b>please</b>"],
     [
       "that a parser would change",

@@ -82,7 +82,7 @@ export const plural = (count: number, one: string, many = `${one}s`): string =>
  */
 export function visibleText(text: string): string {
   return text.replaceAll(
-    /(?![\t\n]|(?<=\p{Extended_Pictographic}[\ufe0f\u{1f3fb}-\u{1f3ff}]*)\u200d\p{Extended_Pictographic})[\p{Cc}\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu,
+    /(?![\t\n]|(?<=\p{Extended_Pictographic}[\ufe0f\p{Emoji_Modifier}]*)\u200d\p{Extended_Pictographic})[\p{Cc}\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu,
     (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`,
   );
 }

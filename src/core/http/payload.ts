@@ -1,6 +1,6 @@
 import { parseMultipart } from "@remix-run/multipart-parser";
 import type { Failure } from "../errors.ts";
-import { parseJson } from "../json.ts";
+import { isTooDeep, MAX_DEPTH, parseJson } from "../json.ts";
 
 type DecodedText = { ok: true; text: string } | { ok: false; failure: Failure };
 
@@ -58,8 +58,6 @@ export type DecodedPayload =
   | { ok: true; payload: unknown; warnings?: string[] }
   | { ok: false; failure: Failure };
 
-/** JSON nested deeper than this is refused: later steps walk it recursively. */
-const MAX_DEPTH = 200;
 const MAX_PARTS = 1000;
 const MAX_PART_HEADER = 16 * 1024;
 
@@ -113,22 +111,6 @@ const XML_TYPE = /[/+]xml$/;
 const BINARY_TYPE =
   /^(?:image|audio|video|font|model)\/(?!svg\+xml)|[/+.-](?:pdf|zip|gzip|protobuf|grpc|msgpack|cbor)$/;
 
-/** Returns whether a value is nested deeper than `left` levels. */
-function isTooDeep(value: unknown, left: number): boolean {
-  if (left === 0) return true;
-  if (Array.isArray(value)) {
-    for (const member of value)
-      if (typeof member === "object" && member !== null && isTooDeep(member, left - 1)) return true;
-    return false;
-  }
-  const object = value as Record<string, unknown>;
-  for (const key in object) {
-    const member = object[key];
-    if (typeof member === "object" && member !== null && isTooDeep(member, left - 1)) return true;
-  }
-  return false;
-}
-
 const TOO_DEEP: DecodedPayload = {
   ok: false,
   failure: {
@@ -151,8 +133,7 @@ function readJson(text: string, contentType?: string): DecodedPayload {
   if (text.trim() === "") return { ok: true, payload: {} };
   try {
     const payload = parseJson(text);
-    if (typeof payload === "object" && payload !== null && isTooDeep(payload, MAX_DEPTH))
-      return TOO_DEEP;
+    if (isTooDeep(payload)) return TOO_DEEP;
     // Some programs encode their JSON twice.
     return typeof payload === "string" ? readText(payload) : { ok: true, payload };
   } catch (error) {

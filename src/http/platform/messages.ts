@@ -1,9 +1,8 @@
 import { collectBody } from "../../core/http/body.ts";
-import { parseJsonToPrint } from "../../core/json.ts";
 import { hasUsableSize, MAX_PIXELS, readImageInfo } from "../../core/image-info.ts";
 import { badRequest } from "./problems.ts";
 import { withoutNullish } from "./read.ts";
-import { toUnreadInput } from "../../agent/tools/call-inputs.ts";
+import { parseInput } from "../../agent/tools/call-inputs.ts";
 import type { ConversationMessage, ConversationPart } from "../../agent/types.ts";
 import type { ChatMessage } from "./chat-schema.ts";
 import type { SentFile } from "./files.ts";
@@ -147,19 +146,13 @@ async function userParts(
     const { at = `${param}[${index}]` } = part;
     if (part.type === "text") parts.push({ type: "text", text: part.text });
     else if (part.type === "file") parts.push(await readFile(part.file, at));
-    else parts.push(await loadImage(part.image_url.url, `${at}.${NAMES[field].image}`, images));
+    else {
+      const { url, detail } = part.image_url;
+      const image = await loadImage(url, `${at}.${NAMES[field].image}`, images);
+      parts.push({ ...image, ...(detail && { detail }) });
+    }
   }
   return parts;
-}
-
-/** What a model wrote as a call's input: text that is no JSON is passed on as such. */
-function parseInput(text: string): unknown {
-  if (text.trim() === "") return {};
-  try {
-    return parseJsonToPrint(text);
-  } catch {
-    return toUnreadInput(text);
-  }
 }
 
 /** Reads what a model said before. */

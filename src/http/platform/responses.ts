@@ -74,7 +74,7 @@ const getText = (part: Part): string =>
 
 function userPart(part: Part, at: string): UserPart & { at: string } {
   if (part.type === "input_image")
-    return { type: "image_url", image_url: { url: part.image_url }, at };
+    return { type: "image_url", image_url: { url: part.image_url, detail: part.detail }, at };
   if (part.type === "input_file") return { type: "file", file: part, at };
   return { type: "text", text: getText(part), at };
 }

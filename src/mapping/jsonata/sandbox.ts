@@ -66,6 +66,25 @@ function keepDigits(node: Node, source: string): void {
   node.value = Number(node.value) < 0 ? `-${written}` : written;
 }
 
+/** The regular expressions of a part of an AST, in the order of the text. */
+function listRegexes(part: unknown): Node[] {
+  if (typeof part !== "object" || part === null || part instanceof RegExp) return [];
+  return (part as Node).type === "regex"
+    ? [part as Node]
+    : Object.values(part).flatMap(listRegexes);
+}
+
+/** Puts the regular expressions of `a ?: b` back into its condition: JSONata copies `a` as JSON, which loses them. */
+function restoreRegexes(part: unknown): void {
+  if (typeof part !== "object" || part === null || part instanceof RegExp) return;
+  const node = part as Node;
+  for (const member of Object.values(node)) restoreRegexes(member);
+  if (node.type !== "condition") return;
+  const kept = listRegexes(node["then"]);
+  for (const [index, regex] of listRegexes(node["condition"]).entries())
+    if (!(regex.value instanceof RegExp)) regex.value = kept[index]?.value;
+}
+
 /** The value that an expression is evaluated on: `$`. */
 const CONTEXT: Node = { type: "variable", value: "" };
 
@@ -237,6 +256,7 @@ export function compileGuarded(
     return { ok: false, ...describeSyntaxError(error, source) };
   }
   const ast = expression.ast();
+  restoreRegexes(ast);
   const { problem, hasFunctions, variables } = lookOver(ast, source);
   if (problem !== undefined) {
     const at = problem.name === undefined ? -1 : source.indexOf(`$${problem.name}`);
