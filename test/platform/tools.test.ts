@@ -90,17 +90,6 @@ describe("tools of the caller", () => {
     },
   );
 
-  it("come in a stream as well", async () => {
-    world.model.says = () => ({ calls: [CALL, { ...CALL, id: "call_10" }] });
-    const events = eventsOf((await world.chat({ tools: [CLOCK], stream: true })).text);
-    const calls = events.flatMap((event) => event.choices?.[0]?.delta.tool_calls ?? []);
-    expect(calls).toEqual([
-      { index: 0, ...ON_WIRE },
-      { index: 1, ...ON_WIRE, id: "call_10" },
-    ]);
-    expect(events.at(-2).choices[0]).toMatchObject({ delta: {}, finish_reason: "tool_calls" });
-  });
-
   it("are answered by their caller; a result is outside text", async () => {
     world.model.says = () => ({ text: ["Noon."] });
     const answered = [

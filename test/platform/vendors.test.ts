@@ -45,43 +45,6 @@ const user = { role: "user", content: "Time?" };
 describe.each(VENDORS.map((vendor) => [vendor.type, vendor] as const))(
   "a provider of type %s",
   (_type, vendor) => {
-    it("gets the caller's tools, and their results as outside text", async () => {
-      await start(vendor);
-      server.handler = () => ({ tool: "clock", input: { zone: "UTC" } });
-      const sampling = { parallel_tool_calls: false, temperature: 0.5, max_tokens: 100 };
-      const { body } = await chat({
-        messages: [{ role: "system", content: "CALLER" }, user],
-        tools,
-        ...sampling,
-      });
-      const [choice] = body.choices;
-      expect([choice.finish_reason, choice.message.tool_calls[0].function]).toEqual([
-        "tool_calls",
-        { name: "clock", arguments: '{"zone":"UTC"}' },
-      ]);
-      expect(body.usage).toEqual({ prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 });
-      const [asked] = server.requests;
-      if (!asked) throw new Error("nothing was asked");
-      expect([vendor.toolNames(asked), vendor.instructions(asked)]).toEqual([
-        ["clock"],
-        expect.stringMatching(/^"?\[?[^]*OWN[^]*CALLER/),
-      ]);
-      server.handler = () => ({ text: "Noon." });
-      const result = {
-        role: "tool",
-        tool_call_id: choice.message.tool_calls[0].id,
-        content: "12:00",
-      };
-      const answered = await chat({ messages: [user, choice.message, result], tools });
-      expect(answered.body.choices[0]).toMatchObject({
-        message: { content: "Noon." },
-        finish_reason: "stop",
-      });
-      expect(JSON.stringify(server.requests[1]?.body)).toMatch(
-        /<<<EXTERNAL_CONTENT [0-9a-f]{32}>>>[^<]*12:00/,
-      );
-    });
-
     it("gets images, and goes on with a session after a call that nobody answered", async () => {
       await start(vendor);
       server.handler = () => ({ tool: "clock", input: {} });
