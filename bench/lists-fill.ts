@@ -34,7 +34,7 @@ function fill(json: string, values: Record<string, string>): string {
 const AT = 1_234_567_890_123;
 
 function eventSlice(now: number, step: number, dialect: Dialect): string {
-  const row = toEventRow(event({ mapping: "MAPPING" }));
+  const row = toEventRow(event({ mapping: "MAPPING" }), now);
   // One path and its mapping are at the oldest event only.
   return `SELECT i, ${toId("evt", "i", dialect)}, ${now} - ${DAYS * 86_400_000} + i * ${step},
     CASE WHEN i = 1 THEN 'rare' ELSE 'path-' || (i * i % 23) END, 'hooks.token',

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { connectPlain } from "./store/postgres-client.ts";
 
 const VACUUM_MS = 20_000;
@@ -32,6 +33,21 @@ function keepCatalogsSmall(): () => Promise<void> {
   };
 }
 
+/** Drops the schemas that tests have left. */
+async function dropSchemas(): Promise<void> {
+  const client = await connectPlain();
+  try {
+    const { rows } = await client.query<{ name: string }>(
+      "SELECT nspname AS name FROM pg_namespace WHERE starts_with(nspname, $1)",
+      [process.env["TEST_POSTGRES_SCHEMAS"]],
+    );
+    // One at a time: each takes locks of all its tables.
+    for (const { name } of rows) await client.query(`DROP SCHEMA "${name}" CASCADE`);
+  } finally {
+    await client.end();
+  }
+}
+
 /** Looks once whether there is a PostgreSQL to test with, and says what is left out where there is none. */
 export default async function setup(): Promise<(() => Promise<void>) | undefined> {
   // Each project of the config asks.
@@ -39,7 +55,12 @@ export default async function setup(): Promise<(() => Promise<void>) | undefined
   try {
     await (await connectPlain()).end();
     process.env["TEST_POSTGRES_ANSWERS"] = "yes";
-    return keepCatalogsSmall();
+    process.env["TEST_POSTGRES_SCHEMAS"] = `test_${randomBytes(4).toString("hex")}`;
+    const stopVacuum = keepCatalogsSmall();
+    return async () => {
+      await stopVacuum();
+      await dropSchemas();
+    };
   } catch {
     process.env["TEST_POSTGRES_ANSWERS"] = "no";
     if (process.env["TEST_POSTGRES_REQUIRED"] !== "1")

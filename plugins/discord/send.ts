@@ -12,8 +12,9 @@ import {
   sentResult,
   untold,
   vendorChannel,
+  type ErrorRules,
+  type VendorChannel,
 } from "#channel-kit";
-import type { ErrorRules, VendorChannel } from "#channel-kit";
 import type {
   ApprovalQuestion,
   Channel,
@@ -21,9 +22,23 @@ import type {
   PluginContext,
   SendResult,
   Verdict,
+  OutgoingFile,
 } from "#plugin";
 import { toDiscord } from "./format.ts";
-import { MAX_FILE, TOO_LARGE, toRawFile } from "./send-file.ts";
+
+/** The largest file that a bot may send without a paid server, in bytes. */
+const MAX_FILE = 10_000_000;
+const TOO_LARGE = {
+  status: "unsupported",
+  reason: "Discord takes files of 10 MB at most",
+} as const;
+
+/** A file as the SDK takes it: it becomes a part of the message's form. */
+const toRawFile = ({ name, mediaType, data }: OutgoingFile): RawFile => ({
+  name,
+  data,
+  contentType: mediaType,
+});
 
 /** Two tries with it fit into the time that the gateway gives a send. */
 const TIMEOUT_MS = 12_000;

@@ -6,9 +6,28 @@ import {
   sentResult,
   vendorChannel,
 } from "#channel-kit";
-import type { Channel, SendResult, TypingPlace } from "#plugin";
-import { sendFile } from "./send-file.ts";
+import type { Channel, SendResult, TypingPlace, FileSendResult, OutgoingFile } from "#plugin";
 import { CHAT, VENDOR, type Message, type Server } from "./server.ts";
+
+/** Sends a file by the server, which takes files only into a chat that is there. */
+async function sendFile(
+  { call }: Pick<Server, "call">,
+  { name, mediaType, data, replyTo, idempotencyKey }: OutgoingFile,
+  { chatGuid, privateApi }: { chatGuid: string | undefined; privateApi: boolean },
+  signal: AbortSignal,
+): Promise<FileSendResult> {
+  if (chatGuid === undefined)
+    return { status: "unsupported", reason: "there is no chat with this person yet" };
+  const form = new FormData();
+  form.append("chatGuid", chatGuid);
+  form.append("tempGuid", idempotencyKey);
+  form.append("name", name);
+  form.append("method", privateApi ? "private-api" : "apple-script");
+  if (privateApi && replyTo !== undefined) form.append("selectedMessageGuid", replyTo);
+  form.append("attachment", new Blob([data], { type: mediaType }), name);
+  const answer = await call<{ data?: Message }>("message/attachment", signal, form);
+  return sentResult(answer?.data?.guid);
+}
 
 /** Services under which the chat with one person may stand; newer systems write `any`. */
 const SERVICES = ["iMessage", "any", "SMS"];

@@ -1,5 +1,5 @@
 import type { ModelProvider } from "#plugin";
-import { completeStreams } from "./stream-end.ts";
+import { readAnswers } from "./answers.ts";
 
 const provider: ModelProvider = {
   type: "openai-compatible",
@@ -15,7 +15,7 @@ const provider: ModelProvider = {
       name,
       baseURL: baseUrl,
       headers: { ...headers },
-      fetch: completeStreams(fetch),
+      fetch: readAnswers(fetch),
       includeUsage: true,
       supportsStructuredOutputs: true,
       ...(apiKey !== undefined && { apiKey }),

@@ -1,5 +1,4 @@
 import {
-  clampTimes,
   type Clock,
   createStepWatch,
   createFailureLog,
@@ -210,10 +209,7 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
   };
 
   return {
-    store: clampTimes(
-      createPostgresStore({ db, now, getLatest, accepting, committing, signals, close }),
-      getLatest,
-    ),
+    store: createPostgresStore({ db, now, getLatest, accepting, committing, signals, close }),
     queue: createPostgresQueue({ db, jobs, membership, signals, handedOut, now, dbTime }),
     batches: createBatchWindows({ db, dbTime }),
     usage: createUsage({

@@ -7,10 +7,14 @@ import {
   sameRule,
   sentResult,
   vendorChannel,
+  type ErrorRules,
+  type Failure,
 } from "#channel-kit";
-import type { ErrorRules, Failure } from "#channel-kit";
-import type { Channel, OutgoingMessage, PluginContext, SendResult } from "#plugin";
-import { toDataUri } from "./send-file.ts";
+import type { Channel, OutgoingMessage, PluginContext, SendResult, OutgoingFile } from "#plugin";
+
+/** A file as the daemon takes it: a data URI with the name of the file. */
+const toDataUri = ({ name, mediaType, data }: OutgoingFile): string =>
+  `data:${mediaType};filename=${encodeURIComponent(name)};base64,${Buffer.from(data).toString("base64")}`;
 
 /** The address of the daemon, the account that speaks, and what else is needed to receive. */
 export interface Daemon extends Pick<PluginContext<unknown>, "fetch" | "log"> {

@@ -71,8 +71,13 @@ export interface SlackContent {
   bot_id?: string;
 }
 
-/** Slack writes it for programs that show no blocks. */
-const NO_PREVIEW = "[no preview available]";
+/** Texts that Slack writes for programs that show no blocks, if an app gives none. */
+const STAND_INS: readonly unknown[] = [
+  "[no preview available]",
+  "This content can't be displayed.",
+];
+const getText = (text: unknown): string =>
+  typeof text !== "string" || STAND_INS.includes(text) ? "" : text;
 
 type Block = Readonly<Record<string, unknown>>;
 
@@ -141,7 +146,7 @@ function readAttachment(attachment: SlackAttachment): HeardPart {
   const { pretext, author_name, title, title_link: url, fields, footer } = attachment;
   const blocks = renderTree(attachment.blocks, BLOCKS);
   const text = [attachment.text, blocks].filter(Boolean).join("\n");
-  const fallback = attachment.fallback === NO_PREVIEW ? undefined : attachment.fallback;
+  const fallback = getText(attachment.fallback);
   if (unfurled === true || shared === true) {
     const messages = text === "" ? objectsIn(message_blocks) : [];
     const inner = messages.flatMap(({ message }) => readParts(message ?? {}));
@@ -166,16 +171,15 @@ function readAttachment(attachment: SlackAttachment): HeardPart {
   };
 }
 
-/** The parts of a message. Apps write what they show into blocks, and into the text what stands for it. */
-export function readParts(
-  { text = "", blocks, attachments, files, bot_id: app }: SlackContent,
-  self?: string,
-): HeardPart[] {
-  const shown = renderTree(blocks, BLOCKS);
-  const said = app === undefined ? text || shown : shown || text;
-  return [
-    { kind: "own", text: readMarks(said, self) },
-    ...objectsIn(attachments).map(readAttachment),
-    { kind: "file", files: readFiles(files) },
-  ];
+/** The words of a message in Slack's marks. Apps write what they show into blocks, and into the text what stands for it. */
+export function getWords({ text, blocks, bot_id: app }: SlackContent): string {
+  const [said, shown] = [getText(text), renderTree(blocks, BLOCKS)];
+  return app === undefined ? said || shown : shown || said;
 }
+
+/** The parts of a message. */
+export const readParts = (content: SlackContent, self?: string): HeardPart[] => [
+  { kind: "own", text: readMarks(getWords(content), self) },
+  ...objectsIn(content.attachments).map(readAttachment),
+  { kind: "file", files: readFiles(content.files) },
+];

@@ -10,7 +10,7 @@ import {
   withConnection,
 } from "#channel-kit";
 import type { Channel, ChannelHost, ReceivedMessage } from "#plugin";
-import { readParts, type SlackContent } from "./content.ts";
+import { getWords, readParts, type SlackContent } from "./content.ts";
 import { createMembers, type Members } from "./members.ts";
 import {
   advice,
@@ -163,9 +163,10 @@ const isOwn = (
  * Returns whether an event mentions the agent. An app that is subscribed to a channel's messages gets a mention as one
  * of those as well.
  */
-const isMention = ({ type, text = "" }: SlackEvent, self: string | undefined): boolean =>
-  type === "app_mention" ||
-  (self !== undefined && [`<@${self}>`, `<@${self}|`].some((mark) => text.includes(mark)));
+const isMention = (event: SlackEvent, self: string | undefined): boolean =>
+  event.type === "app_mention" ||
+  (self !== undefined &&
+    [`<@${self}>`, `<@${self}|`].some((mark) => getWords(event).includes(mark)));
 
 /** Returns why a message is not for the agent, by its kind and its author's. */
 function getSkipReason({ bot_id, subtype }: SlackEvent): string | undefined {

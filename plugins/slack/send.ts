@@ -2,6 +2,7 @@ import type * as WebApi from "@slack/web-api";
 import {
   ChannelError,
   conversations,
+  cutText,
   loadPackage,
   renderVerdict,
   sameRule,
@@ -208,7 +209,7 @@ async function endQuestion(
   await client.apiCall("chat.update", {
     ...fromMessageId(id),
     text: mrkdwn,
-    blocks: [textBlock(mrkdwn.slice(0, MAX_BLOCK))],
+    blocks: [textBlock(cutText(mrkdwn, MAX_BLOCK).text)],
   });
 }
 

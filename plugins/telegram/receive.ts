@@ -4,6 +4,7 @@ import {
   backOff,
   classifyError,
   commandLanguages,
+  cutText,
   nativeCommands,
   once,
   parseDecision,
@@ -161,7 +162,8 @@ async function takePress(
   const { text } = decision
     ? await host.decide({ id, from: String(from.id), language: from.language_code, ...decision })
     : { text: "" };
-  await api.answerCallbackQuery(id, { text: text.slice(0, MAX_NOTICE) }).catch(() => undefined);
+  const notice = cutText(text, MAX_NOTICE).text;
+  await api.answerCallbackQuery(id, { text: notice }).catch(() => undefined);
 }
 
 /** Hands over what an update holds. */

@@ -1,6 +1,6 @@
 import type { FilePart, ModelMessage, TextPart } from "ai";
 import { plainText, type TextPart as InputPart, cutText } from "../core/text.ts";
-import type { Part } from "../contract/kinds.ts";
+import type { ModelProvider, Part } from "../contract/kinds.ts";
 import { BOUNDARY_RULE, trustedLine, type Boundary, createBoundary } from "./boundary.ts";
 import { wrapFiles, markBoundary } from "./tools/bound-results.ts";
 import type { ConversationMessage, ConversationPart, InputImage, TurnInput } from "./types.ts";
@@ -183,7 +183,7 @@ function saidTokens(message: ConversationMessage): number {
       );
     case "assistant":
       return (
-        estimateTokens(message.text) +
+        estimateTokens(message.text + (message.reasoning ?? "")) +
         (message.calls.length === 0 ? 0 : estimateTokens(JSON.stringify(message.calls))) +
         8
       );
@@ -231,22 +231,42 @@ export function isSurelyTooLong(input: TurnInput, window: number): boolean {
 
 const NO_IMAGES = "(this model cannot see images)";
 
+type PartOptions = Pick<MessageOptions, "boundary" | "hasImages" | "imageOptions">;
+
 function renderPart(
   part: ConversationPart,
-  { boundary, hasImages }: Pick<MessageOptions, "boundary" | "hasImages">,
+  { boundary, hasImages, imageOptions }: PartOptions,
 ): TextPart | FilePart {
-  if (part.type === "image")
-    return hasImages
-      ? { type: "file", data: part.data, mediaType: part.mediaType }
-      : { type: "text", text: `[image ${part.mediaType}] ${NO_IMAGES}` };
+  if (part.type === "image") {
+    const { data, mediaType, detail } = part;
+    if (!hasImages) return { type: "text", text: `[image ${mediaType}] ${NO_IMAGES}` };
+    const providerOptions = detail === undefined ? undefined : imageOptions?.(detail);
+    return { type: "file", data, mediaType, ...(providerOptions && { providerOptions }) };
+  }
   return part.type === "text"
     ? part
     : { type: "text", text: boundary.wrap(part.text, `file ${part.filename}`) };
 }
 
+/** The parts of a model's message as the `ai` package has them. */
+export const toAssistantParts = ({
+  text,
+  reasoning,
+  calls,
+}: Extract<ConversationMessage, { role: "assistant" }>) => [
+  ...(reasoning ? [{ type: "reasoning" as const, text: reasoning }] : []),
+  ...(text === "" ? [] : [{ type: "text" as const, text }]),
+  ...calls.map(({ id, tool, input }) => ({
+    type: "tool-call" as const,
+    toolCallId: id,
+    toolName: tool,
+    input,
+  })),
+];
+
 function renderSaid(
   message: ConversationMessage,
-  options: Pick<MessageOptions, "boundary" | "hasImages">,
+  options: PartOptions,
 ): ModelMessage | ModelMessage[] {
   switch (message.role) {
     case "user": {
@@ -258,17 +278,8 @@ function renderSaid(
       };
     }
     case "assistant": {
-      const calls = message.calls.map(({ id, tool, input }) => ({
-        type: "tool-call" as const,
-        toolCallId: id,
-        toolName: tool,
-        input,
-      }));
-      if (calls.length === 0) return { role: "assistant", content: message.text };
-      return {
-        role: "assistant",
-        content: message.text === "" ? calls : [{ type: "text", text: message.text }, ...calls],
-      };
+      const parts = toAssistantParts(message);
+      return { role: "assistant", content: parts.length === 0 ? message.text : parts };
     }
     case "steps":
       return [...message.messages] as ModelMessage[];
@@ -312,6 +323,7 @@ interface MessageOptions {
   window: number;
   /** True if the model can be given images. */
   hasImages: boolean;
+  imageOptions?: ModelProvider["imageOptions"] | undefined;
   /** Gets what was left out or cut. */
   warnings: string[];
 }
@@ -337,7 +349,7 @@ function withImages(
 /** The messages before a turn's first step, as many as fit into the model's window. */
 function buildMessages(
   input: TurnInput,
-  { boundary, parts, window, warnings, hasImages }: MessageOptions,
+  { boundary, parts, window, warnings, hasImages, imageOptions }: MessageOptions,
 ): ModelMessage[] {
   const context = renderParts(parts, boundary);
   const images = input.images ?? [];
@@ -362,7 +374,7 @@ function buildMessages(
       warnings.push("the model cannot see the images of the request (`images` of its provider)");
     const tokens = input.messages.reduce((sum, message) => sum + saidTokens(message), 0);
     const messages = withContext(input.messages, context).flatMap((message) =>
-      renderSaid(message, { boundary, hasImages }),
+      renderSaid(message, { boundary, hasImages, imageOptions }),
     );
     return withoutOpenCalls([...historyWithin(Math.max(0, budget - tokens)), ...messages]);
   }

@@ -237,6 +237,7 @@ async function createCandidateCall(
       parts,
       window: candidate.contextTokens,
       hasImages: candidate.hasImages,
+      imageOptions: kind.imageOptions,
       warnings,
     }),
     async call(messages, step) {

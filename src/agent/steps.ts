@@ -4,19 +4,38 @@ import { STEP_GAP } from "./speaker.ts";
 import { withoutThoughts } from "./thoughts.ts";
 import { toToolMessage } from "./tools/tool-results.ts";
 
+interface Part {
+  type?: unknown;
+  text?: unknown;
+  providerOptions?: unknown;
+}
+
+/** Returns the parts of a message. */
+function getParts(message: unknown): Part[] {
+  const { content } = message as { content?: unknown };
+  if (typeof content === "string") return [{ type: "text", text: content }];
+  return Array.isArray(content) ? (content as Part[]) : [];
+}
+
 /** The ids by which callers know calls of their own tools. */
 
 const CALLER_ID = /^call_(run_[0-9a-v]+)_(\d+)_(\d+)$/;
 
 const isOpen = ({ output }: ToolCallRecord): boolean => output === undefined;
 
+/** Returns whether a step has parts that its provider may want to have again as they are: thoughts, signatures. */
+const isSigned = ({ messages }: StepRecord): boolean =>
+  withoutThoughts(messages)
+    .flatMap(getParts)
+    .some(({ type, providerOptions }) => type === "reasoning" || providerOptions !== undefined);
+
 /**
- * Returns the id under which the caller gets a call of its own tool. It is the model's id, unless the turn has called tools of
- * the agent as well: then it names the run, whose steps the caller does not have.
+ * Returns the id under which the caller gets a call of its own tool. It is the model's id, unless the turn has what the caller
+ * does not have, and the model's next step needs: calls of the agent's tools, or thoughts. Then it names the run.
  */
 export function toCallerCallId(call: ToolCallRecord, steps: readonly StepRecord[]): string {
-  const isMixed = steps.some(({ calls }) => calls.some((one) => !isOpen(one)));
-  return isMixed ? `call_${call.id.replaceAll(".", "_")}` : call.modelCallId;
+  const isMore = steps.some((step) => isSigned(step) || step.calls.some((one) => !isOpen(one)));
+  return isMore ? `call_${call.id.replaceAll(".", "_")}` : call.modelCallId;
 }
 
 /** Returns the run that an id names; undefined if it is the id of a model. */
@@ -51,11 +70,6 @@ export const toStepMessages = (step: StepRecord): ModelMessage[] =>
         ...toToolMessage(step.calls.filter(({ output }) => output !== undefined)),
       ];
 
-interface TextPart {
-  type?: unknown;
-  text?: unknown;
-}
-
 /** Returns the messages of a step for later turns, without the files of results and the thoughts of the model's text. */
 export const toHistoryMessages = (step: StepRecord): ModelMessage[] =>
   isWordless(step)
@@ -71,23 +85,15 @@ export const toHistoryMessages = (step: StepRecord): ModelMessage[] =>
 /** Returns the text of a step. */
 export const getStepText = ({ messages }: Pick<StepRecord, "messages">): string =>
   messages
-    .flatMap((message) => {
-      const { content } = message as { content?: unknown };
-      if (typeof content === "string") return content;
-      return Array.isArray(content)
-        ? (content as TextPart[]).map(({ type, text }) => (type === "text" ? String(text) : ""))
-        : [];
-    })
+    .flatMap(getParts)
+    .map(({ type, text }) => (type === "text" ? String(text) : ""))
     .join("");
 
 /** Returns what the model thought in the steps, as a reader of the stream gets it. */
 export const getReasoning = (steps: readonly StepRecord[]): string =>
   steps
     .flatMap(({ messages }) => messages)
-    .flatMap((message) => {
-      const { content } = message as { content?: unknown };
-      return Array.isArray(content) ? (content as TextPart[]) : [];
-    })
+    .flatMap(getParts)
     .flatMap(({ type, text }) =>
       type === "reasoning" && typeof text === "string" && text !== "" ? [text] : [],
     )

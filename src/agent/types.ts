@@ -114,14 +114,15 @@ export interface InputImage {
 
 export type ConversationPart =
   | { type: "text"; text: string }
-  | { type: "image"; mediaType: string; data: Uint8Array }
+  /** `detail`: how closely the caller wants it to be read, for providers that offer a choice. */
+  | { type: "image"; mediaType: string; data: Uint8Array; detail?: string }
   /** The text of a file: outside text, whoever sent the file. */
   | { type: "document"; filename: string; text: string };
 
 /** A message of the caller or the model. A tool's result is outside text, whoever carried the call out. */
 export type ConversationMessage =
   | { role: "user"; parts: readonly ConversationPart[] }
-  | { role: "assistant"; text: string; calls: readonly ToolCall[] }
+  | { role: "assistant"; text: string; reasoning?: string; calls: readonly ToolCall[] }
   /** All that a turn of the gateway said, with the results of the agent's tools, as messages of the `ai` package. */
   | { role: "steps"; messages: readonly unknown[] }
   | { role: "tool"; callId: string; tool: string; text: string };

@@ -6,6 +6,7 @@ export { backOff } from "../core/backoff.ts";
 export { parseDecision, renderVerdict, type WrittenDecision } from "../vocabulary/decision.ts";
 export { lazy as once } from "../core/lazy.ts";
 export { parseMarkdown } from "../core/markdown.ts";
+export { cutText } from "../core/text.ts";
 export {
   renderCard,
   renderLink,

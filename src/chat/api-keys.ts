@@ -4,8 +4,7 @@ import type { Config } from "../config/schema/index.ts";
 import type { Failure } from "../core/errors.ts";
 import { newToken } from "../core/secret.ts";
 import { StoredList, type StoredListDeps } from "../store/stored-list.ts";
-import type { KnowledgeSearch } from "../turns/knowledge.ts";
-import type { Access, Knowledge } from "../knowledge/types.ts";
+import type { Access } from "../knowledge/types.ts";
 
 /**
  * Who may search a document. A document that names no agents is for every agent that the key of its upload may use at the
@@ -55,19 +54,6 @@ export async function listShownAgents(
   const agentsOf = (mark: string): readonly string[] =>
     all.find((key) => toMark(key) === mark)?.agents ?? [];
   return [...new Set(marks.flatMap((mark) => (mark.startsWith(PREFIX) ? agentsOf(mark) : [mark])))];
-}
-
-/** The documents as a turn sees them: those that its agent may search. */
-export function knowledgeFor(
-  knowledge: Pick<Knowledge, "search" | "has">,
-  keys: Pick<ApiKeys, "list">,
-): KnowledgeSearch {
-  return {
-    has: async ({ tenant, agentId }) =>
-      knowledge.has({ tenant, agentIds: await marksFor([agentId], tenant, keys) }),
-    search: async ({ agentId, ...query }) =>
-      knowledge.search({ ...query, agentIds: await marksFor([agentId], query.tenant, keys) }),
-  };
 }
 
 type Configured = Config["platform"]["apiKeys"][number];

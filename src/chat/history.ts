@@ -21,11 +21,22 @@ import {
   type SessionHistory,
 } from "../turns/session-history.ts";
 import type { ChatRequest, ChatEnd } from "./types.ts";
+import { toAssistantParts } from "../agent/messages.ts";
 import { getModelCallId, getRunId, toHistoryMessages } from "../agent/steps.ts";
 import { sha256Hex } from "../core/secret.ts";
 
 /** Turns of one conversation that are looked up: those that come last. */
 const MAX_RUNS = 100;
+
+interface Part {
+  type?: unknown;
+  toolCallId?: unknown;
+  toolName?: unknown;
+}
+const getParts = (message: unknown): Part[] => {
+  const { content } = message as { content?: unknown };
+  return Array.isArray(content) ? (content as Part[]) : [];
+};
 
 const getIdsOfCalls = (message: ConversationMessage): string[] => {
   if (message.role === "tool") return [message.callId];
@@ -35,9 +46,25 @@ const getIdsOfCalls = (message: ConversationMessage): string[] => {
 /** An id that every provider accepts: those that name a run are longer than some do. */
 const toShortId = (callerId: string): string => `call_${sha256Hex(callerId).slice(0, 24)}`;
 
+/** Puts the inputs of calls that a caller sent, and may have changed, into the messages of their turn. */
+const withInputs = (
+  messages: readonly unknown[],
+  inputs: ReadonlyMap<string, unknown>,
+): unknown[] =>
+  messages.map((message) => {
+    const content = getParts(message).map((part) => {
+      const { type, toolCallId: id } = part;
+      return type === "tool-call" && typeof id === "string" && inputs.has(id)
+        ? { ...part, input: inputs.get(id) }
+        : part;
+    });
+    return content.length === 0 ? message : { ...(message as object), content };
+  });
+
 /**
- * Puts the steps of a turn in place of what its caller has of it, if the turn has called tools of the agent beside those of
- * the caller: so the model sees their results, and does not call them again. What is no longer kept stays as the caller sent it.
+ * Puts the steps of a turn in place of what its caller has of it, if the ids of its calls name the turn: so the model sees the
+ * results of the agent's tools, and does not call them again, and a provider gets the thoughts that belong to the calls. What
+ * is no longer kept stays as the caller sent it.
  */
 export async function restoreServerSteps(
   messages: readonly ConversationMessage[],
@@ -57,12 +84,20 @@ export async function restoreServerSteps(
     if (getRunId(callerId) === undefined) return callerId;
     return getModelCallId(callerId, getSteps(callerId) ?? []) ?? toShortId(callerId);
   };
+  const restored = new Set<readonly StepRecord[]>();
   return messages.map((message): ConversationMessage => {
     if (message.role === "tool") return { ...message, callId: toId(message.callId) };
     if (message.role !== "assistant") return message;
-    const steps = message.calls.map(({ id }) => getSteps(id)).find((one) => one !== undefined);
-    if (steps) return { role: "steps", messages: steps.flatMap(toHistoryMessages) };
-    return { ...message, calls: message.calls.map((call) => ({ ...call, id: toId(call.id) })) };
+    const steps = message.calls
+      .map(({ id }) => getSteps(id))
+      .find((one) => one?.every(({ messages: said }) => said.length > 0));
+    const calls = message.calls.map((call) => ({ ...call, id: toId(call.id) }));
+    if (!steps) return { ...message, calls };
+    // Some programs send each call of a step in a message of its own, with its result.
+    if (restored.has(steps)) return { role: "steps", messages: [] };
+    restored.add(steps);
+    const inputs = new Map(calls.map(({ id, input }) => [id, input]));
+    return { role: "steps", messages: withInputs(steps.flatMap(toHistoryMessages), inputs) };
   });
 }
 
@@ -89,7 +124,7 @@ export interface EarlierRuns {
   getReply(runId: string, owner: RunOwner): Promise<string | undefined>;
   /** Returns a run whose turn is kept in its session, so that another turn can follow it. */
   findKept(runId: string, owner: RunOwner): Promise<ApiRun | undefined>;
-  /** Returns the steps of a run; undefined if there are none, or their content is no longer kept. */
+  /** Returns the steps of a run, without messages if their content is no longer kept; undefined if there are none. */
   getSteps(runId: string, owner: RunOwner): Promise<readonly StepRecord[] | undefined>;
   /** Returns a response that can be read again, of any agent of the key. */
   findResponse(runId: string, keyId: string): Promise<StoredResponse | undefined>;
@@ -113,9 +148,7 @@ export function createEarlierRuns(store: Reads): EarlierRuns {
     },
     async getSteps(runId, owner) {
       const steps = (await find(runId, owner)) ? await store.steps.list(runId) : [];
-      return steps.length > 0 && steps.every(({ messages }) => messages.length > 0)
-        ? steps
-        : undefined;
+      return steps.length > 0 ? steps : undefined;
     },
     async findResponse(runId, keyId) {
       const run = await findOfKey(runId, keyId);
@@ -162,15 +195,6 @@ export function buildInput(messages: readonly ConversationMessage[]): TextPart[]
   return [{ text: last.parts.map(renderPart).join("\n"), outside: false }, ...files];
 }
 
-interface Part {
-  type?: unknown;
-  toolCallId?: unknown;
-  toolName?: unknown;
-}
-const getParts = (message: unknown): Part[] => {
-  const { content } = message as { content?: unknown };
-  return Array.isArray(content) ? (content as Part[]) : [];
-};
 const getCallIds = (messages: readonly unknown[], type: string): unknown[] =>
   messages.flatMap((message) =>
     getParts(message).flatMap((part) => (part.type === type ? [part.toolCallId] : [])),
@@ -183,18 +207,8 @@ function messageToKeep(message: ConversationMessage): unknown {
       return message.messages;
     case "user":
       return { role: "user", content: buildInput([message])[0]?.text ?? "" };
-    case "assistant": {
-      const calls = message.calls.map(({ id, tool, input }) => ({
-        type: "tool-call",
-        toolCallId: id,
-        toolName: tool,
-        input,
-      }));
-      return {
-        role: "assistant",
-        content: [...(message.text === "" ? [] : [{ type: "text", text: message.text }]), ...calls],
-      };
-    }
+    case "assistant":
+      return { role: "assistant", content: toAssistantParts(message) };
     case "tool": {
       const output = { type: "text", value: message.text };
       return {

@@ -337,8 +337,8 @@ export function listing<
     ...spec,
     print(answer, io, given) {
       const all = rows(answer);
-      if (none !== undefined && all.length === 0) return io.out(`${none}\n`);
-      printRows(io, columns, all, { isWhole });
+      if (none !== undefined && all.length === 0) io.out(`${none}\n`);
+      else printRows(io, columns, all, { isWhole });
       after?.(answer, io, given);
     },
   });
@@ -403,7 +403,9 @@ export function paging<Answer extends SearchAnswer, Row, const Specs extends Opt
         );
       });
       if (given.json) return printJson(io, answer);
-      printRows(io, columns, rows(answer));
+      const asked = renderGiven({ ...options, ...PAGE_OPTIONS }, given);
+      if (rows(answer).length > 0) printRows(io, columns, rows(answer));
+      else io.out(`no ${noun}${asked === "" ? "" : ` with${asked}`}\n`);
       printMore(io, `rouse ${noun}${renderGiven(options, given)}`, answer);
     },
   });
@@ -501,7 +503,7 @@ export async function addNoun(
   const main = isNamed ? undefined : toMain(name, noun);
   const group = main
     ? addCommand(program, main, io).summary(about)
-    : program.command(name).description(about);
+    : program.command(name).description(about).helpCommand(false);
   if (help !== undefined) group.addHelpText("after", help);
   for (const spec of commands) addCommand(group, spec, io);
   await register?.(group, io);

@@ -1,5 +1,6 @@
 import { renderIssue } from "../config/issues.ts";
 import { RouseError, safeError, type Issue } from "../core/errors.ts";
+import { describeFileError } from "../core/files.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { printable } from "./text.ts";
 
@@ -26,6 +27,12 @@ function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && typeof (error as NodeJS.ErrnoException).syscall === "string";
 }
 
+/** An error of a file names the file; an error of the network has a message for people. */
+const describeSystemError = (error: NodeJS.ErrnoException): string =>
+  error.path === undefined
+    ? error.message
+    : `${error.path} cannot be used: ${describeFileError(error)}`;
+
 /** Prints an error for people and says with which code to end. The stack comes only with `--verbose`. */
 export function reportError(error: unknown, io: CliIo, verbose: boolean): number {
   if (error instanceof RouseError) {
@@ -37,7 +44,7 @@ export function reportError(error: unknown, io: CliIo, verbose: boolean): number
   } else {
     const { name, code } = safeError(error);
     const message = isSystemError(error)
-      ? error.message
+      ? describeSystemError(error)
       : `something failed unexpectedly (${code ?? name}); --verbose shows where`;
     io.err(`rouse: ${printable(message)}\n`);
   }

@@ -46,11 +46,11 @@ export async function resolveId(
   text: string,
 ): Promise<string> {
   const [type, name] = [TYPES[kind], NAMES[kind]];
-  const missing = (which: string): RouseError =>
-    new RouseError({ code: "not_found", message: `there is no ${name} ${which}` });
+  const missing = (what = "yet"): RouseError =>
+    new RouseError({ code: "not_found", message: `there is no ${name} ${what}` });
   if (text === "latest") {
     const [found] = await listNewest(api, kind, { limit: "1" });
-    if (!found) throw missing("yet");
+    if (!found) throw missing();
     return found.id;
   }
   const [, given, rest = ""] = /^(?:([a-z]{3})_)?(.*)$/s.exec(text) ?? [];
@@ -60,10 +60,11 @@ export async function resolveId(
     );
   // Ids from elsewhere may have any form: the gateway says whether it has them.
   if (rest.length >= LENGTH) return text;
-  if (rest.length < MIN_PREFIX || !/^[0-9a-v]+$/.test(rest)) throw missing("with this id");
+  if (rest.length < MIN_PREFIX || !/^[0-9a-v]+$/.test(rest))
+    throw missing(`"${text}"; \`rouse ${kind}\` lists them`);
   const query = { idPrefix: `${type}_${rest}`, limit: String(MAX_SHOWN + 1) };
   const found = await listNewest(api, kind, query);
-  if (!found[0]) throw missing("with this id");
+  if (!found[0]) throw missing(`"${text}"; \`rouse ${kind}\` lists them`);
   if (found.length === 1) return found[0].id;
   const candidates = found
     .slice(0, MAX_SHOWN)

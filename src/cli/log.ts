@@ -1,8 +1,82 @@
 import { isatty } from "node:tty";
 import { pino, type DestinationStream } from "pino";
 import { createLogger, type LOG_LEVELS, type Logger } from "../core/log.ts";
-import { readableLine } from "../core/log-lines.ts";
 import type { CliIo } from "./io.ts";
+import type { SafeError } from "../core/errors.ts";
+import { oneLine } from "../core/text.ts";
+
+/** A line of the log, as `createLogger` makes it. */
+interface Entry {
+  level: string;
+  time: string;
+  msg?: string;
+  err?: SafeError;
+  [field: string]: unknown;
+}
+
+const COLOURS: Record<string, string> = {
+  trace: "90",
+  debug: "90",
+  info: "32",
+  warn: "33",
+  error: "31",
+  fatal: "35",
+};
+const paint = (colour: string, text: string): string => `\u001b[${colour}m${text}\u001b[0m`;
+const two = (value: number): string => String(value).padStart(2, "0");
+
+function localTime(time: string): string {
+  const at = new Date(time);
+  return [at.getHours(), at.getMinutes(), at.getSeconds()].map(two).join(":");
+}
+
+/** `TypeError ECONNRESET: message (at f (file.ts:1:2))`: what the error serializer lets through, on one line. */
+function renderError({ name, code, message, frames }: SafeError): string {
+  const head = [name, code].filter((part) => part !== undefined).join(" ");
+  const [frame] = frames ?? [];
+  return `${head}${message === undefined ? "" : `: ${message}`}${frame === undefined ? "" : ` (${frame})`}`;
+}
+
+function renderValue(value: unknown): string {
+  if (typeof value !== "string") return JSON.stringify(value);
+  return /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value);
+}
+
+/** Messages for which `rouse start` writes a line of its own, with more in it. */
+const SAID_OTHERWISE = /^(?:a run ended|a delivery ended|a mapping failed, .*)$/s;
+
+/** A rejected request in the form of the lines about those that were taken: `POST /hooks/shop 401 unauthorized`. */
+function renderRejected({
+  method,
+  path,
+  status,
+  reason,
+  ...fields
+}: Record<string, unknown>): [string, Record<string, unknown>] {
+  return [[method, path, status, reason].join(" "), fields];
+}
+
+/** A JSON line of the log as one line for people: local time, level, message, fields. A line that is no JSON stays as it is; of what has a better line, nothing is left. */
+export function readableLine(json: string, colours: boolean): string {
+  let entry: Entry;
+  try {
+    entry = JSON.parse(json) as Entry;
+  } catch {
+    return json;
+  }
+  const { level, time, msg: message = "", err, ...rest } = entry;
+  if (SAID_OTHERWISE.test(message)) return "";
+  const [msg, fields] =
+    message === "a request was rejected" ? renderRejected(rest) : [message, rest];
+  const name = level.padEnd(5);
+  const shown = Object.entries(fields).map(([field, value]) => {
+    const text = `${field}=${oneLine(renderValue(value))}`;
+    return colours ? paint("90", text) : text;
+  });
+  const error = err ? [oneLine(renderError(err))] : [];
+  const head = `${localTime(time)} ${colours ? paint(COLOURS[level] ?? "0", name) : name} ${oneLine(msg)}`;
+  return `${[head, ...error, ...shown].join("  ")}\n`;
+}
 
 /** Standard error: JSON lines, and on a terminal lines for people, in colour unless `NO_COLOR` is set. */
 function standardError(env: CliIo["env"]): DestinationStream {

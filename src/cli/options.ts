@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { CONFIRMATION_NAMES } from "../operate/edits/confirmation-names.ts";
 import { OUTCOMES } from "../vocabulary/outcomes.ts";
+import { describeFileError } from "../core/files.ts";
 import { describeShortSecret } from "../core/secret.ts";
 import { parseSince } from "../http/admin/query.ts";
 import { usage } from "./failure.ts";
@@ -59,8 +60,8 @@ export function pairs(text: string, before: Record<string, string> = {}): Record
 /** Reads a file that an option names; `-` is standard input. */
 export async function readInput(file: string, io: CliIo): Promise<Buffer> {
   if (file !== "-") {
-    return readFile(resolve(io.cwd, file)).catch((error: NodeJS.ErrnoException) => {
-      throw usage(`${file} cannot be read (${error.code ?? "error"})`);
+    return readFile(resolve(io.cwd, file)).catch((error: unknown) => {
+      throw usage(`${file} cannot be read: ${describeFileError(error)}`);
     });
   }
   const chunks: Buffer[] = [];

@@ -80,20 +80,25 @@ Examples:
   rouse start                                   start on the defaults, or on ./rouse.json5
   rouse events --failed                         hooks whose runs failed
   rouse explain latest                          why the newest hook did what it did
-  rouse hooks test shop.order --payload a.json why a mapping matches, and what it makes
+  rouse hooks test shop.order --payload a.json  why a mapping matches, and what it makes
 
 Commands talk to the running gateway, or open its store themselves when none runs.
 Exit codes: 0 success, 1 failed, 2 wrong usage, 3 wrong config.
 `;
 
-/** Returns the words of the line without the options that may stand anywhere; `help <command>` means that command. */
+/** Returns the words of the line without the options that may stand anywhere. */
 function findWords(argv: readonly string[]): string[] {
-  const words = argv.filter(
+  return argv.filter(
     (arg, at) =>
       !/^(?:-c|--config|--config=.*|--json|--verbose)$/.test(arg) &&
       !/^(?:-c|--config)$/.test(argv[at - 1] ?? ""),
   );
-  return words[0] === "help" ? words.slice(1) : words;
+}
+
+/** `help runs cancel` is `runs cancel --help`: commander's own `help` shows that of `runs`. */
+function withoutHelp(argv: readonly string[]): readonly string[] {
+  const [first, ...words] = findWords(argv);
+  return first === "help" && words.length > 0 ? [...words, "--help"] : argv;
 }
 
 function createProgram(io: CliIo): Command {
@@ -111,7 +116,12 @@ function createProgram(io: CliIo): Command {
     )
     .showSuggestionAfterError()
     .exitOverride()
-    .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.err(text) });
+    .configureOutput({
+      writeOut: (text) => io.out(text),
+      writeErr: (text) => io.err(text),
+      // Wrong usage is reported below, with the command that shows the right one.
+      outputError: () => undefined,
+    });
   for (const [flags, about] of Object.entries(SHARED_OPTIONS)) program.option(flags, about);
   const shared = program.options.filter((option) => option.attributeName() !== "version");
   return program
@@ -133,9 +143,14 @@ function createProgram(io: CliIo): Command {
     });
 }
 
-/** `rouse hooks` alone prints its help: that is a usage error, as commander has it already for a wrong option. */
-function toExitCode(error: CommanderError): number {
-  return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+/** Reports wrong usage. `rouse webhooks` alone has printed its help: that is a usage error too. */
+function reportUsage({ code, exitCode, message }: CommanderError, io: CliIo, to: string): number {
+  if (exitCode === 0) return EXIT.ok;
+  if (!code.startsWith("commander.help"))
+    io.err(
+      `rouse: ${message.replace(/^error: /, "").replace("\n", " ")}\n  \`${to} --help\` shows the usage\n`,
+    );
+  return EXIT.usage;
 }
 
 async function addLoaded(
@@ -168,23 +183,32 @@ export async function describeCommands(io: CliIo): Promise<Command> {
 }
 
 /** Runs one command. Never throws; returns the exit code (0 success, 1 failed, 2 usage, 3 config). */
-export async function runCommandLine(argv: readonly string[], world: CliIo): Promise<number> {
+export async function runCommandLine(given: readonly string[], world: CliIo): Promise<number> {
   const io = guardOutput(world);
   const program = createProgram(io);
-  const [meant, word] = findWords(argv);
+  const argv = withoutHelp(given);
+  const [meant = "", word] = findWords(argv);
   let noun: Noun | undefined;
+  let known = "rouse";
   try {
     for (const [title, entries] of Object.entries(GROUPS)) {
       program.commandsGroup(`${title}:`);
       for (const entry of entries) {
-        if (entry.name === meant) noun = await addLoaded(program, entry, io, word);
-        else program.command(entry.name).description(entry.summary);
+        if (entry.name === meant) {
+          known = `rouse ${meant}`;
+          noun = await addLoaded(program, entry, io, word);
+        } else program.command(entry.name).description(entry.summary);
       }
     }
-    await program.parseAsync(noun ? withoutForm(argv, noun, word) : argv, { from: "user" });
+    // With `--help` commander would take an unknown command for none.
+    const line = known === "rouse" && /^\w/.test(meant) ? [meant] : argv;
+    await program.parseAsync(noun ? withoutForm(line, noun, word) : line, { from: "user" });
     return io.exitCode;
   } catch (error) {
-    if (error instanceof CommanderError) return toExitCode(error);
+    if (error instanceof CommanderError) {
+      const isNamed = noun?.commands?.some(({ usage }) => usage.split(" ")[0] === word);
+      return reportUsage(error, io, isNamed ? `${known} ${word}` : known);
+    }
     return reportError(error, io, argv.includes("--verbose"));
   }
 }

@@ -28,12 +28,12 @@ export const toSnapshotOptions = (
 
 /**
  * The config that a command works with.
- * @throws RouseError `config_invalid` with all its problems.
+ * @throws RouseError `config_invalid` with the problems that mappings and plugins have no part in.
  */
 export async function loadSettings(options: CommonOptions, io: CliIo): Promise<Settings> {
   const loaded = await loadConfig(toLoadOptions(options, io));
   if (loaded.ok) return loaded;
-  throw configInvalid(loaded);
+  throw configInvalid(loaded, "the config", "; `rouse config validate` lists all");
 }
 
 /**
@@ -51,10 +51,11 @@ export async function loadWithoutSecrets(options: CommonOptions, io: CliIo): Pro
 export function configInvalid(
   { file, issues }: { file?: string; issues: Issue[] },
   title = "the config",
+  hint = "",
 ): RouseError {
   return new RouseError({
     code: "config_invalid",
-    message: `${title} has problems${file === undefined ? "" : ` (${file})`}:`,
+    message: `${title} has problems${file === undefined ? "" : ` (${file})`}${hint}:`,
     issues,
   });
 }

@@ -2,9 +2,16 @@ import { isUtf8 } from "node:buffer";
 import { readFileSync } from "node:fs";
 import JSON5 from "json5";
 import type { Issue } from "../core/errors.ts";
-import { fileStamp, isPresent, readText, type FileTexts } from "../core/files.ts";
+import {
+  describeFileError,
+  fileStamp,
+  isPresent,
+  readText,
+  type FileTexts,
+} from "../core/files.ts";
+import { cutText } from "../core/text.ts";
 import { parentPath } from "./issues.ts";
-import { isLongNumber } from "../core/json.ts";
+import { isLongNumber, MAX_DEPTH } from "../core/json.ts";
 import { getMember, readTree, type TextNode } from "./json5-tree.ts";
 
 /** The path of a member, as `renderPath` writes it: a text is as long as the file, so it is made piece by piece. */
@@ -15,6 +22,8 @@ const joinPath = (path: string, at: string | number): string =>
 interface Member {
   path: string;
   index: number;
+  /** The number of objects and lists around it. */
+  depth: number;
   /** The position of the earlier key of the same name in the same object. */
   first?: number;
 }
@@ -34,7 +43,7 @@ function* readMembers(text: string): Generator<Member> {
     const path = joinPath(here.path, key ?? at);
     const first = key === undefined ? undefined : here.keys.get(key);
     if (key !== undefined && first === undefined) here.keys.set(key, index);
-    yield { path, index, ...(first === undefined ? {} : { first }) };
+    yield { path, index, depth: open.length, ...(first === undefined ? {} : { first }) };
     open.push({ node: value, path, at: 0, keys: new Map() });
   }
 }
@@ -207,11 +216,23 @@ export function parseExactJson5(text: string): unknown {
   return LONG_NUMBER.test(text) ? keepDigits(value, readTree(text), text) : value;
 }
 
+function isWhole(text: string): boolean {
+  try {
+    parseEither(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Says what stands where JSON5 ends to be valid: one character, never more of the text, which may be a secret. */
-function describeSyntaxError({ message }: Error): string {
+function describeSyntaxError({ message }: Error, before: string): string {
   const found = /invalid character '(.+)' at/s.exec(message)?.[1];
   if (found === undefined) return "the text ends before its objects, lists and quotes are closed";
+  if (/[\u2018-\u201f]/.test(found)) return `${found} is no quote of JSON5: write " or '`;
   if (found === "\\n") return "the line before it ends within a text that has no closing quote";
+  if (isWhole(before))
+    return `"${found}" is not expected here: the object before it is complete; take out what follows`;
   return `"${found}" is not expected here; look for a comma, a quote or a bracket before it that is missing or too many`;
 }
 
@@ -226,9 +247,28 @@ function findOtherEncoding(
   return createPlaces(text)(index);
 }
 
+const MAX_PATH = 60;
+
+/** Says where a text is nested too deep to be read. */
+function findTooDeep(text: string): ParsedJson5 | undefined {
+  for (const { path, index, depth } of readMembers(text)) {
+    if (depth <= MAX_DEPTH) continue;
+    const place = createPlaces(text)(index);
+    const where = `line ${place.line}, column ${place.column} (${cutText(path, MAX_PATH).text}…)`;
+    return {
+      ok: false,
+      message: `is nested deeper than ${MAX_DEPTH} levels at ${where}`,
+      ...place,
+    };
+  }
+  return undefined;
+}
+
 function parseJson5(text: string): ParsedJson5 {
   if (readTree(text) === undefined)
     return { ok: false, message: "is empty: write an object, such as {}" };
+  const deep = findTooDeep(text);
+  if (deep) return deep;
   try {
     return { ok: true, value: parseExactJson5(text), duplicates: findDuplicateKeys(text) };
   } catch (error) {
@@ -238,9 +278,12 @@ function parseJson5(text: string): ParsedJson5 {
     };
     if (line === undefined || column === undefined)
       return { ok: false, message: "is not valid JSON5" };
+    const lines = text.split("\n").slice(0, line);
+    const last = lines.pop()?.slice(0, column - 1) ?? "";
+    const before = [...lines, last].join("\n");
     return {
       ok: false,
-      message: `is not valid JSON5 at line ${line}, column ${column}: ${describeSyntaxError(error as Error)}`,
+      message: `is not valid JSON5 at line ${line}, column ${column}: ${describeSyntaxError(error as Error, before)}`,
       line,
       column,
     };
@@ -259,7 +302,7 @@ export function readJson5(file: string, texts?: FileTexts): ParsedJson5 {
   } catch (error) {
     return {
       ok: false,
-      message: `${file} cannot be read (${(error as NodeJS.ErrnoException).code ?? "error"})`,
+      message: `${file} cannot be read: ${describeFileError(error)}`,
     };
   }
 }

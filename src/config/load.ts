@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import type { Issue } from "../core/errors.ts";
+import { isTooDeep, MAX_DEPTH } from "../core/json.ts";
 import { isPresent, readText, type FileTexts } from "../core/files.ts";
 import { parseWithVariables, type Variables } from "./environment.ts";
 import { parentPath, renderPath, schemaIssues, type SchemaIssue } from "./issues.ts";
@@ -188,6 +189,10 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
       ? { ok: true, value: options.config ?? {}, duplicates: [] }
       : readJson5(file, options.texts);
   const named = file === undefined ? {} : { file };
+  if (file === undefined && isTooDeep(options.config)) {
+    const message = `the config is nested deeper than ${MAX_DEPTH} levels`;
+    return { ok: false, issues: [{ path: "", message }] };
+  }
   if (!parsed.ok) {
     const { ok: _ok, message, ...place } = parsed;
     return {

@@ -46,6 +46,13 @@ const describeLimit = (
   return `must be ${most} ${limit}`;
 };
 
+/** Names the values of the field that tells the forms of an object apart. */
+function describeDiscriminator(field: string, values: unknown, input: unknown): string {
+  if ((input as Record<string, unknown>)[field] === undefined) return "is required";
+  const names = (values as unknown[]).filter((value) => typeof value === "string");
+  return `must be ${joinWords(names.map((name) => JSON.stringify(name)))}`;
+}
+
 /**
  * Says in plain words what a schema found, in place of the schema library's own. A value is not repeated, since it may be a secret.
  * Undefined leaves the message to the library.
@@ -67,6 +74,8 @@ function describeSchemaIssue(issue: z.core.$ZodRawIssue): string | undefined {
     }
     case "invalid_union": {
       if (input === undefined) return "is required";
+      if (issue.discriminator !== undefined)
+        return describeDiscriminator(issue.discriminator, issue["options"], input);
       const forms = [...new Set(issue.errors.flatMap(([first]) => nameForm(first)))];
       return forms.length === 0
         ? "has none of the forms that are known here"

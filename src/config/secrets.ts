@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Issue } from "../core/errors.ts";
+import { describeFileError } from "../core/files.ts";
 import { readVariable, toBoolean, type Variables } from "./environment.ts";
 import { renderPath } from "./issues.ts";
 import { hooksKeys } from "./schema/hooks.ts";
@@ -16,10 +17,10 @@ function isFileSecret(value: object): value is { file: string } {
   );
 }
 
-function describeUnreadable(file: string, { code }: NodeJS.ErrnoException): string {
-  if (code === "ENOENT")
+function describeUnreadable(file: string, error: NodeJS.ErrnoException): string {
+  if (error.code === "ENOENT")
     return `there is no file ${file}; write the secret into it, and nothing else`;
-  return `the file ${file} cannot be read (${code ?? "error"})`;
+  return `the file ${file} cannot be read: ${describeFileError(error)}`;
 }
 
 /** The switch of a plugin's section: the plugin's own schema does not know it. */

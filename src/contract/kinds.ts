@@ -182,6 +182,8 @@ export interface ModelProvider extends ProviderDescription {
     choices: RequestChoices,
     settings: ModelSettings,
   ): Record<string, Record<string, string | boolean>>;
+  /** Returns the `providerOptions` of the `ai` package for an image that the model is to read in a detail, such as `low`. */
+  imageOptions?(detail: string): Record<string, Record<string, string>>;
   /** The `providerOptions` of the `ai` package that mark a message as the end of a prefix which the provider is to keep in its cache. Absent: it does so by itself, or not at all. At most three messages of a request are marked. */
   cacheMarker?: Record<string, Record<string, Record<string, string>>>;
   /** List prices by the ids of models, and the day from which they are (`2026-03-21`). `models.prices` of the config comes before them. */

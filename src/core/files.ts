@@ -14,6 +14,22 @@ export function readText(file: string, texts?: FileTexts): string {
   return text ?? readFileSync(file, "utf8");
 }
 
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: "there is no such file or folder",
+  ENOTDIR: "a part of its path is no folder",
+  EISDIR: "it is a folder",
+  EACCES: "access is denied",
+  EPERM: "access is denied",
+  EROFS: "its file system is read-only",
+  ENOSPC: "the disk is full",
+};
+
+/** Why a file cannot be read or written, in words. */
+export function describeFileError(error: unknown): string {
+  const { code = "unknown error" } = error as { code?: string };
+  return REASONS[code] ?? code;
+}
+
 /** True if there is a file, or a text that stands in for it. */
 export function isPresent(file: string, texts?: FileTexts): boolean {
   const text = texts?.get(file);

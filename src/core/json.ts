@@ -8,6 +8,26 @@
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
+/** JSON and files that are nested deeper than this are refused: later steps walk them recursively. */
+export const MAX_DEPTH = 200;
+
+/** Returns whether a value is nested deeper than `left` levels. */
+export function isTooDeep(value: unknown, left = MAX_DEPTH): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (left === 0) return true;
+  if (Array.isArray(value)) {
+    for (const member of value)
+      if (typeof member === "object" && member !== null && isTooDeep(member, left - 1)) return true;
+    return false;
+  }
+  const object = value as Record<string, unknown>;
+  for (const key in object) {
+    const member = object[key];
+    if (typeof member === "object" && member !== null && isTooDeep(member, left - 1)) return true;
+  }
+  return false;
+}
+
 /** The spelling of numbers, by the object or list that holds them and their key there. */
 const spellings = new WeakMap<object, Map<string, string>>();
 /** The spelling of numbers, by their value, for each value that `parseJson` returned. Null: in several ways. */
@@ -177,6 +197,17 @@ export function writeJson(
       : member;
   };
   return JSON.stringify(value, replace, indent);
+}
+
+/**
+ * Parses JSON for a program that prints it again by itself: of a number that a JavaScript number cannot hold, `JSON.stringify`
+ * prints what was written.
+ * @throws SyntaxError if the text is not JSON
+ */
+export function parseJsonToPrint(text: string): unknown {
+  const revive = (_key: string, value: unknown, { source }: { source?: string }): unknown =>
+    typeof value === "number" && source !== undefined && !isHeld(source) ? rawJSON(source) : value;
+  return JSON.parse(text, revive as (key: string, value: unknown) => unknown);
 }
 
 function roundMembers(value: unknown): unknown {

@@ -27,6 +27,17 @@ function load(): Parser {
 /** Nested deeper than anybody writes: the parser would take seconds, or run out of its stack. */
 const TOO_DEEP = /^[ \t]*(?:(?:>|[-*+]|\d{1,9}[.)])[ \t]*){50}/m;
 
+/** More marks of emphasis in one block than anybody writes: the parser's time grows with their square. */
+const MAX_MARKS = 1000;
+const MARKS = /[*~]+|(?<![\p{L}\p{N}])_+|_+(?![\p{L}\p{N}])/gu;
+const FENCED = /^[ \t>]*(`{3,}|~{3,})[^]*?(?:^[ \t>]*\1[`~]*[ \t]*$|$(?![^]))/gm;
+
+function hasTooManyMarks(text: string): boolean {
+  if (text.length <= MAX_MARKS) return false;
+  const blocks = text.replace(FENCED, "\n\n").split(/\n[ \t>]*\n/);
+  return blocks.some((block) => (block.match(MARKS)?.length ?? 0) > MAX_MARKS);
+}
+
 const asItIs = (text: string): Root => ({
   type: "root",
   children: [{ type: "paragraph", children: [{ type: "text", value: text }] }],
@@ -36,10 +47,10 @@ const asItIs = (text: string): Root => ({
  * The tree of a markdown text (CommonMark with tables, strikethrough, task lists and bare links), for channels that
  * write another dialect. Its nodes are those of the mdast specification. Emphasis in Chinese, Japanese and Korean holds
  * beside punctuation too (`**注意：**请`), since these scripts put no spaces between words. A text that is nested too deep to be read
- * (its parser goes a step down for each level) is one paragraph of itself.
+ * (its parser goes a step down for each level), or has too many marks, is one paragraph of itself.
  */
 export function parseMarkdown(text: string): Root {
-  if (TOO_DEEP.test(text)) return asItIs(text);
+  if (TOO_DEEP.test(text) || hasTooManyMarks(text)) return asItIs(text);
   parser ??= load();
   try {
     return parser(text);

@@ -94,3 +94,7 @@ export function renderSpan(seconds: number): string {
     ? `${Math.round(seconds / 3600)} h`
     : `${Math.round(seconds / 86_400)} d`;
 }
+
+/** `1 event`, `2,000 events`. */
+export const plural = (count: number, one: string, many = `${one}s`): string =>
+  `${count.toLocaleString("en")} ${count === 1 ? one : many}`;

@@ -43,15 +43,16 @@ const DEFINITION = /^ {0,3}\[(?!\^)((?:[^\\[\]]|\\.){1,999})\]:[ \t]*\S.*$/gm;
 const startOf = (node: Nodes): number => node.position?.start.offset ?? -1;
 const endOf = (node: Nodes): number => node.position?.end.offset ?? -1;
 
-/** The lines of a text that may define the addresses of its links by reference. */
-export function findDefinitions(text: string): string[] {
+/** The lines of a text that may define the addresses of its links by reference, by the label in its brackets. The first counts. */
+export function findDefinitions(text: string): ReadonlyMap<string, string> {
   const lower = text.toLowerCase();
-  return [...text.matchAll(DEFINITION)]
-    .filter(([, label = ""]) => {
-      const mark = `[${label.toLowerCase()}]`;
-      return lower.indexOf(mark) !== lower.lastIndexOf(mark);
-    })
-    .map(([line]) => line.trim());
+  const found = new Map<string, string>();
+  for (const [line, label = ""] of text.matchAll(DEFINITION)) {
+    const mark = `[${label.toLowerCase()}]`;
+    if (!found.has(mark) && lower.indexOf(mark) !== lower.lastIndexOf(mark))
+      found.set(mark, line.trim());
+  }
+  return found;
 }
 
 const countSigns = (text: string): number => text.match(/[*_~`[\]]/g)?.length ?? 0;
@@ -60,7 +61,7 @@ const countSigns = (text: string): number => text.match(/[*_~`[\]]/g)?.length ??
 export function readBeginning(
   text: string,
   limit: number,
-  definitions: readonly string[],
+  definitions: ReadonlyMap<string, string>,
 ): Beginning {
   const paragraph = text.indexOf("\n\n", limit);
   const far = text.slice(
@@ -73,8 +74,9 @@ export function readBeginning(
   const behind = text.slice(window.length);
   if (window.length > LONG_TO_READ && countSigns(window) > window.length * DENSEST)
     return { text: window, behind, tree: { type: "root", children: [] }, limit };
-  const resolved =
-    definitions.length === 0 ? window : resolveReferences(window, definitions.join("\n"));
+  const lower = definitions.size === 0 ? "" : window.toLowerCase();
+  const used = [...definitions].flatMap(([mark, line]) => (lower.includes(mark) ? [line] : []));
+  const resolved = used.length === 0 ? window : resolveReferences(window, used.join("\n"));
   return { text: resolved, behind, tree: parseMarkdown(resolved), limit };
 }
 

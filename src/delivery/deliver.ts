@@ -1,6 +1,7 @@
 import { isRefusal, type Pass, type Refusal } from "../core/breaker.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
+import type { Metrics } from "../core/metrics.ts";
 import { NO_TRACES, type Traces } from "../core/http/trace-context.ts";
 import type { Channel, OutgoingMessage, SendResult } from "../contract/channel.ts";
 import { LOOK_MS, type ParkingLot } from "../queue/parking-lot.ts";
@@ -40,10 +41,10 @@ import {
   toSendKey,
   writeDelivery,
   type DeliveryJob,
+  type DeliverySnapshot,
   createRetry,
   type RetryDelivery,
 } from "./plan.ts";
-import type { Channels } from "./channels.ts";
 
 const PARALLEL = 8;
 const STOP_MS = 5_000;
@@ -60,21 +61,18 @@ export interface DeliveryWorkerOptions {
   queue: Pick<Queue, "fetch" | "onReady">;
   /** The place in which deliveries wait for channels whose vendor is away. */
   parking: ParkingLot;
-  /** The current channels: a delivery goes out by the newest config. */
-  channels(): Channels;
-  /** The agent whose main session has the last routes. */
-  mainAgentId(): string;
+  /** The current one: a delivery goes out by the newest config. */
+  snapshot(): DeliverySnapshot;
   /** Posts receipts. */
   callbacks: Channel;
-  /** After so long, counted from the end of the run or the operator's retry, a failed try is the last. */
-  maxAgeMs(): number;
   clock: Clock;
   log: Logger;
   /** Returns whether an approval was decided, or is gone: then its question is not sent. Default: never decided. */
   isDecided?(approvalId: string): Promise<boolean>;
   /** Default: none. */
   traces?: Traces;
-  onOutcome?: (delivery: { id: string; channel: string; status: DeliveryStatus }) => void;
+  /** Default: none. */
+  metrics?: Pick<Metrics, "deliveryEnded">;
 }
 
 /** Tells the breaker how a send ended. A delivery that goes on keeps its permission. */
@@ -131,9 +129,9 @@ class DeliverySender {
 
   /** Puts a delivery back until its channel's vendor takes messages again: no try is used up. */
   async #wait(job: Job, delivery: DeliveryRecord, { of, until }: Refusal): Promise<void> {
-    const { clock, maxAgeMs, parking, log } = this.#options;
+    const { clock, snapshot, parking, log } = this.#options;
     const now = clock.now();
-    const endsAt = job.enqueuedAt + maxAgeMs();
+    const endsAt = job.enqueuedAt + snapshot().config.delivery.maxAge;
     const message =
       delivery.error?.code === "retry"
         ? delivery.error.message
@@ -167,7 +165,7 @@ class DeliverySender {
     signal: AbortSignal,
     pass: Pass | undefined,
   ): Promise<void> {
-    const { store, channels, clock } = this.#options;
+    const { store, snapshot, clock } = this.#options;
     const asked =
       delivery.ask?.ends === undefined ? undefined : await store.deliveries.get(delivery.ask.ends);
     const problem = await this.#findAskProblem(delivery, asked);
@@ -202,7 +200,7 @@ class DeliverySender {
       doubt = undefined;
       if (!(await this.#keepSent(job, delivery, result))) return;
     }
-    const channel = channels().get(delivery.route.channel)?.channel;
+    const channel = snapshot().channels.get(delivery.route.channel)?.channel;
     const left = await removeLive(delivery, channel, { clock, signal, tries: job.attempts });
     if (left) return this.#laterOrWait(job, delivery, left, progress, signal);
     pass?.leave("ok");
@@ -280,9 +278,9 @@ class DeliverySender {
     doubt: number | undefined,
     signal: AbortSignal,
   ): Promise<PieceResult | undefined> {
-    const { callbacks, channels, clock, store } = this.#options;
+    const { callbacks, snapshot, clock, store } = this.#options;
     const { channel: id, to, thread, replyTo } = delivery.route;
-    const channel = id === CALLBACK ? callbacks : channels().get(id)?.channel;
+    const channel = id === CALLBACK ? callbacks : snapshot().channels.get(id)?.channel;
     if (!channel || to === undefined) return undefined;
     const sendOnce = (call: (until: AbortSignal) => Promise<SendResult>): Promise<SendResult> =>
       this.#inSpan(delivery, () => sendPiece(call, clock, signal));
@@ -364,7 +362,7 @@ class DeliverySender {
     progress: boolean,
     stopped: boolean,
   ): Promise<void> {
-    const { clock, log, maxAgeMs } = this.#options;
+    const { clock, log, snapshot } = this.#options;
     const now = clock.now();
     const runAt = stopped ? now : now + getWaitMs(progress ? 1 : job.attempts, result);
     const message = result.reason;
@@ -375,7 +373,7 @@ class DeliverySender {
         message: `given up after ${most} tries: ${message}`,
       });
     }
-    if (!stopped && runAt > job.enqueuedAt + maxAgeMs()) {
+    if (!stopped && runAt > job.enqueuedAt + snapshot().config.delivery.maxAge) {
       return this.#end(job, delivery, "failed", {
         code: "given_up",
         message: `not sent within delivery.maxAge: ${message}`,
@@ -403,12 +401,12 @@ class DeliverySender {
     status: DeliveryStatus,
     error: DeliveryError | null,
   ): Promise<void> {
-    const { clock, log, onOutcome, store, channels } = this.#options;
+    const { clock, log, metrics, store, snapshot } = this.#options;
     const { id, runId, nextChunk, messageIds, attempts, warnings } = delivery;
     const { channel } = delivery.route;
     const isUnreachable = status !== "delivered" && error?.code !== "decided";
     const next = isUnreachable
-      ? await planNextAsk(delivery, { store, channels: channels(), now: clock.now() })
+      ? await planNextAsk(delivery, { store, channels: snapshot().channels, now: clock.now() })
       : undefined;
     // A delivery that an operator sends again still has to be looked for; any other end answers the question.
     const mark = status === "failed" ? buildMark(delivery) : { sendingSince: null };
@@ -432,7 +430,7 @@ class DeliverySender {
       { deliveryId: id, runId, channel, status, attempts, reason: error?.message },
       "a delivery ended",
     );
-    onOutcome?.({ id, channel, status });
+    metrics?.deliveryEnded({ channel, status });
     if (!isUnreachable || !delivery.ask || delivery.ask.ends !== undefined) return;
     const about = {
       approvalId: delivery.ask.approvalId,

@@ -19,34 +19,29 @@ interface DeliveryContext extends PartContext {
     config: Config;
     channels: Channels;
     agents: { default: { id: string } };
-    getCallback(mapping: string | undefined): Callback | undefined;
+    mappings: { settings(id: string): { callback?: Callback } | undefined };
   };
 }
 
 /** Creates what sends replies and receipts, and starts nothing. */
 export function openDelivery(context: DeliveryContext): DeliveryParts {
   const { store, clock, metrics, snapshot } = context;
-  const channels = (): Channels => snapshot().channels;
-  const health = createChannelHealth({ ...context, channels });
+  const health = createChannelHealth({ ...context, channels: () => snapshot().channels });
   metrics.watchChannels(health.states);
   const deliveries = createDeliveryWorker({
     ...context,
-    channels,
-    mainAgentId: () => snapshot().agents.default.id,
     callbacks: createCallbackChannel({
       ...context,
       getCallback: (mapping) =>
         mapping === undefined
           ? snapshot().config.tools.approvalCallback
-          : snapshot().getCallback(mapping),
+          : snapshot().mappings.settings(mapping)?.callback,
       hosts: () => snapshot().config.hooks.callbackHosts,
     }),
     isDecided: async (id) => {
       const approval = await store.approvals.get(id);
       return !approval || approval.decision !== undefined || approval.expiresAt <= clock.now();
     },
-    maxAgeMs: () => snapshot().config.delivery.maxAge,
-    onOutcome: ({ channel, status }) => metrics.deliveryEnded({ channel, status }),
   });
   return { deliveries, health };
 }

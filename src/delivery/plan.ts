@@ -1,4 +1,5 @@
 import { newId } from "../core/ids.ts";
+import { FORGOTTEN } from "../core/text.ts";
 import {
   NO_ROUTE,
   type DeliveryError,
@@ -6,13 +7,18 @@ import {
   type DeliveryRecord,
   type NewDelivery,
   type NewJob,
+  type Reads,
   type Route,
   type RouteDecision,
   type ReplyTarget,
+  type RunRecord,
+  type StepRecord,
+  type Store,
+  type ToolCallRecord,
   type Writes,
   deliveryState,
-  type Store,
 } from "../store/types.ts";
+import { SEND_FILE_TOOL_NAME } from "../vocabulary/tool-names.ts";
 import { CALLBACK } from "./callback.ts";
 import { cutMeasured } from "./split.ts";
 import { type Channels, LAST_CHANNEL, resolveRoute } from "./channels.ts";
@@ -29,10 +35,18 @@ export type RetryDelivery = (
   options?: { arrived?: boolean },
 ) => Promise<{ ok: true; delivery: DeliveryRecord } | { ok: false; failure: Failure }>;
 
+/** The parts of a snapshot that deliveries need. */
+export interface DeliverySnapshot {
+  channels: Channels;
+  /** The main session of the first agent has the last routes. */
+  agents: { default: { id: string } };
+  /** `maxAge`: after so long, counted from the end of the run or the operator's retry, a failed try is the last. */
+  config: { delivery: { maxAge: number } };
+}
+
 interface DeliveryRetryOptions {
   store: Store;
-  channels(): Channels;
-  mainAgentId(): string;
+  snapshot(): DeliverySnapshot;
   clock: Clock;
 }
 
@@ -57,12 +71,12 @@ export function createRetry(options: DeliveryRetryOptions): RetryDelivery {
     route: { channel, to },
     chunks,
   }: DeliveryRecord): Promise<{ route: Route; chunks: string[] } | string> => {
-    const channels = options.channels();
+    const { channels, agents } = options.snapshot();
     const target = to === undefined ? { channel } : { channel, to };
     const found = await resolveRoute({
       store,
       channels,
-      agentId: options.mainAgentId(),
+      agentId: agents.default.id,
       ...target,
     });
     if (found.status !== "route") return found.reason;
@@ -185,6 +199,27 @@ export function cutFor({ channel: id }: Route, text: string, channels: Channels)
 /** A file that an agent has attached to its reply: `content` is base64. */
 export interface AttachedFile extends Omit<DeliveryFile, "id"> {
   content: string;
+}
+
+/** The id under which a file waits for the end of its run. */
+export const toStagedId = (callId: string): string => `${callId}.file`;
+
+const isAttaching = ({ tool, state }: ToolCallRecord): boolean =>
+  tool === SEND_FILE_TOOL_NAME && state === "done";
+
+/** Returns the files that the agent has attached in a run's steps, in their order. */
+export async function readAttached(
+  run: RunRecord,
+  steps: readonly StepRecord[],
+  store: Reads,
+): Promise<AttachedFile[]> {
+  const files: AttachedFile[] = [];
+  for (const { id } of steps.flatMap(({ calls }) => calls.filter(isAttaching))) {
+    const staged = await store.toolResults.get(toStagedId(id));
+    if (staged?.runId === run.id && staged.text !== FORGOTTEN)
+      files.push(JSON.parse(staged.text) as AttachedFile);
+  }
+  return files;
 }
 
 /** Adds files to a planned delivery, whose id their ids begin with: they are kept for as long as it is. */

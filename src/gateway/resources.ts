@@ -30,6 +30,7 @@ import { keptCursor } from "../store/cursor.ts";
 import { openTraces } from "../telemetry/open.ts";
 import type { PartContext } from "../store/context.ts";
 import type { FencingToken, Store, StoreDriver, StoreHandle } from "../store/types.ts";
+import { plural } from "../core/text.ts";
 
 export interface ResourceOptions extends Omit<
   SnapshotOptions,
@@ -68,7 +69,7 @@ function configInvalid({
   file,
 }: Extract<Awaited<ReturnType<typeof buildSnapshot>>, { ok: false }>): RouseError {
   const where = file === undefined ? "" : ` ${file}`;
-  const message = `the config${where} has ${issues.length} problem${issues.length === 1 ? "" : "s"}`;
+  const message = `the config${where} has ${plural(issues.length, "problem")}`;
   return new RouseError({ code: "config_invalid", message, issues });
 }
 
@@ -135,7 +136,7 @@ function wrapStore(store: Store, traces: Traces, reporter: Reporter | undefined)
   return reporter ? reportingStore(traced, reporter) : traced;
 }
 
-/** Lets a store record the config of each event, and each config that comes into use. */
+/** Records each config that comes into use. */
 function recordConfigs(
   store: Store,
   { clock, log }: ResourceOptions,
@@ -212,13 +213,8 @@ export async function openResources(
   opened.defer(() => reloader.close());
   traces = await startTraces(first.loaded, options, opened);
   const localToken = await stateSecret(stateDir, "gateway-token");
-  const configs = recordConfigs(
-    wrapStore(handle.store, traces, options.reporter),
-    options,
-    reloader,
-    swapped,
-  );
-  const { store } = configs;
+  const store = wrapStore(handle.store, traces, options.reporter);
+  const configs = recordConfigs(store, options, reloader, swapped);
   if (driver.shared) shared = createSharedValues(store);
   watchStore(metrics, store, clock, reloader);
   return {

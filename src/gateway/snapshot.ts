@@ -129,10 +129,6 @@ function freezeSnapshot(
     approvers,
     mappings,
     budgets,
-    getCallback: (mapping: string | undefined) =>
-      mapping === undefined ? undefined : mappings.settings(mapping)?.callback,
-    getToolRules: (mapping: string | undefined) =>
-      mapping === undefined ? {} : (mappings.settings(mapping) ?? {}),
     verifiers,
     plugins,
     offers,

@@ -1,3 +1,5 @@
+import type { Failure } from "../core/errors.ts";
+import type { Snapshot } from "../intake/types.ts";
 import type { AdminDeps } from "../operate/types.ts";
 import type { Workbench } from "../operate/workbench.ts";
 import type { FirstAnswers } from "./first-answers.ts";
@@ -9,4 +11,15 @@ export interface HttpContext extends AdminDeps {
   operatorTokens: readonly string[];
   /** Bounds how long callers wait for a store that hangs. Absent if it cannot hang. */
   firstAnswers: FirstAnswers | undefined;
+}
+
+/** The context that HTTP is opened with. */
+export interface OpenContext extends Omit<HttpContext, "firstAnswers" | "operatorTokens"> {
+  operatorToken: string;
+  /** Kept in the state folder: commands on this machine show it, whatever `gateway.token` is and whoever can read it. */
+  localToken: string;
+  /** The answer of a store that hangs. */
+  unavailable: Failure;
+  /** Takes listeners for each snapshot that takes another's place. */
+  swapped: { push(listener: (loaded: { snapshot: Snapshot }) => void): void };
 }

@@ -11,7 +11,7 @@ import { deprecationHeaders, QUERY_TOKEN } from "../core/http/deprecation.ts";
 import { errorBody, type HttpAnswer, renderFailureAnswer } from "./errors.ts";
 import type { FirstAnswers } from "./first-answers.ts";
 import type { Intake } from "../intake/receive.ts";
-import { parseQuery } from "../core/http/query.ts";
+import { parseQuery } from "../core/http/payload.ts";
 import { resolveCaller } from "./request.ts";
 
 export interface AnswerDeps {

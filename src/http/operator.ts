@@ -61,6 +61,7 @@ export function createOperatorRoutes(deps: HttpContext): Hono {
           isProved: sessions.isProved(c.req.header("cookie")),
         })
       : NO_TOKEN;
+  app.get("/console/", (c) => c.redirect("/console", 308));
   app.route(
     "/console",
     consoleRoutes({

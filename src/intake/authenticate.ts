@@ -1,7 +1,7 @@
-import { createAddressList, type AddressList } from "../core/http/address.ts";
 import type { Challenge, Failure } from "../core/errors.ts";
 import { secretMatcher } from "../core/secret.ts";
-import { getFirstValues, type QueryValues } from "../core/http/query.ts";
+import { createAddressList, type AddressList } from "../core/http/address.ts";
+import { getFirstValues, type QueryValues } from "../core/http/payload.ts";
 import type { PathRules } from "../mapping/types.ts";
 import type { Denials, FailureLimiter } from "./callers.ts";
 import type { RawInput, ReceivedHook, Snapshot, StageResult } from "./types.ts";

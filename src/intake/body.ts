@@ -1,9 +1,8 @@
-import { collectBody, type BodyLimits, type BodyProblem } from "../core/http/body.ts";
 import type { Failure } from "../core/errors.ts";
-import { decodePayload, decompress } from "../core/http/payload.ts";
-import { findQueryProblem } from "../core/http/query.ts";
 import type { BodyBudget } from "./body-budget.ts";
 import { toDenied, type Denials } from "./callers.ts";
+import { decodePayload, findQueryProblem } from "../core/http/payload.ts";
+import { decompress, collectBody, type BodyLimits, type BodyProblem } from "../core/http/body.ts";
 import type { BodySource, ReceivedHook, StageResult, Snapshot } from "./types.ts";
 import type { PathRules } from "../mapping/types.ts";
 

@@ -1,6 +1,7 @@
 import type { PeopleParts } from "../people/open.ts";
 import type { QueueParts } from "../queue/open.ts";
 import type { PartContext } from "../store/context.ts";
+import type { DecidingConfig } from "../store/types.ts";
 import type { TurnParts } from "../turns/open.ts";
 import type { IntakeReceipt, ReceivedHook, Snapshot } from "./types.ts";
 
@@ -9,6 +10,8 @@ export interface IntakeDeps extends PartContext, QueueParts, PeopleParts, TurnPa
   snapshot(): Snapshot;
   /** The token of the state folder, for a config without `hooks.token`. */
   reloader: { keptToken(): string };
+  /** Records the config of an event before the event; undefined if it is recorded. */
+  configs: { record(config: DecidingConfig): Promise<void> | undefined };
   /** The state of the gateway: draining or not. */
   progress: { draining: boolean };
   options: PartContext["options"] & {

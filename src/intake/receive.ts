@@ -388,6 +388,7 @@ export function createIntake(given: IntakeDeps): Intake {
         return receipt;
       }),
     receive(input, origin) {
+      if (!deps.traces.isOn) return receive(input, origin, deps);
       const work = async (span: Span): Promise<Received> => {
         const received = await receive(input, origin, deps);
         describe(received, span);

@@ -19,10 +19,11 @@ import type {
   StageResult,
 } from "./types.ts";
 import { WITHOUT_MAPPINGS } from "./authenticate.ts";
+import type { IntakeDeps } from "./context.ts";
 import { sha256Hex } from "../core/secret.ts";
 import { renderSpan } from "../core/text.ts";
 
-export interface RecordDeps {
+export interface RecordDeps extends Pick<IntakeDeps, "configs"> {
   store: Pick<Store, "accept" | "findDuplicates">;
   /** Reserves capacity for the actions of an event, or fails if there is none. */
   admission: Pick<Admission, "admit">;
@@ -51,22 +52,22 @@ function toEvent(
   if (origin.kind === "replay")
     Object.assign(event, { replayOf: origin.of, ...(origin.edited && { edited: true }) });
   if (hook.debug) event.debug = hook.debug;
-  const config = hook.snapshot.decidingConfig();
-  if (config && !WITHOUT_MAPPINGS.has(hook.path)) event.config = config.id;
+  const config = WITHOUT_MAPPINGS.has(hook.path) ? undefined : hook.snapshot.decidingConfig();
+  if (config) event.config = config.id;
   return event;
 }
 
 function commit(
-  { store }: RecordDeps,
-  hook: ReceivedHook,
+  { store, configs }: RecordDeps,
+  { origin, snapshot }: ReceivedHook,
   event: EventRecord,
   keys: readonly DedupeEntry[],
 ): ReturnType<Store["accept"]> {
-  return store.accept(
-    event,
-    keys,
-    hook.origin.kind === "source" ? hook.origin.fencingToken : undefined,
-  );
+  const fencingToken = origin.kind === "source" ? origin.fencingToken : undefined;
+  const accept = (): ReturnType<Store["accept"]> => store.accept(event, keys, fencingToken);
+  const config = event.config === undefined ? undefined : snapshot.decidingConfig();
+  const recording = config && configs.record(config);
+  return recording ? recording.then(accept) : accept();
 }
 
 /** The outcome of an event without work. */

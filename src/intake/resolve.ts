@@ -30,6 +30,7 @@ import type { z } from "zod";
 import { isRecord, parseJson, writeJson } from "../core/json.ts";
 import { nameContentType } from "../core/http/payload.ts";
 import type { ParsedHook, Item, ReceivedHook, Resolution, Snapshot } from "./types.ts";
+import { plural } from "../core/text.ts";
 
 const refused = (failure: Failure): Resolution => ({
   kind: "refused",
@@ -193,7 +194,7 @@ function toShadowActions(
 
 /** Says what mappings in shadow would have done: how many actions, and why there would not be others. */
 export function renderShadow(actions: number, refusals: readonly string[]): string {
-  const done = `shadow: ${actions} action${actions === 1 ? "" : "s"} would have been done`;
+  const done = `shadow: ${plural(actions, "action")} would have been done`;
   return refusals.length === 0 ? done : `${done}; not done: ${refusals.join("; ")}`;
 }
 

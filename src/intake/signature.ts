@@ -8,11 +8,11 @@ import type {
 } from "./types.ts";
 import type { Clock, Stopwatch } from "../core/clock.ts";
 import type { HandshakeConfig } from "../config/schema/signature.ts";
-import { getTarget } from "../core/http/address.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Metrics } from "../core/metrics.ts";
-import { decompress } from "../core/http/payload.ts";
-import { getFirstValues } from "../core/http/query.ts";
+import { decompress } from "../core/http/body.ts";
+import { getFirstValues } from "../core/http/payload.ts";
+import { getTarget } from "../core/http/address.ts";
 import { answerHandshake, readsBody } from "./signatures/handshake.ts";
 import type { Verifier } from "./signatures/types.ts";
 import { bodyFailure, collectBytes, type BodyResult, getMaxBodyBytes } from "./body.ts";

@@ -3,7 +3,7 @@ import type { ActionContext } from "../turns/types.ts";
 import type { EventDebug } from "../vocabulary/debug-notes.ts";
 import type { Failure, Issue } from "../core/errors.ts";
 import type { FileTexts } from "../core/files.ts";
-import type { QueryValues } from "../core/http/query.ts";
+import type { QueryValues } from "../core/http/payload.ts";
 import type { Applicant } from "../queue/types.ts";
 import type { MappingInput, MappingSet, Nearest, PathRules } from "../mapping/types.ts";
 import type { Offers } from "../contract/offers.ts";

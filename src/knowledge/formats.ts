@@ -45,6 +45,11 @@ export const FORMATS = {
     packages: ["linkedom", "@mozilla/readability"],
   },
   eml: { mimeType: "message/rfc822", extensions: ["eml"], packages: ["postal-mime", "linkedom"] },
+  mbox: {
+    mimeType: "application/mbox",
+    extensions: ["mbox"],
+    packages: ["postal-mime", "linkedom"],
+  },
   msg: {
     mimeType: "application/vnd.ms-outlook",
     extensions: ["msg"],

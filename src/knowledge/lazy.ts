@@ -24,6 +24,8 @@ export interface LazyKnowledge extends Knowledge {
   stageBytes(bytes: Uint8Array, mostBytes: number): Promise<StagedFile>;
   /** Reads the text of a staged file that is no document, in a process of its own. The file is deleted, whatever becomes of it. */
   readText(request: TextRequest, signal: AbortSignal): Promise<FileText>;
+  /** False if there are no documents at all. @throws RouseError `store_unavailable` */
+  hasAny(): Promise<boolean>;
   /** Returns the formats, and which extractors are installed. */
   formats(): Format[];
   /** Before anything is uploaded: deletes what a killed process left of uploads. */
@@ -100,16 +102,15 @@ export function createLazyKnowledge(
     if (working) await knowledge.start();
     return knowledge;
   });
+  const hasAny = async (): Promise<boolean> =>
+    opened.current() !== undefined || presence.hasDocuments();
   /** The documents if there can be any, else what no documents answer. */
   const ask = async <T>(work: (knowledge: Knowledge) => Promise<T>, none: T): Promise<T> =>
-    opened.current() === undefined && !(await presence.hasDocuments())
-      ? none
-      : work(await opened());
+    (await hasAny()) ? work(await opened()) : none;
 
   /** Looks until another gateway has added a document. A store that is away is looked at again. */
   const look = async (): Promise<void> => {
-    const isThere =
-      opened.current() !== undefined || (await presence.hasDocuments().catch(() => false));
+    const isThere = await hasAny().catch(() => false);
     if (!working) return;
     if (isThere) await opened().catch(lookLater);
     else lookLater();
@@ -152,6 +153,7 @@ export function createLazyKnowledge(
       }
     },
     search: (query) => ask((knowledge) => knowledge.search(query), []),
+    hasAny,
     has: (scope) => ask((knowledge) => knowledge.has(scope), false),
     formats: () => installedFormats(extractors(), env["PATH"]),
     async start() {

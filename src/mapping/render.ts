@@ -126,6 +126,13 @@ const refused = (
   failure: { code, message, issues: [issue] },
 });
 
+/** Says that a transform gave the content of another action; empty if it did not. */
+function renderMisnamed(field: "text" | "message", change: Record<string, unknown> = {}): string {
+  const other = field === "text" ? "message" : "text";
+  if (change[field] !== undefined || change[other] === undefined) return "";
+  return `: the transform gave \`${other}\`, and \`${field === "text" ? "wake" : "agent"}\` has \`${field}\``;
+}
+
 function renderDraft(
   mapping: CompiledMapping,
   rendering: Rendering,
@@ -157,10 +164,15 @@ function renderDraft(
   const key = dedupeKey ?? rendering.dedupeKey;
   if (typeof key === "string" && key !== "") draft.dedupeKey = fitKey(key, MAX_DEDUPE_KEY);
   if (plainText(draft.content).trim() === "")
-    return refused(config.id, "mapping_incomplete", `${field} came out empty`, {
-      path: field,
-      message: "came out empty",
-    });
+    return refused(
+      config.id,
+      "mapping_incomplete",
+      `${field} came out empty${renderMisnamed(field, change)}`,
+      {
+        path: field,
+        message: "came out empty",
+      },
+    );
   const hole = action === "agent" ? findKeyHole(rendering, fields) : undefined;
   const failure = hole === undefined ? undefined : replaceKey(mapping, draft, hole);
   return failure ? { ok: false, mapping: config.id, failure } : { ok: true, draft };

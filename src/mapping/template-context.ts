@@ -1,5 +1,5 @@
 import { copySpellings, getSpelling, isRecord, renderNumber, writeJson } from "../core/json.ts";
-import type { QueryValues } from "../core/http/query.ts";
+import type { QueryValues } from "../core/http/payload.ts";
 import type { DebugNotes } from "./debug.ts";
 import type { CodeError } from "../vocabulary/debug-notes.ts";
 
@@ -225,14 +225,17 @@ export function renderValue(value: unknown, payload?: unknown): string {
   return value === undefined || value === null ? "" : writeJson(value, { read: payload });
 }
 
+/** Returns whether a path leads to a value of the scope itself, such as `count`, and not of the body. */
+export const isOfScope = ([name, ...others]: Path, scope: TemplateContext): boolean =>
+  others.length === 0 &&
+  TEMPLATE_ROOTS.has(String(name)) &&
+  ownMember(scope, String(name)) !== undefined;
+
 /** Returns how the number that a plain path leads to was written; undefined if that is how it prints, or there is none. */
 export function readSpelling(path: Path, scope: TemplateContext): string | undefined {
   const last = path.at(-1) as string | number;
   const before = path.slice(0, -1);
-  // A name of the scope itself holds no number of the body.
-  const isOfScope =
-    TEMPLATE_ROOTS.has(String(last)) && ownMember(scope, String(last)) !== undefined;
-  if (before.length === 0 && isOfScope) return undefined;
+  if (isOfScope(path, scope)) return undefined;
   const holder = before.length === 0 ? scope.payload : readScope(before, scope);
   const position =
     typeof last === "number" && last < 0 && Array.isArray(holder) ? holder.length + last : last;

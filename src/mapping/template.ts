@@ -2,6 +2,7 @@ import { joinParts, type TextPart } from "../core/text.ts";
 import {
   type Evaluated,
   isEmptyValue,
+  isOfScope,
   readSpelling,
   renderValue,
   type TemplateContext,
@@ -99,7 +100,7 @@ function renderResult(
   scope: TemplateContext,
 ): string {
   const spelling = path && typeof value === "number" ? readSpelling(path, scope) : undefined;
-  const isOwn = computes === true && Number.isInteger(value);
+  const isOwn = Number.isInteger(value) && (path ? isOfScope(path, scope) : computes === true);
   return spelling ?? renderValue(value, isOwn ? undefined : scope.payload);
 }
 

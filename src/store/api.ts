@@ -9,7 +9,6 @@ export { lazy } from "../core/lazy.ts";
 export { createLogger, type Logger } from "../core/log.ts";
 export { createBatch } from "../core/turn.ts";
 export { runHeld, singleNode, type Topic } from "./cluster.ts";
-export { clampTimes } from "./sql/clamp-times.ts";
 export {
   checkReadable,
   createFailureLog,

@@ -1,4 +1,4 @@
-import type { QueryValues } from "../core/http/query.ts";
+import type { QueryValues } from "../core/http/payload.ts";
 import type { EventDebug } from "../vocabulary/debug-notes.ts";
 import type { EventOutcome } from "../vocabulary/outcomes.ts";
 import type { TraceContext } from "../core/http/trace-context.ts";

@@ -1,3 +1,4 @@
+import type { FencingToken } from "./cluster.ts";
 import type { Ms } from "./records.ts";
 
 /** A job of the queue. Jobs of one `kind` with the same key run one at a time, first in first out. */
@@ -34,6 +35,9 @@ export interface EarlierJob {
 export type NewJob = Omit<Job, "attempts" | "lease"> & { runAt?: Ms };
 /** One start of a job: `lease` distinguishes it from the other starts. */
 export type HeldJob = Pick<Job, "kind" | "id" | "lease">;
+
+/** True for the token of a lease, false for a job. */
+export const isFencingToken = (held: Job | FencingToken): held is FencingToken => "token" in held;
 
 export const JOB_KINDS: readonly JobKind[] = ["turn", "delivery", "command"];
 

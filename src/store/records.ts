@@ -1,4 +1,4 @@
-import type { QueryValues } from "../core/http/query.ts";
+import type { QueryValues } from "../core/http/payload.ts";
 import type { WakeMode } from "../config/schema/common.ts";
 import type { Failure } from "../core/errors.ts";
 import type { TraceContext } from "../core/http/trace-context.ts";

@@ -22,6 +22,7 @@ export * from "./steps.ts";
 export * from "./runs.ts";
 export * from "./sums.ts";
 export type * from "./job-records.ts";
+export { isFencingToken } from "./job-records.ts";
 export * from "./usage.ts";
 export type { FencingToken, Held, LeaseRecord, Peer, PeerInfo, Cluster } from "./cluster.ts";
 
@@ -128,8 +129,6 @@ export interface StoreHandle {
   /** If several gateways share batches; a gateway that is alone keeps them in memory. */
   batches?: SharedBatches;
 }
-
-export const isFencingToken = (held: Job | FencingToken): held is FencingToken => "token" in held;
 
 /** The reading side of a store that other processes may write to. */
 export type StoreReader = Reads & Pick<Store, "close">;

@@ -1,9 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { splitText } from "../delivery/split.ts";
-import type { Channel, OutgoingMessage, ReceivedMessage, SendResult } from "../contract/channel.ts";
+import type {
+  Channel,
+  OutgoingMessage,
+  ReceivedMessage,
+  SendResult,
+  TypingPlace,
+  SentMessage,
+} from "../contract/channel.ts";
 import { testAsking } from "./channel-asking.ts";
-import { testStreaming } from "./channel-streaming.ts";
-import { testTyping } from "./channel-typing.ts";
 import {
   createHost,
   EXPECTED,
@@ -22,6 +27,77 @@ import {
   within,
   type Open,
 } from "./harness.ts";
+
+/** Declares the tests of a channel whose messages can be changed while a turn runs. */
+function testStreaming(harness: () => ChannelHarness): void {
+  it("changes a message and deletes it, each as often as it is asked", async () => {
+    const { channel, to, sent } = harness();
+    if (!channel.streaming) return;
+    const signal = (): AbortSignal => AbortSignal.timeout(SEND_MS);
+    const result = await channel.send({ to, text: "…", idempotencyKey: "dlv_test.live" }, signal());
+    const messageId = (result.status === "sent" && result.messageIds?.[0]) || "";
+    expect(messageId).not.toBe("");
+    const message: SentMessage = { to, messageId };
+    for (let times = 0; times < 2; times++)
+      expect(
+        (await channel.streaming.edit({ ...message, text: "The **first** words." }, signal()))
+          .status,
+      ).toBe("sent");
+    expect(sent()).toHaveLength(1);
+    expect(sent()[0]?.text).toMatch(/first.{0,4} words/);
+    expect(sent()[0]?.text).not.toContain("…");
+    for (let times = 0; times < 2; times++)
+      expect((await channel.streaming.remove(message, signal())).status).toBe("sent");
+    expect(sent()).toEqual([]);
+    const late = await channel.streaming.edit({ ...message, text: "Too late." }, signal());
+    expectResult(late);
+    expect(late.status).toBe("failed");
+    expect(channel.streaming.everyMs).toBeGreaterThanOrEqual(1_000);
+  });
+}
+
+/** Declares the tests of the typing sign, for a channel that has one and whose far side can tell of it. */
+function testTyping(harness: () => ChannelHarness): void {
+  const show = async (ms = SEND_MS): Promise<SendResult | undefined> => {
+    const { channel, to, typing } = harness();
+    if (!channel.typing || !typing) return undefined;
+    const place: TypingPlace = { to, ...typing.place };
+    const shown = channel.typing
+      .show(place, AbortSignal.timeout(ms))
+      .catch((error: unknown): SendResult => ({ status: "retry", reason: String(error) }));
+    const result = await within(ms + 1_000, "typing.show", shown);
+    expectResult(result);
+    return result;
+  };
+
+  it("shows that the agent is typing, and sends no message by that", async () => {
+    const { channel, typing, sent } = harness();
+    const before = sent().length;
+    const result = await show();
+    if (!result) return;
+    expect(result.status).toBe("sent");
+    expect(typing?.signs()).toHaveLength(1);
+    expect(sent()).toHaveLength(before);
+    expect(channel.typing?.everyMs).toBeGreaterThanOrEqual(1_000);
+  });
+
+  it.each(["rate-limited", "unavailable", "hang"] as const)(
+    "tells that the sign could not be shown: %s",
+    async (fault) => {
+      const { fail, retryAfterMs, secrets = [] } = harness();
+      if (!fail) return;
+      fail(fault);
+      const result = await show(fault === "hang" ? HANG_MS : SEND_MS);
+      if (!result) return;
+      expect(EXPECTED[fault]).toContain(result.status);
+      if (result.status === "sent") return;
+      expectNoSecret(result.reason, secrets);
+      // A vendor's wish counts for signs too.
+      if (fault !== "rate-limited" || retryAfterMs === undefined) return;
+      expect(result.status === "retry" && result.afterMs).toBeGreaterThanOrEqual(retryAfterMs);
+    },
+  );
+}
 
 export type { ChannelHarness, Fault } from "./channel-harness.ts";
 

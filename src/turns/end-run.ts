@@ -57,8 +57,9 @@ function planReceipt(
   now: number,
   delivery?: NewDelivery,
 ): Planned | undefined {
-  const callback = context.getCallback(run.mapping);
-  if (!callback || run.mapping === undefined) return undefined;
+  if (run.mapping === undefined) return undefined;
+  const callback = context.mappings.settings(run.mapping)?.callback;
+  if (!callback) return undefined;
   const full = context.config.hooks.receipts === "full";
   const receipt = {
     ok: true,

@@ -1,5 +1,3 @@
-import { parseAck } from "../agent/ack.ts";
-import { getHeartbeat } from "../config/agent-heartbeat.ts";
 import { backOff, WAITS } from "../core/backoff.ts";
 import { newId } from "../core/ids.ts";
 import { plainText } from "../core/text.ts";
@@ -26,13 +24,49 @@ import {
 } from "../store/types.ts";
 import type { FailedTurn, Prepared, RunEnd, RunKind } from "./try.ts";
 import { appendTurn, decideRoute, planAnswer } from "./end-run.ts";
+import { getHeartbeat } from "./channel/rooms.ts";
 import type { TurnDeps } from "./context.ts";
 import type { ActionContext } from "./types.ts";
 
-const HEARTBEAT_RULES =
-  "This is a heartbeat: look at the system events and do what your instructions say about them. If nothing needs the owner's attention, reply only HEARTBEAT_OK.";
+/** The reply to a heartbeat that found nothing for the owner. */
+const TOKEN = "HEARTBEAT_OK";
+const HEARTBEAT_RULES = `This is a heartbeat: look at the system events and do what your instructions say about them. If nothing needs the owner's attention, reply only ${TOKEN}.`;
 const MAX_QUEUE = 200;
 const ACKNOWLEDGED: RouteDecision = { status: "skipped", reason: "only an acknowledgement" };
+
+/** Markup or punctuation that may stand around the token: at most four marks on each side. */
+const MARKS = "[*_~`\"'.!,;:()\\[\\]<>#-]";
+const AT_START = new RegExp(
+  `^\\s*(?:<b>|<strong>|<code>|${MARKS}){0,4}\\s*${TOKEN}(?:</b>|</strong>|</code>|${MARKS}){0,4}(?=\\s|$)`,
+);
+const AT_END = new RegExp(
+  `(?<=\\s|^)(?:<b>|<strong>|<code>|${MARKS}){0,4}${TOKEN}(?:</b>|</strong>|</code>|${MARKS}){0,4}\\s*$`,
+);
+
+function withoutToken(reply: string): { found: boolean; text: string } {
+  const started = reply.replace(AT_START, "");
+  const text = started.replace(AT_END, "");
+  return { found: text.length !== reply.length, text: text.trim() };
+}
+
+/**
+ * Tells whether a heartbeat's reply is only an acknowledgement: HEARTBEAT_OK at the start or the end, with at most
+ * `ackMaxChars` of other text. Otherwise `text` is the reply without the token.
+ */
+export function parseAck(
+  reply: string,
+  ackMaxChars: number,
+): { acknowledged: boolean; text: string } {
+  const { found, text } = withoutToken(reply);
+  if (!found) return { acknowledged: false, text: reply };
+  return { acknowledged: text.length <= ackMaxChars, text };
+}
+
+/** A hook run's reply without the token; empty if the reply was only the token. */
+export function stripAck(reply: string): string {
+  const { found, text } = withoutToken(reply);
+  return found ? text : reply;
+}
 
 function buildSpec(
   agentId: string,

@@ -1,5 +1,5 @@
-import { stripAck } from "../agent/ack.ts";
 import { cutText } from "../core/text.ts";
+import { readAttached } from "../delivery/plan.ts";
 import { buildHeartbeatEvent } from "../queue/heartbeat.ts";
 import {
   type HookRun,
@@ -13,9 +13,9 @@ import {
   type StepRecord,
   sessionId,
 } from "../store/types.ts";
-import { readAttached } from "./channel/send-file.ts";
 import type { ModelTurn, RunEnd, RunKind } from "./try.ts";
 import { appendTurn, decideRoute, planAnswer } from "./end-run.ts";
+import { stripAck } from "./heartbeat.ts";
 import { NO_HISTORY } from "./session-history.ts";
 import type { TurnDeps } from "./context.ts";
 import type { ActionContext } from "./types.ts";

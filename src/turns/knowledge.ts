@@ -151,6 +151,10 @@ interface KnowledgeScope {
   tenant: string;
 }
 
+/** True if the model has answered before: the new answer may repeat numbers of passages. */
+const hasAnswers = ({ history = [], messages = [], steps = [] }: SeenBefore): boolean =>
+  history.length > 0 || steps.length > 0 || messages.some(({ role }) => role !== "user");
+
 /**
  * Returns what an agent's documents add to a turn: passages for an agent with `knowledge: "auto"`, and the tool that searches
  * for more. `earlier`: what the model has seen before, whose numbers stay what they are.
@@ -160,12 +164,15 @@ export async function createTurnKnowledge(
   knowledge: KnowledgeSearch | undefined,
   earlier: SeenBefore = {},
 ): Promise<TurnKnowledge> {
-  const numbering = createNumbering(earlier);
-  const nothing: TurnKnowledge = { extensions: [], getCitations: numbering.getCitations };
-  if (!knowledge || agent.knowledge === "off") return nothing;
   const scope = { tenant, agentId: agent.id };
-  // If that cannot be found out, the search below fails with the reason.
-  if (knowledge.has && !(await knowledge.has(scope).catch(() => true))) return nothing;
+  const hasDocuments =
+    knowledge !== undefined &&
+    agent.knowledge !== "off" &&
+    // If that cannot be found out, the search below fails with the reason.
+    (!knowledge.has || (await knowledge.has(scope).catch(() => true)));
+  if (!hasDocuments && !hasAnswers(earlier)) return { extensions: [], getCitations: () => [] };
+  const numbering = createNumbering(earlier);
+  if (!hasDocuments) return { extensions: [], getCitations: numbering.getCitations };
   const find = async (
     text: string,
     limits: { perDocument?: number; relevantOnly?: boolean; earlier?: string } = {},
@@ -215,6 +222,7 @@ export async function createTurnKnowledge(
 
 /** Returns the passages with their numbers, those that a text names, in the order of their numbers, and where it names them. */
 export function findCited(text: string, citations: readonly NamedCitation[]) {
+  if (citations.length === 0) return { cited: [], marks: [] };
   const byNumber = new Map(citations.map((citation) => [citation.number, citation]));
   const marks = findCitationMarks(text).flatMap(({ number, start, end }) => {
     const citation = byNumber.get(number);

@@ -15,7 +15,7 @@ import type { RunJournal } from "./journal.ts";
 import { createTurnKnowledge } from "./knowledge.ts";
 import { createSendFile } from "./channel/send-file.ts";
 import type { ModelTurn, Prepared, Try } from "./try.ts";
-import { createReadResult } from "../agent/tools/read-result.ts";
+import { createReadResult } from "../agent/tools/tool-box.ts";
 
 /** What a turn is taken with. */
 export interface ModelTurnParts {
@@ -67,10 +67,11 @@ export async function takeModelTurn(
   const history = toTurns(read);
   const used = getSummaryUsage(read, id);
   current.summaryUsage = used;
-  const rulesOf = context.getToolRules(mapping);
+  const rulesOf = mapping === undefined ? {} : (context.mappings.settings(mapping) ?? {});
   const settings = { agent, config: context.config, mapping: rulesOf, kind };
   const tools = getOfferedTools(settings);
-  const rules = tools.some((patterns) => patterns.length === 0) ? [] : await deps.rules.list();
+  const hasTools = tools.every((patterns) => patterns.length > 0);
+  const rules = hasTools ? await deps.rules.list() : [];
   const { extensions, getCitations } = await createTurnKnowledge(
     { agent, tenant },
     deps.documents,
@@ -102,7 +103,7 @@ export async function takeModelTurn(
     extensions: [
       ...extensions,
       createReadResult(run, deps.store, context.config.agents.defaults.toolResultBytes),
-      ...getOwnTools(tools, current, judge),
+      ...(hasTools ? getOwnTools(tools, current, judge) : []),
     ],
     journal,
     gate,

@@ -41,6 +41,13 @@ export interface Rooms extends LinkRules {
   bindingsOn(channel: string): readonly Binding[];
 }
 
+/** A mapping's settings for its runs: their tools, and the callback that gets their receipts. */
+interface RunSettings {
+  tools?: readonly string[];
+  approve?: readonly string[];
+  callback?: Callback;
+}
+
 /** What actions need of a snapshot: work keeps the one it began with. */
 export interface ActionContext {
   readonly config: Config;
@@ -50,15 +57,9 @@ export interface ActionContext {
   readonly channels: Channels;
   readonly rooms: Rooms;
   readonly budgets: Budgets;
-  /** The callback of a mapping, which gets the receipts of its runs. */
-  getCallback(mapping: string | undefined): Callback | undefined;
+  readonly mappings: { settings(id: string): RunSettings | undefined };
   /** Who may decide about calls that wait, as decisions name them. */
   readonly approvers: readonly string[];
-  /** What a mapping says of its runs' tools. */
-  getToolRules(mapping: string | undefined): {
-    tools?: readonly string[];
-    approve?: readonly string[];
-  };
 }
 
 /** What an operator may do to runs. Failures are values, each saying what to change. */

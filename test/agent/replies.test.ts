@@ -3,7 +3,7 @@ import anthropic from "../../plugins/anthropic/index.ts";
 import google from "../../plugins/google/index.ts";
 import openai from "../../plugins/openai/index.ts";
 import compatible from "../../plugins/openai-compatible/index.ts";
-import { parseAck, stripAck } from "../../src/agent/ack.ts";
+import { parseAck, stripAck } from "../../src/turns/heartbeat.ts";
 import { cleanReply, createReplyCleaner } from "../../src/agent/reply/disarm.ts";
 import { createModels } from "../../src/agent/models.ts";
 import { configSchema } from "../../src/config/schema/index.ts";

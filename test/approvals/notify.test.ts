@@ -128,10 +128,12 @@ beforeEach(async () => {
         return opened.queue.onReady(listener);
       },
     },
-    channels,
-    mainAgentId: () => "main",
+    snapshot: () => ({
+      channels: channels(),
+      agents: { default: { id: "main" } },
+      config: { delivery: { maxAge: 86_400_000 } },
+    }),
     callbacks: { send: async () => ({ status: "sent" }) },
-    maxAgeMs: () => 86_400_000,
     isDecided: async () => decided,
     clock,
     log,

@@ -273,7 +273,21 @@ it.each<[string, (text: string) => string]>([
   // What nests too deep to be read stays as it is.
   expect(render(`${"> ".repeat(20_000)}x`)).toContain("x");
   if (id !== "whatsapp" && id !== "msteams") return;
-  for (const unit of ["*a ", "_a_", "| a ", "> ", "`a ", "[a](b) ", "<b>", "日本 ", "~~"])
+  for (const unit of [
+    "*a ",
+    "_a_",
+    "| a ",
+    "> ",
+    "`a ",
+    "[a](b) ",
+    "<b>",
+    "日本 ",
+    "~~",
+    "*a",
+    "*_",
+    "_*a*",
+    "日*",
+  ])
     await expectProportional((length) => render(unit.repeat(length / unit.length)), 1250, unit);
 });
 

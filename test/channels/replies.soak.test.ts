@@ -98,13 +98,15 @@ async function soak({
     store,
     parking: newParking(store, clock),
     queue,
-    channels: () => channels,
-    mainAgentId: () => "main",
+    snapshot: () => ({
+      channels,
+      agents: { default: { id: "main" } },
+      config: { delivery: { maxAge: Infinity } },
+    }),
     callbacks: channel,
-    maxAgeMs: () => Infinity,
     clock,
     log,
-    onOutcome: ({ status }) => void outcomes.push(status),
+    metrics: { deliveryEnded: ({ status }) => void outcomes.push(status) },
   });
   const meant = new Map<string, number>();
   for (let n = 0; n < count; n++) {

@@ -1,6 +1,7 @@
 import { Api } from "grammy";
 import type { Message, Update } from "grammy/types";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { createWebhook } from "../../plugins/telegram/receive.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { splitText } from "../../src/delivery/split.ts";
 import { testChannel, type Fault } from "../../src/testing/channel.ts";
@@ -252,3 +253,25 @@ function message(body: string): Message.TextMessage {
 function text(body: string, more: Partial<Message> = {}): Omit<Update, "update_id"> {
   return { message: { ...message(body), ...more } as NonNullable<Update["message"]> };
 }
+
+it("telegram: the notice of a press is cut between two characters", async () => {
+  const notices: unknown[] = [];
+  const api = {
+    getMe: async () => ({ id: 1, is_bot: true, first_name: "Rouse" }),
+    answerCallbackQuery: async (_id: string, { text }: { text: string }) => notices.push(text),
+  };
+  const host = testHost();
+  host.answer = `${"a".repeat(199)}👍`;
+  const press = {
+    id: "q",
+    from: { id: 42, is_bot: false, first_name: "Ann" },
+    data: "approve 7f3",
+  };
+  const request = new Request("http://rouse.test/channels/telegram", {
+    method: "POST",
+    headers: { "x-telegram-bot-api-secret-token": SECRET },
+    body: JSON.stringify({ update_id: 1, callback_query: press }),
+  });
+  const answer = createWebhook(async () => api as never, SECRET);
+  expect([(await answer(request, host)).status, notices]).toEqual([200, ["a".repeat(199)]]);
+});

@@ -345,8 +345,14 @@ describe("an id", () => {
     expect(await show("evt_1k80a")).toEqual([0, one]);
     expect(await show("1k80b")).toEqual([0, two]);
     expect(await show("latest")).toEqual([0, two]);
-    expect(await show("evt_1k80c")).toEqual([1, "rouse: there is no event with this id\n"]);
-    expect(await show("evt_1k8")).toEqual([1, "rouse: there is no event with this id\n"]);
+    expect(await show("evt_1k80c")).toEqual([
+      1,
+      'rouse: there is no event "evt_1k80c"; `rouse events` lists them\n',
+    ]);
+    expect(await show("evt_1k8")).toEqual([
+      1,
+      'rouse: there is no event "evt_1k8"; `rouse events` lists them\n',
+    ]);
     const [code, err] = await show("evt_1k80");
     expect(code).toBe(2);
     expect(err).toMatch(
@@ -564,5 +570,94 @@ describe("secrets rotate hooks.token", () => {
     expect(code).toBe(1);
     expect(err).toContain(`hooks.token in ${file}`);
     expect(err).not.toContain(TOKEN);
+  });
+});
+
+describe("wrong usage", () => {
+  it.each([
+    ["evnts", "rouse: unknown command 'evnts' (Did you mean events?)\n  `rouse --help`"],
+    ["help evnts", "rouse: unknown command 'evnts' (Did you mean events?)\n  `rouse --help`"],
+    ["evnts --help", "rouse: unknown command 'evnts' (Did you mean events?)\n  `rouse --help`"],
+    ["explain", "rouse: missing required argument 'event'\n  `rouse explain --help`"],
+    ["runs cancel", "rouse: missing required argument 'run'\n  `rouse runs cancel --help`"],
+    ["events --nope", "rouse: unknown option '--nope'\n  `rouse events --help`"],
+    ["--nope", "rouse: unknown option '--nope'\n  `rouse --help`"],
+    ["webhooks nope", "rouse: unknown command 'nope'\n  `rouse webhooks --help`"],
+  ])("%s: names what is wrong, and the command that shows the usage", async (line, message) => {
+    expect(await cli.rouse(line.split(" "))).toMatchObject({
+      code: 2,
+      out: "",
+      err: `${message} shows the usage\n`,
+    });
+  });
+
+  it("of a file names the file and the reason", async () => {
+    await cli.write("rouse.json5", "{}");
+    await cli.rouse(["events"]);
+    const none = "there is no such file or folder";
+    const cases: [string[], string][] = [
+      [["store", "export", "none/x"], `none/x cannot be used: ${none}`],
+      [["restore", "none"], `none cannot be used: ${none}`],
+      [["backup", `${cli.dir}-none/x`, "--without-secrets"], `none/x cannot be used: ${none}`],
+      [
+        ["backup", `${cli.dir}.backup`, "--passphrase-file", "."],
+        ". cannot be read: it is a folder",
+      ],
+      [["knowledge", "add", "none.txt"], `none.txt cannot be read: ${none}`],
+      [["config", "validate", "-c", "none.json5"], `none.json5 cannot be read: ${none}`],
+      [["config", "validate", "-c", "."], " cannot be read: it is a folder"],
+    ];
+    for (const [line, message] of cases)
+      expect((await cli.rouse(line)).err, line.join(" ")).toContain(`${message}\n`);
+  });
+});
+
+describe("help", () => {
+  it("is the same behind a command and after the word help", async () => {
+    for (const command of [["runs"], ["runs", "cancel"], ["webhooks", "gmail", "setup"]]) {
+      const { code, out } = await cli.rouse([...command, "--help"]);
+      expect(out).toContain(`Usage: rouse ${command.join(" ")}`);
+      expect(await cli.rouse(["help", ...command])).toMatchObject({ code, out });
+    }
+  });
+
+  it("of a group lists its own commands alone", async () => {
+    expect((await cli.rouse(["webhooks", "--help"])).out).not.toContain("Operate:");
+  });
+});
+
+describe("a list without rows", () => {
+  it("says so, and which options chose nothing", async () => {
+    await cli.write("rouse.json5", shopConfig());
+    const cases: [string, string][] = [
+      ["events", "no events\n"],
+      ["events --path nope --since 2d", "no events with --path nope --since 2d\n"],
+      ["events --refused", "no rejected requests\n"],
+      ["runs --status failed", "no runs with --status failed\n"],
+      ["deliveries", "no deliveries\n"],
+      ["sessions", "no sessions\n"],
+      ["approvals", "no approvals\n"],
+      [
+        "approvals --rules",
+        "no rules; `rouse approvals decide <code> approve --always` saves one\n",
+      ],
+      ["memory", "no notes\n"],
+      ["knowledge", "no documents\n"],
+      ["keys", "no keys; `rouse keys create <id>` makes one\n"],
+      ["people", "no person has linked a channel, and none waits to write\n"],
+    ];
+    for (const [line, out] of cases)
+      expect(await cli.rouse(line.split(" ")), line).toMatchObject({ code: 0, out });
+  });
+
+  it("of hooks is an error if no mapping and no event has the path", async () => {
+    await cli.write("rouse.json5", shopConfig());
+    expect(await cli.rouse(["hooks", "nope"])).toMatchObject({
+      code: 1,
+      err: 'rouse: no mapping names the path "nope", and no event that came to it is kept; `rouse hooks` shows all paths\n',
+    });
+    expect((await cli.rouse(["hooks", "shop", "--accept"])).out).toBe(
+      "no gateway runs: such secrets are kept in its memory only\n",
+    );
   });
 });

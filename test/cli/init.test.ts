@@ -133,6 +133,20 @@ describe("rouse init", () => {
     expect(existsSync(join(cli.dir, "rouse.json5"))).toBe(false);
   });
 
+  it("takes a word that is nearly a known name for a mistake, and a path for a folder", async () => {
+    const wrong = await cli.rouse(["init", "--yes", "githbu"]);
+    expect([wrong.code, wrong.err]).toEqual([
+      2,
+      'rouse: "githbu" is no sender, channel or provider. Did you mean "github"? A new folder is written ./githbu\n',
+    ]);
+    expect(existsSync(join(cli.dir, "githbu"))).toBe(false);
+    expect((await cli.rouse(["init", "--yes", "--no-test", "./githbu"])).code).toBe(0);
+    expect(existsSync(join(cli.dir, "githbu", "rouse.json5"))).toBe(true);
+    await cli.write("plain", "");
+    const file = await cli.rouse(["init", "--yes", "plain"]);
+    expect([file.code, file.err]).toEqual([2, "rouse: plain is a file: name a folder\n"]);
+  });
+
   it("writes no config that a gateway would not start with, and says why", async () => {
     await cli.fails("init --yes --model nowhere/x", 3, "agents.defaults.model");
     expect(existsSync(join(cli.dir, "rouse.json5"))).toBe(false);

@@ -105,7 +105,7 @@ describe("where the config is", () => {
       await loadConfig({ cwd: dir, env: { ROUSE_CONFIG: "other.json5" }, file: "missing.json5" }),
     ).toMatchObject({
       ok: false,
-      issues: [{ message: expect.stringContaining("ENOENT") }],
+      issues: [{ message: expect.stringContaining("there is no such file") }],
     });
   });
 });

@@ -31,6 +31,11 @@ it.each([
     "is a name that no field can have: take it out",
   ],
   [`{ "__proto__": 1 }`, "__proto__", "is not known."],
+  [
+    `{ agents: ${"[".repeat(20_000)}${"]".repeat(20_000)} }`,
+    "",
+    /^the config file is nested deeper than 200 levels at line 1, column 211 \(agents\[0\]\[0\]/,
+  ],
   ["// nothing yet\r\n", "", "the config file is empty: write an object, such as {}"],
   [
     Buffer.from(`{\r\n  gateway: { host: "caf\u00e9" },\r\n}`, "latin1"),
@@ -84,6 +89,18 @@ it.each([
     "",
     `the config file is not valid JSON5 at line 1, column 24: "h" is not expected here; look for a comma, a quote or a bracket before it that is missing or too many`,
   ],
+  [
+    `{ gateway: { port: 1 } } and more`,
+    "",
+    /: "a" is not expected here: the object before it is complete; take out what follows$/,
+  ],
+  [
+    `{\n  gateway: {},\n}\n}`,
+    "",
+    /at line 4, column 1: "}" is not expected here: the object before/,
+  ],
+  [`{ gateway: { host: “127.0.0.1” } }`, "", /: “ is no quote of JSON5: write " or '$/],
+  [`hooks:\n  enabled: true`, "", /"h" is not expected here; look for a comma/],
   [`{ gateway: { port: 1 }`, "", /the text ends before its objects, lists and quotes are closed$/],
   [`{ a: "b\n}`, "", /the line before it ends within a text that has no closing quote$/],
 ])("the config %s is refused in plain words that name the value", async (text, path, message) => {

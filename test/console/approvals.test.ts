@@ -57,7 +57,7 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     const shown = await detail().innerText();
     expect(shown).toContain("<img src=x onerror=alert(1)>");
     expect(shown).toMatch(/the rule "bank\.\*"|bank\.\*/);
-    expect(shown).toMatch(/waits until\s+in \d+/i);
+    expect(shown).toMatch(/expires\s+in \d+/i);
     expect(await page.locator("main img").count()).toBe(0);
     expect(await detail().locator(`a[href="#/runs/${one?.runId}"]`).count()).toBe(1);
     expect(await page.getByRole("row", { name: /bank\.transfer/ }).innerText()).toContain(

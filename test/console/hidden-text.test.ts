@@ -10,3 +10,16 @@ it("shows by its code each character that the command line takes out", () => {
   expect(taken).toContain("\u061c");
   expect(taken.filter((one) => visibleText(one) === one)).toEqual([]);
 });
+
+it.each([
+  ["a family, a technician and a flag 👩‍👩‍👧‍👦 👩🏽‍💻 🏳️‍🌈", undefined],
+  ["a\u200db", "a\\u200db"],
+  ["👩\u200dadmin", "👩\\u200dadmin"],
+  ["x\u200d👩", "x\\u200d👩"],
+  ["👩\u200d\u200d👩", "👩\\u200d\\u200d👩"],
+])(
+  "leaves the joiner in a picture of several, and shows it elsewhere: %s",
+  (text, shown = text) => {
+    expect(visibleText(text)).toBe(shown);
+  },
+);

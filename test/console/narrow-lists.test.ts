@@ -6,7 +6,7 @@ import { useConsole } from "./use-console.ts";
 
 const EVENTS = 60;
 const SENDERS = 3;
-const LONG = "A name that is longer than the window of a phone is wide, by far";
+const LONG = `A name that is longer than a window is wide${", by far".repeat(30)}`;
 const error = { code: "model_failed", message: "the provider answered 529" } as const;
 
 describe.skipIf(NO_BROWSER)("lists in a window as narrow as a phone", () => {
@@ -55,5 +55,19 @@ describe.skipIf(NO_BROWSER)("lists in a window as narrow as a phone", () => {
       whole: cell.scrollWidth <= cell.clientWidth,
     }));
     expect(cut).toEqual({ left: true, right: true, whole: true });
+  });
+
+  it("leaves room for the reason of a run beside a name that is longer than the window", async () => {
+    await page.setViewportSize({ width: 1280, height: 844 });
+    await open("runs");
+    const [name, reason] = await Promise.all(
+      [LONG, error.message].map((text) =>
+        page
+          .locator("main tbody td", { hasText: text })
+          .first()
+          .evaluate((cell) => cell.clientWidth),
+      ),
+    );
+    expect(reason).toBe(name);
   });
 });

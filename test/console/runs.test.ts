@@ -101,11 +101,11 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     const reasons: [NonNullable<RunRecord["hold"]>, RegExp][] = [
       [
         { reason: "limit", scope: "mapping:shop", limit: "runsPerHour", since, until },
-        /waits for limits\.runsPerHour of mapping:shop, until in (?:60 min|1 h)/i,
+        /waits for limits\.runsPerHour of mapping:shop, due in (?:60 min|1 h)/i,
       ],
       [
         { reason: "away", of: "acme/large", since, until },
-        /waits for the model acme\/large, which does not answer, until in (?:60 min|1 h)/i,
+        /waits for the model acme\/large, which does not answer, due in (?:60 min|1 h)/i,
       ],
     ];
     for (const [hold, words] of reasons) {
@@ -161,9 +161,9 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
       /bank.refund ● denied .*Approval 7f3: the rule "bank.\*" names the tool, .*deny by console:ann, .*: too much/,
     );
     expect(await section(`Call ${acted}.0.2`)).toMatch(/Error the mailbox is full/);
-    expect(await section("Step 2")).toMatch(/bank.refund ● waiting .*Approval 8a1.*open until/);
+    expect(await section("Step 2")).toMatch(/bank.refund ● waiting .*Approval 8a1.*open, expires/);
     const whole = await text();
-    expect(whole).toMatch(/Bank ● waiting .*waits for a person \(.*\), until .* waits since/i);
+    expect(whole).toMatch(/Bank ● waiting .*waits for a person \(.*\), due .* waits since/i);
     expect(whole).toMatch(/1,200 in, 30 out.*cost \$0\.25/i);
     expect(whole).not.toMatch(/\[object |undefined|NaN/);
     await page.getByRole("button", { name: "Show all" }).click();

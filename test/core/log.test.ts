@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { readableLine } from "../../src/core/log-lines.ts";
+import { readableLine } from "../../src/cli/log.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const hasScript = spawnSync("script", ["--version"]).status === 0;

@@ -57,13 +57,15 @@ function openWorker(): DeliveryWorker {
     store,
     parking: newParking(store, clock),
     queue: told,
-    channels: () => createChannels([], channels),
-    mainAgentId: () => "main",
+    snapshot: () => ({
+      channels: createChannels([], channels),
+      agents: { default: { id: "main" } },
+      config: { delivery: { maxAge: 24 * HOUR } },
+    }),
     callbacks: { send: async () => ({ status: "sent" }) },
-    maxAgeMs: () => 24 * HOUR,
     clock,
     log: kept.log,
-    onOutcome: ({ channel, status }) => outcomes.push(`${channel} ${status}`),
+    metrics: { deliveryEnded: ({ channel, status }) => outcomes.push(`${channel} ${status}`) },
   });
 }
 

@@ -1,6 +1,6 @@
 /** Faults of SQLite, put in at its statements: whatever opens the database, and however it commits. */
 import { DatabaseSync, StatementSync } from "node:sqlite";
-import { LogFile } from "../../src/store/sqlite/checkpoints.ts";
+import { LogFile } from "../../src/store/sqlite/disk.ts";
 import { current, type Incarnation } from "./time.ts";
 
 /** What a simulated disk does to the store of a gateway. */

@@ -1,12 +1,9 @@
-import { stat } from "node:fs/promises";
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { hc, type ClientResponse } from "hono/client";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { newId } from "../../src/core/ids.ts";
 import type { AdminApp } from "../../src/http/admin/app.ts";
-import { parseSince } from "../../src/http/admin/query.ts";
 import type { BulkLine } from "../../src/operate/records/bulk.ts";
 import type { Explanation } from "../../src/operate/records/explain.ts";
 import type { EventView } from "../../src/operate/records/views.ts";
@@ -81,33 +78,21 @@ describe("events", () => {
     expect((await got((api) => api.events.$get({ query: { limit: "5" } }))).next).toBeNull();
   });
 
-  it("misses none of those that came in the same millisecond", async () => {
-    const at = Date.now();
-    const events = Array.from({ length: 20 }, () =>
-      event_("shop", { id: newId("evt", at), receivedAt: at, outcome: "unmatched" }),
-    );
-    for (const event of events) await world.store.accept(event);
-    const first = await got((api) => api.events.$get({ query: { limit: "10" } }));
-    const second = await got((api) =>
-      api.events.$get({ query: { limit: "10", before: first.next ?? "" } }),
-    );
-    expect(new Set([...first.events, ...second.events].map(({ id }) => id)).size).toBe(20);
-  });
-
-  it.each([
-    ["/events?outcom=failed", "outcom"],
-    ["/events?outcome=lost", "outcome"],
-    ["/events?limit=0", "limit"],
-    ["/events?since=yesterday", "since"],
-    ["/runs?status=done", "status"],
-    ["/runs?kind=work", "kind"],
-    ["/deliveries?statu=failed", "statu"],
-    ["/sessions?key=x", "key"],
-  ])("refuses %s and names the parameter", async (path, parameter) => {
-    const { status, body } = await ask(world, "GET", path);
-    expect(status).toBe(400);
-    expect(body.error?.code).toBe("usage");
-    expect(body.error?.issues?.map((issue) => issue.path)).toEqual([parameter]);
+  it("refuses parameters that it does not know or cannot read, and names them", async () => {
+    for (const [path, parameter] of [
+      ["/events?outcom=failed", "outcom"],
+      ["/events?outcome=lost", "outcome"],
+      ["/events?limit=0", "limit"],
+      ["/events?since=yesterday", "since"],
+      ["/runs?status=done", "status"],
+      ["/runs?kind=work", "kind"],
+      ["/deliveries?statu=failed", "statu"],
+      ["/sessions?key=x", "key"],
+    ] as const)
+      expect([path, await ask(world, "GET", path)]).toMatchObject([
+        path,
+        { status: 400, body: { error: { code: "usage", issues: [{ path: parameter }] } } },
+      ]);
   });
 
   it("shows an event with its body and the status that its runs have now", async () => {
@@ -218,23 +203,6 @@ describe("sessions", () => {
     expect((await ask(world, "GET", "/sessions/show?key=hook:1")).status).toBe(404);
   });
 
-  it("lists sessions in pages, the last used first", async () => {
-    for (const [index, key] of ["hook:a", "hook:b/c", "hook:d"].entries()) {
-      await world.store.commit((tx) =>
-        tx.sessions.addTurn({ ...ref, key }, { ...turn, at: index }),
-      );
-    }
-    const first = await got((api) => api.sessions.$get({ query: { limit: "2" } }));
-    expect([first.sessions.map(({ key }) => key), first.next]).toEqual([
-      ["hook:d", "hook:b/c"],
-      "main/hook/hook:b/c",
-    ]);
-    const second = await got((api) =>
-      api.sessions.$get({ query: { limit: "2", before: first.next ?? "", origin: "hook" } }),
-    );
-    expect([second.sessions.map(({ key }) => key), second.next]).toEqual([["hook:a"], null]);
-  });
-
   it("keeps the main session, which can be shown before its first turn", async () => {
     await world.store.commit((tx) =>
       tx.systemEvents.add({
@@ -324,17 +292,6 @@ describe("the steps of a run", () => {
 });
 
 describe("the gateway itself", () => {
-  it("copies the store into a new file for its owner alone", async () => {
-    await world.store.accept(event_("shop"));
-    const file = join(world.dir, "copy.db");
-    const { status, body } = await ask(world, "POST", "/store/backup", { file });
-    expect([status, body.error]).toEqual([200, undefined]);
-    expect((await stat(file)).mode & 0o777).toBe(0o600);
-    const copy = new DatabaseSync(file, { readOnly: true });
-    expect(copy.prepare("SELECT count(*) AS count FROM events").get()).toEqual({ count: 1 });
-    copy.close();
-  });
-
   it("gives away no secret in config, mappings and status", async () => {
     for (const path of [
       "/config",
@@ -471,18 +428,4 @@ describe("doctor", () => {
       "1 day longer than hooks.retention",
     );
   });
-});
-
-describe("parseSince", () => {
-  const now = Date.UTC(2026, 0, 31, 12);
-  it.each([
-    ["90m", now - 5_400_000],
-    ["2d", now - 172_800_000],
-    ["2026-01-31T08:00:00Z", Date.UTC(2026, 0, 31, 8)],
-    ["1769860800000", 1_769_860_800_000],
-    ["2026", undefined],
-    ["10", undefined],
-    ["soon", undefined],
-    ["", undefined],
-  ])("%j", (text, expected) => expect(parseSince(text, now)).toBe(expected));
 });

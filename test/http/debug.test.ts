@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { EventDetail } from "../../src/operate/records/views.ts";
 import { createCli, type CliWorld } from "../cli/world.ts";
 import { createWorld, type Answer, type World } from "../e2e/world.ts";
-import { describePostgres, newSchema } from "../store/postgres.ts";
 
 const CANARY = "canary-4711";
 
@@ -97,29 +96,30 @@ async function begin(config: object): Promise<Both> {
 
 const idOf = ({ body }: Answer): string => (body.requestId ?? body.eventId) as string;
 
-/** What operators see of what came in. */
-function reader(both: () => Both) {
+describe("debugging what came in", () => {
+  let both: Both;
+  beforeAll(async () => {
+    both = await begin({});
+  });
+  afterAll(async () => {
+    await both.world.stop();
+    await both.cli.close();
+  });
   const detailOf = async (id: string): Promise<EventDetail> =>
-    (await both().world.admin(`/admin/v1/events/${id}`)).body.event as EventDetail;
-  const shown = async (id: string): Promise<string> =>
-    (await both().cli.rouse(["explain", id])).out;
+    (await both.world.admin(`/admin/v1/events/${id}`)).body.event as EventDetail;
+  const shown = async (id: string): Promise<string> => (await both.cli.rouse(["explain", id])).out;
   /** Posts, and gives what the operator sees of it. */
   const post = async (
     path: string,
     body: object,
   ): Promise<{ answer: Answer; event: EventDetail; out: string }> => {
-    const answer = await both().world.post(`/hooks/${path}`, body);
+    const answer = await both.world.post(`/hooks/${path}`, body);
     const id = idOf(answer);
     return { answer, event: await detailOf(id), out: await shown(id) };
   };
   const linesOf = ({ debug }: EventDetail): string[] =>
     (debug?.notes ?? []).flatMap((note) => (note.console ?? []).map(({ text }) => text));
-  return { detailOf, post, linesOf };
-}
 
-/** What is kept, in either store. */
-function storedTests(both: () => Both): void {
-  const { detailOf, post } = reader(both);
   it("shows what a module threw, its own frames in the source's lines, and what it printed", async () => {
     const { answer, event, out } = await post("code", { how: "throw", who: CANARY });
     expect(answer).toMatchObject({ status: 500 });
@@ -156,7 +156,7 @@ function storedTests(both: () => Both): void {
   it.each(["throw", "fine"])(
     "keeps with a run what its collected events came to together: %s",
     async (how) => {
-      const { world, cli } = both();
+      const { world, cli } = both;
       const first = await world.post("/hooks/together", { shop: how, id: 1, how });
       await world.post("/hooks/together", { shop: how, id: 2, how });
       const { runId } = first.body as { runId: string };
@@ -186,19 +186,6 @@ function storedTests(both: () => Both): void {
       ]);
     },
   );
-}
-
-describe("debugging what came in", () => {
-  let both: Both;
-  beforeAll(async () => {
-    both = await begin({});
-  });
-  afterAll(async () => {
-    await both.world.stop();
-    await both.cli.close();
-  });
-  storedTests(() => both);
-  const { detailOf, post, linesOf } = reader(() => both);
 
   it("shows what a transform printed that went well, and a thrown value that is no error", async () => {
     const good = await post("code", { who: CANARY });
@@ -362,20 +349,6 @@ describe("debugging what came in", () => {
     for (const secret of [CANARY, "order of", "2 events:", "no total of", "Unable to cast"])
       expect(log).not.toContain(secret);
   });
-});
-
-describePostgres("debugging what came in, on PostgreSQL", () => {
-  const schema = newSchema();
-  let both: Both;
-  beforeAll(async () => {
-    both = await begin({ store: { url: schema.url } });
-  });
-  afterAll(async () => {
-    await both.world.stop();
-    await both.cli.close();
-    await schema.drop();
-  });
-  storedTests(() => both);
 });
 
 describe("a module that does not compile", () => {

@@ -110,17 +110,17 @@ describe("bodies of anonymous callers", () => {
     }
   });
 
-  it("are not read without the scheme's signature header", async () => {
-    const { answer, ended } = await ask(declares("/hooks/gh", 20 * MIB));
+  const stale = {
+    "x-slack-request-timestamp": String(Math.floor(Date.now() / 1000) - 600),
+    "x-slack-signature": "v0=00",
+  };
+  it.each<[string, string, Record<string, string>]>([
+    ["without the scheme's signature header", "/hooks/gh", {}],
+    ["with a stale timestamp", "/hooks/slack", stale],
+    ["with a wrong token", "/hooks/agent", { authorization: "Bearer wrong-token-0123456789" }],
+  ])("are not read %s: the answer closes the connection", async (_what, path, headers) => {
+    const { answer, ended } = await ask(declares(path, 20 * MIB, headers));
     expect(answer).toMatch(/^HTTP\/1.1 401[^]*connection: close/i);
-    await ended;
-  });
-
-  it("are not read with a stale timestamp", async () => {
-    const time = Math.floor(Date.now() / 1000) - 600;
-    const headers = { "x-slack-request-timestamp": String(time), "x-slack-signature": "v0=00" };
-    const { answer, ended } = await ask(declares("/hooks/slack", 1000, headers));
-    expect(answer).toMatch(/^HTTP\/1.1 401/);
     await ended;
   });
 
@@ -133,13 +133,6 @@ describe("bodies of anonymous callers", () => {
     expect(answers.map(({ answer }) => statusOf(answer))).toEqual([202, 202, 202]);
     for (const socket of [...idle, ...answers.map((one) => one.socket)]) socket.destroy();
   });
-});
-
-it("an answer that goes out before the body was read closes its connection", async () => {
-  const headers = { authorization: "Bearer wrong-token-0123456789" };
-  const { answer, ended } = await ask(declares("/hooks/agent", 1000, headers));
-  expect(answer).toMatch(/^HTTP\/1.1 401[^]*connection: close/i);
-  await ended;
 });
 
 it("at most eight signatures are compared", async () => {
@@ -176,38 +169,6 @@ it("a caller over hooks.rateLimit is answered before its body is read, and what 
   await own.stop();
 });
 
-it("a signed body without a time is a duplicate for thirty days, whatever hooks.dedupe.ttl is", async () => {
-  const own = await createWorld({
-    workers: false,
-    config: {
-      hooks: {
-        dedupe: { ttl: "10ms" },
-        mappings: [
-          hook("gh", { scheme: "github", secret: SECRET }),
-          hook("pd", { scheme: "pagerduty", secret: SECRET }),
-        ],
-      },
-    },
-  });
-  const body = '{"event":{"id":"01","event_type":"incident.triggered"}}';
-  const send = (path: string, header: string, prefix: string) =>
-    own.post(`/hooks/${path}`, body, { authorization: "", [header]: `${prefix}=${hmac(body)}` });
-  for (const [path, header, prefix] of [
-    ["gh", "x-hub-signature-256", "sha256"],
-    ["pd", "x-pagerduty-signature", "v1"],
-  ] as const) {
-    const first = await send(path, header, prefix);
-    await new Promise((resolve) => setTimeout(resolve, 30));
-    const again = await send(path, header, prefix);
-    expect([path, again.headers.get("idempotent-replayed"), again.body]).toEqual([
-      path,
-      "true",
-      first.body,
-    ]);
-  }
-  await own.stop();
-});
-
 describe("paths that mean another path than they say", () => {
   const admin = async (path: string): Promise<number> =>
     statusOf(
@@ -218,26 +179,21 @@ describe("paths that mean another path than they say", () => {
     );
 
   it.each([
-    "/hooks/../admin/v1/events",
-    "/hooks/%2e%2e/admin/v1/events",
-    "/hooks/..%2fadmin/v1/events",
-    "/./admin/v1/events",
-    "/%61dmin/v1/events",
-    "/%2Fadmin/v1/events",
-    "/adm%69n/v1/events",
-    "/%6detrics",
-    "/hooks/./wake",
-  ])("%s is 404, also with the gateway token", async (path) => {
-    expect(await admin(path)).toBe(404);
-  });
-
-  it("a backslash is no part of a path at all", async () => {
-    expect(await admin("/hooks/..\\admin/v1/events")).toBe(400);
-  });
-
-  it("plain paths work", async () => {
-    expect(await admin("/admin/v1/events")).toBe(200);
-    expect(await admin("/metrics")).toBe(200);
+    ["/admin/v1/events", 200],
+    ["/metrics", 200],
+    ["/hooks/../admin/v1/events", 404],
+    ["/hooks/%2e%2e/admin/v1/events", 404],
+    ["/hooks/..%2fadmin/v1/events", 404],
+    ["/./admin/v1/events", 404],
+    ["/%61dmin/v1/events", 404],
+    ["/%2Fadmin/v1/events", 404],
+    ["/adm%69n/v1/events", 404],
+    ["/%6detrics", 404],
+    ["/hooks/./wake", 404],
+    // A backslash is no part of a path at all.
+    ["/hooks/..\\admin/v1/events", 400],
+  ])("%s is %i, with the gateway token", async (path, status) => {
+    expect(await admin(path)).toBe(status);
   });
 });
 

@@ -13,26 +13,25 @@ const operator = (): Record<string, string> => ({
 });
 
 describe("the operator's routes", () => {
-  it.each([
-    "/metrics",
-    "/readyz?detail",
-    "/admin/v1/events",
-    "/admin/v1/status",
-    "/admin/v1/refusals",
-  ])("%s wants the gateway token, and no other", async (path) => {
+  it("want the gateway token, and no other", async () => {
     world = await createWorld({ workers: false });
-    expect((await world.get(path, {})).status).toBe(401);
-    expect((await world.get(path)).status).toBe(401);
-    expect(
-      (
-        await world.get(
-          `${path}${path.includes("?") ? "&" : "?"}token=${world.gateway.operatorToken}`,
-          {},
-        )
-      ).status,
-    ).toBe(401);
-    const answer = await world.get(path, operator());
-    expect([answer.status, answer.headers.get("cache-control")]).toEqual([200, "no-store"]);
+    for (const path of [
+      "/metrics",
+      "/readyz?detail",
+      "/admin/v1/events",
+      "/admin/v1/status",
+      "/admin/v1/refusals",
+    ]) {
+      const inQuery = `${path}${path.includes("?") ? "&" : "?"}token=${world.gateway.operatorToken}`;
+      const refused = [
+        await world.get(path, {}),
+        await world.get(path),
+        await world.get(inQuery, {}),
+      ];
+      expect([path, ...refused.map(({ status }) => status)]).toEqual([path, 401, 401, 401]);
+      const { status, headers } = await world.get(path, operator());
+      expect([path, status, headers.get("cache-control")]).toEqual([path, 200, "no-store"]);
+    }
   });
 
   it("are on adminPort alone where one is set", async () => {
@@ -49,6 +48,8 @@ describe("the operator's routes", () => {
       expect([path, (await fetch(adminUrl + path, { headers })).status]).toEqual([path, 200]);
       expect([path, (await fetch(adminUrl + path)).status]).toEqual([path, 401]);
     }
+    expect((await fetch(`${url}/console`)).status).toBe(404);
+    expect((await fetch(`${adminUrl}/console`)).status).toBe(401);
     expect((await fetch(`${url}/livez`)).status).toBe(200);
     const hook = {
       method: "POST",
@@ -152,7 +153,7 @@ describe("on a loopback bind", () => {
 });
 
 describe("what is public", () => {
-  it("health, and the document unless gateway.docs is false", async () => {
+  it("health, and the document with its pages unless gateway.docs is false", async () => {
     world = await createWorld({
       start: false,
       workers: false,
@@ -160,7 +161,8 @@ describe("what is public", () => {
     });
     expect((await world.get("/livez", {})).status).toBe(200);
     expect((await world.get("/readyz", {})).status).toBe(200);
-    expect((await world.get("/openapi.json", {})).status).toBe(404);
+    for (const path of ["/openapi.json", "/docs", "/docs/style.css"])
+      expect([path, (await world.get(path, {})).status]).toEqual([path, 404]);
   });
 
   it("answers everything else with JSON, whatever it is", async () => {

@@ -32,7 +32,6 @@ beforeAll(async () => {
           }),
           { match: { path: "name/less" }, messageTemplate: "m", dedupeKey: "{{n}}" },
           { id: "anywhere", match: { payload: { kind: "any" } }, messageTemplate: "any" },
-          hook("small", { maxBodyBytes: 200 }),
           hook("shown", {
             keepHeaders: ["x-shown"],
             keepQuery: ["page"],
@@ -195,11 +194,6 @@ describe("what carried a credential", () => {
     );
     expect(answer.headers.get("x-request-id")).toBe(answer.body.eventId);
   });
-});
-
-it("a path's own limit of the body counts", async () => {
-  expect((await world.post("/hooks/small", { n: "x".repeat(300) })).status).toBe(413);
-  expect((await world.post("/hooks/own", { n: "x".repeat(300) }, bearer(OWN))).status).toBe(202);
 });
 
 describe("paths that cannot be had", () => {

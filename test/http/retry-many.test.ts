@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { BulkLine } from "../../src/operate/records/bulk.ts";
 import { newId } from "../../src/core/ids.ts";
 import type { DeliveryChange, Store } from "../../src/store/types.ts";
@@ -174,7 +174,7 @@ describe("over HTTP", () => {
 describe("on the command line", () => {
   let cli: CliWorld;
   let made: { run: string; delivery: string };
-  beforeEach(async () => {
+  beforeAll(async () => {
     cli = await createCli();
     await cli.write("rouse.json5", shopConfig());
     mkdirSync(join(cli.dir, ".rouse"), { recursive: true });
@@ -189,7 +189,7 @@ describe("on the command line", () => {
     };
     await store.close();
   });
-  afterEach(() => cli.close());
+  afterAll(() => cli.close());
 
   const status = async (): Promise<string> =>
     (

@@ -1,13 +1,10 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it } from "vitest";
-import { compiledCodeEnv } from "../../src/core/process-group.ts";
+import { startAdding } from "./crash.ts";
 import { createWorld } from "./world.ts";
 
 const KILLS = 4;
-const CHILD = join(import.meta.dirname, "crash-child.ts");
 
 it("a kill in the middle of indexing loses nothing that was accepted, and leaves nothing half-done", async () => {
   const world = await createWorld();
@@ -15,27 +12,10 @@ it("a kill in the middle of indexing loses nothing that was accepted, and leaves
   const accepted = new Map<number, string>();
   let halfDone = 0;
   for (let kill = 0; kill < KILLS; kill++) {
-    const child = spawn(
-      process.execPath,
-      ["--no-warnings", "--conditions=rouse-source", CHILD, world.dir, String(kill * 1000)],
-      {
-        env: { ...process.env, ...compiledCodeEnv() },
-        stdio: ["ignore", "pipe", "inherit"],
-      },
-    );
-    const ended = once(child, "close");
-    let output = "";
-    child.stdout.on("data", (chunk: Buffer) => {
-      output += chunk.toString();
-    });
-    while (!output.includes("\n")) await new Promise((done) => setTimeout(done, 5));
+    const adding = startAdding(world.dir, kill * 1000);
+    while (adding.count() === 0) await new Promise((done) => setTimeout(done, 5));
     await new Promise((done) => setTimeout(done, 40 + kill * 100));
-    child.kill("SIGKILL");
-    await ended;
-    for (const line of output.split("\n").slice(0, -1)) {
-      const [n, id] = line.split(" ");
-      accepted.set(Number(n), id as string);
-    }
+    for (const [n, id] of await adding.kill()) accepted.set(n, id);
     const db = new DatabaseSync(join(world.dir, "knowledge.db"));
     halfDone += (
       db

@@ -10,7 +10,7 @@ import { EndpointError } from "../../src/knowledge/models/endpoint.ts";
 import { fuseRankings } from "../../src/knowledge/ranking.ts";
 import type { Embedder } from "../../src/knowledge/types.ts";
 import { newSchema, sqlSource } from "../store/postgres.ts";
-import { describeBoth, type KnowledgeWorld } from "./world.ts";
+import { createWorld, describeBoth, type KnowledgeWorld } from "./world.ts";
 
 let world: KnowledgeWorld | undefined;
 afterEach(async () => {
@@ -87,66 +87,6 @@ describeBoth((make) => {
       expect(await world.knowledge.search({ tenant: "other", text: "puppy" })).toEqual([]);
     });
 
-    it("in batches of 16, and each chunk once", async () => {
-      const embed = meanings();
-      world = await make({ embed });
-      const document = await world.index(
-        "The hound sleeps in a sentence that has some length. ".repeat(1000),
-      );
-      await until(async () => (await embedded(document.id)) === document.chunkCount);
-      expect(Math.max(...embed.calls.map((texts) => texts.length))).toBe(16);
-      expect(embed.calls.flat()).toHaveLength(document.chunkCount);
-      await world.restart();
-      await world.index("One more.");
-      expect(embed.calls.flat().filter((text) => text !== "One more.")).toHaveLength(
-        document.chunkCount,
-      );
-    });
-
-    it("an endpoint that is down: found by words at once, by meaning once it is back", async () => {
-      const embed = meanings();
-      embed.down = true;
-      const clock = handClock();
-      world = await make({ embed, clock });
-      const document = await world.index("The hound sleeps.");
-      expect(document).toMatchObject({ status: "ready", error: null, embeddedCount: 0 });
-      expect(await world.found("hound")).toEqual(["The hound sleeps."]);
-      expect(await world.found("puppy")).toEqual([]);
-      await until(() => clock.sleeps.length === 1);
-      clock.wake();
-      await until(() => clock.sleeps.length === 2);
-      expect(clock.sleeps).toEqual([5_000, 10_000]);
-      embed.down = false;
-      clock.wake();
-      await until(async () => (await embedded(document.id)) === 1);
-      expect(await world.found("puppy")).toEqual(["The hound sleeps."]);
-    });
-
-    it("an endpoint that asks for a longer wait is given it", async () => {
-      const embed = meanings();
-      embed.failure = new EndpointError("the endpoint answered 429", "busy", {
-        headers: { "retry-after": "600" },
-      });
-      embed.down = true;
-      const clock = handClock();
-      world = await make({ embed, clock });
-      await world.index("The hound sleeps.");
-      await until(() => clock.sleeps.length === 1);
-      expect(clock.sleeps).toEqual([600_000]);
-    });
-
-    it("a text that the endpoint refuses holds up no other", async () => {
-      const embed = meanings();
-      embed.refuse = /cursed/;
-      world = await make({ embed });
-      const text = "The hound sleeps in a sentence that has some length. ".repeat(100);
-      const { id, chunkCount } = await world.index(`${text}A cursed word. ${text}`);
-      expect(chunkCount).toBeGreaterThan(4);
-      await until(async () => (await embedded(id)) === chunkCount);
-      expect(await world.found("puppy")).toHaveLength(chunkCount - 1);
-      expect((await world.found("cursed"))[0]).toContain("A cursed word.");
-    });
-
     it("another model: its own vectors, never compared with the old ones", async () => {
       const schema = newSchema();
       world = await make({ embed: meanings("one") }, schema);
@@ -191,6 +131,68 @@ describeBoth((make) => {
       words_docsize: 0,
       grams_docsize: 0,
     });
+  });
+});
+
+describe("vectors of passages", () => {
+  it("in batches of 16, and each chunk once", async () => {
+    const embed = meanings();
+    world = await createWorld({ embed });
+    const document = await world.index(
+      "The hound sleeps in a sentence that has some length. ".repeat(1000),
+    );
+    await until(async () => (await embedded(document.id)) === document.chunkCount);
+    expect(Math.max(...embed.calls.map((texts) => texts.length))).toBe(16);
+    expect(embed.calls.flat()).toHaveLength(document.chunkCount);
+    await world.restart();
+    await world.index("One more.");
+    expect(embed.calls.flat().filter((text) => text !== "One more.")).toHaveLength(
+      document.chunkCount,
+    );
+  });
+
+  it("an endpoint that is down: found by words at once, by meaning once it is back", async () => {
+    const embed = meanings();
+    embed.down = true;
+    const clock = handClock();
+    world = await createWorld({ embed, clock });
+    const document = await world.index("The hound sleeps.");
+    expect(document).toMatchObject({ status: "ready", error: null, embeddedCount: 0 });
+    expect(await world.found("hound")).toEqual(["The hound sleeps."]);
+    expect(await world.found("puppy")).toEqual([]);
+    await until(() => clock.sleeps.length === 1);
+    clock.wake();
+    await until(() => clock.sleeps.length === 2);
+    expect(clock.sleeps).toEqual([5_000, 10_000]);
+    embed.down = false;
+    clock.wake();
+    await until(async () => (await embedded(document.id)) === 1);
+    expect(await world.found("puppy")).toEqual(["The hound sleeps."]);
+  });
+
+  it("an endpoint that asks for a longer wait is given it", async () => {
+    const embed = meanings();
+    embed.failure = new EndpointError("the endpoint answered 429", "busy", {
+      headers: { "retry-after": "600" },
+    });
+    embed.down = true;
+    const clock = handClock();
+    world = await createWorld({ embed, clock });
+    await world.index("The hound sleeps.");
+    await until(() => clock.sleeps.length === 1);
+    expect(clock.sleeps).toEqual([600_000]);
+  });
+
+  it("a text that the endpoint refuses holds up no other", async () => {
+    const embed = meanings();
+    embed.refuse = /cursed/;
+    world = await createWorld({ embed });
+    const text = "The hound sleeps in a sentence that has some length. ".repeat(100);
+    const { id, chunkCount } = await world.index(`${text}A cursed word. ${text}`);
+    expect(chunkCount).toBeGreaterThan(4);
+    await until(async () => (await embedded(id)) === chunkCount);
+    expect(await world.found("puppy")).toHaveLength(chunkCount - 1);
+    expect((await world.found("cursed"))[0]).toContain("A cursed word.");
   });
 });
 

@@ -1,13 +1,19 @@
 import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createWorld, type KnowledgeWorld } from "./world.ts";
 
 const INDEX = "knowledge-index.db";
 
 let world: KnowledgeWorld;
-afterEach(() => world.close());
+beforeAll(async () => {
+  world = await createWorld();
+  for (let n = 0; n < 3; n++) await world.index(`The walrus number ${n} sleeps.`);
+  const gone = await world.index("The walrus that left.");
+  await world.knowledge.remove("t", gone.id);
+});
+afterAll(() => world.close());
 
 describe("in the local index", () => {
   it.each<[string, (dir: string) => Promise<void>]>([
@@ -36,10 +42,6 @@ describe("in the local index", () => {
       },
     ],
   ])("an index that %s is built anew from the passages", async (_, spoil) => {
-    world = await createWorld();
-    for (let n = 0; n < 3; n++) await world.index(`The walrus number ${n} sleeps.`);
-    const gone = await world.index("The walrus that left.");
-    await world.knowledge.remove("t", gone.id);
     const before = await world.found("walrus");
     expect(before).toHaveLength(3);
     await world.knowledge.close();

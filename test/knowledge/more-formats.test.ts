@@ -5,6 +5,8 @@ import { delimiter, join } from "node:path";
 import { unzipSync, zipSync } from "fflate";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { installedFormats } from "../../src/knowledge/formats.ts";
+import { readDocument } from "../../src/knowledge/extract/read.ts";
+import { docx } from "./office-files.ts";
 import { createWorld, FIXTURES, type KnowledgeWorld } from "./world.ts";
 
 /** Programs of the system: the tests that need them say so. */
@@ -28,6 +30,29 @@ const utf16 = (text: string, isBigEndian: boolean): Buffer => {
   const bytes = Buffer.from(text, "utf16le");
   return isBigEndian ? bytes.swap16() : bytes;
 };
+
+it("a paragraph of Word with a level of its own in the outline is a heading", async () => {
+  const paragraph = (text: string, level: number): string =>
+    `<w:p><w:pPr><w:outlineLvl w:val="${level}"/></w:pPr><w:r><w:t>${text}</w:t></w:r></w:p>`;
+  const { blocks } = await readDocument({
+    bytes: Buffer.from(docx(paragraph("Pumps", 1) + paragraph("The pump is loud.", 9))),
+    filename: "a.docx",
+    limits: { pages: 10, textChars: 1e6, unzipRatio: 100 },
+    depth: 0,
+    programs: "",
+    progress: () => undefined,
+  });
+  expect([...blocks]).toEqual([
+    { kind: "heading", text: "Pumps", level: 2 },
+    { kind: "text", text: "The pump is loud." },
+  ]);
+});
+
+it("a table whose quote is not closed keeps its rows, and says where", async () => {
+  const { text } = await read('name,price\nMatcha,4.2\n"Sencha,3\nGenmaicha,5\n', "open.csv");
+  for (const said of ["Matcha | 4.2", "Sencha | 3", "Genmaicha | 5", "quote in line 3"])
+    expect(text).toContain(said);
+});
 
 describe("UTF-16 without a byte order mark", () => {
   const TEXTS = [
@@ -207,6 +232,25 @@ describe("mail with attachments", () => {
     expect(best?.text).toContain("Attached: drinks.csv");
   });
 
+  it("is read with those who get a copy", async () => {
+    const { text } = await read(
+      "From: ann@example.com\r\nTo: bob@example.com\r\nCc: Vera Stone <vera@example.com>\r\nSubject: Hi\r\n\r\nNoon.\r\n",
+      "copy.eml",
+    );
+    expect(text).toContain("Cc: Vera Stone <vera@example.com>");
+  });
+
+  it("of a mailbox is a section", async () => {
+    const one = (subject: string, words: string): string =>
+      `From ann@example.com Fri Jul  8 12:08:34 2011\nFrom: ann@example.com\nSubject: ${subject}\n\n${words}\n\n`;
+    const box = one("Pumps", "The pump is loud.\n>From noon on it is off.") + one("", "Lunch?");
+    const { document, text } = await read(box, "archive");
+    expect(document).toMatchObject({ status: "ready", mimeType: "application/mbox" });
+    expect(text).toMatch(
+      /Pumps[^]*The pump is loud\.\nFrom noon on it is off\.[^]*no subject[^]*Lunch\?/,
+    );
+  });
+
   it("in each other are read three deep, and 50 of one mail", async () => {
     let nested = mail("0", part("text/plain", "secret.txt", "The pelican is too deep."));
     for (let depth = 1; depth < 5; depth++)
@@ -227,7 +271,7 @@ describe("mail with attachments", () => {
 });
 
 it(
-  "a table of 49 MB with eight columns is within the limits of the text",
+  "a table of eight columns that is nearly as long as a text may be is within the limits",
   { timeout: 300_000 },
   async () => {
     const small = await createWorld({ config: { textMb: 1 } });

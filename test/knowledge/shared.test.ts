@@ -1,36 +1,36 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { readdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from "vitest";
 import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
-import { compiledCodeEnv } from "../../src/core/process-group.ts";
 import { createLazyKnowledge } from "../../src/knowledge/lazy.ts";
 import type { Embedder, Passage } from "../../src/knowledge/types.ts";
-import { describePostgres, newSchema, plainly, sqlSource, type Schema } from "../store/postgres.ts";
+import { describePostgres, newSchema, sqlSource, type Schema } from "../store/postgres.ts";
 import { silent } from "../store/home.ts";
+import { startAdding } from "./crash.ts";
 import { onPostgres, type KnowledgeWorld, type WorldOptions } from "./world.ts";
 
-const CHILD = join(import.meta.dirname, "crash-child.ts");
-const KILLS = 2;
+const common: Schema = newSchema();
+/** Two gateways that read documents, for all tests in which they may. */
+let one: KnowledgeWorld;
+let two: KnowledgeWorld;
+let worlds: KnowledgeWorld[] = [];
 
-let schema: Schema;
-let worlds: KnowledgeWorld[];
-beforeEach(() => {
-  schema = newSchema();
-  worlds = [];
-});
-afterEach(async () => {
-  for (const world of worlds) await world.knowledge.close();
-  for (const world of worlds) await world.close();
-});
-
-/** One more gateway on the same database, with a folder of its own. */
-async function gateway(options: WorldOptions = {}): Promise<KnowledgeWorld> {
-  const world = await onPostgres(options, schema);
+/** One more gateway on a database, with a folder of its own. */
+async function gateway(options: WorldOptions = {}, schema = common): Promise<KnowledgeWorld> {
+  const world = await onPostgres(options, { ...schema, drop: () => Promise.resolve() });
   worlds.push(world);
   return world;
+}
+/** A database of a test alone, for gateways that nobody else is to take documents from. */
+function ownSchema(): Schema {
+  const schema = newSchema();
+  onTestFinished(schema.drop);
+  return schema;
+}
+async function closeGateways(): Promise<void> {
+  for (const world of worlds) await world.knowledge.close();
+  for (const world of worlds.splice(0)) await world.close();
 }
 const until = async (done: () => boolean | Promise<boolean>): Promise<void> => {
   while (!(await done())) await new Promise((resolve) => setTimeout(resolve, 20));
@@ -62,27 +62,41 @@ function endless(world: KnowledgeWorld): string {
 }
 
 describePostgres("several gateways on one PostgreSQL", () => {
+  beforeAll(async () => {
+    [one, two] = [await gateway(), await gateway()];
+    worlds = [];
+  });
+  afterEach(async () => {
+    await closeGateways();
+    const { documents } = await one.knowledge.list("t", { limit: 500 });
+    for (const { id } of documents) await one.knowledge.remove("t", id);
+  });
+  afterAll(async () => {
+    worlds = [one, two];
+    await closeGateways();
+    await common.drop();
+  });
+
   it("what one takes another reads, and each finds it; a large file comes over whole", async () => {
     const takes = await gateway({ start: false });
-    const reads = await gateway();
     const text = `The walrus stands in a long file.\n\n${"Some words of no importance. ".repeat(120_000)}`;
     const { document } = await takes.upload(text, { filename: "long.txt" });
     expect(await takes.knowledge.wait(document.id, 25_000)).toMatchObject({
       status: "ready",
       bytes: text.length,
     });
-    for (const world of [takes, reads])
+    for (const world of [takes, one, two])
       expect((await world.found("walrus"))[0]).toContain("The walrus stands");
-    expect(readdirSync(join(reads.dir, "tmp"))).toEqual([]);
-    expect(readdirSync(join(takes.dir, "tmp"))).toEqual([]);
+    for (const { dir } of [takes, one, two]) expect(readdirSync(join(dir, "tmp"))).toEqual([]);
     expect((await takes.upload(text)).duplicate).toBe(true);
   });
 
   it("one that knows of no document opens nothing for them, and reads what another one takes first", async () => {
+    const schema = ownSchema();
     let opened = 0;
     const open = async () => {
       opened++;
-      return (await gateway({ start: false })).knowledge;
+      return (await gateway({ start: false }, schema)).knowledge;
     };
     const sql = sqlSource(schema);
     const knowledge = createLazyKnowledge({
@@ -101,7 +115,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
       await knowledge.search({ tenant: "t", text: "walrus" }),
       opened,
     ]).toEqual([false, [], 0]);
-    const takes = await gateway({ start: false });
+    const takes = await gateway({ start: false }, schema);
     const { document } = await takes.upload("The walrus sleeps.");
     expect(await takes.knowledge.wait(document.id, 25_000)).toMatchObject({ status: "ready" });
     expect([await knowledge.has(scope), opened]).toEqual([true, 1]);
@@ -109,7 +123,6 @@ describePostgres("several gateways on one PostgreSQL", () => {
   });
 
   it("what one deletes, replaces or gives another agent, the next search of another one knows", async () => {
-    const [one, two] = [await gateway(), await gateway()];
     const agentIds = ["a"];
     const { id } = await one.index("The walrus sleeps.", { agentIds });
     await one.index("The heron sleeps.", { externalId: "heron" });
@@ -131,8 +144,9 @@ describePostgres("several gateways on one PostgreSQL", () => {
   });
 
   it("a document that one deletes another stops reading", async () => {
-    const busy = await gateway({ start: false });
-    const slow = await gateway({ config: { workers: 1 }, extractionChild: endless(busy) });
+    const schema = ownSchema();
+    const busy = await gateway({ start: false }, schema);
+    const slow = await gateway({ extractionChild: endless(busy) }, schema);
     const { document } = await slow.upload("one", { filename: "loop" });
     await until(async () => (await busy.knowledge.get("t", document.id))?.status === "extracting");
     expect(await busy.knowledge.remove("t", document.id)).toBe(true);
@@ -144,7 +158,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
   });
 
   it("each document is read once, however many gateways there are", async () => {
-    const all = [await gateway(), await gateway(), await gateway()];
+    const all = [one, two, await gateway()];
     const ids = (
       await Promise.all(
         Array.from({ length: 30 }, (_, n) =>
@@ -153,20 +167,14 @@ describePostgres("several gateways on one PostgreSQL", () => {
       )
     ).map(({ document }) => document.id);
     for (const id of ids)
-      expect(await (all[0] as KnowledgeWorld).knowledge.wait(id, 25_000)).toMatchObject({
-        status: "ready",
-      });
-    const generations = await plainly((client) =>
-      client.query(
-        `SELECT DISTINCT generation, building FROM "${schema.name}".knowledge_documents`,
-      ),
-    );
-    expect(generations.rows).toEqual([{ generation: 1, building: 1 }]);
-    expect((await (all[1] as KnowledgeWorld).rows())["chunks"]).toBe(30);
+      expect(await one.knowledge.wait(id, 25_000)).toMatchObject({ status: "ready" });
+    expect(
+      await one.execute("SELECT DISTINCT generation, building FROM knowledge_documents"),
+    ).toEqual([{ generation: 1, building: 1 }]);
+    expect((await two.rows())["chunks"]).toBe(30);
   });
 
   it("what another one is half through with is neither found nor counted", async () => {
-    const world = await gateway();
     for (const text of [
       "The walrus sleeps.",
       "A walrus and a heron.",
@@ -174,90 +182,60 @@ describePostgres("several gateways on one PostgreSQL", () => {
       "Nor here.",
       "Nor there.",
     ])
-      await world.index(text);
-    const ask = () => world.knowledge.search({ tenant: "t", text: "walrus heron" });
+      await one.index(text);
+    const ask = () => one.knowledge.search({ tenant: "t", text: "walrus heron" });
     const before = await ask();
     expect(before.map(({ text }) => text)).toEqual(["A walrus and a heron.", "The walrus sleeps."]);
-    await world.execute(`INSERT INTO knowledge_passages (doc, generation, n, page, start_at, end_at, gram_count, headings, text, words, grams)
+    await one.execute(`INSERT INTO knowledge_passages (doc, generation, n, page, start_at, end_at, gram_count, headings, text, words, grams)
       SELECT doc, generation + 1, n, page, start_at, end_at, gram_count, headings, text, 'heron heron walru', grams FROM knowledge_passages`);
-    await world.execute(`UPDATE knowledge_documents
+    await one.execute(`UPDATE knowledge_documents
       SET building = 2, status = 'indexing', holder = 'another', lease = 9e15`);
     const shown = (passages: Passage[]) => passages.map(({ chunkId }) => chunkId);
     expect(shown(await ask())).toEqual(shown(before));
     const agent = { tenant: "t", text: "walrus heron", agentIds: ["a"] };
-    expect(shown(await world.knowledge.search(agent))).toEqual(shown(before));
+    expect(shown(await one.knowledge.search(agent))).toEqual(shown(before));
   });
 
   it("versions that two gateways finish at the same moment leave the newest", async () => {
-    const both = [await gateway(), await gateway()];
     for (let n = 0; n < 6; n++)
-      await (both[n % 2] as KnowledgeWorld).upload(`Version ${n} of the manual.`, {
+      await (n % 2 === 0 ? one : two).upload(`Version ${n} of the manual.`, {
         externalId: "manual",
       });
-    const [first] = both as [KnowledgeWorld];
     await until(async () => {
-      const { documents } = await first.knowledge.list("t");
+      const { documents } = await one.knowledge.list("t");
       return documents.length === 1 && documents[0]?.status === "ready";
     });
-    expect(await first.found("manual version")).toEqual(["Version 5 of the manual."]);
-    expect(await first.rows()).toMatchObject({ documents: 1, chunks: 1, passages: 1 });
-    expect(await first.files()).toHaveLength(1);
+    expect(await one.found("manual version")).toEqual(["Version 5 of the manual."]);
+    expect(await one.rows()).toMatchObject({ documents: 1, chunks: 1, passages: 1 });
+    expect(await one.files()).toHaveLength(1);
   });
 
   it("vectors are made once, by whichever gateway comes first", async () => {
     const { embed, texts } = recordingEmbedder();
-    const [one, two] = [await gateway({ embed }), await gateway({ embed })];
+    const [first, second] = [await gateway({ embed }), await gateway({ embed })];
     const made = await Promise.all(
-      Array.from({ length: 20 }, (_, n) => [one, two][n % 2]?.index(`Text number ${n}.`)),
+      Array.from({ length: 20 }, (_, n) => [first, second][n % 2]?.index(`Text number ${n}.`)),
     );
     for (const document of made)
       await until(
-        async () => (await one.knowledge.get("t", document?.id ?? ""))?.embeddedCount === 1,
+        async () => (await first.knowledge.get("t", document?.id ?? ""))?.embeddedCount === 1,
       );
     expect(texts).toHaveLength(20);
     expect(
-      (await two.knowledge.search({ tenant: "t", text: "nothing alike", limit: 30 })).length,
+      (await second.knowledge.search({ tenant: "t", text: "nothing alike", limit: 30 })).length,
     ).toBe(20);
   });
 
   it("a kill in the middle of indexing loses nothing that was accepted: another takes it over", async () => {
-    const world = await gateway({ start: false });
-    const accepted = new Map<number, string>();
-    for (let kill = 0; kill < KILLS; kill++) {
-      const child = spawn(
-        process.execPath,
-        [
-          "--no-warnings",
-          "--conditions=rouse-source",
-          CHILD,
-          world.dir,
-          String(kill * 1000),
-          schema.url,
-        ],
-        {
-          env: { ...process.env, ...compiledCodeEnv() },
-          stdio: ["ignore", "pipe", "inherit"],
-        },
-      );
-      const ended = once(child, "close");
-      let output = "";
-      child.stdout.on("data", (chunk: Buffer) => void (output += chunk.toString()));
-      await until(() => output.split("\n").length > 3);
-      await until(async () => {
-        const { rows } = await plainly((client) =>
-          client.query(
-            `SELECT 1 FROM "${schema.name}".knowledge_documents WHERE status IN ('extracting', 'indexing')`,
-          ),
-        );
-        return rows.length > 0;
-      });
-      child.kill("SIGKILL");
-      await ended;
-      for (const line of output.split("\n").slice(0, -1)) {
-        const [n, id] = line.split(" ");
-        accepted.set(Number(n), id as string);
-      }
-    }
+    const schema = ownSchema();
+    const world = await gateway({ start: false }, schema);
+    const adding = startAdding(world.dir, 0, schema.url);
+    await until(() => adding.count() >= 3);
+    await until(async () => {
+      const text = "SELECT 1 FROM knowledge_documents WHERE status IN ('extracting', 'indexing')";
+      return (await world.execute(text)).length > 0;
+    });
+    const accepted = await adding.kill();
     await world.knowledge.start();
     let chunks = 0;
     for (const id of accepted.values())

@@ -10,6 +10,7 @@ import { compileGuarded } from "../../src/mapping/jsonata/sandbox.ts";
 import { parsePath, readPath, type TemplateContext } from "../../src/mapping/template-context.ts";
 import { compileRegex } from "../../src/mapping/regex.ts";
 import { compileTemplate } from "../../src/mapping/template.ts";
+import { parseJson } from "../../src/core/json.ts";
 import { plainText } from "../../src/core/text.ts";
 import { expectProportional } from "../growth.ts";
 
@@ -75,6 +76,14 @@ describe("plain paths", () => {
       await jsonata(source).evaluate(value),
     ]).toEqual([wanted, wanted]);
   });
+
+  it.each([
+    ["$match(a, /w+/).match ?: 'x'", "www"],
+    ["a[$contains($, /w/)] ?: 'x'", "www"],
+    ["$match(a, /q/).match ?: $match(a, /z/).match ?: $replace(a, /w/, 'v')", "vvv"],
+  ])("a regular expression before `?:` counts: %s", async (source, wanted) =>
+    expect(await evaluate(source, { a: "www" })).toEqual({ ok: true, value: wanted }),
+  );
 
   it.each([
     "__proto__",
@@ -241,6 +250,12 @@ describe("JSONata", () => {
     ["$replace(a, /x/, b)", { a: "x".repeat(900_000), b: "$$".repeat(450_000) }, TIME],
     ["$replace(a, 'x', b)", { a: "x".repeat(900_000), b: "y".repeat(900_000) }, TEXT],
     ["$count($match(a, /x.*y|x/))", { a: "x".repeat(900_000) }, TIME],
+    ["$fromMillis(1e20)", {}, "the expression gives $fromMillis a time that no calendar has"],
+    [
+      "$split(a, b)",
+      { a: "x" },
+      "the expression failed in $split: an argument is missing or has the wrong type",
+    ],
     [
       "$formatNumber(5, a)",
       { a: `${"#,".repeat(20_000)}##0` },
@@ -401,6 +416,17 @@ describe("templates", () => {
     const rendered = await render("{{a}}|{{b}}|{{c}}|{{d.e}}", { a: { x: [1] }, b: null, c: 0 });
     expect(plainText(rendered.parts)).toBe('{"x":[1]}||0|');
     expect(rendered.missing).toEqual(["b", "d.e"]);
+  });
+
+  it("writes a number of the scope, and one that was rounded, as it is, whatever equal number the body has", async () => {
+    const compiled = compileTemplate(
+      "{{ count }} events, {{ index }}: {{ price }}, {{ a }}, {{ $floor(price + 0.5) }}",
+    );
+    if (!compiled.ok) throw new Error(compiled.message);
+    const payload = parseJson('{"price":3.00,"a":1.0}');
+    const scope = { payload, headers: {}, query: {}, path: "p", now: 0, count: 3, index: 1 };
+    const rendered = await compiled.template.render(scope);
+    expect(rendered.ok && plainText(rendered.parts)).toBe("3 events, 1: 3.00, 1.0, 3");
   });
 
   it("finds the end of an expression past quotes and braces", async () => {

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { plainText } from "../../src/core/text.ts";
 import type { ActionDraft } from "../../src/mapping/types.ts";
 import { holesIn } from "../../src/testing/holes.ts";
-import { withoutHoles, withOneFieldLess } from "../contract/holes.ts";
+import { withoutHoles, withOneFieldLess, withOneOtherType } from "../contract/holes.ts";
 import { presetFile, readFixtures, readPayload } from "../contract/preset.ts";
 import { byHookToken, compile, input, PRESETS, presetNames } from "./world.ts";
 
@@ -46,6 +46,20 @@ async function eventProblems(path: string, body: unknown): Promise<string[]> {
   return /^[\w-]+(?:\.[\w-]+)*$/.test(event) ? [] : [`event: ${event}`];
 }
 
+/** What fails of a body: 500 for the sender. A part that a mapping cannot do without may be missing. */
+async function failuresWith(preset: string, body: unknown): Promise<string[]> {
+  const path = pathOf(preset);
+  const outcomes = [await set.run(input(path, body))];
+  if (withEvents.includes(preset)) outcomes.push(await naming.run(input(path, body)));
+  return outcomes.flatMap((outcome) => {
+    if (outcome.kind === "failed") return [outcome.failure.message];
+    if (outcome.kind !== "actions") return [];
+    return outcome.results.flatMap((result) =>
+      result.ok || result.failure.code === "mapping_incomplete" ? [] : [result.failure.message],
+    );
+  });
+}
+
 /** What is wrong with what a preset makes of a body. A body that no mapping takes, or that gives no text, has nothing wrong. */
 async function problemsWith(preset: string, body: unknown): Promise<string[]> {
   const path = pathOf(preset);
@@ -82,6 +96,21 @@ describe.each(presetNames)("the sentences of the preset %s", (preset) => {
       expect(found).toEqual([]);
     },
   );
+
+  it("make an event, or a reason, whatever type a field of the sender has", async () => {
+    const found: string[] = [];
+    const seen = new Map<string, Set<string>>();
+    for (const [, fixture] of readFixtures(preset)) {
+      const body = readPayload(fixture);
+      const { mapping } = (await set.run(input(pathOf(preset), body))) as { mapping?: string };
+      const places = seen.get(mapping ?? "") ?? new Set();
+      seen.set(mapping ?? "", places);
+      for (const { change, body: changed } of withOneOtherType(body, places))
+        for (const failure of await failuresWith(preset, changed))
+          found.push(`${change} → ${failure}`);
+    }
+    expect(found).toEqual([]);
+  });
 
   it("have no hole for any recorded body", async () => {
     const found: string[] = [];

@@ -31,6 +31,7 @@ const FILES = {
     if (payload.how === "later") { setTimeout(() => Promise.reject(new Error("later")), 5); return { message: "ok" }; }
     if (payload.how === "field") return { message: "m", allowUnsafeExternalContent: true };
     if (payload.how === "text") return "just text";
+    if (payload.how === "wake") return { action: "wake", message: "m" };
     if (payload.how === "typo") return { message: "m", mesage: "x" };
     if (payload.how === "list with text") return [{ message: "m" }, "text"];
     if (payload.how === "list with null") return [null];
@@ -153,6 +154,13 @@ describe("transform modules", () => {
     expect(await run("bad", { how: "promises" })).toMatchObject({
       list: true,
       results: [{ draft: { content: [{ text: "a" }] } }, { draft: { content: [{ text: "b" }] } }],
+    });
+  });
+
+  it("that give the field of another action fail with its name", async () => {
+    const message = "text came out empty: the transform gave `message`, and `wake` has `text`";
+    expect(await run("bad", { how: "wake" })).toMatchObject({
+      results: [{ ok: false, failure: { code: "mapping_incomplete", message } }],
     });
   });
 

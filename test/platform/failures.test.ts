@@ -3,6 +3,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { newId } from "../../src/core/ids.ts";
 import { openStore } from "../../src/store/open.ts";
+import { createShortWaits } from "../e2e/provider.ts";
 import { createWorld } from "../e2e/world.ts";
 import { gate } from "./model.ts";
 import { dataUri, imageMessage, png } from "./images.ts";
@@ -136,7 +137,7 @@ describe("what goes wrong", () => {
   });
 
   it("leaves no words, no image and no key in the log", async () => {
-    world = await platformWorld({ logLevel: "trace" });
+    world = await platformWorld({ logLevel: "trace", clock: createShortWaits().clock });
     const canary = "canary-4711";
     const image = dataUri(Buffer.concat([png(4, 4), Buffer.from(canary)]));
     await world.chat({

@@ -217,6 +217,25 @@ describe("ranges and forms", () => {
     expect(await refused(body)).toEqual([400, param, code]);
   });
 
+  it.each<[object, string]>([
+    [
+      { messages: [{ role: "robot", content: "x" }] },
+      'messages[0].role: must be "system", "developer", "user", "assistant", "function" or "tool"',
+    ],
+    [{ messages: [{ content: "x" }] }, "messages[0].role: is required"],
+    [{ tools: [{ type: "custom", custom: { name: "f" } }] }, 'tools[0].type: must be "function"'],
+    [
+      { response_format: { type: "yaml" } },
+      'response_format.type: must be "text", "json_object" or "json_schema"',
+    ],
+    [
+      { messages: [{ role: "user", content: [{ type: "input_text", text: "x" }] }] },
+      'messages[0].content[0].type: must be "text", "image_url" or "file"',
+    ],
+  ])("%j is told which there are", async (body, message) => {
+    expect((await world.chat(body)).body.error.message).toBe(message);
+  });
+
   it("stop takes up to four strings, and says so", async () => {
     const four = ["a", "b", "c", "d"];
     expect((await world.chat({ stop: four })).status).toBe(200);

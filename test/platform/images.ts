@@ -12,43 +12,12 @@ export function png(width: number, height: number, bytes = 0): Buffer {
 }
 
 export function jpeg(width: number, height: number): Buffer {
-  const app = Buffer.from([
-    0xff,
-    0xd8,
-    0xff,
-    0xe0,
-    0x00,
-    0x10,
-    ...Buffer.from("JFIF\0"),
-    1,
-    1,
-    0,
-    0,
-    1,
-    0,
-    1,
-    0,
-    0,
-  ]);
-  const frame = Buffer.from([
-    0xff,
-    0xc0,
-    0x00,
-    0x11,
-    8,
-    height >> 8,
-    height & 255,
-    width >> 8,
-    width & 255,
-    3,
-    1,
-    0x22,
-    0,
-    2,
-    0x11,
-    1,
-  ]);
-  return Buffer.concat([app, frame, Buffer.alloc(32)]);
+  // The marker of a JFIF file, and of a frame with three components.
+  const head = Buffer.from("ffd8ffe000104a46494600010100000100010000", "hex");
+  const frame = Buffer.from("ffc00011080000000003012200021101", "hex");
+  frame.writeUInt16BE(height, 5);
+  frame.writeUInt16BE(width, 7);
+  return Buffer.concat([head, frame, Buffer.alloc(32)]);
 }
 
 export function gif(width: number, height: number): Buffer {
@@ -74,12 +43,12 @@ export function webp(kind: "VP8X" | "VP8 " | "VP8L", width: number, height: numb
 export const dataUri = (image: Buffer, type = "image/png"): string =>
   `data:${type};base64,${image.toString("base64")}`;
 
-export const imageMessage = (url: string): object[] => [
+export const imageMessage = (url: string, detail?: string): object[] => [
   {
     role: "user",
     content: [
       { type: "text", text: "What is this?" },
-      { type: "image_url", image_url: { url } },
+      { type: "image_url", image_url: { url, detail } },
     ],
   },
 ];

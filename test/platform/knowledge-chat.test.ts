@@ -1,3 +1,5 @@
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { DESK, documentsWorld, SALES, STRANGER, type DocumentsWorld } from "./documents.ts";
 import { eventsOf } from "./world.ts";
@@ -104,6 +106,11 @@ describe("an agent with `knowledge: auto`", () => {
       { index: 2, document_id: marks.body.id },
     ]);
     expect(said(1)).toContain(String.raw`most.\\[1]`);
+    // What goes on with the question before is looked up with it; thanks are not.
+    await turn("Thanks!", "You are welcome.");
+    expect(said(2)).not.toContain("kilograms");
+    await turn("And why?", "It is the tariff.");
+    expect(said(3)).toContain("Parcels weigh 20 kilograms");
     await world.del(`documents/${marks.body.id}`);
   });
 
@@ -178,5 +185,21 @@ describe("an agent with the tool", () => {
     expect(await find()).toMatchObject([{ document_id: body.id }]);
     await world.del(`documents/${body.id}`);
     expect(await find()).toBeUndefined();
+    expect(said(1)).toContain("Nothing was found.");
   });
+});
+
+it("a turn whose passages cannot be searched goes on without them, with a warning of the run", async () => {
+  const own = await documentsWorld({
+    agents: [{ id: "ops", knowledge: "auto" }, { id: "sales" }],
+  });
+  await own.index("terms.md", "Returns are taken within 30 days.");
+  const db = new DatabaseSync(join(own.dir, ".rouse/knowledge.db"));
+  db.exec("ALTER TABLE knowledge_passages RENAME TO away");
+  db.close();
+  const messages = [{ role: "user", content: "How long are returns taken?" }];
+  expect((await own.chat({ messages }, { key: DESK })).status).toBe(200);
+  const [run] = (await own.admin("/admin/v1/runs")).body.runs;
+  expect(run.warnings).toEqual([expect.stringContaining("without passages")]);
+  await own.close();
 });

@@ -40,7 +40,7 @@ beforeAll(async () => {
     files: {
       "plugins/notes.mjs": `export default { id: "notes", extractors: ${JSON.stringify(extractors)} };`,
     },
-    platform: { knowledge: { timeout: 4, memoryMb: 256 } },
+    platform: { knowledge: { timeout: 2, memoryMb: 256 } },
   });
   // It was there when the gateway checked the plugin.
   rmSync(join(folder, "gone.mjs"));

@@ -170,6 +170,12 @@ describe("an agent's documents in turns that no API key begins", () => {
       "Within 30 days [1].\n\n[1] terms.md",
       expect.stringMatching(WITH_PASSAGES),
     ]);
+    // And so is one that goes on with it.
+    await world.gateway.fetch(
+      new Request("http://127.0.0.1/channels/room/2", { method: "POST", body: "And until when?" }),
+    );
+    await world.until(async () => delivered()[before + 1]);
+    expect(asked(1)).toContain("Returns are taken within 30 days");
   });
 
   it("a heartbeat looks its system events up", async () => {

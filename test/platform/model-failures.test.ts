@@ -83,12 +83,12 @@ describe.each([
   ["chat completions", chat],
   ["responses", responses],
 ])("a provider that fails once, through %s", (_route, request) => {
-  it.each([false, true])("is asked again: 6 of 6 are answered, streamed: %s", async (stream) => {
+  it.each([false, true])("is asked again: each is answered, streamed: %s", async (stream) => {
     const { local } = await start();
     for (const [name, fault] of FAULTS) {
       waits.length = 0;
       local!.reset((_asked, call) => (call % 2 === 0 ? fault : { text: ["fi", "ne"] }));
-      for (let call = 0; call < 6; call++) {
+      for (let call = 0; call < 2; call++) {
         const usage = stream && request === chat ? { stream_options: { include_usage: true } } : {};
         const { status, text, content } = await ask(request, { stream, ...usage });
         expect([name, status, content]).toEqual([name, 200, "fine"]);
@@ -97,7 +97,7 @@ describe.each([
           /"(?:prompt|input)_tokens":11,.*"(?:completion|output)_tokens":3,.*"total_tokens":14/,
         );
       }
-      expect([name, local!.asked.length, waits.length]).toEqual([name, 12, 6]);
+      expect([name, local!.asked.length, waits.length]).toEqual([name, 4, 2]);
     }
   });
 });

@@ -1,6 +1,15 @@
 import OpenAI from "openai";
+import { restoreServerSteps } from "../../src/chat/history.ts";
+import type { StepRecord } from "../../src/store/types.ts";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { documentedFetch, eventsOf, KEY, platformWorld, type PlatformWorld } from "./world.ts";
+import {
+  documentedFetch,
+  eventsOf,
+  KEY,
+  platformWorld,
+  USER,
+  type PlatformWorld,
+} from "./world.ts";
 
 const THOUGHT = ["Let me ", "think."];
 let world: PlatformWorld;
@@ -63,6 +72,82 @@ describe("chat completions", () => {
       expect(text).toBe(
         "x (https://evil.example/a.png) <img src-disarmed=https://evil.example/b.png>",
       );
+  });
+
+  it("take it back, since some models refuse a conversation without it", async () => {
+    const { message } = (await world.chat()).body.choices[0];
+    const messages = [...USER, message, ...USER];
+    expect((await world.chat({ messages })).status).toBe(200);
+    expect(world.model.asked[1]?.body.messages[2]).toEqual({
+      role: "assistant",
+      content: "fine",
+      reasoning_content: "Let me think.",
+    });
+  });
+
+  const CLOCK = { type: "function", function: { name: "clock", parameters: { type: "object" } } };
+  const calls = [{ id: "c1", name: "clock", arguments: '{"zone":"UTC"}' }];
+
+  it.each([false, true])(
+    "are found by the calls of the caller's tools, if it leaves them out; streamed: %s",
+    async (stream) => {
+      world.model.says = (_asked, call) =>
+        call === 0 ? { reasoning: THOUGHT, calls } : { text: ["fine"] };
+      const asked = await world.chat({ tools: [CLOCK], stream });
+      const [made] = stream
+        ? eventsOf(asked.text).flatMap((event) => event.choices?.[0]?.delta.tool_calls ?? [])
+        : asked.body.choices[0].message.tool_calls;
+      const { index: _index, ...call } = made;
+      const changed = { ...call, function: { name: "clock", arguments: '{"zone":"CET"}' } };
+      for (const [sent, zone] of [
+        [call, "UTC"],
+        // A person may have changed the call before it was made.
+        [changed, "CET"],
+      ] as const) {
+        const messages = [
+          ...USER,
+          { role: "assistant", content: null, tool_calls: [sent] },
+          { role: "tool", tool_call_id: call.id, content: "12:00" },
+        ];
+        expect((await world.chat({ tools: [CLOCK], messages })).content).toBe("fine");
+        const [, , said, result] = world.model.asked.at(-1)?.body.messages ?? [];
+        expect([said.reasoning_content, said.tool_calls, result.tool_call_id]).toEqual([
+          "Let me think.",
+          [
+            {
+              id: "c1",
+              type: "function",
+              function: { name: "clock", arguments: `{"zone":"${zone}"}` },
+            },
+          ],
+          "c1",
+        ]);
+      }
+    },
+  );
+
+  it("are there once, if each call comes back with its result behind it", async () => {
+    const two = [...calls, { id: "c2", name: "clock", arguments: "{}" }];
+    world.model.says = (_asked, call) =>
+      call === 0 ? { reasoning: THOUGHT, calls: two } : { text: ["fine"] };
+    const made = (await world.chat({ tools: [CLOCK] })).body.choices[0].message.tool_calls;
+    const messages = made.flatMap((call: { id: string }) => [
+      { role: "assistant", content: null, tool_calls: [call] },
+      { role: "tool", tool_call_id: call.id, content: "12:00" },
+    ]);
+    await world.chat({ tools: [CLOCK], messages: [...USER, ...messages] });
+    const { body, roles } = world.model.asked[1] ?? {};
+    expect(roles).toEqual(["system", "user", "assistant", "tool", "tool"]);
+    expect(body.messages[2].tool_calls).toHaveLength(2);
+  });
+
+  it("that are no longer kept leave the ids of the calls as the model knows them", async () => {
+    const call = { id: "run_1.0.0", index: 0, position: 0, name: "clock", input: "" };
+    const step = { messages: [], calls: [{ ...call, modelCallId: "c1" }] } as unknown as StepRecord;
+    const result = { role: "tool" as const, callId: "call_run_1_0_0", tool: "", text: "12:00" };
+    const runs = { getSteps: async () => [step] };
+    const owner = { keyId: "web", agentId: "ops" };
+    expect(await restoreServerSteps([result], runs, owner)).toEqual([{ ...result, callId: "c1" }]);
   });
 
   it("have that of every step of a turn", async () => {

@@ -228,6 +228,60 @@ it("a failure before the first word has a status, and after it an event", async 
   expect(text).not.toContain("response.completed");
 });
 
+describe("an error names the item of the request that it is about", () => {
+  const call = (id: string) => ({
+    type: "function_call",
+    call_id: id,
+    name: "look",
+    arguments: "{}",
+  });
+  const output = (id: string, found: unknown = "x") => ({
+    type: "function_call_output",
+    call_id: id,
+    output: found,
+  });
+  const user = { role: "user", content: "Look." };
+  const thought = { type: "reasoning", id: "rs_1", summary: [] };
+  const image = { type: "input_image", image_url: "picture.png" };
+
+  it.each<[string, unknown[], string, string?]>([
+    ["an image", [thought, { role: "user", content: [image] }], "input[1].content[0].image_url"],
+    [
+      "an image of a result",
+      [user, thought, call("a"), output("a", [{ type: "input_text", text: "x" }, image])],
+      "input[3].output[1].image_url",
+    ],
+    [
+      "a file",
+      [thought, { role: "user", content: [{ type: "input_file" }] }],
+      "input[1].content[0]",
+    ],
+    ["a call without a result", [thought, user, call("a"), call("b"), output("a")], "input[4]"],
+    ["a result without a call", [user, thought, output("a")], "input[2].call_id"],
+    ["a reference", [user, { type: "item_reference", id: "msg_no" }], "input[1].id"],
+    ["a result of a wrong form", [user, call("a"), output("a", { ok: true })], "input[2].output"],
+    ["a call without arguments", [{ ...call("a"), arguments: undefined }], "input[0].arguments"],
+    ["an item that is not known", [user, { type: "computer_call" }], "input[1].type"],
+    ["an item without a role", [{ content: "x" }], "input[0].role"],
+  ])("%s", async (_name, input, param) => {
+    const { status, body } = await world.respond({ input });
+    expect([status, body.error.param]).toEqual([400, param]);
+    expect(body.error.message).not.toMatch(/role `tool`|tool_call_id/);
+    expect(world.model.asked).toEqual([]);
+  });
+
+  it("words that come between a call and its result belong to the call", async () => {
+    const input = [user, call("a"), { role: "assistant", content: "I look." }, output("a")];
+    expect((await world.respond({ input, store: false })).status).toBe(200);
+    const [, , said, result] = world.model.asked[0]?.body.messages ?? [];
+    expect([said.content, said.tool_calls[0].id, result.tool_call_id]).toEqual([
+      "I look.",
+      "a",
+      "a",
+    ]);
+  });
+});
+
 describe("input as newer front ends send it", () => {
   it.each([{ input: undefined }, { input: [] }, { input: null }])(
     "instructions alone are the message (%j)",

@@ -49,6 +49,7 @@ describe("tools of the caller", () => {
 
   it.each<[string, string]>([
     ["that are no JSON", '{"zone": "UTC'],
+    ["that are nested too deep", `{"zone": ${"[".repeat(20_000)}${"]".repeat(20_000)}}`],
     ["that are words", "at noon, <b>please</b>"],
     [
       "that a parser would change",
@@ -88,17 +89,6 @@ describe("tools of the caller", () => {
       expect(next.body.choices[0].message.content).toBe("Noon.");
     },
   );
-
-  it("come in a stream as well", async () => {
-    world.model.says = () => ({ calls: [CALL, { ...CALL, id: "call_10" }] });
-    const events = eventsOf((await world.chat({ tools: [CLOCK], stream: true })).text);
-    const calls = events.flatMap((event) => event.choices?.[0]?.delta.tool_calls ?? []);
-    expect(calls).toEqual([
-      { index: 0, ...ON_WIRE },
-      { index: 1, ...ON_WIRE, id: "call_10" },
-    ]);
-    expect(events.at(-2).choices[0]).toMatchObject({ delta: {}, finish_reason: "tool_calls" });
-  });
 
   it("are answered by their caller; a result is outside text", async () => {
     world.model.says = () => ({ text: ["Noon."] });
@@ -154,6 +144,43 @@ describe("tools of the caller", () => {
     world.model.says = (_asked, call) => (call === 0 ? { calls: [weather] } : { text: ["Rain."] });
     const own = { type: "function", function: { name: "town__weather" } };
     expect((await world.chat({ tools: [own] })).body.choices[0].message.content).toBe("Rain.");
+  });
+});
+
+describe("a conversation that its caller sends back", () => {
+  const call = (text: string) => ({
+    role: "assistant",
+    content: null,
+    tool_calls: [{ ...ON_WIRE, function: { name: "clock", arguments: text } }],
+  });
+  const result = { role: "tool", tool_call_id: "call_9", content: "12:00" };
+
+  it.each([
+    '{"order":12345678901234567890,"price":0.1234567890123456789}',
+    '{"orders":[{"id":-9223372036854775807}],"name":"12345678901234567890"}',
+  ])("has the numbers of calls as the model wrote them: %s", async (text) => {
+    const messages = [...USER, call(text), result];
+    expect((await world.chat({ tools: [CLOCK], messages })).status).toBe(200);
+    expect(world.model.asked[0]?.body.messages[2].tool_calls[0].function.arguments).toBe(text);
+    const input = [
+      { role: "user", content: "Say it." },
+      { type: "function_call", call_id: "call_9", name: "clock", arguments: text },
+      { type: "function_call_output", call_id: "call_9", output: "12:00" },
+    ];
+    expect((await world.respond({ input, store: false })).status).toBe(200);
+    expect(world.model.asked[1]?.body.messages[2].tool_calls[0].function.arguments).toBe(text);
+  });
+
+  it("has the parts of a result apart, and a refusal as words", async () => {
+    const parts = ["3", "4"].map((text) => ({ type: "text", text }));
+    const refused = { role: "assistant", content: null, refusal: "I do not say it." };
+    const messages = [...USER, refused, ...USER, call("{}"), { ...result, content: parts }];
+    expect((await world.chat({ tools: [CLOCK], messages })).status).toBe(200);
+    const [, , said, , , got] = world.model.asked[0]?.body.messages ?? [];
+    expect([said.content, got.content]).toEqual([
+      "I do not say it.",
+      expect.stringMatching(/\n3\n4\n/),
+    ]);
   });
 });
 

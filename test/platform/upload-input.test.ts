@@ -140,6 +140,11 @@ describe("a form that is none", () => {
       () => ((form) => (form.append("document", new Blob(["x"]), "a.txt"), form))(new FormData()),
       "file",
     ],
+    [
+      "with the file as text",
+      () => ((form) => (form.append("file", "The text."), form))(new FormData()),
+      "file",
+    ],
     ["with metadata that is no JSON", () => formOf("a.txt", "x", { metadata: "{" }), "metadata"],
     [
       "with metadata that is not flat",
@@ -194,6 +199,14 @@ describe("a form that is none", () => {
     await nothingStaged(world);
   });
 
+  it("a file in a transfer encoding is 400: its text would be that of the encoding", async () => {
+    const { sent, answer } = open(world);
+    const head = headOf("a.txt").replace(/\r\n$/, "Content-Transfer-Encoding: base64\r\n\r\n");
+    sent.end(`${head}VGhlIHRleHQu${TAIL}`);
+    expect(await read(answer)).toMatchObject({ status: 400, param: "file" });
+    await nothingStaged(world);
+  });
+
   it.each([
     [{ filename: "a.txt" }, 400, "text"],
     [{ text: "x" }, 400, "filename"],
@@ -214,6 +227,7 @@ describe("a form that is none", () => {
       "content-type": "text/plain",
     });
     expect([plain.status, plain.body.error.code]).toEqual([415, "unsupported_media_type"]);
+    expect(plain.body.error.message).toContain("multipart/form-data");
     expect((await world.call("/v1/knowledge/upload", "{", { key: DESK })).body.error.code).toBe(
       "invalid_json",
     );

@@ -1,4 +1,4 @@
-import { afterEach, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { createCli } from "../cli/world.ts";
 import { startModel, type Model } from "./model.ts";
 import { platformWorld, type PlatformWorld } from "./world.ts";
@@ -19,11 +19,14 @@ interface Counted {
 let world: PlatformWorld;
 let servers: Model[] = [];
 /** What the providers have counted: the truth that everything is compared with. */
-let counted: Counted[] = [];
-afterEach(async () => {
+const counted: Counted[] = [];
+beforeAll(async () => {
+  await start();
+  await work();
+});
+afterAll(async () => {
   await world.close();
   await Promise.all(servers.map((server) => server.close()));
-  counted = [];
 });
 
 /** A provider that counts other tokens for each request. */
@@ -142,8 +145,6 @@ async function work(): Promise<void> {
 }
 
 it("`rouse runs --usage`, its route and the metrics agree with what the providers counted", async () => {
-  await start();
-  await work();
   const [big, small, unpriced] = [of("local/big"), of("second/small"), of("free/unpriced")];
   expect([big.length, small.length, unpriced.length]).toEqual([6, 2, 2]);
   const usage = async (by: string) => (await world.admin(`/admin/v1/usage?by=${by}&since=1h`)).body;
@@ -203,8 +204,6 @@ it("`rouse runs --usage`, its route and the metrics agree with what the provider
 });
 
 it("`rouse runs --usage` and `rouse runs` print costs, and say where one is unknown", async () => {
-  await start();
-  await work();
   const cli = await createCli();
   const rouse = (...args: string[]) => cli.rouse([...args, "--config", `${world.dir}/rouse.json5`]);
   const { code, out } = await rouse("runs", "--usage", "--by", "model", "--since", "1h");

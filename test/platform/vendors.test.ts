@@ -1,7 +1,6 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, expect, it } from "vitest";
 import { startVendor, VENDORS, type ModelServer, type Vendor } from "../agent/vendors.ts";
 import { createWorld, type World } from "../e2e/world.ts";
-import { dataUri, imageMessage, png } from "./images.ts";
 import { KEY } from "./world.ts";
 
 let world: World;
@@ -31,70 +30,46 @@ async function start(vendor: Vendor): Promise<void> {
 const chat = (body: object) =>
   world.post("/v1/chat/completions", { model: "ops", ...body }, { authorization: `Bearer ${KEY}` });
 
-describe.each(VENDORS.map((vendor) => [vendor.type, vendor] as const))(
-  "a provider of type %s",
-  (_type, vendor) => {
-    const tools = [
-      {
-        type: "function",
-        function: {
-          name: "clock",
-          parameters: { type: "object", properties: { zone: { type: "string" } } },
-        },
-      },
-    ];
-    const user = { role: "user", content: "Time?" };
+const tools = [
+  {
+    type: "function",
+    function: {
+      name: "clock",
+      parameters: { type: "object", properties: { zone: { type: "string" } } },
+    },
+  },
+];
+const user = { role: "user", content: "Time?" };
 
-    it("gets the caller's tools, and their results as outside text", async () => {
-      await start(vendor);
-      server.handler = () => ({ tool: "clock", input: { zone: "UTC" } });
-      const sampling = { parallel_tool_calls: false, temperature: 0.5, max_tokens: 100 };
-      const { body } = await chat({
-        messages: [{ role: "system", content: "CALLER" }, user],
-        tools,
-        ...sampling,
-      });
-      const [choice] = body.choices;
-      expect([choice.finish_reason, choice.message.tool_calls[0].function]).toEqual([
-        "tool_calls",
-        { name: "clock", arguments: '{"zone":"UTC"}' },
-      ]);
-      expect(body.usage).toEqual({ prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 });
-      const [asked] = server.requests;
-      if (!asked) throw new Error("nothing was asked");
-      expect([vendor.toolNames(asked), vendor.instructions(asked)]).toEqual([
-        ["clock"],
-        expect.stringMatching(/^"?\[?[^]*OWN[^]*CALLER/),
-      ]);
-      server.handler = () => ({ text: "Noon." });
-      const result = {
-        role: "tool",
-        tool_call_id: choice.message.tool_calls[0].id,
-        content: "12:00",
-      };
-      const answered = await chat({ messages: [user, choice.message, result], tools });
-      expect(answered.body.choices[0]).toMatchObject({
-        message: { content: "Noon." },
-        finish_reason: "stop",
-      });
-      expect(JSON.stringify(server.requests[1]?.body)).toMatch(
-        /<<<EXTERNAL_CONTENT [0-9a-f]{32}>>>[^<]*12:00/,
-      );
-    });
+const SIGNATURE = "U0lHTkVE";
+/** Signs an answer that calls a tool, as a vendor does that refuses to go on without its signature. */
+// oxlint-disable-next-line typescript/no-explicit-any -- each vendor's answer has a shape of its own
+const SIGN: Partial<Record<Vendor["type"], (answer: any) => void>> = {
+  anthropic: ({ content }) =>
+    content.unshift({ type: "thinking", thinking: "Hm.", signature: SIGNATURE }),
+  google: ({ candidates: [{ content }] }) => {
+    content.parts[0].thoughtSignature = SIGNATURE;
+  },
+};
 
-    it("gets images, and goes on with a session after a call that nobody answered", async () => {
-      await start(vendor);
-      server.handler = () => ({ tool: "clock", input: {} });
-      expect(
-        (await chat({ messages: imageMessage(dataUri(png(4, 4))), tools, session_id: "s" })).status,
-      ).toBe(200);
-      expect(JSON.stringify(server.requests[0]?.body)).toContain(png(4, 4).toString("base64"));
-      server.handler = () => ({ text: "Well." });
-      expect(
-        (await chat({ messages: [user], session_id: "s" })).body.choices[0].message.content,
-      ).toBe("Well.");
-      expect(JSON.stringify(server.requests[1]?.body)).toContain("[image image/png]");
-      expect(JSON.stringify(server.requests[1]?.body)).not.toContain("clock");
-    });
+it.each(VENDORS.filter(({ type }) => type in SIGN).map((vendor) => [vendor.type, vendor] as const))(
+  "a provider of type %s gets what it signed, though the caller does not have it",
+  async (type, vendor) => {
+    await start(vendor);
+    server.handler = (_request, response) => {
+      const answer = vendor.answer({ tool: "clock", input: { zone: "UTC" } }, "big");
+      SIGN[type]?.(answer);
+      response.setHeader("content-type", "application/json");
+      response.end(JSON.stringify(answer));
+      return undefined;
+    };
+    const { message } = (await chat({ messages: [user], tools })).body.choices[0];
+    server.handler = () => ({ text: "Noon." });
+    const [call] = message.tool_calls;
+    const said = { role: "assistant", content: null, tool_calls: [call] };
+    const result = { role: "tool", tool_call_id: call.id, content: "12:00" };
+    const next = await chat({ messages: [user, said, result], tools });
+    expect(next.body.choices[0].message.content).toBe("Noon.");
+    expect(JSON.stringify(server.requests[1]?.body)).toContain(SIGNATURE);
   },
 );

@@ -1,10 +1,22 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { KEEP_ALIVE_MS, streamTurn } from "../../src/http/platform/stream.ts";
 import { gate } from "./model.ts";
 import { eventsOf, OTHER_KEY, platformWorld, USER, type PlatformWorld } from "./world.ts";
 
+/** The gateway of all tests that need none of their own. */
+let shared: PlatformWorld;
 let world: PlatformWorld;
-afterEach(() => world?.close());
+beforeAll(async () => {
+  shared = await platformWorld();
+});
+afterAll(() => shared.close());
+beforeEach(() => {
+  shared.model.reset();
+  world = shared;
+});
+afterEach(async () => {
+  if (world !== shared) await world.close();
+});
 
 const ERROR = {
   message: expect.any(String),
@@ -18,7 +30,6 @@ const runs = async () => (await world.admin("/admin/v1/runs")).body.runs;
 
 describe("1. the chunks of a stream", () => {
   it("have a role at once, an index and a reason everywhere, and the usage and [DONE] at the end", async () => {
-    world = await platformWorld();
     const { headers, text } = await world.chat({
       stream: true,
       stream_options: { include_usage: true },
@@ -51,14 +62,12 @@ describe("1. the chunks of a stream", () => {
   });
 
   it("have no usage where it was not asked for", async () => {
-    world = await platformWorld();
     const events = eventsOf((await world.chat({ stream: true })).text);
     expect(events.length).toBeGreaterThan(3);
     for (const event of events.slice(0, -1)) expect(event).not.toHaveProperty("usage");
   });
 
   it("begin before the model has said a word", async () => {
-    world = await platformWorld();
     const first = gate();
     world.model.says = () => ({ text: ["late"], wait: () => first.passed });
     const response = await world.ask("/v1/chat/completions", {
@@ -75,7 +84,6 @@ describe("1. the chunks of a stream", () => {
 
 describe("2. what else is on a stream", () => {
   it("is data without names alone; keep-alive is a comment", async () => {
-    world = await platformWorld();
     const { text } = await world.chat({ stream: true });
     expect(text.split("\n").filter((line) => line !== "" && !line.startsWith("data: "))).toEqual(
       [],
@@ -109,12 +117,11 @@ describe("2. what else is on a stream", () => {
       5,
     );
     const reader = stream.getReader();
-    const read = async () => new TextDecoder().decode((await reader.read()).value);
-    expect([await read(), await read(), await read()]).toEqual([
-      "data: begun\n\n",
-      ": keep-alive\n\n",
-      ": keep-alive\n\n",
-    ]);
+    let text = "";
+    // On a busy machine several come in one piece.
+    while (text.split("keep-alive").length < 3)
+      text += new TextDecoder().decode((await reader.read()).value);
+    expect(text).toMatch(/^data: begun\n\n(?:: keep-alive\n\n){2,}$/);
     await reader.cancel();
     expect(left).toBe(1);
   });
@@ -122,7 +129,6 @@ describe("2. what else is on a stream", () => {
 
 describe("3. a failure", () => {
   it("after the first word is an error object, without a reason and without [DONE]", async () => {
-    world = await platformWorld();
     world.model.says = () => ({ text: ["half"], cut: true });
     const { status, text } = await world.chat({ stream: true });
     expect(status).toBe(200);
@@ -188,8 +194,29 @@ describe("4. errors", () => {
     );
   });
 
+  it("say of a body what is wrong with it, and nothing that does not help", async () => {
+    const { body } = await post(`{"model":"ops","messages":[],}`);
+    expect(body.error.message).toMatch(/^the body is not valid JSON \([^)]+\)$/);
+    const bytes = Buffer.from(
+      JSON.stringify({ model: "ops", messages: [{ role: "user", content: "é" }] }),
+      "latin1",
+    );
+    const send = (type: string) =>
+      world.ask("/v1/chat/completions", {
+        method: "POST",
+        body: bytes,
+        headers: { "content-type": type },
+      });
+    const { error } = (await (await send("application/json")).json()) as {
+      error: { message: string };
+    };
+    const advice = /`(charset=[\w-]+)`/.exec(error.message)?.[1];
+    // What the message says to change is all there is to change.
+    expect((await send(`application/json; ${advice}`)).status).toBe(200);
+    expect(world.model.asked[0]?.text).toMatch(/\né$/);
+  });
+
   it("do not come from a body without a content type, which is JSON", async () => {
-    world = await platformWorld();
     const body = new TextEncoder().encode(JSON.stringify({ model: "ops", messages: USER }));
     const response = await world.ask("/v1/chat/completions", { method: "POST", body });
     expect(response.status).toBe(200);
@@ -214,7 +241,6 @@ describe("5. streaming", () => {
     ["application/json", true],
     ["text/event-stream", false],
   ])("is not decided by Accept (%s)", async (accept, stream) => {
-    world = await platformWorld();
     const { headers } = await world.chat({ stream }, { accept });
     expect(headers.get("content-type")).toContain(
       stream ? "text/event-stream" : "application/json",
@@ -226,7 +252,6 @@ describe("6. repeats", () => {
   const counted = { "x-stainless-retry-count": "1" };
 
   it("by the client itself join the turn under way", async () => {
-    world = await platformWorld();
     const held = gate();
     world.model.says = () => ({ text: ["one"], wait: () => held.passed });
     const first = world.chat();
@@ -245,7 +270,6 @@ describe("6. repeats", () => {
   });
 
   it("join no turn of another key", async () => {
-    world = await platformWorld();
     const held = gate();
     world.model.says = () => ({ text: ["one"], wait: () => held.passed });
     const first = world.chat();
@@ -257,7 +281,6 @@ describe("6. repeats", () => {
   });
 
   it("find a session's turn that ended after its caller had gone", async () => {
-    world = await platformWorld();
     const held = gate();
     world.model.says = () => ({ text: ["one"], wait: () => held.passed });
     const abort = new AbortController();
@@ -284,7 +307,6 @@ describe("6. repeats", () => {
   });
 
   it("with an Idempotency-Key get the first answer, under way or over, and a conflict with another body", async () => {
-    world = await platformWorld();
     const headers = { "idempotency-key": "k1" };
     const [one, two] = await Promise.all([world.chat({}, headers), world.chat({}, headers)]);
     const three = await world.chat({}, headers);
@@ -368,7 +390,6 @@ describe("7. when a caller hangs up", () => {
   };
 
   it.each([true, false])("one shot is stopped (stream: %s)", async (stream) => {
-    world = await platformWorld();
     const held = gate();
     world.model.says = () => ({
       text: ["one", "two"],
@@ -376,9 +397,10 @@ describe("7. when a caller hangs up", () => {
     });
     await hangUp({ stream }, {}, () => world.until(async () => world.model.asked.length === 1));
     await world.until(async () => world.model.asked[0]?.gone.aborted);
-    const run = await world.until(async () =>
-      (await runs()).find((found: { endedAt: unknown }) => found.endedAt !== null),
-    );
+    const run = await world.until(async () => {
+      const [found] = await runs();
+      return found.endedAt !== null && found;
+    });
     expect(run).toMatchObject({
       kind: "api",
       status: "cancelled",
@@ -388,10 +410,9 @@ describe("7. when a caller hangs up", () => {
   });
 
   it.each([true, false])("a session's turn goes on (stream: %s)", async (stream) => {
-    world = await platformWorld();
     const held = gate();
     world.model.says = () => ({ text: ["one", "two"], wait: () => held.passed });
-    await hangUp({ stream }, { "x-session-id": "s" }, () =>
+    await hangUp({ stream }, { "x-session-id": `goes-on-${stream}` }, () =>
       world.until(async () => world.model.asked.length === 1),
     );
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -399,13 +420,12 @@ describe("7. when a caller hangs up", () => {
     held.open();
     await world.until(async () => (await runs())[0].status === "succeeded");
     const { body } = await world.admin(
-      "/admin/v1/sessions/show?origin=api&agent=ops&key=api:web:ops:s",
+      `/admin/v1/sessions/show?origin=api&agent=ops&key=api:web:ops:goes-on-${stream}`,
     );
     expect(body.turns).toHaveLength(1);
   });
 
   it("goes on for another caller that has joined", async () => {
-    world = await platformWorld();
     const held = gate();
     world.model.says = () => ({ text: ["one"], wait: () => held.passed });
     const second = world
@@ -422,7 +442,6 @@ describe("7. when a caller hangs up", () => {
 });
 
 it("every answer has an id of its own", async () => {
-  world = await platformWorld();
   const ids = [
     (await world.chat()).headers,
     (await world.chat({ stream: true })).headers,

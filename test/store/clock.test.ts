@@ -11,7 +11,7 @@ import type { Job, JobKind, StoreHandle } from "../../src/store/types.ts";
 import { until } from "../../src/testing/harness.ts";
 import { createTestClock, HOUR, job, type TestClock } from "./suite/make.ts";
 import { silent } from "./home.ts";
-import { describePostgres, madeSchema, plainly, type Schema } from "./postgres.ts";
+import { createDatabase, describePostgres } from "./postgres.ts";
 
 interface Line {
   stepMs?: number;
@@ -147,21 +147,9 @@ describe("SQLite and the clock", () => {
 });
 
 describePostgres("PostgreSQL and the clock", () => {
-  let schema: Schema;
-  const opened: StoreHandle[] = [];
-  beforeEach(async () => void (schema = await madeSchema()));
-  afterEach(() => Promise.all(opened.splice(0).map((handle) => handle.store.close())));
-
-  const open = async (log = silent, clock: Clock = systemClock): Promise<StoreHandle> => {
-    const handle = await openStore({ url: schema.url, clock, log });
-    opened.push(handle);
-    return handle;
-  };
-  const query = (text: string): Promise<unknown> =>
-    plainly(async (client) => {
-      await client.query(`SET search_path TO "${schema.name}"`);
-      return client.query(text);
-    });
+  const { open: openAt, close, query } = createDatabase();
+  const open = (log = silent, clock: Clock = systemClock): Promise<StoreHandle> =>
+    openAt(undefined, { log, clock });
 
   it("a delay lasts as long as it was to, also where the database's clock is set back; two gateways make up for it once", async () => {
     const first = await open();
@@ -170,8 +158,7 @@ describePostgres("PostgreSQL and the clock", () => {
       tx.jobs.add(job("later", { key: "b", runAt: Date.now() + HOUR }));
       tx.jobs.add(job("at once", { key: "c", enqueuedAt: Date.now() }));
     });
-    await first.store.close();
-    opened.length = 0;
+    await close(first);
     // What the rows look like when the database's clock goes back by an hour, with the name of a gateway that died just then.
     await query(`
       UPDATE jobs SET run_at = run_at + ${HOUR}, ready = ready + ${HOUR} WHERE run_at > 0;
@@ -192,10 +179,7 @@ describePostgres("PostgreSQL and the clock", () => {
     )
       taken = ids(await b.queue.fetch("turn", 5));
     expect(taken).toEqual(["soon"]);
-    const { rows } = (await query("SELECT count(*)::int AS n FROM holders WHERE seen > now()")) as {
-      rows: { n: number }[];
-    };
-    expect(rows).toEqual([{ n: 0 }]);
+    expect(await query("SELECT 1 FROM holders WHERE seen > now()")).toEqual([]);
   });
 
   it("a gateway whose clock is set meanwhile neither holds back its jobs nor lets delays end", async () => {
@@ -227,9 +211,9 @@ describePostgres("PostgreSQL and the clock", () => {
     const { store, queue } = await open(silent, clock);
     const known = clock.now() + HOUR;
     await store.commit((tx) => tx.jobs.add(job("known", { key: "known", runAt: known })));
-    const { rows } = (await query("SELECT run_at FROM jobs")) as { rows: { run_at: string }[] };
+    const [row] = await query<{ run_at: string }>("SELECT run_at FROM jobs");
     /** The database's time of ours. */
-    const ahead = Number(rows[0]?.run_at) - known;
+    const ahead = Number(row?.run_at) - known;
     const heard = new Set<JobKind>();
     // What the store does every few seconds would find the job as well.
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });

@@ -1,38 +1,26 @@
-import { afterEach, beforeEach, expect, it } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
-import { openStore } from "../../src/store/open.ts";
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import type { Job, StoreHandle } from "../../src/store/types.ts";
 import { job } from "./suite/make.ts";
-import { silent } from "./home.ts";
-import { describePostgres, madeSchema, type Schema } from "./postgres.ts";
+import { createDatabase, describePostgres } from "./postgres.ts";
+import { postgresAddress } from "./postgres-client.ts";
 import { createProxy, type Proxy } from "./proxy.ts";
 
-/** Longer than a lease, and than the time in which other gateways notice that it is over. */
-const LEASE_OVER_MS = 14_000;
 const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
 describePostgres("a lease that may be over", () => {
-  let schema: Schema;
+  const { open, closeAll, query } = createDatabase();
   let proxy: Proxy;
   let a: StoreHandle;
-  let opened: StoreHandle[];
-  const open = async (url: string): Promise<StoreHandle> => {
-    const handle = await openStore({ url, clock: systemClock, log: silent });
-    opened.push(handle);
-    return handle;
-  };
   beforeEach(async () => {
-    schema = await madeSchema();
-    opened = [];
-    proxy = await createProxy(new URL(schema.url));
-    const url = new URL(schema.url);
-    [url.hostname, url.port] = ["127.0.0.1", String(proxy.port)];
-    // The store's own bound is longer than a test should take.
-    url.searchParams.set("query_timeout", "1000");
-    a = await open(url.href);
+    proxy = await createProxy(postgresAddress());
+    a = await open((url) => {
+      [url.hostname, url.port] = ["127.0.0.1", String(proxy.port)];
+      // The store's own bound is longer than a test should take.
+      url.searchParams.set("query_timeout", "1000");
+    });
   });
   afterEach(async () => {
-    await Promise.all(opened.map((handle) => handle.store.close()));
+    await closeAll();
     proxy.close();
   });
 
@@ -54,9 +42,14 @@ describePostgres("a lease that may be over", () => {
     const [x, y] = await take();
     proxy.set("hanging");
     expect([await confirm(x, 100), await confirm(y, 100)]).toEqual([true, true]);
-    await pause(8_000);
+    // For the gateway and for the database the last sign of life was so long ago.
+    const now = performance.now.bind(performance);
+    let passed = 8_000;
+    vi.spyOn(performance, "now").mockImplementation(() => now() + passed);
+    onTestFinished(() => void vi.restoreAllMocks());
     expect(await confirm(x, 500)).toBeUndefined();
-    await pause(LEASE_OVER_MS - 8_500);
+    passed = 14_000;
+    await query("UPDATE holders SET seen = seen - interval '14 seconds'");
     proxy.set("open");
     // No other gateway was there to take them.
     expect([await confirm(x, 10_000), await confirm(y, 10_000)]).toEqual([true, true]);
@@ -68,7 +61,7 @@ describePostgres("a lease that may be over", () => {
     const [x, y] = await take();
     const lost: string[] = [];
     a.queue.onLost?.(({ id }) => lost.push(id));
-    const b = await open(schema.url);
+    const b = await open();
     b.queue.onReady(() => undefined);
     await b.queue.recover();
     proxy.set("hanging");

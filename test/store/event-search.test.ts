@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import {
   createBookmarks,
   MAX_BOOKMARKS,
@@ -11,8 +11,9 @@ import {
 } from "../../src/operate/records/list-events.ts";
 import type { AdminDeps } from "../../src/operate/types.ts";
 import { newId } from "../../src/core/ids.ts";
-import type { EventRecord, StoreHandle } from "../../src/store/types.ts";
+import type { EventRecord } from "../../src/store/types.ts";
 import { DAY, event, KEEP, START, type Home } from "./suite/make.ts";
+import { createStage } from "./suite/stage.ts";
 import { sqliteHome } from "./home.ts";
 import { describePostgres, postgresHome } from "./postgres.ts";
 
@@ -24,24 +25,11 @@ const json = (body: unknown): EventRecord["request"] => ({
   body: Buffer.from(JSON.stringify(body)),
 });
 
-function testEvents(open: () => Promise<Home>): void {
-  let home: Home;
-  let handle: StoreHandle;
+function createSearch(makeHome: () => Promise<Home>) {
+  const stage = createStage(makeHome);
   let bookmarks: Bookmarks;
   let at = 0;
-  beforeEach(async () => {
-    home = await open();
-    handle = await home.open();
-    bookmarks = createBookmarks({
-      store: handle.store,
-      cluster: handle.cluster,
-      clock: home.clock,
-    });
-  });
-  afterEach(async () => {
-    await handle.store.close();
-    await home.remove();
-  });
+  beforeEach(() => void (bookmarks = createBookmarks(stage)));
   const add = async (change: Partial<EventRecord> = {}): Promise<EventRecord> => {
     const given = event({
       id: newId("evt", START + at++),
@@ -50,21 +38,26 @@ function testEvents(open: () => Promise<Home>): void {
       actions: [],
       ...change,
     });
-    await handle.store.accept(given);
+    await stage.store.accept(given);
     return given;
   };
   const list = (query: Partial<EventsQuery>, bounds?: SearchBounds) =>
-    listEvents({ store: handle.store, bookmarks } as AdminDeps, { limit: 50, ...query }, bounds);
-  const found = async (search: string): Promise<string[]> =>
+    listEvents({ store: stage.store, bookmarks } as AdminDeps, { limit: 50, ...query }, bounds);
+  const find = async (search: string): Promise<string[]> =>
     (await list({ search })).events.map(({ id }) => id);
+  return { stage, add, list, find, bookmarks: () => bookmarks };
+}
+
+describe("a search among events", () => {
+  const { add, find } = createSearch(sqliteHome);
 
   it("searches id, path, mapping and reason, in any case, and all words have to be there", async () => {
     const order = await add({ mapping: "shop.order", reason: 'a person said "Later"' });
     const other = await add({ path: "alerts" });
-    expect(await found("SHOP.order")).toEqual([order.id]);
-    expect(await found("shop later")).toEqual([order.id]);
-    expect(await found("later alerts")).toEqual([]);
-    expect(await found(other.id.slice(-12))).toEqual([other.id]);
+    expect(await find("SHOP.order")).toEqual([order.id]);
+    expect(await find("shop later")).toEqual([order.id]);
+    expect(await find("later alerts")).toEqual([]);
+    expect(await find(other.id.slice(-12))).toEqual([other.id]);
   });
 
   it("searches fields of bodies as templates name them", async () => {
@@ -89,7 +82,7 @@ function testEvents(open: () => Promise<Home>): void {
       "data.note:",
       "shop type:order data.total:240",
     ])
-      expect(await found(search), search).toEqual([order.id]);
+      expect(await find(search), search).toEqual([order.id]);
     for (const search of [
       "data.total:2",
       "type:*x*",
@@ -98,7 +91,7 @@ function testEvents(open: () => Promise<Home>): void {
       "total:240",
       '"type:order"',
     ])
-      expect(await found(search), search).toEqual([]);
+      expect(await find(search), search).toEqual([]);
   });
 
   it("searches words in bodies, however the sender wrote them", async () => {
@@ -123,8 +116,13 @@ function testEvents(open: () => Promise<Home>): void {
       ['"later today"', [form.id]],
       ["red later", []],
     ] as const)
-      expect(await found(search), search).toEqual(ids);
+      expect(await find(search), search).toEqual(ids);
   });
+});
+
+/** What each store does for a search in its own way. */
+function testStore(makeHome: () => Promise<Home>): void {
+  const { stage, add, list, find, bookmarks } = createSearch(makeHome);
 
   it("asks an index for a whole id and an outcome, and the store for a path and a mapping", async () => {
     const oldest = await add({ path: "Alerts", mapping: "alerts.one", outcome: "failed" });
@@ -146,9 +144,9 @@ function testEvents(open: () => Promise<Home>): void {
         null,
       ]);
     }
-    expect(await found("path:Al*s")).toEqual([oldest.id]);
-    expect(await found("payload.path:alerts")).toEqual([body.id]);
-    expect(await found(`path:shop path:Alerts`)).toEqual([]);
+    expect(await find("path:Al*s")).toEqual([oldest.id]);
+    expect(await find("payload.path:alerts")).toEqual([body.id]);
+    expect(await find(`path:shop path:Alerts`)).toEqual([]);
     expect((await list({ search: "path:Alerts", path: "shop" })).events).toEqual([]);
   });
 
@@ -198,24 +196,24 @@ function testEvents(open: () => Promise<Home>): void {
   it("keeps a bookmarked event with its body beyond retention, until the bookmark is removed", async () => {
     const kept = await add({ request: json({ "a\u0000b": "\u202e", n: 1 }), outcome: "failed" });
     const lost = await add();
-    await bookmarks.add(kept.id, "the refund");
-    await handle.store.sweep(START + KEEP.bodies + DAY, KEEP);
-    expect((await handle.store.events.get(kept.id))?.request.body).toBeNull();
-    expect(await bookmarks.getEvent(kept.id)).toEqual(kept);
-    await handle.store.commit((tx) =>
+    await bookmarks().add(kept.id, "the refund");
+    await stage.store.sweep(START + KEEP.bodies + DAY, KEEP);
+    expect((await stage.store.events.get(kept.id))?.request.body).toBeNull();
+    expect(await bookmarks().getEvent(kept.id)).toEqual(kept);
+    await stage.store.commit((tx) =>
       tx.events.update(kept.id, { handled: { at: START, as: "discarded", reason: "no" } }),
     );
-    expect((await bookmarks.getEvent(kept.id))?.handled).toMatchObject({ as: "discarded" });
-    home.clock.advance(100 * KEEP.events);
-    await handle.store.sweep(START + 100 * KEEP.events, KEEP);
-    expect(await handle.store.events.get(kept.id)).toBeUndefined();
-    expect(await bookmarks.getEvent(kept.id)).toEqual(kept);
-    expect(await bookmarks.getEvent(lost.id)).toBeUndefined();
-    expect(await bookmarks.find(kept.id)).toMatchObject({ eventId: kept.id, note: "the refund" });
-    await bookmarks.remove(kept.id);
-    expect(await bookmarks.getEvent(kept.id)).toBeUndefined();
-    await expect(bookmarks.remove(kept.id)).rejects.toThrow("no bookmark");
-    await expect(bookmarks.add(kept.id, undefined)).rejects.toThrow("no event with this id");
+    expect((await bookmarks().getEvent(kept.id))?.handled).toMatchObject({ as: "discarded" });
+    stage.clock.advance(100 * KEEP.events);
+    await stage.store.sweep(START + 100 * KEEP.events, KEEP);
+    expect(await stage.store.events.get(kept.id)).toBeUndefined();
+    expect(await bookmarks().getEvent(kept.id)).toEqual(kept);
+    expect(await bookmarks().getEvent(lost.id)).toBeUndefined();
+    expect(await bookmarks().find(kept.id)).toMatchObject({ eventId: kept.id, note: "the refund" });
+    await bookmarks().remove(kept.id);
+    expect(await bookmarks().getEvent(kept.id)).toBeUndefined();
+    await expect(bookmarks().remove(kept.id)).rejects.toThrow("no bookmark");
+    await expect(bookmarks().add(kept.id, undefined)).rejects.toThrow("no event with this id");
   });
 
   it("lists bookmarked events, with the filters of every list, and leaves no copy behind", async () => {
@@ -224,7 +222,7 @@ function testEvents(open: () => Promise<Home>): void {
       await add({ path: "alerts" }),
       await add({ request: json({ n: 2 }) }),
     ];
-    for (const one of [c, a, b]) await bookmarks.add(one.id, undefined);
+    for (const one of [c, a, b]) await bookmarks().add(one.id, undefined);
     const bookmarked = async (query: Partial<EventsQuery>) =>
       (await list({ bookmarked: true, ...query })).events.map(({ id }) => id);
     expect(await bookmarked({})).toEqual([c.id, b.id, a.id]);
@@ -234,13 +232,13 @@ function testEvents(open: () => Promise<Home>): void {
     const first = await list({ bookmarked: true, limit: 2 });
     expect(first.next).toBe(b.id);
     expect(await bookmarked({ before: b.id })).toEqual([a.id]);
-    await bookmarks.remove(c.id);
-    expect(await handle.store.values.get(`events.bookmarks.${c.id}`)).toBeNull();
+    await bookmarks().remove(c.id);
+    expect(await stage.store.values.get(`events.bookmarks.${c.id}`)).toBeNull();
   });
 
   it("refuses more bookmarks than there may be, and changes the note of one that is there", async () => {
     const one = await add();
-    await handle.store.commit((tx) =>
+    await stage.store.commit((tx) =>
       tx.values.set("events.bookmarks", [
         { eventId: one.id, at: START },
         ...Array.from({ length: MAX_BOOKMARKS - 1 }, (_, n) => ({
@@ -249,13 +247,13 @@ function testEvents(open: () => Promise<Home>): void {
         })),
       ]),
     );
-    await bookmarks.add(one.id, "again");
-    expect((await bookmarks.find(one.id))?.note).toBe("again");
-    await expect(bookmarks.add((await add()).id, undefined)).rejects.toThrow(
+    await bookmarks().add(one.id, "again");
+    expect((await bookmarks().find(one.id))?.note).toBe("again");
+    await expect(bookmarks().add((await add()).id, undefined)).rejects.toThrow(
       `${MAX_BOOKMARKS} bookmarks`,
     );
   });
 }
 
-describe("SQLite: events", () => testEvents(sqliteHome));
-describePostgres("PostgreSQL: events", () => testEvents(postgresHome));
+describe("a search among events in SQLite", () => testStore(sqliteHome));
+describePostgres("a search among events in PostgreSQL", () => testStore(postgresHome));

@@ -1,10 +1,8 @@
-import { afterEach, beforeEach, expect, it } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
-import { openStore } from "../../src/store/open.ts";
+import { expect, it } from "vitest";
 import type { Job, StoreHandle } from "../../src/store/types.ts";
 import { job } from "./suite/make.ts";
-import { silent } from "./home.ts";
-import { describePostgres, newSchema, type Schema } from "./postgres.ts";
+import { createDatabase, describePostgres } from "./postgres.ts";
+import { postgresAddress } from "./postgres-client.ts";
 import { createProxy } from "./proxy.ts";
 
 async function until(done: () => boolean | Promise<boolean>, ms: number): Promise<void> {
@@ -13,30 +11,12 @@ async function until(done: () => boolean | Promise<boolean>, ms: number): Promis
 }
 
 describePostgres("a gateway", () => {
-  let schema: Schema;
-  let opened: StoreHandle[] = [];
-  const open = async (url: string): Promise<StoreHandle> => {
-    const handle = await openStore({ url, clock: systemClock, log: silent });
-    opened.push(handle);
-    return handle;
-  };
-  beforeEach(() => {
-    schema = newSchema();
-    opened = [];
-  });
-  afterEach(async () => {
-    await Promise.all(opened.map((handle) => handle.store.close()));
-    await schema.drop();
-  });
+  const { open, closeAll } = createDatabase();
 
   it("that was cut off for longer than a lease frees no job of another gateway that was cut off too", async () => {
-    const proxies = await Promise.all([0, 1].map(() => createProxy(new URL(schema.url))));
+    const proxies = await Promise.all([0, 1].map(() => createProxy(postgresAddress())));
     const [a, b] = (await Promise.all(
-      proxies.map((proxy) => {
-        const url = new URL(schema.url);
-        url.port = String(proxy.port);
-        return open(url.href);
-      }),
+      proxies.map((proxy) => open((url) => (url.port = String(proxy.port)))),
     )) as [StoreHandle, StoreHandle];
     await a.store.commit((tx) => tx.jobs.add(job("one")));
     const [held] = await a.queue.fetch("turn", 1);
@@ -54,7 +34,7 @@ describePostgres("a gateway", () => {
     await until(async () => taken.push(...(await look())) > 0, 7000);
     expect(taken).toEqual([]);
     expect(await a.store.commit((tx) => tx.jobs.settle(held as Job), held)).toBe(true);
-    await Promise.all(opened.splice(0).map((handle) => handle.store.close()));
+    await closeAll();
     for (const proxy of proxies) proxy.close();
   });
 });

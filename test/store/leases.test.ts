@@ -1,10 +1,8 @@
-import { afterEach, beforeEach, expect, it } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
-import { openStore } from "../../src/store/open.ts";
+import { expect, it } from "vitest";
 import type { Held, StoreHandle } from "../../src/store/types.ts";
 import { event } from "./suite/make.ts";
-import { silent } from "./home.ts";
-import { describePostgres, madeSchema, plainly, type Schema } from "./postgres.ts";
+import { createDatabase, describePostgres } from "./postgres.ts";
+import { postgresAddress } from "./postgres-client.ts";
 import { createProxy } from "./proxy.ts";
 
 const KEEP = 86_400_000;
@@ -36,27 +34,10 @@ function watch(handle: StoreHandle, name = "one", ended = new AbortController())
 }
 
 describePostgres("leases between gateways", () => {
-  let schema: Schema;
-  let opened: StoreHandle[] = [];
-  const open = async (url = schema.url): Promise<StoreHandle> => {
-    const handle = await openStore({ url, clock: systemClock, log: silent });
-    opened.push(handle);
-    return handle;
-  };
+  const { open, closeAll, query } = createDatabase();
   /** The gateway looks dead to the database, and does not know it: as after a long stop of its process. */
   const forgetBeats = (id: string): Promise<unknown> =>
-    plainly((client) =>
-      client.query(
-        `UPDATE ${schema.name}.holders SET seen = now() - interval '1 minute' WHERE gateway = $1`,
-        [id],
-      ),
-    );
-
-  beforeEach(async () => {
-    schema = await madeSchema();
-    opened = [];
-  });
-  afterEach(() => Promise.all(opened.map((handle) => handle.store.close())));
+    query("UPDATE holders SET seen = now() - interval '1 minute' WHERE gateway = $1", [id]);
 
   it("what a former holder commits is refused: values, events with their keys, and sweeps", async () => {
     const [a, b] = [await open(), await open()];
@@ -112,10 +93,8 @@ describePostgres("leases between gateways", () => {
   });
 
   it("who is cut off from the database stops before another one starts, and gets nothing back by itself", async () => {
-    const proxy = await createProxy(new URL(schema.url));
-    const url = new URL(schema.url);
-    url.port = String(proxy.port);
-    const a = await open(url.href);
+    const proxy = await createProxy(postgresAddress());
+    const a = await open((url) => (url.port = String(proxy.port)));
     const b = await open();
     const first = watch(a);
     await until(() => first.now() !== undefined);
@@ -143,7 +122,7 @@ describePostgres("leases between gateways", () => {
     expect(await b.store.commit((tx) => tx.values.set("x", 2), second.now()?.fencingToken)).toBe(
       true,
     );
-    await Promise.all(opened.splice(0).map((handle) => handle.store.close()));
+    await closeAll();
     proxy.close();
   });
 

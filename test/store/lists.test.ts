@@ -15,7 +15,7 @@ import { openStore } from "../../src/store/open.ts";
 import { silent } from "./home.ts";
 import { describePostgres, newSchema, plainly } from "./postgres.ts";
 
-const ROWS = 200_000;
+const ROWS = 2_000;
 /** Filters whose count is 0, by kind of record. */
 const NONE: { [K in keyof typeof PAGES]: Lists[K]["of"][] } = {
   events: [{ outcome: "failed" }, { outcome: "rejected", path: "alerts" }, { failedRuns: true }],

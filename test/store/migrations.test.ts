@@ -15,6 +15,8 @@ import { startProgram, type Program } from "../e2e/program.ts";
 import { silent } from "./home.ts";
 import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts";
 
+/** Longer than an impatient client waits for an answer. */
+const HELD_MS = 1_600;
 const ROUSE = resolve(import.meta.dirname, "../../bin/rouse.js");
 
 describePostgres("the schema's steps", () => {
@@ -197,7 +199,7 @@ describePostgres("the schema's steps", () => {
   it("gateways wait for the one that makes them, for longer than they wait for anything else", async () => {
     const unlock = await during(
       `SELECT pg_advisory_lock(hashtextextended('rouse ${schema.name}', 7420))`,
-      3000,
+      HELD_MS,
     );
     const opened = await openStore({ url: impatient(), clock: systemClock, log: silent });
     await opened.store.close();
@@ -211,7 +213,7 @@ describePostgres("the schema's steps", () => {
       "ALTER TABLE one ADD word text; CREATE TABLE two ()",
     ];
     await bringTo(steps.slice(0, 1));
-    const unlock = await during("BEGIN; SELECT count(*) FROM one", 3000);
+    const unlock = await during("BEGIN; SELECT count(*) FROM one", HELD_MS);
     await bringTo(steps, impatient());
     await unlock();
     expect(await there("two")).toEqual([true]);

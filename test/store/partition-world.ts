@@ -1,12 +1,7 @@
-import type pg from "pg";
-import { afterEach, beforeEach } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
 import { newId } from "../../src/core/ids.ts";
-import { openStore } from "../../src/store/open.ts";
 import type { EventRecord, StoreHandle } from "../../src/store/types.ts";
 import { event, runAction, step } from "./suite/make.ts";
-import { silent } from "./home.ts";
-import { newSchema, plainly, type Schema } from "./postgres.ts";
+import { createDatabase } from "./postgres.ts";
 
 export const DIVIDED = ["events", "steps", "tool_calls"];
 /** The name of a partition, as the days of UTC give it. */
@@ -20,43 +15,20 @@ export interface Made {
 
 /** A database for each test of the surrounding `describe`, with what the tests of partitions do to it. */
 export function createPartitionWorld() {
-  let schema: Schema;
-  let opened: StoreHandle[] = [];
-  beforeEach(() => {
-    schema = newSchema();
-    opened = [];
-  });
-  const closeAll = async (): Promise<void> =>
-    void (await Promise.all(opened.splice(0).map((handle) => handle.store.close())));
-  afterEach(async () => {
-    await closeAll();
-    await schema.drop();
-  });
-
-  const open = async (url = schema.url): Promise<StoreHandle> => {
-    const handle = await openStore({ url, clock: systemClock, log: silent });
-    opened.push(handle);
-    return handle;
-  };
-  const within = <T>(work: (client: pg.Client) => Promise<T>): Promise<T> =>
-    plainly(async (client) => {
-      await client.query(`SET search_path TO "${schema.name}"`);
-      return work(client);
-    });
-  const ask = <T extends object>(text: string, values: unknown[] = []): Promise<T[]> =>
-    within(async (client) => (await client.query<T>(text, values)).rows);
+  const database = createDatabase();
+  const { query } = database;
   /** The tables that hold rows, as PostgreSQL's catalogue has them. */
   const tables = async (): Promise<string[]> => {
     const text =
       "SELECT relname AS name FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r' ORDER BY 1";
-    const rows = await ask<{ name: string }>(text, [schema.name]);
+    const rows = await query<{ name: string }>(text, [database.schema.name]);
     return rows
       .map(({ name }) => name)
       .filter((name) => DIVIDED.some((table) => name.startsWith(`${table}_`)));
   };
   const homeOf = async (id: string): Promise<string | undefined> =>
     (
-      await ask<{ part: string }>(
+      await query<{ part: string }>(
         "SELECT tableoid::regclass::text AS part FROM events WHERE id = $1",
         [id],
       )
@@ -85,17 +57,5 @@ export function createPartitionWorld() {
         steps: await store.steps.list(one.runId),
       })),
     );
-  return {
-    get schema() {
-      return schema;
-    },
-    open,
-    closeAll,
-    within,
-    ask,
-    tables,
-    homeOf,
-    make,
-    shown,
-  };
+  return { database, tables, homeOf, make, shown };
 }

@@ -4,8 +4,8 @@ import { createPartitionWorld, DIVIDED, type Made, partOf } from "./partition-wo
 import { describePostgres } from "./postgres.ts";
 
 describePostgres("the partitions of PostgreSQL's tables", () => {
-  const world = createPartitionWorld();
-  const { open, within, ask, tables, homeOf, make, shown } = world;
+  const { database, tables, homeOf, make, shown } = createPartitionWorld();
+  const { open, within, query } = database;
 
   it("what is past retention goes with its partition, without a DELETE; what a run still needs stays", async () => {
     const handle = await open();
@@ -46,19 +46,19 @@ describePostgres("the partitions of PostgreSQL's tables", () => {
     expect(await handle.store.steps.list(waits.runId)).toHaveLength(2);
     await handle.store.sweep(now + 32 * DAY, KEEP);
     expect(await shown(handle, [waits])).toEqual([{ event: undefined, run: undefined, steps: [] }]);
-    expect(await ask("SELECT count(*)::int AS n FROM steps")).toEqual([{ n: 0 }]);
+    expect(await query("SELECT count(*)::int AS n FROM steps")).toEqual([{ n: 0 }]);
   });
 
   it("new partitions get the indexes that come before or after", async () => {
     const handle = await open();
     const now = Date.now();
-    await ask("CREATE INDEX events_path ON events (path, seq DESC) WHERE outcome = 'accepted'");
+    await query("CREATE INDEX events_path ON events (path, seq DESC) WHERE outcome = 'accepted'");
     const next = now + 3 * DAY;
-    for (const table of DIVIDED) await ask("SELECT add_partition($1, $2)", [table, next]);
-    await ask("CREATE INDEX steps_at ON steps (at)");
-    const indexes = await ask<{ name: string; definition: string }>(
+    for (const table of DIVIDED) await query("SELECT add_partition($1, $2)", [table, next]);
+    await query("CREATE INDEX steps_at ON steps (at)");
+    const indexes = await query<{ name: string; definition: string }>(
       "SELECT tablename AS name, indexdef AS definition FROM pg_indexes WHERE schemaname = $1 AND tablename = ANY($2)",
-      [world.schema.name, [partOf("events", next), partOf("steps", next), "events_default"]],
+      [database.schema.name, [partOf("events", next), partOf("steps", next), "events_default"]],
     );
     const has = (name: string, definition: RegExp): boolean =>
       indexes.some((one) => one.name === name && definition.test(one.definition));

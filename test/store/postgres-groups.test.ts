@@ -1,11 +1,9 @@
-import { afterEach, beforeEach, expect, it } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
-import { openStore } from "../../src/store/open.ts";
+import { expect, it } from "vitest";
 import type { EventRecord, StoreHandle } from "../../src/store/types.ts";
 import { until } from "../../src/testing/harness.ts";
 import { DAY, dedupe, event, runAction } from "./suite/make.ts";
-import { silent } from "./home.ts";
-import { describePostgres, madeSchema, plainly, type Schema } from "./postgres.ts";
+import { createDatabase, describePostgres } from "./postgres.ts";
+import { postgresAddress } from "./postgres-client.ts";
 import { createProxy } from "./proxy.ts";
 
 /** How many members a group needs to begin while another group is under way. */
@@ -13,21 +11,12 @@ const GROUP = 8;
 
 /** Hooks that are committed in groups, several of which are under way at the same time. */
 describePostgres("groups of hooks on PostgreSQL", () => {
-  let schema: Schema;
-  let opened: StoreHandle[] = [];
-
-  const open = async (port?: number): Promise<StoreHandle> => {
-    const url = new URL(schema.url);
-    if (port !== undefined) url.port = String(port);
-    url.searchParams.set("application_name", `groups_${schema.name}`);
-    const handle = await openStore({ url: url.href, clock: systemClock, log: silent });
-    opened.push(handle);
-    return handle;
-  };
-  const rows = async <T extends object>(text: string): Promise<T[]> =>
-    plainly(async (client) => {
-      await client.query(`SET search_path TO "${schema.name}"`);
-      return (await client.query<T>(text)).rows;
+  const database = createDatabase();
+  const rows = database.query;
+  const open = (port?: number): Promise<StoreHandle> =>
+    database.open((url) => {
+      if (port !== undefined) url.port = String(port);
+      url.searchParams.set("application_name", `groups_${database.schema.name}`);
     });
   /** Has the database wait, or fail, while it adds an event with a certain path. */
   const disturb = (): Promise<unknown> =>
@@ -58,14 +47,8 @@ describePostgres("groups of hooks on PostgreSQL", () => {
   };
   const cut = (): Promise<unknown[]> =>
     rows(
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'groups_${schema.name}'`,
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'groups_${database.schema.name}'`,
     );
-
-  beforeEach(async () => {
-    schema = await madeSchema();
-    opened = [];
-  });
-  afterEach(() => Promise.all(opened.map((handle) => handle.store.close())));
 
   it("fail alone where one of them fails between others that are under way", async () => {
     const a = await open();
@@ -104,7 +87,7 @@ describePostgres("groups of hooks on PostgreSQL", () => {
   it("keep each hook once whose sender repeats it until it is answered, while connections are cut and answers are lost", async () => {
     const a = await open();
     await disturb();
-    const proxy = await createProxy(new URL(schema.url));
+    const proxy = await createProxy(postgresAddress());
     const sender = await open(proxy.port);
     let keys = 0;
     const answers = { accepted: 0, duplicate: 0, failed: 0 };
@@ -139,8 +122,7 @@ describePostgres("groups of hooks on PostgreSQL", () => {
     await Promise.all(senders);
     isOver = true;
     await cutting;
-    await sender.store.close();
-    opened.pop();
+    await database.close(sender);
     proxy.close();
     expect(answers.failed).toBeGreaterThan(GROUP);
     expect(answers.accepted + answers.duplicate).toBe(keys);

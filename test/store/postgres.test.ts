@@ -1,5 +1,5 @@
 import type pg from "pg";
-import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { openStore } from "../../src/store/open.ts";
@@ -19,42 +19,21 @@ import {
   step,
   wakeAction,
 } from "./suite/make.ts";
-import { silent } from "./home.ts";
-import { describePostgres, madeSchema, newSchema, plainly, type Schema } from "./postgres.ts";
+import { createDatabase, describePostgres, plainly } from "./postgres.ts";
+import { postgresAddress } from "./postgres-client.ts";
 import { createProxy } from "./proxy.ts";
 
 /** What only several gateways on one database can show. */
 describePostgres("several gateways on one PostgreSQL", () => {
-  let schema: Schema;
-  let opened: StoreHandle[] = [];
-
-  const open = async (url = schema.url): Promise<StoreHandle> => {
-    const handle = await openStore({ url, clock: systemClock, log: silent });
-    opened.push(handle);
-    return handle;
-  };
-  /** A URL by which the connections of one handle can be told from others. */
-  const named = (name: string): string => {
-    const url = new URL(schema.url);
-    url.searchParams.set("application_name", name);
-    return url.href;
-  };
-  beforeEach(async () => {
-    schema = await madeSchema();
-    opened = [];
-  });
-  afterEach(() => Promise.all(opened.map((handle) => handle.store.close())));
+  const database = createDatabase();
+  const { open, within, query } = database;
 
   it("make one schema between them when they start at the same moment", async () => {
-    schema = newSchema();
-    onTestFinished(schema.drop);
+    await plainly((client) => client.query(`DROP SCHEMA ${database.schema.name} CASCADE`));
     const handles = await Promise.all(Array.from({ length: 4 }, () => open()));
     await handles[0]?.store.commit((tx) => tx.values.set("a", 1));
     expect(await handles[3]?.store.values.get("a")).toBe(1);
-    const versions = await plainly((client) =>
-      client.query(`SELECT version FROM ${schema.name}.migrations`),
-    );
-    expect(versions.rows).toHaveLength(MIGRATIONS.length);
+    expect(await query("SELECT version FROM migrations")).toHaveLength(MIGRATIONS.length);
   });
 
   it("accept one of two deliveries with the same key that come at the same moment, and name it to the other", async () => {
@@ -119,6 +98,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
   });
 
   it("take one of two decisions on an approval that come at the same moment, and refuse the other whole", async () => {
+    const named = (name: string) => (url: URL) => url.searchParams.set("application_name", name);
     const [a, b] = [await open(named("decides a")), await open(named("decides b"))];
     const decide = (by: string, on: StoreHandle, runId: string): Promise<boolean> =>
       on.store.commit((tx) => {
@@ -140,8 +120,8 @@ describePostgres("several gateways on one PostgreSQL", () => {
         tx.jobs.add(job(runId, { key: runId, runAt: Date.now() + DAY }));
       });
       // Both transactions are under way before either can read the approval.
-      const deciding = await plainly(async (client) => {
-        await client.query(`BEGIN; SELECT 1 FROM ${schema.name}.approvals FOR UPDATE`);
+      const deciding = await within(async (client) => {
+        await client.query("BEGIN; SELECT 1 FROM approvals FOR UPDATE");
         const both = Promise.allSettled(
           n % 2 === 0
             ? [decide("a", a, runId), decide("b", b, runId)]
@@ -276,7 +256,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
     const a = await open();
     for (const id of ["one", "two"])
       await a.store.commit((tx) => tx.jobs.add(job(id, { key: "k", enqueuedAt: 1 })));
-    await plainly((client) => client.query(`UPDATE ${schema.name}.jobs SET ready = run_at`));
+    await query("UPDATE jobs SET ready = run_at");
     const [held, ...more] = await a.queue.fetch("turn", 5);
     expect([held?.id, more]).toEqual(["one", []]);
     expect(await a.queue.fetch("turn", 5)).toEqual([]);
@@ -319,12 +299,12 @@ describePostgres("several gateways on one PostgreSQL", () => {
   });
 
   it("refuse within bounds while PostgreSQL is away or hangs, and go on by themselves when it is back", async () => {
-    const proxy = await createProxy(new URL(schema.url));
-    const url = new URL(schema.url);
-    url.port = String(proxy.port);
-    // The store's own bound is longer than a test should take.
-    url.searchParams.set("query_timeout", "1000");
-    const a = await open(url.href);
+    const proxy = await createProxy(postgresAddress());
+    const a = await open((url) => {
+      url.port = String(proxy.port);
+      // The store's own bound is longer than a test should take.
+      url.searchParams.set("query_timeout", "1000");
+    });
     const heard: JobKind[] = [];
     a.queue.onReady((kind) => heard.push(kind));
     const accept = (): Promise<unknown> =>
@@ -363,7 +343,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
       await until(() => heard.length > 0, 200);
     }
     expect(heard).toContain("turn");
-    await Promise.all(opened.splice(0).map((handle) => handle.store.close()));
+    await database.closeAll();
     proxy.close();
   });
 
@@ -372,11 +352,11 @@ describePostgres("several gateways on one PostgreSQL", () => {
     await a.store.accept(event());
     const seen = (client: pg.Client): Promise<string> =>
       client
-        .query<{ seen: string }>(`SELECT max(seen)::text AS seen FROM ${schema.name}.holders`)
+        .query<{ seen: string }>("SELECT max(seen)::text AS seen FROM holders")
         .then(({ rows }) => rows[0]?.seen ?? "");
     await a.queue.recover();
-    await plainly(async (client) => {
-      await client.query(`BEGIN; LOCK TABLE ${schema.name}.sessions IN ACCESS EXCLUSIVE MODE`);
+    await within(async (client) => {
+      await client.query("BEGIN; LOCK TABLE sessions IN ACCESS EXCLUSIVE MODE");
       let isOver = false;
       let blocked = 0;
       const list = async (): Promise<void> => {
@@ -412,8 +392,8 @@ describePostgres("several gateways on one PostgreSQL", () => {
   it("are heard of again and again while statements that tidy up wait for a lock", async () => {
     const a = await open();
     await a.queue.recover();
-    await plainly(async (client) => {
-      await client.query(`BEGIN; SELECT 1 FROM ${schema.name}.marks FOR UPDATE`);
+    await within(async (client) => {
+      await client.query("BEGIN; SELECT 1 FROM marks FOR UPDATE");
       // Statements that wait, by their start, and signs of life. A statement gives up after 5 seconds, and a sign comes every 2.5.
       const statements = new Set<string>();
       const signs = new Set<string>();
@@ -425,7 +405,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
         await client.query("SELECT pg_stat_clear_snapshot()");
         const { rows } = await client.query<{ waiting: string[] | null; seen: string }>(
           `SELECT (SELECT array_agg(query_start::text) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))) AS waiting,
-            (SELECT max(seen)::text FROM ${schema.name}.holders) AS seen`,
+            (SELECT max(seen)::text FROM holders) AS seen`,
         );
         for (const one of rows[0]?.waiting ?? []) statements.add(one);
         signs.add(rows[0]?.seen ?? "");
@@ -459,8 +439,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
         (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"],
         ...(node.Plans ?? []).map(rows),
       );
-    const most = await plainly(async (client) => {
-      await client.query(`SET search_path TO ${schema.name}`);
+    const most = await within(async (client) => {
       for (const plan of ["seqscan", "bitmapscan", "hashjoin", "mergejoin"])
         await client.query(`SET enable_${plan} TO off`);
       const { rows: holders } = await client.query<{ id: string }>("SELECT id FROM holders");
@@ -480,12 +459,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
     });
     const [one] = await a.queue.fetch("turn", 1);
     await a.store.commit((tx) => tx.jobs.settle(one as Job), one);
-    const deltas = (): Promise<number> =>
-      plainly(async (client) =>
-        Number(
-          (await client.query(`SELECT count(*) AS n FROM ${schema.name}.count_deltas`)).rows[0].n,
-        ),
-      );
+    const deltas = async (): Promise<number> => (await query("SELECT 1 FROM count_deltas")).length;
     expect(await a.store.counts()).toMatchObject({ "jobs.turn": 49 });
     const end = Date.now() + 15_000;
     while ((await deltas()) > 0 && Date.now() < end) await until(() => false, 100);
@@ -499,7 +473,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
     const log = createLogger("trace", { write: (line) => void lines.push(line) });
     const password = "hunter2-canary";
     const refused = async (change: (url: URL) => void, expected: object): Promise<void> => {
-      const url = new URL(schema.url);
+      const url = new URL(database.schema.url);
       url.password = password;
       change(url);
       const error: unknown = await openStore({ url: url.href, clock: systemClock, log }).then(

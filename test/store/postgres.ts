@@ -1,14 +1,17 @@
 import { randomBytes } from "node:crypto";
 import type pg from "pg";
-import { afterAll, describe, it, onTestFinished } from "vitest";
+import { afterEach, beforeEach, describe, it, onTestFinished } from "vitest";
 import { parseAddress } from "../../plugins/postgres/client/address.ts";
 import { openDb } from "../../plugins/postgres/client/db.ts";
 import { isClash } from "../../plugins/postgres/client/errors.ts";
 import { migrate } from "../../plugins/postgres/schema/migrate.ts";
 import { MIGRATIONS } from "../../plugins/postgres/schema/schema.ts";
 import { POSTGRES } from "../../plugins/postgres/store.ts";
+import { systemClock, type Clock } from "../../src/core/clock.ts";
+import type { Logger } from "../../src/core/log.ts";
 import { getSqlSource, openStore } from "../../src/store/open.ts";
 import type { SqlSource } from "../../src/store/sql/sql.ts";
+import type { StoreHandle } from "../../src/store/types.ts";
 import { createTestClock, type Home } from "./suite/make.ts";
 import { silent } from "./home.ts";
 import { connectPlain, postgresAddress } from "./postgres-client.ts";
@@ -50,7 +53,7 @@ async function dropSchema(client: pg.Client, name: string): Promise<void> {
 
 /** A schema of this test's own; the store makes it. */
 export function newSchema(): Schema {
-  const name = `test_${randomBytes(6).toString("hex")}`;
+  const name = `${process.env["TEST_POSTGRES_SCHEMAS"]}_${randomBytes(6).toString("hex")}`;
   const url = postgresAddress();
   url.searchParams.set("schema", name);
   return {
@@ -116,7 +119,7 @@ async function makeSchema(): Promise<Spare> {
 
 /**
  * A schema that has its tables and no rows, until the test and its `afterEach` are over. Making one takes twenty times as long
- * as emptying it: the next test gets it too.
+ * as emptying it: the next test gets it too, also of another file. `test/setup.ts` drops it.
  */
 export async function madeSchema(): Promise<Schema> {
   const made = spare.pop() ?? (await makeSchema());
@@ -125,6 +128,50 @@ export async function madeSchema(): Promise<Schema> {
     else await made.schema.drop();
   });
   return made.schema;
+}
+
+/** A database for each test of the surrounding `describe`, and the stores that the test opens on it as gateways do. */
+export function createDatabase(getSchema: () => Promise<Schema> = madeSchema) {
+  let schema: Schema;
+  let opened: StoreHandle[] = [];
+  const closeAll = async (): Promise<void> =>
+    void (await Promise.all(opened.splice(0).map((handle) => handle.store.close())));
+  beforeEach(async () => {
+    schema = await getSchema();
+    opened = [];
+  });
+  afterEach(closeAll);
+  const within = <T>(work: (client: pg.Client) => Promise<T>): Promise<T> =>
+    plainly(async (client) => {
+      await client.query(`SET search_path TO "${schema.name}"`);
+      return work(client);
+    });
+  return {
+    get schema() {
+      return schema;
+    },
+    /** Opens a store; `at` changes the address of the database. */
+    async open(
+      at: (url: URL) => void = () => undefined,
+      options: { clock?: Clock; log?: Logger } = {},
+    ): Promise<StoreHandle> {
+      const url = new URL(schema.url);
+      at(url);
+      const parts = { clock: systemClock, log: silent, ...options };
+      const handle = await openStore({ url: url.href, ...parts });
+      opened.push(handle);
+      return handle;
+    },
+    async close(handle: StoreHandle): Promise<void> {
+      opened = opened.filter((one) => one !== handle);
+      await handle.store.close();
+    },
+    closeAll,
+    /** Works with a connection of the test's own, in the schema. */
+    within,
+    query: <T extends object>(text: string, values: unknown[] = []): Promise<T[]> =>
+      within(async (client) => (await client.query<T>(text, values)).rows),
+  };
 }
 
 /** A PostgreSQL store in a schema of its own. */
@@ -143,11 +190,7 @@ export async function postgresHome(): Promise<Home> {
  * fail where one is required.
  */
 export function describePostgres(name: string, tests: () => void): void {
-  if (process.env["TEST_POSTGRES_ANSWERS"] === "yes")
-    return void describe(name, () => {
-      afterAll(() => Promise.all(spare.splice(0).map((one) => one.schema.drop())));
-      tests();
-    });
+  if (process.env["TEST_POSTGRES_ANSWERS"] === "yes") return void describe(name, tests);
   if (process.env["TEST_POSTGRES_REQUIRED"] !== "1") return void describe.skip(name, tests);
   describe(name, () => {
     it("finds a PostgreSQL", () => {

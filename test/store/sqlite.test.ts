@@ -8,7 +8,7 @@ import { createLogger } from "../../src/core/log.ts";
 import { openStore } from "../../src/store/open.ts";
 import { createSqliteGroupCommit } from "../../src/store/sqlite/group-commit.ts";
 import { Statements } from "../../src/store/sqlite/statements.ts";
-import { createSqlite } from "../../src/store/sqlite/driver.ts";
+import { createSqlite } from "../../src/store/sqlite/store.ts";
 import { SQLITE_MIGRATIONS, prepareDatabase } from "../../src/store/sqlite/schema.ts";
 import { sweepSteps } from "../../src/store/sqlite/sweep.ts";
 import type { StoreHandle } from "../../src/store/types.ts";

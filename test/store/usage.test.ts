@@ -1,8 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { newId } from "../../src/core/ids.ts";
 import { createBudgets, Admission } from "../../src/queue/admission.ts";
-import { openStore } from "../../src/store/open.ts";
 import {
   noStart,
   type Amounts,
@@ -16,7 +15,7 @@ import {
 } from "../../src/store/types.ts";
 import { event, job, runAction } from "./suite/make.ts";
 import { silent } from "./home.ts";
-import { describePostgres, madeSchema, plainly, type Schema } from "./postgres.ts";
+import { createDatabase, describePostgres } from "./postgres.ts";
 
 const ask = (
   limits: Partial<Amounts>,
@@ -31,18 +30,8 @@ const ask = (
 });
 
 describePostgres("what gateways spend and collect together", () => {
-  let schema: Schema;
-  let opened: StoreHandle[] = [];
-  const open = async (): Promise<StoreHandle> => {
-    const handle = await openStore({ url: schema.url, clock: systemClock, log: silent });
-    opened.push(handle);
-    return handle;
-  };
-  beforeEach(async () => {
-    schema = await madeSchema();
-    opened = [];
-  });
-  afterEach(() => Promise.all(opened.map((handle) => handle.store.close())));
+  const database = createDatabase();
+  const { open, query, within } = database;
   const run = (id: string, more: Partial<HookRun> = {}): HookRun => ({
     id,
     eventId: null,
@@ -130,9 +119,9 @@ describePostgres("what gateways spend and collect together", () => {
   it("a gateway that asks for the first time waits for no other one that is reserving room", async () => {
     const [a, b] = [await open(), await open()];
     await a.usage.reserve([ask({ places: 3 })]);
-    await plainly(async (client) => {
+    await within(async (client) => {
       // As a gateway that reserves room and stands still.
-      await client.query(`BEGIN; UPDATE ${schema.name}.budgets SET version = version + 1`);
+      await client.query("BEGIN; UPDATE budgets SET version = version + 1");
       // Refused by a time limit of the connection if it waits for the row.
       expect(await b.usage.reserve([ask({ places: 3 })])).toEqual([]);
       await client.query("COMMIT");
@@ -174,22 +163,6 @@ describePostgres("what gateways spend and collect together", () => {
     });
   });
 
-  it("what a gateway has reserved is free again when it is gone", async () => {
-    const [a, b] = [await open(), await open()];
-    const all = { ...noStart(), places: 3 };
-    expect((await a.usage.reserve([ask({ places: 3 }, { wanted: all })]))[0]?.reserved).toEqual({
-      places: 3,
-    });
-    expect((await b.usage.reserve([ask({ places: 3 }, { wanted: all })]))[0]?.reserved).toEqual({
-      places: 0,
-    });
-    await a.store.close();
-    opened = opened.filter((handle) => handle !== a);
-    expect((await b.usage.reserve([ask({ places: 3 }, { wanted: all })]))[0]?.reserved).toEqual({
-      places: 3,
-    });
-  });
-
   describe("a gateway that is silent for longer than a lease", () => {
     const all = { ...noStart(), places: 3 };
     const one = { ...noStart(), places: 1 };
@@ -200,18 +173,16 @@ describePostgres("what gateways spend and collect together", () => {
       (await usage.reserve([ask({ places: 3 }, { wanted })]))[0]?.reserved.places;
     /** As if a gateway had not been heard of for so long; its next sign of life undoes that. */
     const silence = async ({ cluster }: StoreHandle, seconds: number): Promise<void> => {
-      const text = `UPDATE ${schema.name}.holders SET seen = now() - interval '${seconds} seconds' WHERE gateway = $1`;
-      expect((await plainly((client) => client.query(text, [cluster.id]))).rowCount).toBe(1);
+      const text = `UPDATE holders SET seen = now() - interval '${seconds} seconds' WHERE gateway = $1 RETURNING 1`;
+      expect(await query(text, [cluster.id])).toHaveLength(1);
     };
     /** From now on no sign of life of a gateway counts. */
     const hush = async (handle: StoreHandle): Promise<void> => {
-      await plainly((client) =>
-        client.query(`
-          CREATE FUNCTION ${schema.name}.hush() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            NEW.seen := now() - interval '11 seconds'; NEW.freed := coalesce(NEW.freed, OLD.freed); RETURN NEW; END $$;
-          CREATE TRIGGER hush BEFORE UPDATE ON ${schema.name}.holders FOR EACH ROW WHEN (OLD.gateway = '${handle.cluster.id}')
-            EXECUTE FUNCTION ${schema.name}.hush()`),
-      );
+      await query(`
+        CREATE FUNCTION hush() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+          NEW.seen := now() - interval '11 seconds'; NEW.freed := coalesce(NEW.freed, OLD.freed); RETURN NEW; END $$;
+        CREATE TRIGGER hush BEFORE UPDATE ON holders FOR EACH ROW WHEN (OLD.gateway = '${handle.cluster.id}')
+          EXECUTE FUNCTION hush()`);
       await silence(handle, 11);
     };
     const addJob = (handle: StoreHandle): Promise<boolean> =>
@@ -260,13 +231,9 @@ describePostgres("what gateways spend and collect together", () => {
       for (const seconds of [8, 11]) {
         await silence(a, seconds);
         await a.usage.reserve([ask({ places: 3 }, { pending: one })]);
-        const { rows } = await plainly((client) =>
-          client.query(
-            `SELECT seen > now() - interval '1 second' AS heard FROM ${schema.name}.holders WHERE gateway = $1`,
-            [a.cluster.id],
-          ),
-        );
-        expect(rows).toEqual([{ heard: true }]);
+        const heard =
+          "SELECT 1 FROM holders WHERE seen > now() - interval '1 second' AND gateway = $1";
+        expect(await query(heard, [a.cluster.id])).toHaveLength(1);
       }
       expect(await reserve(b, all)).toBe(2);
     });
@@ -290,13 +257,11 @@ describePostgres("what gateways spend and collect together", () => {
     };
     await Promise.all(runs.map(start));
     expect(reserve.mock.calls.length).toBeLessThan(20);
-    const { rows } = await plainly((client) =>
-      client.query(
-        `SELECT count(*)::int AS n, sum(starts)::int AS starts FROM ${schema.name}.usage WHERE width = 60000`,
-      ),
+    const [counted] = await query(
+      "SELECT count(*)::int AS n, sum(starts)::int AS starts FROM usage WHERE width = 60000",
     );
     // Two counters, and a minute may end meanwhile.
-    expect(rows[0]).toEqual({ n: expect.toSatisfy((n: number) => n <= 4) as number, starts: 200 });
+    expect(counted).toEqual({ n: expect.toSatisfy((n: number) => n <= 4) as number, starts: 200 });
   });
 
   it("room of a run that did not start after all is free again for other gateways", async () => {
@@ -326,15 +291,15 @@ describePostgres("what gateways spend and collect together", () => {
 
   it("what was used in an hour or a day is not read for limits that are not set", async () => {
     const countReads = async (): Promise<number> => {
-      await Promise.all(opened.splice(0).map((handle) => handle.store.close()));
+      await database.closeAll();
       const text =
         "SELECT (coalesce(seq_scan, 0) + coalesce(idx_scan, 0))::int AS n FROM pg_stat_user_tables WHERE relname = 'usage' AND schemaname = $1";
-      return plainly(async (client) => {
+      return within(async (client) => {
         // PostgreSQL counts what a connection has read when it is closed.
         let before = -1;
         for (;;) {
           await client.query("SELECT pg_stat_clear_snapshot()");
-          const n = (await client.query(text, [schema.name])).rows[0].n as number;
+          const n = (await client.query(text, [database.schema.name])).rows[0].n as number;
           if (n === before) return n;
           before = n;
           await new Promise((done) => setTimeout(done, 300));
@@ -361,8 +326,7 @@ describePostgres("what gateways spend and collect together", () => {
     await a.usage.reserve([ask({ places: 3 })]);
     await a.store.commit((tx) => tx.runs.add(run("run_1")));
     await begin(a, "run_1");
-    await a.store.close();
-    opened = opened.filter((handle) => handle !== a);
+    await database.close(a);
     await b.usage.tidy();
     const count = async () =>
       (await b.usage.count([{ scope: "hooks", counters: ["hooks"] }])).get("hooks");

@@ -39,7 +39,7 @@ const Legend = ({ series }: { series: readonly Series[] }) => (
   </span>
 );
 
-/** The lines of the value axis: nothing, half and all of `top`. */
+/** The lines of the value axis: nothing, half and all of `top`. Half of an odd number of hooks is no number of hooks. */
 const ValueAxis = ({
   top,
   unit,
@@ -52,7 +52,7 @@ const ValueAxis = ({
   height: number;
 }) => (
   <>
-    {[0, 0.5, 1].map((share) => {
+    {(top % 2 === 1 ? [0, 1] : [0, 0.5, 1]).map((share) => {
       const y = height - BOTTOM - share * (height - BOTTOM - TOP);
       return (
         <g key={share}>

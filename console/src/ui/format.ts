@@ -1,4 +1,4 @@
-const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const DAY = new Intl.DateTimeFormat(undefined, {
   month: "short",
@@ -13,7 +13,7 @@ const SHORT = new Intl.NumberFormat(undefined, { notation: "compact", maximumFra
 /** In seconds: from then on the year says more than the hour. */
 const HALF_A_YEAR = 15_768_000;
 
-/** The time with date and seconds, in the reader's zone. */
+/** The time with date, seconds and the name of the reader's zone. */
 export const exactTime = (iso: string): string => EXACT.format(new Date(iso));
 
 /** How long ago, or until when: `now`, `12 s ago`, `in 3 min`; from a day on, the date. */
@@ -78,11 +78,11 @@ export const plural = (count: number, one: string, many = `${one}s`): string =>
 
 /**
  * Text as it is safe to show: characters that are hidden or change the direction of text are shown by their code, so that
- * what came in cannot look like something else.
+ * what came in cannot look like something else. The joiner between two pictures makes one of them, and hides nothing.
  */
 export function visibleText(text: string): string {
   return text.replaceAll(
-    /(?![\t\n])[\p{Cc}\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu,
+    /(?![\t\n]|(?<=\p{Extended_Pictographic}[\ufe0f\p{Emoji_Modifier}]*)\u200d\p{Extended_Pictographic})[\p{Cc}\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu,
     (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`,
   );
 }

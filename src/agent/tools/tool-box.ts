@@ -1,6 +1,11 @@
+import { isDeepStrictEqual } from "node:util";
+import type { JSONSchema7, Schema, ToolSet } from "ai";
+import { z } from "zod";
 import type { Config } from "../../config/schema/index.ts";
+import type { Tool } from "../../contract/kinds.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
+import type { Reads, RunSpec } from "../../store/types.ts";
 import {
   allCoverTool,
   allNameSource,
@@ -8,7 +13,6 @@ import {
   TOOL_NAME,
   type ToolPatterns,
 } from "../../vocabulary/tool-names.ts";
-import type { JSONSchema7, Schema, ToolSet } from "ai";
 import type {
   AgentExtensions,
   TurnExtension,
@@ -21,6 +25,7 @@ import { McpServer, type McpServerState } from "./mcp-server.ts";
 import { offerServerTools } from "./mcp-tools.ts";
 import { toModelName, type OfferedTool } from "./offered-tool.ts";
 import { offerPluginTool } from "./plugin-tools.ts";
+import { READ_RESULT, renderMore, takeBytes } from "./tool-results.ts";
 
 export interface ToolBox {
   /**
@@ -166,4 +171,46 @@ export function describeCallerTools(
       },
     ]),
   );
+}
+
+const READ_INPUT = z.strictObject({
+  id: z.string().describe("The id that the cut result names."),
+  offset: z.int().min(0).default(0).describe("The number of the character to go on from."),
+});
+const READ_DESCRIPTION =
+  "Reads more of a tool's result that was cut because it is long. The end of a cut result says with which id and offset.";
+/** For the note on how to read on. */
+const NOTE_BYTES = 400;
+const NOT_FOUND =
+  "There is no stored result with this id in this conversation. It may no longer be kept: call the tool again.";
+
+/**
+ * Returns the tool that reads on in results that were cut: those of this run and of earlier runs of its session, and no other.
+ * A piece is `maxBytes` bytes of UTF-8 at most, with its note.
+ */
+export function createReadResult(
+  { id: runId, spec }: { id: string; spec: Pick<RunSpec, "session"> },
+  store: Pick<Reads, "toolResults"> & { runs: Pick<Reads["runs"], "get"> },
+  maxBytes: number,
+): TurnExtension {
+  const isOwn = async (id: string): Promise<boolean> =>
+    id === runId || isDeepStrictEqual((await store.runs.get(id))?.spec.session, spec.session);
+  const tool: Tool<typeof READ_INPUT> = {
+    name: READ_RESULT,
+    description: READ_DESCRIPTION,
+    input: READ_INPUT,
+    readOnly: true,
+    idempotent: true,
+    async execute({ id, offset }) {
+      const stored = await store.toolResults.get(id);
+      if (!stored || !(await isOwn(stored.runId))) return NOT_FOUND;
+      const { length } = stored.text;
+      if (offset >= length)
+        return `The result has ${length} characters: there is nothing behind offset ${offset}.`;
+      const piece = takeBytes(stored.text.slice(offset), maxBytes - NOTE_BYTES);
+      const next = offset + piece.length;
+      return next < length ? piece + renderMore(id, next, length) : piece;
+    },
+  };
+  return { id: "rouse", tools: [tool], warning: "" };
 }

@@ -74,7 +74,7 @@ async function readTestInput(options: TestOptions, io: CliIo): Promise<Input> {
   }
   const bytes = await readInput(file, io);
   const readPayload = toReader(bytes, contentType, ({ message }) =>
-    usage(`${file}: ${message} ; --content-type says what it is`),
+    usage(`${file}: ${message}; --content-type says what it is`),
   );
   return { path, method: "POST", headers: header, query, readPayload };
 }

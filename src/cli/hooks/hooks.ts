@@ -1,4 +1,5 @@
 import type { FieldShape } from "../../operate/shapes/shape.ts";
+import { RouseError } from "../../core/errors.ts";
 import { asking, doing, printRows, type AskedGateway, type Noun } from "../command.ts";
 import { read } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
@@ -9,6 +10,7 @@ import { hooksTest } from "./hooks-test.ts";
 import { makeChange } from "./landing.ts";
 import { LANDING_OPTIONS } from "../options.ts";
 import { cell } from "../text.ts";
+import { plural } from "../../core/text.ts";
 
 /** The types of a field, the most frequent first. With several each has its number of bodies. */
 function renderTypes({ types }: FieldShape): string {
@@ -29,7 +31,7 @@ function printShape(
   { events, fields }: { events: number; fields: readonly FieldShape[] },
   io: CliIo,
 ): void {
-  io.out(`\nfields of ${events === 1 ? "1 recorded body" : `${events} recorded bodies`}\n`);
+  io.out(`\nfields of ${plural(events, "recorded body", "recorded bodies")}\n`);
   if (fields.length === 0) return;
   io.out("\n");
   printRows(
@@ -60,10 +62,17 @@ async function acceptSecret(
   return read(secrets.$post({ json: { path, id: Number(number) } }));
 }
 
-function printAccepted(answer: Awaited<ReturnType<typeof acceptSecret>>, io: CliIo): void {
+function printAccepted(
+  answer: Awaited<ReturnType<typeof acceptSecret>>,
+  io: CliIo,
+  live: boolean,
+): void {
   if ("candidates" in answer) {
+    if (!live) return io.out("no gateway runs: such secrets are kept in its memory only\n");
     if (answer.candidates.length === 0)
-      return io.out("no request has brought a secret to this path since the gateway started\n");
+      return io.out(
+        'no request has brought a secret to this path since the gateway started; they are kept if the config has `secret: "pending"` for it\n',
+      );
     return printRows(
       io,
       [["number", ({ id }) => id], ["from", ({ address }) => address], "at", "secret"],
@@ -109,10 +118,15 @@ const list = asking({
     const mappings = answer.mappings.filter(
       ({ paths }) => path === undefined || paths.length === 0 || paths.includes(path),
     );
+    if (shape && shape.events === 0 && mappings.length === 0)
+      throw new RouseError({
+        code: "not_found",
+        message: `no mapping names the path "${path}", and no event that came to it is kept; \`rouse hooks\` shows all paths`,
+      });
     return { ...answer, mappings, ...(shape && { shape }) };
   },
-  print(answer, io) {
-    if (!("mappings" in answer)) return printAccepted(answer, io);
+  print(answer, io, { live }) {
+    if (!("mappings" in answer)) return printAccepted(answer, io, live);
     const { paths, base, enabled, mappings, shape } = answer;
     if (!enabled) io.out("hooks are off: set hooks.enabled to true\n\n");
     const builtIn = ["wake", "agent"].map((name): ListedMapping => {

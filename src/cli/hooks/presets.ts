@@ -119,7 +119,10 @@ const show = answering({
   async answer(io, options, name) {
     const { names, find, schemes } = await findPresets(options, io);
     const [entry, ...others] = find(name);
-    if (!entry) throw usage(`there is no preset "${name}".${didYouMean(name, names)}`);
+    if (!entry)
+      throw usage(
+        `there is no preset "${name}"; \`rouse presets\` lists them.${didYouMean(name, names)}`,
+      );
     if (others.length > 0) throw usage(ambiguous(name, [entry, ...others]));
     const preset = readDocument(entry);
     const sender = getSender(preset, name, schemes);

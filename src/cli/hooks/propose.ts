@@ -16,6 +16,7 @@ import { printBlock, printJson } from "../print.ts";
 import { makeChange } from "./landing.ts";
 import { printReport } from "./print-what-if.ts";
 import { cell } from "../text.ts";
+import { plural } from "../../core/text.ts";
 
 const PROPOSE_OPTIONS = {
   "--event <id...>": "the events, of one hook",
@@ -30,8 +31,6 @@ const PROPOSE_OPTIONS = {
 } as const;
 
 const number = (value: number): string => value.toLocaleString("en");
-const count = (value: number, what: string): string =>
-  `${number(value)} ${what}${value === 1 ? "" : "s"}`;
 
 function readDeliver(text: string | undefined): ProposalRequest["deliver"] {
   if (text === undefined) return undefined;
@@ -47,7 +46,7 @@ function printPlan(
   { name, path, events, model, mends, masked, leftOut, notes }: ProposalPlan,
   io: CliIo,
 ): void {
-  io.out(`${mends ? "a change of " : ""}${name}, from ${count(events, "event")} of ${path}\n`);
+  io.out(`${mends ? "a change of " : ""}${name}, from ${plural(events, "event")} of ${path}\n`);
   if (mends)
     io.out(
       `mends ${mends.mapping}, which ${mends.reasons.length === 0 ? "takes them" : "does not take them:"}\n`,
@@ -64,7 +63,7 @@ function printPlan(
       ? "the price is not known"
       : `about $${estimatedUsd}, and at most $${maxUsd} in all`;
   io.out(
-    `${ref} gets the fields, ${shown.length === 1 ? "1 masked body" : `${shown.length} masked bodies`} and your words; it has no tools\n`,
+    `${ref} gets the fields, ${plural(shown.length, "masked body", "masked bodies")} and your words; it has no tools\n`,
   );
   io.out(
     `at most ${maxRounds} rounds and ${number(maxTokens)} tokens; a round takes about ${number(estimatedTokens)} (${cost})\n\n`,
@@ -75,8 +74,8 @@ function printLine(line: ProposalLine, io: CliIo): void {
   if (line.type === "plan") printPlan(line.plan, io);
   if (line.type !== "round") return;
   const tokens =
-    line.usage.totalTokens === undefined ? "" : ` (${count(line.usage.totalTokens, "token")})`;
-  io.out(`round ${line.round}: takes ${line.taken} of ${count(line.events, "event")}${tokens}\n`);
+    line.usage.totalTokens === undefined ? "" : ` (${plural(line.usage.totalTokens, "token")})`;
+  io.out(`round ${line.round}: takes ${line.taken} of ${plural(line.events, "event")}${tokens}\n`);
   for (const problem of line.problems) io.out(`  ${cell(problem)}\n`);
 }
 

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { editText } from "../../config/edit.ts";
@@ -115,7 +115,9 @@ async function readFlags(
     throw usage(`--channel: there is no "${channel}"; use ${ids.join(", ")}`);
   const preset = options.preset?.find((name) => !presets.has(name));
   if (preset !== undefined)
-    throw usage(`--preset: there is no "${preset}".${didYouMean(preset, presets.keys())}`);
+    throw usage(
+      `--preset: there is no "${preset}"; \`rouse presets\` lists them.${didYouMean(preset, presets.keys())}`,
+    );
   const secrets: Record<string, string> = {};
   for (const [name, file] of Object.entries(options.secretFile ?? {}))
     secrets[name] = await readSecret(file, io);
@@ -199,7 +201,10 @@ interface Scope {
   model?: boolean;
 }
 
-/** The argument is a folder, or the name of a channel, a preset or a provider that is set up again, or added; or `model`. */
+/**
+ * The argument is a folder, or the name of a channel, a preset or a provider that is set up again, or added; or `model`.
+ * @throws RouseError `usage` for a file, and for a word that is nearly such a name: a folder would be made of it.
+ */
 function readScope(
   name: string,
   known: readonly AskableChannel[],
@@ -207,12 +212,21 @@ function readScope(
   { cwd }: CliIo,
 ): Scope {
   const folder = resolve(cwd, name);
-  if (existsSync(folder)) return { folder };
+  if (existsSync(folder)) {
+    if (!statSync(folder).isDirectory()) throw usage(`${name} is a file: name a folder`);
+    return { folder };
+  }
   const channel = known.find(({ id }) => id === name);
   if (channel) return { folder: cwd, channel };
   if (presets.has(name)) return { folder: cwd, preset: name };
   const providers = readEnvironmentProviders(BUILTIN_PLUGINS).map((provider) => provider.name);
-  return name === "model" || providers.includes(name) ? { folder: cwd, model: true } : { folder };
+  if (name === "model" || providers.includes(name)) return { folder: cwd, model: true };
+  const hint = didYouMean(name, [...presets.keys(), ...known.map(({ id }) => id), ...providers]);
+  if (hint !== "" && !/[/\\]/.test(name))
+    throw usage(
+      `"${name}" is no sender, channel or provider.${hint} A new folder is written ./${name}`,
+    );
+  return { folder };
 }
 
 /** What the questions are about: what no flag has answered, or what the argument names. */

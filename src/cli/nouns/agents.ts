@@ -1,4 +1,4 @@
-import { renderSpan } from "../../core/text.ts";
+import { renderSpan, plural } from "../../core/text.ts";
 import type { ApprovalView } from "../../operate/people/approvals.ts";
 import type { NoteView } from "../../operate/people/memory.ts";
 import type { ScheduleView } from "../../operate/people/schedules.ts";
@@ -215,6 +215,7 @@ const approvalsRules = listing({
     return read(api.approvals.rules.$get());
   },
   rows: ({ rules }) => rules,
+  none: "no rules; `rouse approvals decide <code> approve --always` saves one",
   columns: ["id", "createdAt", "by", "text"],
 });
 
@@ -388,6 +389,7 @@ const memoryList = listing({
   ask: ({ api }, { agent, session, limit }) =>
     read(api.memory.$get({ query: { agent, session, limit } })),
   rows: ({ notes }) => notes,
+  none: "no notes",
   columns: [
     "id",
     ["changed", ({ changedAt, createdAt }, time) => time(changedAt ?? createdAt)],
@@ -435,7 +437,7 @@ const memoryRemove = asking({
   },
   print(answer, io, { session = "" }) {
     if ("note" in answer) return io.out(`${answer.note.id}  deleted\n`);
-    const count = answer.deleted === 1 ? "1 note" : `${answer.deleted} notes`;
+    const count = plural(answer.deleted, "note");
     io.out(`${cell(session)}  ${count} deleted\n`);
   },
 });

@@ -5,6 +5,7 @@ import { configExitCode, usage } from "../failure.ts";
 import { EXIT, type CliIo } from "../io.ts";
 import { printJson } from "../print.ts";
 import { toLoadOptions, toSnapshotOptions } from "../settings.ts";
+import { plural } from "../../core/text.ts";
 
 const KINDS = ["config", "mappings", "fixtures"] as const;
 
@@ -51,7 +52,7 @@ const validate = doing({
     if (json) return printJson(io, result);
     if (!result.ok) return printIssues(result.issues, io);
     const { file = "The defaults", mappings, warnings, notLinted } = result;
-    io.out(`${file}: fine, ${mappings} mapping${mappings === 1 ? "" : "s"}.\n`);
+    io.out(`${file}: fine, ${plural(mappings, "mapping")}.\n`);
     for (const warning of warnings) io.out(`warning: ${renderIssue(warning, io.cwd)}\n`);
     if (notLinted !== null) io.out(`not compared with recorded hooks: ${notLinted}\n`);
   },

@@ -4,6 +4,7 @@ import { basename, extname, join, resolve } from "node:path";
 import { Readable } from "node:stream";
 import { OPERATOR_TENANT } from "../../config/checks.ts";
 import { RouseError } from "../../core/errors.ts";
+import { describeFileError } from "../../core/files.ts";
 import { FORMATS } from "../../knowledge/formats.ts";
 import {
   DOCUMENT_STATES,
@@ -29,6 +30,7 @@ import { readCount } from "../options.ts";
 import { printBlock } from "../print.ts";
 import { withProgress } from "../progress.ts";
 import { bytes, cell, localTime, shellWord } from "../text.ts";
+import { plural } from "../../core/text.ts";
 
 const TENANT_OPTION = {
   "--tenant <id>": { about: "whose documents", default: OPERATOR_TENANT },
@@ -68,8 +70,9 @@ async function findFiles(paths: readonly string[], io: CliIo): Promise<string[]>
   const files: string[] = [];
   for (const path of paths) {
     const full = resolve(io.cwd, path);
-    const found = await stat(full).catch(() => undefined);
-    if (!found) throw usage(`${path} cannot be read`);
+    const found = await stat(full).catch((error: unknown) => {
+      throw usage(`${path} cannot be read: ${describeFileError(error)}`);
+    });
     if (!found.isDirectory()) files.push(full);
     else
       for (const entry of await readdir(full, { recursive: true, withFileTypes: true }))
@@ -194,7 +197,7 @@ async function index(
 
 function printDocuments({ documents }: { documents: AddedDocument[] }, io: CliIo): void {
   for (const { id, status, filename, error, chunkCount, duplicate } of documents) {
-    const what = error ? `${error.code}: ${error.message}` : `${chunkCount} chunks`;
+    const what = error ? `${error.code}: ${error.message}` : plural(chunkCount, "passage");
     const known = duplicate ? "  (was there already)" : "";
     io.out(`${id}  ${status}  ${cell(filename)}  ${what}${known}\n`);
   }
@@ -255,13 +258,14 @@ const list = asking({
       }),
     ),
   print({ documents, hasMore }, io) {
+    if (documents.length === 0) return io.out("no documents\n");
     printRows(
       io,
       [
         "id",
         ["status", ({ status, error }) => (error ? `${status} (${error.code})` : status)],
         ["size", (document) => bytes(document.bytes)],
-        ["chunks", ({ chunkCount }) => chunkCount],
+        ["passages", ({ chunkCount }) => chunkCount],
         ["added", ({ createdAt }, time) => time(new Date(createdAt).toISOString())],
         ["file", ({ filename }) => filename],
       ],
@@ -321,7 +325,7 @@ const show = asking({
       ["type", ({ mimeType }) => mimeType],
       ["size", (one) => bytes(one.bytes)],
       ["pages", ({ pageCount }) => pageCount],
-      ["chunks", ({ chunkCount }) => chunkCount],
+      ["passages", ({ chunkCount }) => chunkCount],
       ["vectors", ({ embeddedCount }) => embeddedCount || null],
       ["agents", ({ agentIds }) => agentIds.join(" ") || "all"],
       ["external id", ({ externalId }) => externalId],

@@ -7,6 +7,7 @@ import { asking, listing, printRecord, printRows, type Noun } from "../command.t
 import { read, withId } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import { cell, printable } from "../text.ts";
+import { plural } from "../../core/text.ts";
 
 const STATES: Record<AddressView["state"], string> = {
   linked: "linked",
@@ -29,10 +30,12 @@ const peopleList = asking({
     return { addresses, pairings };
   },
   print({ addresses, pairings }, io) {
+    if (addresses.length === 0 && pairings.length === 0)
+      return io.out("no person has linked a channel, and none waits to write\n");
     printRows(
       io,
       [
-        "personId",
+        ["linked as", ({ personId }) => personId],
         "entry",
         "channel",
         "person",
@@ -146,6 +149,7 @@ const channelsStatus = listing({
       ({ reach, receive, away }) => away !== null || reach?.ok === false || receive?.ok === false,
     ),
   rows: ({ channels: all }) => all,
+  none: "no channels are configured; `rouse init` adds one",
   columns: [
     "id",
     [
@@ -153,7 +157,7 @@ const channelsStatus = listing({
       ({ away, reach }) =>
         away === null
           ? (reach?.message ?? "cannot tell")
-          : `sends fail, ${away.waiting} deliveries wait`,
+          : `sends fail, ${plural(away.waiting, "delivery waits", "deliveries wait")}`,
     ],
     [
       "receiving",
@@ -181,7 +185,9 @@ const channelsTest = asking({
   isFailure: ({ result }) => result.status !== "sent",
   print({ channel, to, result }, io) {
     if (result.status === "sent")
-      io.out(`sent to ${to} on ${channel}  ${(result.messageIds ?? []).join(" ")}\n`);
+      io.out(
+        `${["sent to", to, "on", channel, "", ...(result.messageIds ?? [])].join(" ").trim()}\n`,
+      );
     else io.err(`not sent to ${to} on ${channel}: ${printable(result.reason)}\n`);
   },
 });
@@ -246,6 +252,7 @@ const keysList = listing({
   examples: ["rouse keys"],
   ask: ({ api }) => read(api.keys.$get()),
   rows: ({ keys: all }) => all,
+  none: "no keys; `rouse keys create <id>` makes one",
   columns: [
     "id",
     "tenant",

@@ -1,7 +1,7 @@
 import { retrying } from "./bulk.ts";
 import { RETRIED_DELIVERIES, RETRIED_RUNS } from "../../operate/records/bulk.ts";
 import type { SessionDetail, SessionName } from "../../operate/records/sessions.ts";
-import { labelledText, plainText } from "../../core/text.ts";
+import { labelledText, plainText, plural } from "../../core/text.ts";
 import { USAGE_KEYS, type UsageSum } from "../../store/types.ts";
 import {
   asking,
@@ -135,7 +135,7 @@ const runsUsage = asking({
     printRows(io, [[by, ({ key }) => key], ...USAGE_COLUMNS], [...rows, total]);
     if (total.unpricedRuns > 0)
       io.out(
-        `\n${total.unpricedRuns} runs used a model whose price is unknown: set models.prices\n`,
+        `\n${plural(total.unpricedRuns, "run")} used a model whose price is unknown: set models.prices\n`,
       );
   },
 });
@@ -282,7 +282,7 @@ function printCheckpoint({ at, input, checkpoint }: Turn, io: CliIo): void {
   const { turns = 0, left = 0, outside = false, model } = checkpoint ?? {};
   const missing = left === 0 ? "" : `, ${left} of them in no summary`;
   const by = model ? `  ${model}` : "";
-  io.out(`\n— ${localTime(at)}  checkpoint: replaces ${turns} turns${missing}${by}\n`);
+  io.out(`\n— ${localTime(at)}  checkpoint: replaces ${plural(turns, "turn")}${missing}${by}\n`);
   if (input.length > 0)
     printBlock(io, outside ? "summary (outside text)" : "summary", plainText(input.slice(1)));
 }

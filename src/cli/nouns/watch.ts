@@ -12,6 +12,7 @@ import { printFields } from "../print.ts";
 import { replay } from "./replay.ts";
 import { follow } from "./follow.ts";
 import { localTime, renderSpark, shortTime } from "../text.ts";
+import { plural } from "../../core/text.ts";
 
 const SHOWN_FAILURES = 5;
 
@@ -50,9 +51,9 @@ function describeWaiting({ waiting }: ActivityView, now: number): string {
     return `${count} parked for ${text}${next}`;
   });
   return [
-    `${runs.count} turns`,
-    `${deliveries.count} deliveries`,
-    `${approvals} approvals`,
+    plural(runs.count, "turn"),
+    plural(deliveries.count, "delivery", "deliveries"),
+    plural(approvals, "approval"),
     ...held,
   ].join(", ");
 }
@@ -172,6 +173,7 @@ const eventsRefused = listing({
   options: LIMIT_OPTION,
   ask: ({ api }, { limit }) => read(api.refusals.$get({ query: { limit } })),
   rows: ({ refusals }) => refusals,
+  none: "no rejected requests",
   columns: ["at", "address", "path", "reason"],
   after(_, io, { live }) {
     if (!live) io.err("no gateway runs: rejected requests are kept in its memory only\n");

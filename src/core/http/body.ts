@@ -1,5 +1,9 @@
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
+import { promisify } from "node:util";
+import * as zlib from "node:zlib";
+import type { Failure } from "../errors.ts";
+import { isCharset } from "./payload.ts";
 
 /** The reason why a body was not read to its end. `no_room`: the budget for bodies of unauthenticated callers is used up. */
 export type BodyProblem = "too_large" | "too_slow" | "cut_off" | "no_room";
@@ -207,4 +211,69 @@ export function guardRequest(request: Request, limits: BodyLimits): GuardedReque
   const { method, headers, url } = request;
   const init = { method, headers, body, duplex: "half" as const };
   return { request: new Request(url, init), problem: () => found, end: meter.end };
+}
+
+type Decompress = (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>;
+
+const DECODERS: Record<string, Decompress[]> = {
+  gzip: [promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gunzip)],
+  "x-gzip": [promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gunzip)],
+  // Some programs leave out the header of zlib.
+  deflate: [
+    promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.inflate),
+    promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.inflateRaw),
+  ],
+  br: [promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliDecompress)],
+  zstd: [promisify<Buffer, zlib.ZstdOptions, Buffer>(zlib.zstdDecompress)],
+};
+
+/** A body may be encoded several times; what goes on and on is an attack. */
+const MAX_ENCODINGS = 4;
+
+/**
+ * Undoes the content encodings of a body, the last one first. It ends as soon as more than `maxBytes` come out.
+ * @param encoding the header `Content-Encoding`
+ */
+export async function decompress(
+  bytes: Buffer,
+  encoding: string,
+  maxBytes: number,
+): Promise<{ ok: true; bytes: Buffer } | { ok: false; failure: Failure }> {
+  if (bytes.length === 0) return { ok: true, bytes };
+  const names = encoding
+    .toLowerCase()
+    .split(",")
+    .map((name) => name.trim())
+    // Some programs name their character set here.
+    .filter((name) => name !== "" && name !== "identity" && !isCharset(name));
+  let decoded = bytes;
+  for (const name of names.reverse()) {
+    const decoders = Object.hasOwn(DECODERS, name) ? DECODERS[name] : undefined;
+    if (!decoders || names.length > MAX_ENCODINGS) {
+      const message = `the Content-Encoding of the body is not known: send it without, or as one of ${Object.keys(DECODERS).join(", ")}`;
+      return { ok: false, failure: { code: "unsupported_media_type", message } };
+    }
+    let failure: Failure | undefined;
+    for (const decode of decoders) {
+      try {
+        decoded = await decode(decoded, { maxOutputLength: maxBytes });
+        failure = undefined;
+        break;
+      } catch (error) {
+        const isTooLarge = (error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE";
+        failure = isTooLarge
+          ? {
+              code: "body_too_large",
+              message: `the body has more than ${maxBytes} bytes once it is decompressed; send less, or raise maxBodyBytes`,
+            }
+          : {
+              code: "invalid_body",
+              message: `the body is not valid ${name}, which its Content-Encoding says`,
+            };
+        if (isTooLarge) break;
+      }
+    }
+    if (failure) return { ok: false, failure };
+  }
+  return { ok: true, bytes: decoded };
 }

@@ -1,8 +1,6 @@
 import { parseMultipart } from "@remix-run/multipart-parser";
-import { promisify } from "node:util";
-import * as zlib from "node:zlib";
 import type { Failure } from "../errors.ts";
-import { parseJson } from "../json.ts";
+import { isTooDeep, MAX_DEPTH, parseJson } from "../json.ts";
 
 type DecodedText = { ok: true; text: string } | { ok: false; failure: Failure };
 
@@ -15,7 +13,7 @@ function getMarked(bytes: Uint8Array): string | undefined {
 }
 
 /** Returns whether a character set is one that can be decoded: those of https://encoding.spec.whatwg.org/#names-and-labels. */
-function isCharset(name: string): boolean {
+export function isCharset(name: string): boolean {
   try {
     new TextDecoder(name);
     return true;
@@ -43,7 +41,7 @@ function decodeCharset(bytes: Uint8Array, charset?: string): DecodedText {
   } catch {
     const remedy =
       charset === undefined
-        ? "name the charset that it is written in, such as `Content-Type: text/plain; charset=iso-8859-1`"
+        ? "name the charset that it is written in, such as `charset=iso-8859-1` in its Content-Type"
         : "name the charset that it is written in";
     return {
       ok: false,
@@ -60,8 +58,6 @@ export type DecodedPayload =
   | { ok: true; payload: unknown; warnings?: string[] }
   | { ok: false; failure: Failure };
 
-/** JSON nested deeper than this is refused: later steps walk it recursively. */
-const MAX_DEPTH = 200;
 const MAX_PARTS = 1000;
 const MAX_PART_HEADER = 16 * 1024;
 
@@ -115,22 +111,6 @@ const XML_TYPE = /[/+]xml$/;
 const BINARY_TYPE =
   /^(?:image|audio|video|font|model)\/(?!svg\+xml)|[/+.-](?:pdf|zip|gzip|protobuf|grpc|msgpack|cbor)$/;
 
-/** Returns whether a value is nested deeper than `left` levels. */
-function isTooDeep(value: unknown, left: number): boolean {
-  if (left === 0) return true;
-  if (Array.isArray(value)) {
-    for (const member of value)
-      if (typeof member === "object" && member !== null && isTooDeep(member, left - 1)) return true;
-    return false;
-  }
-  const object = value as Record<string, unknown>;
-  for (const key in object) {
-    const member = object[key];
-    if (typeof member === "object" && member !== null && isTooDeep(member, left - 1)) return true;
-  }
-  return false;
-}
-
 const TOO_DEEP: DecodedPayload = {
   ok: false,
   failure: {
@@ -148,12 +128,12 @@ function findJsonProblem({ message }: SyntaxError): string {
     : "a value is missing, or is one that JSON does not know, such as NaN";
 }
 
+/** @param contentType why the text was read as JSON; undefined if it is read so whatever it came as */
 function readJson(text: string, contentType?: string): DecodedPayload {
   if (text.trim() === "") return { ok: true, payload: {} };
   try {
     const payload = parseJson(text);
-    if (typeof payload === "object" && payload !== null && isTooDeep(payload, MAX_DEPTH))
-      return TOO_DEEP;
+    if (isTooDeep(payload)) return TOO_DEEP;
     // Some programs encode their JSON twice.
     return typeof payload === "string" ? readText(payload) : { ok: true, payload };
   } catch (error) {
@@ -164,14 +144,17 @@ function readJson(text: string, contentType?: string): DecodedPayload {
       ok: false,
       failure: {
         code: "invalid_json",
-        message: `the body came as ${nameContentType(contentType)} and is not valid JSON (${where}): send JSON, or name another content type`,
+        message:
+          contentType === undefined
+            ? `the body is not valid JSON (${where})`
+            : `the body came as ${nameContentType(contentType)} and is not valid JSON (${where}): send JSON, or name another content type`,
       },
     };
   }
 }
 
 /** Collects fields by name. A name that comes several times has the list of its values. */
-export function collectFields<T>(entries: Iterable<readonly [string, T]>): Record<string, T | T[]> {
+function collectFields<T>(entries: Iterable<readonly [string, T]>): Record<string, T | T[]> {
   const fields: Record<string, T | T[]> = {};
   for (const [name, value] of entries) {
     if (name === "__proto__") continue;
@@ -278,7 +261,7 @@ function readJsonForm(
 }
 
 /** Reads the fields of a form, https://url.spec.whatwg.org/#urlencoded-parsing. `text` has a character for each byte. */
-export function parseForm(text: string, charset?: string): DecodedFields {
+function parseForm(text: string, charset?: string): DecodedFields {
   if (!/[\x80-\xff]|%[89a-f]/i.test(text))
     return { ok: true, fields: [...new URLSearchParams(text)] };
   const pairs = text.split("&").filter((pair) => pair !== "");
@@ -472,72 +455,42 @@ export function decodePayload(
   if (!decoded.ok)
     return kind === "readable" && charset === undefined ? unread(contentType) : decoded;
   const { text } = decoded;
-  if (kind === "json") return readJson(text, contentType);
+  if (kind === "json") return readJson(text, format === undefined ? type : undefined);
   if (format === "text") return { ok: true, payload: text };
   return kind === "readable" && !isReadable(text) ? unread(contentType) : readText(text, type);
 }
 
-type Decompress = (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>;
+/** The parameters of an address by name; one that comes several times has the list of its values. */
+export type QueryValues = Record<string, string | string[]>;
 
-const DECODERS: Record<string, Decompress[]> = {
-  gzip: [promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gunzip)],
-  "x-gzip": [promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gunzip)],
-  // Some programs leave out the header of zlib.
-  deflate: [
-    promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.inflate),
-    promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.inflateRaw),
-  ],
-  br: [promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliDecompress)],
-  zstd: [promisify<Buffer, zlib.ZstdOptions, Buffer>(zlib.zstdDecompress)],
-};
+function getQuery(url: string): string {
+  const start = url.indexOf("?");
+  return start < 0 ? "" : url.slice(start + 1);
+}
 
-/** A body may be encoded several times; what goes on and on is an attack. */
-const MAX_ENCODINGS = 4;
+/** Reads the query of an address, in the character set that a parameter of it names. What is no text in it is replaced. */
+export function parseQuery(url: string): QueryValues {
+  const query = getQuery(url);
+  const read = parseForm(query);
+  return collectFields(read.ok ? read.fields : new URLSearchParams(query));
+}
 
-/**
- * Undoes the content encodings of a body, the last one first. It ends as soon as more than `maxBytes` come out.
- * @param encoding the header `Content-Encoding`
- */
-export async function decompress(
-  bytes: Buffer,
-  encoding: string,
-  maxBytes: number,
-): Promise<{ ok: true; bytes: Buffer } | { ok: false; failure: Failure }> {
-  if (bytes.length === 0) return { ok: true, bytes };
-  const names = encoding
-    .toLowerCase()
-    .split(",")
-    .map((name) => name.trim())
-    // Some programs name their character set here.
-    .filter((name) => name !== "" && name !== "identity" && !isCharset(name));
-  let decoded = bytes;
-  for (const name of names.reverse()) {
-    const decoders = Object.hasOwn(DECODERS, name) ? DECODERS[name] : undefined;
-    if (!decoders || names.length > MAX_ENCODINGS) {
-      const message = `the Content-Encoding of the body is not known: send it without, or as one of ${Object.keys(DECODERS).join(", ")}`;
-      return { ok: false, failure: { code: "unsupported_media_type", message } };
-    }
-    let failure: Failure | undefined;
-    for (const decode of decoders) {
-      try {
-        decoded = await decode(decoded, { maxOutputLength: maxBytes });
-        failure = undefined;
-        break;
-      } catch (error) {
-        const isTooLarge = (error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE";
-        failure = isTooLarge
-          ? {
-              code: "body_too_large",
-              message: `the body has more than ${maxBytes} bytes once it is decompressed; send less, or raise maxBodyBytes`,
-            }
-          : {
-              code: "invalid_body",
-              message: `the body is not valid ${name}, which its Content-Encoding says`,
-            };
-        if (isTooLarge) break;
-      }
-    }
-    if (failure) return { ok: false, failure };
-  }
-  return { ok: true, bytes: decoded };
+/** Returns why the query of an address cannot be read to its last character; undefined if it can. */
+export const findQueryProblem = (url: string): Failure | undefined =>
+  parseForm(getQuery(url)).ok
+    ? undefined
+    : {
+        code: "invalid_body",
+        message:
+          "the query of the address is no text in UTF-8: encode it in UTF-8, or name its charset in a parameter `charset`",
+      };
+
+/** Returns the first value of each parameter, for what knows one only: tokens, signatures, handshakes. */
+export function getFirstValues(query: QueryValues): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(query).map(([name, value]) => [
+      name,
+      Array.isArray(value) ? (value[0] ?? "") : value,
+    ]),
+  );
 }

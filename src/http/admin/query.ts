@@ -4,7 +4,7 @@ import { parseDuration } from "../../config/schema/common.ts";
 import type { Clock } from "../../core/clock.ts";
 import { RouseError, type Issue } from "../../core/errors.ts";
 import { firstIdOf } from "../../core/ids.ts";
-import { parseJson } from "../../core/json.ts";
+import { decodePayload } from "../../core/http/payload.ts";
 import { collectBytes } from "../../intake/body.ts";
 import { bodySource } from "../request.ts";
 
@@ -100,12 +100,9 @@ function check<S extends z.ZodObject>(value: unknown, schema: S): z.output<S> {
 async function readBody(c: Context): Promise<unknown> {
   const body = await collectBytes(bodySource(c), c.req.header("content-length"), LIMITS);
   if (!body.ok) throw new RouseError(body.failure);
-  const text = body.bytes.toString("utf8");
-  try {
-    return text.trim() === "" ? {} : parseJson(text);
-  } catch {
-    throw new RouseError({ code: "invalid_json", message: "send a JSON object" });
-  }
+  const parsed = decodePayload(body.bytes, { contentType: undefined, format: "json" });
+  if (!parsed.ok) throw new RouseError(parsed.failure);
+  return parsed.payload;
 }
 
 /** What a client gives as a query: texts, and several of them for a parameter that may come several times. */

@@ -7,7 +7,6 @@ import * as keys from "../../operate/people/keys.ts";
 import * as system from "../../operate/watch/system.ts";
 import { testHook } from "../../operate/records/test-hook.ts";
 import type { AdminDeps } from "../../operate/types.ts";
-import { USAGE_KEYS, readUsage } from "../../operate/records/usage.ts";
 import { duration, idText } from "../../config/schema/common.ts";
 import { CLEANING, SCOPES } from "../../config/schema/gateway.ts";
 import { OUTCOMES } from "../../vocabulary/outcomes.ts";
@@ -61,7 +60,10 @@ const denialQuery = z.strictObject({
 });
 
 const usageQuery = ({ clock }: AdminDeps) =>
-  z.strictObject({ by: z.enum(USAGE_KEYS).default("day"), since: since(clock).prefault("30d") });
+  z.strictObject({
+    by: z.enum(system.USAGE_KEYS).default("day"),
+    since: since(clock).prefault("30d"),
+  });
 
 /** `/channels`: which there are, whether they can be reached, and a test message. */
 export function channelRoutes(deps: AdminDeps) {
@@ -94,7 +96,9 @@ export function systemRoutes(deps: AdminDeps) {
     .get("/stream", query(streamQuery), async (c) =>
       answerLines(c, await stream.follow(c.req.valid("query"))),
     )
-    .get("/usage", query(usageQuery(deps)), (c) => ok(c, readUsage(deps, c.req.valid("query"))))
+    .get("/usage", query(usageQuery(deps)), (c) =>
+      ok(c, system.readUsage(deps, c.req.valid("query"))),
+    )
     .get("/status", (c) => ok(c, system.showStatus(deps)))
     .get("/refusals", query(denialQuery), (c) =>
       ok(c, system.listDenials(deps, c.req.valid("query"))),

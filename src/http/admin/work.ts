@@ -11,11 +11,10 @@ import {
 import { explainEvent } from "../../operate/records/explain.ts";
 import { GROUP_ACTIONS, UNTIL } from "../../operate/watch/failure-states.ts";
 import * as failures from "../../operate/watch/failures.ts";
-import { listFindings } from "../../operate/watch/findings.ts";
 import { listEvents } from "../../operate/records/list-events.ts";
 import * as records from "../../operate/records/records.ts";
 import * as sessions from "../../operate/records/sessions.ts";
-import { describeGateways } from "../../operate/watch/system.ts";
+import { describeGateways, listFindings } from "../../operate/watch/system.ts";
 import type { AdminDeps } from "../../operate/types.ts";
 import { GROUP_STATUSES } from "../../operate/watch/watch-views.ts";
 import { parseDuration } from "../../config/schema/common.ts";

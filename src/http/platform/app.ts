@@ -84,10 +84,14 @@ export interface Platform {
 }
 
 const TOO_FAST = "more requests than this key's rateLimit allows; slow down";
-const getMissing = (path: string): string =>
-  path.startsWith("/v1/")
-    ? "there is nothing at this address"
-    : "there is nothing at this address: the API is below /v1, so end the base address of the client with /v1";
+
+/** Says what may be wrong with an address: clients put the path of a route behind whatever base address they were given. */
+function getMissing(path: string): string {
+  const meant = Object.keys(ROUTES).find((route) => path.replace(/\/+$/, "").endsWith(route));
+  if (path.startsWith("/v1/"))
+    return `there is nothing at this address${meant === undefined ? "" : `: you may mean /v1${meant}`}`;
+  return "there is nothing at this address: the API is below /v1, so end the base address of the client with /v1";
+}
 
 function addRoutes(
   app: Hono<PlatformEnv>,

@@ -63,6 +63,10 @@ export const chatMessage = z.discriminatedUnion("role", [
   z.object({
     role: z.literal("assistant"),
     content: assistantContent.nullish(),
+    refusal: text.nullish(),
+    reasoning_content: text
+      .nullish()
+      .describe("The model's reasoning, as an earlier answer had it: some models need it again."),
     tool_calls: z.array(toolCall).nullish(),
     audio: unsupported("send the words of the earlier answer as `content`"),
   }),

@@ -2,8 +2,9 @@ import type { CallerTool, Sampling } from "../../agent/types.ts";
 import type { ChatSession, ChatTurn } from "../../chat/types.ts";
 import type { Thinking } from "../../config/schema/common.ts";
 import { type ChatBody, chatBody } from "./chat-schema.ts";
-import { toAnnotations, toCitations } from "./citations.ts";
 import { toSeconds } from "../../core/clock.ts";
+import { cutText } from "../../core/text.ts";
+import { findCited, type NamedCitation } from "../../turns/knowledge.ts";
 import { errorObject, streamProblem } from "./problems.ts";
 import { withoutNullish } from "./read.ts";
 import type { SuccessfulEnd, TurnRenderer } from "./stream.ts";
@@ -110,6 +111,37 @@ function toToolCalls({ calls }: SuccessfulEnd) {
     type: "function" as const,
     function: { name: tool, arguments: inputText ?? JSON.stringify(input ?? {}) },
   }));
+}
+
+const MAX_QUOTE = 300;
+
+/** Where an answer comes from: fields of our own, once, on what ends the answer. Passages that it does not name are left out. */
+export function toCitations(text: string, passages: readonly NamedCitation[]) {
+  return findCited(text, passages).cited.map(
+    ({ number, documentId, chunkId, filename, title, page, score, text: quoted }) => ({
+      index: number,
+      document_id: documentId,
+      chunk_id: chunkId,
+      filename,
+      title,
+      page,
+      score,
+      quote: cutText(quoted, MAX_QUOTE).text,
+    }),
+  );
+}
+
+/** The same in the form that clients know: one for each number in the text. */
+export function toAnnotations(text: string, passages: readonly NamedCitation[]) {
+  return findCited(text, passages).marks.map(
+    ({ citation: { documentId, chunkId, filename, title }, start, end }) => ({
+      type: "url_citation" as const,
+      start_index: start,
+      end_index: end,
+      url: `rouse:documents/${documentId}#${chunkId}`,
+      title: title ?? filename,
+    }),
+  );
 }
 
 /** What follows the words of an answer: where they come from, in the form that clients know and in ours. */

@@ -156,11 +156,10 @@ export const KNOWLEDGE_ROUTES: ApiRoutes = {
         const { knowledge, keys } = deps;
         const { limit, after, status, agent_id: agentId, external_id: externalId } = query;
         checkAgents(toNames(agentId), key, deps);
-        const access = await getAccess(key, keys);
-        if (after !== undefined && !(await knowledge.get(key.tenant, after, access)))
-          throw badRequest("after", "after: there is no document with this id");
         const agentIds =
-          agentId === undefined ? access?.sees : await marksFor([agentId], key.tenant, keys);
+          agentId === undefined
+            ? (await getAccess(key, keys))?.sees
+            : await marksFor([agentId], key.tenant, keys);
         const wanted = withoutNullish({ after, status, agentIds, externalId });
         const page = await knowledge.list(key.tenant, { limit, ...wanted });
         const data = await Promise.all(page.documents.map((one) => documentView(one, keys)));
@@ -253,9 +252,10 @@ export const KNOWLEDGE_ROUTES: ApiRoutes = {
       answer: passagesAnswer,
       ok: "Best first.",
       body: searchBody,
-      async handle({ key, body: { query: text, agent_id: agentId, limit } }, deps) {
+      async handle({ key, body }, deps) {
+        const { query: text, agent_id: agentId, agent_ids: agentIdList, limit } = body;
         const { tenant } = key;
-        const agents = checkAgents(toNames(agentId), key, deps);
+        const agents = checkAgents(toNames(agentId, agentIdList), key, deps);
         const agentIds =
           agents.length > 0
             ? await marksFor(agents, tenant, deps.keys)

@@ -83,6 +83,7 @@ export const searchBody = z.object({
   agent_id: listOrOne.describe(
     "Only what one of these agents may search; none: every agent of the key.",
   ),
+  agent_ids: ids.nullish().describe("The same."),
   limit: z
     .int(PAGE_RANGE)
     .min(1, PAGE_RANGE)
@@ -93,7 +94,10 @@ export const searchBody = z.object({
 
 export const listQuery = z.object({
   limit: pageSize,
-  after: text.optional().describe("The id after which to go on; newest first."),
+  after: text
+    .regex(/^doc_[0-9a-v]{35}$/, "write the id of a document")
+    .optional()
+    .describe("The id after which to go on, also of a document that is gone; newest first."),
   status: z
     .enum(DOCUMENT_STATES, `write one of ${DOCUMENT_STATES.join(", ")}`)
     .optional()

@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import type { Context } from "hono";
 import { RouseError, type ErrorCode } from "../../core/errors.ts";
-import { createTurnstile } from "../../core/turnstile.ts";
+import { parseJson } from "../../core/json.ts";
 import {
   isSettled,
   type Access,
@@ -17,12 +17,66 @@ import {
   problemResponse,
   type ApiProblem,
 } from "./problems.ts";
-import { type ApiKey, getAccess, getAudience } from "../../chat/api-keys.ts";
+import { getAccess, getAudience, type ApiKey } from "../../chat/api-keys.ts";
 import { checkAgents, toNames, documentView } from "./knowledge-documents.ts";
 import { uploadBody, uploadFields, waitMs, type UploadFields } from "./knowledge-schema.ts";
 import { check, readCheckedBody, withoutNullish } from "./read.ts";
 import { jsonResponse, toList, type PlatformDeps, type PlatformEnv } from "./types.ts";
 import { readForm, removeFiles, type UploadedFile } from "./upload-form.ts";
+
+interface Waiting {
+  start(): void;
+}
+
+/** Places for work that is done side by side; work for which there is none waits in its order. */
+interface Turnstile {
+  /** The number of callers that wait. */
+  readonly waiting: number;
+  /** Resolves to what gives the place back; to undefined if `signal` is aborted before there is one. */
+  take(signal: AbortSignal): Promise<(() => void) | undefined>;
+}
+
+/** @param count how many places there are now: it may change */
+function createTurnstile(count: () => number): Turnstile {
+  const queue: Waiting[] = [];
+  let taken = 0;
+  const next = (): void => {
+    while (queue.length > 0 && taken < count()) queue.shift()?.start();
+  };
+  const enter = (): (() => void) => {
+    taken++;
+    let isFree = false;
+    return () => {
+      if (isFree) return;
+      isFree = true;
+      taken--;
+      next();
+    };
+  };
+  return {
+    get waiting() {
+      return queue.length;
+    },
+    take(signal) {
+      if (signal.aborted) return Promise.resolve(undefined);
+      if (queue.length === 0 && taken < count()) return Promise.resolve(enter());
+      return new Promise((resolve) => {
+        const leave = (): void => {
+          queue.splice(queue.indexOf(waiting), 1);
+          resolve(undefined);
+        };
+        const waiting: Waiting = {
+          start() {
+            signal.removeEventListener("abort", leave);
+            resolve(enter());
+          },
+        };
+        signal.addEventListener("abort", leave, { once: true });
+        queue.push(waiting);
+      });
+    },
+  };
+}
 
 const FORM = /^multipart\/form-data(?:;|$)/i;
 
@@ -66,7 +120,7 @@ function parseFields(pairs: readonly [name: string, value: string][]): UploadFie
   );
   const metadata = last.get("metadata");
   try {
-    if (metadata) raw["metadata"] = JSON.parse(metadata) as unknown;
+    if (metadata) raw["metadata"] = parseJson(metadata);
   } catch {
     throw badRequest("metadata", "metadata: write an object in JSON");
   }
@@ -100,7 +154,13 @@ async function readMultipart(
       files.length > 1
         ? (["title", "external_id"] as const).find((name) => fields[name])
         : undefined;
-    if (files.length === 0) throw badRequest("file", "file: send at least one file");
+    if (files.length === 0)
+      throw badRequest(
+        "file",
+        form.fields.some(([name]) => name === "file")
+          ? "file: it came without a file name, and so as text; send a file, as with `curl -F file=@handbook.pdf`"
+          : "file: send at least one file",
+      );
     if (named) throw badRequest(named, `${named}: names one document; upload the files one by one`);
     return { files, fields };
   } catch (error) {
@@ -116,8 +176,13 @@ async function readDocument(
   { snapshot, knowledge }: PlatformDeps,
 ): Promise<Upload> {
   const { platform } = snapshot().config;
-  const { body } = await readCheckedBody(c, snapshot(), uploadBody);
-  const { filename, text, content_base64: encoded, ...fields } = body;
+  const { body } = await readCheckedBody(c, snapshot(), uploadBody, {
+    numbers: "exact",
+    takesForms: true,
+  });
+  const { filename, text, content_base64, ...fields } = body;
+  // Several programs write base64 in lines.
+  const encoded = content_base64?.replace(/\s+/g, "");
   if (typeof encoded === "string" && !BASE64.test(encoded))
     throw badRequest("content_base64", "content_base64: this is not base64");
   const bytes =

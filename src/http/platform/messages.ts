@@ -1,8 +1,9 @@
 import { collectBody } from "../../core/http/body.ts";
 import { hasUsableSize, MAX_PIXELS, readImageInfo } from "../../core/image-info.ts";
 import { badRequest } from "./problems.ts";
-import { toUnreadInput } from "../../agent/tools/call-inputs.ts";
-import type { ConversationMessage, ConversationPart, ToolCall } from "../../agent/types.ts";
+import { withoutNullish } from "./read.ts";
+import { parseInput } from "../../agent/tools/call-inputs.ts";
+import type { ConversationMessage, ConversationPart } from "../../agent/types.ts";
 import type { ChatMessage } from "./chat-schema.ts";
 import type { SentFile } from "./files.ts";
 
@@ -99,69 +100,94 @@ const toText = (
   content:
     | string
     | readonly ({ type: "text"; text: string } | { type: "refusal"; refusal: string })[],
+  separator = "",
 ): string =>
   typeof content === "string"
     ? content
-    : content.map((part) => (part.type === "text" ? part.text : part.refusal)).join("");
+    : content.map((part) => (part.type === "text" ? part.text : part.refusal)).join(separator);
 
-type UserContent = Extract<ChatMessage, { role: "user" }>["content"];
+type UserMessage = Extract<ChatMessage, { role: "user" }>;
+export type UserPart = Exclude<UserMessage["content"], string>[number];
+
+/** What the request has at a place that is not the one in the list of messages. */
+interface Placed {
+  at?: string;
+}
+/** A message of a request in either form. */
+export type PlacedMessage = Placed &
+  (
+    | Exclude<ChatMessage, UserMessage>
+    | (Omit<UserMessage, "content"> & { content: string | readonly (UserPart & Placed)[] })
+  );
+
+/** What the two forms of the API call the same, by the field that has the conversation. */
+const NAMES = {
+  messages: {
+    result: "a message of the role `tool`",
+    callId: "tool_call_id",
+    image: "image_url.url",
+  },
+  input: {
+    result: "an item of the type `function_call_output`",
+    callId: "call_id",
+    image: "image_url",
+  },
+};
+export type ConversationField = keyof typeof NAMES;
 
 async function userParts(
-  content: UserContent,
+  content: Extract<PlacedMessage, { role: "user" }>["content"],
   param: string,
-  { images, readFile }: ReadOptions,
+  { images, readFile, field }: ReadOptions,
 ): Promise<ConversationPart[]> {
   if (typeof content === "string") return [{ type: "text", text: content }];
   const parts: ConversationPart[] = [];
   for (const [index, part] of content.entries()) {
-    const at = `${param}[${index}]`;
+    const { at = `${param}[${index}]` } = part;
     if (part.type === "text") parts.push({ type: "text", text: part.text });
     else if (part.type === "file") parts.push(await readFile(part.file, at));
-    else parts.push(await loadImage(part.image_url.url, `${at}.image_url.url`, images));
+    else {
+      const { url, detail } = part.image_url;
+      const image = await loadImage(url, `${at}.${NAMES[field].image}`, images);
+      parts.push({ ...image, ...(detail && { detail }) });
+    }
   }
   return parts;
 }
 
-/** What a model wrote as a call's input: text that is no JSON is passed on as such. */
-function parseInput(text: string): unknown {
-  if (text.trim() === "") return {};
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return toUnreadInput(text);
-  }
+/** Reads what a model said before. */
+function readAnswer(
+  message: Extract<PlacedMessage, { role: "assistant" }>,
+): Extract<ConversationMessage, { role: "assistant" }> {
+  const { content, refusal, reasoning_content: reasoning, tool_calls: calls } = message;
+  return {
+    role: "assistant",
+    text: toText(content ?? refusal ?? ""),
+    ...withoutNullish({ reasoning }),
+    calls: (calls ?? []).map(({ id, function: called }) => ({
+      id,
+      tool: called.name,
+      input: parseInput(called.arguments),
+    })),
+  };
 }
-
-const parseCalls = ({
-  tool_calls: calls,
-}: Extract<ChatMessage, { role: "assistant" }>): ToolCall[] =>
-  (calls ?? []).map(({ id, function: called }) => ({
-    id,
-    tool: called.name,
-    input: parseInput(called.arguments),
-  }));
 
 /** Checks that every call has its result right behind it, and every result a call: providers refuse anything else. */
 function checkPairs(
   said: readonly ConversationMessage[],
-  describePlace: (index: number) => string,
-  continues: boolean,
+  at: readonly string[],
+  { field, continues }: ReadOptions,
 ): void {
+  const { result, callId } = NAMES[field];
   let open: string[] = [];
   const missing = (index: number): never =>
-    refuse(
-      describePlace(index),
-      "each call of a tool must be followed by its result, a message of the role `tool`",
-    );
+    refuse(at[index] as string, `each call of a tool must be followed by its result, ${result}`);
   for (const [index, message] of said.entries()) {
     // The calls that come first may be in a turn that the server has kept.
     if (message.role === "tool" && continues && message.tool === "") continue;
     if (message.role === "tool") {
       if (!open.includes(message.callId))
-        refuse(
-          `${describePlace(index)}.tool_call_id`,
-          "tool_call_id: no call right before it has this id",
-        );
+        refuse(`${at[index]}.${callId}`, `${callId}: no call right before it has this id`);
       open = open.filter((id) => id !== message.callId);
       continue;
     }
@@ -176,7 +202,7 @@ export interface ReadOptions {
   /** Reads a file of a message; `at` is the place of its part. Throws a ProblemError. */
   readFile(file: SentFile, at: string): Promise<ConversationPart>;
   /** The field of the request that the messages come from. */
-  field: string;
+  field: ConversationField;
   /** They go on with a turn that the server has kept: results of its calls may come first. */
   continues: boolean;
 }
@@ -186,17 +212,17 @@ export interface ReadOptions {
  * @throws ProblemError
  */
 export async function readMessages(
-  messages: readonly ChatMessage[],
+  messages: readonly PlacedMessage[],
   options: ReadOptions,
 ): Promise<Conversation> {
   const { field, continues } = options;
   const system: string[] = [];
   const said: ConversationMessage[] = [];
   /** Where each message stood in the request. */
-  const at: number[] = [];
+  const at: string[] = [];
   const tools = new Map<string, string>();
   for (const [index, message] of messages.entries()) {
-    const param = `${field}[${index}]`;
+    const { at: param = `${field}[${index}]` } = message;
     switch (message.role) {
       case "system":
       case "developer":
@@ -209,9 +235,9 @@ export async function readMessages(
         });
         break;
       case "assistant": {
-        const calls = parseCalls(message);
-        for (const { id, tool } of calls) tools.set(id, tool);
-        said.push({ role: "assistant", text: toText(message.content ?? ""), calls });
+        const answer = readAnswer(message);
+        for (const { id, tool } of answer.calls) tools.set(id, tool);
+        said.push(answer);
         break;
       }
       case "function":
@@ -221,10 +247,10 @@ export async function readMessages(
           role: "tool",
           callId: message.tool_call_id,
           tool: tools.get(message.tool_call_id) ?? "",
-          text: toText(message.content),
+          text: toText(message.content, "\n"),
         });
     }
-    at.push(index);
+    at.push(param);
   }
   const given = system.filter((text) => text.trim() !== "").join("\n\n");
   // Providers need a message to answer: instructions alone are that message.
@@ -233,7 +259,7 @@ export async function readMessages(
   const users = said.filter((message) => message.role === "user").length;
   const answers = continues && said.some((message) => message.role === "tool");
   if (users === 0 && !answers) refuse(field, "send at least one message of the role `user`");
-  checkPairs(said, (index) => `${field}[${at[index] ?? 0}]`, continues);
+  checkPairs(said, at, options);
   return {
     instructions: given === "" || isAlone ? undefined : given,
     messages: said,

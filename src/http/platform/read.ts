@@ -37,15 +37,13 @@ function deepest(
 function bodyProblem(error: z.ZodError): ReturnType<typeof badRequest> {
   const { issue, path } = deepest(error.issues[0] as ZodIssue);
   const param = toParam(path);
-  if (issue.code === "invalid_union" && issue.discriminator !== undefined) {
-    const message = `${param}: this is not supported here; see the documentation for what is`;
-    return badRequest(
-      param,
-      message,
-      /content\[\d+\]/.test(param ?? "") ? "unsupported_content" : "invalid_value",
-    );
-  }
-  const code: unknown = issue.code === "custom" ? issue.params?.["code"] : undefined;
+  // A part of a kind that Rouse does not read.
+  const isContent = issue.code === "invalid_union" && /content\[\d+\]\.type$/.test(param ?? "");
+  const code: unknown = isContent
+    ? "unsupported_content"
+    : issue.code === "custom"
+      ? issue.params?.["code"]
+      : undefined;
   if (typeof code === "string") return badRequest(param, `${param}: ${issue.message}`, code);
   return badRequest(param, param === null ? issue.message : `${param}: ${issue.message}`);
 }
@@ -61,12 +59,13 @@ const JSON_TYPE = /^(?:application\/(?:[\w.+-]+\+)?json|text\/json)$/;
 /** Reads a JSON body. Without a content type it is JSON; with another one it is refused. @throws ProblemError */
 export async function readJson(
   c: Context,
-  options: Pick<BodyLimits, "maxBytes" | "timeoutMs">,
+  options: Pick<BodyLimits, "maxBytes" | "timeoutMs"> & { takesForms?: boolean | undefined },
 ): Promise<{ bytes: Buffer; value: unknown }> {
   const type = (c.req.header("content-type") ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
   const encoding = c.req.header("content-encoding") ?? "identity";
   if ((type !== "" && !JSON_TYPE.test(type)) || encoding !== "identity") {
-    const message = "send JSON, with the content type application/json or none, and not compressed";
+    const form = options.takesForms ? ", or a form as multipart/form-data" : "";
+    const message = `send JSON, with the content type application/json or none${form}, and not compressed`;
     throw new RouseError({ code: "unsupported_media_type", message });
   }
   const read = await collectBytes(bodySource(c), c.req.header("content-length"), options);
@@ -80,7 +79,8 @@ export async function readJson(
     const problem = toProblem({ ...read.failure, message });
     throw new ProblemError({ ...problem, shouldRetry: false, headers });
   }
-  const parsed = decodePayload(read.bytes, { contentType: undefined, format: "json" });
+  const contentType = c.req.header("content-type");
+  const parsed = decodePayload(read.bytes, { contentType, format: "json" });
   if (!parsed.ok) throw new RouseError(parsed.failure);
   if (
     read.bytes.length === 0 ||
@@ -89,22 +89,23 @@ export async function readJson(
     Array.isArray(parsed.payload)
   )
     throw badRequest(null, "the body must be a JSON object", "invalid_json");
-  // A caller's numbers are numbers, such as the bounds in the schema of its tool.
-  return { bytes: read.bytes, value: roundNumbers(parsed.payload) };
+  return { bytes: read.bytes, value: parsed.payload };
 }
 
 /**
- * Reads a JSON body and checks it.
+ * Reads a JSON body and checks it. By default a caller's numbers are numbers, such as the bounds in the schema of its tool;
+ * with `numbers: "exact"` those that a number cannot hold are the text of their digits.
  * @throws ProblemError
  */
 export async function readCheckedBody<S extends z.ZodType>(
   c: Context,
   { config: { platform, hooks } }: Snapshot,
   schema: S,
+  { numbers = "rounded", takesForms }: { numbers?: "rounded" | "exact"; takesForms?: boolean } = {},
 ): Promise<{ bytes: Buffer; body: z.output<S> }> {
   const limits = { maxBytes: platform.maxBodyBytes, timeoutMs: hooks.bodyTimeoutSeconds * 1000 };
-  const { bytes, value } = await readJson(c, limits);
-  return { bytes, body: check(schema, value) };
+  const { bytes, value } = await readJson(c, { ...limits, takesForms });
+  return { bytes, body: check(schema, numbers === "exact" ? value : roundNumbers(value)) };
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { ChatTurn } from "../../chat/types.ts";
 import type { StoredResponse } from "../../chat/history.ts";
 import { approvalObject } from "./approvals.ts";
-import { toAnnotations, toCitations } from "./citations.ts";
+import { toAnnotations, toCitations } from "./chat.ts";
 import { toSeconds } from "../../core/clock.ts";
 import { errorObject, streamProblem, turnProblem } from "./problems.ts";
 import { withoutNullish } from "./read.ts";

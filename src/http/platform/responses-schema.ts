@@ -76,7 +76,7 @@ const foreignCall = z
   })
   .describe("Left out, with a warning of the run.");
 
-export const responseItem = z.union([
+export const responseItem = z.discriminatedUnion("type", [
   message,
   functionCall,
   functionOutput,

@@ -2,7 +2,8 @@ import type { Sampling } from "../../agent/types.ts";
 import type { ChatSession } from "../../chat/types.ts";
 import { callerTool, commonSampling, jsonFormat, sessionFor, toThinking } from "./chat.ts";
 import { responseAnswer } from "./answer-schemas.ts";
-import { type ChatMessage, UNSUPPORTED } from "./chat-schema.ts";
+import { UNSUPPORTED } from "./chat-schema.ts";
+import type { PlacedMessage, UserPart } from "./messages.ts";
 import { badRequest, notThere } from "./problems.ts";
 import { withoutNullish } from "./read.ts";
 import { renderResponse, storedResponse, toEcho } from "./responses-output.ts";
@@ -16,6 +17,11 @@ type Message = Extract<ResponseItem, { role: string }>;
 type InputItem =
   | Message
   | Extract<ResponseItem, { type: "function_call" | "function_call_output" }>;
+/** An item, and the place that it has in the request. */
+interface PlacedItem {
+  item: InputItem;
+  at: string;
+}
 type Output = Exclude<Extract<InputItem, { type: "function_call_output" }>["output"], string>;
 
 /** Whether a request has input besides its instructions. */
@@ -31,34 +37,33 @@ const FOREIGN = /^(?:web_search|file_search|code_interpreter|image_generation|mc
 async function resolveInput(
   body: ResponsesBody,
   { runs, owner }: Earlier,
-): Promise<{ items: readonly InputItem[]; leftOut: string[] }> {
+): Promise<{ items: readonly PlacedItem[]; leftOut: string[] }> {
   const input = hasInput(body) ? (body.input ?? []) : (body.instructions ?? "");
   if (input === "") throw badRequest("input", "input: send at least one item, or `instructions`");
-  if (typeof input === "string") return { items: [{ role: "user", content: input }], leftOut: [] };
-  const items: InputItem[] = [];
+  if (typeof input === "string")
+    return { items: [{ item: { role: "user", content: input }, at: "input" }], leftOut: [] };
+  const items: PlacedItem[] = [];
   const leftOut = new Set<string>();
   for (const [index, item] of input.entries()) {
+    const at = `input[${index}]`;
     const type = item.type ?? "message";
     // What a model thought is part of the answer that it led to.
     if (type === "reasoning" || (item.type === "item_reference" && item.id.startsWith("rs_")))
       continue;
     if (FOREIGN.test(type))
       leftOut.add(`items of the type ${type} were left out: a tool of another server made them`);
-    else if (item.type === "item_reference")
-      items.push({ role: "assistant", content: await findReply(item.id, index, { runs, owner }) });
-    else items.push(item as InputItem);
+    else if (item.type === "item_reference") {
+      const content = await findReply(item.id, at, { runs, owner });
+      items.push({ item: { role: "assistant", content }, at });
+    } else items.push({ item: item as InputItem, at });
   }
   return { items, leftOut: [...leftOut] };
 }
 
-async function findReply(id: string, index: number, { runs, owner }: Earlier): Promise<string> {
+async function findReply(id: string, at: string, { runs, owner }: Earlier): Promise<string> {
   const reply = id.startsWith("msg_") ? await runs.getReply(id.slice(4), owner) : undefined;
   if (reply === undefined)
-    throw badRequest(
-      `input[${index}].id`,
-      "there is no such answer; send it whole",
-      "item_not_found",
-    );
+    throw badRequest(`${at}.id`, "there is no such answer; send it whole", "item_not_found");
   return reply;
 }
 
@@ -67,18 +72,19 @@ type Part = Exclude<Message["content"], string>[number];
 const getText = (part: Part): string =>
   part.type === "refusal" ? part.refusal : "text" in part ? part.text : "";
 
-function userPart(
-  part: Part,
-): Exclude<Extract<ChatMessage, { role: "user" }>["content"], string>[number] {
-  if (part.type === "input_image") return { type: "image_url", image_url: { url: part.image_url } };
-  if (part.type === "input_file") return { type: "file", file: part };
-  return { type: "text", text: getText(part) };
+function userPart(part: Part, at: string): UserPart & { at: string } {
+  if (part.type === "input_image")
+    return { type: "image_url", image_url: { url: part.image_url, detail: part.detail }, at };
+  if (part.type === "input_file") return { type: "file", file: part, at };
+  return { type: "text", text: getText(part), at };
 }
 
-function toMessage({ role, content }: Message): ChatMessage {
-  if (role === "user")
-    return { role, content: typeof content === "string" ? content : content.map(userPart) };
-  return { role, content: typeof content === "string" ? content : content.map(getText).join("") };
+const toText = (content: Message["content"]): string =>
+  typeof content === "string" ? content : content.map(getText).join("");
+
+function toMessage({ role, content }: Message, at: string): PlacedMessage {
+  if (role !== "user" || typeof content === "string") return { role, content: toText(content), at };
+  return { role, content: content.map((part, n) => userPart(part, `${at}.content[${n}]`)) };
 }
 
 /** The words of a tool's result. Its images and files follow in a message of the user: not every provider takes them here. */
@@ -95,37 +101,47 @@ const getOutputText = (output: string | Output): string =>
         )
         .join("\n");
 
-const getOutputFiles = (output: string | Output): Output =>
-  typeof output === "string" ? [] : output.filter(({ type }) => type !== "input_text");
+const getOutputFiles = (output: string | Output, at: string): ReturnType<typeof userPart>[] =>
+  typeof output === "string"
+    ? []
+    : output.flatMap((part, n) =>
+        part.type === "input_text" ? [] : [userPart(part, `${at}.output[${n}]`)],
+      );
 
-/** The items of an input as chat messages: one after the other, calls that belong together in one. */
-function toMessages(items: readonly InputItem[]): ChatMessage[] {
-  const messages: ChatMessage[] = [];
-  let files: Output = [];
+/** The items of an input as chat messages: one after the other, calls and words that belong together in one. */
+function toMessages(items: readonly PlacedItem[]): PlacedMessage[] {
+  const messages: PlacedMessage[] = [];
+  let files: ReturnType<typeof userPart>[] = [];
   const endOutputs = (): void => {
-    if (files.length > 0) messages.push({ role: "user", content: files.map(userPart) });
+    if (files.length > 0) messages.push({ role: "user", content: files });
     files = [];
   };
-  for (const item of items) {
+  for (const { item, at } of items) {
     if (item.type !== "function_call_output") endOutputs();
+    const last = messages.at(-1);
     if (item.type === "function_call") {
       const call = {
         id: item.call_id,
         type: "function" as const,
         function: { name: item.name, arguments: item.arguments },
       };
-      const last = messages.at(-1);
       if (last?.role === "assistant") last.tool_calls = [...(last.tool_calls ?? []), call];
-      else messages.push({ role: "assistant", content: null, tool_calls: [call] });
+      else messages.push({ role: "assistant", content: null, tool_calls: [call], at });
     } else if (item.type === "function_call_output") {
       messages.push({
         role: "tool",
         tool_call_id: item.call_id,
         content: getOutputText(item.output),
+        at,
       });
-      files.push(...getOutputFiles(item.output));
+      files.push(...getOutputFiles(item.output, at));
+    } else if (item.role === "assistant" && last?.role === "assistant" && last.tool_calls) {
+      // Words that came after a call, and before its result.
+      const before = typeof last.content === "string" ? [last.content] : [];
+      last.content = [...before, toText(item.content)].join("\n\n");
       // An answer without words that called no tool either says nothing.
-    } else if (item.role !== "assistant" || item.content.length > 0) messages.push(toMessage(item));
+    } else if (item.role !== "assistant" || item.content.length > 0)
+      messages.push(toMessage(item, at));
   }
   endOutputs();
   return messages;

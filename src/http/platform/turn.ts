@@ -5,10 +5,9 @@ import { type EarlierRuns, type RunOwner, restoreServerSteps } from "../../chat/
 import type { ChatEnd, ChatRequest, ChatTurn } from "../../chat/types.ts";
 import { CONVERSATION_ID, deprecationHeaders } from "../../core/http/deprecation.ts";
 import type { Snapshot } from "../../intake/types.ts";
-import type { ChatMessage } from "./chat-schema.ts";
 import { createFileReader } from "./files.ts";
 import { getFingerprint, type TurnAttempt } from "./idempotent-turns.ts";
-import { readMessages } from "./messages.ts";
+import { type ConversationField, type PlacedMessage, readMessages } from "./messages.ts";
 import { findAgent } from "./models.ts";
 import { badRequest, problemResponse, turnProblem } from "./problems.ts";
 import { readCheckedBody, withoutNullish } from "./read.ts";
@@ -116,7 +115,7 @@ export interface AskedTurn extends Pick<
   ChatRequest,
   "session" | "sampling" | "tools" | "thinking" | "response" | "canAsk"
 > {
-  messages: readonly ChatMessage[];
+  messages: readonly PlacedMessage[];
   /** Stands before the instructions among the messages. */
   instructions?: string | undefined;
   /** For the run's record. */
@@ -127,7 +126,7 @@ export interface AskedTurn extends Pick<
 export interface TurnForm<B extends CommonBody> {
   route: string;
   /** The field that has the conversation. */
-  field: string;
+  field: ConversationField;
   schema: z.ZodType<B>;
   /** @throws ProblemError */
   read(body: B, context: FormContext): AskedTurn | Promise<AskedTurn>;
@@ -155,9 +154,10 @@ async function readTurn<B extends CommonBody>(
     ...asked
   } = await read(body, { caller, snapshot, session: session?.id, runs, owner });
   const { maxImageBytes: maxBytes, imageHosts: hosts } = snapshot.config.platform;
+  let readFile: ReturnType<typeof createFileReader> | undefined;
   const conversation = await readMessages(sent, {
     images: { maxBytes, hosts, fetch: parts.fetch, signal: c.req.raw.signal },
-    readFile: createFileReader(c, parts),
+    readFile: (file, at) => (readFile ??= createFileReader(c, parts))(file, at),
     field,
     continues: asked.session.kind === "after",
   });

@@ -42,6 +42,9 @@ const SLOW = new RouseError({
     "the form did not arrive in time: within 30 minutes, at 1 KB a second or more, never hooks.bodyTimeoutSeconds without a byte",
 });
 
+/** The name of a field without what many programs write behind that of a list: `agent_id[]`, `agent_id[0]`. */
+const toFieldName = (name: string): string => name.replace(/\[\d*\]$/, "");
+
 /**
  * The name as the client meant it: browsers and `fetch` write a quote and line breaks of a name as `%22`, `%0D` and `%0A`,
  * and nothing else so.
@@ -133,13 +136,26 @@ export function readForm(source: Readable, options: FormOptions): Promise<Upload
     const onClose = (): void => {
       if (!source.readableEnded) end(BROKEN);
     };
-    parser.on("file", (name, stream, filename) => {
+    parser.on("file", (name, stream, filename, encoding) => {
       // After the end the file is discarded.
       if (over) return void stream.on("error", () => undefined).destroy();
       streams.push(stream);
       stream.on("error", () => undefined);
-      if (name !== FIELD) return end(badRequest(FIELD, `send files in the field "${FIELD}"`));
+      if (toFieldName(name) !== FIELD)
+        return end(
+          badRequest(
+            FIELD,
+            `send files in the field "${FIELD}", and other fields without a file name`,
+          ),
+        );
       if (!filename) return end(badRequest(FIELD, `${FIELD}: send a file with its name`));
+      if (/^(?:base64|quoted-printable)$/i.test(encoding))
+        return end(
+          badRequest(
+            FIELD,
+            `${FIELD}: send its bytes as they are, without Content-Transfer-Encoding`,
+          ),
+        );
       const staged = stageUpload(stream, limits.fileBytes).then((file) => ({
         ...file,
         filename: decodeFileName(filename),
@@ -149,7 +165,7 @@ export function readForm(source: Readable, options: FormOptions): Promise<Upload
     });
     parser.on("field", (name, value, _nameCut, cut) => {
       if (cut) end(tooLarge(`a field has more than ${FIELD_BYTES} bytes`));
-      else fields.push([name, value]);
+      else fields.push([toFieldName(name), value]);
     });
     parser.on("filesLimit", () =>
       end(

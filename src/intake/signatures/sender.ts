@@ -1,7 +1,6 @@
-import { renderSpan } from "../../core/text.ts";
+import { renderSpan, plural } from "../../core/text.ts";
 import type { Sender } from "../../config/schema/signature.ts";
 
-const plural = (count: number, one: string): string => `${count} ${one}${count === 1 ? "" : "s"}`;
 /** A share as text: `95 %`. */
 export const percent = (share: number): string => `${Math.round(share * 1000) / 10} %`;
 

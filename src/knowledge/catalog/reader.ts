@@ -75,8 +75,13 @@ async function listDocuments(
     ...(agentIds ? { agentIds } : {}),
   });
   if (after !== undefined)
+    // A document may be removed while its list is read: then its id, which has the time, says where it was.
     where.add(
-      "d.seq < (SELECT seq FROM knowledge_documents WHERE id = ? AND tenant = ?)",
+      `d.seq < COALESCE(
+        (SELECT seq FROM knowledge_documents WHERE id = ? AND tenant = ?),
+        (SELECT max(seq) + 1 FROM knowledge_documents WHERE id < ? AND tenant = ?))`,
+      after,
+      tenant,
       after,
       tenant,
     );

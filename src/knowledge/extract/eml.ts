@@ -10,6 +10,7 @@ import {
   type ExtractSource,
 } from "./types.ts";
 import { domBlocks, parseDom } from "./html.ts";
+import { splitMailbox } from "./mailbox.ts";
 import { paragraphs } from "./text.ts";
 
 interface Address {
@@ -85,6 +86,7 @@ interface Mail {
   subject: string | undefined;
   from: Address | undefined;
   to: readonly Address[];
+  cc: readonly Address[];
   date: string | undefined;
   text: string | undefined;
   html: string | undefined;
@@ -93,10 +95,11 @@ interface Mail {
 
 /** The blocks of a mail: its head in words, its text, and what is attached. */
 async function readMail(mail: Mail, source: ExtractSource): Promise<Omit<Extracted, "mimeType">> {
-  const { subject, from, to, date, text, html, attachments } = mail;
+  const { subject, from, to, cc, date, text, html, attachments } = mail;
   const head = [
     from && `From: ${person(from)}`,
     to.length > 0 && `To: ${to.map(person).join(", ")}`,
+    cc.length > 0 && `Cc: ${cc.map(person).join(", ")}`,
     date && `Date: ${date}`,
   ].filter(Boolean);
   const blocks: TextBlock[] = [];
@@ -119,13 +122,25 @@ export const extractEml: ExtractFormat = async (source) => {
     subject,
     from,
     to = [],
+    cc = [],
     date,
     text,
     html,
     attachments,
   } = await PostalMime.parse(source.bytes);
-  const mail = { subject, from: from as Address | undefined, to: to as Address[], date };
-  return readMail({ ...mail, text, html, attachments }, source);
+  const people = { from: from as Address | undefined, to: to as Address[], cc: cc as Address[] };
+  return readMail({ subject, ...people, date, text, html, attachments }, source);
+};
+
+/** A mailbox: each mail is a section. */
+export const extractMbox: ExtractFormat = async (source) => {
+  const blocks: TextBlock[] = [];
+  for (const bytes of splitMailbox(source.bytes)) {
+    const mail = await extractEml({ ...source, bytes });
+    if (mail.title === null) blocks.push({ kind: "heading", text: "(no subject)", level: 1 });
+    blocks.push(...mail.blocks);
+  }
+  return { title: null, pages: null, blocks };
 };
 
 /** A mail that Outlook has saved. */
@@ -148,12 +163,16 @@ export const extractMsg: ExtractFormat = async (source) => {
     return [{ filename: fileName, mimeType, disposition, content }];
   });
   const html = fields.bodyHtml ?? (fields.html && (await decodeDocument(Buffer.from(fields.html))));
-  const to = (fields.recipients ?? []).filter(({ recipType = "to" }) => recipType === "to");
+  const listRecipients = (kind: string): Address[] =>
+    (fields.recipients ?? [])
+      .filter(({ recipType = "to" }) => recipType === kind)
+      .map(({ name, smtpAddress, email }) => ({ name, address: smtpAddress ?? email }));
   return readMail(
     {
       subject: fields.subject,
       from: { name: fields.senderName, address: fields.senderSmtpAddress ?? fields.senderEmail },
-      to: to.map(({ name, smtpAddress, email }) => ({ name, address: smtpAddress ?? email })),
+      to: listRecipients("to"),
+      cc: listRecipients("cc"),
       date: fields.messageDeliveryTime ?? fields.clientSubmitTime,
       text: fields.body,
       html,

@@ -67,6 +67,23 @@ function unwrapText(part: Buffer): Buffer {
   return Buffer.from(unwrapped);
 }
 
+/** Gives paragraphs with a level of their own in the outline a style of that level, by which mammoth makes headings of them. */
+const styleOutlines = (part: Buffer): Buffer =>
+  Buffer.from(
+    part.toString("utf8").replace(/<w:pPr>([^]*?)<\/w:pPr>/g, (whole, inner: string) => {
+      const [own = ""] = inner.split("<w:pPrChange");
+      const level = /<w:outlineLvl\b[^>]*w:val="([0-8])"/.exec(own)?.[1];
+      const style = `<w:pStyle w:val="Outline${level}"/>`;
+      const others = inner.replace(/<w:pStyle\b[^>]*\/>/, "");
+      return level === undefined ? whole : `<w:pPr>${style}${others}</w:pPr>`;
+    }),
+  );
+
+const OUTLINE_STYLES = Array.from(
+  { length: MAX_OUTLINE },
+  (_, level) => `p.Outline${level} => h${Math.min(level + 1, 6)}:fresh`,
+);
+
 /** The styles of paragraphs that have a level in the outline, as mammoth maps them. A style has the level of the one that it is based on. */
 async function mapHeadingStyles(styles: Buffer | undefined): Promise<string[]> {
   const found = findElements(await readXmlTree(styles), "w:style").map((style) => {
@@ -92,7 +109,8 @@ async function mapHeadingStyles(styles: Buffer | undefined): Promise<string[]> {
 export const extractDocx: ExtractFormat = async ({ bytes, limits }) => {
   const parts = await unzip(bytes, limits, (name) => !name.startsWith("word/media/"));
   for (const [name, part] of parts)
-    if (/^word\/[^/]+\.xml$/.test(name)) parts.set(name, unwrapText(part));
+    if (/^word\/[^/]+\.xml$/.test(name))
+      parts.set(name, unwrapText(name.startsWith("word/document") ? styleOutlines(part) : part));
   const { zipSync } = await optional("fflate", () => import("fflate"));
   // Mammoth unpacks without looking: it gets what was counted.
   const buffer = Buffer.from(zipSync(Object.fromEntries(parts), { level: 0 }));
@@ -103,7 +121,7 @@ export const extractDocx: ExtractFormat = async ({ bytes, limits }) => {
       {
         convertImage: mammoth.default.images.imgElement(async () => ({ src: "" })),
         ignoreEmptyParagraphs: true,
-        styleMap: await mapHeadingStyles(parts.get("word/styles.xml")),
+        styleMap: [...OUTLINE_STYLES, ...(await mapHeadingStyles(parts.get("word/styles.xml")))],
       },
     )
     .catch(() => {

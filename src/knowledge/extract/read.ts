@@ -26,6 +26,7 @@ const EXTRACTORS: Partial<Record<FormatId, () => Promise<ExtractFormat>>> = {
   epub: async () => (await import("./office.ts")).extractEpub,
   html: async () => (await import("./html.ts")).extractHtml,
   eml: async () => (await import("./eml.ts")).extractEml,
+  mbox: async () => (await import("./eml.ts")).extractMbox,
   msg: async () => (await import("./eml.ts")).extractMsg,
   rtf: async () => (await import("./rtf.ts")).extractRtf,
   xml: async () => (await import("./xml.ts")).extractXml,

@@ -1,6 +1,7 @@
 import { extname } from "node:path";
 import { FORMATS, type FormatId } from "../formats.ts";
 import { detectUtf16 } from "./charset.ts";
+import { MAIL_START } from "./mailbox.ts";
 import { ExtractionError, encrypted } from "./types.ts";
 
 const HEAD = 8192;
@@ -78,6 +79,8 @@ function textFormat(head: string, filename: string): FormatId {
   const named = TEXTS.find((id) => FORMATS[id].extensions.some((one) => one === ending));
   if (named !== undefined && (named !== "xml" || start.startsWith("<"))) return named;
   if (/^<\?xml\b/i.test(start)) return "xml";
+  const mailbox = MAIL_START.exec(head.trimStart());
+  if (mailbox?.index === 0 && isMail(head.trimStart().slice(mailbox[0].length))) return "mbox";
   return isMail(head) ? "eml" : "text";
 }
 

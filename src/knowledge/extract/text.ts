@@ -2,7 +2,7 @@ import { extname } from "node:path";
 import { getSpelling, parseJson } from "../../core/json.ts";
 import type { TextBlock } from "../chunk.ts";
 import { decodeDocument } from "./charset.ts";
-import { broken, optional, type ExtractFormat } from "./types.ts";
+import { optional, type ExtractFormat } from "./types.ts";
 import { tableBlocks, type TableCell } from "./table.ts";
 
 const LINES = /\r\n?|\n/;
@@ -127,17 +127,27 @@ export const extractCsv: ExtractFormat = async ({ bytes }) => {
   const [told = "", separator] = SEPARATOR_LINE.exec(whole) ?? [];
   const text = whole.slice(told.length);
   const { parse } = await optional("csv-parse", () => import("csv-parse/sync"));
-  let rows: string[][];
+  const rows: string[][] = [];
+  const read = { bytes: 0, lines: 0 };
+  const options = {
+    bom: true,
+    delimiter: separator ?? findDelimiter(text),
+    relax_column_count: true,
+    relax_quotes: true,
+    skip_empty_lines: true,
+    on_record(row: string[], { bytes, lines }: typeof read): null {
+      rows.push(row);
+      Object.assign(read, { bytes, lines });
+      return null;
+    },
+  };
   try {
-    rows = parse(text, {
-      bom: true,
-      delimiter: separator ?? findDelimiter(text),
-      relax_column_count: true,
-      relax_quotes: true,
-      skip_empty_lines: true,
-    });
+    parse(text, options);
   } catch {
-    throw broken("the table's quotes do not match up");
+    const line = read.lines + (told === "" ? 1 : 2);
+    rows.push([`(A quote in line ${line} is not closed: from there on, quotes are text.)`]);
+    const rest = Buffer.from(text).subarray(read.bytes);
+    parse(rest, { ...options, quote: false });
   }
   return { title: null, pages: null, blocks: tableBlocks(toCells(rows)) };
 };

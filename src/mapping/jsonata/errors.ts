@@ -35,7 +35,8 @@ export function renderFailure(error: unknown): string {
   if (code === "D1011") return "the expression calls itself too deeply";
   if (code === "D2015") return "the expression makes a list that is too long";
   const name = typeof token === "string" && /^\w+$/.test(token) ? ` in $${token}` : "";
-  if (code === undefined) return `the expression failed${name}`;
+  if (code === undefined)
+    return `the expression failed${name}: an argument is missing or has the wrong type`;
   // Codes of the signature: other codes count members of a list too.
   const argument =
     name !== "" && code.startsWith("T04") && typeof index === "number" ? `, argument ${index}` : "";

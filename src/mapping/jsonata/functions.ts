@@ -196,6 +196,8 @@ export const FUNCTIONS: ReadonlySet<string> = new Set([...TEXT_FUNCTIONS, ...OTH
 /** Characters of a picture such as `#,##0.00`, and of a text that is read by one: their time grows with the square and more. */
 const MAX_PICTURE = 1_000;
 const MAX_PICTURED = 200;
+/** The last millisecond of JavaScript's calendar. */
+const MAX_MILLIS = 8.64e15;
 
 function picture(...pictures: unknown[]): void {
   for (const given of pictures)
@@ -241,7 +243,11 @@ const BEFORE: Record<string, (args: readonly unknown[]) => void> = {
   },
   formatNumber: ([, format, options]) => picture(format, options),
   formatInteger: ([, format]) => picture(format),
-  fromMillis: ([, format, zone]) => picture(format, zone),
+  fromMillis: ([millis, format, zone]) => {
+    if (Math.abs(Number(millis ?? 0)) > MAX_MILLIS)
+      throw new GuardError("gives $fromMillis a time that no calendar has");
+    picture(format, zone);
+  },
   now: ([format, zone]) => picture(format, zone),
   toMillis: ([text, format]) => pictured(text, format),
   parseInteger: ([text, format]) => pictured(text, format),

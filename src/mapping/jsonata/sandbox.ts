@@ -66,11 +66,32 @@ function keepDigits(node: Node, source: string): void {
   node.value = Number(node.value) < 0 ? `-${written}` : written;
 }
 
+/** The regular expressions of a part of an AST, in the order of the text. */
+function listRegexes(part: unknown): Node[] {
+  if (typeof part !== "object" || part === null || part instanceof RegExp) return [];
+  return (part as Node).type === "regex"
+    ? [part as Node]
+    : Object.values(part).flatMap(listRegexes);
+}
+
+/** Puts the regular expressions of `a ?: b` back into its condition: JSONata copies `a` as JSON, which loses them. */
+function restoreRegexes(part: unknown): void {
+  if (typeof part !== "object" || part === null || part instanceof RegExp) return;
+  const node = part as Node;
+  for (const member of Object.values(node)) restoreRegexes(member);
+  if (node.type !== "condition") return;
+  const kept = listRegexes(node["then"]);
+  for (const [index, regex] of listRegexes(node["condition"]).entries())
+    if (!(regex.value instanceof RegExp)) regex.value = kept[index]?.value;
+}
+
 /** The value that an expression is evaluated on: `$`. */
 const CONTEXT: Node = { type: "variable", value: "" };
 
 /** The functions that compute a number, and never hand on one that they were given. */
-const COMPUTING = new Set(["average", "count", "length", "millis", "sum", "toMillis"]);
+const COMPUTING = new Set(
+  "average ceil count floor length millis power round sqrt sum toMillis".split(" "),
+);
 const ARITHMETIC = new Set(["+", "-", "*", "/", "%"]);
 
 /** Returns whether the number that an expression gives is computed, and is none of the input. */
@@ -110,11 +131,15 @@ function mayBeNumber(operand: Node): boolean {
   return type !== "string" && !(type === "binary" && value === "&") && !isComputed(operand);
 }
 
-/** Lets numbers stay as they are written in the body when `&` and `$string` make text of them: JSONata writes 19.90 as 19.9. */
-function keepSpellings(node: Node): void {
+/**
+ * Lets numbers stay as they are written in the body when `&` and `$string` make text of them: JSONata writes 19.90 as 19.9.
+ * `applied`: the functions behind `~>`, which have one argument more.
+ */
+function keepSpellings(node: Node, applied: Set<unknown>): void {
   const { type, value, procedure, arguments: [only, ...others] = [] } = node;
-  if (type === "function" && procedure?.value === "string" && only && others.length === 0)
-    Object.assign(node, toTextCall(only));
+  if (type === "apply") applied.add(node["rhs"]);
+  const isString = type === "function" && procedure?.value === "string" && !applied.has(node);
+  if (isString && only && others.length === 0) Object.assign(node, toTextCall(only));
   if (type !== "binary" || value !== "&") return;
   for (const side of ["lhs", "rhs"]) {
     const operand = node[side] as Node;
@@ -144,9 +169,7 @@ function lookOver(ast: unknown, source: string): Findings {
     }
     const node = value as Node;
     if (node.type === "number") keepDigits(node, source);
-    // A function behind `~>` has one argument more.
-    if (node.type === "apply") applied.add(node["rhs"]);
-    if (!applied.has(node)) keepSpellings(node);
+    keepSpellings(node, applied);
     for (const name of getBoundNames(node)) bound.add(name);
     hasFunctions ||= node.type === "lambda";
     if (
@@ -233,6 +256,7 @@ export function compileGuarded(
     return { ok: false, ...describeSyntaxError(error, source) };
   }
   const ast = expression.ast();
+  restoreRegexes(ast);
   const { problem, hasFunctions, variables } = lookOver(ast, source);
   if (problem !== undefined) {
     const at = problem.name === undefined ? -1 : source.indexOf(`$${problem.name}`);

@@ -1,10 +1,14 @@
 import type { ChildProcess, SendHandle } from "node:child_process";
 import type { Logger } from "../../core/log.ts";
-import { createOrphanGuard } from "./orphan-guard.ts";
 import type { BuiltModule } from "./built-module.ts";
 import { ConsoleBuffer } from "../debug.ts";
 import type { Explained } from "../template-context.ts";
-import { createMemoryWatch, closeHandle, startTransformProcess } from "./process.ts";
+import {
+  closeHandle,
+  createMemoryWatch,
+  createOrphanGuard,
+  startTransformProcess,
+} from "./process.ts";
 import {
   moduleKey,
   READY,

@@ -1,10 +1,11 @@
-import { execFile, type ChildProcess, fork, type SendHandle } from "node:child_process";
+import { execFile, fork, spawn, type ChildProcess, type SendHandle } from "node:child_process";
 import { readFileSync, existsSync } from "node:fs";
 import { promisify } from "node:util";
 import { getPriority, setPriority } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { TransformPermissions } from "./permissions.ts";
+import type { Writable } from "node:stream";
 
 /** Memory of a child, buffers and all: the heap has a limit of its own, buffers lie outside it. */
 const MAX_KB = 768 * 1024;
@@ -145,4 +146,63 @@ export function startTransformProcess(
 export function closeHandle(handle: SendHandle | undefined): void {
   if (handle && "destroy" in handle) handle.destroy();
   else if (handle && "close" in handle) handle.close();
+}
+
+/**
+ * Reads lists of process ids, a line each, and kills those of the last one when its input ends: that is when the process which
+ * writes them has ended, however. Waits without using the processor, and is not ended by Ctrl-C in a terminal.
+ */
+const SCRIPT =
+  'trap "" HUP INT TERM; pids=; while read -r line; do pids=$line; done; [ -z "$pids" ] || kill -9 $pids';
+
+interface OrphanGuard {
+  /** Takes a child of this process in, until it exits. */
+  add(child: ChildProcess): void;
+}
+
+/**
+ * Kills the children of this process that are still there when this process was killed itself. A child that loops never notices
+ * that its parent is gone. A shell of its own waits for that, from the first child on and while there is one; a system without
+ * `/bin/sh`, and Windows, where children end with their parent, have none.
+ */
+export function createOrphanGuard(): OrphanGuard {
+  const pids = new Set<number>();
+  let shell: ChildProcess | undefined;
+
+  const start = (): ChildProcess => {
+    const started = spawn("/bin/sh", ["-c", SCRIPT], {
+      stdio: ["pipe", "ignore", "ignore"],
+      env: {},
+      cwd: "/",
+    });
+    const forget = (): void => void (shell === started && (shell = undefined));
+    started.once("error", forget).once("exit", forget);
+    // Writing to a shell that has ended is no error of this process.
+    started.stdin?.on("error", forget);
+    started.unref();
+    (started.stdin as (Writable & { unref?(): void }) | null)?.unref?.();
+    return started;
+  };
+
+  const tell = (): void => {
+    if (process.platform === "win32") return;
+    shell ??= start();
+    shell.stdin?.write(`${[...pids].join(" ")}\n`);
+    if (pids.size > 0) return;
+    shell.stdin?.end();
+    shell = undefined;
+  };
+
+  return {
+    add(child) {
+      const { pid } = child;
+      if (pid === undefined) return;
+      pids.add(pid);
+      tell();
+      child.once("exit", () => {
+        pids.delete(pid);
+        tell();
+      });
+    },
+  };
 }

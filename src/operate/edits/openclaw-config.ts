@@ -2,7 +2,7 @@ import { readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import JSON5 from "json5";
 import { RouseError } from "../../core/errors.ts";
-import { isInside } from "../../core/files.ts";
+import { describeFileError, isInside } from "../../core/files.ts";
 
 /** As OpenClaw limits them. */
 const MAX_DEPTH = 10;
@@ -63,7 +63,7 @@ class ConfigReader {
         lineNumber?: number;
         columnNumber?: number;
       };
-      if (code !== undefined) throw failure(`${file} cannot be read (${code})`);
+      if (code !== undefined) throw failure(`${file} cannot be read: ${describeFileError(error)}`);
       throw failure(`${file} is not valid JSON5 at line ${lineNumber}, column ${columnNumber}`);
     }
   }
@@ -94,8 +94,8 @@ export function readOpenClawConfig(file: string): unknown {
   let real: string;
   try {
     real = realpathSync(file);
-  } catch {
-    throw failure(`${file} cannot be read: there is no such file`);
+  } catch (error) {
+    throw failure(`${file} cannot be read: ${describeFileError(error)}`);
   }
   return new ConfigReader(dirname(real)).read(real);
 }

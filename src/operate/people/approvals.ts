@@ -16,7 +16,10 @@ function ruleView({ createdAt, ...rule }: ApprovalRule) {
 }
 
 const getApproval = async (approvals: Approvals, idOrCode: string): Promise<ApprovalRecord> =>
-  found(await approvals.get(idOrCode), "there is no approval with this id or code");
+  found(
+    await approvals.get(idOrCode),
+    "there is no approval with this id or code; `rouse approvals --all` lists them",
+  );
 
 const withRun = async (store: Reads, approval: ApprovalRecord): Promise<ApprovalView> =>
   approvalView(approval, await store.runs.get(approval.runId));

@@ -36,17 +36,10 @@ export function createConfigLog({ store, clock, log, snapshot }: GatewayContext)
         ),
       );
   };
-  const recording: Store = {
-    ...store,
-    accept(event, keys, fencingToken) {
-      if (event.config === undefined || recorded.has(event.config))
-        return store.accept(event, keys, fencingToken);
-      return write(snapshot().decidingConfig()).then(() => store.accept(event, keys, fencingToken));
-    },
-  };
   return {
-    /** The same store, in which each event finds its config recorded. */
-    store: recording,
+    /** Records the config of an event that is about to be stored; undefined if it is recorded. */
+    record: (config: DecidingConfig): Promise<void> | undefined =>
+      recorded.has(config.id) ? undefined : write(config),
     /** Since when this gateway has been using the current config, which is recorded; undefined in one that was not started. */
     since: () => last.then(() => since),
     /** Notes that this gateway uses the current config, and until when it has used the one before. */

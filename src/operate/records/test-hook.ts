@@ -1,5 +1,4 @@
-import type { BodyFormat } from "../../core/http/payload.ts";
-import type { QueryValues } from "../../core/http/query.ts";
+import type { BodyFormat, QueryValues } from "../../core/http/payload.ts";
 import { basename } from "node:path";
 import { BODY_GONE, BODY_GONE_ADVICE } from "../../vocabulary/body-gone.ts";
 import { locateIssues } from "../../config/places.ts";

@@ -5,7 +5,7 @@ import { plainText } from "../../core/text.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { evaluateOutside } from "../../mapping/jsonata/expression.ts";
 import { compileRegex } from "../../mapping/regex.ts";
-import { createReadResult } from "../../agent/tools/read-result.ts";
+import { createReadResult } from "../../agent/tools/tool-box.ts";
 import type { StepRecord, Usage } from "../../store/types.ts";
 import { resolveTestModel, type AgentTask } from "./agent-task.ts";
 import { CaseTools, type KnownTool, type MadeCall } from "./agent-tools.ts";

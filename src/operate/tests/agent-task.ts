@@ -101,6 +101,7 @@ export async function buildTask(
   const withFallbacks =
     name === agent.model && fallbacks ? models.resolve(name, fallbacks) : undefined;
   const { mapping } = asked;
+  const rules = mapping === undefined ? {} : (snapshot.mappings.settings(mapping) ?? {});
   const kind = fixture.request || mapping !== undefined ? "hook" : "api";
   return {
     agent,
@@ -111,6 +112,6 @@ export async function buildTask(
     thinking: asked.thinking ?? agent.thinking,
     timeoutMs: (asked.timeoutSeconds ?? config.agents.defaults.timeoutSeconds) * 1000,
     unsafe: asked.unsafe,
-    tools: getOfferedTools({ agent, config, mapping: snapshot.getToolRules(mapping), kind }),
+    tools: getOfferedTools({ agent, config, mapping: rules, kind }),
   };
 }

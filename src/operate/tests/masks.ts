@@ -1,5 +1,5 @@
 import { isCredentialName } from "../../core/http/credential-name.ts";
-import type { QueryValues } from "../../core/http/query.ts";
+import type { QueryValues } from "../../core/http/payload.ts";
 import { RouseError } from "../../core/errors.ts";
 import { didYouMean } from "../../config/suggest.ts";
 import { decodeBody, encodeBody, type FixtureRequest } from "./fixture.ts";

@@ -11,6 +11,7 @@ import type { Sender } from "../../config/schema/signature.ts";
 import { percent } from "../../intake/signatures/sender.ts";
 import { readAll } from "../records/operation.ts";
 import { getBodiesOverdue } from "../../store/sweeper.ts";
+import { plural } from "../../core/text.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -117,7 +118,9 @@ export const limits: Check = async (deps, snapshot) => {
   const held =
     parked.length === 0
       ? []
-      : [`${count} runs are parked: ${parked.join("; ")} (\`rouse runs --status parked\`)`];
+      : [
+          `${plural(count, "run is", "runs are")} parked: ${parked.join("; ")} (\`rouse runs --status parked\`)`,
+        ];
   const text = [...held, ...used].join("; ");
   return held.length === 0 ? passedCheck(text) : warningCheck(text);
 };
@@ -313,6 +316,6 @@ export const checkBodies: Check = async ({ store, clock: { now } }, { config }) 
   if (overdueMs <= DAY_MS) return passedCheck("bodies are removed when hooks.retention says");
   const days = Math.floor(overdueMs / DAY_MS);
   return fail(
-    `the oldest body has been kept for ${days} ${days === 1 ? "day" : "days"} longer than hooks.retention: old records are not removed; look in the log for "old records could not be removed", and start a gateway with workers if none runs`,
+    `the oldest body has been kept for ${plural(days, "day")} longer than hooks.retention: old records are not removed; look in the log for "old records could not be removed", and start a gateway with workers if none runs`,
   );
 };

@@ -1,7 +1,7 @@
 import { renderIssue } from "../../config/issues.ts";
 import { safeError } from "../../core/errors.ts";
 import { isLoopback } from "../../core/http/address.ts";
-import { renderSpan } from "../../core/text.ts";
+import { renderSpan, plural } from "../../core/text.ts";
 import { BROKEN, NO_ROUTE } from "../../store/types.ts";
 import {
   fail,
@@ -38,7 +38,7 @@ const bind: Check = (_deps, { config }) => {
 const hooks: Check = (_deps, { config, mappings }) => {
   if (!config.hooks.enabled) return warningCheck("hooks.enabled is false: hooks are answered 404");
   return passedCheck(
-    `${config.hooks.path}/wake, ${config.hooks.path}/agent and ${mappings.mappings.length} mappings`,
+    `${config.hooks.path}/wake, ${config.hooks.path}/agent and ${plural(mappings.mappings.length, "mapping")}`,
   );
 };
 
@@ -91,14 +91,14 @@ const shapes: Check = async ({ hookShapes }) => {
 const backlog: Check = async (deps) => {
   const counting = deps.store.counts();
   const { turn: turns, delivery: deliveries } = await countWaiting(deps, counting);
-  const text = `${turns.count} turns and ${deliveries.count} deliveries wait`;
+  const text = `waiting: ${plural(turns.count, "turn")}, ${plural(deliveries.count, "delivery", "deliveries")}`;
   const oldest = Math.max(turns.oldestSeconds, deliveries.oldestSeconds);
   if (oldest < BACKLOG_WARN_SECONDS) return passedCheck(text);
   const age = `the oldest for ${renderSpan(oldest)}`;
   const { "runs.waiting": asking = 0 } = await counting;
   if (asking > 0 && deliveries.oldestSeconds < BACKLOG_WARN_SECONDS)
     return passedCheck(
-      `${text}, ${age}: ${asking} runs wait for a person, and later runs of their sessions behind them, see \`approvals\``,
+      `${text}, ${age}: ${plural(asking, "run waits", "runs wait")} for a person, and later runs of the same session behind, see \`approvals\``,
     );
   if (!deps.status().workers)
     return warningCheck(
@@ -115,7 +115,7 @@ const runs: Check = async ({ store }) => {
   return failed === 0
     ? passedCheck("no run has failed")
     : warningCheck(
-        `${failed} runs failed: \`rouse runs --status failed\`, then \`rouse events replay --failed\``,
+        `${plural(failed, "run")} failed: \`rouse runs --status failed\`, then \`rouse events replay --failed\``,
       );
 };
 
@@ -154,7 +154,7 @@ const deliveries: Check = async ({ store }) => {
     await store.counts();
   if (failed + unknown === 0) return passedCheck("no delivery has failed");
   return warningCheck(
-    `${failed} deliveries failed and ${unknown} may not have arrived: \`rouse deliveries --status failed\``,
+    `${plural(failed, "delivery", "deliveries")} failed and ${unknown} may not have arrived: \`rouse deliveries --status failed\``,
   );
 };
 

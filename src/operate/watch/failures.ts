@@ -10,6 +10,7 @@ import {
   type FailureSender,
   type GroupStatus,
 } from "./watch-views.ts";
+import { plural } from "../../core/text.ts";
 
 /** Failures of one kind and state that are looked at, what conditions leave out among them: the newest. */
 const MAX_FAILURES = 2000;
@@ -179,7 +180,7 @@ function renderLastDay(groups: readonly FailureGroup[]): string | null {
     const count = open
       .flatMap((group) => (group.kind === kind ? group.hours : []))
       .reduce((sum, failed) => sum + failed, 0);
-    return count === 0 ? [] : [`${count} ${count === 1 ? one : many}`];
+    return count === 0 ? [] : [plural(count, one, many)];
   });
   return parts.length === 0 ? null : `${parts.join(", ")} failed in the last 24 hours`;
 }

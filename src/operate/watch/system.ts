@@ -1,16 +1,24 @@
 import { maskConfig } from "../../config/mask.ts";
 import { keepSenderSecret } from "../../config/state.ts";
-import { RouseError, safeError } from "../../core/errors.ts";
+import { RouseError, safeError, type Issue } from "../../core/errors.ts";
 import { getMaxBodyBytes } from "../../intake/body.ts";
 import type { PathRules } from "../../mapping/types.ts";
 import { found } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";
 import { iso } from "../records/views.ts";
 import { countWaiting } from "./activity.ts";
-import type { Peer, Cluster } from "../../store/types.ts";
+import {
+  mergeUsage,
+  NO_USAGE,
+  type Peer,
+  type Cluster,
+  type UsageQuery,
+  type UsageSum,
+} from "../../store/types.ts";
 import { open, rm, stat } from "node:fs/promises";
 import { isAbsolute } from "node:path";
 import { backupKnowledge } from "../../knowledge/backup.ts";
+import type { Finding } from "./watch-views.ts";
 
 export function listAgents({ snapshot }: AdminDeps) {
   const { list, default: first } = snapshot().agents;
@@ -194,4 +202,71 @@ export async function backupStore(deps: AdminDeps, file: string) {
       message: `the copy could not be made (${code ?? name}); is there room for it?`,
     });
   }
+}
+
+/** The mapping that a field of the config belongs to: the longest place that the path begins with. */
+function findOwner(path: string, mappings: readonly { id: string; at: string }[]): string | null {
+  const owners = mappings.filter(
+    ({ at }) => path.startsWith(at) && /^(?:[.[]|$)/.test(path.slice(at.length)),
+  );
+  return owners.toSorted((one, other) => other.at.length - one.at.length)[0]?.id ?? null;
+}
+
+/** Lists what lint and the shapes of recorded bodies have found, the problems of the config on disk, and mappings in shadow. */
+export async function listFindings({
+  snapshot,
+  hookShapes,
+  status,
+}: AdminDeps): Promise<{ findings: Finding[] }> {
+  const { warnings, bodyChanges } = await hookShapes.recorded();
+  const { mappings } = snapshot().mappings;
+  const toFinding =
+    (from: Finding["from"]) =>
+    ({ path, message, file, line }: Issue): Finding => ({
+      from,
+      path,
+      message,
+      mapping: findOwner(path, mappings),
+      file: file ?? null,
+      line: line ?? null,
+    });
+  const inShadow = mappings.filter(({ shadow, enabled }) => shadow && enabled);
+  return {
+    findings: [
+      ...status().reloadProblems.map(toFinding("config")),
+      ...[...snapshot().warnings, ...warnings].map(toFinding("lint")),
+      ...bodyChanges.map(({ mapping, message }): Finding => ({
+        from: "shape",
+        path: null,
+        message,
+        mapping,
+        file: null,
+        line: null,
+      })),
+      ...inShadow.map(({ id, at }): Finding => ({
+        from: "shadow",
+        path: at,
+        message: `starts nothing: \`rouse hooks enable ${id}\` makes it live`,
+        mapping: id,
+        file: null,
+        line: null,
+      })),
+    ],
+  };
+}
+
+export { USAGE_KEYS } from "../../store/types.ts";
+
+/** Adds up what the runs that were created since then and have ended have used: as far back as the store keeps runs. */
+export async function readUsage({ store }: AdminDeps, { by, since }: UsageQuery) {
+  const rows = await store.runs.sumUsage({ by, since });
+  const [total = { ...NO_USAGE, key: "total" }] = mergeUsage(
+    rows.map((row) => ({ ...row, key: "total" })),
+  );
+  const order =
+    by === "day"
+      ? (a: UsageSum, b: UsageSum) => (a.key < b.key ? 1 : -1)
+      : (a: UsageSum, b: UsageSum) =>
+          (b.costUsd ?? 0) - (a.costUsd ?? 0) || b.outputTokens - a.outputTokens;
+  return { by, since: iso(since), rows: rows.toSorted(order), total };
 }

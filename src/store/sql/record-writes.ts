@@ -4,6 +4,7 @@ import { RouseError } from "../../core/errors.ts";
 import { NOT_OPEN, RUN_CHANGED } from "./errors.ts";
 import { buildRun, buildRunJobs, buildSystemEvent, collectJob } from "./materialize.ts";
 import {
+  clampTimes,
   newDeliveryRecord,
   toApprovalRow,
   toCallRow,
@@ -126,7 +127,7 @@ export class RecordWriter {
   readonly #usageNow: () => Ms;
   readonly writes: Writes;
 
-  /** `usageNow`: the time by which usage is counted. */
+  /** `usageNow`: the time by which usage is counted. No record gets a time that is ahead of both. */
   constructor(rows: RecordRows, jobs: JobRows, now: () => Ms, usageNow = now) {
     this.#rows = rows;
     this.#jobs = jobs;
@@ -239,6 +240,8 @@ export class RecordWriter {
 
   #createWrites(): Writes {
     const [rows, jobs] = [this.#rows, this.#jobs];
+    const clamp = <T extends object>(record: T): T =>
+      clampTimes(record, Math.min(this.#now(), this.#usageNow()));
     return {
       events: {
         update(id, change) {
@@ -249,17 +252,17 @@ export class RecordWriter {
         },
       },
       runs: {
-        add: (run) => this.#addRun(run),
+        add: (run) => this.#addRun(clamp(run)),
         update: (id, change, expected) => {
           const run = expected && rows.get("runs", id);
           if (expected && !(run && isAsExpected(run, expected))) throw new RouseError(RUN_CHANGED);
-          this.#updateRun(id, change);
+          this.#updateRun(id, clamp(change));
         },
         dropCollected: (runId) => rows.dropCollected(runId),
       },
       steps: {
-        add: (step) => this.#addStep(step),
-        updateCall: (runId, callId, change) => this.#updateCall(runId, callId, change),
+        add: (step) => this.#addStep(clamp(step)),
+        updateCall: (runId, callId, change) => this.#updateCall(runId, callId, clamp(change)),
       },
       toolResults: {
         add: (result) => {
@@ -269,7 +272,7 @@ export class RecordWriter {
         },
       },
       sessions: {
-        addTurn: (ref, turn) => this.#addTurn(ref, turn),
+        addTurn: (ref, turn) => this.#addTurn(ref, clamp(turn)),
         clear: (ref) => rows.dropTurns(sessionId(ref)),
         delete: (ref) => rows.dropSession(sessionId(ref)),
         setLastRoute: ({ agentId: agent, channel, to: recipient, thread, at }) =>
@@ -282,19 +285,19 @@ export class RecordWriter {
           }),
       },
       systemEvents: {
-        add: (event) => this.#addSystemEvent(event),
+        add: (event) => this.#addSystemEvent(clamp(event)),
         update: (ids, change) => rows.changeSystemEvents(ids, change),
       },
       deliveries: {
         add: (delivery) => {
-          const record = newDeliveryRecord(delivery);
+          const record = newDeliveryRecord(clamp(delivery));
           const { id, createdAt: created } = record;
           rows.insert("deliveries", id, { id, created, ...this.#toDeliveryRow(record) }, record);
         },
         update: (id, change) => {
           const known = rows.get("deliveries", id);
           if (!known) return;
-          const delivery = withChange(known, change);
+          const delivery = withChange(known, clamp(change));
           rows.change("deliveries", id, { id }, this.#toDeliveryRow(delivery), delivery);
         },
       },
@@ -305,11 +308,11 @@ export class RecordWriter {
         decide: (id, decision) => {
           const approval = rows.get("approvals", id);
           if (!approval || approval.decision) throw new RouseError(NOT_OPEN);
-          this.#changeApproval({ ...approval, decision });
+          this.#changeApproval({ ...approval, decision: clamp(decision) });
         },
         addRefused: (id, refused) => {
           const approval = rows.get("approvals", id);
-          if (approval) this.#changeApproval(withRefused(approval, refused));
+          if (approval) this.#changeApproval(withRefused(approval, clamp(refused)));
         },
       },
       jobs: {

@@ -8,6 +8,7 @@ import {
   type EventOutcome,
   type EventRecord,
   type LastRoute,
+  type Ms,
   type NewDelivery,
   type RunRecord,
   type SessionOrigin,
@@ -20,6 +21,23 @@ import {
   type ToolCallRecord,
   type TurnRecord,
 } from "../types.ts";
+
+/** A time further ahead than this is of a clock that was wrong. */
+export const AHEAD_MS = 60_000;
+/** The times of records that retention counts from. */
+const TIMES = ["receivedAt", "createdAt", "endedAt", "at"] as const;
+
+/** The record without times from the future, which would keep its row for as much longer: they are `latest`, the present. */
+export function clampTimes<T extends object>(record: T, latest: Ms): T {
+  const fields = record as Partial<Record<(typeof TIMES)[number], unknown>>;
+  const ahead = TIMES.filter((name) => {
+    const at = fields[name];
+    return typeof at === "number" && at > latest + AHEAD_MS;
+  });
+  return ahead.length === 0
+    ? record
+    : { ...record, ...Object.fromEntries(ahead.map((name) => [name, latest])) };
+}
 
 /** What of an event is kept as JSON: all that has no column. */
 export type EventHead = Omit<
@@ -61,9 +79,10 @@ export interface EventRow {
   body: Uint8Array | null;
 }
 
-/** An event as its row. */
-export function toEventRow(event: EventRecord): EventRow {
-  const { id, receivedAt, path, credential, outcome, mapping, actions, request, ...rest } = event;
+/** An event as its row. `latest`: the present. */
+export function toEventRow(event: EventRecord, latest: Ms): EventRow {
+  const { id, receivedAt, path, credential, outcome, mapping, actions, request, ...rest } =
+    clampTimes(event, latest);
   const { body: raw, ...requestHead } = request;
   const { body, packed } = packBody(raw);
   const head: EventHead = { ...rest, request: requestHead };

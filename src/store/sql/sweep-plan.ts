@@ -10,6 +10,7 @@ import {
   redactToolCall,
   redactToolResult,
 } from "./redact.ts";
+import { AHEAD_MS } from "./rows.ts";
 import type { Ms, Retention } from "../types.ts";
 
 /** Rows that one transaction of a sweep reads. A short transaction lets the gateway accept hooks in between. */
@@ -17,8 +18,6 @@ export const SWEEP_SLICE = 500;
 
 /** Rows that one look ahead reads. */
 export const LOOK_AHEAD = 5000;
-/** A time further ahead than this is of a clock that was wrong. */
-export const AHEAD_MS = 60_000;
 
 /** Whether a time says nothing about a row's age: it lies in the future. */
 const isAhead = (at: Ms, now: Ms): boolean => at > now + AHEAD_MS;

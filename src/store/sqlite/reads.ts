@@ -1,11 +1,12 @@
-import type { SQLInputValue } from "node:sqlite";
-import { createReads } from "../sql/reads.ts";
+import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import { createReads, wrapReads } from "../sql/reads.ts";
 import type { ListSource } from "../sql/search.ts";
-import type { Listing, Ms, Reads, SearchedKind, Store } from "../types.ts";
+import type { Listing, Ms, Reads, SearchedKind, Store, StoreReader } from "../types.ts";
+import type { SqliteGroupCommit } from "./group-commit.ts";
 import type { SqliteJobs } from "./jobs.ts";
 import { findDedupeKey } from "./keys.ts";
 import type { MaterializeLoop } from "./materialize-loop.ts";
-import type { Statements } from "./statements.ts";
+import { Statements } from "./statements.ts";
 
 /** Rows that are looked at between two turns of the event loop: a filter that finds nothing must not hold up hooks. */
 const WINDOW = 2000;
@@ -47,18 +48,21 @@ export const createSqliteSource = (sql: Statements): ListSource => ({
   pause,
 });
 
+interface ReadParts {
+  sql: Statements;
+  jobs: Pick<SqliteJobs, "counts">;
+  loop: Pick<MaterializeLoop, "catchUp">;
+  now: () => Ms;
+}
+
+type Reading = Reads & Pick<Store, "findDuplicates" | "counts">;
+
 /**
  * The reading side over SQLite. Reads of runs and system events first wait until accepted events have been taken up. If
  * that cannot be (a full disk), lists and counts tell what is there; what is asked for by its id may be among the rest,
  * and is an error.
  */
-export function createSqliteReads(parts: {
-  sql: Statements;
-  jobs: Pick<SqliteJobs, "counts">;
-  loop: Pick<MaterializeLoop, "catchUp">;
-  now: () => Ms;
-}): Reads & Pick<Store, "findDuplicates" | "counts"> {
-  const { sql, jobs, loop, now } = parts;
+export function createSqliteReads({ sql, jobs, loop, now }: ReadParts): Reading {
   const caughtUp =
     <Q extends unknown[], T>(read: (...of: Q) => Promise<T>) =>
     async (...of: Q): Promise<T> => {
@@ -100,4 +104,41 @@ export function createSqliteReads(parts: {
       keys.map(({ scope, key }) => findDedupeKey(sql, scope, key, now())),
     counts: asFarAsMayBe(counts),
   };
+}
+
+/**
+ * Reads see what is committed and not yet on disk. Somebody may act on it: a duplicate is answered, a decision lets a
+ * tool run. So what was found is returned once it is durable.
+ */
+export function createDurableReads(parts: ReadParts & { group: SqliteGroupCommit }): Reading {
+  const { findDuplicates, counts, ...reads } = createSqliteReads(parts);
+  const whenDurable = async <T>(read: () => Promise<T>): Promise<T> => {
+    const found = await read();
+    await parts.group.durable();
+    return found;
+  };
+  return {
+    ...wrapReads(reads, whenDurable),
+    async findDuplicates(keys) {
+      const found = await findDuplicates(keys);
+      return found.some((record) => record !== undefined) ? whenDurable(async () => found) : found;
+    },
+    counts,
+  };
+}
+
+/** A gateway that checkpoints holds its lock for so long at most. */
+const BUSY_MS = 5000;
+
+/** Opens a connection to the file that cannot write. What gateways write meanwhile is seen by the next read. */
+export function openSqliteReader(file: string, now: () => number): StoreReader {
+  const db = new DatabaseSync(file, { readOnly: true, timeout: BUSY_MS });
+  const reads = createSqliteReads({
+    sql: new Statements(db),
+    jobs: { counts: () => [] },
+    // To make runs of events is the gateway's work.
+    loop: { catchUp: () => Promise.resolve() },
+    now,
+  });
+  return { ...reads, close: async () => db.close() };
 }

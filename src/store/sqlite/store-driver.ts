@@ -103,7 +103,7 @@ export const SQLITE: StoreDriver = {
     const file = parseFile(url);
     try {
       await prepareFile(file);
-      const { openSqlite } = await import("./driver.ts");
+      const { openSqlite } = await import("./store.ts");
       return openSqlite(file, clock, log);
     } catch (error) {
       if (error instanceof RouseError) throw error;
@@ -116,7 +116,7 @@ export const SQLITE: StoreDriver = {
   async openReader({ url, clock }) {
     const file = parseFile(url);
     checkReadable(await readStatus(file));
-    const { openSqliteReader } = await import("./reader.ts");
+    const { openSqliteReader } = await import("./reads.ts");
     return openSqliteReader(file, () => clock.now());
   },
   status: async ({ url }) => readStatus(parseFile(url)),

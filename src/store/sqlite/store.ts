@@ -1,36 +1,45 @@
-import { chmod, rm, stat, writeFile } from "node:fs/promises";
-import { RouseError } from "../../core/errors.ts";
+import { DatabaseSync } from "node:sqlite";
+import { type Clock, createStepWatch, type StepWatch } from "../../core/clock.ts";
+import type { Logger } from "../../core/log.ts";
+import { singleNode } from "../cluster.ts";
+import { createSignals, type Signals } from "../sql/signals.ts";
 import {
   isFencingToken,
-  type AcceptResult,
-  type DedupeEntry,
-  type EventRecord,
+  type EarlierJob,
   type FencingToken,
   type Job,
   type JobKind,
+  type JobPosition,
   type Ms,
+  type Queue,
   type Store,
+  type StoreHandle,
   type Writes,
 } from "../types.ts";
-import type { Checkpoints, LogFile } from "./checkpoints.ts";
-import { copyDatabase } from "./copy-database.ts";
-import type { SqliteGroupCommit } from "./group-commit.ts";
-import { sqliteError, type Statements } from "./statements.ts";
-import { oldestBody } from "../sql/sweep-plan.ts";
-import type { Materializer, MaterializeLoop } from "./materialize-loop.ts";
-import { wrapReads } from "../sql/reads.ts";
-import { createSqliteReads } from "./reads.ts";
-import type { Signals } from "../sql/signals.ts";
-import { SQLITE_DIALECT, sweepSteps } from "./sweep.ts";
-import { bindKey, findDedupeKey } from "./keys.ts";
-import { insertEvent, type WriteWith } from "./writes.ts";
-import type { SqliteJobs } from "./jobs.ts";
+import { copyTo } from "./copy-database.ts";
+import {
+  Checkpoints,
+  createWritable,
+  endProcess,
+  openLog,
+  type LogFile,
+  type Writable,
+} from "./disk.ts";
+import { type SqliteGroupCommit, createSqliteGroupCommit } from "./group-commit.ts";
+import { SqliteJobs } from "./jobs.ts";
+import { MaterializeLoop, Materializer } from "./materialize-loop.ts";
+import { createDurableReads } from "./reads.ts";
+import { Statements } from "./statements.ts";
+import { readOldestBody, sweepSteps } from "./sweep.ts";
+import { createSqliteUsage } from "./usage.ts";
+import { acceptEvent, createSqliteWriter, type WriteWith } from "./writes.ts";
 
-export interface SqliteStoreParts {
+interface Parts {
   sql: Statements;
   jobs: SqliteJobs;
   group: SqliteGroupCommit;
   checkpoints: Checkpoints;
+  writable: Writable;
   logFile: LogFile;
   materializer: Materializer;
   loop: MaterializeLoop;
@@ -51,25 +60,13 @@ function writing({
   signals,
   writeWith,
   now,
-}: SqliteStoreParts): Writing {
-  const acceptNow = (event: EventRecord, keys: readonly DedupeEntry[]): AcceptResult => {
-    // One key is its own check; of several, none may be bound before all are known to be free.
-    for (const { scope, key } of keys.length > 1 ? keys : []) {
-      const record = findDedupeKey(sql, scope, key, now());
-      if (record) return { kind: "duplicate", record };
-    }
-    for (const entry of keys) {
-      const held = bindKey(sql, event.id, entry, now())
-        ? undefined
-        : findDedupeKey(sql, entry.scope, entry.key, now());
-      if (held && held.eventId !== event.id) return { kind: "duplicate", record: held };
-    }
-    insertEvent(sql, materializer.nextSeq(), event);
-    return { kind: "accepted" };
-  };
+}: Parts): Writing {
+  const nextSeq = (): number => materializer.nextSeq();
   return {
     async accept(event, keys = []) {
-      const result = await group.add(() => acceptNow(event, keys), { many: keys.length > 0 });
+      const result = await group.add(() => acceptEvent(sql, nextSeq, event, keys, now()), {
+        many: keys.length > 0,
+      });
       if (event.actions.length > 0 && result.kind === "accepted") loop.noticed();
       return result;
     },
@@ -87,70 +84,20 @@ function writing({
         const later = jobs.nextTime(kind);
         if (later !== undefined) signals.later(kind, later);
       }
-      signals.announce(touched);
+      if (touched.size > 0) signals.announce(touched);
       return true;
     },
     onSystemEvents: signals.onWake,
   };
 }
 
-type Reading = ReturnType<typeof createSqliteReads>;
-
-/**
- * Reads see what is committed and not yet on disk. Somebody may act on it: a duplicate is answered, a decision lets a
- * tool run. So what was found is returned once it is durable.
- */
-function durableReads(
-  { findDuplicates, counts, ...reads }: Reading,
-  group: SqliteGroupCommit,
-): Reading {
-  const whenDurable = async <T>(read: () => Promise<T>): Promise<T> => {
-    const found = await read();
-    await group.durable();
-    return found;
-  };
-  return {
-    ...wrapReads(reads, whenDurable),
-    async findDuplicates(keys) {
-      const found = await findDuplicates(keys);
-      return found.some((record) => record !== undefined) ? whenDurable(async () => found) : found;
-    },
-    counts,
-  };
-}
-
-/** Copies into a file that is new or empty; what a failed copy leaves is taken away. */
-async function copyTo(sql: Statements, file: string): Promise<void> {
-  await writeFile(file, "", { flag: "wx", mode: 0o600 }).catch(
-    async (error: NodeJS.ErrnoException) => {
-      if (error.code !== "EEXIST")
-        throw new RouseError(
-          { code: "usage", message: `the backup's file cannot be made (${error.code ?? "error"})` },
-          { cause: error },
-        );
-      if ((await stat(file)).size > 0)
-        throw new RouseError({
-          code: "usage",
-          message: "the backup's file is there already; name a new one",
-        });
-      await chmod(file, 0o600);
-    },
-  );
-  try {
-    await copyDatabase(sql.db.location() ?? "", file);
-  } catch (error) {
-    await rm(file, { force: true });
-    throw sqliteError(error);
-  }
-}
-
 /** The store over one SQLite database. */
-export function createSqliteStore(parts: SqliteStoreParts): Store {
-  const { sql, group, checkpoints, logFile, materializer, loop, signals } = parts;
+function createStore(parts: Parts): Store {
+  const { sql, group, checkpoints, writable, logFile, materializer, loop, signals } = parts;
   let closed = false;
   return {
     ...writing(parts),
-    ...durableReads(createSqliteReads(parts), group),
+    ...createDurableReads(parts),
     async sweep(at, retention) {
       await loop.catchUp();
       let total = 0;
@@ -164,13 +111,12 @@ export function createSqliteStore(parts: SqliteStoreParts): Store {
       }
       return total;
     },
-    async oldestBody(at) {
-      return sql.get<{ at: Ms }>(oldestBody(SQLITE_DIALECT, "?1"), at)?.at;
-    },
-    backup: (file) => copyTo(sql, file),
+    oldestBody: async (at) => readOldestBody(sql, at),
+    backup: (file) => copyTo(sql.db, file),
     async close() {
       if (closed) return;
       closed = true;
+      writable.close();
       await loop.close();
       await group.drain();
       await checkpoints.close();
@@ -179,4 +125,160 @@ export function createSqliteStore(parts: SqliteStoreParts): Store {
       logFile.close();
     },
   };
+}
+
+/** Where a job stands. The first of its key is the one that may start or is under way. */
+function findJob(sql: Statements, kind: JobKind, id: string): JobPosition | undefined {
+  const row = sql.get<{ head: string; runAt: Ms; held: number }>(
+    `SELECT run_at AS runAt, held, iif(held = 1 OR ready IS NOT NULL, id,
+        coalesce((SELECT id FROM jobs AS first WHERE first.kind = jobs.kind AND first.key = jobs.key AND (first.held = 1 OR first.ready IS NOT NULL) ORDER BY seq LIMIT 1), id)) AS head
+      FROM jobs WHERE kind = ? AND id = ?`,
+    kind,
+    id,
+  );
+  return row && { ...row, held: row.held === 1 };
+}
+
+/** The first of those with one of these keys that were added before a job. Reads one row of each key. */
+function findEarlierJob(
+  sql: Statements,
+  { kind, id }: Pick<Job, "kind" | "id">,
+  keys: readonly string[],
+): EarlierJob | undefined {
+  return sql.get<EarlierJob>(
+    `SELECT id, key, run_at AS runAt FROM jobs WHERE seq = (
+        SELECT min((SELECT min(seq) FROM jobs INDEXED BY jobs_key WHERE kind = ?1 AND key = given.value AND seq < own.seq))
+        FROM jobs AS own, json_each(?3) AS given WHERE own.kind = ?1 AND own.id = ?2)`,
+    kind,
+    id,
+    JSON.stringify(keys),
+  );
+}
+
+/** The queue over the store's own database, so that work and jobs share a commit. */
+function createQueue({ sql, jobs, group, loop, signals, now }: Parts, watch: StepWatch): Queue {
+  /** Keeps delays as long as they were to be, if the clock is set back now or while no process runs. */
+  const followClock = async (): Promise<void> => {
+    const step = watch.look();
+    if (step < 0) await group.add(() => jobs.moveBack(-step, now()), { many: true });
+  };
+  return {
+    async fetch(kind, limit) {
+      const take = (): Job[] => jobs.take(kind, limit, now());
+      await followClock();
+      // Jobs that are ready came in before all that is still to be taken up: only where they are too few, wait for more.
+      if (jobs.readyCount(kind, now(), limit) < limit) await loop.catchUp();
+      const isReady = jobs.readyCount(kind, now(), 1) > 0;
+      // A lease that is lost with the power is one of a process that is lost too. A turn is synced before its tools or its hook's
+      // model are called. A delivery or a command acts without another commit, and only its taking counts its tries.
+      const taken = !isReady
+        ? []
+        : await (kind === "turn" ? group.derive(take) : group.add(take, { many: true }));
+      if (taken.length === 0 && jobs.shouldNote(now()) && jobs.nextTime(kind) !== undefined)
+        await group.add(() => jobs.note(now()), { many: false });
+      // A caller that was given as many as it asked for asks again by itself.
+      const later = taken.length < limit ? jobs.nextTime(kind) : undefined;
+      if (later !== undefined) signals.later(kind, later);
+      return taken;
+    },
+    onReady: signals.onReady,
+    async find(kind, id) {
+      await loop.catchUp();
+      return findJob(sql, kind, id);
+    },
+    // What stands before a job that was given to a worker is in the table already.
+    findEarlier: (job, keys) => Promise.resolve(findEarlierJob(sql, job, keys)),
+    async waiting(kind) {
+      await loop.catchUp();
+      const { count, oldest } = jobs.waiting(kind);
+      return { count, oldestMs: oldest === null ? 0 : Math.max(0, now() - oldest) };
+    },
+    async recover() {
+      await loop.catchUp();
+      const released = await group.add(() => jobs.recover(), { many: true });
+      signals.announce(new Set(released));
+      return released.length;
+    },
+  };
+}
+
+/** Moves the ends of delays if the clock was set back while no process used the file. */
+function makeUpForStep({
+  sql,
+  jobs,
+  now,
+  log,
+}: {
+  sql: Statements;
+  jobs: SqliteJobs;
+  now: () => Ms;
+  log: Logger;
+}): void {
+  const step = jobs.getStepBack(now());
+  if (step === 0) return;
+  log.warn(
+    { stepMs: -step },
+    "the system clock was set back since the store was used last; delays end as if it had not been",
+  );
+  sql.run("BEGIN IMMEDIATE");
+  jobs.moveBack(step, now());
+  sql.run("COMMIT");
+}
+
+/** The store and its queue on a database that is open, and belongs to this process alone. */
+export function createSqlite(db: DatabaseSync, clock: Clock, log: Logger): StoreHandle {
+  const logFile = openLog(db, clock.now());
+  const file = db.location() ?? "";
+  const now = (): number => clock.now();
+  const sql = new Statements(db);
+  const jobs = new SqliteJobs(sql);
+  const materializer = new Materializer(sql);
+  const writeWith = createSqliteWriter(sql, jobs, now);
+  const writable = createWritable(sql, () => group, log);
+  const onFailure = writable.failed;
+  const group: SqliteGroupCommit = createSqliteGroupCommit({
+    sql,
+    sync: () => logFile.sync(),
+    onCommit: () => {
+      checkpoints.committed();
+      writable.committed();
+    },
+    onFailure,
+    onBroken: (error) => endProcess(log, file, error),
+  });
+  const checkpoints = new Checkpoints({ file, log: logFile, group, onFailure });
+  const signals = createSignals({ clock, log });
+  const watch = createStepWatch(clock, log);
+  makeUpForStep({ sql, jobs, now, log });
+  const loop = new MaterializeLoop({ materializer, group, signals, writeWith, log });
+  const parts: Parts = {
+    sql,
+    jobs,
+    group,
+    checkpoints,
+    writable,
+    logFile,
+    materializer,
+    loop,
+    signals,
+    writeWith,
+    now,
+  };
+  return {
+    store: createStore(parts),
+    queue: createQueue(parts, watch),
+    cluster: { ...singleNode(now, log), reachable: writable.isWritable },
+    usage: createSqliteUsage(parts),
+  };
+}
+
+/** Opens the embedded store and its queue on a file. */
+export function openSqlite(file: string, clock: Clock, log: Logger): StoreHandle {
+  const db = new DatabaseSync(file);
+  try {
+    return createSqlite(db, clock, log);
+  } catch (error) {
+    db.close();
+    throw error;
+  }
 }

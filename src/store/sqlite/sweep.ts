@@ -1,11 +1,11 @@
 import type { SQLInputValue } from "node:sqlite";
-import type { SweepDialect } from "../sql/sweep-plan.ts";
+import { oldestBody, type SweepDialect } from "../sql/sweep-plan.ts";
 import { getSweepSteps, type Slice, type SweepStep } from "../sql/sweep.ts";
 import type { Ms, Retention } from "../types.ts";
 import { createSqliteSource } from "./reads.ts";
 import type { Statements } from "./statements.ts";
 
-export const SQLITE_DIALECT: SweepDialect = { hasBody: "typeof(body) <> 'null'" };
+const SQLITE_DIALECT: SweepDialect = { hasBody: "typeof(body) <> 'null'" };
 
 /** Runs the statements of a step immediately, inside the caller's transaction. */
 function runStep(sql: Statements, step: SweepStep): Slice {
@@ -39,3 +39,7 @@ export const sweepSteps = (
     dedupeKey: "seq",
     lock: "",
   }).map((step) => () => runStep(sql, step));
+
+/** When the oldest body that retention lets go of came in. */
+export const readOldestBody = (sql: Statements, at: Ms): Ms | undefined =>
+  sql.get<{ at: Ms }>(oldestBody(SQLITE_DIALECT, "?1"), at)?.at;

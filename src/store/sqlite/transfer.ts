@@ -12,7 +12,7 @@ import {
   toTargets,
   type TransferOptions,
 } from "../sql/transfer.ts";
-import { openSqlite } from "./driver.ts";
+import { openSqlite } from "./store.ts";
 import { keyNumber } from "./keys.ts";
 import { prepareDatabase } from "./schema.ts";
 import { sqliteError, Statements } from "./statements.ts";

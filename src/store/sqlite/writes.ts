@@ -7,8 +7,17 @@ import {
   type RecordRows,
 } from "../sql/record-writes.ts";
 import { toEventRow } from "../sql/rows.ts";
-import { addColumns, USAGE_NUMBERS, type EventRecord, type JobKind, type Ms } from "../types.ts";
+import {
+  addColumns,
+  USAGE_NUMBERS,
+  type AcceptResult,
+  type DedupeEntry,
+  type EventRecord,
+  type JobKind,
+  type Ms,
+} from "../types.ts";
 import type { SqliteJobs } from "./jobs.ts";
+import { bindKey, findDedupeKey } from "./keys.ts";
 import type { Statements } from "./statements.ts";
 
 const toValues = (row: NewRow): SQLInputValue[] => Object.values(row).map((value) => value ?? null);
@@ -37,12 +46,36 @@ function insert(sql: Statements, table: string, row: NewRow, texts = inserts): b
 }
 
 /** Adds an event's row: the one insert of an answer's way. */
-export const insertEvent = (sql: Statements, seq: number, event: EventRecord): void => {
-  const { id, at, path, credential, outcome, mapping, head, actions, body } = toEventRow(event);
+const insertEvent = (sql: Statements, seq: number, event: EventRecord, now: Ms): void => {
+  const row = toEventRow(event, now);
+  const { id, at, path, credential, outcome, mapping, head, actions, body } = row;
   sql.run(INSERT_EVENT, seq, id, at, path, credential, outcome, mapping, head, actions, body);
 };
 const INSERT_EVENT =
   "INSERT INTO events (seq, id, at, path, credential, outcome, mapping, head, actions, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
+/** Binds the duplicate keys of an event and adds its row; nothing of both if another event holds a key. */
+export function acceptEvent(
+  sql: Statements,
+  nextSeq: () => number,
+  event: EventRecord,
+  keys: readonly DedupeEntry[],
+  now: Ms,
+): AcceptResult {
+  // One key is its own check; of several, none may be bound before all are known to be free.
+  for (const { scope, key } of keys.length > 1 ? keys : []) {
+    const record = findDedupeKey(sql, scope, key, now);
+    if (record) return { kind: "duplicate", record };
+  }
+  for (const entry of keys) {
+    const held = bindKey(sql, event.id, entry, now)
+      ? undefined
+      : findDedupeKey(sql, entry.scope, entry.key, now);
+    if (held && held.eventId !== event.id) return { kind: "duplicate", record: held };
+  }
+  insertEvent(sql, nextSeq(), event, now);
+  return { kind: "accepted" };
+}
 
 /** How the rows are read that are changed. */
 const READS: { [T in keyof Kept]: string } = {

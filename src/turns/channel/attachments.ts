@@ -8,7 +8,7 @@ import { backOff, WAITS } from "../../core/backoff.ts";
 import type { Clock } from "../../core/clock.ts";
 import { safeError } from "../../core/errors.ts";
 import { hasUsableSize, readImageInfo } from "../../core/image-info.ts";
-import { cutText, type TextPart } from "../../core/text.ts";
+import { cutText, type TextPart, plural } from "../../core/text.ts";
 import { renderAttachment } from "./channel-input.ts";
 
 /** A file on disk, while it is read. */
@@ -193,7 +193,9 @@ export async function readAttachments(
   const left = attachments.length - MAX_FILES;
   if (left > 0)
     read.parts.push(
-      outside(`[${left} more files are not read: ${MAX_FILES} files of a message are]`),
+      outside(
+        `[${plural(left, "more file is", "more files are")} not read: ${MAX_FILES} files of a message are]`,
+      ),
     );
   return read;
 }

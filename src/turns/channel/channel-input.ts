@@ -1,4 +1,4 @@
-import { cutText, oneLine, plainText, type TextPart } from "../../core/text.ts";
+import { cutText, oneLine, plainText, type TextPart, plural } from "../../core/text.ts";
 import type {
   Attachment,
   EarlierMessage,
@@ -173,7 +173,7 @@ function renderFiles(attachments: readonly Attachment[]): string[] {
   const left = attachments.length - MAX_FILES;
   return [
     ...attachments.slice(0, MAX_FILES).map((file) => renderAttachment(file)),
-    ...(left > 0 ? [`[and ${left} more files]`] : []),
+    ...(left > 0 ? [`[and ${plural(left, "more file")}]`] : []),
   ];
 }
 

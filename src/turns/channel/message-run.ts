@@ -1,18 +1,17 @@
-import { stripAck } from "../../agent/ack.ts";
 import { ECHO } from "../../agent/models.ts";
 import { disarm } from "../../agent/reply/disarm.ts";
-import { planDelivery, type Planned } from "../../delivery/plan.ts";
+import { planDelivery, readAttached, type Planned } from "../../delivery/plan.ts";
 import { getPhrases, renderSilence } from "../../vocabulary/phrases.ts";
 import type { Job, MessageRun, MessageSpec, Ms, RouteDecision, Writes } from "../../store/types.ts";
 import type { AnsweredTurn, FailedTurn, RunKind } from "../try.ts";
 import { appendTurn, decideRoute, planAnswer, replyRoute } from "../end-run.ts";
+import { stripAck } from "../heartbeat.ts";
 import type { TurnDeps } from "../context.ts";
 import type { ActionContext } from "../types.ts";
 import { AWAY_NOTICE_MS, planAwayNotice } from "./away-notice.ts";
 import { collectMessages, readUnread } from "./collect-messages.ts";
 import { resetHistory } from "./commands.ts";
 import { createLiveText, withdrawLive } from "./live-text.ts";
-import { readAttached } from "./send-file.ts";
 
 /** Whether only the owner reads the answer to a message, who may know what is the operator's. */
 const isToOwner = ({ incoming }: MessageSpec): boolean =>

@@ -5,15 +5,8 @@ import type { TurnExtension } from "../../agent/types.ts";
 import type { Tool } from "../../contract/kinds.ts";
 import { OWN_SOURCE, SEND_FILE_TOOL, SEND_FILE_TOOL_NAME } from "../../vocabulary/tool-names.ts";
 import { FORGOTTEN, cutText, oneLine } from "../../core/text.ts";
-import type { AttachedFile } from "../../delivery/plan.ts";
-import type {
-  Job,
-  RunRecord,
-  StepRecord,
-  Reads,
-  Store,
-  ToolCallRecord,
-} from "../../store/types.ts";
+import { readAttached, toStagedId, type AttachedFile } from "../../delivery/plan.ts";
+import type { Job, RunRecord, StepRecord, Store, ToolCallRecord } from "../../store/types.ts";
 import { fetchStaged, type AttachmentDeps } from "./attachments.ts";
 import type { ActionContext } from "../types.ts";
 import { readImageInfo } from "../../core/image-info.ts";
@@ -142,27 +135,6 @@ interface SendingRun {
 
 /** A file before it is checked, or why there is none. */
 type Found = { data: Buffer; name?: string | undefined } | { problem: string };
-
-/** The id under which a file waits for the end of its run. */
-const toStagedId = (callId: string): string => `${callId}.file`;
-
-const isAttaching = ({ tool, state }: ToolCallRecord): boolean =>
-  tool === SEND_FILE_TOOL_NAME && state === "done";
-
-/** Returns the files that the agent has attached in a run's steps, in their order. */
-export async function readAttached(
-  run: RunRecord,
-  steps: readonly StepRecord[],
-  store: Reads,
-): Promise<AttachedFile[]> {
-  const files: AttachedFile[] = [];
-  for (const { id } of steps.flatMap(({ calls }) => calls.filter(isAttaching))) {
-    const staged = await store.toolResults.get(toStagedId(id));
-    if (staged?.runId === run.id && staged.text !== FORGOTTEN)
-      files.push(JSON.parse(staged.text) as AttachedFile);
-  }
-  return files;
-}
 
 /** Lists the runs of the same conversation, newest first, without this one. */
 async function listEarlier(

@@ -1,7 +1,7 @@
-import { getHeartbeat } from "../../config/agent-heartbeat.ts";
 import { HEARTBEAT_ID, toTrigger } from "../../config/schedule-checks.ts";
 import type { ScheduleConfig } from "../../config/schema/schedules.ts";
 import { parseTrigger, type Trigger } from "../../vocabulary/schedule-times.ts";
+import { getHeartbeat } from "../channel/rooms.ts";
 import type { ActionContext } from "../types.ts";
 import type { ApprovedSchedule } from "./proposals.ts";
 import type { Schedule, ScheduleAction, ScheduleDelivery } from "./types.ts";

@@ -34,9 +34,9 @@ export function testAccept(stage: Stage): void {
           body: new Uint8Array([0, 255, 10, 0]),
         },
       });
-      expect(await stage.handle.store.accept(given)).toEqual({ kind: "accepted" });
+      expect(await stage.store.accept(given)).toEqual({ kind: "accepted" });
       await stage.reopen();
-      const kept = await stage.handle.store.events.get(given.id);
+      const kept = await stage.store.events.get(given.id);
       expect({
         ...kept,
         request: { ...kept?.request, body: [...(kept?.request.body ?? [])] },
@@ -44,7 +44,7 @@ export function testAccept(stage: Stage): void {
         ...given,
         request: { ...given.request, body: [0, 255, 10, 0] },
       });
-      expect(await stage.handle.store.events.get("evt_nobody")).toBeUndefined();
+      expect(await stage.store.events.get("evt_nobody")).toBeUndefined();
     });
 
     it("gives every body back byte for byte, whatever its size and kind", async () => {
@@ -61,8 +61,8 @@ export function testAccept(stage: Stage): void {
       ];
       for (const body of bodies) {
         const given = event({ request: { method: "POST", headers: {}, query: {}, body } });
-        await stage.handle.store.accept(given);
-        const kept = (await stage.handle.store.events.get(given.id))?.request;
+        await stage.store.accept(given);
+        const kept = (await stage.store.events.get(given.id))?.request;
         expect(Buffer.compare(Buffer.from(kept?.body ?? "lost"), Buffer.from(body))).toBe(0);
         expect(kept).toEqual({ ...given.request, body: kept?.body });
       }
@@ -79,32 +79,28 @@ export function testAccept(stage: Stage): void {
         actions: [action],
         request: { method: "GET", headers: {}, query: { q: odd }, body: null },
       });
-      await stage.handle.store.accept(given, [dedupe({ key: "k\0" })]);
-      expect(await stage.handle.store.events.get(given.id)).toEqual(given);
-      expect(await stage.handle.store.events.list({ path: "a\0b" })).toHaveLength(1);
-      expect(await stage.handle.store.runs.get(action.runId)).toMatchObject({
+      await stage.store.accept(given, [dedupe({ key: "k\0" })]);
+      expect(await stage.store.events.get(given.id)).toEqual(given);
+      expect(await stage.store.events.list({ path: "a\0b" })).toHaveLength(1);
+      expect(await stage.store.runs.get(action.runId)).toMatchObject({
         spec: action.spec,
       });
-      expect(await stage.handle.queue.fetch("turn", 1)).toMatchObject([
-        { key: "main/hook/hook:a\0b" },
-      ]);
+      expect(await stage.queue.fetch("turn", 1)).toMatchObject([{ key: "main/hook/hook:a\0b" }]);
       expect(
-        await stage.handle.store.findDuplicates([dedupe({ key: "k\0" }), dedupe({ key: "k" })]),
+        await stage.store.findDuplicates([dedupe({ key: "k\0" }), dedupe({ key: "k" })]),
       ).toMatchObject([{ key: "k\0" }, undefined]);
-      await stage.handle.store.commit((tx) => {
+      await stage.store.commit((tx) => {
         tx.sessions.addTurn(
           hookSession("s\0"),
           turn("r", { hook: odd, messages: [{ role: "assistant", content: odd }] }),
         );
         tx.values.set("odd", odd);
       });
-      expect(await stage.handle.store.sessions.listTurns(hookSession("s\0"))).toMatchObject([
+      expect(await stage.store.sessions.listTurns(hookSession("s\0"))).toMatchObject([
         { hook: odd, messages: [{ content: odd }] },
       ]);
-      expect(await stage.handle.store.sessions.list({})).toMatchObject([
-        { ref: hookSession("s\0") },
-      ]);
-      expect(await stage.handle.store.values.get("odd")).toBe(odd);
+      expect(await stage.store.sessions.list({})).toMatchObject([{ ref: hookSession("s\0") }]);
+      expect(await stage.store.values.get("odd")).toBe(odd);
     });
 
     it("keeps an event without a body and without work, and queues nothing for it", async () => {
@@ -114,17 +110,17 @@ export function testAccept(stage: Stage): void {
         nearest: { mapping: "a", condition: "match.when" },
         request: { method: "POST", headers: {}, query: {}, body: null },
       });
-      await stage.handle.store.accept(given);
-      expect(await stage.handle.store.events.get(given.id)).toEqual(given);
-      expect(await stage.handle.queue.fetch("turn", 1)).toEqual([]);
-      expect(await stage.handle.store.runs.list({})).toEqual([]);
+      await stage.store.accept(given);
+      expect(await stage.store.events.get(given.id)).toEqual(given);
+      expect(await stage.queue.fetch("turn", 1)).toEqual([]);
+      expect(await stage.store.runs.list({})).toEqual([]);
     });
 
     it("makes a queued run and its job of a run action", async () => {
       const action = runAction("hook:one", { mapping: "alerts", warnings: ["cut"] });
       const given = event({ actions: [action] });
-      await stage.handle.store.accept(given);
-      expect(await stage.handle.store.runs.get(action.runId)).toEqual({
+      await stage.store.accept(given);
+      expect(await stage.store.runs.get(action.runId)).toEqual({
         id: action.runId,
         eventId: given.id,
         kind: "hook",
@@ -136,7 +132,7 @@ export function testAccept(stage: Stage): void {
         restarts: 0,
         createdAt: START,
       });
-      const jobs = await stage.handle.queue.fetch("turn", 5);
+      const jobs = await stage.queue.fetch("turn", 5);
       expect(jobs).toMatchObject([
         {
           id: action.runId,
@@ -156,59 +152,55 @@ export function testAccept(stage: Stage): void {
       });
       const [stop, begin] = [command("stop"), command("new")];
       const ready: JobKind[] = [];
-      stage.handle.queue.onReady((kind) => ready.push(kind));
+      stage.queue.onReady((kind) => ready.push(kind));
       for (const action of [asked, stop, begin])
-        await stage.handle.store.accept(event({ actions: [action] }));
+        await stage.store.accept(event({ actions: [action] }));
       await until(() => ready.includes("command"));
-      const [held] = await stage.handle.queue.fetch("turn", 5);
+      const [held] = await stage.queue.fetch("turn", 5);
       expect(held).toMatchObject({ id: asked.runId });
-      const [first] = await stage.handle.queue.fetch("command", 5);
+      const [first] = await stage.queue.fetch("command", 5);
       expect(first).toMatchObject({ id: stop.runId, data: { type: "run", runId: stop.runId } });
-      await stage.handle.store.commit((tx) => tx.jobs.settle(first as Job), first);
-      expect(await stage.handle.queue.fetch("command", 5)).toMatchObject([{ id: begin.runId }]);
-      expect(await stage.handle.queue.fetch("turn", 5)).toEqual([]);
-      expect(await stage.handle.store.counts()).toMatchObject({
+      await stage.store.commit((tx) => tx.jobs.settle(first as Job), first);
+      expect(await stage.queue.fetch("command", 5)).toMatchObject([{ id: begin.runId }]);
+      expect(await stage.queue.fetch("turn", 5)).toEqual([]);
+      expect(await stage.store.counts()).toMatchObject({
         "jobs.turn": 2,
         "jobs.command": 1,
       });
-      await stage.handle.store.commit((tx) => tx.jobs.settle(held as Job), held);
-      expect(await stage.handle.queue.fetch("turn", 5)).toMatchObject([{ id: begin.runId }]);
+      await stage.store.commit((tx) => tx.jobs.settle(held as Job), held);
+      expect(await stage.queue.fetch("turn", 5)).toMatchObject([{ id: begin.runId }]);
     });
 
     it("keeps the order of what came in, within a key", async () => {
       const actions = Array.from({ length: 700 }, () => runAction("hook:one"));
-      await Promise.all(
-        actions.map((action) => stage.handle.store.accept(event({ actions: [action] }))),
-      );
+      await Promise.all(actions.map((action) => stage.store.accept(event({ actions: [action] }))));
       const taken: string[] = [];
       for (let n = 0; n < 3; n++) {
-        const [one] = await stage.handle.queue.fetch("turn", 5);
+        const [one] = await stage.queue.fetch("turn", 5);
         if (!one) break;
         taken.push(one.id);
-        await stage.handle.store.commit((tx) => tx.jobs.settle(one), one);
+        await stage.store.commit((tx) => tx.jobs.settle(one), one);
       }
       expect(taken).toEqual(actions.slice(0, 3).map((action) => action.runId));
-      expect((await stage.handle.store.runs.list({ limit: 1000 })).map((one) => one.id)).toEqual(
+      expect((await stage.store.runs.list({ limit: 1000 })).map((one) => one.id)).toEqual(
         actions.map((action) => action.runId).toReversed(),
       );
     });
 
     it("makes a queued system event of a wake action and tells who listens", async () => {
       const heard: string[] = [];
-      const undo = stage.handle.store.onSystemEvents(
+      const undo = stage.store.onSystemEvents(
         (agentId, mode) => void heard.push(`${agentId} ${mode}`),
       );
       const [first, second] = [
         wakeAction({ mode: "next-heartbeat", unsafe: true }),
         wakeAction({ agentId: "other" }),
       ];
-      await stage.handle.store.accept(event({ actions: [first, second] }));
+      await stage.store.accept(event({ actions: [first, second] }));
       await until(() => heard.length > 1);
       expect(heard).toEqual(["main next-heartbeat", "other now"]);
       const { systemEventId: id, agentId, text, mode, unsafe } = first;
-      expect(
-        await stage.handle.store.systemEvents.listQueued({ agentId: "main", limit: 10 }),
-      ).toEqual([
+      expect(await stage.store.systemEvents.listQueued({ agentId: "main", limit: 10 })).toEqual([
         {
           seq: expect.any(Number),
           id,
@@ -223,46 +215,44 @@ export function testAccept(stage: Stage): void {
         },
       ]);
       undo();
-      await stage.handle.store.accept(event({ actions: [wakeAction()] }));
+      await stage.store.accept(event({ actions: [wakeAction()] }));
       expect(
-        await stage.handle.store.systemEvents.listQueued({ agentId: "main", limit: 10 }),
+        await stage.store.systemEvents.listQueued({ agentId: "main", limit: 10 }),
       ).toHaveLength(2);
       expect(heard).toHaveLength(2);
     });
 
     it("takes up work that was accepted just before the store was closed, once", async () => {
       const action = runAction();
-      const pending = stage.handle.store.accept(event({ actions: [action, wakeAction()] }));
-      await stage.handle.store.close();
+      const pending = stage.store.accept(event({ actions: [action, wakeAction()] }));
+      await stage.store.close();
       await pending;
       for (let n = 0; n < 2; n++) {
         await stage.open();
-        await stage.handle.queue.recover();
-        expect(await stage.handle.store.runs.list({})).toHaveLength(1);
+        await stage.queue.recover();
+        expect(await stage.store.runs.list({})).toHaveLength(1);
         expect(
-          await stage.handle.store.systemEvents.listQueued({ agentId: "main", limit: 10 }),
+          await stage.store.systemEvents.listQueued({ agentId: "main", limit: 10 }),
         ).toHaveLength(1);
-        expect((await stage.handle.queue.fetch("turn", 5)).map((one) => one.id)).toEqual([
-          action.runId,
-        ]);
-        await stage.handle.store.close();
+        expect((await stage.queue.fetch("turn", 5)).map((one) => one.id)).toEqual([action.runId]);
+        await stage.store.close();
       }
       await stage.open();
     });
 
     it("takes up at its start, without being asked, what was left", async () => {
-      const pending = stage.handle.store.accept(event({ actions: [runAction()] }));
+      const pending = stage.store.accept(event({ actions: [runAction()] }));
       await stage.reopen();
       await pending;
       const heard: string[] = [];
-      stage.handle.queue.onReady((kind) => heard.push(kind));
+      stage.queue.onReady((kind) => heard.push(kind));
       await until(() => heard.length > 0);
       expect(heard).toEqual(["turn"]);
     });
 
     it("after its end refuses, and never says that work is kept which is not", async () => {
-      await stage.handle.store.close();
-      await expect(stage.handle.store.accept(event())).rejects.toMatchObject({
+      await stage.store.close();
+      await expect(stage.store.accept(event())).rejects.toMatchObject({
         code: "store_unavailable",
       });
       await stage.open();
@@ -272,59 +262,55 @@ export function testAccept(stage: Stage): void {
   describe("duplicates", () => {
     it("give back what holds the key, and write nothing", async () => {
       const first = event({ actions: [runAction()] });
-      await stage.handle.store.accept(first, [dedupe({ bodyHash: "abc" })]);
+      await stage.store.accept(first, [dedupe({ bodyHash: "abc" })]);
       const repeat = event({ actions: [runAction()] });
       const expected = { ...dedupe({ bodyHash: "abc" }), eventId: first.id };
-      expect(await stage.handle.store.accept(repeat, [dedupe({ key: "free" }), dedupe()])).toEqual({
+      expect(await stage.store.accept(repeat, [dedupe({ key: "free" }), dedupe()])).toEqual({
         kind: "duplicate",
         record: expected,
       });
-      expect(await stage.handle.store.events.get(repeat.id)).toBeUndefined();
-      expect(await stage.handle.store.runs.list({})).toHaveLength(1);
+      expect(await stage.store.events.get(repeat.id)).toBeUndefined();
+      expect(await stage.store.runs.list({})).toHaveLength(1);
       expect(
-        await stage.handle.store.findDuplicates([{ scope: dedupe().scope, key: "free" }, dedupe()]),
+        await stage.store.findDuplicates([{ scope: dedupe().scope, key: "free" }, dedupe()]),
       ).toEqual([undefined, expected]);
     });
 
     it("are seen within one commit: of many at the same moment one is accepted", async () => {
       const events = Array.from({ length: 20 }, () => event({ actions: [runAction()] }));
-      const results = await Promise.all(
-        events.map((one) => stage.handle.store.accept(one, [dedupe()])),
-      );
+      const results = await Promise.all(events.map((one) => stage.store.accept(one, [dedupe()])));
       expect(results.filter((result) => result.kind === "accepted")).toHaveLength(1);
       const holder = results.find((result) => result.kind === "duplicate");
       expect(holder).toMatchObject({
         record: { eventId: events[results.findIndex((result) => result.kind === "accepted")]?.id },
       });
-      expect(await stage.handle.store.events.list({})).toHaveLength(1);
-      expect(await stage.handle.store.runs.list({})).toHaveLength(1);
+      expect(await stage.store.events.list({})).toHaveLength(1);
+      expect(await stage.store.runs.list({})).toHaveLength(1);
     });
 
     it("are none in another scope, and none after their time", async () => {
-      await stage.handle.store.accept(event(), [dedupe()]);
-      expect(await stage.handle.store.accept(event(), [dedupe({ scope: "other" })])).toEqual({
+      await stage.store.accept(event(), [dedupe()]);
+      expect(await stage.store.accept(event(), [dedupe({ scope: "other" })])).toEqual({
         kind: "accepted",
       });
-      stage.home.clock.advance(DAY - 1);
-      expect(await stage.handle.store.accept(event(), [dedupe()])).toMatchObject({
+      stage.clock.advance(DAY - 1);
+      expect(await stage.store.accept(event(), [dedupe()])).toMatchObject({
         kind: "duplicate",
       });
-      stage.home.clock.advance(1);
-      const [gone] = await stage.handle.store.findDuplicates([dedupe()]);
+      stage.clock.advance(1);
+      const [gone] = await stage.store.findDuplicates([dedupe()]);
       expect(gone).toBeUndefined();
       const next = event();
-      expect(
-        await stage.handle.store.accept(next, [dedupe({ expiresAt: START + 2 * DAY })]),
-      ).toEqual({ kind: "accepted" });
-      expect(await stage.handle.store.findDuplicates([dedupe()])).toMatchObject([
-        { eventId: next.id },
-      ]);
+      expect(await stage.store.accept(next, [dedupe({ expiresAt: START + 2 * DAY })])).toEqual({
+        kind: "accepted",
+      });
+      expect(await stage.store.findDuplicates([dedupe()])).toMatchObject([{ eventId: next.id }]);
     });
 
     it("keep an action's item", async () => {
-      await stage.handle.store.accept(event(), [dedupe({ item: { ok: true, runId: "r" } })]);
+      await stage.store.accept(event(), [dedupe({ item: { ok: true, runId: "r" } })]);
       await stage.reopen();
-      expect(await stage.handle.store.findDuplicates([dedupe()])).toMatchObject([
+      expect(await stage.store.findDuplicates([dedupe()])).toMatchObject([
         { item: { ok: true, runId: "r" } },
       ]);
     });
@@ -334,11 +320,11 @@ export function testAccept(stage: Stage): void {
     const given = event();
     const other = event();
     const results = await Promise.allSettled([
-      stage.handle.store.accept(given, [dedupe(), dedupe({ key: "k2", item: 1n })]),
-      stage.handle.store.accept(other, [dedupe()]),
+      stage.store.accept(given, [dedupe(), dedupe({ key: "k2", item: 1n })]),
+      stage.store.accept(other, [dedupe()]),
     ]);
     expect(results.map((result) => result.status)).toEqual(["rejected", "fulfilled"]);
     expect(results[1]).toMatchObject({ value: { kind: "accepted" } });
-    expect((await stage.handle.store.events.list({})).map((one) => one.id)).toEqual([other.id]);
+    expect((await stage.store.events.list({})).map((one) => one.id)).toEqual([other.id]);
   });
 }

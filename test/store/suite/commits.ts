@@ -2,7 +2,6 @@ import { describe, expect, it } from "vitest";
 import { RouseError } from "../../../src/core/errors.ts";
 import { RUN_CHANGED } from "../../../src/store/sql/errors.ts";
 import type { ExpectedRun, MessageRun } from "../../../src/store/types.ts";
-import { until } from "../../../src/testing/harness.ts";
 import { dedupe, event, messageSpec, run, runAction, spec, START } from "./make.ts";
 import type { Stage } from "./stage.ts";
 
@@ -13,15 +12,15 @@ export function testCommits(stage: Stage): void {
       const first = event();
       const failure = new Error("of the caller");
       const results = await Promise.allSettled([
-        stage.handle.store.accept(first),
-        stage.handle.store.accept({ ...event(), id: first.id }),
-        stage.handle.store.accept({ ...event(), id: first.id }, [dedupe()]),
-        stage.handle.store.commit((tx) => {
+        stage.store.accept(first),
+        stage.store.accept({ ...event(), id: first.id }),
+        stage.store.accept({ ...event(), id: first.id }, [dedupe()]),
+        stage.store.commit((tx) => {
           tx.values.set("half", 1);
           throw failure;
         }),
-        stage.handle.store.commit((tx) => tx.values.set("whole", 1)),
-        stage.handle.store.accept(event(), [dedupe()]),
+        stage.store.commit((tx) => tx.values.set("whole", 1)),
+        stage.store.accept(event(), [dedupe()]),
       ]);
       expect(results.map((result) => result.status)).toEqual([
         "fulfilled",
@@ -33,36 +32,36 @@ export function testCommits(stage: Stage): void {
       ]);
       expect((results[1] as PromiseRejectedResult).reason).toBeInstanceOf(RouseError);
       expect((results[3] as PromiseRejectedResult).reason).toBe(failure);
-      expect(await stage.handle.store.values.get("half")).toBeUndefined();
-      expect(await stage.handle.store.values.get("whole")).toBe(1);
-      expect(await stage.handle.store.events.list({})).toHaveLength(2);
+      expect(await stage.store.values.get("half")).toBeUndefined();
+      expect(await stage.store.values.get("whole")).toBe(1);
+      expect(await stage.store.events.list({})).toHaveLength(2);
       // The key of the one that failed was free for the next.
       expect(results[5]).toMatchObject({ value: { kind: "accepted" } });
     });
 
     it("that fails leaves no gap that reads wait for", async () => {
       const first = event();
-      await stage.handle.store.accept(first);
-      await expect(stage.handle.store.accept({ ...event(), id: first.id })).rejects.toMatchObject({
+      await stage.store.accept(first);
+      await expect(stage.store.accept({ ...event(), id: first.id })).rejects.toMatchObject({
         name: "RouseError",
       });
-      expect(await stage.handle.store.events.list({})).toHaveLength(1);
+      expect(await stage.store.events.list({})).toHaveLength(1);
       const action = runAction();
-      await stage.handle.store.accept(event({ actions: [action] }));
-      expect(await stage.handle.store.runs.list({})).toMatchObject([{ id: action.runId }]);
+      await stage.store.accept(event({ actions: [action] }));
+      expect(await stage.store.runs.list({})).toMatchObject([{ id: action.runId }]);
     });
 
     it("changes a run that was accepted just before", async () => {
       const action = runAction();
-      await stage.handle.store.accept(event({ actions: [action] }));
-      await stage.handle.store.commit((tx) => {
+      await stage.store.accept(event({ actions: [action] }));
+      await stage.store.commit((tx) => {
         tx.jobs.delete("turn", action.runId);
         tx.runs.update(action.runId, { status: "cancelled", endedAt: START });
       });
-      expect(await stage.handle.store.runs.get(action.runId)).toMatchObject({
+      expect(await stage.store.runs.get(action.runId)).toMatchObject({
         status: "cancelled",
       });
-      expect(await stage.handle.queue.fetch("turn", 1)).toEqual([]);
+      expect(await stage.queue.fetch("turn", 1)).toEqual([]);
     });
 
     it("changes a run only as it was read, if it says how; else nothing of it is written", async () => {
@@ -101,7 +100,7 @@ export function testCommits(stage: Stage): void {
 
     it("changes what a run's change names; null takes a field away", async () => {
       const record = run({ error: { code: "internal", message: "y" }, endedAt: START });
-      await stage.handle.store.commit((tx) => {
+      await stage.store.commit((tx) => {
         tx.runs.add(record);
         tx.runs.update(record.id, {
           status: "running",
@@ -113,38 +112,26 @@ export function testCommits(stage: Stage): void {
         tx.runs.update("run_nobody", { status: "failed" });
       });
       const { error: _error, endedAt: _endedAt, ...rest } = record;
-      expect(await stage.handle.store.runs.get(record.id)).toEqual({
+      expect(await stage.store.runs.get(record.id)).toEqual({
         ...rest,
         status: "running",
         attempts: 2,
         route: { status: "no_route", reason: "none" },
       });
-      await stage.handle.store.commit((tx) =>
-        tx.runs.update(record.id, { spec: spec("hook:two") }),
-      );
-      expect(await stage.handle.store.runs.list({ sessionKey: "hook:two" })).toMatchObject([
+      await stage.store.commit((tx) => tx.runs.update(record.id, { spec: spec("hook:two") }));
+      expect(await stage.store.runs.list({ sessionKey: "hook:two" })).toMatchObject([
         { id: record.id, status: "running", spec: spec("hook:two") },
       ]);
     });
 
-    it("records an event whose work is then taken up", async () => {
-      const action = runAction();
-      const heard: string[] = [];
-      stage.handle.queue.onReady((kind) => heard.push(kind));
-      await stage.handle.store.accept(event({ actions: [action] }));
-      await until(() => heard.length > 0);
-      expect(heard).toEqual(["turn"]);
-      expect(await stage.handle.queue.fetch("turn", 1)).toMatchObject([{ id: action.runId }]);
-    });
-
     it("keeps values", async () => {
-      await stage.handle.store.commit((tx) => {
+      await stage.store.commit((tx) => {
         tx.values.set("a", { n: 1 });
         tx.values.set("a", { n: 2 });
       });
       await stage.reopen();
-      expect(await stage.handle.store.values.get("a")).toEqual({ n: 2 });
-      expect(await stage.handle.store.values.get("b")).toBeUndefined();
+      expect(await stage.store.values.get("a")).toEqual({ n: 2 });
+      expect(await stage.store.values.get("b")).toBeUndefined();
     });
   });
 
@@ -152,20 +139,20 @@ export function testCommits(stage: Stage): void {
     it("holds all that was on disk, while more comes in", async () => {
       const { copies } = stage.home;
       if (!copies)
-        return expect(stage.handle.store.backup("/nowhere")).rejects.toMatchObject({
+        return expect(stage.store.backup("/nowhere")).rejects.toMatchObject({
           code: "usage",
           message: expect.stringMatching(/\S/) as unknown,
         });
       const action = runAction();
-      await stage.handle.store.accept(event({ actions: [action] }));
+      await stage.store.accept(event({ actions: [action] }));
       for (let n = 0; n < 40; n++)
-        await stage.handle.store.commit((tx) => tx.values.set(`v${n}`, "x".repeat(20_000)));
+        await stage.store.commit((tx) => tx.values.set(`v${n}`, "x".repeat(20_000)));
       const file = copies.file("copy");
       let copying = true;
-      const done = stage.handle.store.backup(file).finally(() => (copying = false));
+      const done = stage.store.backup(file).finally(() => (copying = false));
       let during = 0;
       while (copying) {
-        await stage.handle.store.accept(event());
+        await stage.store.accept(event());
         during++;
       }
       await done;
@@ -184,8 +171,8 @@ export function testCommits(stage: Stage): void {
       const { copies } = stage.home;
       if (!copies) return;
       const file = copies.file("copy");
-      await stage.handle.store.backup(file);
-      await expect(stage.handle.store.backup(file)).rejects.toMatchObject({ code: "usage" });
+      await stage.store.backup(file);
+      await expect(stage.store.backup(file)).rejects.toMatchObject({ code: "usage" });
       const copy = await copies.open(file);
       await copy.store.close();
     });

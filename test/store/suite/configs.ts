@@ -6,13 +6,13 @@ import type { Stage } from "./stage.ts";
 export function testConfigs(stage: Stage): void {
   const content = JSON.stringify({ config: 'a "text"\u0000 \ud800 with\nlines' });
   const use = (id: string, usedAt: number): Promise<boolean> =>
-    stage.handle.store.commit((tx) => tx.configs.use({ id, content, usedAt }));
-  const get = (id: string) => stage.handle.store.configs.get(id);
-  const sweep = (at: number): Promise<number> => stage.handle.store.sweep(at, KEEP);
+    stage.store.commit((tx) => tx.configs.use({ id, content, usedAt }));
+  const get = (id: string) => stage.store.configs.get(id);
+  const sweep = (at: number): Promise<number> => stage.store.sweep(at, KEEP);
 
   describe("configs", () => {
     it("are there once, with a number that stays and the time of their last use", async () => {
-      stage.home.clock.advance(DAY);
+      stage.clock.advance(DAY);
       for (const [id, at] of [
         ["aaaa", 2],
         ["bbbb", 1],
@@ -36,12 +36,12 @@ export function testConfigs(stage: Stage): void {
 
     it("go when no event of them is kept, and not while one is in use or has an event whose run has not ended", async () => {
       const end = START + KEEP.events;
-      stage.home.clock.advance(KEEP.events + 2 * DAY);
+      stage.clock.advance(KEEP.events + 2 * DAY);
       const open = run({ id: "run_open" });
       const [old, unfinished] = [event({ config: "aaaa" }), event({ config: "bbbb" })];
       for (const given of [old, unfinished, event({ config: "aaaa", receivedAt: START + HOUR })])
-        await stage.handle.store.accept(given);
-      await stage.handle.store.commit((tx) => tx.runs.add({ ...open, eventId: unfinished.id }));
+        await stage.store.accept(given);
+      await stage.store.commit((tx) => tx.runs.add({ ...open, eventId: unfinished.id }));
       for (const [id, at] of [
         ["aaaa", START + HOUR],
         ["bbbb", START],
@@ -58,11 +58,11 @@ export function testConfigs(stage: Stage): void {
       await sweep(end + HOUR);
       expect(await kept()).toEqual(["aaaa", "bbbb", "cccc"]);
       await sweep(end + HOUR + 1);
-      expect([await kept(), await stage.handle.store.events.get(old.id)]).toEqual([
+      expect([await kept(), await stage.store.events.get(old.id)]).toEqual([
         ["bbbb", "cccc"],
         undefined,
       ]);
-      await stage.handle.store.commit((tx) =>
+      await stage.store.commit((tx) =>
         tx.runs.update(open.id, { status: "succeeded", endedAt: START }),
       );
       await sweep(end + DAY);

@@ -54,16 +54,16 @@ function createLimitActions(stage: Stage) {
       };
     },
     async add(...names: string[]): Promise<void> {
-      await stage.handle.store.commit((tx) => {
+      await stage.store.commit((tx) => {
         for (const id of names)
-          tx.runs.add(run({ id, mapping: "shop", createdAt: stage.home.clock.now() }));
+          tx.runs.add(run({ id, mapping: "shop", createdAt: stage.clock.now() }));
       });
       await enqueue(...names.map((id): Parameters<typeof enqueue>[0] => [id, { key: id }]));
     },
     /** Takes the next job, and starts its run: from here on it has a place. */
     async begin(): Promise<Job> {
       const held = await fetchOne();
-      const startedAt = stage.home.clock.now();
+      const startedAt = stage.clock.now();
       expect(
         await change(held.id, { status: "running", attempts: held.attempts, startedAt }, held),
       ).toBe(true);
@@ -88,7 +88,7 @@ function testHolderGone(stage: Stage): void {
     await begin();
     expect([await reserve(), await count()]).toEqual([0, { running: 2, starts: 2 }]);
     await stage.reopen();
-    await stage.handle.queue.recover();
+    await stage.queue.recover();
     // The outside may still work for it: its place is free when another process has seen that it ended.
     expect([await reserve(), await count()]).toEqual([0, { running: 2, starts: 2 }]);
 
@@ -99,9 +99,9 @@ function testHolderGone(stage: Stage): void {
       true,
     );
     expect([await reserve(), await count()]).toEqual([0, { running: 2, starts: 2 }]);
-    expect(
-      await change(again.id, { status: "succeeded", endedAt: stage.home.clock.now() }, again),
-    ).toBe(true);
+    expect(await change(again.id, { status: "succeeded", endedAt: stage.clock.now() }, again)).toBe(
+      true,
+    );
     expect([await reserve(), await count()]).toEqual([1, { running: 1, starts: 2 }]);
   });
 
@@ -109,15 +109,15 @@ function testHolderGone(stage: Stage): void {
     await add("run_1");
     const before = await begin();
     await stage.reopen();
-    await stage.handle.queue.recover();
+    await stage.queue.recover();
     const again = await createQueueActions(stage).fetchOne();
-    expect(
-      await change("run_1", { status: "succeeded", endedAt: stage.home.clock.now() }, before),
-    ).toBe(false);
+    expect(await change("run_1", { status: "succeeded", endedAt: stage.clock.now() }, before)).toBe(
+      false,
+    );
     expect(await count()).toEqual({ running: 1, starts: 1 });
-    expect(
-      await change("run_1", { status: "succeeded", endedAt: stage.home.clock.now() }, again),
-    ).toBe(true);
+    expect(await change("run_1", { status: "succeeded", endedAt: stage.clock.now() }, again)).toBe(
+      true,
+    );
     expect([await reserve(), await count()]).toEqual([PLACES, { running: 0, starts: 1 }]);
   });
 }
@@ -127,7 +127,7 @@ function testSharedPlaces(stage: Stage): void {
   const { add, reserve, change, count } = createLimitActions(stage);
 
   it("another gateway has the places of one that is gone, and of its runs once it has taken them over", async () => {
-    if (!stage.handle.cluster.shared) return;
+    if (!stage.cluster.shared) return;
     const other = await stage.home.open();
     let isOpen = true;
     const leave = async (): Promise<void> => {
@@ -140,7 +140,7 @@ function testSharedPlaces(stage: Stage): void {
       expect(
         await change(
           "run_1",
-          { status: "running", attempts: 1, startedAt: stage.home.clock.now() },
+          { status: "running", attempts: 1, startedAt: stage.clock.now() },
           held,
           other,
         ),
@@ -157,12 +157,12 @@ function testSharedPlaces(stage: Stage): void {
       expect([taken, await count()]).toEqual([PLACES - 1, { running: 1, starts: 1 }]);
       let again: Job | undefined;
       for (let tries = 0; tries < 100 && !again; tries++) {
-        [again] = await stage.handle.queue.fetch("turn", 1);
+        [again] = await stage.queue.fetch("turn", 1);
         await until(() => again !== undefined, GONE_MS / 100);
       }
-      expect(
-        await change("run_1", { status: "failed", endedAt: stage.home.clock.now() }, again),
-      ).toBe(true);
+      expect(await change("run_1", { status: "failed", endedAt: stage.clock.now() }, again)).toBe(
+        true,
+      );
       expect([await reserve(), await count()]).toEqual([PLACES, { running: 0, starts: 1 }]);
     } finally {
       await leave();

@@ -43,14 +43,14 @@ export function testLists(stage: Stage): void {
   describe("lists", () => {
     it("events: newest first, in pages without gap or repeat, also within one millisecond", async () => {
       const events = Array.from({ length: 8 }, () => event());
-      await Promise.all(events.map((one) => stage.handle.store.accept(one)));
+      await Promise.all(events.map((one) => stage.store.accept(one)));
       const expected = events.map((one) => one.id).toReversed();
       const read = await pages(
-        (page) => stage.handle.store.events.list(page),
+        (page) => stage.store.events.list(page),
         (one) => one.id,
       );
       expect(read).toEqual([expected.slice(0, 3), expected.slice(3, 6), expected.slice(6)]);
-      expect(await stage.handle.store.events.list({ before: "evt_nobody" })).toEqual([]);
+      expect(await stage.store.events.list({ before: "evt_nobody" })).toEqual([]);
     });
 
     it("events: by number, in the order in which they were written, from any of them", async () => {
@@ -75,19 +75,19 @@ export function testLists(stage: Stage): void {
     });
 
     it("events: by outcome, path, mapping, time and failed runs, and all of them together", async () => {
-      stage.home.clock.advance(HOUR);
+      stage.clock.advance(HOUR);
       const [bad, good] = [runAction(), runAction()];
       const events = [
         event({ path: "a", mapping: "m1", actions: [bad] }),
         event({ path: "b", mapping: "m1", actions: [good] }),
         event({ path: "b", mapping: "m2", outcome: "unmatched", receivedAt: START + HOUR }),
       ];
-      for (const one of events) await stage.handle.store.accept(one);
-      await stage.handle.store.commit((tx) =>
+      for (const one of events) await stage.store.accept(one);
+      await stage.store.commit((tx) =>
         tx.runs.update(bad.runId, { status: "timed_out", endedAt: START }),
       );
       const find = async (query: Lists["events"]["of"]): Promise<number[]> =>
-        (await stage.handle.store.events.list(query)).map((found) =>
+        (await stage.store.events.list(query)).map((found) =>
           events.findIndex((one) => one.id === found.id),
         );
       expect(await find({ outcome: "unmatched" })).toEqual([2]);
@@ -154,8 +154,8 @@ export function testLists(stage: Stage): void {
         costUsd: 0.1,
       };
       const ended = { status: "succeeded" as const, endedAt: START + 1, model: "a/big" };
-      stage.home.clock.advance(DAY);
-      await stage.handle.store.commit((tx) => {
+      stage.clock.advance(DAY);
+      await stage.store.commit((tx) => {
         tx.runs.add(run({ ...ended, mapping: "m1", usage }));
         tx.runs.add(run({ ...ended, mapping: "m1", usage: { ...usage, costUsd: 0.2 } }));
         tx.runs.add(run({ ...ended, mapping: "m2", model: "a/free", usage: { outputTokens: 3 } }));
@@ -172,10 +172,7 @@ export function testLists(stage: Stage): void {
       });
       const sum = async (by: UsageKey, since = START): Promise<object> =>
         Object.fromEntries(
-          (await stage.handle.store.runs.sumUsage({ by, since })).map(({ key, ...rest }) => [
-            key,
-            rest,
-          ]),
+          (await stage.store.runs.sumUsage({ by, since })).map(({ key, ...rest }) => [key, rest]),
         );
       const none = {
         inputTokens: 0,
@@ -212,17 +209,17 @@ export function testLists(stage: Stage): void {
 
     it("find the one among thousands that a filter means", async () => {
       const wanted = event({ path: "rare" });
-      await stage.handle.store.accept(wanted);
-      await Promise.all(Array.from({ length: 4500 }, () => stage.handle.store.accept(event())));
-      expect((await stage.handle.store.events.list({ path: "rare" })).map((one) => one.id)).toEqual(
-        [wanted.id],
-      );
-      expect(await stage.handle.store.events.list({ limit: 1000 })).toHaveLength(1000);
-      expect(await stage.handle.store.events.list({})).toHaveLength(50);
+      await stage.store.accept(wanted);
+      await Promise.all(Array.from({ length: 4500 }, () => stage.store.accept(event())));
+      expect((await stage.store.events.list({ path: "rare" })).map((one) => one.id)).toEqual([
+        wanted.id,
+      ]);
+      expect(await stage.store.events.list({ limit: 1000 })).toHaveLength(1000);
+      expect(await stage.store.events.list({})).toHaveLength(50);
     });
 
     it("runs: by the time of their end, the one that ended last first, in pages", async () => {
-      stage.home.clock.advance(HOUR);
+      stage.clock.advance(HOUR);
       const ends = [START + 40, START + 10, undefined, START + 30, START + 30, START + 20];
       const runs = ends.map((endedAt, n) =>
         run({
@@ -231,11 +228,11 @@ export function testLists(stage: Stage): void {
           ...(endedAt && { endedAt }),
         }),
       );
-      await stage.handle.store.commit((tx) => {
+      await stage.store.commit((tx) => {
         for (const one of runs) tx.runs.add(one);
       });
       const find = async (query: object): Promise<number[]> =>
-        (await stage.handle.store.runs.list(query)).map(({ id }) =>
+        (await stage.store.runs.list(query)).map(({ id }) =>
           runs.findIndex((one) => one.id === id),
         );
       expect(await find({ endedSince: START })).toEqual([0, 4, 3, 5, 1]);
@@ -253,14 +250,14 @@ export function testLists(stage: Stage): void {
       expect(await find({ endedSince: START, status: "failed" })).toEqual([3]);
       // The one that ended last was made first: that it is older says nothing about the runs after it.
       expect(await find({ endedSince: START, since: START + 4 })).toEqual([4, 5]);
-      await stage.handle.store.commit((tx) =>
+      await stage.store.commit((tx) =>
         tx.runs.update(runs[2]?.id ?? "", { status: "failed", endedAt: START + 35 }),
       );
       expect(await find({ endedSince: START + 30 })).toEqual([0, 2, 4, 3]);
     });
 
     it("runs: by status, session, event and kind", async () => {
-      stage.home.clock.advance(HOUR);
+      stage.clock.advance(HOUR);
       const runs = [
         run({ eventId: "evt_1", spec: spec("hook:a") }),
         run<HeartbeatRun>({
@@ -272,11 +269,11 @@ export function testLists(stage: Stage): void {
         run({ eventId: "evt_2", spec: spec("hook:a"), createdAt: START + HOUR }),
         ...Array.from({ length: 4 }, () => run({ status: "succeeded" })),
       ];
-      await stage.handle.store.commit((tx) => {
+      await stage.store.commit((tx) => {
         for (const one of runs) tx.runs.add(one);
       });
       const find = async (query: Lists["runs"]["of"]): Promise<number[]> =>
-        (await stage.handle.store.runs.list(query)).map((found) =>
+        (await stage.store.runs.list(query)).map((found) =>
           runs.findIndex((one) => one.id === found.id),
         );
       expect(await find({ status: "failed" })).toEqual([1]);
@@ -288,14 +285,14 @@ export function testLists(stage: Stage): void {
       expect(await find({ kinds: ["hook", "heartbeat"], limit: 3 })).toEqual([6, 5, 4]);
       expect(await find({ status: "queued", sessionKey: "hook:a", eventId: "evt_2" })).toEqual([2]);
       const read = await pages(
-        (page) => stage.handle.store.runs.list(page),
+        (page) => stage.store.runs.list(page),
         (one) => one.id,
       );
       expect(read.flat()).toEqual(runs.map((one) => one.id).toReversed());
     });
 
     it("deliveries: by status and channel", async () => {
-      await stage.handle.store.commit((tx) => {
+      await stage.store.commit((tx) => {
         for (let n = 0; n < 5; n++)
           tx.deliveries.add(
             delivery(`d${n}`, {
@@ -310,14 +307,14 @@ export function testLists(stage: Stage): void {
         });
       });
       const find = async (query: Lists["deliveries"]["of"]): Promise<string[]> =>
-        (await stage.handle.store.deliveries.list(query)).map((one) => one.id);
+        (await stage.store.deliveries.list(query)).map((one) => one.id);
       expect(await find({ channel: "even" })).toEqual(["d4", "d2", "d0"]);
       expect(await find({ status: "failed" })).toEqual(["d3", "d2"]);
       expect(await find({ status: "no_route" })).toEqual(["d3"]);
       expect(await find({ channel: "even", status: "pending" })).toEqual(["d4", "d0"]);
       expect(await find({ since: START + 3 })).toEqual(["d4", "d3"]);
       const read = await pages(
-        (page) => stage.handle.store.deliveries.list(page),
+        (page) => stage.store.deliveries.list(page),
         (one) => one.id,
       );
       expect(read).toEqual([
@@ -327,11 +324,11 @@ export function testLists(stage: Stage): void {
     });
 
     it("system events: in pages", async () => {
-      await stage.handle.store.commit((tx) => {
+      await stage.store.commit((tx) => {
         for (let n = 0; n < 5; n++) tx.systemEvents.add(systemEvent(`s${n}`));
       });
       const read = await pages(
-        (page) => stage.handle.store.systemEvents.list(page),
+        (page) => stage.store.systemEvents.list(page),
         (one) => one.id,
       );
       expect(read).toEqual([
@@ -347,20 +344,20 @@ export function testLists(stage: Stage): void {
         { agentId: "main", origin: "api" as const, key: "c" },
         hookSession("d"),
       ];
-      await stage.handle.store.commit((tx) => {
+      await stage.store.commit((tx) => {
         for (const [n, ref] of refs.entries())
           tx.sessions.addTurn(ref, turn("r", { at: START + n }));
         tx.sessions.addTurn(hookSession("a"), turn("r", { at: START + 10 }));
       });
       const find = async (query: Lists["sessions"]["of"]): Promise<string[]> =>
-        (await stage.handle.store.sessions.list(query)).map((one) => one.ref.key);
+        (await stage.store.sessions.list(query)).map((one) => one.ref.key);
       expect(await find({})).toEqual(["a", "d", "c", "b"]);
       expect(await find({ origin: "hook" })).toEqual(["a", "d", "b"]);
       expect(await find({ agentId: "other" })).toEqual(["b"]);
       expect(await find({ since: START + 3 })).toEqual(["a", "d"]);
       expect(await find({ limit: 2 })).toEqual(["a", "d"]);
       const read = await pages(
-        (page) => stage.handle.store.sessions.list(page),
+        (page) => stage.store.sessions.list(page),
         (one) => sessionId(one.ref),
       );
       expect(read).toEqual([["main/hook/a", "main/hook/d", "main/api/c"], ["other/hook/b"]]);

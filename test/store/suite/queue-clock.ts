@@ -22,7 +22,7 @@ function testSteps(stage: Stage): void {
       await enqueue(["b", { key: "b", enqueuedAt: clock.now() }]);
       clock.set(step);
       const late = runAction("hook:late");
-      await stage.handle.store.accept(event({ receivedAt: clock.now(), actions: [late] }));
+      await stage.store.accept(event({ receivedAt: clock.now(), actions: [late] }));
       await enqueue(["c", { key: "c", enqueuedAt: clock.now() }]);
       const order: string[] = [];
       for (let n = 0; n < 5; n++) {
@@ -36,11 +36,11 @@ function testSteps(stage: Stage): void {
     it("holds back no job that was cut off, and none that is put back immediately", async () => {
       await enqueue(["a", { key: "a" }], ["b", { key: "b" }]);
       const held = await fetchOne();
-      await stage.handle.store.commit((tx) => tx.jobs.settle(held, stage.home.clock.now()), held);
+      await stage.store.commit((tx) => tx.jobs.settle(held, stage.clock.now()), held);
       await fetchOne();
       await stage.reopen();
-      stage.home.clock.set(step);
-      await stage.handle.queue.recover();
+      stage.clock.set(step);
+      await stage.queue.recover();
       expect(ids(await fetch()).toSorted()).toEqual(["a", "b"]);
     });
   });
@@ -54,7 +54,7 @@ function testDelays(stage: Stage): void {
     const { clock } = stage.home;
     await enqueue(["retry", { key: "a" }], ["behind", { key: "a" }]);
     const held = await fetchOne();
-    await stage.handle.store.commit((tx) => tx.jobs.settle(held, clock.now() + 10 * 60_000), held);
+    await stage.store.commit((tx) => tx.jobs.settle(held, clock.now() + 10 * 60_000), held);
     await enqueue(["window", { key: "w", runAt: clock.now() + HOUR }]);
     clock.advance(10 * 60_000 - 5000);
     expect(await fetch()).toEqual([]);
@@ -73,9 +73,9 @@ function testDelays(stage: Stage): void {
   });
 
   it("a delay that is over while the clock is set forward ends", async () => {
-    await enqueue(["a", { runAt: stage.home.clock.now() + HOUR }]);
-    stage.home.clock.advance(HOUR);
-    stage.home.clock.set(HOUR);
+    await enqueue(["a", { runAt: stage.clock.now() + HOUR }]);
+    stage.clock.advance(HOUR);
+    stage.clock.set(HOUR);
     expect(ids(await fetch())).toEqual(["a"]);
   });
 }
@@ -88,7 +88,7 @@ function testParked(stage: Stage): void {
     const { clock } = stage.home;
     const hold = { reason: "limit", scope: "hooks", limit: "concurrent", since: 0 } as const;
     for (const id of ["p1", "p2", "p3"]) {
-      await stage.handle.store.commit((tx) =>
+      await stage.store.commit((tx) =>
         tx.runs.add(run({ id, mapping: "shop", status: "parked", hold })),
       );
       await enqueue([id, { key: id, runAt: PARKED_UNTIL }]);
@@ -97,17 +97,15 @@ function testParked(stage: Stage): void {
       clock.set(step);
       clock.advance(1000);
       expect(await fetch()).toEqual([]);
-      expect((await stage.handle.queue.find("turn", "p1"))?.runAt).toBeGreaterThanOrEqual(
-        PARKED_FROM,
-      );
+      expect((await stage.queue.find("turn", "p1"))?.runAt).toBeGreaterThanOrEqual(PARKED_FROM);
     }
-    expect(await stage.handle.usage.lanes()).toEqual({
+    expect(await stage.usage.lanes()).toEqual({
       lanes: [{ mapping: "shop", waits: true, released: 0 }],
       parked: 3,
     });
-    expect(await stage.handle.usage.release([{ mapping: "shop", count: 2 }])).toEqual([2]);
+    expect(await stage.usage.release([{ mapping: "shop", count: 2 }])).toEqual([2]);
     expect(ids(await fetch())).toEqual(["p1", "p2"]);
-    expect(await stage.handle.usage.release([{ mapping: "shop", count: 2 }])).toEqual([1]);
+    expect(await stage.usage.release([{ mapping: "shop", count: 2 }])).toEqual([1]);
     expect(ids(await fetch())).toEqual(["p3"]);
   });
 }
@@ -148,7 +146,7 @@ function testWakeUps(stage: Stage): void {
     const { clock } = stage.home;
     clock.passAtEachLook(1);
     const heard = new Set<JobKind>();
-    stage.handle.queue.onReady((kind) => heard.add(kind));
+    stage.queue.onReady((kind) => heard.add(kind));
     for (let delay = 0; delay < 24; delay++) {
       await enqueue([`j${delay}`, { key: `k${delay}`, runAt: clock.now() + delay }]);
       heard.clear();
@@ -168,7 +166,7 @@ function testWakeUps(stage: Stage): void {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     try {
       const heard: JobKind[] = [];
-      stage.handle.queue.onReady((kind) => heard.push(kind));
+      stage.queue.onReady((kind) => heard.push(kind));
       vi.advanceTimersByTime(30_000);
       expect(heard.toSorted()).toEqual(["command", "delivery", "turn"]);
       vi.advanceTimersByTime(30_000);

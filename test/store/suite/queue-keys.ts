@@ -4,9 +4,9 @@ import { createQueueActions } from "./queue-actions.ts";
 import type { Stage } from "./stage.ts";
 
 function createKeyActions(stage: Stage) {
-  const now = (): Ms => stage.home.clock.now();
+  const now = (): Ms => stage.clock.now();
   const put = (held: Job, key: string, runAt = now()): Promise<boolean> =>
-    stage.handle.store.commit((tx) => tx.jobs.settle(held, runAt, { key }), held);
+    stage.store.commit((tx) => tx.jobs.settle(held, runAt, { key }), held);
   const putAside = (held: Job, key = "aside"): Promise<boolean> => put(held, key, now() + 5000);
   return { ...createQueueActions(stage), now, put, putAside };
 }
@@ -32,7 +32,7 @@ function testOrder(
     expect(await putAside(first)).toBe(true);
     expect(await complete(first)).toBe(false);
     expect(ids(await fetch())).toEqual(["a2"]);
-    stage.home.clock.advance(5000);
+    stage.clock.advance(5000);
     expect(await fetch()).toMatchObject([{ id: "a1", key: "aside", data: 1, attempts: 1 }]);
   });
 
@@ -40,12 +40,12 @@ function testOrder(
     await enqueue(["a1", { key: "a" }], ["a2", { key: "a" }]);
     await putAside(await fetchOne(), "aside 1");
     await putAside(await fetchOne(), "aside 2");
-    stage.home.clock.advance(5000);
+    stage.clock.advance(5000);
     const [first, second] = (await fetch()) as [Job, Job];
     await enqueue(["a3", { key: "a" }]);
     await put(second, "a");
     await put(first, "a");
-    expect((await stage.handle.queue.find("turn", "a2"))?.head).toBe("a1");
+    expect((await stage.queue.find("turn", "a2"))?.head).toBe("a1");
     const taken: string[] = [];
     for (let n = 0; n < 3; n++) {
       const one = await fetchOne();
@@ -60,11 +60,11 @@ function testOrder(
     await enqueue(["a1", { key: "a" }], ["a2", { key: "a" }], ["a3", { key: "a" }]);
     await putAside(await fetchOne());
     const second = await fetchOne();
-    stage.home.clock.advance(5000);
+    stage.clock.advance(5000);
     await put(await fetchOne(), "a");
     expect(await fetch()).toEqual([]);
     // One that is put back was begun, too.
-    await stage.handle.store.commit((tx) => tx.jobs.settle(second, now()), second);
+    await stage.store.commit((tx) => tx.jobs.settle(second, now()), second);
     const again = await fetchOne();
     expect(again.id).toBe("a2");
     await complete(again);
@@ -84,8 +84,8 @@ function testEdges(
     await putAside(await fetchOne());
     await fetchOne();
     await stage.reopen();
-    await stage.handle.queue.recover();
-    stage.home.clock.advance(5000);
+    await stage.queue.recover();
+    stage.clock.advance(5000);
     const taken = await fetch();
     expect(ids(taken).toSorted()).toEqual(["a1", "a2"]);
     const [first, second] = taken.toSorted((x, y) => x.id.localeCompare(y.id)) as [Job, Job];
@@ -98,11 +98,9 @@ function testEdges(
   it("stays where it is if its caller does not hold it any more", async () => {
     await enqueue(["a1", { key: "a" }]);
     const first = await fetchOne();
-    expect(
-      await stage.handle.store.commit((tx) => tx.jobs.settle(first, now() + 5000), first),
-    ).toBe(true);
+    expect(await stage.store.commit((tx) => tx.jobs.settle(first, now() + 5000), first)).toBe(true);
     expect(await put(first, "aside")).toBe(false);
-    expect(await stage.handle.queue.find("turn", "a1")).toEqual({
+    expect(await stage.queue.find("turn", "a1")).toEqual({
       head: "a1",
       runAt: now() + 5000,
       held: false,
@@ -120,7 +118,7 @@ function testEdges(
     const [other, second] = await fetch();
     expect([other?.id, second?.id]).toEqual(["b1", "a2"]);
     const find = (job: Job | undefined, ...keys: string[]) =>
-      stage.handle.queue.findEarlier(job as Job, keys);
+      stage.queue.findEarlier(job as Job, keys);
     expect(await find(second, "a", "aside")).toEqual({
       id: "a1",
       key: "aside",
@@ -128,7 +126,7 @@ function testEdges(
     });
     expect(await find(second, "a", "elsewhere")).toBeUndefined();
     expect(await find(other, "b")).toBeUndefined();
-    stage.home.clock.advance(5000);
+    stage.clock.advance(5000);
     await put(await fetchOne(), "a");
     expect(await find(second, "a", "aside")).toEqual({ id: "a1", key: "a", runAt: 0 });
     await putAside(second as Job);

@@ -14,27 +14,27 @@ export function testQueueLeases(stage: Stage): void {
       await enqueue(["a"]);
       const held = await fetchOne();
       await complete(held);
-      const done = await stage.handle.store.commit((tx) => {
+      const done = await stage.store.commit((tx) => {
         tx.values.set("late", true);
         tx.jobs.add(job("b"));
       }, held);
       expect(done).toBe(false);
-      expect(await stage.handle.store.values.get("late")).toBeUndefined();
+      expect(await stage.store.values.get("late")).toBeUndefined();
       expect(await fetch()).toEqual([]);
     });
 
     it("is another at each start, also where the starts were forgotten", async () => {
       await enqueue(["a"]);
       const old = await fetchOne();
-      await stage.handle.store.commit(
-        (tx) => tx.jobs.settle(old, stage.home.clock.now(), { resetAttempts: true }),
+      await stage.store.commit(
+        (tx) => tx.jobs.settle(old, stage.clock.now(), { resetAttempts: true }),
         old,
       );
       const now = await fetchOne();
       expect(old.attempts).toBe(now.attempts);
-      expect(await stage.handle.store.commit((tx) => tx.values.set("late", true), old)).toBe(false);
-      await stage.handle.store.commit((tx) => tx.jobs.settle(old));
-      await stage.handle.store.commit((tx) => tx.jobs.settle(old, 0));
+      expect(await stage.store.commit((tx) => tx.values.set("late", true), old)).toBe(false);
+      await stage.store.commit((tx) => tx.jobs.settle(old));
+      await stage.store.commit((tx) => tx.jobs.settle(old, 0));
       expect(await fetch()).toEqual([]);
       expect(await complete(now)).toBe(true);
     });
@@ -47,16 +47,14 @@ export function testQueueLeases(stage: Stage): void {
         const now = await fetchOne();
         leases.push(now.lease);
         if (old)
-          expect(await stage.handle.store.commit((tx) => tx.values.set("late", true), old)).toBe(
-            false,
-          );
+          expect(await stage.store.commit((tx) => tx.values.set("late", true), old)).toBe(false);
         old = now;
-        await stage.handle.store.commit((tx) => tx.jobs.settle(now, stage.home.clock.now()), now);
+        await stage.store.commit((tx) => tx.jobs.settle(now, stage.clock.now()), now);
         const again = await fetchOne();
         leases.push(again.lease);
         await complete(again);
       }
-      expect(await stage.handle.store.values.get("late")).toBeUndefined();
+      expect(await stage.store.values.get("late")).toBeUndefined();
       expect(new Set(leases).size).toBe(leases.length);
     });
 
@@ -70,17 +68,17 @@ export function testQueueLeases(stage: Stage): void {
   // A store that only one gateway can use has no `confirm`.
   describe("confirm", () => {
     const confirm = (one: Job, signal = new AbortController().signal) =>
-      stage.handle.queue.confirm?.(one, signal);
+      stage.queue.confirm?.(one, signal);
 
     it("answers yes for a job that is held, and no for one that is not", async ({ skip }) => {
-      if (!stage.handle.queue.confirm) return skip("this store has no confirm");
+      if (!stage.queue.confirm) return skip("this store has no confirm");
       await enqueue(["a", { key: "a" }], ["b", { key: "b" }]);
       const [a, b] = (await fetch()) as [Job, Job];
       expect([await confirm(a), await confirm(b), await confirm(a)]).toEqual([true, true, true]);
       const lost: string[] = [];
       await stage.reopen();
-      stage.handle.queue.onLost?.((held) => lost.push(held.id));
-      await stage.handle.queue.recover();
+      stage.queue.onLost?.((held) => lost.push(held.id));
+      await stage.queue.recover();
       expect([await confirm(a), lost]).toEqual([false, ["a"]]);
       const again = await fetch();
       expect(ids(again)).toEqual(["a", "b"]);
@@ -89,7 +87,7 @@ export function testQueueLeases(stage: Stage): void {
     });
 
     it("answers no if the signal has aborted", async ({ skip }) => {
-      if (!stage.handle.queue.confirm) return skip("this store has no confirm");
+      if (!stage.queue.confirm) return skip("this store has no confirm");
       await enqueue(["a"]);
       const [a] = (await fetch()) as [Job];
       expect(await confirm(a, AbortSignal.abort())).toBe(false);
@@ -102,27 +100,24 @@ export function testQueueLeases(stage: Stage): void {
       const before = await fetch();
       await stage.reopen();
       expect(await fetch()).toEqual([]);
-      expect(await stage.handle.queue.recover()).toBe(2);
+      expect(await stage.queue.recover()).toBe(2);
       const after = await fetch();
       expect(after.map((one) => [one.id, one.attempts])).toEqual([
         ["a1", 2],
         ["b1", 2],
       ]);
       expect(await complete(before[0] as Job)).toBe(false);
-      expect(await stage.handle.queue.recover()).toBe(2);
+      expect(await stage.queue.recover()).toBe(2);
     });
 
     it("a wait for another try goes on", async () => {
       await enqueue(["a"]);
       const held = await fetchOne();
-      await stage.handle.store.commit(
-        (tx) => tx.jobs.settle(held, stage.home.clock.now() + 1000),
-        held,
-      );
+      await stage.store.commit((tx) => tx.jobs.settle(held, stage.clock.now() + 1000), held);
       await stage.reopen();
-      expect(await stage.handle.queue.recover()).toBe(0);
+      expect(await stage.queue.recover()).toBe(0);
       expect(await fetch()).toEqual([]);
-      stage.home.clock.advance(1000);
+      stage.clock.advance(1000);
       expect(await fetchOne()).toMatchObject({ id: "a", attempts: 2 });
     });
   });
@@ -132,7 +127,7 @@ export function testQueueLeases(stage: Stage): void {
     const DUE_MS = 1_000;
     const listen = (): JobKind[] => {
       const heard: JobKind[] = [];
-      stage.handle.queue.onReady((kind) => heard.push(kind));
+      stage.queue.onReady((kind) => heard.push(kind));
       return heard;
     };
 
@@ -140,7 +135,7 @@ export function testQueueLeases(stage: Stage): void {
       const heard = listen();
       await enqueue(["d", { kind: "delivery" }]);
       expect(heard).toEqual(["delivery"]);
-      await stage.handle.store.accept(event({ actions: [runAction()] }));
+      await stage.store.accept(event({ actions: [runAction()] }));
       await until(() => heard.length > 1);
       expect(heard).toEqual(["delivery", "turn"]);
       const held = await fetchOne();
@@ -149,31 +144,22 @@ export function testQueueLeases(stage: Stage): void {
       expect(heard).toEqual(["turn"]);
     });
 
-    it("tells when a job's time has come", async () => {
-      await enqueue(["a", { runAt: stage.home.clock.now() + DUE_MS }]);
+    it("tells when a job's time has come, after a restart once somebody has asked for jobs", async () => {
+      await enqueue(["a", { runAt: stage.clock.now() + DUE_MS }]);
+      await stage.reopen();
       const heard = listen();
       expect(await fetch()).toEqual([]);
-      stage.home.clock.advance(DUE_MS);
+      stage.clock.advance(DUE_MS);
       await until(() => heard.length > 0);
       expect(heard).toEqual(["turn"]);
       expect(ids(await fetch())).toEqual(["a"]);
     });
 
-    it("tells of it after a restart too, once somebody has asked for jobs", async () => {
-      await enqueue(["a", { runAt: stage.home.clock.now() + DUE_MS }]);
-      await stage.reopen();
-      const heard = listen();
-      expect(await fetch()).toEqual([]);
-      stage.home.clock.advance(DUE_MS);
-      await until(() => heard.length > 0);
-      expect(heard).toEqual(["turn"]);
-    });
-
     it("is silent after its undo, and survives a listener that throws", async () => {
       const heard = listen();
       let calls = 0;
-      const undo = stage.handle.queue.onReady(() => void calls++);
-      stage.handle.queue.onReady(() => {
+      const undo = stage.queue.onReady(() => void calls++);
+      stage.queue.onReady(() => {
         throw new Error("listener");
       });
       const after = listen();
@@ -185,24 +171,22 @@ export function testQueueLeases(stage: Stage): void {
   });
 
   it("waiting counts the jobs without a holder, and says how long the oldest has waited", async () => {
-    expect(await stage.handle.queue.waiting("turn")).toEqual({ count: 0, oldestMs: 0 });
+    expect(await stage.queue.waiting("turn")).toEqual({ count: 0, oldestMs: 0 });
     await enqueue(["a", { key: "a" }], ["b", { key: "b" }], ["d", { kind: "delivery" }]);
-    stage.home.clock.advance(700);
-    expect(await stage.handle.queue.waiting("turn")).toEqual({ count: 2, oldestMs: 700 });
+    stage.clock.advance(700);
+    expect(await stage.queue.waiting("turn")).toEqual({ count: 2, oldestMs: 700 });
     await fetch();
-    expect(await stage.handle.queue.waiting("turn")).toEqual({ count: 0, oldestMs: 0 });
-    await stage.handle.store.accept(
-      event({ receivedAt: stage.home.clock.now(), actions: [runAction()] }),
-    );
-    expect(await stage.handle.queue.waiting("turn")).toEqual({ count: 1, oldestMs: 0 });
+    expect(await stage.queue.waiting("turn")).toEqual({ count: 0, oldestMs: 0 });
+    await stage.store.accept(event({ receivedAt: stage.clock.now(), actions: [runAction()] }));
+    expect(await stage.queue.waiting("turn")).toEqual({ count: 1, oldestMs: 0 });
   });
 
   it("a commit that fails leaves the job with its holder", async () => {
     await enqueue(["a"]);
     const held = await fetchOne();
     const record = run();
-    await stage.handle.store.commit((tx) => tx.runs.add(record));
-    const failing = stage.handle.store.commit((tx) => {
+    await stage.store.commit((tx) => tx.runs.add(record));
+    const failing = stage.store.commit((tx) => {
       tx.jobs.settle(held);
       tx.runs.add({ ...record, spec: spec("hook:two") });
     }, held);

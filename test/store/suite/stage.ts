@@ -1,10 +1,11 @@
 import { afterEach, beforeEach } from "vitest";
 import type { StoreHandle } from "../../../src/store/types.ts";
-import type { Home } from "./make.ts";
+import type { Home, TestClock } from "./make.ts";
 
 /** The store under test: another one for each test. */
-export interface Stage {
+export interface Stage extends Pick<StoreHandle, "store" | "queue" | "usage" | "cluster"> {
   readonly home: Home;
+  readonly clock: TestClock;
   readonly handle: StoreHandle;
   /** Opens the store again that the test has closed. */
   open(): Promise<void>;
@@ -36,6 +37,21 @@ export function createStage(makeHome: () => Promise<Home>): Stage {
     open,
     get home() {
       return get(home);
+    },
+    get clock() {
+      return get(home).clock;
+    },
+    get store() {
+      return get(handle).store;
+    },
+    get queue() {
+      return get(handle).queue;
+    },
+    get usage() {
+      return get(handle).usage;
+    },
+    get cluster() {
+      return get(handle).cluster;
     },
     get handle() {
       return get(handle);

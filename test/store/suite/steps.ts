@@ -7,8 +7,8 @@ import type { Stage } from "./stage.ts";
 /** What the tests of the journal do with the store. */
 function createSteps(stage: Stage) {
   const commit = (write: (tx: Writes) => void, held?: Job): Promise<boolean> =>
-    stage.handle.store.commit(write, held);
-  const steps = (runId: string): Promise<StepRecord[]> => stage.handle.store.steps.list(runId);
+    stage.store.commit(write, held);
+  const steps = (runId: string): Promise<StepRecord[]> => stage.store.steps.list(runId);
   /** Expects that nothing of the commit is written, and that the error has the message by which callers know it. */
   const expectRefused = async (
     write: (tx: Writes) => void,
@@ -19,7 +19,7 @@ function createSteps(stage: Stage) {
       write(tx);
     });
     await expect(marked).rejects.toMatchObject({ name: "RouseError", code: "internal", message });
-    expect(await stage.handle.store.values.get("mark")).toBeUndefined();
+    expect(await stage.store.values.get("mark")).toBeUndefined();
   };
   return { commit, steps, expectRefused };
 }
@@ -63,9 +63,9 @@ function testJournal(stage: Stage): void {
     await commit((tx) => tx.toolResults.add(result));
     await expectRefused((tx) => tx.toolResults.add({ ...result, text: "other" }));
     await stage.reopen();
-    const kept = await stage.handle.store.toolResults.get("res_1");
+    const kept = await stage.store.toolResults.get("res_1");
     expect(kept?.text === result.text && kept.runId === "run_a").toBe(true);
-    expect(await stage.handle.store.toolResults.get("res_2")).toBeUndefined();
+    expect(await stage.store.toolResults.get("res_2")).toBeUndefined();
   });
 }
 
@@ -105,10 +105,10 @@ function testCalls(stage: Stage): void {
 
   it("are written only while the job is held", async () => {
     await commit((tx) => tx.jobs.add(job("run_a")));
-    const [held] = await stage.handle.queue.fetch("turn", 1);
+    const [held] = await stage.queue.fetch("turn", 1);
     expect(await commit((tx) => tx.steps.add(step("run_a", 0)), held)).toBe(true);
-    await stage.handle.queue.recover();
-    const [next] = await stage.handle.queue.fetch("turn", 1);
+    await stage.queue.recover();
+    const [next] = await stage.queue.fetch("turn", 1);
     expect(await commit((tx) => tx.steps.add(step("run_a", 1)), held)).toBe(false);
     expect(
       await commit((tx) => tx.steps.updateCall("run_a", "run_a.0.0", { state: "started" }), held),
@@ -124,23 +124,23 @@ function testDecisions(stage: Stage): void {
   it("are open until they are decided, once", async () => {
     const given = approval("run_a");
     await commit((tx) => tx.approvals.add(given));
-    expect(await stage.handle.store.approvals.get(given.id)).toEqual(given);
-    expect(await stage.handle.store.counts()).toMatchObject({
+    expect(await stage.store.approvals.get(given.id)).toEqual(given);
+    expect(await stage.store.counts()).toMatchObject({
       "approvals.open": 1,
       "approvals.decided": 0,
     });
     await commit((tx) => tx.approvals.decide(given.id, DECISION));
     await stage.reopen();
     const decided = { ...given, decision: DECISION };
-    expect(await stage.handle.store.approvals.get(given.id)).toEqual(decided);
+    expect(await stage.store.approvals.get(given.id)).toEqual(decided);
     await expectRefused(
       (tx) => tx.approvals.decide(given.id, { ...DECISION, verdict: "deny" }),
       NOT_OPEN,
     );
     await expectRefused((tx) => tx.approvals.decide("apr_nobody", DECISION), NOT_OPEN);
-    expect(await stage.handle.store.approvals.get(given.id)).toEqual(decided);
-    expect(await stage.handle.store.approvals.get("apr_nobody")).toBeUndefined();
-    expect(await stage.handle.store.counts()).toMatchObject({
+    expect(await stage.store.approvals.get(given.id)).toEqual(decided);
+    expect(await stage.store.approvals.get("apr_nobody")).toBeUndefined();
+    expect(await stage.store.counts()).toMatchObject({
       "approvals.open": 0,
       "approvals.decided": 1,
     });
@@ -161,7 +161,7 @@ function testDecisions(stage: Stage): void {
       tx.approvals.addRefused(given.id, refused(1));
       tx.approvals.addRefused("apr_nobody", refused(1));
     });
-    const read = () => stage.handle.store.approvals.get(given.id);
+    const read = () => stage.store.approvals.get(given.id);
     expect(await read()).toEqual({
       ...given,
       decision: DECISION,
@@ -170,7 +170,7 @@ function testDecisions(stage: Stage): void {
     for (let n = 2; n < 25; n++)
       await commit((tx) => tx.approvals.addRefused(given.id, refused(n)));
     expect((await read())?.refused).toEqual(Array.from({ length: 20 }, (_, n) => refused(n + 5)));
-    expect(await stage.handle.store.approvals.get("apr_nobody")).toBeUndefined();
+    expect(await stage.store.approvals.get("apr_nobody")).toBeUndefined();
   });
 
   it("of many decisions at the same moment take the first", async () => {
@@ -183,7 +183,7 @@ function testDecisions(stage: Stage): void {
     );
     expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
     const winner = results.findIndex(({ status }) => status === "fulfilled");
-    expect((await stage.handle.store.approvals.get(given.id))?.decision).toEqual({
+    expect((await stage.store.approvals.get(given.id))?.decision).toEqual({
       ...DECISION,
       by: `person ${winner}`,
     });
@@ -192,7 +192,7 @@ function testDecisions(stage: Stage): void {
       tx.approvals.decide("apr_run_b", DECISION);
       tx.approvals.decide("apr_run_b", DECISION);
     }, NOT_OPEN);
-    expect(await stage.handle.store.approvals.get("apr_run_b")).toEqual(approval("run_b"));
+    expect(await stage.store.approvals.get("apr_run_b")).toEqual(approval("run_b"));
   });
 }
 
@@ -212,7 +212,7 @@ function testCodes(stage: Stage): void {
       tx.approvals.decide("apr_run_a", DECISION);
       tx.approvals.add(approval("run_b"));
     });
-    expect(await stage.handle.store.approvals.list({ state: "open" })).toEqual([approval("run_b")]);
+    expect(await stage.store.approvals.list({ state: "open" })).toEqual([approval("run_b")]);
   });
 }
 
@@ -231,7 +231,7 @@ function testApprovalLists(stage: Stage): void {
       await commit((tx) => tx.approvals.add(approval(`run_${n}`, more)));
     }
     const ids = async (query: Lists["approvals"]["of"]): Promise<string[]> =>
-      (await stage.handle.store.approvals.list(query)).map(({ id }) => id);
+      (await stage.store.approvals.list(query)).map(({ id }) => id);
     expect(await ids({ agents: ["sales"], limit: 2 })).toEqual(["apr_4", "apr_0"]);
     expect(await ids({ agents: ["sales", "ops"], state: "open", before: "apr_2" })).toEqual([
       "apr_1",
@@ -250,7 +250,7 @@ function testApprovalLists(stage: Stage): void {
         if (n < 2) tx.approvals.decide(`apr_${n}`, DECISION);
       });
     const ids = async (query: Lists["approvals"]["of"]): Promise<string[]> =>
-      (await stage.handle.store.approvals.list(query)).map(({ id }) => id);
+      (await stage.store.approvals.list(query)).map(({ id }) => id);
     expect(await ids({})).toEqual(["apr_3", "apr_2", "apr_1", "apr_0"]);
     expect(await ids({ state: "open" })).toEqual(["apr_3", "apr_2"]);
     expect(await ids({ state: "decided" })).toEqual(["apr_1", "apr_0"]);
@@ -271,7 +271,7 @@ function testWaiting(stage: Stage): void {
       tx.jobs.add(job(record.id));
       tx.jobs.add(job("behind"));
     });
-    const [held] = await stage.handle.queue.fetch("turn", 5);
+    const [held] = await stage.queue.fetch("turn", 5);
     const far = START + 365 * DAY;
     const hold = { reason: "person", approvalIds: ["apr_1"], since: START, until: far } as const;
     await commit((tx) => {
@@ -279,23 +279,21 @@ function testWaiting(stage: Stage): void {
       tx.jobs.settle(held as Job, far, { resetAttempts: true });
     }, held);
     await stage.reopen();
-    expect(await stage.handle.store.counts()).toMatchObject({
+    expect(await stage.store.counts()).toMatchObject({
       "runs.waiting": 1,
       "runs.queued": 0,
     });
-    expect(await stage.handle.store.runs.list({ status: "waiting" })).toEqual([
+    expect(await stage.store.runs.list({ status: "waiting" })).toEqual([
       { ...record, status: "waiting", hold },
     ]);
-    stage.home.clock.advance(3 * DAY);
-    expect(await stage.handle.queue.fetch("turn", 5)).toEqual([]);
+    stage.clock.advance(3 * DAY);
+    expect(await stage.queue.fetch("turn", 5)).toEqual([]);
     await commit((tx) => {
-      tx.jobs.reschedule("turn", record.id, stage.home.clock.now());
+      tx.jobs.reschedule("turn", record.id, stage.clock.now());
       tx.runs.update(record.id, { status: "queued", hold: null });
     });
-    expect(await stage.handle.queue.fetch("turn", 5)).toMatchObject([
-      { id: record.id, attempts: 1 },
-    ]);
-    expect(await stage.handle.store.runs.get(record.id)).toEqual(record);
+    expect(await stage.queue.fetch("turn", 5)).toMatchObject([{ id: record.id, attempts: 1 }]);
+    expect(await stage.store.runs.get(record.id)).toEqual(record);
   });
 }
 

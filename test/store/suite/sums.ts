@@ -8,7 +8,7 @@ const ALL = { since: START - DAY, limit: 1000 };
 const HOUR_OF_START = START / HOUR;
 
 async function readFailures(stage: Stage, query = ALL): Promise<FailureSum[]> {
-  const found = await stage.handle.store.failures.sum(query);
+  const found = await stage.store.failures.sum(query);
   const name = ({ kind, state, code, hour }: FailureSum): string =>
     [kind, state, code, hour].join(" ");
   return found.toSorted((one, other) => (name(one) < name(other) ? -1 : 1));
@@ -26,7 +26,7 @@ const failedRun = (change: Partial<RunRecord> = {}): RunRecord =>
 function testActivity(stage: Stage): void {
   it("activity: events by step and outcome, since a time", async () => {
     const at = (minutes: number): number => START + minutes * 60_000;
-    stage.home.clock.advance(HOUR);
+    stage.clock.advance(HOUR);
     for (const [minutes, outcome] of [
       [-10, "accepted"],
       [1, "accepted"],
@@ -34,8 +34,8 @@ function testActivity(stage: Stage): void {
       [1.5, "accepted"],
       [7, "accepted"],
     ] as const)
-      await stage.handle.store.accept(event({ receivedAt: at(minutes), outcome }));
-    const found = await stage.handle.store.events.sumActivity({
+      await stage.store.accept(event({ receivedAt: at(minutes), outcome }));
+    const found = await stage.store.events.sumActivity({
       since: START,
       step: 60_000,
       limit: 1000,
@@ -66,10 +66,10 @@ function testFailedEvents(stage: Stage): void {
       event({ outcome: "failed", path: "shop", mapping: "m1", reason: "broken" }),
       event({ outcome: "accepted" }),
     ];
-    stage.home.clock.advance(HOUR);
-    for (const one of events) await stage.handle.store.accept(one);
+    stage.clock.advance(HOUR);
+    for (const one of events) await stage.store.accept(one);
     const handled = { at: START, as: "discarded" as const, reason: "known" };
-    await stage.handle.store.commit((tx) => tx.events.update(events[4]?.id ?? "", { handled }));
+    await stage.store.commit((tx) => tx.events.update(events[4]?.id ?? "", { handled }));
     const cause = {
       kind: "event",
       path: "shop",
@@ -119,7 +119,7 @@ function testFailedEvents(stage: Stage): void {
 
   it("failures: the newest of each kind only", async () => {
     for (let n = 0; n < 5; n++)
-      await stage.handle.store.accept(event({ outcome: "unmatched", path: `p${n}` }));
+      await stage.store.accept(event({ outcome: "unmatched", path: `p${n}` }));
     expect(
       (await readFailures(stage, { ...ALL, limit: 2 })).map(({ path }) => `${path}`).toSorted(),
     ).toEqual(["p3", "p4"]);
@@ -149,7 +149,7 @@ function testFailedWork(stage: Stage): void {
       failedRun({ kind: "schedule", error: { code: "skipped", message: "no" } }),
       run({ status: "succeeded", endedAt: START }),
     ];
-    await stage.handle.store.commit((tx) => {
+    await stage.store.commit((tx) => {
       for (const one of runs) tx.runs.add(one);
       for (const one of [lost, sent, refused]) tx.deliveries.add(one);
       const error = { code: "given_up", message: "gone" } as const;

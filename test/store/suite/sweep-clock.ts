@@ -18,18 +18,18 @@ import type { Stage } from "./stage.ts";
 /** What the tests of retention do with the store. */
 function createSweeps(stage: Stage) {
   const accept = async (change: Partial<EventRecord> = {}): Promise<string> => {
-    const given = event({ outcome: "skipped", receivedAt: stage.home.clock.now(), ...change });
-    await stage.handle.store.accept(given);
+    const given = event({ outcome: "skipped", receivedAt: stage.clock.now(), ...change });
+    await stage.store.accept(given);
     return given.id;
   };
   const hasBody = async (id: string): Promise<boolean | undefined> => {
-    const found = await stage.handle.store.events.get(id);
+    const found = await stage.store.events.get(id);
     if (!found) return undefined;
     const { body } = found.request;
     return body !== null;
   };
   const sweep = (bodies = KEEP.bodies): Promise<number> =>
-    stage.handle.store.sweep(stage.home.clock.now(), { ...KEEP, bodies });
+    stage.store.sweep(stage.clock.now(), { ...KEEP, bodies });
   return { accept, hasBody, sweep };
 }
 
@@ -62,7 +62,7 @@ function testFutureTimes(stage: Stage): void {
     expect(await store.deliveries.get("d")).toMatchObject({ createdAt: START, endedAt: START });
     expect(await store.systemEvents.list({})).toMatchObject([{ at: START }]);
     expect(await store.sessions.get(hookSession())).toMatchObject({ lastUsedAt: START });
-    stage.home.clock.advance(91 * DAY);
+    stage.clock.advance(91 * DAY);
     await sweep();
     expect(await store.events.list({})).toEqual([]);
     expect(await store.runs.list({})).toEqual([]);

@@ -8,8 +8,8 @@ function createRuns(stage: Stage) {
   const acted = async (): Promise<string> => {
     const action = runAction();
     const { runId } = action;
-    await stage.handle.store.accept(event({ actions: [action] }));
-    await stage.handle.store.commit((tx) => {
+    await stage.store.accept(event({ actions: [action] }));
+    await stage.store.commit((tx) => {
       tx.steps.add(step(runId, 0, 1));
       tx.steps.updateCall(runId, `${runId}.0.0`, {
         state: "done",
@@ -22,11 +22,11 @@ function createRuns(stage: Stage) {
     return runId;
   };
   const end = (runId: string, status: "succeeded" | "failed"): Promise<boolean> =>
-    stage.handle.store.commit((tx) => tx.runs.update(runId, { status, endedAt: START }));
+    stage.store.commit((tx) => tx.runs.update(runId, { status, endedAt: START }));
   const parts = async (runId: string) => ({
-    steps: await stage.handle.store.steps.list(runId),
-    result: await stage.handle.store.toolResults.get(`res_${runId}`),
-    approval: await stage.handle.store.approvals.get(`apr_${runId}`),
+    steps: await stage.store.steps.list(runId),
+    result: await stage.store.toolResults.get(`res_${runId}`),
+    approval: await stage.store.approvals.get(`apr_${runId}`),
   });
   return { acted, end, parts };
 }
@@ -40,20 +40,20 @@ function testDeletion(stage: Stage): void {
     const [gone, young] = [await acted(), await acted()];
     const kept = await parts(young);
     await end(gone, "succeeded");
-    await stage.handle.store.sweep(START + 29 * DAY, KEEP);
+    await stage.store.sweep(START + 29 * DAY, KEEP);
     expect((await parts(gone)).steps).toHaveLength(1);
-    await stage.handle.store.sweep(START + 31 * DAY, KEEP);
-    expect(await stage.handle.store.runs.get(gone)).toBeUndefined();
+    await stage.store.sweep(START + 31 * DAY, KEEP);
+    expect(await stage.store.runs.get(gone)).toBeUndefined();
     expect(await parts(gone)).toEqual(NOTHING);
     expect(await parts(young)).toEqual(kept);
-    expect(await stage.handle.store.approvals.list({})).toHaveLength(1);
-    expect(await stage.handle.store.counts()).toMatchObject({ "approvals.decided": 1 });
+    expect(await stage.store.approvals.list({})).toHaveLength(1);
+    expect(await stage.store.counts()).toMatchObject({ "approvals.decided": 1 });
   });
 
   it("with runs 0 takes them as soon as their run has ended", async () => {
     const [done, open] = [await acted(), await acted()];
     await end(done, "failed");
-    await stage.handle.store.sweep(START + 1, { ...KEEP, runs: 0 });
+    await stage.store.sweep(START + 1, { ...KEEP, runs: 0 });
     expect(await parts(done)).toEqual(NOTHING);
     expect((await parts(open)).steps).toHaveLength(1);
   });
@@ -103,7 +103,7 @@ function testRedaction(stage: Stage): void {
     await end(done, "succeeded");
     await end(failed, "failed");
     const none = { ...KEEP, bodies: 0 };
-    await stage.handle.store.sweep(START, none);
+    await stage.store.sweep(START, none);
     const after = await parts(done);
     expect(JSON.stringify(after)).not.toContain(WORDS);
     const [was] = before.steps;
@@ -133,10 +133,10 @@ function testRedaction(stage: Stage): void {
       expect(JSON.stringify(await parts(runId)).split(WORDS)).toHaveLength(8);
     await end(failed, "succeeded");
     await end(open, "succeeded");
-    await stage.handle.store.sweep(START, none);
+    await stage.store.sweep(START, none);
     for (const runId of [failed, open])
       expect(JSON.stringify(await parts(runId))).not.toContain(WORDS);
-    expect(await stage.handle.store.sweep(START, none)).toBe(0);
+    expect(await stage.store.sweep(START, none)).toBe(0);
   });
 }
 

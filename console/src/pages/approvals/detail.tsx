@@ -15,7 +15,23 @@ import { useKeys } from "../../ui/keys.ts";
 import { Loaded } from "../../ui/states.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
 import { AlwaysDialog } from "./always.tsx";
-import { QUESTIONS, VERDICTS, type Verdict } from "./words.ts";
+
+type Verdict = ApprovalView["verdicts"][number];
+
+/** What each decision is called, and the key that makes it. */
+const VERDICTS: Record<Verdict, { label: string; key: string; done: string }> = {
+  approve: { label: "Approve", key: "a", done: "Approved" },
+  deny: { label: "Deny", key: "d", done: "Denied" },
+  repeat: { label: "Repeat the call", key: "r", done: "The call is repeated" },
+  done: { label: "Treat as done", key: "t", done: "Treated as done" },
+  give_up: { label: "Give up", key: "x", done: "The run is ended" },
+};
+
+/** What is asked before a decision that cannot be taken back and that may do harm. */
+const QUESTIONS: Partial<Record<Verdict, { title: string; text: string }>> = {
+  repeat: { title: "Make this call again?", text: "It may have been carried out already." },
+  give_up: { title: "End this run?", text: "It ends as failed. What it has done stays done." },
+};
 
 /** What the agent wants to do, in words. */
 function Sentence({ approval: { agentId, tool, reason } }: { approval: ApprovalView }) {
@@ -210,7 +226,7 @@ function About({ approval }: { approval: ApprovalView }) {
         ["run", <Id id={runId} to={href("runs", runId)} />],
         ["agent", approval.agentId],
         ["asked", <Time iso={askedAt} />],
-        ["waits until", decision ? null : <Time iso={expiresAt} />],
+        ["expires", decision ? null : <Time iso={expiresAt} />],
         [
           "decision",
           decision ? (

@@ -1,7 +1,10 @@
 import "./style.css";
 import { useEffect, useState } from "preact/hooks";
-import { DOCUMENT_TENANT, STATES } from "./choices.ts";
-import type { DocumentPage, DocumentRecord } from "../../../../src/knowledge/types.ts";
+import type {
+  DocumentPage,
+  DocumentRecord,
+  DocumentStatus,
+} from "../../../../src/knowledge/types.ts";
 import { ask } from "../../api.ts";
 import { filter, go, href, place } from "../../router.ts";
 import { useResource } from "../../resource.ts";
@@ -17,6 +20,11 @@ import { Detail, DocumentState, isUnderWay, toIso } from "./detail.tsx";
 import { Results } from "./results.tsx";
 import { DropZone, UploadButton, UploadList } from "./upload-list.tsx";
 import { changes } from "./uploads.ts";
+
+/** The tenant of the operator's own documents, which the command line uses too. */
+const DOCUMENT_TENANT = "default";
+
+const STATES: readonly DocumentStatus[] = ["queued", "extracting", "indexing", "ready", "failed"];
 
 const WORK_MS = 1000;
 const PAGE = 100;

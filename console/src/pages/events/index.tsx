@@ -1,6 +1,5 @@
 import "./style.css";
 import { FirstHook } from "../../first-hook.tsx";
-import { ReplayMany } from "../../replay-many.tsx";
 import { filter, go, href, place } from "../../router.ts";
 import { TimeSpan } from "../../time-span.tsx";
 import { Button, Time } from "../../ui/basic.tsx";
@@ -15,6 +14,37 @@ import { Table } from "../../ui/table.tsx";
 import { eventColumns } from "./columns.tsx";
 import { OUTCOMES, PathAndMapping } from "./filters.tsx";
 import { useEventPages, type EventPages } from "./pages.ts";
+import { useState } from "preact/hooks";
+import { replayEvents } from "../../bulk-work.ts";
+import { BulkDialog } from "../../bulk-dialog.ts";
+
+interface ReplayManyProps {
+  query: Readonly<Record<string, string | undefined>>;
+  /** The rows of the list; undefined until they are there. */
+  rows: readonly { id: string }[] | undefined;
+  onClose(): void;
+}
+
+/** Replays the events that the filters of a list leave, after a preview of what would become of each. */
+function ReplayMany({ query, rows, onClose }: ReplayManyProps) {
+  const [work, setWork] = useState<ReturnType<typeof replayEvents> | null>(null);
+  const close = (): void => {
+    setWork(null);
+    onClose();
+  };
+  return (
+    <>
+      <Button
+        disabled={!rows?.length}
+        title="Replay the events of these filters"
+        onClick={() => setWork(replayEvents(query, rows ?? []))}
+      >
+        Replay many…
+      </Button>
+      {work ? <BulkDialog work={work} onClose={close} /> : null}
+    </>
+  );
+}
 
 /** What explains an event is as long as the list, and is loaded when the first one is opened. */
 const Detail = lazy(async () => (await import("./detail.tsx")).Detail);

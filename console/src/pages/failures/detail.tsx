@@ -91,7 +91,7 @@ function toState({ failure: { status, snoozedUntil, resolved, isReopened }, last
       {snoozedUntil ? (
         <>
           {" "}
-          until <Time iso={snoozedUntil} />
+          ends <Time iso={snoozedUntil} />
         </>
       ) : null}
       {resolved ? (

@@ -1,13 +1,59 @@
-import { useState } from "preact/hooks";
+import { useState, useEffect, useRef } from "preact/hooks";
 import { filter } from "../../router.ts";
 import { Button, Time } from "../../ui/basic.tsx";
 import { plural } from "../../ui/format.ts";
-import { EditorHost } from "./editor-host.tsx";
 import type { KeptText } from "./written.ts";
 import { BodyPane, EventsPane, ResultPane, WhyPane } from "./panes.tsx";
 import { Proposed } from "./proposed.tsx";
 import { WhatIfPane } from "./what-if.tsx";
 import { isPreset, problemsOf, type Workbench } from "./use-workbench.ts";
+import type { Editor, EditorOptions } from "./editor/create.ts";
+import { LateSkeleton } from "../../ui/states.tsx";
+
+/** Where the editor is mounted. Its chunk is loaded when the first one is shown. */
+function EditorHost(props: EditorOptions & { onReady(editor: Editor | null): void }) {
+  const host = useRef<HTMLDivElement>(null);
+  const current = useRef(props);
+  current.current = props;
+  const [state, setState] = useState<"loading" | "ready" | "failed">("loading");
+  useEffect(() => {
+    let editor: Editor | null = null;
+    let isGone = false;
+    const open = async (): Promise<void> => {
+      const { createEditor } = await import("./editor/create.ts");
+      if (isGone || !host.current) return;
+      const { text, readOnly, label } = current.current;
+      editor = createEditor(host.current, {
+        text,
+        readOnly,
+        label,
+        onChange: (next) => current.current.onChange(next),
+        onEvaluate: () => current.current.onEvaluate(),
+        onSave: () => current.current.onSave(),
+      });
+      setState("ready");
+      current.current.onReady(editor);
+    };
+    open().catch(() => setState("failed"));
+    return () => {
+      isGone = true;
+      current.current.onReady(null);
+      editor?.close();
+    };
+  }, []);
+  return (
+    <div class="mappings-editor">
+      {state === "loading" ? <LateSkeleton /> : null}
+      {state === "failed" ? (
+        <p class="bad" role="alert">
+          The editor could not be loaded. The gateway may have been updated: load the page again.
+          Unsaved text is kept.
+        </p>
+      ) : null}
+      <div ref={host} class="host" />
+    </div>
+  );
+}
 
 /** Texts of earlier visits are offered; one is taken only when the operator says so. */
 function Offers({ bench }: { bench: Workbench }) {

@@ -87,7 +87,7 @@ function Asked({ approval }: { approval: ToolCallView["approvals"][number] }) {
         </>
       ) : (
         <>
-          open until <Time iso={expiresAt} />
+          open, expires <Time iso={expiresAt} />
         </>
       )}
     </p>

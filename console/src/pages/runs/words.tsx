@@ -22,7 +22,7 @@ export const WaitsFor = ({ wait: { text, until } }: { wait: NonNullable<RunView[
     <WithIds text={text} />
     {until === null ? null : (
       <>
-        , until <Time iso={until} planned />
+        , due <Time iso={until} />
       </>
     )}
   </>

@@ -1,13 +1,18 @@
 import { closeSync, fdatasync, fstat, openSync } from "node:fs";
 import { promisify } from "node:util";
 import { once } from "node:events";
+import type { DatabaseSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
+import { RouseError, safeError } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
 import { compiledCodeEnv } from "../../core/process-group.ts";
 import type { Ms } from "../records.ts";
+import { createFailureLog } from "../sql/errors.ts";
 import type { CheckpointCall, CheckpointReply } from "./checkpoint-worker.ts";
 import type { SqliteGroupCommit } from "./group-commit.ts";
-import type { Checkpointed } from "./restart-log.ts";
-import { PAGE_BYTES } from "./schema.ts";
+import { restartLog, type Checkpointed } from "./restart-log.ts";
+import { PAGE_BYTES, prepareDatabase } from "./schema.ts";
+import type { Statements } from "./statements.ts";
 
 const syncFile = (file: number): Promise<void> =>
   new Promise((resolve, reject) => fdatasync(file, (error) => (error ? reject(error) : resolve())));
@@ -45,6 +50,112 @@ export class LogFile {
     closeSync(this.#log);
     closeSync(this.#database);
   }
+}
+
+/** Brings the schema up to date. From here on this connection waits neither for the disk nor for a lock. */
+export function openLog(db: DatabaseSync, now: Ms): LogFile {
+  prepareDatabase(db, now);
+  // What a process wrote before it died is visible, and may not be on disk.
+  restartLog(db);
+  db.exec("PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0; PRAGMA busy_timeout=0;");
+  return new LogFile(db.location() ?? "");
+}
+
+/** Answers are sent within this time. */
+const LAST_WORDS: Ms = 200;
+
+/**
+ * Ends the process after a sync that failed. The system forgets what it could not write, and the next sync succeeds
+ * without it: only reading the files again shows what is there. The next start does so, and copies it to where a sync
+ * of its own confirms it.
+ */
+export function endProcess(log: Logger, file: string, error: unknown): void {
+  const { code = "error" } = error as { code?: string };
+  const message = `the disk did not confirm what was written to ${file} (${code}), so the process ends; check the disk, then start again: what was acknowledged before is kept`;
+  log.fatal({ err: safeError(error) }, message);
+  setTimeout(() => {
+    throw new RouseError({ code: "store_unavailable", message });
+  }, LAST_WORDS);
+}
+
+/** The number and name that SQLite gives a failure, which quote nothing. */
+const describeFailure = (error: unknown): object => {
+  const { errcode, errstr } = ((error as Error | undefined)?.cause ?? {}) as {
+    errcode?: number;
+    errstr?: string;
+  };
+  return { errcode, reason: errstr };
+};
+
+/** Between looks whether a store that could not commit can do so again. */
+const LOOK_MS = 1000;
+/** After so long without a commit, one is made to see whether the disk still takes it. */
+const IDLE_MS = 5000;
+
+/** Whether the database's disk takes commits. */
+export interface Writable {
+  /** False from a commit that failed, as on a disk that is full, until one has gone through again. */
+  isWritable(): boolean;
+  /** To be called when a commit went through. */
+  committed(): void;
+  /** To be called when a commit has failed, which is logged. */
+  failed: (error: unknown) => void;
+  close(): void;
+}
+
+/**
+ * Remembers whether commits go through, and makes one of its own from time to time while there are no others: a gateway
+ * without work notices that its disk is full before a hook does, and one that is taken out of service that there is room again.
+ */
+export function createWritable(
+  sql: Statements,
+  group: () => SqliteGroupCommit,
+  log: Logger,
+): Writable {
+  const logFailure = createFailureLog(log, describeFailure);
+  let isWritable = true;
+  let isClosed = false;
+  let hasCommitted = false;
+
+  const commit = (): Promise<boolean> =>
+    group()
+      .add(
+        () =>
+          sql.run(
+            "INSERT INTO marks VALUES ('written', 0) ON CONFLICT (name) DO UPDATE SET seq = seq + 1",
+          ),
+        { many: false },
+      )
+      .then(
+        () => true,
+        () => false,
+      );
+  const look = async (): Promise<void> => {
+    if (!isWritable || !hasCommitted) isWritable = await commit();
+    hasCommitted = false;
+    lookLater();
+  };
+  let timer: NodeJS.Timeout | undefined;
+  const lookLater = (): void => {
+    clearTimeout(timer);
+    if (!isClosed) timer = setTimeout(() => void look(), isWritable ? IDLE_MS : LOOK_MS).unref();
+  };
+  lookLater();
+
+  return {
+    isWritable: () => isWritable,
+    committed: () => void (hasCommitted = true),
+    failed: (error) => {
+      logFailure(error);
+      if (!isWritable) return;
+      isWritable = false;
+      lookLater();
+    },
+    close() {
+      isClosed = true;
+      clearTimeout(timer);
+    },
+  };
 }
 
 const WORKER = new URL(

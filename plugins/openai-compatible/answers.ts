@@ -1,0 +1,165 @@
+type Json = Record<string, unknown>;
+
+const isObject = (value: unknown): value is Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+const objectsIn = (value: unknown): Json[] =>
+  (Array.isArray(value) ? value : isObject(value) ? [value] : []).filter(isObject);
+/** A text that says something. */
+const getText = (value: unknown): string | undefined =>
+  typeof value === "string" && value !== "" ? value : undefined;
+
+/** Removes members of another type than named: the client library refuses an answer for them. */
+function keepTyped(json: Json, type: string, ...names: readonly string[]): void {
+  for (const name of names) if (typeof json[name] !== type) delete json[name];
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The arguments of a call as text. Some servers send an object. */
+const toArguments = (input: unknown): string =>
+  typeof input === "string" ? input : JSON.stringify(input ?? "").replace(/^""$/, "");
+
+/** Content as the client library reads it: a text, or parts of a type. */
+function toContent(content: unknown): unknown {
+  if (!Array.isArray(content)) return isObject(content) ? toContent([content]) : content;
+  return content.map((part) =>
+    isObject(part) ? { type: "text", ...part } : { type: "text", text: String(part ?? "") },
+  );
+}
+
+/** One answer of a server, whole or as it comes. */
+class Answer {
+  #hasCalls = false;
+  #hasDelta = false;
+  isFinished = false;
+
+  #readMessage({ tool_calls: given, role: _role, content, ...rest }: Json): Json {
+    keepTyped(rest, "string", "reasoning", "reasoning_content", "refusal");
+    const ids = new Set<unknown>();
+    const calls = objectsIn(given).map(({ id, function: called, ...call }) => {
+      const { arguments: input, ...named } = isObject(called) ? called : {};
+      const isOwn = !ids.has(id);
+      ids.add(id);
+      return {
+        ...call,
+        ...(isOwn && { id }),
+        function: { ...named, arguments: toArguments(input) },
+      };
+    });
+    this.#hasCalls ||= calls.length > 0;
+    return { ...rest, content: toContent(content), ...(calls.length > 0 && { tool_calls: calls }) };
+  }
+
+  get finishReason(): string {
+    return this.#hasCalls ? "tool_calls" : "stop";
+  }
+
+  #readChoice({ delta, message, finish_reason: finish, ...choice }: Json, isStream: boolean): Json {
+    // A server that ends its stream with the whole message has sent it before.
+    const streamed = isObject(delta) || this.#hasDelta ? delta : message;
+    this.#hasDelta ||= isObject(delta);
+    const said = isStream ? streamed : (message ?? delta);
+    const read = isObject(said) ? this.#readMessage(said) : isStream ? null : {};
+    const reason = getText(finish) ?? (isStream ? undefined : this.finishReason);
+    this.isFinished ||= reason !== undefined;
+    return {
+      ...choice,
+      [isStream ? "delta" : "message"]: read,
+      ...(reason !== undefined && { finish_reason: reason }),
+    };
+  }
+
+  /** Returns an answer, or a piece of one, in the form that the client library reads. */
+  read(json: unknown, isStream: boolean): unknown {
+    if (!isObject(json)) return json;
+    const { error, choices, usage, ...rest } = json;
+    const isAnswer = isStream && (choices === null || usage !== undefined);
+    if ((error ?? undefined) !== undefined || (!isAnswer && !Array.isArray(choices))) return json;
+    keepTyped(rest, "string", "id", "model");
+    keepTyped(rest, "number", "created");
+    if (isObject(usage)) {
+      keepTyped(usage, "number", "prompt_tokens", "completion_tokens", "total_tokens");
+      keepTyped(usage, "object", "prompt_tokens_details", "completion_tokens_details");
+    }
+    return {
+      ...rest,
+      choices: objectsIn(choices).map((choice) => this.#readChoice(choice, isStream)),
+      ...(isObject(usage) && { usage }),
+    };
+  }
+}
+
+/**
+ * Reads the lines of an event stream. One that ends with `[DONE]` and had no finish reason gets one: to the client library it
+ * was cut. Lines without JSON pass as they are.
+ */
+function readLines(): TransformStream<string, string> {
+  const answer = new Answer();
+  let tail = "";
+  const readLine = (line: string): string | undefined => {
+    const data = /^data:(.*)$/s.exec(line)?.[1]?.trim();
+    if (data === "[DONE]") {
+      const choices = [{ index: 0, delta: {}, finish_reason: answer.finishReason }];
+      return answer.isFinished ? line : `data: ${JSON.stringify({ choices })}\n\n${line}`;
+    }
+    const json = data === undefined ? undefined : parse(data);
+    return json === undefined ? undefined : `data: ${JSON.stringify(answer.read(json, true))}`;
+  };
+  return new TransformStream({
+    transform(text, controller) {
+      const lines = (tail + text).split("\n");
+      tail = lines.pop() ?? "";
+      controller.enqueue(lines.map((line) => `${readLine(line) ?? line}\n`).join(""));
+    },
+    flush(controller) {
+      // A line that was cut must not end: it is no event then.
+      const line = readLine(tail);
+      controller.enqueue(line === undefined ? tail : `${line}\n\n`);
+    },
+  });
+}
+
+/** Reads a whole answer. A body that is none passes as it is. */
+function readWhole(): TransformStream<string, string> {
+  let text = "";
+  return new TransformStream({
+    transform(piece) {
+      text += piece;
+    },
+    flush(controller) {
+      const json = parse(text);
+      const read = new Answer().read(json, false);
+      controller.enqueue(read === json ? text : JSON.stringify(read));
+    },
+  });
+}
+
+/**
+ * A `fetch` that reads the answers of servers that speak OpenAI's chat completions in their own way, and gives them the form
+ * that the client library accepts.
+ */
+export function readAnswers(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+  return async (...request) => {
+    const response = await fetch(...request);
+    const { body, status, statusText, headers } = response;
+    const type = headers.get("content-type") ?? "";
+    if (!body || !response.ok) return response;
+    const reading = type.startsWith("text/event-stream")
+      ? readLines()
+      : type.includes("json")
+        ? readWhole()
+        : undefined;
+    if (!reading) return response;
+    const read = body
+      .pipeThrough(new TextDecoderStream())
+      .pipeThrough(reading)
+      .pipeThrough(new TextEncoderStream());
+    return new Response(read, { status, statusText, headers });
+  };
+}

@@ -1,0 +1,170 @@
+/** Answers of servers that speak OpenAI's chat completions in their own way. */
+import { generateText, jsonSchema, streamText, type LanguageModel, type ToolSet } from "ai";
+import { expect, it } from "vitest";
+import compatible from "../../plugins/openai-compatible/index.ts";
+import type { ModelProvider } from "../../src/contract/kinds.ts";
+
+const TOOLS: ToolSet = { look: { inputSchema: jsonSchema({ type: "object" }) } };
+const call = (more: object, fn: object = {}) => ({
+  id: "c1",
+  type: "function",
+  function: { name: "look", arguments: '{"at":1}', ...fn },
+  ...more,
+});
+
+async function ask(body: string, isStream: boolean) {
+  const [provider] = compatible.providers as [ModelProvider];
+  const headers = { "content-type": isStream ? "text/event-stream" : "application/json" };
+  const models = await provider.create(
+    { name: "local", baseUrl: "http://127.0.0.1/v1", headers: {} },
+    { fetch: async () => new Response(body, { headers }) },
+  );
+  const settings = {
+    model: models("m") as LanguageModel,
+    prompt: "?",
+    tools: TOOLS,
+    maxRetries: 0,
+  };
+  const result = isStream ? streamText(settings) : await generateText(settings);
+  const calls = await result.toolCalls;
+  const ids = new Set(calls.map(({ toolCallId }) => toolCallId).filter((id) => id !== ""));
+  expect(ids.size).toBe(calls.length);
+  return {
+    text: await result.text,
+    calls: calls.map(({ input }) => input),
+    finish: await result.finishReason,
+  };
+}
+
+const TEXT = { text: "fine", calls: [], finish: "stop" };
+const called = (...calls: unknown[]) => ({ text: "", calls, finish: "tool-calls" });
+
+it.each<[string, object, object]>([
+  [
+    "arguments as an object",
+    { message: { tool_calls: [call({}, { arguments: { at: 1 } })] } },
+    called({ at: 1 }),
+  ],
+  ["no arguments", { message: { tool_calls: [call({}, { arguments: null })] } }, called({})],
+  [
+    "one id for two calls",
+    { message: { tool_calls: [call({}), call({}, { arguments: '{"at":2}' })] } },
+    called({ at: 1 }, { at: 2 }),
+  ],
+  [
+    "an empty id",
+    { message: { tool_calls: [call({ id: "" }), call({ id: "" })] } },
+    called({ at: 1 }, { at: 1 }),
+  ],
+  ["one call beside a list", { message: { tool_calls: call({}) } }, called({ at: 1 })],
+  ["a role that is empty", { message: { role: "", content: "fine" }, finish_reason: "stop" }, TEXT],
+  ["parts without a type", { message: { content: [{ text: "fi" }, "ne"] } }, TEXT],
+  ["a finish reason that is empty", { message: { content: "fine" }, finish_reason: "" }, TEXT],
+])("a whole answer with %s is read", async (_what, choice, wanted) => {
+  const body = { id: 7, created: "now", error: null, choices: [choice], usage: null };
+  expect(await ask(JSON.stringify(body), false)).toEqual(wanted);
+});
+
+const delta = (fields: object, more: object = {}) => ({
+  choices: [{ index: 0, delta: fields, ...more }],
+});
+const calls = (...pieces: object[]) => pieces.map((piece) => delta({ tool_calls: [piece] }));
+const piece = (text: string, more: object = {}) => ({ ...more, function: { arguments: text } });
+const START = delta({ role: "assistant", content: "fi" });
+const REST = delta({ content: "ne" });
+const END = delta({}, { finish_reason: "stop" });
+const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
+const DONE = delta({}, { finish_reason: "tool_calls" });
+
+it.each<[string, object[], object]>([
+  ["an empty role", [delta({ role: "", content: "fine" }), END], TEXT],
+  [
+    "a message and no delta",
+    [{ choices: [{ index: 0, message: { role: "assistant", content: "fine" } }] }, END],
+    TEXT,
+  ],
+  [
+    "the whole message at its end",
+    [START, REST, { choices: [{ message: { content: "fine" }, finish_reason: "stop" }] }],
+    TEXT,
+  ],
+  ["parts as content", [delta({ content: [{ type: "text", text: "fine" }] }), END], TEXT],
+  ["no finish reason", [START, REST], TEXT],
+  ["finish reasons that are empty", [delta({ content: "fine" }, { finish_reason: "" })], TEXT],
+  ["no finish reason behind a call", calls({ index: 0, ...call({}) }), called({ at: 1 })],
+  ["usage in a chunk without choices", [START, REST, END, { usage }], TEXT],
+  ["choices that are null", [START, REST, END, { choices: null, usage }], TEXT],
+  ["usage and an error that are null", [{ ...START, usage: null, error: null }, REST, END], TEXT],
+  [
+    "arguments as an object",
+    [...calls(call({ index: 0 }, { arguments: { at: 1 } })), DONE],
+    called({ at: 1 }),
+  ],
+  [
+    "no place of its calls",
+    [...calls(call({}), call({ id: "c2" }, { arguments: '{"at":' }), piece("2}")), DONE],
+    called({ at: 1 }, { at: 2 }),
+  ],
+  [
+    "neither place nor id of its calls",
+    [...calls(call({ id: "" }), call({ id: "" }, { arguments: '{"at":2}' })), DONE],
+    called({ at: 1 }, { at: 2 }),
+  ],
+  [
+    "one place for all calls",
+    [...calls(call({ index: 0 }), call({ index: 0, id: "c2" }, { arguments: '{"at":2}' })), DONE],
+    called({ at: 1 }, { at: 2 }),
+  ],
+  [
+    "one place for all calls, and empty ids behind the first piece",
+    [
+      ...calls(
+        call({ index: 0, id: "a" }, { arguments: "" }),
+        piece('{"at":1}', { index: 0, id: "" }),
+        call({ index: 0, id: "b" }, { arguments: "" }),
+        piece('{"at":2}', { index: 0, id: "" }),
+      ),
+      DONE,
+    ],
+    called({ at: 1 }, { at: 2 }),
+  ],
+  [
+    "the id and the name in each piece",
+    [
+      ...calls(
+        call({ index: 0 }, { arguments: '{"at"' }),
+        call({ index: 0 }, { arguments: ":1}" }),
+      ),
+      DONE,
+    ],
+    called({ at: 1 }),
+  ],
+  [
+    "one id for two calls",
+    [...calls(call({ index: 0 }), call({ index: 1 }, { arguments: '{"at":2}' })), DONE],
+    called({ at: 1 }, { at: 2 }),
+  ],
+  [
+    "a piece of a call without a function",
+    [...calls({ index: 0, ...call({}) }, { index: 0 }), DONE],
+    called({ at: 1 }),
+  ],
+])("a stream with %s is read", async (_what, chunks, wanted) => {
+  const body = [...chunks.map((chunk) => JSON.stringify(chunk)), "[DONE]"].map(
+    (data) => `data: ${data}\n\n`,
+  );
+  expect(await ask(body.join(""), true)).toEqual(wanted);
+});
+
+it.each<[string, (lines: string[]) => string]>([
+  ["no space behind `data:`", (lines) => lines.map((line) => `data:${line}\n\n`).join("")],
+  ["CRLF", (lines) => lines.map((line) => `data: ${line}\r\n\r\n`).join("")],
+  [
+    "comments and names of events",
+    (lines) => lines.map((line) => `: ping\nevent: chunk\ndata: ${line}\n\n`).join(""),
+  ],
+  ["no line break at its end", (lines) => lines.map((line) => `data: ${line}`).join("\n\n")],
+])("a stream with %s is read", async (_what, write) => {
+  const lines = [START, REST].map((chunk) => JSON.stringify(chunk));
+  expect(await ask(write([...lines, "[DONE]"]), true)).toEqual(TEXT);
+});
