@@ -81,7 +81,7 @@ describe("a save", () => {
   });
 
   it("soon after another one is applied with it", async () => {
-    await open({ logLevel: "info" });
+    await open({ logLevel: "trace" });
     for (const name of ["one", "two", "three"]) {
       world.write("rouse.json5", configWith(name));
       // Shorter than the time without a change that the gateway waits for, by the same clock.
