@@ -1,6 +1,7 @@
-import { afterEach, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { startVendor, VENDORS, type ModelServer, type Vendor } from "../agent/vendors.ts";
 import { createWorld, type World } from "../e2e/world.ts";
+import { dataUri, imageMessage, png } from "./images.ts";
 import { KEY } from "./world.ts";
 
 let world: World;
@@ -40,6 +41,27 @@ const tools = [
   },
 ];
 const user = { role: "user", content: "Time?" };
+
+describe.each(VENDORS.map((vendor) => [vendor.type, vendor] as const))(
+  "a provider of type %s",
+  (_type, vendor) => {
+    it("gets images, and goes on with a session after a call that nobody answered", async () => {
+      await start(vendor);
+      server.handler = () => ({ tool: "clock", input: {} });
+      const messages = imageMessage(dataUri(png(4, 4)), "low");
+      expect((await chat({ messages, tools, session_id: "s" })).status).toBe(200);
+      const asked = JSON.stringify(server.requests[0]?.body);
+      expect(asked).toContain(png(4, 4).toString("base64"));
+      expect(asked.includes('"detail":"low"')).toBe(vendor.type === "openai");
+      server.handler = () => ({ text: "Well." });
+      expect(
+        (await chat({ messages: [user], session_id: "s" })).body.choices[0].message.content,
+      ).toBe("Well.");
+      expect(JSON.stringify(server.requests[1]?.body)).toContain("[image image/png]");
+      expect(JSON.stringify(server.requests[1]?.body)).not.toContain("clock");
+    });
+  },
+);
 
 const SIGNATURE = "U0lHTkVE";
 /** Signs an answer that calls a tool, as a vendor does that refuses to go on without its signature. */
