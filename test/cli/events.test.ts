@@ -73,7 +73,7 @@ it.each(["", "  ", "x".repeat(501)])(
   },
 );
 
-it("bookmarks an event, lists it, explains and replays it, and removes the bookmark", async () => {
+it("bookmarks an event, lists and explains it, and removes the bookmark", async () => {
   const order = await send({ type: "order", id: 7, customer: { email: "ann@shop.example" } });
   await send({ type: "refund" });
   expect(await cli.rouse(["events", "set", order, "--bookmark", "the large one"])).toMatchObject({

@@ -9,6 +9,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
 import { createGateway, type StartedGateway } from "../gateway.ts";
@@ -77,6 +78,18 @@ describe("a save", () => {
         )
       ).status,
     ).toBe(200);
+  });
+
+  it("soon after another one is applied with it", async () => {
+    await open({ logLevel: "trace" });
+    for (const name of ["one", "two", "three"]) {
+      world.write("rouse.json5", configWith(name));
+      // Shorter than the time without a change that the gateway waits for, by the same clock.
+      await sleep(100);
+    }
+    await untilTaken(world, "three");
+    const reloads = world.logged.filter((line) => line.includes("the config was reloaded"));
+    expect(reloads).toHaveLength(1);
   });
 
   it("by a rename is applied, and one after it, and of a file behind a link", async () => {
