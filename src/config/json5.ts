@@ -11,7 +11,7 @@ import {
 } from "../core/files.ts";
 import { cutText } from "../core/text.ts";
 import { parentPath } from "./issues.ts";
-import { isLongNumber, MAX_DEPTH } from "../core/json.ts";
+import { isLongNumber, MAX_FILE_DEPTH } from "../core/json.ts";
 import { getMember, readTree, type TextNode } from "./json5-tree.ts";
 
 /** The path of a member, as `renderPath` writes it: a text is as long as the file, so it is made piece by piece. */
@@ -252,12 +252,12 @@ const MAX_PATH = 60;
 /** Says where a text is nested too deep to be read. */
 function findTooDeep(text: string): ParsedJson5 | undefined {
   for (const { path, index, depth } of readMembers(text)) {
-    if (depth <= MAX_DEPTH) continue;
+    if (depth <= MAX_FILE_DEPTH) continue;
     const place = createPlaces(text)(index);
     const where = `line ${place.line}, column ${place.column} (${cutText(path, MAX_PATH).text}…)`;
     return {
       ok: false,
-      message: `is nested deeper than ${MAX_DEPTH} levels at ${where}`,
+      message: `is nested deeper than ${MAX_FILE_DEPTH} levels at ${where}`,
       ...place,
     };
   }

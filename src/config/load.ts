@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { Issue } from "../core/errors.ts";
-import { isTooDeep, MAX_DEPTH } from "../core/json.ts";
+import { isTooDeep, MAX_FILE_DEPTH } from "../core/json.ts";
 import { isPresent, readText, type FileTexts } from "../core/files.ts";
 import { parseWithVariables, type Variables } from "./environment.ts";
 import { parentPath, renderPath, schemaIssues, type SchemaIssue } from "./issues.ts";
@@ -189,8 +189,8 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
       ? { ok: true, value: options.config ?? {}, duplicates: [] }
       : readJson5(file, options.texts);
   const named = file === undefined ? {} : { file };
-  if (file === undefined && isTooDeep(options.config)) {
-    const message = `the config is nested deeper than ${MAX_DEPTH} levels`;
+  if (file === undefined && isTooDeep(options.config, MAX_FILE_DEPTH)) {
+    const message = `the config is nested deeper than ${MAX_FILE_DEPTH} levels`;
     return { ok: false, issues: [{ path: "", message }] };
   }
   if (!parsed.ok) {

@@ -8,8 +8,10 @@
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** JSON and files that are nested deeper than this are refused: later steps walk them recursively. */
+/** JSON that is nested deeper than this is refused: later steps walk it recursively. */
 export const MAX_DEPTH = 200;
+/** Files of the config may be nested so deep: a fixture has a whole body within its own members. */
+export const MAX_FILE_DEPTH = 250;
 
 /** Returns whether a value is nested deeper than `left` levels. */
 export function isTooDeep(value: unknown, left = MAX_DEPTH): boolean {

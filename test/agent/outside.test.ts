@@ -166,7 +166,7 @@ describe("what others say reaches the model inside the boundary alone", () => {
     expectOwnIds(seen[1], seen[before]);
     for (const place of "value result error refusal passage".split(" "))
       expect(said(before)).toContain(`${CANARY}-${place}`);
-    // What is left of the server's schema is structure, and single words.
+    // Only structure and single words are left of the server's schema.
     expect(VENDOR.toolNames(runs[1] as never).toSorted()).toEqual(
       [
         "knowledge_search",

@@ -132,7 +132,7 @@ describe("sending on imessage", () => {
     ["hang", "unknown"],
   ] as const)("answers %s with %s", async (fault, status) => {
     server.fail(fault);
-    // What is in doubt is looked for as long as there is time.
+    // A message in doubt is looked for as long as there is time.
     const signal = AbortSignal.timeout(status === "unknown" ? 300 : 5000);
     const result = await channel.send({ to: OWNER, text: "mark-1", idempotencyKey: "k" }, signal);
     expect(result).toMatchObject({ status });

@@ -111,7 +111,7 @@ function shapeTests(both: () => Both, isWhole = true): void {
     );
   });
 
-  // What is made of the fields no store has a part in.
+  // No store has a part in the values that are made of the fields.
   if (!isWhole) return;
 
   it("compares mappings with recorded bodies: in validate, in doctor, and where the gateway warns", async () => {

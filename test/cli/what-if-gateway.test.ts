@@ -94,7 +94,7 @@ function gatewayTests(url: () => string | undefined, isWhole = true): void {
     ]).toEqual(before);
   });
 
-  // What a replay would do no store has a part in.
+  // No store has a part in the outcome of a replay.
   if (!isWhole) return;
 
   it("says what a replay of many events would do, and does none of it", async () => {

@@ -40,7 +40,7 @@ it("a full disk: hooks get 503 and no promise, and what was promised before is t
   expect(await (await disk.program.admin("/metrics")).text()).toContain(
     'rouse_hooks_total{path="agent",outcome="unrecorded"} 3',
   );
-  // What is there can still be read.
+  // Stored work can still be read.
   expect((await disk.program.run(promised[0] ?? "")).status).toBe("queued");
   expect(disk.program.output()).not.toContain(TOKEN);
   await disk.program.kill();

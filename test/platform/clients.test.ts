@@ -223,7 +223,7 @@ describe("openai", () => {
       numbers.push(event.sequence_number);
     }
     expect(numbers).toEqual(types.map((_type, index) => index));
-    // How many deltas there are depends on what comes together.
+    // The number of deltas depends on which chunks arrive together.
     expect([...new Set(types)]).toEqual([
       "response.created",
       "response.in_progress",

@@ -35,7 +35,7 @@ describe("the model", () => {
   it.each(["ops", "agent:ops", "default"])("%s is the agent", async (model) => {
     const { body } = await world.chat({ model });
     expect(body.model).toBe("ops");
-    // What the provider is asked for is its own model.
+    // The provider is asked for its own model.
     expect(sent().model).toBe("big");
   });
 
@@ -319,7 +319,7 @@ describe("images", () => {
     ["WebP, lossy", webp("VP8 ", 10, 10), "image/webp"],
     ["WebP, lossless", webp("VP8L", 10, 10), "image/webp"],
   ])("as data URIs reach the model: %s", async (_name, image, type) => {
-    // What the address says of the type is not believed.
+    // The type that the address names is not believed.
     expect(
       (await world.chat({ messages: imageMessage(dataUri(image, "image/x-any")) })).status,
     ).toBe(200);

@@ -106,7 +106,7 @@ describe("an agent with `knowledge: auto`", () => {
       { index: 2, document_id: marks.body.id },
     ]);
     expect(said(1)).toContain(String.raw`most.\\[1]`);
-    // What goes on with the question before is looked up with it; thanks are not.
+    // A follow-up is searched together with the question before it; thanks are not.
     await turn("Thanks!", "You are welcome.");
     expect(said(2)).not.toContain("kilograms");
     await turn("And why?", "It is the tariff.");

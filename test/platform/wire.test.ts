@@ -184,7 +184,7 @@ describe("4. errors", () => {
       expect(found.headers.get("x-request-id")).toMatch(/^req_/);
       expect(found.headers.get("content-type")).toBe("application/json");
     }
-    // What is left of a body that was refused would stand before the next request.
+    // The rest of a refused body would stand before the next request.
     expect(tried[9]?.[2].headers.get("connection")).toBe("close");
     const get = await world.ask("/v1/chat/completions");
     expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"]);
@@ -211,7 +211,7 @@ describe("4. errors", () => {
       error: { message: string };
     };
     const advice = /`(charset=[\w-]+)`/.exec(error.message)?.[1];
-    // What the message says to change is all there is to change.
+    // The request works after exactly the change that the message names.
     expect((await send(`application/json; ${advice}`)).status).toBe(200);
     expect(world.model.asked[0]?.text).toMatch(/\né$/);
   });

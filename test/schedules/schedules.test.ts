@@ -145,7 +145,7 @@ describe("schedules", () => {
     time.advance(9 * HOUR);
     await new Promise((resolve) => setTimeout(resolve, 300));
     await reload(list("2h"));
-    // What was due while it was gone is none of its times.
+    // Times that passed while it was gone are left out.
     await world.ready("main/job");
     await new Promise((resolve) => setTimeout(resolve, 300));
     expect(asked()).toHaveLength(0);

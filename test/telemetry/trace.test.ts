@@ -351,7 +351,7 @@ it("failures are told by the span that failed and by a short code, without a wor
     .map(({ name, attributes }) => [name, attributes["error.type"]]);
   expect(failed).toContainEqual(["chat big", "500"]);
   expect(failed).toContainEqual(["deliver desk", "failed"]);
-  // What a caller did wrong is no failure of the gateway.
+  // A caller's mistake is no failure of the gateway.
   const wrong = collector.spans.filter(
     ({ kind, attributes }) => kind === "server" && attributes["http.response.status_code"] !== 202,
   );
