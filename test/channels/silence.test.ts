@@ -80,7 +80,7 @@ describe("a turn that fails", () => {
     await world.until(async () => sentTexts().length === 1);
     expect(sentTexts()).toEqual(["I cannot answer right now; my operator has been told."]);
     const checks = (await world.admin("/admin/v1/doctor")).body.checks;
-    expect(JSON.stringify(checks)).toContain("1 runs failed");
+    expect(JSON.stringify(checks)).toContain("1 run failed");
     expect(world.logged.some((line) => line.includes("a turn failed"))).toBe(true);
   });
 

@@ -151,7 +151,7 @@ describe("a wait between tries", () => {
     const [run] = (await world.admin("/admin/v1/runs")).body.runs;
     expect(run.error.message).toContain('the provider "local"');
     const { checks } = (await world.admin("/admin/v1/doctor")).body;
-    expect(JSON.stringify(checks)).toContain("1 runs failed");
+    expect(JSON.stringify(checks)).toContain("1 run failed");
   });
 
   it("is as long as `platform.maxWaitSeconds` says", async () => {
