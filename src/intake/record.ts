@@ -20,6 +20,7 @@ import type {
 } from "./types.ts";
 import { WITHOUT_MAPPINGS } from "./authenticate.ts";
 import type { IntakeDeps } from "./context.ts";
+import { renderFailedItems } from "./resolve.ts";
 import { sha256Hex } from "../core/secret.ts";
 import { renderSpan } from "../core/text.ts";
 
@@ -309,7 +310,7 @@ function planItems(
   return planned;
 }
 
-/** Earlier events, or failed actions, that a reason names at most. */
+/** Earlier events that a reason names at most. */
 const MAX_NAMED = 3;
 
 type WorkResolution = Extract<Resolution, { kind: "work" }>;
@@ -324,11 +325,8 @@ function toWorkEvent(
   if (would) event.would = would;
   const missing = items.flatMap((item) => (item.ok ? item.missing : []));
   if (missing.length > 0) event.missing = [...new Set(missing)];
-  const failed = items.flatMap((item, index) =>
-    item.ok ? [] : [`action ${index + 1}: ${item.failure.message}`],
-  );
-  if (failed.length > 0)
-    event.reason = `${failed.length} of ${items.length} actions failed: ${failed.slice(0, MAX_NAMED).join("; ")}`;
+  const failed = renderFailedItems(items);
+  if (failed !== undefined) event.reason = failed;
   else if (event.outcome === "duplicate")
     event.reason = renderRepeat(
       [...earlier].slice(0, MAX_NAMED),

@@ -332,10 +332,16 @@ function toEffectAction(item: Item): EffectAction[] {
   ];
 }
 
-/** Names the items that are refused beside others that are done. */
-function refusedItems(items: readonly Item[]): string | null {
-  const refused = items.flatMap((item) => (item.ok ? [] : [item.failure.message]));
-  return refused.length === 0 ? null : refused.join("; ");
+/** Failed actions that a reason names at most. */
+const MAX_NAMED = 3;
+
+/** Names the actions that failed beside others that are done; undefined if none did. */
+export function renderFailedItems(items: readonly Item[]): string | undefined {
+  const failed = items.flatMap((item, index) =>
+    item.ok ? [] : [`action ${index + 1}: ${item.failure.message}`],
+  );
+  if (failed.length === 0) return undefined;
+  return `${failed.length} of ${items.length} actions failed: ${failed.slice(0, MAX_NAMED).join("; ")}`;
 }
 
 /** Says what a resolution makes of an event. */
@@ -361,7 +367,7 @@ export function toEffect(resolution: Resolution): Effect {
       return {
         ...none,
         outcome: "accepted",
-        reason: refusedItems(resolution.items),
+        reason: renderFailedItems(resolution.items) ?? null,
         actions: resolution.items.flatMap(toEffectAction),
       };
   }

@@ -47,7 +47,7 @@ const run = async (...words: string[]): Promise<string> => {
 };
 
 it("1,000 mappings on a path stay usable for commands, without and with a gateway", async () => {
-  expect(await run("config", "validate")).toContain("fine, 1000 mappings");
+  expect(await run("config", "validate")).toContain("fine, 1,000 mappings");
   expect(await run("test")).toContain("50 fixtures: 50 as expected");
   await cli.write("rouse.json5", SHADOWED);
   gateway = await createGateway({ cwd: cli.dir, env: {}, workers: false });

@@ -89,7 +89,7 @@ describe("the replay of one event", () => {
       const { body } = await replay(id, { dryRun });
       expect(body.result).toMatchObject({
         outcome: "accepted",
-        reason: "agentId: names no agent of agents.list",
+        reason: "1 of 2 actions failed: action 2: agentId: names no agent of agents.list",
         actions: [{ kind: "run", summary: "For main" }],
       });
     }
