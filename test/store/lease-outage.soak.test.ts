@@ -26,9 +26,9 @@ describePostgres("a gateway", () => {
     await new Promise((resolve) => setTimeout(resolve, 13_000));
     proxies[1]?.set("open");
     await until(() => b.cluster.reachable(), 20_000);
-    // It has looked for jobs of the dead by then, as it does every few seconds.
+    // It has looked for jobs of the dead by then, as it does every few seconds, and the other one has time to be heard of.
     const taken: Job[] = [];
-    await until(async () => taken.push(...(await look())) > 0, 7000);
+    await until(async () => taken.push(...(await look())) > 0, 4000);
     proxies[0]?.set("open");
     await until(() => a.cluster.reachable(), 20_000);
     await until(async () => taken.push(...(await look())) > 0, 7000);
