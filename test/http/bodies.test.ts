@@ -43,6 +43,11 @@ const MAPPINGS = [
       "|{{ $count(l) & ' of ' & n }}",
     ].join(""),
   }),
+  // It takes longer than an expression may in the gateway's own process, and is evaluated in another one.
+  hook("slow", {
+    messageTemplate:
+      "{{ ($count($map([1..15000], function($i) { $i * 2 })) > 0) & ' ' & price & ' ' & $string(l[0].p) & ' ' & id }}",
+  }),
   hook("literal", { messageTemplate: `{{ id = ${ID} }} {{ id = ${NEXT_ID} }}` }),
   hook("larger", {
     match: { path: "larger", payload: { amount: { $gt: 100 } } },
@@ -379,6 +384,11 @@ describe("numbers", () => {
     expect(await getMessage(send("texts", body))).toBe(
       "19.90 EUR|20.00 EUR|20|1.10, 2.00|1e3|19.90|2 of 20",
     );
+  });
+
+  it("stay so in an expression that takes long", async () => {
+    const body = `{"price":19.90,"l":[{"p":1.10}],"id":${ID}}`;
+    expect(await getMessage(send("slow", body))).toBe(`true 19.90 1.10 ${ID}`);
   });
 
   it("what is counted is not written as an equal number of the body is", async () => {

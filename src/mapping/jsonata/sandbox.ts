@@ -45,7 +45,6 @@ interface Findings {
   variables: ReadonlySet<string>;
 }
 
-/** Looks over an expression when it is compiled: what would fail or harm only when it runs is said now. */
 /** The variables that a node gives a value: by `:=`, or as arguments of a function. */
 function getBoundNames(node: Node): string[] {
   if (node.type === "lambda")
@@ -147,6 +146,7 @@ function keepSpellings(node: Node, applied: Set<unknown>): void {
   }
 }
 
+/** Looks over an expression when it is compiled: what would fail or harm only when it runs is said now. */
 function lookOver(ast: unknown, source: string): Findings {
   // The transform operator copies with `$clone`.
   const variables = new Set(["clone"]);

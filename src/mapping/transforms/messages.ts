@@ -17,7 +17,8 @@ interface ModuleCall {
 export type TransformCall =
   | (ModuleCall & { kind: "check" })
   | (ModuleCall & { kind: "module"; input: unknown })
-  | { id: number; kind: "jsonata"; source: string; input: unknown; now: number; timeoutMs: number };
+  /** `input` is JSON, whose numbers are written as in the body. */
+  | { id: number; kind: "jsonata"; source: string; input: string; now: number; timeoutMs: number };
 
 export type CallFailure =
   | "load"

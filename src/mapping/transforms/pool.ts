@@ -1,4 +1,5 @@
 import type { ChildProcess, SendHandle } from "node:child_process";
+import { hasSpellings, writeJson } from "../../core/json.ts";
 import type { Logger } from "../../core/log.ts";
 import type { BuiltModule } from "./built-module.ts";
 import { ConsoleBuffer } from "../debug.ts";
@@ -298,8 +299,11 @@ export function createTransformPool(options: {
     },
     runModule: ({ file, version, exportName, input, ...task }) =>
       add({ ...task, call: { id: nextId++, kind: "module", file, version, exportName, input } }),
-    async runExpression({ owner, source, input, now, timeoutMs }) {
-      const call: TransformCall = { id: nextId++, kind: "jsonata", source, input, now, timeoutMs };
+    async runExpression({ owner, source, input, ...times }) {
+      // The writer that keeps spellings takes longer.
+      const json = hasSpellings(input["payload"]) ? writeJson(input) : JSON.stringify(input);
+      const call: TransformCall = { id: nextId++, kind: "jsonata", source, input: json, ...times };
+      const { timeoutMs } = times;
       const result = await add({ call, owner, timeoutMs: timeoutMs + EXPRESSION_GRACE_MS });
       if (result.ok) return result;
       return {
