@@ -2,7 +2,7 @@ type Json = Record<string, unknown>;
 
 const isObject = (value: unknown): value is Json =>
   typeof value === "object" && value !== null && !Array.isArray(value);
-const objectsIn = (value: unknown): Json[] =>
+const toObjects = (value: unknown): Json[] =>
   (Array.isArray(value) ? value : isObject(value) ? [value] : []).filter(isObject);
 /** A text that says something. */
 const getText = (value: unknown): string | undefined =>
@@ -42,7 +42,7 @@ class Answer {
   #readMessage({ tool_calls: given, role: _role, content, ...rest }: Json): Json {
     keepTyped(rest, "string", "reasoning", "reasoning_content", "refusal");
     const ids = new Set<unknown>();
-    const calls = objectsIn(given).map(({ id, function: called, ...call }) => {
+    const calls = toObjects(given).map(({ id, function: called, ...call }) => {
       const { arguments: input, ...named } = isObject(called) ? called : {};
       const isOwn = !ids.has(id);
       ids.add(id);
@@ -89,7 +89,7 @@ class Answer {
     }
     return {
       ...rest,
-      choices: objectsIn(choices).map((choice) => this.#readChoice(choice, isStream)),
+      choices: toObjects(choices).map((choice) => this.#readChoice(choice, isStream)),
       ...(isObject(usage) && { usage }),
     };
   }

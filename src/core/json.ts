@@ -163,17 +163,13 @@ export function getSpelling(holder: unknown, key: string): string | undefined {
 export function copySpellings(from: object, to: object): void {
   const own = spellings.get(from);
   if (own) spellings.set(to, own);
+  const byValue = spellingsByValue.get(from);
+  if (byValue) spellingsByValue.set(to, byValue);
 }
 
 /** Returns whether a value of `parseJson` has a number that would be printed otherwise than it was written. */
 export const hasSpellings = (read: unknown): boolean =>
   typeof read === "object" && read !== null && spellingsByValue.has(read);
-
-/** Lets a part of a value of `parseJson` look numbers up by their value as the whole does. */
-export function shareSpellings(whole: object, part: unknown): void {
-  const byValue = spellingsByValue.get(whole);
-  if (byValue && typeof part === "object" && part !== null) spellingsByValue.set(part, byValue);
-}
 
 /** Returns how a number was written in a value of `parseJson`; undefined if that is how it prints, or if it has it in several spellings. */
 export function getSpellingByValue(value: number, read: unknown): string | undefined {

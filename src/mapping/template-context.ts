@@ -99,11 +99,10 @@ export function jsonataInput(scope: TemplateContext): Record<string, unknown> {
   const known = inputs.get(scope);
   if (known) return known;
   const input: Record<string, unknown> = {};
-  if (isRecord(scope.payload)) {
-    for (const name of Object.keys(scope.payload))
-      if (!HIDDEN.has(name)) input[name] = scope.payload[name];
-    copySpellings(scope.payload, input);
-  }
+  const { payload } = scope;
+  if (isRecord(payload))
+    for (const name of Object.keys(payload)) if (!HIDDEN.has(name)) input[name] = payload[name];
+  if (typeof payload === "object" && payload !== null) copySpellings(payload, input);
   for (const name of TEMPLATE_ROOTS) {
     const value = ownMember(scope, name);
     if (value !== undefined) input[name] = value;

@@ -263,9 +263,9 @@ const onWellFormed = (own: Implementation): Implementation =>
 const string = (own: Implementation): Implementation =>
   function asText(value, ...rest) {
     const isFraction = typeof value === "number" && !Number.isInteger(value);
-    const body = ownMember(this.environment.base.lookup("$"), "payload");
+    const input = this.environment.base.lookup("$");
     return (
-      (isFraction ? getSpellingByValue(value, body) : undefined) ?? own.call(this, value, ...rest)
+      (isFraction ? getSpellingByValue(value, input) : undefined) ?? own.call(this, value, ...rest)
     );
   };
 

@@ -299,11 +299,17 @@ export function createTransformPool(options: {
     },
     runModule: ({ file, version, exportName, input, ...task }) =>
       add({ ...task, call: { id: nextId++, kind: "module", file, version, exportName, input } }),
-    async runExpression({ owner, source, input, ...times }) {
+    async runExpression({ owner, source, input, now, timeoutMs }) {
       // The writer that keeps spellings takes longer.
       const json = hasSpellings(input["payload"]) ? writeJson(input) : JSON.stringify(input);
-      const call: TransformCall = { id: nextId++, kind: "jsonata", source, input: json, ...times };
-      const { timeoutMs } = times;
+      const call: TransformCall = {
+        id: nextId++,
+        kind: "jsonata",
+        source,
+        input: json,
+        now,
+        timeoutMs,
+      };
       const result = await add({ call, owner, timeoutMs: timeoutMs + EXPRESSION_GRACE_MS });
       if (result.ok) return result;
       return {

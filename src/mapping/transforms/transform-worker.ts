@@ -2,7 +2,7 @@ import { closeSync, fstatSync } from "node:fs";
 import { syncBuiltinESMExports, setSourceMapsSupport } from "node:module";
 import os from "node:os";
 import v8 from "node:v8";
-import { isRecord, parseJson, shareSpellings } from "../../core/json.ts";
+import { isRecord, parseJson } from "../../core/json.ts";
 import { importUserModule } from "../../plugin/resolve.ts";
 import { importBuiltModule, type BuiltModule } from "./built-module.ts";
 import { captureConsole, describeThrown, type Thrown } from "../debug.ts";
@@ -158,8 +158,7 @@ function isOpaque(value: unknown): boolean {
 
 async function answer(call: TransformCall): Promise<Reply> {
   if (call.kind === "jsonata") {
-    const input = parseJson(call.input) as Record<string, unknown>;
-    shareSpellings(input, input["payload"]);
+    const input = parseJson(call.input);
     const result = await evaluateOutside(call.source, input, call.now, call.timeoutMs);
     return result.ok
       ? { id: call.id, ok: true, value: result.value }
