@@ -40,7 +40,8 @@ beforeAll(async () => {
     files: {
       "plugins/notes.mjs": `export default { id: "notes", extractors: ${JSON.stringify(extractors)} };`,
     },
-    platform: { knowledge: { timeout: 2, memoryMb: 256 } },
+    // Memory takes long to fill on a busy machine.
+    platform: { knowledge: { timeout: 8, memoryMb: 256 } },
   });
   // It was there when the gateway checked the plugin.
   rmSync(join(folder, "gone.mjs"));
