@@ -183,7 +183,7 @@ export const extractJson: ExtractFormat = async ({ bytes, filename }) => {
       return {
         title: null,
         pages: null,
-        blocks: [...jsonBlocks(values.map(parseJson))],
+        blocks: [...jsonBlocks(values.map((line) => parseJson(line)))],
       };
     }
     const value = parseJson(text);
