@@ -65,10 +65,7 @@ const fromPlugin =
     const read = [...toBlocks(blocks)];
     return {
       title,
-      pages: read.reduce<number | null>(
-        (most, { page }) => (page === undefined ? most : Math.max(most ?? 0, page)),
-        null,
-      ),
+      pages: read.reduce((most, { page = 0 }) => Math.max(most, page), 0) || null,
       blocks: read,
     };
   };
@@ -106,7 +103,7 @@ export async function readDocument(
         { ...source, ...inner, depth: source.depth + 1, progress: () => undefined },
         plugins,
       );
-    return { mimeType, ...(await extract({ ...source, readAttached })) };
+    return { mimeType, title: null, pages: null, ...(await extract({ ...source, readAttached })) };
   } catch (error) {
     if (error instanceof ExtractionError) throw error;
     throw broken("the document cannot be read; it may be damaged");
