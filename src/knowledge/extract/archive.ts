@@ -16,7 +16,7 @@ const FLAGS = 6;
  */
 export async function unzip(
   bytes: Buffer,
-  limits: ExtractLimits,
+  limits: Pick<ExtractLimits, "unzipRatio">,
   wanted: (name: string) => boolean,
 ): Promise<Parts> {
   const { unzipSync } = await optional("fflate", () => import("fflate"));

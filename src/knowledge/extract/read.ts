@@ -71,14 +71,14 @@ const fromPlugin =
   };
 
 /** Finds what reads a document: a plugin that claims the ending of its name, else a shipped extractor by its bytes. */
-function findExtractor(
-  { bytes, filename }: Pick<ExtractSource, "bytes" | "filename">,
+async function findExtractor(
+  { bytes, filename }: AttachedDocument,
   plugins: readonly PluginExtractor[],
-): { mimeType: string; extract: ExtractFormat } {
+): Promise<{ mimeType: string; extract: ExtractFormat }> {
   const ending = getEnding(filename);
   const plugin = plugins.find(({ extensions }) => extensions.includes(ending));
   if (plugin) return { mimeType: toFormat(plugin).mimeType, extract: fromPlugin(plugin) };
-  const format = sniff(bytes, filename);
+  const format = await sniff(bytes, filename);
   const { mimeType, by } = getFormat(format);
   const extract: ExtractFormat = async (source) => {
     const read = await EXTRACTORS[by ?? format]?.();
@@ -96,7 +96,7 @@ export async function readDocument(
   source: Omit<ExtractSource, "readAttached">,
   plugins: readonly PluginExtractor[] = [],
 ): Promise<Extracted> {
-  const { mimeType, extract } = findExtractor(source, plugins);
+  const { mimeType, extract } = await findExtractor(source, plugins);
   try {
     const readAttached = (inner: AttachedDocument): Promise<Extracted> =>
       readDocument(
