@@ -494,6 +494,8 @@ describe("a hostile text", () => {
     "![a][b] [b]: ",
     "\n> > ",
     "[`<b>` ",
+    "- `<img src=//x>`\n",
+    "`a` <img src=//x>\n\n ",
   ])("of %j takes time in proportion to its length", async (unit) => {
     const text = (length: number): string => unit.repeat(Math.ceil(length / unit.length));
     await expectProportional((length) => disarm(text(length)), 3000);

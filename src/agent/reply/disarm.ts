@@ -27,7 +27,7 @@ import {
 /** A long text is read in pieces, so that what is held stays short. */
 const MAX_PIECE = 4096;
 /** So much of a text is read together for its code. */
-const MAX_SECTION = 32_000;
+const MAX_SECTION = 16_000;
 /** So often a section is read for its code. */
 const MAX_READS = 40;
 /** Something that loads is held so long for the end of its block, and a block so long whose links are looked through. */
