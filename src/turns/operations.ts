@@ -2,7 +2,6 @@ import type { Failure } from "../core/errors.ts";
 import type { PullWorker } from "../queue/worker.ts";
 import { buildRunJob } from "../store/sql/materialize.ts";
 import {
-  countUsedTokens,
   ENDED,
   getJobId,
   type Cluster,
@@ -140,11 +139,7 @@ export function createRunOperations(deps: TurnDeps, active: PullWorker["active"]
       writeRemoval(tx, run, now);
     };
     await commitEnd(run, write, { ...deps, now, by: "operator" });
-    deps.admission.release(run, {
-      tokens: countUsedTokens(run),
-      costUsd: run.usage?.costUsd,
-      again: false,
-    });
+    deps.admission.release(run, { usage: run.usage, again: false });
     deps.runEnds.ended(id);
   };
 
