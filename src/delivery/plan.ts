@@ -178,6 +178,14 @@ export interface Planned {
 /** A delivery that is sent. */
 export type PlannedSend = Planned & { job: NewJob };
 
+/** Plans a delivery with its job. `id`: for one that must not be planned twice; else it gets a new one. */
+export function planSend(
+  delivery: Omit<NewDelivery, "id" | "route"> & { id?: string; route: Route },
+): PlannedSend {
+  const { id = newId("dlv", delivery.createdAt), route, createdAt } = delivery;
+  return { delivery: { ...delivery, id }, job: deliveryJob(id, route, createdAt) };
+}
+
 /** Writes a planned delivery. */
 export function writeDelivery(tx: Writes, { delivery, job, contents = [] }: Planned): void {
   tx.deliveries.add(delivery);
@@ -252,11 +260,7 @@ export function planDelivery({
   channels,
   now,
 }: Reply & { runId: string; route: Route }): PlannedSend {
-  const id = newId("dlv", now);
-  return {
-    delivery: { id, runId, route, chunks: splitFor(route, text, channels), createdAt: now },
-    job: deliveryJob(id, route, now),
-  };
+  return planSend({ runId, route, chunks: splitFor(route, text, channels), createdAt: now });
 }
 
 /**
@@ -293,9 +297,5 @@ export function planCallback(options: {
 }): PlannedSend {
   const { runId, mapping, url, receipt, now } = options;
   const route: Route = { channel: CALLBACK, to: url, thread: mapping };
-  const id = newId("dlv", now);
-  return {
-    delivery: { id, runId, route, chunks: [JSON.stringify(receipt)], createdAt: now },
-    job: deliveryJob(id, route, now),
-  };
+  return planSend({ runId, route, chunks: [JSON.stringify(receipt)], createdAt: now });
 }
