@@ -5,7 +5,7 @@ import type { Failure } from "../core/errors.ts";
 import { newToken } from "../core/secret.ts";
 import { StoredList, type StoredListDeps } from "../store/stored-list.ts";
 import type { Access } from "../knowledge/types.ts";
-import { notFound } from "../vocabulary/not-found.ts";
+import { unknownId } from "../vocabulary/unknown-id.ts";
 
 /**
  * The marks of those who may search a document. A document that names no agents is for every agent that the key of its upload may use at the
@@ -190,7 +190,7 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
         const message = "this key is in platform.apiKeys of the config: take it out there";
         const failure: Failure = isConfigured(id)
           ? { code: "usage", message }
-          : notFound("key", id);
+          : unknownId("key", id);
         return { result: { ok: false, failure } };
       }),
   };

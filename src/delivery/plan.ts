@@ -18,7 +18,7 @@ import {
   type Writes,
   deliveryState,
 } from "../store/types.ts";
-import { notFound } from "../vocabulary/not-found.ts";
+import { unknownId } from "../vocabulary/unknown-id.ts";
 import { SEND_FILE_TOOL_NAME } from "../vocabulary/tool-names.ts";
 import { CALLBACK } from "./callback.ts";
 import { cutMeasured } from "./split.ts";
@@ -93,7 +93,7 @@ export function createRetry(options: DeliveryRetryOptions): RetryDelivery {
 
   return async (id, { arrived = false } = {}) => {
     const delivery = await store.deliveries.get(id);
-    if (!delivery) return { ok: false, failure: notFound("delivery", id) };
+    if (!delivery) return { ok: false, failure: unknownId("delivery", id) };
     const problem = findResendProblem(delivery);
     if (problem) return { ok: false, failure: problem };
     if (arrived && delivery.status !== "unknown") {

@@ -16,7 +16,7 @@ import {
   type RunRecord,
 } from "../store/types.ts";
 import { randomInt } from "node:crypto";
-import { notFound } from "../vocabulary/not-found.ts";
+import { unknownId } from "../vocabulary/unknown-id.ts";
 import { getPhrases } from "../vocabulary/phrases.ts";
 import type { Phrases } from "../vocabulary/phrases/types.ts";
 
@@ -115,7 +115,7 @@ const refuse = (code: Failure["code"], message: string, approval?: ApprovalRecor
 });
 const refuseMissing = (idOrCode: string): Refused => ({
   ok: false,
-  failure: notFound("approval", idOrCode),
+  failure: unknownId("approval", idOrCode),
 });
 
 /** The verdicts that fit an approval. */

@@ -1,6 +1,6 @@
 import type { Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
-import { notFound } from "../vocabulary/not-found.ts";
+import { unknownId } from "../vocabulary/unknown-id.ts";
 import { getPhrases } from "../vocabulary/phrases.ts";
 import { cutText, oneLine } from "../core/text.ts";
 import type { IncomingMessage } from "../contract/channel.ts";
@@ -171,7 +171,7 @@ export class Pairings {
       );
       return pairing
         ? { list: list.filter((one) => one !== pairing), result: { ok: true, pairing } }
-        : { result: { ok: false, failure: notFound("person", idOrPerson) } };
+        : { result: { ok: false, failure: unknownId("person", idOrPerson) } };
     });
   }
 

@@ -12,7 +12,7 @@ import {
   type Store,
   type Writes,
 } from "../store/types.ts";
-import { notFound } from "../vocabulary/not-found.ts";
+import { unknownId } from "../vocabulary/unknown-id.ts";
 import type { TurnDeps } from "./context.ts";
 import { toQueued } from "./hold.ts";
 import { writeEnd, writeRemoval } from "./end-run.ts";
@@ -151,7 +151,7 @@ export function createRunOperations(deps: TurnDeps, active: PullWorker["active"]
     restart,
     async cancel(id) {
       const run = await store.runs.get(id);
-      if (!run) return { ok: false, failure: notFound("run", id) };
+      if (!run) return { ok: false, failure: unknownId("run", id) };
       if (ENDED.includes(run.status)) return { ok: false, failure: runEnded(run) };
       const turn = active.get(id);
       if (turn) {
@@ -162,7 +162,7 @@ export function createRunOperations(deps: TurnDeps, active: PullWorker["active"]
     },
     async retry(id) {
       const run = await store.runs.get(id);
-      if (!run) return { ok: false, failure: notFound("run", id) };
+      if (!run) return { ok: false, failure: unknownId("run", id) };
       const failure = findRetryProblem(run);
       if (failure) return { ok: false, failure };
       await restart(run);

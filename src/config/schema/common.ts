@@ -30,7 +30,7 @@ export function parseDuration(value: string | number): number | undefined {
 }
 
 /** Renders milliseconds as the config has a duration: `30m`. */
-export function renderDuration(ms: number): string {
+export function renderInterval(ms: number): string {
   const units = Object.entries(UNIT_MS);
   const [unit, size] = units.findLast(([, one]) => ms >= one && ms % one === 0) ?? ["ms", 1];
   return `${ms / size}${unit}`;

@@ -6,7 +6,7 @@ import type { ChatEnd, ChatTurn } from "../../chat/types.ts";
 import { OPERATOR_KEY, OPERATOR_TENANT } from "../../config/checks.ts";
 import { RouseError, type RunErrorCode } from "../../core/errors.ts";
 import { findCited, type CitationMark, type NamedCitation } from "../../turns/knowledge.ts";
-import { notFound } from "../../vocabulary/not-found.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { answerLines, jsonBody } from "./query.ts";
 
 /**
@@ -73,7 +73,7 @@ export function chatRoutes(deps: AdminDeps) {
     const { agent: name, session, message: text } = c.req.valid("json");
     const { agents } = deps.snapshot();
     const agent = name === undefined ? agents.default : agents.get(name);
-    if (!agent) throw new RouseError({ ...notFound("agent", name ?? ""), code: "unknown_agent" });
+    if (!agent) throw new RouseError({ ...unknownId("agent", name ?? ""), code: "unknown_agent" });
     const { turn } = unwrap(
       deps.chats.startTurn({
         agent,

@@ -7,7 +7,7 @@ import { marksFor } from "../../chat/api-keys.ts";
 import { OPERATOR_TENANT } from "../../config/checks.ts";
 import { RouseError } from "../../core/errors.ts";
 import { DOCUMENT_STATES, ON_DUPLICATE } from "../../knowledge/types.ts";
-import { notFound } from "../../vocabulary/not-found.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { discard, toReadable } from "../request.ts";
 import { jsonBody, limit, ok, query } from "./query.ts";
 
@@ -47,7 +47,7 @@ const searchBody = z.strictObject({
 
 /** Returns what was found by the id of the path. */
 const foundDocument = <T>(c: { req: { param(name: "id"): string } }, value: T | undefined): T =>
-  found(value, notFound("document", c.req.param("id")));
+  found(value, unknownId("document", c.req.param("id")));
 
 function parseMetadata(pairs: string | undefined): z.output<typeof metadata> | undefined {
   if (pairs === undefined) return undefined;

@@ -4,7 +4,7 @@ import { getConsoleMode } from "../../config/console-mode.ts";
 import { getMaxBodyBytes } from "../../intake/body.ts";
 import type { PathRules } from "../../mapping/types.ts";
 import { FUNCTIONS } from "../../mapping/jsonata/functions.ts";
-import { notFound } from "../../vocabulary/not-found.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { found } from "../records/operation.ts";
 import { place } from "../records/texts.ts";
 import type { Snapshot } from "../../intake/types.ts";
@@ -68,7 +68,7 @@ function renderPreset(id: string, { mappings }: Snapshot): string {
 export function showMapping(id: string, snapshot: Snapshot) {
   const mapping = found(
     listPlacedMappings(snapshot).find((one) => one.id === id),
-    notFound("mapping", id),
+    unknownId("mapping", id),
   );
   if (!mapping.own) return { ...mapping, file: null, text: renderPreset(id, snapshot) };
   const { file, written } = readMapping(id, snapshot);

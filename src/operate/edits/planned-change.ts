@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import { editText } from "../../config/edit.ts";
 import { RouseError, type Failure } from "../../core/errors.ts";
 import { MAPPING_FILE } from "../../config/issues.ts";
-import { notFound } from "../../vocabulary/not-found.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { found, refuse } from "../records/operation.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import {
@@ -45,7 +45,7 @@ export function findMapping(
 ): { file: string; home: MappingHome; index: number } {
   const info = found(
     mappings.mappings.find((mapping) => mapping.id === id),
-    notFound("mapping", id),
+    unknownId("mapping", id),
   );
   const inConfig = /^hooks\.mappings\[(\d+)\]$/.exec(info.at);
   if (inConfig && configFile !== undefined)

@@ -3,7 +3,7 @@ import { buildRule, renderRule, type ApprovalRule } from "../../people/rules.ts"
 import { readMonotonic } from "../../core/clock.ts";
 import { OPERATOR } from "../../config/schema/tools.ts";
 import type { ApprovalRecord, Lists, Reads, Verdict } from "../../store/types.ts";
-import { notFound } from "../../vocabulary/not-found.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { byId, found, searchPage, unwrap, type PageQuery } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";
 import { approvalView, iso, type ApprovalView } from "../records/views.ts";
@@ -17,7 +17,7 @@ function ruleView({ createdAt, ...rule }: ApprovalRule) {
 }
 
 const getApproval = async (approvals: Approvals, idOrCode: string): Promise<ApprovalRecord> =>
-  found(await approvals.get(idOrCode), notFound("approval", idOrCode));
+  found(await approvals.get(idOrCode), unknownId("approval", idOrCode));
 
 const withRun = async (store: Reads, approval: ApprovalRecord): Promise<ApprovalView> =>
   approvalView(approval, await store.runs.get(approval.runId));
@@ -105,5 +105,5 @@ export async function listRules({ rules }: AdminDeps) {
 
 /** @throws RouseError `not_found` */
 export async function removeRule({ rules }: AdminDeps, id: string): Promise<void> {
-  found((await rules.remove(id)) || undefined, notFound("approval rule", id));
+  found((await rules.remove(id)) || undefined, unknownId("approval rule", id));
 }

@@ -1,7 +1,7 @@
 import type { Failure } from "../../core/errors.ts";
 import type { LoadedChannel } from "../../delivery/channels.ts";
 import type { Snapshot } from "../../intake/types.ts";
-import { notFound } from "../../vocabulary/not-found.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { unwrap } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";
 import { iso } from "../records/views.ts";
@@ -98,7 +98,7 @@ export function findRecipient(
 ): { ok: true; id: string; to: string } | { ok: false; failure: Failure } {
   const resolved = channels.resolve(name);
   const channel = resolved?.loaded ? channels.get(resolved.id)?.channel : undefined;
-  if (!resolved || !channel) return { ok: false, failure: notFound("channel", name) };
+  if (!resolved || !channel) return { ok: false, failure: unknownId("channel", name) };
   const { id } = resolved;
   const recipient = to ?? channel.defaultTo;
   const checked =

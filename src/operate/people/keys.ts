@@ -1,6 +1,6 @@
 import type { ApiKey, KeyInfo } from "../../chat/api-keys.ts";
 import { RouseError } from "../../core/errors.ts";
-import { notFound } from "../../vocabulary/not-found.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { found, unwrap } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";
 import { iso, pick } from "../records/views.ts";
@@ -42,13 +42,13 @@ export async function createKey(
 ) {
   const unknown = agents?.find((id) => !snapshot().agents.get(id));
   if (unknown !== undefined)
-    throw new RouseError({ ...notFound("agent", unknown), code: "unknown_agent" });
+    throw new RouseError({ ...unknownId("agent", unknown), code: "unknown_agent" });
   const optional = { ...(agents ? { agents } : {}), ...(rateLimit ? { rateLimit } : {}) };
   const { key: secret } = unwrap(
     await keys.create({ ...rest, tenant: rest.tenant ?? rest.id, ...optional }),
   );
   const info = (await keys.list()).find(({ id }) => id === rest.id);
-  return { key: keyView(found(info, notFound("key", rest.id))), secret };
+  return { key: keyView(found(info, unknownId("key", rest.id))), secret };
 }
 
 /** @throws RouseError `not_found`, or `usage` if the key is one of the config. */

@@ -1,7 +1,7 @@
 import { OPERATOR } from "../../config/schema/tools.ts";
 import type { PlacedNote } from "../../people/notes.ts";
 import type { SessionRef } from "../../store/types.ts";
-import { notFound } from "../../vocabulary/not-found.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { found, matches } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";
 import { iso, isoOrNull } from "../records/views.ts";
@@ -66,7 +66,7 @@ export async function listNotes(
  * @throws RouseError `not_found`
  */
 export async function editNote({ memory }: AdminDeps, id: string, text: string) {
-  return { note: noteView(found(await memory.edit(id, text, OPERATOR), notFound("note", id))) };
+  return { note: noteView(found(await memory.edit(id, text, OPERATOR), unknownId("note", id))) };
 }
 
 /**
@@ -74,8 +74,8 @@ export async function editNote({ memory }: AdminDeps, id: string, text: string) 
  * @throws RouseError `not_found`
  */
 export async function deleteNote({ memory }: AdminDeps, id: string) {
-  const placed = found(await memory.find(id), notFound("note", id));
-  found((await memory.forget(placed.scope, id)) || undefined, notFound("note", id));
+  const placed = found(await memory.find(id), unknownId("note", id));
+  found((await memory.forget(placed.scope, id)) || undefined, unknownId("note", id));
   return { note: noteView(placed) };
 }
 

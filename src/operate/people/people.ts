@@ -1,5 +1,5 @@
 import type { LinkedAddress, PersonAddress } from "../../people/links.ts";
-import { notFound } from "../../vocabulary/not-found.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { found } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";
 import { iso } from "../records/views.ts";
@@ -53,7 +53,7 @@ export async function listAddresses(deps: AdminDeps) {
  */
 export async function unlinkPerson(deps: AdminDeps, idOrAddress: string) {
   const removed = await deps.people.links.unlink(idOrAddress);
-  found(removed[0], notFound("person", idOrAddress));
+  found(removed[0], unknownId("person", idOrAddress));
   return {
     unlinked: removed.map(({ channel, person, personId }) => ({ channel, person, personId })),
   };

@@ -2,9 +2,9 @@ import { getFireTime, getScheduleName, MAX_CAUGHT_UP } from "../../turns/schedul
 import type { KnownSchedule } from "../../turns/schedules/schedules.ts";
 import type { Firing, SkippedTimes } from "../../turns/schedules/types.ts";
 import type { Trigger } from "../../vocabulary/schedule-times.ts";
-import { renderDuration } from "../../config/schema/common.ts";
+import { renderInterval } from "../../config/schema/common.ts";
 import type { Ms } from "../../store/types.ts";
-import { notFound } from "../../vocabulary/not-found.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { found, refuse } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";
 import { iso, isoOrNull } from "../records/views.ts";
@@ -22,7 +22,7 @@ function triggerView(trigger: Trigger) {
   return {
     ...view,
     /** The times at which it fires, without the zone: `30 8 * * *`, `every 30m`. */
-    when: everyMs === null ? (cron ?? `at ${at}`) : `every ${renderDuration(everyMs)}`,
+    when: everyMs === null ? (cron ?? `at ${at}`) : `every ${renderInterval(everyMs)}`,
   };
 }
 
@@ -122,7 +122,7 @@ async function findSchedule(
   const known = (await schedules.list()).find(
     ({ schedule }) => schedule.agentId === agentId && schedule.id === id,
   );
-  return found(known, notFound("schedule", `${agentId}/${id}`));
+  return found(known, unknownId("schedule", `${agentId}/${id}`));
 }
 
 /** @throws RouseError `not_found` */

@@ -12,7 +12,7 @@ import {
 import type { Snapshot } from "../../intake/types.ts";
 import { SEARCH_NAME } from "../../turns/citation-numbers.ts";
 import { warn, type Check } from "../watch/doctor-checks.ts";
-import { notFound } from "../../vocabulary/not-found.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { found, refuse } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";
 import { outputView, renderOffer } from "../records/views.ts";
@@ -111,7 +111,7 @@ export async function listTools(deps: AdminDeps, agentId: string | undefined) {
   const snapshot = deps.snapshot();
   const { agents, config, runtime } = snapshot;
   const of =
-    agentId === undefined ? agents.list : [found(agents.get(agentId), notFound("agent", agentId))];
+    agentId === undefined ? agents.list : [found(agents.get(agentId), unknownId("agent", agentId))];
   return runtime.withTools(Object.keys(config.mcp.servers), ({ tools, warnings }) => ({
     agents: of.map((agent) => ({
       agentId: agent.id,
@@ -139,7 +139,7 @@ export async function testTool(
       const [warning] = warnings;
       const tool = found(
         tools.find((one) => one.tool === name),
-        warning === undefined ? notFound("tool", name) : { code: "not_found", message: warning },
+        warning === undefined ? unknownId("tool", name) : { code: "not_found", message: warning },
       );
       deps.log.info({ tool: name }, "an operator calls a tool");
       const output = await tool

@@ -8,7 +8,7 @@ import { compareEvents, requireSnapshot, type CandidateResult } from "../edits/l
 import type { Landing, LandingDeps } from "../edits/landing.ts";
 import type { MappingChange } from "../edits/planned-change.ts";
 import { toTexts } from "../edits/user-files.ts";
-import { notFound } from "../../vocabulary/not-found.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { eventDetail, type EventDetail } from "../records/views.ts";
 import { writeFixture } from "../tests/fixture-files.ts";
 import { recordFixture, type RecordedFixture } from "../tests/fixture-record.ts";
@@ -121,7 +121,7 @@ async function prepare(wanted: ProposalRequest, deps: ProposalDeps): Promise<Pre
   const events: EventRecord[] = [];
   for (const id of new Set(wanted.events)) {
     const event = await deps.getEvent(id);
-    if (!event) throw new RouseError(notFound("event", id));
+    if (!event) throw new RouseError(unknownId("event", id));
     events.push(event);
   }
   const fix =

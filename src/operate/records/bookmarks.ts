@@ -1,5 +1,5 @@
 import { RouseError } from "../../core/errors.ts";
-import { notFound } from "../../vocabulary/not-found.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { StoredList, type StoredListDeps } from "../../store/stored-list.ts";
 import type { EventRecord, Ms } from "../../store/types.ts";
 import { found, refuse } from "./operation.ts";
@@ -51,18 +51,23 @@ export function createBookmarks(deps: StoredListDeps) {
     if (!kept) return event;
     return { ...fromKept(kept), ...(event?.handled && { handled: event.handled }) };
   };
+  /** @throws RouseError `not_found` */
+  const requireEvent = async (id: string): Promise<EventRecord> =>
+    found(await getEvent(id), unknownId("event", id));
   return {
     /** The newest event first. */
     list: async () => (await stored.read()).toSorted((a, b) => (a.eventId < b.eventId ? 1 : -1)),
     find,
     /** Returns an event as the store has it, or what its bookmark has kept of it if retention has deleted the event or its body. */
     getEvent,
+    /** Does as `getEvent`. Throws a RouseError `not_found` if there is no such event. */
+    requireEvent,
     /**
      * Keeps an event with its body until the bookmark is removed. A second time it changes the note alone.
      * @throws RouseError `not_found` if there is no such event, `usage` if there are too many bookmarks.
      */
     async add(id: string, note: string | undefined): Promise<Bookmark> {
-      const event = found(await getEvent(id), notFound("event", id));
+      const event = await requireEvent(id);
       const bookmark: Bookmark = {
         eventId: id,
         at: clock.now(),

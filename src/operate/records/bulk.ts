@@ -2,7 +2,7 @@ import type { Failure } from "../../core/errors.ts";
 import type { ReplayResult } from "../../intake/types.ts";
 import { findResendProblem } from "../../delivery/plan.ts";
 import { findRetryProblem } from "../../turns/operations.ts";
-import { notFound } from "../../vocabulary/not-found.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import {
   deliveryState,
   NO_ROUTE,
@@ -173,7 +173,7 @@ async function selectNamed(
   for (const id of new Set(ids)) {
     const event = await bookmarks.getEvent(id);
     if (!event)
-      missing.push({ id, at: Infinity, restartsRuns: false, failure: notFound("event", id) });
+      missing.push({ id, at: Infinity, restartsRuns: false, failure: unknownId("event", id) });
     else if (await isSelected(event, select, store)) found.push(toChosen(event, select));
   }
   // Ids have the order in which the events came in.
@@ -288,8 +288,8 @@ async function* retryEach<Row extends { id: string; createdAt: number; status: s
   const chosen = named ?? oldestFirst(found.toReversed(), limit);
   yield* doEach(deps, bulk, { chosen, skipped }, async ({ id }) => {
     const row = await get(id);
-    const failure = row ? findProblem(row) : notFound(noun, id);
-    if (!row || failure) return { ok: false, failure: failure ?? notFound(noun, id) };
+    const failure = row ? findProblem(row) : unknownId(noun, id);
+    if (!row || failure) return { ok: false, failure: failure ?? unknownId(noun, id) };
     if (dryRun) return { ok: true, status: toStatus(row), summary: await describe(row) };
     const retried = await retry(id);
     if (!retried.ok) return retried;

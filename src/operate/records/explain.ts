@@ -3,8 +3,6 @@ import type { EventRecord, ShadowAction, StoredAction } from "../../store/types.
 import { WITHOUT_MAPPINGS } from "../../intake/authenticate.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { MODULE_CHANGED } from "../../mapping/transforms/transform.ts";
-import { notFound } from "../../vocabulary/not-found.ts";
-import { found } from "./operation.ts";
 import { runStatuses, showBookmark, showRun, showSteps } from "./records.ts";
 import {
   evaluateEvent,
@@ -148,7 +146,7 @@ async function explainRun(deps: AdminDeps, id: string) {
  * @throws RouseError `not_found`
  */
 export async function explainEvent(deps: AdminDeps, id: string, { now = false } = {}) {
-  const event = found(await deps.bookmarks.getEvent(id), notFound("event", id));
+  const event = await deps.bookmarks.requireEvent(id);
   const statuses = await runStatuses(deps.store, event);
   const kept = [...statuses].filter(([, status]) => status !== "forgotten");
   const [explained, bookmark, ...runs] = await Promise.all([

@@ -10,7 +10,7 @@ import { findWaitReason } from "../../turns/hold.ts";
 import { byId, found, given, searchPage, unwrap, type PageQuery } from "./operation.ts";
 import { previewReplay } from "../../intake/replay.ts";
 import type { ReplayOptions } from "../../intake/types.ts";
-import { notFound } from "../../vocabulary/not-found.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import type { AdminDeps } from "../types.ts";
 import {
   bookmarkView,
@@ -46,7 +46,7 @@ export const hasFailedRun = async (store: Store, event: EventRecord): Promise<bo
 
 /** @throws RouseError `not_found` */
 export async function showEvent({ store, bookmarks }: AdminDeps, id: string) {
-  const event = found(await bookmarks.getEvent(id), notFound("event", id));
+  const event = await bookmarks.requireEvent(id);
   return {
     event: eventDetail(event, await runStatuses(store, event)),
     bookmark: await showBookmark({ bookmarks }, id),
@@ -83,7 +83,7 @@ export async function replayOne(
   { dryRun, ...options }: AskedReplay,
 ): ReturnType<AdminDeps["replay"]> {
   const event = await bookmarks.getEvent(id);
-  if (!event) return { ok: false, failure: notFound("event", id) };
+  if (!event) return { ok: false, failure: unknownId("event", id) };
   return dryRun ? previewReplay(event, options, snapshot(), clock.now()) : replay(event, options);
 }
 
@@ -100,7 +100,7 @@ export const replayEvent = async (deps: AdminDeps, id: string, options: AskedRep
  * @throws RouseError `not_found`, or `not_retryable` if it has not failed.
  */
 export async function discardEvent(deps: AdminDeps, id: string, { reason }: { reason: string }) {
-  const event = found(await deps.store.events.get(id), notFound("event", id));
+  const event = found(await deps.store.events.get(id), unknownId("event", id));
   if (!hasFailed(event))
     throw new RouseError({
       code: "not_retryable",
@@ -148,7 +148,7 @@ export async function listRuns(
 
 /** @throws RouseError `not_found` */
 export async function showRun(deps: AdminDeps, id: string) {
-  return toDetail(deps, found(await deps.store.runs.get(id), notFound("run", id)));
+  return toDetail(deps, found(await deps.store.runs.get(id), unknownId("run", id)));
 }
 
 /**
@@ -156,7 +156,7 @@ export async function showRun(deps: AdminDeps, id: string) {
  * @throws RouseError `not_found`
  */
 export async function showSteps({ store }: AdminDeps, id: string) {
-  const run = found(await store.runs.get(id), notFound("run", id));
+  const run = found(await store.runs.get(id), unknownId("run", id));
   const [steps, asked] = await Promise.all([
     store.steps.list(id),
     store.approvals.list({ runId: id, limit: MAX_APPROVALS }),
@@ -199,7 +199,7 @@ export async function listDeliveries(
 /** @throws RouseError `not_found` */
 export async function showDelivery({ store }: AdminDeps, id: string) {
   return {
-    delivery: deliveryDetail(found(await store.deliveries.get(id), notFound("delivery", id))),
+    delivery: deliveryDetail(found(await store.deliveries.get(id), unknownId("delivery", id))),
   };
 }
 

@@ -7,7 +7,7 @@ import {
   type SessionRef,
   type TurnRecord,
 } from "../../store/types.ts";
-import { notFound } from "../../vocabulary/not-found.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { readPage, refuse, searchPage, type PageQuery } from "./operation.ts";
 import type { AdminDeps } from "../types.ts";
 import { iso, pick, sessionView, unusedSession } from "./views.ts";
@@ -65,7 +65,7 @@ async function findSession(deps: AdminDeps, name: SessionName): Promise<SessionR
   }
   for (const ref of refs)
     if (ref.origin === "main" || (await deps.store.sessions.get(ref))) return ref;
-  throw new RouseError(notFound("session", name.key));
+  throw new RouseError(unknownId("session", name.key));
 }
 
 /** Lists sessions, the last used first. */

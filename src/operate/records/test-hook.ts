@@ -15,7 +15,7 @@ import { createKeptNames, keptParts } from "../../intake/authenticate.ts";
 import { readRecordedInput } from "../../intake/replay.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { EventRecord } from "../../store/types.ts";
-import { notFound } from "../../vocabulary/not-found.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { found, given, refuse } from "./operation.ts";
 import { place, renderTested, renderTrace } from "./texts.ts";
 import { pick } from "./views.ts";
@@ -80,7 +80,7 @@ function getPath(test: HookTest, snapshot: Snapshot): string {
   }
   const mapping = found(
     mappings.find(({ id }) => id === test.mapping),
-    notFound("mapping", test.mapping),
+    unknownId("mapping", test.mapping),
   );
   return test.path ?? mapping.paths[0] ?? "test";
 }

@@ -1,8 +1,6 @@
 import type { Mask, MaskOptions } from "./masks.ts";
 import type { WrittenRun } from "./recorded-run.ts";
 import { findRunMasks, getMaskableRun, maskRun, prepareReply } from "./run-record.ts";
-import { notFound } from "../../vocabulary/not-found.ts";
-import { found } from "../records/operation.ts";
 import { eventDetail, type EventDetail } from "../records/views.ts";
 import { RouseError } from "../../core/errors.ts";
 import type { Snapshot } from "../../intake/types.ts";
@@ -125,7 +123,8 @@ interface FreezeRequest extends FreezeOptions {
 }
 
 interface FreezeDeps extends Pick<LandingDeps, "withCandidate" | "snapshot"> {
-  getEvent(id: string): Promise<EventRecord | undefined>;
+  /** @throws RouseError `not_found` */
+  requireEvent(id: string): Promise<EventRecord>;
 }
 
 /** Keeps recorded events as tests of `hooks.testsDir`. */
@@ -139,10 +138,10 @@ export interface Freezer {
 }
 
 /** Creates what keeps events as tests. */
-export function createFreezer({ getEvent, snapshot, withCandidate }: FreezeDeps): Freezer {
+export function createFreezer({ requireEvent, snapshot, withCandidate }: FreezeDeps): Freezer {
   return {
     async freeze({ event: id, change: wanted, ...options }) {
-      const event = found(await getEvent(id), notFound("event", id));
+      const event = await requireEvent(id);
       const source = { event: eventDetail(event, new Map()) };
       if (!wanted) return freezeTest(source, snapshot(), options);
       const { change } = planChange(wanted, snapshot());

@@ -1,7 +1,7 @@
 import { sha256Hex } from "../../core/secret.ts";
 import { plural } from "../../core/text.ts";
 import { addFailures, type FailureSum, type Ms } from "../../store/types.ts";
-import { notFound } from "../../vocabulary/not-found.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { found, matches, refuse } from "../records/operation.ts";
 import { iso } from "../records/views.ts";
 import type { AdminDeps } from "../types.ts";
@@ -244,7 +244,7 @@ async function findGroup(deps: AdminDeps, id: string): Promise<FailureGroup> {
   const { groups } = await readGroups(deps, deps.clock.now() - WEEK_MS);
   return found(
     groups.find((one) => one.id === id),
-    notFound("failure", id),
+    unknownId("failure", id),
   );
 }
 

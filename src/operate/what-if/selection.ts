@@ -1,4 +1,4 @@
-import { notFound } from "../../vocabulary/not-found.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { readAll } from "../records/operation.ts";
 import { RouseError } from "../../core/errors.ts";
 import type { EventRecord, Reads } from "../../store/types.ts";
@@ -25,7 +25,7 @@ async function findEvent(store: Reader, id: string): Promise<EventRecord> {
   const [found, more] = id.startsWith("evt_")
     ? await store.events.list({ idPrefix: id, limit: 2 })
     : [];
-  if (!found) throw new RouseError(notFound("event", id));
+  if (!found) throw new RouseError(unknownId("event", id));
   if (more)
     throw new RouseError({
       code: "usage",

@@ -21,7 +21,7 @@ const LISTED_BY = {
 } as const;
 
 /** The failure of an id that names nothing: the same sentence for everything that operators look up. */
-export const notFound = (noun: keyof typeof LISTED_BY, id: string): Failure => ({
+export const unknownId = (noun: keyof typeof LISTED_BY, id: string): Failure => ({
   code: "not_found",
   message: `there is no ${noun} "${id}"; \`${LISTED_BY[noun]}\` lists them`,
 });
