@@ -18,6 +18,7 @@ import {
   type Writes,
   deliveryState,
 } from "../store/types.ts";
+import { unknownId } from "../vocabulary/unknown-id.ts";
 import { SEND_FILE_TOOL_NAME } from "../vocabulary/tool-names.ts";
 import { CALLBACK } from "./callback.ts";
 import { cutMeasured } from "./split.ts";
@@ -62,6 +63,13 @@ const skipPiece = ({
   ],
 });
 
+/** Returns why a delivery cannot be sent again; undefined if it can. */
+export function findResendProblem({ status }: DeliveryRecord): Failure | undefined {
+  if (status === "failed" || status === "unknown") return undefined;
+  const message = `only a delivery that failed can be sent again; this one is ${status}`;
+  return { code: "not_retryable", message };
+}
+
 /** Queues deliveries again that failed, for an operator. */
 export function createRetry(options: DeliveryRetryOptions): RetryDelivery {
   const { store, clock } = options;
@@ -85,20 +93,9 @@ export function createRetry(options: DeliveryRetryOptions): RetryDelivery {
 
   return async (id, { arrived = false } = {}) => {
     const delivery = await store.deliveries.get(id);
-    if (!delivery)
-      return {
-        ok: false,
-        failure: { code: "not_found", message: "there is no delivery with this id" },
-      };
-    if (delivery.status !== "failed" && delivery.status !== "unknown") {
-      return {
-        ok: false,
-        failure: {
-          code: "not_retryable",
-          message: `only a delivery that failed can be sent again; this one is ${delivery.status}`,
-        },
-      };
-    }
+    if (!delivery) return { ok: false, failure: unknownId("delivery", id) };
+    const problem = findResendProblem(delivery);
+    if (problem) return { ok: false, failure: problem };
     if (arrived && delivery.status !== "unknown") {
       const message =
         "nothing of this delivery is in doubt, so nothing can have arrived: retry it without `arrived`";
