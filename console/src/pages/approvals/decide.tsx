@@ -7,8 +7,10 @@ import { Button } from "../../ui/basic.tsx";
 import { confirmed, FormDialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { useKeys } from "../../ui/keys.ts";
+import { lazy } from "../../ui/lazy.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
-import { AlwaysDialog } from "./always.tsx";
+
+const AlwaysDialog = lazy(async () => (await import("./always.tsx")).AlwaysDialog);
 
 type Verdict = ApprovalView["verdicts"][number];
 

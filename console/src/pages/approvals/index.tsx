@@ -1,61 +1,18 @@
 import { useRef, useState } from "preact/hooks";
-import type { ApprovalView, RuleView } from "../../../../src/operate/people/approvals.ts";
-import { ActionButton } from "../../action-button.tsx";
+import type { ApprovalView } from "../../../../src/operate/people/approvals.ts";
 import { FilterSelect } from "../../filters.tsx";
 import { Listing, select } from "../../listing.tsx";
 import { usePaged } from "../../paged.ts";
 import { go, href, place } from "../../router.ts";
 import { Button, Status, Time } from "../../ui/basic.tsx";
 import { visibleText } from "../../ui/format.ts";
-import { Empty, Loaded } from "../../ui/states.tsx";
-import { Table, type Column } from "../../ui/table.tsx";
+import { lazy } from "../../ui/lazy.tsx";
+import { Empty } from "../../ui/states.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { Detail } from "./detail.tsx";
 import "./style.css";
-import { ask } from "../../api.ts";
-import { useResource } from "../../resource.ts";
 
-/** Takes a rule away. */
-const Remove = ({ rule, removed }: { rule: RuleView; removed(): void }) => (
-  <ActionButton
-    label="Remove"
-    kind="danger"
-    question={["Remove this rule?", "Such calls are asked about again."]}
-    send={() => ask(`/approvals/rules/${encodeURIComponent(rule.id)}`, { method: "DELETE" })}
-    done="The rule is removed: such calls are asked about again."
-    onDone={removed}
-  />
-);
-
-/** The rules that decisions have saved. */
-function Rules() {
-  const rules = useResource<{ rules: RuleView[] }>("/approvals/rules", { live: true });
-  return (
-    <Loaded resource={rules}>
-      {({ rules: rows }) => (
-        <Table
-          label="Rules"
-          rows={rows}
-          rowId={({ id }) => id}
-          empty={
-            <Empty command="rouse approvals decide --help">
-              No rule yet. “Always approve” saves one, and so does <code>--always</code>:
-            </Empty>
-          }
-          columns={[
-            {
-              head: "Calls that are not asked about",
-              cell: ({ text }) => <span title={text}>{visibleText(text)}</span>,
-              grow: true,
-            },
-            { head: "Made", cell: ({ createdAt }) => <Time iso={createdAt} />, minor: true },
-            { head: "By", cell: ({ by }) => visibleText(by), minor: true },
-            { head: "Action", cell: (rule) => <Remove rule={rule} removed={rules.reload} /> },
-          ]}
-        />
-      )}
-    </Loaded>
-  );
-}
+const RulesPage = lazy(async () => (await import("./rules.tsx")).RulesPage);
 
 const SHOWN = [
   ["", "Waiting"],
@@ -97,22 +54,6 @@ const COLUMNS: readonly Column<ApprovalView>[] = [
     minor: true,
   },
 ];
-
-/** The rules in place of the list. */
-function RulesPage() {
-  return (
-    <>
-      <header class="page-head">
-        <h1>Approvals</h1>
-        <span class="quiet">rules that “Always approve” has saved</span>
-        <div class="actions">
-          <Button onClick={() => go(href("approvals"))}>Back to the calls</Button>
-        </div>
-      </header>
-      <Rules />
-    </>
-  );
-}
 
 function Calls() {
   const { show = "", run } = place.value.query;
