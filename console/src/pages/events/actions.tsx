@@ -120,7 +120,7 @@ export function Actions({
           <Button onClick={() => void copyCurl(event).catch(toastError)} disabled={noBody}>
             Copy as curl
           </Button>
-          {event.outcome === "failed" && event.handled === null ? (
+          {(event.outcome === "failed" || event.failedActions > 0) && event.handled === null ? (
             <Button kind="danger" onClick={() => setOpen("discard")}>
               Discard
             </Button>

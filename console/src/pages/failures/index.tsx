@@ -1,4 +1,4 @@
-import type { FailureGroup } from "../../../../src/operate/watch/watch-views.ts";
+import type { FailureGroup } from "../../../../src/operate/watch/failures.ts";
 import { useResource } from "../../resource.ts";
 import { FilterSearch, FilterSelect } from "../../filters.tsx";
 import { ListPage, select } from "../../listing.tsx";
