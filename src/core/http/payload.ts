@@ -245,14 +245,17 @@ function readFields(fields: readonly RawField[], stated: string | undefined): De
   return other === undefined ? decoded : decodeFields(fields, other);
 }
 
-/** Undoes percent-encoding, to bytes. */
-const decodePercent = (text: string): Buffer =>
+/** Returns the bytes of a text in which `sign` and two hex digits stand for a byte. */
+const decodeHex = (text: string, sign: "%" | "="): Buffer =>
   Buffer.from(
-    text
-      .replaceAll("+", " ")
-      .replace(/%([\da-f]{2})/gi, (_all, code: string) => String.fromCharCode(parseInt(code, 16))),
+    text.replace(new RegExp(`${sign}([\\da-f]{2})`, "gi"), (_all, code: string) =>
+      String.fromCharCode(parseInt(code, 16)),
+    ),
     "latin1",
   );
+
+/** Undoes percent-encoding, to bytes. */
+const decodePercent = (text: string): Buffer => decodeHex(text.replaceAll("+", " "), "%");
 
 /**
  * Reads JSON that came as a form: curl's -d names the content type of forms whatever it sends. Undefined if it is none; but an
@@ -316,15 +319,7 @@ function decodeTransfer(bytes: Buffer, encoding = ""): Buffer {
     case "base64":
       return Buffer.from(bytes.toString("latin1"), "base64");
     case "quoted-printable":
-      return Buffer.from(
-        bytes
-          .toString("latin1")
-          .replace(/=[ \t]*\r?\n/g, "")
-          .replace(/=([\da-f]{2})/gi, (_all, code: string) =>
-            String.fromCharCode(parseInt(code, 16)),
-          ),
-        "latin1",
-      );
+      return decodeHex(bytes.toString("latin1").replace(/=[ \t]*\r?\n/g, ""), "=");
     default:
       return bytes;
   }
