@@ -1,16 +1,13 @@
 import { isCredentialName } from "../../core/http/credential-name.ts";
-import { RouseError } from "../../core/errors.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { parsePath, readPath } from "../../mapping/template-context.ts";
 import type { MappingInput } from "../../mapping/types.ts";
+import { refuse } from "../records/operation.ts";
 import type { EventDetail } from "../records/views.ts";
 import { addToShape, createShape, toHookShape, type FieldShape } from "../shapes/shape.ts";
-import { maskEvent } from "../tests/fixture-record.ts";
+import { readEvent } from "../tests/fixture-record.ts";
 import { readFixtureInput } from "../tests/fixture-run.ts";
-import { applyMasks } from "../tests/masks.ts";
-
-/** The most events that a proposal is made from. */
-export const MAX_EVENTS = 20;
+import { applyMasks, findMasks } from "../tests/masks.ts";
 
 /** A recorded event with stand-ins for what must not be shared: all that a model sees of it, and all that it is run on. */
 export interface ProposalSample {
@@ -18,7 +15,7 @@ export interface ProposalSample {
   input: MappingInput;
 }
 
-/** What a proposal is made from. */
+/** The events of a proposal. */
 export interface Samples {
   path: string;
   samples: ProposalSample[];
@@ -39,10 +36,6 @@ export interface MappingParts {
   sessionKey?: string;
   messageTemplate?: string[];
 }
-
-const refuse = (message: string): never => {
-  throw new RouseError({ code: "usage", message });
-};
 
 /** Counts the fields of payloads. */
 function countFields(path: string, samples: readonly ProposalSample[]): FieldShape[] {
@@ -70,8 +63,10 @@ export async function readSamples(
   const leftOut: Samples["leftOut"] = [];
   const masks = new Map<string, readonly string[]>();
   for (const event of events) {
-    const { recorded, masks: all } = await maskEvent(event, snapshot, {});
-    const found = all.filter(({ value }) => !compared.includes(JSON.stringify(value)));
+    const { recorded, parts } = await readEvent(event, snapshot);
+    const found = findMasks(parts, {}).filter(
+      ({ value }) => !compared.includes(JSON.stringify(value)),
+    );
     const masked = { ...recorded, request: applyMasks(recorded.request, found) };
     const read = await readFixtureInput(masked, snapshot);
     const payload = read.ok ? read.input.payload : undefined;
@@ -124,7 +119,7 @@ export const renderLine = (path: string): string =>
 
 const toTitle = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
 
-/** Whether templates can render a field by its name: a text, number or boolean that holds no credential. */
+/** True if templates can render a field by its name: a text, number or boolean that holds no credential. */
 function isRendered({ name, types }: FieldShape): boolean {
   const isPlain = parsePath(name) !== undefined && !isCredentialName(name);
   return isPlain && (types.text ?? 0) + (types.number ?? 0) + (types.boolean ?? 0) > 0;
@@ -139,7 +134,7 @@ const getKinds = ({ types, values = [] }: FieldShape): unknown[] =>
 /** The operator's words as a line of a template. */
 const toLine = (said: string): string => said.replaceAll("{{", "{ {").replaceAll(/\s+/g, " ");
 
-/** What a draft is made of. */
+/** The input of a draft. */
 interface Drafted {
   name: string;
   /** The operator's words: the message begins with them. */
@@ -161,7 +156,7 @@ export function draftFromShape({
       ({ input }) =>
         String(readPath(parsePath(field.name) ?? [], input.payload)).length <= MAX_LENGTH,
     );
-  // What is near the root comes first.
+  // Fields near the root come first.
   const rendered = fields
     .filter((field) => getLevel(field) <= MAX_LEVELS && isRendered(field))
     .toSorted((a, b) => getLevel(a) - getLevel(b));

@@ -19,6 +19,11 @@ export function found<T>(value: T | undefined, message: string): T {
   return value;
 }
 
+/** @throws RouseError `usage` with this message. */
+export function refuse(message: string): never {
+  throw new RouseError({ code: "usage", message });
+}
+
 /** Fields of a query without those that were not given. */
 export function given<T extends object>(query: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as {

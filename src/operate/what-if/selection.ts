@@ -1,5 +1,4 @@
-import { readAll } from "../records/operation.ts";
-import { RouseError } from "../../core/errors.ts";
+import { found, readAll, refuse } from "../records/operation.ts";
 import type { EventRecord, Reads } from "../../store/types.ts";
 
 /** Events that are compared if nothing else is said. */
@@ -7,7 +6,7 @@ export const DEFAULT_LAST = 10_000;
 /** Bodies are up to some MB: few are in memory at a time. */
 const PAGE = 10;
 
-/** Which recorded events are compared. */
+/** The recorded events that are compared. */
 export interface Selection {
   /** Milliseconds since the epoch. */
   since?: number | undefined;
@@ -18,19 +17,12 @@ export interface Selection {
   path?: string | undefined;
 }
 
-type Reader = Reads;
-
-async function findEvent(store: Reader, id: string): Promise<EventRecord> {
-  const [found, more] = id.startsWith("evt_")
+async function findEvent(store: Reads, id: string): Promise<EventRecord> {
+  const [event, more] = id.startsWith("evt_")
     ? await store.events.list({ idPrefix: id, limit: 2 })
     : [];
-  if (!found) throw new RouseError({ code: "not_found", message: `there is no event ${id}` });
-  if (more)
-    throw new RouseError({
-      code: "usage",
-      message: `several events begin with ${id}; write more of the id`,
-    });
-  return found;
+  if (more) refuse(`several events begin with ${id}; write more of the id`);
+  return found(event, `there is no event ${id}`);
 }
 
 /**
@@ -38,7 +30,7 @@ async function findEvent(store: Reader, id: string): Promise<EventRecord> {
  * @throws RouseError `not_found` or `usage` if an id of `events` does not name one event.
  */
 export async function* readEvents(
-  store: Reader,
+  store: Reads,
   { since, last, events, path }: Selection,
 ): AsyncGenerator<EventRecord> {
   if (events) {
