@@ -6,11 +6,11 @@ import { cutText, plainText } from "../../core/text.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { ConditionTrace } from "../../mapping/types.ts";
 import type { CandidateResult, ComparisonDeps } from "../edits/landing-checks.ts";
-import { listWrittenMappings, withoutIndent } from "../edits/mapping-text.ts";
-import { findMapping, planChange, type MappingChange } from "../edits/planned-change.ts";
+import { withoutIndent } from "../edits/mapping-text.ts";
+import { planChange, readMapping, type MappingChange } from "../edits/planned-change.ts";
 import { renderFilePatch } from "../edits/unified-diff.ts";
-import { mappingFile, readNow, toTexts, type FileChange } from "../edits/user-files.ts";
-import { found, refuse } from "../records/operation.ts";
+import { mappingFile, toTexts, type FileChange } from "../edits/user-files.ts";
+import { refuse } from "../records/operation.ts";
 import { testInput, type TestedHook } from "../records/test-hook.ts";
 import type { Proposal, ProposalRequest, TriedEvent } from "./proposal-types.ts";
 import type { MappingParts, ProposalSample, Samples } from "./samples.ts";
@@ -22,7 +22,7 @@ export interface FixedMapping {
   text: string;
 }
 
-/** The input of a proposal, and its purpose. */
+/** The source and the purpose of a proposal. */
 export interface ProposalJob extends Pick<ProposalRequest, "agent" | "deliver" | "say"> {
   /** Of the new mapping file, or the id of the mapping that is mended. */
   name: string;
@@ -37,10 +37,8 @@ export interface ProposalJob extends Pick<ProposalRequest, "agent" | "deliver" |
 
 /** Finds a live mapping that is to be mended. @throws RouseError `not_found`, or `usage` if it is in no file of the user. */
 export function findFixed(id: string, snapshot: Snapshot): FixedMapping & { file: string } {
-  const { file, home, index } = findMapping(id, snapshot);
-  const written = listWrittenMappings(readNow(file) ?? "{}", home)[index];
-  const { value, text } = found(written, `${file} has no mapping "${id}" any more`);
-  return { id, file, value, text };
+  const { file, written } = readMapping(id, snapshot);
+  return { id, file, value: written.value, text: written.text };
 }
 
 /**

@@ -4,6 +4,7 @@ import { readRecordedInput } from "../../intake/replay.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { MappingTrace } from "../../mapping/types.ts";
 import type { EventRecord } from "../../store/types.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { requireSnapshot, type ComparisonDeps } from "../edits/landing-checks.ts";
 import { found, refuse } from "../records/operation.ts";
 import { testInput } from "../records/test-hook.ts";
@@ -107,7 +108,7 @@ export async function prepare(
   const { say, agent, deliver } = wanted;
   const events: EventRecord[] = [];
   for (const id of new Set(wanted.events))
-    events.push(found(await deps.getEvent(id), `there is no event ${id}`));
+    events.push(found(await deps.getEvent(id), unknownId("event", id)));
   const fix =
     wanted.fix === true ? await findNearestMapping(events[0] as EventRecord, snapshot) : wanted.fix;
   const fixed = fix === undefined ? undefined : findFixed(fix, snapshot);

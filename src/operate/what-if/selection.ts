@@ -1,3 +1,4 @@
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { found, readAll, refuse } from "../records/operation.ts";
 import type { EventRecord, Reads } from "../../store/types.ts";
 
@@ -6,7 +7,7 @@ export const DEFAULT_LAST = 10_000;
 /** Bodies are up to some MB: few are in memory at a time. */
 const PAGE = 10;
 
-/** The recorded events that are compared. */
+/** A choice of recorded events. */
 export interface Selection {
   /** Milliseconds since the epoch. */
   since?: number | undefined;
@@ -22,7 +23,7 @@ async function findEvent(store: Reads, id: string): Promise<EventRecord> {
     ? await store.events.list({ idPrefix: id, limit: 2 })
     : [];
   if (more) refuse(`several events begin with ${id}; write more of the id`);
-  return found(event, `there is no event ${id}`);
+  return found(event, unknownId("event", id));
 }
 
 /**
