@@ -4,7 +4,7 @@ import type { Config } from "../config/schema/index.ts";
 import { didYouMean } from "../config/suggest.ts";
 import { createAddressList, isLoopback } from "../core/http/address.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
-import { LAST_CHANNEL, findRouteProblem, type Channels } from "../delivery/channels.ts";
+import { LAST_CHANNEL, findRouteProblem } from "../delivery/channels.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { searchModelIssues } from "../knowledge/models/configured.ts";
 import type { LoadedPlugins } from "../plugin/host.ts";
@@ -90,20 +90,6 @@ export async function findIssues(
   ];
 }
 
-/** Returns the schedules whose replies can have no route. Without a recipient, `last` follows the owner. */
-function warnOfSchedules(
-  config: Config,
-  channels: Channels,
-  { hasOwner }: Pick<Snapshot["rooms"], "hasOwner">,
-): Issue[] {
-  return listTargets(config).flatMap(({ channel, to, path }) => {
-    if (channel === LAST_CHANNEL && to === undefined) return [];
-    const target = { channel, ...(to !== undefined && { to }) };
-    const problem = findRouteProblem(target, channels, hasOwner);
-    return problem ? [{ path: `${path}.${problem.field}`, message: problem.message }] : [];
-  });
-}
-
 interface WarnedParts extends Pick<Snapshot, "config" | "mappings" | "channels" | "rooms"> {
   /** The config as it is written, without defaults. */
   written: unknown;
@@ -129,33 +115,40 @@ function warnOfUnnamedTools({ config, mappings, written }: WarnedParts): Issue[]
   ];
 }
 
+/** Returns the heartbeat and the schedules whose replies can have no route. Without a recipient, `last` follows the owner. */
+function warnOfRoutes({ config, channels, rooms }: WarnedParts): Issue[] {
+  const { channel: usual, to: recipient } = config.agents.defaults.heartbeat;
+  const heartbeat = { channel: usual, to: recipient, path: "agents.defaults.heartbeat" };
+  return [heartbeat, ...listTargets(config)].flatMap(({ channel, to, path }) => {
+    if (channel === LAST_CHANNEL && to === undefined) return [];
+    const target = { channel, ...(to !== undefined && { to }) };
+    const problem = findRouteProblem(target, channels, rooms.hasOwner);
+    return problem ? [{ path: `${path}.${problem.field}`, message: problem.message }] : [];
+  });
+}
+
 /** Returns what is allowed in a config and probably not meant, as far as the parts of a snapshot show it. */
 export function getWarnings(parts: WarnedParts): Issue[] {
-  const { config, mappings, channels, rooms } = parts;
-  const warnings = warnOfUnnamedTools(parts);
-  const { channel, to } = config.agents.defaults.heartbeat;
-  const heartbeat =
-    channel === LAST_CHANNEL && to === undefined
-      ? undefined
-      : findRouteProblem({ channel, ...(to !== undefined && { to }) }, channels, rooms.hasOwner);
-  if (heartbeat)
-    warnings.push({
-      path: `agents.defaults.heartbeat.${heartbeat.field}`,
-      message: heartbeat.message,
-    });
-  warnings.push(...warnOfSchedules(config, channels, rooms));
-  for (const { id, at } of mappings.mappings)
-    warnings.push(
-      ...unknownToAgents(`${at}.tools`, mappings.settings(id)?.tools ?? [], config.agents.list),
-    );
-  if (!isLoopback(config.gateway.host) && config.gateway.trustedProxies.length === 0) {
-    warnings.push({
-      path: "gateway.host",
-      message:
-        "the gateway listens beyond this machine without TLS; put a proxy before it and name that in gateway.trustedProxies",
-    });
-  }
-  if (config.hooks.enabled === false)
-    warnings.push({ path: "hooks.enabled", message: "hooks are off: every hook is answered 404" });
-  return warnings;
+  const { config, mappings } = parts;
+  const { gateway, hooks, agents } = config;
+  const isOpen = !isLoopback(gateway.host) && gateway.trustedProxies.length === 0;
+  return [
+    ...warnOfUnnamedTools(parts),
+    ...warnOfRoutes(parts),
+    ...mappings.mappings.flatMap(({ id, at }) =>
+      unknownToAgents(`${at}.tools`, mappings.settings(id)?.tools ?? [], agents.list),
+    ),
+    ...(isOpen
+      ? [
+          {
+            path: "gateway.host",
+            message:
+              "the gateway listens beyond this machine without TLS; put a proxy before it and name that in gateway.trustedProxies",
+          },
+        ]
+      : []),
+    ...(hooks.enabled === false
+      ? [{ path: "hooks.enabled", message: "hooks are off: every hook is answered 404" }]
+      : []),
+  ];
 }

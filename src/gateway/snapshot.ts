@@ -9,8 +9,9 @@ import {
 } from "../config/load.ts";
 import { locateIssues } from "../config/places.ts";
 import { getFileTime, type Places } from "../config/watch.ts";
-import type { Issue } from "../core/errors.ts";
+import { RouseError, type Issue } from "../core/errors.ts";
 import { getSubfolders, type FileTexts } from "../core/files.ts";
+import { plural } from "../core/text.ts";
 import { compileHooks, type CompileContext } from "../intake/compile.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { lintMappings } from "../operate/shapes/lint.ts";
@@ -44,7 +45,7 @@ export interface LoadedSnapshot {
   baseDir: string;
   /** Folders and files whose change means a new snapshot: all that was read of the user's. */
   watched: Places;
-  /** When the first of them was read, by `getFileTime`. */
+  /** The time at which the first of them was read, by `getFileTime`. */
   readSince: number;
   /** Ends what belongs to the snapshot alone. It is called long after the last use, so that it holds nothing else of the snapshot. */
   dispose(): Promise<void>;
@@ -176,4 +177,14 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
   }
   const snapshot = freezeSnapshot(loaded, parts, files, options.texts);
   return { ok: true, loaded: { snapshot, stateDir, baseDir, watched, readSince, dispose } };
+}
+
+/** @throws RouseError `config_invalid` with all issues if a gateway cannot start with the snapshot. */
+export async function buildFirst(build: () => Promise<BuildResult>): Promise<LoadedSnapshot> {
+  const built = await build();
+  if (built.ok) return built.loaded;
+  const { issues, file } = built;
+  const where = file === undefined ? "" : ` ${file}`;
+  const message = `the config${where} has ${plural(issues.length, "problem")}`;
+  throw new RouseError({ code: "config_invalid", message, issues });
 }

@@ -38,23 +38,21 @@ export async function withSnapshot<T>(
   }
 }
 
-/** Checks what a gateway would start with. */
-export function checkSnapshot(options: FileOptions): Promise<SnapshotCheck> {
-  return withSnapshot<SnapshotCheck>(options, (result) => {
-    if (!result.ok) return result;
-    const { config, configFile: file, mappings, warnings } = result.loaded.snapshot;
-    return {
-      ok: true,
-      mappings: mappings.mappings.length,
-      warnings: locateIssues(warnings, {
-        file,
-        mappingsDir: config.hooks.mappingsDir,
-        texts: options.texts,
-      }),
-      ...(file === undefined ? {} : { file }),
-    };
-  });
+/** Describes what a gateway would start with, with the warnings of its files. */
+function describe({ snapshot }: LoadedSnapshot, { texts }: FileOptions, more: Issue[] = []) {
+  const { config, configFile: file, mappings, warnings } = snapshot;
+  const places = { file, mappingsDir: config.hooks.mappingsDir, texts };
+  return {
+    ok: true as const,
+    mappings: mappings.mappings.length,
+    warnings: locateIssues([...warnings, ...more], places),
+    ...(file !== undefined && { file }),
+  };
 }
+
+/** Checks what a gateway would start with. */
+export const checkSnapshot = (options: FileOptions): Promise<SnapshotCheck> =>
+  withSnapshot(options, (result) => (result.ok ? describe(result.loaded, options) : result));
 
 /** `notLinted`: why the mappings were not compared with recorded hooks; null if they were. */
 export type Validated =
@@ -84,22 +82,12 @@ async function readStored(
  * Checks what a gateway would start with, and compares it with the hooks that the store has, if there is one. Starts nothing
  * and writes nothing.
  */
-export function validateConfig(options: FileOptions): Promise<Validated> {
-  return withSnapshot<Validated>(options, async (result) => {
+export const validateConfig = (options: FileOptions): Promise<Validated> =>
+  withSnapshot<Validated>(options, async (result) => {
     if (!result.ok) return result;
-    const { config, configFile: file, mappings, warnings } = result.loaded.snapshot;
     const stored = await readStored(result.loaded, options);
-    const recorded: Issue[] =
-      "shapes" in stored ? lintRecorded(mappings.configs, stored.shapes) : [];
-    return {
-      ok: true,
-      mappings: mappings.mappings.length,
-      warnings: locateIssues([...warnings, ...recorded], {
-        file,
-        mappingsDir: config.hooks.mappingsDir,
-      }),
-      notLinted: "missing" in stored ? stored.missing : null,
-      ...(file === undefined ? {} : { file }),
-    };
+    const { configs } = result.loaded.snapshot.mappings;
+    const recorded = "shapes" in stored ? lintRecorded(configs, stored.shapes) : [];
+    const notLinted = "missing" in stored ? stored.missing : null;
+    return { ...describe(result.loaded, options, recorded), notLinted };
   });
-}

@@ -12,19 +12,13 @@ import { killGroup } from "../core/process-group.ts";
 import { stepBack } from "../core/step-back.ts";
 import { createTransformPool } from "../mapping/transforms/pool.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
-import type { Snapshot } from "../intake/types.ts";
-import type { Reads, StoreReader } from "../store/types.ts";
-import { examineChange } from "../operate/edits/landing.ts";
-import { requireSnapshot, type ComparisonDeps } from "../operate/edits/landing-checks.ts";
-import { planChange } from "../operate/edits/planned-change.ts";
-import { toTexts } from "../operate/edits/user-files.ts";
-import { readEvents } from "../operate/what-if/selection.ts";
-import { evaluateText } from "../operate/edits/text-evaluation.ts";
-import { whatIf } from "../operate/what-if/what-if.ts";
+import type { StoreReader } from "../store/types.ts";
+import type { ComparisonDeps } from "../operate/edits/landing-checks.ts";
+import { carryOut, type JobLine } from "../operate/what-if/jobs.ts";
 import { buildSnapshot, type BuildResult, type LoadedSnapshot } from "./snapshot.ts";
-import type { ConfigInUse, JobLine, WhatIfCall, WhatIfJob, WhatIfReply } from "./what-if.ts";
+import type { ConfigInUse, WhatIfCall, WhatIfReply } from "./what-if.ts";
 
-type Started = Extract<WhatIfCall, { job: WhatIfJob }>;
+type Started = Exclude<WhatIfCall, { stop: true }>;
 
 const log = createLogger("silent");
 const trim = stepBack();
@@ -122,100 +116,37 @@ async function connect(loaded: LoadedSnapshot): Promise<StoreReader> {
   return connection.store;
 }
 
-type Send = (line: JobLine) => void;
-
-/** What the work of a job needs. `signal` aborts when its answer is not wanted any more. */
-interface Deps {
-  snapshot: Snapshot;
-  store: Reads;
-  now: number;
-  signal: AbortSignal;
-  withCandidate: ComparisonDeps["withCandidate"];
-}
-
-async function compare(
-  { change: wanted, selection }: Extract<WhatIfJob, { kind: "compare" }>,
-  { snapshot, store, now, withCandidate }: Deps,
-  send: Send,
-): Promise<void> {
-  const { change } = planChange(wanted, snapshot);
-  await withCandidate(toTexts(change), async (found) => {
-    const after = requireSnapshot(found, "the config has problems with this change");
-    const options = {
-      period: { from: selection.since, to: now },
-      store,
-      repeats: selection.events !== undefined,
-    };
-    const events = readEvents(store, selection);
-    for await (const line of whatIf(snapshot, after, events, options)) send(line);
-  });
-}
-
-async function examine(
-  { change, options }: Extract<WhatIfJob, { kind: "examine" }>,
-  deps: Deps,
-  send: Send,
-): Promise<void> {
-  const { snapshot, store, now } = deps;
-  const examined = await examineChange(change, options, {
-    ...deps,
-    snapshot: () => snapshot,
-    withStore: (use) => use(store),
-    now: () => now,
-  });
-  send({ type: "examined", ...examined });
-}
-
-async function evaluate(
-  { change, event: id }: Extract<WhatIfJob, { kind: "evaluate" }>,
-  deps: Deps,
-  send: Send,
-): Promise<void> {
-  const events = id === undefined ? [] : [id];
-  const { value: event } = await readEvents(deps.store, { last: 1, events }).next();
-  const evaluation = await evaluateText(change, event ?? undefined, deps);
-  send({ type: "evaluated", ...evaluation });
-}
-
-async function carryOut(
+/** Carries out a job on the snapshot in use. `signal` aborts when its answer is not wanted any more. */
+async function work(
   { job, inUse, now }: Started,
   loaded: LoadedSnapshot,
   signal: AbortSignal,
-  send: Send,
+  send: (line: JobLine) => void,
 ): Promise<void> {
-  const { snapshot } = loaded;
   const store = await connect(loaded);
-  const deps: Deps = {
-    snapshot,
-    store: {
-      ...store,
-      events: {
-        ...store.events,
-        list(query) {
-          signal.throwIfAborted();
-          trim();
-          return store.events.list(query);
-        },
-      },
-    },
-    now,
-    signal,
-    async withCandidate(texts, use) {
-      const { result, dispose } = await build(inUse, texts);
-      // Its modules end immediately: a loop of one must not hold back the end of the job.
-      const onAbort = (): void => void dispose();
-      signal.addEventListener("abort", onAbort);
-      try {
-        signal.throwIfAborted();
-        return await use(result.ok ? { ok: true, snapshot: result.loaded.snapshot } : result);
-      } finally {
-        signal.removeEventListener("abort", onAbort);
-        await dispose();
-      }
+  const events: StoreReader["events"] = {
+    ...store.events,
+    list(query) {
+      signal.throwIfAborted();
+      trim();
+      return store.events.list(query);
     },
   };
-  if (job.kind === "evaluate") return evaluate(job, deps, send);
-  return job.kind === "compare" ? compare(job, deps, send) : examine(job, deps, send);
+  const withCandidate: ComparisonDeps["withCandidate"] = async (texts, use) => {
+    const { result, dispose } = await build(inUse, texts);
+    // Its modules end immediately: a loop of one must not hold back the end of the job.
+    const onAbort = (): void => void dispose();
+    signal.addEventListener("abort", onAbort);
+    try {
+      signal.throwIfAborted();
+      return await use(result.ok ? { ok: true, snapshot: result.loaded.snapshot } : result);
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      await dispose();
+    }
+  };
+  const { snapshot } = loaded;
+  await carryOut(job, { snapshot, store: { ...store, events }, now, withCandidate }, send);
 }
 
 const running = new Map<number, AbortController>();
@@ -236,7 +167,7 @@ async function start(call: Started): Promise<void> {
   running.set(id, ended);
   try {
     await withInUse(call.inUse, (loaded) =>
-      carryOut(call, loaded, signal, (line) => {
+      work(call, loaded, signal, (line) => {
         signal.throwIfAborted();
         reply({ id, line });
       }),

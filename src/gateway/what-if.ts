@@ -1,12 +1,12 @@
 import { fork, type ChildProcess } from "node:child_process";
+import { EventEmitter, on } from "node:events";
 import { constants, setPriority } from "node:os";
 import { fileURLToPath } from "node:url";
 import { RouseError, type Failure } from "../core/errors.ts";
 import { compiledCodeEnv, killGroup, lowerGroup } from "../core/process-group.ts";
 import type { CheckOptions, ExaminedChange } from "../operate/edits/landing.ts";
-import type { MappingChange, TextChange } from "../operate/edits/planned-change.ts";
-import type { Selection } from "../operate/what-if/selection.ts";
-import type { TextEvaluation } from "../operate/edits/text-evaluation.ts";
+import type { MappingChange } from "../operate/edits/planned-change.ts";
+import type { JobLine, WhatIfJob } from "../operate/what-if/jobs.ts";
 import type { AnswerLine, WhatIf } from "../operate/workbench.ts";
 import type { Resources } from "./resources.ts";
 
@@ -15,7 +15,7 @@ const MAX_COMPARISONS = 2;
 const RETRY_SECONDS = 2;
 /** The process is kept so long without work: the next key that is typed must not wait for a start. */
 const IDLE_MS = 120_000;
-/** How long a job may take, and how long the process may take to end one; then the process is ended. */
+/** The most time for a job, and for the process to end one; then the process is ended. */
 const MAX_JOB_MS = 600_000;
 const STOP_MS = 5_000;
 const HEAP_MB = 384;
@@ -29,6 +29,7 @@ const SOURCE_CONDITION = extension === ".ts" ? ["--conditions=rouse-source"] : [
 const ONE_THREAD = ["--single-threaded-gc"];
 const CHILD = fileURLToPath(new URL(`./what-if-child${extension}`, import.meta.url));
 
+type ErrorLine = Extract<AnswerLine, { type: "error" }>;
 const toError = (code: Failure["code"], message: string): ErrorLine => ({
   type: "error",
   code,
@@ -51,72 +52,53 @@ const UNAVAILABLE: Failure = {
     "plugins were passed to this gateway as values, and the process that compares cannot load them: name them in `plugins` of the config",
 };
 
-/** Work on a change that hooks must not wait for. */
-export type WhatIfJob =
-  /** What the change would do with recorded events. */
-  | { kind: "compare"; change: MappingChange; selection: Selection }
-  /** What is shown before it is landed. */
-  | { kind: "examine"; change: MappingChange; options: CheckOptions }
-  /** What the text of one mapping makes of one recorded event. */
-  | { kind: "evaluate"; change: TextChange; event?: string | undefined };
-
-type ErrorLine = Extract<AnswerLine, { type: "error" }>;
-
-/** A line of a job's answer. `error` is the last one. */
-export type JobLine =
-  | AnswerLine
-  | ({ type: "examined" } & ExaminedChange)
-  | ({ type: "evaluated" } & TextEvaluation);
-
-/** Where a gateway has its config from, and which one it uses. */
+/** The place of a gateway's config, and which config it uses. */
 export interface ConfigInUse {
   cwd: string;
   configFile?: string | undefined;
   /** The config itself, if it came as an object. */
   config?: object | undefined;
   stateDir: string;
-  /** Whether the gateway has a terminal, and with it the channel of that. */
+  /** True if the gateway has a terminal, and with it the channel of that. */
   hasTerminal: boolean;
   /** The hash of the snapshot in use. */
   hash: string;
 }
 
-/** What a gateway sends to the process: a job with the time in milliseconds since the epoch, or that a job is not wanted any more. */
-export type WhatIfCall = { id: number } & (
-  | { job: WhatIfJob; inUse: ConfigInUse; now: number }
-  | { stop: true }
-);
-
-/** What the process sends. The end of a job has the memory that the process holds, in bytes. */
-export type WhatIfReply = { id: number } & ({ line: JobLine } | { memory: number });
-
-/** A job that is under way. */
-interface Job {
-  lines: ReadableStreamDefaultReader<JobLine>;
-  /** Resolves when no further line is added. */
-  ended: Promise<void>;
+/** The context of a job: a config, and the time in milliseconds since the epoch. */
+interface JobContext {
+  inUse: ConfigInUse;
+  now: number;
 }
 
+/** A message to the process: a job, or that a job is not wanted any more. */
+export type WhatIfCall = { id: number } & (({ job: WhatIfJob } & JobContext) | { stop: true });
+
+/** A message of the process. The end of a job has the memory that the process holds, in bytes. */
+export type WhatIfReply = { id: number } & ({ line: JobLine } | { memory: number });
+
 interface Running {
-  lines: ReadableStreamDefaultController<JobLine>;
-  ended: PromiseWithResolvers<void>;
-  /** Whether lines can be added. */
-  isOpen: boolean;
-  /** Ends the job, and later the process, if it takes too long. */
-  timer: NodeJS.Timeout;
+  kind: WhatIfJob["kind"];
+  /** Set once its lines are no longer read: ends the process if the job takes too long to end. */
+  stopping?: NodeJS.Timeout;
 }
 
 /** A process that carries out jobs. What a mapping does there cannot hold up or end the gateway. */
 class WhatIfProcess {
   readonly #child: ChildProcess;
+  readonly #draining: AbortSignal;
   readonly #exited = Promise.withResolvers<void>();
+  /** Emits the lines of each job by its id, nothing at its end, and `exit` when the process has ended. */
+  readonly #replies = new EventEmitter().setMaxListeners(0);
   readonly #jobs = new Map<number, Running>();
   #lastId = 0;
   #idle: NodeJS.Timeout | undefined;
   /** Set once it takes no further job. */
   isGone = false;
 
-  constructor(env: Record<string, string | undefined>) {
+  /** @param draining aborts when the gateway stops. */
+  constructor(env: Record<string, string | undefined>, draining: AbortSignal) {
+    this.#draining = draining;
     const child = (this.#child = fork(CHILD, [], {
       env: { ...env, ...compiledCodeEnv() },
       execArgv: [
@@ -140,29 +122,39 @@ class WhatIfProcess {
     child.on("error", () => (child.pid === undefined ? this.#onExit() : void this.end()));
   }
 
-  /** Starts a job. It ends when its lines are cancelled, too. */
-  start(job: WhatIfJob, inUse: ConfigInUse, now: number): Job {
-    clearTimeout(this.#idle);
-    const id = ++this.#lastId;
-    const ended = Promise.withResolvers<void>();
-    const lines = new ReadableStream<JobLine>({
-      start: (controller) => {
-        const timer = setTimeout(() => this.#fail(id, TOO_LONG), MAX_JOB_MS);
-        this.#jobs.set(id, { lines: controller, ended, isOpen: true, timer });
-      },
-      cancel: () => this.#stop(id),
-    });
-    this.#send({ id, job, inUse, now });
-    return {
-      lines: lines.getReader(),
-      ended: ended.promise,
-    };
+  /** The comparisons whose lines are read. */
+  countComparisons(): number {
+    const all = [...this.#jobs.values()];
+    return all.filter(({ kind, stopping }) => kind === "compare" && !stopping).length;
   }
 
-  /** Ends the process and all that it has started, and its jobs with `reason`. */
-  end(reason = ENDED): Promise<void> {
+  /** Carries out a job, and yields its lines. It ends when `signal` aborts or the reader returns, too. */
+  async *carryOut(job: WhatIfJob, context: JobContext, signal: AbortSignal | undefined): Lines {
+    clearTimeout(this.#idle);
+    const id = ++this.#lastId;
+    const limits = [this.#draining, AbortSignal.timeout(MAX_JOB_MS)];
+    const stop = AbortSignal.any(signal ? [signal, ...limits] : limits);
+    stop.addEventListener("abort", () => this.#stop(id));
+    try {
+      const lines = on(this.#replies, `${id}`, { signal: stop, close: ["exit"] });
+      this.#jobs.set(id, { kind: job.kind });
+      this.#send({ id, job, ...context });
+      for await (const [line] of lines as AsyncIterable<[] | [JobLine]>) {
+        if (!line) return;
+        yield line;
+      }
+      yield ENDED;
+    } catch (error) {
+      if (!stop.aborted) throw error;
+      if (!signal?.aborted) yield this.#draining.aborted ? STOPPING : TOO_LONG;
+    } finally {
+      this.#stop(id);
+    }
+  }
+
+  /** Ends the process and all that it has started. */
+  end(): Promise<void> {
     this.isGone = true;
-    for (const id of this.#jobs.keys()) this.#fail(id, reason);
     this.#kill();
     return this.#exited.promise;
   }
@@ -171,59 +163,34 @@ class WhatIfProcess {
     if (this.#child.connected) this.#child.send(call, (error) => void (error && this.end()));
   }
 
+  /** Lets the process end a job whose lines are no longer read. */
+  #stop(id: number): void {
+    const running = this.#jobs.get(id);
+    if (!running || running.stopping) return;
+    running.stopping = setTimeout(() => void this.end(), STOP_MS);
+    this.#send({ id, stop: true });
+  }
+
   #onReply(reply: WhatIfReply): void {
-    const running = this.#jobs.get(reply.id);
-    if (!running) return;
-    if ("line" in reply) {
-      if (!running.isOpen) return;
-      running.lines.enqueue(reply.line);
-      return;
-    }
-    this.#forget(reply.id);
+    const { id } = reply;
+    if ("line" in reply) return void this.#replies.emit(`${id}`, reply.line);
+    clearTimeout(this.#jobs.get(id)?.stopping);
+    this.#jobs.delete(id);
+    this.#replies.emit(`${id}`);
     if (this.#jobs.size > 0) return;
     if (reply.memory > MAX_MEMORY) return void this.end();
     this.#idle = setTimeout(() => void this.end(), IDLE_MS);
     this.#idle.unref();
   }
 
-  /** Ends a job with a last line. */
-  #fail(id: number, reason: ErrorLine): void {
-    const running = this.#jobs.get(id);
-    if (!running?.isOpen) return;
-    running.lines.enqueue(reason);
-    running.lines.close();
-    this.#stop(id);
-  }
-
-  /** Ends a job whose lines have ended. */
-  #stop(id: number): void {
-    const running = this.#jobs.get(id);
-    if (!running) return;
-    running.isOpen = false;
-    running.ended.resolve();
-    clearTimeout(running.timer);
-    running.timer = setTimeout(() => void this.end(), STOP_MS);
-    this.#send({ id, stop: true });
-  }
-
-  #forget(id: number): void {
-    const running = this.#jobs.get(id);
-    this.#jobs.delete(id);
-    if (!running) return;
-    clearTimeout(running.timer);
-    running.ended.resolve();
-    if (running.isOpen) running.lines.close();
-  }
-
   #onExit(): void {
     this.isGone = true;
-    // What its modules left running has no parent any more.
+    // Processes that its modules left running have no parent any more.
     this.#kill();
-    for (const id of this.#jobs.keys()) {
-      this.#fail(id, ENDED);
-      this.#forget(id);
-    }
+    for (const { stopping } of this.#jobs.values()) clearTimeout(stopping);
+    this.#jobs.clear();
     clearTimeout(this.#idle);
+    this.#replies.emit("exit");
     this.#exited.resolve();
   }
 
@@ -232,36 +199,26 @@ class WhatIfProcess {
   }
 }
 
-/** @throws RouseError if the line is an error. Without a line, the gateway stops. */
-function check(line: JobLine | undefined): JobLine {
-  const { type: _type, ...failure } = line?.type === "error" ? line : STOPPING;
-  if (!line || line.type === "error") throw new RouseError(failure);
+type Lines = AsyncGenerator<JobLine, void>;
+
+/**
+ * Reads the first line of a job.
+ * @throws RouseError if it is an error, or if there is none since the caller has left.
+ */
+async function readFirst(lines: Lines): Promise<JobLine> {
+  const line = ((await lines.next()).value as JobLine | undefined) ?? STOPPING;
+  if (line.type === "error") throw new RouseError(line);
   return line;
 }
 
 /** The lines of a comparison with their first one. */
-function toAnswer(first: JobLine, { lines }: Job): AsyncIterable<AnswerLine> {
-  let next: JobLine | undefined = first;
-  const read = async (): Promise<IteratorResult<JobLine, undefined>> => {
-    const value = next;
-    next = undefined;
-    if (value) return { done: false, value };
-    const found = await lines.read();
-    return found.done ? { done: true, value: undefined } : found;
-  };
-  return {
-    [Symbol.asyncIterator]: () => ({
-      next: read as () => Promise<IteratorResult<AnswerLine, undefined>>,
-      async return() {
-        await lines.cancel();
-        return { done: true, value: undefined };
-      },
-    }),
-  };
+async function* withFirst(first: JobLine, rest: Lines): AsyncGenerator<AnswerLine> {
+  yield first as AnswerLine;
+  for await (const line of rest) yield line as AnswerLine;
 }
 
 export interface WhatIfService extends WhatIf {
-  /** Whether a process can have the config of this gateway. */
+  /** True if a process can have the config of this gateway. */
   readonly isAvailable: boolean;
   /** Says what a change would do before it is landed. Undefined if the files are not what the gateway uses. */
   examine(change: MappingChange, options: CheckOptions): Promise<ExaminedChange | undefined>;
@@ -272,44 +229,46 @@ export function createWhatIf(resources: Resources): WhatIfService {
   const { options, ended, opened, snapshot, clock, stateDir } = resources;
   const isAvailable = (options.plugins ?? []).length === 0;
   let beside: WhatIfProcess | undefined;
-  /** Comparisons that are under way. */
-  const comparisons = new Set<Job>();
-  const close = async (): Promise<void> => beside?.end(STOPPING);
+  const close = async (): Promise<void> => beside?.end();
   ended.signal.addEventListener("abort", () => void close());
   opened.defer(close);
 
-  function start(job: WhatIfJob): Job {
+  function start(job: WhatIfJob, signal?: AbortSignal): Lines {
     if (!isAvailable) throw new RouseError(UNAVAILABLE);
-    if (ended.signal.aborted) check(STOPPING);
-    if (!beside || beside.isGone) beside = new WhatIfProcess(options.env);
+    if (ended.signal.aborted) throw new RouseError(STOPPING);
+    if (!beside || beside.isGone) beside = new WhatIfProcess(options.env, ended.signal);
     const { cwd, configFile, config, print } = options;
     const { hash } = snapshot();
     const inUse = { cwd, configFile, config, stateDir, hasTerminal: print !== undefined, hash };
-    return beside.start(job, inUse, clock.now());
+    return beside.carryOut(job, { inUse, now: clock.now() }, signal);
+  }
+
+  /** Carries out a job whose answer is one line. */
+  async function ask(job: WhatIfJob): Promise<JobLine> {
+    const lines = start(job);
+    return readFirst(lines).finally(() => void lines.return());
   }
 
   return {
     isAvailable,
     async compare(wanted, signal) {
-      if (comparisons.size >= MAX_COMPARISONS) throw new RouseError(BUSY);
-      const job = start({ kind: "compare", ...wanted });
-      comparisons.add(job);
-      void job.ended.then(() => comparisons.delete(job));
-      const leave = (): void => void job.lines.cancel();
-      signal?.addEventListener("abort", leave);
-      if (signal?.aborted) leave();
-      return toAnswer(check((await job.lines.read()).value), job);
+      if (beside && beside.countComparisons() >= MAX_COMPARISONS) throw new RouseError(BUSY);
+      const lines = start({ kind: "compare", ...wanted }, signal);
+      return withFirst(await readFirst(lines), lines);
     },
     async evaluate(change, event) {
-      const line = check((await start({ kind: "evaluate", change, event }).lines.read()).value);
+      const line = await ask({ kind: "evaluate", change, event });
       const { type: _type, ...evaluation } = line as Extract<JobLine, { type: "evaluated" }>;
       return evaluation;
     },
     async examine(change, changeOptions) {
-      const job = start({ kind: "examine", change, options: changeOptions });
-      const { value } = await job.lines.read();
-      if (value?.type === "error" && value.code === "conflict") return undefined;
-      return check(value) as Extract<JobLine, { type: "examined" }>;
+      try {
+        const line = await ask({ kind: "examine", change, options: changeOptions });
+        return line as Extract<JobLine, { type: "examined" }>;
+      } catch (error) {
+        if (error instanceof RouseError && error.code === "conflict") return undefined;
+        throw error;
+      }
     },
   };
 }

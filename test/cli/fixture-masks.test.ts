@@ -172,6 +172,38 @@ describe("masks of a fixture", () => {
     expect([json.sum.n === 9, json.sum.o === 1.5]).toEqual([false, false]);
   });
 
+  it("find values in the bytes of a body that is no UTF-8", async () => {
+    const text = '{"customer":{"name":"M\u00fcller"},"note":"from M\u00fcller"}';
+    const type = "application/json; charset=iso-8859-1";
+    const id = await send([any()], Buffer.from(text, "latin1"), {
+      headers: { "content-type": type },
+    });
+    const { request } = await add(id);
+    const masked = Buffer.from(request.base64 ?? "", "base64").toString("latin1");
+    expect(masked).not.toContain("ller");
+    const { customer, note } = JSON.parse(masked) as { customer: { name: string }; note: string };
+    expect(note).toBe(`from ${customer.name}`);
+  });
+
+  it("find values in JSON that is a text of the body, however short", async () => {
+    const id = await send([any({ match: { path: "shop" } })], {
+      data: JSON.stringify({ user: { login: "Al" }, n: 1 }, null, 2),
+    });
+    const { json } = (await add(id)).request as { json: { data: string } };
+    expect(json.data).toMatch(
+      /^\{\n {2}"user": \{\n {4}"login": "(?!Al)\w+"\n {2}\},\n {2}"n": 1\n\}$/,
+    );
+  });
+
+  it("stay numbers, however many short ones there are", async () => {
+    const values = Array.from({ length: 12 }, (_, n) => ({ n: -(n + 0.5) }));
+    const id = await send([any({ match: { path: "shop" } })], { values });
+    const { json } = (await add(id, "--mask", "values.n")).request as {
+      json: { values: object[] };
+    };
+    expect(json.values).toEqual(values.map(() => ({ n: expect.any(Number) })));
+  });
+
   it("take no more time for each value of a body with many of them", async () => {
     await expectProportional(async (count) => {
       const rows = Array.from({ length: count }, (_, n) => ({

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import type { Snapshot } from "../../intake/types.ts";
 import type { StoreReader } from "../../store/types.ts";
-import { DEFAULT_LAST, readEvents, type Selection } from "../../operate/what-if/selection.ts";
+import { DEFAULT_LAST, type Selection } from "../../operate/what-if/selection.ts";
 import {
   whatIf,
   type WhatIfExample,
@@ -78,13 +78,13 @@ async function compare(
     printExample(group, example, io);
   };
   const settings = {
-    period: { from: selection.since, to: io.now() },
     store,
-    repeats: selection.events !== undefined,
+    selection,
+    now: io.now(),
     ...(options.group !== undefined && { onExample }),
   };
   let end: WhatIfEnd | undefined;
-  for await (const line of whatIf(before, after, readEvents(store, selection), settings)) {
+  for await (const line of whatIf(before, after, settings)) {
     if (line.type === "end")
       end = options.group === undefined ? line : { ...line, groups: line.groups.filter(isMeant) };
     if (line.type === "progress")

@@ -1,4 +1,5 @@
 import { relative } from "node:path";
+import { plural } from "../../core/text.ts";
 import type { AgentRun } from "../../operate/tests/agent-run.ts";
 import type { AgentPlan, TestBudget } from "../../operate/tests/agent-tests.ts";
 import type { FixtureDifference } from "../../operate/tests/fixture-run.ts";
@@ -13,8 +14,6 @@ const MAX_SHOWN = 300;
 const count = (value: number): string => Math.round(value).toLocaleString("en-US");
 const usd = (value: number): string => `$${value.toFixed(value < 0.1 ? 4 : 2)}`;
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(ms < 9_950 ? 1 : 0)} s`;
-const plural = (value: number, one: string): string =>
-  `${count(value)} ${one}${value === 1 ? "" : "s"}`;
 
 function printDifference({ field, expected, actual, words }: FixtureDifference, io: CliIo): void {
   io.out(`  ${cell(field)}\n`);

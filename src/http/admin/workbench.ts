@@ -4,8 +4,7 @@ import type { AdminDeps } from "../../operate/types.ts";
 import { refuse } from "../../operate/records/operation.ts";
 import { CONFIRMATION_NAMES } from "../../operate/edits/confirmation-names.ts";
 import { describeMapping, listMappings, showMapping } from "../../operate/edits/mapping-view.ts";
-import { MAX_EVENTS as MAX_SAMPLES } from "../../operate/proposals/samples.ts";
-import { MAX_SAID } from "../../operate/proposals/proposals.ts";
+import { proposalRequest } from "../../operate/proposals/proposal-types.ts";
 import { DEFAULT_LAST } from "../../operate/what-if/selection.ts";
 import type { Workbench } from "../../operate/workbench.ts";
 import { answerLines, jsonBody, ok, since } from "./query.ts";
@@ -31,19 +30,6 @@ const landed = z.strictObject({
   change,
   base: text.optional(),
   confirm: z.array(z.enum(CONFIRMATION_NAMES)).optional(),
-});
-
-const proposal = z.strictObject({
-  name: text.optional(),
-  fix: z.union([text, z.literal(true)]).optional(),
-  write: z.boolean().optional(),
-  events: z.array(text).min(1).max(MAX_SAMPLES),
-  say: text.max(MAX_SAID).optional(),
-  model: z.union([text, z.literal(false)]).optional(),
-  agent: text.optional(),
-  deliver: z
-    .union([z.literal(false), z.strictObject({ channel: text, to: text.optional() })])
-    .optional(),
 });
 
 /** `/changes`: changes of mappings, which are checked, shown and then written into the user's files. */
@@ -84,10 +70,10 @@ export function whatIfRoutes({ clock }: AdminDeps, { whatIf }: Workbench) {
 /** `/proposals`: mappings that are made from recorded events. The answer has one line a step, and the mapping in the last one. */
 export function proposalRoutes({ proposals }: Workbench) {
   return new Hono()
-    .post("/check", jsonBody(proposal), async (c) =>
+    .post("/check", jsonBody(proposalRequest), async (c) =>
       ok(c, { plan: await proposals.check(c.req.valid("json")) }),
     )
-    .post("/", jsonBody(proposal), async (c) =>
+    .post("/", jsonBody(proposalRequest), async (c) =>
       answerLines(c, await proposals.propose(c.req.valid("json"), c.req.raw.signal)),
     );
 }

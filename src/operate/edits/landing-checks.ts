@@ -2,11 +2,12 @@ import { RouseError, type Issue } from "../../core/errors.ts";
 import type { FileTexts } from "../../core/files.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { Reads } from "../../store/types.ts";
-import { readFixtures, runFixtures, type FixtureDifference } from "../tests/fixture-run.ts";
-import { readEvents } from "../what-if/selection.ts";
+import { readFixtures } from "../tests/fixture-files.ts";
+import { runFixture, type FixtureDifference } from "../tests/fixture-run.ts";
+import { isFixture } from "../tests/fixture.ts";
 import { whatIf, type WhatIfReport } from "../what-if/what-if.ts";
 
-/** How many recorded events are compared before a change. */
+/** The most recorded events that are compared before a change. */
 const MAX_EVENTS = 1000;
 
 /** A snapshot that was built for one use, or why it cannot be built. */
@@ -29,11 +30,11 @@ export interface ComparisonDeps {
   now(): number;
 }
 
-/** What the tests of `hooks.testsDir` say about a config. */
+/** The results of the tests of `hooks.testsDir` with a config. */
 export interface TestSummary {
   passed: number;
   failed: { name: string; differences: FixtureDifference[] }[];
-  /** Why files cannot be read as tests. */
+  /** The reasons why files cannot be read as tests. */
   issues: Issue[];
 }
 
@@ -41,10 +42,10 @@ export interface TestSummary {
 export async function runTests(snapshot: Snapshot): Promise<TestSummary> {
   const { fixtures, issues } = readFixtures(snapshot.config.hooks.testsDir);
   const summary: TestSummary = { passed: 0, failed: [], issues };
-  for (const fixture of fixtures) {
-    const [result] = await runFixtures([fixture], snapshot);
-    if (result?.ok) summary.passed++;
-    else if (result) summary.failed.push({ name: fixture.name, differences: result.differences });
+  for (const fixture of fixtures.filter(isFixture)) {
+    const { ok, differences } = await runFixture(fixture, snapshot);
+    if (ok) summary.passed++;
+    else summary.failed.push({ name: fixture.name, differences });
     await new Promise((done) => setImmediate(done));
   }
   return summary;
@@ -54,9 +55,8 @@ export async function runTests(snapshot: Snapshot): Promise<TestSummary> {
 export function compareEvents(after: Snapshot, deps: ComparisonDeps): Promise<WhatIfReport | null> {
   return deps.withStore(async (store) => {
     let last: WhatIfReport | null = null;
-    const events = readEvents(store, { last: MAX_EVENTS });
-    const options = { period: { to: deps.now() }, store };
-    for await (const line of whatIf(deps.snapshot(), after, events, options))
+    const options = { store, selection: { last: MAX_EVENTS }, now: deps.now() };
+    for await (const line of whatIf(deps.snapshot(), after, options))
       if (line.type === "end") last = line;
     return last;
   });

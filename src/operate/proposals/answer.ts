@@ -2,6 +2,7 @@ import { z } from "zod";
 import { didYouMean } from "../../config/suggest.ts";
 import { isCredentialName } from "../../core/http/credential-name.ts";
 import { parsePath } from "../../mapping/template-context.ts";
+import type { ReadAnswer } from "../ask-model.ts";
 import type { ProposalJob } from "./job.ts";
 import {
   draftFromShape,
@@ -69,20 +70,20 @@ export const answerSchema = z.object({
 
 type Answer = z.infer<typeof answerSchema>;
 
-/** What an answer says. */
-interface ReadAnswer {
+/** The parts of a mapping that an answer names. */
+interface AnsweredParts {
   parts: MappingParts;
   /** Numbers of events, from 1. */
   takes: number[];
-  /** What the model has to change. */
+  /** Changes that the model has to make. */
   problems: string[];
-  /** What was left out. */
+  /** Members that were left out. */
   notes: string[];
 }
 
 const PARTIAL: readonly Operator[] = ["$contains", "$prefix", "$suffix"];
 
-/** What a proposal may read and write of the mapping that it mends. */
+/** The parts that a proposal may read and write of the mapping that it mends. */
 export function pickParts({ fixed }: ProposalJob): Record<string, unknown> {
   const parts = ["match", "name", "sessionKey", "messageTemplate"];
   return Object.fromEntries(
@@ -97,7 +98,7 @@ const toPlainName = (name: string): string => name.replace(/\[(?:-?\d+)?\]/g, ""
 class AnswerReader {
   readonly problems: string[] = [];
   readonly #job: ProposalJob;
-  /** What of the mapping that is mended a proposal may read; the rest may hold secrets. */
+  /** The readable parts of the mapping that is mended; the rest may hold secrets. */
   readonly #fixed: Record<string, unknown>;
   /** By the name without places in lists. */
   readonly #fields: ReadonlyMap<string, Samples["fields"]>;
@@ -134,7 +135,7 @@ class AnswerReader {
       .filter((value) => value.length <= 40);
   }
 
-  /** Whether a value is the operator's, or one of the few short ones that the field has. A stand-in is no value of real events. */
+  /** True if a value is the operator's, or one of the few short ones that the field has. A stand-in is no value of real events. */
   #isKnown(value: unknown, operator: Operator, seen: readonly unknown[]): boolean {
     const { say = "", samples } = this.#job;
     if (typeof value !== "string") return true;
@@ -187,23 +188,24 @@ class AnswerReader {
   readConditions(
     conditions: NonNullable<Answer["conditions"]>,
   ): Pick<MappingParts, "payload" | "headers"> {
-    const read = { payload: new Map<string, unknown[]>(), header: new Map<string, unknown[]>() };
-    for (const [index, condition] of conditions.entries()) {
+    const read = conditions.flatMap((condition, index) => {
       const [field, value] = this.#readCondition(condition, `conditions[${index}]`) ?? [];
-      if (field === undefined) continue;
-      const same = read[condition.in];
-      same.set(field, [...(same.get(field) ?? []), value]);
-    }
-    const join = (all: ReadonlyMap<string, unknown[]>): Record<string, unknown> =>
-      Object.fromEntries(
-        [...all].map(([field, values]) => [
-          field,
-          values.length === 1 ? values[0] : { $and: values },
-        ]),
+      return field === undefined ? [] : [{ place: condition.in, field, value }];
+    });
+    const collect = (place: "payload" | "header"): Record<string, unknown> => {
+      const own = read.filter((one) => one.place === place);
+      const byField = [...Map.groupBy(own, ({ field }) => field)];
+      return Object.fromEntries(
+        byField.map(([field, same]) => {
+          const values = same.map(({ value }) => value);
+          return [field, values.length === 1 ? values[0] : { $and: values }];
+        }),
       );
+    };
+    const headers = collect("header");
     return {
-      payload: join(read.payload),
-      ...(read.header.size > 0 && { headers: join(read.header) }),
+      payload: collect("payload"),
+      ...(Object.keys(headers).length > 0 && { headers }),
     };
   }
 
@@ -253,60 +255,31 @@ class AnswerReader {
   }
 }
 
-/** Reads what a model has answered as JSON; a string says what is wrong with it. */
-function parseAnswer(text: string): { answer: Answer; unknown: string[] } | string {
-  const json = /^\s*```(?:json)?\s*([^]*?)\s*```\s*$/.exec(text)?.[1] ?? text;
-  let value: unknown;
-  try {
-    value = JSON.parse(json);
-  } catch {
-    return "the answer is not JSON";
-  }
-  const checked = answerSchema.safeParse(value);
-  if (!checked.success)
-    return checked.error.issues
-      .map(({ path, message }) => `${path.join(".") || "the answer"}: ${message}`)
-      .join("; ");
-  const known = Object.keys(answerSchema.shape);
-  return {
-    answer: checked.data,
-    unknown: Object.keys(value as object).filter((name) => !known.includes(name)),
-  };
-}
-
 /**
  * Makes parts of a mapping of what a model has answered, on top of the draft of a new one. Members that the schema does not have
  * are left out; a condition compares only with values that the field has, or that the operator has named. No text of the model
  * becomes one of the mapping, so that nothing that a body says stands outside the boundary.
  */
-export function readAnswer(text: string, job: ProposalJob): ReadAnswer {
-  const parsed = parseAnswer(text);
-  if (typeof parsed === "string") return { parts: {}, takes: [], problems: [parsed], notes: [] };
-  const { answer, unknown } = parsed;
-  const reader = new AnswerReader(job);
-  const { conditions, sessionField, fields, renamed, takes } = answer;
+export function readMappingParts(read: ReadAnswer<Answer>, job: ProposalJob): AnsweredParts {
+  if (!read.ok) return { parts: {}, takes: [], problems: [read.problem], notes: [] };
+  const { conditions, sessionField, fields, renamed, takes } = read.value;
+  const unknown = Object.keys(read.written as object).filter(
+    (name) => !Object.hasOwn(answerSchema.shape, name),
+  );
+  const shown = unknown.map((name) => JSON.stringify(name.slice(0, 40))).join(", ");
   const notes =
-    unknown.length === 0
-      ? []
-      : [
-          `the model's answer also had ${unknown.map((one) => JSON.stringify(one.slice(0, 40))).join(", ")}, which it cannot set`,
-        ];
+    unknown.length === 0 ? [] : [`the model's answer also had ${shown}, which it cannot set`];
+  const reader = new AnswerReader(job);
   const sessionKey = sessionField === null ? undefined : reader.readSessionField(sessionField);
-  const read: MappingParts = {
+  const decided: MappingParts = {
     ...(conditions !== null && reader.readConditions(conditions)),
     ...(sessionKey !== undefined && { sessionKey }),
   };
-  if (job.fixed) {
-    const parts = { ...reader.readRenamed(renamed), ...read };
-    return { parts, takes, problems: reader.problems, notes };
-  }
+  const { problems } = reader;
+  if (job.fixed)
+    return { parts: { ...reader.readRenamed(renamed), ...decided }, takes, problems, notes };
   const { sessionKey: _drafted, messageTemplate = [], ...draft } = draftFromShape(job);
   const lines = reader.readFields(fields);
-  const parts = {
-    ...draft,
-    ...read,
-    messageTemplate:
-      lines.length === 0 ? messageTemplate : [...messageTemplate.slice(0, 1), ...lines],
-  };
-  return { parts, takes, problems: reader.problems, notes };
+  const texts = lines.length === 0 ? messageTemplate : [...messageTemplate.slice(0, 1), ...lines];
+  return { parts: { ...draft, ...decided, messageTemplate: texts }, takes, problems, notes };
 }

@@ -2,17 +2,17 @@ import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import { editText } from "../../config/edit.ts";
 import { PRESET_NAME } from "../../config/schema/mapping.ts";
-import { RouseError } from "../../core/errors.ts";
 import { cutText, plainText } from "../../core/text.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { ConditionTrace } from "../../mapping/types.ts";
-import type { CandidateResult } from "../edits/landing-checks.ts";
+import type { CandidateResult, ComparisonDeps } from "../edits/landing-checks.ts";
 import { withoutIndent } from "../edits/mapping-text.ts";
 import { planChange, readMapping, type MappingChange } from "../edits/planned-change.ts";
 import { renderFilePatch } from "../edits/unified-diff.ts";
-import { mappingFile, type FileChange } from "../edits/user-files.ts";
+import { mappingFile, toTexts, type FileChange } from "../edits/user-files.ts";
+import { refuse } from "../records/operation.ts";
 import { testInput, type TestedHook } from "../records/test-hook.ts";
-import type { MappingEdit, ProposalRequest, TriedEvent } from "./proposal-types.ts";
+import type { Proposal, ProposalRequest, TriedEvent } from "./proposal-types.ts";
 import type { MappingParts, ProposalSample, Samples } from "./samples.ts";
 
 /** A live mapping that is to be mended, as it is written. */
@@ -34,10 +34,6 @@ export interface ProposalJob extends Pick<ProposalRequest, "agent" | "deliver" |
   samples: Samples;
   snapshot: Snapshot;
 }
-
-const refuse = (message: string): never => {
-  throw new RouseError({ code: "usage", message });
-};
 
 /** Finds a live mapping that is to be mended. @throws RouseError `not_found`, or `usage` if it is in no file of the user. */
 export function findFixed(id: string, snapshot: Snapshot): FixedMapping & { file: string } {
@@ -107,35 +103,42 @@ export function buildProposal(job: ProposalJob, parts: MappingParts): BuiltPropo
   return { change, live: planChange(change, snapshot).change };
 }
 
-/** Renders what a proposal changes of the mapping that it mends. */
-export const renderEdit = (
-  { id, text }: FixedMapping,
-  after: string,
-  change: FileChange,
-): MappingEdit => ({
-  mapping: id,
-  before: withoutIndent(text),
-  after,
-  diff: renderFilePatch(basename(change.file), change),
-});
+/** Renders what a proposal changes of the mapping that it mends; null if it makes a new one. */
+export function renderEdit(
+  { fixed }: ProposalJob,
+  { change, live }: BuiltProposal,
+): Proposal["edit"] {
+  if (!fixed) return null;
+  return {
+    mapping: fixed.id,
+    before: withoutIndent(fixed.text),
+    after: change.text,
+    diff: renderFilePatch(basename(live.file), live),
+  };
+}
 
-/** The result of a proposed mapping. */
+/** Builds the config with a proposed mapping live, for one use. */
+export function withLive<T>(
+  job: ProposalJob,
+  parts: MappingParts,
+  { withCandidate }: Pick<ComparisonDeps, "withCandidate">,
+  use: (candidate: CandidateResult) => Promise<T>,
+): Promise<T> {
+  return withCandidate(toTexts(buildProposal(job, parts).live), use);
+}
+
+/** The result of running a proposed mapping on the events. */
 export interface MappingTrial {
-  /** False if the config has problems with it. */
-  isValid: boolean;
-  /** The things that have to change. */
+  /** Changes that are needed. */
   problems: string[];
+  /** Empty if the config has problems with the mapping. */
   events: TriedEvent[];
   /** Each condition and each text, for the model. It quotes the events. */
   explanation: string;
 }
 
-/** The events that a mapping must take, by their numbers from 1. */
-export interface Wanted {
-  takes: ReadonlySet<number>;
-  /** Those that must not be taken. */
-  leaves: ReadonlySet<number>;
-}
+/** True for events that a mapping must take, false for those that it must not, by their numbers from 1. The rest is absent. */
+export type Wanted = ReadonlyMap<number, boolean>;
 
 const MAX_EXPLAINED = 5;
 const MAX_TEXT = 1200;
@@ -185,10 +188,10 @@ function toTried(
 function findProblem(
   { isTaken, missing }: TriedEvent,
   number: number,
-  { takes, leaves }: Wanted,
+  wanted: Wanted,
 ): string | undefined {
-  if (takes.has(number) && !isTaken) return `event ${number} is to be taken, and is not`;
-  if (leaves.has(number) && isTaken) return `event ${number} is not to be taken, and is`;
+  if (wanted.get(number) === true && !isTaken) return `event ${number} is to be taken, and is not`;
+  if (wanted.get(number) === false && isTaken) return `event ${number} is not to be taken, and is`;
   return isTaken && missing.length > 0
     ? `event ${number} does not have ${missing.join(", ")}`
     : undefined;
@@ -200,26 +203,22 @@ export async function tryMapping(
   { mapping, samples: { samples } }: ProposalJob,
   wanted: Wanted,
 ): Promise<MappingTrial> {
-  const trial: MappingTrial = {
-    isValid: candidate.ok,
-    problems: [],
-    events: [],
-    explanation: "",
-  };
   if (!candidate.ok)
     return {
-      ...trial,
       problems: candidate.issues.map(({ path, message }) => `${path}: ${message}`),
+      events: [],
+      explanation: "",
     };
-  const explained: string[] = [];
+  const [problems, explained]: [string[], string[]] = [[], []];
+  const events: TriedEvent[] = [];
   for (const [index, sample] of samples.entries()) {
     const tested = await testInput(sample.input, candidate.snapshot);
     const tried = toTried(sample, tested, mapping);
-    trial.events.push(tried);
+    events.push(tried);
     const problem = findProblem(tried, index + 1, wanted);
     if (problem === undefined) continue;
-    trial.problems.push(problem);
+    problems.push(problem);
     explained.push(renderTried(tested, mapping, index + 1));
   }
-  return { ...trial, explanation: explained.slice(0, MAX_EXPLAINED).join("\n") };
+  return { problems, events, explanation: explained.slice(0, MAX_EXPLAINED).join("\n") };
 }

@@ -1,17 +1,16 @@
-import { z } from "zod";
 import { estimateTokens } from "../../agent/messages.ts";
 import { ECHO } from "../../agent/models.ts";
 import type { ResolvedModel } from "../../agent/types.ts";
 import { addUsage } from "../../agent/usage.ts";
 import { RouseError } from "../../core/errors.ts";
-import { cutText, type TextPart } from "../../core/text.ts";
+import { cutText, plural, type TextPart } from "../../core/text.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { Usage } from "../../store/types.ts";
-import { askModel } from "../ask-model.ts";
+import { askModel, toAnswerSchema } from "../ask-model.ts";
 import type { FieldShape } from "../shapes/shape.ts";
-import { answerSchema, pickParts, readAnswer } from "./answer.ts";
+import { answerSchema, pickParts, readMappingParts } from "./answer.ts";
 import type { MappingTrial, ProposalJob, Wanted } from "./job.ts";
-import type { ProposalPlan, RoundReport } from "./proposal-types.ts";
+import type { Proposal, ProposalPlan, RoundLine } from "./proposal-types.ts";
 import type { MappingParts, ProposalSample, Samples } from "./samples.ts";
 
 const MAX_ROUNDS = 4;
@@ -27,13 +26,10 @@ const MAX_BODY = 4_000;
 const MAX_SHOWN_FIELDS = 150;
 const MAX_FEEDBACK = 6_000;
 
-/** The schema of an answer, as providers take it. */
-const ANSWER_JSON_SCHEMA = z.toJSONSchema(answerSchema) as Record<string, unknown>;
-
 /** The instructions of the model that proposes. */
 const INSTRUCTIONS = `You write one mapping of a hook gateway: which recorded events it takes, and which of their fields the agent that works on them reads. Answer with one JSON object that fits this schema, and with nothing else:
 
-${JSON.stringify(ANSWER_JSON_SCHEMA)}
+${JSON.stringify(toAnswerSchema(answerSchema))}
 
 - Name fields as in the list, such as data.ticket.id. A place in a list is written as labels[0].name.
 - Conditions compare with values that the field has in the list, or that the operator names. Take few conditions: those that tell the wanted events from others.
@@ -98,7 +94,7 @@ function renderTask(job: ProposalJob): string {
   return `${task}\n\n${wish}${written}\n\nThe fields of the bodies, and some of the events:\n`;
 }
 
-/** What a model gets in a round: the operator's words as they are, all that came in as outside text. */
+/** Builds the prompt of a round: the operator's words as they are, all that came in as outside text. */
 function buildPrompt(job: ProposalJob, feedback: Feedback | undefined): TextPart[] {
   const { samples } = job;
   const shown = chooseShown(samples.samples).map(renderSample).join("\n\n");
@@ -167,40 +163,22 @@ export function planModel(
 }
 
 /** A mapping that was tried, and how it did. */
-export interface Candidate {
+export interface Made extends Pick<MappingTrial, "problems" | "events"> {
   parts: MappingParts;
-  trial: MappingTrial;
   notes: string[];
+  model: Proposal["model"];
 }
 
-/** Which events must be taken: without words of the operator all, else those that the model names of those that it sees. */
-function getWanted({ samples, say }: ProposalJob, takes: readonly number[]): Wanted {
-  const all = samples.samples.map((_, index) => index + 1);
-  if (say === undefined) return { takes: new Set(all), leaves: new Set() };
-  const shown = chooseShown(samples.samples).map(({ number }) => number);
-  return {
-    takes: new Set(shown.filter((number) => takes.includes(number))),
-    leaves: new Set(shown.filter((number) => !takes.includes(number))),
-  };
+/** Says that all events must be taken. */
+export const wantAll = ({ samples }: ProposalJob): Wanted =>
+  new Map(samples.samples.map((_, index) => [index + 1, true]));
+
+/** Says which events must be taken: without words of the operator all, else those that the model names of those that it sees. */
+function getWanted(job: ProposalJob, takes: readonly number[]): Wanted {
+  if (job.say === undefined) return wantAll(job);
+  const shown = chooseShown(job.samples.samples);
+  return new Map(shown.map(({ number }) => [number, takes.includes(number)]));
 }
-
-type TryParts = (parts: MappingParts, wanted: Wanted) => Promise<MappingTrial>;
-
-/** Reads an answer, and runs what it gives on the events. */
-async function judge(text: string, job: ProposalJob, tryParts: TryParts): Promise<Candidate> {
-  const { parts, takes, problems, notes } = readAnswer(text, job);
-  const wanted = getWanted(job, takes);
-  if (problems.length === 0 && wanted.takes.size === 0)
-    problems.push('"takes" names no event: the mapping must take one at least');
-  const trial =
-    problems.length === 0
-      ? await tryParts(parts, wanted)
-      : { isValid: false, problems, events: [], explanation: "" };
-  return { parts, notes, trial };
-}
-
-const countTaken = ({ events }: MappingTrial): number =>
-  events.filter(({ isTaken }) => isTaken).length;
 
 const countTokens = ({ totalTokens, inputTokens, outputTokens }: Usage): number | undefined =>
   totalTokens ??
@@ -208,44 +186,39 @@ const countTokens = ({ totalTokens, inputTokens, outputTokens }: Usage): number 
     ? undefined
     : inputTokens + outputTokens);
 
-/** What the rounds came to. */
-interface RoundsEnd {
-  /** Undefined if no answer gave a mapping that takes an event. */
-  best: Candidate | undefined;
-  rounds: number;
-  usage: Usage;
-  /** Why there is no good answer; undefined if there is. */
-  failure: string | undefined;
+/** The dependencies of asking a model. */
+interface AskDeps {
+  runId: string;
+  signal: AbortSignal;
+  /** Runs a mapping of these parts on the masked events. */
+  tryParts(parts: MappingParts, wanted: Wanted): Promise<MappingTrial>;
 }
 
 /**
  * Asks a model for a mapping, without tools: its answer is compiled and run on the masked events, and what came of it goes
  * back, until nothing is wrong or a limit is reached. Starts no run and stores nothing.
+ * @throws RouseError `model_failed` if no answer gave a mapping that takes an event.
  */
-export async function* runRounds(
+export async function* askForMapping(
   job: ProposalJob,
   model: ResolvedModel,
-  { runId, signal, tryParts }: { runId: string; signal: AbortSignal; tryParts: TryParts },
-): AsyncGenerator<RoundReport, RoundsEnd> {
+  { runId, signal, tryParts }: AskDeps,
+): AsyncGenerator<RoundLine, Made> {
   const usages: Usage[] = [];
   let tokens = 0;
-  let best: Candidate | undefined;
+  let best: Omit<Made, "model"> | undefined;
   let feedback: Feedback | undefined;
-  const end = (failure?: string): RoundsEnd => ({
-    best,
-    rounds: usages.length,
-    usage: addUsage(usages),
-    failure,
-  });
-  const giveUp = (limit: string): RoundsEnd => {
-    const rounds = usages.length === 1 ? "1 round" : `${usages.length} rounds`;
-    return end(`no answer of the model was good enough in ${rounds} (the limit of ${limit})`);
-  };
-  for (let round = 1; round <= MAX_ROUNDS; round++) {
+  let failure: string | undefined;
+  const giveUp = (limit: string): string =>
+    `no answer of the model was good enough in ${plural(usages.length, "round")} (the limit of ${limit})`;
+  for (let round = 1; ; round++) {
     const input = buildPrompt(job, feedback);
     const prompt = estimatePrompt(input);
     const left = MAX_TOKENS - tokens - prompt;
-    if (left < MIN_ANSWER_TOKENS) return giveUp(`${MAX_TOKENS.toLocaleString("en")} tokens`);
+    if (round > MAX_ROUNDS) failure = giveUp(`${MAX_ROUNDS} rounds`);
+    else if (left < MIN_ANSWER_TOKENS)
+      failure = giveUp(`${MAX_TOKENS.toLocaleString("en")} tokens`);
+    if (failure !== undefined) break;
     const question = {
       id: "propose",
       instructions: INSTRUCTIONS,
@@ -253,23 +226,39 @@ export async function* runRounds(
       input,
       source: "recorded events",
       runId,
-      schema: { name: "mapping", schema: ANSWER_JSON_SCHEMA },
+      answer: { name: "mapping", schema: answerSchema },
       maxTokens: Math.min(MAX_ANSWER_TOKENS, left),
       signal,
     };
-    const answer = await askModel(question, job.snapshot.runtime);
-    if (!answer.ok) return end(`the model gave no answer: ${answer.message}`);
-    const { text, usage } = answer;
+    const asked = await askModel(question, job.snapshot.runtime);
+    if (!asked.ok) {
+      failure = `the model gave no answer: ${asked.message}`;
+      break;
+    }
+    const { text, usage } = asked;
     usages.push(usage);
     tokens += countTokens(usage) ?? prompt + Math.ceil(text.length / 3);
-    const candidate = await judge(text, job, tryParts);
-    const { isValid, problems, explanation } = candidate.trial;
-    const taken = countTaken(candidate.trial);
-    if (isValid && taken > 0 && problems.length <= (best?.trial.problems.length ?? Infinity))
-      best = candidate;
-    yield { round, problems, taken, events: job.samples.samples.length, usage };
-    if (problems.length === 0) return end();
+    const read = readMappingParts(asked.answer, job);
+    const wanted = getWanted(job, read.takes);
+    if (read.problems.length === 0 && ![...wanted.values()].includes(true))
+      read.problems.push('"takes" names no event: the mapping must take one at least');
+    const { problems, events, explanation } =
+      read.problems.length === 0
+        ? await tryParts(read.parts, wanted)
+        : { problems: read.problems, events: [], explanation: "" };
+    const taken = events.filter(({ isTaken }) => isTaken).length;
+    if (taken > 0 && problems.length <= (best?.problems.length ?? Infinity))
+      best = { parts: read.parts, notes: read.notes, problems, events };
+    yield { type: "round", round, problems, taken, events: job.samples.samples.length, usage };
+    if (problems.length === 0) break;
     feedback = { answer: text, problems, explanation };
   }
-  return giveUp(`${MAX_ROUNDS} rounds`);
+  if (!best)
+    throw new RouseError({
+      code: "model_failed",
+      message: `${failure}; nothing was written${job.fixed ? "" : ". `--no-model` (`model: false`) drafts from the shape of the events alone"}`,
+    });
+  const more = failure === undefined ? [] : [`${failure}; this is the best one`];
+  const used = { ref: model.ref, rounds: usages.length, usage: addUsage(usages) };
+  return { ...best, notes: [...best.notes, ...more], model: used };
 }

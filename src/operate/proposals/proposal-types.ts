@@ -1,25 +1,44 @@
+import { z } from "zod";
 import type { Usage } from "../../store/types.ts";
 import type { WhatIfReport } from "../what-if/what-if.ts";
 import type { Samples } from "./samples.ts";
 
-/** What a proposal is to be made from. */
-export interface ProposalRequest {
-  agent?: string | undefined;
-  /** False: no delivery. */
-  deliver?: false | { channel: string; to?: string | undefined } | undefined;
-  /** The name of the new mapping file. */
-  name?: string | undefined;
-  /** The id of a live mapping that is to be mended. True: the mapping that is nearest to taking the first event. */
-  fix?: string | true | undefined;
-  /** False: nothing is written; the answer has the text of the file. A mapping that is mended is never written. */
-  write?: boolean | undefined;
-  /** Ids of recorded events of one hook. */
-  events: readonly string[];
-  /** The operator's words. */
-  say?: string | undefined;
-  /** False: no model. Default: the model of the default agent. */
-  model?: string | false | undefined;
-}
+/** The most events that a proposal is made from. */
+const MAX_EVENTS = 20;
+/** The most that the operator says. */
+const MAX_SAID = 2000;
+
+const text = z.string().min(1);
+
+/** The request of a proposal. */
+export const proposalRequest = z.strictObject({
+  name: text.optional().describe("The name of the new mapping file."),
+  fix: z
+    .union([text, z.literal(true)])
+    .optional()
+    .describe(
+      "The id of a live mapping that is to be mended. True: the mapping that is nearest to taking the first event.",
+    ),
+  write: z
+    .boolean()
+    .optional()
+    .describe(
+      "False: nothing is written; the answer has the text of the file. A mapping that is mended is never written.",
+    ),
+  events: z.array(text).min(1).max(MAX_EVENTS).describe("Ids of recorded events of one hook."),
+  say: text.max(MAX_SAID).optional().describe("The operator's words."),
+  model: z
+    .union([text, z.literal(false)])
+    .optional()
+    .describe("False: no model. Default: the model of the default agent."),
+  agent: text.optional(),
+  deliver: z
+    .union([z.literal(false), z.strictObject({ channel: text, to: text.optional() })])
+    .optional()
+    .describe("False: no delivery."),
+});
+
+export type ProposalRequest = z.infer<typeof proposalRequest>;
 
 /** A mapping that is to be mended, and why it does not take the events. It quotes them. */
 export interface MendedPlan {
@@ -28,7 +47,7 @@ export interface MendedPlan {
   reasons: { condition: string; reason: string }[];
 }
 
-/** What a proposal changes of the mapping that it mends. */
+/** The change of a mapping that is mended. */
 export interface MappingEdit {
   mapping: string;
   /** The text of the mapping as it is in its file, without the indent of its place. */
@@ -38,7 +57,7 @@ export interface MappingEdit {
   diff: string;
 }
 
-/** What making a proposal will do, before it does anything. */
+/** The steps of making a proposal, and their cost, before any is taken. */
 export interface ProposalPlan {
   /** Of the new mapping file, or the id of the mapping that is mended. */
   name: string;
@@ -66,10 +85,10 @@ export interface ProposalPlan {
   notes: string[];
 }
 
-/** What a proposed mapping makes of one event. */
+/** The result of a proposed mapping for one event. */
 export interface TriedEvent {
   eventId: string;
-  /** Whether all conditions of the mapping hold. */
+  /** True if all conditions of the mapping hold. */
   isTaken: boolean;
   /** The earlier mapping that takes the event, so that the proposed one does not get it; null if none does. */
   takenBefore: string | null;
@@ -85,7 +104,7 @@ interface ProposedFixture {
   mapping: string | null;
 }
 
-/** A mapping that was made, and what it would do. It is in shadow; the change of one that is mended is not made. */
+/** A mapping that was made, and its effects. It is in shadow; the change of one that is mended is not made. */
 export interface Proposal {
   name: string;
   file: string;
@@ -97,17 +116,18 @@ export interface Proposal {
   model: { ref: string; rounds: number; usage: Usage } | null;
   events: TriedEvent[];
   fixtures: ProposedFixture[];
-  /** What is still wrong with it. */
+  /** Problems that it still has. */
   problems: string[];
   notes: string[];
-  /** What would change for the last 1,000 events once it is live; null if they cannot be compared, or nothing is written. */
+  /** Changes for the last 1,000 events once it is live; null if they cannot be compared, or nothing is written. */
   whatIf: WhatIfReport | null;
   /** If the file could not be written: why, and the file as a patch. */
   unwritten: { reason: string; patch: string } | null;
 }
 
-/** A round as it is shown. */
-export interface RoundReport {
+/** A round of a model. */
+export interface RoundLine {
+  type: "round";
   round: number;
   problems: string[];
   taken: number;
@@ -115,9 +135,9 @@ export interface RoundReport {
   usage: Usage;
 }
 
-/** How a proposal is made, in this order: one `plan`, a `round` for each answer of the model, one `end`. */
+/** The lines of a proposal that is being made, in this order: one `plan`, a `round` for each answer of the model, one `end`. */
 export type ProposalLine =
   | { type: "plan"; plan: ProposalPlan }
-  | ({ type: "round" } & RoundReport)
+  | RoundLine
   | { type: "end"; ok: true; proposal: Proposal }
   | { type: "end"; ok: false; code: string; message: string };

@@ -1,16 +1,13 @@
 import { isCredentialName } from "../../core/http/credential-name.ts";
-import { RouseError } from "../../core/errors.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { parsePath, readPath } from "../../mapping/template-context.ts";
 import type { MappingInput } from "../../mapping/types.ts";
+import { refuse } from "../records/operation.ts";
 import type { EventDetail } from "../records/views.ts";
 import { addToShape, createShape, toHookShape, type FieldShape } from "../shapes/shape.ts";
-import { maskEvent } from "../tests/fixture-record.ts";
+import { readEvent } from "../tests/fixture-record.ts";
 import { readFixtureInput } from "../tests/fixture-run.ts";
-import { applyMasks } from "../tests/masks.ts";
-
-/** The most events that a proposal is made from. */
-export const MAX_EVENTS = 20;
+import { applyMasks, findMasks } from "../tests/masks.ts";
 
 /** A recorded event with stand-ins for what must not be shared: all that a model sees of it, and all that it is run on. */
 export interface ProposalSample {
@@ -40,10 +37,6 @@ export interface MappingParts {
   messageTemplate?: string[];
 }
 
-const refuse = (message: string): never => {
-  throw new RouseError({ code: "usage", message });
-};
-
 /** Counts the fields of payloads. */
 function countFields(path: string, samples: readonly ProposalSample[]): FieldShape[] {
   const shape = createShape(path);
@@ -70,8 +63,10 @@ export async function readSamples(
   const leftOut: Samples["leftOut"] = [];
   const masks = new Map<string, readonly string[]>();
   for (const event of events) {
-    const { recorded, masks: all } = await maskEvent(event, snapshot, {});
-    const found = all.filter(({ value }) => !compared.includes(JSON.stringify(value)));
+    const { recorded, parts } = await readEvent(event, snapshot);
+    const found = findMasks(parts, {}).filter(
+      ({ value }) => !compared.includes(JSON.stringify(value)),
+    );
     const masked = { ...recorded, request: applyMasks(recorded.request, found) };
     const read = await readFixtureInput(masked, snapshot);
     if (read.ok) samples.push({ event, input: read.input });

@@ -10,11 +10,6 @@ export function unwrap<T extends { ok: true }>(result: T | { ok: false; failure:
   throw new RouseError(result.failure);
 }
 
-/** @throws RouseError `usage` with this message. */
-export function refuse(message: string): never {
-  throw new RouseError({ code: "usage", message });
-}
-
 /**
  * Returns what a lookup has found.
  * @throws RouseError with this failure if it has found nothing.
@@ -22,6 +17,11 @@ export function refuse(message: string): never {
 export function found<T>(value: T | undefined, failure: Failure): T {
   if (value === undefined) throw new RouseError(failure);
   return value;
+}
+
+/** @throws RouseError `usage` with this message. */
+export function refuse(message: string): never {
+  throw new RouseError({ code: "usage", message });
 }
 
 /** Fields of a query without those that were not given. */

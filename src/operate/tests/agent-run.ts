@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
-import type { Journal, TurnInput } from "../../agent/types.ts";
+import type { Journal } from "../../agent/types.ts";
 import { addUsage } from "../../agent/usage.ts";
-import { plainText } from "../../core/text.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { evaluateOutside } from "../../mapping/jsonata/expression.ts";
 import { compileRegex } from "../../mapping/regex.ts";
@@ -11,7 +10,7 @@ import { resolveTestModel, type AgentTask } from "./agent-task.ts";
 import { CaseTools, type KnownTool, type MadeCall } from "./agent-tools.ts";
 import type { AgentCase } from "./fixture.ts";
 import { joinText } from "./fixture-run.ts";
-import { judgeReply, type JudgeVerdict } from "./judge.ts";
+import { judgeReply } from "./judge.ts";
 
 /** Processor time for one JSONata expression. */
 const JSONATA_MS = 1_000;
@@ -27,7 +26,7 @@ interface Miss {
 /** One run of an agent on a fixture. For operators only: it quotes what the agent said. */
 export interface AgentRun {
   passed: boolean;
-  /** What the fixture expects and the agent did not do, or why there is no reply. */
+  /** Expectations that the agent did not meet, or the reason why there is no reply. */
   misses: Miss[];
   reply: string | null;
   /** The model that replied. */
@@ -37,12 +36,12 @@ export interface AgentRun {
   tokens: number | null;
   /** US dollars; null if a price is unknown. */
   costUsd: number | null;
-  /** How long the agent took, in milliseconds. */
+  /** The time that the agent took, in milliseconds. */
   ms: number;
   judge: { pass: boolean; reason: string; tokens: number | null; costUsd: number | null } | null;
 }
 
-/** What a run needs besides its fixture and its task. */
+/** The settings of a run besides its fixture and its task. */
 interface RunSettings {
   snapshot: Snapshot;
   /** The config whose model judges: the same for all sides. */
@@ -101,82 +100,47 @@ function createReader(
   );
 }
 
-const without = (reason: string, ms = 0): AgentRun => ({
+/** A run that has said nothing yet. */
+const UNANSWERED: Omit<AgentRun, "misses"> = {
   passed: false,
-  misses: [{ field: "run", reason }],
   reply: null,
   model: null,
   calls: [],
   tokens: null,
   costUsd: null,
-  ms,
+  ms: 0,
   judge: null,
-});
+};
 
-const toFigures = ({
-  totalTokens,
-  costUsd,
-}: Usage): { tokens: number | null; costUsd: number | null } => ({
+const toMiss = (reason: string, field = "run"): Miss => ({ field, reason });
+
+const toFigures = ({ totalTokens, costUsd }: Usage): Pick<AgentRun, "tokens" | "costUsd"> => ({
   tokens: totalTokens ?? null,
   costUsd: costUsd ?? null,
 });
 
-interface Turn {
-  text: string | undefined;
-  /** Why there is no reply. */
-  failure: string | undefined;
-  model: string | null;
-  usage: Usage;
-  calls: MadeCall[];
-  ms: number;
-  /** Whether the tests ended before the turn did. */
-  isCut: boolean;
-}
-
-function toInput(task: AgentTask, boundaryId: string): Omit<TurnInput, "signal"> {
-  const { agent, model, input, mapping, instructions, thinking, timeoutMs, unsafe, tools } = task;
-  const runId = `run_test_${boundaryId.slice(0, 16)}`;
-  return {
-    agent,
-    model,
-    input,
-    unsafe,
-    tools,
-    timeoutMs,
-    history: [],
-    // Context providers of plugins may ask other services.
-    isPlain: true,
-    question: plainText(input),
-    boundaryId,
-    info: {
-      agentId: agent.id,
-      sessionKey: "test",
-      runId,
-      kind: mapping === undefined ? "api" : "hook",
-    },
-    ...(mapping === undefined ? { source: "user" } : { hook: mapping }),
-    ...(instructions !== undefined && { instructions }),
-    ...(thinking !== undefined && { thinking }),
-  };
-}
-
-/** Takes the agent's turn. The recording answers its tools. */
-async function takeTurn(fixture: AgentCase, task: AgentTask, settings: RunSettings): Promise<Turn> {
-  const { snapshot, known, signal, onUsage, repetition } = settings;
+/**
+ * Takes the agent's turn. The recording answers its tools.
+ * @returns undefined if the tests ended before the turn did.
+ */
+async function takeTurn(
+  fixture: AgentCase,
+  task: AgentTask,
+  { snapshot, known, signal, onUsage, repetition }: RunSettings,
+): Promise<AgentRun | undefined> {
   const { runtime, config } = snapshot;
+  const { agent, tools: patterns } = task;
   const stop = new AbortController();
   let problem: string | undefined;
   const fail = (reason: string): void => {
     problem ??= reason;
     stop.abort();
   };
-  const { agent, tools: patterns } = task;
-  const hasKnowledge = agent.knowledge !== "off";
   const tools = new CaseTools({
     agentCase: fixture,
     known,
     patterns,
-    hasKnowledge,
+    hasKnowledge: agent.knowledge !== "off",
     onUnrecorded: fail,
   });
   const usages: Usage[] = [];
@@ -191,31 +155,29 @@ async function takeTurn(fixture: AgentCase, task: AgentTask, settings: RunSettin
         `the agent called ${unknown.name}, a tool that no recording of the folder has and that it was not offered`,
       );
   });
-  const input = toInput(task, toBoundaryId(fixture.request, fixture.run, repetition));
+  const boundaryId = toBoundaryId(fixture.request, fixture.run, repetition);
+  const runId = `run_test_${boundaryId.slice(0, 16)}`;
+  const kind = task.hook === undefined ? ("api" as const) : ("hook" as const);
   const start = performance.now();
   const result = await runtime.runTurn({
-    ...input,
+    ...task,
+    boundaryId,
+    info: { agentId: agent.id, sessionKey: "test", runId, kind },
     journal,
-    extensions: [
-      createReader(input.info.runId, agent.id, results, config.agents.defaults.toolResultBytes),
-    ],
+    extensions: [createReader(runId, agent.id, results, config.agents.defaults.toolResultBytes)],
     pickTools: (turn) => tools.pick(turn),
     signal: AbortSignal.any([signal, stop.signal]),
   });
-  const made = { calls: tools.calls, ms: performance.now() - start };
+  const turn = { ...UNANSWERED, calls: tools.calls, ms: performance.now() - start };
   if (problem === undefined && result.ok) {
     if (result.lastStep) onUsage(result.lastStep.usage);
-    const { text, model, usage } = result;
-    return { ...made, isCut: false, text, failure: undefined, model, usage };
+    const { text: reply, model, usage } = result;
+    return { ...turn, misses: [], reply, model, ...toFigures(usage) };
   }
-  return {
-    ...made,
-    isCut: problem === undefined && signal.aborted,
-    text: undefined,
-    failure: problem ?? ("message" in result ? result.message : "the turn has not ended"),
-    model: null,
-    usage: usages.length === 0 ? {} : addUsage(usages),
-  };
+  if (problem === undefined && signal.aborted) return undefined;
+  const reason = problem ?? ("message" in result ? result.message : "the turn has not ended");
+  const used = usages.length === 0 ? {} : addUsage(usages);
+  return { ...turn, misses: [toMiss(reason)], ...toFigures(used) };
 }
 
 function parseJson(text: string): unknown {
@@ -226,11 +188,14 @@ function parseJson(text: string): unknown {
   }
 }
 
+type Answer = Pick<AgentRun, "calls" | "tokens"> & { reply: string };
+
+/** Returns what is wrong with a reply by a JSONata expression; undefined if it is true. */
 async function checkJsonata(
   source: string,
-  { reply, calls, tokens }: Pick<AgentRun, "calls" | "tokens"> & { reply: string },
+  { reply, calls, tokens }: Answer,
   { request, receivedAt }: AgentCase,
-): Promise<Miss[]> {
+): Promise<string | undefined> {
   const json = parseJson(reply);
   const { json: body } = request ?? {};
   const input = {
@@ -241,50 +206,37 @@ async function checkJsonata(
     ...(body !== undefined && { request: body }),
   };
   const evaluated = await evaluateOutside(source, input, receivedAt, JSONATA_MS);
-  const field = "expect.reply.jsonata";
-  if (!evaluated.ok) return [{ field, reason: `${source}: ${evaluated.message}` }];
-  if (evaluated.value === true) return [];
-  return [
-    {
-      field,
-      reason: `${source} is ${(JSON.stringify(evaluated.value) ?? "nothing").slice(0, MAX_SHOWN)}, not true`,
-    },
-  ];
+  if (!evaluated.ok) return `${source}: ${evaluated.message}`;
+  if (evaluated.value === true) return undefined;
+  return `${source} is ${(JSON.stringify(evaluated.value) ?? "nothing").slice(0, MAX_SHOWN)}, not true`;
 }
 
 /** Compares a reply with all that a fixture expects of it but the judgement of a model. */
-async function checkReply(
-  answer: Pick<AgentRun, "calls" | "tokens"> & { reply: string },
-  fixture: AgentCase,
-): Promise<Miss[]> {
+async function checkReply(answer: Answer, fixture: AgentCase): Promise<Miss[]> {
   const { contains = [], matches, jsonata } = fixture.reply;
   const misses = contains
     .filter((words) => !answer.reply.includes(words))
-    .map((words) => ({
-      field: "expect.reply.contains",
-      reason: `the reply does not have "${words}"`,
-    }));
+    .map((words) => toMiss(`the reply does not have "${words}"`, "expect.reply.contains"));
   const compiled = matches === undefined ? undefined : compileRegex(matches);
   if (compiled?.ok && !compiled.regex.test(answer.reply))
-    misses.push({ field: "expect.reply.matches", reason: `the reply does not fit ${matches}` });
-  return jsonata === undefined
-    ? misses
-    : [...misses, ...(await checkJsonata(jsonata, answer, fixture))];
+    misses.push(toMiss(`the reply does not fit ${matches}`, "expect.reply.matches"));
+  const reason = jsonata === undefined ? undefined : await checkJsonata(jsonata, answer, fixture);
+  return reason === undefined ? misses : [...misses, toMiss(reason, "expect.reply.jsonata")];
 }
 
-/** Asks the judge of a fixture, if it has one and all else is as expected. */
+/** Asks the judge of a fixture, if it has one. */
 async function judge(
   fixture: AgentCase,
   task: AgentTask,
   reply: string,
   { judgedBy, signal, onUsage }: RunSettings,
-): Promise<JudgeVerdict | undefined> {
+): Promise<AgentRun["judge"]> {
   const { judge: asked } = fixture.reply;
-  if (!asked) return undefined;
+  if (!asked) return null;
   const { rubric, model = judgedBy.models.default.ref } = asked;
   const recorded = joinText(fixture.run.reply);
-  const text = plainText(task.input);
-  const verdict = await judgeReply(
+  const { question: text } = task;
+  const { pass, reason, usage } = await judgeReply(
     {
       rubric,
       task: text,
@@ -296,12 +248,13 @@ async function judge(
     },
     judgedBy.runtime,
   );
-  onUsage(verdict.usage);
-  return verdict;
+  onUsage(usage);
+  return { pass, reason, ...toFigures(usage) };
 }
 
 /**
- * Runs an agent once on a fixture. No server of tools is contacted, nothing is delivered and nothing is stored.
+ * Runs an agent once on a fixture, and judges its reply if all else is as expected. No server of tools is contacted, nothing is
+ * delivered and nothing is stored.
  * @returns undefined if `signal` has cut the run, which says nothing about the fixture.
  * @throws RouseError if the judge's model does not exist.
  */
@@ -310,18 +263,13 @@ export async function runAgent(
   task: AgentTask | string,
   settings: RunSettings,
 ): Promise<AgentRun | undefined> {
-  if (typeof task === "string") return without(task);
-  const { text: reply, failure, usage, isCut, ...turn } = await takeTurn(fixture, task, settings);
-  if (isCut) return undefined;
-  const figures = { ...turn, ...toFigures(usage) };
-  if (reply === undefined) return { ...without(failure ?? ""), ...figures };
-  const misses = await checkReply({ reply, calls: turn.calls, tokens: figures.tokens }, fixture);
-  const verdict = misses.length === 0 ? await judge(fixture, task, reply, settings) : undefined;
-  if (verdict && !verdict.pass && settings.signal.aborted) return undefined;
-  if (verdict && !verdict.pass)
-    misses.push({ field: "expect.reply.judge", reason: verdict.reason });
-  const judged = verdict
-    ? { pass: verdict.pass, reason: verdict.reason, ...toFigures(verdict.usage) }
-    : null;
-  return { passed: misses.length === 0, misses, reply, ...figures, judge: judged };
+  if (typeof task === "string") return { ...UNANSWERED, misses: [toMiss(task)] };
+  const run = await takeTurn(fixture, task, settings);
+  if (!run || run.reply === null) return run;
+  const { reply } = run;
+  const misses = await checkReply({ ...run, reply }, fixture);
+  const verdict = misses.length === 0 ? await judge(fixture, task, reply, settings) : null;
+  if (verdict?.pass === false && settings.signal.aborted) return undefined;
+  if (verdict?.pass === false) misses.push(toMiss(verdict.reason, "expect.reply.judge"));
+  return { ...run, passed: misses.length === 0, misses, judge: verdict };
 }

@@ -1,35 +1,26 @@
 import { ECHO } from "../../agent/models.ts";
-import type { Agent, ResolvedModel } from "../../agent/types.ts";
+import type { ResolvedModel, TurnInput } from "../../agent/types.ts";
 import { getOfferedTools } from "../../people/judge.ts";
-import type { Thinking } from "../../config/schema/common.ts";
 import { RouseError } from "../../core/errors.ts";
-import type { TextPart } from "../../core/text.ts";
-import type { ToolPatterns } from "../../vocabulary/tool-names.ts";
+import { plainText } from "../../core/text.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { HookSpec } from "../../store/types.ts";
 import { getEffect } from "../../intake/resolve.ts";
+import { refuse } from "../records/operation.ts";
 import { isFixture, type AgentCase, type Fixture } from "./fixture.ts";
 import { readFixtureInput } from "./fixture-run.ts";
 import { toPromptParts } from "./recorded-run.ts";
 
-/** What an agent is asked in a fixture, as a run of the config would have it. */
-export interface AgentTask {
-  agent: Agent;
-  model: ResolvedModel;
-  input: readonly TextPart[];
-  mapping: string | undefined;
-  instructions: string | undefined;
-  thinking: Thinking | undefined;
-  timeoutMs: number;
-  unsafe: boolean;
-  tools: ToolPatterns;
-}
+/** The task that a fixture gives to an agent, as a run of the config would have it. */
+export type AgentTask = Omit<TurnInput, "signal" | "info">;
 
-type Asked = Pick<HookSpec, "input" | "unsafe"> &
-  Partial<Pick<HookSpec, "instructions" | "thinking" | "timeoutSeconds" | "model">> & {
-    agentId: string;
-    mapping: string | undefined;
-  };
+interface Asked
+  extends
+    Pick<HookSpec, "input" | "unsafe">,
+    Partial<Pick<HookSpec, "instructions" | "thinking" | "timeoutSeconds" | "model">> {
+  agentId: string;
+  mapping: string | undefined;
+}
 
 async function readRequest(
   fixture: Fixture & AgentCase,
@@ -65,8 +56,7 @@ function readPrompt({ run }: AgentCase, { agents }: Snapshot): Asked {
  */
 export function resolveTestModel(name: string, { models }: Snapshot): ResolvedModel {
   const found = models.resolve(name);
-  if (!found.ok)
-    throw new RouseError({ code: "usage", message: `the model ${name}: ${found.message}` });
+  if (!found.ok) return refuse(`the model ${name}: ${found.message}`);
   if (found.model.ref !== ECHO.ref) return found.model;
   throw new RouseError({
     code: "config_invalid",
@@ -100,18 +90,22 @@ export async function buildTask(
   const { fallbacks } = agent;
   const withFallbacks =
     name === agent.model && fallbacks ? models.resolve(name, fallbacks) : undefined;
-  const { mapping } = asked;
+  const { mapping, input, unsafe, instructions, thinking = agent.thinking } = asked;
   const rules = mapping === undefined ? {} : (snapshot.mappings.settings(mapping) ?? {});
   const kind = fixture.request || mapping !== undefined ? "hook" : "api";
   return {
     agent,
     model: withFallbacks?.ok ? withFallbacks.model : model,
-    input: asked.input,
-    mapping,
-    instructions: asked.instructions,
-    thinking: asked.thinking ?? agent.thinking,
+    input,
+    question: plainText(input),
+    history: [],
+    // Context providers of plugins may ask other services.
+    isPlain: true,
+    ...(mapping === undefined ? { source: "user" } : { hook: mapping }),
+    ...(instructions !== undefined && { instructions }),
+    ...(thinking !== undefined && { thinking }),
     timeoutMs: (asked.timeoutSeconds ?? config.agents.defaults.timeoutSeconds) * 1000,
-    unsafe: asked.unsafe,
+    unsafe,
     tools: getOfferedTools({ agent, config, mapping: rules, kind }),
   };
 }

@@ -1,6 +1,7 @@
-import { RouseError } from "../../core/errors.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { Usage } from "../../store/types.ts";
+import type { ResolvedModel } from "../../agent/types.ts";
+import { refuse } from "../records/operation.ts";
 import { runAgent, type AgentRun } from "./agent-run.ts";
 import { buildTask, resolveTestModel, type AgentTask } from "./agent-task.ts";
 import { collectTools } from "./agent-tools.ts";
@@ -15,12 +16,13 @@ export interface TestBudget {
   usd?: number;
 }
 
-/** One run that is to be made. */
-interface PlannedRun {
+/** One run that is to be made, and what it gave when it has been made. */
+export interface PlannedRun {
   fixture: AgentCase;
   snapshot: Snapshot;
   task: AgentTask | string;
   repetition: number;
+  made?: AgentRun | undefined;
 }
 
 /** The runs that tests will make, before a model is called. */
@@ -28,19 +30,18 @@ export interface AgentPlan {
   runs: PlannedRun[];
   /** The config whose model judges. */
   judgedBy: Snapshot;
-  /** What the runs will use if they use as much as the recorded ones; null if a fixture does not say. */
+  /** Tokens and US dollars that the runs will use if they use as much as the recorded ones; null if a fixture does not say. */
   tokens: number | null;
   usd: number | null;
   /** Models without a price. */
   unpriced: string[];
-  /** What the config has to have the secrets of, such as `models.providers.openai.`. */
+  /** Sections of the config whose secrets are needed, such as `models.providers.openai.`. */
   needed: string[];
 }
 
 export interface AgentReport {
-  /** By the snapshot and the fixture, in the order of the repetitions. */
-  runs: Map<Snapshot, Map<AgentCase, AgentRun[]>>;
-  /** Why it ended before all runs; null if it did not. */
+  runs: readonly PlannedRun[];
+  /** The reason why it ended before all runs; null if it did not. */
   stopped: "budget" | "interrupted" | null;
   /** Runs that were not made for that. */
   notRun: number;
@@ -59,37 +60,28 @@ export async function planAgents(
 ): Promise<AgentPlan> {
   const [judgedBy] = snapshots;
   const runs: PlannedRun[] = [];
-  const priced = fixtures.flatMap(({ reply: { judge } }) =>
-    judge
-      ? [
-          {
-            model: resolveTestModel(judge.model ?? judgedBy.models.default.ref, judgedBy),
-            by: judgedBy,
-          },
-        ]
-      : [],
-  );
-  const needed = new Set<string>();
+  const models: { model: ResolvedModel; by: Snapshot }[] = [];
   for (const fixture of fixtures) {
+    const { judge, repeat = 1 } = fixture.reply;
+    const name = judge && (judge.model ?? judgedBy.models.default.ref);
+    if (name !== undefined) models.push({ model: resolveTestModel(name, judgedBy), by: judgedBy });
     for (const by of snapshots) {
       const task = await buildTask(fixture, by);
       if (typeof task !== "string")
         for (const model of [task.model, ...(task.model.fallbacks ?? [])])
-          priced.push({ model, by });
-      for (let repetition = 0; repetition < (fixture.reply.repeat ?? 1); repetition++)
+          models.push({ model, by });
+      for (let repetition = 0; repetition < repeat; repetition++)
         runs.push({ fixture, snapshot: by, task, repetition });
     }
   }
-  for (const { model } of priced) needed.add(`models.providers.${model.provider}.`);
+  const unpriced = models.filter(({ model, by }) => !by.models.getPrice(model));
   return {
     runs,
     judgedBy,
     tokens: sum(runs.map(({ fixture }) => fixture.run.tokens)),
     usd: sum(runs.map(({ fixture }) => fixture.run.costUsd)),
-    unpriced: [
-      ...new Set(priced.flatMap(({ model, by }) => (by.models.getPrice(model) ? [] : [model.ref]))),
-    ],
-    needed: [...needed],
+    unpriced: [...new Set(unpriced.map(({ model }) => model.ref))],
+    needed: [...new Set(models.map(({ model }) => `models.providers.${model.provider}.`))],
   };
 }
 
@@ -98,19 +90,18 @@ export async function planAgents(
  * @throws RouseError `usage` if it is not.
  */
 export function checkBudget({ tokens, usd, unpriced }: AgentPlan, budget: TestBudget): void {
-  const refuse = (message: string): never => {
-    throw new RouseError({ code: "usage", message: `--budget: ${message}` });
-  };
   if (budget.usd !== undefined && unpriced.length > 0)
-    refuse(`the price of ${unpriced.join(", ")} is unknown; set models.prices, or write tokens`);
+    refuse(
+      `--budget: the price of ${unpriced.join(", ")} is unknown; set models.prices, or write tokens`,
+    );
   const more = "raise it, or name fewer fixtures; nothing was called";
   if ((tokens ?? 0) > (budget.tokens ?? Infinity))
     refuse(
-      `by the recordings this takes about ${tokens} tokens, more than ${budget.tokens}: ${more}`,
+      `--budget: by the recordings this takes about ${tokens} tokens, more than ${budget.tokens}: ${more}`,
     );
   if ((usd ?? 0) > (budget.usd ?? Infinity))
     refuse(
-      `by the recordings this costs about ${usd?.toFixed(2)} USD, more than ${budget.usd}: ${more}`,
+      `--budget: by the recordings this costs about ${usd?.toFixed(2)} USD, more than ${budget.usd}: ${more}`,
     );
 }
 
@@ -137,32 +128,17 @@ export async function runAgents(
     if (used.tokens >= tokens || used.usd >= usd) spent.abort();
   };
   const known = collectTools([...new Set(planned.map(({ fixture }) => fixture))]);
-  const done: (AgentRun | undefined)[] = planned.map(() => undefined);
   let next = 0;
   const work = async (): Promise<void> => {
-    for (let index = next++; index < planned.length && !stop.aborted; index = next++) {
-      const { fixture, task, snapshot, repetition } = planned[index] as PlannedRun;
-      done[index] = await runAgent(fixture, task, {
-        snapshot,
-        judgedBy,
-        known,
-        repetition,
-        signal: stop,
-        onUsage,
-      });
-      const ended = done.filter((run) => run !== undefined);
+    for (let run = planned[next++]; run && !stop.aborted; run = planned[next++]) {
+      const settings = { ...run, judgedBy, known, signal: stop, onUsage };
+      run.made = await runAgent(run.fixture, run.task, settings);
+      const ended = planned.flatMap(({ made }) => made ?? []);
       onRun(ended.length, ended.filter(({ passed }) => passed).length);
     }
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, work));
-  const runs: AgentReport["runs"] = new Map();
-  for (const [index, { snapshot, fixture }] of planned.entries()) {
-    const run = done[index];
-    if (!run) continue;
-    const of = runs.get(snapshot) ?? new Map<AgentCase, AgentRun[]>();
-    runs.set(snapshot, of.set(fixture, [...(of.get(fixture) ?? []), run]));
-  }
-  const notRun = done.filter((run) => !run).length;
+  const notRun = planned.filter(({ made }) => !made).length;
   const stopped = notRun === 0 ? null : signal.aborted ? "interrupted" : "budget";
-  return { runs, stopped, notRun };
+  return { runs: planned, stopped, notRun };
 }

@@ -57,21 +57,24 @@ function inferSchema(inputs: readonly Record<string, unknown>[]): Record<string,
 
 /** Collects the tools that the cases of a folder call or describe: each case offers those that its agent may use. */
 export function collectTools(cases: readonly AgentCase[]): KnownTool[] {
-  const names = new Set(
-    cases.flatMap(({ run }) => [...run.calls.map(({ tool }) => tool), ...Object.keys(run.tools)]),
+  const calls = Map.groupBy(
+    cases.flatMap(({ run }) => run.calls),
+    ({ tool }) => tool,
   );
-  return [...names].toSorted().map((tool) => {
-    const calls = cases.flatMap(({ run }) => run.calls.filter((call) => call.tool === tool));
-    const described = cases.flatMap(({ run }) =>
-      Object.hasOwn(run.tools, tool) ? (run.tools[tool] ?? []) : [],
-    );
+  const described = Map.groupBy(
+    cases.flatMap(({ run }) => Object.entries(run.tools)),
+    ([tool]) => tool,
+  );
+  return [...new Set([...calls.keys(), ...described.keys()])].toSorted().map((tool) => {
+    const made = calls.get(tool) ?? [];
+    const known = (described.get(tool) ?? []).map(([, one]) => one);
     return {
       tool,
-      description: described.find(({ description }) => description !== undefined)?.description,
+      description: known.find(({ description }) => description !== undefined)?.description,
       schema:
-        described.find(({ schema }) => schema !== undefined)?.schema ??
-        inferSchema(calls.map(({ input }) => input)),
-      readOnly: calls.length > 0 && calls.every(({ readOnly }) => readOnly === true),
+        known.find(({ schema }) => schema !== undefined)?.schema ??
+        inferSchema(made.map(({ input }) => input)),
+      readOnly: made.length > 0 && made.every(({ readOnly }) => readOnly === true),
     };
   });
 }
@@ -81,49 +84,11 @@ const show = (input: unknown): string => {
   return cut > 0 ? `${text}…` : text;
 };
 
-/** Answers calls from a recording: by the tool and the input, equal calls in their order. */
-class Recording {
-  readonly #calls: readonly RecordedCall[];
-  readonly #used = new Set<RecordedCall>();
-
-  constructor(calls: readonly RecordedCall[]) {
-    this.#calls = calls;
-  }
-
-  #findEqual(tool: string, input: unknown): RecordedCall[] {
-    return this.#calls.filter(
-      (call) => call.tool === tool && isDeepStrictEqual(call.input, input ?? {}),
-    );
-  }
-
-  take(tool: string, input: unknown): RecordedCall | undefined {
-    const equal = this.#findEqual(tool, input);
-    const next = equal.find((call) => !this.#used.has(call));
-    if (next) this.#used.add(next);
-    const last = equal.at(-1);
-    return next ?? (last?.readOnly ? last : undefined);
-  }
-
-  /** Says why a call has no answer. */
-  explain(tool: string, input: unknown): string {
-    const called = `the agent called ${tool} with ${show(input)}`;
-    const times = this.#findEqual(tool, input).length;
-    if (times > 0)
-      return `${called} more often than it was recorded (${times === 1 ? "once" : `${times} times`})`;
-    const others = this.#calls.filter((call) => call.tool === tool).map((call) => show(call.input));
-    const recorded =
-      others.length === 0
-        ? "no call of this tool was"
-        : `recorded with ${others.slice(0, 3).join(", ")}`;
-    return `${called}, which was not recorded; ${recorded}`;
-  }
-}
-
 interface CaseToolsOptions {
   agentCase: AgentCase;
   /** Those of the whole folder. */
   known: readonly KnownTool[];
-  /** Which tools the agent may use. */
+  /** The tools that the agent may use. */
   patterns: ToolPatterns;
   hasKnowledge: boolean;
   /** Called with the reason when a call has no answer: the case has failed. */
@@ -134,11 +99,10 @@ interface CaseToolsOptions {
 export class CaseTools {
   readonly calls: MadeCall[] = [];
   readonly #options: CaseToolsOptions;
-  readonly #recording: Recording;
+  readonly #used = new Set<RecordedCall>();
 
   constructor(options: CaseToolsOptions) {
     this.#options = options;
-    this.#recording = new Recording(options.agentCase.run.calls);
   }
 
   /** Returns the tools for a turn, in the form that the agent's own have. */
@@ -169,12 +133,36 @@ export class CaseTools {
     return { tools, warnings: [] };
   }
 
+  /** Answers a call by the tool and the input, equal calls in their order. */
   #answer(tool: string, input: unknown) {
-    const recorded = this.#recording.take(tool, input);
+    const ofTool = this.#options.agentCase.run.calls.filter((call) => call.tool === tool);
+    const equal = ofTool.filter((call) => isDeepStrictEqual(call.input, input ?? {}));
+    const last = equal.at(-1);
+    const recorded =
+      equal.find((call) => !this.#used.has(call)) ?? (last?.readOnly ? last : undefined);
     this.calls.push({ tool, input, from: recorded ? "recording" : "nowhere" });
-    if (recorded) return toTextOutput(toResultText(recorded.result), recorded.isError === true);
-    const reason = this.#recording.explain(tool, input);
+    if (recorded) {
+      this.#used.add(recorded);
+      return toTextOutput(toResultText(recorded.result), recorded.isError === true);
+    }
+    const reason = explainMiss(tool, input, ofTool, equal.length);
     this.#options.onUnrecorded(reason);
     return toTextOutput(reason, true);
   }
+}
+
+/** Says why a call has no answer. */
+function explainMiss(
+  tool: string,
+  input: unknown,
+  ofTool: readonly RecordedCall[],
+  times: number,
+): string {
+  const called = `the agent called ${tool} with ${show(input)}`;
+  if (times > 0)
+    return `${called} more often than it was recorded (${times === 1 ? "once" : `${times} times`})`;
+  const others = ofTool.slice(0, 3).map((call) => show(call.input));
+  const recorded =
+    others.length === 0 ? "no call of this tool was" : `recorded with ${others.join(", ")}`;
+  return `${called}, which was not recorded; ${recorded}`;
 }

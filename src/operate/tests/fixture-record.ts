@@ -2,7 +2,7 @@ import type { EventDetail } from "../records/views.ts";
 import { WITHOUT_MAPPINGS } from "../../intake/authenticate.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { bodyGone } from "../../vocabulary/body-gone.ts";
-import { RouseError } from "../../core/errors.ts";
+import { refuse } from "../records/operation.ts";
 import {
   encodeBody,
   type Fixture,
@@ -11,21 +11,20 @@ import {
   type FixtureRequest,
 } from "./fixture.ts";
 import { evaluateFixture, readFixtureInput } from "./fixture-run.ts";
-import { applyMasks, findMasks, getMaskable, type Mask, type MaskOptions } from "./masks.ts";
+import { applyMasks, type Mask } from "./masks.ts";
 
 type Recorded = Pick<Fixture, "request" | "receivedAt" | "credential">;
 
 /** A fixture that is not written yet. */
 export interface RecordedFixture {
-  file: FixtureFile & { request: FixtureRequest; expect: FixtureExpectation };
-  masks: Mask[];
-  /** Why the event is not accepted; null if it is. */
+  file: FixtureFile & { request: FixtureRequest };
+  /** The reason why the event is not accepted; null if it is. */
   reason: string | null;
   /** If masking changes what the mappings do: the fields that change it. */
   changedBy: string[] | null;
 }
 
-/** What a person would call another outcome: all but the texts, which hold the masked values. */
+/** The part of an outcome that masks must not change: all but the texts, which hold the masked values. */
 function summarize({ outcome, mapping, actions = [], missing }: FixtureExpectation): string {
   const decided = actions.map(
     ({ mapping: by, fields: { action, agent, model, deliver, channel, boundary } = {} }) => [
@@ -66,80 +65,51 @@ async function findCulprits(
   return (await find(masks)).flatMap(({ fields }) => fields);
 }
 
-function readEvent({ path, credential, receivedAt, request }: EventDetail): Recorded {
+/**
+ * Reads a recorded event as a fixture has it.
+ * @returns the request, and its parts that may hold values to mask.
+ * @throws RouseError `not_found` if the body is no longer kept, `usage` if no mapping decides.
+ */
+export async function readEvent(
+  { path, credential, receivedAt, request }: EventDetail,
+  snapshot: Snapshot,
+): Promise<{ recorded: Recorded; parts: Record<string, unknown> }> {
   const { method, headers, query, contentType, body, encoding } = request;
   if (WITHOUT_MAPPINGS.has(path))
-    throw new RouseError({
-      code: "usage",
-      message: `no mapping decides about /${path}: its body names the work, so there is nothing to test`,
-    });
+    refuse(
+      `no mapping decides about /${path}: its body names the work, so there is nothing to test`,
+    );
   if (body === null) throw bodyGone();
-  const type = contentType === null ? {} : { contentType };
-  const sent =
-    method === "GET" ? {} : encodeBody(Buffer.from(body, encoding), contentType ?? undefined);
-  return {
-    request: { method: method as "POST" | "GET", path, query, headers, ...type, ...sent },
+  const bytes = Buffer.from(body, encoding);
+  const type = contentType ?? undefined;
+  const sent = method === "GET" ? {} : encodeBody(bytes, type);
+  const recorded: Recorded = {
+    request: { method: method as "POST" | "GET", path, query, headers, contentType: type, ...sent },
     receivedAt: Date.parse(receivedAt),
     credential,
   };
+  const read = await readFixtureInput(recorded, snapshot);
+  const payload = read.ok ? read.input.payload : bytes.toString("utf8");
+  return { recorded, parts: { payload, headers, query, path } };
 }
 
-/** A recorded request with stand-ins for what must not be shared. */
-interface MaskedEvent {
-  /** The request as it came in. */
-  recorded: Recorded;
-  request: Fixture["request"];
-  masks: Mask[];
-}
-
-/**
- * Masks what must not be shared of a recorded event.
- * @param more what else is masked by the same stand-ins, such as the run of the event.
- * @throws RouseError `not_found` if the body is no longer kept, `usage` if no mapping decides or a field is not in the request.
- */
-export async function maskEvent(
-  event: EventDetail,
-  snapshot: Snapshot,
-  options: MaskOptions | false,
-  more: Record<string, unknown> = {},
-): Promise<MaskedEvent> {
-  const recorded = readEvent(event);
-  const input = await readFixtureInput(recorded, snapshot);
-  const masks =
-    options === false
-      ? []
-      : findMasks(
-          { ...getMaskable(recorded.request, input.ok ? input.input.payload : undefined), ...more },
-          options,
-        );
-  return { recorded, masks, request: applyMasks(recorded.request, masks) };
-}
-
-/**
- * Makes a fixture of a recorded event: masks what must not be shared, and asks today's mappings what they make of the rest.
- * @param options `false` masks nothing.
- * @param more what else is masked, as by `maskEvent`.
- * @throws RouseError `not_found` if the body is no longer kept, `usage` if no mapping decides or a field is not in the request.
- */
+/** Makes a fixture of a recorded request: masks it, and asks the mappings what they make of the rest. */
 export async function recordFixture(
-  event: EventDetail,
+  recorded: Recorded,
+  masks: readonly Mask[],
   snapshot: Snapshot,
-  options: MaskOptions | false,
-  more: Record<string, unknown> = {},
 ): Promise<RecordedFixture> {
-  const { recorded, masks, request } = await maskEvent(event, snapshot, options, more);
+  const request = applyMasks(recorded.request, masks);
   const credential = recorded.credential?.startsWith("path:")
     ? `path:${request.path}`
     : recorded.credential;
-  const before = await evaluateFixture(recorded, snapshot);
+  const before = summarize((await evaluateFixture(recorded, snapshot)).actual);
   const { actual, reason } = await evaluateFixture({ ...recorded, request, credential }, snapshot);
-  const isChanged = summarize(before.actual) !== summarize(actual);
+  const receivedAt = new Date(recorded.receivedAt).toISOString();
   return {
-    file: { request, receivedAt: event.receivedAt, credential, expect: actual },
-    masks,
+    file: { request, receivedAt, credential, expect: actual },
     reason,
-    changedBy: isChanged
-      ? await findCulprits(recorded, masks, summarize(before.actual), snapshot)
-      : null,
+    changedBy:
+      before === summarize(actual) ? null : await findCulprits(recorded, masks, before, snapshot),
   };
 }

@@ -5,122 +5,12 @@ import type { MappingInput } from "../../mapping/types.ts";
 import { getEffect, type Effect, type EffectAction } from "../../intake/resolve.ts";
 import { getFields, UUID_END } from "../what-if/effect.ts";
 import {
-  isFixture,
   toRecordedHook,
-  fixtureSchema,
   type ExpectedAction,
   type Fixture,
   type FixtureExpectation,
-  type TestCase,
 } from "./fixture.ts";
 import { diffWords, type DiffPart } from "../edits/word-diff.ts";
-import { existsSync, readdirSync, realpathSync, statSync } from "node:fs";
-import { join } from "node:path";
-import { configIssues } from "../../config/issues.ts";
-import { readJson5 } from "../../config/json5.ts";
-import { locateIssues } from "../../config/places.ts";
-import type { Issue } from "../../core/errors.ts";
-import { isInside } from "../../core/files.ts";
-import { recordedRunSchema } from "./recorded-run.ts";
-
-const FIXTURE = /\.json5?$/;
-
-interface Fixtures {
-  /** Ordered by name. */
-  fixtures: TestCase[];
-  /** What is wrong with files, each with its place. */
-  issues: Issue[];
-}
-
-type Read = { fixture: TestCase } | { issues: Issue[] };
-
-function readFixture(name: string, file: string): Read {
-  const parsed = readJson5(file);
-  if (!parsed.ok) {
-    const { ok: _ok, message, ...place } = parsed;
-    return { issues: [{ path: "", message, file, ...place }] };
-  }
-  const checked = fixtureSchema.safeParse(parsed.value);
-  const issues = [
-    ...parsed.duplicates,
-    ...(checked.success ? [] : configIssues(checked.error, fixtureSchema)),
-  ];
-  if (!checked.success || issues.length > 0) return { issues: locateIssues(issues, { file }) };
-  const { receivedAt, credential, request, run } = checked.data;
-  const { reply, outcome, ...expect } = checked.data.expect;
-  const needsModel = run !== undefined || reply !== undefined;
-  return {
-    fixture: {
-      name,
-      file,
-      receivedAt: Date.parse(receivedAt),
-      credential,
-      request,
-      expect: outcome && { ...expect, outcome },
-      run: needsModel ? (run ?? recordedRunSchema.parse({})) : undefined,
-      reply: needsModel ? (reply ?? {}) : undefined,
-    },
-  };
-}
-
-/** A file of fixtures, or why it is not read. */
-type Found = { file: string } | { issue: Issue };
-
-/** Follows a link. Undefined if it leads to what is no fixture, or to a folder in `root`, whose files are found there. */
-function followLink(file: string, root: string): Found | undefined {
-  const isFixture = FIXTURE.test(file);
-  const refuse = (message: string): Found => ({ issue: { path: "", file, message } });
-  try {
-    const target = realpathSync(file);
-    const isDirectory = statSync(target).isDirectory();
-    if (!isInside(root, target) && (isDirectory || isFixture))
-      return refuse(
-        "is a link out of the folder of fixtures: put what it leads to into the folder",
-      );
-    return !isDirectory && isFixture ? { file } : undefined;
-  } catch (error) {
-    const { code = "error" } = error as NodeJS.ErrnoException;
-    return isFixture ? refuse(`is a link that leads nowhere (${code})`) : undefined;
-  }
-}
-
-/** Finds the files of a folder and of those in it. Folders whose name begins with a dot are left out, as by a shell. */
-function findFiles(folder: string, root: string): Found[] {
-  return readdirSync(folder, { withFileTypes: true }).flatMap((entry): Found[] => {
-    const file = join(folder, entry.name);
-    if (entry.name.startsWith(".")) return [];
-    if (entry.isDirectory()) return findFiles(file, root);
-    if (entry.isSymbolicLink()) return [followLink(file, root) ?? []].flat();
-    return entry.isFile() && FIXTURE.test(entry.name) ? [{ file }] : [];
-  });
-}
-
-const toFixtureName = (file: string, testsDir: string): string =>
-  file
-    .slice(testsDir.length)
-    .replace(/^[\\/]/, "")
-    .replace(FIXTURE, "");
-
-/**
- * Reads the fixtures of a folder and of those in it: `.json5` and `.json` files. A folder that is not there has none.
- * Links to files of the folder are read, links out of it are a problem.
- */
-export function readFixtures(testsDir: string): Fixtures {
-  const isThere = existsSync(testsDir);
-  const message = "is no folder: name the folder, and the fixture with --filter";
-  if (isThere && !statSync(testsDir).isDirectory())
-    return { fixtures: [], issues: [{ path: "", file: testsDir, message }] };
-  const found = isThere ? findFiles(testsDir, realpathSync(testsDir)) : [];
-  const files = found.flatMap((one) => ("file" in one ? [one.file] : [])).toSorted();
-  const read = files.map((file) => readFixture(toFixtureName(file, testsDir), file));
-  return {
-    fixtures: read.flatMap((one) => ("fixture" in one ? one.fixture : [])),
-    issues: [
-      ...found.flatMap((one) => ("issue" in one ? [one.issue] : [])),
-      ...read.flatMap((one) => ("issues" in one ? one.issues : [])),
-    ],
-  };
-}
 
 /** A field in which the mappings differ from a fixture. For operators only: it quotes the request. */
 export interface FixtureDifference {
@@ -135,12 +25,11 @@ export interface FixtureDifference {
 }
 
 export interface FixtureResult {
-  fixture: Fixture;
   ok: boolean;
   differences: FixtureDifference[];
-  /** What the mappings make of the request. */
+  /** The outcome that the mappings give the request. */
   actual: FixtureExpectation;
-  /** Why the event is not accepted, or why actions are left out; null if neither. */
+  /** The reason why the event is not accepted or actions are left out; null if neither. */
   reason: string | null;
   ms: number;
 }
@@ -191,7 +80,7 @@ const getCredential = (path: string, { mappings }: Snapshot): string =>
 
 type Request = Pick<Fixture, "request" | "receivedAt" | "credential">;
 
-/** What the mappings see of a fixture; a reason if its body cannot be read. */
+/** Reads a fixture as the mappings see it; a reason if its body cannot be read. */
 export async function readFixtureInput(fixture: Request, snapshot: Snapshot) {
   const credential = fixture.credential ?? getCredential(fixture.request.path, snapshot);
   const recorded = readRecordedInput(toRecordedHook(fixture, credential), snapshot);
@@ -218,90 +107,63 @@ export async function evaluateFixture(
 export const joinText = (text: ExpectedAction["text"]): string | undefined =>
   Array.isArray(text) ? text.join("\n") : text;
 
-function compareValue(field: string, expected: unknown, actual: unknown): FixtureDifference[] {
-  if (isDeepStrictEqual(expected, actual)) return [];
-  const texts = typeof expected === "string" && typeof actual === "string";
-  return [{ field, expected, actual, ...(texts && { words: diffWords(expected, actual) }) }];
-}
-
 /** Removes the marks of what came from outside: words are looked for without them. */
 const plain = (text: ExpectedAction["text"]): string => (joinText(text) ?? "").replace(/[⟦⟧]/g, "");
 
-function compareAction(
-  at: string,
-  expected: ExpectedAction,
-  actual: ExpectedAction,
-): FixtureDifference[] {
+type Pair = [field: string, expected: unknown, actual: unknown];
+
+/** A field that is compared only if the fixture names it. */
+const pairNamed = (...pair: Pair): Pair[] => (pair[1] === undefined ? [] : [pair]);
+
+function pairAction(expected: ExpectedAction, actual: ExpectedAction): Pair[] {
   const { mapping, fields, session, text, contains = [] } = expected;
-  const names = fields
-    ? [...new Set([...Object.keys(fields), ...Object.keys(actual.fields ?? {})])]
-    : [];
-  const missing = contains.filter((part) => !plain(actual.text).includes(part));
+  const names = Object.keys({ ...fields, ...(fields && actual.fields) });
+  const words = plain(actual.text);
   return [
-    ...(mapping === undefined ? [] : compareValue(`${at}.mapping`, mapping, actual.mapping)),
-    ...(session === undefined
-      ? []
-      : compareValue(`${at}.session`, session, actual.fields?.["session"])),
-    ...names.flatMap((name) =>
-      compareValue(`${at}.fields.${name}`, fields?.[name], actual.fields?.[name]),
-    ),
-    ...(text === undefined
-      ? []
-      : compareValue(`${at}.text`, joinText(text), joinText(actual.text))),
-    ...missing.map((part) => ({
-      field: `${at}.contains`,
-      expected: part,
-      actual: plain(actual.text),
-    })),
+    ...pairNamed("mapping", mapping, actual.mapping),
+    ...pairNamed("session", session, actual.fields?.["session"]),
+    ...names.map((name): Pair => [`fields.${name}`, fields?.[name], actual.fields?.[name]]),
+    ...pairNamed("text", joinText(text), joinText(actual.text)),
+    ...contains
+      .filter((part) => !words.includes(part))
+      .map((part): Pair => ["contains", part, words]),
   ];
 }
 
 /** Compares what a fixture names with what the mappings make. */
 function compareExpectations(
-  expected: FixtureExpectation,
+  { outcome, mapping, actions, missing }: FixtureExpectation,
   actual: FixtureExpectation,
 ): FixtureDifference[] {
-  const { outcome, mapping, actions, missing } = expected;
-  const own = [
-    ...compareValue("expect.outcome", outcome, actual.outcome),
-    ...(mapping === undefined ? [] : compareValue("expect.mapping", mapping, actual.mapping)),
-    ...(missing === undefined ? [] : compareValue("expect.missing", missing, actual.missing)),
+  const made = actual.actions ?? [];
+  const count = actions ? Math.max(actions.length, made.length) : 0;
+  const pairs = [
+    ...pairNamed("outcome", outcome, actual.outcome),
+    ...pairNamed("mapping", mapping, actual.mapping),
+    ...pairNamed("missing", missing, actual.missing),
+    ...Array.from({ length: count }, (_, index): Pair[] => {
+      const [want, got] = [actions?.[index], made[index]];
+      const at = `actions[${index}]`;
+      if (!want || !got) return [[at, want, got]];
+      return pairAction(want, got).map(([field, ...values]) => [`${at}.${field}`, ...values]);
+    }).flat(),
   ];
-  if (!actions) return own;
-  const given = actual.actions ?? [];
-  const count = Math.max(actions.length, given.length);
-  const rest = Array.from({ length: count }, (_, index) => {
-    const [want, got] = [actions[index], given[index]];
-    const at = `expect.actions[${index}]`;
-    return want && got ? compareAction(at, want, got) : compareValue(at, want, got);
-  });
-  return [...own, ...rest.flat()];
+  return pairs
+    .filter(([, wanted, given]) => !isDeepStrictEqual(wanted, given))
+    .map(([field, wanted, given]) => ({
+      field: `expect.${field}`,
+      expected: wanted,
+      actual: given,
+      ...(typeof wanted === "string" &&
+        typeof given === "string" && { words: diffWords(wanted, given) }),
+    }));
 }
 
-async function runFixture(fixture: Fixture, snapshot: Snapshot): Promise<FixtureResult> {
+/** Runs a fixture by the mappings of a snapshot. Starts nothing and stores nothing; never throws. */
+export async function runFixture(fixture: Fixture, snapshot: Snapshot): Promise<FixtureResult> {
   const start = performance.now();
   const { actual, reason } = await evaluateFixture(fixture, snapshot);
   const differences = compareExpectations(fixture.expect, actual);
-  return {
-    fixture,
-    ok: differences.length === 0,
-    differences,
-    actual,
-    reason,
-    ms: performance.now() - start,
-  };
-}
-
-/**
- * Runs the fixtures that have a request by the mappings of a snapshot, one after the other. Starts nothing and stores nothing;
- * never throws.
- */
-export async function runFixtures(
-  fixtures: readonly TestCase[],
-  snapshot: Snapshot,
-): Promise<FixtureResult[]> {
-  const results: FixtureResult[] = [];
-  for (const fixture of fixtures.filter(isFixture))
-    results.push(await runFixture(fixture, snapshot));
-  return results;
+  const ms = performance.now() - start;
+  return { ok: differences.length === 0, differences, actual, reason, ms };
 }

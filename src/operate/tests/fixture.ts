@@ -109,10 +109,8 @@ export type FixtureFile = Omit<z.infer<typeof fixtureSchema>, "run"> & {
   run?: WrittenRun | undefined;
 };
 export type FixtureRequest = z.infer<typeof requestSchema>;
-/** What is expected of the mappings. */
-export type FixtureExpectation = Omit<FixtureFile["expect"], "outcome" | "reply"> & {
-  outcome: NonNullable<FixtureFile["expect"]["outcome"]>;
-};
+/** The expected outcome of the mappings, or the one that they give. */
+export type FixtureExpectation = Omit<FixtureFile["expect"], "reply">;
 export type ExpectedAction = NonNullable<FixtureExpectation["actions"]>[number];
 
 /** A file of `hooks.testsDir`: what comes in, and what is expected of the mappings, of the agent's reply, or of both. */
@@ -126,14 +124,14 @@ export interface TestCase {
   /** Milliseconds since the epoch. */
   receivedAt: number;
   credential: string | undefined;
-  /** Of the mappings. Undefined without a request. */
-  expect: FixtureExpectation | undefined;
+  /** Of the mappings; empty without a request. */
+  expect: FixtureExpectation;
   run: RecordedRun | undefined;
   reply: ReplyExpectation | undefined;
 }
 
 /** A test of the mappings. */
-export type Fixture = TestCase & { request: FixtureRequest; expect: FixtureExpectation };
+export type Fixture = TestCase & { request: FixtureRequest };
 /** A test that needs a model. */
 export type AgentCase = TestCase & { run: RecordedRun; reply: ReplyExpectation };
 
@@ -189,7 +187,7 @@ export function toRecordedHook(
   };
 }
 
-/** What an editor or a terminal would not show: it is written as an escape. */
+/** Characters that an editor or a terminal would not show: they are written as escapes. */
 const UNSEEN = /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
 /** The text of a fixture's file. */

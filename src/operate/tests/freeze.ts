@@ -1,12 +1,12 @@
-import type { Mask, MaskOptions } from "./masks.ts";
+import { findMasks, type MaskOptions } from "./masks.ts";
 import type { WrittenRun } from "./recorded-run.ts";
-import { findRunMasks, getMaskableRun, maskRun, prepareReply } from "./run-record.ts";
+import { getMaskableRun, maskRun, prepareReply } from "./run-record.ts";
 import { eventDetail, type EventDetail } from "../records/views.ts";
 import { RouseError } from "../../core/errors.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { EventRecord } from "../../store/types.ts";
 import { checkFixtureName, writeFixture } from "./fixture-files.ts";
-import { recordFixture } from "./fixture-record.ts";
+import { readEvent, recordFixture } from "./fixture-record.ts";
 import type { FixtureFile } from "./fixture.ts";
 import { requireSnapshot } from "../edits/landing-checks.ts";
 import type { LandingDeps } from "../edits/landing.ts";
@@ -57,37 +57,26 @@ function toWriteError(error: unknown, testsDir: string): unknown {
   });
 }
 
-interface MaskedTest extends Omit<FrozenTest, "written" | "masked" | "expect"> {
-  file: FixtureFile;
-  masks: Mask[];
-  /** The folder below `hooks.testsDir`, and the file's name if the user gives none. */
-  path: string;
-  base: string;
-}
-
-async function maskTest(
+/** Makes a test of its source: masks what must not be shared, and asks the mappings what they make of the rest. */
+async function recordTest(
   { event, recorded }: Freezable,
   snapshot: Snapshot,
   masking: MaskOptions | false,
-): Promise<MaskedTest> {
-  const own = recorded?.run;
-  if (!event) {
-    const { run, createdAt: receivedAt, mapping } = recorded;
-    const masks = findRunMasks(run, masking);
-    const masked = maskRun(run, masks);
-    const file = { receivedAt, run: masked, expect: { reply: prepareReply(masked) } };
-    const place = { path: `runs/${run.agent ?? "main"}`, base: mapping ?? "run" };
-    return { ...place, file, masks, changedBy: null, reason: null, run: masked };
-  }
-  const made = await recordFixture(event, snapshot, masking, own && getMaskableRun(own));
-  const { file, masks, reason, changedBy } = made;
-  const { expect, ...request } = file;
-  const common = { masks, reason, changedBy, path: file.request.path };
-  const base = recorded?.mapping ?? expect.mapping ?? expect.outcome;
-  if (!own) return { ...common, file, base };
-  const run = maskRun(own, masks);
-  const withReply = { ...request, run, expect: { ...expect, reply: prepareReply(run) } };
-  return { ...common, file: withReply, base, run };
+) {
+  const read = event && (await readEvent(event, snapshot));
+  const parts = { ...read?.parts, ...(recorded && getMaskableRun(recorded.run)) };
+  const masks = masking === false ? [] : findMasks(parts, masking);
+  const made = read && (await recordFixture(read.recorded, masks, snapshot));
+  const run = recorded && maskRun(recorded.run, masks);
+  const { expect: decided, ...rest }: FixtureFile = made?.file ?? {
+    receivedAt: (recorded as RecordedAgentRun).createdAt,
+    expect: {},
+  };
+  const expect = { ...decided, ...(run && { reply: prepareReply(run) }) };
+  const file: FixtureFile = { ...rest, ...(run && { run }), expect };
+  const { reason = null, changedBy = null } = made ?? {};
+  const masked = [...new Set(masks.flatMap(({ fields }) => fields))];
+  return { file, found: { masked, changedBy, reason, expect, ...(run && { run }) } };
 }
 
 /**
@@ -102,16 +91,18 @@ export async function freezeTest(
   { name, mask, keep }: FreezeOptions,
 ): Promise<FrozenTest> {
   const checked = name === undefined ? undefined : checkFixtureName(name);
-  const made = await maskTest(source, snapshot, mask === false ? false : { mask, keep });
-  const { file, masks, reason, changedBy, path, base, run } = made;
-  const masked = [...new Set(masks.flatMap(({ fields }) => fields))];
-  const found = { masked, changedBy, reason, expect: file.expect, ...(run && { run }) };
-  if (changedBy) return { ...found, written: null };
+  const masking = mask === false ? false : { mask, keep };
+  const { file, found } = await recordTest(source, snapshot, masking);
+  if (found.changedBy) return { ...found, written: null };
   const { testsDir } = snapshot.config.hooks;
-  const place = { testsDir, path, name: checked, base };
-  const written = await writeFixture(file, place).catch((error: unknown) => {
-    throw toWriteError(error, testsDir);
-  });
+  const { request, run, expect } = file;
+  const path = request?.path ?? `runs/${run?.agent ?? "main"}`;
+  const base = source.recorded?.mapping ?? expect.mapping ?? expect.outcome ?? "run";
+  const written = await writeFixture(file, { testsDir, path, name: checked, base }).catch(
+    (error: unknown) => {
+      throw toWriteError(error, testsDir);
+    },
+  );
   return { ...found, written };
 }
 

@@ -23,60 +23,47 @@ const seconds = (ms: number): string => (ms / 1000).toFixed(3);
 const show = (value: unknown): string =>
   typeof value === "string" ? value : (JSON.stringify(value) ?? "nothing");
 
-interface JunitCase {
-  /** Groups cases: the hook's path. */
-  group: string;
-  name: string;
-  ms: number;
-  failure?: { type: string; message: string; text: string };
-  isSkipped?: boolean;
-}
-
-function renderCase({ group, name, ms, failure, isSkipped: skipped }: JunitCase): string {
-  const head = `    <testcase classname="${escapeXml(group)}" name="${escapeXml(name)}" time="${seconds(ms)}"`;
-  if (skipped) return `${head}>\n      <skipped message="no model was asked"/>\n    </testcase>`;
-  if (!failure) return `${head}/>`;
-  const { type, message, text } = failure;
-  return `${head}>\n      <failure type="${type}" message="${escapeXml(message)}">${escapeXml(text)}</failure>\n    </testcase>`;
-}
-
-const listMappingMisses = ({ mapping }: TestResult): [field: string, text: string][] =>
-  (mapping?.differences ?? []).map(({ field, expected, actual }) => [
+/** The differences of a test, by their fields. */
+const listMisses = ({ mapping, runs }: TestResult): [field: string, text: string][] => [
+  ...(mapping?.differences ?? []).map(({ field, expected, actual }): [string, string] => [
     field,
     `${field}\nexpected: ${show(expected)}\nactual: ${show(actual)}`,
-  ]);
-
-const listAgentMisses = ({ runs }: TestResult): [field: string, text: string][] =>
-  runs.flatMap(({ misses, reply }) =>
+  ]),
+  ...runs.flatMap(({ misses, reply }) =>
     misses.map(({ field, reason }): [string, string] => [
       field,
       `${field}: ${reason}\nreply: ${reply ?? "none"}`,
     ]),
-  );
+  ),
+];
 
-function toJunitCase(result: TestResult): JunitCase {
-  const { fixture, mapping, runs, ok } = result;
+const getMs = ({ mapping, runs }: TestResult): number =>
+  runs.reduce((sum, one) => sum + one.ms, mapping?.ms ?? 0);
+
+function renderCase(result: TestResult): string {
+  const { fixture, runs, ok } = result;
   const { name, request, run } = fixture;
+  // Groups cases: the hook's path.
   const group = request?.path ?? `agent ${run?.agent ?? "default"}`;
-  const ms = runs.reduce((sum, one) => sum + one.ms, mapping?.ms ?? 0);
-  const common = { group, name, ms };
-  if (ok) return { ...common, isSkipped: isSkipped(result) };
-  const misses = [...listMappingMisses(result), ...listAgentMisses(result)];
-  const message = [...new Set(misses.map(([field]) => field))].join(", ");
+  const head = `    <testcase classname="${escapeXml(group)}" name="${escapeXml(name)}" time="${seconds(getMs(result))}"`;
+  if (isSkipped(result))
+    return `${head}>\n      <skipped message="no model was asked"/>\n    </testcase>\n`;
+  if (ok) return `${head}/>\n`;
+  const misses = listMisses(result);
+  const fields = [...new Set(misses.map(([field]) => field))].join(", ");
   const passed = runs.filter((one) => one.passed).length;
   const count = runs.length === 0 ? "" : ` (${passed} of ${runs.length} runs passed)`;
-  const text = misses.map(([, shown]) => shown).join("\n\n");
-  return { ...common, failure: { type: "difference", message: message + count, text } };
+  const text = escapeXml(misses.map(([, shown]) => shown).join("\n\n"));
+  return `${head}>\n      <failure type="difference" message="${escapeXml(fields + count)}">${text}</failure>\n    </testcase>\n`;
 }
 
 /** Results of tests in the form that CI systems read as JUnit's. */
 export function renderJunit(results: readonly TestResult[]): string {
-  const all = results.map(toJunitCase);
-  const failed = all.filter(({ failure }) => failure).length;
-  const skipped = all.filter((one) => one.isSkipped).length;
-  const time = `time="${seconds(all.reduce((sum, { ms }) => sum + ms, 0))}"`;
-  const counts = `tests="${all.length}" failures="${failed}" errors="0"`;
-  const cases = all.map((one) => `${renderCase(one)}\n`).join("");
+  const failed = results.filter(({ ok }) => !ok).length;
+  const skipped = results.filter(isSkipped).length;
+  const time = `time="${seconds(results.reduce((sum, one) => sum + getMs(one), 0))}"`;
+  const counts = `tests="${results.length}" failures="${failed}" errors="0"`;
+  const cases = results.map(renderCase).join("");
   // Jenkins' schema has no `skipped` for all suites together.
   return `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites ${counts} ${time}>\n  <testsuite name="rouse test" ${counts} skipped="${skipped}" ${time}>\n${cases}  </testsuite>\n</testsuites>\n`;
 }

@@ -1,8 +1,7 @@
 import { isCredentialName } from "../../core/http/credential-name.ts";
-import type { QueryValues } from "../../core/http/payload.ts";
-import { RouseError } from "../../core/errors.ts";
 import { didYouMean } from "../../config/suggest.ts";
-import { decodeBody, encodeBody, type FixtureRequest } from "./fixture.ts";
+import { refuse } from "../records/operation.ts";
+import type { FixtureRequest } from "./fixture.ts";
 
 /** A value of a request or of its run that is replaced wherever it stands, always by the same stand-in. */
 export interface Mask {
@@ -25,7 +24,7 @@ interface Leaf {
   key: string;
   parent: string;
   value: string;
-  /** Whether it is the name of a field, which is private only if it looks so. */
+  /** True if it is the name of a field, which is private only if it looks so. */
   isName?: boolean;
 }
 
@@ -34,8 +33,12 @@ const MAIL = /[\w.+%-]{1,64}@[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,24}/gi;
 /** A number as JSON writes it. */
 const NUMBER = /^(-?)\d(\d*(?:\.\d+)?)$/;
 const PHONE = /(?<![\w+])\+\d[\d ()./-]{5,18}\d(?!\w)/g;
-const SECRET =
-  /(?<![A-Za-z0-9])(?:gh[opsur]_|github_pat_|glpat-|xox[abposr]-|[prs]k[-_](?:live|test|ant|proj)?[-_]?|whsec_|AKIA|eyJ)[\w.+/=-]{12,}|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*-----END [A-Z ]*PRIVATE KEY-----/g;
+const TOKEN =
+  /(?:gh[opsur]_|github_pat_|glpat-|xox[abposr]-|[prs]k[-_](?:live|test|ant|proj)?[-_]?|whsec_|AKIA|eyJ)/;
+const SECRET = new RegExp(
+  `(?<![A-Za-z0-9])${TOKEN.source}[\\w.+/=-]{12,}|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*-----END [A-Z ]*PRIVATE KEY-----`,
+  "g",
+);
 const PHONE_KEY = /phone|mobile|msisdn|^(?:tel|fax|cell)$/i;
 const NAME_KEY =
   /^(?:(?:first|last|full|middle|given|family|display|real|sur|user|nick|profile)[-_ ]?name|login)$/i;
@@ -87,32 +90,24 @@ function findSecretParts({ key, parent, value }: Leaf): string[] {
   return findPatterns(value);
 }
 
-/** Text of the same length and the same kinds of characters, which ends with a count. Undefined if it is too short for that. */
+/** Text of the same length and layout, which ends with a count. Undefined if the count has no place in it. */
 function shapeLike(value: string, count: number): string | undefined {
-  const chars = [...value].map((char) =>
-    /\p{N}/u.test(char) ? "0" : /\p{Lu}/u.test(char) ? "X" : /\p{L}/u.test(char) ? "x" : char,
-  );
-  let rest = count;
-  for (let index = chars.length - 1; index >= 0 && rest > 0; index--) {
-    const char = chars[index] as string;
-    const base = char === "0" ? 10 : 26;
-    if (!"0xX".includes(char)) continue;
-    chars[index] =
-      base === 10 ? String(rest % 10) : String.fromCharCode((char === "x" ? 97 : 65) + (rest % 26));
-    rest = Math.floor(rest / base);
-  }
-  return rest > 0 ? undefined : chars.join("");
+  const digits = [...String(count)];
+  const chars = [...value].toReversed().map((char) => {
+    if (!/[\p{L}\p{N}]/u.test(char)) return char;
+    return digits.pop() ?? (/\p{N}/u.test(char) ? "0" : /\p{Lu}/u.test(char) ? "X" : "x");
+  });
+  return digits.length > 0 ? undefined : chars.toReversed().join("");
 }
 
-const PREFIX =
-  /^(?:gh[opsur]_|github_pat_|glpat-|xox[abposr]-|[prs]k[-_](?:live_|test_|ant-|proj-)?|whsec_|AKIA|eyJ)/;
 const WHOLE_MAIL = new RegExp(`^${MAIL.source}$`, "i");
+const TOKEN_START = new RegExp(`^${TOKEN.source}`);
 
 function makeStandIn(value: string, count: number): string | undefined {
   if (WHOLE_MAIL.test(value))
     return `${`user${count}`.padEnd(value.length - "@example.com".length, "x")}@example.com`;
   const [, sign, digits] = NUMBER.exec(value) ?? [];
-  const prefix = digits === undefined ? (PREFIX.exec(value)?.[0] ?? "") : `${sign}9`;
+  const prefix = digits === undefined ? (TOKEN_START.exec(value)?.[0] ?? "") : `${sign}9`;
   const shaped = shapeLike(digits ?? value.slice(prefix.length), count);
   return shaped === undefined ? undefined : prefix + shaped;
 }
@@ -123,7 +118,7 @@ function createStandIns(taken: ReadonlySet<string>): (value: string) => string {
   const counts = new Map<string, number>();
   return (value) => {
     // Of a short shape there are few stand-ins: then they are longer.
-    for (let like = value; ; like = NUMBER.test(like) ? `0${like}` : `${like}x`) {
+    for (let like = value; ; like = NUMBER.test(like) ? like.replace(/^-?/, "$&0") : `${like}x`) {
       const shape = makeStandIn(like, 0) ?? "";
       let count = counts.get(shape) ?? 0;
       let made: string | undefined;
@@ -139,7 +134,7 @@ function createStandIns(taken: ReadonlySet<string>): (value: string) => string {
 
 const withoutPlaces = (field: string): string => field.replaceAll(/\[\d*\]/g, "");
 
-/** Whether a field is one that the user named, or lies in it. `payload.` may be left out, and so may the places in lists. */
+/** True if a field is one that the user named, or lies in it. `payload.` may be left out, and so may the places in lists. */
 function isNamed(field: string, named: string): boolean {
   const [plain, name] = [withoutPlaces(field), withoutPlaces(named)];
   return [name, `payload.${name}`].some((path) => plain === path || plain.startsWith(`${path}.`));
@@ -150,25 +145,8 @@ function checkNames(names: readonly string[], leaves: readonly Leaf[]): void {
   for (const name of names) {
     if (fields.some((field) => isNamed(field, name))) continue;
     const short = fields.map((field) => field.replace(/^payload\./, ""));
-    throw new RouseError({
-      code: "usage",
-      message: `${name}: the request has no such field.${didYouMean(name, [...short, ...fields])}`,
-    });
+    refuse(`${name}: the request has no such field.${didYouMean(name, [...short, ...fields])}`);
   }
-}
-
-/**
- * The parts of a request in which masks are looked for.
- * @param payload undefined if the body cannot be read.
- */
-export function getMaskable(request: FixtureRequest, payload: unknown): Record<string, unknown> {
-  const { headers, query, path } = request;
-  return {
-    payload: payload === undefined ? decodeBody(request).toString("utf8") : payload,
-    headers,
-    query,
-    path,
-  };
 }
 
 /**
@@ -206,171 +184,90 @@ export function findMasks(
   }));
 }
 
-const WORD = /[\p{L}\p{N}]+/gu;
-/** A letter of an escape is none of the word behind it: `\nada`, `%20ada`. */
-const WORD_OR_ESCAPE = /\\(?:u[0-9a-f]{4}|[bfnrt])|%[0-9a-f]{2}|[\p{L}\p{N}]+/giu;
-const WORD_END = /[\p{L}\p{N}]$/u;
-const ESCAPE_END = /(?:\\(?:u[0-9a-f]{4}|[bfnrt])|%[0-9a-f]{2})$/i;
-const WORD_START = /^[\p{L}\p{N}]/u;
-
-/** Values of one length that are looked for where their first word is found, so many characters after their begin. */
-interface Sought {
-  length: number;
-  lead: number;
-}
-
-/** What is looked for by the first word, the longest first: a body may have many thousands of values. */
-function indexValues(values: Iterable<string>): Map<string, Sought[]> {
-  const byWord = new Map<string, Map<string, Sought>>();
-  for (const value of values) {
-    const [first] = value.matchAll(WORD);
-    const { length } = value;
-    if (!first || length < MIN_INSIDE) continue;
-    const sought = { length, lead: first.index };
-    byWord.set(
-      first[0],
-      (byWord.get(first[0]) ?? new Map<string, Sought>()).set(JSON.stringify(sought), sought),
-    );
-  }
-  return new Map(
-    [...byWord].map(([word, all]) => [
-      word,
-      [...all.values()].toSorted((a, b) => b.length - a.length),
-    ]),
-  );
-}
-
-/** Whether a place of a text is neither in a word nor ends in one. */
-function isWhole(text: string, start: number, end: number, tokens: RegExp): boolean {
-  const before = text.slice(Math.max(0, start - 6), start);
-  const isInWord = WORD_END.test(before) && !(tokens === WORD_OR_ESCAPE && ESCAPE_END.test(before));
-  return !isInWord && !WORD_START.test(text.slice(end, end + 2));
-}
-
-function replaceWords(
-  text: string,
-  byValue: ReadonlyMap<string, string>,
-  byWord: ReadonlyMap<string, Sought[]>,
-  tokens: RegExp,
-): string {
-  const parts: string[] = [];
-  let done = 0;
-  for (const { 0: word, index } of text.matchAll(tokens))
-    for (const { length, lead } of byWord.get(word) ?? []) {
-      const start = index - lead;
-      const standIn = start < done ? undefined : byValue.get(text.slice(start, start + length));
-      if (standIn === undefined || !isWhole(text, start, start + length, tokens)) continue;
-      parts.push(text.slice(done, start), standIn);
-      done = start + length;
-      break;
-    }
-  return parts.join("") + text.slice(done);
-}
-
-/** Replaces values inside a text, the longest first, where no letter or digit goes before or follows on. */
-function createReplace(pairs: readonly (readonly [string, string])[]): Replace {
-  const byValue = new Map(pairs);
-  const byWord = indexValues(byValue.keys());
-  return (text) => {
-    const whole = byValue.get(text);
-    if (whole !== undefined || byWord.size === 0) return whole ?? text;
-    const replaced = replaceWords(text, byValue, byWord, WORD);
-    return /[\\%]/.test(replaced)
-      ? replaceWords(replaced, byValue, byWord, WORD_OR_ESCAPE)
-      : replaced;
-  };
-}
-
 type Replace = (text: string) => string;
 
-interface Replacing {
-  inText: Replace;
-  /** Names of fields are replaced where they look private: `id` as a nickname is no reason to rename fields. */
-  inName: Replace;
-  numbers: ReadonlyMap<string, string>;
-}
-
-function replaceIn(value: unknown, replacing: Replacing): unknown {
-  const { inText, inName, numbers } = replacing;
-  if (typeof value === "string") return inText(value);
-  if (typeof value === "number") return Number(numbers.get(String(value)) ?? value);
-  if (Array.isArray(value)) return value.map((member) => replaceIn(member, replacing));
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, member]) => [inName(key), replaceIn(member, replacing)]),
-  );
-}
-
-/** How a value can be written in a body that is no JSON. */
-const WRITTEN: readonly ((value: string) => string)[] = [
+/** The ways in which a value can be written in a text: as it is, in JSON, in an address, in a form. */
+const SPELLINGS: readonly Replace[] = [
   (value) => value,
   (value) => JSON.stringify(value).slice(1, -1),
-  encodeURIComponent,
-  (value) => encodeURIComponent(value).replaceAll("%20", "+"),
+  (value) => encodeURIComponent(value.toWellFormed()),
+  (value) => encodeURIComponent(value.toWellFormed()).replaceAll("%20", "+"),
 ];
 
-/** Replaces values in the bytes of a body. All other bytes stay. */
-function maskBytes(bytes: Buffer, masks: readonly Mask[]): Buffer {
-  const toBytes = (text: string): string => Buffer.from(text).toString("latin1");
-  const pairs = masks.flatMap(({ value, standIn }) =>
-    WRITTEN.map((write) => [toBytes(write(value)), toBytes(write(standIn))] as const),
-  );
-  return Buffer.from(createReplace(pairs)(bytes.toString("latin1")), "latin1");
-}
+/** No letter or digit goes before, but that of an escape: `\nada`, `%20ada`. */
+const WORD_START = String.raw`(?:(?<![\p{L}\p{N}])|(?<=\\(?:u[0-9A-Fa-f]{4}|[bfnrt])|%[0-9A-Fa-f]{2}))`;
+const WORD_END = String.raw`(?![\p{L}\p{N}])`;
 
-/** How far JSON may be indented for its text to be written as it was. */
-const INDENTS = [undefined, 2, 4, "\t"] as const;
+type Replaced = Pick<Mask, "value" | "standIn">;
 
-function createReplacing(masks: readonly Mask[]): Replacing {
-  const pairs = masks.map(({ value, standIn }) => [value, standIn] as const);
-  return {
-    inText: createReplace(pairs),
-    inName: createReplace(pairs.filter(([value]) => findPatterns(value).includes(value))),
-    numbers: new Map(pairs.filter(([value]) => NUMBER.test(value))),
-  };
-}
-
-/** A text with stand-ins. One that is JSON stays JSON in the same layout. */
-function createReplaceText(masks: readonly Mask[], replacing: Replacing): Replace {
-  const written = createReplace(
+/** Replaces values that are a whole text, and inside of texts those that are whole words, the longest first. */
+function createReplace(masks: readonly Replaced[]): Replace {
+  const standIns = new Map(
     masks.flatMap(({ value, standIn }) =>
-      WRITTEN.map((write) => [write(value), write(standIn)] as const),
+      SPELLINGS.map((spell) => [spell(value), spell(standIn)] as const),
     ),
   );
-  return (text) => {
-    const parsed = parseText(text);
-    if (!parsed) return replacing.inText(text);
-    const indent = INDENTS.find((one) => JSON.stringify(parsed, null, one) === text);
-    if (indent === undefined && JSON.stringify(parsed) !== text) return written(text);
-    return JSON.stringify(replaceIn(parsed, replacing), null, indent);
-  };
+  const inside = [...standIns.keys()].filter(
+    (value) => value.length >= MIN_INSIDE && /[\p{L}\p{N}]/u.test(value),
+  );
+  if (inside.length === 0) return (text) => standIns.get(text) ?? text;
+  // The engine looks for the alternatives by their common beginnings: a body may have many thousands of values.
+  const words = inside.toSorted((a, b) => b.length - a.length).map((value) => RegExp.escape(value));
+  const pattern = new RegExp(`${WORD_START}(?:${words.join("|")})${WORD_END}`, "gu");
+  return (text) =>
+    standIns.get(text) ?? text.replace(pattern, (found) => standIns.get(found) ?? found);
 }
 
-/** Any JSON with stand-ins in place of values. */
+/** Indents of JSON in a text that is written again as it was. */
+const INDENTS = [0, 2, 4, "\t"] as const;
+
+/** Any JSON with stand-ins in place of values. A text that is JSON stays JSON in the same layout. */
 export function maskValue<T>(value: T, masks: readonly Mask[]): T {
-  const replacing = createReplacing(masks);
-  return replaceIn(value, { ...replacing, inText: createReplaceText(masks, replacing) }) as T;
+  const inText = createReplace(masks);
+  // Names of fields are replaced if they look private: `id` as a nickname is no reason to rename fields.
+  const inName = createReplace(
+    masks.filter((mask) => findPatterns(mask.value).includes(mask.value)),
+  );
+  const numbers = new Map(
+    masks.flatMap(({ value: one, standIn }) => (NUMBER.test(one) ? [[one, standIn]] : [])),
+  );
+  const mask = (one: unknown): unknown => {
+    if (typeof one === "string") return maskText(one);
+    if (typeof one === "number") return Number(numbers.get(String(one)) ?? one);
+    if (Array.isArray(one)) return one.map(mask);
+    if (typeof one !== "object" || one === null) return one;
+    return Object.fromEntries(
+      Object.entries(one).map(([key, member]) => [inName(key), mask(member)]),
+    );
+  };
+  const maskText = (text: string): string => {
+    const parsed = parseText(text);
+    const indent = parsed && INDENTS.find((one) => JSON.stringify(parsed, null, one) === text);
+    return indent === undefined ? inText(text) : JSON.stringify(mask(parsed), null, indent);
+  };
+  return mask(value) as T;
+}
+
+/** Replaces values in bytes that are no UTF-8. All other bytes stay. */
+function maskBytes(base64: string, masks: readonly Mask[]): string {
+  const toBytes = (text: string): string => Buffer.from(text).toString("latin1");
+  const spelled = masks.flatMap(({ value, standIn }) => [
+    { value, standIn },
+    { value: toBytes(value), standIn: toBytes(standIn) },
+  ]);
+  const masked = createReplace(spelled)(Buffer.from(base64, "base64").toString("latin1"));
+  return Buffer.from(masked, "latin1").toString("base64");
 }
 
 /** The request with stand-ins in place of values. */
 export function applyMasks(request: FixtureRequest, masks: readonly Mask[]): FixtureRequest {
-  // What is private elsewhere may by chance be the name of the path.
-  const inPath = createReplace(
-    masks.flatMap(({ value, standIn, fields }) =>
-      fields.includes("path") ? [[value, standIn] as const] : [],
-    ),
-  );
-  const { json, text: _text, base64: _base64, headers, query, path, ...rest } = request;
-  const replacing = createReplacing(masks);
-  const body =
-    json === undefined
-      ? encodeBody(maskBytes(decodeBody(request), masks), request.contentType)
-      : { json: replaceIn(json, replacing) };
+  const { query, headers, json, text, base64, path } = request;
+  // Values that are private elsewhere may by chance be the name of the path.
+  const ofPath = masks.filter(({ fields }) => fields.includes("path"));
   return {
-    ...rest,
-    path: inPath(path),
-    query: replaceIn(query, replacing) as QueryValues,
-    headers: replaceIn(headers, replacing) as Record<string, string>,
-    ...body,
+    ...request,
+    ...maskValue({ query, headers, ...(text === undefined ? { json } : { text }) }, masks),
+    ...(base64 !== undefined && { base64: maskBytes(base64, masks) }),
+    path: createReplace(ofPath)(path),
   };
 }

@@ -1,7 +1,8 @@
 import { FORGOTTEN, joinParts, type TextPart } from "../../core/text.ts";
 import { RouseError } from "../../core/errors.ts";
+import { refuse } from "../records/operation.ts";
 import type { RunDetail, stepView } from "../records/views.ts";
-import { findMasks, maskValue, type Mask, type MaskOptions } from "./masks.ts";
+import { maskValue, type Mask } from "./masks.ts";
 import { toTextLines } from "./fixture-run.ts";
 import {
   toResultText,
@@ -24,11 +25,11 @@ interface FinishedRun {
 /** Reads on in results that were cut. A case has the whole results. */
 const READER = "rouse.read_result";
 
-/** What a judge is asked of a case that was just recorded. */
+/** The rubric of a case that was just recorded. */
 const RUBRIC =
   "The reply states the same facts and comes to the same conclusion as the recorded reply, leaves out nothing that matters, and adds nothing that the task and the results of tools do not support. Its wording and its layout may differ.";
 
-/** Whether the call was one of a tool that the agent had, and has an answer. */
+/** True if the call was one of a tool that the agent had, and has an answer. */
 const isAnswered = ({ tool, output }: CallView): boolean =>
   output !== null && tool.includes(".") && tool !== READER;
 
@@ -76,8 +77,7 @@ function toPrompt(input: readonly TextPart[]): NonNullable<WrittenRun["prompt"]>
 }
 
 function checkKept({ id, input, endedAt }: RunDetail, calls: readonly RecordedCall[]): void {
-  if (endedAt === null)
-    throw new RouseError({ code: "usage", message: `${id} has not ended: record it when it has` });
+  if (endedAt === null) refuse(`${id} has not ended: record it when it has`);
   const texts = [...input.map(({ text }) => text), ...calls.map(({ input: given }) => given)];
   if (texts.some((text) => (text as unknown) === FORGOTTEN))
     throw new RouseError({
@@ -86,36 +86,25 @@ function checkKept({ id, input, endedAt }: RunDetail, calls: readonly RecordedCa
     });
 }
 
-/** What of a run may hold values to mask, by the names with which their fields begin. */
-export function getMaskableRun({ prompt, calls, reply }: WrittenRun): Record<string, unknown> {
-  return {
-    run: {
-      ...(prompt !== undefined && { prompt }),
-      calls: calls.map(({ input, result }) => ({ input, result })),
-      reply,
-    },
-  };
-}
+/** The parts of a run that may hold values to mask, by the names with which their fields begin. */
+export const getMaskableRun = ({ prompt, calls, reply }: WrittenRun): Record<string, unknown> => ({
+  run: { prompt, calls: calls.map(({ input, result }) => ({ input, result })), reply },
+});
 
 /** Masks a recorded run. Names of tools, agents and models stay. */
-export function maskRun(
-  { prompt, instructions, calls, reply, ...rest }: WrittenRun,
-  masks: readonly Mask[],
-): WrittenRun {
-  const masked = maskValue({ prompt, instructions, reply }, masks);
-  const given = Object.fromEntries(
-    Object.entries(masked).filter(([, value]) => value !== undefined),
-  );
-  const maskedCalls = calls.map((call) => {
-    const result = toResult(maskValue(toResultText(call.result), masks));
-    return { ...call, input: maskValue(call.input, masks), result };
-  });
-  return { ...rest, ...given, calls: maskedCalls };
+export function maskRun(run: WrittenRun, masks: readonly Mask[]): WrittenRun {
+  const { prompt, instructions, reply } = run;
+  const calls = run.calls.map(({ input, result }) => ({ input, result: toResultText(result) }));
+  const masked = maskValue({ prompt, instructions, reply, calls }, masks);
+  return {
+    ...run,
+    ...masked,
+    calls: run.calls.map((call, index) => {
+      const { input = call.input, result = "" } = masked.calls[index] ?? {};
+      return { ...call, input, result: toResult(result) };
+    }),
+  };
 }
-
-/** The masks of a run that has no request. `false` masks nothing. */
-export const findRunMasks = (run: WrittenRun, options: MaskOptions | false): Mask[] =>
-  options === false ? [] : findMasks(getMaskableRun(run), options);
 
 /**
  * Makes the recording of a run that has ended.
@@ -131,28 +120,28 @@ export function recordRun(
     step.calls.filter(isAnswered).map((call) => toCall(call, results)),
   );
   checkKept(run, calls);
-  const { startedAt, endedAt, usage, model, reply, thinking, mapping, instructions } = run;
+  const { startedAt, endedAt, usage, reply } = run;
   const asked = {
     prompt: toPrompt(run.input),
     agent: run.agentId,
-    ...(mapping !== null && { mapping }),
-    ...(instructions !== null && { instructions }),
-    ...(thinking !== null && { thinking }),
+    mapping: run.mapping ?? undefined,
+    instructions: run.instructions ?? undefined,
+    thinking: run.thinking ?? undefined,
   };
+  const isTimed = startedAt !== null && endedAt !== null;
   return {
     id: run.id,
-    ...(hasRequest ? action !== undefined && { action } : asked),
+    ...(hasRequest ? { action } : asked),
     calls,
-    ...(reply !== null && { reply: toTextLines(reply) }),
-    ...(model !== null && { model }),
-    ...(usage?.totalTokens !== undefined && { tokens: usage.totalTokens }),
-    ...(usage?.costUsd !== undefined && { costUsd: usage.costUsd }),
-    ...(startedAt !== null &&
-      endedAt !== null && { seconds: (Date.parse(endedAt) - Date.parse(startedAt)) / 1000 }),
+    reply: reply === null ? undefined : toTextLines(reply),
+    model: run.model ?? undefined,
+    tokens: usage?.totalTokens,
+    costUsd: usage?.costUsd,
+    seconds: isTimed ? (Date.parse(endedAt) - Date.parse(startedAt)) / 1000 : undefined,
   };
 }
 
-/** What a case expects that was just recorded: a judge compares with the recorded reply, and words can be added. */
+/** The expectation of a case that was just recorded: a judge compares with the recorded reply, and words can be added. */
 export const prepareReply = ({ reply }: WrittenRun): ReplyExpectation => ({
   contains: [],
   ...(reply !== undefined && { judge: { rubric: RUBRIC } }),

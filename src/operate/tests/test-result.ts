@@ -1,34 +1,41 @@
+import type { Snapshot } from "../../intake/types.ts";
 import type { AgentRun } from "./agent-run.ts";
-import type { AgentReport } from "./agent-tests.ts";
-import { isAgentCase, type TestCase } from "./fixture.ts";
-import type { FixtureResult } from "./fixture-run.ts";
+import type { PlannedRun } from "./agent-tests.ts";
+import { isFixture, type TestCase } from "./fixture.ts";
+import { runFixture, type FixtureResult } from "./fixture-run.ts";
 
-/** What a fixture gave by one config. */
+/** The result of a fixture with one config. */
 export interface TestResult {
   fixture: TestCase;
   ok: boolean;
-  /** What the mappings made of it; undefined without a request. */
+  /** The result of the mappings; undefined without a request. */
   mapping: FixtureResult | undefined;
   /** Runs of its agent. */
   runs: AgentRun[];
 }
 
-/** Whether nothing was found out about a fixture: it needs a model, and no run was made. */
+/** True if nothing was found out about a fixture: it needs a model, and no run was made. */
 export const isSkipped = ({ mapping, runs }: TestResult): boolean => !mapping && runs.length === 0;
 
-/** Joins what the mappings and the agents made of fixtures. `agents` is undefined if no model was asked. */
-export function toResults(
+/**
+ * Runs fixtures by the mappings of a snapshot, one after the other. Starts nothing and stores nothing; never throws.
+ * @param planned the runs of agents; those of the snapshot that were made are part of the results.
+ */
+export async function testFixtures(
   fixtures: readonly TestCase[],
-  mappings: readonly FixtureResult[],
-  agents: ReturnType<AgentReport["runs"]["get"]> | undefined,
-): TestResult[] {
-  const byFixture = new Map<TestCase, FixtureResult>(mappings.map((one) => [one.fixture, one]));
-  return fixtures.map((fixture) => {
-    const mapping = byFixture.get(fixture);
-    const runs = (isAgentCase(fixture) && agents?.get(fixture)) || [];
+  snapshot: Snapshot,
+  planned: readonly PlannedRun[] = [],
+): Promise<TestResult[]> {
+  const own = planned.filter((run) => run.snapshot === snapshot);
+  const byFixture = Map.groupBy(own, (run): TestCase => run.fixture);
+  const results: TestResult[] = [];
+  for (const fixture of fixtures) {
+    const mapping = isFixture(fixture) ? await runFixture(fixture, snapshot) : undefined;
+    const runs = byFixture.get(fixture)?.flatMap(({ made }) => made ?? []) ?? [];
     const { repeat = 1, passes = repeat } = fixture.reply ?? {};
     const passed = runs.filter((run) => run.passed).length;
     const isGood = runs.length === 0 || passed >= Math.min(passes, repeat);
-    return { fixture, mapping, runs, ok: (mapping?.ok ?? true) && isGood };
-  });
+    results.push({ fixture, mapping, runs, ok: (mapping?.ok ?? true) && isGood });
+  }
+  return results;
 }

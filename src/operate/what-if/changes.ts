@@ -52,7 +52,7 @@ const getMapping = ({ action }: EffectAction): string | null => action.mapping ?
 const pick = (fields: Partial<ComparedFields>, names: readonly string[]): ChangeValues =>
   Object.fromEntries(names.map((name) => [name, cut(fields[name] ?? null)]));
 
-/** What is shown of an action that starts, stops, or is another mapping's. */
+/** Describes an action that starts, stops, or is another mapping's. */
 function describeAction(made: EffectAction): ChangeValues {
   const { marked: _marked, message, ...fields } = getFields(made);
   const given = Object.entries(fields).filter(([, value]) => value !== null);
@@ -99,15 +99,16 @@ function compareFields(
       },
     ];
   });
-  const holes = after.missing.filter((expression) => !before.missing.includes(expression));
-  if (holes.length > 0)
-    changes.push({
-      kind: "missing",
-      mapping,
-      before: { missing: before.missing },
-      after: { missing: after.missing },
-    });
-  return changes;
+  return [...changes, ...compareMissing(mapping, before, after)];
+}
+
+type WithMissing = Pick<Effect, "missing">;
+
+/** Compares the template expressions that find nothing. Those that find something by now are no change. */
+function compareMissing(mapping: string | null, before: WithMissing, after: WithMissing): Change[] {
+  const isNew = after.missing.some((expression) => !before.missing.includes(expression));
+  const [old, next] = [{ missing: before.missing }, { missing: after.missing }];
+  return isNew ? [{ kind: "missing", mapping, before: old, after: next }] : [];
 }
 
 /** Takes for each action of `actions` the first of `others` that `fits`, out of `others`. */
@@ -126,7 +127,7 @@ function pair(
   return { pairs, rest };
 }
 
-export interface CompareOptions {
+interface CompareOptions {
   /** Mappings that are written alike on both sides: what a transform makes by chance is no change. */
   unchanged: ReadonlySet<string>;
   isSameSession(a: string, b: string): boolean;
@@ -175,7 +176,8 @@ export function compareEffects(
 /** Compares two effects without actions. */
 function compareOutcomes(before: Effect, after: Effect): Change[] {
   const isOther = before.mapping !== after.mapping;
-  if (!isOther && before.outcome === after.outcome) return compareHoles(before, after);
+  if (!isOther && before.outcome === after.outcome)
+    return compareMissing(after.mapping, before, after);
   const kind =
     isRefusal(after) && !isRefusal(before) ? "rejected" : isOther ? "other-mapping" : "outcome";
   return [
@@ -184,19 +186,6 @@ function compareOutcomes(before: Effect, after: Effect): Change[] {
       mapping: after.mapping,
       before: describeOutcome(before),
       after: describeOutcome(after),
-    },
-  ];
-}
-
-function compareHoles(before: Effect, after: Effect): Change[] {
-  const isNew = after.missing.some((expression) => !before.missing.includes(expression));
-  if (!isNew) return [];
-  return [
-    {
-      kind: "missing",
-      mapping: after.mapping,
-      before: { missing: before.missing },
-      after: { missing: after.missing },
     },
   ];
 }

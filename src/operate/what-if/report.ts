@@ -1,14 +1,7 @@
 import type { EventRecord, Reads } from "../../store/types.ts";
 import { diffWords, type DiffPart } from "../edits/word-diff.ts";
-import type { Effect } from "../../intake/resolve.ts";
-import {
-  CHANGE_TEXTS,
-  compareEffects,
-  type Change,
-  type ChangeKind,
-  type ChangeValues,
-  type CompareOptions,
-} from "./changes.ts";
+import { CHANGE_TEXTS, type Change, type ChangeKind, type ChangeValues } from "./changes.ts";
+import type { Selection } from "./selection.ts";
 
 const DAY_MS = 86_400_000;
 /** Runs of this time say what a run uses. */
@@ -40,17 +33,20 @@ export interface WhatIfGroup {
 }
 
 export interface WhatIfOptions {
-  /** The time that the events cover, in milliseconds since the epoch; default for `from`: the oldest event. */
-  period: { from?: number | undefined; to: number };
-  /** Has the tokens that recorded runs used. */
+  /** Has the events, and the tokens that recorded runs used. */
   store: Reads;
+  /**
+   * The events. Repeats and replays are compared if they are named by their ids; else they are skipped, since their first event is
+   * compared.
+   */
+  selection: Selection;
+  /** Milliseconds since the epoch: the end of the time that the events cover. */
+  now: number;
   /** Called with every event of every group: more of them than a report keeps. */
   onExample?(group: WhatIfGroup, example: WhatIfExample): void;
-  /** Compare repeats and replays too: the caller has named the events. Default: they are skipped, since their first event is compared. */
-  repeats?: boolean;
 }
 
-/** How far a comparison has come. */
+/** The progress of a comparison. */
 export interface WhatIfCounts {
   /** Events that were looked at. */
   events: number;
@@ -62,11 +58,11 @@ export interface WhatIfCounts {
   wouldNotRun: number;
 }
 
-/** What a change of the mappings would do, over recorded events. For operators only: its examples quote the events. */
+/** The effect of a change of the mappings on recorded events. For operators only: its examples quote the events. */
 export interface WhatIfReport extends WhatIfCounts {
   /** The time that the events cover, in milliseconds. */
   periodMs: number;
-  /** Why events were skipped, with their number. */
+  /** The number of events that were skipped, by the reason. */
   skippedFor: Record<string, number>;
   /** Events by the outcome that they would have. Those that cannot change have the recorded one. */
   outcomes: Record<string, number>;
@@ -100,17 +96,14 @@ function toExample(
     : example;
 }
 
-/** How one event is compared. */
-export type Compared =
-  | { kind: "same"; outcome: string }
-  | { kind: "skipped"; reason: string }
-  | { kind: "compared"; before: Effect; after: Effect; options: CompareOptions };
+/** The comparison of one event: the outcome that it would have, or the reason why nothing can be said about it. */
+export type Compared = { outcome: string; changes: readonly Change[] } | { skipped: string };
 
 /** Adds one to the count of a name, which may come from an event. */
 const addOne = (counts: Map<string, number>, name: string): unknown =>
   counts.set(name, (counts.get(name) ?? 0) + 1);
 
-/** What is counted of the events so far. */
+/** The counts of the events so far. */
 export class Comparison {
   readonly #options: WhatIfOptions;
   readonly #groups = new Map<string, WhatIfGroup>();
@@ -134,14 +127,13 @@ export class Comparison {
   add(event: EventRecord, compared: Compared): void {
     this.counts.events++;
     this.#oldest = Math.min(this.#oldest, event.receivedAt);
-    if (compared.kind === "skipped") {
+    if ("skipped" in compared) {
       this.counts.skipped++;
-      addOne(this.#skippedFor, compared.reason);
+      addOne(this.#skippedFor, compared.skipped);
       return;
     }
-    const isSame = compared.kind === "same";
-    addOne(this.#outcomes, isSame ? compared.outcome : compared.after.outcome);
-    const changes = isSame ? [] : compareEffects(compared.before, compared.after, compared.options);
+    const { outcome, changes } = compared;
+    addOne(this.#outcomes, outcome);
     if (changes.length === 0) return;
     this.#count(changes);
     this.#group(event, changes);
@@ -184,10 +176,10 @@ export class Comparison {
     if (runs === 0) return { runs, tokens: 0 };
     const usage = await this.#options.store.runs.sumUsage({
       by: "mapping",
-      since: this.#options.period.to - USAGE_MS,
+      since: this.#options.now - USAGE_MS,
     });
     const getMean = (name?: string): number | undefined => {
-      // What no mapping started is named in parentheses.
+      // Runs that no mapping started are named in parentheses.
       const rows = usage.filter(({ key }) =>
         name === undefined ? !key.startsWith("(") : key === name,
       );
@@ -204,8 +196,8 @@ export class Comparison {
 
   /** The whole report. Reads what runs have used. */
   async end(): Promise<WhatIfEnd> {
-    const { from, to } = this.#options.period;
-    const periodMs = Math.max(0, to - (from ?? Math.min(this.#oldest, to)));
+    const { selection, now } = this.#options;
+    const periodMs = Math.max(0, now - (selection.since ?? Math.min(this.#oldest, now)));
     const days = periodMs / DAY_MS;
     return {
       type: "end",

@@ -1,6 +1,5 @@
 import { unknownId } from "../../vocabulary/unknown-id.ts";
-import { readAll } from "../records/operation.ts";
-import { RouseError } from "../../core/errors.ts";
+import { found, readAll, refuse } from "../records/operation.ts";
 import type { EventRecord, Reads } from "../../store/types.ts";
 
 /** Events that are compared if nothing else is said. */
@@ -19,19 +18,12 @@ export interface Selection {
   path?: string | undefined;
 }
 
-type Reader = Reads;
-
-async function findEvent(store: Reader, id: string): Promise<EventRecord> {
-  const [found, more] = id.startsWith("evt_")
+async function findEvent(store: Reads, id: string): Promise<EventRecord> {
+  const [event, more] = id.startsWith("evt_")
     ? await store.events.list({ idPrefix: id, limit: 2 })
     : [];
-  if (!found) throw new RouseError(unknownId("event", id));
-  if (more)
-    throw new RouseError({
-      code: "usage",
-      message: `several events begin with ${id}; write more of the id`,
-    });
-  return found;
+  if (more) refuse(`several events begin with ${id}; write more of the id`);
+  return found(event, unknownId("event", id));
 }
 
 /**
@@ -39,7 +31,7 @@ async function findEvent(store: Reader, id: string): Promise<EventRecord> {
  * @throws RouseError `not_found` or `usage` if an id of `events` does not name one event.
  */
 export async function* readEvents(
-  store: Reader,
+  store: Reads,
   { since, last, events, path }: Selection,
 ): AsyncGenerator<EventRecord> {
   if (events) {

@@ -4,15 +4,17 @@ import { readRecordedHook } from "../../intake/replay.ts";
 import type { ParsedHook, Snapshot } from "../../intake/types.ts";
 import type { EventRecord } from "../../store/types.ts";
 import { getEffect } from "../../intake/resolve.ts";
+import { compareEffects } from "./changes.ts";
 import { UUID_END } from "./effect.ts";
 import { Comparison, type Compared, type WhatIfLine, type WhatIfOptions } from "./report.ts";
+import { readEvents } from "./selection.ts";
 
 export type * from "./report.ts";
 
 /** Time between two lines of how far it came. */
 const REPORT_MS = 100;
 
-/** Whether two session keys mean the same: those of runs that are given a session of their own end with a UUID by chance. */
+/** True if two session keys mean the same: those of runs that are given a session of their own end with a UUID by chance. */
 const isSameSession =
   (input: ParsedHook) =>
   (a: string, b: string): boolean => {
@@ -77,25 +79,21 @@ function createCompare(
   return async (event) => {
     const { path, credential } = event;
     const { isSame, unchanged } = plan({ path, byHookToken: credential === "hooks.token" });
-    if (isSame) return { kind: "same", outcome: event.outcome };
+    if (isSame) return { outcome: event.outcome, changes: [] };
     const recorded = readRecordedHook(event, before);
     const changed = isSameFormat(path) ? recorded : readRecordedHook(event, after);
-    if (!recorded.ok) return { kind: "skipped", reason: recorded.reason };
-    if (!changed.ok) return { kind: "skipped", reason: changed.reason };
+    if (!recorded.ok) return { skipped: recorded.reason };
+    if (!changed.ok) return { skipped: changed.reason };
     // Expressions that both sides have are evaluated once.
     const input = { ...recorded.input, credential, results: new Map() };
     const later = changed === recorded ? input : { ...changed.input, credential };
+    const effects = [await getEffect(input, before), await getEffect(later, after)] as const;
     const options = { unchanged, isSameSession: isSameSession(input) };
-    return {
-      kind: "compared",
-      before: await getEffect(input, before),
-      after: await getEffect(later, after),
-      options,
-    };
+    return { outcome: effects[1].outcome, changes: compareEffects(...effects, options) };
   };
 }
 
-/** Why an event is left out: the first of several that are the same is compared. */
+/** True for an event that is left out: the first of several that are the same is compared. */
 function isRepeat({ duplicateOf, replayOf, outcome }: EventRecord): boolean {
   return outcome === "duplicate" || duplicateOf !== undefined || replayOf !== undefined;
 }
@@ -103,22 +101,23 @@ function isRepeat({ duplicateOf, replayOf, outcome }: EventRecord): boolean {
 /**
  * Compares what two snapshots do with recorded events, newest first. Starts nothing and stores nothing; transform modules run,
  * within their usual bounds. The last line is the whole report.
+ * @throws RouseError `not_found` or `usage` if an id of the selection does not name one event.
  */
 export async function* whatIf(
   before: Snapshot,
   after: Snapshot,
-  events: AsyncIterable<EventRecord>,
   options: WhatIfOptions,
 ): AsyncGenerator<WhatIfLine, void> {
+  const { store, selection } = options;
   const compare = createCompare(before, after);
   const comparison = new Comparison(options);
   const pause = createPause();
   yield { type: "progress", ...comparison.counts };
   let shown = performance.now();
-  for await (const event of events) {
-    const isLeftOut = !options.repeats && isRepeat(event);
+  for await (const event of readEvents(store, selection)) {
+    const isLeftOut = !selection.events && isRepeat(event);
     const compared: Compared = isLeftOut
-      ? { kind: "skipped", reason: "a repeat or a replay of another event" }
+      ? { skipped: "a repeat or a replay of another event" }
       : await compare(event);
     comparison.add(event, compared);
     if (performance.now() - shown >= REPORT_MS) {
