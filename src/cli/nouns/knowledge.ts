@@ -4,7 +4,6 @@ import { basename, extname, join, resolve } from "node:path";
 import { Readable } from "node:stream";
 import { OPERATOR_TENANT } from "../../config/checks.ts";
 import { RouseError } from "../../core/errors.ts";
-import { describeFileError } from "../../core/files.ts";
 import { FORMATS } from "../../knowledge/formats.ts";
 import {
   DOCUMENT_STATES,
@@ -24,7 +23,7 @@ import {
   type Noun,
 } from "../command.ts";
 import { read, withId, type AdminClient } from "../gateway/connect.ts";
-import { usage } from "../failure.ts";
+import { noSuch, unreadable, usage } from "../failure.ts";
 import { EXIT, type CliIo } from "../io.ts";
 import { readCount } from "../options.ts";
 import { printBlock } from "../print.ts";
@@ -71,7 +70,7 @@ async function findFiles(paths: readonly string[], io: CliIo): Promise<string[]>
   for (const path of paths) {
     const full = resolve(io.cwd, path);
     const found = await stat(full).catch((error: unknown) => {
-      throw usage(`${path} cannot be read: ${describeFileError(error)}`);
+      throw unreadable(path, error);
     });
     if (!found.isDirectory()) files.push(full);
     else
@@ -79,7 +78,7 @@ async function findFiles(paths: readonly string[], io: CliIo): Promise<string[]>
         if (entry.isFile() && endings.has(extname(entry.name).toLowerCase()))
           files.push(join(entry.parentPath, entry.name));
   }
-  if (files.length === 0) throw usage("there is no file that can be read");
+  if (files.length === 0) throw noSuch("there is no file that can be read");
   return files.toSorted();
 }
 
@@ -163,14 +162,6 @@ const waitUntilIndexed = (
     return settled;
   });
 
-/** Names the document in the error of a request about it. */
-const withName =
-  (id: string) =>
-  (error: unknown): never => {
-    if (!(error instanceof RouseError) || error.code !== "not_found") throw error;
-    throw new RouseError({ code: "not_found", message: `there is no document ${id}` });
-  };
-
 const orUndefined = (error: unknown): undefined => {
   if (error instanceof RouseError && error.code === "not_found") return undefined;
   throw error;
@@ -212,7 +203,7 @@ async function reindexAll(
   const all: AddedDocument[] = [];
   for (const id of ids) {
     const again = documents[":id"].reindex.$post({ ...withId(id), query: { tenant } });
-    all.push((await read(again).catch(withName(id))).document);
+    all.push((await read(again)).document);
   }
   return all;
 }
@@ -305,10 +296,9 @@ const show = asking({
     const one = api.knowledge.documents[":id"];
     if (passages) {
       const query = { tenant, from, limit };
-      return read(one.passages.$get({ ...withId(id), query })).catch(withName(id));
+      return read(one.passages.$get({ ...withId(id), query }));
     }
-    const answer = await read(one.$get({ ...withId(id), query: { tenant } })).catch(withName(id));
-    return answer.document;
+    return (await read(one.$get({ ...withId(id), query: { tenant } }))).document;
   },
   print(answer, io) {
     if ("passages" in answer) return printPassages(answer, io);
@@ -344,10 +334,8 @@ const remove = asking({
   examples: ["rouse knowledge remove doc_1k7u"],
   options: TENANT_OPTION,
   async ask({ api }, { tenant }, ids) {
-    for (const id of ids)
-      await api.knowledge.documents[":id"]
-        .$delete({ ...withId(id), query: { tenant } })
-        .catch(withName(id));
+    const { documents } = api.knowledge;
+    for (const id of ids) await documents[":id"].$delete({ ...withId(id), query: { tenant } });
     return { deleted: ids };
   },
   print: ({ deleted }, io) => deleted.forEach((id) => io.out(`${id}  deleted\n`)),

@@ -44,7 +44,9 @@ const searchBody = z.strictObject({
   limit: z.int().min(1).max(1000).optional(),
 });
 
-const DOCUMENT_NOT_FOUND = "there is no such document";
+/** Returns what there is of a document, or throws the error that names the document. */
+const ofDocument = <T>(id: string, value: T | undefined): T =>
+  found(value, `there is no document ${id}`);
 
 function parseMetadata(pairs: string | undefined): z.output<typeof metadata> | undefined {
   if (pairs === undefined) return undefined;
@@ -118,32 +120,28 @@ export function knowledgeRoutes(deps: AdminDeps) {
     })
     .get("/documents/:id", query(oneQuery), async (c) => {
       const { tenant: of, wait } = c.req.valid("query");
-      const now = found(await knowledge.get(of, c.req.param("id")), DOCUMENT_NOT_FOUND);
+      const id = c.req.param("id");
+      const now = ofDocument(id, await knowledge.get(of, id));
       return ok(c, {
-        document:
-          wait > 0 ? found(await knowledge.wait(now.id, wait * 1000), DOCUMENT_NOT_FOUND) : now,
+        document: wait > 0 ? ofDocument(id, await knowledge.wait(now.id, wait * 1000)) : now,
       });
     })
     .get("/documents/:id/passages", query(passagesQuery), async (c) => {
       const { tenant: of, ...rest } = c.req.valid("query");
-      return ok(
-        c,
-        found(await knowledge.passages(of, c.req.param("id"), given(rest)), DOCUMENT_NOT_FOUND),
-      );
+      const id = c.req.param("id");
+      return ok(c, ofDocument(id, await knowledge.passages(of, id, given(rest))));
     })
     .delete("/documents/:id", query(oneQuery), async (c) => {
-      const isGone = await knowledge.remove(c.req.valid("query").tenant, c.req.param("id"));
-      found(isGone || undefined, DOCUMENT_NOT_FOUND);
+      const id = c.req.param("id");
+      const isGone = await knowledge.remove(c.req.valid("query").tenant, id);
+      ofDocument(id, isGone || undefined);
       return ok(c, {});
     })
-    .post("/documents/:id/reindex", query(oneQuery), async (c) =>
-      ok(c, {
-        document: found(
-          await knowledge.reindex(c.req.valid("query").tenant, c.req.param("id")),
-          DOCUMENT_NOT_FOUND,
-        ),
-      }),
-    )
+    .post("/documents/:id/reindex", query(oneQuery), async (c) => {
+      const id = c.req.param("id");
+      const again = await knowledge.reindex(c.req.valid("query").tenant, id);
+      return ok(c, { document: ofDocument(id, again) });
+    })
     .post("/search", jsonBody(searchBody), async (c) => {
       const { agent, ...rest } = c.req.valid("json");
       return ok(c, {
