@@ -220,7 +220,7 @@ export const setupCommand: Command<GmailConfig> = {
   },
   async run(context, options) {
     const steps = new Steps(context);
-    const { json, out, err } = context;
+    const { json, out, fail } = context;
     try {
       const result = await setup(context, options, steps);
       if (json) out(`${JSON.stringify({ ok: true, ...result, steps: steps.done })}\n`);
@@ -228,9 +228,8 @@ export const setupCommand: Command<GmailConfig> = {
       return 0;
     } catch (error) {
       if (!(error instanceof GmailProblem)) throw error;
-      if (json)
-        out(`${JSON.stringify({ ok: false, message: error.message, steps: steps.done })}\n`);
-      else err(`${error.message}\n`);
+      if (!json) return fail(error.message);
+      out(`${JSON.stringify({ ok: false, message: error.message, steps: steps.done })}\n`);
       return 1;
     }
   },
