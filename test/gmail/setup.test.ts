@@ -192,7 +192,7 @@ done: new mail becomes runs while the gateway runs
     const said = await world.setup(["--label", "Nowhere"]);
     expect([said.code, said.err]).toEqual([
       1,
-      'the mailbox has no label "Nowhere": set hooks.gmail.label to one that it has\n',
+      'rouse: the mailbox has no label "Nowhere": set hooks.gmail.label to one that it has\n',
     ]);
   });
 
