@@ -25,15 +25,21 @@ interface SyncedFolder extends SourceAudience {
 const SETTLE_MS = 500;
 const RETRY_MS = 30_000;
 
-function renderReport({ added, replaced, removed, unchanged, failed, kept }: SyncReport): {
+const renderCount = (count: number): string => `${count} document${count === 1 ? "" : "s"}`;
+
+interface State {
   ok: boolean;
   message: string;
-} {
-  const counts = `${added + replaced + unchanged} documents (${added} new, ${replaced} changed, ${removed} removed)`;
+}
+
+function renderReport(report: SyncReport): State {
+  const { added, replaced, removed, unchanged, failed, kept } = report;
+  const documents = renderCount(added + replaced + unchanged);
+  const counts = `${documents} (${added} new, ${replaced} changed, ${removed} removed)`;
   if (kept > 0)
     return {
       ok: false,
-      message: `the folder is empty: its ${kept} documents are kept until it has one again`,
+      message: `the folder is empty; Rouse keeps its ${renderCount(kept)} until a file is there again`,
     };
   const [first] = failed;
   if (!first) return { ok: true, message: counts };
@@ -49,8 +55,8 @@ async function keepInStep(
   signal: AbortSignal,
   host: Pick<SourceHost, "documents" | "report">,
 ): Promise<void> {
-  const states = new Map<string, { ok: boolean; message: string }>();
-  const report = (name: string, state: { ok: boolean; message: string }): void => {
+  const states = new Map<string, State>();
+  const report = (name: string, state: State): void => {
     states.set(name, state);
     const all = [...states];
     host.report({

@@ -218,12 +218,14 @@ export function parseJsonToPrint(text: string): unknown {
   return JSON.parse(text, revive as (key: string, value: unknown) => unknown);
 }
 
-function roundMembers(value: unknown): unknown {
+function roundMembers(value: unknown, printed: readonly string[], isPrinted = false): unknown {
   if (typeof value !== "object" || value === null) return value;
-  const round = (member: unknown, key: string): unknown =>
-    typeof member === "string" && getSpelling(value, key) === member
-      ? Math.min(Math.max(Number(member), -Number.MAX_VALUE), Number.MAX_VALUE)
-      : roundMembers(member);
+  const round = (member: unknown, key: string): unknown => {
+    if (typeof member !== "string" || getSpelling(value, key) !== member)
+      return roundMembers(member, printed, isPrinted || printed.includes(key));
+    if (isPrinted) return rawJSON(member);
+    return Math.min(Math.max(Number(member), -Number.MAX_VALUE), Number.MAX_VALUE);
+  };
   if (Array.isArray(value)) return value.map((member, index) => round(member, String(index)));
   return Object.fromEntries(
     Object.entries(value).map(([key, member]) => [key, round(member, key)]),
@@ -232,10 +234,10 @@ function roundMembers(value: unknown): unknown {
 
 /**
  * Returns a value of `parseJson` with a JavaScript number, rounded, in place of each number's text, for readers that expect
- * numbers: a JSON Schema, or the API of a model.
+ * numbers. Within members of the names `printed`, which are only printed again, `JSON.stringify` prints what was written.
  */
-export function roundNumbers(value: unknown): unknown {
+export function roundNumbers(value: unknown, printed: readonly string[] = []): unknown {
   return typeof value === "object" && value !== null && withLongNumbers.has(value)
-    ? roundMembers(value)
+    ? roundMembers(value, printed)
     : value;
 }

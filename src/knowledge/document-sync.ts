@@ -52,114 +52,68 @@ const isSame = (one: readonly string[], other: readonly string[]): boolean =>
 const getMessage = (error: unknown): string =>
   error instanceof Error ? error.message : (safeError(error).code ?? "it cannot be read");
 
-/** One sync of one place. */
-class Sync {
-  readonly report: SyncReport = {
-    added: 0,
-    replaced: 0,
-    removed: 0,
-    unchanged: 0,
-    failed: [],
-    kept: 0,
-  };
-  readonly #seen = new Set<string>();
-  readonly #options: SyncOptions;
+/** Creates what keeps the documents of a plugin's source as they are outside. */
+export function createDocumentSync(
+  plugin: string,
+  { knowledge, maxBytes }: DocumentSyncOptions,
+): SourceDocuments {
+  /** Versions that were read although the content was the same. */
+  const versions = new Map<string, string>();
 
-  constructor(options: SyncOptions) {
-    this.#options = options;
-  }
+  async function sync(
+    place: string,
+    entries: Iterable<SourceEntry> | AsyncIterable<SourceEntry>,
+    { tenant = OPERATOR_TENANT, agents = [], signal }: SourceAudience & { signal: AbortSignal },
+  ): Promise<SyncReport> {
+    const prefix = `source:${plugin}:${sha256Hex(place).slice(0, 16)}:`;
+    const here = await findDocuments(tenant, prefix, knowledge);
+    const report = { added: 0, replaced: 0, removed: 0, unchanged: 0, kept: 0 };
+    const failed: { id: string; message: string }[] = [];
+    const seen = new Set<string>();
 
-  async take(entry: SourceEntry): Promise<void> {
-    const { here, versions, agents, signal, prefix } = this.#options;
-    const externalId = `${prefix}${sha256Hex(entry.id).slice(0, 32)}`;
-    this.#seen.add(externalId);
-    if (this.#seen.size > MAX_ENTRIES)
-      throw new Error(`the place has more than ${MAX_ENTRIES} documents`);
-    const [current] = here.get(externalId) ?? [];
-    const isKnown = current !== undefined && isSame(current.agentIds, agents);
-    const known = versions.get(externalId) ?? current?.metadata["version"];
-    if (isKnown && entry.version === known) return void this.report.unchanged++;
-    try {
-      const bytes = await entry.read(signal);
-      if (bytes === "gone") return void this.#seen.delete(externalId);
-      if (isKnown && current.sha256 === sha256Hex(bytes)) this.report.unchanged++;
-      else await this.#put(entry, externalId, bytes, current);
-      versions.set(externalId, entry.version);
-    } catch (error) {
-      if (signal.aborted) throw error;
-      if (this.report.failed.length < MAX_FAILED)
-        this.report.failed.push({ id: entry.id, message: getMessage(error) });
+    const take = async (entry: SourceEntry): Promise<void> => {
+      const { id, filename, version } = entry;
+      const externalId = `${prefix}${sha256Hex(id).slice(0, 32)}`;
+      seen.add(externalId);
+      if (seen.size > MAX_ENTRIES)
+        throw new Error(`the place has more than ${MAX_ENTRIES} documents`);
+      const [current] = here.get(externalId) ?? [];
+      const isKnown = current !== undefined && isSame(current.agentIds, agents);
+      const known = versions.get(externalId) ?? current?.metadata["version"];
+      if (isKnown && version === known) return void report.unchanged++;
+      try {
+        const bytes = await entry.read(signal);
+        if (bytes === "gone") return void seen.delete(externalId);
+        if (isKnown && current.sha256 === sha256Hex(bytes)) report.unchanged++;
+        else {
+          const staged = await knowledge.stageBytes(bytes, maxBytes());
+          const about = { id: id.slice(0, MAX_ID), version: version.slice(0, MAX_ID) };
+          const metadata = { source: plugin, ...about };
+          const upload = { ...staged, tenant, filename, agentIds: agents, externalId, metadata };
+          // Two places may have the same file: each keeps its own document.
+          await knowledge.add({ ...upload, onDuplicate: "keep" });
+          if (current) report.replaced++;
+          else report.added++;
+        }
+        versions.set(externalId, version);
+      } catch (error) {
+        if (signal.aborted) throw error;
+        if (failed.length < MAX_FAILED) failed.push({ id, message: getMessage(error) });
+      }
+    };
+
+    for await (const entry of entries) {
+      signal.throwIfAborted();
+      await take(entry);
     }
-  }
-
-  async #put(
-    { id, filename, version }: SourceEntry,
-    externalId: string,
-    bytes: Uint8Array,
-    current: DocumentRecord | undefined,
-  ): Promise<void> {
-    const { knowledge, maxBytes, tenant, agents, plugin } = this.#options;
-    const staged = await knowledge.stageBytes(bytes, maxBytes());
-    const metadata = { source: plugin, id: id.slice(0, MAX_ID), version: version.slice(0, MAX_ID) };
-    // Two places may have the same file: each keeps its own document.
-    await knowledge.add({
-      ...staged,
-      tenant,
-      filename,
-      agentIds: agents,
-      externalId,
-      metadata,
-      onDuplicate: "keep",
-    });
-    if (current) this.report.replaced++;
-    else this.report.added++;
-  }
-
-  async removeOthers(): Promise<void> {
-    const { here, knowledge, tenant, versions } = this.#options;
-    const gone = [...here].filter(([externalId]) => !this.#seen.has(externalId));
-    if (this.#seen.size === 0) {
-      this.report.kept = gone.length;
-      return;
-    }
+    const gone = [...here].filter(([externalId]) => !seen.has(externalId));
+    if (seen.size === 0) return { ...report, failed, kept: gone.length };
     for (const [externalId, documents] of gone) {
       for (const { id } of documents) await knowledge.remove(tenant, id);
       versions.delete(externalId);
-      this.report.removed++;
+      report.removed++;
     }
+    return { ...report, failed };
   }
-}
-
-interface SyncOptions extends DocumentSyncOptions {
-  plugin: string;
-  /** The beginning of the external ids of the place. */
-  prefix: string;
-  tenant: string;
-  agents: readonly string[];
-  here: ReadonlyMap<string, readonly DocumentRecord[]>;
-  /** Versions that were read although the content was the same. */
-  versions: Map<string, string>;
-  signal: AbortSignal;
-}
-
-/** Creates what keeps the documents of a plugin's source as they are outside. */
-export function createDocumentSync(plugin: string, options: DocumentSyncOptions): SourceDocuments {
-  const versions = new Map<string, string>();
-  return {
-    async sync(
-      place,
-      entries,
-      { tenant = OPERATOR_TENANT, agents = [], signal }: SourceAudience & { signal: AbortSignal },
-    ) {
-      const prefix = `source:${plugin}:${sha256Hex(place).slice(0, 16)}:`;
-      const here = await findDocuments(tenant, prefix, options.knowledge);
-      const sync = new Sync({ ...options, plugin, prefix, tenant, agents, here, versions, signal });
-      for await (const entry of entries) {
-        signal.throwIfAborted();
-        await sync.take(entry);
-      }
-      await sync.removeOthers();
-      return sync.report;
-    },
-  };
+  return { sync };
 }

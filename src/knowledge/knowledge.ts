@@ -1,4 +1,4 @@
-import { chmod, mkdir, rm, writeFile } from "node:fs/promises";
+import { appendFile, chmod, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import type { KnowledgeConfig } from "../config/schema/knowledge.ts";
@@ -41,9 +41,7 @@ export interface KnowledgeOptions extends SearchModels {
 
 /** Makes a file for its owner alone before it is opened: its companions take over its mode. */
 async function makePrivate(file: string): Promise<string> {
-  await writeFile(file, "", { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "EEXIST") throw error;
-  });
+  await appendFile(file, "", { mode: 0o600 });
   await chmod(file, 0o600);
   return file;
 }

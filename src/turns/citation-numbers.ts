@@ -1,5 +1,7 @@
+import type { Nodes } from "mdast";
 import type { ConversationMessage } from "../agent/types.ts";
 import type { Part } from "../contract/kinds.ts";
+import { parseMarkdown } from "../core/markdown.ts";
 import { oneLine, plainText } from "../core/text.ts";
 import type { Citation, NamedCitation, StepRecord, TurnRecord } from "../store/types.ts";
 
@@ -10,10 +12,6 @@ export interface CitationMark {
   end: number;
 }
 
-type Span = Pick<CitationMark, "start" | "end">;
-
-const FENCE = /^[ \t]*(`{3,}|~{3,})([^\n]*)$/gm;
-const TICKS = /`+/g;
 /** Up to four digits: longer numbers are years with a month, amounts, and the like. */
 const MARK = /\[(\d{1,4})\](?!\()/g;
 /** The box of a checklist, and the definition of a link. */
@@ -21,51 +19,18 @@ const NO_MARK = /(?:^|\n)[ \t]*[-*+][ \t]+$/;
 const DEFINITION = /^:[ \t]*https?:/;
 const LINE_MARK = /^([ \t]*)\[(?=\d{1,4}\])/gm;
 
-/** Finds the fenced blocks of a text; one that is not closed reaches to the end. */
-function findBlocks(text: string): Span[] {
-  const blocks: Span[] = [];
-  let open: { start: number; fence: string } | undefined;
-  for (const { index, 0: line, 1: fence = "", 2: rest = "" } of text.matchAll(FENCE)) {
-    if (!open) open = { start: index, fence };
-    else if (fence.startsWith(open.fence) && rest.trim() === "") {
-      blocks.push({ start: open.start, end: index + line.length });
-      open = undefined;
-    }
-  }
-  return open ? [...blocks, { start: open.start, end: text.length }] : blocks;
-}
-
-/** Finds the code between equally long runs of backticks, outside of blocks. */
-function findSpans(text: string, blocks: readonly Span[]): Span[] {
-  const runs = [...text.matchAll(TICKS)].map(({ index, 0: run }) => ({
-    start: index,
-    end: index + run.length,
-    next: -1,
-  }));
-  const outside = runs.filter(
-    ({ start }) => !blocks.some((block) => start >= block.start && start < block.end),
-  );
-  const last = new Map<number, number>();
-  for (let at = outside.length - 1; at >= 0; at--) {
-    const run = outside[at] as (typeof outside)[number];
-    run.next = last.get(run.end - run.start) ?? -1;
-    last.set(run.end - run.start, at);
-  }
-  const spans: Span[] = [];
-  for (let at = 0; at < outside.length; at++) {
-    const run = outside[at] as (typeof outside)[number];
-    const closing = outside[run.next];
-    // A paragraph ends all that is open.
-    if (!closing || text.slice(run.end, closing.start).includes("\n\n")) continue;
-    spans.push({ start: run.start, end: closing.end });
-    at = run.next;
-  }
-  return spans;
+/** Lists where code begins and ends. */
+function* listCode(node: Nodes): Generator<{ start: number; end: number }> {
+  const { type, position } = node;
+  if ((type === "code" || type === "inlineCode") && position)
+    yield { start: position.start.offset ?? 0, end: position.end.offset ?? 0 };
+  if ("children" in node) for (const child of node.children) yield* listCode(child);
 }
 
 function createCodeTest(text: string): (at: number) => boolean {
-  const blocks = findBlocks(text);
-  const code = [...blocks, ...findSpans(text, blocks)];
+  // Most texts have neither marks nor code, and reading Markdown takes time.
+  const hasBoth = text.search(MARK) >= 0 && /[`~]/.test(text);
+  const code = hasBoth ? [...listCode(parseMarkdown(text))] : [];
   return (at) => code.some(({ start, end }) => at >= start && at < end);
 }
 
@@ -90,7 +55,7 @@ function escapeCitationMarks(text: string): string {
   return escaped.replaceAll(LINE_MARK, String.raw`$1\[`);
 }
 
-/** What the model has seen before the search. */
+/** The conversation that the model sees before a search. */
 export interface SeenBefore {
   /** Turns of the session. */
   history?: readonly Pick<TurnRecord, "input" | "messages" | "context" | "checkpoint">[];
@@ -172,7 +137,7 @@ interface ContentPart {
   output?: { value?: unknown };
 }
 
-/** What messages of the `ai` package have: the results of searches, and the words of the model. */
+/** Reads the results of searches, and the words of the model, from messages of the `ai` package. */
 function readMessages(messages: readonly unknown[]): { found: NamedCitation[]; said: string[] } {
   const found: NamedCitation[] = [];
   const said: string[] = [];

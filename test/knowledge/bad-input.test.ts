@@ -142,12 +142,18 @@ describe("documents that cannot be indexed", () => {
 });
 
 describe("limits", () => {
-  it("of pages and of text", async () => {
-    const small = await createWorld({ config: { pages: 3, textMb: 1 } });
-    expect(await small.fixture("pandoc.pptx")).toMatchObject({
-      status: "failed",
-      error: { code: "too_large" },
-    });
+  it.each([
+    ["pandoc.pptx", "the presentation has more than 1 slide"],
+    ["libreoffice.odp", "the document has more than 1 page"],
+    ["reportlab-cid.pdf", "the document has more than 1 page"],
+  ])("of pages: %s", async (file, message) => {
+    const small = await createWorld({ config: { pages: 1 } });
+    expect((await small.fixture(file)).error).toEqual({ code: "too_large", message });
+    await small.close();
+  });
+
+  it("of text", async () => {
+    const small = await createWorld({ config: { textMb: 1 } });
     expect(await small.index("Many words stand here. ".repeat(50_000))).toMatchObject({
       status: "failed",
       error: { code: "too_large" },

@@ -136,15 +136,20 @@ export const pptx = (...slides: readonly { shapes: string; isHidden?: boolean }[
     ),
   });
 
-/** A PDF of one page. `content`: its drawing operators; `objects`: more objects, from number 6 on, of which `annots` and `fields` name some. */
-export function pdf(content: string, objects: readonly string[]): Uint8Array {
+/** A PDF. `contents`: the drawing operators of each page; `annotations`: those of the first page. */
+export function pdf(contents: readonly string[], annotations: readonly string[] = []): Uint8Array {
+  const listed = annotations.map((_, index) => `${index + 4} 0 R`).join(" ");
+  const first = annotations.length + 4;
+  const kids = contents.map((_, index) => `${first + 2 * index} 0 R`).join(" ");
   const all = [
-    `<< /Type /DocumentCatalog /Pages 2 0 R /AcroForm << /Fields [${objects.map((_, index) => `${index + 6} 0 R`).join(" ")}] /DA (/F1 10 Tf 0 g) /DR << /Font << /F1 5 0 R >> >> >> >>`,
-    "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-    `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> /Annots [${objects.map((_, index) => `${index + 6} 0 R`).join(" ")}] >>`,
-    `<< /Length ${content.length} >>\nstream\n${content}\nendstream`,
+    `<< /Type /DocumentCatalog /Pages 2 0 R /AcroForm << /Fields [${listed}] /DA (/F1 10 Tf 0 g) /DR << /Font << /F1 3 0 R >> >> >> >>`,
+    `<< /Type /Pages /Kids [${kids}] /Count ${contents.length} >>`,
     "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
-    ...objects,
+    ...annotations,
+    ...contents.flatMap((content, index) => [
+      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents ${first + 2 * index + 1} 0 R /Resources << /Font << /F1 3 0 R >> >> /Annots [${index === 0 ? listed : ""}] >>`,
+      `<< /Length ${content.length} >>\nstream\n${content}\nendstream`,
+    ]),
   ];
   let file = "%PDF-1.7\n";
   const places: number[] = [];

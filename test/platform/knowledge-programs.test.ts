@@ -158,6 +158,19 @@ it("a presentation is found by its diagrams and the speaker's notes, on the page
   ]);
 });
 
+it("a presentation with a workbook in it is read as a presentation", async () => {
+  const shape = "<p:sp><p:txBody><a:p><a:r><a:t>Kelp sells</a:t></a:r></a:p></p:txBody></p:sp>";
+  const workbook = xlsx([{ name: "Data of a chart", rows: "" }]);
+  const file = zipSync({
+    // As it is, not compressed again: then its names are among the bytes.
+    "ppt/embeddings/sheet1.xlsx": [workbook, { level: 0 }],
+    ...unzipSync(pptx({ shapes: shape })),
+  });
+  const { mimeType, lines } = await read("chart.pptx", file);
+  expect(mimeType).toMatch(/presentation$/);
+  expect(lines).toEqual(["Kelp sells"]);
+});
+
 describe("RTF", () => {
   it("of TextEdit has a paragraph behind each backslash at the end of a line", async () => {
     const rtf = String.raw`{\rtf1\ansi\ansicpg1252\cocoartf2639

@@ -283,7 +283,9 @@ describe("a PDF form", () => {
       rect,
     );
   const FORM = pdf(
-    "BT /F1 10 Tf 50 700 Td (Name of the vessel:) Tj 0 -30 Td (Berth) Tj 0 -30 Td (Signed on) Tj 20 -30 Td (Insurance attached) Tj 0 -30 Td (Dogs aboard) Tj ET",
+    [
+      "BT /F1 10 Tf 50 700 Td (Name of the vessel:) Tj 0 -30 Td (Berth) Tj 0 -30 Td (Signed on) Tj 20 -30 Td (Insurance attached) Tj 0 -30 Td (Dogs aboard) Tj ET",
+    ],
     [
       field("/FT /Tx /T (Text1) /V (Sea Otter) /DA (/F1 10 Tf 0 g)", "160 695 300 712"),
       field(
@@ -313,6 +315,74 @@ describe("a PDF form", () => {
       expect(text.split("\n")).toContain(line);
     expect(text).not.toMatch(/☒ Dogs|Text\d/);
     expect((await world.search("Which vessel is Sea Otter?"))[0]).toContain("Sea Otter");
+  });
+});
+
+describe("a PDF", () => {
+  /** Lines of text at places of a page. */
+  const page = (...lines: [x: number, y: number, text: string, size?: number][]): string =>
+    lines
+      .map(([x, y, text, size = 10]) => `BT /F1 ${size} Tf ${x} ${y} Td (${text}) Tj ET`)
+      .join("\n");
+  const header = (number: number): [number, number, string][] => [
+    [50, 780, "Rules of the harbour"],
+    [290, 20, `Page ${number}`],
+  ];
+
+  it("has a sentence whole that begins on one page and ends on the next, on the first of them", async () => {
+    const file = pdf([
+      page(
+        ...header(1),
+        [50, 100, "The basin is deep. The harbour master keeps the"],
+        [50, 88, "walrus of the town, which nobody else may feed, in a north-"],
+        [50, 40, "1 As the council has decided in its second meeting of the year,", 7],
+        [50, 32, "with one vote against it.", 7],
+      ),
+      page(
+        ...header(2),
+        [50, 740, "ern pond behind the customs house. It eats at noon."],
+        [50, 700, "Boats wait."],
+      ),
+    ]);
+    const [passage] = await read("pages.pdf", file);
+    expect(passage?.text.split("\n").filter(Boolean)).toEqual([
+      "The basin is deep. The harbour master keeps the walrus of the town, which nobody else may feed, in a northern pond behind the customs house.",
+      "Rules of the harbour",
+      "Page 1",
+      "1 As the council has decided in its second meeting of the year, with one vote against it.",
+      "It eats at noon.",
+      "Boats wait.",
+      "Rules of the harbour",
+      "Page 2",
+    ]);
+  });
+
+  it("has a sentence whole that goes on in the next column", async () => {
+    const file = pdf([
+      page(
+        [50, 640, "The left column is about tugs."],
+        [50, 628, "Each of them has two"],
+        [320, 700, "engines and a crew of four."],
+        [320, 660, "Nothing else is known."],
+      ),
+    ]);
+    const [passage] = await read("columns.pdf", file);
+    expect(passage?.text.split("\n").filter(Boolean)).toEqual([
+      "The left column is about tugs. Each of them has two engines and a crew of four.",
+      "Nothing else is known.",
+    ]);
+  });
+
+  it("keeps what ends on a page apart from what begins on the next", async () => {
+    const file = pdf([
+      page([50, 700, "Prices of the year"], [50, 688, "Matcha"]),
+      page([50, 700, "Sencha"], [50, 688, "is sold out."]),
+    ]);
+    const [passage] = await read("ends.pdf", file);
+    expect(passage?.text.split("\n").filter(Boolean)).toEqual([
+      "Prices of the year Matcha",
+      "Sencha is sold out.",
+    ]);
   });
 });
 

@@ -83,7 +83,7 @@ describe("the folder source", () => {
     await finds(world, "axolotl", "sleeps");
     utimesSync(join(folder, "a.txt"), 1e9, 1e9);
     await world.until(async () =>
-      (await state(world)).message.includes("1 documents (0 new, 0 changed"),
+      (await state(world)).message.includes("1 document (0 new, 0 changed"),
     );
     writeFileSync(join(folder, "a.txt"), "The axolotl drinks at noon.");
     utimesSync(join(folder, "a.txt"), 1e9, 1e9);
@@ -104,7 +104,7 @@ describe("the folder source", () => {
     expect((await documents(world))[0].agentIds).toEqual(["sales"]);
     rmSync(join(folder, "a.txt"));
     await world.until(async () =>
-      (await state(world)).message.includes("its 1 documents are kept"),
+      (await state(world)).message.includes("keeps its 1 document until"),
     );
     expect(await names(world)).toEqual(["a.txt"]);
   });

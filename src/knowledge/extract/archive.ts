@@ -1,5 +1,8 @@
 import { ExtractionError, broken, encrypted, optional, type ExtractLimits } from "./types.ts";
 
+/** The files of an archive, by their names. */
+export type Parts = ReadonlyMap<string, Buffer>;
+
 const MAX_ENTRIES = 20_000;
 /** Small documents with much repetition in them unpack to more than the ratio, which is harmless. */
 const ALWAYS_ALLOWED = 10 * 2 ** 20;
@@ -13,9 +16,9 @@ const FLAGS = 6;
  */
 export async function unzip(
   bytes: Buffer,
-  limits: ExtractLimits,
+  limits: Pick<ExtractLimits, "unzipRatio">,
   wanted: (name: string) => boolean,
-): Promise<Map<string, Buffer>> {
+): Promise<Parts> {
   const { unzipSync } = await optional("fflate", () => import("fflate"));
   if (bytes.length > FLAGS && (bytes.readUInt8(FLAGS) & 1) !== 0) throw encrypted();
   const most = Math.max(ALWAYS_ALLOWED, bytes.length * limits.unzipRatio);
@@ -44,29 +47,4 @@ export async function unzip(
     if (error instanceof ExtractionError) throw error;
     throw broken("the archive cannot be unpacked; it may have been cut off");
   }
-}
-
-export interface XmlHandlers {
-  open?(name: string, attributes: Record<string, string>): void;
-  text?(text: string): void;
-  close?(name: string): void;
-}
-
-/**
- * Reads XML as events, with the names' prefixes kept. No external entity is ever fetched.
- * @throws ExtractionError `broken_document` where it is not well-formed.
- */
-export async function readXml(source: Buffer | string, handlers: XmlHandlers): Promise<void> {
-  const { SaxesParser } = await optional("saxes", () => import("saxes"));
-  const parser = new SaxesParser();
-  parser.on("opentag", ({ name, attributes }) => handlers.open?.(name, attributes));
-  parser.on("text", (text) => handlers.text?.(text));
-  parser.on("cdata", (text) => handlers.text?.(text));
-  parser.on("closetag", ({ name }) => handlers.close?.(name));
-  parser.on("error", () => {
-    throw broken("the XML inside the document is not well-formed");
-  });
-  const decode = (bytes: Buffer): string =>
-    new TextDecoder(bytes[0] === 0xff || bytes[0] === 0xfe ? "utf-16" : "utf-8").decode(bytes);
-  parser.write(typeof source === "string" ? source : decode(source)).close();
 }

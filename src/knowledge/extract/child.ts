@@ -12,7 +12,7 @@ import { killGroup } from "../../core/process-group.ts";
 import { cutText } from "../../core/text.ts";
 import { DocumentTokenizer } from "../words/tokenize.ts";
 import type { ExtractCall, ExtractReply, IndexedChunk } from "./extractor.ts";
-import { ExtractionError } from "./types.ts";
+import { broken, ExtractionError } from "./types.ts";
 import { readDocument } from "./read.ts";
 
 const LOOK_MS = 20;
@@ -91,6 +91,13 @@ function writeText(file: string, blocks: Iterable<TextBlock>, most: number): Wri
   return { chunks: count, languages: [] };
 }
 
+function toFailure(error: unknown): ExtractionError {
+  if (error instanceof ExtractionError) return error;
+  return (error as NodeJS.ErrnoException).code === "ENOENT"
+    ? broken("the file is no longer on disk; upload it again")
+    : new ExtractionError("internal", "the document could not be read");
+}
+
 async function answer(call: ExtractCall): Promise<ExtractReply> {
   const { id, file, sha256, filename, out, limits, plugins } = call;
   let reportedAt = 0;
@@ -102,10 +109,7 @@ async function answer(call: ExtractCall): Promise<ExtractReply> {
   try {
     const bytes = readFileSync(file);
     if (createHash("sha256").update(bytes).digest("hex") !== sha256)
-      throw new ExtractionError(
-        "broken_document",
-        "the file on disk is not the one that was uploaded; upload it again",
-      );
+      throw broken("the file on disk is not the one that was uploaded; upload it again");
     const { mimeType, title, pages, blocks } = await readDocument(
       { bytes, filename, limits, progress, depth: 0, programs: process.env["PATH"] ?? "" },
       plugins,
@@ -125,21 +129,9 @@ async function answer(call: ExtractCall): Promise<ExtractReply> {
       );
     return { id, kind: "done", tired: isTired(), mimeType, title, pages, chunks, languages };
   } catch (error) {
-    if (error instanceof ExtractionError) {
-      const { code, message } = error;
-      const missing = error.package === undefined ? {} : { package: error.package };
-      return { id, kind: "failed", tired: isTired(), error: { code, message, ...missing } };
-    }
-    const missing = (error as NodeJS.ErrnoException).code === "ENOENT";
-    const message = missing
-      ? "the file is no longer on disk; upload it again"
-      : "the document could not be read";
-    return {
-      id,
-      kind: "failed",
-      tired: isTired(),
-      error: { code: missing ? "broken_document" : "internal", message },
-    };
+    const { code, message, package: missing } = toFailure(error);
+    const reason = { code, message, ...(missing !== undefined && { package: missing }) };
+    return { id, kind: "failed", tired: isTired(), error: reason };
   }
 }
 

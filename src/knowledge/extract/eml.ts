@@ -5,7 +5,6 @@ import {
   ExtractionError,
   optional,
   type AttachedDocument,
-  type Extracted,
   type ExtractFormat,
   type ExtractSource,
 } from "./types.ts";
@@ -83,19 +82,19 @@ async function readAttachments(
 
 /** A mail as its file has it. */
 interface Mail {
-  subject: string | undefined;
-  from: Address | undefined;
-  to: readonly Address[];
-  cc: readonly Address[];
-  date: string | undefined;
-  text: string | undefined;
-  html: string | undefined;
+  subject?: string | undefined;
+  from?: Address | undefined;
+  to?: readonly Address[] | undefined;
+  cc?: readonly Address[] | undefined;
+  date?: string | undefined;
+  text?: string | undefined;
+  html?: string | undefined;
   attachments: readonly Attachment[];
 }
 
 /** The blocks of a mail: its head in words, its text, and what is attached. */
-async function readMail(mail: Mail, source: ExtractSource): Promise<Omit<Extracted, "mimeType">> {
-  const { subject, from, to, cc, date, text, html, attachments } = mail;
+async function readMail(mail: Mail, source: ExtractSource): ReturnType<ExtractFormat> {
+  const { subject, from, to = [], cc = [], date, text, html, attachments } = mail;
   const head = [
     from && `From: ${person(from)}`,
     to.length > 0 && `To: ${to.map(person).join(", ")}`,
@@ -112,24 +111,13 @@ async function readMail(mail: Mail, source: ExtractSource): Promise<Omit<Extract
     if (body) blocks.push(...domBlocks(body));
   }
   blocks.push(...(await readAttachments(attachments, source)));
-  return { title: subject ?? null, pages: null, blocks };
+  return { title: subject ?? null, blocks };
 }
 
 /** A mail as it is sent over the internet (RFC 5322). */
 export const extractEml: ExtractFormat = async (source) => {
   const { default: PostalMime } = await optional("postal-mime", () => import("postal-mime"));
-  const {
-    subject,
-    from,
-    to = [],
-    cc = [],
-    date,
-    text,
-    html,
-    attachments,
-  } = await PostalMime.parse(source.bytes);
-  const people = { from: from as Address | undefined, to: to as Address[], cc: cc as Address[] };
-  return readMail({ subject, ...people, date, text, html, attachments }, source);
+  return readMail(await PostalMime.parse(source.bytes), source);
 };
 
 /** A mailbox: each mail is a section. */
@@ -137,10 +125,10 @@ export const extractMbox: ExtractFormat = async (source) => {
   const blocks: TextBlock[] = [];
   for (const bytes of splitMailbox(source.bytes)) {
     const mail = await extractEml({ ...source, bytes });
-    if (mail.title === null) blocks.push({ kind: "heading", text: "(no subject)", level: 1 });
+    if (!mail.title) blocks.push({ kind: "heading", text: "(no subject)", level: 1 });
     blocks.push(...mail.blocks);
   }
-  return { title: null, pages: null, blocks };
+  return { blocks };
 };
 
 /** A mail that Outlook has saved. */

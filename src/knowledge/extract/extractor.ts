@@ -3,6 +3,7 @@ import { setPriority } from "node:os";
 import { fileURLToPath } from "node:url";
 import type { Extractor as PluginExtractor } from "../../contract/kinds.ts";
 import { compiledCodeEnv, killGroup } from "../../core/process-group.ts";
+import { plural } from "../../core/text.ts";
 import type { Chunk } from "../chunk.ts";
 import type { IndexForm } from "../words/tokenize.ts";
 import type { DocumentError } from "../types.ts";
@@ -142,7 +143,7 @@ class Reader {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       const { timeout } = this.#options;
-      const message = `the document took longer than ${timeout / 1000} seconds to read`;
+      const message = `the document took longer than ${plural(timeout / 1000, "second")} to read`;
       if (this.busy) this.#stop({ ok: false, error: { code: "timeout", message } });
       else this.#letGo();
     }, ms);

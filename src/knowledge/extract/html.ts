@@ -78,11 +78,10 @@ const toCell = (cell: DomElement, row: DomNode): HtmlCell => {
   };
 };
 
-function* htmlTable(table: DomNode, page: number | undefined): Generator<TextBlock> {
+function* htmlTable(table: DomNode): Generator<TextBlock> {
   for (const child of table.childNodes) {
     const caption = child.localName === "caption" ? tidy(renderNode(child)) : "";
-    if (caption !== "")
-      yield { kind: "text", text: caption, ...(page === undefined ? {} : { page }) };
+    if (caption !== "") yield { kind: "text", text: caption };
   }
   const rows = function* (): Generator<HtmlCell[]> {
     for (const row of ownRows(table))
@@ -90,13 +89,16 @@ function* htmlTable(table: DomNode, page: number | undefined): Generator<TextBlo
         .filter(({ localName }) => localName === "td" || localName === "th")
         .map((cell) => toCell(cell as DomElement, row));
   };
-  yield* tableBlocks(rows(), page, (cells) => cells.every(({ isHead }) => isHead));
+  yield* tableBlocks(rows(), (cells) => cells.every(({ isHead }) => isHead));
 }
 
 /** The blocks below a node, in reading order. */
-export function* domBlocks(root: DomNode, page?: number): Generator<TextBlock> {
-  const at = page === undefined ? {} : { page };
+export function* domBlocks(root: DomNode): Generator<TextBlock> {
   let line = "";
+  const flush = function* (): Generator<TextBlock> {
+    if (tidy(line) !== "") yield { kind: "text", text: tidy(line) };
+    line = "";
+  };
   for (const node of root.childNodes) {
     const name = node.localName ?? "";
     if (node.nodeType === TEXT || INLINE.has(name) || name === "br") {
@@ -104,18 +106,16 @@ export function* domBlocks(root: DomNode, page?: number): Generator<TextBlock> {
       continue;
     }
     if (node.nodeType !== ELEMENT || SKIPPED.has(name)) continue;
-    if (tidy(line) !== "") yield { kind: "text", text: tidy(line), ...at };
-    line = "";
+    yield* flush();
     const level = (node as DomElement).getAttribute(LEVEL) ?? /^h([1-6])$/.exec(name)?.[1];
     if (level !== undefined) {
-      if (tidy(renderNode(node)) !== "")
-        yield { kind: "heading", text: tidy(renderNode(node)), level: Number(level), ...at };
-    } else if (name === "table") yield* htmlTable(node, page);
-    else if (name === "pre")
-      yield { kind: "text", text: (node.textContent ?? "").trimEnd(), ...at };
-    else yield* domBlocks(node, page);
+      const text = tidy(renderNode(node));
+      if (text !== "") yield { kind: "heading", text, level: Number(level) };
+    } else if (name === "table") yield* htmlTable(node);
+    else if (name === "pre") yield { kind: "text", text: (node.textContent ?? "").trimEnd() };
+    else yield* domBlocks(node);
   }
-  if (tidy(line) !== "") yield { kind: "text", text: tidy(line), ...at };
+  yield* flush();
 }
 
 /** Parses HTML as browsers do, without running anything of it. */
@@ -156,5 +156,5 @@ export const extractHtml: ExtractFormat = async ({ bytes }) => {
   const declared = /<meta[^>]+charset=["']?([\w-]+)/i.exec(bytes.toString("latin1", 0, 2048))?.[1];
   const document = await parseDom(await decodeDocument(bytes, declared));
   const { root, title } = await mainPart(document);
-  return { title: title === "" ? null : title, pages: null, blocks: [...domBlocks(root)] };
+  return { title: title || null, blocks: [...domBlocks(root)] };
 };

@@ -1,5 +1,5 @@
 import type { TextBlock } from "../chunk.ts";
-import { ExtractionError, broken, encrypted, type ExtractFormat } from "./types.ts";
+import { broken, checkParts, encrypted, type ExtractFormat } from "./types.ts";
 import { unzip } from "./archive.ts";
 import { renderUncalculated, tableBlocks, toSpan, type TableCell } from "./table.ts";
 import {
@@ -10,6 +10,7 @@ import {
   tidy,
   toInnerText,
   toMargins,
+  toPage,
   type XmlElement,
 } from "./xml-tree.ts";
 
@@ -60,27 +61,12 @@ const toCells = (row: XmlElement): TableCell[] =>
   });
 
 class OdfReader {
-  readonly blocks: TextBlock[] = [];
-  page = 0;
+  /** The blocks of each slide or sheet, behind those of a text, which has no pages. */
+  readonly pages: TextBlock[][] = [[]];
   isSpreadsheet = false;
-  /** True if the next block is the first one of a slide. */
-  #startsPassage = false;
   #style = "";
   readonly #hiddenStyles = new Set<string>();
   #rows: TableCell[][] = [];
-
-  get #at(): { page?: number } {
-    return this.page === 0 ? {} : { page: this.page };
-  }
-
-  #add(block: TextBlock): void {
-    this.blocks.push({
-      ...block,
-      ...this.#at,
-      ...(this.#startsPassage && { startsPassage: true }),
-    });
-    this.#startsPassage = false;
-  }
 
   open(name: string, attributes: Record<string, string>): "whole" | "nothing" | undefined {
     if (SKIPPED.has(name)) return "nothing";
@@ -88,45 +74,38 @@ class OdfReader {
     else if (name === "style:style") this.#style = attributes["style:name"] ?? "";
     else if (name === "style:table-properties" && attributes["table:display"] === "false")
       this.#hiddenStyles.add(this.#style);
-    else if (name === "draw:page") this.#beginPage(attributes["draw:name"]);
-    else if (name === "table:table" && this.isSpreadsheet) return this.#beginSheet(attributes);
+    else if (name === "draw:page") this.#beginSlide(attributes["draw:name"] ?? "");
+    else if (name === "table:table" && this.isSpreadsheet) {
+      if (this.#hiddenStyles.has(attributes["table:style-name"] ?? "")) return "nothing";
+      this.#beginPage(attributes["table:name"] ?? "");
+    }
     return isParagraph(name) || name === "table:table-row" ? "whole" : undefined;
   }
 
-  #beginPage(name: string | undefined): void {
-    this.page++;
-    this.#startsPassage = true;
-    if (name !== undefined && !/^(?:page|Slide ?)\d+$/i.test(name))
-      this.#add({ kind: "heading", text: name, level: 1 });
+  #beginPage(text: string): void {
+    this.pages.push([{ kind: "heading", text, level: 1 }]);
   }
 
-  /** A sheet of a spreadsheet is a page of its own, and so are its passages. */
-  #beginSheet(attributes: Record<string, string>): "nothing" | undefined {
-    if (this.#hiddenStyles.has(attributes["table:style-name"] ?? "")) return "nothing";
-    this.page++;
-    const text = attributes["table:name"] ?? "";
-    this.blocks.push({ kind: "heading", text, level: 1, startsPassage: true, ...this.#at });
-    return undefined;
+  #beginSlide(name: string): void {
+    if (/^(?:(?:page|Slide ?)\d+)?$/i.test(name)) this.pages.push([]);
+    else this.#beginPage(name);
   }
 
   whole(element: XmlElement): void {
     if (element.name === "table:table-row") return void this.#rows.push(toCells(element));
     const text = toText(element);
-    const before = this.blocks.at(-1);
+    const page = this.pages.at(-1);
+    const before = page?.at(-1);
     // A slide is often named by its title.
     if (text === "" || (before?.kind === "heading" && before.text === text)) return;
     const level = Number(element.attributes["text:outline-level"]) || 1;
-    this.#add(
+    page?.push(
       element.name === "text:p" ? { kind: "text", text } : { kind: "heading", text, level },
     );
   }
 
   close(name: string): void {
-    if (name !== "table:table") return;
-    const rows = [...tableBlocks(this.#rows.splice(0), this.#at.page)];
-    // A sheet without cells would name the one after it.
-    if (rows.length === 0 && this.blocks.at(-1)?.startsPassage) this.blocks.pop();
-    this.blocks.push(...rows);
+    if (name === "table:table") this.pages.at(-1)?.push(...tableBlocks(this.#rows.splice(0)));
   }
 }
 
@@ -157,12 +136,21 @@ export const extractOdf: ExtractFormat = async ({ bytes, limits }) => {
     whole: (element) => reader.whole(element),
     close: (name) => reader.close(name),
   });
-  if (reader.page > limits.pages)
-    throw new ExtractionError("too_large", `the document has more than ${limits.pages} pages`);
-  const styles = await readXmlTree(reader.isSpreadsheet ? undefined : parts.get("styles.xml"));
+  const { isSpreadsheet } = reader;
+  const [text = [], ...pages] = reader.pages;
+  checkParts("the document", pages.length, limits.pages, "page");
+  const styles = await readXmlTree(isSpreadsheet ? undefined : parts.get("styles.xml"));
   return {
     title: await readTitle(parts.get("meta.xml")),
-    pages: reader.page === 0 ? null : reader.page,
-    blocks: [...readMargins(styles, "header"), ...reader.blocks, ...readMargins(styles, "footer")],
+    pages: pages.length || null,
+    blocks: [
+      ...readMargins(styles, "header"),
+      ...text,
+      // A sheet without cells would name the one after it.
+      ...pages.flatMap((blocks, index) =>
+        isSpreadsheet && blocks.length === 1 ? [] : toPage(blocks, index + 1),
+      ),
+      ...readMargins(styles, "footer"),
+    ],
   };
 };

@@ -1,7 +1,7 @@
 import type { TextBlock } from "../chunk.ts";
-import { ExtractionError, broken, encrypted, optional, type ExtractFormat } from "./types.ts";
+import { broken, checkParts, encrypted, optional, type ExtractFormat } from "./types.ts";
 import { domBlocks, parseDom } from "./html.ts";
-import { unzip } from "./archive.ts";
+import { unzip, type Parts } from "./archive.ts";
 import { tableBlocks, toSpan, type TableCell } from "./table.ts";
 import {
   findElements,
@@ -12,6 +12,7 @@ import {
   tidy,
   toInnerText,
   toMargins,
+  toPage,
   type XmlElement,
 } from "./xml-tree.ts";
 
@@ -27,10 +28,7 @@ const joinRuns = (paragraph: XmlElement, t: string, breaks: readonly string[]): 
   );
 
 /** The paragraphs of the headers or footers of a document. */
-async function readMargins(
-  parts: ReadonlyMap<string, Buffer>,
-  kind: "header" | "footer",
-): Promise<TextBlock[]> {
+async function readMargins(parts: Parts, kind: "header" | "footer"): Promise<TextBlock[]> {
   const lines: string[] = [];
   for (const [name, bytes] of parts)
     if (name.startsWith(`word/${kind}`))
@@ -108,12 +106,15 @@ async function mapHeadingStyles(styles: Buffer | undefined): Promise<string[]> {
 
 export const extractDocx: ExtractFormat = async ({ bytes, limits }) => {
   const parts = await unzip(bytes, limits, (name) => !name.startsWith("word/media/"));
-  for (const [name, part] of parts)
-    if (/^word\/[^/]+\.xml$/.test(name))
-      parts.set(name, unwrapText(name.startsWith("word/document") ? styleOutlines(part) : part));
+  const readable = [...parts].map(([name, part]) => [
+    name,
+    !/^word\/[^/]+\.xml$/.test(name)
+      ? part
+      : unwrapText(name.startsWith("word/document") ? styleOutlines(part) : part),
+  ]);
   const { zipSync } = await optional("fflate", () => import("fflate"));
   // Mammoth unpacks without looking: it gets what was counted.
-  const buffer = Buffer.from(zipSync(Object.fromEntries(parts), { level: 0 }));
+  const buffer = Buffer.from(zipSync(Object.fromEntries(readable), { level: 0 }));
   const mammoth = await optional("mammoth", () => import("mammoth"));
   const { value } = await mammoth.default
     .convertToHtml(
@@ -128,25 +129,21 @@ export const extractDocx: ExtractFormat = async ({ bytes, limits }) => {
       throw broken("the document cannot be read; its XML is damaged");
     });
   const { body } = await parseDom(value);
-  const title = await readTitle(parts.get("docProps/core.xml")).catch(() => null);
-  const blocks = body ? [...domBlocks(body)] : [];
   return {
-    title,
-    pages: null,
+    title: await readTitle(parts.get("docProps/core.xml")),
     blocks: [
       ...(await readMargins(parts, "header")),
-      ...blocks,
+      ...(body ? domBlocks(body) : []),
       ...(await readMargins(parts, "footer")),
     ],
   };
 };
 
 /** The slides of a presentation in the order in which they are shown. */
-async function slideNames(parts: Map<string, Buffer>): Promise<string[]> {
-  const relations = parts.get("ppt/_rels/presentation.xml.rels");
+async function slideNames(parts: Parts): Promise<string[]> {
   const presentation = parts.get("ppt/presentation.xml");
-  if (!relations || !presentation) throw broken("the presentation has no list of slides");
-  const targets = await readTargets(relations, "ppt");
+  const targets = await readTargets(parts, "ppt/presentation.xml");
+  if (!presentation || targets.size === 0) throw broken("the presentation has no list of slides");
   return findElements(await readXmlTree(presentation), "p:sldId")
     .map(({ attributes }) => targets.get(attributes["r:id"] ?? "") ?? "")
     .filter((name) => parts.has(name));
@@ -171,30 +168,21 @@ const isTitleShape = (shape: XmlElement): boolean =>
     ["title", "ctrTitle"].includes(attributes["type"] ?? ""),
   );
 
-function* slideBlocks(
-  { children }: XmlElement,
-  page: number,
-  isTitle = false,
-): Generator<TextBlock> {
+function* slideBlocks({ children }: XmlElement, isTitle = false): Generator<TextBlock> {
   for (const child of children) {
     if (typeof child === "string") continue;
     const { name } = child;
-    if (name === "a:tbl") yield* tableBlocks(findElements(child, "a:tr").map(toCells), page);
+    if (name === "a:tbl") yield* tableBlocks(findElements(child, "a:tr").map(toCells));
     else if (name === "a:p") {
       const text = toParagraph(child);
-      if (text !== "")
-        yield isTitle ? { kind: "heading", text, level: 1, page } : { kind: "text", text, page };
-    } else yield* slideBlocks(child, page, name === "p:sp" ? isTitleShape(child) : isTitle);
+      if (text !== "") yield isTitle ? { kind: "heading", text, level: 1 } : { kind: "text", text };
+    } else yield* slideBlocks(child, name === "p:sp" ? isTitleShape(child) : isTitle);
   }
 }
 
 /** The parts beside a slide that have text of it: its diagrams, then the speaker's notes. */
-async function readBeside(
-  parts: ReadonlyMap<string, Buffer>,
-  slide: string,
-): Promise<XmlElement[]> {
-  const relations = parts.get(slide.replace("slides/", "slides/_rels/") + ".rels");
-  const names = relations ? [...(await readTargets(relations, "ppt/slides")).values()] : [];
+async function readBeside(parts: Parts, slide: string): Promise<XmlElement[]> {
+  const names = [...(await readTargets(parts, slide)).values()];
   const diagrams = names.filter((name) => name.startsWith("ppt/diagrams/data"));
   const notes = names.filter((name) => name.startsWith("ppt/notesSlides/"));
   const found = await Promise.all(
@@ -203,11 +191,9 @@ async function readBeside(
   // A page of notes has shapes for the slide's picture, the date and the number, too.
   return found.flatMap((tree) => {
     const shapes = findElements(tree, "p:sp");
-    return shapes.length === 0
-      ? [tree]
-      : shapes.filter((shape) =>
-          findElements(shape, "p:ph").some(({ attributes }) => attributes["type"] === "body"),
-        );
+    const isBody = (shape: XmlElement): boolean =>
+      findElements(shape, "p:ph").some(({ attributes }) => attributes["type"] === "body");
+    return shapes.length === 0 ? [tree] : shapes.filter(isBody);
   });
 }
 
@@ -217,8 +203,7 @@ const PRESENTATION =
 export const extractPptx: ExtractFormat = async ({ bytes, limits, progress }) => {
   const parts = await unzip(bytes, limits, (name) => PRESENTATION.test(name));
   const names = await slideNames(parts);
-  if (names.length > limits.pages)
-    throw new ExtractionError("too_large", `the presentation has more than ${limits.pages} slides`);
+  checkParts("the presentation", names.length, limits.pages, "slide");
   const blocks: TextBlock[] = [];
   for (const [index, name] of names.entries()) {
     const slide = await readXmlTree(parts.get(name));
@@ -226,12 +211,12 @@ export const extractPptx: ExtractFormat = async ({ bytes, limits, progress }) =>
       /^(?:0|false)$/.test(attributes["show"] ?? ""),
     );
     const shown = isHidden ? [] : [slide, ...(await readBeside(parts, name))];
-    const [first, ...rest] = shown.flatMap((tree) => [...slideBlocks(tree, index + 1)]);
-    if (first) blocks.push({ ...first, startsPassage: true }, ...rest);
+    const slideText = shown.flatMap((tree) => [...slideBlocks(tree)]);
+    blocks.push(...toPage(slideText, index + 1));
     progress((index + 1) / names.length);
   }
   return {
-    title: await readTitle(parts.get("docProps/core.xml")).catch(() => null),
+    title: await readTitle(parts.get("docProps/core.xml")),
     pages: names.length,
     blocks,
   };
@@ -260,13 +245,12 @@ export const extractEpub: ExtractFormat = async ({ bytes, limits, progress }) =>
   const names = await chapterNames(opf, path);
   const locked = parts.get("META-INF/encryption.xml")?.toString("utf8") ?? "";
   if (names.some((name) => locked.includes(`"${name}"`))) throw encrypted();
-  if (names.length > limits.pages)
-    throw new ExtractionError("too_large", `the book has more than ${limits.pages} chapters`);
+  checkParts("the book", names.length, limits.pages, "chapter");
   const blocks: TextBlock[] = [];
   for (const [index, name] of names.entries()) {
     const { body } = await parseDom(parts.get(name)?.toString("utf8") ?? "");
     if (body) blocks.push(...domBlocks(body));
     progress((index + 1) / names.length);
   }
-  return { title: await readTitle(opf), pages: null, blocks };
+  return { title: await readTitle(opf), blocks };
 };

@@ -1,15 +1,19 @@
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import type { TextBlock } from "../chunk.ts";
-import { ExtractionError, broken, encrypted, optional, type ExtractFormat } from "./types.ts";
+import { broken, checkParts, encrypted, optional, type ExtractFormat } from "./types.ts";
 import { tidy } from "./xml-tree.ts";
 
 interface Line {
   text: string;
+  page: number;
   /** Of the largest letters, in points. */
   height: number;
+  width: number;
   /** Of the baseline, from below. */
   y: number;
+  /** The height that most letters of its page have. */
+  usual: number;
 }
 
 interface Item {
@@ -25,15 +29,22 @@ const HEADING_RATIO = 1.15;
 const MAX_HEADING = 150;
 /** A paragraph ends where the next line is further away than so many line heights. */
 const PARAGRAPH_GAP = 1.7;
+/** Lines below the text that are so much smaller than the usual ones are notes. */
+const NOTE_RATIO = 0.92;
+/** A line that is so much of the one above it does not end its paragraph. */
+const FULL_RATIO = 0.85;
+/** So many lines at the top, and at the bottom, may be a header or a footer. */
+const MARGIN_LINES = 3;
 
-function toLines(items: readonly Item[]): Line[] {
+function toLines(items: readonly Item[], page: number): Line[] {
   const lines: Line[] = [];
   let current: Line | undefined;
   for (const item of items) {
     const y = item.transform[5] ?? 0;
     if (item.str !== "") {
-      current ??= { text: "", height: 0, y };
+      current ??= { text: "", page, height: 0, width: 0, y, usual: 0 };
       current.text += item.str;
+      current.width += item.width;
       if (item.str.trim() !== "") current.height = Math.max(current.height, item.height);
     }
     if (!item.hasEOL || !current) continue;
@@ -41,11 +52,13 @@ function toLines(items: readonly Item[]): Line[] {
     current = undefined;
   }
   if (current) lines.push(current);
-  return lines.filter((line) => line.text.trim() !== "");
+  const found = lines.filter((line) => line.text.trim() !== "");
+  const usual = findUsualHeight(found);
+  return found.map((line) => ({ ...line, text: line.text.trim(), usual }));
 }
 
-/** The height that most letters of the document's page have. */
-function usualHeight(lines: readonly Line[]): number {
+/** The height that most letters have. */
+function findUsualHeight(lines: readonly Line[]): number {
   const letters = new Map<number, number>();
   for (const { text, height } of lines) {
     const rounded = Math.round(height * 2) / 2;
@@ -59,32 +72,123 @@ const STARTS_UNSPACED = /^[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}，。、；�
 
 /** Joins two lines of one paragraph: a word divided at the line's end becomes one again, Chinese and Japanese take no space. */
 function join2(before: string, line: string): string {
+  if (before === "") return line;
   if (/\p{L}-$/u.test(before) && /^\p{Ll}/u.test(line)) return before.slice(0, -1) + line;
   return UNSPACED.test(before) && STARTS_UNSPACED.test(line) ? before + line : `${before} ${line}`;
 }
 
-function* buildBlocks(items: readonly Item[], page: number): Generator<TextBlock> {
-  const lines = toLines(items);
-  const usual = usualHeight(lines);
-  let paragraph = "";
-  let last: Line | undefined;
+const isHeading = ({ text, height, usual }: Line): boolean =>
+  usual > 0 && height > usual * HEADING_RATIO && text.length <= MAX_HEADING;
+
+const isNear = (one: Line, other: Line): boolean =>
+  Math.abs(one.y - other.y) <= PARAGRAPH_GAP * Math.max(other.height, other.usual);
+
+/** A line of a header or a footer is at the same place of other pages, but for its numbers. */
+const toMarginKey = ({ text, y }: Line): string =>
+  `${Math.round(y / 3)} ${text.replace(/\d+/g, "#")}`;
+
+/** A page, with what stands apart from its text: headers, footers, notes, and what was filled into fields. */
+interface Page {
+  body: Line[];
+  apart: Line[];
+  fields: readonly TextBlock[];
+}
+
+/** Finds the lines of pages that stand apart from their text, which goes on behind them. */
+function dividePages(pages: readonly { lines: Line[]; fields: TextBlock[] }[]): Page[] {
+  const ends = pages.flatMap(({ lines }) => [
+    ...new Set([...lines.slice(0, MARGIN_LINES), ...lines.slice(-MARGIN_LINES)].map(toMarginKey)),
+  ]);
+  const counts = Map.groupBy(ends, (key) => key);
+  /** The number of lines that are a margin at the begin of a list. */
+  const countMargin = (lines: readonly Line[]): number => {
+    const count = lines
+      .slice(0, MARGIN_LINES + 1)
+      .findIndex((line) => isHeading(line) || (counts.get(toMarginKey(line))?.length ?? 0) < 2);
+    const [last, next] = [lines[count - 1], lines[count]];
+    // The names of a table's columns stand near to its rows.
+    return last && next && !isNear(last, next) ? count : 0;
+  };
+  return pages.map(({ lines, fields }) => {
+    const top = countMargin(lines);
+    const bottom = lines.length - countMargin(lines.toReversed());
+    const last = lines.findLastIndex(
+      ({ height, usual }, index) => index < bottom && height >= usual * NOTE_RATIO,
+    );
+    const end = Math.max(top, last + 1);
+    const apart = [...lines.slice(0, top), ...lines.slice(end)];
+    return { body: lines.slice(top, end), apart, fields };
+  });
+}
+
+/** The text that a paragraph has on one page. */
+type Part = Pick<Line, "text" | "page">;
+
+const sentences = new Intl.Segmenter(undefined, { granularity: "sentence" });
+
+/** Divides a paragraph into what is on each page; a sentence is whole, on the page on which it begins. */
+function* toParagraph([first, next, ...rest]: readonly Part[]): Generator<TextBlock> {
+  if (!first) return;
+  const text = next ? join2(first.text, next.text) : first.text;
+  const sentence = next && sentences.segment(text).containing(text.length - next.text.length);
+  const end = sentence ? sentence.index + sentence.segment.length : text.length;
+  if (text !== "") yield { kind: "text", text: text.slice(0, end).trim(), page: first.page };
+  if (next) yield* toParagraph([{ ...next, text: text.slice(end).trim() }, ...rest]);
+}
+
+const SENTENCE_END = /[\p{STerm}:;：；][\p{Pe}\p{Pf}"']*$/u;
+
+/** Returns whether a paragraph goes on in a line. From one page or column to the next it does so within a sentence. */
+function goesOn(paragraph: readonly Line[], line: Line): boolean {
+  const [above, last] = [paragraph.at(-2), paragraph.at(-1)];
+  if (!last || isHeading(last) || isHeading(line)) return false;
+  if (last.page === line.page && (isNear(last, line) || line.y <= last.y))
+    return isNear(last, line);
+  if (SENTENCE_END.test(last.text)) return false;
+  return /^\p{Ll}/u.test(line.text) || (above && last.width >= above.width * FULL_RATIO) === true;
+}
+
+function* groupLines(lines: readonly Line[]): Generator<Line[]> {
+  let paragraph: Line[] = [];
   for (const line of lines) {
-    const text = line.text.trim();
-    const isHeading =
-      usual > 0 && line.height > usual * HEADING_RATIO && text.length <= MAX_HEADING;
-    const goesOn =
-      last !== undefined &&
-      !isHeading &&
-      Math.abs(last.y - line.y) <= PARAGRAPH_GAP * Math.max(line.height, usual);
-    if (!goesOn && paragraph !== "") {
-      yield { kind: "text", text: paragraph, page };
-      paragraph = "";
-    }
-    if (isHeading) yield { kind: "heading", text, level: line.height > usual * 1.5 ? 1 : 2, page };
-    else paragraph = paragraph === "" ? text : join2(paragraph, text);
-    last = isHeading ? undefined : line;
+    if (paragraph.length > 0 && !goesOn(paragraph, line)) yield paragraph.splice(0);
+    paragraph.push(line);
   }
-  if (paragraph !== "") yield { kind: "text", text: paragraph, page };
+  if (paragraph.length > 0) yield paragraph;
+}
+
+function toBlocks(lines: readonly Line[]): TextBlock[] {
+  const [first] = lines;
+  if (first && isHeading(first)) {
+    const { text, page, height, usual } = first;
+    return [{ kind: "heading", text, level: height > usual * 1.5 ? 1 : 2, page }];
+  }
+  const parts = Map.groupBy(lines, ({ page }) => page);
+  return [
+    ...toParagraph(
+      [...parts].map(([page, own]) => ({ page, text: own.map(({ text }) => text).reduce(join2) })),
+    ),
+  ];
+}
+
+/** The blocks of a document. What stands apart on a page comes behind its text. */
+function* buildBlocks(pages: readonly Page[]): Generator<TextBlock> {
+  let done = 0;
+  const endPages = function* (to: number): Generator<TextBlock> {
+    for (const { apart, fields } of pages.slice(done, to)) {
+      for (const lines of groupLines(apart)) yield* toBlocks(lines);
+      yield* fields;
+    }
+    done = Math.max(done, to);
+  };
+  for (const lines of groupLines(pages.flatMap(({ body }) => body))) {
+    const [first, ...rest] = toBlocks(lines);
+    yield* endPages((lines[0]?.page ?? 1) - 1);
+    if (first) yield first;
+    yield* endPages((lines.at(-1)?.page ?? 1) - 1);
+    yield* rest;
+  }
+  yield* endPages(pages.length);
 }
 
 /** A field of a form, or a text that was written over the page, as pdf.js reports it. */
@@ -217,33 +321,27 @@ export const extractPdf: ExtractFormat = async ({ bytes, limits, progress }) => 
   const document = await task.promise.catch((error: unknown) => {
     throw toFailure(error);
   });
-  if (document.numPages > limits.pages)
-    throw new ExtractionError("too_large", `the document has more than ${limits.pages} pages`);
+  checkParts("the document", document.numPages, limits.pages, "page");
   const { info } = await document.getMetadata().catch(() => ({ info: {} }));
   const { Title: title } = info as { Title?: unknown };
-  const blocks: TextBlock[] = [];
+  const pages: { lines: Line[]; fields: TextBlock[] }[] = [];
   let letters = 0;
-  for (let number = 1; number <= document.numPages; number++) {
+  for (let number = 1; number <= document.numPages && letters <= limits.textChars; number++) {
     const page = await document.getPage(number);
     const content = await page.getTextContent();
     const items = content.items.filter((item): item is typeof item & Item => "str" in item);
     const annotations = (await page.getAnnotations().catch(() => [])) as Annotation[];
-    for (const block of [
-      ...buildBlocks(items, number),
-      ...buildFields(annotations, items, number),
-    ]) {
-      letters += block.text.length;
-      blocks.push(block);
-    }
+    const lines = toLines(items, number);
+    letters += lines.reduce((sum, { text }) => sum + text.length, 0);
+    pages.push({ lines, fields: [...buildFields(annotations, items, number)] });
     page.cleanup();
-    if (letters > limits.textChars) break;
     progress(number / document.numPages);
   }
-  const pages = document.numPages;
+  const { numPages } = document;
   await task.destroy();
   return {
     title: typeof title === "string" && !NO_TITLE.test(title.trim()) ? title.trim() : null,
-    pages,
-    blocks,
+    pages: numPages,
+    blocks: buildBlocks(dividePages(pages)),
   };
 };

@@ -65,23 +65,20 @@ const fromPlugin =
     const read = [...toBlocks(blocks)];
     return {
       title,
-      pages: read.reduce<number | null>(
-        (most, { page }) => (page === undefined ? most : Math.max(most ?? 0, page)),
-        null,
-      ),
+      pages: read.reduce((most, { page = 0 }) => Math.max(most, page), 0) || null,
       blocks: read,
     };
   };
 
 /** Finds what reads a document: a plugin that claims the ending of its name, else a shipped extractor by its bytes. */
-function findExtractor(
-  { bytes, filename }: Pick<ExtractSource, "bytes" | "filename">,
+async function findExtractor(
+  { bytes, filename }: AttachedDocument,
   plugins: readonly PluginExtractor[],
-): { mimeType: string; extract: ExtractFormat } {
+): Promise<{ mimeType: string; extract: ExtractFormat }> {
   const ending = getEnding(filename);
   const plugin = plugins.find(({ extensions }) => extensions.includes(ending));
   if (plugin) return { mimeType: toFormat(plugin).mimeType, extract: fromPlugin(plugin) };
-  const format = sniff(bytes, filename);
+  const format = await sniff(bytes, filename);
   const { mimeType, by } = getFormat(format);
   const extract: ExtractFormat = async (source) => {
     const read = await EXTRACTORS[by ?? format]?.();
@@ -99,14 +96,14 @@ export async function readDocument(
   source: Omit<ExtractSource, "readAttached">,
   plugins: readonly PluginExtractor[] = [],
 ): Promise<Extracted> {
-  const { mimeType, extract } = findExtractor(source, plugins);
+  const { mimeType, extract } = await findExtractor(source, plugins);
   try {
     const readAttached = (inner: AttachedDocument): Promise<Extracted> =>
       readDocument(
         { ...source, ...inner, depth: source.depth + 1, progress: () => undefined },
         plugins,
       );
-    return { mimeType, ...(await extract({ ...source, readAttached })) };
+    return { mimeType, title: null, pages: null, ...(await extract({ ...source, readAttached })) };
   } catch (error) {
     if (error instanceof ExtractionError) throw error;
     throw broken("the document cannot be read; it may be damaged");

@@ -60,6 +60,15 @@ interface Group {
   fallback: number;
 }
 
+const ROOT: Group = {
+  isSkipped: false,
+  isHidden: false,
+  level: undefined,
+  isApart: false,
+  decoder: undefined,
+  fallback: 1,
+};
+
 /** A control word with its number, a control symbol with its two hexadecimal digits, a brace, or text. */
 const TOKEN = /\\([a-z]+)(-?\d+)? ?|\\'([0-9a-f]{2})|\\([^a-z])|([{}])|([^\\{}\r\n]+)|[\r\n]+/giy;
 
@@ -79,25 +88,10 @@ function toDecoder(codePage: number): InstanceType<typeof TextDecoder> {
   }
 }
 
-/** The way in which a cell is merged: it continues the one to the left of it, or above it. */
-interface Merged {
-  left: boolean;
-  above: boolean;
-}
-
 /** Reads a document (Rich Text Format Specification 1.9.1): text only, in the order of the file. */
 class RtfReader {
   readonly blocks: TextBlock[] = [];
-  #groups: Group[] = [
-    {
-      isSkipped: false,
-      isHidden: false,
-      level: undefined,
-      isApart: false,
-      decoder: undefined,
-      fallback: 1,
-    },
-  ];
+  #groups: Group[] = [{ ...ROOT }];
   #decoder = toDecoder(1252);
   readonly #fonts = new Map<number, InstanceType<typeof TextDecoder>>();
   /** The font whose entry in the table of fonts is read. */
@@ -108,9 +102,9 @@ class RtfReader {
   #toSkip = 0;
   #rows: string[][] = [];
   #cells: string[] = [];
-  /** The merged cells of the row, and the one whose definition is read. */
-  #merges: Merged[] = [];
-  #merged: Merged = { left: false, above: false };
+  /** Of each cell of the row: the word that merges it with the one to the left of it, or above it. */
+  #merges: string[] = [];
+  #merge = "";
 
   get #group(): Group {
     return this.#groups.at(-1) as Group;
@@ -190,11 +184,10 @@ class RtfReader {
       this.#group.level = number < MAX_OUTLINE ? number + 1 : undefined;
     else if (TEXTS[word] !== undefined) this.#add(TEXTS[word]);
     else if (word === "trowd") this.#merges = [];
-    else if (word === "clmrg") this.#merged.left = true;
-    else if (word === "clvmrg") this.#merged.above = true;
+    else if (word === "clmrg" || word === "clvmrg") this.#merge = word;
     else if (word === "cellx") {
-      this.#merges.push(this.#merged);
-      this.#merged = { left: false, above: false };
+      this.#merges.push(this.#merge);
+      this.#merge = "";
     } else if (word === "cell") this.#cells.push(this.#take());
     else if (word === "row") this.#endRow();
   }
@@ -248,9 +241,9 @@ class RtfReader {
   #endRow(): void {
     const above = this.#rows.at(-1) ?? [];
     const cells = this.#cells.splice(0);
-    for (const [index, { left, above: goesOn }] of this.#merges.entries())
-      if (index < cells.length && cells[index] === "")
-        cells[index] = (left ? cells[index - 1] : goesOn ? above[index] : "") ?? "";
+    for (const [index, merge] of this.#merges.entries())
+      if (cells[index] === "" && merge !== "")
+        cells[index] = (merge === "clmrg" ? cells[index - 1] : above[index]) ?? "";
     this.#rows.push(cells);
   }
 
@@ -269,5 +262,5 @@ export const extractRtf: ExtractFormat = async ({ bytes }) => {
   reader.read(source);
   if (reader.blocks.length === 0 && !source.includes("}"))
     throw new ExtractionError("broken_document", "the document is cut off");
-  return { title: null, pages: null, blocks: reader.blocks };
+  return { blocks: reader.blocks };
 };

@@ -1,5 +1,6 @@
 import { extname } from "node:path";
 import { FORMATS, type FormatId } from "../formats.ts";
+import { unzip } from "./archive.ts";
 import { detectUtf16 } from "./charset.ts";
 import { MAIL_START } from "./mailbox.ts";
 import { ExtractionError, encrypted } from "./types.ts";
@@ -38,14 +39,16 @@ export const getEnding = (filename: string): string => extname(filename).slice(1
 const unsupported = (what: string): ExtractionError =>
   new ExtractionError("unsupported_type", `${what} cannot be read`);
 
-/** The format of a zip file, by the names of its entries and its `mimetype` entry. */
-function zipFormat(bytes: Buffer, filename: string): FormatId {
+/** The format of a zip file, by its `mimetype` entry and the names of its entries, not by those of archives in it. */
+async function zipFormat(bytes: Buffer, filename: string): Promise<FormatId> {
   if (bytes.toString("latin1", 30, 38) === "mimetype") {
     const type = bytes.toString("latin1", 38, 138);
     const typed = TYPED.find((format) => type.startsWith(FORMATS[format].mimeType));
     if (typed) return typed;
   }
-  const has = (name: string): boolean => bytes.includes(name, 0, "latin1");
+  const names: string[] = [];
+  await unzip(bytes, { unzipRatio: Infinity }, (name) => names.push(name) < 0);
+  const has = (start: string): boolean => names.some((name) => name.startsWith(start));
   // Word for the web names it `document2.xml`.
   if (has("word/document")) return "docx";
   if (has("xl/workbook.xml")) return "xlsx";
@@ -97,9 +100,9 @@ function isMail(head: string): boolean {
 
 /**
  * Returns the format of a document, by its bytes; the name's ending decides only between kinds of text.
- * @throws ExtractionError `unsupported_type`, `encrypted_document`, or `no_text_found` for an empty file.
+ * @throws ExtractionError `unsupported_type`, `encrypted_document`, `broken_document`, or `no_text_found` for an empty file.
  */
-export function sniff(bytes: Buffer, filename: string): FormatId {
+export async function sniff(bytes: Buffer, filename: string): Promise<FormatId> {
   if (bytes.length === 0) throw new ExtractionError("no_text_found", "the file is empty");
   const head = bytes.subarray(0, HEAD);
   const hex = head.toString("hex", 0, 16);

@@ -96,10 +96,8 @@ const goesOnWithNames = (above: Row, { cells }: Row): boolean =>
  */
 export function* tableBlocks<Source extends readonly TableCell[]>(
   rows: Iterable<Source>,
-  page?: number,
   isHead?: (row: Source) => boolean,
 ): Generator<TextBlock> {
-  const at = page === undefined ? {} : { page };
   let names: string[] | undefined;
   let above: Row | undefined;
   let marked = false;
@@ -114,7 +112,6 @@ export function* tableBlocks<Source extends readonly TableCell[]>(
     yield {
       kind: "row",
       text: row.cells.join(" | "),
-      ...at,
       ...(names === undefined ? {} : { header: names.join(" | ") }),
     };
     const isFirst = names === undefined && (isHead ? marked : row.cells.length > 1);

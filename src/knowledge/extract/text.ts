@@ -1,4 +1,3 @@
-import { extname } from "node:path";
 import { getSpelling, parseJson } from "../../core/json.ts";
 import type { TextBlock } from "../chunk.ts";
 import { decodeDocument } from "./charset.ts";
@@ -20,8 +19,6 @@ export function* paragraphs(text: string): Generator<TextBlock> {
 }
 
 export const extractText: ExtractFormat = async ({ bytes }) => ({
-  title: null,
-  pages: null,
   blocks: paragraphs(await decodeDocument(bytes)),
 });
 
@@ -92,7 +89,6 @@ export const extractMarkdown: ExtractFormat = async ({ bytes }) => {
   return {
     title:
       named ?? blocks.find(({ kind, level }) => kind === "heading" && level === 1)?.text ?? null,
-    pages: null,
     blocks,
   };
 };
@@ -149,7 +145,7 @@ export const extractCsv: ExtractFormat = async ({ bytes }) => {
     const rest = Buffer.from(text).subarray(read.bytes);
     parse(rest, { ...options, quote: false });
   }
-  return { title: null, pages: null, blocks: tableBlocks(toCells(rows)) };
+  return { blocks: tableBlocks(toCells(rows)) };
 };
 
 const MAX_DEPTH = 50;
@@ -167,33 +163,31 @@ function* leaves(value: unknown, path: string, depth = 0): Generator<string> {
     yield `${path === "" ? "" : `${path}: `}${typeof value === "object" ? "…" : (value as string | number | boolean)}`;
 }
 
-function* jsonBlocks(values: readonly unknown[]): Generator<TextBlock> {
-  for (const value of values) {
-    const text = [...leaves(value, "")].join("; ");
-    if (text !== "") yield { kind: "row", text };
-  }
+const toRows = (values: readonly unknown[]): TextBlock[] =>
+  values
+    .map((value): TextBlock => ({ kind: "row", text: [...leaves(value, "")].join("; ") }))
+    .filter(({ text }) => text !== "");
+
+/** A list by its members, an object by its leaves. */
+function parseRows(text: string, isLines: boolean): TextBlock[] {
+  if (isLines)
+    return toRows(
+      text
+        .split(LINES)
+        .filter((line) => line.trim() !== "")
+        .map(parseJson),
+    );
+  const value = parseJson(text);
+  if (Array.isArray(value)) return toRows(value);
+  return [...leaves(value, "")].map((line) => ({ kind: "row", text: line }));
 }
 
-/** A list by its members, an object by its leaves. A file that is no JSON after all is read as text. */
+/** A file that is no JSON after all is read as text. */
 export const extractJson: ExtractFormat = async ({ bytes, filename }) => {
   const text = (await decodeDocument(bytes)).replace(/^\ufeff/, "");
   try {
-    if ([".jsonl", ".ndjson"].includes(extname(filename).toLowerCase())) {
-      const values = text.split(LINES).filter((line) => line.trim() !== "");
-      return {
-        title: null,
-        pages: null,
-        blocks: [...jsonBlocks(values.map(parseJson))],
-      };
-    }
-    const value = parseJson(text);
-    if (Array.isArray(value)) return { title: null, pages: null, blocks: [...jsonBlocks(value)] };
-    return {
-      title: null,
-      pages: null,
-      blocks: [...leaves(value, "")].map((line): TextBlock => ({ kind: "row", text: line })),
-    };
+    return { blocks: parseRows(text, /\.(?:jsonl|ndjson)$/i.test(filename)) };
   } catch {
-    return { title: null, pages: null, blocks: paragraphs(text) };
+    return { blocks: paragraphs(text) };
   }
 };

@@ -1,4 +1,5 @@
 import type { TextBlock } from "../chunk.ts";
+import { plural } from "../../core/text.ts";
 import type { DocumentErrorCode } from "../types.ts";
 
 /** The most that the reading of one document may take. */
@@ -36,7 +37,9 @@ export interface Extracted {
 }
 
 /** Reads one format. Throws `ExtractionError`; anything else it throws counts as `broken_document`. */
-export type ExtractFormat = (source: ExtractSource) => Promise<Omit<Extracted, "mimeType">>;
+export type ExtractFormat = (
+  source: ExtractSource,
+) => Promise<Pick<Extracted, "blocks"> & Partial<Pick<Extracted, "title" | "pages">>>;
 
 /** The reason that a document cannot be read. The message is shown to its owner and never quotes the document. */
 export class ExtractionError extends Error {
@@ -59,6 +62,12 @@ export const encrypted = (): ExtractionError =>
 
 export const broken = (what: string): ExtractionError =>
   new ExtractionError("broken_document", what);
+
+/** @throws ExtractionError `too_large` if a document has more pages, slides, sheets or chapters than it may have */
+export function checkParts(whole: string, count: number, most: number, part: string): void {
+  if (count > most)
+    throw new ExtractionError("too_large", `${whole} has more than ${plural(most, part)}`);
+}
 
 /**
  * Loads an optional package when it is first needed.

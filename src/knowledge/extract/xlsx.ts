@@ -1,8 +1,8 @@
 import type { TextBlock } from "../chunk.ts";
-import { unzip } from "./archive.ts";
+import { unzip, type Parts } from "./archive.ts";
 import { loadNumberFormats, type NumberFormats, type Styles } from "./number-format.ts";
 import { MAX_MERGED, renderUncalculated, tableBlocks, type TableCell } from "./table.ts";
-import { ExtractionError, broken, type ExtractFormat } from "./types.ts";
+import { broken, checkParts, type ExtractFormat } from "./types.ts";
 import {
   findElements,
   isTelling,
@@ -12,6 +12,7 @@ import {
   tidy,
   toInnerText,
   toLocal,
+  toPage,
   type XmlElement,
 } from "./xml-tree.ts";
 
@@ -45,13 +46,10 @@ function parseRange(range: string): Merge | undefined {
 }
 
 /** The sheets in the order of their tabs, and whether days are counted from 1904 on. */
-async function readWorkbook(
-  parts: ReadonlyMap<string, Buffer>,
-): Promise<{ sheets: Sheet[]; is1904: boolean }> {
+async function readWorkbook(parts: Parts): Promise<{ sheets: Sheet[]; is1904: boolean }> {
   const workbook = parts.get("xl/workbook.xml");
-  const relations = parts.get("xl/_rels/workbook.xml.rels");
-  if (!workbook || !relations) throw broken("the workbook has no list of sheets");
-  const targets = await readTargets(relations, "xl");
+  const targets = await readTargets(parts, "xl/workbook.xml");
+  if (!workbook || targets.size === 0) throw broken("the workbook has no list of sheets");
   const tree = await readXmlTree(workbook);
   const sheets = findElements(tree, "sheet").map(({ attributes }): Sheet => {
     const id = Object.entries(attributes).find(([key]) => key.endsWith(":id"))?.[1] ?? "";
@@ -236,8 +234,7 @@ export const extractXlsx: ExtractFormat = async ({ bytes, limits, progress }) =>
   );
   const { sheets, is1904 } = await readWorkbook(parts);
   const shown = sheets.filter(({ isHidden }) => !isHidden);
-  if (shown.length > limits.pages)
-    throw new ExtractionError("too_large", `the workbook has more than ${limits.pages} sheets`);
+  checkParts("the workbook", shown.length, limits.pages, "sheet");
   const shared = await readSharedTexts(parts.get("xl/sharedStrings.xml"));
   const numbers = await loadNumberFormats({
     ...(await readStyles(parts.get("xl/styles.xml"))),
@@ -247,17 +244,14 @@ export const extractXlsx: ExtractFormat = async ({ bytes, limits, progress }) =>
   for (const [index, { name, file }] of shown.entries()) {
     const part = parts.get(file);
     if (!part) continue;
-    const page = index + 1;
     const sheet = await readSheet(part, (cell) => renderCell(cell, shared, numbers));
-    const rows = [...tableBlocks(toRows(sheet), page)];
-    progress(page / shown.length);
+    const rows = [...tableBlocks(toRows(sheet))];
+    progress((index + 1) / shown.length);
     // A sheet without cells would name the one after it.
     if (rows.length === 0) continue;
-    blocks.push(
-      { kind: "heading", text: name, level: 1, page, startsPassage: true },
-      ...[...sheet.margins].map((text): TextBlock => ({ kind: "text", text, page })),
-      ...rows,
-    );
+    const margins = [...sheet.margins].map((text): TextBlock => ({ kind: "text", text }));
+    const heading: TextBlock = { kind: "heading", text: name, level: 1 };
+    blocks.push(...toPage([heading, ...margins, ...rows], index + 1));
   }
-  return { title: null, pages: shown.length, blocks };
+  return { pages: shown.length, blocks };
 };

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import type { TextBlock } from "../chunk.ts";
-import { readXml } from "./archive.ts";
-import { broken } from "./types.ts";
+import type { Parts } from "./archive.ts";
+import { broken, optional } from "./types.ts";
 
 /** An element with all that is in it. Names have their prefixes. */
 export interface XmlElement {
@@ -17,46 +17,57 @@ export const toLocal = (name: string): string => name.slice(name.indexOf(":") + 
 
 const MAX_DEPTH = 1000;
 
-/** The reading of an element: as a tree, not at all, or by its beginning and end alone. */
-type Wanted = "whole" | "nothing" | undefined;
-
 interface ElementHandlers {
-  open(name: string, attributes: Record<string, string>): Wanted;
+  /** Returns the reading of an element: as a tree, not at all, or by its beginning and end alone. */
+  open(name: string, attributes: Record<string, string>): "whole" | "nothing" | undefined;
   /** Called with an element that was wanted whole. */
   whole(element: XmlElement): void;
   /** Called at the end of any other element that was not left out. */
   close?(name: string): void;
 }
 
-/** Reads a large part of a document by its elements: those of rows and paragraphs are small, the list of them is not. */
+const decode = (bytes: Buffer): string =>
+  new TextDecoder(bytes[0] === 0xff || bytes[0] === 0xfe ? "utf-16" : "utf-8").decode(bytes);
+
+/**
+ * Reads a large part of a document by its elements: those of rows and paragraphs are small, the list of them is not. No external
+ * entity is ever fetched.
+ * @throws ExtractionError `broken_document` if it is not well-formed, or nested too deeply
+ */
 export async function readElements(
   source: Buffer | string,
   { open, whole, close }: ElementHandlers,
 ): Promise<void> {
+  const { SaxesParser } = await optional("saxes", () => import("saxes"));
+  const parser = new SaxesParser();
   /** The elements that are open in one that is wanted whole, which is the first. */
   const trees: XmlElement[] = [];
   let depth = 0;
   let leftOut = 0;
-  await readXml(source, {
-    open(name, attributes) {
-      if (++depth > MAX_DEPTH) throw broken("the elements of the document are nested too deeply");
-      if (leftOut > 0) return void leftOut++;
-      const wanted = trees.length > 0 ? "whole" : open(name, attributes);
-      if (wanted === "nothing") leftOut = 1;
-      if (wanted !== "whole") return;
-      const element: XmlElement = { name, attributes, children: [] };
-      trees.at(-1)?.children.push(element);
-      trees.push(element);
-    },
-    text: (text) => void (leftOut === 0 && trees.at(-1)?.children.push(text)),
-    close(name) {
-      depth--;
-      if (leftOut > 0) return void leftOut--;
-      const element = trees.pop();
-      if (!element) close?.(name);
-      else if (trees.length === 0) whole(element);
-    },
+  const addText = (text: string): void => void (leftOut === 0 && trees.at(-1)?.children.push(text));
+  parser.on("opentag", ({ name, attributes }) => {
+    if (++depth > MAX_DEPTH) throw broken("the elements of the document are nested too deeply");
+    if (leftOut > 0) return void leftOut++;
+    const wanted = trees.length > 0 ? "whole" : open(name, attributes);
+    if (wanted === "nothing") leftOut = 1;
+    if (wanted !== "whole") return;
+    const element: XmlElement = { name, attributes, children: [] };
+    trees.at(-1)?.children.push(element);
+    trees.push(element);
   });
+  parser.on("text", addText);
+  parser.on("cdata", addText);
+  parser.on("closetag", ({ name }) => {
+    depth--;
+    if (leftOut > 0) return void leftOut--;
+    const element = trees.pop();
+    if (!element) close?.(name);
+    else if (trees.length === 0) whole(element);
+  });
+  parser.on("error", () => {
+    throw broken("the XML inside the document is not well-formed");
+  });
+  parser.write(typeof source === "string" ? source : decode(source)).close();
 }
 
 /** Reads a part of a document as a whole; returns an empty element for no bytes. */
@@ -95,19 +106,22 @@ export function toInnerText(
     .join("");
 }
 
-/** The title that a document gives itself in its metadata. */
+/** The title that a document gives itself in its metadata; damaged metadata have none. */
 export async function readTitle(metadata: Buffer | undefined): Promise<string | null> {
-  const [title] = findElements(await readXmlTree(metadata), "dc:title");
+  const tree = await readXmlTree(metadata).catch(() => undefined);
+  const [title] = tree ? findElements(tree, "dc:title") : [];
   return (title && tidy(toInnerText(title))) || null;
 }
 
-/** The parts that a part of an Office file names, by their ids. `folder` has the part. */
-export async function readTargets(relations: Buffer, folder: string): Promise<Map<string, string>> {
+/** The parts that a part of an Office file names, by their ids. */
+export async function readTargets(parts: Parts, part: string): Promise<Map<string, string>> {
+  const { dir, base } = posix.parse(part);
+  const relations = parts.get(`${dir}/_rels/${base}.rels`);
   const found = findElements(await readXmlTree(relations), "Relationship");
   return new Map(
     found.map(({ attributes: { Id = "", Target = "" } }) => [
       Id,
-      Target.startsWith("/") ? Target.slice(1) : posix.join(folder, Target),
+      Target.startsWith("/") ? Target.slice(1) : posix.join(dir, Target),
     ]),
   );
 }
@@ -124,3 +138,11 @@ export const toMargins = (lines: Iterable<string>): TextBlock[] =>
   [...new Set(lines)]
     .filter((text) => text !== "" && (!/\d/.test(text) || isTelling(text)))
     .map((text) => ({ kind: "text", text }));
+
+/** The blocks of a slide or a sheet: the first one begins a passage. */
+export const toPage = (blocks: Iterable<TextBlock>, page: number): TextBlock[] =>
+  [...blocks].map((block, index) => ({
+    ...block,
+    page,
+    ...(index === 0 && { startsPassage: true }),
+  }));

@@ -41,7 +41,6 @@ export const extractXml: ExtractFormat = async ({ bytes }) => {
   const [title] = findElements(tree, "title");
   return {
     title: (title && tidy(toInnerText(title))) || null,
-    pages: null,
     blocks: [...toLines(tree)].map((text) => ({ kind: "row", text })),
   };
 };

@@ -1,12 +1,5 @@
 import { places, type DocumentCatalog } from "../catalog/catalog.ts";
-import {
-  dot,
-  keepBest,
-  toFloats,
-  VectorMemory,
-  type KnownVector,
-  type Ranked,
-} from "../ranking.ts";
+import { keepBest, type Ranked } from "../ranking.ts";
 
 /** Rows of one look: some megabytes of vectors. */
 const PAGE = 1000;
@@ -14,10 +7,46 @@ const PAGE = 1000;
 const MARGIN = 4;
 /** The interval of checks whether most vectors in memory are of deleted passages. */
 const COUNT_EVERY_MS = 5 * 60_000;
+/** Vectors of deleted passages stay in memory until they are as many as half of the vectors of the database. */
+const MAX_DEAD_SHARE = 0.5;
+const SOME_DEAD = 1000;
+/** Vectors of one allocation. */
+const BLOCK = 4096;
+const LARGEST = 127;
 
-/** Bytes on a boundary where numbers of 32 bits may begin. */
-const aligned = (bytes: Uint8Array): Uint8Array =>
-  bytes.byteOffset % 4 === 0 ? bytes : Uint8Array.from(bytes);
+/** A passage that has a vector. */
+interface Known {
+  id: number;
+  seq: number;
+  doc: number;
+  generation: number;
+}
+
+interface Block {
+  /** The factor of the numbers of each vector. */
+  scales: Float32Array;
+  numbers: Int8Array;
+}
+
+/** Vectors of one model and length in memory, a byte for each number. */
+interface Memory {
+  model: string;
+  dimension: number;
+  passages: Known[];
+  blocks: Block[];
+}
+
+/** The numbers of a vector, from bytes that may begin where numbers of 32 bits may not. */
+function toFloats(bytes: Uint8Array): Float32Array {
+  const { buffer, byteOffset } = bytes.byteOffset % 4 === 0 ? bytes : Uint8Array.from(bytes);
+  return new Float32Array(buffer, byteOffset, bytes.byteLength / 4);
+}
+
+function dot(a: Float32Array, b: Float32Array): number {
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum += (a[i] as number) * (b[i] as number);
+  return sum;
+}
 
 /**
  * The vectors of one model in memory: reading them from the database for each question takes ten times as long as
@@ -26,34 +55,55 @@ const aligned = (bytes: Uint8Array): Uint8Array =>
 export class Vectors {
   readonly #catalog: DocumentCatalog;
   #counted = 0;
-  #memory = new VectorMemory();
+  #memory: Memory = { model: "", dimension: 0, passages: [], blocks: [] };
   #reading: Promise<void> = Promise.resolve();
 
   constructor(catalog: DocumentCatalog) {
     this.#catalog = catalog;
   }
 
+  #isFor(model: string, dimension: number): boolean {
+    return model === this.#memory.model && dimension === this.#memory.dimension;
+  }
+
   async #isMostlyDead(): Promise<boolean> {
     if (performance.now() - this.#counted < COUNT_EVERY_MS) return false;
     this.#counted = performance.now();
-    const [row] = await this.#catalog.query<{ n: number }>(
-      "SELECT count(*) AS n FROM knowledge_vectors",
-    );
-    return this.#memory.isMostlyDead(row?.n ?? 0);
+    const count = "SELECT count(*) AS n FROM knowledge_vectors";
+    const [row] = await this.#catalog.query<{ n: number }>(count);
+    return this.#memory.passages.length > (row?.n ?? 0) * (1 + MAX_DEAD_SHARE) + SOME_DEAD;
   }
 
   async #read(model: string, dimension: number): Promise<void> {
-    if (!this.#memory.isFor(model, dimension) || (await this.#isMostlyDead()))
-      this.#memory = new VectorMemory(model, dimension);
+    if (!this.#isFor(model, dimension) || (await this.#isMostlyDead()))
+      this.#memory = { model, dimension, passages: [], blocks: [] };
     for (;;) {
-      const rows = await this.#catalog.query<KnownVector>(
+      const rows = await this.#catalog.query<Known & { vector: Uint8Array }>(
         `SELECT v.id, v.seq, p.doc, p.generation, v.vector FROM knowledge_vectors v JOIN knowledge_passages p ON p.seq = v.seq
           WHERE v.id > $1 AND v.model = $2 AND v.dimension = $3 ORDER BY v.id LIMIT ${PAGE}`,
-        [this.#memory.last, model, dimension],
+        [this.#memory.passages.at(-1)?.id ?? 0, model, dimension],
       );
-      for (const row of rows) this.#memory.add({ ...row, vector: aligned(row.vector) });
+      for (const { vector, ...passage } of rows) this.#add(passage, toFloats(vector));
       if (rows.length < PAGE) return;
     }
+  }
+
+  #add(passage: Known, floats: Float32Array): void {
+    const { passages, blocks, dimension } = this.#memory;
+    const slot = passages.length % BLOCK;
+    passages.push(passage);
+    if (slot === 0)
+      blocks.push({
+        scales: new Float32Array(BLOCK),
+        numbers: new Int8Array(BLOCK * dimension),
+      });
+    const { numbers, scales } = blocks.at(-1) as Block;
+    let most = 0;
+    for (let i = 0; i < floats.length; i++) most = Math.max(most, Math.abs(floats[i] as number));
+    const scale = most / LARGEST || 1;
+    scales[slot] = scale;
+    for (let i = 0; i < floats.length; i++)
+      numbers[slot * dimension + i] = Math.round((floats[i] as number) / scale);
   }
 
   /** Reads what was added since the last question; one question after the other, since they share the memory. */
@@ -61,6 +111,21 @@ export class Vectors {
     const read = this.#reading.then(() => this.#read(model, dimension));
     this.#reading = read.catch(() => undefined);
     return read;
+  }
+
+  /** The passages whose vectors are nearly the nearest, best first. */
+  #near(visible: ReadonlyMap<number, number>, vector: Float32Array, limit: number): Ranked[] {
+    const near: Ranked[] = [];
+    for (const [at, { seq, doc, generation }] of this.#memory.passages.entries()) {
+      if (visible.get(doc) !== generation) continue;
+      const { scales, numbers } = this.#memory.blocks[Math.floor(at / BLOCK)] as Block;
+      const from = (at % BLOCK) * vector.length;
+      let sum = 0;
+      for (let i = 0; i < vector.length; i++)
+        sum += (vector[i] as number) * (numbers[from + i] as number);
+      keepBest(near, limit, seq, sum * (scales[at % BLOCK] as number));
+    }
+    return near;
   }
 
   /**
@@ -74,16 +139,15 @@ export class Vectors {
     limit: number,
   ): Promise<Ranked[]> {
     await this.#catchUp(model, vector.length);
-    if (!this.#memory.isFor(model, vector.length)) return [];
-    const near = this.#memory.near(visible, vector, limit * MARGIN).map(({ seq }) => seq);
+    if (!this.#isFor(model, vector.length)) return [];
+    const near = this.#near(visible, vector, limit * MARGIN).map(({ seq }) => seq);
     if (near.length === 0) return [];
     const rows = await this.#catalog.query<{ seq: number; vector: Uint8Array }>(
       `SELECT seq, vector FROM knowledge_vectors WHERE model = $1 AND dimension = $2 AND seq IN ${places(near.length, 3)} ORDER BY seq`,
       [model, vector.length, ...near],
     );
     const best: Ranked[] = [];
-    for (const row of rows)
-      keepBest(best, limit, row.seq, dot(toFloats(aligned(row.vector)), vector));
+    for (const row of rows) keepBest(best, limit, row.seq, dot(toFloats(row.vector), vector));
     return best;
   }
 }
