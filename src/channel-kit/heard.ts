@@ -153,7 +153,7 @@ export function toIncomingMessage({
   parts,
   ...heard
 }: Heard): ReceivedMessage {
-  const { id, thread, edits, album, ...message } = heard;
+  const { id, thread, album, ...message } = heard;
   const said = parts.flatMap(toMessagePart);
   if (said.length === 0) said.push(...toMessagePart({ kind: "own", text: noText }));
   const addressed = message.direct || mentioned;
@@ -164,8 +164,13 @@ export function toIncomingMessage({
     ...message,
     parts: said,
     ...(thread !== undefined && { thread }),
-    ...(edits !== undefined && { edits }),
     ...(album !== undefined && { album }),
     ...(!addressed && { addressed: false }),
   };
+}
+
+/** The edit of a message: `read` is that message as it is now, `id` the edit's own. `writtenAt`: when the message was written. */
+export function toEdit(read: ReceivedMessage, id: string, writtenAt?: number): ReceivedMessage {
+  if ("skipped" in read) return { ...read, id };
+  return { ...read, id, edits: read.id, ...(Number.isFinite(writtenAt) && { writtenAt }) };
 }

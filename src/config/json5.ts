@@ -15,7 +15,7 @@ import { isLongNumber, MAX_FILE_DEPTH } from "../core/json.ts";
 import { getMember, readTree, type TextNode } from "./json5-tree.ts";
 
 /** The path of a member, as `renderPath` writes it: a text is as long as the file, so it is made piece by piece. */
-const joinPath = (path: string, at: string | number): string =>
+export const joinPath = (path: string, at: string | number): string =>
   typeof at === "number" ? `${path}[${at}]` : path === "" ? at : `${path}.${at}`;
 
 /** A key of an object or an entry of a list, with its position in the text. */

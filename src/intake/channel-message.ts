@@ -328,7 +328,7 @@ async function receiveMessage(
   const problem = findProblem(message);
   const { recorded = true, ...outcome } =
     problem === undefined ? await checkMessage(channel, message, deps) : { reason: problem };
-  const stored = { store, context, fencingToken };
+  const stored = { store, context, fencingToken, now };
   const { boundId, ...placed } =
     "skipped" in message
       ? { ...outcome, boundId: undefined }

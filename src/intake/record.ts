@@ -326,8 +326,10 @@ function toWorkEvent(
   const missing = items.flatMap((item) => (item.ok ? item.missing : []));
   if (missing.length > 0) event.missing = [...new Set(missing)];
   const failed = renderFailedItems(items);
-  if (failed !== undefined) event.reason = failed;
-  else if (event.outcome === "duplicate")
+  if (failed !== undefined) {
+    event.reason = failed;
+    event.failedActions = items.filter((item) => !item.ok).length;
+  } else if (event.outcome === "duplicate")
     event.reason = renderRepeat(
       [...earlier].slice(0, MAX_NAMED),
       "its actions have the same `dedupeKey`",

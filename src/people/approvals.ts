@@ -16,6 +16,7 @@ import {
   type RunRecord,
 } from "../store/types.ts";
 import { randomInt } from "node:crypto";
+import { unknownId } from "../vocabulary/unknown-id.ts";
 import { getPhrases } from "../vocabulary/phrases.ts";
 import type { Phrases } from "../vocabulary/phrases/types.ts";
 
@@ -112,10 +113,10 @@ const refuse = (code: Failure["code"], message: string, approval?: ApprovalRecor
   failure: { code, message },
   ...(approval && { approval }),
 });
-const NOT_FOUND = refuse(
-  "not_found",
-  "there is no approval with this id or code; `rouse approvals` shows the open approvals",
-);
+const refuseMissing = (idOrCode: string): Refused => ({
+  ok: false,
+  failure: unknownId("approval", idOrCode),
+});
 
 /** The verdicts that fit an approval. */
 export const getVerdicts = ({ reason }: Pick<ApprovalRecord, "reason">): readonly Verdict[] =>
@@ -206,10 +207,11 @@ export class Approvals {
       ...(note === undefined ? {} : { note: note.slice(0, MAX_NOTE) }),
     };
     const refused =
-      this.#findProblem(approval, decision) ??
+      this.#findProblem(idOrCode, approval, decision) ??
       (approval && (await this.#write(approval, decision)));
     if (approval && !refused) return { ok: true, approval: { ...approval, decision } };
-    const { failure } = refused ?? NOT_FOUND;
+    const answer = refused ?? refuseMissing(idOrCode);
+    const { failure } = answer;
     metrics?.refused(failure.code);
     log.warn(
       { approvalId: approval?.id, by, verdict, code: failure.code },
@@ -219,11 +221,12 @@ export class Approvals {
       await store.commit((tx) =>
         tx.approvals.addRefused(approval.id, { verdict, by, at, code: failure.code }),
       );
-    return refused ?? NOT_FOUND;
+    return answer;
   }
 
   /** Returns why a decision does not fit. A caller who may not decide learns nothing about approvals. */
   #findProblem(
+    idOrCode: string,
     approval: ApprovalRecord | undefined,
     { verdict, by, at }: ApprovalDecision,
   ): Refused | undefined {
@@ -232,7 +235,7 @@ export class Approvals {
         "not_approver",
         `${by} is not in tools.approvers of the config, so it may not decide about tool calls`,
       );
-    if (!approval) return NOT_FOUND;
+    if (!approval) return refuseMissing(idOrCode);
     const { code, decision, expiresAt } = approval;
     if (decision) return refuseDecided(approval, decision);
     const verdicts = getVerdicts(approval);

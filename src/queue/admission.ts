@@ -240,29 +240,25 @@ export class Admission {
     for (const account of active.accounts) account.started(active.need, this.#deps.clock.now());
   }
 
-  release(run: ReleasedRun, { tokens, costUsd = 0, again }: RunSpend): void {
+  release(run: ReleasedRun, { usage = {}, again }: RunSpend): void {
     const active = this.#active.get(run.id);
     this.#active.delete(run.id);
     const now = this.#deps.clock.now();
     const used = {
       again,
-      tokens: Math.max(0, tokens - countUsedTokens(run)),
-      micros: Math.max(0, Math.round((costUsd - (run.usage?.costUsd ?? 0)) * MICRO)),
+      tokens: Math.max(0, countUsedTokens({ usage }) - countUsedTokens(run)),
+      micros: Math.max(0, Math.round(((usage.costUsd ?? 0) - (run.usage?.costUsd ?? 0)) * MICRO)),
     };
-    if (active) {
-      for (const account of active.accounts) {
-        if (active.isStarted) account.left(used, now);
-        else account.untake(active.need);
-      }
-    } else if (run.status === "running") {
-      for (const account of this.#reservations.of(this.#getBudgets(run.mapping)))
-        account.left(used, now);
-    } else if (!again && WAITING.includes(run.status)) {
-      for (const account of this.#reservations.of(this.#getBudgets(run.mapping)))
-        account.addWaiting(-1, isInLine(run));
-    } else if (isInLine(run)) {
-      for (const account of this.#reservations.of(this.#getBudgets(run.mapping)))
-        account.leaveLine();
+    const { accounts, need, isStarted } = active ?? {
+      accounts: this.#reservations.of(this.#getBudgets(run.mapping)),
+      need: undefined,
+      isStarted: run.status === "running",
+    };
+    for (const account of accounts) {
+      if (isStarted) account.left(used, now);
+      else if (need) account.untake(need);
+      else if (!again && WAITING.includes(run.status)) account.addWaiting(-1, isInLine(run));
+      else if (isInLine(run)) account.leaveLine();
     }
     if (this.#mayWait) this.#kick();
   }

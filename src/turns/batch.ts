@@ -97,6 +97,6 @@ async function end(
     tx.runs.dropCollected(run.id);
     tx.jobs.settle(job);
   }, job);
-  deps.admission.release(run, { tokens: 0, again: false });
+  deps.admission.release(run, { again: false });
   deps.runEnds.ended(run.id);
 }

@@ -53,7 +53,7 @@ const ADD_OPTIONS = {
 type AddOptions = Given<typeof ADD_OPTIONS>;
 type Documents = AdminClient["knowledge"]["documents"];
 
-/** How long one request waits for a document to be ready or failed. */
+/** The time for which one request waits for a document to be ready or failed. */
 const WAIT_SECONDS = "1";
 
 /** A document, and whether its bytes were there already. */
@@ -267,7 +267,7 @@ const list = asking({
   },
 });
 
-/** Where a passage stands: headings and page below the names that are given. */
+/** Renders the place of a passage: headings and page below the names that are given. */
 const renderPlace = (
   { headings, page }: Pick<Passage, "headings" | "page">,
   ...names: string[]
@@ -298,7 +298,8 @@ const show = asking({
       const query = { tenant, from, limit };
       return read(one.passages.$get({ ...withId(id), query }));
     }
-    return (await read(one.$get({ ...withId(id), query: { tenant } }))).document;
+    const answer = await read(one.$get({ ...withId(id), query: { tenant } }));
+    return answer.document;
   },
   print(answer, io) {
     if ("passages" in answer) return printPassages(answer, io);
@@ -334,8 +335,8 @@ const remove = asking({
   examples: ["rouse knowledge remove doc_1k7u"],
   options: TENANT_OPTION,
   async ask({ api }, { tenant }, ids) {
-    const { documents } = api.knowledge;
-    for (const id of ids) await documents[":id"].$delete({ ...withId(id), query: { tenant } });
+    for (const id of ids)
+      await api.knowledge.documents[":id"].$delete({ ...withId(id), query: { tenant } });
     return { deleted: ids };
   },
   print: ({ deleted }, io) => deleted.forEach((id) => io.out(`${id}  deleted\n`)),

@@ -2,6 +2,7 @@
 import {
   CAUSE_FIELDS,
   HOUR_MS,
+  PARTLY_FAILED,
   mergeActivity,
   mergeUsage,
   type ActivityQuery,
@@ -109,16 +110,25 @@ interface Failures {
 
 const none = "CAST(NULL AS text)";
 
-function eventFailures(outcome: string, text: JsonValue): Failures {
-  return {
-    table: "events",
+/** The events that failed, by their state. */
+function eventFailures(text: JsonValue): Failures[] {
+  const outcomes = ["failed", "unmatched", "rejected"].map((state) => ({
+    state,
     index: "events_outcome",
-    // What was replayed or discarded is dealt with.
-    where: `outcome <> 'accepted' AND outcome = '${outcome}' AND ${text("head", "handled", "as")} IS NULL`,
+    where: `outcome <> 'accepted' AND outcome = '${state}'`,
+  }));
+  // A header or a parameter of the request may have that name, too.
+  const where = `head LIKE '${PARTLY_FAILED}' AND ${text("head", "failedActions")} IS NOT NULL`;
+  const all = [...outcomes, { state: "accepted", index: "events_partly", where }];
+  return all.map((one) => ({
+    table: "events",
+    index: one.index,
+    // An event that was replayed or discarded is dealt with.
+    where: `${one.where} AND ${text("head", "handled", "as")} IS NULL`,
     at: "at",
     columns: {
       kind: "'event'",
-      state: "outcome",
+      state: `'${one.state}'`,
       path: "path",
       mapping: `coalesce(mapping, ${text("head", "nearest", "mapping")})`,
       code: text("head", "nearest", "condition"),
@@ -128,7 +138,7 @@ function eventFailures(outcome: string, text: JsonValue): Failures {
       sender: "credential",
       message: text("head", "reason"),
     },
-  };
+  }));
 }
 
 function runFailures(status: string, text: JsonValue): Failures {
@@ -182,7 +192,7 @@ export async function sumFailures(
 ): Promise<FailureSum[]> {
   const text = source.json;
   const all = [
-    ...["failed", "unmatched", "rejected"].map((outcome) => eventFailures(outcome, text)),
+    ...eventFailures(text),
     ...["failed", "timed_out"].map((status) => runFailures(status, text)),
     deliveryFailures(text),
   ];

@@ -1,17 +1,17 @@
 import { answerDecision } from "../../people/approvals.ts";
 import type { WrittenDecision } from "../../vocabulary/decision.ts";
-import { planDelivery } from "../../delivery/plan.ts";
+import { planDelivery, writeDelivery } from "../../delivery/plan.ts";
 import { getPhrases } from "../../vocabulary/phrases.ts";
 import { type Phrases, HELPED, type LinkPhrases } from "../../vocabulary/phrases/types.ts";
 import {
-  sessionId,
   type Job,
   type MessageCommand,
   type MessageRun,
   type RunRecord,
   countUsedTokens,
 } from "../../store/types.ts";
-import { replyRoute } from "../end-run.ts";
+import { replyRoute } from "./channel-input.ts";
+import { listSessionRuns } from "./session-runs.ts";
 import type { TurnDeps } from "../context.ts";
 import type { RunJob } from "../types.ts";
 import { getPlace } from "../../people/agent-choices.ts";
@@ -87,10 +87,8 @@ async function renderStatus(
   const { session } = command.spec;
   const agent = snapshot().agents.get(session.agentId);
   const since = getDayBegin(clock.now());
-  const all = await store.runs.list({ sessionKey: session.key, since, limit: MAX_RUNS });
-  const own = all.filter(
-    (run) => sessionId(run.spec.session) === sessionId(session) && !isCommand(run),
-  );
+  const all = await listSessionRuns(session, { since, limit: MAX_RUNS }, store);
+  const own = all.filter((run) => !isCommand(run));
   const count = (...statuses: RunRecord["status"][]): number =>
     own.filter((run) => statuses.includes(run.status)).length;
   const tokens = own.reduce((sum, run) => sum + countUsedTokens(run), 0);
@@ -152,7 +150,7 @@ async function stopTurns(command: MessageRun, { store, cancel }: TurnDeps): Prom
   const { session } = command.spec;
   const open = await Promise.all(
     (["queued", "running", "waiting"] as const).map((status) =>
-      store.runs.list({ status, sessionKey: session.key, limit: MAX_STOPPED }),
+      listSessionRuns(session, { status, limit: MAX_STOPPED }, store),
     ),
   );
   // What waits for a person holds the session up, whatever began it.
@@ -160,7 +158,6 @@ async function stopTurns(command: MessageRun, { store, cancel }: TurnDeps): Prom
     run.id !== command.id &&
     (run.kind === "channel" || run.status === "waiting") &&
     !isCommand(run) &&
-    sessionId(run.spec.session) === sessionId(session) &&
     run.createdAt <= command.createdAt;
   let stopped = 0;
   let left = 0;
@@ -260,8 +257,7 @@ export async function executeCommand(job: Job, { runId }: RunJob, deps: TurnDeps
       deliveryId: planned.delivery.id,
       ...(isNew ? {} : { status: "succeeded", endedAt: now }),
     });
-    tx.deliveries.add(planned.delivery);
-    tx.jobs.add(planned.job);
+    writeDelivery(tx, planned);
     tx.jobs.settle(job);
   }, job);
   if (done && !isNew) deps.runEnds.ended(runId);

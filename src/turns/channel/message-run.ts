@@ -4,11 +4,12 @@ import { planDelivery, readAttached, type Planned } from "../../delivery/plan.ts
 import { getPhrases, renderSilence } from "../../vocabulary/phrases.ts";
 import type { Job, MessageRun, MessageSpec, Ms, RouteDecision, Writes } from "../../store/types.ts";
 import type { AnsweredTurn, FailedTurn, RunKind } from "../try.ts";
-import { appendTurn, decideRoute, planAnswer, replyRoute } from "../end-run.ts";
+import { appendTurn, decideRoute, planAnswer } from "../end-run.ts";
 import { stripAck } from "../heartbeat.ts";
 import type { TurnDeps } from "../context.ts";
 import type { ActionContext } from "../types.ts";
 import { AWAY_NOTICE_MS, planAwayNotice } from "./away-notice.ts";
+import { replyRoute } from "./channel-input.ts";
 import { collectMessages, readUnread } from "./collect-messages.ts";
 import { resetHistory } from "./commands.ts";
 import { createLiveText, withdrawLive } from "./live-text.ts";

@@ -77,7 +77,7 @@ function useReplay(
 
 type Open = "edit" | "freeze" | "discard" | null;
 
-/** What can be done with an event. */
+/** The actions on an event. */
 export function Actions({
   explanation,
   onChange,
@@ -134,7 +134,7 @@ export function Actions({
           <Button onClick={() => void copyCurl(event).catch(toastError)} disabled={noBody}>
             Copy as curl
           </Button>
-          {event.outcome === "failed" && event.handled === null ? (
+          {(event.outcome === "failed" || event.failedActions > 0) && event.handled === null ? (
             <Button kind="danger" onClick={() => setOpen("discard")}>
               Discard
             </Button>

@@ -1,4 +1,4 @@
-import type { FailureGroup } from "../../../../src/operate/watch/watch-views.ts";
+import type { FailureGroup } from "../../../../src/operate/watch/failures.ts";
 import { useResource } from "../../resource.ts";
 import { filter, go, href, place } from "../../router.ts";
 import { Status, Time } from "../../ui/basic.tsx";
@@ -91,7 +91,7 @@ const COUNT: Column<FailureGroup> = {
   cell: (row) => number(row.count),
 };
 const LAST: Column<FailureGroup> = { head: "Last", cell: (row) => <Time iso={row.lastSeen} /> };
-/** What the detail shows as well. */
+/** Columns that the detail shows as well. */
 const MORE: readonly Column<FailureGroup>[] = [
   {
     head: "24 hours",
