@@ -10,6 +10,9 @@ const MARKS = [
 /** What every section of a channel may have: `docs/conversations.md` explains it once. */
 const SHARED = ["dmPolicy", "typing", "streaming"];
 
+/** The forms of a recipient are in a section of the page. */
+const DEFAULT_TO = "The [recipient](#recipients) if none is named.";
+
 /** A page with rows as the table between two marks. Throws if the page has no such place. */
 export function withTable(
   page: string,
@@ -24,8 +27,10 @@ export function withTable(
 
 /** A channel's page with its option table made anew. */
 export function withOptions(page: string, { config }: Plugin): string {
-  const options = config
-    ? describeOptions(config).filter(({ path }) => !SHARED.includes(path))
-    : [];
+  const options = (config ? describeOptions(config) : [])
+    .filter(({ path }) => !SHARED.includes(path))
+    .map((option) =>
+      option.path === "defaultTo" ? { ...option, description: DEFAULT_TO } : option,
+    );
   return withTable(page, MARKS, optionTable(options));
 }

@@ -1,9 +1,13 @@
 /**
  * Makes the links of pages that lead out of the package absolute, such as those to pictures, before npm packs the pages as they
- * are. With `--back`, which npm runs afterwards, they lead to the repository's own files again.
+ * are. With `--back`, which npm runs afterwards, they lead to the repository's own files again. Given the process of npm, they
+ * also do when it ends early.
  */
+import { spawn } from "node:child_process";
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import manifest from "../package.json" with { type: "json" };
 
 const { files, repository } = manifest;
@@ -33,7 +37,23 @@ const toRelative = (text: string, page: string): string =>
     )
     .join("](");
 
-const change = process.argv.includes("--back") ? toRelative : toAbsolute;
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+const isBack = process.argv.includes("--back");
+const npm = Number(process.argv.at(-1));
+if (isBack) while (npm > 0 && isAlive(npm)) await sleep(100);
+else if (npm > 0) {
+  // npm runs nothing more after a failure, such as a folder for the package that is not there.
+  const args = [fileURLToPath(import.meta.url), "--back", String(npm)];
+  spawn(process.execPath, args, { detached: true, stdio: "ignore" }).unref();
+}
+const change = isBack ? toRelative : toAbsolute;
 for (const page of globSync(["*.md", "docs/**/*.md"]).filter(isPacked)) {
   const text = readFileSync(page, "utf8");
   const changed = change(text, page);

@@ -107,7 +107,7 @@ export async function presetReference(): Promise<string> {
   const testedWith = (preset: string): string => {
     const own = sources.filter(({ sender }) => sender === preset);
     const bodies = own.reduce((sum, source) => sum + source.bodies, 0);
-    return `${bodies === 0 ? "" : `${bodies} recorded, `}${countHandMade(preset)} hand-made`;
+    return `${bodies || ""} | ${countHandMade(preset)}`;
   };
   const presets = [...files<Preset>(MAPPINGS), ...(await pluginPresets())]
     .toSorted(([a], [b]) => a.localeCompare(b))
@@ -142,12 +142,12 @@ Generated from the files in \`mappings/\` and the plugins (\`npm run docs\`). Ho
 
 ## Presets
 
-\`presets: ["gmail", { use: "github", secret: "\${GITHUB_SECRET}", events: ["issue.opened"] }]\` enables two presets. If the sender signs, the preset needs its secret: \`rouse init --preset <name>\` adds one. \`rouse presets <name>\` prints a preset, which you can copy and change. An event that the preset does not take is answered 200 and recorded as \`unmatched\`.
+\`presets: ["gmail", { use: "github", secret: "\${GITHUB_SECRET}", events: ["issue.opened"] }]\` enables two presets. If the sender signs, the preset needs its secret: \`rouse init --preset <name>\` adds one.
 
-The last column counts the requests in tests. Recorded bodies come from the sender's program or documentation; \`test/fixtures/recorded/SOURCES.json\` in the repository has their sources and licences. Hand-made requests follow the sender's documentation: without recorded bodies, a preset has not been tested with a body of its sender.
+The last columns count the requests in tests. Recorded bodies come from the sender's program or documentation; \`test/fixtures/recorded/SOURCES.json\` in the repository has their sources and licences. Hand-made requests follow the sender's documentation: without recorded bodies, a preset has not been tested with a body of its sender.
 
-| preset | events | signature | names | tested with |
-| --- | --- | --- | --- | --- |
+| preset | events | signature | names | recorded | hand-made |
+| --- | --- | --- | --- | --- | --- |
 ${presets.join("\n")}
 
 ## Schemes
@@ -160,7 +160,7 @@ ${schemes.join("\n")}
 
 ## What senders do about errors
 
-From the documentation of the senders; "–" means: not documented. If a mapping, a transform or the validation of an event fails, the answer is an error, so that the sender delivers the event again. A sender that disables hooks is answered 200 with \`outcome: "failed"\` instead: the event is kept with its reason, counted by \`rouse_failed_events_acknowledged_total\`, and \`rouse events replay --failed\` processes it again. \`rouse doctor\` counts the errors in a row that such a sender got. A path accepts bodies as large as its sender sends them.
+From the documentation of the senders; "–" means: not documented. [Senders that sign](signatures.md#what-senders-do-about-errors) says what follows from it.
 
 | scheme | timeout | retries | within | largest body | redelivery | disables a hook after |
 | --- | --- | --- | --- | --- | --- | --- |

@@ -6,24 +6,20 @@ import { createWatcher } from "./watcher.ts";
 export const runCommand: Command<GmailConfig> = {
   summary: "watch the mailbox in a process of its own and give new mail to the gateway that runs",
   async run(context) {
-    const { config, err, out, json, signal } = context;
+    const { config, fail, out, json, signal } = context;
     const { account } = config ?? {};
-    if (config === undefined || account === undefined) {
-      err("no account is set: run `rouse webhooks gmail setup --account <address>`\n");
-      return 2;
-    }
-    if (config.pushEndpoint !== undefined) {
-      err(
-        "hooks.gmail.pushEndpoint is set: pushes come to the gateway at /channels/gmail/push, so there is nothing to run here\n",
+    if (config === undefined || account === undefined)
+      return fail("no account is set: run `rouse webhooks gmail setup --account <address>`", 2);
+    if (config.pushEndpoint !== undefined)
+      return fail(
+        "hooks.gmail.pushEndpoint is set: pushes come to the gateway at /channels/gmail/push, so there is nothing to run here",
+        2,
       );
-      return 2;
-    }
-    if (await context.serviceState().catch(() => undefined)) {
-      err(
-        "the gateway watches the mailbox already: set hooks.gmail.enabled to false to have it watched from here\n",
+    if (await context.serviceState().catch(() => undefined))
+      return fail(
+        "the gateway watches the mailbox already: set hooks.gmail.enabled to false to have it watched from here",
+        2,
       );
-      return 2;
-    }
     let last = "";
     const report = (state: ServiceState): void => {
       const line = json ? JSON.stringify(state) : `${state.ok ? "ok" : "not ok"}: ${state.message}`;

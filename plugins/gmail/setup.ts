@@ -208,7 +208,7 @@ export const setupCommand: Command<GmailConfig> = {
   },
   async run(context, options) {
     const steps: { step: string; result: string }[] = [];
-    const { json, out, err } = context;
+    const { json, out, fail } = context;
     const tell: Tell = (step, result) => {
       steps.push({ step, result });
       if (!json) out(`${step}: ${result}\n`);
@@ -220,8 +220,8 @@ export const setupCommand: Command<GmailConfig> = {
       return 0;
     } catch (error) {
       if (!(error instanceof GmailProblem)) throw error;
-      if (json) out(`${JSON.stringify({ ok: false, message: error.message, steps })}\n`);
-      else err(`${error.message}\n`);
+      if (!json) return fail(error.message);
+      out(`${JSON.stringify({ ok: false, message: error.message, steps })}\n`);
       return 1;
     }
   },

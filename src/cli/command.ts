@@ -211,29 +211,23 @@ export function asking<
 >({
   ask,
   print,
-  isFailure,
   later,
   ...spec
 }: Described<Usage, Specs> & {
   ask(to: AskedGateway, given: Given<Specs>, ...args: Arguments<Usage>): Promise<Answer>;
-  print(answer: Answer, io: CliIo, given: Given<Specs> & { live: boolean }): void;
+  print(answer: Answer, io: CliIo, given: Given<Specs>): void;
   /** Whether the answer ends the command with exit code 1. */
   isFailure?(answer: Answer): boolean;
   /** What begins with the next start, printed if no gateway runs. */
   later?: string;
 }): CommandSpec {
-  return doing<Usage, Specs>({
+  return answering<Usage, Answer, Specs>({
     ...spec,
-    json: true,
-    async run(io, given, ...args) {
-      const { live, answer } = await connected(given, io, async (to) => ({
-        live: to.live,
-        answer: await ask({ ...to, io }, given, ...args),
-      }));
-      if (isFailure?.(answer)) io.exitCode = EXIT.failure;
-      if (given.json) return printJson(io, answer);
-      print(answer, io, { ...given, live });
-      if (later !== undefined && !live) io.out(`no gateway runs just now: ${later}\n`);
+    answer: (io, given, ...args) =>
+      connected(given, io, (to) => ask({ ...to, io }, given, ...args)),
+    print(answer, io, given) {
+      print(answer, io, given);
+      if (later !== undefined && !io.live) io.out(`no gateway runs just now: ${later}\n`);
     },
   });
 }
@@ -330,16 +324,16 @@ export function listing<
     /** Printed in place of a table without rows. */
     none?: string;
     /** Prints what stands below the table. */
-    after?(answer: Answer, io: CliIo, given: Given<Specs> & { live: boolean }): void;
+    after?(answer: Answer, io: CliIo): void;
   }): CommandSpec {
   return asking<string, Answer, Specs>({
     usage: "",
     ...spec,
-    print(answer, io, given) {
+    print(answer, io) {
       const all = rows(answer);
       if (none !== undefined && all.length === 0) io.out(`${none}\n`);
       else printRows(io, columns, all, { isWhole });
-      after?.(answer, io, given);
+      after?.(answer, io);
     },
   });
 }
@@ -353,8 +347,8 @@ const PAGE_OPTIONS = {
   "--before <id>": "older than this one: the next page",
 } as const;
 
-/** The options of a list as the user gave them, for the command that shows its next page. */
-function renderGiven(options: OptionSpecs, given: object): string {
+/** Renders options as the user gave them, for a command that the output names. */
+export function renderGiven(options: OptionSpecs, given: object): string {
   const words = Object.keys(options).flatMap((flags) => {
     const option = new Option(flags);
     const value = member(given, option.attributeName());
@@ -384,26 +378,25 @@ export function paging<Answer extends SearchAnswer, Row, const Specs extends Opt
       given: Given<Specs>,
     ): Promise<Answer>;
   }): CommandSpec {
-  return doing<"", OptionSpecs>({
+  const all: OptionSpecs = { ...options, ...PAGE_OPTIONS };
+  return asking<"", Answer, OptionSpecs>({
     ...spec,
     usage: "",
-    json: true,
-    options: { ...options, ...PAGE_OPTIONS },
-    async run(io, all) {
-      const given = all as unknown as Given<Specs & typeof PAGE_OPTIONS>;
+    options: all,
+    async ask(to, values) {
+      const given = values as unknown as Given<Specs & typeof PAGE_OPTIONS>;
       const { since, limit } = given;
-      const answer = await connected(given, io, async (to) => {
-        const before =
-          ids && given.before !== undefined ? await resolveId(to, ids, given.before) : given.before;
-        return readListPage(
-          io,
-          { before, limit },
-          (page) => ask(to, { since, ...page }, given),
-          rows,
-        );
-      });
-      if (given.json) return printJson(io, answer);
-      const asked = renderGiven({ ...options, ...PAGE_OPTIONS }, given);
+      const before =
+        ids && given.before !== undefined ? await resolveId(to, ids, given.before) : given.before;
+      return readListPage(
+        to.io,
+        { before, limit },
+        (page) => ask(to, { since, ...page }, given),
+        rows,
+      );
+    },
+    print(answer, io, given) {
+      const asked = renderGiven(all, given);
       if (rows(answer).length > 0) printRows(io, columns, rows(answer));
       else io.out(`no ${noun}${asked === "" ? "" : ` with${asked}`}\n`);
       printMore(io, `rouse ${noun}${renderGiven(options, given)}`, answer);

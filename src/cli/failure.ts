@@ -9,6 +9,15 @@ export function usage(message: string): RouseError {
   return new RouseError({ code: "usage", message });
 }
 
+/** An error that says what is not there of what the line names. Exit code 1, as if the gateway had said so. */
+export function noSuch(message: string): RouseError {
+  return new RouseError({ code: "not_found", message });
+}
+
+/** An error that says why a file that the line names cannot be read. Exit code 1. */
+export const unreadable = (file: string, error: unknown): RouseError =>
+  noSuch(`${file} cannot be read: ${describeFileError(error)}`);
+
 /**
  * The exit code for problems of the config: `config` only if a file of the config or a variable that is not set proves one
  * of them, since service managers then do not try again.

@@ -1,35 +1,40 @@
 import type { BookmarkView, EventDetail } from "../operate/records/views.ts";
-import { RouseError } from "../core/errors.ts";
 import { read, withId, type AdminClient, type GatewayConnection } from "./gateway/connect.ts";
-import { usage } from "./failure.ts";
+import { noSuch, usage } from "./failure.ts";
 import { shortTime } from "./text.ts";
 
-/** What ids of records begin with. */
-const TYPES = { events: "evt", runs: "run", deliveries: "dlv" } as const;
-const NAMES = { events: "event", runs: "run", deliveries: "delivery" } as const;
-
-/** The newest rows of a kind, each with what tells it from the other rows. */
-async function listNewest(
-  api: AdminClient,
-  kind: keyof typeof TYPES,
-  query: { limit: string; idPrefix?: string },
-): Promise<{ id: string; at: string; about: string }[]> {
-  if (kind === "events")
-    return (await read(api.events.$get({ query }))).events.map(({ id, receivedAt, path }) => ({
-      id,
-      at: receivedAt,
-      about: path,
-    }));
-  const rows =
-    kind === "runs"
-      ? (await read(api.runs.$get({ query }))).runs
-      : (await read(api.deliveries.$get({ query }))).deliveries;
-  return rows.map((row) => ({
-    id: row.id,
-    at: row.createdAt,
-    about: "channel" in row ? row.channel : row.name,
-  }));
+/** A record with what tells it from others. */
+interface Row {
+  id: string;
+  at: string;
+  about: string;
 }
+
+type List = (api: AdminClient, query: { limit: string; idPrefix?: string }) => Promise<Row[]>;
+
+const listEvents: List = async ({ events }, query) =>
+  (await read(events.$get({ query }))).events.map(({ id, receivedAt: at, path: about }) => ({
+    id,
+    at,
+    about,
+  }));
+const listRuns: List = async ({ runs }, query) =>
+  (await read(runs.$get({ query }))).runs.map(({ id, createdAt: at, name: about }) => ({
+    id,
+    at,
+    about,
+  }));
+const listDeliveries: List = async ({ deliveries }, query) =>
+  (await read(deliveries.$get({ query }))).deliveries.map(
+    ({ id, createdAt: at, channel: about }) => ({ id, at, about }),
+  );
+
+/** The kinds of records: what their ids begin with, the word for one, and the list of the newest. */
+const KINDS = {
+  events: { type: "evt", name: "event", list: listEvents },
+  runs: { type: "run", name: "run", list: listRuns },
+  deliveries: { type: "dlv", name: "delivery", list: listDeliveries },
+} as const;
 
 /** Characters of a whole id after its type. */
 const LENGTH = 35;
@@ -42,14 +47,13 @@ const MAX_SHOWN = 5;
  */
 export async function resolveId(
   { api }: GatewayConnection,
-  kind: keyof typeof TYPES,
+  kind: keyof typeof KINDS,
   text: string,
 ): Promise<string> {
-  const [type, name] = [TYPES[kind], NAMES[kind]];
-  const missing = (what = "yet"): RouseError =>
-    new RouseError({ code: "not_found", message: `there is no ${name} ${what}` });
+  const { type, name, list } = KINDS[kind];
+  const missing = (what = "yet") => noSuch(`there is no ${name} ${what}`);
   if (text === "latest") {
-    const [found] = await listNewest(api, kind, { limit: "1" });
+    const [found] = await list(api, { limit: "1" });
     if (!found) throw missing();
     return found.id;
   }
@@ -63,7 +67,7 @@ export async function resolveId(
   if (rest.length < MIN_PREFIX || !/^[0-9a-v]+$/.test(rest))
     throw missing(`"${text}"; \`rouse ${kind}\` lists them`);
   const query = { idPrefix: `${type}_${rest}`, limit: String(MAX_SHOWN + 1) };
-  const found = await listNewest(api, kind, query);
+  const found = await list(api, query);
   if (!found[0]) throw missing(`"${text}"; \`rouse ${kind}\` lists them`);
   if (found.length === 1) return found[0].id;
   const candidates = found

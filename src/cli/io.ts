@@ -39,6 +39,8 @@ export interface CliIo {
   now(): number;
   /** The config whose answer the command prints, once that is known; `null` for the defaults. */
   answeredBy?: { config: string | null };
+  /** Whether a gateway that runs has answered the command, or one that was opened for it. */
+  live?: boolean;
   /** The command's exit code if it does not throw; starts at 0. A command that failed without an error to print sets 1. */
   exitCode: number;
 }
@@ -74,15 +76,6 @@ async function askLine(prompt: string): Promise<string | undefined> {
       lines.close();
     });
   });
-}
-
-/** Asks for a yes on the terminal; undefined if there is none to ask on. */
-export async function askYes(
-  { ask, terminal }: CliIo,
-  question: string,
-): Promise<boolean | undefined> {
-  if (!ask || !terminal.in) return undefined;
-  return /^y(?:es)?$/i.test((await ask(`${question} [y/N] `))?.trim() ?? "");
 }
 
 /** Finds how the program was called, so that the commands it prints can be pasted. */

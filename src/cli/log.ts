@@ -4,6 +4,7 @@ import { createLogger, type LOG_LEVELS, type Logger } from "../core/log.ts";
 import type { CliIo } from "./io.ts";
 import type { SafeError } from "../core/errors.ts";
 import { oneLine } from "../core/text.ts";
+import { localTime } from "./text.ts";
 
 /** A line of the log, as `createLogger` makes it. */
 interface Entry {
@@ -23,12 +24,6 @@ const COLOURS: Record<string, string> = {
   fatal: "35",
 };
 const paint = (colour: string, text: string): string => `\u001b[${colour}m${text}\u001b[0m`;
-const two = (value: number): string => String(value).padStart(2, "0");
-
-function localTime(time: string): string {
-  const at = new Date(time);
-  return [at.getHours(), at.getMinutes(), at.getSeconds()].map(two).join(":");
-}
 
 /** `TypeError ECONNRESET: message (at f (file.ts:1:2))`: what the error serializer lets through, on one line. */
 function renderError({ name, code, message, frames }: SafeError): string {
@@ -74,7 +69,7 @@ export function readableLine(json: string, colours: boolean): string {
     return colours ? paint("90", text) : text;
   });
   const error = err ? [oneLine(renderError(err))] : [];
-  const head = `${localTime(time)} ${colours ? paint(COLOURS[level] ?? "0", name) : name} ${oneLine(msg)}`;
+  const head = `${localTime(time).slice("2026-01-31 ".length)} ${colours ? paint(COLOURS[level] ?? "0", name) : name} ${oneLine(msg)}`;
   return `${[head, ...error, ...shown].join("  ")}\n`;
 }
 

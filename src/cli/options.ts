@@ -3,10 +3,8 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { CONFIRMATION_NAMES } from "../operate/edits/confirmation-names.ts";
 import { OUTCOMES } from "../vocabulary/outcomes.ts";
-import { describeFileError } from "../core/files.ts";
-import { describeShortSecret } from "../core/secret.ts";
 import { parseSince } from "../http/admin/query.ts";
-import { usage } from "./failure.ts";
+import { unreadable, usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
 
 /** Options that every command has. */
@@ -16,7 +14,6 @@ export interface CommonOptions {
   verbose?: boolean;
 }
 
-const LEAST_PASSPHRASE = 12;
 /** Options that are declared once and stand anywhere on the line. */
 export const SHARED_OPTIONS = {
   "-c, --config <file>":
@@ -50,7 +47,7 @@ export const LANDING_OPTIONS = {
   "--patch": "write nothing, and print the change for `git apply`",
 } as const;
 
-/** Collects a repeatable `name=value` option; the name in lower case where `lower`. */
+/** Collects a repeatable `name=value` option. */
 export function pairs(text: string, before: Record<string, string> = {}): Record<string, string> {
   const at = text.indexOf("=");
   if (at < 1) throw usage(`"${text}": write name=value`);
@@ -61,7 +58,7 @@ export function pairs(text: string, before: Record<string, string> = {}): Record
 export async function readInput(file: string, io: CliIo): Promise<Buffer> {
   if (file !== "-") {
     return readFile(resolve(io.cwd, file)).catch((error: unknown) => {
-      throw usage(`${file} cannot be read: ${describeFileError(error)}`);
+      throw unreadable(file, error);
     });
   }
   const chunks: Buffer[] = [];
@@ -72,34 +69,18 @@ export async function readInput(file: string, io: CliIo): Promise<Buffer> {
 /** Reads a secret from a file that an option names. */
 export const readSecret = async (file: string, io: CliIo): Promise<string> =>
   (await readInput(file, io)).toString("utf8").trim();
+
 /**
- * Reads a passphrase from a file, or asks for it: twice if it is a new one.
- * @throws RouseError `usage` if it is too short, or there is no terminal to ask in.
+ * Asks for a yes on the terminal.
+ * @throws RouseError `usage` if there is no terminal to ask on, or the answer is another one.
  */
-export async function readPassphrase(
-  file: string | undefined,
-  io: CliIo,
-  { isNew }: { isNew: boolean },
-): Promise<string> {
-  const check = (text: string): string | undefined =>
-    text.length < LEAST_PASSPHRASE ? describeShortSecret(text, LEAST_PASSPHRASE) : undefined;
-  if (file !== undefined) {
-    const text = await readSecret(file, io);
-    const problem = check(text);
-    if (problem !== undefined) throw usage(`--passphrase-file: ${problem}`);
-    return text;
-  }
-  if (!io.prompts) throw usage("the backup is encrypted: add --passphrase-file <file>");
-  const passphrase = await io.prompts.password({
-    message: isNew ? "A passphrase that encrypts the backup" : "The passphrase of the backup",
-    check,
-  });
-  if (isNew)
-    await io.prompts.password({
-      message: "The same again; without it, the backup cannot be read",
-      check: (text) => (text === passphrase ? undefined : "it is another one"),
-    });
-  return passphrase;
+export async function requireYes(
+  { ask, terminal }: CliIo,
+  { question, unasked, refused }: Readonly<Record<"question" | "unasked" | "refused", string>>,
+): Promise<void> {
+  if (!ask || !terminal.in) throw usage(unasked);
+  const answer = (await ask(`${question} [y/N] `))?.trim() ?? "";
+  if (!/^y(?:es)?$/i.test(answer)) throw usage(refused);
 }
 
 /** The options of a command that are its own. */

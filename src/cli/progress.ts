@@ -3,7 +3,7 @@ import { cell } from "./text.ts";
 
 export interface ProgressLine {
   /** `text` stands behind the bar, or in its place while the total is unknown. `done` may have a fraction: only the bar shows it. */
-  update(done: number, text?: string): void;
+  update(done: number, text?: string, total?: number): void;
   end(): void;
 }
 
@@ -11,25 +11,21 @@ const BAR = 24;
 const EVERY_MS = 100;
 
 /** A progress bar on standard error if that is a terminal; no output in a pipe. */
-export function createProgress(io: CliIo, label: string, total?: number): ProgressLine {
+export function createProgress(io: CliIo, label: string, known?: number): ProgressLine {
   if (!io.terminal.err) return { update: () => undefined, end: () => undefined };
   const screen = io.exact ?? io;
   let last = 0;
-  const draw = (done: number, text: string): void => {
-    const filled =
-      total === undefined || total === 0 ? 0 : Math.round((Math.min(done, total) / total) * BAR);
-    const bar =
-      total === undefined
-        ? ""
-        : ` [${"#".repeat(filled)}${".".repeat(BAR - filled)}] ${Math.floor(done)}/${total}`;
-    screen.err(`\r\u001b[K${label}${bar}${text === "" ? "" : ` ${cell(text)}`}`);
+  const renderBar = (done: number, total: number): string => {
+    const filled = total === 0 ? 0 : Math.round((Math.min(done, total) / total) * BAR);
+    return ` [${"#".repeat(filled)}${".".repeat(BAR - filled)}] ${Math.floor(done)}/${total}`;
   };
   return {
-    update(done, text = "") {
+    update(done, text = "", total = known) {
       const now = io.now();
       if (now - last < EVERY_MS && done !== total) return;
       last = now;
-      draw(done, text);
+      const bar = total === undefined ? "" : renderBar(done, total);
+      screen.err(`\r\u001b[K${label}${bar}${text === "" ? "" : ` ${cell(text)}`}`);
     },
     end: () => screen.err("\r\u001b[K"),
   };

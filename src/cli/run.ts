@@ -1,79 +1,27 @@
 import { Command, CommanderError } from "commander";
 import { VERSION } from "../core/version.ts";
-import { addCommand, addNoun, type CommandSpec, type Noun } from "./command.ts";
+import { HELP_GROUPS, listed, type CommandEntry, type CommandList } from "./command-list.ts";
+import { addCommand, addNoun, type Noun } from "./command.ts";
 import { reportError } from "./failure.ts";
+import { GATEWAY_COMMANDS } from "./gateway/commands.ts";
+import { HOOK_COMMANDS } from "./hooks/commands.ts";
 import { EXIT, guardOutput, type CliIo } from "./io.ts";
+import { NOUN_COMMANDS } from "./nouns/commands.ts";
 import { SHARED_OPTIONS, takesShared } from "./options.ts";
+import { STORE_COMMANDS } from "./store/commands.ts";
 
-type Loaded = CommandSpec | Noun;
-interface Entry {
-  name: string;
-  summary: string;
-  load(): Promise<Loaded>;
-}
-
-/** A command that a module exports as `<name>Command`. The module is loaded for that command alone: `rouse --help` stays quick. */
-const of = <Name extends string>(
-  name: Name,
-  summary: string,
-  load: () => Promise<Record<`${Name}Command`, Loaded>>,
-): Entry => ({ name, summary, load: async () => (await load())[`${name}Command`] });
-
-const watch = () => import("./nouns/watch.ts");
-const work = () => import("./nouns/runs.ts");
-const agents = () => import("./nouns/agents.ts");
-const people = () => import("./nouns/people.ts");
-
-/** Commands by what they are for. */
-const GROUPS: Readonly<Record<string, readonly Entry[]>> = {
-  Start: [
-    of("init", "make a config, asking what it needs to know", () => import("./init/init.ts")),
-    of("start", "start the gateway", () => import("./gateway/start.ts")),
-    of("chat", "talk to an agent", () => import("./gateway/chat.ts")),
-    of("doctor", "check for common problems", watch),
-  ],
-  Watch: [
-    of("status", "hooks over time, latencies, what waits and why, what fails", watch),
-    of("explain", "why a hook did what it did", () => import("./hooks/explain.ts")),
-    of("events", "what came in, and what became of it", watch),
-    of("failures", "what failed, by its cause", () => import("./nouns/failures.ts")),
-    of("runs", "what agents did, with tokens and costs", work),
-    of("deliveries", "replies on their way to a channel", work),
-    of("sessions", "conversations and their history", work),
-  ],
-  Shape: [
-    of("hooks", "list, test, compare and send hooks", () => import("./hooks/hooks.ts")),
-    of("test", "run or add fixtures: recorded requests and runs", () => import("./tests/test.ts")),
-    of("presets", "mappings that ship", () => import("./hooks/presets.ts")),
-    of("propose", "a mapping from recorded events, in shadow", () => import("./hooks/propose.ts")),
-    of("import", "take over the webhooks of another program", () => import("./hooks/import.ts")),
-  ],
-  Agents: [
-    of("agents", "the agents of the config, with their models and tools", agents),
-    of("tools", "what agents may call, and trying it", agents),
-    of("approvals", "calls of tools that wait for a person", agents),
-    of("schedules", "when agents start by themselves, heartbeats included", agents),
-    of("memory", "what agents have noted about people and rooms", agents),
-    of("knowledge", "documents to look things up in", () => import("./nouns/knowledge.ts")),
-  ],
-  "People and keys": [
-    of("people", "who may write to agents, and who has linked several channels", people),
-    of("channels", "where replies go, and who may write to the agent", people),
-    of("keys", "keys of the platform API", people),
-    of("secrets", "secrets of the config, and rotation", () => import("./store/secrets.ts")),
-  ],
+const OWN_COMMANDS: CommandList = {
   Operate: [
-    of("config", "show and check the config", () => import("./nouns/config.ts")),
-    of("store", "show, migrate, copy, export, import it", () => import("./store/store.ts")),
-    of("backup", "all that another machine needs, in a file", () => import("./store/backup.ts")),
-    of("restore", "bring a backup back", () => import("./store/restore.ts")),
-    of("plugins", "list plugins, and add packages", () => import("./nouns/plugins.ts")),
-    of("webhooks", "senders that need set-up", () => import("./nouns/webhooks.ts")),
-    of("completion", "completion of commands for a shell", async () => ({
+    listed("completion", "completion of commands for a shell", async () => ({
       completionCommand: (await import("./completion.ts")).createCompletion(describeCommands),
     })),
   ],
 };
+const LISTS = [GATEWAY_COMMANDS, NOUN_COMMANDS, HOOK_COMMANDS, STORE_COMMANDS, OWN_COMMANDS];
+
+/** Returns the commands of a group of the help. */
+const listGroup = (title: (typeof HELP_GROUPS)[number]): CommandEntry[] =>
+  LISTS.flatMap((list) => list[title] ?? []);
 
 const HELP = `
 Examples:
@@ -155,7 +103,7 @@ function reportUsage({ code, exitCode, message }: CommanderError, io: CliIo, to:
 
 async function addLoaded(
   program: Command,
-  { name, summary, load }: Entry,
+  { name, summary, load }: CommandEntry,
   io: CliIo,
   word?: string,
 ): Promise<Noun | undefined> {
@@ -178,7 +126,7 @@ function withoutForm(argv: readonly string[], { list, commands = [] }: Noun, wor
 /** All commands with their options, for shell completion and for the budgets of the project. */
 export async function describeCommands(io: CliIo): Promise<Command> {
   const program = createProgram(io);
-  for (const entry of Object.values(GROUPS).flat()) await addLoaded(program, entry, io);
+  for (const entry of HELP_GROUPS.flatMap(listGroup)) await addLoaded(program, entry, io);
   return program;
 }
 
@@ -191,9 +139,9 @@ export async function runCommandLine(given: readonly string[], world: CliIo): Pr
   let noun: Noun | undefined;
   let known = "rouse";
   try {
-    for (const [title, entries] of Object.entries(GROUPS)) {
+    for (const title of HELP_GROUPS) {
       program.commandsGroup(`${title}:`);
-      for (const entry of entries) {
+      for (const entry of listGroup(title)) {
         if (entry.name === meant) {
           known = `rouse ${meant}`;
           noun = await addLoaded(program, entry, io, word);

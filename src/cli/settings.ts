@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import { readJson5 } from "../config/json5.ts";
 import { findConfig, loadConfig, type LoadedConfig, type LoadResult } from "../config/load.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
 import { storeUrl } from "../store/open.ts";
@@ -36,16 +36,23 @@ export async function loadSettings(options: CommonOptions, io: CliIo): Promise<S
   throw configInvalid(loaded, "the config", "; `rouse config validate` lists all");
 }
 
+/** The config that a command works with, as far as it can be read without its secrets. Undefined if nothing of it can. */
+export async function findUsable(
+  options: CommonOptions,
+  io: CliIo,
+): Promise<LoadedConfig | undefined> {
+  const loaded = await loadConfig({ ...toLoadOptions(options, io), withoutSecrets: true });
+  return loaded.ok ? loaded : loaded.rest;
+}
+
 /**
- * The config that a command works with, as far as it can be read without its secrets.
+ * The same for a command that cannot do without.
  * @throws RouseError `config_invalid` if nothing of it can be read.
  */
-export async function loadWithoutSecrets(options: CommonOptions, io: CliIo): Promise<LoadedConfig> {
-  const loaded = await loadConfig({ ...toLoadOptions(options, io), withoutSecrets: true });
-  const usable = loaded.ok ? loaded : loaded.rest;
-  if (usable) return usable;
-  throw configInvalid(loaded as Extract<LoadResult, { ok: false }>);
-}
+export const loadWithoutSecrets = async (
+  options: CommonOptions,
+  io: CliIo,
+): Promise<LoadedConfig> => (await findUsable(options, io)) ?? loadSettings(options, io);
 
 /** The error for a config that has problems. */
 export function configInvalid(
@@ -61,21 +68,15 @@ export function configInvalid(
 }
 
 /** The config file as it is written, for the paths and addresses in it. Undefined if there is none or it cannot be read. */
-export async function rawConfig(
+export function readWritten(
   options: CommonOptions,
   io: CliIo,
-): Promise<{ raw: Record<string, unknown>; baseDir: string } | undefined> {
+): Record<string, unknown> | undefined {
   const file = findConfig(toLoadOptions(options, io));
-  if (file === undefined) return undefined;
-  try {
-    const { default: JSON5 } = await import("json5");
-    const raw: unknown = JSON5.parse(readFileSync(file, "utf8"));
-    return typeof raw === "object" && raw !== null
-      ? { raw: raw as Record<string, unknown>, baseDir: dirname(file) }
-      : undefined;
-  } catch {
-    return undefined;
-  }
+  const parsed = file === undefined ? undefined : readJson5(file);
+  return parsed?.ok && typeof parsed.value === "object"
+    ? ((parsed.value ?? undefined) as Record<string, unknown> | undefined)
+    : undefined;
 }
 
 /**
@@ -105,13 +106,12 @@ export function member(value: unknown, name: string): unknown {
 
 /** Finds the state folder without the config's secrets, and of a config that is broken just now. Undefined without a config that can be read. */
 export async function findStateDir(options: CommonOptions, io: CliIo): Promise<string | undefined> {
-  const loaded = await loadConfig({ ...toLoadOptions(options, io), withoutSecrets: true });
-  if (loaded.ok) return loaded.stateDir;
-  if (loaded.rest) return loaded.rest.stateDir;
+  const usable = await findUsable(options, io);
+  if (usable) return usable.stateDir;
   const file = findConfig(toLoadOptions(options, io));
   if (file === undefined) return undefined;
   // One that cannot even be read may be half written; most state folders are where they are by default.
-  const { stateDir } = (await rawConfig(options, io))?.raw ?? {};
+  const stateDir = member(readWritten(options, io), "stateDir");
   return resolve(
     dirname(file),
     io.env["ROUSE_STATE_DIR"] || (typeof stateDir === "string" ? stateDir : ".rouse"),

@@ -19,6 +19,8 @@ export interface CommandContext<C> extends Omit<PluginContext<C>, "config" | "pr
   /** Standard output and standard error; line breaks are the caller's. */
   out(text: string): void;
   err(text: string): void;
+  /** Prints an error as every command does, and returns the exit code. Default: 1. */
+  fail(message: string, exitCode?: number): number;
   /** True if the command is to print JSON alone. */
   json: boolean;
   /** The config as it is written in its file, `${NAME}` not replaced. */

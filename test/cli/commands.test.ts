@@ -133,7 +133,6 @@ describe("wrong usage ends with 2 and says what to write", () => {
     [["runs", "--statu", "failed"], "--status"],
     [["hooks", "test", "shop.order"], "--payload"],
     [["hooks", "test", "--payload", "package.json"], "rouse hooks"],
-    [["hooks", "test", "shop.order", "--payload", "missing.json"], "missing.json"],
     [["start", "--port", "99999"], "65535"],
     [["backup", "--store", "no/such/folder.db"], "ENOENT"],
     [["webhooks"], "Usage: rouse webhooks"],
@@ -591,6 +590,49 @@ describe("wrong usage", () => {
     });
   });
 
+  it("is no name of what is not there: that ends with exit code 1, whatever is named", async () => {
+    await cli.write("rouse.json5", shopConfig());
+    await cli.rouse(["events"]);
+    for (const line of [
+      "explain evt_00000000",
+      "runs run_00000000",
+      "deliveries retry dlv_00000000",
+      "failures fgr_nope",
+      "failures set fgr_nope --resolve",
+      "sessions nope",
+      "hooks nope",
+      "hooks test nope --path shop --payload rouse.json5",
+      "hooks test shop.order --payload none.json",
+      "hooks send shop --payload none.json",
+      "hooks enable nope",
+      "presets nope",
+      "test add evt_00000000",
+      "test none",
+      "tools test nope",
+      "approvals nope",
+      "approvals decide nope approve",
+      "schedules nope",
+      "schedules set nope --run",
+      "memory set nope text",
+      "memory remove nope",
+      "knowledge nope",
+      "knowledge add none.txt",
+      "people decide nope approve",
+      "people decide nope revoke",
+      "people decide nope unlink",
+      "keys revoke nope",
+      "secrets rotate nope",
+      "plugins remove nope",
+      "plugins add ./none.tgz",
+      "store import none.jsonl",
+      "restore none",
+    ]) {
+      const { code, err } = await cli.rouse(line.split(" "));
+      expect([line, code]).toEqual([line, 1]);
+      expect(err, line).toMatch(/^rouse: /m);
+    }
+  });
+
   it("of a file names the file and the reason", async () => {
     await cli.write("rouse.json5", "{}");
     await cli.rouse(["events"]);
@@ -602,6 +644,10 @@ describe("wrong usage", () => {
       [
         ["backup", `${cli.dir}.backup`, "--passphrase-file", "."],
         ". cannot be read: it is a folder",
+      ],
+      [
+        ["hooks", "test", "shop.order", "--payload", "none.json"],
+        `none.json cannot be read: ${none}`,
       ],
       [["knowledge", "add", "none.txt"], `none.txt cannot be read: ${none}`],
       [["config", "validate", "-c", "none.json5"], `none.json5 cannot be read: ${none}`],

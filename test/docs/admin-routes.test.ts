@@ -8,9 +8,9 @@ import type { Workbench } from "../../src/operate/workbench.ts";
 it("docs/cli.md lists every route of the admin API, and no other", () => {
   const page = readFileSync(join(import.meta.dirname, "../../docs/cli.md"), "utf8");
   const [, section = ""] = page.split("\n## The admin API\n");
-  const rows = [...section.matchAll(/^\| `([^`]+)` +\| (`.+`) +\|$/gm)];
-  const listed = rows.flatMap(([, path, methods = ""]) =>
-    [...methods.matchAll(/`([A-Z]+)`/g)].map(([, method]) => `${method} ${path}`),
+  const rows = [...section.matchAll(/^- `([A-Z]+)` (`.+`)$/gm)];
+  const listed = rows.flatMap(([, method, paths = ""]) =>
+    [...paths.matchAll(/`([^`]+)`/g)].map(([, path]) => `${method} ${path}`),
   );
   // None of them is asked.
   const { routes: all } = createAdminRoutes({ cluster: {} } as AdminDeps, {} as Workbench);

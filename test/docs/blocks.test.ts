@@ -104,6 +104,8 @@ describe("configs and mappings", () => {
     else {
       expect(configSchema.safeParse(value).error?.issues ?? []).toEqual([]);
       expectKnownVariables(value);
+      // A config that has no `hooks.enabled` receives nothing.
+      if (value["hooks"] !== undefined) expect(value).toMatchObject({ hooks: { enabled: true } });
       // The schema leaves other keys of `hooks` to plugins.
       for (const [key, section] of Object.entries(value["hooks"] ?? {})) {
         const plugin = join(ROOT, "plugins", key, "index.ts");

@@ -1,7 +1,17 @@
-import { execFileSync } from "node:child_process";
-import { globSync, readFileSync, statSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  cpSync,
+  globSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { ROOT } from "../deploy/world.ts";
 
 /** Pictures of the console are for readers of the repository and of the site; the package goes without them. */
@@ -34,4 +44,30 @@ it("leaves the pictures out of the package, and takes the pages along", () => {
   expect(IMAGES.length).toBeGreaterThan(0);
   expect(paths).toContain("docs/console.md");
   expect(paths.filter((path) => path.startsWith("docs/images"))).toEqual([]);
+});
+
+it("pages whose links are changed for the package are as before, also if npm cannot write it", async () => {
+  const clone = mkdtempSync(join(tmpdir(), "rouse-pack-"));
+  for (const name of ["docs", "scripts", "README.md"])
+    cpSync(join(ROOT, name), join(clone, name), { recursive: true });
+  symlinkSync(join(ROOT, "node_modules"), join(clone, "node_modules"));
+  // What is built has no links.
+  const manifest = readFileSync(join(ROOT, "package.json"), "utf8");
+  writeFileSync(join(clone, "package.json"), manifest.replace("npm run -s build && ", ""));
+  const read = (): string => readFileSync(join(clone, "README.md"), "utf8");
+  const before = read();
+  const pack = (folder: string): string =>
+    spawnSync("npm", ["pack", "--pack-destination", folder], { cwd: clone, encoding: "utf8" })
+      .stderr;
+  expect(pack(join(clone, "none"))).toContain("ENOENT");
+  await vi.waitFor(() => expect(read()).toBe(before), 10_000);
+  expect(pack(clone)).not.toContain("npm error");
+  expect(read()).toBe(before);
+  const [tarball = ""] = globSync("*.tgz", { cwd: clone });
+  const packed = execFileSync("tar", ["xzOf", tarball, "package/README.md"], {
+    cwd: clone,
+    encoding: "utf8",
+  });
+  expect(packed).toMatch(/\]\(https:\S+\/raw\/HEAD\/docs\/images\/event\.png\)/);
+  rmSync(clone, { recursive: true });
 });

@@ -233,7 +233,7 @@ describe("a push", () => {
     const said = await mail.rouse(["webhooks", "gmail", "run"]);
     expect([said.code, said.err]).toEqual([
       2,
-      expect.stringContaining("pushes come to the gateway at /channels/gmail/push"),
+      expect.stringMatching(/^rouse: .*pushes come to the gateway at \/channels\/gmail\/push/),
     ]);
   });
 });
@@ -260,7 +260,7 @@ describe("rouse webhooks gmail run", () => {
     const said = await mail.rouse(["webhooks", "gmail", "run"]);
     expect([said.code, said.err]).toEqual([
       2,
-      expect.stringContaining("the gateway watches the mailbox already"),
+      expect.stringContaining("rouse: the gateway watches the mailbox already"),
     ]);
   });
 });

@@ -128,7 +128,7 @@ done: new mail becomes runs while the gateway runs
     const lacking = await world.setup(["--push-endpoint", endpoint]);
     expect([lacking.code, lacking.err]).toEqual([
       1,
-      "pushes need a service account that signs them: name its address with --push-account\n",
+      "rouse: pushes need a service account that signs them: name its address with --push-account\n",
     ]);
     await world.setup();
     const said = await world.setup([
@@ -192,7 +192,7 @@ done: new mail becomes runs while the gateway runs
     const said = await world.setup(["--label", "Nowhere"]);
     expect([said.code, said.err]).toEqual([
       1,
-      'the mailbox has no label "Nowhere": set hooks.gmail.label to one that it has\n',
+      'rouse: the mailbox has no label "Nowhere": set hooks.gmail.label to one that it has\n',
     ]);
   });
 
@@ -314,6 +314,7 @@ done: new mail becomes runs while the gateway runs
     try {
       const said = await world.rouse(args);
       expect([said.code, said.err]).toEqual([1, expect.stringContaining(message)]);
+      expect(said.err).toMatch(/^rouse: /);
     } finally {
       process.chdir(cwd);
     }

@@ -218,6 +218,15 @@ describe("on the command line", () => {
     expect((await cli.rouse(["runs", "retry", "--failed"])).out).toMatch(/^0 retried/);
   });
 
+  it("rouse runs retry takes several that are named, and tells which cannot start again", async () => {
+    const none = `run_${"0".repeat(35)}`;
+    const { code, out } = await cli.rouse(["runs", "retry", made.run, none, "--dry-run"]);
+    expect(code).toBe(1);
+    expect(out).toContain(`${made.run}  `);
+    expect(out).toContain(`${none}  not retried: there is no run with this id\n`);
+    expect(out).toMatch(/^0 would be retried; 2 could not be retried\n$/m);
+  });
+
   it.each([
     [["runs", "retry"], "name one, or choose several with --failed"],
     [["runs", "retry", "run_x", "--failed"], "--failed goes with several: leave the id out"],

@@ -25,8 +25,6 @@ export interface GatewayConnection {
   close(): Promise<void>;
 }
 
-type Send = (request: Request) => Promise<Response>;
-
 /** How long a command waits for another one that holds the state folder. */
 const BUSY_MS = 5_000;
 
@@ -47,7 +45,7 @@ async function readFailure(response: Response): Promise<RouseError> {
   return new RouseError(issues ? { code, message, issues } : { code, message });
 }
 
-function createClient(url: string, token: string, send: Send) {
+function createClient(url: string, token: string, send: (request: Request) => Promise<Response>) {
   return hc<AdminApp>(`${url}/admin/v1`, {
     headers: { authorization: `Bearer ${token}` },
     async fetch(address: string | URL | Request, init?: RequestInit) {
@@ -69,60 +67,19 @@ export async function* readLines<Line>(
   answer: Promise<{ body: ReadableStream | null }>,
   signal?: AbortSignal,
 ): AsyncGenerator<Line> {
-  const reader = (await answer).body?.getReader() as
-    | ReadableStreamDefaultReader<Uint8Array>
-    | undefined;
-  if (!reader) return;
-  const cancel = (): void => void reader.cancel().catch(() => undefined);
-  signal?.addEventListener("abort", cancel);
-  if (signal?.aborted) cancel();
-  const decoder = new TextDecoder();
+  const body = (await answer).body as ReadableStream<Uint8Array<ArrayBuffer>> | null;
+  if (!body) return;
   let rest = "";
   try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
+    const texts = body.pipeThrough(new TextDecoderStream(), signal ? { signal } : {});
+    for await (const text of texts) {
+      const lines = (rest + text).split("\n");
       rest = lines.pop() ?? "";
       for (const line of lines) if (line !== "") yield JSON.parse(line) as Line;
     }
-  } finally {
-    signal?.removeEventListener("abort", cancel);
-    cancel();
+  } catch (error) {
+    if (!signal?.aborted) throw error;
   }
-}
-
-/** Where a running gateway is asked, and the config it runs on. */
-interface Running {
-  url: string;
-  config: string | null | undefined;
-}
-
-function findRunning(stateDir: string): Running | undefined {
-  const { adminUrl: url, config } = readGateway(stateDir) ?? {};
-  return url === undefined ? undefined : { url, config };
-}
-
-function toRunning(stateDir: string, { url, config }: Running, token: string): GatewayConnection {
-  const send: Send = async (request) => {
-    try {
-      return await fetch(request);
-    } catch (error) {
-      throw new RouseError(
-        { code: "internal", message: `the gateway does not answer at ${url}` },
-        { cause: error },
-      );
-    }
-  };
-  const api = createClient(url, token, send);
-  return {
-    live: true,
-    stateDir,
-    ...(config === undefined ? {} : { config }),
-    api,
-    indexDocuments: async () => (await read(api.status.$get())).status.workers,
-    close: async () => undefined,
-  };
 }
 
 async function inProcess(
@@ -158,9 +115,23 @@ export async function connectRunning(
   io: CliIo,
 ): Promise<GatewayConnection | undefined> {
   const stateDir = await findStateDir(options, io);
-  const running = stateDir === undefined ? undefined : findRunning(stateDir);
-  if (stateDir === undefined || !running) return undefined;
-  return toRunning(stateDir, running, await stateSecret(stateDir, "gateway-token"));
+  if (stateDir === undefined) return undefined;
+  const { adminUrl: url, config } = readGateway(stateDir) ?? {};
+  if (url === undefined) return undefined;
+  const api = createClient(url, await stateSecret(stateDir, "gateway-token"), (request) =>
+    fetch(request).catch((cause: unknown) => {
+      const message = `the gateway does not answer at ${url}`;
+      throw new RouseError({ code: "internal", message }, { cause });
+    }),
+  );
+  return {
+    live: true,
+    stateDir,
+    ...(config === undefined ? {} : { config }),
+    api,
+    indexDocuments: async () => (await read(api.status.$get())).status.workers,
+    close: async () => undefined,
+  };
 }
 
 /**
@@ -190,6 +161,7 @@ export async function connected<T>(
   work: (to: GatewayConnection) => Promise<T>,
 ): Promise<T> {
   const to = await connect(options, io);
+  io.live = to.live;
   if (to.config !== undefined)
     printAnsweredBy(io, to.config, "the running gateway", options.json === true);
   try {

@@ -1,11 +1,11 @@
 import { withSnapshot } from "../../gateway/validate-config.ts";
-import { loadConfig } from "../../config/load.ts";
+import { findConfig } from "../../config/load.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { readGateway } from "../../store/lock.ts";
 import { findStoreDriver, storeUrl } from "../../store/open.ts";
 import type { StoreReader } from "../../store/types.ts";
 import { SYSTEM, type CliIo } from "../io.ts";
-import { configInvalid, toSnapshotOptions } from "../settings.ts";
+import { configInvalid, findUsable, toLoadOptions, toSnapshotOptions } from "../settings.ts";
 
 /** A snapshot of files, and the state folder that its config names. */
 export interface Offline {
@@ -39,19 +39,10 @@ export function withFiles<T>(
 }
 
 /** The config that decides about hooks today: that of the gateway that runs, else the one in the usual places. */
-export async function findTodaysConfig(
-  config: string | undefined,
-  io: CliIo,
-): Promise<string | undefined> {
-  const loaded = await loadConfig({
-    cwd: io.cwd,
-    env: io.env,
-    ...(config !== undefined && { file: config }),
-    withoutSecrets: true,
-  });
-  const { stateDir } = loaded.ok ? loaded : (loaded.rest ?? {});
+export async function findTodaysConfig(io: CliIo): Promise<string | undefined> {
+  const { stateDir } = (await findUsable({}, io)) ?? {};
   const running = stateDir === undefined ? undefined : readGateway(stateDir);
-  return running?.config ?? loaded.file;
+  return running?.config ?? findConfig(toLoadOptions({}, io));
 }
 
 /**

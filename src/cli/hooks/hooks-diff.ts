@@ -9,7 +9,7 @@ import {
   type WhatIfGroup,
   type WhatIfLine,
 } from "../../operate/what-if/what-if.ts";
-import { doing, type Given } from "../command.ts";
+import { doing, renderGiven, type Given } from "../command.ts";
 import { usage } from "../failure.ts";
 import { EXIT, type CliIo } from "../io.ts";
 import { findTodaysConfig, withFiles, withReader } from "../gateway/offline.ts";
@@ -18,11 +18,14 @@ import { groupName, printExample, printReport, printSum } from "./print-what-if.
 import { createProgress } from "../progress.ts";
 import { shellWord } from "../text.ts";
 
-const DIFF_OPTIONS = {
+const SELECTION_OPTIONS = {
   "--since <time>": 'newer events: an age such as "7d", or a date such as "2026-01-31T08:00"',
   "--last <n>": "at most so many of the newest events (default 10000, with --since all)",
   "--events <ids>": "these events, separated by commas",
   "--path <path>": "only events of this hook path, such as shop",
+} as const;
+const DIFF_OPTIONS = {
+  ...SELECTION_OPTIONS,
   "--group <name>": "list every event of one group, such as starts:shop.order",
   "--expect-same": "exit code 1 if anything differs",
 } as const;
@@ -36,15 +39,6 @@ function readSelection({ since, last, events, path }: DiffOptions, io: CliIo): S
   if (events && (since !== undefined || last !== undefined || path !== undefined))
     throw usage("--events names the events: leave --since, --last and --path out");
   return { since: from, last: count, events: events?.split(","), path };
-}
-
-/** The options that say what is compared, for the commands that the report names. */
-function renderCommand({ config, since, last, events, path }: DiffOptions): string {
-  const options = { config, since, last, events, path };
-  const given = Object.entries(options).flatMap(([name, value]) =>
-    value === undefined ? [] : [`--${name} ${shellWord(value)}`],
-  );
-  return ["rouse hooks diff", ...given].join(" ");
 }
 
 interface Sides {
@@ -63,10 +57,10 @@ const printLine = (line: JsonLine, io: CliIo): void => io.out(`${JSON.stringify(
 async function compare(
   { before, after }: Sides,
   store: StoreReader,
+  selection: Selection,
   options: DiffOptions,
   io: CliIo,
 ): Promise<WhatIfEnd> {
-  const selection = readSelection(options, io);
   const progress = createProgress(io, "comparing");
   const trim = io.stepBack?.();
   const isMeant = (group: WhatIfGroup): boolean => groupName(group) === options.group;
@@ -107,19 +101,20 @@ function checkSame({ changed, events, skipped }: WhatIfEnd, io: CliIo): void {
 async function diffHooks(io: CliIo, options: DiffOptions): Promise<void> {
   const { config } = options;
   if (config === undefined) throw usage("name the proposed config with --config");
-  readSelection(options, io);
-  const todays = await findTodaysConfig(undefined, io);
+  const selection = readSelection(options, io);
+  const todays = await findTodaysConfig(io);
   const report = await withFiles({ config: todays, title: "today's config" }, io, (today) => {
     const { snapshot: before } = today;
     const proposed = { config: resolve(io.cwd, config), title: "the proposed config" };
     return withFiles(proposed, io, ({ snapshot: after }) =>
-      withReader(today, io, (store) => compare({ before, after }, store, options, io)),
+      withReader(today, io, (store) => compare({ before, after }, store, selection, options, io)),
     );
   });
   if (options.expectSame) checkSame(report, io);
   if (options.json) return;
-  if (options.group === undefined) printReport(report, renderCommand(options), io);
-  else printSum(report, io);
+  if (options.group !== undefined) return printSum(report, io);
+  const selected = renderGiven(SELECTION_OPTIONS, options);
+  printReport(report, `rouse hooks diff --config ${shellWord(config)}${selected}`, io);
 }
 
 export const diff = doing({

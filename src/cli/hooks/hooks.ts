@@ -1,8 +1,7 @@
 import type { FieldShape } from "../../operate/shapes/shape.ts";
-import { RouseError } from "../../core/errors.ts";
 import { asking, doing, printRows, type AskedGateway, type Noun } from "../command.ts";
 import { read } from "../gateway/connect.ts";
-import { usage } from "../failure.ts";
+import { noSuch, usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import { diff } from "./hooks-diff.ts";
 import { send } from "./hooks-send.ts";
@@ -62,13 +61,9 @@ async function acceptSecret(
   return read(secrets.$post({ json: { path, id: Number(number) } }));
 }
 
-function printAccepted(
-  answer: Awaited<ReturnType<typeof acceptSecret>>,
-  io: CliIo,
-  live: boolean,
-): void {
+function printAccepted(answer: Awaited<ReturnType<typeof acceptSecret>>, io: CliIo): void {
   if ("candidates" in answer) {
-    if (!live) return io.out("no gateway runs: such secrets are kept in its memory only\n");
+    if (!io.live) return io.out("no gateway runs: such secrets are kept in its memory only\n");
     if (answer.candidates.length === 0)
       return io.out(
         'no request has brought a secret to this path since the gateway started; they are kept if the config has `secret: "pending"` for it\n',
@@ -119,14 +114,13 @@ const list = asking({
       ({ paths }) => path === undefined || paths.length === 0 || paths.includes(path),
     );
     if (shape && shape.events === 0 && mappings.length === 0)
-      throw new RouseError({
-        code: "not_found",
-        message: `no mapping names the path "${path}", and no event that came to it is kept; \`rouse hooks\` shows all paths`,
-      });
+      throw noSuch(
+        `no mapping names the path "${path}", and no event that came to it is kept; \`rouse hooks\` shows all paths`,
+      );
     return { ...answer, mappings, ...(shape && { shape }) };
   },
-  print(answer, io, { live }) {
-    if (!("mappings" in answer)) return printAccepted(answer, io, live);
+  print(answer, io) {
+    if (!("mappings" in answer)) return printAccepted(answer, io);
     const { paths, base, enabled, mappings, shape } = answer;
     if (!enabled) io.out("hooks are off: set hooks.enabled to true\n\n");
     const builtIn = ["wake", "agent"].map((name): ListedMapping => {

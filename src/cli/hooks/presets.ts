@@ -1,19 +1,16 @@
 import { readFileSync } from "node:fs";
-import { loadConfig } from "../../config/load.ts";
 import { getPresetName } from "../../config/schema/preset.ts";
 import { didYouMean } from "../../config/suggest.ts";
-import { ambiguous, readMappings } from "../../mapping/catalog.ts";
-import { BUILTIN_PLUGINS } from "../../plugin/locations.ts";
-import { PRESETS_DIR, SCHEMES_DIR } from "../../mapping/presets.ts";
+import { ambiguous } from "../../mapping/catalog.ts";
 import type { PresetEntry } from "../../mapping/source.ts";
-import { loadPluginOffers } from "../../plugin/commands.ts";
 import { loadScheme, type SchemeSources } from "../../intake/signatures/load.ts";
 import { renderSender } from "../../intake/signatures/sender.ts";
 import { answering, printRows, type Noun } from "../command.ts";
-import { usage } from "../failure.ts";
+import { noSuch, usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import type { CommonOptions } from "../options.ts";
-import { toLoadOptions } from "../settings.ts";
+import { findUsable } from "../settings.ts";
+import { loadPresets } from "./find-presets.ts";
 
 type Sender = Parameters<typeof renderSender>[0];
 
@@ -32,16 +29,9 @@ interface FoundPresets {
 
 /** The presets that the config of this folder can enable. Without a config that can be read: those that ship. */
 async function findPresets(options: CommonOptions, io: CliIo): Promise<FoundPresets> {
-  const loaded = await loadConfig({ ...toLoadOptions(options, io), withoutSecrets: true });
-  const user = loaded.ok ? loaded : loaded.rest;
-  const config = user?.config;
-  const { presets: pluginPresets, schemes } = await loadPluginOffers(BUILTIN_PLUGINS, user);
-  const { files, presets } = readMappings({
-    presetsDir: PRESETS_DIR,
-    mappingsDir: config?.hooks.mappingsDir ?? PRESETS_DIR,
-    pluginPresets,
-  });
-  const enabled = config?.hooks.presets.map(getPresetName) ?? [];
+  const user = await findUsable(options, io);
+  const { files, presets, schemes } = await loadPresets(user);
+  const enabled = user?.config.hooks.presets.map(getPresetName) ?? [];
   // A mappings file that nothing enables is no preset.
   const plain = new Set<PresetEntry>(
     files.filter(({ name, isPreset }) => !isPreset && !enabled.includes(name)),
@@ -51,7 +41,7 @@ async function findPresets(options: CommonOptions, io: CliIo): Promise<FoundPres
   return {
     names: [...presets.keys()].filter((name) => find(name).length > 0).toSorted(),
     find,
-    schemes: { dir: SCHEMES_DIR, plugins: schemes },
+    schemes,
   };
 }
 
@@ -120,7 +110,7 @@ const show = answering({
     const { names, find, schemes } = await findPresets(options, io);
     const [entry, ...others] = find(name);
     if (!entry)
-      throw usage(
+      throw noSuch(
         `there is no preset "${name}"; \`rouse presets\` lists them.${didYouMean(name, names)}`,
       );
     if (others.length > 0) throw usage(ambiguous(name, [entry, ...others]));

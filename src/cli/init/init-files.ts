@@ -1,17 +1,21 @@
-import { isAbsolute, relative, dirname, join } from "node:path";
-import type { ConfigChange } from "../../config/edit.ts";
-import { secretFile, stateSecret, writeSecret, type StateSecret } from "../../config/state.ts";
-import { getSetup, type Presets } from "./shipped-presets.ts";
-import type { Answers, ChosenChannel } from "./init-questions.ts";
-import { member } from "../settings.ts";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { appendFile, mkdir, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
+import { dirname, isAbsolute, join, relative } from "node:path";
+import { editText, type ConfigChange } from "../../config/edit.ts";
+import { secretFile, stateSecret, writeSecret, type StateSecret } from "../../config/state.ts";
+import { RouseError } from "../../core/errors.ts";
+import { replaceFile } from "../../core/replace-file.ts";
+import { checkSnapshot } from "../../gateway/validate-config.ts";
 import { PACKAGE_ROOT } from "../../plugin/locations.ts";
-import { schemaDocument } from "../nouns/config.ts";
+import { getSetup, type Presets } from "../hooks/find-presets.ts";
+import type { CliIo } from "../io.ts";
+import { member, readWritten, toSnapshotOptions } from "../settings.ts";
+import type { Answers, ChosenChannel } from "./init-questions.ts";
+import { schemaDocument } from "./schema-document.ts";
 
 /** A config to begin with: comments that teach, and one mapping to change. */
-export const FIRST_CONFIG = `// Rouse's config. \`rouse config validate\` checks it, docs/config.md explains each key.
+const FIRST_CONFIG = `// Rouse's config. \`rouse config validate\` checks it, docs/config.md explains each key.
 {
   $schema: "./rouse.schema.json",
   gateway: { port: 7420 },
@@ -169,7 +173,7 @@ async function modelChanges(
  * @param raw the config as it is written now.
  * @param isNew whether the config is `FIRST_CONFIG`.
  */
-export async function planChanges(
+async function planChanges(
   raw: Record<string, unknown>,
   answers: Answers,
   place: InitFolders,
@@ -203,6 +207,42 @@ export async function planChanges(
   return { changes: [...changes, ...(await modelChanges(raw, answers, place))], added };
 }
 
+/**
+ * Writes the config, new or with what is added to it. Returns the presets that are new in it.
+ * @throws RouseError `config_invalid`, and writes nothing, if a gateway would not start with it.
+ */
+export async function writeConfig(
+  file: string,
+  answers: Answers,
+  place: InitFolders,
+  isNew: boolean,
+  io: CliIo,
+): Promise<AddedPreset[]> {
+  const text = isNew ? FIRST_CONFIG : readFileSync(file, "utf8");
+  const raw = (isNew ? undefined : readWritten({ config: file }, io)) ?? {};
+  const { changes, added } = await planChanges(raw, answers, place, isNew);
+  const edited = editText(text, changes);
+  const files = toSnapshotOptions({ config: file }, { ...io, cwd: place.folder });
+  const checked = await checkSnapshot({ ...files, texts: new Map([[file, edited]]) });
+  if (!checked.ok)
+    throw new RouseError({
+      code: "config_invalid",
+      message: "nothing was written: the gateway would not start with that:",
+      // Places in a file that was not written would lead nowhere.
+      issues: checked.issues.map(({ file: _file, ...issue }) => issue),
+    });
+  if (!isNew && edited === text) io.out(`${file} has all of that already\n`);
+  else {
+    await replaceFile(
+      existsSync(file) ? realpathSync(file) : file,
+      edited,
+      isNew ? { mode: 0o600 } : {},
+    );
+    io.out(`${isNew ? "Wrote" : "Changed"} ${file}\n`);
+  }
+  return added;
+}
+
 /** The path of a preset's secret, to be shown. */
 export function getSecretFile({ stateDir }: InitFolders, preset: string): string {
   return secretFile(stateDir, `secrets/${preset}`);
@@ -210,79 +250,75 @@ export function getSecretFile({ stateDir }: InitFolders, preset: string): string
 
 const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
-/** Whether a module in the folder finds Rouse as a package. */
-function isInstalled(folder: string): boolean {
+/** The folder of a package, as modules of a folder find it; undefined if they do not. */
+function findPackage(folder: string, name: string): string | undefined {
   try {
-    createRequire(join(folder, "rouse.json5")).resolve("rouse/package.json");
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** The manifest of a package that Rouse itself finds, and the folder that it is in. */
-function ownPackage(name: string): { folder: string; types: string } | undefined {
-  try {
-    const file = createRequire(join(PACKAGE_ROOT, "package.json")).resolve(`${name}/package.json`);
-    const { types = "index.d.ts" } = JSON.parse(readFileSync(file, "utf8")) as { types?: string };
-    return { folder: dirname(file), types: join(dirname(file), types) };
+    return dirname(createRequire(join(folder, "index.js")).resolve(`${name}/package.json`));
   } catch {
     return undefined;
   }
 }
+
+const isInstalled = (folder: string): boolean => findPackage(folder, "rouse") !== undefined;
+
+interface PackageManifest {
+  version: string;
+  types?: string;
+  devDependencies?: Record<string, string>;
+}
+
+const readManifest = (folder: string): PackageManifest =>
+  JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as PackageManifest;
+
+/** Options that transforms and plugins have in an editor. */
+const COMPILER_OPTIONS = {
+  target: "es2024",
+  module: "nodenext",
+  strict: true,
+  noEmit: true,
+  skipLibCheck: true,
+  allowImportingTsExtensions: true,
+  types: ["node"],
+};
+/** Further ones that the sources of a clone need. */
+const SOURCE_OPTIONS = {
+  customConditions: ["rouse-source"],
+  exactOptionalPropertyTypes: true,
+  lib: ["es2024", "esnext.disposable", "esnext.iterator"],
+};
 
 /**
  * Compiler options for transforms and plugins in an editor. Modules find Rouse by its package if it is installed in the
  * folder; else the paths say where it is, as the gateway does when it runs them.
  */
 function typescriptConfig(folder: string): object {
-  const options = {
-    target: "es2024",
-    module: "nodenext",
-    strict: true,
-    noEmit: true,
-    skipLibCheck: true,
-    allowImportingTsExtensions: true,
-    types: ["node"],
-  };
   const include = ["transforms", "plugins"];
-  if (isInstalled(folder)) return { compilerOptions: options, include };
+  if (isInstalled(folder)) return { compilerOptions: COMPILER_OPTIONS, include };
   const source = existsSync(join(PACKAGE_ROOT, "src"));
   const api = (path: string): string[] => [
     join(PACKAGE_ROOT, source ? `src/${path}.ts` : `dist/src/${path}.d.ts`),
   ];
-  const zod = ownPackage("zod");
-  const types = ownPackage("@types/node");
+  const zod = findPackage(PACKAGE_ROOT, "zod");
+  const types = findPackage(PACKAGE_ROOT, "@types/node");
   const paths = {
     "rouse/plugin": api("plugin/api"),
     "rouse/channel-kit": api("channel-kit/api"),
     "rouse/transform": api("mapping/api"),
-    ...(zod === undefined ? {} : { zod: [zod.types] }),
+    ...(zod && { zod: [join(zod, readManifest(zod).types ?? "index.d.ts")] }),
   };
   return {
     compilerOptions: {
-      ...options,
-      ...(source
-        ? {
-            customConditions: ["rouse-source"],
-            exactOptionalPropertyTypes: true,
-            lib: ["es2024", "esnext.disposable", "esnext.iterator"],
-          }
-        : {}),
-      ...(types === undefined ? {} : { typeRoots: [dirname(types.folder)] }),
+      ...COMPILER_OPTIONS,
+      ...(source && SOURCE_OPTIONS),
+      ...(types && { typeRoots: [dirname(types)] }),
       paths,
     },
     include,
   };
 }
 
-function manifest(folder: string): object {
-  const { version, devDependencies = {} } = JSON.parse(
-    readFileSync(join(PACKAGE_ROOT, "package.json"), "utf8"),
-  ) as {
-    version: string;
-    devDependencies?: Record<string, string>;
-  };
+function renderManifest(folder: string): object {
+  const { version, devDependencies = {} } = readManifest(PACKAGE_ROOT);
   const { typescript, "@types/node": node } = devDependencies;
   const own = { private: true, type: "module" };
   if (!isInstalled(folder)) return own;
@@ -322,7 +358,7 @@ export async function writeFiles({ folder, stateDir }: InitFolders): Promise<str
   )
     written.push(".gitignore");
   const files: [string, () => object | Promise<object>][] = [
-    ["package.json", () => manifest(folder)],
+    ["package.json", () => renderManifest(folder)],
     ["tsconfig.json", () => typescriptConfig(folder)],
     ["rouse.schema.json", () => schemaDocument("config")],
   ];

@@ -1,10 +1,13 @@
+import { existsSync, statSync } from "node:fs";
+import { resolve } from "node:path";
 import type { z } from "zod";
 import { readEnvironmentProviders } from "../../config/providers.ts";
-import { BUILTIN_PLUGINS } from "../../plugin/locations.ts";
-import { getSetup, type Presets } from "./shipped-presets.ts";
+import { didYouMean } from "../../config/suggest.ts";
+import { BUILTIN_PLUGINS, readCatalog, type CatalogEntry } from "../../plugin/locations.ts";
+import { getSetup, type Presets } from "../hooks/find-presets.ts";
 import type { SetupQuestions } from "../../contract/define.ts";
-import type { CatalogEntry } from "../../plugin/locations.ts";
 import { loadBuiltinSchema } from "../../plugin/sections.ts";
+import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import type { Prompts } from "../prompts.ts";
 
@@ -44,19 +47,44 @@ export interface Answers {
   isRepeated: boolean;
 }
 
-/** What is asked for. */
-export interface AskedParts {
-  presets: boolean;
-  /** `true`: which ones; a list: those alone. */
-  channels: boolean | readonly string[];
-  model: boolean;
-}
-
 export type AskableChannel = CatalogEntry & { setupQuestions: SetupQuestions };
 
 /** The channels that can be set up by answering questions. */
-export function getAskableChannels(catalog: readonly CatalogEntry[]): AskableChannel[] {
-  return catalog.filter((entry): entry is AskableChannel => entry.setupQuestions !== undefined);
+export const getAskableChannels = (): AskableChannel[] =>
+  readCatalog(BUILTIN_PLUGINS).filter(
+    (entry): entry is AskableChannel => entry.setupQuestions !== undefined,
+  );
+
+/** The parts of a setup that are made: all of them, or what the argument names. */
+export interface SetupScope {
+  folder: string;
+  channel?: AskableChannel;
+  preset?: string;
+  model?: boolean;
+}
+
+/**
+ * The argument is a folder, or the name of a channel, a preset or a provider that is set up again, or added; or `model`.
+ * @throws RouseError `usage` for a file, and for a word that is nearly such a name: a folder would be made of it.
+ */
+export function readSetupScope(name: string, presets: Presets, { cwd }: CliIo): SetupScope {
+  const known = getAskableChannels();
+  const folder = resolve(cwd, name);
+  if (existsSync(folder)) {
+    if (!statSync(folder).isDirectory()) throw usage(`${name} is a file: name a folder`);
+    return { folder };
+  }
+  const channel = known.find(({ id }) => id === name);
+  if (channel) return { folder: cwd, channel };
+  if (presets.has(name)) return { folder: cwd, preset: name };
+  const providers = readEnvironmentProviders(BUILTIN_PLUGINS).map((provider) => provider.name);
+  if (name === "model" || providers.includes(name)) return { folder: cwd, model: true };
+  const hint = didYouMean(name, [...presets.keys(), ...known.map(({ id }) => id), ...providers]);
+  if (hint !== "" && !/[/\\]/.test(name))
+    throw usage(
+      `"${name}" is no sender, channel or provider.${hint} A new folder is written ./${name}`,
+    );
+  return { folder };
 }
 
 /** A channel by its flag alone: secrets come from the variables that the catalog names; the rest is left to be filled in. */
@@ -90,18 +118,23 @@ async function loadSection(id: string): Promise<SectionCheck> {
   };
 }
 
+/** The questions are asked by `prompts`, except those that a variable of the environment answers. */
+interface Terminal {
+  prompts: Prompts;
+  env: CliIo["env"];
+}
+
 const toEntries = (text: string): string[] => text.split(/[\s,]+/).filter((entry) => entry !== "");
 
 async function askChannel(
   { id, setupQuestions: setup }: AskableChannel,
-  prompts: Prompts,
-  io: CliIo,
+  { prompts, env: variables }: Terminal,
 ): Promise<ChosenChannel> {
   await prompts.note(setup.where, setup.name);
   const { isOptional: mayBeEmpty, check } = await loadSection(id);
   const fields: ChosenChannel["fields"] = [];
   for (const { name, ask, env, value } of setup.fields) {
-    if (env !== undefined && io.env[env]) {
+    if (env !== undefined && variables[env]) {
       fields.push({ name, value: `\${${env}}`, secret: false });
       continue;
     }
@@ -133,8 +166,8 @@ async function askChannel(
 }
 
 /** Asks for the model, and for what reaches it. Undefined: none yet. */
-async function askForModel(prompts: Prompts, io: CliIo): Promise<ChosenModel | undefined> {
-  const hasKey = (keys: readonly string[]): boolean => keys.some((key) => io.env[key]);
+async function askForModel({ prompts, env }: Terminal): Promise<ChosenModel | undefined> {
+  const hasKey = (keys: readonly string[]): boolean => keys.some((key) => env[key]);
   const providers = readEnvironmentProviders(BUILTIN_PLUGINS);
   const choices = [
     ...providers.map(({ name, title, variables }) => ({
@@ -179,42 +212,41 @@ async function askForModel(prompts: Prompts, io: CliIo): Promise<ChosenModel | u
   };
 }
 
-/** Asks for what no flag has answered. */
+/** Asks for what no flag has answered, or for what the argument names. */
 export async function askQuestions(
   answers: Answers,
-  asked: AskedParts,
-  known: readonly AskableChannel[],
+  { channel, preset, model }: SetupScope,
+  flags: { preset?: unknown; channel?: unknown },
   presets: Presets,
-  prompts: Prompts,
-  io: CliIo,
+  terminal: Terminal,
 ): Promise<void> {
-  if (asked.presets) {
-    const options = [...presets.keys()].map((value) => ({ value, label: value }));
+  const { prompts } = terminal;
+  const known = getAskableChannels();
+  const isAll = channel === undefined && preset === undefined && !model;
+  if (isAll && flags.preset === undefined)
     answers.presets = await prompts.multiselect({
       message: "Whose webhooks? (presets; none: only mappings of your own)",
-      options,
+      options: [...presets.keys()].map((value) => ({ value, label: value })),
     });
-  }
-  for (const preset of answers.presets) {
-    const { secret, where } = getSetup(presets, preset);
-    if (secret !== "shown" || answers.secrets[preset] !== undefined) continue;
+  for (const name of answers.presets) {
+    const { secret, where } = getSetup(presets, name);
+    if (secret !== "shown" || answers.secrets[name] !== undefined) continue;
     const given = await prompts.password({
-      message: `The secret that ${preset} shows (${where ?? "its webhook settings"}); empty: later`,
+      message: `The secret that ${name} shows (${where ?? "its webhook settings"}); empty: later`,
     });
-    if (given !== "") answers.secrets[preset] = given;
+    if (given !== "") answers.secrets[name] = given;
   }
-  let chosen = typeof asked.channels === "boolean" ? [] : asked.channels;
-  if (asked.channels === true) {
-    const options = known.map(({ id, setupQuestions }) => ({
-      value: id,
-      label: setupQuestions.name,
-    }));
-    chosen = await prompts.multiselect({
-      message: "Where do replies go? (none: this terminal)",
-      options,
-    });
-  }
+  const chosen =
+    isAll && flags.channel === undefined
+      ? await prompts.multiselect({
+          message: "Where do replies go? (none: this terminal)",
+          options: known.map(({ id, setupQuestions }) => ({
+            value: id,
+            label: setupQuestions.name,
+          })),
+        })
+      : [channel?.id];
   for (const entry of known.filter(({ id }) => chosen.includes(id)))
-    answers.channels.push(await askChannel(entry, prompts, io));
-  if (asked.model) answers.model = await askForModel(prompts, io);
+    answers.channels.push(await askChannel(entry, terminal));
+  if (model || (isAll && !answers.model)) answers.model = await askForModel(terminal);
 }

@@ -1,14 +1,13 @@
 import { RouseError } from "../../core/errors.ts";
 import { createLogger } from "../../core/log.ts";
-import type { DeliveryView } from "../../operate/records/views.ts";
-import type { RunDetail } from "../../operate/records/views.ts";
+import type { DeliveryView, RunDetail } from "../../operate/records/views.ts";
 import { sampleNames } from "../../mapping/samples.ts";
 import { readGateway } from "../../store/lock.ts";
-import { connected, read, withId } from "../gateway/connect.ts";
-import { findTarget, postHook, readRequest, type SentHook } from "../hooks/hooks-send.ts";
+import { connected, read, withId, type GatewayConnection } from "../gateway/connect.ts";
+import { findTarget, type Target } from "../hooks/find-presets.ts";
+import { postHook, readRequest, type SentHook } from "../hooks/post-hook.ts";
 import type { AddedPreset } from "./init-files.ts";
 import type { CliIo } from "../io.ts";
-import type { CommonOptions } from "../options.ts";
 import { printBlock } from "../print.ts";
 import { loadSettings, toSnapshotOptions, type Settings } from "../settings.ts";
 
@@ -18,27 +17,27 @@ const WAIT_MS = 120_000;
 const PATIENCE_MS = 4000;
 const POLL_MS = 50;
 
-/** Its output is all about one config: no line has to say which one answers. */
-const quiet = (io: CliIo): CliIo => ({ ...io, err: () => undefined });
-
 /** Runs the work with a gateway on the config: the one that runs, with the config loaded again, or one for this test alone. */
 async function withGateway<T>(
   file: string,
-  settings: Settings,
+  { stateDir }: Settings,
   io: CliIo,
-  work: (url: string) => Promise<T>,
+  work: (url: string, to: GatewayConnection) => Promise<T>,
 ): Promise<T> {
-  const running = readGateway(settings.stateDir)?.url;
-  if (running !== undefined) {
-    await connected({ config: file }, quiet(io), ({ api }) => api.reload.$post());
-    return work(running);
-  }
+  const running = readGateway(stateDir)?.url;
+  // The output is all about one config: no line has to say which one answers.
+  const withConnection = (url: string): Promise<T> =>
+    connected({ config: file }, { ...io, err: () => undefined }, async (to) => {
+      if (running !== undefined) await to.api.reload.$post();
+      return work(url, to);
+    });
+  if (running !== undefined) return withConnection(running);
   const { openGateway } = await import("../../gateway/gateway.ts");
   const log = createLogger("silent");
   const options = toSnapshotOptions({ config: file }, io);
   const gateway = await openGateway({ ...options, log, print: () => undefined });
   try {
-    return await work((await gateway.start({ listen: { port: 0 } })).url);
+    return await withConnection((await gateway.start({ listen: { port: 0 } })).url);
   } finally {
     await gateway.stop();
   }
@@ -54,19 +53,20 @@ interface Ended {
  * Waits until the run has ended and its reply was sent or given up; undefined if that takes too long.
  * @throws RouseError if calls of the model fail: their retries may take long.
  */
-async function ended(runId: string, options: CommonOptions, io: CliIo): Promise<Ended | undefined> {
+async function ended(
+  runId: string,
+  { api }: GatewayConnection,
+  io: CliIo,
+): Promise<Ended | undefined> {
   const since = io.now();
   while (io.now() < since + WAIT_MS) {
-    const found = await connected(options, quiet(io), async ({ api }): Promise<Ended> => {
-      const { run } = await read(api.runs[":id"].$get(withId(runId)));
-      if (run.deliveryId === null) return { run, delivery: null };
-      return {
-        run,
-        delivery: (await read(api.deliveries[":id"].$get(withId(run.deliveryId)))).delivery,
-      };
-    });
-    if (found.run.endedAt !== null && found.delivery?.status !== "pending") return found;
-    const failed = found.run.failedAttempts.at(-1);
+    const { run } = await read(api.runs[":id"].$get(withId(runId)));
+    const delivery =
+      run.deliveryId === null
+        ? null
+        : (await read(api.deliveries[":id"].$get(withId(run.deliveryId)))).delivery;
+    if (run.endedAt !== null && delivery?.status !== "pending") return { run, delivery };
+    const failed = run.failedAttempts.at(-1);
     if (failed && io.now() > since + PATIENCE_MS)
       throw failure(`the model has not answered: ${failed.text}`);
     await new Promise((done) => setTimeout(done, POLL_MS));
@@ -104,18 +104,18 @@ function printReply(found: Ended | undefined, io: CliIo): void {
   printBlock(io, `The reply, delivered to ${delivery.channel}, ${delivery.to}:`, run.reply ?? "");
 }
 
-/** The hook that tests a setup: a recorded body of the first preset that has one and a secret to sign it with. */
+/** Finds the first preset that has a recorded body and a secret to sign it with. */
 async function findSample(
   added: readonly AddedPreset[],
   settings: Settings,
   io: CliIo,
-): Promise<{ path: string; sample: string } | undefined> {
+): Promise<{ target: Target; sample: string } | undefined> {
   for (const { path } of added) {
-    const { entry, rules } = await findTarget(path, settings, io);
-    const [sample] = entry ? sampleNames(entry) : [];
-    const { auth } = rules ?? {};
+    const target = await findTarget(path, settings, io);
+    const [sample] = target.entry ? sampleNames(target.entry) : [];
+    const { auth } = target.rules ?? {};
     const pending = auth && "scheme" in auth && [auth.secret].flat().includes("pending");
-    if (sample !== undefined && !pending) return { path, sample };
+    if (sample !== undefined && !pending) return { target, sample };
   }
   return undefined;
 }
@@ -136,23 +136,19 @@ export async function testSetup(
     ({ id, match }) => id === "example" && match.path === "example",
   );
   if (!found && !example) return;
-  const path = found?.path ?? "example";
-  const request = found
-    ? await readRequest(path, { sample: found.sample }, settings, io)
-    : {
-        headers: { "content-type": "application/json" },
-        raw: Buffer.from('{"title":"the setup works"}'),
-      };
-  await withGateway(file, settings, io, async (url) => {
-    const sent = await postHook(path, request, {
-      settings,
-      url,
-      io,
-      isSample: found !== undefined,
-    });
-    io.out(
-      `\nPosted ${found ? `the recorded event ${found.sample}` : "a test event"} to ${hooks.path}/${path}: ${sent.status}\n`,
-    );
-    printReply(await ended(getRunId(sent), { config: file }, io), io);
+  const { target, sample } = found ?? {
+    target: await findTarget("example", settings, io),
+    sample: undefined,
+  };
+  const headers = { "content-type": "application/json" };
+  const request =
+    sample === undefined
+      ? { headers, raw: Buffer.from('{"title":"the setup works"}'), isSample: false }
+      : await readRequest(target, { sample }, io);
+  await withGateway(file, settings, io, async (url, to) => {
+    const sent = await postHook(target, request, url, settings, io);
+    const what = sample === undefined ? "a test event" : `the recorded event ${sample}`;
+    io.out(`\nPosted ${what} to ${hooks.path}/${target.name}: ${sent.status}\n`);
+    printReply(await ended(getRunId(sent), to, io), io);
   });
 }

@@ -13,9 +13,9 @@ import {
   type Noun,
 } from "../command.ts";
 import { read, withId, type GatewayConnection } from "../gateway/connect.ts";
-import { usage } from "../failure.ts";
-import { askYes, type CliIo } from "../io.ts";
-import { readOne } from "../options.ts";
+import { noSuch, usage } from "../failure.ts";
+import type { CliIo } from "../io.ts";
+import { readOne, requireYes } from "../options.ts";
 import { renderOutput } from "./print-run.ts";
 import { printBlock, printLines } from "../print.ts";
 import { cell, localTime, localZone, printable, zonedTime } from "../text.ts";
@@ -83,9 +83,11 @@ async function confirmCall({ api, io }: AskedGateway, name: string): Promise<voi
   const found = answer.agents.flatMap(({ tools: all }) => all).filter(({ tool }) => tool === name);
   if (found.every(({ readOnly, approval }) => readOnly && approval === null)) return;
   const why = `${cell(name)} changes something, or needs an approval`;
-  const isMeant = await askYes(io, `${why}. Call it?`);
-  if (isMeant === undefined) throw usage(`${why}: add --yes if this is no terminal`);
-  if (!isMeant) throw usage("the tool was not called");
+  await requireYes(io, {
+    question: `${why}. Call it?`,
+    unasked: `${why}: add --yes if this is no terminal`,
+    refused: "the tool was not called",
+  });
 }
 
 const toolsTest = asking({
@@ -163,10 +165,11 @@ async function confirmRule(
   const { rule } = await read(api.approvals[":id"].rule.$post({ ...withId(code), json: { any } }));
   io.err(`From now on these calls are made without asking:\n  ${cell(rule)}\n`);
   if (yes) return;
-  const isMeant = await askYes(io, "Save this rule?");
-  if (isMeant === undefined)
-    throw usage("--always saves a rule: look at it, and add --yes if this is no terminal");
-  if (!isMeant) throw usage("nothing was decided and no rule was saved");
+  await requireYes(io, {
+    question: "Save this rule?",
+    unasked: "--always saves a rule: look at it, and add --yes if this is no terminal",
+    refused: "nothing was decided and no rule was saved",
+  });
 }
 
 const approvalsDecide = asking({
@@ -265,7 +268,7 @@ async function find({ api }: GatewayConnection, name: string): Promise<ScheduleV
     throw usage(
       `several agents have a schedule "${cell(name)}": write ${same.map((one) => one.name).join(" or ")}`,
     );
-  throw usage(`there is no schedule "${cell(name)}"; \`rouse schedules\` shows which there are`);
+  throw noSuch(`there is no schedule "${cell(name)}"; \`rouse schedules\` shows which there are`);
 }
 
 /** What names a schedule in the routes. */
@@ -354,12 +357,13 @@ const schedulesSet = asking({
     await read(routes.$delete(toParam(found)));
     return { removed: found.name };
   },
-  print(answer, io, { pause, live }) {
+  print(answer, io, { pause }) {
     if ("removed" in answer) return io.out(`${answer.removed}  removed\n`);
     if ("fires" in answer) {
       const { fires, fired } = answer;
       io.out(`${fires}  fired${fired?.runId ? `: ${fired.runId}` : ""}\n`);
-      if (!live) io.out("no gateway runs just now: the work begins with the next `rouse start`\n");
+      if (!io.live)
+        io.out("no gateway runs just now: the work begins with the next `rouse start`\n");
       return;
     }
     const { name, next } = answer.schedule;

@@ -1,5 +1,11 @@
 import { Option } from "commander";
-import { doing, type CommandSpec, type Given, type OptionSpecs } from "../command.ts";
+import {
+  doing,
+  type AskedGateway,
+  type CommandSpec,
+  type Given,
+  type OptionSpecs,
+} from "../command.ts";
 import { connected, readLines, type GatewayConnection } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import { resolveId } from "../ids.ts";
@@ -17,7 +23,7 @@ const WHICH = {
   "--limit <n>": "at most so many, the newest",
 } as const;
 /** The options of a command that takes one, or many that filters choose. */
-export const BULK_OPTIONS = {
+const BULK_OPTIONS = {
   ...WHICH,
   "--rate <n>": "how many in a second, a minute or an hour, such as 5/s",
   "--dry-run": "only say what would be done",
@@ -39,7 +45,7 @@ function findGiven(given: object, options: Flags): string | undefined {
  * @param own options of one alone.
  * @param how options of several that choose none.
  */
-export function checkChoice(
+function checkChoice(
   given: object,
   named: number,
   { filters, own, how }: { filters: Flags; own: Flags; how: Flags },
@@ -57,7 +63,7 @@ export function checkChoice(
 }
 
 /** Reads what chooses several. Times stay as they were written: the gateway counts back from its own clock. */
-export function readBulk({ since, until, limit, rate, dryRun = false }: BulkGiven, io: CliIo) {
+function readBulk({ since, until, limit, rate, dryRun = false }: BulkGiven, io: CliIo) {
   const [from, to] = [
     since === undefined ? -Infinity : readSince(since, io),
     until === undefined ? Infinity : readSince(until, io, "until"),
@@ -96,7 +102,7 @@ function createRenderer(done: string, after: string): (line: BulkLine) => string
  * Follows work on many: the bar on a terminal, a line for each, the sum at the end.
  * @param words what is done, such as `retried`, what the bar says, and what is printed if something was done.
  */
-export async function followBulk(
+async function followBulk(
   answer: Promise<{ body: ReadableStream | null }>,
   { json }: CommonOptions,
   io: CliIo,
@@ -118,67 +124,95 @@ export async function followBulk(
   if (json) printJson(io, { lines: all });
 }
 
-/** What a retry is given, by the names of its options. */
-type Chosen = Readonly<Record<string, string | undefined>>;
+/** What a command on many was given, beside its own filters. */
+type Chosen = ReturnType<typeof readBulk> & { ids?: string[] };
 
-/** A command that retries one, or many that filters choose. */
-export function retrying<Answer extends object, Status extends string>({
+/** A command that works on one record, on several that are named, or on those that filters choose. */
+export function choosing<
+  Answer extends object,
+  const Filters extends OptionSpecs,
+  const Own extends OptionSpecs = {},
+  const Further extends OptionSpecs = {},
+>({
   kind,
-  statuses,
   filters,
-  options = {},
-  retry,
-  retryMany,
+  own = {} as Own,
+  further = {} as Further,
+  dryRunsOne = false,
+  one,
+  many,
   render,
-  later,
+  isFailure,
+  words,
+  later = "",
   ...spec
 }: Pick<CommandSpec, "about" | "examples"> & {
-  kind: "runs" | "deliveries";
-  /** The states that many may be of. */
-  statuses: readonly Status[];
-  /** Further options that choose several. */
-  filters: Readonly<Record<string, string>>;
+  /** Its name with its arguments, such as `retry [run...]`. */
+  usage: string;
+  kind: Parameters<typeof resolveId>[1];
+  /** Options that choose several. */
+  filters: Filters;
   /** Options of one alone. */
-  options?: Readonly<Record<string, string>>;
-  retry(to: GatewayConnection, id: string, given: Chosen): Promise<Answer>;
-  retryMany(
+  own?: Own;
+  /** Options of neither. */
+  further?: Further;
+  /** Whether `--dry-run` goes with one. */
+  dryRunsOne?: boolean;
+  one(
+    to: AskedGateway,
+    id: string,
+    given: Given<Filters & Own & Further> & BulkGiven,
+  ): Promise<Answer>;
+  many(
     to: GatewayConnection,
-    json: ReturnType<typeof readBulk> & { status: Status | undefined },
-    given: Chosen,
+    chosen: Chosen,
+    given: Given<Filters & Own & Further> & BulkGiven,
   ): Promise<{ body: ReadableStream | null }>;
   render(answer: Answer): string;
+  isFailure?(answer: Answer): boolean;
+  words: { done: string; label: string };
   /** Printed if no gateway runs. */
-  later: string;
+  later?: string;
 }): CommandSpec {
-  const choosing = {
-    "--failed": "all that failed",
-    "--status <status>": { about: "all of this status", choices: statuses },
-    ...filters,
-  };
-  return doing<"retry [id]", OptionSpecs>({
+  return doing<"[id...]", OptionSpecs>({
     ...spec,
-    usage: "retry [id]",
-    options: { ...choosing, ...BULK_OPTIONS, ...options },
+    usage: spec.usage as "[id...]",
+    options: { ...filters, ...BULK_OPTIONS, ...own, ...further },
     json: true,
-    async run(io, all, id) {
-      const given = all as unknown as BulkGiven & Chosen;
-      const how = { "--rate <n>": "", "--dry-run": "" };
-      checkChoice(given, id === undefined ? 0 : 1, { filters: choosing, own: options, how });
-      if (id !== undefined)
-        return connected(given, io, async (to) => {
-          const answer = await retry(to, await resolveId(to, kind, id), given);
+    async run(io, all, names) {
+      const given = all as unknown as Given<Filters & Own & Further> & BulkGiven;
+      const how = { "--rate <n>": "", ...(dryRunsOne ? {} : { "--dry-run": "" }) };
+      checkChoice(given, names.length, { filters, own, how });
+      const chosen = readBulk(given, io);
+      await connected(given, io, async (to) => {
+        const ids: string[] = [];
+        for (const name of names) ids.push(await resolveId(to, kind, name));
+        const [only, ...others] = ids;
+        if (only !== undefined && others.length === 0) {
+          const answer = await one({ ...to, io }, only, given);
+          if (isFailure?.(answer)) io.exitCode = EXIT.failure;
           if (given.json) return printJson(io, answer);
-          io.out(`${render(answer)}\n${to.live ? "" : later}`);
-        });
-      if (given["failed"] && given["status"] !== undefined) throw usage("use --failed or --status");
-      const json = { status: given["status"] as Status | undefined, ...readBulk(given, io) };
-      await connected(given, io, (to) =>
-        followBulk(retryMany(to, json, given), given, io, {
-          done: "retried",
-          label: "retrying",
-          after: to.live ? "" : later,
-        }),
-      );
+          return io.out(`${render(answer)}\n${to.live ? "" : later}`);
+        }
+        const work = many(to, { ...chosen, ...(ids.length > 0 && { ids }) }, given);
+        await followBulk(work, given, io, { ...words, after: to.live ? "" : later });
+      });
     },
   });
+}
+
+/** The filters of a command that tries again what did not end well. */
+export const createRetryFilters = <const Status extends string>(statuses: readonly Status[]) =>
+  ({
+    "--failed": "all that failed",
+    "--status <status>": { about: "all of this status", choices: statuses },
+  }) as const;
+
+/** Reads which of those are meant. Without a status, the gateway takes those that failed. */
+export function readRetryStatus<Status>(given: {
+  failed: boolean | undefined;
+  status: Status | undefined;
+}): Status | undefined {
+  if (given.failed && given.status !== undefined) throw usage("use --failed or --status");
+  return given.status;
 }

@@ -35,34 +35,24 @@ function printEvent(event: EventView, isJson: boolean, io: CliIo): void {
 const printSkipped = (count: number, isJson: boolean, io: CliIo): void =>
   io.out(isJson ? `${printableJson({ skipped: count })}\n` : `… ${count} more\n`);
 
-/** Follows the stream of a running gateway until it ends. Throws `noGateway` if none runs. */
-async function readStream(
+/** Reads the stream of a running gateway until it ends. */
+async function* readStream(
   options: FollowOptions,
   io: CliIo,
-  {
-    after,
-    signal,
-    print,
-  }: { after: string | undefined; signal: AbortSignal; print(line: StreamLine): void },
-): Promise<void> {
+  after: string | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<StreamLine> {
   const to = await connectRunning(options, io);
-  if (!to) throw noGateway();
-  try {
-    const { path, mapping, outcome, limit } = options;
-    const lines = Math.min(readCount("limit", limit) ?? FIRST_LINES, MAX_LINES);
-    const query = { path, mapping, outcome, lines: String(lines), after };
-    for await (const line of readLines<StreamLine>(to.api.stream.$get({ query }), signal))
-      print(line);
-  } finally {
-    await to.close();
-  }
+  if (!to)
+    throw new RouseError({
+      code: "internal",
+      message: "no gateway runs: `rouse start` starts one, `rouse events` shows what came in",
+    });
+  const { path, mapping, outcome, limit } = options;
+  const lines = Math.min(readCount("limit", limit) ?? FIRST_LINES, MAX_LINES);
+  const query = { path, mapping, outcome, lines: String(lines), after };
+  yield* readLines<StreamLine>(to.api.stream.$get({ query }), signal);
 }
-
-const noGateway = (): RouseError =>
-  new RouseError({
-    code: "internal",
-    message: "no gateway runs: `rouse start` starts one, `rouse events` shows what came in",
-  });
 
 /** Follows the events of the running gateway until Ctrl-C, and continues behind the last one if the gateway starts again. */
 async function followEvents(io: CliIo, options: FollowOptions): Promise<void> {
@@ -86,7 +76,7 @@ async function followEvents(io: CliIo, options: FollowOptions): Promise<void> {
   try {
     while (!ended.signal.aborted) {
       try {
-        await readStream(options, io, { after, signal: ended.signal, print });
+        for await (const line of readStream(options, io, after, ended.signal)) print(line);
       } catch (error) {
         if (isFirst && !ended.signal.aborted) throw error;
         if (error instanceof RouseError && error.code === "not_found") after = undefined;

@@ -4,7 +4,6 @@ import { basename, extname, join, resolve } from "node:path";
 import { Readable } from "node:stream";
 import { OPERATOR_TENANT } from "../../config/checks.ts";
 import { RouseError } from "../../core/errors.ts";
-import { describeFileError } from "../../core/files.ts";
 import { FORMATS } from "../../knowledge/formats.ts";
 import {
   DOCUMENT_STATES,
@@ -24,7 +23,7 @@ import {
   type Noun,
 } from "../command.ts";
 import { read, withId, type AdminClient } from "../gateway/connect.ts";
-import { usage } from "../failure.ts";
+import { noSuch, unreadable, usage } from "../failure.ts";
 import { EXIT, type CliIo } from "../io.ts";
 import { readCount } from "../options.ts";
 import { printBlock } from "../print.ts";
@@ -71,7 +70,7 @@ async function findFiles(paths: readonly string[], io: CliIo): Promise<string[]>
   for (const path of paths) {
     const full = resolve(io.cwd, path);
     const found = await stat(full).catch((error: unknown) => {
-      throw usage(`${path} cannot be read: ${describeFileError(error)}`);
+      throw unreadable(path, error);
     });
     if (!found.isDirectory()) files.push(full);
     else
@@ -79,7 +78,7 @@ async function findFiles(paths: readonly string[], io: CliIo): Promise<string[]>
         if (entry.isFile() && endings.has(extname(entry.name).toLowerCase()))
           files.push(join(entry.parentPath, entry.name));
   }
-  if (files.length === 0) throw usage("there is no file that can be read");
+  if (files.length === 0) throw noSuch("there is no file that can be read");
   return files.toSorted();
 }
 

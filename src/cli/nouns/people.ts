@@ -87,7 +87,7 @@ const peopleDecide = asking({
         : await read(one.$post({ ...id, json: { verdict } }));
     return { ...answer, verdict };
   },
-  print(answer, io, { live }) {
+  print(answer, io) {
     if ("unlinked" in answer) {
       for (const { channel, person } of answer.unlinked)
         io.out(`${cell(channel)}:${cell(person)}  unlinked: a conversation of its own again\n`);
@@ -97,7 +97,7 @@ const peopleDecide = asking({
     const isRevoked = answer.verdict === "revoke";
     const what = isRevoked ? "revoked: this person is a stranger again" : state;
     io.out(`${cell(channel)}:${cell(person)}  ${what}\n`);
-    if (!live && !isRevoked)
+    if (!io.live && !isRevoked)
       io.out("no gateway runs just now: the person gets the message with the next `rouse start`\n");
   },
 });
@@ -166,8 +166,8 @@ const channelsStatus = listing({
     ],
   ],
   isWhole: true,
-  after(_, io, { live }) {
-    if (!live) io.err("no gateway runs: nothing is received\n");
+  after(_, io) {
+    if (!io.live) io.err("no gateway runs: nothing is received\n");
   },
 });
 

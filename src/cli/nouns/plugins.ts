@@ -1,6 +1,7 @@
-import { execFile } from "node:child_process";
+import { execFile, type ExecFileException } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
+import { promisify } from "node:util";
 import { editConfigFile, type ConfigChange } from "../../config/edit.ts";
 import type { PluginEntry } from "../../config/schema/plugin-entry.ts";
 import { findConfig } from "../../config/load.ts";
@@ -8,10 +9,10 @@ import { RouseError } from "../../core/errors.ts";
 import { readInstalled } from "../../plugin/integrity.ts";
 import { answering, listing, type Noun } from "../command.ts";
 import { read } from "../gateway/connect.ts";
-import { usage } from "../failure.ts";
+import { noSuch, usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import type { CommonOptions } from "../options.ts";
-import { member, rawConfig, toLoadOptions } from "../settings.ts";
+import { member, readWritten, toLoadOptions } from "../settings.ts";
 
 /** A name of a package, with or without a version, a range or a tag. No flag, no address, nothing that a shell would read. */
 const PACKAGE =
@@ -19,47 +20,39 @@ const PACKAGE =
 const TARBALL = /^(?!-)[\w@./\\ :~+-]+\.(?:tgz|tar\.gz)$/;
 
 /** Runs npm in a folder. @throws RouseError `internal` with what npm says. */
-function runNpm(args: readonly string[], folder: string, io: CliIo): Promise<void> {
-  return new Promise((done, fail) => {
-    execFile(
-      "npm",
-      [...args, "--no-audit", "--no-fund", "--prefix", folder],
-      { cwd: folder, env: io.env },
-      (error, _out, err) => {
-        if (!error) return done();
-        const reason =
-          error.code === "ENOENT"
-            ? "npm is not installed"
-            : err.replace(/^npm error ?/gm, "").trim();
-        fail(
-          new RouseError({
-            code: "internal",
-            message: `npm could not ${args[0]} the package: ${reason || error.message}`,
-          }),
-        );
-      },
-    );
-  });
+async function runNpm(args: readonly string[], folder: string, io: CliIo): Promise<void> {
+  const all = [...args, "--no-audit", "--no-fund", "--prefix", folder];
+  try {
+    await promisify(execFile)("npm", all, { cwd: folder, env: io.env });
+  } catch (error) {
+    const { code, stderr, message } = error as ExecFileException;
+    const said = stderr?.replace(/^npm error ?/gm, "").trim();
+    const reason = code === "ENOENT" ? "npm is not installed" : said || message;
+    throw new RouseError({
+      code: "internal",
+      message: `npm could not ${args[0]} the package: ${reason}`,
+    });
+  }
 }
 
 /** The config file, and the list of plugins as it is written there. */
-async function readList(
+function readList(
   options: CommonOptions,
   io: CliIo,
-): Promise<{ file: string; path: string[]; entries: PluginEntry[] }> {
+): { file: string; path: string[]; entries: PluginEntry[] } {
   const file = findConfig(toLoadOptions(options, io));
   if (file === undefined || !existsSync(file))
     throw usage("there is no config file to write the plugin into: run `rouse init` first");
-  const raw = await rawConfig(options, io);
+  const raw = readWritten(options, io);
   if (!raw)
     throw new RouseError({
       code: "config_invalid",
       message: `${file} is not valid JSON5: fix it first (\`rouse config validate\`)`,
     });
-  const given = raw.raw["plugins"];
+  const given = raw["plugins"];
   // The list itself, or beside the settings of plugins.
   const path = Array.isArray(given) || given === undefined ? ["plugins"] : ["plugins", "load"];
-  const found = path.reduce<unknown>((value, name) => member(value, name), raw.raw);
+  const found = path.reduce<unknown>((value, name) => member(value, name), raw);
   return { file, path, entries: Array.isArray(found) ? (found as PluginEntry[]) : [] };
 }
 
@@ -81,11 +74,11 @@ async function add(io: CliIo, options: CommonOptions, given: string) {
     throw usage(
       `"${given.slice(0, 80)}" is neither a package (\`name\`, \`name@version\`) nor a path of a .tgz file`,
     );
-  const { file, path, entries } = await readList(options, io);
+  const { file, path, entries } = readList(options, io);
   const folder = dirname(file);
   const isTarball = TARBALL.test(given);
   const tarball = resolve(io.cwd, given);
-  if (isTarball && !existsSync(tarball)) throw usage(`there is no file ${tarball}`);
+  if (isTarball && !existsSync(tarball)) throw noSuch(`there is no file ${tarball}`);
   await runNpm(["install", "--save-exact", isTarball ? tarball : given], folder, io);
   const name = isTarball ? findSaved(tarball, folder) : asPackage?.[1];
   const { version, integrity } =
@@ -104,11 +97,11 @@ async function add(io: CliIo, options: CommonOptions, given: string) {
 async function remove(io: CliIo, options: CommonOptions, name: string) {
   if (PACKAGE.exec(name)?.[1] !== name)
     throw usage(`"${name.slice(0, 80)}" is not the name of a package`);
-  const { file, path, entries } = await readList(options, io);
+  const { file, path, entries } = readList(options, io);
   const folder = dirname(file);
   const listed = entries.flatMap((entry, index) => (nameOf(entry) === name ? [index] : []));
   if (listed.length === 0 && !readInstalled(name, folder))
-    throw usage(`the package "${name}" is neither installed nor in ${file}`);
+    throw noSuch(`the package "${name}" is neither installed nor in ${file}`);
   // From the end, so that the positions before stay.
   const changes = listed
     .toReversed()

@@ -1,4 +1,4 @@
-import { retrying } from "./bulk.ts";
+import { choosing, createRetryFilters, readRetryStatus } from "./bulk.ts";
 import { RETRIED_DELIVERIES, RETRIED_RUNS } from "../../operate/records/bulk.ts";
 import type { SessionDetail, SessionName } from "../../operate/records/sessions.ts";
 import { labelledText, plainText, plural } from "../../core/text.ts";
@@ -91,22 +91,28 @@ const runsCancel = asking({
   print: ({ run }, io) => io.out(`${run.id}  ${run.status}\n`),
 });
 
-const runsRetry = retrying({
+const RETRY = { done: "retried", label: "retrying" };
+
+const runsRetry = choosing({
+  usage: "retry [run...]",
   kind: "runs",
   about: "start a run again that failed, under its own id; or many, the oldest first",
   examples: ["rouse runs retry run_…", "rouse runs retry --failed --since 1d --dry-run"],
-  statuses: RETRIED_RUNS,
   filters: {
+    ...createRetryFilters(RETRIED_RUNS),
     "--session <key>": "only those of one session",
     "--event <id>": "only those of one event",
     "--mapping <id>": "only those of this mapping",
   },
-  retry: ({ api }, id) => read(api.runs[":id"].retry.$post(withId(id))),
-  async retryMany(to, chosen, { session: sessionKey, event, mapping }) {
+  one: ({ api }, id) => read(api.runs[":id"].retry.$post(withId(id))),
+  async many(to, chosen, { session: sessionKey, event, mapping, ...given }) {
+    const status = readRetryStatus(given);
     const eventId = event && (await resolveId(to, "events", event));
-    return to.api.runs.retry.$post({ json: { ...chosen, sessionKey, eventId, mapping } });
+    const json = { ...chosen, status, sessionKey, eventId, mapping };
+    return to.api.runs.retry.$post({ json });
   },
   render: ({ run }) => `${run.id}  ${run.status}`,
+  words: RETRY,
   later: "no gateway runs just now: the runs start with the next `rouse start`\n",
 });
 
@@ -213,7 +219,8 @@ const deliveriesShow = asking({
   },
 });
 
-const deliveriesRetry = retrying({
+const deliveriesRetry = choosing({
+  usage: "retry [delivery...]",
   kind: "deliveries",
   about:
     "send again what failed, from the first chunk that was not sent; a reply without a route once there is one",
@@ -223,22 +230,22 @@ const deliveriesRetry = retrying({
     "rouse deliveries retry --status no_route",
     "rouse deliveries retry --failed --since 1d --dry-run",
   ],
-  statuses: RETRIED_DELIVERIES,
-  filters: { "--channel <id>": "only those of one channel" },
-  options: {
+  filters: {
+    ...createRetryFilters(RETRIED_DELIVERIES),
+    "--channel <id>": "only those of one channel",
+  },
+  own: {
     "--arrived": "of one that is unknown: its message in doubt is in the chat, so go on after it",
   },
-  retry: ({ api }, id, { arrived }) =>
-    read(
-      api.deliveries[":id"].retry.$post({
-        ...withId(id),
-        query: { arrived: arrived ? ("1" as const) : undefined },
-      }),
-    ),
-  retryMany: ({ api }, chosen, { channel }) =>
-    api.deliveries.retry.$post({ json: { ...chosen, channel } }),
+  one({ api }, id, { arrived }) {
+    const query = { arrived: arrived ? ("1" as const) : undefined };
+    return read(api.deliveries[":id"].retry.$post({ ...withId(id), query }));
+  },
+  many: ({ api }, chosen, { channel, ...given }) =>
+    api.deliveries.retry.$post({ json: { ...chosen, status: readRetryStatus(given), channel } }),
   render: ({ delivery: { id, status, channel, to } }) =>
     `${id}  ${status}  ${channel} ${cell(to ?? "–")}`,
+  words: RETRY,
   later: "no gateway runs just now: what is pending is sent with the next `rouse start`\n",
 });
 

@@ -175,8 +175,8 @@ const eventsRefused = listing({
   rows: ({ refusals }) => refusals,
   none: "no rejected requests",
   columns: ["at", "address", "path", "reason"],
-  after(_, io, { live }) {
-    if (!live) io.err("no gateway runs: rejected requests are kept in its memory only\n");
+  after(_, io) {
+    if (!io.live) io.err("no gateway runs: rejected requests are kept in its memory only\n");
   },
 });
 

@@ -3,59 +3,20 @@ import { join } from "node:path";
 import { editConfigFile } from "../../config/edit.ts";
 import { systemClock } from "../../core/clock.ts";
 import { RouseError } from "../../core/errors.ts";
-import type { ServiceState } from "../../contract/channel.ts";
 import type { CommandContext } from "../../contract/define.ts";
 import { loadCommandPlugins, sectionFor, type CommandPlugin } from "../../plugin/commands.ts";
 import { BUILTIN_PLUGINS } from "../../plugin/locations.ts";
 import { addCommand, doing, type CommandSpec, type Noun } from "../command.ts";
-import { connectRunning, read, type GatewayConnection } from "../gateway/connect.ts";
-import type { CliIo } from "../io.ts";
+import { connectRunning, read } from "../gateway/connect.ts";
+import { reportError } from "../failure.ts";
+import { EXIT, type CliIo } from "../io.ts";
 import type { CommonOptions } from "../options.ts";
-import { loadSettings, rawConfig, type Settings } from "../settings.ts";
+import { loadSettings, readWritten, type Settings } from "../settings.ts";
 
 const dashed = (name: string): string =>
   name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
 type PluginOptions = CommonOptions & Record<string, string | true | undefined>;
-
-type Work<T> = (to: GatewayConnection) => Promise<T>;
-
-/** Asks the gateway that runs; undefined if none does. */
-async function withRunning<T>(
-  options: CommonOptions,
-  io: CliIo,
-  work: Work<T>,
-): Promise<T | undefined> {
-  const to = await connectRunning(options, io);
-  return to && work(to);
-}
-
-/** Hands an event to the gateway that runs, which vouches for its plugins: no credential of the path is needed. */
-async function send(
-  plugin: string,
-  path: string,
-  body: unknown,
-  options: CommonOptions,
-  io: CliIo,
-) {
-  const sent = await withRunning(options, io, ({ api }) =>
-    read(api.hooks.send.$post({ json: { plugin, path, body } })),
-  );
-  if (sent) return sent;
-  throw new RouseError({
-    code: "internal",
-    message: "no gateway runs on this config; start one with `rouse start`",
-  });
-}
-
-async function findState(
-  id: string,
-  options: CommonOptions,
-  io: CliIo,
-): Promise<ServiceState | undefined> {
-  const answer = await withRunning(options, io, ({ api }) => read(api.status.$get()));
-  return answer?.status.services.find((service) => service.id === id);
-}
 
 /** What a plugin's command gets. Its signal aborts with Ctrl-C and SIGTERM. */
 function createContext(
@@ -64,9 +25,9 @@ function createContext(
   options: CommonOptions,
   io: CliIo,
   signal: AbortSignal,
-) {
+): CommandContext<unknown> {
   const say = (message: string): void => io.err(`${message}\n`);
-  const context: CommandContext<unknown> = {
+  return {
     config: sectionFor(plugin, settings),
     fetch,
     clock: systemClock,
@@ -80,10 +41,26 @@ function createContext(
     },
     out: (text) => io.out(text),
     err: (text) => io.err(text),
+    fail(message, exitCode = EXIT.failure) {
+      reportError(new RouseError({ code: "internal", message }), io, false);
+      return exitCode;
+    },
     json: options.json ?? false,
-    hook: (path, body) => send(plugin.id, path, body, options, io),
-    serviceState: () => findState(plugin.id, options, io),
-    writtenConfig: async () => (await rawConfig(options, io))?.raw ?? {},
+    // The gateway that runs vouches for its plugins: no credential of the path is needed.
+    async hook(path, body) {
+      const to = await connectRunning(options, io);
+      if (to) return read(to.api.hooks.send.$post({ json: { plugin: plugin.id, path, body } }));
+      throw new RouseError({
+        code: "internal",
+        message: "no gateway runs on this config; start one with `rouse start`",
+      });
+    },
+    async serviceState() {
+      const to = await connectRunning(options, io);
+      const answer = to && (await read(to.api.status.$get()));
+      return answer?.status.services.find((service) => service.id === plugin.id);
+    },
+    writtenConfig: async () => readWritten(options, io) ?? {},
     async editConfig(changes) {
       const { file } = settings;
       if (file === undefined)
@@ -95,7 +72,6 @@ function createContext(
       return file;
     },
   };
-  return context;
 }
 
 async function runCommand(

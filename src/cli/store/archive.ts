@@ -5,7 +5,10 @@ import { pipeline as join } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
 import { createGunzip, createGzip } from "node:zlib";
+import { describeShortSecret } from "../../core/secret.ts";
 import { usage } from "../failure.ts";
+import type { CliIo } from "../io.ts";
+import { readSecret } from "../options.ts";
 
 /** A file of an archive, or a folder: its path ends with a slash. */
 export interface ArchiveEntry {
@@ -33,6 +36,38 @@ export interface Manifest {
   leftOut: string[];
   /** The variables of the environment that the config needs. */
   variables: string[];
+}
+
+const LEAST_PASSPHRASE = 12;
+
+/**
+ * Reads a passphrase from a file, or asks for it: twice if it is a new one.
+ * @throws RouseError `usage` if it is too short, or there is no terminal to ask in.
+ */
+export async function readPassphrase(
+  file: string | undefined,
+  io: CliIo,
+  { isNew }: { isNew: boolean },
+): Promise<string> {
+  const check = (text: string): string | undefined =>
+    text.length < LEAST_PASSPHRASE ? describeShortSecret(text, LEAST_PASSPHRASE) : undefined;
+  if (file !== undefined) {
+    const text = await readSecret(file, io);
+    const problem = check(text);
+    if (problem !== undefined) throw usage(`--passphrase-file: ${problem}`);
+    return text;
+  }
+  if (!io.prompts) throw usage("the backup is encrypted: add --passphrase-file <file>");
+  const passphrase = await io.prompts.password({
+    message: isNew ? "A passphrase that encrypts the backup" : "The passphrase of the backup",
+    check,
+  });
+  if (isNew)
+    await io.prompts.password({
+      message: "The same again; without it, the backup cannot be read",
+      check: (text) => (text === passphrase ? undefined : "it is another one"),
+    });
+  return passphrase;
 }
 
 type Bytes = AsyncIterable<Buffer>;

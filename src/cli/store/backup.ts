@@ -1,193 +1,27 @@
 import { existsSync } from "node:fs";
-import { chmod, mkdir, open, rm, stat, readdir } from "node:fs/promises";
-import { basename, join, resolve, dirname, posix, relative, sep } from "node:path";
+import { chmod, mkdir, open, rm, stat } from "node:fs/promises";
+import { basename, join, resolve } from "node:path";
 import { Readable } from "node:stream";
-import { loadConfig, type LoadedConfig } from "../../config/load.ts";
 import { isInside } from "../../core/files.ts";
 import { temporaryName } from "../../core/replace-file.ts";
 import { VERSION } from "../../core/version.ts";
 import { copyDatabase } from "../../store/sqlite/copy-database.ts";
-import {
-  MANIFEST,
-  writeArchive,
-  type ArchiveEntry,
-  type Manifest,
-  fitsArchive,
-} from "./archive.ts";
 import { answering, type Given } from "../command.ts";
 import { connected, read } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
-import { readPassphrase } from "../options.ts";
 import { printLines } from "../print.ts";
 import { createProgress, type ProgressLine } from "../progress.ts";
-import { configInvalid, toLoadOptions, member } from "../settings.ts";
+import { loadWithoutSecrets } from "../settings.ts";
 import { bytes } from "../text.ts";
-import { homedir } from "node:os";
-import { renderPath } from "../../config/issues.ts";
-import { readJson5 } from "../../config/json5.ts";
-import { mask } from "../../config/mask.ts";
-import { readEnvironmentProviders } from "../../config/providers.ts";
-import { configSchema } from "../../config/schema/index.ts";
-import { mappingFileSchema } from "../../config/schema/mapping.ts";
-import { resolveReferences, VARIABLE_REFERENCE } from "../../config/secrets.ts";
-import { BUILTIN_PLUGINS } from "../../plugin/locations.ts";
-import { storeUrl } from "../../store/open.ts";
-
-/** Packages and histories come from elsewhere; `..data` are the folders behind the links of a Kubernetes volume. */
-const SKIPPED = /^(?:node_modules|\.git|\.\..*)$|\.rouse-[\da-f-]{36}\.tmp$/;
-/** In the state folder: of the process that uses it, and what is made again where it is missing. */
-const LOCK = /^gateway(?:-\d+)?\.(?:lock(?:-journal)?|json)$|^knowledge-index\.db/;
-const SQLITE = "sqlite:";
-/** Files beside a config that people keep secrets in, though Rouse reads none of them by itself. */
-const SECRET_FILE = /^\.env|^\.npmrc$|\.(?:pem|key|p12|pfx)$/;
-
-function* findStrings(value: unknown): Generator<string> {
-  if (typeof value === "string") yield value;
-  else if (typeof value === "object" && value !== null)
-    for (const member of Object.values(value)) yield* findStrings(member);
-}
-
-/** The paths of secrets that are written out. */
-function findLiterals(value: unknown, masked: unknown, path: PropertyKey[] = []): string[] {
-  if (typeof value === "string")
-    return value === masked || VARIABLE_REFERENCE.test(value) ? [] : [renderPath(path)];
-  if (typeof value !== "object" || value === null) return [];
-  return Object.entries(value).flatMap(([key, one]) =>
-    findLiterals(one, member(masked, key), [...path, Array.isArray(value) ? Number(key) : key]),
-  );
-}
-
-/**
- * Finds the files that the config and the mapping files take secrets from.
- * @throws RouseError `usage` if a secret is written out in one of them.
- */
-async function findSecretFiles(
-  { file: configFile, baseDir, config }: LoadedConfig,
-  env: Record<string, string | undefined>,
-): Promise<Set<string>> {
-  const { mappingsDir } = config.hooks;
-  const names = await readdir(mappingsDir, { recursive: true }).catch(() => []);
-  const mappings = names.filter((name) => /\.json5?$/.test(name));
-  const secretFiles = new Set<string>();
-  const literals: string[] = [];
-  for (const file of [configFile, ...mappings.map((name) => join(mappingsDir, name))]) {
-    const parsed = file === undefined ? undefined : readJson5(file);
-    if (file === undefined || !parsed?.ok) continue;
-    for (const secret of resolveReferences(parsed.value, { env, baseDir }).files)
-      secretFiles.add(secret);
-    const schema = file === configFile ? configSchema : mappingFileSchema;
-    const found = findLiterals(parsed.value, mask(parsed.value, [schema]));
-    literals.push(...found.map((path) => `${relative(baseDir, file)}: ${path}`));
-  }
-  if (literals.length > 0)
-    throw usage(
-      `--without-secrets: these secrets are written out: ${literals.join(", ")}. Write { file: "…" } or "\${NAME}" in their place, or encrypt the backup with --passphrase-file`,
-    );
-  return secretFiles;
-}
-
-/** What a backup takes. */
-interface BackupFiles {
-  /** Where the files and folders of the archive are, by their paths in it. */
-  sources: Map<string, string>;
-  /** Those of databases, which are copied first. */
-  databases: Map<string, string>;
-  /** Where the config, the state and the store are in the archive. */
-  places: Pick<Manifest, "config" | "state" | "store" | "isStoreElsewhere">;
-  leftOut: string[];
-  /** What the config names outside of these folders, and folders behind links. */
-  notTaken: string[];
-}
-
-/** Gathers what a backup takes of the config's folder and of the state folder. Leaves secrets out if their files are given. */
-async function gatherFiles(
-  loaded: LoadedConfig,
-  secretFiles: ReadonlySet<string> | undefined,
-): Promise<BackupFiles> {
-  const { file, baseDir, stateDir, config, written } = loaded;
-  const from = (folder: string, at: string): string => relative(folder, at).split(sep).join("/");
-  const state = isInside(baseDir, stateDir) ? from(baseDir, stateDir) : ".rouse";
-  const toPath = (at: string): string => {
-    if (isInside(baseDir, at)) return from(baseDir, at);
-    return posix.join(state, isInside(stateDir, at) ? from(stateDir, at) : basename(at));
-  };
-  const url = storeUrl(config.store.url, stateDir);
-  const storeFile = url.startsWith(SQLITE) ? url.slice(SQLITE.length) : "";
-  const files = [storeFile, join(stateDir, "knowledge.db")];
-  const databases = new Map(files.filter((at) => existsSync(at)).map((at) => [toPath(at), at]));
-  const live = [...databases.values()].flatMap((at) => [at, `${at}-wal`, `${at}-shm`]);
-
-  const { mappingsDir, testsDir, transformsDir } = config.hooks;
-  const parts = [mappingsDir, testsDir, transformsDir, stateDir, ...loaded.files];
-  const named = new Set(["plugins", ...parts.map((at) => from(baseDir, at).split("/")[0])]);
-  // A folder that is not the config's alone has much that is not the gateway's.
-  const isOwn = file !== undefined && baseDir !== homedir() && dirname(baseDir) !== baseDir;
-
-  const isNamed = member(member(written, "store"), "url") !== undefined;
-  const gathered: BackupFiles = {
-    sources: new Map(databases),
-    databases,
-    places: {
-      config: file === undefined ? null : basename(file),
-      state,
-      store: existsSync(storeFile) ? toPath(storeFile) : null,
-      isStoreElsewhere: isNamed && config.store.url?.startsWith(SQLITE) !== true,
-    },
-    leftOut: [],
-    notTaken: [],
-  };
-  const isSkipped = (at: string, name: string): boolean =>
-    SKIPPED.test(name) ||
-    at === baseDir ||
-    live.includes(at) ||
-    (dirname(at) === stateDir && LOCK.test(name)) ||
-    (!isOwn && dirname(at) === baseDir && !named.has(name));
-  const isSecret = (at: string): boolean =>
-    secretFiles !== undefined &&
-    (secretFiles.has(at) ||
-      SECRET_FILE.test(basename(at)) ||
-      (isInside(stateDir, at) && at !== file));
-  const walk = async (folder: string): Promise<void> => {
-    for (const entry of await readdir(folder, { withFileTypes: true })) {
-      const at = join(folder, entry.name);
-      const found = await stat(at).catch(() => undefined);
-      if (!found || isSkipped(at, entry.name)) continue;
-      const path = toPath(at);
-      if (!fitsArchive(`${path}/`) || (entry.isSymbolicLink() && found.isDirectory()))
-        gathered.notTaken.push(at);
-      else if (found.isDirectory()) {
-        gathered.sources.set(`${path}/`, at);
-        await walk(at);
-      } else if (isSecret(at)) gathered.leftOut.push(path);
-      else if (found.isFile()) gathered.sources.set(path, at);
-    }
-  };
-  await walk(baseDir);
-  if (!isInside(baseDir, stateDir) && existsSync(stateDir)) {
-    gathered.sources.set(`${state}/`, stateDir);
-    await walk(stateDir);
-  }
-  // The config comes last: a restore that was interrupted has none.
-  if (file !== undefined && gathered.sources.delete(basename(file)))
-    gathered.sources.set(basename(file), file);
-  const others = [...findStrings(written), ...loaded.files].map((text) => resolve(baseDir, text));
-  const isTaken = (at: string): boolean => isInside(baseDir, at) || isInside(stateDir, at);
-  for (const at of new Set(others))
-    if (!isTaken(at) && !isInside(at, baseDir) && existsSync(at)) gathered.notTaken.push(at);
-  return gathered;
-}
-
-/** Names the variables that the config refers to, and those with the keys of providers. */
-function findVariables(
-  { written }: LoadedConfig,
-  env: Record<string, string | undefined>,
-): string[] {
-  const texts = [...findStrings(written)].join("\n");
-  const named = [...texts.matchAll(/(?<!\$)\$\{([A-Za-z_]\w*)\}/g)].map(([, name = ""]) => name);
-  const keys = readEnvironmentProviders(BUILTIN_PLUGINS).flatMap(({ variables }) => variables);
-  return [...new Set([...named, ...keys.filter((name) => env[name])])];
-}
+import {
+  MANIFEST,
+  readPassphrase,
+  writeArchive,
+  type ArchiveEntry,
+  type Manifest,
+} from "./archive.ts";
+import { findSecretFiles, findVariables, gatherFiles, type BackupFiles } from "./backup-files.ts";
 
 const BACKUP_OPTIONS = {
   "--passphrase-file <file>": "encrypt with the passphrase in it; - reads standard input",
@@ -289,16 +123,14 @@ export const backupCommand = answering({
     const began = io.now();
     const file = resolve(io.cwd, name);
     if (options.store) return copyStore(file, options, io);
-    const result = await loadConfig({ ...toLoadOptions(options, io), withoutSecrets: true });
-    const loaded = result.ok ? result : result.rest;
-    if (!loaded) throw configInvalid(result.ok ? { issues: [] } : result);
+    const loaded = await loadWithoutSecrets(options, io);
     const { baseDir, stateDir } = loaded;
     if (existsSync(file)) throw usage(`${file} is there already; name a new file`);
     if (isInside(baseDir, file) || isInside(stateDir, file))
       throw usage(`${file} lies in a folder that it would be a backup of; name a file elsewhere`);
     const passphrase = await choosePassphrase(options, io);
     const isEncrypted = passphrase !== undefined;
-    const secretFiles = isEncrypted ? undefined : await findSecretFiles(loaded, io.env);
+    const secretFiles = isEncrypted ? undefined : findSecretFiles(loaded, io.env);
     const files = await gatherFiles(loaded, secretFiles);
     const manifest: Manifest = {
       version: 1,

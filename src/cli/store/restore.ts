@@ -10,11 +10,16 @@ import { isInside } from "../../core/files.ts";
 import { checkSnapshot } from "../../gateway/validate-config.ts";
 import { acquireLock } from "../../store/lock.ts";
 import { storeUrl } from "../../store/open.ts";
-import { MANIFEST, openArchive, type ArchiveEntry, type Manifest } from "./archive.ts";
+import {
+  MANIFEST,
+  openArchive,
+  readPassphrase,
+  type ArchiveEntry,
+  type Manifest,
+} from "./archive.ts";
 import { answering } from "../command.ts";
 import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
-import { readPassphrase } from "../options.ts";
 import { printLines } from "../print.ts";
 import { createProgress } from "../progress.ts";
 import { findStore, toSnapshotOptions } from "../settings.ts";

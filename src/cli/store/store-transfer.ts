@@ -16,7 +16,7 @@ import {
   type Transferred,
 } from "../../store/sql/transfer.ts";
 import type { StoreDriver } from "../../store/types.ts";
-import { usage } from "../failure.ts";
+import { noSuch, usage } from "../failure.ts";
 import { SYSTEM, type CliIo } from "../io.ts";
 import { createCommandLogger } from "../log.ts";
 import type { CommonOptions } from "../options.ts";
@@ -52,13 +52,10 @@ async function findPlace(options: CommonOptions, io: CliIo): Promise<Place> {
 
 /** Draws how far it has come. */
 function drawProgress(io: CliIo, label: string): { onProgress: OnProgress; end(): void } {
-  let line: ReturnType<typeof createProgress> | undefined;
+  const line = createProgress(io, label);
   return {
-    onProgress(table, done, total) {
-      line ??= createProgress(io, label, total);
-      line.update(done, table);
-    },
-    end: () => line?.end(),
+    onProgress: (table, done, total) => line.update(done, table, total),
+    end: () => line.end(),
   };
 }
 
@@ -169,7 +166,7 @@ async function* readLines(file: string): AsyncGenerator<string> {
 /** Fills an empty store with what was exported. */
 export async function importStore(name: string, options: CommonOptions, io: CliIo) {
   const file = resolve(io.cwd, name);
-  if (!existsSync(file)) throw usage(`there is no file ${file}`);
+  if (!existsSync(file)) throw noSuch(`there is no file ${file}`);
   const place = await findPlace(options, io);
   const { driver, stateDir, shared } = place;
   const began = io.now();

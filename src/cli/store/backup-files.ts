@@ -1,0 +1,148 @@
+import { existsSync } from "node:fs";
+import { readdir, stat } from "node:fs/promises";
+import { homedir } from "node:os";
+import { basename, dirname, join, posix, relative, resolve, sep } from "node:path";
+import { renderPath } from "../../config/issues.ts";
+import type { LoadedConfig } from "../../config/load.ts";
+import { readEnvironmentProviders } from "../../config/providers.ts";
+import { isInside } from "../../core/files.ts";
+import { BUILTIN_PLUGINS } from "../../plugin/locations.ts";
+import { storeUrl } from "../../store/open.ts";
+import { usage } from "../failure.ts";
+import type { CliIo } from "../io.ts";
+import { member } from "../settings.ts";
+import { fitsArchive, type Manifest } from "./archive.ts";
+import { findSecretUses } from "./secret-uses.ts";
+
+/** Packages and histories come from elsewhere; `..data` are the folders behind the links of a Kubernetes volume. */
+const SKIPPED = /^(?:node_modules|\.git|\.\..*)$|\.rouse-[\da-f-]{36}\.tmp$/;
+/** In the state folder: of the process that uses it, and what is made again where it is missing. */
+const LOCK = /^gateway(?:-\d+)?\.(?:lock(?:-journal)?|json)$|^knowledge-index\.db/;
+const SQLITE = "sqlite:";
+/** Files beside a config that people keep secrets in, though Rouse reads none of them by itself. */
+const SECRET_FILE = /^\.env|^\.npmrc$|\.(?:pem|key|p12|pfx)$/;
+
+function* findStrings(value: unknown): Generator<string> {
+  if (typeof value === "string") yield value;
+  else if (typeof value === "object" && value !== null)
+    for (const member of Object.values(value)) yield* findStrings(member);
+}
+
+/**
+ * Finds the files that the config and the mapping files take secrets from.
+ * @throws RouseError `usage` if a secret is written out in one of them.
+ */
+export function findSecretFiles(loaded: LoadedConfig, env: CliIo["env"]): Set<string> {
+  const uses = findSecretUses(loaded, env, { isDeep: true });
+  const literals = uses.filter(({ isLiteral }) => isLiteral);
+  const places = literals.map(
+    ({ config, path }) => `${relative(loaded.baseDir, config)}: ${renderPath(path)}`,
+  );
+  if (places.length > 0)
+    throw usage(
+      `--without-secrets: these secrets are written out: ${places.join(", ")}. Write { file: "…" } or "\${NAME}" in their place, or encrypt the backup with --passphrase-file`,
+    );
+  return new Set(uses.flatMap(({ file }) => file ?? []));
+}
+
+/** What a backup takes. */
+export interface BackupFiles {
+  /** Where the files and folders of the archive are, by their paths in it. */
+  sources: Map<string, string>;
+  /** Those of databases, which are copied first. */
+  databases: Map<string, string>;
+  /** Where the config, the state and the store are in the archive. */
+  places: Pick<Manifest, "config" | "state" | "store" | "isStoreElsewhere">;
+  leftOut: string[];
+  /** What the config names outside of these folders, and folders behind links. */
+  notTaken: string[];
+}
+
+/** Gathers what a backup takes of the config's folder and of the state folder. Leaves secrets out if their files are given. */
+export async function gatherFiles(
+  loaded: LoadedConfig,
+  secretFiles: ReadonlySet<string> | undefined,
+): Promise<BackupFiles> {
+  const { file, baseDir, stateDir, config, written } = loaded;
+  const from = (folder: string, at: string): string => relative(folder, at).split(sep).join("/");
+  const state = isInside(baseDir, stateDir) ? from(baseDir, stateDir) : ".rouse";
+  const toPath = (at: string): string => {
+    if (isInside(baseDir, at)) return from(baseDir, at);
+    return posix.join(state, isInside(stateDir, at) ? from(stateDir, at) : basename(at));
+  };
+  const url = storeUrl(config.store.url, stateDir);
+  const storeFile = url.startsWith(SQLITE) ? url.slice(SQLITE.length) : "";
+  const files = [storeFile, join(stateDir, "knowledge.db")];
+  const databases = new Map(files.filter((at) => existsSync(at)).map((at) => [toPath(at), at]));
+  const live = [...databases.values()].flatMap((at) => [at, `${at}-wal`, `${at}-shm`]);
+
+  const { mappingsDir, testsDir, transformsDir } = config.hooks;
+  const parts = [mappingsDir, testsDir, transformsDir, stateDir, ...loaded.files];
+  const named = new Set(["plugins", ...parts.map((at) => from(baseDir, at).split("/")[0])]);
+  // A folder that is not the config's alone has much that is not the gateway's.
+  const isOwn = file !== undefined && baseDir !== homedir() && dirname(baseDir) !== baseDir;
+
+  const isNamed = member(member(written, "store"), "url") !== undefined;
+  const gathered: BackupFiles = {
+    sources: new Map(databases),
+    databases,
+    places: {
+      config: file === undefined ? null : basename(file),
+      state,
+      store: existsSync(storeFile) ? toPath(storeFile) : null,
+      isStoreElsewhere: isNamed && config.store.url?.startsWith(SQLITE) !== true,
+    },
+    leftOut: [],
+    notTaken: [],
+  };
+  const isSkipped = (at: string, name: string): boolean =>
+    SKIPPED.test(name) ||
+    at === baseDir ||
+    live.includes(at) ||
+    (dirname(at) === stateDir && LOCK.test(name)) ||
+    (!isOwn && dirname(at) === baseDir && !named.has(name));
+  const isSecret = (at: string): boolean =>
+    secretFiles !== undefined &&
+    (secretFiles.has(at) ||
+      SECRET_FILE.test(basename(at)) ||
+      (isInside(stateDir, at) && at !== file));
+  const walk = async (folder: string): Promise<void> => {
+    for (const entry of await readdir(folder, { withFileTypes: true })) {
+      const at = join(folder, entry.name);
+      const found = await stat(at).catch(() => undefined);
+      if (!found || isSkipped(at, entry.name)) continue;
+      const path = toPath(at);
+      if (!fitsArchive(`${path}/`) || (entry.isSymbolicLink() && found.isDirectory()))
+        gathered.notTaken.push(at);
+      else if (found.isDirectory()) {
+        gathered.sources.set(`${path}/`, at);
+        await walk(at);
+      } else if (isSecret(at)) gathered.leftOut.push(path);
+      else if (found.isFile()) gathered.sources.set(path, at);
+    }
+  };
+  await walk(baseDir);
+  if (!isInside(baseDir, stateDir) && existsSync(stateDir)) {
+    gathered.sources.set(`${state}/`, stateDir);
+    await walk(stateDir);
+  }
+  // The config comes last: a restore that was interrupted has none.
+  if (file !== undefined && gathered.sources.delete(basename(file)))
+    gathered.sources.set(basename(file), file);
+  const others = [...findStrings(written), ...loaded.files].map((text) => resolve(baseDir, text));
+  const isTaken = (at: string): boolean => isInside(baseDir, at) || isInside(stateDir, at);
+  for (const at of new Set(others))
+    if (!isTaken(at) && !isInside(at, baseDir) && existsSync(at)) gathered.notTaken.push(at);
+  return gathered;
+}
+
+/** Names the variables that the config refers to, and those with the keys of providers. */
+export function findVariables(
+  { written }: LoadedConfig,
+  env: Record<string, string | undefined>,
+): string[] {
+  const texts = [...findStrings(written)].join("\n");
+  const named = [...texts.matchAll(/(?<!\$)\$\{([A-Za-z_]\w*)\}/g)].map(([, name = ""]) => name);
+  const keys = readEnvironmentProviders(BUILTIN_PLUGINS).flatMap(({ variables }) => variables);
+  return [...new Set([...named, ...keys.filter((name) => env[name])])];
+}
