@@ -273,7 +273,10 @@ describe("transform modules", () => {
     const { set: both } = await compile(
       {
         transformTimeoutSeconds: 60,
-        mappings: [mapping("bad", { module: "bad.js" }), mapping("common", { module: "common.cjs" })],
+        mappings: [
+          mapping("bad", { module: "bad.js" }),
+          mapping("common", { module: "common.cjs" }),
+        ],
       },
       FILES,
       own,
