@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { BulkWork } from "./bulk-types.ts";
+import { replayEvents, retryDeliveries, retryRuns } from "./bulk-work.ts";
 import { Button } from "./ui/basic.tsx";
 import { lazy } from "./ui/lazy.tsx";
 
@@ -9,7 +10,7 @@ const BulkDialog = lazy<{ work: BulkWork; onClose(): void }>(
 );
 
 /** The button that does something with many, which its dialog previews. Without work there is nothing to do it with. */
-export function BulkButton(props: {
+function BulkButton(props: {
   label: string;
   work: BulkWork | undefined;
   /** The reason if there is no work. */
@@ -35,3 +36,35 @@ export function BulkButton(props: {
     </>
   );
 }
+
+interface ManyProps<Row> {
+  query: Readonly<Record<string, string | undefined>>;
+  rows: readonly Row[];
+  onClose(): void;
+}
+
+const RETRY = { label: "Retry many…", missing: "Nothing is shown that can be retried" };
+
+/** Retries the runs that a list shows. */
+export const RetryRuns = ({ query, rows, onClose }: ManyProps<{ id: string; status: string }>) => (
+  <BulkButton {...RETRY} work={retryRuns(query, rows)} onClose={onClose} />
+);
+
+/** Retries the deliveries that a list shows. */
+export const RetryDeliveries = ({
+  query,
+  rows,
+  onClose,
+}: ManyProps<{ id: string; status: string }>) => (
+  <BulkButton {...RETRY} work={retryDeliveries(query, rows)} onClose={onClose} />
+);
+
+/** Replays the events that the filters of a list leave. */
+export const ReplayEvents = ({ query, rows, onClose }: ManyProps<{ id: string }>) => (
+  <BulkButton
+    label="Replay many…"
+    missing="Nothing is shown that can be replayed"
+    work={rows.length > 0 ? replayEvents(query, rows) : undefined}
+    onClose={onClose}
+  />
+);

@@ -36,10 +36,11 @@ const NOT_LOADED = {
 
 /**
  * A component that is loaded when it is first shown, so that the page around it appears without waiting for it. `load`
- * imports its chunk.
+ * imports its chunk; `lines` is how long the sign of loading is.
  */
 export function lazy<P extends object>(
   load: () => Promise<ComponentType<P>>,
+  lines = 10,
 ): (props: P) => JSX.Element | null {
   let Loaded: ComponentType<P> | undefined;
   return function Lazy(props) {
@@ -66,6 +67,6 @@ export function lazy<P extends object>(
     if (Loaded) return <Loaded {...props} />;
     // A browser does not ask a second time for a module that it could not load, unless the page is loaded again.
     if (sign === "failed") return <Failed error={NOT_LOADED} retry={() => location.reload()} />;
-    return sign === "loading" ? <Skeleton lines={10} /> : null;
+    return sign === "loading" && lines > 0 ? <Skeleton lines={lines} /> : null;
   };
 }

@@ -9,9 +9,9 @@ import { visibleText } from "../../ui/format.ts";
 import { lazy } from "../../ui/lazy.tsx";
 import { Empty } from "../../ui/states.tsx";
 import type { Column } from "../../ui/table.tsx";
-import { Detail } from "./detail.tsx";
 import "./style.css";
 
+const Detail = lazy(async () => (await import("./detail.tsx")).Detail);
 const RulesPage = lazy(async () => (await import("./rules.tsx")).RulesPage);
 
 const SHOWN = [

@@ -1,17 +1,21 @@
 import type { DeliveryView } from "../../../../src/operate/records/views.ts";
-import { retryDeliveries } from "../../bulk-work.ts";
-import { BulkButton } from "../../bulk-button.tsx";
 import { FilterSearch, FilterSelect, TimeSpan } from "../../filters.tsx";
 import { Listing } from "../../listing.tsx";
 import { searchById, usePaged } from "../../paged.ts";
 import { filter, place } from "../../router.ts";
 import { Button, Status, Time } from "../../ui/basic.tsx";
 import { visibleText } from "../../ui/format.ts";
+import { lazy } from "../../ui/lazy.tsx";
 import { Empty } from "../../ui/states.tsx";
 import { toLink } from "../../ui/with-ids.tsx";
 import type { Column } from "../../ui/table.tsx";
 import { Detail } from "./detail.tsx";
 import "./style.css";
+
+const RetryDeliveries = lazy(
+  async () => (await import("../../bulk-button.tsx")).RetryDeliveries,
+  0,
+);
 
 const STATUSES = ["", "pending", "delivered", "failed", "no_route", "unknown"];
 const COLUMNS: readonly Column<DeliveryView>[] = [
@@ -97,10 +101,9 @@ export function Page() {
       at={({ createdAt }) => createdAt}
       filters={<Filters />}
       actions={
-        <BulkButton
-          label="Retry many…"
-          work={retryDeliveries(place.value.query, paged.rows)}
-          missing="Nothing is shown that can be retried"
+        <RetryDeliveries
+          query={place.value.query}
+          rows={paged.rows}
           onClose={paged.resource.reload}
         />
       }

@@ -9,9 +9,10 @@ import { ask } from "../../api.ts";
 import { select } from "../../listing.tsx";
 import { href } from "../../router.ts";
 import { useResource } from "../../resource.ts";
-import { Button, Facts, Id, Status, Time, Section } from "../../ui/basic.tsx";
+import { Button, Facts, Id, Time, Section } from "../../ui/basic.tsx";
 import { bytes, number, plural, visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
+import { DocumentState, isUnderWay, toIso } from "./state.tsx";
 import { changes } from "./uploads.ts";
 
 /** So many passages are shown before and after the one that was asked for. */
@@ -105,31 +106,6 @@ function Passages(props: {
 }
 
 const WORK_MS = 700;
-
-export const isUnderWay = ({ status }: Pick<DocumentRecord, "status">): boolean =>
-  status !== "ready" && status !== "failed";
-export const toIso = (ms: number | null): string | null =>
-  ms === null ? null : new Date(ms).toISOString();
-
-/** The state of a document; while it is worked on with how far that is. */
-export function DocumentState({ document }: { document: DocumentRecord }) {
-  const { status, progress } = document;
-  const tone = status === "ready" ? "good" : status === "failed" ? "bad" : "warn";
-  return (
-    <span class="documents-state">
-      <Status word={status} tone={tone} />
-      {isUnderWay(document) ? (
-        <progress
-          max={1}
-          value={progress}
-          aria-label={`Indexing of ${visibleText(document.filename)}`}
-        >
-          {Math.round(progress * 100)} %
-        </progress>
-      ) : null}
-    </span>
-  );
-}
 
 function Problem({ document: { error, status } }: { document: DocumentRecord }) {
   if (!error) return null;

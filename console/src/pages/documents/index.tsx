@@ -4,10 +4,12 @@ import { FilterSearch, FilterSelect } from "../../filters.tsx";
 import { ListPage, select } from "../../listing.tsx";
 import { useResource } from "../../resource.ts";
 import { place } from "../../router.ts";
-import { Detail } from "./detail.tsx";
+import { lazy } from "../../ui/lazy.tsx";
 import { DocumentList, type DocumentFields } from "./list.tsx";
-import { Results } from "./results.tsx";
 import { DropZone, UploadButton, UploadList } from "./upload-list.tsx";
+
+const Detail = lazy(async () => (await import("./detail.tsx")).Detail);
+const Results = lazy(async () => (await import("./results.tsx")).Results);
 
 /** The tenant of the operator's own documents, which the command line uses too. */
 const DOCUMENT_TENANT = "default";

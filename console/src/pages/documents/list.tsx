@@ -6,7 +6,7 @@ import { Time } from "../../ui/basic.tsx";
 import { bytes, number, visibleText } from "../../ui/format.ts";
 import { Empty } from "../../ui/states.tsx";
 import type { Column } from "../../ui/table.tsx";
-import { DocumentState, isUnderWay, toIso } from "./detail.tsx";
+import { DocumentState, isUnderWay, toIso } from "./state.tsx";
 import { changes } from "./uploads.ts";
 
 const WORK_MS = 1000;

@@ -1,6 +1,4 @@
 import "./style.css";
-import { BulkButton } from "../../bulk-button.tsx";
-import { replayEvents } from "../../bulk-work.ts";
 import { FilterCheck, FilterSearch, FilterSelect, TimeSpan } from "../../filters.tsx";
 import { FirstHook } from "../../first-hook.tsx";
 import { Listing } from "../../listing.tsx";
@@ -13,6 +11,7 @@ import { eventColumns } from "./columns.tsx";
 import { OUTCOMES, PathAndMapping } from "./filters.tsx";
 import type { EventRow } from "./types.ts";
 
+const ReplayEvents = lazy(async () => (await import("../../bulk-button.tsx")).ReplayEvents, 0);
 /** The detail is as long as the list, and is loaded when the first event is opened. */
 const Detail = lazy(async () => (await import("./detail.tsx")).Detail);
 
@@ -53,14 +52,7 @@ export function Page() {
       rowId={({ id }) => id}
       at={({ receivedAt }) => receivedAt}
       filters={<Filters />}
-      actions={
-        <BulkButton
-          label="Replay many…"
-          work={paged.rows.length > 0 ? replayEvents(query, paged.rows) : undefined}
-          missing="Nothing is shown that can be replayed"
-          onClose={reload}
-        />
-      }
+      actions={<ReplayEvents query={query} rows={paged.rows} onClose={reload} />}
       detail={(id) => <Detail key={id} id={id} onChange={reload} />}
       empty={
         Object.values(asked).some(Boolean) ? (

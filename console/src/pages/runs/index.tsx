@@ -1,7 +1,5 @@
 import type { RunView } from "../../../../src/operate/records/views.ts";
 import { FirstHook } from "../../first-hook.tsx";
-import { retryRuns } from "../../bulk-work.ts";
-import { BulkButton } from "../../bulk-button.tsx";
 import { FilterSearch, FilterSelect, TimeSpan } from "../../filters.tsx";
 import { Listing } from "../../listing.tsx";
 import { searchById, usePaged } from "../../paged.ts";
@@ -14,6 +12,7 @@ import type { Column } from "../../ui/table.tsx";
 import { usd, WaitsFor } from "./words.tsx";
 import "./style.css";
 
+const RetryRuns = lazy(async () => (await import("../../bulk-button.tsx")).RetryRuns, 0);
 const Detail = lazy(async () => (await import("./detail.tsx")).Detail);
 
 const STATUSES = [
@@ -158,12 +157,7 @@ export function Page() {
       at={({ createdAt }) => createdAt}
       filters={<Filters />}
       actions={
-        <BulkButton
-          label="Retry many…"
-          work={retryRuns(place.value.query, paged.rows)}
-          missing="Nothing is shown that can be retried"
-          onClose={paged.resource.reload}
-        />
+        <RetryRuns query={place.value.query} rows={paged.rows} onClose={paged.resource.reload} />
       }
       detail={(id) => <Detail key={id} id={id} />}
       empty={
