@@ -48,7 +48,7 @@ export interface MendedPlan {
 }
 
 /** The change of a mapping that is mended. */
-interface MappingEdit {
+export interface MappingEdit {
   mapping: string;
   /** The text of the mapping as it is in its file, without the indent of its place. */
   before: string;
