@@ -7,8 +7,7 @@ import type {
   ReceivedMessage,
 } from "../contract/channel.ts";
 import { cutText } from "../core/text.ts";
-import { getPhrases, LANGUAGES } from "../vocabulary/phrases.ts";
-import { HELPED } from "../vocabulary/phrases/types.ts";
+import { HELPED, LANGUAGES, renderPhrase } from "../vocabulary/phrases.ts";
 
 /** A command as vendors show it in their apps. */
 export interface NativeCommand {
@@ -31,10 +30,9 @@ const ARGUMENTS: Partial<Record<string, NativeCommand["argument"]>> = {
 
 /** The commands of the gateway, for vendors that list commands in their apps. */
 export function nativeCommands(language?: string): NativeCommand[] {
-  const { help } = getPhrases(language);
   return HELPED.map((name) => ({
     name,
-    description: help[name],
+    description: renderPhrase(language, `help.${name}`),
     ...(ARGUMENTS[name] && { argument: ARGUMENTS[name] }),
   }));
 }

@@ -6,7 +6,7 @@ import type { SendResult, Channel, OutgoingMessage, SentMessage } from "../contr
 import type { DeliveryRecord, LiveMessage, Route, DeliveryAsk, Reads } from "../store/types.ts";
 import { planSend, type PlannedSend, splitFor, toSendKey } from "./plan.ts";
 import { MAX_ASK_ATTEMPTS, type RetriedSend } from "./tries.ts";
-import { getPhrases } from "../vocabulary/phrases.ts";
+import { renderPhrase } from "../vocabulary/phrases.ts";
 import type { Channels } from "./channels.ts";
 
 /** The number of messages that a delivery consists of: its chunks, then its files. */
@@ -132,14 +132,16 @@ export function sendAsk(
   }
   if (!channel.ask) return undefined;
   const { code, text, instruction, language, verdicts, expiresAt } = ask;
-  const { labels } = getPhrases(language).questions;
   const question = {
     ...place,
     ...(replyTo !== undefined && { replyTo }),
     code,
     text,
     instruction,
-    verdicts: verdicts.map((verdict) => ({ verdict, label: labels[verdict] })),
+    verdicts: verdicts.map((verdict) => ({
+      verdict,
+      label: renderPhrase(language, `questions.labels.${verdict}`),
+    })),
     expiresAt,
     ...toSendKey({ id, resent }, 0),
   };

@@ -53,6 +53,7 @@ function toEvent(
   if (origin.kind === "replay")
     Object.assign(event, { replayOf: origin.of, ...(origin.edited && { edited: true }) });
   if (hook.debug) event.debug = hook.debug;
+  if (hook.warnings) event.warnings = hook.warnings;
   const config = WITHOUT_MAPPINGS.has(hook.path) ? undefined : hook.snapshot.decidingConfig();
   if (config) event.config = config.id;
   return event;

@@ -17,8 +17,7 @@ import {
 } from "../store/types.ts";
 import { randomInt } from "node:crypto";
 import { unknownId } from "../vocabulary/unknown-id.ts";
-import { getPhrases } from "../vocabulary/phrases.ts";
-import type { Phrases } from "../vocabulary/phrases/types.ts";
+import { renderPhrase } from "../vocabulary/phrases.ts";
 
 /** A decision that a person on a channel wrote or pressed. */
 interface ChannelDecision extends WrittenDecision {
@@ -31,23 +30,22 @@ interface ChannelDecision extends WrittenDecision {
 function renderRefusal(
   { code: problem }: Failure,
   approval: ApprovalRecord | undefined,
-  { decisions }: Phrases,
+  language: string | undefined,
 ): string {
-  if (problem === "not_approver") return decisions.notAllowed;
-  if (!approval) return decisions.noApproval;
+  if (problem === "not_approver") return renderPhrase(language, "decisions.notAllowed");
+  if (!approval) return renderPhrase(language, "decisions.noApproval");
   const { code, decision } = approval;
   if (problem === "approval_decided" && decision)
-    return decisions.before(
+    return renderPhrase(language, "decisions.before", {
       code,
-      decisions.past[decision.verdict],
-      decision.by,
-      new Date(decision.at).toISOString(),
-    );
-  if (problem === "approval_expired") return decisions.expired(code);
-  if (problem === "run_ended") return decisions.runEnded(code);
-  if (problem === "approval_changed") return decisions.changed(code);
+      past: renderPhrase(language, `decisions.past.${decision.verdict}`),
+      by: decision.by,
+      at: new Date(decision.at).toISOString(),
+    });
+  if (problem === "approval_expired" || problem === "run_ended" || problem === "approval_changed")
+    return renderPhrase(language, `decisions.${problem}`, { code });
   const forms = getVerdicts(approval).map((verdict) => `\`${renderVerdict(verdict, code)}\``);
-  return decisions.wrongVerdict(code, forms.join(", "));
+  return renderPhrase(language, "decisions.wrongVerdict", { code, verdicts: forms.join(", ") });
 }
 
 /**
@@ -62,12 +60,13 @@ export async function answerDecision(
   if (!decided.ok)
     return {
       ok: false,
-      answer: (language) => renderRefusal(decided.failure, decided.approval, getPhrases(language)),
+      answer: (language) => renderRefusal(decided.failure, decided.approval, language),
     };
   const tool = `\`${decided.approval.tool}\``;
   return {
     ok: true,
-    answer: (language) => `${getPhrases(language).decisions.made[verdict](tool)} (${code})`,
+    answer: (language) =>
+      `${renderPhrase(language, `decisions.made.${verdict}`, { tool })} (${code})`,
   };
 }
 

@@ -23,7 +23,7 @@ import type {
 } from "../store/types.ts";
 import { getVerdicts, type Questions } from "./approvals.ts";
 import { renderVerdict, TIMEOUT } from "../vocabulary/decision.ts";
-import { getPhrases } from "../vocabulary/phrases.ts";
+import { renderPhrase, toLanguage } from "../vocabulary/phrases.ts";
 import { cutText, oneLine } from "../core/text.ts";
 
 /** A question must fit one message of every channel; the shortest limit is 2,000 characters. */
@@ -49,18 +49,14 @@ function renderBlock(text: string): string {
 }
 
 /** Renders the arguments of a call for people: JSON, cut, with hidden characters shown. */
-function renderArguments(
-  input: unknown,
-  code: string,
-  phrases: ReturnType<typeof getPhrases>["questions"],
-): string {
+function renderArguments(input: unknown, code: string, language: string | undefined): string {
   const { text, cut } = cutText(
     showHidden(JSON.stringify(input, null, 2) ?? "none"),
     MAX_ARGUMENTS,
   );
-  return (
-    renderBlock(text) + (cut > 0 ? `\n${phrases.cut(cut, `\`rouse approvals ${code}\``)}` : "")
-  );
+  if (cut === 0) return renderBlock(text);
+  const command = `\`rouse approvals ${code}\``;
+  return `${renderBlock(text)}\n${renderPhrase(language, "questions.cut", { count: cut, command })}`;
 }
 
 /** A time to the minute, in UTC. */
@@ -75,18 +71,14 @@ export function renderQuestion(
   { code, agentId, tool, input, reason, why, expiresAt }: ApprovalRecord,
   language?: string,
 ): string {
-  const { questions } = getPhrases(language);
-  const [agent, name] = [renderName(agentId), renderName(tool)];
-  const head =
-    reason === "outcome_unknown"
-      ? questions.unknown(code, agent, name)
-      : questions.wants(code, agent, name);
+  const called = { code, agent: renderName(agentId), tool: renderName(tool) };
+  const head = reason === "outcome_unknown" ? "questions.unknown" : "questions.wants";
   const because = cutText(showHidden(oneLine(why)), MAX_WHY).text;
   return [
-    head,
-    renderArguments(input, code, questions),
-    questions.why(because),
-    questions.until(renderTime(expiresAt)),
+    renderPhrase(language, head, called),
+    renderArguments(input, code, language),
+    renderPhrase(language, "questions.why", { reason: because }),
+    renderPhrase(language, "questions.until", { time: renderTime(expiresAt) }),
   ].join("\n\n");
 }
 
@@ -95,28 +87,29 @@ export function renderInstruction(
   approval: Pick<ApprovalRecord, "code" | "reason">,
   language?: string,
 ): string {
-  const { questions } = getPhrases(language);
   const forms = getVerdicts(approval).map(
     (verdict) => `"${renderVerdict(verdict, approval.code)}"`,
   );
-  return questions.instruction(`${forms.slice(0, -1).join(", ")} ${questions.or} ${forms.at(-1)}`);
+  const or = renderPhrase(language, "questions.or");
+  return renderPhrase(language, "questions.instruction", {
+    forms: `${forms.slice(0, -1).join(", ")} ${or} ${forms.at(-1)}`,
+  });
 }
 
 /** Begins a word with a capital letter, in languages that have them. */
-function capitalize(text: string, locale: string): string {
+function capitalize(text: string, language: string | undefined): string {
   const [first = "", ...rest] = text;
-  return first.toLocaleUpperCase(locale) + rest.join("");
+  return first.toLocaleUpperCase(toLanguage(language)) + rest.join("");
 }
 
 /** Renders the decision, for the message that had the question. */
 export function renderEnd({ verdict, by, at }: ApprovalDecision, language?: string): string {
-  const { questions, decisions, locale } = getPhrases(language);
-  if (by === TIMEOUT) return questions.expired(renderTime(at));
-  return questions.ended(
-    capitalize(decisions.past[verdict], locale),
-    renderName(by),
-    renderTime(at),
-  );
+  if (by === TIMEOUT) return renderPhrase(language, "questions.expired", { at: renderTime(at) });
+  return renderPhrase(language, "questions.ended", {
+    past: capitalize(renderPhrase(language, `decisions.past.${verdict}`), language),
+    by: renderName(by),
+    at: renderTime(at),
+  });
 }
 
 /** The data that questions are planned with. */

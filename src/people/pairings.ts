@@ -1,7 +1,7 @@
 import type { Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import { unknownId } from "../vocabulary/unknown-id.ts";
-import { getPhrases } from "../vocabulary/phrases.ts";
+import { renderPhrase } from "../vocabulary/phrases.ts";
 import { cutText, oneLine } from "../core/text.ts";
 import type { IncomingMessage } from "../contract/channel.ts";
 import { StoredList, type ListChange, type StoredListDeps } from "../store/stored-list.ts";
@@ -156,7 +156,8 @@ export class Pairings {
         list: list.map((one) => (one === found ? pairing : one)),
         result: { ok: true, pairing },
         ...(state === "approved" && {
-          write: (tx) => writeNotice(tx, pairing, getPhrases(pairing.language).paired, this.#deps),
+          write: (tx) =>
+            writeNotice(tx, pairing, renderPhrase(pairing.language, "paired"), this.#deps),
         }),
       };
     });
@@ -217,7 +218,8 @@ export class Pairings {
     return {
       list: [...list, pairing],
       result: "asked",
-      write: (tx) => writeNotice(tx, pairing, getPhrases(language).pairing(code), this.#deps),
+      write: (tx) =>
+        writeNotice(tx, pairing, renderPhrase(language, "pairing", { code }), this.#deps),
     };
   }
 }

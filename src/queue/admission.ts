@@ -13,7 +13,7 @@ import {
   toCounter,
 } from "../store/types.ts";
 import { type BudgetAccount, type Need, toNeed } from "./account.ts";
-import { createBatches, isBatched, toPlain, type Batches, type Joined } from "./batches.ts";
+import { createBatches, type Batches, type Joined } from "./batches.ts";
 import { fullFailure, createNotices, createReasons } from "./limit-text.ts";
 import { findMissing, Reservations, type Missing } from "./reservations.ts";
 import { createReleaser, type Released } from "./releaser.ts";
@@ -120,19 +120,25 @@ export class Admission {
       action.kind === "run" && (batch !== undefined || this.#getBudgets(action.mapping).length > 0);
     if (usage.shared && applicants.some(isLimited)) await this.#reservations.refresh();
     const joined = new Map<Applicant, Joined>();
-    for (const one of applicants.filter(isBatched)) {
-      const joining = this.#batches.join(one);
-      // Without other gateways nothing comes between a look at what waits and the place that is taken.
-      joined.set(one, joining instanceof Promise ? await joining : joining);
+    /** The mappings of the runs that take a place. */
+    const taking: (string | undefined)[] = [];
+    for (const applicant of applicants) {
+      const { action, batch } = applicant;
+      if (action.kind !== "run") continue;
+      if (batch) {
+        const joining = this.#batches.join({ action, batch });
+        // Without other gateways nothing comes between a look at what waits and the place that is taken.
+        const join = joining instanceof Promise ? await joining : joining;
+        joined.set(applicant, join);
+        if (!join.opened) continue;
+      }
+      taking.push(action.mapping);
     }
-    const opened = [...joined].filter(([, { opened }]) => opened);
-    const full = this.#findFull([
-      ...toPlain(applicants),
-      ...opened.map(([{ action }]) => action.mapping),
-    ]);
+    const full = this.#findFull(taking);
     if (!full) return this.#place(applicants, joined, now);
     for (const { settle } of joined.values()) settle(false);
-    await Promise.all(opened.map(([, { placement }]) => this.dropBatch(placement.runId)));
+    const opened = [...joined.values()].filter(({ opened }) => opened);
+    await Promise.all(opened.map(({ placement }) => this.dropBatch(placement.runId)));
     return { ok: false, failure: fullFailure(full) };
   }
 

@@ -93,6 +93,8 @@ export interface EventRecord {
   nearest?: { mapping: string; condition: string };
   /** Template fields that were missing. */
   missing?: string[];
+  /** What of the body the mappings did not see. They quote nothing of it. */
+  warnings?: readonly string[];
   duplicateOf?: string;
   replayOf?: string;
   /** An operator has changed the body before the replay. */

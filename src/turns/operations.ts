@@ -1,6 +1,6 @@
 import type { Failure } from "../core/errors.ts";
 import type { PullWorker } from "../queue/worker.ts";
-import { buildRunJob } from "../store/sql/materialize.ts";
+import { buildRunJob } from "../store/sql/record-writes.ts";
 import {
   ENDED,
   getJobId,

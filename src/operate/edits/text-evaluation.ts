@@ -1,7 +1,8 @@
 import { basename } from "node:path";
 import JSON5 from "json5";
 import { parentPath } from "../../config/issues.ts";
-import { joinPath, readJson5 } from "../../config/json5.ts";
+import { joinPath } from "../../config/issues.ts";
+import { readJson5 } from "../../config/json5.ts";
 import { readTree, type TextNode } from "../../config/json5-tree.ts";
 import { RouseError, type Issue } from "../../core/errors.ts";
 import { isRecord } from "../../core/json.ts";

@@ -99,9 +99,12 @@ export function eventView(event: EventRecord, statuses?: ReadonlyMap<string, str
     /** If no mapping matched, or one skipped it: the closest other one, and its condition that failed. */
     nearest: event.nearest ?? null,
     missing: event.missing ?? [],
-    /** Anything that was ignored, cut or replaced in its runs. */
+    /** Anything that was ignored, cut or replaced in its body and in its runs. */
     warnings: [
-      ...new Set(event.actions.flatMap((action) => (action.kind === "run" ? action.warnings : []))),
+      ...new Set([
+        ...(event.warnings ?? []),
+        ...event.actions.flatMap((action) => (action.kind === "run" ? action.warnings : [])),
+      ]),
     ],
     duplicateOf: event.duplicateOf ?? null,
     replayOf: event.replayOf ?? null,

@@ -1,5 +1,5 @@
 import { basename, join, relative } from "node:path";
-import { readFieldLines, readJson5, renderAtLines } from "../../config/json5.ts";
+import { readFields, readJson5, renderAtLines } from "../../config/json5.ts";
 import { isReference, mask } from "../../config/mask.ts";
 import type { Config } from "../../config/schema/index.ts";
 import { hooksKeys, hooksSchema } from "../../config/schema/hooks.ts";
@@ -140,7 +140,7 @@ function keepFile(file: string, texts: FileTexts | undefined): { value: unknown;
   }
   const masked = mask(parsed.value, [mappingFileSchema], isReference) as Values;
   const value = { ...masked, mappings: keepMappings(masked["mappings"], parsed.value["mappings"]) };
-  return { value, text: renderAtLines(value, readFieldLines(file, texts)) };
+  return { value, text: renderAtLines(value, readFields(file, texts)) };
 }
 
 /** A hash of what decides besides the texts. */
@@ -195,12 +195,11 @@ function readContent({ written, config, configFile, mappings, offers, texts }: C
   );
   const kept = keepConfig(written);
   const [basis, names] = [hashBasis(config, offers.presets), hashNames(config)];
-  const lines =
-    configFile === undefined ? new Map<string, number>() : readFieldLines(configFile, texts);
+  const fields = configFile === undefined ? undefined : readFields(configFile, texts);
   const content: ConfigContent = {
     config: {
       name: configFile === undefined ? null : basename(configFile),
-      text: renderAtLines(kept, lines),
+      text: renderAtLines(kept, fields),
     },
     files: Object.fromEntries(files.map(([name, { text }]) => [name, text])),
     modules,

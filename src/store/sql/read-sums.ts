@@ -49,21 +49,30 @@ async function eachWindow(
   }
 }
 
+/** Reads the sums of each window of a table, and adds them up. `text` gets the bounds of the window and `since`. */
+async function sumWindows<T>(
+  source: ListSource,
+  walk: Parameters<typeof eachWindow>[1],
+  text: string,
+  merge: (sums: T[]) => T[],
+): Promise<T[]> {
+  let sums: T[] = [];
+  await eachWindow(source, walk, async (below, from) => {
+    sums = merge([...sums, ...(await source.query<T>(text, [below, from, walk.since]))]);
+  });
+  return sums;
+}
+
 /** Counts events by time and outcome. */
-export async function sumActivity(
+export function sumActivity(
   source: ListSource,
   { since, step: asked, limit }: ActivityQuery,
 ): Promise<ActivitySum[]> {
   const step = Math.floor(asked);
   const text = `SELECT at / ${step} * ${step} AS at, outcome, count(*) AS count FROM events
     WHERE seq < ? AND seq >= ? AND at >= ? GROUP BY 1, 2`;
-  let sums: ActivitySum[] = [];
   const walk = { table: "events", at: "at", since, rows: source.window, most: limit };
-  await eachWindow(source, walk, async (below, from) => {
-    const found = await source.query<ActivitySum>(text, [below, from, since]);
-    sums = mergeActivity([...sums, ...found]);
-  });
-  return sums;
+  return sumWindows(source, walk, text, mergeActivity);
 }
 
 /** The columns of a `UsageSum` over rows of `runs`, which are to be grouped by the first one. */
@@ -87,17 +96,12 @@ function renderUsageColumns(by: UsageKey, { json, usage }: ListSource): string {
 }
 
 /** Adds up what runs have used. */
-export async function sumUsage(source: ListSource, { by, since }: UsageQuery): Promise<UsageSum[]> {
+export function sumUsage(source: ListSource, { by, since }: UsageQuery): Promise<UsageSum[]> {
   const { from: table, rows } = source.usage;
   const text = `SELECT ${renderUsageColumns(by, source)} FROM ${table}
     WHERE seq < ? AND seq >= ? AND created >= ? AND ended IS NOT NULL GROUP BY 1`;
-  let sums: UsageSum[] = [];
   const walk = { table: "runs", at: "created", since, rows };
-  await eachWindow(source, walk, async (below, from) => {
-    const found = await source.query<UsageSum>(text, [below, from, since]);
-    sums = mergeUsage([...sums, ...found]);
-  });
-  return sums;
+  return sumWindows(source, walk, text, mergeUsage);
 }
 
 interface Failures {

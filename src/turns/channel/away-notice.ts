@@ -1,5 +1,5 @@
 import { isProviderAway } from "../../core/errors.ts";
-import { getPhrases } from "../../vocabulary/phrases.ts";
+import { renderPhrase } from "../../vocabulary/phrases.ts";
 import { planDelivery, writeDelivery } from "../../delivery/plan.ts";
 import { isRunChanged } from "../../store/sql/errors.ts";
 import {
@@ -47,7 +47,7 @@ export async function tellThatItWaits(
   if (!approval) return false;
   const { tool, code } = approval;
   const route = replyRoute(run.spec);
-  const text = getPhrases(run.spec.incoming.language).waits(tool, code);
+  const text = renderPhrase(run.spec.incoming.language, "waits", { tool, code });
   const planned = planDelivery({ runId, route, text, channels: context.channels, now });
   await store.commit((tx) => writeDelivery(tx, planned));
   return true;
@@ -118,7 +118,7 @@ export async function executeAwayNotice(
   }
   const now = clock.now();
   const route = replyRoute(run.spec);
-  const text = getPhrases(run.spec.incoming.language).modelAway;
+  const text = renderPhrase(run.spec.incoming.language, "modelAway");
   const { channels } = deps.snapshot();
   const planned = planDelivery({ runId, route, text, channels, now });
   const send = (tx: Writes): void => {
