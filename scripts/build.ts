@@ -60,10 +60,11 @@ rmSync(dist, { recursive: true, force: true });
 run("tsc", "-p", "tsconfig.build.json");
 minifyModules();
 pruneDeclarations();
-// What the browser gets of the sign-in page is not compiled.
-cpSync(join(root, "src/http/console"), join(dist, "src/http/console"), {
-  recursive: true,
-  filter: (source) => !source.endsWith(".ts"),
-});
+// The sign-in page and the phrases are not compiled.
+for (const folder of ["src/http/console", "src/vocabulary/phrases"])
+  cpSync(join(root, folder), join(dist, folder), {
+    recursive: true,
+    filter: (source) => !source.endsWith(".ts"),
+  });
 run("vite", "build", "console", "--logLevel", "warn");
 compressPage();

@@ -20,11 +20,17 @@ interface Progress {
 
 const BEGIN: Progress = { phase: "looking", total: 0, note: null, results: [], error: null };
 
-/** How many there are, and what is left out, of the first line. */
+/** Reads the first line: the number there are, and what is left out. */
 function toTotal(line: BulkLine): { total: number; note: string | null } | undefined {
   if (line.type !== "total") return undefined;
   const { total, skipped } = line;
-  return { total, note: skipped > 0 ? `${skipped} are left out: no hook has started them.` : null };
+  return {
+    total,
+    note:
+      skipped > 0
+        ? `${plural(skipped, "run is", "runs are")} left out: no hook has started ${skipped === 1 ? "it" : "them"}.`
+        : null,
+  };
 }
 
 const toResult = (line: Extract<BulkLine, { type: "result" }>): BulkResult =>
@@ -83,7 +89,7 @@ function useBulk(work: BulkWork): { progress: Progress; start(): void; stop(): v
 
 const countGood = ({ results }: Progress): number => results.filter(({ ok }) => ok).length;
 
-/** What the preview found, or how far the work has come. */
+/** Says what the preview found, or how far the work has come. */
 function sentence(progress: Progress, { one, many, action, done: past }: BulkWork): string {
   const { phase, total, results } = progress;
   const good = countGood(progress);

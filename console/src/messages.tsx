@@ -1,6 +1,6 @@
 import type { DeliveryDetail } from "../../src/operate/records/views.ts";
 import { Status } from "./ui/basic.tsx";
-import { visibleText } from "./ui/format.ts";
+import { plural, visibleText } from "./ui/format.ts";
 import "./messages.css";
 
 function Message({ text, isSent }: { text: string; isSent: boolean }) {
@@ -26,7 +26,7 @@ export function Messages({
       {attached.map(({ name, mediaType, bytes }, index) => (
         <Message
           key={`file-${index}`}
-          text={`${name} (${mediaType}, ${bytes} bytes)`}
+          text={`${name} (${mediaType}, ${plural(bytes, "byte")})`}
           isSent={index < sentFiles}
         />
       ))}

@@ -1,6 +1,6 @@
-import { useCallback, useEffect, useState } from "preact/hooks";
-import { ask, AskError } from "./api.ts";
-import { useResource, type Resource } from "./resource.ts";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { ask, AskError, signedOut } from "./api.ts";
+import { returns, type Resource } from "./resource.ts";
 
 /** A page of a list as the admin API answers it. */
 interface Answer<T> {
@@ -9,14 +9,16 @@ interface Answer<T> {
   next: string | null;
   /** Set if a search ended before the page was full: how far back it looked. */
   searchedTo: string | null;
+  /** The number of rows that the searches of the list have looked at so far; 0 if there was none. */
+  looked: number;
 }
 
 /** The rows of a list so far, newest first. */
 export interface Paged<T> extends Answer<T> {
   resource: Resource<T[]>;
   /** The rows so far with those that `matches` leaves out. */
-  looked: T[];
-  /** Whether older rows are on their way. */
+  all: T[];
+  /** True while older rows are on their way. */
   busy: boolean;
   /** Loads the page after those that are there. */
   more(): void;
@@ -26,29 +28,22 @@ export interface PagedOptions<T> {
   /** The name of the rows in the answer, such as `runs`. */
   member: string;
   rowId(row: T): string;
+  /** The parameter that names the row before a page. Default: `before`. */
+  cursor?: string;
+  /** The `next` of an answer that has none. */
+  getNext?(answer: Readonly<Record<string, unknown>>): string | null;
   /** Rows that are shown; while there are few of them, older pages are loaded, up to `DEEPEST`. */
   matches?: ((row: T) => boolean) | undefined;
 }
 
 const PAGE = 100;
+const REFRESH_MS = 5000;
+const SIGN_OF_LOADING_MS = 150;
+/** Pages of newer rows that one refresh reads; with more, the list begins again with the newest. */
+const MAX_REFRESH = 10;
 /** With a search in the page: so many rows are enough, and so many pages are looked at before a button asks for more. */
 const ENOUGH = 20;
 const DEEPEST = 10;
-
-/**
- * The first page as it is now, with the older rows that were loaded before: those that have left the first page are gone,
- * and nothing is missing between the two.
- */
-function joinFirst<T>(first: Answer<T>, before: Answer<T>, rowId: (row: T) => string): Answer<T> {
-  const last = first.rows.at(-1);
-  const at = last === undefined ? -1 : before.rows.findIndex((row) => rowId(row) === rowId(last));
-  if (first.next === null || at === -1 || at === before.rows.length - 1) return first;
-  const seen = new Set(first.rows.map(rowId));
-  return {
-    ...before,
-    rows: [...first.rows, ...before.rows.slice(at + 1).filter((row) => !seen.has(rowId(row)))],
-  };
-}
 
 /** A search for a whole id, such as `run_…`: its index has the row, however old it is. */
 export const searchById = (kind: string, text: string): { idPrefix?: string } =>
@@ -60,72 +55,159 @@ const toQuery = (query: Readonly<Record<string, string | undefined>>): string =>
     Object.entries(query).filter((pair): pair is [string, string] => Boolean(pair[1])),
   ).toString();
 
-/** A list of the admin API: its first page stays up to date, older ones are loaded when they are asked for. */
+interface Loaded<T> extends Answer<T> {
+  address: string;
+  pages: number;
+}
+
+type Read<T> = (before: string | null, signal: AbortSignal) => Promise<Answer<T>>;
+
+/**
+ * Reads the newest rows until they meet those that are there, so that nothing between them is left out. Rows that have left
+ * what was read again are gone.
+ */
+async function refresh<T>(
+  before: Loaded<T>,
+  read: Read<T>,
+  rowId: (row: T) => string,
+  signal: AbortSignal,
+): Promise<Loaded<T>> {
+  const known = new Map(before.rows.map((row, index) => [rowId(row), index]));
+  const rows: T[] = [];
+  let page: Answer<T> | undefined;
+  let looked = 0;
+  let pages = 0;
+  do {
+    page = await read(page?.next ?? null, signal);
+    rows.push(...page.rows);
+    looked += page.looked;
+    pages++;
+    const last = page.rows.at(-1);
+    const at = last === undefined ? undefined : known.get(rowId(last));
+    if (page.next !== null && at !== undefined && at < before.rows.length - 1) {
+      const seen = new Set(rows.map(rowId));
+      const older = before.rows.slice(at + 1).filter((row) => !seen.has(rowId(row)));
+      return { ...before, rows: [...rows, ...older] };
+    }
+    if (page.rows.some((row) => known.has(rowId(row)))) break;
+  } while (page.next !== null && page.searchedTo === null && pages < MAX_REFRESH);
+  return { ...before, ...page, rows, looked, pages };
+}
+
+/** Runs one change of a list at a time; a newer list ends the change of the one before. */
+function useOneAtATime<T>() {
+  const [loaded, setLoaded] = useState<Loaded<T> | null>(null);
+  const [error, setError] = useState<AskError>();
+  const [loading, setLoading] = useState(false);
+  const current = useRef<Loaded<T> | null>(null);
+  const work = useRef<AbortController | null>(null);
+  const run = useCallback(async (make: (signal: AbortSignal) => Promise<Loaded<T>>) => {
+    const abort = new AbortController();
+    work.current?.abort();
+    work.current = abort;
+    const sign = setTimeout(() => setLoading(true), SIGN_OF_LOADING_MS);
+    try {
+      const next = await make(abort.signal);
+      if (abort.signal.aborted) return;
+      current.current = next;
+      setLoaded(next);
+      setError(undefined);
+    } catch (failure) {
+      if (!abort.signal.aborted)
+        setError(failure instanceof AskError ? failure : new AskError("unknown", String(failure)));
+    } finally {
+      clearTimeout(sign);
+      if (work.current === abort) {
+        work.current = null;
+        setLoading(false);
+      }
+    }
+  }, []);
+  return { loaded, error, loading, current, work, run };
+}
+
+/** A list of the admin API, page by page: newer rows are looked for every five seconds, older ones are loaded when they are asked for. */
 export function usePaged<T>(
   path: string,
   query: Readonly<Record<string, string | undefined>>,
-  options: PagedOptions<T>,
+  { member, rowId, cursor = "before", getNext, matches }: PagedOptions<T>,
 ): Paged<T> {
-  const { member, rowId, matches } = options;
   const address = `${path}?${toQuery({ limit: String(PAGE), ...query })}`;
-  const read = (answer: Record<string, unknown>): Answer<T> => ({
-    rows: answer[member] as T[],
-    next: answer["next"] as string | null,
-    searchedTo: (answer["searchedTo"] as string | null | undefined) ?? null,
-  });
-  const first = useResource<Record<string, unknown>>(address, { live: true });
-  const [kept, setKept] = useState<{ address: string; all: Answer<T>; pages: number } | null>(null);
-  const [failed, setFailed] = useState<AskError | undefined>();
+  const { loaded, error, loading, current, work, run } = useOneAtATime<T>();
   const [busy, setBusy] = useState(false);
-  useEffect(() => {
-    if (!first.data) return;
-    const fresh = read(first.data);
-    setKept((before) =>
-      before?.address === address
-        ? { ...before, all: joinFirst(fresh, before.all, rowId) }
-        : { address, all: fresh, pages: 1 },
+  const read = useCallback<Read<T>>(
+    async (before, signal) => {
+      const at = before === null ? address : `${address}&${cursor}=${encodeURIComponent(before)}`;
+      const answer = await ask<Record<string, unknown>>(at, { signal });
+      return {
+        rows: answer[member] as T[],
+        next: getNext ? getNext(answer) : (answer["next"] as string | null),
+        searchedTo: (answer["searchedTo"] as string | null | undefined) ?? null,
+        looked: (answer["looked"] as number | undefined) ?? 0,
+      };
+    },
+    [address, member],
+  );
+  /** Reads the list from its begin: the first time, and again to see what has changed. */
+  const reload = useCallback((): void => {
+    const list = current.current;
+    void run(async (signal) =>
+      list?.address === address
+        ? refresh(list, read, rowId, signal)
+        : { ...(await read(null, signal)), address, pages: 1 },
     );
-    setFailed(undefined);
-  }, [first.data, address]);
-  const current = kept?.address === address ? kept : null;
-  const next = current?.all.next ?? null;
-  const more = useCallback(() => {
-    if (busy || next === null) return;
+  }, [address, read, run]);
+  useEffect(() => {
+    reload();
+    const timer = setInterval(() => {
+      // A search that ended early looks at much: it is not repeated without being asked.
+      if (document.hidden || signedOut.value || work.current || current.current?.searchedTo) return;
+      reload();
+    }, REFRESH_MS);
+    const stop = returns.subscribe(() => {
+      if (current.current === null && !work.current) reload();
+    });
+    return () => {
+      clearInterval(timer);
+      stop();
+      work.current?.abort();
+    };
+  }, [reload]);
+  const more = useCallback((): void => {
+    const list = current.current;
+    if (list?.address !== address || list.next === null || busy) return;
     setBusy(true);
-    ask<Record<string, unknown>>(`${address}&before=${encodeURIComponent(next)}`)
-      .then((answer) => {
-        const older = read(answer);
-        setKept((before) =>
-          before?.address === address
-            ? {
-                ...before,
-                pages: before.pages + 1,
-                all: { ...older, rows: [...before.all.rows, ...older.rows] },
-              }
-            : before,
-        );
-      })
-      .catch((error: unknown) =>
-        setFailed(error instanceof AskError ? error : new AskError("unknown", String(error))),
-      )
-      .finally(() => setBusy(false));
-  }, [address, next, busy]);
-  const all = current?.all ?? { rows: [], next: null, searchedTo: null };
-  const rows = matches ? all.rows.filter(matches) : all.rows;
+    const loading = run(async (signal) => {
+      const older = await read(list.next, signal);
+      return {
+        ...older,
+        address,
+        rows: [...list.rows, ...older.rows],
+        looked: list.looked + older.looked,
+        pages: list.pages + 1,
+      };
+    });
+    void loading.finally(() => setBusy(false));
+  }, [address, read, run, busy]);
+  const shown = loaded?.address === address ? loaded : null;
+  const all = shown?.rows ?? [];
+  const rows = matches ? all.filter(matches) : all;
   const looksFurther =
     matches !== undefined &&
     rows.length < ENOUGH &&
-    (current?.pages ?? DEEPEST) < DEEPEST &&
-    failed === undefined;
+    (shown?.pages ?? DEEPEST) < DEEPEST &&
+    error === undefined;
   useEffect(() => {
     if (looksFurther) more();
   }, [looksFurther, more]);
-  const error = first.error ?? failed;
-  const resource: Resource<T[]> = {
-    data: current ? rows : undefined,
-    error,
-    loading: first.loading,
-    reload: first.reload,
+  return {
+    rows,
+    all,
+    next: shown?.next ?? null,
+    searchedTo: shown?.searchedTo ?? null,
+    looked: shown?.looked ?? 0,
+    resource: { data: shown ? rows : undefined, error, loading, reload },
+    busy,
+    more,
   };
-  return { ...all, rows, resource, looked: all.rows, busy, more };
 }

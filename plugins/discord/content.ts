@@ -53,6 +53,7 @@ export interface GatewayMessage extends DiscordContent {
   author: DiscordUser;
   member?: { nick?: string | null };
   webhook_id?: string;
+  timestamp?: string;
   edited_timestamp?: string | null;
   mentions: readonly DiscordUser[];
   mention_roles?: readonly string[];
@@ -80,13 +81,20 @@ const readFiles = (attachments: DiscordContent["attachments"]): HeardFile[] =>
 export const toName = ({ username, global_name, member }: DiscordUser): string | undefined =>
   member?.nick || global_name || username;
 
+/** An emoji of a server, and a time, as Discord writes them. */
+const EMOJI = /<a?(:\w{2,32}:)\d{15,20}>/g;
+const TIME = /<t:(-?\d{1,12})(?::[a-zA-Z])?>/g;
+
 /** The text, with the names of people who are mentioned. What is in `own` goes: the marks of the bot. */
 function readText({ content, mentions = [] }: DiscordContent, own: readonly string[]): string {
   const names = new Map(mentions.map((user) => [user.id, toName(user)]));
-  return content.replace(/<@([!&]?)(\d+)>/g, (mark, sign: string, id: string) => {
-    if (own.includes(`${sign === "&" ? "&" : ""}${id}`)) return "";
-    return names.has(id) ? renderMention(names.get(id), id) : mark;
-  });
+  return content
+    .replace(/<@([!&]?)(\d+)>/g, (mark, sign: string, id: string) => {
+      if (own.includes(`${sign === "&" ? "&" : ""}${id}`)) return "";
+      return names.has(id) ? renderMention(names.get(id), id) : mark;
+    })
+    .replace(EMOJI, "$1")
+    .replace(TIME, (_, seconds: string) => new Date(Number(seconds) * 1000).toISOString());
 }
 
 function readContent(content: DiscordContent, own: readonly string[] = []): HeardPart[] {

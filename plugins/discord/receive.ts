@@ -9,6 +9,7 @@ import {
   parseDecision,
   parseObject,
   reconnectLoop,
+  toEdit,
   toIncomingMessage,
   withConnection,
 } from "#channel-kit";
@@ -88,11 +89,12 @@ function toMessage(message: GatewayMessage, { me, roles }: Self): ReceivedMessag
 }
 
 /** An edit; previews of links come as one too, without its time. */
-function toEdit(message: Partial<GatewayMessage>, self: Self): ReceivedMessage | undefined {
+function readEdit(message: Partial<GatewayMessage>, self: Self): ReceivedMessage | undefined {
   const {
     id: edits = "",
     author,
     edited_timestamp: at,
+    timestamp = "",
     content,
     type = 0,
     mentions = [],
@@ -106,7 +108,7 @@ function toEdit(message: Partial<GatewayMessage>, self: Self): ReceivedMessage |
     { ...message, id: edits, author, content, type, mentions, channel_id },
     self,
   );
-  return !read || "skipped" in read ? read && { ...read, id } : { ...read, id, edits };
+  return read && toEdit(read, id, Date.parse(timestamp));
 }
 
 /** A press of a button or a command, as the gateway gives it. In a guild the person is a member. */
@@ -156,26 +158,29 @@ async function respond(
     .catch(() => undefined);
 }
 
-/** The message that people would write for a command of the app; undefined for other events. */
-function toCommand(event: string, payload: unknown): ReceivedMessage | undefined {
-  if (event !== "INTERACTION_CREATE") return undefined;
-  const {
-    id,
-    type,
-    data,
-    user,
-    member,
-    channel_id: to,
-    guild_id,
-    locale: language,
-  } = payload as GatewayInteraction;
+/**
+ * Passes on a press of a button, or a command of the app as the message that people would write, and answers the person, for which
+ * Discord waits three seconds. Returns the message, if it is one.
+ */
+async function takeInteraction(
+  interaction: GatewayInteraction,
+  rest: REST,
+  host: ChannelHost,
+): Promise<ReceivedMessage | undefined> {
+  const { id, type, data = {}, user, member, channel_id: to, guild_id } = interaction;
+  const { locale: language } = interaction;
   const from = (member?.user ?? user)?.id;
-  if (type !== COMMAND || data?.name === undefined || from === undefined || to === undefined)
-    return undefined;
+  if (from === undefined) return undefined;
+  const decision = type === PRESS ? parseDecision(data.custom_id ?? "") : undefined;
+  if (decision) {
+    const { text } = await host.decide({ id, from, language, ...decision });
+    await respond(interaction, text, rest);
+  }
+  if (type !== COMMAND || data.name === undefined || to === undefined) return undefined;
   const words = (data.options ?? []).map(({ value }) => String(value));
-  const direct = guild_id === undefined;
   const text = [`/${data.name}`, ...words].join(" ");
-  return toIncomingMessage({
+  const direct = guild_id === undefined;
+  const message = toIncomingMessage({
     id,
     from,
     language,
@@ -185,6 +190,9 @@ function toCommand(event: string, payload: unknown): ReceivedMessage | undefined
     mentioned: true,
     parts: [{ kind: "own", text }],
   });
+  await host.receive(message);
+  await respond(interaction, `\`${text}\``, rest);
+  return message;
 }
 
 /** Shows the commands in Discord's apps. */
@@ -213,29 +221,12 @@ async function registerCommands(rest: REST): Promise<void> {
   await rest.put(`/applications/${id}/commands`, { body });
 }
 
-/** Passes an event on that is a press, and shows the answer to the person. One that Discord takes no more is not shown. */
-async function takePress(
-  event: string,
-  payload: unknown,
-  rest: REST,
-  host: ChannelHost,
-): Promise<undefined> {
-  if (event !== "INTERACTION_CREATE") return undefined;
-  const { id, type, data, user, member, locale: language } = payload as GatewayInteraction;
-  const from = (member?.user ?? user)?.id;
-  const decision = type === PRESS ? parseDecision(data?.custom_id ?? "") : undefined;
-  if (!decision || from === undefined) return undefined;
-  const { text } = await host.decide({ id, from, language, ...decision });
-  await respond(payload as GatewayInteraction, text, rest);
-  return undefined;
-}
-
 /** The gateway's events that are read, with their readers. */
 const DISPATCHED: Partial<
   Record<string, (message: GatewayMessage, self: Self) => ReceivedMessage | undefined>
 > = {
   MESSAGE_CREATE: toMessage,
-  MESSAGE_UPDATE: toEdit,
+  MESSAGE_UPDATE: readEdit,
 };
 
 /** Hands over what an event of the gateway holds. Returns the message, if it is one. */
@@ -249,19 +240,13 @@ async function takeEvent(
     host,
   }: { me: string; findRoles: FindRoles; rest: REST; host: ChannelHost },
 ): Promise<ReceivedMessage | undefined> {
-  const command = toCommand(event, payload);
+  if (event === "INTERACTION_CREATE")
+    return takeInteraction(payload as GatewayInteraction, rest, host);
   const read = DISPATCHED[event];
-  const message =
-    command ??
-    (await takePress(event, payload, rest, host)) ??
-    read?.(payload as GatewayMessage, {
-      me,
-      roles: await findRoles(payload as Partial<GatewayMessage>),
-    });
+  if (!read) return undefined;
+  const roles = await findRoles(payload as Partial<GatewayMessage>);
+  const message = read(payload as GatewayMessage, { me, roles });
   if (message) await host.receive(message);
-  // The answer comes as a message; Discord wants one to the command within three seconds.
-  if (command && "parts" in command)
-    await respond(payload as GatewayInteraction, `\`${command.parts[0]?.text}\``, rest);
   return message;
 }
 

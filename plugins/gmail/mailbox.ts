@@ -33,6 +33,11 @@ interface HistoryAnswer {
   historyId: string;
 }
 
+interface MessageList {
+  messages?: { id: string }[];
+  nextPageToken?: string;
+}
+
 /** The ids of the labels that the config names. */
 export async function labelIds(
   config: GmailConfig,
@@ -121,6 +126,19 @@ export function createMailbox(
 ): Mailbox {
   const watched = new Set(labels);
   const [only] = labels.length === 1 ? labels : [];
+  async function* readPages<P extends { nextPageToken?: string }>(
+    path: string,
+    query: Record<string, string | undefined>,
+    what: string,
+  ): AsyncGenerator<P> {
+    let pageToken: string | undefined;
+    do {
+      const asked = { ...query, maxResults: PAGE, pageToken };
+      const page: P = await google.gmail(path, { query: asked, what, signal });
+      yield page;
+      pageToken = page.nextPageToken;
+    } while (pageToken !== undefined);
+  }
 
   return {
     async watch(topic) {
@@ -146,55 +164,30 @@ export function createMailbox(
       ).historyId;
     },
     async *history(from) {
-      let pageToken: string | undefined;
-      do {
-        const query = {
-          startHistoryId: from,
-          historyTypes: "messageAdded",
-          labelId: only,
-          maxResults: PAGE,
-          pageToken,
-        };
-        const page: HistoryAnswer = await google.gmail("history", {
-          query,
-          what: "reading the history",
-          signal,
-        });
-        const added = (page.history ?? []).flatMap(({ messagesAdded = [] }) =>
+      const query = { startHistoryId: from, historyTypes: "messageAdded", labelId: only };
+      for await (const page of readPages<HistoryAnswer>("history", query, "reading the history")) {
+        const { history = [], historyId, nextPageToken } = page;
+        const added = history.flatMap(({ messagesAdded = [] }) =>
           messagesAdded.map(({ message }) => message),
         );
         const wanted = added.filter(
           (message) => only !== undefined || message?.labelIds?.some((label) => watched.has(label)),
         );
         const ids = [...new Set(wanted.flatMap((message) => message?.id ?? []))];
-        pageToken = page.nextPageToken;
-        const last = page.history?.at(-1)?.id;
-        yield { ids, historyId: pageToken === undefined ? page.historyId : (last ?? from) };
-      } while (pageToken !== undefined);
+        const last = history.at(-1)?.id ?? from;
+        yield { ids, historyId: nextPageToken === undefined ? historyId : last };
+      }
     },
     async since(time) {
       const found = new Set<string>();
-      for (const label of labels) {
-        let pageToken: string | undefined;
-        do {
-          const query = {
-            labelIds: label,
-            q: `after:${Math.floor(time / 1000)}`,
-            maxResults: PAGE,
-            pageToken,
-          };
-          const page: { messages?: { id: string }[]; nextPageToken?: string } = await google.gmail(
-            "messages",
-            {
-              query,
-              what: "listing messages",
-              signal,
-            },
-          );
-          for (const { id } of page.messages ?? []) found.add(id);
-          pageToken = page.nextPageToken;
-        } while (pageToken !== undefined);
-      }
+      const q = `after:${Math.floor(time / 1000)}`;
+      for (const labelIds of labels)
+        for await (const { messages = [] } of readPages<MessageList>(
+          "messages",
+          { labelIds, q },
+          "listing messages",
+        ))
+          for (const { id } of messages) found.add(id);
       return [...found].toReversed();
     },
     fetch: createFetch(config, google, signal),

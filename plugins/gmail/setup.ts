@@ -24,20 +24,8 @@ const FIELDS = [
   "pushAccount",
 ] as const;
 
-/** The steps that were done, each printed as it happens. */
-class Steps {
-  readonly done: { step: string; result: string }[] = [];
-  readonly #context: Context;
-
-  constructor(context: Context) {
-    this.#context = context;
-  }
-
-  tell(step: string, result: string): void {
-    this.done.push({ step, result });
-    if (!this.#context.json) this.#context.out(`${step}: ${result}\n`);
-  }
-}
+/** Tells of a step that was done. */
+type Tell = (step: string, result: string) => void;
 
 /** The config with the options in it, checked as the section is. */
 function wanted(
@@ -70,7 +58,7 @@ async function connect(
   context: Context,
   config: GmailConfig & { account: string },
   credentials: Credentials,
-  steps: Steps,
+  tell: Tell,
 ): Promise<Google> {
   const dir = await context.stateDir();
   const connectWith = async () => {
@@ -82,14 +70,14 @@ async function connect(
   };
   if (credentials.kind === "service") {
     const { google } = await connectWith();
-    steps.tell("grant", `the service account ${credentials.email} acts for ${config.account}`);
+    tell("grant", `the service account ${credentials.email} acts for ${config.account}`);
     return google;
   }
   const kept = await readGrant(dir);
   if (kept?.account === config.account && kept.clientId === credentials.clientId) {
     try {
       const { google } = await connectWith();
-      steps.tell("grant", "the one that is there works");
+      tell("grant", "the one that is there works");
       return google;
     } catch (error) {
       if (!(error instanceof GoogleError && error.kind === "revoked")) throw error;
@@ -112,7 +100,7 @@ async function connect(
       `consent was given for ${address}, not for ${config.account}: run the setup again and choose that account`,
     );
   }
-  steps.tell("grant", `given by ${config.account} and kept`);
+  tell("grant", `given by ${config.account} and kept`);
   return google;
 }
 
@@ -147,7 +135,7 @@ async function writeConfig(
 async function setup(
   context: Context,
   options: Options,
-  steps: Steps,
+  tell: Tell,
 ): Promise<Record<string, unknown>> {
   const { config, given } = wanted(context, options);
   const { signal } = context;
@@ -162,18 +150,18 @@ async function setup(
       );
     config.pushAccount = given["pushAccount"] = credentials.email;
   }
-  const google = await connect(context, config, credentials, steps);
+  const google = await connect(context, config, credentials, tell);
   const labels = await labelIds(config, google, signal);
-  steps.tell("topic", `${names.topic} ${await makeTopic(google, names, signal)}`);
-  steps.tell("permission", await letGmailPublish(google, names, signal));
-  steps.tell(
+  tell("topic", `${names.topic} ${await makeTopic(google, names, signal)}`);
+  tell("permission", await letGmailPublish(google, names, signal));
+  tell(
     "subscription",
     `${names.subscription} ${await makeSubscription(google, names, config, signal)}`,
   );
   const { historyId, expires } = await createMailbox(config, google, labels, signal).watch(
     names.topic,
   );
-  steps.tell("watch", `on ${labels.join(", ")} until ${new Date(expires).toISOString()}`);
+  tell("watch", `on ${labels.join(", ")} until ${new Date(expires).toISOString()}`);
   const dir = await context.stateDir();
   const state = await readState(dir, config.account);
   const now = context.clock.now();
@@ -184,7 +172,7 @@ async function setup(
   delete state.lastError;
   await writeState(dir, state);
   const file = await writeConfig(context, names.project, given);
-  steps.tell("config", `hooks.gmail and the preset are in ${file}`);
+  tell("config", `hooks.gmail and the preset are in ${file}`);
   return {
     account: config.account,
     ...names,
@@ -219,17 +207,20 @@ export const setupCommand: Command<GmailConfig> = {
     pushAccount: { describe: "the service account that signs pushes", value: "address" },
   },
   async run(context, options) {
-    const steps = new Steps(context);
+    const steps: { step: string; result: string }[] = [];
     const { json, out, err } = context;
+    const tell: Tell = (step, result) => {
+      steps.push({ step, result });
+      if (!json) out(`${step}: ${result}\n`);
+    };
     try {
-      const result = await setup(context, options, steps);
-      if (json) out(`${JSON.stringify({ ok: true, ...result, steps: steps.done })}\n`);
+      const result = await setup(context, options, tell);
+      if (json) out(`${JSON.stringify({ ok: true, ...result, steps })}\n`);
       else out("done: new mail becomes runs while the gateway runs\n");
       return 0;
     } catch (error) {
       if (!(error instanceof GmailProblem)) throw error;
-      if (json)
-        out(`${JSON.stringify({ ok: false, message: error.message, steps: steps.done })}\n`);
+      if (json) out(`${JSON.stringify({ ok: false, message: error.message, steps })}\n`);
       else err(`${error.message}\n`);
       return 1;
     }

@@ -1,5 +1,6 @@
-import { open, readFile, rename } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { replaceFile } from "#channel-kit";
 import { GmailProblem } from "./problem.ts";
 
 /** A message that the hook did not take, and will not. */
@@ -35,18 +36,8 @@ const GRANT = "grant.json";
 const MAX_DELIVERED = 5000;
 const MAX_REFUSED = 20;
 
-/** Replaces a file in one step, and returns once it is on disk. */
-async function replaceFile(file: string, text: string): Promise<void> {
-  const temporary = `${file}.${process.pid}.tmp`;
-  const handle = await open(temporary, "w", 0o600);
-  try {
-    await handle.writeFile(text);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  await rename(temporary, file);
-}
+/** The files are the owner's of the process alone. */
+const MODE = { mode: 0o600 };
 
 async function readJson(file: string): Promise<unknown> {
   const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
@@ -73,7 +64,7 @@ export async function readState(dir: string, account: string): Promise<WatchStat
 export async function writeState(dir: string, state: WatchState): Promise<void> {
   state.delivered = state.delivered.slice(-MAX_DELIVERED);
   state.refused = state.refused.slice(-MAX_REFUSED);
-  await replaceFile(join(dir, STATE), JSON.stringify(state));
+  await replaceFile(join(dir, STATE), JSON.stringify(state), MODE);
 }
 
 /** The part of the state that another gateway can use. */
@@ -103,6 +94,5 @@ export async function readGrant(dir: string): Promise<Grant | undefined> {
   return (await readJson(join(dir, GRANT))) as Grant | undefined;
 }
 
-/** Keeps a grant, readable by the owner of the process alone. */
 export const writeGrant = (dir: string, grant: Grant): Promise<void> =>
-  replaceFile(join(dir, GRANT), JSON.stringify(grant));
+  replaceFile(join(dir, GRANT), JSON.stringify(grant), MODE);

@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import { backOff } from "#channel-kit";
+import { backOff, sleep } from "#channel-kit";
 import type { PluginLog, SourceHost } from "#plugin";
 import { createClients, readCredentials } from "./auth.ts";
 import { getLabels, type GmailConfig } from "./config.ts";
@@ -222,9 +221,8 @@ class Watch {
       if (behind()) await this.#sync(connection);
       // The history may come some moments after its notification.
       for (let again = 1; again <= 3 && historyId !== undefined && behind(); again++) {
-        await sleep(backOff(again, { firstMs: firstWait, longestMs: longestWait }), undefined, {
-          signal: this.#signal,
-        });
+        const waitMs = backOff(again, { firstMs: firstWait, longestMs: longestWait });
+        await sleep(waitMs, this.#signal);
         await this.#sync(connection);
       }
       this.#step = "pull";
@@ -238,9 +236,7 @@ class Watch {
   async #wait(connection: Connection): Promise<void> {
     const { renewEveryMinutes } = this.#deps.config;
     const time = Math.min(this.#timing.syncEvery, renewEveryMinutes * 60_000);
-    await sleep(time, undefined, {
-      signal: AbortSignal.any([this.#signal, this.#wake.signal]),
-    }).catch(() => undefined);
+    await sleep(time, AbortSignal.any([this.#signal, this.#wake.signal]));
     if (this.#signal.aborted) return;
     this.#wake = new AbortController();
     await this.#sync(connection);
@@ -290,7 +286,7 @@ class Watch {
     const most = revoked ? Math.min(LONGEST_REVOKED_WAIT_MS, longestWait) : longestWait;
     const wait =
       backOff(this.#failures, { firstMs: firstWait, longestMs: most }) * (0.5 + Math.random() / 2);
-    await sleep(wait, undefined, { signal: this.#signal }).catch(() => undefined);
+    await sleep(wait, this.#signal);
   }
 }
 
@@ -306,7 +302,7 @@ async function readable<T>(
     } catch (error) {
       if (!(error instanceof GmailProblem)) throw error;
       host.report({ ok: false, message: error.message });
-      await sleep(LONGEST_REVOKED_WAIT_MS, undefined, { signal }).catch(() => undefined);
+      await sleep(LONGEST_REVOKED_WAIT_MS, signal);
     }
   }
   return undefined;

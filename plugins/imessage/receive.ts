@@ -4,6 +4,7 @@ import {
   parseWebhook,
   pollSince,
   sameSecret,
+  toEdit,
   toIncomingMessage,
 } from "#channel-kit";
 import type { Channel, ReceivedMessage } from "#plugin";
@@ -16,6 +17,10 @@ const OVERLAP_MS = 300_000;
 const PAGE = 200;
 /** A webhook waits so long for what its message answers. */
 const ANSWERED_MS = 5_000;
+/** The server may tell of a message so long before it knows the message's files. */
+const FILES_MS = 60_000;
+/** Stands in the text of a message for each of its files. */
+const FILE_MARK = "\uFFFC";
 
 /** The words by which a group calls the agent, and who may. */
 interface Receiving {
@@ -25,10 +30,19 @@ interface Receiving {
 
 const isDirect = (guid: string): boolean => guid.includes(";-;");
 
+/** True if a message stands for more files than the server knows, or for nothing at all. */
+function lacksFiles({ subject, text, attachments }: Message): boolean {
+  const marked = (text ?? "").split(FILE_MARK).length - 1;
+  const known = attachments?.length ?? 0;
+  return known < marked || (known === 0 && !subject && !text?.trim());
+}
+
 /** The facts by which a message is judged. */
 interface Called extends Receiving {
   /** True if the message answers one of the agent's. */
   isAnswer: boolean;
+  /** True while the server may not know the files of the message yet. */
+  isNew: boolean;
 }
 
 /** A message for the agent, or why it is not for it; undefined for its own, for reactions and for changes of a group. */
@@ -41,8 +55,7 @@ function toMessage(
   const address = handle?.address;
   if (!id || isFromMe !== false || itemType || associatedMessageGuid) return undefined;
   if (!chat?.guid || !address) return { id, skipped: "the message names no sender or no chat" };
-  // An object character stands for each attachment.
-  const text = [data.subject, data.text].filter(Boolean).join("\n").replaceAll("\uFFFC", "");
+  const text = [data.subject, data.text].filter(Boolean).join("\n").replaceAll(FILE_MARK, "");
   const name = mentions.find((word) => text.toLowerCase().includes(word.toLowerCase()));
   const from = normalForm(parsePerson, address) ?? address;
   const direct = isDirect(chat.guid);
@@ -70,12 +83,14 @@ function withoutName(text: string, name = ""): string {
   return /^[/!]/.test(rest) ? rest : text;
 }
 
-/** An edit, of which the server tells by changes of the message; other changes are receipts. */
-function toEdit(message: Message, called: Called): ReceivedMessage | undefined {
-  const { guid: edits, dateEdited } = message;
-  const read = edits && dateEdited ? toMessage(message, called) : undefined;
-  const id = `${edits} ${dateEdited}`;
-  return !read || "skipped" in read ? read && { ...read, id } : { ...read, id, edits };
+/** A change of a message: an edit, the files that a new message was without, or a receipt, which is nothing. */
+function readChange(message: Message, called: Called): ReceivedMessage | undefined {
+  const { guid, dateEdited, dateCreated, attachments } = message;
+  if (!guid || (!dateEdited && !(called.isNew && attachments?.length))) return undefined;
+  const read = toMessage(message, called);
+  return read && dateEdited
+    ? toEdit(read, `${guid} ${dateEdited}`, dateCreated ?? undefined)
+    : read;
 }
 
 /** Both ways to receive, for a group that calls the agent by one of these words. */
@@ -84,6 +99,10 @@ export function createReceiver(
   secret: string | undefined,
   receiving: Receiving,
 ): Pick<Channel, "request" | "listen"> {
+  const isNew = ({ dateCreated }: Message): boolean =>
+    Math.abs(now() - (dateCreated ?? 0)) < FILES_MS;
+  /** A message that is not heard yet: the server tells of it again, by a change or when it is asked. */
+  const isForLater = (data: Message): boolean => isNew(data) && lacksFiles(data);
   /** Asks the server for what a message of a group answers: the message has only its guid. */
   const findCalled = async (data: Message, signal: AbortSignal): Promise<Called> => {
     const { threadOriginatorGuid: guid, isFromMe, chats } = data;
@@ -94,7 +113,7 @@ export function createReceiver(
             () => undefined,
           )
         : undefined;
-    return { ...receiving, isAnswer: answered?.data?.isFromMe === true };
+    return { ...receiving, isAnswer: answered?.data?.isFromMe === true, isNew: isNew(data) };
   };
   return {
     /** Takes the server's webhook, which is not signed: the secret in the path is what says who calls. Strangers learn nothing. */
@@ -108,9 +127,11 @@ export function createReceiver(
       const { type, data } = read.body;
       if (type === undefined) return new Response(null, { status: 400 });
       const convert =
-        type === "updated-message" ? toEdit : type === "new-message" ? toMessage : undefined;
+        type === "updated-message" ? readChange : type === "new-message" ? toMessage : undefined;
       const message =
-        data && convert?.(data, await findCalled(data, AbortSignal.timeout(ANSWERED_MS)));
+        data &&
+        !isForLater(data) &&
+        convert?.(data, await findCalled(data, AbortSignal.timeout(ANSWERED_MS)));
       if (message) await host.receive(message);
       return new Response(null, { status: 204 });
     },
@@ -119,13 +140,11 @@ export function createReceiver(
         for (let offset = 0, length = PAGE; length === PAGE; offset += PAGE) {
           const page = await query({ after, sort: "ASC", limit: PAGE, offset }, signal);
           ({ length } = page);
-          for (const data of page)
-            if (data.guid !== undefined)
-              yield {
-                id: data.guid,
-                at: data.dateCreated ?? 0,
-                message: toMessage(data, await findCalled(data, signal)),
-              };
+          for (const data of page) {
+            if (data.guid === undefined || isForLater(data)) continue;
+            const message = toMessage(data, await findCalled(data, signal));
+            yield { id: data.guid, at: data.dateCreated ?? 0, message };
+          }
         }
       }
       const everyMs = secret === undefined ? ASK_MS.without : ASK_MS.withWebhook;

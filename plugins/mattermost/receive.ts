@@ -3,6 +3,7 @@ import {
   checkpoint,
   followSocket,
   reconnectLoop,
+  toEdit,
   toIncomingMessage,
   type Connection,
 } from "#channel-kit";
@@ -55,6 +56,10 @@ interface ChannelInfo {
   sender?: string | undefined;
 }
 
+/** A text without its code, in which the server sees no mentions. */
+const withoutCode = (text: string): string =>
+  text.replace(/```[^]*?(?:```|$)/g, "").replace(/`[^`\n]*`/g, "");
+
 /** A direct message or a mention, or why it is not for the agent; undefined for its own. */
 function readPost(
   post: Post,
@@ -72,7 +77,7 @@ function readPost(
   if (String(props["from_bot"]) === "true" || String(props["from_webhook"]) === "true")
     return { id, skipped: "the post was written by a bot or a webhook" };
   const name = `@${self.username.replaceAll(".", "\\.")}(?![\\w-]|\\.\\w)`;
-  const mentioned = new RegExp(`(?<![\\w@])${name}`, "i").test(message);
+  const mentioned = new RegExp(`(?<![\\w@])${name}`, "i").test(withoutCode(message));
   const said = message.replace(new RegExp(`^\\s*${name}[\\s,:]*`, "i"), "");
   const direct = place.type === "D";
   // A mention is answered in a thread, so that the answer stays with it.
@@ -133,7 +138,7 @@ export function createListener(
       await move(message !== undefined && !("skipped" in message));
     };
     const takeEdit = async (post: Post, context: ChannelInfo): Promise<void> => {
-      const { id: edits, edit_at = 0 } = post;
+      const { id, edit_at = 0, create_at } = post;
       if (edit_at === 0 || post.user_id === self.id) return;
       // The server does not say with an edit where it was made.
       const place =
@@ -141,8 +146,7 @@ export function createListener(
           ? await get<{ type: string }>(`channels/${post.channel_id}`, signal)
           : context;
       const read = readPost(post, place, self);
-      const id = `${edits} ${edit_at}`;
-      if (read) await host.receive("skipped" in read ? { ...read, id } : { ...read, id, edits });
+      if (read) await host.receive(toEdit(read, `${id} ${edit_at}`, create_at));
     };
     const move = async (now: boolean): Promise<void> =>
       place && kept.move(`${place.at}:${place.id}`, now);

@@ -2,6 +2,7 @@ import {
   objectsIn,
   parseDecision,
   parseObject,
+  parseText,
   renderLink,
   renderMention,
   renderTree,
@@ -24,9 +25,6 @@ export interface TeamsContent {
   }[];
   attachments?: TeamsAttachment[];
 }
-
-const textOr = (value: unknown): string | undefined =>
-  typeof value === "string" ? value : undefined;
 
 type Node = Readonly<Record<string, unknown>>;
 const isText = (value: unknown): value is string => typeof value === "string";
@@ -56,7 +54,7 @@ const CARDS = {
   leaf({ title, name = title, value, url, targets }: Node): string | undefined {
     const [target] = Array.isArray(targets) ? (targets as Node[]) : [];
     const address =
-      url ?? target?.["uri"] ?? (/^https?:/.test(textOr(value) ?? "") ? value : undefined);
+      url ?? target?.["uri"] ?? (/^https?:/.test(parseText(value) ?? "") ? value : undefined);
     if (isText(name) && isText(address)) return renderLink(name, address);
     return isText(name) && isText(value) ? `${name}: ${value}` : undefined;
   },
@@ -88,7 +86,7 @@ interface Reference {
 /** A message that an attachment refers to, or a card. Kinds without words are named. */
 function readAttachment(attachment: TeamsAttachment): HeardPart[] {
   const { content } = attachment;
-  const type = textOr(attachment.contentType) ?? "";
+  const type = parseText(attachment.contentType) ?? "";
   const given = isText(content) ? parseObject(content) : content;
   if (type === "messageReference" || type === "forwardedMessageReference") {
     const { messagePreview, messageSender, originalMessageContent, originalMessageSender } =
@@ -96,8 +94,8 @@ function readAttachment(attachment: TeamsAttachment): HeardPart[] {
     return [
       {
         kind: type === "messageReference" ? "quoted" : "forwarded",
-        author: textOr((messageSender ?? originalMessageSender)?.user?.displayName),
-        text: toText(textOr(messagePreview ?? originalMessageContent) ?? ""),
+        author: parseText((messageSender ?? originalMessageSender)?.user?.displayName),
+        text: toText(parseText(messagePreview ?? originalMessageContent) ?? ""),
       },
     ];
   }
@@ -136,11 +134,12 @@ export function readContent(
   const html = objectsIn(attachments).find(
     ({ contentType }) => contentType === "text/html",
   )?.content;
-  const { own, quotes } = takeQuotes(textOr(html) ?? "");
+  const { own, quotes } = takeQuotes(parseText(html) ?? "");
   // The text holds the words of what is answered or forwarded, and no addresses of links.
-  const isRich = !textOr(text)?.trim() || quotes.length > 0 || hasQuotes(own) || /<a\s/i.test(own);
-  const names = mentions.map((mention) => toText(textOr(mention.text) ?? ""));
-  const said = replaceMentions(isRich ? own : (textOr(text) ?? ""), (name) =>
+  const isRich =
+    !parseText(text)?.trim() || quotes.length > 0 || hasQuotes(own) || /<a\s/i.test(own);
+  const names = mentions.map((mention) => toText(parseText(mention.text) ?? ""));
+  const said = replaceMentions(isRich ? own : (parseText(text) ?? ""), (name) =>
     names.includes(name) ? "" : renderMention(name, ""),
   );
   const replies = objectsIn(entities).flatMap(({ quotedReply }) => quotedReply ?? []);
@@ -159,8 +158,8 @@ export function readContent(
       ...quotes.map(readQuote),
       ...(quotes.length > 0 ? [] : replies).map(({ senderName, preview }): HeardPart => ({
         kind: "quoted",
-        author: textOr(senderName),
-        text: textOr(preview),
+        author: parseText(senderName),
+        text: parseText(preview),
       })),
       ...objectsIn(attachments).flatMap(readAttachment),
       { kind: "file", files: readFiles(attachments) },

@@ -3,6 +3,7 @@ import {
   createFetchFile,
   objectsIn,
   openDownload,
+  parseText,
   type HeardFile,
 } from "#channel-kit";
 import type { Channel, PluginContext } from "#plugin";
@@ -22,11 +23,8 @@ export interface TeamsAttachment {
   name?: unknown;
   content?: unknown;
 }
-
-const textOr = (value: unknown): string | undefined =>
-  typeof value === "string" ? value : undefined;
 const isKind = ({ contentType }: TeamsAttachment, kind: string): boolean =>
-  textOr(contentType)?.startsWith(kind) ?? false;
+  parseText(contentType)?.startsWith(kind) ?? false;
 
 /** Endings of names by which Teams tells pictures and recordings; others are documents. */
 const MEDIA: Readonly<Record<string, string>> = {
@@ -46,25 +44,25 @@ const MEDIA: Readonly<Record<string, string>> = {
 export function readFiles(attachments: readonly TeamsAttachment[] | undefined): HeardFile[] {
   return objectsIn(attachments).flatMap((attachment): HeardFile[] => {
     const { contentUrl, content } = attachment;
-    const name = textOr(attachment.name);
-    const contentType = textOr(attachment.contentType);
+    const name = parseText(attachment.name);
+    const contentType = parseText(attachment.contentType);
     if (contentType === DOWNLOAD_INFO) {
       const { downloadUrl, fileType } = (content ?? {}) as {
         downloadUrl?: unknown;
         fileType?: unknown;
       };
-      const mime = MEDIA[(textOr(fileType) ?? name?.split(".").at(-1) ?? "").toLowerCase()];
-      return [{ name, mime, ref: textOr(downloadUrl) && `${SIGNED}${textOr(downloadUrl)}` }];
+      const mime = MEDIA[(parseText(fileType) ?? name?.split(".").at(-1) ?? "").toLowerCase()];
+      return [{ name, mime, ref: parseText(downloadUrl) && `${SIGNED}${parseText(downloadUrl)}` }];
     }
     const isMedia = ["image/", "audio/", "video/"].some((kind) => isKind(attachment, kind));
-    if (!isMedia || textOr(contentUrl) === undefined) return [];
+    if (!isMedia || parseText(contentUrl) === undefined) return [];
     const mime = contentType?.endsWith("/*") ? undefined : contentType;
     return [
       {
         kind: contentType?.startsWith("image/") ? "image" : undefined,
         name,
         mime,
-        ref: textOr(contentUrl),
+        ref: parseText(contentUrl),
       },
     ];
   });

@@ -1,28 +1,12 @@
+import { decodeHTML } from "entities/decode";
 import { renderLink } from "#channel-kit";
 
-const ENTITIES: Readonly<Record<string, string>> = {
-  nbsp: " ",
-  lt: "<",
-  gt: ">",
-  quot: '"',
-  apos: "'",
-  amp: "&",
-};
 const LINK =
   /<a\b[^>]{0,2000}?\bhref="([^"]{0,2000})"[^>]{0,2000}>((?:(?!<\/a>)[^]){0,2000})<\/a>/gi;
 /** A picture that comes along as a file, too; an emoji is not one. */
 const PICTURE = /<img\b[^>]{0,1000}\bschema\.skype\.com\/AMSImage\b[^>]{0,1000}>/gi;
 const IMAGE = /<img\b[^>]{0,2000}?\balt="([^"]{0,500})"[^>]{0,2000}>/gi;
 
-const decode = (text: string): string =>
-  text.replace(/&(?:#(\d{1,7}|x[\da-f]{1,6})|(\w{1,5}));/gi, (all, code = "", name = "") => {
-    const point = Number(`0${code}`);
-    const known =
-      code !== "" && point <= 0x10ffff
-        ? String.fromCodePoint(point).toWellFormed()
-        : ENTITIES[name];
-    return known ?? all;
-  });
 const strip = (html: string): string => html.replace(/<[^>]{0,4000}>/g, "");
 
 /** The text that a reader sees of HTML, with the addresses behind its words. */
@@ -33,7 +17,7 @@ export function toText(html: string): string {
     .replace(IMAGE, "$1")
     .replace(/<\/t[dh]>\s*(?=<t[dh]\b)/gi, " | ")
     .replace(/<br\s*\/?>|<\/(?:p|div|li|tr|blockquote|h\d)>\s*/gi, "\n");
-  return decode(strip(said)).trim();
+  return decodeHTML(strip(said)).replaceAll("\u00a0", " ").trim();
 }
 
 /** Words of others within the HTML of a message. */

@@ -1,7 +1,9 @@
 import {
   objectsIn,
+  parseText,
   parseWebhook,
   textResponse as plain,
+  toEdit,
   toIncomingMessage,
   tokenVerifier,
   type KeyValueStore,
@@ -9,7 +11,6 @@ import {
 import type { ChannelHost, PluginContext, ReceivedMessage } from "#plugin";
 import type { TeamsConfig } from "./config.ts";
 import { readContent, type TeamsContent } from "./content.ts";
-
 import { trusted, type Reference } from "./references.ts";
 
 const MAX_BODY = 256 * 1024;
@@ -110,12 +111,12 @@ function readActivity({
   if (!written || own) return { to, keys };
   const kind =
     conversation.conversationType === "channel" ? ("channel" as const) : ("group" as const);
-  const room = direct ? undefined : { kind, name: textOr(conversation.name) };
+  const room = direct ? undefined : { kind, name: parseText(conversation.name) };
   const language = getLanguage(locale, said);
   const message = {
     ...written,
     from: user,
-    name: textOr(from.name),
+    name: parseText(from.name),
     language,
     to,
     thread,
@@ -124,7 +125,7 @@ function readActivity({
     ...readContent(said, recipient.id),
   };
   const read = toIncomingMessage(message);
-  return { to, keys, message: type === "messageUpdate" ? toEdit(read, said) : read };
+  return { to, keys, message: type === "messageUpdate" ? readEdit(read, said) : read };
 }
 
 /** The language of a person's app, which older versions say among the entities. */
@@ -132,13 +133,11 @@ const getLanguage = (
   locale: unknown,
   { entities }: Pick<Activity, "entities">,
 ): string | undefined =>
-  textOr(locale) ?? textOr(objectsIn(entities).find(({ type }) => type === "clientInfo")?.locale);
+  parseText(locale) ??
+  parseText(objectsIn(entities).find(({ type }) => type === "clientInfo")?.locale);
 
-/** A message that replaces the one of its id. */
-function toEdit(read: ReceivedMessage, { timestamp, localTimestamp }: Activity): ReceivedMessage {
-  const id = `${read.id} ${textOr(timestamp) ?? textOr(localTimestamp) ?? ""}`;
-  return "skipped" in read ? { ...read, id } : { ...read, id, edits: read.id };
+/** A message that replaces the one of its id, which is the time of that. */
+function readEdit(read: ReceivedMessage, { timestamp, localTimestamp }: Activity): ReceivedMessage {
+  const id = `${read.id} ${parseText(timestamp) ?? parseText(localTimestamp) ?? ""}`;
+  return toEdit(read, id, /^\d{13}$/.test(read.id) ? Number(read.id) : undefined);
 }
-
-const textOr = (value: unknown): string | undefined =>
-  typeof value === "string" ? value : undefined;

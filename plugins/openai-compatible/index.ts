@@ -1,6 +1,27 @@
 import type { ModelProvider } from "#plugin";
 import { readAnswers } from "./answers.ts";
 
+interface Message {
+  content?: unknown;
+}
+interface ImagePart {
+  type: string;
+  detail?: string;
+  image_url?: object;
+}
+
+/** Puts the detail of images where the API has it: the client library puts it beside their addresses. */
+function placeDetails<B extends { messages?: Message[] }>({ messages = [], ...body }: B) {
+  const place = ({ detail, ...part }: ImagePart): ImagePart =>
+    detail === undefined ? part : { ...part, image_url: { ...part.image_url, detail } };
+  const placed = messages.map((message) =>
+    Array.isArray(message.content)
+      ? { ...message, content: (message.content as ImagePart[]).map(place) }
+      : message,
+  );
+  return { ...body, messages: placed };
+}
+
 const provider: ModelProvider = {
   type: "openai-compatible",
   embeddings: {},
@@ -9,6 +30,7 @@ const provider: ModelProvider = {
     baseUrl === undefined
       ? [{ field: "baseUrl", message: "is required for type openai-compatible" }]
       : [],
+  imageOptions: (detail) => ({ openaiCompatible: { detail } }),
   async create({ name, baseUrl = "", apiKey, headers }, { fetch }) {
     const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
     return createOpenAICompatible({
@@ -18,6 +40,7 @@ const provider: ModelProvider = {
       fetch: readAnswers(fetch),
       includeUsage: true,
       supportsStructuredOutputs: true,
+      transformRequestBody: placeDetails,
       ...(apiKey !== undefined && { apiKey }),
     });
   },

@@ -1,4 +1,4 @@
-import { findNumber, listenToEvents, toIncomingMessage } from "#channel-kit";
+import { findNumber, listenToEvents, toEdit, toIncomingMessage } from "#channel-kit";
 import type { ChannelHost, IncomingMessage, ReceivedMessage } from "#plugin";
 import { readParts, type Party, type SignalContent } from "./content.ts";
 import { NO_ACCOUNT, VENDOR, type Daemon } from "./send.ts";
@@ -7,8 +7,6 @@ import { NO_ACCOUNT, VENDOR, type Daemon } from "./send.ts";
 const SILENCE_MS = 60_000;
 /** By how much the clocks of Signal and of this machine may differ. */
 const SKEW_MS = 60_000;
-/** The number of edits that are remembered: Signal takes edits of a message for a day. */
-const MAX_EDITS = 1000;
 
 interface DataMessage extends SignalContent {
   timestamp?: number;
@@ -49,12 +47,14 @@ function toMessage(
   if (!said || isNotice(said)) return undefined;
   if (!author) return { id, skipped: "the message names no sender" };
   const target = edit?.targetSentTimestamp;
-  const edits = target === undefined ? undefined : `${target}:${author}`;
-  return readWritten(said, { id, author, edits, envelope, allowFrom, isSelf });
+  if (target === undefined) return readWritten(said, { id, author, envelope, allowFrom, isSelf });
+  // Of a message that was edited before, Signal names the edit before.
+  const edited = { id: `${target}:${author}`, author, envelope, allowFrom, isSelf };
+  return toEdit(readWritten(said, edited), id, target);
 }
 
 /** The author of a message, and the facts that identify the agent's own account. */
-interface Origin extends Pick<IncomingMessage, "id" | "edits">, Pick<Daemon, "allowFrom"> {
+interface Origin extends Pick<IncomingMessage, "id">, Pick<Daemon, "allowFrom"> {
   author: string;
   envelope: NonNullable<EventData["envelope"]>;
   isSelf(party: Party): boolean;
@@ -63,7 +63,7 @@ interface Origin extends Pick<IncomingMessage, "id" | "edits">, Pick<Daemon, "al
 /** Reads a message of a person, for the agent or not. */
 function readWritten(
   said: DataMessage,
-  { id, author, edits, envelope, allowFrom, isSelf }: Origin,
+  { id, author, envelope, allowFrom, isSelf }: Origin,
 ): ReceivedMessage {
   const { sourceNumber: number, sourceUuid: uuid } = envelope;
   const from = uuid ? `uuid:${uuid}` : author;
@@ -71,7 +71,6 @@ function readWritten(
   const place = getConversation(said, from);
   return toIncomingMessage({
     id,
-    ...(edits !== undefined && { edits }),
     from: getSender(from, number, allowFrom),
     name: envelope.sourceName ?? undefined,
     ...place,
@@ -112,22 +111,9 @@ function getExceptionKind({ type = "" }: NonNullable<EventData["exception"]>): s
   return /^\w{1,60}$/.exec(type)?.[0] ?? "error";
 }
 
-/** Finds the message behind an edit: Signal names the edit before, of which the gateway has no message. */
-function createEditedIds(): (read: ReceivedMessage | undefined) => ReceivedMessage | undefined {
-  const first = new Map<string, string>();
-  return (read) => {
-    if (!read || "skipped" in read || read.edits === undefined) return read;
-    const edits = first.get(read.edits) ?? read.edits;
-    first.set(read.id, edits);
-    for (const oldest of first.keys()) if (first.size > MAX_EDITS) first.delete(oldest);
-    return { ...read, edits };
-  };
-}
-
 /** Follows the daemon's stream until `signal` aborts. */
 export function listen(daemon: Daemon, signal: AbortSignal, host: ChannelHost): Promise<void> {
   const { url, account, fetch, log, now } = daemon;
-  const withFirst = createEditedIds();
   const stream = {
     vendor: VENDOR,
     fetch,
@@ -141,7 +127,7 @@ export function listen(daemon: Daemon, signal: AbortSignal, host: ChannelHost): 
     read(event: EventData) {
       if (event.exception)
         log.warn(`the daemon could not read a message (${getExceptionKind(event.exception)})`);
-      return withFirst(toMessage(event, daemon));
+      return toMessage(event, daemon);
     },
   };
   return listenToEvents(stream, signal, host);

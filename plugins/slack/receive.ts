@@ -6,6 +6,7 @@ import {
   parseWebhook,
   reconnectLoop,
   sameSecret,
+  toEdit,
   toIncomingMessage,
   withConnection,
 } from "#channel-kit";
@@ -147,8 +148,7 @@ function readEdit({ event, ...payload }: SlackPayload): ReceivedMessage | undefi
     ...payload,
     event: { ...changed, type: "message", channel, channel_type } as SlackEvent,
   });
-  if (!read || "skipped" in read) return read && { ...read, id };
-  return { ...read, id, edits: read.id };
+  return read && toEdit(read, id, Number(changed.ts) * 1000);
 }
 
 const isMessage = (event: SlackEvent | undefined): event is SlackEvent =>

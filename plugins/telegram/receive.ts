@@ -13,6 +13,7 @@ import {
   sameSecret,
   sleep,
   textResponse,
+  toEdit,
   toIncomingMessage,
   watch,
 } from "#channel-kit";
@@ -116,9 +117,11 @@ function toMessage(update: Update, self: Self): ReceivedMessage | undefined {
   } = update;
   if (post ?? editedPost) return { id: `update ${update.update_id}`, skipped: NO_PERSON };
   if (!edited) return message && readMessage(message, self);
+  // A place that is shared live is edited with each movement.
+  if (edited.location?.live_period !== undefined) return undefined;
   const read = readMessage(edited, self);
   const id = `${read.id} ${edited.edit_date ?? update.update_id}`;
-  return "skipped" in read ? { ...read, id } : { ...read, id, edits: read.id };
+  return toEdit(read, id, edited.date * 1000);
 }
 
 function readMessage(message: Message, { me, albums }: Self): ReceivedMessage {

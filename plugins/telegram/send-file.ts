@@ -1,5 +1,6 @@
-import { ChannelError } from "#channel-kit";
-import type { FileSendResult, OutgoingFile, PluginContext } from "#plugin";
+import { ChannelError, sentResult } from "#channel-kit";
+import type { FileSendResult, OutgoingFile, PluginContext, SendResult } from "#plugin";
+import { getRefusal, sendToChat } from "./send.ts";
 
 /** The images that Telegram takes as photos: other ones, and larger ones, are sent as documents. */
 const PHOTOS = new Set(["image/jpeg", "image/png"]);
@@ -14,11 +15,18 @@ interface ApiAnswer {
   parameters?: { migrate_to_chat_id?: number };
 }
 
+/** Returns whether Telegram does not take an image as a photo: it may be too wide or too small. */
+function isNoPhoto(error: unknown): boolean {
+  const refusal = getRefusal(error);
+  return refusal?.error_code === 400 && /photo|image/i.test(refusal.description);
+}
+
 /** Sends files by `sendPhoto` and `sendDocument`. The form has a known length, which servers between may ask for. */
 export function createFilePost({
   config,
   fetch,
-}: Pick<PluginContext<{ token: string; apiUrl: string }>, "config" | "fetch">) {
+  log,
+}: Pick<PluginContext<{ token: string; apiUrl: string }>, "config" | "fetch" | "log">) {
   const call = async (method: string, form: FormData, signal: AbortSignal): Promise<ApiAnswer> => {
     const response = await fetch(`${config.apiUrl}/bot${config.token}/${method}`, {
       method: "POST",
@@ -44,11 +52,7 @@ export function createFilePost({
     const [chat = "", topic] = to.split(":");
     const topicId = Number(thread ?? topic ?? 0);
     const reply = Number(replyTo?.split(":").at(-1) ?? Number.NaN);
-    const attempt = async (
-      where: string,
-      asPhoto: boolean,
-      moved = false,
-    ): Promise<FileSendResult> => {
+    const send = async (where: string, asPhoto: boolean): Promise<SendResult> => {
       const form = new FormData();
       form.append("chat_id", where);
       if (topicId > 1) form.append("message_thread_id", String(topicId));
@@ -63,12 +67,7 @@ export function createFilePost({
         form,
         signal,
       );
-      if (ok && result) return { status: "sent", messageIds: [String(result.message_id)] };
-      const next = refusal.parameters?.migrate_to_chat_id;
-      if (next !== undefined && !moved) return attempt(String(next), asPhoto, true);
-      // A photo may be too wide or too small for a photo.
-      if (asPhoto && refusal.error_code === 400 && /photo|image/i.test(refusal.description ?? ""))
-        return attempt(where, false, moved);
+      if (ok && result) return sentResult(String(result.message_id));
       if (refusal.error_code === undefined)
         throw new ChannelError({
           status: "unknown",
@@ -76,6 +75,11 @@ export function createFilePost({
         });
       throw Object.assign(new Error("refused"), { description: "", parameters: {}, ...refusal });
     };
-    return attempt(chat, isPhoto);
+    return sendToChat(chat, log, (where) =>
+      send(where, isPhoto).catch((error: unknown) => {
+        if (!isPhoto || !isNoPhoto(error)) throw error;
+        return send(where, false);
+      }),
+    );
   };
 }

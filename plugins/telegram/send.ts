@@ -4,13 +4,13 @@ import type { ErrorRules, VendorChannel } from "#channel-kit";
 import type {
   Channel,
   EndedQuestion,
+  FileSendResult,
   OutgoingFile,
   OutgoingMessage,
   PluginContext,
   SendResult,
 } from "#plugin";
 import { toHtml, toPlainText } from "./format.ts";
-import type { createFilePost } from "./send-file.ts";
 
 const DEFAULT_WAIT_MS = 5_000;
 /** Telegram shows that a bot is typing for 5 seconds. */
@@ -124,6 +124,20 @@ async function editMessage(
   }
 }
 
+/** Sends to a chat, and once more to the group that it has become. */
+export async function sendToChat<T>(
+  chat: string,
+  log: Pick<PluginContext<unknown>["log"], "warn">,
+  send: (chat: string) => Promise<T>,
+): Promise<T> {
+  return send(chat).catch((error: unknown) => {
+    const next = getRefusal(error)?.parameters.migrate_to_chat_id;
+    if (next === undefined) throw error;
+    log.warn(`the telegram group ${chat} is now ${next}: change the recipient`);
+    return send(String(next));
+  });
+}
+
 /** The general topic is 1 and may not be named. */
 const inTopic = (topic: string | undefined): { message_thread_id?: number } =>
   Number(topic ?? 0) > 1 ? { message_thread_id: Number(topic) } : {};
@@ -166,7 +180,7 @@ export function createChannel(
   client: ReturnType<typeof createClient>,
   log: Pick<PluginContext<unknown>["log"], "warn">,
   hasButtons: (signal: AbortSignal) => Promise<boolean> = async () => true,
-  postFile?: ReturnType<typeof createFilePost>,
+  postFile?: (file: OutgoingFile, signal: AbortSignal) => Promise<FileSendResult>,
 ): Channel {
   const post = async (
     { to, thread, replyTo, text }: Piece,
@@ -185,28 +199,14 @@ export function createChannel(
       ...more,
     };
     const { plain, first } = toForms(text);
-    const attempt = async (
-      where: string,
-      form: { text: string; parse_mode?: "HTML" },
-      moved = false,
-    ): Promise<SendResult> => {
-      try {
-        const { message_id: id } = await (
-          await client(signal)
-        ).raw.sendMessage({ chat_id: where, ...form, ...options });
-        return sentResult(String(id));
-      } catch (error) {
-        const refusal = getRefusal(error);
-        const next = refusal?.parameters.migrate_to_chat_id;
-        if (next !== undefined && !moved) {
-          log.warn(`the telegram group ${where} is now ${next}: change the recipient`);
-          return attempt(String(next), form, true);
-        }
-        if (isUnread(error) && form !== plain) return attempt(where, plain, moved);
-        throw error;
-      }
-    };
-    return attempt(chat, first);
+    const { raw } = await client(signal);
+    const sent = await sendToChat(chat, log, (where) =>
+      raw.sendMessage({ chat_id: where, ...first, ...options }).catch((error: unknown) => {
+        if (!isUnread(error)) throw error;
+        return raw.sendMessage({ chat_id: where, ...plain, ...options });
+      }),
+    );
+    return sentResult(String(sent.message_id));
   };
   return vendorChannel({
     vendor: VENDOR,

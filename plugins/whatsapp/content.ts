@@ -20,6 +20,8 @@ interface Contact {
 /** The content of a message. */
 export interface WhatsAppContent {
   type?: unknown;
+  /** What the apps have and the API does not pass on. */
+  unsupported?: { type?: unknown };
   text?: { body?: unknown };
   /** The message that this one answers: its id alone. And whether it was forwarded: by whom, WhatsApp does not say. */
   context?: {
@@ -56,8 +58,12 @@ export interface WhatsAppContent {
   [media: string]: unknown;
 }
 
-export function getMessageType({ type }: WhatsAppContent): string {
-  return typeof type === "string" && /^[a-z_]{1,30}$/.test(type) ? type : "unknown";
+const isType = (type: unknown): type is string =>
+  typeof type === "string" && /^[a-z_]{1,30}$/.test(type);
+
+/** The type of a message, also of one that the API does not pass on. */
+export function getMessageType({ type, unsupported }: WhatsAppContent): string {
+  return [unsupported?.type, type].find(isType) ?? "unknown";
 }
 
 /** The type of what WhatsApp sends when a person opens the conversation for the first time. */
@@ -120,7 +126,8 @@ export function readParts(message: WhatsAppContent): HeardPart[] {
       : [{ kind: "embedded" as const, text: `[product: ${product}]` }]),
     ...(files.length > 0 ? [{ kind: "file" as const, files }] : []),
   ];
-  const said = content.length > 0 ? content : [{ kind: "own" as const, text: `[${type}]` }];
+  const named = type === message.type ? type : `unsupported: ${type}`;
+  const said = content.length > 0 ? content : [{ kind: "own" as const, text: `[${named}]` }];
   const isForwarded = context?.forwarded === true || context?.frequently_forwarded === true;
   const quoted = context?.id;
   return [

@@ -3,6 +3,7 @@ import {
   checkFileUrl,
   createFetchFile,
   openDownload,
+  parseText,
   type HeardFile,
 } from "#channel-kit";
 import type { Channel, PluginContext } from "#plugin";
@@ -20,9 +21,6 @@ const KINDS = {
   document: "document",
 } as const;
 
-const textOr = (value: unknown): string | undefined =>
-  typeof value === "string" ? value : undefined;
-
 /** The file of a message of this type. */
 export function readFiles(type: string, value: unknown): HeardFile[] {
   if (!Object.hasOwn(KINDS, type) || typeof value !== "object" || value === null) return [];
@@ -30,9 +28,9 @@ export function readFiles(type: string, value: unknown): HeardFile[] {
   return [
     {
       kind: KINDS[type as keyof typeof KINDS],
-      name: textOr(name),
-      mime: textOr(mime),
-      ref: textOr(id),
+      name: parseText(name),
+      mime: parseText(mime),
+      ref: parseText(id),
     },
   ];
 }

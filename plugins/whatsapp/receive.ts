@@ -5,6 +5,7 @@ import {
   parseWebhook,
   sameSecret,
   textResponse,
+  toEdit,
   toIncomingMessage,
 } from "#channel-kit";
 import type { ChannelHost, PluginContext, ReceivedMessage } from "#plugin";
@@ -15,7 +16,7 @@ const MAX_BODY = 256 * 1024;
 /** The error of free text whose recipient last wrote more than 24 hours ago. */
 const LATE = 131047;
 /** The types of what is no message. */
-const NOTICES = new Set(["reaction", "system", "revoke"]);
+const NOTICES = new Set(["reaction", "system", "revoke", "pin", "keep_in_chat", "poll_update"]);
 
 interface Message extends WhatsAppContent {
   id?: unknown;
@@ -145,21 +146,21 @@ function readMessage(
     ({ wa_id, user_id }) =>
       (wa_id !== undefined && wa_id === from) || (userId !== undefined && user_id === userId),
   )?.profile?.name;
-  return toIncomingMessage({
-    id,
+  const read = toIncomingMessage({
+    id: edits ?? id,
     from: findNumber(sender, allowFrom) ?? sender,
     ...(typeof name === "string" && { name }),
     to: sender,
     direct: true,
     mentioned: true,
     parts: readParts(content),
-    ...(edits !== undefined && { edits }),
   });
+  return edits === undefined ? read : toEdit(read, id);
 }
 
 /** The content of a message; of an edit, that of the edited message, with its id. */
 function readEdit(message: Message): { edits?: string; content?: WhatsAppContent } {
-  if (message.type !== "edit") return { content: message };
+  if (getMessageType(message) !== "edit") return { content: message };
   const { original_message_id: edits, message: content } = message.edit ?? {};
   return typeof edits === "string" && content ? { edits, content } : {};
 }

@@ -13,6 +13,7 @@ import type {
 } from "./types.ts";
 import { OutcomeUnknownError, type OfferedTool } from "./tools/offered-tool.ts";
 import { isWordless } from "./steps.ts";
+import { isRounded } from "./tools/call-inputs.ts";
 import { cutOutput, toTextOutput } from "./tools/tool-results.ts";
 
 /** The most steps of a turn. The last one has no tools, so that it ends with words. */
@@ -193,7 +194,7 @@ class Loop {
           name,
           input,
           ...(tool?.hints.readOnly ? { readOnly: true } : {}),
-          ...(isCallers && inputText ? { inputText } : {}),
+          ...(inputText && (isCallers || isRounded(input, inputText)) ? { inputText } : {}),
         };
         // The caller gets its calls as they are.
         if (!invalid || isCallers) return { ...call, state: "planned" };
@@ -336,7 +337,8 @@ class Loop {
   }
 
   /** Executes a call within a span, which the tool gets to pass it on. */
-  async #execute({ id, input }: ToolCallRecord, { name, tool, execute }: OfferedTool) {
+  async #execute({ id, input, inputText }: ToolCallRecord, offered: OfferedTool) {
+    const { name, tool, execute } = offered;
     const { signal, traces } = this.#options;
     const attributes = {
       "gen_ai.operation.name": "execute_tool",
@@ -346,7 +348,8 @@ class Loop {
       "rouse.tool": tool,
     };
     return traces.span(`execute_tool ${name}`, attributes, async (span) => {
-      const output = await execute(input, { callId: id, signal, trace: traces.current() });
+      const call = { callId: id, signal, trace: traces.current() };
+      const output = await execute(input, { ...call, ...(inputText && { inputText }) });
       if (output.isError) span.fail("tool_error");
       return output;
     });

@@ -3,6 +3,9 @@ import { plainText, type TextPart as InputPart, cutText } from "../core/text.ts"
 import type { ModelProvider, Part } from "../contract/kinds.ts";
 import { BOUNDARY_RULE, trustedLine, type Boundary, createBoundary } from "./boundary.ts";
 import { wrapFiles, markBoundary } from "./tools/bound-results.ts";
+import { getParts, type KeptPart } from "./steps.ts";
+import { toCallPart } from "./tools/call-inputs.ts";
+import { joinTexts, toToolMessage } from "./tools/tool-results.ts";
 import type { ConversationMessage, ConversationPart, InputImage, TurnInput } from "./types.ts";
 import type { TurnRecord } from "../store/types.ts";
 
@@ -79,15 +82,6 @@ function fitHistory(
   return { turns: history.slice(first), left: first };
 }
 
-interface CallPart {
-  type?: unknown;
-  toolCallId?: unknown;
-}
-const getParts = (message: unknown): CallPart[] => {
-  const { content } = message as { content?: unknown };
-  return Array.isArray(content) ? (content as CallPart[]) : [];
-};
-
 /** Removes tool calls without a result, as a caller may leave them: providers refuse a conversation with one. */
 function withoutOpenCalls(messages: readonly ModelMessage[]): ModelMessage[] {
   const answered = new Set(
@@ -95,11 +89,11 @@ function withoutOpenCalls(messages: readonly ModelMessage[]): ModelMessage[] {
       getParts(message).flatMap((part) => (part.type === "tool-result" ? [part.toolCallId] : [])),
     ),
   );
-  const isOpen = (part: CallPart): boolean =>
+  const isOpen = (part: KeptPart): boolean =>
     part.type === "tool-call" && !answered.has(part.toolCallId);
   return messages.flatMap((message): ModelMessage[] => {
     if (message.role !== "assistant" || !getParts(message).some(isOpen)) return [message];
-    const content = (message.content as CallPart[]).filter((part) => !isOpen(part));
+    const content = getParts(message).filter((part) => !isOpen(part));
     return content.length === 0 ? [] : [{ ...message, content } as ModelMessage];
   });
 }
@@ -173,34 +167,18 @@ function fitInput(
   return { parts: kept, cut };
 }
 
-function saidTokens(message: ConversationMessage): number {
+function getText(message: ConversationMessage): string {
   switch (message.role) {
     case "user":
-      return message.parts.reduce(
-        (sum, part) =>
-          sum + (part.type === "image" ? IMAGE_TOKENS : estimateTokens(part.text) + 30),
-        8,
-      );
+      return message.parts.map((part) => (part.type === "image" ? "" : part.text)).join("");
     case "assistant":
-      return (
-        estimateTokens(message.text + (message.reasoning ?? "")) +
-        (message.calls.length === 0 ? 0 : estimateTokens(JSON.stringify(message.calls))) +
-        8
-      );
+      return message.text + JSON.stringify(message.calls);
     case "steps":
-      return estimateTokens(JSON.stringify(message.messages));
+      return JSON.stringify(message.messages);
     case "tool":
-      return estimateTokens(message.text) + 60;
+      return joinTexts(message.output.parts);
   }
 }
-
-const getText = (message: ConversationMessage): string => {
-  if (message.role === "user")
-    return message.parts.map((part) => (part.type === "image" ? "" : part.text)).join("");
-  return message.role === "steps"
-    ? JSON.stringify(message.messages)
-    : message.text + JSON.stringify(message.role === "assistant" ? message.calls : "");
-};
 
 /** A word in a script with spaces, a character in one without, or three digits: tokenizers split texts there first. */
 const WORD =
@@ -256,12 +234,9 @@ export const toAssistantParts = ({
 }: Extract<ConversationMessage, { role: "assistant" }>) => [
   ...(reasoning ? [{ type: "reasoning" as const, text: reasoning }] : []),
   ...(text === "" ? [] : [{ type: "text" as const, text }]),
-  ...calls.map(({ id, tool, input }) => ({
-    type: "tool-call" as const,
-    toolCallId: id,
-    toolName: tool,
-    input,
-  })),
+  ...calls.map(({ id, tool, input }) =>
+    toCallPart({ type: "tool-call", toolCallId: id, toolName: tool, input }),
+  ),
 ];
 
 function renderSaid(
@@ -283,17 +258,22 @@ function renderSaid(
     }
     case "steps":
       return [...message.messages] as ModelMessage[];
-    case "tool": {
-      const output = { type: "text" as const, value: message.text };
-      return {
-        role: "tool",
-        content: [
-          { type: "tool-result", toolCallId: message.callId, toolName: message.tool, output },
-        ],
-      };
-    }
+    case "tool":
+      return toToolMessage([toCallRecord(message)]);
   }
 }
+
+/** The result of a call of the caller's tool in the form of those of the agent's own. */
+export const toCallRecord = ({
+  callId,
+  tool,
+  output,
+}: Extract<ConversationMessage, { role: "tool" }>) => ({ modelCallId: callId, name: tool, output });
+
+const hasImage = (message: ConversationMessage): boolean =>
+  message.role === "user"
+    ? message.parts.some(({ type }) => type === "image")
+    : message.role === "tool" && message.output.parts.some(({ type }) => type === "file");
 
 /** The parts stand in the message of the user that they were looked up for. */
 function withContext(
@@ -365,18 +345,13 @@ function buildMessages(
   };
   if (input.messages) {
     // A caller's own text is never cut: if it is too long, the turn fails, and the caller gets an error.
-    if (
-      !hasImages &&
-      input.messages.some(
-        (message) => message.role === "user" && message.parts.some(({ type }) => type === "image"),
-      )
-    )
+    if (!hasImages && input.messages.some(hasImage))
       warnings.push("the model cannot see the images of the request (`images` of its provider)");
-    const tokens = input.messages.reduce((sum, message) => sum + saidTokens(message), 0);
     const messages = withContext(input.messages, context).flatMap((message) =>
       renderSaid(message, { boundary, hasImages, imageOptions }),
     );
-    return withoutOpenCalls([...historyWithin(Math.max(0, budget - tokens)), ...messages]);
+    const left = budget + estimateTokens(context) - getTokens(messages);
+    return withoutOpenCalls([...historyWithin(Math.max(0, left)), ...messages]);
   }
   const fitted = fitInput(input.input, budget);
   if (fitted.cut > 0)

@@ -13,7 +13,7 @@ import type { Traces } from "../core/http/trace-context.ts";
 import type { Boundary } from "./boundary.ts";
 import { NoAnswerError, type ModelFailure } from "./failure.ts";
 import type { ModelStep } from "./loop.ts";
-import { recordInputs, requestCalls, withObjectInputs } from "./tools/call-inputs.ts";
+import { keepInputs, recordInputs, requestCalls, restoreInputs } from "./tools/call-inputs.ts";
 import { mergingText, createSpeaker, type Speaker } from "./speaker.ts";
 import { createModelSpans } from "./model-span.ts";
 import {
@@ -193,6 +193,7 @@ async function createCandidateCall(
     requestCalls(input.sampling?.toolChoice),
     boundToolResults(boundary, candidate.hasImages ? images : "nowhere"),
     sendingWellFormed,
+    restoreInputs,
   ];
   if (input.thinking !== undefined) middleware.push(thinking.middleware);
   // The last middleware is the innermost: it sees the request as it is sent.
@@ -262,7 +263,7 @@ function toModelStep(
 ): ModelStep {
   // The loop adds the results of calls. Results that the SDK makes of invalid calls are left out.
   const said = answer.messages.filter(({ role }) => role === "assistant");
-  const messages = JSON.parse(JSON.stringify(withObjectInputs(said))) as unknown[];
+  const messages = JSON.parse(JSON.stringify(keepInputs(said, answer.inputs))) as unknown[];
   const isEmpty = answer.calls.length === 0 && getStepText({ messages }) === "";
   if (finish === "content-filter" && isEmpty) throw new NoAnswerError("withheld");
   if (finish === "error" || (finish === "other" && isEmpty)) throw new NoAnswerError("empty");

@@ -1,6 +1,7 @@
 import type { Part, TurnInfo } from "../contract/kinds.ts";
 import type { TextPart } from "../core/text.ts";
 import type { TurnRecord } from "../store/types.ts";
+import { joinTexts } from "./tools/tool-results.ts";
 import type { ConversationMessage } from "./types.ts";
 import {
   RECALL_TOOL,
@@ -174,7 +175,9 @@ export function divideWords({ kind, history, input, messages = [], context, resu
       ...[input, ...history.map((turn) => turn.input)].flat().map(({ text }) => text),
       ...shown.map(({ text }) => text),
       ...getDocuments(messages).map(({ text }) => text),
-      ...messages.map((message) => (message.role === "tool" ? message.text : "")),
+      ...messages.map((message) =>
+        message.role === "tool" ? joinTexts(message.output.parts) : "",
+      ),
       JSON.stringify(
         messages.flatMap((message) =>
           message.role === "steps" ? message.messages.filter(isToolMessage) : [],

@@ -4,21 +4,23 @@ import { STEP_GAP } from "./speaker.ts";
 import { withoutThoughts } from "./thoughts.ts";
 import { toToolMessage } from "./tools/tool-results.ts";
 
-interface Part {
+/** A part of a message of the `ai` package, as it is kept. */
+export interface KeptPart {
   type?: unknown;
   text?: unknown;
-  providerOptions?: unknown;
+  toolCallId?: unknown;
+  toolName?: unknown;
+  providerOptions?: object;
 }
 
 /** Returns the parts of a message. */
-function getParts(message: unknown): Part[] {
+export function getParts(message: unknown): KeptPart[] {
   const { content } = message as { content?: unknown };
   if (typeof content === "string") return [{ type: "text", text: content }];
-  return Array.isArray(content) ? (content as Part[]) : [];
+  return Array.isArray(content) ? (content as KeptPart[]) : [];
 }
 
-/** The ids by which callers know calls of their own tools. */
-
+/** Matches the ids by which callers know calls of their own tools. */
 const CALLER_ID = /^call_(run_[0-9a-v]+)_(\d+)_(\d+)$/;
 
 const isOpen = ({ output }: ToolCallRecord): boolean => output === undefined;
@@ -27,7 +29,10 @@ const isOpen = ({ output }: ToolCallRecord): boolean => output === undefined;
 const isSigned = ({ messages }: StepRecord): boolean =>
   withoutThoughts(messages)
     .flatMap(getParts)
-    .some(({ type, providerOptions }) => type === "reasoning" || providerOptions !== undefined);
+    .some(
+      ({ type, providerOptions = {} }) =>
+        type === "reasoning" || Object.keys(providerOptions).some((name) => name !== "rouse"),
+    );
 
 /**
  * Returns the id under which the caller gets a call of its own tool. It is the model's id, unless the turn has what the caller
@@ -47,8 +52,6 @@ export function getModelCallId(callerId: string, steps: readonly StepRecord[]): 
   const id = `${runId}.${index}.${position}`;
   return steps.flatMap(({ calls }) => calls).find((call) => call.id === id)?.modelCallId;
 }
-
-/** The messages and the text of steps. */
 
 /** The request to a model that ended its turn without a word. Providers refuse an empty message, so it takes the place of one. */
 const ASK_AGAIN: ModelMessage = {

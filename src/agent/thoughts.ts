@@ -173,7 +173,7 @@ export function splitThoughts(
 interface Part {
   type?: unknown;
   text?: unknown;
-  providerOptions?: { rouse?: unknown };
+  providerOptions?: { rouse?: { thought?: unknown } };
 }
 
 interface Message {
@@ -189,7 +189,9 @@ export function withoutThoughts(messages: readonly unknown[]): unknown[] {
   return messages.flatMap((message) => {
     const { content } = message as Message;
     if (!Array.isArray(content)) return [message];
-    const kept = (content as Part[]).filter((part) => part.providerOptions?.rouse === undefined);
+    const kept = (content as Part[]).filter(
+      (part) => part.providerOptions?.rouse?.thought === undefined,
+    );
     return kept.length === 0 && content.length > 0
       ? []
       : [{ ...(message as Message), content: kept }];

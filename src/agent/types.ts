@@ -15,7 +15,12 @@ import type {
   TurnInfo,
 } from "../contract/kinds.ts";
 import type { Offers } from "../contract/offers.ts";
-import type { ApprovalDecision, ApprovalRecord, ToolCallChange } from "../store/steps.ts";
+import type {
+  ApprovalDecision,
+  ApprovalRecord,
+  ToolCallChange,
+  ToolOutput,
+} from "../store/steps.ts";
 import type {
   FailedAttempt,
   Ms,
@@ -125,7 +130,7 @@ export type ConversationMessage =
   | { role: "assistant"; text: string; reasoning?: string; calls: readonly ToolCall[] }
   /** All that a turn of the gateway said, with the results of the agent's tools, as messages of the `ai` package. */
   | { role: "steps"; messages: readonly unknown[] }
-  | { role: "tool"; callId: string; tool: string; text: string };
+  | { role: "tool"; callId: string; tool: string; output: ToolOutput };
 
 /** A tool of the caller: a turn that calls it ends with the call. `schema` is the JSON schema of its input. */
 export interface CallerTool {

@@ -2,11 +2,6 @@
  * Code that channels share: `import { reconnectLoop } from "#channel-kit"` inside Rouse, `from "rouse/channel-kit"`
  * outside.
  */
-export { backOff } from "../core/backoff.ts";
-export { parseDecision, renderVerdict, type WrittenDecision } from "../vocabulary/decision.ts";
-export { lazy as once } from "../core/lazy.ts";
-export { parseMarkdown } from "../core/markdown.ts";
-export { cutText } from "../core/text.ts";
 export {
   renderCard,
   renderLink,
@@ -23,6 +18,7 @@ export {
   BOX_DRAWING,
   markLines,
   NARROW,
+  parseMarkdown,
   PLAIN,
   renderMarkdown,
   type Dialect,
@@ -47,6 +43,7 @@ export { checkFileUrl, createFetchFile, openDownload } from "./files.ts";
 export {
   nestParts,
   toEarlierMessage,
+  toEdit,
   toIncomingMessage,
   type HeardFile,
   type HeardPart,
@@ -54,13 +51,21 @@ export {
 export { escapeHtml, htmlText } from "./rewrite.ts";
 export { createKeyValueStore, type KeyValueStore } from "./key-value-store.ts";
 export {
+  backOff,
+  cutText,
   hmacSha256,
   neverConnected,
   objectsIn,
+  once,
+  parseDecision,
   parseObject,
+  parseText,
   readBody,
+  renderVerdict,
+  replaceFile,
   sameSecret,
   sleep,
+  type WrittenDecision,
 } from "./kit.ts";
 export { clientToken, tokenVerifier } from "./oauth.ts";
 export { pollSince } from "./connection.ts";

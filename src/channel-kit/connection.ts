@@ -89,14 +89,14 @@ export async function followSocket(
   };
   await withConnection(signal, greeting, (connection) => {
     const socket = new WebSocket(url);
-    let toIncomingMessage = true;
+    let isAlive = true;
     let seq = 1;
     const send = (frame: object): void => socket.send(JSON.stringify({ ...frame, seq: seq++ }));
     socket.addEventListener("open", () => send(hello));
     socket.addEventListener("error", () => {});
     socket.addEventListener("close", () => connection.ended());
     socket.addEventListener("message", ({ data }) => {
-      toIncomingMessage = true;
+      isAlive = true;
       try {
         read(JSON.parse(String(data)), connection);
       } catch {
@@ -104,8 +104,8 @@ export async function followSocket(
       }
     });
     const pulse = setInterval(() => {
-      if (!toIncomingMessage) return connection.ended();
-      toIncomingMessage = false;
+      if (!isAlive) return connection.ended();
+      isAlive = false;
       if (socket.readyState === WebSocket.OPEN) send(ping);
     }, pingMs);
     return () => {

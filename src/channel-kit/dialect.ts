@@ -12,6 +12,8 @@ import type {
 import { parseMarkdown } from "../core/markdown.ts";
 import { alignTable, displayWidth, type Columns } from "./table.ts";
 
+export { parseMarkdown } from "../core/markdown.ts";
+
 /** Marks of a text. */
 export type Mark = "heading" | "strong" | "emphasis" | "delete";
 

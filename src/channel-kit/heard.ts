@@ -7,8 +7,7 @@ import type {
   ReceivedMessage,
 } from "../contract/channel.ts";
 import { cutText } from "../core/text.ts";
-import { getPhrases, LANGUAGES } from "../vocabulary/phrases.ts";
-import { HELPED } from "../vocabulary/phrases/types.ts";
+import { HELPED, LANGUAGES, renderPhrase } from "../vocabulary/phrases.ts";
 
 /** A command as vendors show it in their apps. */
 export interface NativeCommand {
@@ -31,10 +30,9 @@ const ARGUMENTS: Partial<Record<string, NativeCommand["argument"]>> = {
 
 /** The commands of the gateway, for vendors that list commands in their apps. */
 export function nativeCommands(language?: string): NativeCommand[] {
-  const { help } = getPhrases(language);
   return HELPED.map((name) => ({
     name,
-    description: help[name],
+    description: renderPhrase(language, `help.${name}`),
     ...(ARGUMENTS[name] && { argument: ARGUMENTS[name] }),
   }));
 }
@@ -153,7 +151,7 @@ export function toIncomingMessage({
   parts,
   ...heard
 }: Heard): ReceivedMessage {
-  const { id, thread, edits, album, ...message } = heard;
+  const { id, thread, album, ...message } = heard;
   const said = parts.flatMap(toMessagePart);
   if (said.length === 0) said.push(...toMessagePart({ kind: "own", text: noText }));
   const addressed = message.direct || mentioned;
@@ -164,8 +162,13 @@ export function toIncomingMessage({
     ...message,
     parts: said,
     ...(thread !== undefined && { thread }),
-    ...(edits !== undefined && { edits }),
     ...(album !== undefined && { album }),
     ...(!addressed && { addressed: false }),
   };
+}
+
+/** The edit of a message: `read` is that message as it is now, `id` the edit's own. `writtenAt`: when the message was written. */
+export function toEdit(read: ReceivedMessage, id: string, writtenAt?: number): ReceivedMessage {
+  if ("skipped" in read) return { ...read, id };
+  return { ...read, id, edits: read.id, ...(Number.isFinite(writtenAt) && { writtenAt }) };
 }

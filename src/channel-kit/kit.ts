@@ -14,7 +14,12 @@ export async function readBody(request: Request, most: number): Promise<Buffer |
   return body.ok ? body.bytes : undefined;
 }
 
+export { backOff } from "../core/backoff.ts";
+export { lazy as once } from "../core/lazy.ts";
+export { replaceFile } from "../core/replace-file.ts";
 export { sameSecret } from "../core/secret.ts";
+export { cutText } from "../core/text.ts";
+export { parseDecision, renderVerdict, type WrittenDecision } from "../vocabulary/decision.ts";
 
 /** The HMAC-SHA-256 of these parts, one behind the other, in hex: how vendors sign what they post. */
 export function hmacSha256(secret: string, ...parts: readonly (string | Uint8Array)[]): string {
@@ -48,6 +53,10 @@ export function parseObject(text: string): object | undefined {
     return undefined;
   }
 }
+
+/** A text from outside; undefined if the value is none. */
+export const parseText = (value: unknown): string | undefined =>
+  typeof value === "string" ? value : undefined;
 
 /** Returns the objects in a list of an answer or a notification; an empty list if there is no list. */
 export function objectsIn<T extends object>(value: readonly T[] | undefined): readonly T[] {

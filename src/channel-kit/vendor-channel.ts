@@ -48,42 +48,6 @@ export interface VendorChannel<P> extends Omit<
   check?(signal: AbortSignal): Promise<unknown>;
 }
 
-/** The signs and edits of a vendor, with errors classified. */
-function buildLive<P>(
-  { vendor, typing, streaming }: VendorChannel<P>,
-  locate: (about: Pick<OutgoingMessage, "to" | "thread">, signal: AbortSignal) => Promise<P>,
-): Pick<Channel, "typing" | "streaming"> {
-  const sorted =
-    <M extends TypingPlace | SentMessage>(
-      act: (about: M, place: P, signal: AbortSignal) => Promise<unknown>,
-    ) =>
-    (about: M, signal: AbortSignal): Promise<SendResult> =>
-      sendAfter(
-        vendor,
-        () => locate(about, signal),
-        (place) =>
-          act(about, place, signal).then(() =>
-            sentResult("messageId" in about ? about.messageId : undefined),
-          ),
-      );
-  return {
-    ...(typing && {
-      typing: {
-        everyMs: typing.everyMs,
-        show: sorted(typing.show),
-        ...(typing.hide && { hide: sorted(typing.hide) }),
-      },
-    }),
-    ...(streaming && {
-      streaming: {
-        everyMs: streaming.everyMs,
-        edit: sorted(streaming.edit),
-        remove: sorted(streaming.remove),
-      },
-    }),
-  };
-}
-
 /** The channel of a vendor. */
 export function vendorChannel<P>(parts: VendorChannel<P>): Channel {
   const {
@@ -94,48 +58,42 @@ export function vendorChannel<P>(parts: VendorChannel<P>): Channel {
     postFile,
     postQuestion,
     change,
-    typing: _signs,
-    streaming: _edits,
+    typing,
+    streaming,
     check,
     ...channel
   } = parts;
+  type About = Pick<OutgoingMessage, "to" | "thread">;
+  type Act<M, R> = (about: M, place: P, signal: AbortSignal) => Promise<R>;
   // Without `find` no place is looked up, and no function reads `P`.
-  const locate = async (
-    message: Pick<OutgoingMessage, "to" | "thread">,
-    signal: AbortSignal,
-  ): Promise<P> => (await find?.(message, signal)) as P;
-  return {
-    ...channel,
-    send: (message, signal) =>
+  const locate = async (about: About, signal: AbortSignal): Promise<P> =>
+    (await find?.(about, signal)) as P;
+  /** Finds the place, and acts there. */
+  const inPlace =
+    <M extends About, R>(act: Act<M, R>) =>
+    (about: M, signal: AbortSignal): Promise<R | SendResult> =>
       sendAfter(
         vendor,
-        () => locate(message, signal),
-        (place) => post(message, place, signal),
-      ),
+        () => locate(about, signal),
+        (place) => act(about, place, signal),
+      );
+  /** The same for an act that has no result of its own. */
+  const done = <M extends TypingPlace | SentMessage>(act: Act<M, unknown>) =>
+    inPlace<M, SendResult>(async (about, place, signal) => {
+      await act(about, place, signal);
+      return sentResult("messageId" in about ? about.messageId : undefined);
+    });
+  return {
+    ...channel,
+    send: inPlace(post),
     ...(repost && {
-      resend: (message, since, signal) =>
-        sendAfter(
-          vendor,
-          () => locate(message, signal),
-          (place) => repost(message, place, since, signal),
-        ),
+      resend: (given, since, signal) =>
+        inPlace<OutgoingMessage, SendResult>((message, place) =>
+          repost(message, place, since, signal),
+        )(given, signal),
     }),
-    ...(postFile && {
-      sendFile: (file, signal) =>
-        sendAfter(
-          vendor,
-          () => locate(file, signal),
-          (place) => postFile(file, place, signal),
-        ),
-    }),
-    ...(postQuestion && {
-      ask: (question, signal) =>
-        sendAfter(
-          vendor,
-          () => locate(question, signal),
-          (place) => postQuestion(question, place, signal),
-        ),
-    }),
+    ...(postFile && { sendFile: inPlace(postFile) }),
+    ...(postQuestion && { ask: inPlace(postQuestion) }),
     ...(change && {
       endQuestion: (ended, signal) =>
         sendAfter(
@@ -144,7 +102,20 @@ export function vendorChannel<P>(parts: VendorChannel<P>): Channel {
           async () => sentResult(...ended.messageIds),
         ),
     }),
-    ...buildLive(parts, locate),
+    ...(typing && {
+      typing: {
+        everyMs: typing.everyMs,
+        show: done(typing.show),
+        ...(typing.hide && { hide: done(typing.hide) }),
+      },
+    }),
+    ...(streaming && {
+      streaming: {
+        everyMs: streaming.everyMs,
+        edit: done(streaming.edit),
+        remove: done(streaming.remove),
+      },
+    }),
     ...(check && { probe: (signal) => probing(vendor, () => check(signal)) }),
   };
 }

@@ -5,15 +5,16 @@ import type { Failure } from "../core/errors.ts";
 import { newToken } from "../core/secret.ts";
 import { StoredList, type StoredListDeps } from "../store/stored-list.ts";
 import type { Access } from "../knowledge/types.ts";
+import { unknownId } from "../vocabulary/unknown-id.ts";
 
 /**
- * Who may search a document. A document that names no agents is for every agent that the key of its upload may use at the
+ * The marks of those who may search a document. A document that names no agents is for every agent that the key of its upload may use at the
  * time of the question: if that is every agent, for the whole tenant, else it is marked with the key. No agent's id has a colon.
  */
 const PREFIX = "key:";
 const toMark = ({ id }: Pick<ApiKey, "id">): string => PREFIX + id;
 
-/** What an upload's document is marked with. */
+/** The marks of an upload's document. */
 export function getAudience(key: ApiKey, asked: readonly string[]): readonly string[] {
   if (asked.length > 0) return [...new Set(asked)];
   return key.agents ? [toMark(key)] : [];
@@ -31,7 +32,7 @@ export async function marksFor(
   return [...agents, ...theirs.map(toMark)];
 }
 
-/** What a key may see and change; undefined for all of its tenant. */
+/** Returns the marks that a key may see and change; undefined for all of its tenant. */
 export async function getAccess(
   key: ApiKey,
   keys: Pick<ApiKeys, "list">,
@@ -68,7 +69,7 @@ export interface ApiKey {
   scopes: readonly Scope[];
   rateLimit?: { requests: number; per: number };
   userAsSession: boolean;
-  /** What is disarmed in answers. Default: `images`. */
+  /** The parts of answers that are disarmed. Default: `images`. */
   clean?: Configured["clean"];
 }
 
@@ -186,15 +187,11 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
       stored.change<Revoked>((keys) => {
         if (keys.some((key) => key.id === id))
           return { list: keys.filter((key) => key.id !== id), result: { ok: true } };
-        const message = isConfigured(id)
-          ? "this key is in platform.apiKeys of the config: take it out there"
-          : "there is no key with this id";
-        return {
-          result: {
-            ok: false,
-            failure: { code: isConfigured(id) ? "usage" : "not_found", message },
-          },
-        };
+        const message = "this key is in platform.apiKeys of the config: take it out there";
+        const failure: Failure = isConfigured(id)
+          ? { code: "usage", message }
+          : unknownId("key", id);
+        return { result: { ok: false, failure } };
       }),
   };
 }

@@ -146,7 +146,7 @@ function getQuestion({ messages }: ChatRequest): string {
       ? message.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
       : "",
   );
-  // The images of a tool's result are a message of the user without words.
+  // A message may be images alone.
   return texts.findLast((text) => text !== "") ?? "";
 }
 

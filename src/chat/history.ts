@@ -1,3 +1,4 @@
+import type { ToolCallPart } from "ai";
 import type { ConversationMessage, ConversationPart } from "../agent/types.ts";
 import type { AnsweredTurn } from "../turns/try.ts";
 import type { TextPart } from "../core/text.ts";
@@ -21,22 +22,14 @@ import {
   type SessionHistory,
 } from "../turns/session-history.ts";
 import type { ChatRequest, ChatEnd } from "./types.ts";
-import { toAssistantParts } from "../agent/messages.ts";
-import { getModelCallId, getRunId, toHistoryMessages } from "../agent/steps.ts";
+import { toAssistantParts, toCallRecord } from "../agent/messages.ts";
+import { getModelCallId, getParts, getRunId, toHistoryMessages } from "../agent/steps.ts";
+import { toCallPart } from "../agent/tools/call-inputs.ts";
+import { toToolMessage } from "../agent/tools/tool-results.ts";
 import { sha256Hex } from "../core/secret.ts";
 
 /** Turns of one conversation that are looked up: those that come last. */
 const MAX_RUNS = 100;
-
-interface Part {
-  type?: unknown;
-  toolCallId?: unknown;
-  toolName?: unknown;
-}
-const getParts = (message: unknown): Part[] => {
-  const { content } = message as { content?: unknown };
-  return Array.isArray(content) ? (content as Part[]) : [];
-};
 
 const getIdsOfCalls = (message: ConversationMessage): string[] => {
   if (message.role === "tool") return [message.callId];
@@ -55,7 +48,7 @@ const withInputs = (
     const content = getParts(message).map((part) => {
       const { type, toolCallId: id } = part;
       return type === "tool-call" && typeof id === "string" && inputs.has(id)
-        ? { ...part, input: inputs.get(id) }
+        ? toCallPart({ ...(part as ToolCallPart), input: inputs.get(id) })
         : part;
     });
     return content.length === 0 ? message : { ...(message as object), content };
@@ -209,15 +202,8 @@ function messageToKeep(message: ConversationMessage): unknown {
       return { role: "user", content: buildInput([message])[0]?.text ?? "" };
     case "assistant":
       return { role: "assistant", content: toAssistantParts(message) };
-    case "tool": {
-      const output = { type: "text", value: message.text };
-      return {
-        role: "tool",
-        content: [
-          { type: "tool-result", toolCallId: message.callId, toolName: message.tool, output },
-        ],
-      };
-    }
+    case "tool":
+      return toToolMessage([toCallRecord(message)], { files: false });
   }
 }
 

@@ -5,13 +5,16 @@ import { oneLine } from "../core/text.ts";
 import "./schema-words.ts";
 import { didYouMean } from "./suggest.ts";
 
+/** The path of a member: `hooks.mappings` and 2 are `hooks.mappings[2]`. */
+export const joinPath = (path: string, key: string | number): string =>
+  typeof key === "number" ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`;
+
 /** `hooks.mappings[2].id`: a path as people write it. */
-export function renderPath(path: readonly PropertyKey[]): string {
-  let text = "";
-  for (const key of path)
-    text += typeof key === "number" ? `[${key}]` : `${text === "" ? "" : "."}${String(key)}`;
-  return text;
-}
+export const renderPath = (path: readonly PropertyKey[]): string =>
+  path.reduce<string>(
+    (text, key) => joinPath(text, typeof key === "symbol" ? String(key) : key),
+    "",
+  );
 
 /** The path of the field around a field; empty for one at the top. */
 export function parentPath(path: string): string {

@@ -2,21 +2,11 @@ import { isUtf8 } from "node:buffer";
 import { readFileSync } from "node:fs";
 import JSON5 from "json5";
 import type { Issue } from "../core/errors.ts";
-import {
-  describeFileError,
-  fileStamp,
-  isPresent,
-  readText,
-  type FileTexts,
-} from "../core/files.ts";
+import { describeFileError, fileStamp, readText, type FileTexts } from "../core/files.ts";
 import { cutText } from "../core/text.ts";
-import { parentPath } from "./issues.ts";
+import { joinPath, parentPath } from "./issues.ts";
 import { isLongNumber, MAX_FILE_DEPTH } from "../core/json.ts";
 import { getMember, readTree, type TextNode } from "./json5-tree.ts";
-
-/** The path of a member, as `renderPath` writes it: a text is as long as the file, so it is made piece by piece. */
-const joinPath = (path: string, at: string | number): string =>
-  typeof at === "number" ? `${path}[${at}]` : path === "" ? at : `${path}.${at}`;
 
 /** A key of an object or an entry of a list, with its position in the text. */
 interface Member {
@@ -138,17 +128,8 @@ function parseFields(file: string, texts: FileTexts | undefined): Fields {
   return { has: (path) => found.has(path), place };
 }
 
-/** Returns the lines of the fields of a JSON5 file by their paths; none if it cannot be read. */
-export function readFieldLines(file: string, texts?: FileTexts): Map<string, number> {
-  const lines = new Map<string, number>();
-  const text = isPresent(file, texts) ? readText(file, texts) : "";
-  const placeAt = createPlaces(text);
-  for (const { path, index } of readMembers(text)) lines.set(path, placeAt(index).line);
-  return lines;
-}
-
-/** Renders a value as JSON5 in which members stand on the lines that are given for their paths, as far as their order allows it. */
-export function renderAtLines(value: unknown, lines: ReadonlyMap<string, number>): string {
+/** Renders a value as JSON5 in which members stand on the lines that they have in a file, as far as their order allows it. */
+export function renderAtLines(value: unknown, fields: Fields | undefined): string {
   let [text, line] = ["", 1];
   const add = (member: unknown, path: string): void => {
     if (typeof member !== "object" || member === null) {
@@ -159,7 +140,7 @@ export function renderAtLines(value: unknown, lines: ReadonlyMap<string, number>
     text += isList ? "[" : "{";
     for (const [key, inner] of Object.entries(member)) {
       const at = joinPath(path, isList ? Number(key) : key);
-      const own = lines.get(at) ?? line;
+      const own = (fields?.has(at) ? fields.place(at)?.line : undefined) ?? line;
       if (own > line) text += "\n".repeat(own - line);
       line = Math.max(line, own);
       if (!isList) text += `${JSON.stringify(key)}:`;

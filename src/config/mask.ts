@@ -1,4 +1,5 @@
 import { configSchema, type Config } from "./schema/index.ts";
+import { VARIABLE_REFERENCE } from "./secrets.ts";
 
 const MASK = "***";
 
@@ -54,6 +55,9 @@ function byName(value: unknown): unknown {
     ]),
   );
 }
+
+/** Returns whether a text names a variable of the environment, and is no secret itself. */
+export const isReference = (text: string): boolean => VARIABLE_REFERENCE.test(text);
 
 /** Masks the secrets of a value that the schemas describe. `isShown` says of a secret's text that it is not the secret itself. */
 export function mask(

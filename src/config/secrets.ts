@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import type { Issue } from "../core/errors.ts";
 import { describeFileError } from "../core/files.ts";
 import { readVariable, toBoolean, type Variables } from "./environment.ts";
-import { renderPath } from "./issues.ts";
+import { joinPath, renderPath } from "./issues.ts";
 import { hooksKeys } from "./schema/hooks.ts";
 
 /** A value that is one variable and nothing else. */
@@ -34,9 +34,6 @@ function isPluginSection(path: string): boolean {
   if (name === undefined || name.endsWith("]") || rest.length > 0) return false;
   return top === "channels" || (top === "hooks" && !Object.hasOwn(hooksKeys, name));
 }
-
-const joinPath = (path: string, key: string | number): string =>
-  typeof key === "number" ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`;
 
 /**
  * Resolves the references of a config: `${ENV}` in any string (`$${` is a literal `${`), and values that are `{ file: "…" }`,

@@ -157,6 +157,11 @@ export interface IncomingMessage {
   album?: string | undefined;
   /** The id of the message whose text this one replaces: an edit. It has an id of its own. */
   edits?: string | undefined;
+  /**
+   * When the message that this one edits was written, in milliseconds since the epoch, if the vendor tells it. An edit of a
+   * message that the gateway has forgotten makes no turn.
+   */
+  writtenAt?: number | undefined;
   /** Set to false for a message of a thread that does not address the agent: it counts if the agent takes part in the thread. */
   addressed?: false | undefined;
 }

@@ -1,7 +1,7 @@
 /**
- * JSON whose numbers stay as they were written. A JavaScript number has 53 bits: `154284075601887489` would become
+ * JSON that stays as it was written. A JavaScript number has 53 bits: `154284075601887489` would become
  * `154284075601887490`, and `19.90` would become `19.9`. A number that it cannot hold is read as the text of its digits. Of one that
- * it holds but prints in another way, the spelling is kept beside the value.
+ * it holds but prints in another way, the spelling is kept beside the value, and so is the order of keys such as `"10"` and `"9"`.
  */
 
 /** True if a value is an object and no list. */
@@ -13,29 +13,55 @@ export const MAX_DEPTH = 200;
 /** Files of the config may be nested so deep: a fixture has a whole body within its own members. */
 export const MAX_FILE_DEPTH = 250;
 
-/** Returns whether a value is nested deeper than `left` levels. */
-export function isTooDeep(value: unknown, left = MAX_DEPTH): boolean {
-  if (typeof value !== "object" || value === null) return false;
+/** Facts that one walk through a parsed value finds. */
+interface Walked {
+  /** The members of all its objects. */
+  members: number;
+  /** An object may have its keys in another order than they were written in. */
+  isReordered: boolean;
+}
+
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
+/** JavaScript puts keys that are whole numbers before all others. */
+const isIndex = (key: string): boolean => /^\d/.test(key);
+
+/** Returns whether a value is nested deeper than `left` levels; if it is not, it was walked through to its end. */
+function walk(value: object, left: number, found: Walked): boolean {
   if (left === 0) return true;
   if (Array.isArray(value)) {
-    for (const member of value)
-      if (typeof member === "object" && member !== null && isTooDeep(member, left - 1)) return true;
+    for (const member of value) if (isObject(member) && walk(member, left - 1, found)) return true;
     return false;
   }
-  const object = value as Record<string, unknown>;
-  for (const key in object) {
-    const member = object[key];
-    if (typeof member === "object" && member !== null && isTooDeep(member, left - 1)) return true;
+  let isFirst = true;
+  for (const key in value) {
+    found.members++;
+    if (isFirst) found.isReordered ||= isIndex(key);
+    isFirst = false;
+    const member = (value as Record<string, unknown>)[key];
+    if (isObject(member) && walk(member, left - 1, found)) return true;
   }
   return false;
 }
 
+/** Returns whether a value is nested deeper than `left` levels. */
+export const isTooDeep = (value: unknown, left = MAX_DEPTH): boolean =>
+  isObject(value) && walk(value, left, { members: 0, isReordered: false });
+
 /** The spelling of numbers, by the object or list that holds them and their key there. */
 const spellings = new WeakMap<object, Map<string, string>>();
-/** The spelling of numbers, by their value, for each value that `parseJson` returned. Null: in several ways. */
-const spellingsByValue = new WeakMap<object, Map<number, string | null>>();
-/** The values that `parseJson` returned in which there is the text of a number. */
-const withLongNumbers = new WeakSet<object>();
+/** The keys of objects as they were written, where JavaScript has them in another order. */
+const keyOrders = new WeakMap<object, readonly string[]>();
+
+/** What `parseJson` keeps of a text of which the value alone would be printed otherwise. */
+interface Reading {
+  /** The spelling of numbers by their value. Null: in several ways. */
+  byValue: ReadonlyMap<number, string | null>;
+  /** The text of a number is among its values. */
+  hasLong: boolean;
+  /** Where keys begin that their object has had before, counted from 1. */
+  repeats: readonly number[];
+}
+const readings = new WeakMap<object, Reading>();
 
 /**
  * Tells texts in which a number may print otherwise than it is written: of 16 digits, with a zero at the end of its fraction or
@@ -105,77 +131,163 @@ export function compareNumbers(left: number | string, right: number | string): n
 const isUnusual = (source: string, value: number): boolean =>
   String(value) !== source || source.replace(/\D/g, "").length > DIGITS;
 
-function parseNumbers(text: string): unknown {
+/** Returns the end of the text in quotes that begins at a place of JSON. */
+function findTextEnd(json: string, start: number): number {
+  for (let end = json.indexOf('"', start + 1); ; end = json.indexOf('"', end + 1)) {
+    let first = end;
+    while (json[first - 1] === "\\") first--;
+    if ((end - first) % 2 === 0) return end + 1;
+  }
+}
+
+const SPACE = /[\s,:]*/y;
+const WORD = /[^\s,\]}]+/y;
+
+/** Reads valid JSON piece by piece, and keeps how it was written. */
+function readPieces(json: string): unknown {
   const byValue = new Map<number, string | null>();
   const numbers = new Map<number, string>();
+  const repeats: number[] = [];
   let hasLong = false;
-  const revive = function (
-    this: object,
-    key: string,
-    value: unknown,
-    { source }: { source?: string },
-  ): unknown {
-    if (typeof value !== "number" || source === undefined) return value;
-    if (isUnusual(source, value)) {
-      const own = spellings.get(this) ?? new Map<string, string>();
-      spellings.set(this, own.set(key, source));
-    }
-    const before = numbers.get(value);
-    if (before === undefined) numbers.set(value, source);
-    else if (before !== source) byValue.set(value, null);
-    if (isHeld(source)) return value;
-    hasLong = true;
-    return source;
+  let at = 0;
+  const skip = (part: RegExp): void => {
+    part.lastIndex = at;
+    part.test(json);
+    at = part.lastIndex;
   };
-  const parsed: unknown = JSON.parse(text, revive as (key: string, value: unknown) => unknown);
-  if (typeof parsed === "object" && parsed !== null) {
-    for (const [value, source] of numbers)
-      if (!byValue.has(value) && isUnusual(source, value)) byValue.set(value, source);
-    spellingsByValue.set(parsed, byValue);
-    if (hasLong) withLongNumbers.add(parsed);
-  }
-  return parsed;
+  const takeToken = (): string => {
+    const start = at;
+    if (json[at] === '"') at = findTextEnd(json, at);
+    else skip(WORD);
+    return json.slice(start, at);
+  };
+  /** Reads the members of a list or an object up to its end. */
+  const readMembers = (readMember: () => void): void => {
+    for (at++, skip(SPACE); json[at] !== "}" && json[at] !== "]"; skip(SPACE)) readMember();
+    at++;
+  };
+  const readNumber = (token: string, own: Map<string, string>, key: string): number | string => {
+    const value = Number(token);
+    const before = numbers.get(value);
+    if (isUnusual(token, value)) own.set(key, token);
+    if (before === undefined) {
+      numbers.set(value, token);
+      if (own.get(key) === token) byValue.set(value, token);
+    } else if (before !== token) byValue.set(value, null);
+    if (isHeld(token)) return value;
+    hasLong = true;
+    return token;
+  };
+  const readObject = (): object => {
+    const keys = new Set<string>();
+    const own = new Map<string, string>();
+    const members: [key: string, value: unknown][] = [];
+    readMembers(() => {
+      const start = at + 1;
+      const key = JSON.parse(takeToken()) as string;
+      if (keys.has(key)) repeats.push(start);
+      keys.add(key);
+      own.delete(key);
+      members.push([key, readValue(own, key)]);
+    });
+    // A key `__proto__` is one as any other here, and sets no prototype.
+    const object = Object.fromEntries(members);
+    if (own.size > 0) spellings.set(object, own);
+    if ([...keys].some(isIndex)) keyOrders.set(object, [...keys]);
+    return object;
+  };
+  const readList = (): unknown[] => {
+    const list: unknown[] = [];
+    const own = new Map<string, string>();
+    readMembers(() => list.push(readValue(own, String(list.length))));
+    if (own.size > 0) spellings.set(list, own);
+    return list;
+  };
+  const readValue = (own: Map<string, string>, key: string): unknown => {
+    skip(SPACE);
+    if (json[at] === "{") return readObject();
+    if (json[at] === "[") return readList();
+    const token = takeToken();
+    return /^[-\d]/.test(token) ? readNumber(token, own, key) : JSON.parse(token);
+  };
+  const read = readValue(new Map(), "") as object;
+  readings.set(read, { byValue, hasLong, repeats });
+  return read;
+}
+
+/** Counts the quotes before a colon: as many as there are keys, but for texts that have such characters. */
+function countKeyEnds(json: string): number {
+  let count = 0;
+  for (let at = json.indexOf('":'); at >= 0; at = json.indexOf('":', at + 2)) count++;
+  return count;
 }
 
 /**
  * Parses JSON. Numbers that a JavaScript number cannot hold are the text of their digits; `writeJson` and `renderNumber`
- * know how all other numbers were written. A byte order mark at the begin is no part of the text.
- * @throws SyntaxError if the text is not JSON
+ * know how all other numbers were written, and in what order keys were. Of a key that an object has twice the last value counts
+ * (`getRepeats`). A byte order mark at the begin is no part of the text.
+ * @throws SyntaxError if the text is not JSON, RangeError if it is nested deeper than `maxDepth`
  */
-export function parseJson(text: string): unknown {
+export function parseJson(text: string, maxDepth = Infinity): unknown {
   const json = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
-  if (UNUSUAL.test(json)) return parseNumbers(json);
   const value: unknown = JSON.parse(json);
-  // A number alone has nothing that could keep its spelling.
-  return typeof value === "number" && json.trim() !== String(value) ? json.trim() : value;
+  if (!isObject(value))
+    // A number alone has nothing that could keep its spelling.
+    return typeof value === "number" && json.trim() !== String(value) ? json.trim() : value;
+  const found: Walked = { members: 0, isReordered: false };
+  if (walk(value, maxDepth, found)) throw new RangeError("the JSON is nested too deep");
+  const isPlain = !found.isReordered && countKeyEnds(json) === found.members && !UNUSUAL.test(json);
+  return isPlain ? value : readPieces(json);
 }
+
+/** Returns where keys begin in the text of a value of `parseJson` that their object has had before, counted from 1. */
+export const getRepeats = (read: unknown): readonly number[] =>
+  (isObject(read) && readings.get(read)?.repeats) || [];
 
 /** Returns how the number at a key of an object or list was written; undefined if that is how it prints. */
 export function getSpelling(holder: unknown, key: string): string | undefined {
-  if (typeof holder !== "object" || holder === null) return undefined;
-  const spelling = spellings.get(holder)?.get(key);
+  const spelling = isObject(holder) ? spellings.get(holder)?.get(key) : undefined;
   if (spelling === undefined) return undefined;
   const value = (holder as Record<string, unknown>)[key];
   return value === spelling || value === Number(spelling) ? spelling : undefined;
 }
 
-/** Lets a copy of an object or list print its numbers as the original does. */
-export function copySpellings(from: object, to: object): void {
-  const own = spellings.get(from);
-  if (own) spellings.set(to, own);
-  const byValue = spellingsByValue.get(from);
-  if (byValue) spellingsByValue.set(to, byValue);
+/** Adds a member of an object or list to a list, in which it prints in the same way. */
+export function addMember(list: unknown[], holder: unknown, key: string): void {
+  const spelling = getSpelling(holder, key);
+  if (spelling !== undefined) {
+    const own = spellings.get(list) ?? new Map<string, string>();
+    spellings.set(list, own.set(String(list.length), spelling));
+  }
+  list.push((holder as Record<string, unknown>)[key]);
 }
 
-/** Returns whether a value of `parseJson` has a number that would be printed otherwise than it was written. */
-export const hasSpellings = (read: unknown): boolean =>
-  typeof read === "object" && read !== null && spellingsByValue.has(read);
+/** Lets a copy of an object or list print as the original does. */
+export function copySpellings(from: object, to: object): void {
+  const [own, keys, reading] = [spellings.get(from), keyOrders.get(from), readings.get(from)];
+  if (own) spellings.set(to, new Map(own));
+  if (keys) keyOrders.set(to, keys);
+  if (reading) readings.set(to, reading);
+}
+
+/** Lets numbers that are known by their value alone print as they were written in several values of `parseJson`. */
+export function joinSpellings(reads: readonly unknown[], to: object): void {
+  const byValue = new Map<number, string | null>();
+  for (const read of reads)
+    for (const [value, spelling] of (isObject(read) && readings.get(read)?.byValue) || [])
+      byValue.set(
+        value,
+        (byValue.has(value) ? byValue.get(value) : spelling) === spelling ? spelling : null,
+      );
+  if (byValue.size > 0) readings.set(to, { byValue, hasLong: false, repeats: [] });
+}
+
+/** Returns whether a value of `parseJson` would be printed otherwise than it was written. */
+export const hasSpellings = (read: unknown): boolean => isObject(read) && readings.has(read);
 
 /** Returns how a number was written in a value of `parseJson`; undefined if that is how it prints, or if it has it in several spellings. */
-export function getSpellingByValue(value: number, read: unknown): string | undefined {
-  if (typeof read !== "object" || read === null) return undefined;
-  return spellingsByValue.get(read)?.get(value) ?? undefined;
-}
+export const getSpellingByValue = (value: number, read: unknown): string | undefined =>
+  (isObject(read) && readings.get(read)?.byValue.get(value)) || undefined;
 
 /**
  * Writes a number: as it was written in `read`, a value of `parseJson`, if that has it in one spelling; else with the digits of
@@ -187,25 +299,48 @@ export function renderNumber(value: number, read?: unknown): string {
   return String(Number.isSafeInteger(value) ? value : Number(value.toPrecision(DIGITS)));
 }
 
-const { rawJSON } = JSON as unknown as { rawJSON(text: string): object };
+/** The keys of an object, in the order in which they were written. */
+function getKeys(object: object): readonly string[] {
+  const written = keyOrders.get(object);
+  const keys = Object.keys(object);
+  if (!written) return keys;
+  const own = new Set(keys);
+  return [...new Set([...written.filter((key) => own.has(key)), ...keys])];
+}
 
 /**
- * Writes a value as JSON, its numbers as they were written in the JSON that they come from. `read`: the whole value of
+ * Writes a value as JSON, its numbers and keys as they were written in the JSON that they come from. `read`: the whole value of
  * `parseJson` that parts of it were taken from, or made with.
  */
 export function writeJson(
   value: unknown,
-  { read, indent }: { read?: unknown; indent?: number } = {},
+  { read, indent = 0 }: { read?: unknown; indent?: number } = {},
 ): string {
-  const replace = function (this: object, key: string, member: unknown): unknown {
-    const spelling = getSpelling(this, key);
-    if (spelling !== undefined) return rawJSON(spelling);
-    return typeof member === "number" && Number.isFinite(member)
-      ? rawJSON(renderNumber(member, read))
-      : member;
+  const toLine = (level: number): string => (indent > 0 ? `\n${" ".repeat(indent * level)}` : "");
+  const join = ([open, close]: string, members: readonly string[], level: number): string =>
+    members.length === 0
+      ? `${open}${close}`
+      : `${open}${toLine(level + 1)}${members.join(`,${toLine(level + 1)}`)}${toLine(level)}${close}`;
+  const write = (holder: unknown, key: string, level: number): string | undefined => {
+    const member = (holder as Record<string, unknown>)[key];
+    const spelling = getSpelling(holder, key);
+    if (spelling !== undefined) return spelling;
+    if (typeof member === "number" && Number.isFinite(member)) return renderNumber(member, read);
+    if (!isObject(member)) return JSON.stringify(member);
+    if (Array.isArray(member)) {
+      const members = member.map((_, index) => write(member, String(index), level + 1) ?? "null");
+      return join("[]", members, level);
+    }
+    const members = getKeys(member).flatMap((name) => {
+      const text = write(member, name, level + 1);
+      return text === undefined ? [] : `${JSON.stringify(name)}:${indent > 0 ? " " : ""}${text}`;
+    });
+    return join("{}", members, level);
   };
-  return JSON.stringify(value, replace, indent);
+  return write({ value }, "value", 0) ?? "null";
 }
+
+const { rawJSON } = JSON as unknown as { rawJSON(text: string): object };
 
 /**
  * Parses JSON for a program that prints it again by itself: of a number that a JavaScript number cannot hold, `JSON.stringify`
@@ -218,12 +353,14 @@ export function parseJsonToPrint(text: string): unknown {
   return JSON.parse(text, revive as (key: string, value: unknown) => unknown);
 }
 
-function roundMembers(value: unknown): unknown {
+function roundMembers(value: unknown, printed: readonly string[], isPrinted = false): unknown {
   if (typeof value !== "object" || value === null) return value;
-  const round = (member: unknown, key: string): unknown =>
-    typeof member === "string" && getSpelling(value, key) === member
-      ? Math.min(Math.max(Number(member), -Number.MAX_VALUE), Number.MAX_VALUE)
-      : roundMembers(member);
+  const round = (member: unknown, key: string): unknown => {
+    if (typeof member !== "string" || getSpelling(value, key) !== member)
+      return roundMembers(member, printed, isPrinted || printed.includes(key));
+    if (isPrinted) return rawJSON(member);
+    return Math.min(Math.max(Number(member), -Number.MAX_VALUE), Number.MAX_VALUE);
+  };
   if (Array.isArray(value)) return value.map((member, index) => round(member, String(index)));
   return Object.fromEntries(
     Object.entries(value).map(([key, member]) => [key, round(member, key)]),
@@ -232,10 +369,8 @@ function roundMembers(value: unknown): unknown {
 
 /**
  * Returns a value of `parseJson` with a JavaScript number, rounded, in place of each number's text, for readers that expect
- * numbers: a JSON Schema, or the API of a model.
+ * numbers. Within members of the names `printed`, which are only printed again, `JSON.stringify` prints what was written.
  */
-export function roundNumbers(value: unknown): unknown {
-  return typeof value === "object" && value !== null && withLongNumbers.has(value)
-    ? roundMembers(value)
-    : value;
+export function roundNumbers(value: unknown, printed: readonly string[] = []): unknown {
+  return isObject(value) && readings.get(value)?.hasLong ? roundMembers(value, printed) : value;
 }

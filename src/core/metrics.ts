@@ -46,49 +46,101 @@ const Counter = require("prom-client/lib/counter.js") as typeof prom.Counter;
 const Gauge = require("prom-client/lib/gauge.js") as typeof prom.Gauge;
 const Histogram = require("prom-client/lib/histogram.js") as typeof prom.Histogram;
 
+/** A registry, and what makes metrics in it. `read` sets a metric at each scrape. */
+function createRegistry() {
+  const registry = new Registry();
+  const registers = [registry];
+  return {
+    render: () => registry.metrics(),
+    addCounter: <L extends string>(
+      name: string,
+      help: string,
+      labelNames: readonly L[],
+      read?: (counter: prom.Counter<L>) => void,
+    ) =>
+      new Counter<L>({
+        name,
+        help,
+        labelNames,
+        registers,
+        ...(read && {
+          collect() {
+            read(this);
+          },
+        }),
+      }),
+    addHistogram: <L extends string>(
+      name: string,
+      help: string,
+      { buckets, labelNames = [] }: { buckets: number[]; labelNames?: readonly L[] },
+    ) => new Histogram<L>({ name, help, buckets, labelNames, registers }),
+    addGauge: <L extends string>(
+      name: string,
+      help: string,
+      labelNames: readonly L[],
+      read: (gauge: prom.Gauge<L>) => void | Promise<void>,
+    ): void =>
+      void new Gauge<L>({
+        name,
+        help,
+        labelNames,
+        registers,
+        collect() {
+          return read(this);
+        },
+      }),
+    /** Adds gauges with one series for each row that `read` gives at a scrape. */
+    addRowGauges: <T>(
+      { label, read, toName }: { label: string; read: () => readonly T[]; toName(row: T): string },
+      gauges: readonly [name: string, help: string, value: (row: T) => number][],
+    ): void => {
+      for (const [name, help, value] of gauges)
+        new Gauge({
+          name,
+          help,
+          labelNames: [label],
+          registers,
+          collect() {
+            this.reset();
+            for (const row of read()) this.set({ [label]: toName(row) }, value(row));
+          },
+        });
+    },
+  };
+}
+
+type MetricRegistry = ReturnType<typeof createRegistry>;
+
 const SAMPLE_MS = 20;
 
 /** The process itself: memory, processor time, event-loop delay. Returns how to end the measuring. */
-function addProcess(registers: prom.Registry[]): () => void {
+function addProcess({ addCounter, addGauge }: MetricRegistry): () => void {
   const delay = monitorEventLoopDelay({ resolution: SAMPLE_MS });
   // Node reports the whole time between two samples, the planned wait included.
   const seconds = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - SAMPLE_MS / 1e3);
   delay.enable();
-  new Gauge({
-    name: "rouse_event_loop_delay_seconds",
-    help: "Delay of the event loop since the last scrape.",
-    labelNames: ["quantile"],
-    registers,
-    collect() {
-      this.set({ quantile: "0.5" }, seconds(delay.percentile(50)));
-      this.set({ quantile: "0.99" }, seconds(delay.percentile(99)));
-      this.set({ quantile: "1" }, seconds(delay.max));
+  addGauge(
+    "rouse_event_loop_delay_seconds",
+    "Delay of the event loop since the last scrape.",
+    ["quantile"],
+    (gauge) => {
+      gauge.set({ quantile: "0.5" }, seconds(delay.percentile(50)));
+      gauge.set({ quantile: "0.99" }, seconds(delay.percentile(99)));
+      gauge.set({ quantile: "1" }, seconds(delay.max));
       delay.reset();
     },
+  );
+  addGauge("process_resident_memory_bytes", "Resident memory.", [], (gauge) =>
+    gauge.set(process.memoryUsage.rss()),
+  );
+  addCounter("process_cpu_seconds_total", "Processor time, user and system.", [], (counter) => {
+    const { user, system } = process.cpuUsage();
+    counter.reset();
+    counter.inc((user + system) / 1e6);
   });
-  new Gauge({
-    name: "process_resident_memory_bytes",
-    help: "Resident memory.",
-    registers,
-    collect() {
-      this.set(process.memoryUsage.rss());
-    },
-  });
-  new Counter({
-    name: "process_cpu_seconds_total",
-    help: "Processor time, user and system.",
-    registers,
-    collect() {
-      const { user, system } = process.cpuUsage();
-      this.reset();
-      this.inc((user + system) / 1e6);
-    },
-  });
-  new Gauge({
-    name: "process_start_time_seconds",
-    help: "Start of the process, since the epoch.",
-    registers,
-  }).set(performance.timeOrigin / 1000);
+  addGauge("process_start_time_seconds", "Start of the process, since the epoch.", [], (gauge) =>
+    gauge.set(performance.timeOrigin / 1000),
+  );
   return () => void delay.disable();
 }
 
@@ -163,197 +215,68 @@ function children<T>(make: (value: string) => T): (value: string) => T {
   };
 }
 
-function addCounts(registers: prom.Registry[], read: () => Promise<Record<string, number>>): void {
-  new Gauge({
-    name: "rouse_store_rows",
-    help: "Rows of the store by kind and state.",
-    labelNames: ["kind", "state"],
-    registers,
-    async collect() {
-      // The store's gauges are left out if the store is unavailable. A counter of this process shows that.
-      const late = new Promise<Record<string, number>>((done) =>
-        setTimeout(() => done({}), COUNTS_MS).unref(),
-      );
-      const counts = await Promise.race([read().catch(() => ({})), late]);
-      this.reset();
-      for (const [name, count] of Object.entries(counts)) {
-        const [kind = name, state = "all"] = name.split(".");
-        this.set({ kind, state }, count);
-      }
-    },
-  });
-}
-
-function addBodies(registers: prom.Registry[], read: () => Promise<number>): void {
-  new Gauge({
-    name: "rouse_store_bodies_overdue_seconds",
-    help: "How long the oldest body whose runs have ended has been kept beyond hooks.retention.",
-    registers,
-    async collect() {
-      const late = new Promise<undefined>((done) =>
-        setTimeout(() => done(undefined), COUNTS_MS).unref(),
-      );
-      const overdue = await Promise.race([read().catch(() => undefined), late]);
-      this.reset();
-      // No value is better than an old one.
-      if (overdue === undefined) this.remove();
-      else this.set(overdue / 1000);
-    },
-  });
-}
-
-/** Adds gauges with one series for each row that `read` gives at a scrape. */
-function addRowGauges<T>(
-  registers: prom.Registry[],
-  { label, read, toName }: { label: string; read: () => readonly T[]; toName: (row: T) => string },
-  gauges: readonly [name: string, help: string, value: (row: T) => number][],
-): void {
-  for (const [name, help, value] of gauges)
-    new Gauge({
-      name,
-      help,
-      labelNames: [label],
-      registers,
-      collect() {
-        this.reset();
-        for (const row of read()) this.set({ [label]: toName(row) }, value(row));
-      },
-    });
-}
-
-function addChannels(
-  registers: prom.Registry[],
-  read: Parameters<Metrics["watchChannels"]>[0],
-): void {
-  addRowGauges(registers, { label: "channel", read, toName: ({ id }) => id }, [
-    [
-      "rouse_channel_up",
-      "Whether a channel could be reached when it was looked at last.",
-      ({ ok }) => (ok ? 1 : 0),
-    ],
-  ]);
-}
-
-function addMcpServers(
-  registers: prom.Registry[],
-  read: Parameters<Metrics["watchMcpServers"]>[0],
-): void {
-  const readUsed = () => read().filter(({ state }) => state !== "idle");
-  addRowGauges(registers, { label: "server", read: readUsed, toName: ({ name }) => name }, [
-    [
-      "rouse_mcp_server_up",
-      "Whether an MCP server is connected.",
-      ({ state }) => (state === "connected" ? 1 : 0),
-    ],
-    ["rouse_mcp_server_tools", "The tools that an MCP server lists.", ({ tools }) => tools],
-    [
-      "rouse_mcp_server_losses",
-      "How often the connection to an MCP server was lost since the config was loaded.",
-      ({ losses }) => losses,
-    ],
-  ]);
-}
-
-function addBreakers(
-  registers: prom.Registry[],
-  read: Parameters<Metrics["watchBreakers"]>[0],
-): void {
-  addRowGauges(registers, { label: "of", read, toName: ({ of }) => of }, [
-    [
-      "rouse_breaker_open",
-      "Whether calls of a model or a channel are held back.",
-      ({ state }) => (state === "closed" ? 0 : 1),
-    ],
-    [
-      "rouse_breaker_waiting",
-      "Runs or deliveries that wait for a model or a channel at this gateway.",
-      ({ waiting }) => waiting,
-    ],
-  ]);
+/** Returns what the store reads, or undefined if that fails or takes too long: its gauges are left out then. A counter of this process shows that. */
+async function readInTime<T>(read: () => Promise<T>): Promise<T | undefined> {
+  const late = new Promise<undefined>((done) =>
+    setTimeout(() => done(undefined), COUNTS_MS).unref(),
+  );
+  return Promise.race([read().catch(() => undefined), late]);
 }
 
 /** The counters and histograms that count as something happens. */
-function createInstruments(registers: prom.Registry[]) {
-  const hooks = new Counter({
-    name: "rouse_hooks_total",
-    help: "Hooks by path and outcome.",
-    labelNames: ["path", "outcome"],
-    registers,
-  });
-  const answers = new Histogram({
-    name: "rouse_hook_answer_seconds",
-    help: "Time from a hook's arrival to its answer.",
-    labelNames: ["outcome"],
+const createInstruments = ({ addCounter, addHistogram }: MetricRegistry) => ({
+  hooks: addCounter("rouse_hooks_total", "Hooks by path and outcome.", ["path", "outcome"]),
+  answers: addHistogram("rouse_hook_answer_seconds", "Time from a hook's arrival to its answer.", {
     buckets: ANSWER_BUCKETS,
-    registers,
-  });
-  const acknowledged = new Counter({
-    name: "rouse_failed_events_acknowledged_total",
-    help: "Events that failed and whose sender will not send them again, because it was answered 200.",
-    labelNames: ["path"],
-    registers,
-  });
-  const lost = new Counter({
-    name: "rouse_lost_requests_total",
-    help: "Requests that were refused and that their sender does not send again, by path and reason.",
-    labelNames: ["path", "reason"],
-    registers,
-  });
-  const refusals = new Counter({
-    name: "rouse_refusals_total",
-    help: "Callers that were refused, by reason.",
-    labelNames: ["reason"],
-    registers,
-  });
-  const signatures = new Counter({
-    name: "rouse_signatures_total",
-    help: "Signatures that fitted, by path and by which of its secrets.",
-    labelNames: ["path", "secret"],
-    registers,
-  });
-  const waits = new Histogram({
-    name: "rouse_queue_wait_seconds",
-    help: "Time that runs waited before they started.",
+    labelNames: ["outcome"],
+  }),
+  acknowledged: addCounter(
+    "rouse_failed_events_acknowledged_total",
+    "Events that failed and whose sender will not send them again, because it was answered 200.",
+    ["path"],
+  ),
+  lost: addCounter(
+    "rouse_lost_requests_total",
+    "Requests that were refused and that their sender does not send again, by path and reason.",
+    ["path", "reason"],
+  ),
+  refusals: addCounter("rouse_refusals_total", "Callers that were refused, by reason.", ["reason"]),
+  signatures: addCounter(
+    "rouse_signatures_total",
+    "Signatures that fitted, by path and by which of its secrets.",
+    ["path", "secret"],
+  ),
+  waits: addHistogram("rouse_queue_wait_seconds", "Time that runs waited before they started.", {
     buckets: WAIT_BUCKETS,
-    registers,
-  });
-  const runs = new Histogram({
-    name: "rouse_run_seconds",
-    help: "Time of runs by how they ended.",
-    labelNames: ["status"],
+  }),
+  runs: addHistogram("rouse_run_seconds", "Time of runs by how they ended.", {
     buckets: RUN_BUCKETS,
-    registers,
-  });
-  const deliveries = new Counter({
-    name: "rouse_deliveries_total",
-    help: "Deliveries by channel and how they ended.",
-    labelNames: ["channel", "status"],
-    registers,
-  });
-  return { hooks, answers, acknowledged, lost, refusals, signatures, waits, runs, deliveries };
-}
+    labelNames: ["status"],
+  }),
+  deliveries: addCounter("rouse_deliveries_total", "Deliveries by channel and how they ended.", [
+    "channel",
+    "status",
+  ]),
+});
 
 /** Counts tokens and costs by agent, mapping and model. */
-function createUsageCounters(registers: prom.Registry[]): (use: ModelUse) => void {
+function createUsageCounters({ addCounter }: MetricRegistry): (use: ModelUse) => void {
   const labelNames = ["agent", "mapping", "model"] as const;
-  const tokens = new Counter({
-    name: "rouse_tokens_total",
-    help: "Tokens that runs used; kind is input, cached_input and cache_write (parts of input) or output.",
-    labelNames: [...labelNames, "kind"],
-    registers,
-  });
-  const costs = new Counter({
-    name: "rouse_cost_usd_total",
-    help: "Known costs of runs, in US dollars.",
+  const tokens = addCounter(
+    "rouse_tokens_total",
+    "Tokens that runs used; kind is input, cached_input and cache_write (parts of input) or output.",
+    [...labelNames, "kind"],
+  );
+  const costs = addCounter(
+    "rouse_cost_usd_total",
+    "Known costs of runs, in US dollars.",
     labelNames,
-    registers,
-  });
-  const unpriced = new Counter({
-    name: "rouse_unpriced_runs_total",
-    help: "Runs that used a model whose price is unknown: rouse_cost_usd_total lacks them.",
+  );
+  const unpriced = addCounter(
+    "rouse_unpriced_runs_total",
+    "Runs that used a model whose price is unknown: rouse_cost_usd_total lacks them.",
     labelNames,
-    registers,
-  });
+  );
   const getCounters = children((agent) =>
     children((mapping) =>
       children((model) => {
@@ -384,11 +307,11 @@ function createUsageCounters(registers: prom.Registry[]): (use: ModelUse) => voi
 
 /** The counters and histograms of one gateway, in a registry of its own. */
 export function createMetrics(): Metrics {
-  const registry = new Registry();
-  const registers = [registry];
-  const endProcess = addProcess(registers);
+  const registry = createRegistry();
+  const { addGauge, addRowGauges } = registry;
+  const endProcess = addProcess(registry);
   const { hooks, answers, acknowledged, lost, refusals, signatures, waits, runs, deliveries } =
-    createInstruments(registers);
+    createInstruments(registry);
   const getAnswerCounter = children((outcome) => answers.labels({ outcome }));
   const getRefusalCounter = children((reason) => refusals.labels({ reason }));
   const getRunCounter = children((status) => runs.labels({ status }));
@@ -418,11 +341,70 @@ export function createMetrics(): Metrics {
         lost.inc({ path, reason: "body_too_large" }, 0);
       }
     },
-    watchCounts: (read) => addCounts(registers, read),
-    watchBodies: (read) => addBodies(registers, read),
-    watchChannels: (read) => addChannels(registers, read),
-    watchMcpServers: (read) => addMcpServers(registers, read),
-    watchBreakers: (read) => addBreakers(registers, read),
+    watchCounts: (read) =>
+      addGauge(
+        "rouse_store_rows",
+        "Rows of the store by kind and state.",
+        ["kind", "state"],
+        async (gauge) => {
+          const counts = await readInTime(read);
+          gauge.reset();
+          for (const [name, count] of Object.entries(counts ?? {})) {
+            const [kind = name, state = "all"] = name.split(".");
+            gauge.set({ kind, state }, count);
+          }
+        },
+      ),
+    watchBodies: (read) =>
+      addGauge(
+        "rouse_store_bodies_overdue_seconds",
+        "How long the oldest body whose runs have ended has been kept beyond hooks.retention.",
+        [],
+        async (gauge) => {
+          const overdue = await readInTime(read);
+          gauge.reset();
+          // No value is better than an old one.
+          if (overdue === undefined) gauge.remove();
+          else gauge.set(overdue / 1000);
+        },
+      ),
+    watchChannels: (read) =>
+      addRowGauges({ label: "channel", read, toName: ({ id }) => id }, [
+        [
+          "rouse_channel_up",
+          "Whether a channel could be reached when it was looked at last.",
+          ({ ok }) => (ok ? 1 : 0),
+        ],
+      ]),
+    watchMcpServers(read) {
+      const readUsed = () => read().filter(({ state }) => state !== "idle");
+      addRowGauges({ label: "server", read: readUsed, toName: ({ name }) => name }, [
+        [
+          "rouse_mcp_server_up",
+          "Whether an MCP server is connected.",
+          ({ state }) => (state === "connected" ? 1 : 0),
+        ],
+        ["rouse_mcp_server_tools", "The tools that an MCP server lists.", ({ tools }) => tools],
+        [
+          "rouse_mcp_server_losses",
+          "How often the connection to an MCP server was lost since the config was loaded.",
+          ({ losses }) => losses,
+        ],
+      ]);
+    },
+    watchBreakers: (read) =>
+      addRowGauges({ label: "of", read, toName: ({ of }) => of }, [
+        [
+          "rouse_breaker_open",
+          "Whether calls of a model or a channel are held back.",
+          ({ state }) => (state === "closed" ? 0 : 1),
+        ],
+        [
+          "rouse_breaker_waiting",
+          "Runs or deliveries that wait for a model or a channel at this gateway.",
+          ({ waiting }) => waiting,
+        ],
+      ]),
     hookAnswered({ path, outcome, seconds }) {
       (paths.get(path) ?? otherPaths)(outcome).inc();
       getAnswerCounter(outcome).observe(seconds);
@@ -440,14 +422,14 @@ export function createMetrics(): Metrics {
       getRunCounter(status).observe(seconds);
       recent.runs.add(seconds);
     },
-    modelUsed: createUsageCounters(registers),
+    modelUsed: createUsageCounters(registry),
     deliveryEnded: ({ channel, status }) => getDeliveryCounter(channel)(status).inc(),
     latencies: () => ({
       answers: recent.answers.read(),
       waits: recent.waits.read(),
       runs: recent.runs.read(),
     }),
-    render: () => registry.metrics(),
+    render: registry.render,
     close: endProcess,
   };
 }

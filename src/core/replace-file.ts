@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { chmod, mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
 /** Options for replacing a file. */
@@ -29,6 +29,14 @@ const ATTEMPTS = 3;
 const LEFT_MS = 60_000;
 
 const getCode = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code;
+
+/** Makes a file that is not there, and takes it from all but its owner: a database's companions take over its mode. */
+export async function makePrivate(file: string): Promise<void> {
+  await writeFile(file, "", { flag: "wx", mode: 0o600 }).catch((error: unknown) => {
+    if (getCode(error) !== "EEXIST") throw error;
+  });
+  await chmod(file, 0o600);
+}
 
 /** Makes what was renamed or removed in a folder durable, where the system can. */
 export async function syncFolder(folder: string): Promise<void> {

@@ -11,6 +11,7 @@ import type {
   DeliveryRecord,
   DeliveryStatus,
   Job,
+  Ms,
   Queue,
   Store,
 } from "../store/types.ts";
@@ -92,177 +93,133 @@ const waitsForVendor = ({ route, ask }: DeliveryRecord): boolean =>
 type PieceResult = SendResult & { whole?: boolean; warning?: string | undefined };
 type SentPiece = Extract<PieceResult, { status: "sent" }>;
 
-/** Sends what is in the outbox: in order per recipient, recipients in parallel. */
-class DeliverySender {
-  readonly worker: PullWorker;
+/** One start of a delivery: from its next piece to its end, or until it is put back. */
+class DeliveryStart {
   readonly #options: DeliveryWorkerOptions;
-  readonly #gate: ChannelGate;
+  readonly #worker: PullWorker;
+  readonly #job: Job;
+  readonly #delivery: DeliveryRecord;
+  readonly #signal: AbortSignal;
+  /** True once this start has sent a piece. */
+  #hasProgress = false;
 
-  constructor(options: DeliveryWorkerOptions) {
-    this.#options = options;
-    this.#gate = new ChannelGate(options.parking);
-    this.worker = new PullWorker({
-      ...options,
-      kind: "delivery",
-      limit: () => PARALLEL,
-      execute: (job, signal) => this.#deliver(job, signal),
-    });
-  }
-
-  async #deliver(job: Job, signal: AbortSignal): Promise<void> {
-    const { store, traces = NO_TRACES } = this.#options;
-    const found = await store.deliveries.get((job.data as DeliveryJob).deliveryId);
-    if (!found || found.status !== "pending") {
-      this.#options.parking.arrived(job.id);
-      await store.commit((tx) => tx.jobs.settle(job), job);
-      return;
-    }
-    const pass = waitsForVendor(found)
-      ? this.#gate.enter(job, found.route.channel, found.error?.code === "retry")
-      : undefined;
-    if (pass && isRefusal(pass)) return this.#wait(job, found, pass);
-    const delivery: DeliveryRecord = { ...found, attempts: found.attempts + 1 };
-    const sendAll = (): Promise<void> =>
-      this.#sendAll(job, delivery, signal, pass).finally(() => pass?.leave("none"));
-    return traces.within(found.trace, sendAll);
-  }
-
-  /** Puts a delivery back until its channel's vendor takes messages again: no try is used up. */
-  async #wait(job: Job, delivery: DeliveryRecord, { of, until }: Refusal): Promise<void> {
-    const { clock, snapshot, parking, log } = this.#options;
-    const now = clock.now();
-    const endsAt = job.enqueuedAt + snapshot().config.delivery.maxAge;
-    const message =
-      delivery.error?.code === "retry"
-        ? delivery.error.message
-        : `the channel ${of} takes no messages now`;
-    if (now >= endsAt) {
-      parking.arrived(job.id);
-      return this.#end(job, delivery, "failed", {
-        code: "given_up",
-        message: `not sent within delivery.maxAge: ${message}`,
-      });
-    }
-    const held = await this.worker.commit(job, (tx) => {
-      tx.deliveries.update(delivery.id, {
-        attempts: delivery.attempts,
-        nextAt: until,
-        error: { code: "retry", message },
-        ...buildMark(delivery),
-      });
-      tx.jobs.settle(job, Math.min(now + LOOK_MS, endsAt), { resetAttempts: true });
-    });
-    if (held) parking.park(job, [of]);
-    log.debug(
-      { deliveryId: delivery.id, runId: delivery.runId, channel: of },
-      "a delivery waits for its channel",
-    );
-  }
-
-  async #sendAll(
+  constructor(
+    { options, worker }: { options: DeliveryWorkerOptions; worker: PullWorker },
     job: Job,
     delivery: DeliveryRecord,
     signal: AbortSignal,
-    pass: Pass | undefined,
-  ): Promise<void> {
+  ) {
+    this.#options = options;
+    this.#worker = worker;
+    this.#job = job;
+    this.#delivery = { ...delivery };
+    this.#signal = signal;
+  }
+
+  /** Sends what is left. `pass`: the permission of the channel, if it needs one. */
+  async run(pass: Pass | undefined): Promise<void> {
     const { store, snapshot, clock } = this.#options;
-    const asked =
-      delivery.ask?.ends === undefined ? undefined : await store.deliveries.get(delivery.ask.ends);
-    const problem = await this.#findAskProblem(delivery, asked);
-    if (problem !== undefined)
-      return this.#end(job, delivery, "failed", { code: "decided", message: problem });
+    const [delivery, job, signal] = [this.#delivery, this.#job, this.#signal];
+    delivery.attempts++;
+    const ends = delivery.ask?.ends;
+    const asked = ends === undefined ? undefined : await store.deliveries.get(ends);
+    const problem = await this.#findAskProblem(asked);
+    if (problem !== undefined) return this.#end("failed", { code: "decided", message: problem });
     // Tries that ended with the process leave no other trace than their starts.
     if (job.attempts > MAX_ATTEMPTS)
-      return this.#end(job, delivery, "failed", {
+      return this.#end("failed", {
         code: "crashed",
         message: `started ${MAX_ATTEMPTS} times without coming to an end`,
       });
-    let progress = false;
     let doubt = delivery.sendingSince;
     while (delivery.nextChunk < countPieces(delivery)) {
-      if (!this.worker.isRunning) {
+      if (!this.#worker.isRunning) {
         if (doubt === undefined) delete delivery.sendingSince;
-        return this.#later(
-          job,
-          delivery,
-          { status: "retry", reason: "the gateway stopped", afterMs: 0 },
-          progress,
-          true,
-        );
+        return this.#later({ status: "retry", reason: "the gateway stopped" }, true);
       }
-      if (!(await this.worker.confirm(job, signal)) || !(await this.#mark(job, delivery))) return;
-      const result = await this.#send(delivery, asked, doubt, signal);
+      if (!(await this.#worker.confirm(job, signal)) || !(await this.#mark())) return;
+      const result = await this.#send(asked, doubt);
       leave(pass, result, signal);
       // An answer says how this try ended, but nothing of one before that is in doubt.
       if (doubt === undefined && !isUncertain(result)) delete delivery.sendingSince;
-      if (result?.status !== "sent") return this.#stopAt(job, delivery, result, progress, signal);
-      progress = true;
+      if (result?.status !== "sent") return this.#stopAt(result);
+      this.#hasProgress = true;
       doubt = undefined;
-      if (!(await this.#keepSent(job, delivery, result))) return;
+      if (!(await this.#keepSent(result))) return;
     }
     const channel = snapshot().channels.get(delivery.route.channel)?.channel;
     const left = await removeLive(delivery, channel, { clock, signal, tries: job.attempts });
-    if (left) return this.#laterOrWait(job, delivery, left, progress, signal);
+    if (left) return this.#stopAt(left);
     pass?.leave("ok");
-    await this.#end(job, delivery, "delivered", null);
+    await this.#end("delivered", null);
+  }
+
+  /** Puts the delivery back until its channel's vendor takes messages again: no try is used up. */
+  async wait({ of, until }: Refusal, reason?: string): Promise<void> {
+    const { clock, snapshot, parking, log } = this.#options;
+    const { id: deliveryId, runId, error } = this.#delivery;
+    const now = clock.now();
+    const endsAt = this.#job.enqueuedAt + snapshot().config.delivery.maxAge;
+    const before = error?.code === "retry" ? error.message : undefined;
+    const message = reason ?? before ?? `the channel ${of} takes no messages now`;
+    if (now >= endsAt) {
+      parking.arrived(this.#job.id);
+      return this.#giveUp(TOO_OLD, message);
+    }
+    const runAt = Math.min(now + LOOK_MS, endsAt);
+    if (await this.#putBack(message, { nextAt: until, runAt, resetAttempts: true }))
+      parking.park(this.#job, [of]);
+    log.debug({ deliveryId, runId, channel: of }, "a delivery waits for its channel");
   }
 
   /** Writes that a piece was sent before the next one goes, so that a retry goes on after it. The last one is written with the end. */
-  async #keepSent(job: Job, delivery: DeliveryRecord, result: SentPiece): Promise<boolean> {
+  async #keepSent({ whole, warning, messageIds: sent = [] }: SentPiece): Promise<boolean> {
+    const delivery = this.#delivery;
     // Buttons carry the whole question.
-    delivery.nextChunk = result.whole ? countPieces(delivery) : delivery.nextChunk + 1;
-    if (result.warning !== undefined)
-      delivery.warnings = [...(delivery.warnings ?? []), result.warning];
-    delivery.messageIds = [...delivery.messageIds, ...(result.messageIds ?? [])];
-    const { nextChunk, messageIds, attempts, warnings } = delivery;
-    const isLast = nextChunk === countPieces(delivery);
+    delivery.nextChunk = whole ? countPieces(delivery) : delivery.nextChunk + 1;
+    if (warning !== undefined) delivery.warnings = [...(delivery.warnings ?? []), warning];
+    delivery.messageIds = [...delivery.messageIds, ...sent];
+    const isLast = delivery.nextChunk === countPieces(delivery);
     if (isLast && !hasLiveLeft(delivery)) return true;
     if (isLast) delete delivery.sendingSince;
     else if (isMarked(delivery)) delivery.sendingSince = this.#options.clock.now();
-    const change = {
-      nextChunk,
-      messageIds,
-      attempts,
-      ...(warnings && { warnings }),
-      ...buildMark(delivery),
-    };
-    return this.worker.commit(job, (tx) => tx.deliveries.update(delivery.id, change));
+    const change = { ...toProgress(delivery), ...buildMark(delivery) };
+    return this.#worker.commit(this.#job, (tx) => tx.deliveries.update(delivery.id, change));
   }
 
-  /** Puts a delivery back or ends it, at a piece that was not sent. */
-  #stopAt(
-    job: Job,
-    delivery: DeliveryRecord,
-    result: Exclude<SendResult, { status: "sent" }> | undefined,
-    progress: boolean,
-    signal: AbortSignal,
-  ): Promise<void> {
+  /** Puts the delivery back or ends it, at a piece that was not sent: it waits for its channel if that is away. */
+  #stopAt(result: Exclude<SendResult, { status: "sent" }> | undefined): Promise<void> {
+    const { parking, clock } = this.#options;
+    const { channel: of } = this.#delivery.route;
     if (!result)
-      return this.#end(job, delivery, "failed", {
+      return this.#end("failed", {
         code: "no_such_channel",
-        message: `the channel is no longer configured: add channels.${delivery.route.channel} and retry the delivery`,
+        message: `the channel is no longer configured: add channels.${of} and retry the delivery`,
       });
-    if (result.status === "retry")
-      return this.#laterOrWait(job, delivery, result, progress, signal);
-    const code = result.status === "failed" ? "refused" : "unknown";
-    return this.#end(job, delivery, result.status, { code, message: result.reason });
+    const { status, reason: message } = result;
+    if (status !== "retry")
+      return this.#end(status, { code: status === "failed" ? "refused" : "unknown", message });
+    const isAway = waitsForVendor(this.#delivery) && parking.breaker.isOpen(of);
+    return isAway && !this.#signal.aborted
+      ? this.wait({ of, until: clock.now() }, message)
+      : this.#later(result, this.#signal.aborted);
   }
 
   /** Writes that a piece is about to be sent: a start that follows a crash knows that it may have arrived. */
-  async #mark(job: Job, delivery: DeliveryRecord): Promise<boolean> {
+  async #mark(): Promise<boolean> {
+    const delivery = this.#delivery;
     if (!isMarked(delivery) || delivery.sendingSince !== undefined) return true;
     delivery.sendingSince = this.#options.clock.now();
-    return this.worker.commit(job, (tx) => tx.deliveries.update(delivery.id, buildMark(delivery)));
+    const change = buildMark(delivery);
+    return this.#worker.commit(this.#job, (tx) => tx.deliveries.update(delivery.id, change));
   }
 
   /**
    * Returns the reason that a question, or its end, is not sent any more. `asked` is the question whose buttons are to
    * go.
    */
-  async #findAskProblem(
-    { ask }: DeliveryRecord,
-    asked: DeliveryRecord | undefined,
-  ): Promise<string | undefined> {
+  async #findAskProblem(asked: DeliveryRecord | undefined): Promise<string | undefined> {
+    const { ask } = this.#delivery;
     if (!ask) return undefined;
     if (ask.ends !== undefined)
       return asked?.messageIds.length
@@ -273,19 +230,16 @@ class DeliverySender {
   }
 
   async #send(
-    delivery: DeliveryRecord,
     asked: DeliveryRecord | undefined,
     doubt: number | undefined,
-    signal: AbortSignal,
   ): Promise<PieceResult | undefined> {
-    const { callbacks, snapshot, clock, store } = this.#options;
+    const { callbacks, snapshot, store } = this.#options;
+    const delivery = this.#delivery;
     const { channel: id, to, thread, replyTo } = delivery.route;
     const channel = id === CALLBACK ? callbacks : snapshot().channels.get(id)?.channel;
     if (!channel || to === undefined) return undefined;
-    const sendOnce = (call: (until: AbortSignal) => Promise<SendResult>): Promise<SendResult> =>
-      this.#inSpan(delivery, () => sendPiece(call, clock, signal));
     const asking = sendAsk(delivery, channel, asked);
-    if (asking) return { ...(await sendOnce(asking)), whole: true };
+    if (asking) return { ...(await this.#sendOnce(asking)), whole: true };
     const { nextChunk: chunk } = delivery;
     const message: OutgoingMessage = {
       to,
@@ -296,24 +250,24 @@ class DeliverySender {
     if (replyTo !== undefined) message.replyTo = replyTo;
     const file = createFileSend(delivery, message, { channel, store });
     const edit = file ? undefined : createEdit(delivery, channel, message);
-    const edited = edit && (await sendOnce(edit));
+    const edited = edit && (await this.#sendOnce(edit));
     if (edited && edited.status !== "failed") return edited;
     if (doubt === undefined) {
-      const result = await sendOnce(file?.send ?? ((until) => channel.send(message, until)));
+      const result = await this.#sendOnce(file?.send ?? ((until) => channel.send(message, until)));
       return { ...result, warning: file?.warning };
     }
     // No channel can find a file again.
     if (file || !channel.resend) return cannotTell(id, doubt);
-    return sendOnce(
+    return this.#sendOnce(
       async (until) => (await channel.resend?.(message, doubt, until)) ?? cannotTell(id, doubt),
     );
   }
 
   /** Makes one attempt to send a piece, within a span. */
-  async #inSpan(
-    { id, runId, route: { channel }, attempts, nextChunk }: DeliveryRecord,
-    send: () => Promise<SendResult>,
-  ): Promise<SendResult> {
+  #sendOnce(call: (until: AbortSignal) => Promise<SendResult>): Promise<SendResult> {
+    const { traces = NO_TRACES, clock } = this.#options;
+    const { id, runId, route, attempts, nextChunk } = this.#delivery;
+    const { channel } = route;
     const attributes = {
       "rouse.delivery.id": id,
       "rouse.run.id": runId,
@@ -321,12 +275,11 @@ class DeliverySender {
       "rouse.delivery.attempt": attempts,
       "rouse.delivery.chunk": nextChunk,
     };
-    const { traces = NO_TRACES } = this.#options;
     return traces.span(
       `deliver ${channel}`,
       attributes,
       async (span) => {
-        const result = await send();
+        const result = await sendPiece(call, clock, this.#signal);
         span.set({ "rouse.delivery.status": result.status });
         if (result.status !== "sent") span.fail(result.status);
         return result;
@@ -335,74 +288,48 @@ class DeliverySender {
     );
   }
 
-  /** Puts a delivery back whose send failed: to wait for its channel if that is away, else for its next try. */
-  #laterOrWait(
-    job: Job,
-    delivery: DeliveryRecord,
-    result: RetriedSend,
-    progress: boolean,
-    { aborted }: AbortSignal,
-  ): Promise<void> {
-    const { parking, clock } = this.#options;
-    const { channel: of } = delivery.route;
-    if (aborted || !waitsForVendor(delivery) || !parking.breaker.isOpen(of))
-      return this.#later(job, delivery, result, progress, aborted);
-    return this.#wait(
-      job,
-      { ...delivery, error: { code: "retry", message: result.reason } },
-      { of, until: clock.now() },
-    );
-  }
-
-  /** Puts a delivery back; `progress` says that this start has sent a piece. */
-  async #later(
-    job: Job,
-    delivery: DeliveryRecord,
-    result: RetriedSend,
-    progress: boolean,
-    stopped: boolean,
-  ): Promise<void> {
+  /** Puts the delivery back for its next try. `isStopped`: the gateway stops, which uses up no try. */
+  async #later(result: RetriedSend, isStopped: boolean): Promise<void> {
     const { clock, log, snapshot } = this.#options;
+    const { attempts, enqueuedAt } = this.#job;
+    const { id: deliveryId, runId, route, ask } = this.#delivery;
     const now = clock.now();
-    const runAt = stopped ? now : now + getWaitMs(progress ? 1 : job.attempts, result);
-    const message = result.reason;
-    const most = delivery.ask?.next.length ? MAX_ASK_ATTEMPTS : MAX_ATTEMPTS;
-    if (!stopped && !progress && job.attempts >= most) {
-      return this.#end(job, delivery, "failed", {
-        code: "given_up",
-        message: `given up after ${most} tries: ${message}`,
-      });
-    }
-    if (!stopped && runAt > job.enqueuedAt + snapshot().config.delivery.maxAge) {
-      return this.#end(job, delivery, "failed", {
-        code: "given_up",
-        message: `not sent within delivery.maxAge: ${message}`,
-      });
-    }
-    const { id, runId, route, attempts } = delivery;
-    await this.worker.commit(job, (tx) => {
-      tx.deliveries.update(id, {
-        attempts,
-        nextAt: runAt,
-        error: { code: "retry", message },
-        ...buildMark(delivery),
-      });
-      tx.jobs.settle(job, runAt, { resetAttempts: progress });
-    });
+    const hasProgress = this.#hasProgress;
+    const runAt = isStopped ? now : now + getWaitMs(hasProgress ? 1 : attempts, result);
+    const { reason } = result;
+    const most = ask?.next.length ? MAX_ASK_ATTEMPTS : MAX_ATTEMPTS;
+    if (!isStopped && !hasProgress && attempts >= most)
+      return this.#giveUp(`given up after ${most} tries`, reason);
+    if (!isStopped && runAt > enqueuedAt + snapshot().config.delivery.maxAge)
+      return this.#giveUp(TOO_OLD, reason);
+    await this.#putBack(reason, { nextAt: runAt, runAt, resetAttempts: hasProgress });
     log.info(
-      { deliveryId: id, runId, channel: route.channel, reason: message, waitMs: runAt - now },
+      { deliveryId, runId, channel: route.channel, reason, waitMs: runAt - now },
       "a delivery waits for its next try",
     );
   }
 
-  async #end(
-    job: Job,
-    delivery: DeliveryRecord,
-    status: DeliveryStatus,
-    error: DeliveryError | null,
-  ): Promise<void> {
+  #putBack(
+    message: string,
+    { nextAt, runAt, resetAttempts }: { nextAt: Ms; runAt: Ms; resetAttempts: boolean },
+  ): Promise<boolean> {
+    const { id, attempts } = this.#delivery;
+    const mark = buildMark(this.#delivery);
+    return this.#worker.commit(this.#job, (tx) => {
+      const error = { code: "retry", message } as const;
+      tx.deliveries.update(id, { attempts, nextAt, error, ...mark });
+      tx.jobs.settle(this.#job, runAt, { resetAttempts });
+    });
+  }
+
+  #giveUp(why: string, message: string): Promise<void> {
+    return this.#end("failed", { code: "given_up", message: `${why}: ${message}` });
+  }
+
+  async #end(status: DeliveryStatus, error: DeliveryError | null): Promise<void> {
     const { clock, log, metrics, store, snapshot } = this.#options;
-    const { id, runId, nextChunk, messageIds, attempts, warnings } = delivery;
+    const delivery = this.#delivery;
+    const { id, runId, attempts, ask } = delivery;
     const { channel } = delivery.route;
     const isUnreachable = status !== "delivered" && error?.code !== "decided";
     const next = isUnreachable
@@ -410,20 +337,11 @@ class DeliverySender {
       : undefined;
     // A delivery that an operator sends again still has to be looked for; any other end answers the question.
     const mark = status === "failed" ? buildMark(delivery) : { sendingSince: null };
-    const done = await this.worker.commit(job, (tx) => {
-      const ended = {
-        status,
-        nextChunk,
-        messageIds,
-        attempts,
-        error,
-        endedAt: clock.now(),
-        ...(warnings && { warnings }),
-        ...mark,
-      };
-      tx.deliveries.update(id, ended);
+    const done = await this.#worker.commit(this.#job, (tx) => {
+      const endedAt = clock.now();
+      tx.deliveries.update(id, { ...toProgress(delivery), status, error, endedAt, ...mark });
       if (next) writeDelivery(tx, next);
-      tx.jobs.settle(job);
+      tx.jobs.settle(this.#job);
     });
     if (!done) return;
     log[status === "delivered" ? "info" : "warn"](
@@ -431,20 +349,43 @@ class DeliverySender {
       "a delivery ended",
     );
     metrics?.deliveryEnded({ channel, status });
-    if (!isUnreachable || !delivery.ask || delivery.ask.ends !== undefined) return;
-    const about = {
-      approvalId: delivery.ask.approvalId,
-      runId,
-      next: next?.delivery.route.channel,
-    };
+    if (!isUnreachable || !ask || ask.ends !== undefined) return;
+    const about = { approvalId: ask.approvalId, runId, next: next?.delivery.route.channel };
     if (next) log.warn(about, "an approver could not be asked: the next one is");
     else log.error(about, "no approver could be asked on a channel: decide with `rouse approvals`");
   }
 }
 
-/** Sends deliveries, and again if an operator says so. */
+const TOO_OLD = "not sent within delivery.maxAge";
+
+/** The part of a delivery that says how far it has come. */
+const toProgress = ({ nextChunk, messageIds, attempts, warnings }: DeliveryRecord) => ({
+  nextChunk,
+  messageIds,
+  attempts,
+  ...(warnings && { warnings }),
+});
+
+/** Sends deliveries, in order per recipient, recipients in parallel; and again if an operator says so. */
 export function createDeliveryWorker(options: DeliveryWorkerOptions): DeliveryWorker {
-  const { worker } = new DeliverySender(options);
+  const { store, parking, traces = NO_TRACES } = options;
+  const gate = new ChannelGate(parking);
+  const execute = async (job: Job, signal: AbortSignal): Promise<void> => {
+    const found = await store.deliveries.get((job.data as DeliveryJob).deliveryId);
+    if (found?.status !== "pending") {
+      parking.arrived(job.id);
+      await store.commit((tx) => tx.jobs.settle(job), job);
+      return;
+    }
+    const { route, error, trace } = found;
+    const start = new DeliveryStart({ options, worker }, job, found, signal);
+    const pass = waitsForVendor(found)
+      ? gate.enter(job, route.channel, error?.code === "retry")
+      : undefined;
+    if (pass && isRefusal(pass)) return start.wait(pass);
+    return traces.within(trace, () => start.run(pass).finally(() => pass?.leave("none")));
+  };
+  const worker = new PullWorker({ ...options, kind: "delivery", limit: () => PARALLEL, execute });
   return {
     start: () => worker.start(),
     stop: () => worker.stop(STOP_MS),

@@ -18,6 +18,7 @@ import {
   type Writes,
   deliveryState,
 } from "../store/types.ts";
+import { unknownId } from "../vocabulary/unknown-id.ts";
 import { SEND_FILE_TOOL_NAME } from "../vocabulary/tool-names.ts";
 import { CALLBACK } from "./callback.ts";
 import { cutMeasured } from "./split.ts";
@@ -62,6 +63,13 @@ const skipPiece = ({
   ],
 });
 
+/** Returns why a delivery cannot be sent again; undefined if it can. */
+export function findResendProblem({ status }: DeliveryRecord): Failure | undefined {
+  if (status === "failed" || status === "unknown") return undefined;
+  const message = `only a delivery that failed can be sent again; this one is ${status}`;
+  return { code: "not_retryable", message };
+}
+
 /** Queues deliveries again that failed, for an operator. */
 export function createRetry(options: DeliveryRetryOptions): RetryDelivery {
   const { store, clock } = options;
@@ -85,20 +93,9 @@ export function createRetry(options: DeliveryRetryOptions): RetryDelivery {
 
   return async (id, { arrived = false } = {}) => {
     const delivery = await store.deliveries.get(id);
-    if (!delivery)
-      return {
-        ok: false,
-        failure: { code: "not_found", message: "there is no delivery with this id" },
-      };
-    if (delivery.status !== "failed" && delivery.status !== "unknown") {
-      return {
-        ok: false,
-        failure: {
-          code: "not_retryable",
-          message: `only a delivery that failed can be sent again; this one is ${delivery.status}`,
-        },
-      };
-    }
+    if (!delivery) return { ok: false, failure: unknownId("delivery", id) };
+    const problem = findResendProblem(delivery);
+    if (problem) return { ok: false, failure: problem };
     if (arrived && delivery.status !== "unknown") {
       const message =
         "nothing of this delivery is in doubt, so nothing can have arrived: retry it without `arrived`";
@@ -178,6 +175,14 @@ export interface Planned {
 /** A delivery that is sent. */
 export type PlannedSend = Planned & { job: NewJob };
 
+/** Plans a delivery with its job. `id`: for one that must not be planned twice; else it gets a new one. */
+export function planSend(
+  delivery: Omit<NewDelivery, "id" | "route"> & { id?: string; route: Route },
+): PlannedSend {
+  const { id = newId("dlv", delivery.createdAt), route, createdAt } = delivery;
+  return { delivery: { ...delivery, id }, job: deliveryJob(id, route, createdAt) };
+}
+
 /** Writes a planned delivery. */
 export function writeDelivery(tx: Writes, { delivery, job, contents = [] }: Planned): void {
   tx.deliveries.add(delivery);
@@ -252,11 +257,7 @@ export function planDelivery({
   channels,
   now,
 }: Reply & { runId: string; route: Route }): PlannedSend {
-  const id = newId("dlv", now);
-  return {
-    delivery: { id, runId, route, chunks: splitFor(route, text, channels), createdAt: now },
-    job: deliveryJob(id, route, now),
-  };
+  return planSend({ runId, route, chunks: splitFor(route, text, channels), createdAt: now });
 }
 
 /**
@@ -293,9 +294,5 @@ export function planCallback(options: {
 }): PlannedSend {
   const { runId, mapping, url, receipt, now } = options;
   const route: Route = { channel: CALLBACK, to: url, thread: mapping };
-  const id = newId("dlv", now);
-  return {
-    delivery: { id, runId, route, chunks: [JSON.stringify(receipt)], createdAt: now },
-    job: deliveryJob(id, route, now),
-  };
+  return planSend({ runId, route, chunks: [JSON.stringify(receipt)], createdAt: now });
 }

@@ -3,11 +3,10 @@ import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import { cutText, oneLine } from "../core/text.ts";
 import type { SendResult, Channel, OutgoingMessage, SentMessage } from "../contract/channel.ts";
-import { newId } from "../core/ids.ts";
 import type { DeliveryRecord, LiveMessage, Route, DeliveryAsk, Reads } from "../store/types.ts";
-import { deliveryJob, type PlannedSend, splitFor, toSendKey } from "./plan.ts";
+import { planSend, type PlannedSend, splitFor, toSendKey } from "./plan.ts";
 import { MAX_ASK_ATTEMPTS, type RetriedSend } from "./tries.ts";
-import { getPhrases } from "../vocabulary/phrases.ts";
+import { renderPhrase } from "../vocabulary/phrases.ts";
 import type { Channels } from "./channels.ts";
 
 /** The number of messages that a delivery consists of: its chunks, then its files. */
@@ -68,10 +67,7 @@ export function planAsk(
 ): PlannedSend {
   const id = questionId(ask.approvalId, ask.position);
   const chunks = splitFor(route, `${ask.text}\n\n${ask.instruction}`, channels);
-  return {
-    delivery: { id, runId, route, chunks, ask, createdAt: now },
-    job: deliveryJob(id, route, now),
-  };
+  return planSend({ id, runId, route, chunks, ask, createdAt: now });
 }
 
 /**
@@ -87,19 +83,14 @@ export function planAskEnd(
   const { id: asked, ask, runId, route } = question;
   if (!ask || route.to === undefined || !channels.get(route.channel)?.channel.endQuestion)
     return undefined;
-  const id = `${asked}e`;
-  const to: Route = { ...route, to: route.to };
-  return {
-    delivery: {
-      id,
-      runId,
-      route: to,
-      chunks: [text],
-      ask: { ...ask, next: [], ends: asked },
-      createdAt: now,
-    },
-    job: deliveryJob(id, to, now),
-  };
+  return planSend({
+    id: `${asked}e`,
+    runId,
+    route: { ...route, to: route.to },
+    chunks: [text],
+    ask: { ...ask, next: [], ends: asked },
+    createdAt: now,
+  });
 }
 
 /** Plans the question to the next approver, of a question that could not be delivered. Undefined if there is none, or the approver is asked already. */
@@ -141,14 +132,16 @@ export function sendAsk(
   }
   if (!channel.ask) return undefined;
   const { code, text, instruction, language, verdicts, expiresAt } = ask;
-  const { labels } = getPhrases(language).questions;
   const question = {
     ...place,
     ...(replyTo !== undefined && { replyTo }),
     code,
     text,
     instruction,
-    verdicts: verdicts.map((verdict) => ({ verdict, label: labels[verdict] })),
+    verdicts: verdicts.map((verdict) => ({
+      verdict,
+      label: renderPhrase(language, `questions.labels.${verdict}`),
+    })),
     expiresAt,
     ...toSendKey({ id, resent }, 0),
   };
@@ -222,11 +215,7 @@ export function planRemoval(
   live: LiveMessage,
   { runId, route, now }: { runId: string; route: Route; now: number },
 ): PlannedSend {
-  const id = newId("dlv", now);
-  return {
-    delivery: { id, runId, route, chunks: [], live, createdAt: now },
-    job: deliveryJob(id, route, now),
-  };
+  return planSend({ runId, route, chunks: [], live, createdAt: now });
 }
 
 /** Time for one piece; then the plugin's signal aborts. */

@@ -1,25 +1,16 @@
 import { newId } from "../core/ids.ts";
-import { sha256Hex } from "../core/secret.ts";
 import { cutText, oneLine } from "../core/text.ts";
 import type { ApprovalPress, IncomingMessage, ReceivedMessage } from "../contract/channel.ts";
-import {
-  channelSession,
-  mainSession,
-  personSession,
-  type EventRecord,
-  type FencingToken,
-  type MessageCommand,
-  type MessageSpec,
-  type RunAction,
-  type SessionRef,
+import type {
+  EventRecord,
+  FencingToken,
+  MessageSpec,
+  MessageCommand,
+  RunAction,
 } from "../store/types.ts";
 import { answerDecision } from "../people/approvals.ts";
-import { splitPerson } from "../people/policy.ts";
-import { parseDecision, renderVerdict } from "../vocabulary/decision.ts";
+import { renderVerdict } from "../vocabulary/decision.ts";
 import { getOwnText, renderMessage } from "../turns/channel/channel-input.ts";
-import { getPlace } from "../people/agent-choices.ts";
-import { parsePersonDecision, type PairingResult } from "../people/pairings.ts";
-import { parseCommand } from "../turns/channel/commands.ts";
 import {
   checkStoredPlace,
   type CheckedMessage,
@@ -30,7 +21,15 @@ import {
 } from "./edits-and-threads.ts";
 import type { IntakeDeps } from "./context.ts";
 import { toReceipt } from "./record.ts";
-import type { IntakeReceipt, Snapshot } from "./types.ts";
+import {
+  checkSender,
+  findSession,
+  isDecision,
+  type MessageDeps,
+  readCommand,
+  StrangerCount,
+} from "./message-sender.ts";
+import type { IntakeReceipt } from "./types.ts";
 import { safeError } from "../core/errors.ts";
 import { steerRunning } from "../turns/channel/steering.ts";
 import { tellThatItWaits } from "../turns/channel/away-notice.ts";
@@ -48,68 +47,6 @@ export interface MessageIntake {
   ): Promise<IntakeReceipt>;
   /** Processes a button that a person pressed on a channel; `text` is for that person. Fails if the store cannot be reached. */
   receivePress(channel: string, press: ApprovalPress): Promise<{ text: string }>;
-}
-
-/** The decision whether a message is processed. One that is not `recorded` leaves no event either. */
-type SenderCheck = { ok: true } | { ok: false; reason: string; recorded: boolean };
-
-/** What one message or press is processed with. */
-interface MessageDeps extends IntakeDeps {
-  context: Snapshot;
-  now: number;
-  /** Counts the events of strangers of this gateway. */
-  strangers: StrangerCount;
-}
-
-/** So many messages of strangers to one channel leave events within an hour. */
-const MAX_EVENTS = 100;
-const HOUR_MS = 3_600_000;
-
-/** Counts messages by channel and hour, so that a flood of strangers does not fill the store. */
-class StrangerCount {
-  readonly #hours = new Map<string, { since: number; count: number }>();
-  readonly #clock: IntakeDeps["clock"];
-
-  constructor(clock: IntakeDeps["clock"]) {
-    this.#clock = clock;
-  }
-
-  /** Counts a message. False if its channel has had enough of them. */
-  take(channel: string): boolean {
-    const now = this.#clock.now();
-    const before = this.#hours.get(channel);
-    const hour =
-      before && Math.abs(now - before.since) < HOUR_MS ? before : { since: now, count: 0 };
-    this.#hours.set(channel, hour);
-    return ++hour.count <= MAX_EVENTS;
-  }
-}
-
-const WHY: Record<Exclude<PairingResult, "approved">, string> = {
-  asked: "a code was sent to the person, who waits for approval",
-  waiting: "the person has a code, and waits for approval",
-  denied: "the person was denied",
-  too_many: "too many people have asked within an hour: no code was sent",
-};
-
-const denied = (reason: string): SenderCheck => ({ ok: false, reason, recorded: true });
-
-/** Checks whether a person may write to the agent. A stranger on a channel with `dmPolicy: "pairing"` may be sent a code. */
-async function checkSender(
-  channel: string,
-  message: IncomingMessage,
-  { context: { channels }, people, strangers }: MessageDeps,
-): Promise<SenderCheck> {
-  const { from, direct } = message;
-  const { allowFrom = [], dmPolicy = "allowlist" } = channels.get(channel)?.channel ?? {};
-  if (direct && dmPolicy === "closed")
-    return denied(`dmPolicy of channels.${channel} is "closed": no direct message is answered`);
-  if (allowFrom.includes(from) || (direct && dmPolicy === "open")) return { ok: true };
-  if (!direct || dmPolicy !== "pairing")
-    return denied(`"${from}" is not in allowFrom of channels.${channel}: nothing is answered`);
-  const admitted = await people.pairings.admit(channel, message);
-  if (admitted === "approved") return { ok: true };
-  return { ok: false, reason: `pairing: ${WHY[admitted]}`, recorded: strangers.take(channel) };
 }
 
 /** Creates the intake of messages and presses of channels. */
@@ -174,64 +111,6 @@ function findProblem(message: ReceivedMessage): string | undefined {
   return findContentProblem(message);
 }
 
-/** Returns the id of the agent of a message: the one that people have chosen for the conversation, else that of its binding. */
-async function findAgentId(
-  channel: string,
-  message: IncomingMessage,
-  personId: string | undefined,
-  { context: { rooms }, people }: MessageDeps,
-): Promise<string> {
-  const choices = rooms.choicesFor(channel, message).map(({ id }) => id);
-  const chosen =
-    choices.length > 1
-      ? await people.agentChoices.get(getPlace(channel, { ...message, personId }))
-      : undefined;
-  return chosen !== undefined && choices.includes(chosen)
-    ? chosen
-    : rooms.agentFor(channel, message).id;
-}
-
-/**
- * Returns the session of a message. Direct messages of the owner use the main session of their agent; with `dmScope: "shared"` those
- * of all in `allowFrom` to the default agent use its main session. Those of a linked person use one session on all channels.
- */
-async function findSession(
-  channel: string,
-  message: IncomingMessage,
-  isOwner: boolean,
-  deps: MessageDeps,
-): Promise<{ session: SessionRef; personId?: string }> {
-  const { agents, config, channels } = deps.context;
-  const { from, direct } = message;
-  // A link neither makes an owner nor reaches the main session.
-  const personId =
-    direct && !isOwner ? await deps.people.links.find({ channel, person: from }) : undefined;
-  const agentId = await findAgentId(channel, message, personId, deps);
-  const isAllowed = channels.get(channel)?.channel.allowFrom?.includes(from) === true;
-  const isShared =
-    config.sessions.dmScope === "shared" && agentId === agents.default.id && isAllowed;
-  if (direct && (isOwner || isShared))
-    return { session: mainSession(agentId), ...(personId !== undefined && { personId }) };
-  if (personId !== undefined) return { session: personSession(agentId, personId), personId };
-  return { session: channelSession(agentId, channel, message) };
-}
-
-/**
- * Returns whether there are people on channels who may decide: without them `approve 7f3` is a message as any other.
- */
-const hasApprovers = ({ approvers, channels }: Snapshot): boolean =>
-  approvers.some((approver) => splitPerson(approver, channels)?.loaded);
-
-/** The command that a message is, with what it decides; undefined for any other message. */
-function readCommand(text: string, context: Snapshot): MessageCommand | undefined {
-  const approvers = hasApprovers(context);
-  const decision = approvers ? parseDecision(text) : undefined;
-  if (decision) return { name: "decide", decision };
-  const pairing = approvers ? parsePersonDecision(text) : undefined;
-  if (pairing) return { name: "pair", decision: pairing };
-  return parseCommand(text);
-}
-
 /** The word of a command, as it was written. */
 const getWord = (command: MessageCommand): string =>
   "decision" in command ? command.decision.verdict : command.name;
@@ -293,11 +172,9 @@ async function checkMessage(
   const { from, to, thread, parts } = message;
   const { context } = deps;
   const text = getOwnText(parts);
-  const decides =
-    (parseDecision(text) ?? parsePersonDecision(text)) !== undefined &&
-    context.approvers.includes(`${channel}:${from}`);
-  // An approver need not be one who may speak to the agent.
-  const checked = decides ? { ok: true as const } : await checkSender(channel, message, deps);
+  const checked = isDecision(text, `${channel}:${from}`, context)
+    ? { ok: true as const }
+    : await checkSender(channel, message, deps);
   if (!checked.ok) return { reason: checked.reason, recorded: checked.recorded };
   const action = await buildAction(channel, message, deps);
   const { command } = action.spec;
@@ -328,7 +205,7 @@ async function receiveMessage(
   const problem = findProblem(message);
   const { recorded = true, ...outcome } =
     problem === undefined ? await checkMessage(channel, message, deps) : { reason: problem };
-  const stored = { store, context, fencingToken };
+  const stored = { store, context, fencingToken, now };
   const { boundId, ...placed } =
     "skipped" in message
       ? { ...outcome, boundId: undefined }
@@ -397,7 +274,7 @@ async function receivePress(
   } as const;
   const key = {
     scope: path,
-    key: sha256Hex(`press ${id}`),
+    key: toMessageKey(`press ${id}`),
     expiresAt: now + context.config.hooks.dedupe.ttl,
   };
   await store.accept(

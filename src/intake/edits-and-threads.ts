@@ -49,6 +49,7 @@ const content = z.object({
     .max(200)
     .refine((parts) => getAttachments(parts).length <= MAX_ATTACHMENTS),
   edits: id.optional(),
+  writtenAt: z.number().optional(),
   album: id.optional(),
 });
 
@@ -90,6 +91,7 @@ interface StoredPlaceDeps {
   store: Store;
   context: Pick<ActionContext, "config">;
   fencingToken: FencingToken | undefined;
+  now: number;
 }
 
 /** The result for a message by itself. */
@@ -201,10 +203,10 @@ async function isFollowed(
 
 /**
  * Decides about an edit: it replaces a message that waits. One that an agent gets only as it is now is a new message: in a
- * group an edit can add the mention.
+ * group an edit can add the mention. Of a message that is older than the duplicate keys are kept, nothing says whether it had a turn.
  */
 async function placeEdit(
-  { edits, direct, addressed }: IncomingMessage & { edits: string },
+  { edits, writtenAt = Infinity, direct, addressed }: IncomingMessage & { edits: string },
   action: RunAction<MessageSpec>,
   checked: CheckedMessage,
   deps: StoredPlaceDeps,
@@ -216,7 +218,8 @@ async function placeEdit(
     return { outcome: "accepted", actions: [], reason: REPLACED };
   if (await wasTaken(edited, path, deps))
     return { reason: spec.command === undefined ? TOO_LATE : COMMAND };
-  if (direct && !(await wasSkipped(edits, path, deps))) return { reason: UNKNOWN };
+  const isForgotten = writtenAt < deps.now - deps.context.config.hooks.dedupe.ttl;
+  if ((direct || isForgotten) && !(await wasSkipped(edits, path, deps))) return { reason: UNKNOWN };
   if (addressed === false && !(await isFollowed(action, deps))) return { reason: NOT_ADDRESSED };
   const incoming = { ...spec.incoming, replyTo: edits };
   return {

@@ -53,6 +53,7 @@ function toEvent(
   if (origin.kind === "replay")
     Object.assign(event, { replayOf: origin.of, ...(origin.edited && { edited: true }) });
   if (hook.debug) event.debug = hook.debug;
+  if (hook.warnings) event.warnings = hook.warnings;
   const config = WITHOUT_MAPPINGS.has(hook.path) ? undefined : hook.snapshot.decidingConfig();
   if (config) event.config = config.id;
   return event;
@@ -326,8 +327,10 @@ function toWorkEvent(
   const missing = items.flatMap((item) => (item.ok ? item.missing : []));
   if (missing.length > 0) event.missing = [...new Set(missing)];
   const failed = renderFailedItems(items);
-  if (failed !== undefined) event.reason = failed;
-  else if (event.outcome === "duplicate")
+  if (failed !== undefined) {
+    event.reason = failed;
+    event.failedActions = items.filter((item) => !item.ok).length;
+  } else if (event.outcome === "duplicate")
     event.reason = renderRepeat(
       [...earlier].slice(0, MAX_NAMED),
       "its actions have the same `dedupeKey`",

@@ -1,7 +1,7 @@
 import { BODY_GONE_ADVICE, BODY_GONE } from "../vocabulary/body-gone.ts";
 import type { Failure } from "../core/errors.ts";
 import { plainText } from "../core/text.ts";
-import type { Ms, Store, EventRecord } from "../store/types.ts";
+import { hasFailed, type EventRecord, type Ms, type Store } from "../store/types.ts";
 import { getEffect, type Effect } from "./resolve.ts";
 import type {
   Origin,
@@ -163,7 +163,7 @@ export async function previewReplay(
   return { ok: true, result: toReplayResult(id, { ...effect, actions: [found.action] }) };
 }
 
-/** Notes at an event that failed that its replay has taken it in: it asks for no attention any more. Returns the result. */
+/** Notes at an event that failed that its replay has done all of it: it asks for no attention any more. Returns the result. */
 export async function markReplayed(
   result: ReplayResult,
   store: Store,
@@ -171,8 +171,8 @@ export async function markReplayed(
 ): Promise<ReplayResult> {
   const { eventId, newEventId, outcome } = result;
   if (newEventId === undefined || outcome === "failed" || outcome === "rejected") return result;
-  const event = await store.events.get(eventId);
-  if (event?.outcome === "failed")
+  const [event, again] = [await store.events.get(eventId), await store.events.get(newEventId)];
+  if (event && hasFailed(event) && !(again && hasFailed(again)))
     await store.commit((tx) =>
       tx.events.update(eventId, { handled: { at: now, as: "replayed", eventId: newEventId } }),
     );

@@ -3,12 +3,11 @@ import { relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { inspect } from "node:util";
 import { isInside } from "../core/files.ts";
-import type { CodeError, ConsoleLine, DebugNote, EventDebug } from "../vocabulary/debug-notes.ts";
+import type { CodeError, ConsoleLine } from "../vocabulary/debug-notes.ts";
 
 /** Console lines that are kept of one call and of one event, and the characters in them. */
 const MAX_LINES = 100;
-const MAX_CHARS = 16_384;
-const MAX_NOTES = 50;
+export const MAX_CHARS = 16_384;
 
 /** Console lines up to a bound. */
 export class ConsoleBuffer {
@@ -41,44 +40,6 @@ export class ConsoleBuffer {
         this.add({ stream: stream === "stderr" ? "stderr" : "stdout", text });
     } else return false;
     return true;
-  }
-}
-
-type NewNote = Omit<DebugNote, "mapping" | "console" | "cut"> & {
-  console?: Pick<ConsoleBuffer, "lines" | "cut">;
-};
-
-/** Gathers the notes of one event while its mappings run, one after the other. */
-export class DebugNotes {
-  /** The mapping that runs. */
-  mapping = "";
-  readonly #notes: DebugNote[] = [];
-  readonly #console = new ConsoleBuffer();
-  #errorRoom = MAX_CHARS;
-  #cut = false;
-
-  /** Adds a note unless it says nothing: no error, and nothing was printed. */
-  add({ error, console: printed, ...rest }: NewNote): void {
-    const note: DebugNote = { mapping: this.mapping, ...rest };
-    if (error) {
-      this.#errorRoom -= JSON.stringify(error).length;
-      if (this.#errorRoom >= 0) note.error = error;
-      else this.#cut = true;
-    }
-    if (printed && printed.lines.length > 0) {
-      note.console = printed.lines.flatMap((line) => this.#console.add(line) ?? []);
-      if (printed.cut || this.#console.cut) note.cut = true;
-    }
-    if (!error && !note.console) return;
-    const isEmpty = !note.error && (note.console ?? []).length === 0;
-    if (isEmpty || this.#notes.length >= MAX_NOTES) this.#cut = true;
-    else this.#notes.push(note);
-  }
-
-  /** All notes; undefined if there are none. */
-  result(): EventDebug | undefined {
-    if (this.#notes.length === 0) return undefined;
-    return { notes: this.#notes, ...(this.#cut ? { cut: true } : {}) };
   }
 }
 

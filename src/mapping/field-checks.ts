@@ -6,7 +6,11 @@ import type { Template } from "./template.ts";
 import { THINKING_LEVELS } from "../config/schema/common.ts";
 import { didYouMean } from "../config/suggest.ts";
 import { isCredentialName } from "../core/http/credential-name.ts";
+import { createHostList } from "../core/http/address.ts";
+import { callbackKey } from "../core/secret.ts";
+import type { MappingSource } from "./source.ts";
 import type { SourceOptions } from "./sources.ts";
+import type { MappingSettings } from "./types.ts";
 
 type Kind = "headers" | "query";
 
@@ -158,6 +162,39 @@ export function checkUse(config: MappingConfig): FieldProblem[] {
       if (isCredentialName(name))
         add(`${field}[${index}]`, "may carry a credential: such a value is never kept");
   return problems;
+}
+
+/** Compiles the settings of a mapping for its runs. What is wrong is added to `problems`. */
+export function compileSettings(
+  { config, origin, options, budget }: MappingSource,
+  { known, hooks }: { known: Known } & Pick<SourceOptions, "hooks">,
+  problems: FieldProblem[],
+): MappingSettings {
+  const { id, limits, callback, tools, approve } = config;
+  const add = (field: string, message: string): void => void problems.push({ field, message });
+  for (const [field, patterns] of [["tools", tools] as const, ["approve", approve] as const])
+    for (const { path, message } of (patterns && known.toolProblems?.(field, patterns)) ?? [])
+      add(path, message);
+  // The operator decides what a hook may do: the file of a preset comes from other people.
+  if (tools && origin.startsWith("preset:") && !options?.fields.includes("tools"))
+    add(
+      "tools",
+      "the file of a preset names no tools: set `tools` where hooks.presets uses it, or hooks.tools",
+    );
+  if (callback && !createHostList(hooks.callbackHosts).allows(new URL(callback.url).hostname))
+    add("callback.url", "goes to a host that is not in hooks.callbackHosts");
+  if (callback && callbackKey(callback.secret) === undefined)
+    add(
+      "callback.secret",
+      "must be base64 of at least 24 bytes, such as `openssl rand -base64 32` gives",
+    );
+  const own = limits ? { scope: `mapping:${id}`, limits } : budget;
+  return {
+    ...(own && { budget: own }),
+    ...(callback && { callback }),
+    ...(tools && { tools }),
+    ...(approve && { approve }),
+  };
 }
 
 /** Checks a field that holds no expression against what is loaded. */

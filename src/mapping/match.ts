@@ -1,5 +1,10 @@
 import type { z } from "zod";
-import type { Condition, FieldConditions, matchSchema } from "../config/schema/mapping.ts";
+import type {
+  Condition,
+  FieldConditions,
+  MappingConfig,
+  matchSchema,
+} from "../config/schema/mapping.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
 import { isRecord } from "../core/json.ts";
@@ -280,6 +285,37 @@ export function createMatchIndex(mappings: readonly CompiledMapping[]): MatchInd
       return [...found].toSorted((a, b) => a.order - b.order);
     },
   };
+}
+
+/**
+ * Compiles the rules that recognize the agent's own events. Undefined if the operator has named no account and no marker. What is
+ * wrong is added to `issues`.
+ */
+export function compileSelf(
+  rules: MappingConfig["ignoreSelf"],
+  issues: Issue[],
+): CompiledMapping["self"] {
+  if (!rules || (rules.accounts.length === 0 && rules.marker === undefined)) return undefined;
+  const toPaths = (field: "from" | "text"): Path[] =>
+    rules[field].flatMap((text, index) => {
+      const path = parsePath(text);
+      if (path) return [path];
+      const message = "must be a plain path such as `sender.login`";
+      issues.push({ path: `ignoreSelf.${field}[${index}]`, message });
+      return [];
+    });
+  const self = { from: toPaths("from"), text: toPaths("text"), marker: rules.marker };
+  if (rules.accounts.length > 0 && self.from.length === 0)
+    issues.push({
+      path: "ignoreSelf.from",
+      message: "is required with `accounts`: where the event names who caused it",
+    });
+  if (self.marker !== undefined && self.text.length === 0)
+    issues.push({
+      path: "ignoreSelf.text",
+      message: "is required with `marker`: where the event has text that may carry it",
+    });
+  return { ...self, accounts: new Set(rules.accounts.map((account) => account.toLowerCase())) };
 }
 
 function texts(paths: readonly Path[], scope: TemplateContext): string[] {

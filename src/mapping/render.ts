@@ -4,12 +4,29 @@ import { plainText, type TextPart } from "../core/text.ts";
 import type { CompiledMapping } from "./compiled.ts";
 import { isEmptyValue, type TemplateContext } from "./template-context.ts";
 import { whenSettled, type Rendered } from "./template.ts";
-import type { ActionDraft, DraftResult } from "./types.ts";
+import type { ActionDraft, DraftResult, MappingOutcome } from "./types.ts";
 
-type Made =
-  | { ok: true; results: DraftResult[]; list: boolean }
-  | { ok: true; skipped: true }
-  | { ok: false; failure: Failure; kind: "rejected" | "failed"; missing?: string[] };
+type Failed = Extract<MappingOutcome, { kind: "rejected" | "failed" }>;
+
+/** The result of a mapping for an event or for one item of it; `end` ends the event. */
+export type Step =
+  | { kind: "results"; results: DraftResult[]; list: boolean }
+  | { kind: "skipped"; reason: string }
+  | { kind: "end"; outcome: Failed };
+type End = Extract<Step, { kind: "end" }>;
+
+/** Ends an event with a failure: of the mapping, or of what the sender has sent. */
+export const endWith = (
+  mapping: string,
+  failure: Failure,
+  kind: Failed["kind"] = "failed",
+): End => ({
+  kind: "end",
+  outcome: { kind, mapping, failure },
+});
+
+export const endFailed = (mapping: string, message: string): End =>
+  endWith(mapping, { code: "mapping_failed", message });
 
 interface Rendering {
   fields: Record<string, unknown>;
@@ -25,12 +42,6 @@ const MAX_DEDUPE_KEY = 512;
 
 /** An expression of a template that came out empty, as a warning names it. */
 const renderHole = (expression: string): string => `{{ ${expression.slice(0, 80)} }}`;
-
-const failed = (message: string): Made => ({
-  ok: false,
-  kind: "failed",
-  failure: { code: "mapping_failed", message },
-});
 
 /** Takes a duplicate key only whole: events that miss the same part of it are not the same event. */
 function setDedupeKey(
@@ -178,49 +189,37 @@ function renderDraft(
   return failure ? { ok: false, mapping: config.id, failure } : { ok: true, draft };
 }
 
-function strictProblem(mapping: CompiledMapping, rendering: Rendering): Made | undefined {
-  if (!mapping.config.strict || rendering.missing.length === 0) return undefined;
-  const issues = rendering.missing.map((path) => ({ path, message: "is missing from the event" }));
-  return {
-    ok: false,
-    kind: "rejected",
-    failure: {
-      code: "mapping_incomplete",
-      message: `the mapping is strict and ${rendering.missing[0]} is missing`,
-      issues,
-    },
-    missing: rendering.missing,
-  };
+function strictProblem({ config }: CompiledMapping, { missing }: Rendering): End | undefined {
+  if (!config.strict || missing.length === 0) return undefined;
+  const issues = missing.map((path) => ({ path, message: "is missing from the event" }));
+  const message = `the mapping is strict and ${missing[0]} is missing`;
+  const failure: Failure = { code: "mapping_incomplete", message, issues };
+  return { kind: "end", outcome: { kind: "rejected", mapping: config.id, failure, missing } };
 }
 
 async function withTransform(
   mapping: CompiledMapping,
   rendering: Rendering,
   scope: TemplateContext,
-): Promise<Made> {
+): Promise<Step> {
   const outcome = await (mapping.transform as NonNullable<typeof mapping.transform>).run(scope);
   if (!outcome.ok)
-    return {
-      ok: false,
-      kind: "failed",
-      failure: { code: "transform_failed", message: outcome.message },
-    };
-  if ("skipped" in outcome) return outcome;
-  return {
-    ok: true,
-    list: outcome.list,
-    results: outcome.actions.map((change) => renderDraft(mapping, rendering, change)),
-  };
+    return endWith(mapping.config.id, { code: "transform_failed", message: outcome.message });
+  if ("skipped" in outcome) return { kind: "skipped", reason: "the transform gave null" };
+  const { actions, list } = outcome;
+  if (actions.length === 0) return { kind: "skipped", reason: "the transform gave an empty list" };
+  const results = actions.map((change) => renderDraft(mapping, rendering, change));
+  return { kind: "results", results, list };
 }
 
 /** The drafts of one mapping for one scope (an event, or one item of it). */
-export function makeDrafts(mapping: CompiledMapping, scope: TemplateContext): Made | Promise<Made> {
-  const finish = (rendering: Rendering | string): Made | Promise<Made> => {
-    if (typeof rendering === "string") return failed(rendering);
+export function makeDrafts(mapping: CompiledMapping, scope: TemplateContext): Step | Promise<Step> {
+  const finish = (rendering: Rendering | string): Step | Promise<Step> => {
+    if (typeof rendering === "string") return endFailed(mapping.config.id, rendering);
     const strict = strictProblem(mapping, rendering);
     if (strict) return strict;
     if (mapping.transform) return withTransform(mapping, rendering, scope);
-    return { ok: true, list: false, results: [renderDraft(mapping, rendering, undefined)] };
+    return { kind: "results", results: [renderDraft(mapping, rendering, undefined)], list: false };
   };
   const rendering = renderAll(mapping, scope);
   return rendering instanceof Promise ? rendering.then(finish) : finish(rendering);
@@ -234,35 +233,30 @@ const WINDOWS = 10;
 export async function markBatched(
   { config, coalesceKey }: CompiledMapping,
   scope: TemplateContext,
-  results: DraftResult[],
-): Promise<DraftResult[] | Failure> {
-  const { coalesce } = config;
-  if (!coalesce || !coalesceKey) return results;
-  const [result] = results;
-  if (results.length !== 1 || !result)
-    return {
-      code: "transform_failed",
-      message: "a mapping with `coalesce` makes one action: the transform gave several",
-    };
+  step: Extract<Step, { kind: "results" }>,
+): Promise<Step> {
+  const { coalesce, id } = config;
+  if (!coalesce || !coalesceKey) return step;
+  const [result] = step.results;
+  if (step.results.length !== 1 || !result) {
+    const message = "a mapping with `coalesce` makes one action: the transform gave several";
+    return endWith(id, { code: "transform_failed", message });
+  }
   // A wake has a queue of its own that collects.
-  if (!result.ok || result.draft.action !== "agent") return results;
+  if (!result.ok || result.draft.action !== "agent") return step;
   const key = await coalesceKey.render(scope);
-  if (!key.ok) return { code: "mapping_failed", message: `coalesce.key: ${key.message}` };
+  if (!key.ok) return endFailed(id, `coalesce.key: ${key.message}`);
   const [hole] = key.empty;
+  const withDraft = (change: Partial<ActionDraft>): Step => ({
+    ...step,
+    results: [{ ok: true, draft: { ...result.draft, ...change } }],
+  });
   if (hole !== undefined) {
     // Events of strangers have nothing in common by a part that all of them miss.
-    const warnings = [
-      ...result.draft.warnings,
-      `coalesce.key: {{ ${hole.slice(0, 80)} }} is missing or empty, so that this event is not collected with others`,
-    ];
-    return [{ ok: true, draft: { ...result.draft, warnings } }];
+    const warning = `coalesce.key: ${renderHole(hole)} is missing or empty, so that this event is not collected with others`;
+    return withDraft({ warnings: [...result.draft.warnings, warning] });
   }
   const { windowSeconds, maxSeconds = windowSeconds * WINDOWS, maxEvents } = coalesce;
-  const batch = {
-    key: plainText(key.parts).slice(0, MAX_KEY),
-    windowSeconds,
-    maxSeconds,
-    maxEvents,
-  };
-  return [{ ok: true, draft: { ...result.draft, batch } }];
+  const batchKey = plainText(key.parts).slice(0, MAX_KEY);
+  return withDraft({ batch: { key: batchKey, windowSeconds, maxSeconds, maxEvents } });
 }

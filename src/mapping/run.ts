@@ -1,13 +1,17 @@
 import type { CompiledMapping } from "./compiled.ts";
-import type { Failure } from "../core/errors.ts";
 import { createCpuLimit, SYSTEM_CLOCK } from "./jsonata/cpu-time.ts";
 import { oneLine, plainText } from "../core/text.ts";
-import { markBatched, makeDrafts } from "./render.ts";
-import { DebugNotes } from "./debug.ts";
+import { endFailed, endWith, markBatched, makeDrafts, type Step } from "./render.ts";
 import { createMatchIndex, findLoop, isFailed, isInShadow, type MatchIndex } from "./match.ts";
 import { isWanted } from "./presets.ts";
 import { isOnPath, traceMappings } from "./trace.ts";
-import { NOTES, RESULTS, withEvents, type TemplateContext } from "./template-context.ts";
+import {
+  DebugNotes,
+  NOTES,
+  RESULTS,
+  withEvents,
+  type TemplateContext,
+} from "./template-context.ts";
 import type {
   Debugged,
   DecidedOutcome,
@@ -29,44 +33,14 @@ export interface SetParts {
   maxActions: number;
 }
 
-type Step =
-  | { kind: "results"; results: DraftResult[]; list: boolean }
-  | { kind: "skipped"; reason: string }
-  | { kind: "end"; outcome: DecidedOutcome };
-
 function toTemplateContext(input: MappingInput): TemplateContext {
   const { payload, headers, query, path, now } = input;
   return { payload, headers, query, path, now };
 }
 
-/** Ends an event with a failure: of the mapping, or of what the sender has sent. */
-const endWith = (
-  mapping: string,
-  failure: Failure,
-  kind: "failed" | "rejected" = "failed",
-): Extract<Step, { kind: "end" }> => ({ kind: "end", outcome: { kind, mapping, failure } });
-
-const endFailed = (mapping: string, message: string) =>
-  endWith(mapping, { code: "mapping_failed", message });
-
 function tooMany(mapping: string, count: number, most: number) {
   const message = `the event makes ${count} actions, more than hooks.maxActions (${most}); nothing was run`;
   return endWith(mapping, { code: "too_many_actions", message }, "rejected");
-}
-
-async function oneScope(mapping: CompiledMapping, scope: TemplateContext): Promise<Step> {
-  const pending = makeDrafts(mapping, scope);
-  const made = pending instanceof Promise ? await pending : pending;
-  const { id } = mapping.config;
-  if (!made.ok) {
-    const { outcome } = endWith(id, made.failure, made.kind);
-    if (made.missing && outcome.kind === "rejected") outcome.missing = made.missing;
-    return { kind: "end", outcome };
-  }
-  if ("skipped" in made) return { kind: "skipped", reason: "the transform gave null" };
-  if (made.results.length === 0)
-    return { kind: "skipped", reason: "the transform gave an empty list" };
-  return { kind: "results", results: made.results, list: made.list };
 }
 
 /** One action for each item. Items stand alone: what fails for one is its result and stops no other. */
@@ -82,12 +56,10 @@ async function eachItem(
   if (items.length > maxActions) return tooMany(id, items.length, maxActions);
   const results: DraftResult[] = [];
   for (const [index, item] of items.entries()) {
-    const step = await oneScope(mapping, { ...scope, item, index });
+    const pending = makeDrafts(mapping, { ...scope, item, index });
+    const step = pending instanceof Promise ? await pending : pending;
     if (step.kind === "results") results.push(...step.results);
-    else if (
-      step.kind === "end" &&
-      (step.outcome.kind === "rejected" || step.outcome.kind === "failed")
-    )
+    else if (step.kind === "end")
       results.push({ ok: false, mapping: id, failure: step.outcome.failure });
   }
   if (results.length === 0)
@@ -128,12 +100,11 @@ async function runMapping(
   }
   const step = await (mapping.forEach
     ? eachItem(mapping, scope, maxActions)
-    : oneScope(mapping, scope));
+    : makeDrafts(mapping, scope));
   if (step.kind !== "results") return step;
-  if (step.results.length > maxActions)
-    return tooMany(mapping.config.id, step.results.length, maxActions);
-  const marked = await markBatched(mapping, scope, step.results);
-  return Array.isArray(marked) ? { ...step, results: marked } : endWith(mapping.config.id, marked);
+  return step.results.length > maxActions
+    ? tooMany(mapping.config.id, step.results.length, maxActions)
+    : markBatched(mapping, scope, step);
 }
 
 /** Runs mappings, and adds what their code did to the outcome. */
@@ -156,7 +127,7 @@ async function combineEvents(
   notes.mapping = id;
   const payloads = inputs.map((input) => input.payload);
   const scope = { ...toTemplateContext(inputs.at(-1) as MappingInput), [NOTES]: notes };
-  const step = await oneScope(mapping, withEvents(scope, payloads));
+  const step = await makeDrafts(mapping, withEvents(scope, payloads));
   if (step.kind === "end") return step.outcome;
   if (step.kind === "skipped") return { kind: "skipped", mapping: id, reason: step.reason };
   return { kind: "actions", mapping: id, list: step.list, results: step.results };

@@ -1,7 +1,15 @@
-import { copySpellings, getSpelling, isRecord, renderNumber, writeJson } from "../core/json.ts";
+import {
+  addMember,
+  copySpellings,
+  getSpelling,
+  isRecord,
+  joinSpellings,
+  renderNumber,
+  writeJson,
+} from "../core/json.ts";
 import type { QueryValues } from "../core/http/payload.ts";
-import type { DebugNotes } from "./debug.ts";
-import type { CodeError } from "../vocabulary/debug-notes.ts";
+import { ConsoleBuffer, MAX_CHARS } from "./debug.ts";
+import type { CodeError, DebugNote, EventDebug } from "../vocabulary/debug-notes.ts";
 
 /** The message quotes no value. */
 export type Evaluated = { ok: true; value: unknown } | { ok: false; message: string };
@@ -10,6 +18,48 @@ export type Evaluated = { ok: true; value: unknown } | { ok: false; message: str
  * fail.
  */
 export type Explained = Evaluated & { error?: CodeError; isTooLong?: true };
+
+const MAX_NOTES = 50;
+
+type NewNote = Omit<DebugNote, "mapping" | "console" | "cut"> & {
+  console?: Pick<ConsoleBuffer, "lines" | "cut">;
+};
+
+/** Gathers the notes of one event while its mappings run, one after the other. */
+export class DebugNotes {
+  /** The mapping that runs. */
+  mapping = "";
+  readonly #notes: DebugNote[] = [];
+  /** Made when something is printed, which hardly ever happens. */
+  #console: ConsoleBuffer | undefined;
+  #errorRoom = MAX_CHARS;
+  #cut = false;
+
+  /** Adds a note unless it says nothing: no error, and nothing was printed. */
+  add({ error, console: printed, ...rest }: NewNote): void {
+    const note: DebugNote = { mapping: this.mapping, ...rest };
+    if (error) {
+      this.#errorRoom -= JSON.stringify(error).length;
+      if (this.#errorRoom >= 0) note.error = error;
+      else this.#cut = true;
+    }
+    if (printed && printed.lines.length > 0) {
+      const kept = (this.#console ??= new ConsoleBuffer());
+      note.console = printed.lines.flatMap((line) => kept.add(line) ?? []);
+      if (printed.cut || kept.cut) note.cut = true;
+    }
+    if (!error && !note.console) return;
+    const isEmpty = !note.error && (note.console ?? []).length === 0;
+    if (isEmpty || this.#notes.length >= MAX_NOTES) this.#cut = true;
+    else this.#notes.push(note);
+  }
+
+  /** All notes; undefined if there are none. */
+  result(): EventDebug | undefined {
+    if (this.#notes.length === 0) return undefined;
+    return { notes: this.#notes, ...(this.#cut ? { cut: true } : {}) };
+  }
+}
 
 /**
  * The key of the notes for the operator, beside what templates and expressions see: no name and no JSON leads to a
@@ -103,6 +153,7 @@ export function jsonataInput(scope: TemplateContext): Record<string, unknown> {
   if (isRecord(payload))
     for (const name of Object.keys(payload)) if (!HIDDEN.has(name)) input[name] = payload[name];
   if (typeof payload === "object" && payload !== null) copySpellings(payload, input);
+  if (scope.events) joinSpellings(scope.events, input);
   for (const name of TEMPLATE_ROOTS) {
     const value = ownMember(scope, name);
     if (value !== undefined) input[name] = value;
@@ -140,18 +191,24 @@ function settle(values: unknown[]): unknown {
   return values.length === 1 ? values[0] : values;
 }
 
-/** A named step over a value; over a list it is taken for each member, lists inside lists too. */
-function byName(value: unknown, name: string): unknown {
-  if (!Array.isArray(value)) return ownMember(value, name);
-  const found: unknown[] = [];
-  for (const member of value as unknown[]) {
-    const inner = byName(member, name);
-    if (inner === undefined) continue;
-    if (Array.isArray(inner)) found.push(...(inner as unknown[]));
-    else found.push(inner);
-  }
-  return settle(found);
+/** Adds what was found at a name of a holder to a list: of a list its members. Numbers keep their spelling. */
+function addFound(list: unknown[], found: unknown, holder: unknown, name: string): void {
+  if (Array.isArray(found))
+    for (const index of (found as unknown[]).keys()) addMember(list, found, String(index));
+  else if (found !== undefined && ownMember(holder, name) === found) addMember(list, holder, name);
+  else if (found !== undefined) list.push(found);
 }
+
+/** A named step over a list: what it finds in each member, lists inside lists too. */
+function collectByName(list: readonly unknown[], name: string): unknown[] {
+  const found: unknown[] = [];
+  for (const member of list) addFound(found, byName(member, name), member, name);
+  return found;
+}
+
+/** A named step over a value; over a list it is taken for each member. */
+const byName = (value: unknown, name: string): unknown =>
+  Array.isArray(value) ? settle(collectByName(value, name)) : ownMember(value, name);
 
 /** A step by position: of a list its member, of anything else itself at 0 and -1. */
 function byPosition(value: unknown, position: number): unknown {
@@ -170,15 +227,14 @@ function step(
   positions: readonly number[],
   isLast: boolean,
 ): unknown {
-  const one = (context: unknown): unknown => {
-    let at = byName(context, name);
-    for (const position of positions) at = byPosition(at, position);
-    return at;
-  };
+  const one = (context: unknown): unknown => positions.reduce(byPosition, byName(context, name));
   if (!Array.isArray(value)) return one(value);
-  const found = (value as unknown[]).map(one).filter((inner) => inner !== undefined);
-  if (isLast && found.length === 1 && Array.isArray(found[0])) return found[0];
-  return settle(found.flat());
+  const found = (value as unknown[]).map((context) => ({ context, inner: one(context) }));
+  const [first, ...others] = found.filter(({ inner }) => inner !== undefined);
+  if (isLast && others.length === 0 && Array.isArray(first?.inner)) return first.inner;
+  const joined: unknown[] = [];
+  for (const { context, inner } of found) addFound(joined, inner, context, name);
+  return settle(joined);
 }
 
 /** Reads a path from one of its names on. `keepsLists`: what is found across a list is a list, even if it is one value. */
@@ -225,7 +281,7 @@ export function renderValue(value: unknown, payload?: unknown): string {
 }
 
 /** Returns whether a path leads to a value of the scope itself, such as `count`, and not of the body. */
-export const isOfScope = ([name, ...others]: Path, scope: TemplateContext): boolean =>
+const isOfScope = ([name, ...others]: Path, scope: TemplateContext): boolean =>
   others.length === 0 &&
   TEMPLATE_ROOTS.has(String(name)) &&
   ownMember(scope, String(name)) !== undefined;
@@ -236,9 +292,9 @@ export function readSpelling(path: Path, scope: TemplateContext): string | undef
   const before = path.slice(0, -1);
   if (isOfScope(path, scope)) return undefined;
   const holder = before.length === 0 ? scope.payload : readScope(before, scope);
-  const position =
-    typeof last === "number" && last < 0 && Array.isArray(holder) ? holder.length + last : last;
-  return getSpelling(holder, String(position));
+  if (!Array.isArray(holder)) return getSpelling(holder, String(last));
+  if (typeof last === "string") return getSpelling(collectByName(holder, last), "0");
+  return getSpelling(holder, String(last < 0 ? holder.length + last : last));
 }
 
 /** Returns whether a value, as a part of a key, tells nothing apart: nothing, blank text, an empty list or object. */

@@ -2,7 +2,7 @@ import { joinParts, type TextPart } from "../core/text.ts";
 import {
   type Evaluated,
   isEmptyValue,
-  isOfScope,
+  jsonataInput,
   readSpelling,
   renderValue,
   type TemplateContext,
@@ -91,8 +91,8 @@ function compileInside(
 }
 
 /**
- * Renders what an expression gave. What a plain path only passes on stays as it was written; a count is not written as an equal
- * number of the body happens to be, such as a version 2.00.
+ * Renders what an expression gave. What a plain path leads to prints as it was written in its place. Any other number that the body
+ * has, and that was not computed, is found by its value.
  */
 function renderResult(
   { path, computes }: Expression,
@@ -100,8 +100,11 @@ function renderResult(
   scope: TemplateContext,
 ): string {
   const spelling = path && typeof value === "number" ? readSpelling(path, scope) : undefined;
-  const isOwn = Number.isInteger(value) && (path ? isOfScope(path, scope) : computes === true);
-  return spelling ?? renderValue(value, isOwn ? undefined : scope.payload);
+  if (spelling !== undefined) return spelling;
+  // An item may be a number that was taken out of a list.
+  const isItem = path?.length === 1 && path[0] === "item" && !Number.isInteger(value);
+  const isByValue = typeof value !== "string" && (path ? isItem : computes !== true);
+  return renderValue(value, isByValue ? jsonataInput(scope) : undefined);
 }
 
 /** Compiles a text with `{{ expression }}` in it. */

@@ -1,7 +1,8 @@
 import { createRequire } from "node:module";
 import type { Issue } from "../core/errors.ts";
 import type { Ajv as AjvType, ErrorObject } from "ajv";
-import { roundNumbers } from "../core/json.ts";
+import { fileInside, readText, type FileTexts } from "../core/files.ts";
+import { parseJson, roundNumbers } from "../core/json.ts";
 import { LinearRegExp } from "./regex.ts";
 
 export type Validator = (payload: unknown) => Issue[];
@@ -88,5 +89,26 @@ export function compileValidator(
           ? "refers to a schema elsewhere; put it into `$defs`"
           : "is no valid JSON Schema",
     };
+  }
+}
+
+/**
+ * Compiles `validate` of a mapping: a schema, or the name of a file of one in the mapping's folder. `file` is that file, if it is
+ * there.
+ */
+export function compileValidate(
+  validate: string | object,
+  folder: string,
+  texts: FileTexts | undefined,
+): ReturnType<typeof compileValidator> & { file?: string } {
+  if (typeof validate !== "string") return compileValidator(validate as Record<string, unknown>);
+  const found = fileInside(folder, validate);
+  if (!found.ok) return found;
+  const { file } = found;
+  try {
+    const schema = roundNumbers(parseJson(readText(file, texts)));
+    return { ...compileValidator(schema as Record<string, unknown>), file };
+  } catch {
+    return { ok: false, message: "the file is not valid JSON", file };
   }
 }

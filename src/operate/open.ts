@@ -82,7 +82,7 @@ function createWorkbench(context: OpenContext, bookmarks: AdminDeps["bookmarks"]
   };
   const landing = logChanges(createLanding(changes), context);
   const getEvent = (id: string) => store.events.get(id);
-  const fixtures = createFreezer({ ...changes, getEvent: bookmarks.getEvent });
+  const fixtures = createFreezer({ ...changes, requireEvent: bookmarks.requireEvent });
   const proposals = createProposals({ ...changes, getEvent, land: landing.land, log });
   return { fixtures, landing, proposals, whatIf };
 }

@@ -3,33 +3,14 @@ import { VERSION } from "../core/version.ts";
 import type { ChannelState } from "../delivery/health.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { ServiceStatus } from "../plugin/services.ts";
-import { breakerView, type BreakerView } from "./records/views.ts";
+import { breakerView } from "./records/views.ts";
 
-/** How far a gateway has come. */
+/** The progress of a gateway's start and end. */
 export interface Progress {
   readonly startedAt: number;
   url: string | undefined;
   workers: boolean;
   draining: boolean;
-}
-
-export interface RuntimeStatus extends Progress {
-  version: string;
-  pid: number;
-  snapshot: string;
-  configFile: string | undefined;
-  stateDir: string;
-  /** Set while the last reload failed and the snapshot before it is still in use. */
-  reloadProblems: readonly Issue[];
-  warnings: readonly Issue[];
-  /** What the services of plugins report; empty without workers. */
-  services: readonly ServiceStatus[];
-  /** Whether channels could be reached when they were looked at last. */
-  channels: readonly ChannelState[];
-  /** How the MCP servers do; those that no agent uses are idle. */
-  mcpServers: ReturnType<Snapshot["runtime"]["mcpServers"]>;
-  /** The breakers of models and channels at this gateway: those that are open or limited, or have calls under way. */
-  breakers: readonly BreakerView[];
 }
 
 interface StatusContext {
@@ -42,8 +23,10 @@ interface StatusContext {
   progress: Progress;
 }
 
+export type RuntimeStatus = ReturnType<typeof describeStatus>;
+
 /** Describes a gateway as it is now. */
-export function describeStatus(context: StatusContext): RuntimeStatus {
+export function describeStatus(context: StatusContext) {
   const { reloader, services, health, parking, hookShapes, progress } = context;
   const snapshot = context.snapshot();
   return {
@@ -53,11 +36,16 @@ export function describeStatus(context: StatusContext): RuntimeStatus {
     snapshot: snapshot.hash,
     configFile: snapshot.configFile,
     stateDir: reloader.loaded().stateDir,
+    /** Set while the last reload failed and the snapshot before it is still in use. */
     reloadProblems: reloader.problems(),
     warnings: [...snapshot.warnings, ...hookShapes.warnings()],
+    /** The reports of the services of plugins; none without workers. */
     services: services.states(),
+    /** The state of channels when they were looked at last. */
     channels: health.states(),
+    /** The states of the MCP servers; those that no agent uses are idle. */
     mcpServers: snapshot.runtime.mcpServers(),
+    /** The breakers of models and channels at this gateway: those that are open or limited, or have calls under way. */
     breakers: parking.states().map(breakerView),
   };
 }

@@ -16,8 +16,8 @@ import {
   type RunRecord,
 } from "../store/types.ts";
 import { randomInt } from "node:crypto";
-import { getPhrases } from "../vocabulary/phrases.ts";
-import type { Phrases } from "../vocabulary/phrases/types.ts";
+import { unknownId } from "../vocabulary/unknown-id.ts";
+import { renderPhrase } from "../vocabulary/phrases.ts";
 
 /** A decision that a person on a channel wrote or pressed. */
 interface ChannelDecision extends WrittenDecision {
@@ -30,23 +30,22 @@ interface ChannelDecision extends WrittenDecision {
 function renderRefusal(
   { code: problem }: Failure,
   approval: ApprovalRecord | undefined,
-  { decisions }: Phrases,
+  language: string | undefined,
 ): string {
-  if (problem === "not_approver") return decisions.notAllowed;
-  if (!approval) return decisions.noApproval;
+  if (problem === "not_approver") return renderPhrase(language, "decisions.notAllowed");
+  if (!approval) return renderPhrase(language, "decisions.noApproval");
   const { code, decision } = approval;
   if (problem === "approval_decided" && decision)
-    return decisions.before(
+    return renderPhrase(language, "decisions.before", {
       code,
-      decisions.past[decision.verdict],
-      decision.by,
-      new Date(decision.at).toISOString(),
-    );
-  if (problem === "approval_expired") return decisions.expired(code);
-  if (problem === "run_ended") return decisions.runEnded(code);
-  if (problem === "approval_changed") return decisions.changed(code);
+      past: renderPhrase(language, `decisions.past.${decision.verdict}`),
+      by: decision.by,
+      at: new Date(decision.at).toISOString(),
+    });
+  if (problem === "approval_expired" || problem === "run_ended" || problem === "approval_changed")
+    return renderPhrase(language, `decisions.${problem}`, { code });
   const forms = getVerdicts(approval).map((verdict) => `\`${renderVerdict(verdict, code)}\``);
-  return decisions.wrongVerdict(code, forms.join(", "));
+  return renderPhrase(language, "decisions.wrongVerdict", { code, verdicts: forms.join(", ") });
 }
 
 /**
@@ -61,12 +60,13 @@ export async function answerDecision(
   if (!decided.ok)
     return {
       ok: false,
-      answer: (language) => renderRefusal(decided.failure, decided.approval, getPhrases(language)),
+      answer: (language) => renderRefusal(decided.failure, decided.approval, language),
     };
   const tool = `\`${decided.approval.tool}\``;
   return {
     ok: true,
-    answer: (language) => `${getPhrases(language).decisions.made[verdict](tool)} (${code})`,
+    answer: (language) =>
+      `${renderPhrase(language, `decisions.made.${verdict}`, { tool })} (${code})`,
   };
 }
 
@@ -112,10 +112,10 @@ const refuse = (code: Failure["code"], message: string, approval?: ApprovalRecor
   failure: { code, message },
   ...(approval && { approval }),
 });
-const NOT_FOUND = refuse(
-  "not_found",
-  "there is no approval with this id or code; `rouse approvals` shows the open approvals",
-);
+const refuseMissing = (idOrCode: string): Refused => ({
+  ok: false,
+  failure: unknownId("approval", idOrCode),
+});
 
 /** The verdicts that fit an approval. */
 export const getVerdicts = ({ reason }: Pick<ApprovalRecord, "reason">): readonly Verdict[] =>
@@ -206,10 +206,11 @@ export class Approvals {
       ...(note === undefined ? {} : { note: note.slice(0, MAX_NOTE) }),
     };
     const refused =
-      this.#findProblem(approval, decision) ??
+      this.#findProblem(idOrCode, approval, decision) ??
       (approval && (await this.#write(approval, decision)));
     if (approval && !refused) return { ok: true, approval: { ...approval, decision } };
-    const { failure } = refused ?? NOT_FOUND;
+    const answer = refused ?? refuseMissing(idOrCode);
+    const { failure } = answer;
     metrics?.refused(failure.code);
     log.warn(
       { approvalId: approval?.id, by, verdict, code: failure.code },
@@ -219,11 +220,12 @@ export class Approvals {
       await store.commit((tx) =>
         tx.approvals.addRefused(approval.id, { verdict, by, at, code: failure.code }),
       );
-    return refused ?? NOT_FOUND;
+    return answer;
   }
 
   /** Returns why a decision does not fit. A caller who may not decide learns nothing about approvals. */
   #findProblem(
+    idOrCode: string,
     approval: ApprovalRecord | undefined,
     { verdict, by, at }: ApprovalDecision,
   ): Refused | undefined {
@@ -232,7 +234,7 @@ export class Approvals {
         "not_approver",
         `${by} is not in tools.approvers of the config, so it may not decide about tool calls`,
       );
-    if (!approval) return NOT_FOUND;
+    if (!approval) return refuseMissing(idOrCode);
     const { code, decision, expiresAt } = approval;
     if (decision) return refuseDecided(approval, decision);
     const verdicts = getVerdicts(approval);

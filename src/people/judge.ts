@@ -1,5 +1,5 @@
 import type { CallVerdict, JudgedCall } from "../agent/types.ts";
-import { removeLinksTo, isAllowedHost } from "../agent/reply/disarm.ts";
+import { removeLinksTo, isAllowedHost } from "../agent/reply/links.ts";
 import { isTrustedMemory, findOutside, type View, divideWords } from "../agent/provenance.ts";
 import type { Config } from "../config/schema/index.ts";
 import { coversTool, REMEMBER_TOOL_NAME, type ToolPatterns } from "../vocabulary/tool-names.ts";

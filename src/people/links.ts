@@ -1,4 +1,4 @@
-import { getPhrases } from "../vocabulary/phrases.ts";
+import { renderPhrase } from "../vocabulary/phrases.ts";
 import { StoredList } from "../store/stored-list.ts";
 import type { Ms } from "../store/types.ts";
 import {
@@ -66,7 +66,7 @@ export interface LinkRules {
  * The reason that a code linked nothing: it is not valid, or its address is the one that sent it; the addresses are
  * linked already, or belong to different people by the config; or there are too many wrong codes or links.
  */
-export type LinkProblem = "wrong" | "same" | "already" | "different" | "limited" | "full";
+type LinkProblem = "wrong" | "same" | "already" | "different" | "limited" | "full";
 type LinkResult = { ok: true; channel: string } | { ok: false; problem: LinkProblem };
 
 const CODE_MS = 600_000;
@@ -205,7 +205,12 @@ export class PersonLinks {
         ],
         result: { ok: true, channel: known.channel },
         write: (tx) =>
-          writeNotice(tx, known, getPhrases(known.language).links.linked(by.channel), this.#deps),
+          writeNotice(
+            tx,
+            known,
+            renderPhrase(known.language, "links.linked", { channel: by.channel }),
+            this.#deps,
+          ),
       };
     });
   }

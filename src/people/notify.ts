@@ -1,11 +1,16 @@
 import type { Config } from "../config/schema/index.ts";
 import type { Callback } from "../config/schema/limits.ts";
 import type { Clock } from "../core/clock.ts";
-import { newId } from "../core/ids.ts";
 import { splitPerson } from "./policy.ts";
 import { planAsk, planAskEnd, planNextAsk, questionId } from "../delivery/send.ts";
 import { CALLBACK } from "../delivery/callback.ts";
-import { deliveryJob, parseSendKey, writeDelivery, type Planned } from "../delivery/plan.ts";
+import {
+  deliveryJob,
+  parseSendKey,
+  planSend,
+  writeDelivery,
+  type Planned,
+} from "../delivery/plan.ts";
 import type { Channels } from "../delivery/channels.ts";
 import type {
   ApprovalDecision,
@@ -18,7 +23,7 @@ import type {
 } from "../store/types.ts";
 import { getVerdicts, type Questions } from "./approvals.ts";
 import { renderVerdict, TIMEOUT } from "../vocabulary/decision.ts";
-import { getPhrases } from "../vocabulary/phrases.ts";
+import { renderPhrase, toLanguage } from "../vocabulary/phrases.ts";
 import { cutText, oneLine } from "../core/text.ts";
 
 /** A question must fit one message of every channel; the shortest limit is 2,000 characters. */
@@ -44,18 +49,14 @@ function renderBlock(text: string): string {
 }
 
 /** Renders the arguments of a call for people: JSON, cut, with hidden characters shown. */
-function renderArguments(
-  input: unknown,
-  code: string,
-  phrases: ReturnType<typeof getPhrases>["questions"],
-): string {
+function renderArguments(input: unknown, code: string, language: string | undefined): string {
   const { text, cut } = cutText(
     showHidden(JSON.stringify(input, null, 2) ?? "none"),
     MAX_ARGUMENTS,
   );
-  return (
-    renderBlock(text) + (cut > 0 ? `\n${phrases.cut(cut, `\`rouse approvals ${code}\``)}` : "")
-  );
+  if (cut === 0) return renderBlock(text);
+  const command = `\`rouse approvals ${code}\``;
+  return `${renderBlock(text)}\n${renderPhrase(language, "questions.cut", { count: cut, command })}`;
 }
 
 /** A time to the minute, in UTC. */
@@ -70,18 +71,14 @@ export function renderQuestion(
   { code, agentId, tool, input, reason, why, expiresAt }: ApprovalRecord,
   language?: string,
 ): string {
-  const { questions } = getPhrases(language);
-  const [agent, name] = [renderName(agentId), renderName(tool)];
-  const head =
-    reason === "outcome_unknown"
-      ? questions.unknown(code, agent, name)
-      : questions.wants(code, agent, name);
+  const called = { code, agent: renderName(agentId), tool: renderName(tool) };
+  const head = reason === "outcome_unknown" ? "questions.unknown" : "questions.wants";
   const because = cutText(showHidden(oneLine(why)), MAX_WHY).text;
   return [
-    head,
-    renderArguments(input, code, questions),
-    questions.why(because),
-    questions.until(renderTime(expiresAt)),
+    renderPhrase(language, head, called),
+    renderArguments(input, code, language),
+    renderPhrase(language, "questions.why", { reason: because }),
+    renderPhrase(language, "questions.until", { time: renderTime(expiresAt) }),
   ].join("\n\n");
 }
 
@@ -90,35 +87,29 @@ export function renderInstruction(
   approval: Pick<ApprovalRecord, "code" | "reason">,
   language?: string,
 ): string {
-  const { questions } = getPhrases(language);
   const forms = getVerdicts(approval).map(
     (verdict) => `"${renderVerdict(verdict, approval.code)}"`,
   );
-  return questions.instruction(`${forms.slice(0, -1).join(", ")} ${questions.or} ${forms.at(-1)}`);
+  const or = renderPhrase(language, "questions.or");
+  return renderPhrase(language, "questions.instruction", {
+    forms: `${forms.slice(0, -1).join(", ")} ${or} ${forms.at(-1)}`,
+  });
 }
 
 /** Begins a word with a capital letter, in languages that have them. */
-function capitalize(text: string, locale: string): string {
+function capitalize(text: string, language: string | undefined): string {
   const [first = "", ...rest] = text;
-  return first.toLocaleUpperCase(locale) + rest.join("");
+  return first.toLocaleUpperCase(toLanguage(language)) + rest.join("");
 }
 
 /** Renders the decision, for the message that had the question. */
 export function renderEnd({ verdict, by, at }: ApprovalDecision, language?: string): string {
-  const { questions, decisions, locale } = getPhrases(language);
-  if (by === TIMEOUT) return questions.expired(renderTime(at));
-  return questions.ended(
-    capitalize(decisions.past[verdict], locale),
-    renderName(by),
-    renderTime(at),
-  );
-}
-
-/** A person who may decide, on a channel that is loaded. */
-interface ChannelApprover {
-  channel: string;
-  /** The person's id, as `IncomingMessage.from` gives it. */
-  person: string;
+  if (by === TIMEOUT) return renderPhrase(language, "questions.expired", { at: renderTime(at) });
+  return renderPhrase(language, "questions.ended", {
+    past: capitalize(renderPhrase(language, `decisions.past.${verdict}`), language),
+    by: renderName(by),
+    at: renderTime(at),
+  });
 }
 
 /** The data that questions are planned with. */
@@ -134,53 +125,42 @@ interface QuestionContext {
   now: number;
 }
 
-/**
- * Finds the place to ask an approver: the conversation that the run came from if it is the approver's message, else a
- * direct one.
- */
-function findRoute(
-  approver: ChannelApprover,
-  { run: { spec }, channels }: QuestionContext,
-): Route | undefined {
-  const { channel, person } = approver;
-  if ("incoming" in spec && spec.channel === channel && spec.incoming.from === person) {
-    const { thread, replyTo } = spec.incoming;
-    return { channel, to: spec.to, replyTo, ...(thread !== undefined && { thread }) };
-  }
-  const direct = channels.get(channel)?.channel.directRecipient?.(person) ?? person;
-  const checked = channels.checkRecipient(channel, direct);
-  return checked.ok ? { channel, to: checked.to } : undefined;
-}
-
 /** The place at which an approver is asked, and the language of the question. */
 interface Asked {
   route: Route;
   language: string | undefined;
 }
 
-/** The routes to ask on, in order: first the person whose message the run answers. No route occurs twice. */
-function findRoutes(context: QuestionContext): Asked[] {
-  const {
-    approvers,
-    channels,
-    run: { spec },
-  } = context;
+/**
+ * Finds the places to ask approvers, in order: first the conversation that the run came from, if an approver has written the
+ * message there; the others are asked directly. No place occurs twice.
+ */
+function findPlaces({ approvers, channels, language, run: { spec } }: QuestionContext): Asked[] {
+  const written = "incoming" in spec ? spec : undefined;
   const known = approvers
     .flatMap((entry) => splitPerson(entry, channels) ?? [])
     .filter(({ loaded }) => loaded);
-  const wrote = ({ channel, person }: ChannelApprover): boolean =>
-    "incoming" in spec && channel === spec.channel && person === spec.incoming.from;
-  const ordered = [...known.filter(wrote), ...known.filter((one) => !wrote(one))];
-  const routes = ordered.flatMap((one): Asked[] => {
-    const route = findRoute(one, context);
-    const known = "incoming" in spec && wrote(one) ? spec.incoming.language : undefined;
-    return route ? [{ route, language: known ?? context.language }] : [];
+  const asked = known.map(({ channel, person }): Asked | undefined => {
+    if (written?.channel === channel && written.incoming.from === person) {
+      const { thread, replyTo, language: own = language } = written.incoming;
+      const route = { channel, to: written.to, replyTo, ...(thread !== undefined && { thread }) };
+      return { route, language: own };
+    }
+    const direct = channels.get(channel)?.channel.directRecipient?.(person) ?? person;
+    const checked = channels.checkRecipient(channel, direct);
+    return checked.ok ? { route: { channel, to: checked.to }, language } : undefined;
   });
+  const places = asked
+    .filter((one) => one !== undefined)
+    .toSorted((one, other) => countReply(other) - countReply(one));
   const isFirst = ({ route }: Asked, index: number): boolean =>
-    routes.findIndex((one) => one.route.channel === route.channel && one.route.to === route.to) ===
+    places.findIndex((one) => one.route.channel === route.channel && one.route.to === route.to) ===
     index;
-  return routes.filter(isFirst);
+  return places.filter(isFirst);
 }
+
+/** One for the conversation that the run came from. */
+const countReply = ({ route }: Asked): number => (route.replyTo === undefined ? 0 : 1);
 
 /** Builds the body of a question for the callback. */
 function buildCallbackBody({ askedAt, expiresAt, ...about }: ApprovalRecord, now: number): object {
@@ -206,14 +186,10 @@ function renderWords(
 }
 
 function planQuestionCallback(approval: ApprovalRecord, url: string, now: number): Planned {
-  const id = newId("dlv", now);
   // Without a mapping as its thread: the callback of approvals belongs to no mapping.
   const route: Route = { channel: CALLBACK, to: url };
   const chunks = [JSON.stringify(buildCallbackBody(approval, now))];
-  return {
-    delivery: { id, runId: approval.runId, route, chunks, createdAt: now },
-    job: deliveryJob(id, route, now),
-  };
+  return planSend({ runId: approval.runId, route, chunks, createdAt: now });
 }
 
 /**
@@ -222,7 +198,7 @@ function planQuestionCallback(approval: ApprovalRecord, url: string, now: number
  */
 export function planQuestion(approval: ApprovalRecord, context: QuestionContext): Planned[] {
   const { run, channels, callback, now } = context;
-  const [first, ...others] = findRoutes(context);
+  const [first, ...others] = findPlaces(context);
   const { id: approvalId, code, expiresAt } = approval;
   const next = others.map(({ route }) => route);
   const about = { approvalId, code, verdicts: getVerdicts(approval), expiresAt, next, position: 0 };

@@ -1,6 +1,7 @@
 import type { Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
-import { getPhrases } from "../vocabulary/phrases.ts";
+import { unknownId } from "../vocabulary/unknown-id.ts";
+import { renderPhrase } from "../vocabulary/phrases.ts";
 import { cutText, oneLine } from "../core/text.ts";
 import type { IncomingMessage } from "../contract/channel.ts";
 import { StoredList, type ListChange, type StoredListDeps } from "../store/stored-list.ts";
@@ -83,7 +84,7 @@ export interface Pairing extends PersonPlace {
   /** While the person waits. */
   code?: string;
   requestedAt: Ms;
-  /** When the code ends. */
+  /** The end of the code. */
   expiresAt: Ms;
   decidedAt?: Ms;
   /** `operator` or `<channel>:<person>`. */
@@ -109,7 +110,6 @@ const NO_CODE = refuse(
   "not_found",
   "no person waits with this code: it is wrong, has expired, or was used; `rouse people` shows who waits",
 );
-const NO_PERSON = refuse("not_found", "there is no such person; `rouse people` shows the ids");
 
 /** The people who were approved on channels. All gateways on one database have the same. */
 export class Pairings {
@@ -156,7 +156,8 @@ export class Pairings {
         list: list.map((one) => (one === found ? pairing : one)),
         result: { ok: true, pairing },
         ...(state === "approved" && {
-          write: (tx) => writeNotice(tx, pairing, getPhrases(pairing.language).paired, this.#deps),
+          write: (tx) =>
+            writeNotice(tx, pairing, renderPhrase(pairing.language, "paired"), this.#deps),
         }),
       };
     });
@@ -171,7 +172,7 @@ export class Pairings {
       );
       return pairing
         ? { list: list.filter((one) => one !== pairing), result: { ok: true, pairing } }
-        : { result: NO_PERSON };
+        : { result: { ok: false, failure: unknownId("person", idOrPerson) } };
     });
   }
 
@@ -217,7 +218,8 @@ export class Pairings {
     return {
       list: [...list, pairing],
       result: "asked",
-      write: (tx) => writeNotice(tx, pairing, getPhrases(language).pairing(code), this.#deps),
+      write: (tx) =>
+        writeNotice(tx, pairing, renderPhrase(language, "pairing", { code }), this.#deps),
     };
   }
 }

@@ -6,6 +6,7 @@ import { createContext, type PluginEnvironment } from "./context.ts";
 import type { Capabilities, Plugin } from "../contract/define.ts";
 import { explain } from "./import.ts";
 import type { Issue } from "../core/errors.ts";
+import { isRecord } from "../core/json.ts";
 import type { FoundSection, Section } from "./sections.ts";
 
 /** One of several of a kind: what is set for it, and where. */
@@ -18,8 +19,6 @@ export interface Account {
 }
 
 const NAME = /^[a-z0-9][a-z0-9-]{0,39}$/;
-const isSection = (value: unknown): value is Section =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
  * The accounts of a channel, from `accounts: { <name>: { … } }` in its section: the section's other settings apply to all. The
@@ -33,7 +32,7 @@ export function parseAccounts(
   const { accounts, ...shared } = section;
   if (kind !== "channels" || accounts === undefined)
     return { accounts: [{ id, section, path }], issues: [] };
-  if (!isSection(accounts) || Object.keys(accounts).length === 0)
+  if (!isRecord(accounts) || Object.keys(accounts).length === 0)
     return {
       accounts: [],
       issues: [
@@ -45,9 +44,9 @@ export function parseAccounts(
     const at = `${path}.accounts.${name}`;
     if (!NAME.test(name))
       issues.push({ path: at, message: "name it with lower-case letters, digits and `-`" });
-    if (!isSection(own))
+    if (!isRecord(own))
       issues.push({ path: at, message: "must be an object with the account's settings" });
-    const account = { section: { ...shared, ...(isSection(own) ? own : {}) }, path: at };
+    const account = { section: { ...shared, ...(isRecord(own) ? own : {}) }, path: at };
     return index === 0
       ? { id, alias: `${id}:${name}`, ...account }
       : { id: `${id}:${name}`, ...account };
@@ -55,7 +54,7 @@ export function parseAccounts(
   return { accounts: issues.length > 0 ? [] : made, issues };
 }
 
-interface MakeOptions extends PluginEnvironment {
+export interface MakeOptions extends PluginEnvironment {
   /** Fields of the config that one variable of the environment gives. */
   variables: Variables;
   /** Ends what the plugin has begun. */

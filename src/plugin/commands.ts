@@ -1,4 +1,3 @@
-import { resolve } from "node:path";
 import type { Variables } from "../config/environment.ts";
 import type { Config } from "../config/schema/index.ts";
 import { RouseError } from "../core/errors.ts";
@@ -6,13 +5,7 @@ import { OWN_ORIGIN } from "../contract/offers.ts";
 import { checkSection } from "./check.ts";
 import type { Plugin } from "../contract/define.ts";
 import { importPlugin } from "./import.ts";
-import {
-  builtinPlugins,
-  folderPlugins,
-  namedPlugins,
-  readCatalog,
-  type PluginLocation,
-} from "./locations.ts";
+import { builtinPlugins, readCatalog, userPlugins } from "./locations.ts";
 import { addStatic, noOffers } from "./offers.ts";
 import type { Offers } from "../contract/offers.ts";
 import { findSection, getSections, type Section } from "./sections.ts";
@@ -31,13 +24,6 @@ const hasCommands = (plugin: Plugin): plugin is CommandPlugin => plugin.commands
 interface ImportedPlugin {
   plugin: Plugin;
   origin: string;
-}
-
-/** The plugins in the config's folder and those that its `plugins` names. */
-function userPlugins({ config, baseDir }: User, builtinDir: string): PluginLocation[] {
-  // In a clone the folder beside the config is that of Rouse's own.
-  const beside = resolve(baseDir, "plugins") === resolve(builtinDir) ? [] : folderPlugins(baseDir);
-  return [...beside, ...namedPlugins(config.plugins, baseDir)];
 }
 
 /** The user's plugins, and those of Rouse's own that bring presets or commands. Those that cannot be loaded are left out. */

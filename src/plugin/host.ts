@@ -1,25 +1,18 @@
-import { resolve } from "node:path";
-import type { Variables } from "../config/environment.ts";
-import { hooksKeys } from "../config/schema/hooks.ts";
 import { getUsedProviders, readProviders, type ShippedProvider } from "../config/providers.ts";
 import type { Config } from "../config/schema/index.ts";
-import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
 import { createChannels, type KnownChannel, type Channels } from "../delivery/channels.ts";
-import { getPresetName } from "../config/schema/preset.ts";
-import { makeCapabilities, parseAccounts } from "./accounts.ts";
+import { makeCapabilities, parseAccounts, type MakeOptions } from "./accounts.ts";
 import type { Channel } from "../contract/channel.ts";
 import { checkPlugin } from "./check.ts";
 import { CAPABILITIES } from "./check-capabilities.ts";
-import type { PluginEnvironment } from "./context.ts";
 import type { Plugin } from "../contract/define.ts";
 import { importPlugin } from "./import.ts";
 import {
   builtinPlugins,
-  folderPlugins,
   isChannel,
-  namedPlugins,
   readCatalog,
+  userPlugins,
   type CatalogEntry,
   type PluginLocation,
 } from "./locations.ts";
@@ -27,8 +20,11 @@ import { addCapabilities, addStatic, claim, noOffers } from "./offers.ts";
 import type { Offers } from "../contract/offers.ts";
 import {
   findSection,
+  findUnknownSections,
   getSections,
+  isHookSetting,
   isOff,
+  isStaticUsed,
   noneConfigured,
   type FoundSection,
   type Section,
@@ -36,18 +32,15 @@ import {
   isNeeded,
 } from "./sections.ts";
 
-export interface HostOptions extends PluginEnvironment {
+/** `signal` ends with the snapshot. */
+export interface HostOptions extends Omit<MakeOptions, "kind"> {
   config: Config;
-  /** Fields of the config that one variable of the environment gives. */
-  variables: Variables;
   /** Rouse's own plugins. */
   builtinDir: string;
   /** Plugins that are there without a file. */
   inline?: readonly Plugin[];
   /** The environment. Plugins see nothing of it but what the config takes from it. */
   env: Record<string, string | undefined>;
-  /** Ends with the snapshot. */
-  signal: AbortSignal;
 }
 
 export interface LoadedPlugins {
@@ -97,7 +90,7 @@ function registerPlugin(plugin: Plugin, source: Origin, staging: Staging): boole
     });
     return false;
   }
-  if (section === "hooks" && id in hooksKeys) {
+  if (section === "hooks" && isHookSetting(id)) {
     staging.issues.push({
       path: source.path,
       message: `hooks.${id} is a setting of Rouse itself: give the plugin another id`,
@@ -137,18 +130,6 @@ function readSettings(
 const needsSection = (plugin: Plugin): boolean =>
   (plugin.setup ?? plugin.commands) !== undefined ||
   CAPABILITIES.some((kind) => plugin[kind] !== undefined);
-
-/** True if the config uses, or may use, an offer of a plugin that needs no section. */
-function isStaticUsed(
-  { presets = [], schemes, transforms, providers, extractors }: Plugin,
-  { hooks }: Config,
-): boolean {
-  const enabled = hooks.presets.map(getPresetName);
-  return (
-    (schemes ?? transforms ?? providers ?? extractors) !== undefined ||
-    presets.some(({ id }) => enabled.includes(id))
-  );
-}
 
 /** Warns of a user's plugin that the config does not use. */
 function warnUnused(
@@ -231,34 +212,6 @@ function checkInline({ inline = [] }: HostOptions, staging: Staging): [Plugin, O
   });
 }
 
-/** Sections that belong to no plugin. If a plugin could not be loaded, its section may be any of them. */
-function checkNames({ sections, ...staging }: Staging): Issue[] {
-  const ids = [...staging.known.map(({ id }) => id), ...staging.ids.keys()];
-  const unknown = (id: string, path: string): Issue[] => {
-    if (staging.ids.has(id)) return [];
-    const alias = staging.known.find((entry) => entry.aliases?.includes(id));
-    const hint = alias ? ` Did you mean "${alias.id}"?` : didYouMean(id, ids);
-    const missing = staging.known.some((entry) => entry.id === id);
-    if (staging.incomplete && (missing || hint === "")) return [];
-    const message = missing
-      ? "its plugin is not installed: name it in `plugins`, or take this section out"
-      : `no plugin has this id.${hint}`;
-    return [{ path, message }];
-  };
-  const hookKeys = [...Object.keys(hooksKeys), ...staging.hookSections];
-  const hookIssues = Object.keys(sections.hooks).flatMap((key): Issue[] => {
-    if (hookKeys.includes(key)) return [];
-    const hint = didYouMean(key, hookKeys);
-    if (staging.incomplete && hint === "") return [];
-    return [{ path: `hooks.${key}`, message: `is not known.${hint}` }];
-  });
-  return [
-    ...Object.keys(sections.channels).flatMap((id) => unknown(id, `channels.${id}`)),
-    ...Object.keys(sections.plugins).flatMap((id) => unknown(id, `plugins.settings.${id}`)),
-    ...hookIssues,
-  ];
-}
-
 /** The channels in the order in which they may be the last resort: one that is enabled by default comes after all others. */
 function orderChannels(staging: Staging): Map<string, Channel> {
   const asked = staging.channels.filter(
@@ -310,7 +263,7 @@ async function takeFiles(
  * and those that are there without a file. Makes what they offer, each whole or not at all, and starts nothing. All problems come back as issues.
  */
 export async function loadPlugins(options: HostOptions): Promise<LoadedPlugins> {
-  const { config, baseDir, builtinDir } = options;
+  const { config, builtinDir } = options;
   const catalog = readCatalog(builtinDir);
   const providers = readProviders(builtinDir);
   const staging: Staging = {
@@ -328,11 +281,9 @@ export async function loadPlugins(options: HostOptions): Promise<LoadedPlugins> 
     warnings: [],
     files: [],
   };
-  const beside = resolve(baseDir, "plugins") === resolve(builtinDir) ? [] : folderPlugins(baseDir);
   const locations = [
     ...builtinPlugins(builtinDir),
-    ...beside,
-    ...namedPlugins(config.plugins, baseDir, staging.issues),
+    ...userPlugins(options, builtinDir, staging.issues),
   ];
   const adopt = async (plugin: Plugin, source: Origin): Promise<void> => {
     if (!registerPlugin(plugin, source, staging)) return;
@@ -347,7 +298,7 @@ export async function loadPlugins(options: HostOptions): Promise<LoadedPlugins> 
   const inline = checkInline(options, staging);
   await takeFiles(locations, adopt, catalog, options, staging);
   for (const [plugin, origin] of inline) await adopt(plugin, origin);
-  staging.issues.push(...checkNames(staging));
+  staging.issues.push(...findUnknownSections(staging.sections, staging));
   const {
     known,
     channels,

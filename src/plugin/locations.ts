@@ -81,7 +81,7 @@ export function builtinPlugins(builtinDir: string): PluginLocation[] {
 }
 
 /** The user's plugins beside the config: folders with an index file, and single files. */
-export function folderPlugins(baseDir: string): PluginLocation[] {
+function folderPlugins(baseDir: string): PluginLocation[] {
   const folder = join(baseDir, "plugins");
   return namesIn(folder).flatMap((name) => {
     const path = join(folder, name);
@@ -131,7 +131,7 @@ function importTarget(exports: unknown): string | undefined {
  * The plugins that `plugins` in the config names: paths from the config's folder, else packages. A package that is not as
  * the config pins it is not loaded.
  */
-export function namedPlugins(
+function namedPlugins(
   plugins: Config["plugins"],
   baseDir: string,
   issues: Issue[] = [],
@@ -167,4 +167,18 @@ export function namedPlugins(
     issues.push({ path, message });
     return [];
   });
+}
+
+/** The user's plugins: those in the config's folder, and those that its `plugins` names. */
+export function userPlugins(
+  { config, baseDir }: { config: Config; baseDir: string },
+  builtinDir: string,
+  issues?: Issue[],
+): PluginLocation[] {
+  // In a clone the folder beside the config is that of Rouse's own.
+  const isOwn = resolve(baseDir, "plugins") === resolve(builtinDir);
+  return [
+    ...(isOwn ? [] : folderPlugins(baseDir)),
+    ...namedPlugins(config.plugins, baseDir, issues),
+  ];
 }

@@ -3,6 +3,8 @@ import type { SchemaParts } from "../config/json-schema.ts";
 import { hooksKeys } from "../config/schema/hooks.ts";
 import type { Config } from "../config/schema/index.ts";
 import { getPresetName } from "../config/schema/preset.ts";
+import { didYouMean } from "../config/suggest.ts";
+import type { Issue } from "../core/errors.ts";
 import type { Plugin } from "../contract/define.ts";
 import { importPlugin } from "./import.ts";
 import { builtinPlugins, type CatalogEntry } from "./locations.ts";
@@ -83,4 +85,61 @@ export function isNeeded(
   if (config.hooks.presets.some((use) => presets.includes(getPresetName(use)))) return true;
   if (providers.some((type) => usedProviders.has(type))) return true;
   return enabledByDefault === true && print !== undefined && noneConfigured(sections);
+}
+
+/** True if a section of `hooks` is one of Rouse's own settings. */
+export const isHookSetting = (id: string): boolean => id in hooksKeys;
+
+/** True if the config uses, or may use, an offer of a plugin that needs no section. */
+export function isStaticUsed(
+  { presets = [], schemes, transforms, providers, extractors }: Plugin,
+  { hooks }: Config,
+): boolean {
+  const enabled = hooks.presets.map(getPresetName);
+  return (
+    (schemes ?? transforms ?? providers ?? extractors) !== undefined ||
+    presets.some(({ id }) => enabled.includes(id))
+  );
+}
+
+/** The names that sections may have. */
+export interface SectionNames {
+  /** The ids of plugins that are there. */
+  ids: ReadonlyMap<string, string>;
+  /** Channels that are known, with their other names. */
+  known: readonly { id: string; aliases?: readonly string[] }[];
+  hookSections: readonly string[];
+  /** True if a plugin could not be loaded: its section may be any of the unknown ones. */
+  incomplete: boolean;
+}
+
+/** Finds sections that belong to no plugin. */
+export function findUnknownSections(
+  sections: Sections,
+  { ids, known, hookSections, incomplete }: SectionNames,
+): Issue[] {
+  const names = [...known.map(({ id }) => id), ...ids.keys()];
+  const unknown = (id: string, path: string): Issue[] => {
+    if (ids.has(id)) return [];
+    const alias = known.find((entry) => entry.aliases?.includes(id));
+    const hint = alias ? ` Did you mean "${alias.id}"?` : didYouMean(id, names);
+    const missing = known.some((entry) => entry.id === id);
+    if (incomplete && (missing || hint === "")) return [];
+    const message = missing
+      ? "its plugin is not installed: name it in `plugins`, or take this section out"
+      : `no plugin has this id.${hint}`;
+    return [{ path, message }];
+  };
+  const hookKeys = [...Object.keys(hooksKeys), ...hookSections];
+  const hookIssues = Object.keys(sections.hooks).flatMap((key): Issue[] => {
+    if (hookKeys.includes(key)) return [];
+    const hint = didYouMean(key, hookKeys);
+    if (incomplete && hint === "") return [];
+    return [{ path: `hooks.${key}`, message: `is not known.${hint}` }];
+  });
+  return [
+    ...Object.keys(sections.channels).flatMap((id) => unknown(id, `channels.${id}`)),
+    ...Object.keys(sections.plugins).flatMap((id) => unknown(id, `plugins.settings.${id}`)),
+    ...hookIssues,
+  ];
 }

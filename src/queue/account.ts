@@ -66,15 +66,18 @@ const toLimits = ({
   ...(budget !== undefined && { micros: Math.round(budget.perDay * MICRO) }),
 });
 
+const NO_RUNS = { running: 0, waiting: 0, parked: 0, inLine: 0 };
+
 /** What this gateway knows of one budget, and what it has reserved of it. */
 export class BudgetAccount {
   #limits: Partial<Amounts> = {};
   #counters: readonly string[] = [];
   #budget: Budget;
-  #counted: Counted = { running: 0, waiting: 0, parked: 0, inLine: 0, hour: [], day: [] };
-  /** What was done here and is not part of `#counted` yet. */
-  #since = { running: 0, waiting: 0, parked: 0, inLine: 0 };
-  /** Of `#since`, what had been parked when the request that is under way was made. */
+  #counted: Counted = { ...NO_RUNS, hour: [], day: [] };
+  /** What was done here, and how much of it is part of `#counted`. */
+  readonly #done = { ...NO_RUNS };
+  #seen = { ...NO_RUNS };
+  /** What had been parked here when the request that is under way was made. */
   #parkedBefore = 0;
   /** What runs may take now. */
   #room: Partial<Amounts> = {};
@@ -104,7 +107,7 @@ export class BudgetAccount {
   /** Builds the request for this room. */
   request(wanted: StartAmounts): ReservationRequest {
     this.isStale = false;
-    this.#parkedBefore = this.#since.parked;
+    this.#parkedBefore = this.#done.parked;
     const pending = { ...this.#pending };
     return { scope: this.scope, counters: this.#counters, limits: this.#limits, pending, wanted };
   }
@@ -118,8 +121,7 @@ export class BudgetAccount {
       ...(this.#limits.starts !== undefined && { hour }),
       ...(this.#hasDay() && { day }),
     };
-    this.#since.parked -= this.#parkedBefore;
-    this.#parkedBefore = 0;
+    this.#seen.parked = this.#parkedBefore;
   }
 
   /** What was reserved and not taken is free again. */
@@ -158,7 +160,7 @@ export class BudgetAccount {
   /** The start of a run is on disk, and so counted there. */
   started(need: Need, now: Ms): void {
     this.#unpend(need);
-    this.#since.running += need.places;
+    this.#done.running += need.places;
     this.addWaiting(-need.places, need.isInLine);
     if (need.starts > 0)
       this.#counted = {
@@ -180,8 +182,8 @@ export class BudgetAccount {
 
   /** A run gave its place back that started, here or elsewhere. */
   left({ again, tokens, micros }: Used, now: Ms): void {
-    this.#since.running--;
-    if (again) this.#since.waiting++;
+    this.#done.running--;
+    if (again) this.#done.waiting++;
     if (tokens + micros === 0) return;
     const at = toBucket(DAY_WINDOW, now);
     const last = this.#counted.day.at(-1);
@@ -197,46 +199,44 @@ export class BudgetAccount {
 
   /** Counts runs that begin to wait, or end to. */
   addWaiting(count: number, isInLine: boolean): void {
-    this.#since.waiting += count;
-    if (isInLine) this.#since.inLine += count;
+    this.#done.waiting += count;
+    if (isInLine) this.#done.inLine += count;
   }
 
   /** A run that was in line waits for a model. */
   leaveLine(): void {
-    this.#since.inLine--;
+    this.#done.inLine--;
   }
 
   /** A run that was not parked before is. */
   park(): void {
-    this.#since.parked++;
+    this.#done.parked++;
   }
 
   get waiting(): number {
-    return this.#counted.waiting + this.#since.waiting;
+    return this.#count("waiting");
+  }
+
+  #count(name: keyof typeof NO_RUNS): number {
+    return this.#counted[name] + this.#done[name] - this.#seen[name];
   }
 
   /** Begins to read what the store has counted. Returns what takes the answer. */
   reading(): (counted: Counted) => void {
-    const before = { ...this.#since };
+    const seen = { ...this.#done };
     return (counted) => {
       this.#counted = counted;
-      this.#since = {
-        running: this.#since.running - before.running,
-        waiting: this.#since.waiting - before.waiting,
-        parked: this.#since.parked - before.parked,
-        inLine: this.#since.inLine - before.inLine,
-      };
-      this.#parkedBefore = Math.max(0, this.#parkedBefore - before.parked);
+      this.#seen = seen;
     };
   }
 
   /** Predicts the limits that hold a run back when all have started that are in line now. */
   predict(now: Ms): LimitReason[] {
-    const { hour, day, running } = this.#counted;
-    const ahead = this.#counted.inLine + this.#since.inLine;
+    const { hour, day } = this.#counted;
+    const ahead = this.#count("inLine");
     const used: Amounts = {
       starts: sumStarts(hour, now) + ahead,
-      places: running + this.#since.running + ahead,
+      places: this.#count("running") + ahead,
       tokens: sumDay(day, "tokens", now),
       micros: sumDay(day, "micros", now),
     };
@@ -251,7 +251,7 @@ export class BudgetAccount {
   refuse(missing: ReadonlySet<Resource>, now: Ms, behind = -1): LimitReason[] {
     // What is reserved is as good as started.
     const taken = Math.max(0, (this.#limits.starts ?? 0) - sumStarts(this.#counted.hour, now));
-    const before = Math.max(0, this.#counted.parked + this.#since.parked - 1 - behind);
+    const before = Math.max(0, this.#count("parked") - 1 - behind);
     // Runs that are about to start count as parked still.
     const ahead = behind < 0 ? before + taken : Math.max(before, taken);
     return this.#explain([...missing], ahead, now);

@@ -13,7 +13,7 @@ import {
   toCounter,
 } from "../store/types.ts";
 import { type BudgetAccount, type Need, toNeed } from "./account.ts";
-import { createBatches, isBatched, toPlain, type Batches, type Joined } from "./batches.ts";
+import { createBatches, type Batches, type Joined } from "./batches.ts";
 import { fullFailure, createNotices, createReasons } from "./limit-text.ts";
 import { findMissing, Reservations, type Missing } from "./reservations.ts";
 import { createReleaser, type Released } from "./releaser.ts";
@@ -120,19 +120,25 @@ export class Admission {
       action.kind === "run" && (batch !== undefined || this.#getBudgets(action.mapping).length > 0);
     if (usage.shared && applicants.some(isLimited)) await this.#reservations.refresh();
     const joined = new Map<Applicant, Joined>();
-    for (const one of applicants.filter(isBatched)) {
-      const joining = this.#batches.join(one);
-      // Without other gateways nothing comes between a look at what waits and the place that is taken.
-      joined.set(one, joining instanceof Promise ? await joining : joining);
+    /** The mappings of the runs that take a place. */
+    const taking: (string | undefined)[] = [];
+    for (const applicant of applicants) {
+      const { action, batch } = applicant;
+      if (action.kind !== "run") continue;
+      if (batch) {
+        const joining = this.#batches.join({ action, batch });
+        // Without other gateways nothing comes between a look at what waits and the place that is taken.
+        const join = joining instanceof Promise ? await joining : joining;
+        joined.set(applicant, join);
+        if (!join.opened) continue;
+      }
+      taking.push(action.mapping);
     }
-    const opened = [...joined].filter(([, { opened }]) => opened);
-    const full = this.#findFull([
-      ...toPlain(applicants),
-      ...opened.map(([{ action }]) => action.mapping),
-    ]);
+    const full = this.#findFull(taking);
     if (!full) return this.#place(applicants, joined, now);
     for (const { settle } of joined.values()) settle(false);
-    await Promise.all(opened.map(([, { placement }]) => this.dropBatch(placement.runId)));
+    const opened = [...joined.values()].filter(({ opened }) => opened);
+    await Promise.all(opened.map(({ placement }) => this.dropBatch(placement.runId)));
     return { ok: false, failure: fullFailure(full) };
   }
 
@@ -240,29 +246,25 @@ export class Admission {
     for (const account of active.accounts) account.started(active.need, this.#deps.clock.now());
   }
 
-  release(run: ReleasedRun, { tokens, costUsd = 0, again }: RunSpend): void {
+  release(run: ReleasedRun, { usage = {}, again }: RunSpend): void {
     const active = this.#active.get(run.id);
     this.#active.delete(run.id);
     const now = this.#deps.clock.now();
     const used = {
       again,
-      tokens: Math.max(0, tokens - countUsedTokens(run)),
-      micros: Math.max(0, Math.round((costUsd - (run.usage?.costUsd ?? 0)) * MICRO)),
+      tokens: Math.max(0, countUsedTokens({ usage }) - countUsedTokens(run)),
+      micros: Math.max(0, Math.round(((usage.costUsd ?? 0) - (run.usage?.costUsd ?? 0)) * MICRO)),
     };
-    if (active) {
-      for (const account of active.accounts) {
-        if (active.isStarted) account.left(used, now);
-        else account.untake(active.need);
-      }
-    } else if (run.status === "running") {
-      for (const account of this.#reservations.of(this.#getBudgets(run.mapping)))
-        account.left(used, now);
-    } else if (!again && WAITING.includes(run.status)) {
-      for (const account of this.#reservations.of(this.#getBudgets(run.mapping)))
-        account.addWaiting(-1, isInLine(run));
-    } else if (isInLine(run)) {
-      for (const account of this.#reservations.of(this.#getBudgets(run.mapping)))
-        account.leaveLine();
+    const { accounts, need, isStarted } = active ?? {
+      accounts: this.#reservations.of(this.#getBudgets(run.mapping)),
+      need: undefined,
+      isStarted: run.status === "running",
+    };
+    for (const account of accounts) {
+      if (isStarted) account.left(used, now);
+      else if (need) account.untake(need);
+      else if (!again && WAITING.includes(run.status)) account.addWaiting(-1, isInLine(run));
+      else if (isInLine(run)) account.leaveLine();
     }
     if (this.#mayWait) this.#kick();
   }

@@ -1,5 +1,5 @@
 import { newId } from "../core/ids.ts";
-import type { Ms, RunRecord, SharedBatches, Reads, Store } from "../store/types.ts";
+import type { Ms, Reads, RunAction, RunRecord, SharedBatches, Store } from "../store/types.ts";
 import type { Applicant, Placement } from "./types.ts";
 
 interface Window {
@@ -31,19 +31,11 @@ const newWindow = (
   window: Pick<Window, "name" | "runId" | "firstAt" | "count" | "closesAt">,
 ): Window => ({ ...window, chars: 0, pending: 0, whenSettled: [] });
 
-type Batched = Pick<Applicant, "action" | "batch"> & {
-  action: Extract<Applicant["action"], { kind: "run" }>;
+/** A run that is to be collected with others. */
+interface Batched {
+  action: Pick<RunAction, "mapping" | "spec" | "runId">;
   batch: NonNullable<Applicant["batch"]>;
-};
-
-export const isBatched = (applicant: Applicant): applicant is Batched =>
-  applicant.action.kind === "run" && applicant.batch !== undefined;
-
-/** The mappings of runs that are not collected. */
-export const toPlain = (applicants: readonly Applicant[]): (string | undefined)[] =>
-  applicants.flatMap(({ action, batch }) =>
-    action.kind === "run" && !batch ? [action.mapping] : [],
-  );
+}
 
 export interface Joined {
   placement: Extract<Placement, { state: "collecting" }>;

@@ -126,23 +126,21 @@ interface HeartbeatOptions {
 const SHARED_MS = 1000;
 const MAX_LOOKED_AT = 1000;
 
-/** The requests for heartbeats of one agent. */
-interface Requests {
-  isWaiting: boolean;
-  /** Another was requested while one waits. */
+/** A heartbeat that was requested and has not ended. */
+interface WaitingHeartbeat {
+  /** Another was requested meanwhile. */
   isAgain: boolean;
-  count: number;
 }
 
 /**
- * Starts heartbeats. The turn itself is a job of the queue with the main session's key, so that it is in order with everything
- * else that talks to it, and survives a crash.
+ * Starts the heartbeats of all agents. The schedules say when they come by themselves. The turn itself is a job of the queue with
+ * the main session's key, so that it is in order with everything else that talks to it, and survives a crash.
  */
-/** The heartbeats of all agents. The schedules say when they come by themselves. */
 export class Heartbeat {
   readonly #options: HeartbeatOptions;
   readonly #stopped = new AbortController();
-  readonly #requests = new Map<string, Requests>();
+  /** By agent. */
+  readonly #waiting = new Map<string, WaitingHeartbeat>();
   /** What is being queued. */
   #queueing: Promise<unknown> = Promise.resolve();
 
@@ -154,16 +152,13 @@ export class Heartbeat {
   request(agentId: string): void {
     const { store, clock, log } = this.#options;
     if (this.#stopped.signal.aborted) return;
-    const requests = this.#requestsFor(agentId);
-    if (requests.isWaiting) {
-      requests.isAgain = true;
-      return;
-    }
+    const waiting = this.#waiting.get(agentId);
+    if (waiting) return void (waiting.isAgain = true);
     const job = this.plan(agentId);
     const queued = store
       .commit((tx) => tx.jobs.add(job))
       .catch((error: unknown) => {
-        requests.isWaiting = false;
+        this.#waiting.delete(agentId);
         log.error({ err: safeError(error) }, "a heartbeat could not be queued; it is tried again");
         void clock.sleep(1000, this.#stopped.signal).then(() => this.request(agentId));
       });
@@ -172,7 +167,7 @@ export class Heartbeat {
 
   /** Makes the job of a heartbeat, which the caller commits: it counts as waiting. */
   plan(agentId: string): NewJob {
-    if (!this.#requestsFor(agentId).isWaiting) this.#beginWaiting(agentId);
+    if (!this.#waiting.has(agentId)) this.#beginWaiting(agentId);
     const data: HeartbeatJob = { type: "heartbeat", agentId };
     const enqueuedAt = this.#options.clock.now();
     return {
@@ -187,10 +182,9 @@ export class Heartbeat {
   /** To be called when a heartbeat's turn has ended. */
   ended(agentId: string): void {
     const { cluster, log } = this.#options;
-    const requests = this.#requestsFor(agentId);
-    requests.isWaiting = false;
-    if (!requests.isAgain) return;
-    requests.isAgain = false;
+    const isAgain = this.#waiting.get(agentId)?.isAgain;
+    this.#waiting.delete(agentId);
+    if (!isAgain) return;
     if (!cluster.shared) return this.request(agentId);
     // It may have been seen to elsewhere.
     this.#requestIfWanted(agentId).catch((error: unknown) =>
@@ -209,12 +203,6 @@ export class Heartbeat {
     await this.#queueing;
   }
 
-  #requestsFor(agentId: string): Requests {
-    const known = this.#requests.get(agentId) ?? { isWaiting: false, isAgain: false, count: 0 };
-    this.#requests.set(agentId, known);
-    return known;
-  }
-
   async #requestIfWanted(agentId: string): Promise<void> {
     const queued = await this.#options.store.systemEvents.listQueued({
       agentId,
@@ -226,14 +214,11 @@ export class Heartbeat {
   /** Counts a heartbeat as waiting: in a cluster for a limited time. */
   #beginWaiting(agentId: string): void {
     const { cluster, clock } = this.#options;
-    const requests = this.#requestsFor(agentId);
-    requests.isWaiting = true;
-    const mine = ++requests.count;
+    const waiting = { isAgain: false };
+    this.#waiting.set(agentId, waiting);
     if (!cluster.shared) return;
     void clock
       .sleep(SHARED_MS, this.#stopped.signal)
-      .then(() =>
-        requests.isWaiting && mine === requests.count ? this.ended(agentId) : undefined,
-      );
+      .then(() => (this.#waiting.get(agentId) === waiting ? this.ended(agentId) : undefined));
   }
 }

@@ -69,9 +69,7 @@ export type Admitted =
  * (`again`). It replaces what was counted of the run before.
  */
 export interface RunSpend {
-  tokens: number;
-  /** Absent if it is unknown. */
-  costUsd?: number | undefined;
+  usage?: RunRecord["usage"];
   again: boolean;
 }
 

@@ -25,6 +25,8 @@ export interface MessageSpan {
   /** The channel's id of the message, and who wrote it. */
   id: string;
   from: string;
+  /** The ids of the edits of it that the input holds: an edit may name the one before it. */
+  editIds?: readonly string[];
   /** Where it is in the input, and how many parts of the input it has. */
   start: number;
   count: number;

@@ -10,21 +10,21 @@ import type { HookSpec, MessageSpec, RunSpec } from "./runs.ts";
 
 export type { EventOutcome };
 
-/** How the reason of an event begins that was accepted and whose work could not be queued. */
+/** The beginning of the reason of an event that was accepted and whose work could not be queued. */
 export const BROKEN = "broken:";
 
-/** What was done about an event that failed: it was replayed as another event, or an operator has discarded it. */
+/** The end of an event that failed: it was replayed as another event, or an operator has discarded it. */
 export type EventHandled = { at: Ms } & (
   | { as: "replayed"; eventId: string }
   | { as: "discarded"; reason: string }
 );
 
-/** What may change of an event. */
+/** The fields of an event that may change. */
 export interface EventChange {
   handled: EventHandled;
 }
 
-/** What is kept of the request itself, without anything that carried a credential. `body` goes after `hooks.retention`. */
+/** The request itself, without anything that carried a credential. `body` goes after `hooks.retention`. */
 export interface StoredRequest {
   method: string;
   contentType?: string;
@@ -64,11 +64,11 @@ export interface WakeAction {
   trace?: TraceContext;
 }
 
-/** What a hook asks for. */
+/** The actions that a hook asks for. */
 export type HookAction = RunAction<HookSpec> | WakeAction;
 export type StoredAction = RunAction | WakeAction;
 
-/** What a mapping in shadow would have done: an action, or why none. */
+/** The action that a mapping in shadow would have made, or the reason that there is none. */
 export type ShadowAction = StoredAction | { kind: "none"; mapping: string; reason: string };
 
 /** One hook that came in and what became of it. */
@@ -77,33 +77,44 @@ export interface EventRecord {
   receivedAt: Ms;
   /** Path below the hooks' base, without slashes at its ends: `wake`, `agent`, `alerts`. */
   path: string;
-  /** Which configured credential it came in by, never its value: `hooks.token`, `path:alerts`. */
+  /** The configured credential that it came in by, never its value: `hooks.token`, `path:alerts`. */
   credential: string;
   /** The caller's address. */
   address?: string;
   outcome: EventOutcome;
-  /** Why, in a sentence that quotes no body. */
+  /** The reason, in a sentence that quotes no body. */
   reason?: string;
   mapping?: string;
   /** The id of the config that decided it; absent if no mapping decides. */
   config?: string;
   /** The HTTP status of the answer, if it was an error. */
   status?: number;
-  /** Where no mapping matched, or one that skipped it: the closest other one, and the name of its condition that failed. */
+  /** If no mapping matched, or one skipped it: the closest other one, and the name of its condition that failed. */
   nearest?: { mapping: string; condition: string };
   /** Template fields that were missing. */
   missing?: string[];
+  /** What of the body the mappings did not see. They quote nothing of it. */
+  warnings?: readonly string[];
   duplicateOf?: string;
   replayOf?: string;
   /** An operator has changed the body before the replay. */
   edited?: true;
   handled?: EventHandled;
   actions: StoredAction[];
-  /** What mappings in shadow would have done. */
+  /** The number of actions that failed beside others that were done, or done before: `reason` names them. Absent if none did. */
+  failedActions?: number;
+  /** The actions that mappings in shadow would have made. */
   would?: ShadowAction[];
-  /** What the mappings' code threw and printed. It may quote the body, and goes with it. */
+  /** The errors and the output of the mappings' code. It may quote the body, and goes with it. */
   debug?: EventDebug;
   /** The span that took it in. */
   trace?: TraceContext;
   request: StoredRequest;
 }
+
+/** Returns whether an event has failed, or some of its actions. */
+export const hasFailed = ({
+  outcome,
+  failedActions,
+}: Pick<EventRecord, "outcome" | "failedActions">): boolean =>
+  outcome === "failed" || failedActions !== undefined;

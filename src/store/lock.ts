@@ -1,9 +1,9 @@
 import { existsSync, readFileSync, rmSync } from "node:fs";
-import { chmod, mkdir, writeFile } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { RouseError } from "../core/errors.ts";
-import { replaceFile } from "../core/replace-file.ts";
+import { makePrivate, replaceFile } from "../core/replace-file.ts";
 
 /** What a running gateway says of itself. `url` is there once it listens. */
 export interface GatewayInfo {
@@ -60,13 +60,6 @@ function withLock(file: string, statements: string, readOnly: boolean): Database
   }
 }
 
-async function makeFile(file: string): Promise<void> {
-  await writeFile(file, "", { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "EEXIST") throw error;
-  });
-  await chmod(file, 0o600);
-}
-
 const EXCLUSIVE = "BEGIN EXCLUSIVE";
 /** Other processes may take this lock too, but none can lock the file exclusively. */
 const SHARED = "BEGIN; SELECT count(*) FROM sqlite_schema";
@@ -76,7 +69,7 @@ async function takeLock(
   statements: string,
   attempts = ATTEMPTS,
 ): Promise<DatabaseSync | undefined> {
-  await makeFile(file);
+  await makePrivate(file);
   for (let attempt = 1; ; attempt++) {
     const db = withLock(file, statements, false);
     if (db || attempt === attempts) return db;

@@ -39,7 +39,7 @@ export interface ToolCallRecord {
   /** As the model called it. */
   name: string;
   input: unknown;
-  /** The input as the model wrote it, of a call that the caller makes. */
+  /** The input as the model wrote it, of a call that the caller makes, or whose numbers are rounded in `input`. */
   inputText?: string;
   /** True if the tool declares that it changes nothing. */
   readOnly?: boolean;

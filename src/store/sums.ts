@@ -1,4 +1,4 @@
-/** What is added up over many records. */
+/** Sums over many records. */
 import type { EventOutcome } from "./event-record.ts";
 import type { Ms } from "./records.ts";
 import { RUN_STATUSES } from "../vocabulary/outcomes.ts";
@@ -6,14 +6,14 @@ import { RUN_STATUSES } from "../vocabulary/outcomes.ts";
 /** The events that are counted: those since then. After the newest `limit` the count may stop. */
 export interface ActivityQuery {
   since: Ms;
-  /** How long a time is that is counted together, in milliseconds. */
+  /** The length of a time that is counted together, in milliseconds. */
   step: Ms;
   limit: number;
 }
 
-/** How many events of an outcome came in within one step. */
+/** The number of events of an outcome that came in within one step. */
 export interface ActivitySum {
-  /** When the step begins: a multiple of it. */
+  /** The beginning of the step: a multiple of it. */
   at: Ms;
   outcome: EventOutcome;
   count: number;
@@ -37,22 +37,22 @@ export interface FailureQuery {
   limit: number;
 }
 
-/** What a failure has in common with others of its cause; null if it has none. */
+/** The cause that a failure has in common with others; null if it has none. */
 export interface FailureCause {
   kind: "event" | "run" | "delivery";
-  /** `failed`, `unmatched`, `rejected`, `timed_out`, `no_route`. */
+  /** `failed`, `unmatched`, `rejected`, `timed_out`, `no_route`; `accepted` if only some actions of an event failed. */
   state: string;
   path: string | null;
   mapping: string | null;
   /** The error code of a run or a delivery, or the condition of the nearest mapping that did not hold. */
   code: string | null;
-  /** Why an event failed or was rejected. */
+  /** The reason that an event failed or was rejected. */
   reason: string | null;
   /** The provider whose models gave a run no answer. */
   provider: string | null;
   channel: string | null;
   /**
-   * Who sent it, by the name of a configured credential and never by what a caller writes: `hooks.token`, `path:shop`, `api:<key>`,
+   * The sender, by the name of a configured credential and never by what a caller writes: `hooks.token`, `path:shop`, `api:<key>`,
    * or `channel:<id>`. So no one without a credential adds to the number of causes.
    */
   sender: string | null;
@@ -70,6 +70,9 @@ export interface FailureSum extends FailureCause {
   /** The message of one of them. */
   message: string | null;
 }
+
+/** The pattern of the JSON of events of which some actions failed: an index finds them by it, without reading the JSON. */
+export const PARTLY_FAILED = '%"failedActions":%';
 
 /** The fields of a cause. */
 export const CAUSE_FIELDS = [
@@ -109,7 +112,7 @@ export interface UsageQuery {
   since: Ms;
 }
 
-/** What several runs have used together. */
+/** The usage of several runs together. */
 export interface UsageSum {
   /** The mapping, agent, model or day (`2026-03-21`, UTC). What has none is named in parentheses: `(api)`, `(no model)`. */
   key: string;

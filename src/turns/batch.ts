@@ -1,7 +1,7 @@
 import { joinTraces } from "../core/http/trace-context.ts";
 import type { HookRun, Job, RunError } from "../store/types.ts";
 import { endHold, toQueued } from "./hold.ts";
-import { buildRunJob } from "../store/sql/materialize.ts";
+import { buildRunJob } from "../store/sql/record-writes.ts";
 import { summaryEvent } from "./hook.ts";
 import { writeEnd } from "./end-run.ts";
 import type { TurnDeps } from "./context.ts";
@@ -97,6 +97,6 @@ async function end(
     tx.runs.dropCollected(run.id);
     tx.jobs.settle(job);
   }, job);
-  deps.admission.release(run, { tokens: 0, again: false });
+  deps.admission.release(run, { again: false });
   deps.runEnds.ended(run.id);
 }

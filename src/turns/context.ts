@@ -31,6 +31,9 @@ export interface ExecutorDeps extends PartContext, QueueParts, PeopleParts, Sche
 /** The same for runs that are taken from the queue, and for what people do with them. */
 export interface TurnDeps extends ExecutorDeps {
   attachments: AttachmentDeps;
+  quarantine: Quarantine;
+  steerable: SteerableTurns;
+  typing: TypingSigns;
   /** Cancels a run, whichever gateway executes it. */
   cancel: RunOperations["cancel"];
   /** Combines the events that a mapping has collected. */

@@ -13,10 +13,8 @@ import {
 import { planRemoval } from "../delivery/send.ts";
 import { newDeliveryRecord, withChange } from "../store/sql/rows.ts";
 import {
-  countUsedTokens,
   NO_ROUTE,
   turnToKeep,
-  type MessageSpec,
   type Ms,
   type NewDelivery,
   type NewTurn,
@@ -29,6 +27,7 @@ import {
   type Writes,
 } from "../store/types.ts";
 import type { ExecutorDeps } from "./context.ts";
+import { replyRoute } from "./channel/channel-input.ts";
 import { endHold } from "./hold.ts";
 import { addRunUsage, commitEnd } from "./journal.ts";
 import { withSources, type NamedCitation } from "./knowledge.ts";
@@ -124,12 +123,6 @@ export function appendTurn(
     ...(kind === "hook" && { trustedHook: mapping ?? spec.hook }),
   };
   tx.sessions.addTurn(spec.session, turnToKeep(turn, config.hooks.retention));
-}
-
-/** The route of the reply to a channel's message: back to its conversation. */
-export function replyRoute({ incoming, channel, to }: MessageSpec): Route {
-  const { replyTo, thread } = incoming;
-  return { channel, to, replyTo, ...(thread === undefined ? {} : { thread }) };
 }
 
 /** Decides where a run's reply goes, or why it goes nowhere. */
@@ -243,13 +236,6 @@ export function getRunStatus(result: ModelTurn): RunStatus {
       : "failed";
 }
 
-/** What a run has used in all when a try is over, and whether the run is back in the queue. */
-export interface AttemptUsage {
-  tokens: number;
-  costUsd?: number | undefined;
-  again: boolean;
-}
-
 /** The part of a failure that the run keeps. */
 export const toRunError = ({ code, message, provider, vendor }: RunError): RunError => ({
   code,
@@ -258,14 +244,8 @@ export const toRunError = ({ code, message, provider, vendor }: RunError): RunEr
   ...(vendor && { vendor }),
 });
 
-export const toSpent = (usage: RunRecord["usage"] = {}, again: boolean): AttemptUsage => ({
-  tokens: countUsedTokens({ usage }),
-  costUsd: usage.costUsd,
-  again,
-});
-
 /** What a run has used, and the model that answered last: a run that failed has used what its steps have. */
-export function getUsed(result: ModelTurn, current: Try): Pick<RunRecord, "usage" | "model"> {
+function getUsed(result: ModelTurn, current: Try): Pick<RunRecord, "usage" | "model"> {
   if (result.ok) return { usage: result.usage, model: result.model };
   const last = current.steps.at(-1);
   if (last) return { usage: addRunUsage(current), model: last.model };
@@ -285,7 +265,7 @@ export async function endRun(result: ModelTurn, current: Try): Promise<void> {
   const now = deps.clock.now();
   const status = getRunStatus(result);
   const used = getUsed(result, current);
-  current.end = result.ok ? { status } : { status, error: result.code };
+  current.end = { status, usage: used.usage, ...(!result.ok && { error: result.code }) };
   const {
     change,
     warnings = [],
@@ -341,10 +321,4 @@ export async function endRun(result: ModelTurn, current: Try): Promise<void> {
     deps.runEnds.ended(run.id);
   }
   await after?.(done);
-}
-
-/** Ends a run with its last try. */
-export async function endTry(result: ModelTurn, current: Try): Promise<AttemptUsage> {
-  await endRun(result, current);
-  return toSpent(getUsed(result, current).usage, false);
 }

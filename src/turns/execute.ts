@@ -1,5 +1,5 @@
 import { newBoundaryId } from "../agent/boundary.ts";
-import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
+import type { Agent, PausedTurn } from "../agent/types.ts";
 import { LOST } from "../queue/worker.ts";
 import { isRunChanged } from "../store/sql/errors.ts";
 import { withChange } from "../store/sql/rows.ts";
@@ -14,15 +14,16 @@ import {
   type Writes,
 } from "../store/types.ts";
 import { NotNowError } from "./channel/attachments.ts";
-import { endRun, endTry, toSpent, type AttemptUsage } from "./end-run.ts";
+import { endRun } from "./end-run.ts";
 import { endHold } from "./hold.ts";
 import { addRunUsage, countCrashes, createJournal, getProgress, waitForPeople } from "./journal.ts";
-import { AttemptGate, openGate } from "./model-gate.ts";
+import { openGate, type AttemptGate } from "./model-gate.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
 import { holdForLimit, holdForModel, planAfterFailure, putBackOrEnd } from "./put-back.ts";
 import {
   commitFor,
   persist,
+  type CheckedTry,
   type FailedTurn,
   type ModelTurn,
   type Prepared,
@@ -54,7 +55,12 @@ export async function execute(
   // A run that has not begun has none.
   const steps = kind.job && startedAt !== undefined ? await deps.store.steps.list(id) : [];
   const current: Try = { ...loaded, kind, deps, signal, steps, crashes: 0 };
-  await inSpan(current, () => executeTry(current));
+  await inSpan(current, () =>
+    executeTry(current).catch((error: unknown) => {
+      if (!kind.recover) throw error;
+      return endRun(kind.recover(error), current);
+    }),
+  );
   const { status } = current.end ?? {};
   if (kind.getReplyRoute && (status === "parked" || status === "queued") && !signal.aborted)
     deps.typing?.whileWaiting(id);
@@ -95,44 +101,42 @@ async function inSpan(current: Try, work: () => Promise<void>): Promise<void> {
 
 /** Checks a run, asks its models and its limits, and takes its turn if they have room. */
 async function executeTry(current: Try): Promise<void> {
-  const { kind, deps, signal, run, admission } = current;
-  let leave: (() => void) | undefined;
+  const { kind, deps, signal, admission } = current;
+  current.crashes = await countCrashes(current.run, current.steps, deps);
+  // What a process that was killed has left behind.
+  await kind.live?.withdraw(current);
+  const { run: before } = current;
+  const checked = checkRun(current);
+  if ("code" in checked) {
+    if (kind.job) deps.parking.arrived(kind.job.id);
+    await endRun(buildFailure(checked), current);
+    return release(current, before);
+  }
+  const isSuspect = current.crashes === MAX_CRASHES - 1;
+  const leave = kind.job && (await deps.quarantine?.enter(isSuspect, signal));
   try {
-    current.crashes = await countCrashes(run, current.steps, deps);
-    // What a process that was killed has left behind.
-    await kind.live?.withdraw(current);
-    const ready = checkRun(current);
-    if ("code" in ready) {
-      if (kind.job) deps.parking.arrived(kind.job.id);
-      await endRun(buildFailure(ready), current);
-      return admission?.release(run, { tokens: 0, again: false });
-    }
-    if (kind.job) leave = await deps.quarantine?.enter(current.crashes === MAX_CRASHES - 1, signal);
-    const gate = await openGate(ready.model, current);
-    if (!(gate instanceof AttemptGate)) {
-      const { run: waiting } = current;
-      const spent = await holdForModel(gate, ready.model, current);
-      return admission?.release(waiting, spent);
+    const gate = await openGate(checked);
+    if ("until" in gate) {
+      await holdForModel(gate, checked);
+      return release(current, before);
     }
     try {
       const parked = await admission?.start(current.run, deps.clock.now());
       if (parked) return await holdForLimit(parked, current);
-      const { run: noted } = current;
-      let spent: AttemptUsage = { tokens: 0, again: true };
-      try {
-        spent = await tryRun({ ...ready, gate }, current);
-      } finally {
-        admission?.release(noted, spent);
-      }
+      await takeTurn(checked, gate).finally(() => release(current, before));
     } finally {
       gate.close();
     }
-  } catch (error) {
-    if (!kind.recover) throw error;
-    await endRun(kind.recover(error), current);
   } finally {
     leave?.();
   }
+}
+
+/** Gives back what a run has taken of its limits. `before`: the run as it was before the try. */
+function release({ admission, end }: Try, before: RunRecord): void {
+  const { status, usage } = end ?? {};
+  const again = status === undefined || status === "queued" || status === "parked";
+  admission?.release(before, { usage, again });
 }
 
 const buildFailure = ({ code, message }: RunError): FailedTurn => ({
@@ -144,13 +148,9 @@ const buildFailure = ({ code, message }: RunError): FailedTurn => ({
 });
 
 /** Resolves what a run is executed with, or says why it cannot be. */
-function checkRun({
-  run,
-  agent,
-  isStored,
-  kind: { context, job },
-  crashes,
-}: Try): { agent: Agent; model: ResolvedModel } | RunError {
+function checkRun(current: Try): CheckedTry | RunError {
+  const { run, agent, isStored, crashes } = current;
+  const { context, job } = current.kind;
   if (crashes >= MAX_CRASHES)
     return { code: "crashed", message: `started ${MAX_CRASHES} times without coming to an end` };
   if (isStored && job && job.attempts > MAX_TAKEN)
@@ -161,42 +161,34 @@ function checkRun({
     own ?? agent.model,
     own === undefined ? agent.fallbacks : [],
   );
-  return model.ok ? { agent, model: model.model } : model;
+  return model.ok ? Object.assign(current, { agent, model: model.model }) : model;
 }
 
 /** Takes the turn of a run, with all that it waits for people, and writes what becomes of the run. */
-async function tryRun(
-  parts: Pick<ModelTurnParts, "agent" | "model" | "gate">,
-  current: Try,
-): Promise<AttemptUsage> {
+async function takeTurn(current: CheckedTry, gate: AttemptGate): Promise<void> {
   const { kind, deps, signal } = current;
-  const start = (): ReturnType<typeof startTurn> => startTurn(parts, current);
   const { id: runId } = current.run;
+  const start = (): ReturnType<typeof startTurn> => startTurn(current, gate);
   const route = kind.getReplyRoute?.(current.run);
   const started = await (deps.typing && route
     ? deps.typing.during({ runId, route, signal }, start)
     : start());
-  if (!started) return { tokens: 0, again: false };
-  const { model } = parts;
-  if (!("turn" in started)) return putBackOrEnd(started, model, false, current);
-  const { first, turn } = started;
-  const result = await continueTurn(first, turn, current);
-  if (isPaused(result)) {
-    current.end = { status: result.code };
-    return result.code === "waiting"
-      ? toSpent(addRunUsage(current), false)
-      : { tokens: 0, again: false };
-  }
-  if (signal.reason === LOST) {
-    current.end = { status: "lost" };
-    return { tokens: 0, again: false };
-  }
-  if (result.ok) return endTry(result, current);
+  if (!started) return;
+  if (!("turn" in started)) return putBackOrEnd(started, false, current);
+  const { turn } = started;
+  let result = started.first;
+  // A run without a job goes on after the decisions.
+  while (isPaused(result) && (await waitForPeople(result, current)))
+    result = await takeModelTurn(turn, current);
+  if (isPaused(result) && result.code === "waiting")
+    return void (current.end = { status: "waiting", usage: addRunUsage(current) });
+  if (isPaused(result) || signal.reason === LOST) return void (current.end = { status: "lost" });
   // A caller that has gone is no failure.
-  if (kind.job || result.code !== "cancelled")
+  if (!result.ok && (kind.job || result.code !== "cancelled"))
     deps.log.warn({ runId, code: result.code, attempts: current.run.attempts }, "a turn failed");
-  if (kind.job) return putBackOrEnd(result, model, turn.journal.committed > 0, current);
-  return endTry(result, current);
+  return result.ok || !kind.job
+    ? endRun(result, current)
+    : putBackOrEnd(result, turn.journal.committed > 0, current);
 }
 
 /**
@@ -204,10 +196,10 @@ async function tryRun(
  * the run, and a failure if the try cannot begin.
  */
 async function startTurn(
-  { agent, model, gate }: Pick<ModelTurnParts, "agent" | "model" | "gate">,
-  current: Try,
+  current: CheckedTry,
+  gate: AttemptGate,
 ): Promise<{ first: ModelTurn | PausedTurn; turn: ModelTurnParts } | FailedTurn | undefined> {
-  const { kind, deps, run: before, steps } = current;
+  const { kind, deps, run: before, steps, agent, model } = current;
   const prepared = await prepareTry(before, agent, current);
   if ("retryable" in prepared) return prepared;
   const start = {
@@ -229,13 +221,8 @@ async function startTurn(
   if (isBefore && !(await writeStart(start, before.status, prepared, current))) return undefined;
   const journal = createJournal(current, storeWithStep(current));
   const live = kind.live?.begin(current);
-  const turn = {
-    agent,
-    model,
-    prepared: live ? { ...prepared, input: { ...prepared.input, ...live.input } } : prepared,
-    journal,
-    gate,
-  };
+  const input = { ...prepared.input, ...live?.input };
+  const turn = { prepared: { ...prepared, input }, journal, gate };
   const [first] = await Promise.all([
     takeModelTurn(turn, current),
     kind.start === "meanwhile" ? writeStart(start, before.status, prepared, current) : undefined,
@@ -332,18 +319,6 @@ function storeWithStep(current: Try): ((tx: Writes) => void) | undefined {
     kind.writeFirst?.(tx, run);
     current.isStored = true;
   };
-}
-
-/** Lets a turn wait for people. One without a job continues after their decisions. */
-async function continueTurn(
-  first: ModelTurn | PausedTurn,
-  turn: ModelTurnParts,
-  current: Try,
-): Promise<ModelTurn | PausedTurn> {
-  let result = first;
-  while (isPaused(result) && (await waitForPeople(result, current)))
-    result = await takeModelTurn(turn, current);
-  return result;
 }
 
 const isPaused = (result: ModelTurn | PausedTurn): result is PausedTurn =>

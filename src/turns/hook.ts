@@ -4,16 +4,13 @@ import { buildHeartbeatEvent } from "../queue/heartbeat.ts";
 import {
   type HookRun,
   type Job,
-  type Ms,
   type NewSystemEvent,
   type Reads,
-  type ReplyTarget,
   type RouteDecision,
   type ScheduleRun,
-  type StepRecord,
   sessionId,
 } from "../store/types.ts";
-import type { ModelTurn, RunEnd, RunKind } from "./try.ts";
+import type { RunKind } from "./try.ts";
 import { appendTurn, decideRoute, planAnswer } from "./end-run.ts";
 import { stripAck } from "./heartbeat.ts";
 import { NO_HISTORY } from "./session-history.ts";
@@ -41,37 +38,46 @@ export function summaryEvent(
   return { ...buildHeartbeatEvent(agentId, now, hook, head + text + tail, true), mode };
 }
 
-/** Plans the end of a run of a hook or a schedule: its answer, and the summary for the main session of the agent `summaryFor`. */
-async function planReportedEnd(
-  run: HookRun | ScheduleRun,
-  result: ModelTurn,
-  options: {
-    steps: readonly StepRecord[];
-    target: ReplyTarget | undefined;
-    summaryFor: string | undefined;
-    context: ActionContext;
-    store: Reads;
-    job: Job;
-    now: Ms;
-  },
-): Promise<RunEnd> {
-  const { steps, target, summaryFor, context, store, job, now } = options;
-  const answer = result.ok && {
-    ...result,
-    text: stripAck(result.text),
-    route: run.route as RouteDecision,
-    target,
-    files: await readAttached(run, steps, store),
-  };
-  const end = answer ? planAnswer(run, answer, context, now) : undefined;
+/** The common part of the runs of hooks and schedules: the answer, and the summary for the main session of the agent `summaryFor`. */
+function createReportedRun<R extends HookRun | ScheduleRun>(
+  job: Job,
+  run: R,
+  context: ActionContext,
+  summaryFor: string | undefined,
+  { store, admission, heartbeat }: TurnDeps,
+): Pick<RunKind<R>, "context" | "job" | "load" | "finish"> {
+  const { agentId } = run.spec.session;
+  const budgets = run.kind === "hook" ? { admission } : {};
   return {
-    ...end,
-    write(tx) {
-      if (result.ok) appendTurn(tx, run, result, context, now);
-      tx.jobs.settle(job);
-      if (summaryFor === undefined) return;
-      const ending = result.ok ? { reply: end?.change.reply ?? "" } : { reason: result.message };
-      tx.systemEvents.add(summaryEvent(run, summaryFor, now, ending));
+    context,
+    job,
+    load: () =>
+      Promise.resolve({ run, agent: context.agents.get(agentId), isStored: true, ...budgets }),
+    async finish(ended: HookRun | ScheduleRun, result, now, steps) {
+      const answer = result.ok && {
+        ...result,
+        text: stripAck(result.text),
+        route: ended.route as RouteDecision,
+        target: ended.spec.target,
+        files: await readAttached(ended, steps, store),
+      };
+      const end = answer ? planAnswer(ended, answer, context, now) : undefined;
+      return {
+        ...end,
+        write(tx) {
+          if (result.ok) appendTurn(tx, ended, result, context, now);
+          tx.jobs.settle(job);
+          if (summaryFor === undefined) return;
+          const ending = result.ok
+            ? { reply: end?.change.reply ?? "" }
+            : { reason: result.message };
+          tx.systemEvents.add(summaryEvent(ended, summaryFor, now, ending));
+        },
+        after(done) {
+          const isWanted = ended.kind === "hook" && ended.spec.wakeMode === "now";
+          if (done && isWanted && summaryFor !== undefined) heartbeat.request(summaryFor);
+        },
+      };
     },
   };
 }
@@ -103,20 +109,14 @@ async function openSession(run: HookRun, store: Reads): Promise<OpenedSession> {
 
 /** The run of an agent action: its answer goes where the action says, its summary to the main session. */
 export function createHookRun(job: Job, run: HookRun, deps: TurnDeps): RunKind<HookRun> {
-  const { store, admission } = deps;
   const context = deps.snapshot();
   const { id: mainId } = context.agents.default;
   return {
-    context,
-    job,
-    load() {
-      const agent = context.agents.get(run.spec.session.agentId);
-      return Promise.resolve({ run, agent, isStored: true, admission });
-    },
+    ...createReportedRun(job, run, context, mainId, deps),
     async prepare(loaded) {
       const { mapping, spec, warnings } = loaded;
       const { hook, instructions, thinking, timeoutSeconds, unsafe, deliver, target } = spec;
-      const { isNew, warning } = await openSession(loaded, store);
+      const { isNew, warning } = await openSession(loaded, deps.store);
       const added = warning === undefined ? [] : [warning];
       const wanted = { target: deliver ? target : undefined, agentId: mainId };
       const route = await decideRoute(loaded, wanted, context, deps);
@@ -133,16 +133,6 @@ export function createHookRun(job: Job, run: HookRun, deps: TurnDeps): RunKind<H
         change: { warnings: [...new Set([...warnings, ...added])], route },
       };
     },
-    async finish(ended, result, now, steps) {
-      const { target, wakeMode } = ended.spec;
-      const options = { steps, target, summaryFor: mainId, context, store, job, now };
-      return {
-        ...(await planReportedEnd(ended, result, options)),
-        after(done) {
-          if (done && wakeMode === "now") deps.heartbeat.request(mainId);
-        },
-      };
-    },
   };
 }
 
@@ -152,27 +142,20 @@ export function createScheduleRun(
   run: ScheduleRun,
   deps: TurnDeps,
 ): RunKind<ScheduleRun> {
-  const { store } = deps;
   const context = deps.snapshot();
   const { hook, instructions, schedule, session, target } = run.spec;
   const { asked } = schedule;
   const { agentId } = session;
+  // What others asked the agent for in their own conversation is no business of the owner's.
+  const summaryFor = asked?.session.origin === "channel" ? undefined : agentId;
   return {
-    context,
-    job,
-    load: () => Promise.resolve({ run, agent: context.agents.get(agentId), isStored: true }),
+    ...createReportedRun(job, run, context, summaryFor, deps),
     async prepare(loaded) {
       // The conversation in which a person asked for the schedule, whatever the owner does since; a channel that is gone has no route.
       const { route: asking } = asked ?? {};
       const back = target && asking && context.channels.get(asking.channel) ? asking : undefined;
       const route = await decideRoute(loaded, { back, target, agentId }, context, deps);
       return { input: { source: hook, instructions }, change: { route } };
-    },
-    finish(ended, result, now, steps) {
-      // What others asked the agent for in their own conversation is no business of the owner's.
-      const summaryFor = asked?.session.origin === "channel" ? undefined : agentId;
-      const options = { steps, target, summaryFor, context, store, job, now };
-      return planReportedEnd(ended, result, options);
     },
   };
 }

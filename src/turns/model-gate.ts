@@ -13,10 +13,9 @@ import {
   type EarlierJob,
   type Ms,
   type RunRecord,
-  type StepRecord,
   type Store,
 } from "../store/types.ts";
-import type { RunKind } from "./try.ts";
+import type { CheckedTry, RunKind } from "./try.ts";
 import type { ExecutorDeps } from "./context.ts";
 import type { ActionContext } from "./types.ts";
 
@@ -27,143 +26,107 @@ const SOON_MS = 1_000;
 export const toCandidates = ({ ref, fallbacks = [] }: ResolvedModel): string[] =>
   [...new Set([ref, ...fallbacks.map((one) => one.ref)])].filter((one) => one !== ECHO.ref);
 
-/** How long a turn waits for models that give no answer, because somebody waits for the turn. */
-class TurnPatience implements Patience {
-  readonly #clock: Pick<Clock, "now" | "monotonic">;
-  readonly #totalMs: Ms;
-  readonly #onChange: ((isRetrying: boolean) => void) | undefined;
+/**
+ * How long a turn waits for models that give no answer, because somebody waits for the turn. `onChange` is called when the first
+ * model fails, and when one answers again.
+ */
+function createPatience(
+  totalMs: Ms,
+  clock: Pick<Clock, "now" | "monotonic">,
+  onChange?: (isRetrying: boolean) => void,
+): Patience {
   /** Since when no model has answered, in monotonic time. */
-  #since: Ms | undefined;
-  #waitedMs = 0;
-
-  /** `onChange` is called when the first model fails, and when one answers again. */
-  constructor(
-    totalMs: Ms,
-    clock: Pick<Clock, "now" | "monotonic">,
-    onChange?: (isRetrying: boolean) => void,
-  ) {
-    this.#totalMs = totalMs;
-    this.#clock = clock;
-    this.#onChange = onChange;
-  }
-
-  /** Returns the milliseconds that are left. They begin with the first failure. */
-  left(): Ms {
-    const now = readMonotonic(this.#clock);
-    if (this.#since === undefined) this.#onChange?.(true);
-    this.#since ??= now;
-    return this.#totalMs - Math.max(now - this.#since, this.#waitedMs);
-  }
-
-  /** Counts a wait. */
-  waited(ms: Ms): void {
-    this.#waitedMs += ms;
-  }
-
-  /** A model has answered. */
-  restore(): void {
-    if (this.#since !== undefined) this.#onChange?.(false);
-    this.#since = undefined;
-    this.#waitedMs = 0;
-  }
-}
-
-interface GateOptions extends Pick<CallGate, "patience" | "staysUnderWay"> {
-  ready?: CallGate["ready"] | undefined;
-  pass?: Pass;
+  let since: Ms | undefined;
+  let waitedMs = 0;
+  return {
+    left() {
+      const now = readMonotonic(clock);
+      if (since === undefined) onChange?.(true);
+      since ??= now;
+      return totalMs - Math.max(now - since, waitedMs);
+    },
+    waited: (ms) => void (waitedMs += ms),
+    restore() {
+      if (since !== undefined) onChange?.(false);
+      since = undefined;
+      waitedMs = 0;
+    },
+  };
 }
 
 /** Asks the breakers before each model call of one attempt of a run. */
-export class AttemptGate implements CallGate {
-  readonly #breaker: Breaker;
-  /** The permission that the run was started with: for its first call. */
-  #pass: Pass | undefined;
-  /** A run with answers goes on, however many others run: it is retried calls and first ones that wait for room. */
-  #isUnderWay: boolean;
-  readonly ready?: NonNullable<CallGate["ready"]>;
-  readonly patience: Patience | undefined;
-  /** A run without a job has a caller, who waits for the answer: it cannot be tried again later. */
-  readonly staysUnderWay: boolean;
-
-  /** Without `pass`, only breakers that are open refuse first calls. */
-  constructor(
-    breaker: Breaker,
-    { pass, ready, patience, staysUnderWay = false }: GateOptions = {},
-  ) {
-    this.#breaker = breaker;
-    if (ready) this.ready = ready;
-    this.#pass = pass;
-    this.#isUnderWay = pass === undefined;
-    this.patience = patience;
-    this.staysUnderWay = staysUnderWay;
-  }
-
-  enter(ref: string, isRetry: boolean): Pass | Refusal {
-    const reserved = this.#pass?.of === ref ? this.#pass : undefined;
-    if (reserved) this.#pass = undefined;
-    const isLimited = isRetry || !this.#isUnderWay;
-    const entered = reserved ?? this.#breaker.enter(ref, isLimited, this.staysUnderWay);
-    if (isRefusal(entered)) return entered;
-    return {
-      ...entered,
-      leave: (outcome, retryAfterMs) => {
-        if (outcome === "ok") this.#isUnderWay = true;
-        entered.leave(outcome, retryAfterMs);
-      },
-    };
-  }
-
-  isOpen(ref: string): boolean {
-    return this.#breaker.isOpen(ref);
-  }
-
+export interface AttemptGate extends CallGate {
   /** Gives back a permission that no call has used. */
-  close(): void {
-    this.#pass?.leave("none");
-    this.#pass = undefined;
-  }
+  close(): void;
+}
+
+/** `pass`: the permission that the run was started with, for its first call. Without it, only breakers that are open refuse first calls. */
+function createGate(
+  breaker: Breaker,
+  { pass, ...options }: Pick<CallGate, "ready" | "patience" | "staysUnderWay"> & { pass?: Pass },
+): AttemptGate {
+  let unused = pass;
+  /** A run with answers goes on, however many others run: it is retried calls and first ones that wait for room. */
+  let isUnderWay = pass === undefined;
+  return {
+    ...options,
+    enter(ref, isRetry) {
+      const reserved = unused?.of === ref ? unused : undefined;
+      if (reserved) unused = undefined;
+      const entered = reserved ?? breaker.enter(ref, isRetry || !isUnderWay, options.staysUnderWay);
+      if (isRefusal(entered)) return entered;
+      return {
+        ...entered,
+        leave: (outcome, retryAfterMs) => {
+          if (outcome === "ok") isUnderWay = true;
+          entered.leave(outcome, retryAfterMs);
+        },
+      };
+    },
+    isOpen: (ref) => breaker.isOpen(ref),
+    close() {
+      unused?.leave("none");
+      unused = undefined;
+    },
+  };
 }
 
 /** `at`: when the run looks again, whatever the breakers say. */
 export type RunRefusal = Refusal & { at?: Ms };
-
-interface StartingRun {
-  kind: RunKind;
-  run: RunRecord;
-  deps: ExecutorDeps;
-  steps: readonly StepRecord[];
-}
 
 /**
  * Asks whether one of a run's models takes calls, and whether no earlier run of its session waits for one of them. That is
  * read from the queue: the process that let the earlier run wait may have ended, or may be another gateway. A run without a job has a caller,
  * and waits while it is under way.
  */
-export async function openGate(
-  model: ResolvedModel,
-  { kind, run, deps, steps }: StartingRun,
-): Promise<AttemptGate | RunRefusal> {
+export async function openGate({
+  model,
+  kind,
+  run,
+  deps,
+  steps,
+}: CheckedTry): Promise<AttemptGate | RunRefusal> {
   const { parking, queue } = deps;
   const { job } = kind;
   const candidates = toCandidates(model);
   const [first] = candidates;
   const ready = job && queue.confirm?.bind(queue, job);
+  const { patienceMs, onRetrying } = kind;
   const options = {
-    ready,
+    ...(ready && { ready }),
     patience:
-      kind.patienceMs === undefined
-        ? undefined
-        : new TurnPatience(kind.patienceMs, deps.clock, kind.onRetrying),
+      patienceMs === undefined ? undefined : createPatience(patienceMs, deps.clock, onRetrying),
+    // A run without a job has a caller, who waits for the answer: it cannot be tried again later.
     staysUnderWay: job === undefined,
   };
-  if (!job || first === undefined) return new AttemptGate(parking.breaker, options);
+  if (!job || first === undefined) return createGate(parking.breaker, options);
   // A run with steps goes on with its turn.
   const keys = [job.key, ...candidates.map((of) => toParkedKey(of, job.key))];
   const earlier = steps.length > 0 ? undefined : await queue.findEarlier(job, keys);
   if (earlier) return waitBehind(earlier, first, kind, deps);
   const wasParked = run.hold?.reason === "away";
   const pass = parking.enter(job, candidates, { hasWaited: isLimited(run), wasParked });
-  return isRefusal(pass) ? pass : new AttemptGate(parking.breaker, { ...options, pass });
+  return isRefusal(pass) ? pass : createGate(parking.breaker, { ...options, pass });
 }
 
 /** Lets a run wait behind an earlier one of its session, until that is woken. */
@@ -171,7 +134,7 @@ async function waitBehind(
   { id, key, runAt }: EarlierJob,
   model: string,
   { context }: RunKind,
-  { store, parking, clock }: StartingRun["deps"],
+  { store, parking, clock }: ExecutorDeps,
 ): Promise<RunRefusal> {
   const now = clock.now();
   const waits = fromParkedKey(key);

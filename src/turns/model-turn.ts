@@ -1,4 +1,4 @@
-import type { TurnExtension, Agent, CallGate, PausedTurn, ResolvedModel } from "../agent/types.ts";
+import type { TurnExtension, CallGate, PausedTurn } from "../agent/types.ts";
 import { createJudge, getOfferedTools, type Judge } from "../people/judge.ts";
 import { addUsage } from "../agent/usage.ts";
 import { OPERATOR_TENANT } from "../config/checks.ts";
@@ -14,13 +14,11 @@ import { getSummaryUsage, prepareHistory, toTurns } from "./session-history.ts";
 import type { RunJournal } from "./journal.ts";
 import { createTurnKnowledge } from "./knowledge.ts";
 import { createSendFile } from "./channel/send-file.ts";
-import type { ModelTurn, Prepared, Try } from "./try.ts";
+import type { CheckedTry, ModelTurn, Prepared, Try } from "./try.ts";
 import { createReadResult } from "../agent/tools/tool-box.ts";
 
 /** What a turn is taken with. */
 export interface ModelTurnParts {
-  agent: Agent;
-  model: ResolvedModel;
   prepared: Prepared;
   journal: RunJournal;
   /** Asked before each model call. */
@@ -44,11 +42,13 @@ function getOwnTools(
 
 /** Asks the model: it sees the session's history and, by the agent's `knowledge`, the documents of the tenant. */
 export async function takeModelTurn(
-  { agent, model, prepared, journal, gate }: ModelTurnParts,
-  current: Try,
+  { prepared, journal, gate }: ModelTurnParts,
+  current: CheckedTry,
 ): Promise<ModelTurn | PausedTurn> {
   const {
     kind: { context, job, canAsk = true },
+    agent,
+    model,
     deps,
     signal,
     run,

@@ -1,7 +1,10 @@
 import { configuredTranscriber } from "../agent/transcribe.ts";
 import type { DeliveryParts } from "../delivery/open.ts";
+import { Quarantine } from "../queue/quarantine.ts";
 import type { DedupeRecord, RunRecord } from "../store/types.ts";
 import type { AttachmentDeps } from "./channel/attachments.ts";
+import { SteerableTurns } from "./channel/steering.ts";
+import { TypingSigns } from "./channel/typing.ts";
 import type { TurnDeps } from "./context.ts";
 import { restoreWaitingRuns } from "./model-gate.ts";
 import { cancelRun, retryOnRedelivery } from "./operations.ts";
@@ -23,7 +26,9 @@ export interface TurnParts {
   restoreWaiting(): Promise<void>;
 }
 
-interface TurnContext extends Omit<TurnDeps, "attachments" | "cancel">, DeliveryParts {
+type Made = "attachments" | "cancel" | "quarantine" | "steerable" | "typing";
+
+interface TurnContext extends Omit<TurnDeps, Made>, DeliveryParts {
   /** Cancels a turn of the API in this process; undefined if there is none with this id. */
   chats: { cancel(runId: string): Promise<RunRecord | undefined> };
   knowledge: Pick<AttachmentDeps, "stageUpload" | "readText">;
@@ -42,7 +47,14 @@ export function openTurns(context: TurnContext): TurnParts {
       return configuredTranscriber({ config, env, fetch, kinds: models.kinds });
     },
   };
-  const turns: TurnWorker = createTurnWorker({ ...context, attachments, cancel });
+  const turns: TurnWorker = createTurnWorker({
+    ...context,
+    attachments,
+    cancel,
+    quarantine: new Quarantine(clock),
+    steerable: new SteerableTurns(),
+    typing: new TypingSigns({ ...context, channels: () => snapshot().channels }),
+  });
   return {
     turns,
     receipts: createReceipts(context),

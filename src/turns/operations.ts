@@ -1,8 +1,7 @@
 import type { Failure } from "../core/errors.ts";
 import type { PullWorker } from "../queue/worker.ts";
-import { buildRunJob } from "../store/sql/materialize.ts";
+import { buildRunJob } from "../store/sql/record-writes.ts";
 import {
-  countUsedTokens,
   ENDED,
   getJobId,
   type Cluster,
@@ -12,6 +11,7 @@ import {
   type Store,
   type Writes,
 } from "../store/types.ts";
+import { unknownId } from "../vocabulary/unknown-id.ts";
 import type { TurnDeps } from "./context.ts";
 import { toQueued } from "./hold.ts";
 import { writeEnd, writeRemoval } from "./end-run.ts";
@@ -83,8 +83,6 @@ function runEnded({ id, kind, status }: RunRecord): Failure {
   };
 }
 
-const NOT_FOUND: Failure = { code: "not_found", message: "there is no run with this id" };
-
 /** Starts a run again, after the steps that it has. */
 async function restartRun(run: RunRecord, { store, admission, clock }: TurnDeps): Promise<void> {
   const now = clock.now();
@@ -105,13 +103,13 @@ async function restartRun(run: RunRecord, { store, admission, clock }: TurnDeps)
   });
 }
 
-/** What a gateway does to the runs that it executes, and to those that wait. */
+/** The operations of a gateway on the runs that it executes, and on those that wait. */
 export interface LocalOperations extends RunOperations {
   /** Starts a run that failed for good again, under the same id. */
   restart(run: RunRecord): Promise<void>;
 }
 
-/** What an operator does with runs. `active`: those that this process executes. */
+/** Creates the operations of an operator on runs. `active`: those that this process executes. */
 export function createRunOperations(deps: TurnDeps, active: PullWorker["active"]): LocalOperations {
   const { store } = deps;
 
@@ -140,11 +138,7 @@ export function createRunOperations(deps: TurnDeps, active: PullWorker["active"]
       writeRemoval(tx, run, now);
     };
     await commitEnd(run, write, { ...deps, now, by: "operator" });
-    deps.admission.release(run, {
-      tokens: countUsedTokens(run),
-      costUsd: run.usage?.costUsd,
-      again: false,
-    });
+    deps.admission.release(run, { usage: run.usage, again: false });
     deps.runEnds.ended(id);
   };
 
@@ -152,7 +146,7 @@ export function createRunOperations(deps: TurnDeps, active: PullWorker["active"]
     restart,
     async cancel(id) {
       const run = await store.runs.get(id);
-      if (!run) return { ok: false, failure: NOT_FOUND };
+      if (!run) return { ok: false, failure: unknownId("run", id) };
       if (ENDED.includes(run.status)) return { ok: false, failure: runEnded(run) };
       const turn = active.get(id);
       if (turn) {
@@ -163,7 +157,7 @@ export function createRunOperations(deps: TurnDeps, active: PullWorker["active"]
     },
     async retry(id) {
       const run = await store.runs.get(id);
-      if (!run) return { ok: false, failure: NOT_FOUND };
+      if (!run) return { ok: false, failure: unknownId("run", id) };
       const failure = findRetryProblem(run);
       if (failure) return { ok: false, failure };
       await restart(run);

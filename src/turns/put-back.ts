@@ -3,7 +3,6 @@ import { backOff, WAITS, withJitter } from "../core/backoff.ts";
 import { MAX_RETRY_AFTER_MS, type Refusal } from "../core/breaker.ts";
 import { isProviderAway } from "../core/errors.ts";
 import { LOOK_MS, toParkedKey } from "../queue/parking-lot.ts";
-import type { ResolvedModel } from "../agent/types.ts";
 import {
   PARKED_UNTIL,
   type HoldReason,
@@ -13,15 +12,15 @@ import {
   type RunChange,
   type RunRecord,
 } from "../store/types.ts";
+import { endRun, getUsedSoFar, toRunError, keepFailedAttempts } from "./end-run.ts";
 import {
-  endTry,
-  getUsedSoFar,
-  toRunError,
-  toSpent,
-  type AttemptUsage,
-  keepFailedAttempts,
-} from "./end-run.ts";
-import { commitFor, persist, type FailedTurn, type RunKind, type Try } from "./try.ts";
+  commitFor,
+  persist,
+  type CheckedTry,
+  type FailedTurn,
+  type RunKind,
+  type Try,
+} from "./try.ts";
 import { STEER } from "./channel/steering.ts";
 import { beginHold, getWaitedMs } from "./hold.ts";
 import { toCandidates, type RunRefusal } from "./model-gate.ts";
@@ -94,9 +93,8 @@ export async function holdForLimit(limit: LimitReason, current: Try): Promise<vo
 /** Puts a run back that has not started, since no model of it takes calls; one that is too old ends. */
 export async function holdForModel(
   { at, ...refusal }: RunRefusal,
-  model: ResolvedModel,
-  current: Try,
-): Promise<AttemptUsage> {
+  current: CheckedTry,
+): Promise<void> {
   const { kind, deps, run, isStored, crashes: crashCount } = current;
   const now = deps.clock.now();
   if (isStored && now >= getDeadline(run, kind, now)) {
@@ -106,28 +104,25 @@ export async function holdForModel(
       message: `calls of ${of} fail`,
       provider: of.split("/", 1)[0] as string,
     };
-    return endTry(toExpired({ ...last, warnings: [] }, kind), current);
+    return endRun(toExpired({ ...last, warnings: [] }, kind), current);
   }
-  current.end = { status: "parked" };
   const hold = { reason: "away" as const, ...refusal };
-  return putBack(current, model, { hold, change: { crashCount }, at });
+  return putBack(current, { hold, change: { crashCount }, at });
 }
 
 /** Puts a run back whose try is over, to be tried again or to wait for its provider; or ends it. */
 export async function putBackOrEnd(
   result: FailedTurn,
-  model: ResolvedModel,
   hasProgress: boolean,
-  current: Try,
-): Promise<AttemptUsage> {
+  current: CheckedTry,
+): Promise<void> {
   const { kind, deps, run, signal } = current;
   if (result.code === "cancelled" && (signal.reason === "drain" || signal.reason === STEER))
     return putBackDrained(current);
   const plan = planAfterFailure(result, current, hasProgress);
-  if (plan.do === "end") return endTry(plan.failure, current);
+  if (plan.do === "end") return endRun(plan.failure, current);
   const isWait = plan.do === "wait";
-  current.end = { status: isWait ? "parked" : "queued", error: result.code };
-  return putBack(current, model, {
+  return putBack(current, {
     hold: isWait ? { reason: "away", ...plan.blocked } : { reason: "delay", until: plan.at },
     change: {
       ...(plan.do === "retry" && { failures: plan.failures }),
@@ -153,14 +148,19 @@ interface ModelWait {
 
 /** Puts a run back until its provider may answer: the key of its session is free meanwhile for runs that use another model. */
 async function putBack(
-  current: Try,
-  model: ResolvedModel,
+  current: CheckedTry,
   { hold, change, at, failedAt }: ModelWait,
-): Promise<AttemptUsage> {
-  const { kind, deps, run, isStored } = current;
+): Promise<void> {
+  const { kind, deps, run, isStored, model } = current;
   const now = deps.clock.now();
   const job = kind.job as Job;
   const isAway = hold.reason === "away";
+  const status = isAway ? "parked" : "queued";
+  current.end = {
+    status,
+    usage: addRunUsage(current),
+    ...(change.error && { error: change.error.code }),
+  };
   const key = toParkedKey(isAway ? hold.of : model.ref, job.key);
   // A run that is not stored is made again when it is taken.
   const deadline = isStored ? getDeadline(run, kind, now) : Infinity;
@@ -172,7 +172,7 @@ async function putBack(
           ...change,
           ...getUsedSoFar(current),
           ...beginHold(run, hold, now),
-          status: isAway ? "parked" : "queued",
+          status,
         });
       if (isAway || failedAt !== undefined) kind.putBack?.(tx, run, now, failedAt);
       tx.jobs.settle(job, Math.round(Math.min(lookAt, deadline)), { key });
@@ -182,13 +182,12 @@ async function putBack(
     const isParked = held || (await deps.queue.find(job.kind, job.id))?.held === false;
     if (isParked) deps.parking.park(job, toCandidates(model));
   });
-  return toSpent(addRunUsage(current), true);
 }
 
 /** Puts a run back as if it had not begun: the gateway stops, or further messages join it. */
-async function putBackDrained(current: Try): Promise<AttemptUsage> {
+async function putBackDrained(current: Try): Promise<void> {
   const { kind, deps, run, isStored } = current;
-  current.end = { status: "queued", error: "cancelled" };
+  current.end = { status: "queued", error: "cancelled", usage: addRunUsage(current) };
   const now = deps.clock.now();
   await commitFor(current, (tx) => {
     if (isStored)
@@ -201,5 +200,4 @@ async function putBackDrained(current: Try): Promise<AttemptUsage> {
       });
     tx.jobs.settle(kind.job as Job, now, { resetAttempts: true });
   });
-  return toSpent(addRunUsage(current), true);
 }

@@ -40,15 +40,13 @@ export interface HistoryLimits {
   turns: number;
 }
 
-type Reader = Reads;
-
 /** Numbers of turns that are not among those that are read. */
 interface Range {
   before?: number;
   after?: number;
 }
 
-const readPage = (store: Reader, session: SessionRef, range: Range): Promise<TurnRecord[]> =>
+const readPage = (store: Reads, session: SessionRef, range: Range): Promise<TurnRecord[]> =>
   store.sessions.listTurns({ ...session, limit: PAGE, ...range });
 
 /**
@@ -56,7 +54,7 @@ const readPage = (store: Reader, session: SessionRef, range: Range): Promise<Tur
  * @param first the first page, if it is there already
  */
 export async function* readNewest(
-  store: Reader,
+  store: Reads,
   session: SessionRef,
   range: Range = {},
   first?: readonly TurnRecord[],
@@ -72,7 +70,7 @@ export async function* readNewest(
 
 /** Finds the checkpoint of a session, which has `newest` at its end: most sessions are so short that no more has to be read. */
 const findCheckpoint = async (
-  store: Reader,
+  store: Reads,
   session: SessionRef,
   newest: readonly TurnRecord[],
 ): Promise<TurnRecord | undefined> =>
@@ -82,7 +80,7 @@ const findCheckpoint = async (
 
 /** Reads the newest turns of a session, those before the turn `before` if it is given, until `limits` are reached. */
 export async function readHistory(
-  store: Reader,
+  store: Reads,
   session: SessionRef,
   limits: HistoryLimits,
   before?: number,
@@ -110,7 +108,7 @@ export async function readHistory(
 
 /** Finds the turn of a run in its session; undefined if it was not kept. */
 export async function findTurn(
-  store: Reader,
+  store: Reads,
   session: SessionRef,
   runId: string,
 ): Promise<TurnRecord | undefined> {
@@ -121,7 +119,7 @@ export async function findTurn(
 
 /** Returns the last turn of a session; undefined if it has none. */
 export async function getLastTurn(
-  store: Reader,
+  store: Reads,
   session: SessionRef,
 ): Promise<TurnRecord | undefined> {
   for await (const turn of readNewest(store, session)) if (!turn.checkpoint) return turn;

@@ -1,7 +1,7 @@
 /** What the kinds of run add to the way that each run goes, and one try of a run on that way. */
 import type { RunStatus } from "../vocabulary/outcomes.ts";
 import type { TurnFailure } from "../agent/failure.ts";
-import type { Agent, TurnInput, TurnResult } from "../agent/types.ts";
+import type { Agent, ResolvedModel, TurnInput, TurnResult } from "../agent/types.ts";
 import { backOff, WAITS } from "../core/backoff.ts";
 import { readMonotonic } from "../core/clock.ts";
 import { type RunErrorCode, safeError } from "../core/errors.ts";
@@ -137,9 +137,16 @@ export interface Try extends LoadedRun {
   summaryUsage?: RunRecord["usage"];
   /** Starts that ended with their process, since the run got further last. */
   crashes: number;
-  /** What the try has come to. `lost`: another gateway has the run. */
-  end?: { status: RunStatus | "lost"; error?: RunErrorCode };
+  /** What the try has come to, with what the run has used until then. `lost`: another gateway has the run. */
+  end?: {
+    status: RunStatus | "lost";
+    error?: RunErrorCode;
+    usage?: RunRecord["usage"];
+  };
 }
+
+/** A try that was checked: it is known what it is made with. */
+export type CheckedTry = Try & { agent: Agent; model: ResolvedModel };
 
 /** How long the results of a run without a job are tried again: the run ends with its process, and a person waits for it. */
 const MAX_WITHOUT_JOB: Ms = 30_000;

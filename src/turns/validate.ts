@@ -15,23 +15,23 @@ import type {
 } from "../store/types.ts";
 import type { ActionContext } from "./types.ts";
 
+const notBlank = z.string().refine((text) => text.trim() !== "", "must not be blank");
+const idempotencyKey = z
+  .string()
+  .min(1)
+  .max(256)
+  .optional()
+  .describe("A repeat with the same key is answered as the first.");
+
 /** The body of `POST {base}/wake`. */
 export const wakeBody = z.object({
-  text: z
-    .string()
-    .refine((text) => text.trim() !== "", "must not be blank")
-    .describe("What happened."),
+  text: notBlank.describe("What happened."),
   mode: wakeMode.default("now").describe("`now` starts a heartbeat immediately."),
   agentId: z
     .string()
     .optional()
     .describe("The agent whose main session gets the event; default the first of `agents.list`."),
-  idempotencyKey: z
-    .string()
-    .min(1)
-    .max(256)
-    .optional()
-    .describe("A repeat with the same key is answered as the first."),
+  idempotencyKey,
 });
 
 /** Fields of an agent action besides its message: of requests, templates and transforms alike. */
@@ -56,16 +56,8 @@ export type AgentFields = z.output<typeof agentFields>;
 
 /** The body of `POST {base}/agent`. */
 export const agentBody = agentFields.extend({
-  message: z
-    .string()
-    .refine((text) => text.trim() !== "", "must not be blank")
-    .describe("What the agent is asked."),
-  idempotencyKey: z
-    .string()
-    .min(1)
-    .max(256)
-    .optional()
-    .describe("A repeat with the same key is answered as the first."),
+  message: notBlank.describe("What the agent is asked."),
+  idempotencyKey,
 });
 
 /** Returns the fields of a body without those that are null: null is treated as absent. */
@@ -214,7 +206,7 @@ export function checkWake(
   source: ActionSource,
   context: ActionContext,
 ): CheckedAction<WakeAction> {
-  const agentId: Part<string> =
+  const agentId: Checked<string> =
     given === undefined
       ? { ok: true, value: context.agents.default.id }
       : checkAgentId({ agentId: given }, context);
@@ -233,9 +225,12 @@ export function checkWake(
   return { ok: true, action };
 }
 
-type Part<T> = { ok: true; value: T } | { ok: false; failure: Failure };
+type Checked<T> = { ok: true; value: T } | { ok: false; failure: Failure };
 
-function checkAgentId(fields: Pick<AgentFields, "agentId">, context: ActionContext): Part<string> {
+function checkAgentId(
+  fields: Pick<AgentFields, "agentId">,
+  context: ActionContext,
+): Checked<string> {
   const { agents, config } = context;
   const agentId = fields.agentId ?? agents.default.id;
   if (!agents.get(agentId))
@@ -250,7 +245,7 @@ function checkSessionKey(
   fields: AgentFields,
   source: ActionSource,
   context: ActionContext,
-): Part<string> {
+): Checked<string> {
   const { allowRequestSessionKey, defaultSessionKey, allowedSessionKeyPrefixes } =
     context.config.hooks;
   if (source.freshKeyPrefix !== undefined)
@@ -290,7 +285,7 @@ function checkRecipient(
   channel: ReturnType<Channels["resolve"]>,
   { fromRequest }: ActionSource,
   channels: Channels,
-): Part<string | undefined> {
+): Checked<string | undefined> {
   const to = given?.trim();
   if (to === "" && fromRequest) return fail("invalid_recipient", "to", "must not be blank");
   // What `last` means is known when the run starts.
@@ -306,7 +301,7 @@ function checkRoute(
   source: ActionSource,
   context: ActionContext,
   warnings: string[],
-): Part<ReplyTarget> {
+): Checked<ReplyTarget> {
   const { channels, config } = context;
   if (
     source.fromRequest &&

@@ -3,17 +3,13 @@ import { ENDED, type Job } from "../store/types.ts";
 import { executeAwayNotice, type AwayNoticeJob } from "./channel/away-notice.ts";
 import { executeBatch, type BatchJob } from "./batch.ts";
 import { executeCommand } from "./channel/commands.ts";
-import { replyRoute } from "./end-run.ts";
 import { PullWorker } from "../queue/worker.ts";
 import { fromParkedKey } from "../queue/parking-lot.ts";
-import { Quarantine } from "../queue/quarantine.ts";
 import { createRunOperations, type LocalOperations } from "./operations.ts";
 import { execute as executeRun } from "./execute.ts";
 import { createHeartbeatRun } from "./heartbeat.ts";
 import { createHookRun, createScheduleRun } from "./hook.ts";
 import { createMessageRun } from "./channel/message-run.ts";
-import { SteerableTurns } from "./channel/steering.ts";
-import { TypingSigns } from "./channel/typing.ts";
 import type { TurnDeps } from "./context.ts";
 import type { RunJob } from "./types.ts";
 
@@ -38,15 +34,8 @@ async function returnToSession(job: Job, key: string, { store, clock }: TurnDeps
 }
 
 /** Takes turns from the queue, `agents.defaults.maxConcurrent` at a time, and commands beside them. */
-export function createTurnWorker(parts: TurnDeps): TurnWorker {
-  const steerable = new SteerableTurns();
-  const typing = new TypingSigns({
-    ...parts,
-    channels: () => parts.snapshot().channels,
-    getRoute: ({ kind, spec }) =>
-      kind === "channel" && !spec.command ? replyRoute(spec) : undefined,
-  });
-  const deps: TurnDeps = { ...parts, quarantine: new Quarantine(parts.clock), steerable, typing };
+export function createTurnWorker(deps: TurnDeps): TurnWorker {
+  const { steerable, typing } = deps;
   const executeTurn = async (job: Job, { runId }: RunJob, signal: AbortSignal): Promise<void> => {
     const run = await deps.store.runs.get(runId);
     if (run && !ENDED.includes(run.status)) {

@@ -40,7 +40,7 @@ describe("images", () => {
     ["!![r]\n\n[r]: https://x.example/a.png", "!![r]\n\n[r] : https://x.example/a.png"],
     ["> ![a\n> b]\n\n[a b]: //x.example", "> ![a\n> b]\n\n[a b] : //x.example"],
     ["![a [b] c](https://x.example/a.png)", "! [a [b] c](https://x.example/a.png)"],
-    ["![a `]` c](https://x.example/a.png)", "![a `]` c] (https://x.example/a.png)"],
+    ["![a `]` c](https://x.example/a.png)", "! [a `]` c](https://x.example/a.png)"],
     ["![a](<//x.example/b c>)", "! [a](<//x.example/b c>)"],
     ["![a](&#47;/x.example/b)", "a (&#47;/x.example/b)"],
     ["> ![a\n> b](https://x.example/a.png)", "> ! [a\n> b](https://x.example/a.png)"],
@@ -383,8 +383,8 @@ describe("a stream", () => {
       "<p>e ",
       "</p",
       "> ",
-      "",
-      "<read_file>",
+      "<read_",
+      "file>",
       "x",
       "",
     ]);
@@ -421,9 +421,22 @@ describe("a stream", () => {
       "",
       "! [f](//g) h",
       " `",
+      "<i>",
+      "` j",
       "",
-      "<i>` j",
+    ]);
+  });
+
+  it("holds what loads something beside code to the end of its block", () => {
+    const pieces = ["Use `<img src=//x>`", " or `x`.", "\nSo.", "\n\n", "Next ", "`![a](//b)`"];
+    expect(inPieces(pieces)).toEqual([
+      "Use `",
       "",
+      "",
+      "<img src=//x>` or `x`.\nSo.\n\n",
+      "Next ",
+      "`",
+      "![a](//b)`",
     ]);
   });
 
@@ -481,6 +494,8 @@ describe("a hostile text", () => {
     "![a][b] [b]: ",
     "\n> > ",
     "[`<b>` ",
+    "- `<img src=//x>`\n",
+    "`a` <img src=//x>\n\n ",
   ])("of %j takes time in proportion to its length", async (unit) => {
     const text = (length: number): string => unit.repeat(Math.ceil(length / unit.length));
     await expectProportional((length) => disarm(text(length)), 3000);

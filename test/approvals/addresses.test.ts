@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { removeLinksTo } from "../../src/agent/reply/disarm.ts";
+import { removeLinksTo } from "../../src/agent/reply/links.ts";
 import type { View } from "../../src/agent/provenance.ts";
 import { createJudge, createOutsideWords, renderHosts } from "../../src/people/judge.ts";
 import { expectProportional } from "../growth.ts";

@@ -170,7 +170,8 @@ const RESULT = {
 };
 const user = { role: "user" as const, parts: [{ type: "text" as const, text: "and now?" }] };
 const called = { role: "assistant" as const, text: "", calls: [{ id: "1", tool: "x", input: {} }] };
-const answered = { role: "tool" as const, callId: "1", tool: "x", text: "y" };
+const output = { parts: [{ type: "text" as const, text: "y" }] };
+const answered = { role: "tool" as const, callId: "1", tool: "x", output };
 
 describe("outside text in view", () => {
   it.each<[what: string, expected: string | undefined, view: Partial<View>]>([

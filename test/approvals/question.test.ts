@@ -3,7 +3,7 @@ import { toDiscord } from "../../plugins/discord/format.ts";
 import { toHtml } from "../../plugins/telegram/format.ts";
 import { renderEnd, renderInstruction, renderQuestion } from "../../src/people/notify.ts";
 import { parseDecision, renderVerdict, VERDICTS } from "../../src/vocabulary/decision.ts";
-import { getPhrases, LANGUAGES } from "../../src/vocabulary/phrases.ts";
+import { LANGUAGES, renderPhrase } from "../../src/vocabulary/phrases.ts";
 import type { ApprovalRecord } from "../../src/store/types.ts";
 
 const approval = (change: Partial<ApprovalRecord> = {}): ApprovalRecord => ({
@@ -80,7 +80,7 @@ describe("a question", () => {
         expect(text.isWellFormed()).toBe(true);
         expect(toDiscord(text).length).toBeLessThanOrEqual(2000);
         expect(text).toContain("`rouse approvals 7f3`");
-        const label = getPhrases(language).questions.labels[verdict];
+        const label = renderPhrase(language, `questions.labels.${verdict}`);
         expect(label.length).toBeGreaterThan(0);
         expect(label.length).toBeLessThanOrEqual(20);
       }
@@ -102,7 +102,8 @@ describe("a question", () => {
       const english = renderQuestion(approval(), "en");
       if (language !== "en") expect(renderQuestion(approval(), language)).not.toBe(english);
       expect(
-        new Set(VERDICTS.map((verdict) => getPhrases(language).questions.labels[verdict])).size,
+        new Set(VERDICTS.map((verdict) => renderPhrase(language, `questions.labels.${verdict}`)))
+          .size,
       ).toBe(VERDICTS.length);
     },
   );

@@ -214,6 +214,15 @@ describe("discord", () => {
       expect(host.received[0]).toMatchObject({ id: "77 2026-10-09T10:00:00Z", edits: "77" });
     });
 
+    it("reads times and emoji of servers as people see them", async () => {
+      const host = testHost();
+      await listen(host);
+      await connected(host);
+      server.push(message("<a:party:1100000000000000001> at <t:1760000000:F>, <t:1760000000>"));
+      const at = "2025-10-09T08:53:20.000Z";
+      await vi.waitFor(() => expect(texts(host)).toEqual([`:party: at ${at}, ${at}`]), 5000);
+    });
+
     it("takes its session up again after a cut, and gets what was sent meanwhile", async () => {
       const host = testHost();
       await listen(host);

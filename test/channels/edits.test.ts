@@ -149,6 +149,20 @@ describe("edits and threads", () => {
     expect(provider.requests).toHaveLength(1);
   });
 
+  it("an edit of a message of a group counts as a message only for as long as the gateway would know that one", async () => {
+    const edit = { to: "lounge", direct: false };
+    const [recent, old] = [Date.now() - 3_600_000, Date.now() - 90_000_000];
+    await say("Rouse, old?", { ...edit, edits: "unseen-2", writtenAt: old });
+    expect((await events())[0]).toMatchObject({
+      outcome: "skipped",
+      reason: "an edit of an earlier message that is not known",
+    });
+    await say("Rouse, recent?", { ...edit, edits: "unseen-3", writtenAt: recent });
+    await whenSent(1);
+    expect(texts()).toContain("recent?");
+    expect(provider.requests).toHaveLength(1);
+  });
+
   it("an edit of a direct message that is not known is no message", async () => {
     await say("from long ago", { edits: "msg-of-last-year" });
     expect((await events())[0]).toMatchObject({

@@ -11,6 +11,9 @@ const GROUP = "iMessage;+;chat123456";
 const SECRET = "0123456789abcdef-secret";
 // What the plugin's clock says where it is loaded for a test.
 const NOW = 1;
+// The server knows the files of such a message, if it has any.
+const OLD = { dateCreated: NOW - 60_000 };
+const PHOTO = { guid: "F1", mimeType: "image/heic", transferName: "IMG_1.HEIC", totalBytes: 9 };
 
 async function open(
   config: Record<string, unknown> = {},
@@ -238,8 +241,8 @@ describe("the webhook of imessage", () => {
     await post(server.arrive("own", { isFromMe: true }));
     await post(server.arrive("Liked “x”", { associatedMessageGuid: "p:0/GUID-0" }));
     await post(server.arrive("renamed", { itemType: 2 }));
-    await post(server.arrive("\uFFFC"));
-    await post(server.arrive(null));
+    await post(server.arrive("\uFFFC", OLD));
+    await post(server.arrive(null, OLD));
     await post({ type: "typing-indicator", data: { display: true, guid: CHAT } });
     await post({ type: "updated-message", data: server.arrive("read").data });
     await post({ type: "updated-message", data: server.arrive("edited", { dateEdited: 5 }).data });
@@ -249,6 +252,21 @@ describe("the webhook of imessage", () => {
       { id: "GUID-4", skipped: "the message has no text" },
       { id: "GUID-5", skipped: "the message has no text" },
     ]);
+  });
+
+  it("waits for the files of a message of which the server tells without them, and hears it once", async () => {
+    const { data: photo } = server.arrive("\uFFFC", { attachments: [] });
+    await post({ type: "new-message", data: photo });
+    const { data: words } = server.arrive("\uFFFClook at this", { attachments: [PHOTO] });
+    await post({ type: "new-message", data: words });
+    for (let changes = 0; changes < 2; changes++)
+      await post({ type: "updated-message", data: { ...photo, attachments: [PHOTO] } });
+    await post({ type: "updated-message", data: { ...words, ...OLD } });
+    expect(host.received).toMatchObject([
+      { id: "GUID-2", parts: [{ text: "look at this" }, { attachments: [{ ref: "F1" }] }] },
+      { id: "GUID-1", parts: [{ attachments: [{ ref: "F1" }] }] },
+    ]);
+    expect(host.skipped).toEqual([]);
   });
 
   it("lets nobody in without the secret", async () => {
@@ -327,6 +345,24 @@ describe("asking the server of imessage", () => {
     arrive("three");
     listen();
     await arrived("one", "two", "late", "three");
+  });
+
+  it("hears a message when the server knows its files, and one without any later as having no text", async () => {
+    host.saved.cursor = "1";
+    const { data } = server.arrive("\uFFFC", { dateCreated: NOW + 30_000, attachments: [] });
+    server.arrive(null, { dateCreated: NOW + 60_000 });
+    server.arrive("after it", { dateCreated: NOW + 60_000 });
+    listen();
+    await arrived("after it");
+    await rest();
+    data.attachments = [PHOTO];
+    listen();
+    await arrived("after it", "");
+    expect(host.received[1]).toMatchObject({
+      id: "GUID-1",
+      parts: [{ attachments: [{ ref: "F1" }] }],
+    });
+    expect(host.skipped[0]).toEqual({ id: "GUID-2", skipped: "the message has no text" });
   });
 
   it("takes more than a page", async () => {

@@ -196,6 +196,18 @@ describe("receiving from Mattermost", () => {
     await until(() => expect(texts(gateway)).toEqual(["one", "two", "three"]));
   });
 
+  it("takes a name in code for no mention, as the server does", async () => {
+    const { server, channel } = await world();
+    const gateway = testHost();
+    listening(channel, gateway);
+    await until(() => expect(gateway.states).toHaveLength(1));
+    server.write({ message: "write `@rouse.bot` and a question" });
+    server.write({ message: "```\n@rouse.bot help\n```" });
+    server.write({ message: "@rouse.bot what does `@rouse.bot` do?" });
+    await until(() => expect(texts(gateway)).toEqual(["what does `@rouse.bot` do?"]));
+    expect(gateway.skipped).toHaveLength(2);
+  });
+
   it("notices a server that says nothing any more", async () => {
     const { server } = await world();
     const channel: Channel = {

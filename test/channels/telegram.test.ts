@@ -229,6 +229,23 @@ describe("telegram", () => {
       expect((await ask(post(undefined, SECRET, "GET"))).status).toBe(405);
     });
 
+    it("takes a place that is shared live once, and not again with each movement", async () => {
+      const location = { latitude: 52.5, longitude: 13.4, live_period: 900 };
+      const shared = { ...message(""), text: undefined, location };
+      const moved = {
+        ...shared,
+        edit_date: 1_700_000_060,
+        location: { ...location, longitude: 13.5 },
+      };
+      const host = testHost();
+      await ask(post({ update_id: 1, message: shared }, SECRET), host);
+      await ask(post({ update_id: 2, edited_message: moved }, SECRET), host);
+      expect(host.received.map(({ parts }) => parts)).toMatchObject([
+        [{ text: "[location: 52.5, 13.4]" }],
+      ]);
+      expect(host.skipped).toEqual([]);
+    });
+
     it("needs a secret", async () => {
       const channels = { telegram: { token: server.token, mode: "webhook" } };
       const { issues } = await load(userFolder({}).dir, { channels });

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import type { World } from "../e2e/world.ts";
 import { ask, lastText, openWorld, pass } from "./contents.ts";
-import { DIRECT, startDiscord, THREAD, USER } from "./discord-server.ts";
+import { BOT_ID, CHANNEL, DIRECT, startDiscord, THREAD, USER } from "./discord-server.ts";
 import { listening, testHost } from "./gateway.ts";
+import { TOWN } from "./mattermost-server.ts";
 import { openChannel } from "./open.ts";
 import { VENDORS } from "./vendors.ts";
 
@@ -42,6 +43,68 @@ for (const vendor of VENDORS) {
     await world.until(async () => far.arrived().length === 2);
   });
 }
+
+/** A message to a group that mentions the bot and was written more than a day ago; nobody has the gateway of then. */
+const FORGOTTEN = {
+  discord: {
+    call: `<@${BOT_ID}>`,
+    more: {
+      guild_id: "1",
+      channel_id: CHANNEL,
+      mentions: [{ id: BOT_ID }],
+      timestamp: new Date(Date.now() - 90_000_000).toISOString(),
+    },
+  },
+  mattermost: {
+    call: "@rouse.bot",
+    more: { channel_id: TOWN, create_at: Date.now() - 90_000_000 },
+  },
+};
+
+for (const vendor of VENDORS) {
+  const forgotten = FORGOTTEN[vendor.id as keyof typeof FORGOTTEN] as
+    | (typeof FORGOTTEN)["discord" | "mattermost"]
+    | undefined;
+  if (!forgotten) continue;
+  it(`${vendor.id}: an edit of a message of a group that the gateway has forgotten is recorded and makes no turn`, async () => {
+    const far = await vendor.start();
+    onTestFinished(async () => far.close());
+    await far.sends.raw(`${forgotten.call} what is the tpic?`, forgotten.more);
+    const { world, provider } = await openWorld(vendor, {}, { again: far });
+    await pass(world, await far.sends.edit(`${forgotten.call} what is the topic?`));
+    await world.until(async () => (await events(world, vendor.id)).length === 1);
+    expect((await events(world, vendor.id))[0]).toMatchObject({
+      outcome: "skipped",
+      reason: "an edit of an earlier message that is not known",
+    });
+    expect(provider.requests).toEqual([]);
+  });
+}
+
+it("signal: each further edit of a message that waits is placed, after a restart too", async () => {
+  const vendor = VENDORS.find(({ id }) => id === "signal") as (typeof VENDORS)[number];
+  const dir = mkdtempSync(join(tmpdir(), "rouse-edits-"));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  const config = { sessions: { quietTime: "5s" } };
+  const first = await openWorld(vendor, {}, { dir, config });
+  const { far } = first;
+  const edit = async ({ world }: { world: World }, text: string): Promise<void> => {
+    const { length } = await events(world, vendor.id);
+    await pass(world, await far.sends.edit(text));
+    await world.until(async () => (await events(world, vendor.id)).length > length);
+    expect((await events(world, vendor.id))[0]?.reason).toMatch(/^an edit: it replaced/);
+  };
+  await pass(first.world, await far.speak("buy ten tons"));
+  await first.world.until(async () => (await events(first.world, vendor.id)).length === 1);
+  await edit(first, "buy ten tens");
+  await edit(first, "buy ten tims");
+  await first.world.stop();
+  const second = await openWorld(vendor, {}, { dir, config, again: far });
+  await edit(second, "buy ten tins");
+  await second.world.until(async () => far.arrived().length === 1);
+  expect(lastText(second.provider)).toContain("buy ten tins");
+  expect(JSON.stringify(second.provider.requests)).not.toMatch(/tons|tens|tims/);
+});
 
 for (const vendor of VENDORS.filter(({ id }) =>
   ["slack", "mattermost", "telegram", "discord"].includes(id),

@@ -98,7 +98,7 @@ it("bookmarks an event, lists and explains it, and removes the bookmark", async 
   });
   expect([missing.status, missing.body.error.message]).toEqual([
     404,
-    "there is no event with this id",
+    'there is no event "evt_nothing"; `rouse events` lists them',
   ]);
 });
 

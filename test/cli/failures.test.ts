@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { FailureGroup } from "../../src/operate/watch/watch-views.ts";
+import type { FailureGroup } from "../../src/operate/watch/failures.ts";
 import { roomsPlugin } from "../e2e/rooms.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { describePostgres, newSchema } from "../store/postgres.ts";
@@ -16,6 +16,15 @@ const MAPPINGS = [
     id: "broken",
     match: { path: "billing" },
     messageTemplate: "{{ $number(id) }}",
+    deliver: false,
+  },
+  {
+    id: "items",
+    match: { path: "items" },
+    forEach: "items",
+    agentId: "{{item.agent}}",
+    messageTemplate: "{{item.id}}",
+    dedupeKey: "{{item.id}}",
     deliver: false,
   },
   ...["pager", "ops"].map((id) => ({
@@ -222,11 +231,71 @@ function failureTests(
     expect(text).toMatch(/^gateway running, version/);
     expect(text).toMatch(/answers p50 [\d.]+ m?s, p95/);
     expect(text).toMatch(/OUTCOME COUNT OVER TIME\naccepted 4 .*\nunmatched 4 .*\nfailed 3 /);
-    // What a person has resolved is not part of it.
+    // A group that a person has resolved is not part of it.
     expect(text).toMatch(/failures 3 runs, 1 delivery failed in the last 24 hours\n/);
     expect(text).toMatch(/ID COUNT LAST SEEN TITLE\n/);
     const json = JSON.parse((await cli.rouse("status --json")).out);
     expect(json.activity.hooks).toMatchObject({ stepSeconds: 60, total: 11, isComplete: true });
+  });
+
+  describe("of an event of which some actions failed", () => {
+    const send = async (...agents: string[]): Promise<string> => {
+      const items = agents.map((agent, index) => ({ id: `${agent} ${index}`, agent }));
+      return (await world.post("/hooks/items", { items })).body.eventId;
+    };
+    const group = async (): Promise<FailureGroup | undefined> =>
+      (await list("?mapping=items")).failures[0];
+
+    it("has the reason, and is not there once the event was discarded", async () => {
+      const first = await send("main", "gone");
+      expect((await world.admin(`/admin/v1/events/${first}`)).body.event).toMatchObject({
+        outcome: "accepted",
+        failedActions: 1,
+      });
+      const failed = await group();
+      expect(failed).toMatchObject({
+        kind: "event",
+        state: "accepted",
+        title: expect.stringMatching(
+          /^Hooks of items failed in part: # of # actions failed: action #: agentId: names no agent/,
+        ),
+        message: expect.stringMatching(/^1 of 2 actions failed: action 2: agentId: names no agent/),
+        count: 1,
+        example: first,
+        status: "open",
+      });
+      // Its actions that were done are repeats of the earlier event; the same action fails again.
+      const again = await send("main", "gone");
+      expect((await world.admin(`/admin/v1/events/${again}`)).body.event.outcome).toBe("duplicate");
+      expect(await group()).toMatchObject({ id: failed?.id, count: 2, example: again });
+      expect((await rouse("--mapping", "items")).out).toMatch(/ open .* failed in part: /);
+      for (const id of [first, again]) {
+        const { code } = await cli.rouse(["events", "set", id, "--discard", "known"]);
+        expect(code).toBe(0);
+      }
+      expect(await group()).toBeUndefined();
+    });
+
+    it("is not there once a replay has done all of it, and stays if the replay fails in part again", async () => {
+      const id = await send("main", "gone", "other");
+      const body = Buffer.from(JSON.stringify({ items: [{ id: "x", agent: "main" }] }));
+      const replay = (edited: object) =>
+        world.admin(`/admin/v1/events/${id}/replay`, {
+          method: "POST",
+          body: JSON.stringify(edited),
+        });
+      const { newEventId } = (await replay({})).body.result;
+      expect((await group())?.count).toBe(2);
+      await cli.rouse(["events", "set", newEventId, "--discard", "known"]);
+      await replay({ body: body.toString("base64") });
+      expect(await group()).toBeUndefined();
+    });
+
+    it("is snoozed and resolved like others", async () => {
+      await send("main", "gone", "gone", "gone");
+      const { id } = (await group()) as FailureGroup;
+      expect((await post(id, { action: "resolve" })).body.failure.status).toBe("resolved");
+    });
   });
 }
 

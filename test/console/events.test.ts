@@ -295,7 +295,7 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
 
   it("says that an event is gone, and what to do with a gateway that has none", async () => {
     await open("#/events/evt_gone");
-    await page.getByText("there is no event with this id").waitFor();
+    await page.getByText('there is no event "evt_gone"').waitFor();
     await page.getByText("older than the time for which records are kept").waitFor();
     await open("#/events?search=nothing-like-this");
     await page.getByText("No event matches these filters.").waitFor();

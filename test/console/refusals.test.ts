@@ -36,7 +36,7 @@ describe.skipIf(NO_BROWSER)("refused requests", () => {
     const table = page.getByRole("region", { name: "Refused requests" });
     await expect.poll(() => table.getByRole("row").count()).toBe(2);
     await page.getByLabel("Search").fill("nothing like it");
-    await page.getByText("None of the 2 refused requests match the filters").waitFor();
+    await page.getByText("The filters match none of 2 refused requests.").waitFor();
     await page.goto(`${world.url}/console#/refusals?reason=wrong_token`);
     await page.reload();
     await expect

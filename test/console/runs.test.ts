@@ -191,7 +191,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
       /^Delivery ✗ failed .*2 of 3 messages sent · 3 tries .*not_delivered: the room is gone ✓ sent the first part ✓ sent the <b>second<\/b> part ● not sent the third part$/,
     );
     expect(await delivery.locator(`a[href="#/deliveries/${id}"]`).count()).toBe(1);
-    // What is sent meanwhile is shown without a reload.
+    // A run that is sent meanwhile is shown without a reload.
     await store.commit((tx) =>
       tx.deliveries.update(id, { status: "delivered", nextChunk: 3, error: null }),
     );
@@ -269,7 +269,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     expect(await dialog.innerText()).toMatch(
       /starts again from its beginning, in the session hook:bulk:1[^]*hook:bulk:2/,
     );
-    // What fails after the preview is not part of it.
+    // A run that fails after the preview is not part of it.
     const { runId: late } = await ran("Fail late", "hook:bulk:3", "Late");
     await change(late, {
       status: "failed",
@@ -350,7 +350,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
   });
 
   it("says of a run that is not kept that it may have been deleted", async () => {
-    await show("#/runs/run_none", "there is no run with this id");
+    await show("#/runs/run_none", 'there is no run "run_none"');
     expect(await page.locator("main").innerText()).toContain("It may have been deleted");
     problems.length = 0;
   });

@@ -46,6 +46,22 @@ describe.skipIf(NO_BROWSER)("the system page", () => {
       expect(text).toMatch(words);
   });
 
+  it("shows the tabs of all its parts in a window of 768 pixels", async () => {
+    const before = page.viewportSize();
+    await page.setViewportSize({ width: 768, height: 900 });
+    await open("gateway", "of 50");
+    const tabs = await page
+      .getByRole("tablist", { name: "Parts of the system" })
+      .getByRole("tab")
+      .all();
+    expect(tabs).toHaveLength(9);
+    for (const tab of tabs) {
+      const { x = 0, width = 0 } = (await tab.boundingBox()) ?? {};
+      expect(x + width).toBeLessThanOrEqual(768);
+    }
+    if (before) await page.setViewportSize(before);
+  });
+
   it("shows schedules, and runs and pauses them", async () => {
     expect(await open("schedules", "main/daily")).toMatch(
       /main\/daily 0 8 \* \* \* UTC Look around\..*main\/heartbeat every 30m heartbeat/,
@@ -61,7 +77,7 @@ describe.skipIf(NO_BROWSER)("the system page", () => {
     });
     await row.getByRole("button", { name: "Resume" }).click();
     await row.getByRole("button", { name: "Pause" }).waitFor();
-    // What is done elsewhere shows without a reload.
+    // A change that is made elsewhere shows without a reload.
     await world.admin("/admin/v1/schedules/main/daily/pause", { method: "POST" });
     await row.getByText("paused").waitFor();
   });

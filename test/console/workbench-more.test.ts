@@ -42,6 +42,14 @@ function useMore(gateway: object) {
 describe.skipIf(NO_BROWSER)("the workbench of a console that may not write", () => {
   const { one, send, write } = useMore({ console: "read" });
 
+  it("begins a new mapping without a request that is refused, and says why it cannot be saved here", async () => {
+    const { eventId } = await send({ type: "refund", id: 7 });
+    await one.open(`#/mappings/new?event=${eventId}`);
+    await one.page.getByText("What you write here can be taken as a patch").waitFor();
+    await one.line('path: "shop"').waitFor();
+    await one.pane("Result").getByText("by shop.new").waitFor();
+  });
+
   it("writes nothing where gateway.console is read: the change comes as a patch", async () => {
     await send({ type: "refund", id: 7 });
     await one.open("#/mappings/order");

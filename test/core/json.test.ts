@@ -85,6 +85,31 @@ it("json: gives numbers in place of their texts, and texts of digits as they are
   });
 });
 
+it("json: reads texts piece by piece as JSON.parse does", () => {
+  const below = createRandom(11);
+  const text = (): string =>
+    JSON.stringify(
+      Array.from({ length: below(6) }, () => '"\\ :,{}[]\u2028é😀\n1'[below(14)] ?? "").join(""),
+    );
+  const make = (depth: number): string => {
+    const kind = below(depth > 0 ? 7 : 5);
+    if (kind < 3) return [text(), "true", "null"][kind] as string;
+    if (kind < 5) return ["1.50", "-0.0", "1e3"][below(3)] as string;
+    const space = [" ", "\n\t", ""][below(3)];
+    const members = Array.from({ length: below(5) }, () => make(depth - 1));
+    if (kind === 5) return `[${space}${members.join(`,${space}`)}${space}]`;
+    const keys = members.map((_, at) =>
+      below(2) === 0 ? `"${below(3)}"` : text().replace(/"$/, `${at}"`),
+    );
+    return `{${members.map((member, at) => `${keys[at]}${space}:${member}`).join()}${space}}`;
+  };
+  for (let n = 0; n < 5_000; n++) {
+    const json = `[1.50,${make(4)}]`;
+    expect(parseJson(json), json).toEqual(JSON.parse(json));
+    expect(JSON.parse(writeJson(parseJson(json), { indent: below(3) }))).toEqual(JSON.parse(json));
+  }
+});
+
 it("json: takes a byte order mark away, and says where a text is no JSON", () => {
   expect(parseJson('\ufeff{"a":1}')).toEqual({ a: 1 });
   expect(() => parseJson("{a}")).toThrow(SyntaxError);

@@ -1,51 +1,77 @@
+import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { getPhrases, LANGUAGES } from "../../src/vocabulary/phrases.ts";
+import { LANGUAGES, renderPhrase, toLanguage } from "../../src/vocabulary/phrases.ts";
 
-/** What is the same word in both languages. */
+/** The same word in both languages. */
 const SAME = ["de status.agent"];
 
-/** All phrases of an object by their paths. Those with values in them are made with `«1»`, `«2»` and so on. */
-function flatten(value: unknown, path = ""): [path: string, text: string][] {
-  if (typeof value === "string") return [[path, value]];
-  if (typeof value === "function")
-    return [
-      [
-        path,
-        String(
-          Reflect.apply(value, undefined, ["«1»", "«2»", "«3»", "«4»"].slice(0, value.length)),
-        ),
-      ],
-    ];
-  return Object.entries(value ?? {}).flatMap(([key, inner]) =>
-    flatten(inner, path === "" ? key : `${path}.${key}`),
+type Forms = Partial<Record<Intl.LDMLPluralRule, string>>;
+const readPhrases = (language: string): Map<string, Forms> => {
+  const file = new URL(`../../src/vocabulary/phrases/${language}.json`, import.meta.url);
+  const phrases = JSON.parse(readFileSync(file, "utf8")) as Record<string, string | Forms>;
+  return new Map(
+    Object.entries(phrases).map(([key, phrase]) => [
+      key,
+      typeof phrase === "string" ? { other: phrase } : phrase,
+    ]),
   );
-}
+};
 
 /** The values and the commands in a phrase. */
-const readMarks = (text: string): string[] =>
-  [...text.matchAll(/«\d»|\/[a-z]+/g)].map(([mark]) => mark).toSorted();
+const readMarks = (text = ""): string[] =>
+  [...text.matchAll(/\{\w+\}|\/[a-z]+/g)].map(([mark]) => mark).toSorted();
 
-const english = new Map(flatten(getPhrases("en")));
+const english = readPhrases("en");
 
 it("has nine languages, and English for all others", () => {
   expect(LANGUAGES.toSorted()).toEqual(["ar", "de", "en", "es", "fr", "ja", "pt", "ru", "zh"]);
   for (const language of LANGUAGES)
-    expect(getPhrases(`${language.toUpperCase()}_XX`).locale).toBe(language);
-  for (const unknown of ["tlh", "constructor", "", undefined])
-    expect(getPhrases(unknown)).toBe(getPhrases("en"));
+    expect(toLanguage(`${language.toUpperCase()}_XX`)).toBe(language);
+  for (const unknown of ["tlh", "constructor", "", undefined]) {
+    expect(toLanguage(unknown)).toBe("en");
+    expect(renderPhrase(unknown, "stopped")).toBe("Stopped.");
+  }
 });
 
 it.each(LANGUAGES)(
   "has each phrase in the language %s, with its values and commands",
   (language) => {
-    const phrases = new Map(flatten(getPhrases(language)));
-    expect([...phrases.keys()].toSorted()).toEqual([...english.keys()].toSorted());
-    for (const [path, text] of phrases) {
-      const original = english.get(path) ?? "";
-      expect(text.trim(), path).not.toBe("");
-      expect(readMarks(text), path).toEqual(readMarks(original));
-      if (language !== "en" && !SAME.includes(`${language} ${path}`))
-        expect(text, path).not.toBe(original);
+    const phrases = readPhrases(language);
+    expect([...phrases.keys()]).toEqual([...english.keys()]);
+    const { pluralCategories } = new Intl.PluralRules(language).resolvedOptions();
+    for (const [key, forms] of phrases) {
+      const original = english.get(key)?.other;
+      expect(forms, key).toHaveProperty("other");
+      expect(pluralCategories, key).toEqual(expect.arrayContaining(Object.keys(forms)));
+      for (const text of Object.values(forms)) {
+        expect(text.trim(), key).not.toBe("");
+        expect(readMarks(text), key).toEqual(readMarks(original));
+      }
+      if (language !== "en" && !SAME.includes(`${language} ${key}`))
+        expect(forms.other, key).not.toBe(original);
     }
   },
 );
+
+it("puts values in as they are, and takes the form that a number needs", () => {
+  expect(renderPhrase("de", "apologyToOwner", { reason: "{runId} $&", runId: "r1" })).toBe(
+    "Das konnte ich nicht beantworten: {runId} $& (r1)",
+  );
+  const renderCounts = (language: string, ...counts: number[]): string[] =>
+    counts.map((count) => renderPhrase(language, "questions.cut", { count, command: "x" }));
+  expect(renderCounts("en", 1, 2)).toEqual([
+    "[cut: 1 character; x shows it]",
+    "[cut: 2 characters; x shows them]",
+  ]);
+  expect(renderCounts("ru", 21, 22, 25)).toEqual([
+    "[сокращено: 21 символ; полностью: x]",
+    "[сокращено: 22 символа; их показывает x]",
+    "[сокращено: 25 символов; их показывает x]",
+  ]);
+  expect(renderPhrase("fr", "notStopped", { count: 1 })).toBe(
+    "1 réponse n'a pas pu être arrêtée. Réessayez dans une minute.",
+  );
+  expect(renderPhrase("ja", "notStopped", { count: 1 })).toBe(
+    "1件の応答を停止できませんでした。1分後にもう一度お試しください。",
+  );
+});

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { FailureGroup } from "../../src/operate/watch/watch-views.ts";
+import type { FailureGroup } from "../../src/operate/watch/failures.ts";
 import { createWorld, TOKEN, type World } from "./world.ts";
 
 const ORDER = {

@@ -43,6 +43,10 @@ const MAPPINGS = [
       "|{{ $count(l) & ' of ' & n }}",
     ].join(""),
   }),
+  hook("parts", {
+    messageTemplate: "{{ '' & o }} {{ $string(l) }} {{ {'total': o.price} }} {{ o }}",
+  }),
+  hook("rounded", { messageTemplate: "{{ $round(price, 1) }} {{ price * 1 }} {{ $max(l) }}" }),
   // It takes longer than an expression may in the gateway's own process, and is evaluated in another one.
   hook("slow", {
     messageTemplate:
@@ -386,6 +390,18 @@ describe("numbers", () => {
     );
   });
 
+  it("stay as they are written in the text of an object or a list", async () => {
+    const body = '{"o":{"price":19.90,"n":2},"l":[1.0,{"p":2.50}]}';
+    expect(await getMessage(send("parts", body))).toBe(
+      '{"price":19.90,"n":2} [1.0,{"p":2.50}] {"total":19.90} {"price":19.90,"n":2}',
+    );
+  });
+
+  it("that were rounded are written as they came out, whatever the body has", async () => {
+    const body = '{"price":19.90,"l":[1.50,1.0]}';
+    expect(await getMessage(send("rounded", body))).toBe("19.9 19.9 1.50");
+  });
+
   it("stay so in an expression that takes long", async () => {
     const body = `{"price":19.90,"l":[{"p":1.10}],"id":${ID}}`;
     expect(await getMessage(send("slow", body))).toBe(`true 19.90 1.10 ${ID}`);
@@ -394,6 +410,38 @@ describe("numbers", () => {
   it("what is counted is not written as an equal number of the body is", async () => {
     const body = '{"version":2.00,"n":1,"l":[{"a":1.0},{"a":2.00}],"y":-0,"z":0}';
     expect(await getMessage(send("counts", body))).toBe("2 2 1 2.00 0");
+  });
+});
+
+describe("keys", () => {
+  const send = (path: string, body: string): Promise<Answer> =>
+    post(path, body, "application/json");
+
+  it("that are numbers keep their order", async () => {
+    for (const body of [
+      '{"10":1,"9":2}',
+      '{"b":{"2":"x","a":[{"3":1,"1":null}],"1":true},"a":0}',
+      '{"__proto__":{"7":1,"6":2},"\\u0031":"\\\\","0":"}"}',
+    ])
+      expect(JSON.parse(await getMessage(send("whole", body)))).toEqual(JSON.parse(body));
+    expect(await getMessage(send("whole", '{"10":1,"9":2}'))).toBe('{"10":1,"9":2}');
+    expect(await getMessage(send("parts", '{"o":{"price":1.50,"10":1,"9":2},"l":[]}'))).toBe(
+      '{"price":1.50,"10":1,"9":2} [] {"total":1.50} {"price":1.50,"10":1,"9":2}',
+    );
+  });
+
+  it("that an object has twice count with their last value, with a warning", async () => {
+    const warning =
+      "an object of the body has a key twice, of which the last value counts (at character";
+    const answer = await send("fields", '{"id":1,"price":2,"id":3,"name":"a \\": b"}');
+    expect(answer.body.warnings).toEqual([`${warning} 19)`]);
+    expect(await getInput(answer.body.runId)).toBe('3|2|a ": b');
+    // It is kept with the event, also where the sender hears of nothing.
+    const unmatched = await send("larger", '{"amount":1,"l":[{"a":1,"a":2,"a":3}]}');
+    const { event } = (await world.admin(`/admin/v1/events/${unmatched.body.eventId}`)).body;
+    expect(event.warnings).toEqual([`${warning} 25, 31)`]);
+    // No key stands in a text.
+    expect((await send("fields", '{"id":1,"name":"\\":, \\":"}')).body.warnings).toBeUndefined();
   });
 });
 

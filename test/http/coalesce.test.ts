@@ -71,6 +71,18 @@ describe("events that come together", () => {
     expect((await post("a", 4)).body.runId).not.toBe(first.body.runId);
   });
 
+  it("keep their numbers as they were sent", async () => {
+    const messageTemplate =
+      "{{ events.price }} {{ $join(events.(price & ''), ' ') }} {{ '' & events }} {{ first.price }} {{ events.only }}";
+    world = await start([mapping({ maxEvents: 2, windowSeconds: 60 }, { messageTemplate })]);
+    const bodies = ['{"shop":"a","price":19.90,"only":5.0}', '{"shop":"a","price":3.0}'];
+    const [first] = [
+      await world.post("/hooks/orders", bodies[0]),
+      await world.post("/hooks/orders", bodies[1]),
+    ];
+    expect(await inputOf(first)).toBe(`[19.90,3.0] 19.90 3.0 [${bodies.join()}] 19.90 5.0`);
+  });
+
   it("wait for quiet, but not longer than maxSeconds", async () => {
     world = await start([mapping({ windowSeconds: 0.3, maxSeconds: 0.7 })]);
     const answers = [await post("a", 1)];

@@ -36,7 +36,7 @@ describe.each([
   });
   afterEach(() => gateway?.stop());
 
-  /** What a command prints of its own: a running gateway's config is on standard error before. */
+  /** The output of a command: a running gateway's config is on standard error before. */
   const withoutConfig = (err: string): string => err.replace(/^config: .*\n/, "");
   const json = async <T>(...args: string[]): Promise<T> => {
     const { out } = await cli.rouse(["knowledge", ...args, "--json"]);
@@ -139,7 +139,9 @@ describe.each([
     for (const command of [[], ["remove"], ["add"]])
       expect(await cli.rouse(["knowledge", ...command, id])).toMatchObject({
         code: 1,
-        err: expect.stringContaining(`rouse: there is no document ${id}\n`),
+        err: expect.stringContaining(
+          `rouse: there is no document "${id}"; \`rouse knowledge\` lists them\n`,
+        ),
       });
   });
 });

@@ -221,6 +221,12 @@ const DIFFERENCES: readonly [source: string, reason: string, given: string, payl
     "more than 200 characters by a picture",
     { a: "1".repeat(201) },
   ],
+  [
+    "$toMillis(a)",
+    "a time that no calendar has is no time",
+    "missing",
+    { a: "2024-19-39T10:00:00Z" },
+  ],
   ["$sum", "a function is no JSON", "missing"],
 ];
 

@@ -48,7 +48,7 @@ const evaluate = async (
   const { body } = await post("/changes/evaluate", { change: { ...kind, text }, event });
   return body.evaluation;
 };
-/** What a mark or a problem points at. */
+/** The text that a mark or a problem points at. */
 const at = (text: string, range: { start: number; end: number }): string =>
   text.slice(range.start, range.end);
 
@@ -167,7 +167,7 @@ describe("the text of a mapping", () => {
     ]);
     expect(
       (await evaluate(TEXT, undefined, { kind: "replace", mapping: "gone" })).problems,
-    ).toMatchObject([{ message: 'there is no mapping "gone"' }]);
+    ).toMatchObject([{ message: 'there is no mapping "gone"; `rouse hooks` lists them' }]);
     expect(
       (
         await post("/changes/evaluate", {

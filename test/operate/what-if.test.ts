@@ -138,7 +138,7 @@ describe("comparisons over HTTP", () => {
       ]);
     const { status, headers, error } = await ask(world, { change: ADD });
     expect([status, error?.code, headers.get("retry-after")]).toEqual([429, "rate_limited", "2"]);
-    // What is landed does not wait for them.
+    // A landing does not wait for them.
     const check = (more: object) =>
       world.admin("/admin/v1/changes/check", {
         method: "POST",
@@ -222,7 +222,7 @@ describe("a comparison over HTTP", () => {
     expect(lines.at(-1)).toMatchObject({
       type: "error",
       code: "not_found",
-      message: "there is no event evt_none",
+      message: 'there is no event "evt_none"; `rouse events` lists them',
     });
     const stranger = await fetch(`${world.url}/admin/v1/what-if`, {
       method: "POST",

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Clock } from "../../src/core/clock.ts";
 import { createPersonCode, parsePersonDecision } from "../../src/people/pairings.ts";
 import { parseDecision } from "../../src/vocabulary/decision.ts";
-import { getPhrases } from "../../src/vocabulary/phrases.ts";
+import { renderPhrase } from "../../src/vocabulary/phrases.ts";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { REAL } from "../gateway.ts";
@@ -118,7 +118,10 @@ describe("pairing", () => {
     // A code is used once.
     expect((await post({ verdict: "approve" })).body.error.code).toBe("not_found");
     await whenSent(world, 2);
-    expect(sentOn(world)[1]).toMatchObject({ to: "dm-eve", text: getPhrases("de").paired });
+    expect(sentOn(world)[1]).toMatchObject({
+      to: "dm-eve",
+      text: renderPhrase("de", "paired"),
+    });
     await sayOn(world, eve("may I?"));
     await whenSent(world, 3);
     expect(sentOn(world)[2]).toMatchObject({ to: "dm-eve", text: "fine" });

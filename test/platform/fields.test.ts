@@ -329,6 +329,18 @@ describe("images", () => {
     ]);
   });
 
+  it("are read in the detail that was asked for", async () => {
+    const url = dataUri(png(10, 10));
+    expect((await world.chat({ messages: imageMessage(url, "low") })).status).toBe(200);
+    const input = [
+      { role: "user", content: [{ type: "input_image", image_url: url, detail: "high" }] },
+    ];
+    expect((await world.respond({ input, store: false })).status).toBe(200);
+    const [chat, response] = world.model.asked.slice(-2).map(({ body }) => body.messages[1]);
+    expect(chat.content[1]).toEqual({ type: "image_url", image_url: { url, detail: "low" } });
+    expect(response.content).toEqual([{ type: "image_url", image_url: { url, detail: "high" } }]);
+  });
+
   it("are named to a model that sees none, with a warning of the run", async () => {
     const blind = await platformWorld({ images: false });
     try {

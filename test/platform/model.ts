@@ -5,6 +5,8 @@ import type { AddressInfo } from "node:net";
 export interface Asked {
   // oxlint-disable-next-line typescript/no-explicit-any -- tests look into requests of every shape
   body: any;
+  /** The same as it came. */
+  raw: string;
   /** Aborts when Rouse hangs up. */
   gone: AbortSignal;
   /** All that was said, joined. */
@@ -112,7 +114,8 @@ export async function startModel(): Promise<Model> {
   const handle = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
-    const body = JSON.parse(Buffer.concat(chunks).toString()) as {
+    const raw = Buffer.concat(chunks).toString();
+    const body = JSON.parse(raw) as {
       model: string;
       stream?: boolean;
       messages: { role: string; content: unknown }[];
@@ -125,7 +128,7 @@ export async function startModel(): Promise<Model> {
       .join("\n");
     const roles = body.messages.map(({ role }) => role);
     const tools = (body.tools ?? []).map((tool) => tool.function.name);
-    const asked: Asked = { body, gone: gone.signal, text, roles, tools };
+    const asked: Asked = { body, raw, gone: gone.signal, text, roles, tools };
     model.asked.push(asked);
     const says = model.says(asked, model.asked.length - 1);
     if (says.status !== undefined)

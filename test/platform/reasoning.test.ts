@@ -85,6 +85,34 @@ describe("chat completions", () => {
     });
   });
 
+  it("take it back as items of a response, with the calls and the words that it led to", async () => {
+    const thought = (text: string) => ({
+      type: "reasoning",
+      id: "rs_1",
+      summary: [{ type: "summary_text", text }],
+    });
+    const input = [
+      { role: "user", content: "What time is it?" },
+      thought("I look."),
+      { type: "function_call", call_id: "c1", name: "clock", arguments: "{}" },
+      { type: "function_call_output", call_id: "c1", output: "12:00" },
+      {
+        type: "reasoning",
+        id: "rs_2",
+        summary: [],
+        content: [{ type: "reasoning_text", text: "I say it." }],
+      },
+      { role: "assistant", content: "Noon." },
+      thought("Nothing came of it."),
+      { role: "user", content: "And now?" },
+    ];
+    expect((await world.respond({ input, store: false })).status).toBe(200);
+    const [, , called, , said, next] = world.model.asked[0]?.body.messages ?? [];
+    expect([called.reasoning_content, called.tool_calls.length]).toEqual(["I look.", 1]);
+    expect(said).toMatchObject({ content: "Noon.", reasoning_content: "I say it." });
+    expect(next).toEqual({ role: "user", content: "And now?" });
+  });
+
   const CLOCK = { type: "function", function: { name: "clock", parameters: { type: "object" } } };
   const calls = [{ id: "c1", name: "clock", arguments: '{"zone":"UTC"}' }];
 
@@ -144,7 +172,8 @@ describe("chat completions", () => {
   it("that are no longer kept leave the ids of the calls as the model knows them", async () => {
     const call = { id: "run_1.0.0", index: 0, position: 0, name: "clock", input: "" };
     const step = { messages: [], calls: [{ ...call, modelCallId: "c1" }] } as unknown as StepRecord;
-    const result = { role: "tool" as const, callId: "call_run_1_0_0", tool: "", text: "12:00" };
+    const output = { parts: [{ type: "text" as const, text: "12:00" }] };
+    const result = { role: "tool" as const, callId: "call_run_1_0_0", tool: "", output };
     const runs = { getSteps: async () => [step] };
     const owner = { keyId: "web", agentId: "ops" };
     expect(await restoreServerSteps([result], runs, owner)).toEqual([{ ...result, callId: "c1" }]);

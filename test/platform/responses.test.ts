@@ -323,7 +323,7 @@ describe("input as newer front ends send it", () => {
       content: unknown;
     }[];
     expect(messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "user", "user"]);
-    expect(messages[2]?.content).toMatch(/found\n\[image: follows\]/);
+    expect(messages[2]?.content).toMatch(/found\n\[a file, image\/png.*shown after the results\]/);
     expect(JSON.stringify(messages[3]?.content)).toContain("image_url");
     const [run] = (await world.admin("/admin/v1/runs")).body.runs;
     expect(run.warnings).toEqual([

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { dataUri, png } from "./images.ts";
 import { eventsOf, MCP, platformWorld, USER, type PlatformWorld } from "./world.ts";
 
 const CLOCK = {
@@ -140,6 +141,30 @@ describe("tools of the caller", () => {
     },
   );
 
+  it("of one name are refused, in both forms", async () => {
+    const { function: clock } = CLOCK;
+    const twice = await world.chat({ tools: [CLOCK, CLOCK] });
+    const other = { type: "function", ...clock };
+    const again = await world.respond({ tools: [other, { ...other, name: "watch" }, other] });
+    for (const [{ status, body }, param] of [
+      [twice, "tools[1].function.name"],
+      [again, "tools[2].name"],
+    ] as const) {
+      expect([status, body.error.param]).toEqual([400, param]);
+      expect(body.error.message).toContain("give each tool a name of its own");
+    }
+    expect(world.model.asked).toEqual([]);
+  });
+
+  it("keep the bounds of their schemas, and so does an answer's schema", async () => {
+    const schema = '{"type":"integer","maximum":9223372036854775807,"multipleOf":1e400}';
+    const tool = `{"type":"function","function":{"name":"pick","parameters":${schema}}}`;
+    const format = `{"type":"json_schema","json_schema":{"name":"n","schema":${schema}}}`;
+    const body = `{"model":"ops","messages":${JSON.stringify(USER)},"tools":[${tool}],"response_format":${format}}`;
+    expect((await world.call("/v1/chat/completions", body)).status).toBe(200);
+    expect(world.model.asked[0]?.raw.split('"maximum":9223372036854775807')).toHaveLength(3);
+  });
+
   it("do not take the place of the agent's own of the same name", async () => {
     world.model.says = (_asked, call) => (call === 0 ? { calls: [weather] } : { text: ["Rain."] });
     const own = { type: "function", function: { name: "town__weather" } };
@@ -171,6 +196,41 @@ describe("a conversation that its caller sends back", () => {
     expect(world.model.asked[1]?.body.messages[2].tool_calls[0].function.arguments).toBe(text);
   });
 
+  it("has images and files of a result, in both forms", async () => {
+    const image = dataUri(png(3, 3));
+    const file = { file_data: `data:text/plain;base64,${btoa("FROM-FILE")}`, filename: "a.txt" };
+    const messages = [
+      ...USER,
+      call("{}"),
+      {
+        ...result,
+        content: [
+          { type: "text", text: "Seen:" },
+          { type: "image_url", image_url: { url: image } },
+          { type: "file", file },
+        ],
+      },
+    ];
+    expect((await world.chat({ tools: [CLOCK], messages })).status).toBe(200);
+    const output = [
+      { type: "input_text", text: "Seen:" },
+      { type: "input_image", image_url: image },
+      { type: "input_file", ...file },
+    ];
+    const input = [
+      { role: "user", content: "Say it." },
+      { type: "function_call", call_id: "call_9", name: "clock", arguments: "{}" },
+      { type: "function_call_output", call_id: "call_9", output },
+    ];
+    expect((await world.respond({ input, store: false })).status).toBe(200);
+    for (const { roles, body } of world.model.asked) {
+      expect(roles).toEqual(["system", "user", "assistant", "tool", "user"]);
+      const [, , , got, shown] = body.messages;
+      expect(got.content).toMatch(/^<<<EXTERNAL[^]*\nSeen:\n[^]*a\.txt:\nFROM-FILE\n<<<END/);
+      expect(shown.content[1]).toEqual({ type: "image_url", image_url: { url: image } });
+    }
+  });
+
   it("has the parts of a result apart, and a refusal as words", async () => {
     const parts = ["3", "4"].map((text) => ({ type: "text", text }));
     const refused = { role: "assistant", content: null, refusal: "I do not say it." };
@@ -185,6 +245,16 @@ describe("a conversation that its caller sends back", () => {
 });
 
 describe("tools of the agent", () => {
+  it("get the numbers that the model wrote, and so does the model", async () => {
+    const text = '{"town":12345678901234567890}';
+    world.model.says = (_asked, call) =>
+      call === 0 ? { calls: [{ ...weather, arguments: text }] } : { text: ["Rain."] };
+    expect((await world.chat()).status).toBe(200);
+    const [, , said, got] = world.model.asked[1]?.body.messages ?? [];
+    expect(said.tool_calls[0].function.arguments).toBe(text);
+    expect(got.content).toContain("Rain in 12345678901234567890.");
+  });
+
   it("run on the server; the caller sees only what is said, streamed and not", async () => {
     world.model.says = (asked) =>
       asked.body.messages.at(-1).role === "tool"
@@ -223,6 +293,33 @@ describe("in a session", () => {
     expect(world.model.asked[2]?.roles).toEqual(roles);
     // The result is under the new turn's own mark.
     expect(world.model.asked[2]?.text).toMatch(/<<<EXTERNAL_CONTENT [0-9a-f]{32}>>>[^<]*12:00/);
+  });
+
+  it("calls keep the numbers that the model wrote, and those that the caller sent", async () => {
+    const text = '{"order":12345678901234567890}';
+    const numbered = { ...ON_WIRE, function: { name: "clock", arguments: text } };
+    world.model.says = (_asked, call) =>
+      call === 0 ? { calls: [{ ...CALL, arguments: text }] } : { text: ["Noon."] };
+    const result = { role: "tool", tool_call_id: "call_9", content: "12:00" };
+    const headers = { "x-session-id": "numbers" };
+    await world.chat({ tools: [CLOCK] }, headers);
+    await world.chat(
+      {
+        tools: [CLOCK],
+        messages: [...USER, { role: "assistant", tool_calls: [numbered] }, result],
+      },
+      headers,
+    );
+    await world.chat({}, headers);
+    const input = [
+      { role: "user", content: "Say it." },
+      { type: "function_call", call_id: "call_9", name: "clock", arguments: text },
+      { type: "function_call_output", call_id: "call_9", output: "12:00" },
+    ];
+    const { id } = (await world.respond({ input })).body;
+    await world.respond({ previous_response_id: id });
+    for (const at of [1, 2, 3, 4])
+      expect(world.model.asked[at]?.body.messages[2].tool_calls[0].function.arguments).toBe(text);
   });
 
   it("a call that nobody answers is left out, since providers refuse it", async () => {

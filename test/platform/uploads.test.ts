@@ -129,6 +129,15 @@ describe("an upload", () => {
     },
   );
 
+  it("has metadata whose members are fields of their own", async () => {
+    const fields = { "metadata[team]": "ops", "metadata[year]": "2026" };
+    const { body } = await world.upload(formOf("a.txt", `The ${word()}.`, fields));
+    expect(body.metadata).toEqual({ team: "ops", year: "2026" });
+    const both = formOf("a.txt", `The ${word()}.`, { ...fields, metadata: '{"a":1}' });
+    const refused = await world.upload(both);
+    expect([refused.status, refused.body.error.param]).toEqual([400, "metadata"]);
+  });
+
   it.each<[string, (metadata: string) => Promise<{ status: number; body: { metadata: object } }>]>([
     ["a form", (metadata) => world.upload(formOf("a.txt", `The ${word()}.`, { metadata }))],
     [

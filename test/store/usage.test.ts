@@ -279,7 +279,7 @@ describePostgres("what gateways spend and collect together", () => {
       (await b.usage.reserve([ask({ places: 1 }, { wanted })]))[0]?.reserved.places;
     expect(await admission.start(one, Date.now())).toBeUndefined();
     expect(await reserve()).toBe(0);
-    admission.release(one, { tokens: 0, again: true });
+    admission.release(one, { again: true });
     const ended = new AbortController();
     const running = admission.run(ended.signal);
     for (let n = 0; n < 100 && (await reserve()) !== 1; n++)

@@ -28,6 +28,7 @@ export const PACKAGES: Readonly<Record<string, string>> = {
   croner: "cron expressions with time zones",
   "csv-parse": "reads CSV documents",
   diff: "shows what changes in the user's files",
+  entities: "decodes the characters of HTML that mails and chats write as names and numbers",
   esbuild: "compiles plugins and transforms in TypeScript",
   "eventsource-parser": "reads streams of server-sent events from channels' servers",
   fflate: "unpacks Office documents",

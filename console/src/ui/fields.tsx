@@ -1,12 +1,15 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { visibleText } from "./format.ts";
 import { useKeys } from "./keys.ts";
+
+export type SelectOptions = readonly (string | readonly [value: string, label: string])[];
 
 /** A choice among words; the empty one means any. */
 export function Select(props: {
   label: string;
   value: string;
-  options: readonly (string | readonly [value: string, label: string])[];
+  options: SelectOptions;
   onChange(value: string): void;
 }) {
   return (
@@ -128,6 +131,37 @@ export function TextField(props: {
         <span class="quiet">{props.hint}</span>
       ) : null}
     </label>
+  );
+}
+
+/** Boxes to tick, under a legend. */
+export function Checks(props: {
+  legend: string;
+  names: readonly string[];
+  ticked: readonly string[];
+  onChange(ticked: string[]): void;
+}) {
+  const { legend, names, ticked, onChange } = props;
+  return (
+    <fieldset class="checks">
+      <legend>{legend}</legend>
+      {names.map((name) => (
+        <label key={name}>
+          <input
+            type="checkbox"
+            checked={ticked.includes(name)}
+            onChange={({ currentTarget }) =>
+              onChange(
+                names.filter((one) =>
+                  one === name ? currentTarget.checked : ticked.includes(one),
+                ),
+              )
+            }
+          />{" "}
+          {visibleText(name)}
+        </label>
+      ))}
+    </fieldset>
   );
 }
 

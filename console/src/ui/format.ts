@@ -72,9 +72,9 @@ export function bytes(value: number): string {
     : `${(value / 1024 / 1024).toFixed(1)} MB`;
 }
 
-/** `1 event`, `2 events`. */
-export const plural = (count: number, one: string, many = `${one}s`): string =>
-  `${number(count)} ${count === 1 ? one : many}`;
+/** `1 event`, `2 events`; `show` renders the count. */
+export const plural = (count: number, one: string, many = `${one}s`, show = number): string =>
+  `${show(count)} ${count === 1 ? one : many}`;
 
 /**
  * Text as it is safe to show: characters that are hidden or change the direction of text are shown by their code, so that

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Resource } from "../resource.ts";
 import { Button, copy } from "./basic.tsx";
+import { visibleText } from "./format.ts";
 import { CopyIcon } from "./icon.tsx";
 import { Prose } from "./prose.tsx";
 
@@ -117,3 +118,14 @@ export function Loaded<T>(props: {
   if (error) return <Failed error={error} retry={reload} gone={props.gone} />;
   return loading ? <Skeleton lines={props.lines ?? 6} /> : null;
 }
+
+/** Problems of the config, each with the path of its field. */
+export const Problems = ({ all }: { all: readonly { path: string; message: string }[] }) => (
+  <ul>
+    {all.map(({ path, message }) => (
+      <li key={`${path}${message}`}>
+        <code>{path}</code>: {visibleText(message)}
+      </li>
+    ))}
+  </ul>
+);

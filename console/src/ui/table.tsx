@@ -18,18 +18,20 @@ export interface Column<Row> {
   /** Takes the room that is left. */
   grow?: boolean;
   /**
-   * What the row is about, which has its first line in a narrow window: by default the first column, or the one that grows in
+   * The subject of the row, which has its first line in a narrow window: by default the first column, or the one that grows in
    * a list whose rows can be selected.
    */
   lead?: boolean;
 }
 
 export interface TableProps<Row> {
-  /** What the table lists, for screen readers. */
+  /** The name of the list, for screen readers. */
   label: string;
   rows: readonly Row[];
   columns: readonly Column<Row>[];
   rowId(row: Row): string;
+  /** Stands in its place if there are no rows. */
+  empty?: ComponentChildren;
   /** The row whose detail is shown beside the table. */
   selected?: string;
   onSelect?(id: string): void;
@@ -113,7 +115,7 @@ function useEnd(
   }, [end, count]);
 }
 
-/** What the style goes by, of each column. */
+/** The classes of each column, which the style goes by. */
 function toClasses<Row>(columns: readonly Column<Row>[], isSelectable: boolean): readonly string[] {
   const lead =
     columns.find((column) => column.lead) ??
@@ -185,6 +187,7 @@ export function Table<Row>(props: TableProps<Row>) {
   };
   useKeys(onSelect ? { j: () => move(1), k: () => move(-1) } : {});
   const classes = toClasses(columns, onSelect !== undefined);
+  if (rows.length === 0 && props.empty !== undefined) return <>{props.empty}</>;
   return (
     <div class="table rows" ref={scroller} tabIndex={0} role="region" aria-label={props.label}>
       <table aria-rowcount={rows.length}>

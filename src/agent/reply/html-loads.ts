@@ -168,3 +168,67 @@ export function readLoad(text: string, isAll: boolean): Insert | "none" | "more"
     ? { at: name.length, text: SUFFIX }
     : "none";
 }
+
+/** The length of a tag; `none` if it is none, `more` if the text that follows decides, `far` if its end is out of reach. */
+type Reading = number | "none" | "more" | "far";
+
+/** The end of a tag is looked for in so many characters. */
+const MAX_TAG = 1000;
+
+const unfinished = (text: string, closed: boolean): Reading =>
+  text.length > MAX_TAG ? "far" : closed ? "none" : "more";
+
+const TAG_NAME = /<\/?[A-Za-z][A-Za-z0-9-]*/y;
+const SPACE = /\s*/y;
+const PLAIN_ATTRIBUTE = /[A-Za-z_:][\w.:-]*/y;
+const EQUALS = /\s*=\s*/y;
+const PLAIN_VALUE = /"[^"]*"|'[^']*'|[^\s"'=<>`]+/y;
+const OPEN_VALUE = /$|"[^"]*$|'[^']*$/y;
+
+function matchAt(pattern: RegExp, text: string, at: number): number | undefined {
+  pattern.lastIndex = at;
+  return pattern.test(text) ? pattern.lastIndex : undefined;
+}
+
+/** Reads an opening or a closing tag. The offset is that in `text`. */
+export function readTag(text: string, closed: boolean): Reading {
+  let at = matchAt(TAG_NAME, text, 0);
+  if (at === undefined) return text.length < 3 ? unfinished(text, closed) : "none";
+  for (;;) {
+    const space: number = matchAt(SPACE, text, at) ?? at;
+    const sign = text[space];
+    if (sign === ">") return space + 1;
+    if (sign === undefined || (sign === "/" && space + 1 === text.length))
+      return unfinished(text, closed);
+    if (sign === "/" && text[1] !== "/") return text[space + 1] === ">" ? space + 2 : "none";
+    const name: number | undefined =
+      space > at && text[1] !== "/" ? matchAt(PLAIN_ATTRIBUTE, text, space) : undefined;
+    if (name === undefined) return "none";
+    const equals = matchAt(EQUALS, text, name);
+    at = name;
+    if (equals === undefined) continue;
+    if (matchAt(OPEN_VALUE, text, equals) !== undefined) return unfinished(text, closed);
+    at = matchAt(PLAIN_VALUE, text, equals);
+    if (at === undefined) return "none";
+  }
+}
+
+const ANY_NAME = /<[A-Za-z][^\s/>]*/y;
+const GAP = /[\s/]*/y;
+const ANY_ATTRIBUTE = /[^\s/>][^\s/>=]*(?:\s*=\s*)?/y;
+const ANY_VALUE = /"[^"]*"|'[^']*'|(?!["'])[^\s>]*/y;
+
+/** Reads a tag as a browser does where markdown has no say. */
+export function readAnyTag(text: string, closed: boolean): Reading {
+  let at = text.includes(">") ? matchAt(ANY_NAME, text, 0) : undefined;
+  while (at !== undefined) {
+    at = matchAt(GAP, text, at) ?? at;
+    if (text[at] === ">") return at + 1;
+    const name = matchAt(ANY_ATTRIBUTE, text, at);
+    at =
+      name !== undefined && /=\s*$/.test(text.slice(at, name))
+        ? matchAt(ANY_VALUE, text, name)
+        : name;
+  }
+  return unfinished(text, closed);
+}

@@ -1,6 +1,6 @@
-import type { LanguageModelMiddleware, ModelMessage } from "ai";
+import { isDeepStrictEqual } from "node:util";
+import type { LanguageModelMiddleware, ModelMessage, ToolCallPart } from "ai";
 import { isTooDeep, parseJsonToPrint } from "../../core/json.ts";
-import type { Sampling } from "../types.ts";
 
 /** Returns the input of a call whose arguments were no JSON: some providers take objects alone. */
 const toUnreadInput = (text: string): object => ({ unread: text });
@@ -55,7 +55,9 @@ export function recordInputs(inputs: Map<string, string>): LanguageModelMiddlewa
  * Asks for calls as the caller has chosen. The SDK does not get the choice: to it an answer without the call is an error,
  * and some servers do not know the choice, or reach the limit of the answer before.
  */
-export function requestCalls(choice: Sampling["toolChoice"]): LanguageModelMiddleware {
+export function requestCalls(
+  choice: "auto" | "none" | "required" | { tool: string } | undefined,
+): LanguageModelMiddleware {
   return {
     specificationVersion: "v4",
     async transformParams({ params }) {
@@ -69,17 +71,69 @@ export function requestCalls(choice: Sampling["toolChoice"]): LanguageModelMiddl
   };
 }
 
-/** Gives the calls of an answer objects as inputs. The SDK keeps text that was no JSON. */
-export const withObjectInputs = (messages: readonly ModelMessage[]): ModelMessage[] =>
-  messages.map((message) =>
+/** The name under which a call carries the text of its input. */
+const MARK = "rouse";
+
+/**
+ * Returns a call as messages keep it: plain JSON, and beside it the text of an input with numbers that JSON would round when
+ * it is read again.
+ */
+export function toCallPart(call: ToolCallPart): ToolCallPart {
+  const text = JSON.stringify(call.input);
+  const input: unknown = JSON.parse(text);
+  if (JSON.stringify(input) === text) return { ...call, input };
+  return { ...call, input, providerOptions: { ...call.providerOptions, [MARK]: { input: text } } };
+}
+
+/** Returns whether an input was read from a text with numbers that were rounded. Some servers give several calls one id. */
+export const isRounded = (input: unknown, text: string): boolean =>
+  isDeepStrictEqual(parse(text), input) &&
+  JSON.stringify(parseJsonToPrint(text)) !== JSON.stringify(input);
+
+/**
+ * Returns an answer with the inputs that its model wrote: the SDK rounds numbers, and keeps text that was no JSON as text.
+ * `inputs` are those of `recordInputs`.
+ */
+export function keepInputs(
+  messages: readonly ModelMessage[],
+  inputs: ReadonlyMap<string, string>,
+): ModelMessage[] {
+  const getInput = ({ toolCallId, input }: ToolCallPart): unknown => {
+    if (typeof input === "string") return toUnreadInput(input);
+    const text = inputs.get(toolCallId) ?? "";
+    return isRounded(input, text) ? parseJsonToPrint(text) : input;
+  };
+  return messages.map((message) =>
     message.role === "assistant" && Array.isArray(message.content)
       ? {
           ...message,
           content: message.content.map((part) =>
-            part.type === "tool-call" && typeof part.input === "string"
-              ? { ...part, input: toUnreadInput(part.input) }
-              : part,
+            part.type === "tool-call" ? toCallPart({ ...part, input: getInput(part) }) : part,
           ),
         }
       : message,
   );
+}
+
+/** Gives models the numbers of inputs as they were written: see `toCallPart`. */
+export const restoreInputs: LanguageModelMiddleware = {
+  specificationVersion: "v4",
+  async transformParams({ params }) {
+    const restore = <P extends { type: string; providerOptions?: object | undefined }>(
+      part: P,
+    ): P => {
+      const { [MARK]: mark, ...providerOptions } = (part.providerOptions ?? {}) as {
+        [MARK]?: { input?: unknown };
+      };
+      return part.type === "tool-call" && typeof mark?.input === "string"
+        ? { ...part, providerOptions, input: parseJsonToPrint(mark.input) }
+        : part;
+    };
+    const prompt = params.prompt.map((message) =>
+      message.role === "assistant"
+        ? { ...message, content: message.content.map(restore) }
+        : message,
+    );
+    return { ...params, prompt };
+  },
+};

@@ -7,6 +7,7 @@ import type { Config } from "../../config/schema/index.ts";
 import { isRecord } from "../../core/json.ts";
 import { VERSION } from "../../core/version.ts";
 import type { ToolOutput, ToolOutputPart } from "../../store/steps.ts";
+import { parseInput } from "./call-inputs.ts";
 import { OutcomeUnknownError, type OfferedCall } from "./offered-tool.ts";
 import { raceAbort } from "../../core/pause.ts";
 
@@ -329,7 +330,7 @@ function createCall(
   calls: Calls,
   callMs: number,
 ): McpConnection["call"] {
-  return async ({ tool, input, callId, signal, trace }) => {
+  return async ({ tool, input, inputText, callId, signal, trace }) => {
     signal.throwIfAborted();
     const cut = new AbortController();
     calls.pending.set(callId, cut);
@@ -337,7 +338,10 @@ function createCall(
     try {
       const params = {
         name: tool,
-        arguments: input as Record<string, unknown>,
+        arguments: (inputText === undefined ? input : parseInput(inputText)) as Record<
+          string,
+          unknown
+        >,
         _meta: { idempotencyKey: callId, ...trace },
       };
       return toToolOutput(

@@ -34,6 +34,8 @@ export class OutcomeUnknownError extends Error {
 export interface OfferedCall {
   callId: string;
   signal: AbortSignal;
+  /** The input as the model wrote it, if numbers in it are rounded in the input that was read. */
+  inputText?: string;
   /** The span of the call. */
   trace?: TraceContext | undefined;
 }

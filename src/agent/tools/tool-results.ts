@@ -29,7 +29,8 @@ export const renderFile = (mediaType: string, data: string | undefined, why: str
 
 const countBytes = (base64: string): number => Math.floor((base64.length * 3) / 4);
 
-const joinTexts = (parts: readonly ToolOutputPart[]): string =>
+/** Returns the text of a result. */
+export const joinTexts = (parts: readonly ToolOutputPart[]): string =>
   parts.flatMap((part) => (part.type === "text" ? part.text : [])).join("\n");
 
 /** The name of the tool that reads the rest of a cut result. */

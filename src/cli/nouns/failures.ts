@@ -1,4 +1,4 @@
-import type { FailureGroup } from "../../operate/watch/watch-views.ts";
+import type { FailureGroup } from "../../operate/watch/failures.ts";
 import { asking, LIMIT_OPTION, listing, printRecord, printRows, type Noun } from "../command.ts";
 import { read, withId, type GatewayConnection } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";

@@ -54,7 +54,7 @@ const ADD_OPTIONS = {
 type AddOptions = Given<typeof ADD_OPTIONS>;
 type Documents = AdminClient["knowledge"]["documents"];
 
-/** How long one request waits for a document to be ready or failed. */
+/** The time for which one request waits for a document to be ready or failed. */
 const WAIT_SECONDS = "1";
 
 /** A document, and whether its bytes were there already. */
@@ -163,14 +163,6 @@ const waitUntilIndexed = (
     return settled;
   });
 
-/** Names the document in the error of a request about it. */
-const withName =
-  (id: string) =>
-  (error: unknown): never => {
-    if (!(error instanceof RouseError) || error.code !== "not_found") throw error;
-    throw new RouseError({ code: "not_found", message: `there is no document ${id}` });
-  };
-
 const orUndefined = (error: unknown): undefined => {
   if (error instanceof RouseError && error.code === "not_found") return undefined;
   throw error;
@@ -212,7 +204,7 @@ async function reindexAll(
   const all: AddedDocument[] = [];
   for (const id of ids) {
     const again = documents[":id"].reindex.$post({ ...withId(id), query: { tenant } });
-    all.push((await read(again).catch(withName(id))).document);
+    all.push((await read(again)).document);
   }
   return all;
 }
@@ -276,7 +268,7 @@ const list = asking({
   },
 });
 
-/** Where a passage stands: headings and page below the names that are given. */
+/** Renders the place of a passage: headings and page below the names that are given. */
 const renderPlace = (
   { headings, page }: Pick<Passage, "headings" | "page">,
   ...names: string[]
@@ -305,9 +297,9 @@ const show = asking({
     const one = api.knowledge.documents[":id"];
     if (passages) {
       const query = { tenant, from, limit };
-      return read(one.passages.$get({ ...withId(id), query })).catch(withName(id));
+      return read(one.passages.$get({ ...withId(id), query }));
     }
-    const answer = await read(one.$get({ ...withId(id), query: { tenant } })).catch(withName(id));
+    const answer = await read(one.$get({ ...withId(id), query: { tenant } }));
     return answer.document;
   },
   print(answer, io) {
@@ -345,9 +337,7 @@ const remove = asking({
   options: TENANT_OPTION,
   async ask({ api }, { tenant }, ids) {
     for (const id of ids)
-      await api.knowledge.documents[":id"]
-        .$delete({ ...withId(id), query: { tenant } })
-        .catch(withName(id));
+      await api.knowledge.documents[":id"].$delete({ ...withId(id), query: { tenant } });
     return { deleted: ids };
   },
   print: ({ deleted }, io) => deleted.forEach((id) => io.out(`${id}  deleted\n`)),

@@ -2,7 +2,7 @@ import { secretFile } from "../../config/state.ts";
 import type { Percentiles } from "../../core/metrics.ts";
 import { readGateway } from "../../store/lock.ts";
 import type { EventView } from "../../operate/records/views.ts";
-import type { ActivityView } from "../../operate/watch/watch-views.ts";
+import type { ActivityView } from "../../operate/watch/activity.ts";
 import { asking, LIMIT_OPTION, listing, paging, printRows, type Noun } from "../command.ts";
 import { read, withId } from "../gateway/connect.ts";
 import { resolveId } from "../ids.ts";
@@ -58,7 +58,7 @@ function describeWaiting({ waiting }: ActivityView, now: number): string {
   ].join(", ");
 }
 
-/** Where the operator's page is, and the file of the token that it asks for; null if no gateway runs. */
+/** The address of the operator's page, and the file of the token that it asks for; null if no gateway runs. */
 function findConsole(stateDir: string): { address: string; tokenFile: string } | null {
   const { adminUrl } = readGateway(stateDir) ?? {};
   if (adminUrl === undefined) return null;

@@ -29,6 +29,13 @@ export function parseDuration(value: string | number): number | undefined {
   return Number(found[1]) * UNIT_MS[unit];
 }
 
+/** Renders milliseconds as the config has a duration: `30m`. */
+export function renderInterval(ms: number): string {
+  const units = Object.entries(UNIT_MS);
+  const [unit, size] = units.findLast(([, one]) => ms >= one && ms % one === 0) ?? ["ms", 1];
+  return `${ms / size}${unit}`;
+}
+
 const DURATION_ADVICE = 'write a duration such as "90s", "30m", "24h" or "3d"';
 
 /** A duration field. Input: text with a unit, or seconds. Output: milliseconds. */

@@ -1,6 +1,6 @@
 import { parseMultipart } from "@remix-run/multipart-parser";
 import type { Failure } from "../errors.ts";
-import { isTooDeep, MAX_DEPTH, parseJson } from "../json.ts";
+import { getRepeats, MAX_DEPTH, parseJson } from "../json.ts";
 
 type DecodedText = { ok: true; text: string } | { ok: false; failure: Failure };
 
@@ -128,16 +128,26 @@ function findJsonProblem({ message }: SyntaxError): string {
     : "a value is missing, or is one that JSON does not know, such as NaN";
 }
 
+/** Places that a warning names at most. */
+const MAX_NAMED = 3;
+
+/** Warns of keys that an object has twice (RFC 8259, section 4), by their places: the keys are the sender's words. */
+function warnOfRepeats(places: readonly number[]): string {
+  const named = places.slice(0, MAX_NAMED).join(", ");
+  const more = places.length > MAX_NAMED ? ` and ${places.length - MAX_NAMED} more` : "";
+  return `an object of the body has a key twice, of which the last value counts (at character ${named}${more})`;
+}
+
 /** @param contentType why the text was read as JSON; undefined if it is read so whatever it came as */
 function readJson(text: string, contentType?: string): DecodedPayload {
   if (text.trim() === "") return { ok: true, payload: {} };
   try {
-    const payload = parseJson(text);
-    if (isTooDeep(payload)) return TOO_DEEP;
+    const payload = parseJson(text, MAX_DEPTH);
     // Some programs encode their JSON twice.
-    return typeof payload === "string" ? readText(payload) : { ok: true, payload };
+    if (typeof payload === "string") return readText(payload);
+    const repeats = getRepeats(payload);
+    return { ok: true, payload, ...(repeats.length > 0 && { warnings: [warnOfRepeats(repeats)] }) };
   } catch (error) {
-    // Parsing number by number calls itself for each level.
     if (error instanceof RangeError) return TOO_DEEP;
     const where = findJsonProblem(error as SyntaxError);
     return {
@@ -235,14 +245,17 @@ function readFields(fields: readonly RawField[], stated: string | undefined): De
   return other === undefined ? decoded : decodeFields(fields, other);
 }
 
-/** Undoes percent-encoding, to bytes. */
-const decodePercent = (text: string): Buffer =>
+/** Returns the bytes of a text in which `sign` and two hex digits stand for a byte. */
+const decodeHex = (text: string, sign: "%" | "="): Buffer =>
   Buffer.from(
-    text
-      .replaceAll("+", " ")
-      .replace(/%([\da-f]{2})/gi, (_all, code: string) => String.fromCharCode(parseInt(code, 16))),
+    text.replace(new RegExp(`${sign}([\\da-f]{2})`, "gi"), (_all, code: string) =>
+      String.fromCharCode(parseInt(code, 16)),
+    ),
     "latin1",
   );
+
+/** Undoes percent-encoding, to bytes. */
+const decodePercent = (text: string): Buffer => decodeHex(text.replaceAll("+", " "), "%");
 
 /**
  * Reads JSON that came as a form: curl's -d names the content type of forms whatever it sends. Undefined if it is none; but an
@@ -306,15 +319,7 @@ function decodeTransfer(bytes: Buffer, encoding = ""): Buffer {
     case "base64":
       return Buffer.from(bytes.toString("latin1"), "base64");
     case "quoted-printable":
-      return Buffer.from(
-        bytes
-          .toString("latin1")
-          .replace(/=[ \t]*\r?\n/g, "")
-          .replace(/=([\da-f]{2})/gi, (_all, code: string) =>
-            String.fromCharCode(parseInt(code, 16)),
-          ),
-        "latin1",
-      );
+      return decodeHex(bytes.toString("latin1").replace(/=[ \t]*\r?\n/g, ""), "=");
     default:
       return bytes;
   }
@@ -381,6 +386,7 @@ function readMultipart(bytes: Buffer, contentType: string): DecodedPayload {
     const json = kind === "json" ? readJson(text, "application/json") : undefined;
     if (json && !json.ok) return json;
     entries.push([name, json ? json.payload : kind === "text" ? text : kind]);
+    warnings.push(...(json?.warnings ?? []));
     if (typeof kind === "object")
       warnings.push(
         `a file of ${kind.bytes} bytes came with the body: agents get its name and type, and its content is not read`,

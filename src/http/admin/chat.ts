@@ -6,7 +6,8 @@ import type { ChatEnd, ChatTurn } from "../../chat/types.ts";
 import { OPERATOR_KEY, OPERATOR_TENANT } from "../../config/checks.ts";
 import { RouseError, type RunErrorCode } from "../../core/errors.ts";
 import { findCited, type CitationMark, type NamedCitation } from "../../turns/knowledge.ts";
-import { jsonBody } from "./query.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
+import { answerLines, jsonBody } from "./query.ts";
 
 /**
  * The lines of a turn, in this order: one `start`, `text` as it comes, one `end`, with the passages that the model was given and
@@ -48,20 +49,17 @@ function endLine(end: ChatEnd): ChatLine {
   };
 }
 
-/** A turn as one JSON document a line. */
-function lines(turn: ChatTurn, agent: string): ReadableStream<Uint8Array> {
-  const encoder = new TextEncoder();
+/** The lines of a turn, as they come. */
+function listLines(turn: ChatTurn, agent: string): ReadableStream<ChatLine> {
   let leave = (): void => undefined;
-  return new ReadableStream({
-    start(controller) {
-      const write = (line: ChatLine): void =>
-        controller.enqueue(encoder.encode(`${JSON.stringify(line)}\n`));
-      write({ type: "start", runId: turn.runId, agent, session: turn.sessionId ?? null });
+  return new ReadableStream<ChatLine>({
+    start(lines) {
+      lines.enqueue({ type: "start", runId: turn.runId, agent, session: turn.sessionId ?? null });
       leave = turn.listen({
-        onText: (text) => write({ type: "text", text }),
+        onText: (text) => lines.enqueue({ type: "text", text }),
         onEnd(end) {
-          write(endLine(end));
-          controller.close();
+          lines.enqueue(endLine(end));
+          lines.close();
         },
       });
     },
@@ -75,11 +73,7 @@ export function chatRoutes(deps: AdminDeps) {
     const { agent: name, session, message: text } = c.req.valid("json");
     const { agents } = deps.snapshot();
     const agent = name === undefined ? agents.default : agents.get(name);
-    if (!agent)
-      throw new RouseError({
-        code: "unknown_agent",
-        message: "agents.list has no such agent; `rouse agents` shows which there are",
-      });
+    if (!agent) throw new RouseError({ ...unknownId("agent", name ?? ""), code: "unknown_agent" });
     const { turn } = unwrap(
       deps.chats.startTurn({
         agent,
@@ -90,6 +84,6 @@ export function chatRoutes(deps: AdminDeps) {
         stream: true,
       }),
     );
-    return c.body(lines(turn, agent.id), 200, { "content-type": "application/x-ndjson" });
+    return answerLines(c, listLines(turn, agent.id));
   });
 }

@@ -1,12 +1,13 @@
 import { Hono, type MiddlewareHandler } from "hono";
 import { PassThrough, type Readable } from "node:stream";
 import { z } from "zod";
-import { found, given } from "../../operate/records/operation.ts";
+import { found, given, refuse } from "../../operate/records/operation.ts";
 import type { AdminDeps } from "../../operate/types.ts";
 import { marksFor } from "../../chat/api-keys.ts";
 import { OPERATOR_TENANT } from "../../config/checks.ts";
 import { RouseError } from "../../core/errors.ts";
 import { DOCUMENT_STATES, ON_DUPLICATE } from "../../knowledge/types.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { discard, toReadable } from "../request.ts";
 import { jsonBody, limit, ok, query } from "./query.ts";
 
@@ -44,17 +45,16 @@ const searchBody = z.strictObject({
   limit: z.int().min(1).max(1000).optional(),
 });
 
-const DOCUMENT_NOT_FOUND = "there is no such document";
+/** Returns what was found by the id of the path. */
+const foundDocument = <T>(c: { req: { param(name: "id"): string } }, value: T | undefined): T =>
+  found(value, unknownId("document", c.req.param("id")));
 
 function parseMetadata(pairs: string | undefined): z.output<typeof metadata> | undefined {
   if (pairs === undefined) return undefined;
   try {
     return metadata.parse(JSON.parse(pairs));
   } catch {
-    throw new RouseError({
-      code: "usage",
-      message: "metadata: write an object of flat pairs in JSON",
-    });
+    refuse("metadata: write an object of flat pairs in JSON");
   }
 }
 
@@ -105,7 +105,7 @@ async function upload(
 /** `/knowledge`: documents of every tenant, for the operator. */
 export function knowledgeRoutes(deps: AdminDeps) {
   const { knowledge, keys } = deps;
-  /** What limits a query to the documents that an agent may search. */
+  /** Limits a query to the documents that an agent may search. */
   const scope = async (agent: string | undefined, of: string) =>
     agent === undefined ? {} : { agentIds: await marksFor([agent], of, keys) };
   return new Hono<UploadEnv>()
@@ -118,29 +118,25 @@ export function knowledgeRoutes(deps: AdminDeps) {
     })
     .get("/documents/:id", query(oneQuery), async (c) => {
       const { tenant: of, wait } = c.req.valid("query");
-      const now = found(await knowledge.get(of, c.req.param("id")), DOCUMENT_NOT_FOUND);
+      const now = foundDocument(c, await knowledge.get(of, c.req.param("id")));
       return ok(c, {
-        document:
-          wait > 0 ? found(await knowledge.wait(now.id, wait * 1000), DOCUMENT_NOT_FOUND) : now,
+        document: wait > 0 ? foundDocument(c, await knowledge.wait(now.id, wait * 1000)) : now,
       });
     })
     .get("/documents/:id/passages", query(passagesQuery), async (c) => {
       const { tenant: of, ...rest } = c.req.valid("query");
-      return ok(
-        c,
-        found(await knowledge.passages(of, c.req.param("id"), given(rest)), DOCUMENT_NOT_FOUND),
-      );
+      return ok(c, foundDocument(c, await knowledge.passages(of, c.req.param("id"), given(rest))));
     })
     .delete("/documents/:id", query(oneQuery), async (c) => {
       const isGone = await knowledge.remove(c.req.valid("query").tenant, c.req.param("id"));
-      found(isGone || undefined, DOCUMENT_NOT_FOUND);
+      foundDocument(c, isGone || undefined);
       return ok(c, {});
     })
     .post("/documents/:id/reindex", query(oneQuery), async (c) =>
       ok(c, {
-        document: found(
+        document: foundDocument(
+          c,
           await knowledge.reindex(c.req.valid("query").tenant, c.req.param("id")),
-          DOCUMENT_NOT_FOUND,
         ),
       }),
     )

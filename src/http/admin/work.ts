@@ -9,17 +9,15 @@ import {
   retryRuns,
 } from "../../operate/records/bulk.ts";
 import { explainEvent } from "../../operate/records/explain.ts";
-import { GROUP_ACTIONS, UNTIL } from "../../operate/watch/failure-states.ts";
 import * as failures from "../../operate/watch/failures.ts";
 import { listEvents } from "../../operate/records/list-events.ts";
 import * as records from "../../operate/records/records.ts";
 import * as sessions from "../../operate/records/sessions.ts";
 import { describeGateways, listFindings } from "../../operate/watch/system.ts";
 import type { AdminDeps } from "../../operate/types.ts";
-import { GROUP_STATUSES } from "../../operate/watch/watch-views.ts";
 import { parseDuration } from "../../config/schema/common.ts";
 import type { Clock } from "../../core/clock.ts";
-import { RouseError } from "../../core/errors.ts";
+import { refuse } from "../../operate/records/operation.ts";
 import { DELIVERY_STATES, OUTCOMES } from "../../vocabulary/outcomes.ts";
 import { runStatus } from "../openapi/schemas.ts";
 import {
@@ -59,7 +57,7 @@ const sessionName = z.strictObject({
 
 const MAX_IDS = 10_000;
 
-/** What every retry and replay of many takes. `ids` names what is meant: then there are no filters. */
+/** The fields of every retry and replay of many. With `ids` there are no filters. */
 const retried = (clock: Clock) => ({
   ids: z.array(z.string().min(1)).min(1).max(MAX_IDS).optional(),
   since: since(clock).optional(),
@@ -69,17 +67,16 @@ const retried = (clock: Clock) => ({
   dryRun,
 });
 
-/** What goes with `ids`; all else chooses rows by what they are. */
+/** The fields that may stand beside `ids`; all others are filters. */
 const HOW = ["ids", "select", "perSecond", "dryRun"];
 
 /** @throws RouseError `usage` if ids and filters are given, so that neither is ignored. */
 function checkChoice<T extends { ids?: readonly string[] | undefined }>(bulk: T): T {
   const filters = Object.keys(bulk).filter((name) => !HOW.includes(name));
   if (bulk.ids && filters.length > 0)
-    throw new RouseError({
-      code: "usage",
-      message: `\`ids\` names what is meant: leave ${filters.map((name) => `\`${name}\``).join(", ")} out`,
-    });
+    refuse(
+      `\`ids\` names what is meant: leave ${filters.map((name) => `\`${name}\``).join(", ")} out`,
+    );
   return bulk;
 }
 
@@ -205,7 +202,7 @@ const until = ({ clock }: AdminDeps) =>
     const length = parseDuration(value.trim());
     const at = length === undefined ? parseSince(value.trim(), clock.now()) : clock.now() + length;
     if (at !== undefined) return at;
-    context.addIssue({ code: "custom", message: UNTIL });
+    context.addIssue({ code: "custom", message: failures.UNTIL });
     return z.NEVER;
   });
 
@@ -213,7 +210,7 @@ const until = ({ clock }: AdminDeps) =>
 export function failureRoutes(deps: AdminDeps) {
   const list = z.strictObject({
     since: since(deps.clock).prefault("7d"),
-    status: z.enum(GROUP_STATUSES).optional(),
+    status: z.enum(failures.GROUP_STATUSES).optional(),
     kind: z.enum(["event", "run", "delivery"]).optional(),
     path: word,
     mapping: word,
@@ -221,7 +218,7 @@ export function failureRoutes(deps: AdminDeps) {
     limit,
   });
   const change = z.strictObject({
-    action: z.enum(GROUP_ACTIONS),
+    action: z.enum(failures.GROUP_ACTIONS),
     until: until(deps).optional(),
   });
   return new Hono()
@@ -232,7 +229,7 @@ export function failureRoutes(deps: AdminDeps) {
     );
 }
 
-/** What an overview shows: hooks over time, what waits, limits, gateways, and what should be looked at. */
+/** The routes of an overview: hooks over time, waiting work, limits, gateways, findings. */
 export function overviewRoutes(deps: AdminDeps) {
   const activity = z.strictObject({ since: since(deps.clock).prefault("1h") });
   return new Hono()

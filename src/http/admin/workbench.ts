@@ -1,15 +1,9 @@
 import { Hono } from "hono";
 import { z } from "zod";
-import * as system from "../../operate/watch/system.ts";
 import type { AdminDeps } from "../../operate/types.ts";
-import { getConsoleMode } from "../../config/console-mode.ts";
-import { RouseError } from "../../core/errors.ts";
+import { refuse } from "../../operate/records/operation.ts";
 import { CONFIRMATION_NAMES } from "../../operate/edits/confirmation-names.ts";
-import {
-  describeMapping,
-  listPlacedMappings,
-  showMapping,
-} from "../../operate/edits/mapping-view.ts";
+import { describeMapping, listMappings, showMapping } from "../../operate/edits/mapping-view.ts";
 import { MAX_EVENTS as MAX_SAMPLES } from "../../operate/proposals/samples.ts";
 import { MAX_SAID } from "../../operate/proposals/proposals.ts";
 import { DEFAULT_LAST } from "../../operate/what-if/selection.ts";
@@ -82,10 +76,7 @@ export function whatIfRoutes({ clock }: AdminDeps, { whatIf }: Workbench) {
   return new Hono().post("/", jsonBody(asked), async (c) => {
     const { change: wanted, ...selection } = c.req.valid("json");
     if (selection.events && (selection.since !== undefined || selection.path !== undefined))
-      throw new RouseError({
-        code: "usage",
-        message: "`events` names the events: leave `since` and `path` out",
-      });
+      refuse("`events` names the events: leave `since` and `path` out");
     return answerLines(c, await whatIf.compare({ change: wanted, selection }, c.req.raw.signal));
   });
 }
@@ -104,18 +95,7 @@ export function proposalRoutes({ proposals }: Workbench) {
 /** `/mappings`: all in their order, and one with its text. */
 export function mappingRoutes(deps: AdminDeps) {
   return new Hono()
-    .get("/", (c) => {
-      const snapshot = deps.snapshot();
-      const listed = {
-        ...system.listMappings(deps),
-        mappings: listPlacedMappings(snapshot),
-      };
-      const { gateway } = snapshot.config;
-      const publicUrl = gateway.publicUrl?.replace(/\/$/, "") ?? null;
-      const tokenInShell = snapshot.hookTokenInShell ?? null;
-      const mode = getConsoleMode(gateway);
-      return ok(c, { ...listed, publicUrl, tokenInShell, console: mode });
-    })
+    .get("/", (c) => ok(c, listMappings(deps.snapshot())))
     .get("/:id{.+}", (c) => ok(c, { mapping: showMapping(c.req.param("id"), deps.snapshot()) }));
 }
 

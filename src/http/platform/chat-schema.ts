@@ -76,7 +76,7 @@ export const chatMessage = z.discriminatedUnion("role", [
       "the role `function` is not supported: send the result with the role `tool` and its `tool_call_id`",
     params: { code: UNSUPPORTED },
   }),
-  z.object({ role: z.literal("tool"), content: textContent, tool_call_id: text.min(1) }),
+  z.object({ role: z.literal("tool"), content: userContent, tool_call_id: text.min(1) }),
 ]);
 
 /** As OpenAI's API has it. */
@@ -95,6 +95,26 @@ export const toolFields = {
   strict: z.boolean().nullish(),
 };
 const tool = z.object({ type: z.literal("function"), function: z.object(toolFields) });
+
+/** The tools of a request: each has a name of its own, which is at `path`. */
+export const toolList = <T extends z.ZodType>(
+  tool: T,
+  path: readonly string[],
+  getName: (tool: z.output<T>) => string,
+) =>
+  z
+    .array(tool)
+    .max(128)
+    .superRefine((tools, context) => {
+      const names = tools.map(getName);
+      const at = names.findIndex((name, index) => names.indexOf(name) < index);
+      if (at >= 0)
+        context.addIssue({
+          code: "custom",
+          path: [at, ...path],
+          message: "another tool of the request has this name: give each tool a name of its own",
+        });
+    });
 
 /** The schema that an answer in JSON follows. */
 export const jsonSchemaFields = {
@@ -174,10 +194,11 @@ export const chatBody = z.object({
       }),
     ])
     .nullish(),
-  tools: z
-    .array(z.discriminatedUnion("type", [tool]))
-    .max(128)
-    .nullish(),
+  tools: toolList(
+    z.discriminatedUnion("type", [tool]),
+    ["function", "name"],
+    ({ function: { name } }) => name,
+  ).nullish(),
   tool_choice: z
     .union([
       toolMode,

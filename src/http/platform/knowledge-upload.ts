@@ -107,6 +107,9 @@ const STOPPING = new RouseError({
   retryAfterSeconds: 5,
 });
 
+/** Matches a member of the metadata, as forms write it. */
+const MEMBER = /^metadata\[([^\]]*)\]$/;
+
 /** The fields of a form as those of a JSON body. */
 function parseFields(pairs: readonly [name: string, value: string][]): UploadFields {
   const last = new Map(pairs);
@@ -119,11 +122,18 @@ function parseFields(pairs: readonly [name: string, value: string][]): UploadFie
     ),
   );
   const metadata = last.get("metadata");
+  const members = [...last].flatMap(([name, value]): [string, string][] => {
+    const member = MEMBER.exec(name)?.[1];
+    return member === undefined ? [] : [[member, value]];
+  });
   try {
     if (metadata) raw["metadata"] = parseJson(metadata);
   } catch {
     throw badRequest("metadata", "metadata: write an object in JSON");
   }
+  if (members.length > 0 && raw["metadata"] !== undefined)
+    throw badRequest("metadata", "metadata: send either an object in JSON or its members");
+  if (members.length > 0) raw["metadata"] = Object.fromEntries(members);
   return check(uploadFields, { ...raw, agent_id: agents.filter((value) => value !== "") });
 }
 

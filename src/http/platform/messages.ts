@@ -100,13 +100,13 @@ const toText = (
   content:
     | string
     | readonly ({ type: "text"; text: string } | { type: "refusal"; refusal: string })[],
-  separator = "",
 ): string =>
   typeof content === "string"
     ? content
-    : content.map((part) => (part.type === "text" ? part.text : part.refusal)).join(separator);
+    : content.map((part) => (part.type === "text" ? part.text : part.refusal)).join("");
 
 type UserMessage = Extract<ChatMessage, { role: "user" }>;
+type ToolMessage = Extract<ChatMessage, { role: "tool" }>;
 export type UserPart = Exclude<UserMessage["content"], string>[number];
 
 /** What the request has at a place that is not the one in the list of messages. */
@@ -116,9 +116,13 @@ interface Placed {
 /** A message of a request in either form. */
 export type PlacedMessage = Placed &
   (
-    | Exclude<ChatMessage, UserMessage>
-    | (Omit<UserMessage, "content"> & { content: string | readonly (UserPart & Placed)[] })
+    | Exclude<ChatMessage, UserMessage | ToolMessage>
+    | (Omit<UserMessage, "content"> & PlacedContent)
+    | (Omit<ToolMessage, "content"> & PlacedContent)
   );
+interface PlacedContent {
+  content: string | readonly (UserPart & Placed)[];
+}
 
 /** What the two forms of the API call the same, by the field that has the conversation. */
 const NAMES = {
@@ -135,8 +139,8 @@ const NAMES = {
 };
 export type ConversationField = keyof typeof NAMES;
 
-async function userParts(
-  content: Extract<PlacedMessage, { role: "user" }>["content"],
+async function readParts(
+  content: PlacedContent["content"],
   param: string,
   { images, readFile, field }: ReadOptions,
 ): Promise<ConversationPart[]> {
@@ -153,6 +157,16 @@ async function userParts(
     }
   }
   return parts;
+}
+
+type ToolOutputPart = Extract<ConversationMessage, { role: "tool" }>["output"]["parts"][number];
+
+/** A part of a tool's result, which is outside text as a whole. */
+function toOutputPart(part: ConversationPart): ToolOutputPart {
+  if (part.type === "text") return part;
+  if (part.type === "document") return { type: "text", text: `${part.filename}:\n${part.text}` };
+  const { mediaType, data } = part;
+  return { type: "file", mediaType, data: Buffer.from(data).toString("base64") };
 }
 
 /** Reads what a model said before. */
@@ -231,7 +245,7 @@ export async function readMessages(
       case "user":
         said.push({
           role: "user",
-          parts: await userParts(message.content, `${param}.content`, options),
+          parts: await readParts(message.content, `${param}.content`, options),
         });
         break;
       case "assistant": {
@@ -242,13 +256,15 @@ export async function readMessages(
       }
       case "function":
         return refuse(`${param}.role`, "the role `function` is not supported: use the role `tool`");
-      case "tool":
+      case "tool": {
+        const parts = await readParts(message.content, `${param}.content`, options);
         said.push({
           role: "tool",
           callId: message.tool_call_id,
           tool: tools.get(message.tool_call_id) ?? "",
-          text: toText(message.content, "\n"),
+          output: { parts: parts.map(toOutputPart) },
         });
+      }
     }
     at.push(param);
   }

@@ -1,7 +1,7 @@
 import type { ChatEnd } from "../../chat/types.ts";
 import { getStatus, RouseError, type ErrorCode, type Failure } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import { getPhrases } from "../../vocabulary/phrases.ts";
+import { renderPhrase } from "../../vocabulary/phrases.ts";
 import { errorHeaders, logUnexpected, withReason } from "../errors.ts";
 
 /** A failure as this interface tells it: all four members of its error object, and a status. */
@@ -151,7 +151,7 @@ export function turnProblem(end: FailedEnd, field: string): ApiProblem {
   const problem: ApiProblem = {
     ...UPSTREAM,
     param: null,
-    message: getPhrases().apology,
+    message: renderPhrase(undefined, "apology"),
     ...getKnown(end, field),
     shouldRetry: false,
   };

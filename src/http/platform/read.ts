@@ -92,9 +92,12 @@ export async function readJson(
   return { bytes: read.bytes, value: parsed.payload };
 }
 
+/** Members of a body that have a JSON schema, which the model gets as it was written. */
+const SCHEMAS = ["parameters", "schema"];
+
 /**
- * Reads a JSON body and checks it. By default a caller's numbers are numbers, such as the bounds in the schema of its tool;
- * with `numbers: "exact"` those that a number cannot hold are the text of their digits.
+ * Reads a JSON body and checks it. By default a caller's numbers are numbers; with `numbers: "exact"` those that a number
+ * cannot hold are the text of their digits.
  * @throws ProblemError
  */
 export async function readCheckedBody<S extends z.ZodType>(
@@ -105,7 +108,7 @@ export async function readCheckedBody<S extends z.ZodType>(
 ): Promise<{ bytes: Buffer; body: z.output<S> }> {
   const limits = { maxBytes: platform.maxBodyBytes, timeoutMs: hooks.bodyTimeoutSeconds * 1000 };
   const { bytes, value } = await readJson(c, { ...limits, takesForms });
-  return { bytes, body: check(schema, numbers === "exact" ? value : roundNumbers(value)) };
+  return { bytes, body: check(schema, numbers === "exact" ? value : roundNumbers(value, SCHEMAS)) };
 }
 
 /**

@@ -6,6 +6,7 @@ import {
   jsonSchemaFields,
   refusalPart,
   toolFields,
+  toolList,
   toolMode,
   toolName,
   unsupported,
@@ -60,7 +61,12 @@ const functionOutput = z.object({
 
 const reference = z.object({ type: z.literal("item_reference"), id: text.min(1) });
 
-const reasoning = z.object({ type: z.literal("reasoning") });
+/** The model's reasoning, as an earlier answer had it. */
+const reasoning = z.object({
+  type: z.literal("reasoning"),
+  summary: z.array(z.object({ type: z.literal("summary_text"), text })).nullish(),
+  content: z.array(z.object({ type: z.literal("reasoning_text"), text })).nullish(),
+});
 
 /** What tools of another server did on the way to an answer. The answer follows them and has what they found. */
 const foreignCall = z
@@ -133,10 +139,11 @@ export const responsesBody = z.object({
         .nullish(),
     })
     .nullish(),
-  tools: z
-    .array(z.discriminatedUnion("type", [z.object({ type: z.literal("function"), ...toolFields })]))
-    .max(128)
-    .nullish(),
+  tools: toolList(
+    z.discriminatedUnion("type", [z.object({ type: z.literal("function"), ...toolFields })]),
+    ["name"],
+    ({ name }) => name,
+  ).nullish(),
   tool_choice: z
     .union([toolMode, z.object({ type: z.literal("function"), name: toolName })])
     .nullish(),

@@ -14,15 +14,16 @@ import { defineRoute } from "./types.ts";
 /** The earlier turns that a request may refer to. */
 type Earlier = Pick<FormContext, "runs" | "owner">;
 type Message = Extract<ResponseItem, { role: string }>;
+type Reasoning = Extract<ResponseItem, { type: "reasoning" }>;
 type InputItem =
   | Message
+  | Reasoning
   | Extract<ResponseItem, { type: "function_call" | "function_call_output" }>;
 /** An item, and the place that it has in the request. */
 interface PlacedItem {
   item: InputItem;
   at: string;
 }
-type Output = Exclude<Extract<InputItem, { type: "function_call_output" }>["output"], string>;
 
 /** Whether a request has input besides its instructions. */
 const hasInput = ({ input }: ResponsesBody): boolean => (input ?? []).length > 0;
@@ -47,9 +48,8 @@ async function resolveInput(
   for (const [index, item] of input.entries()) {
     const at = `input[${index}]`;
     const type = item.type ?? "message";
-    // What a model thought is part of the answer that it led to.
-    if (type === "reasoning" || (item.type === "item_reference" && item.id.startsWith("rs_")))
-      continue;
+    // What a model thought is not kept apart from the answer that it led to.
+    if (item.type === "item_reference" && item.id.startsWith("rs_")) continue;
     if (FOREIGN.test(type))
       leftOut.add(`items of the type ${type} were left out: a tool of another server made them`);
     else if (item.type === "item_reference") {
@@ -87,39 +87,26 @@ function toMessage({ role, content }: Message, at: string): PlacedMessage {
   return { role, content: content.map((part, n) => userPart(part, `${at}.content[${n}]`)) };
 }
 
-/** The words of a tool's result. Its images and files follow in a message of the user: not every provider takes them here. */
-const getOutputText = (output: string | Output): string =>
-  typeof output === "string"
-    ? output
-    : output
-        .map((part) =>
-          part.type === "input_text"
-            ? part.text
-            : part.type === "input_image"
-              ? "[image: follows]"
-              : "[file: follows]",
-        )
-        .join("\n");
+const getReasoning = ({ content, summary }: Reasoning): string =>
+  (content?.length ? content : (summary ?? [])).map((part) => part.text).join("\n\n");
 
-const getOutputFiles = (output: string | Output, at: string): ReturnType<typeof userPart>[] =>
-  typeof output === "string"
-    ? []
-    : output.flatMap((part, n) =>
-        part.type === "input_text" ? [] : [userPart(part, `${at}.output[${n}]`)],
-      );
-
-/** The items of an input as chat messages: one after the other, calls and words that belong together in one. */
+/** The items of an input as chat messages: one after the other, calls, words and thoughts that belong together in one. */
 function toMessages(items: readonly PlacedItem[]): PlacedMessage[] {
   const messages: PlacedMessage[] = [];
-  let files: ReturnType<typeof userPart>[] = [];
-  const endOutputs = (): void => {
-    if (files.length > 0) messages.push({ role: "user", content: files });
-    files = [];
+  /** What was thought before the answer that follows. */
+  let thoughts: string[] = [];
+  const endThoughts = (): void => {
+    const answer = messages.at(-1);
+    if (answer?.role === "assistant" && thoughts.length > 0)
+      answer.reasoning_content = [answer.reasoning_content ?? [], thoughts].flat().join("\n\n");
+    thoughts = [];
   };
   for (const { item, at } of items) {
-    if (item.type !== "function_call_output") endOutputs();
     const last = messages.at(-1);
-    if (item.type === "function_call") {
+    if (item.type === "reasoning") {
+      const text = getReasoning(item);
+      if (text !== "") thoughts.push(text);
+    } else if (item.type === "function_call") {
       const call = {
         id: item.call_id,
         type: "function" as const,
@@ -127,23 +114,25 @@ function toMessages(items: readonly PlacedItem[]): PlacedMessage[] {
       };
       if (last?.role === "assistant") last.tool_calls = [...(last.tool_calls ?? []), call];
       else messages.push({ role: "assistant", content: null, tool_calls: [call], at });
+      endThoughts();
     } else if (item.type === "function_call_output") {
-      messages.push({
-        role: "tool",
-        tool_call_id: item.call_id,
-        content: getOutputText(item.output),
-        at,
-      });
-      files.push(...getOutputFiles(item.output, at));
+      const { call_id: id, output } = item;
+      const content =
+        typeof output === "string"
+          ? output
+          : output.map((part, n) => userPart(part, `${at}.output[${n}]`));
+      messages.push({ role: "tool", tool_call_id: id, content, at });
     } else if (item.role === "assistant" && last?.role === "assistant" && last.tool_calls) {
       // Words that came after a call, and before its result.
       const before = typeof last.content === "string" ? [last.content] : [];
       last.content = [...before, toText(item.content)].join("\n\n");
+      endThoughts();
       // An answer without words that called no tool either says nothing.
-    } else if (item.role !== "assistant" || item.content.length > 0)
+    } else if (item.role !== "assistant" || item.content.length > 0) {
       messages.push(toMessage(item, at));
+      endThoughts();
+    }
   }
-  endOutputs();
   return messages;
 }
 

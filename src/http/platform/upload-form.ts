@@ -43,7 +43,8 @@ const SLOW = new RouseError({
 });
 
 /** The name of a field without what many programs write behind that of a list: `agent_id[]`, `agent_id[0]`. */
-const toFieldName = (name: string): string => name.replace(/\[\d*\]$/, "");
+const toFieldName = (name: string): string =>
+  name.startsWith("metadata[") ? name : name.replace(/\[\d*\]$/, "");
 
 /**
  * The name as the client meant it: browsers and `fetch` write a quote and line breaks of a name as `%22`, `%0D` and `%0A`,

@@ -175,7 +175,7 @@ function parseRows(text: string, isLines: boolean): TextBlock[] {
       text
         .split(LINES)
         .filter((line) => line.trim() !== "")
-        .map(parseJson),
+        .map((line) => parseJson(line)),
     );
   const value = parseJson(text);
   if (Array.isArray(value)) return toRows(value);

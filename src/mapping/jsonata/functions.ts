@@ -1,4 +1,10 @@
-import { getSpelling, getSpellingByValue, parseJson } from "../../core/json.ts";
+import {
+  getSpelling,
+  getSpellingByValue,
+  hasSpellings,
+  parseJson,
+  writeJson,
+} from "../../core/json.ts";
 import { toWellFormed } from "../../core/text.ts";
 import { isEmptyValue, ownMember, renderValue } from "../template-context.ts";
 import {
@@ -259,14 +265,21 @@ const onWellFormed = (own: Implementation): Implementation =>
     return own.apply(this, toWellFormed(args));
   };
 
-/** `$string`: writes a fraction as it is written in the body. */
+/** `$string`: writes fractions, objects and lists as they are written in the body. */
 const string = (own: Implementation): Implementation =>
-  function asText(value, ...rest) {
-    const isFraction = typeof value === "number" && !Number.isInteger(value);
+  function asText(value, pretty, ...rest) {
     const input = this.environment.base.lookup("$");
-    return (
-      (isFraction ? getSpellingByValue(value, input) : undefined) ?? own.call(this, value, ...rest)
-    );
+    const spelling =
+      typeof value === "number" && !Number.isInteger(value)
+        ? getSpellingByValue(value, input)
+        : undefined;
+    if (spelling !== undefined) return spelling;
+    return hasSpellings(input) &&
+      typeof value === "object" &&
+      value !== null &&
+      !isJsonataFunction(value)
+      ? writeJson(normalise(value), { read: input, indent: pretty === true ? 2 : 0 })
+      : own.call(this, value, pretty, ...rest);
   };
 
 /** Functions that are not left to JSONata's own implementation alone, which each is given. */
@@ -299,7 +312,9 @@ const INSTEAD: Record<string, (own: Implementation, fromMillis: Implementation) 
     toMillis: (own) =>
       function toMillis(...args) {
         this.environment.timestamp = new Date(this.environment.lookup(EVENT_TIME) as number);
-        return own.apply(this, args);
+        const millis = own.apply(this, args);
+        // A time that no calendar has, such as one in month 19.
+        return Number.isNaN(millis) ? undefined : millis;
       },
   };
 

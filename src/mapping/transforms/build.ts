@@ -1,13 +1,12 @@
-import { basename, isAbsolute, resolve } from "node:path";
+import { basename, dirname, isAbsolute, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import type { BuildFailure, Message, Loader, Plugin } from "esbuild";
 import type { Issue } from "../../core/errors.ts";
 import { fileStamp } from "../../core/files.ts";
 import { sha256Hex } from "../../core/secret.ts";
 import { renderExcerpt } from "../excerpt.ts";
-import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { isTypeScript } from "../../plugin/own-modules.ts";
-import type { BuiltModule } from "./built-module.ts";
 import { mayRead, type TransformPermissions } from "./permissions.ts";
 
 /** A problem of a module, without the path of the mapping that names it. */
@@ -71,16 +70,27 @@ export async function findCompileProblem(
 
 /** A module that can be loaded. `built` is missing if it is JavaScript, which Node reads by itself. */
 export type PreparedModule =
-  | { ok: true; version: string; built?: BuiltModule; files: readonly string[] }
+  | { ok: true; version: string; built?: string; files: readonly string[] }
   | ({ ok: false } & ModuleProblem);
 
-const TARGET = "node24";
 const isPackage = (path: string): boolean => /[\\/]node_modules[\\/]/.test(path);
-const isJson = (path: string): boolean => path.endsWith(".json");
-/** Returns whether a file is compiled or sent along; of packages only TypeScript is. */
+/** Returns whether a file becomes part of the text of a module; of packages only TypeScript does. */
 const isOwn = (path: string): boolean =>
-  isTypeScript(path) || ((isJson(path) || /\.[cm]?jsx?$/.test(path)) && !isPackage(path));
-const getLoader = (path: string): Loader => (path.endsWith("x") ? "tsx" : "ts");
+  isTypeScript(path) || (/\.(?:[cm]?jsx?|json)$/.test(path) && !isPackage(path));
+
+const USES_META = /import\.meta|__(?:file|dir)name/;
+/** The name by which each file reaches what Node gives to it alone. */
+const META = "__rouse_meta";
+
+/** Names of the module as a whole. CommonJS that is part of it asks for its packages by `require`. */
+const BANNER = `import { createRequire as __rouse_require } from "node:module"; const require = __rouse_require(import.meta.url), __rouse_resolve = import.meta.resolve;`;
+
+/** Writes a file with what it needs to know where it lies, since all files of a module become one. */
+function withMeta(path: string, text: string): string {
+  const url = pathToFileURL(path).href;
+  const meta = JSON.stringify({ url, filename: path, dirname: dirname(path) });
+  return `const ${META} = ${meta}; ${text.replace(/^#!.*/, "")}`;
+}
 
 /** Follows a module's imports. What is not its own (packages, Node's modules, what is missing) is left to Node. */
 function followOwnFiles(): Plugin {
@@ -90,87 +100,70 @@ function followOwnFiles(): Plugin {
     setup(build) {
       build.onResolve(
         { filter: /.*/ },
-        async ({ path, kind, importer, resolveDir, pluginData }) => {
+        async ({ path, kind, importer, resolveDir, pluginData, with: attributes }) => {
           if (kind === "entry-point" || pluginData === own) return undefined;
-          const found = await build.resolve(path, { kind, importer, resolveDir, pluginData: own });
+          const asked = { kind, importer, resolveDir, with: attributes, pluginData: own };
+          const found = await build.resolve(path, asked);
           const isFile = found.errors.length === 0 && !found.external;
           return isFile && isOwn(found.path) ? { path: found.path } : { path, external: true };
         },
       );
+      build.onLoad({ filter: /\.[cm]?[jt]sx?$/ }, ({ path }) => {
+        const text = readFileSync(path, "utf8");
+        if (!USES_META.test(text)) return undefined;
+        const loader = /[jt]sx?$/.exec(path)?.[0] as Loader;
+        return { contents: withMeta(path, text), loader };
+      });
     },
   };
 }
 
-/**
- * Returns the text that is sent of a file: JavaScript for TypeScript, JSON as it is, nothing for files that Node reads
- * by itself.
- */
-async function compileFile(path: string): Promise<string | undefined> {
-  if (isJson(path)) return readFileSync(path, "utf8");
-  if (!isTypeScript(path)) return undefined;
-  const { transform } = await import("esbuild");
-  const { code } = await transform(readFileSync(path, "utf8"), {
-    loader: getLoader(path),
-    sourcefile: path,
-    sourcemap: "inline",
-    sourcesContent: false,
-    target: TARGET,
-    format: path.endsWith(".cts") ? "cjs" : "esm",
-    tsconfigRaw: {},
-  });
-  return code;
-}
-
-/** Reads which files a module consists of, and what their imports mean. */
-async function readImports(
+/** Makes one text of a module and of its own files, and says which these are. */
+async function bundle(
   file: string,
   folder: string,
-): Promise<Map<string, Record<string, string>>> {
+): Promise<{ text: string; files: readonly string[] }> {
   const { build } = await import("esbuild");
-  const { metafile } = await build({
+  const isCommonJs = file.endsWith(".cts");
+  const { outputFiles, metafile } = await build({
     entryPoints: [file],
     absWorkingDir: folder,
+    outfile: `${file}.js`,
     bundle: true,
     write: false,
     metafile: true,
     platform: "node",
-    format: "esm",
-    target: TARGET,
+    format: isCommonJs ? "cjs" : "esm",
+    target: "node24",
+    sourcemap: "inline",
+    sourcesContent: false,
     logLevel: "silent",
     tsconfigRaw: {},
+    define: {
+      "import.meta.resolve": "__rouse_resolve",
+      "import.meta": META,
+      __filename: `${META}.filename`,
+      __dirname: `${META}.dirname`,
+    },
+    ...(!isCommonJs && { banner: { js: BANNER } }),
     plugins: [followOwnFiles()],
   });
-  return new Map(
-    Object.entries(metafile.inputs).map(([path, { imports }]) => [
-      resolve(folder, path),
-      Object.fromEntries(
-        imports.flatMap(({ path: target, original, external }) =>
-          external || original === undefined ? [] : [[original, resolve(folder, target)]],
-        ),
-      ),
-    ]),
-  );
+  const files = Object.keys(metafile.inputs).map((path) => resolve(folder, path));
+  return { text: outputFiles[0]?.text ?? "", files };
 }
 
 async function buildTypeScript(
   file: string,
   permissions: TransformPermissions,
 ): Promise<PreparedModule> {
-  const imports = await readImports(file, permissions.folder);
-  const files = [...imports.keys()];
+  const { text: built, files } = await bundle(file, permissions.folder);
   const outside = files.find((path) => !mayRead(permissions, path));
   if (outside !== undefined)
     return {
       ok: false,
       message: `cannot be loaded: transforms may not read ${outside}, which it imports: hooks.transformPermissions.read grants it`,
     };
-  const built: BuiltModule = {};
-  for (const path of files) {
-    const code = await compileFile(path);
-    built[path] = { imports: imports.get(path) ?? {}, ...(code !== undefined && { code }) };
-  }
-  const version = createHash("sha256").update(JSON.stringify(built)).digest("hex").slice(0, 32);
-  return { ok: true, version, built, files };
+  return { ok: true, version: sha256Hex(built), built, files };
 }
 
 /** Returns a hash of a module's files that is the same wherever they lie. */
@@ -184,12 +177,12 @@ export function hashModule(files: readonly string[]): string {
 /** Finds the files of a JavaScript module, which Node reads by itself: a change of any of them is another version. */
 async function findJavaScript(file: string, folder: string): Promise<PreparedModule> {
   // Node reports the problems of a file when it loads the module.
-  const imports = await readImports(file, folder).catch(() => undefined);
-  const files = imports ? [...imports.keys()] : [file];
+  const found = await bundle(file, folder).catch(() => undefined);
+  const files = found?.files ?? [file];
   return { ok: true, version: sha256Hex(files.map((path) => fileStamp(path)).join("\n")), files };
 }
 
-/** Compiles a TypeScript module and the TypeScript that it imports, each file by itself, with source maps. */
+/** Compiles a TypeScript module with the files that it imports to one text, with a source map. */
 export async function prepareModule(
   file: string,
   permissions: TransformPermissions,

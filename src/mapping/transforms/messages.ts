@@ -1,6 +1,5 @@
 /** The messages between the transform pool, its callers and its children. */
 import type { CodeError } from "../../vocabulary/debug-notes.ts";
-import type { BuiltModule } from "./built-module.ts";
 import type { ConsoleBuffer, ConsoleMessage, Thrown } from "../debug.ts";
 import type { TransformPermissions } from "./permissions.ts";
 
@@ -9,7 +8,7 @@ interface ModuleCall {
   file: string;
   version: string;
   /** The JavaScript of a TypeScript module; undefined if the child has it already, or the module is JavaScript. */
-  built?: BuiltModule;
+  built?: string;
   exportName: string | undefined;
 }
 
@@ -70,7 +69,7 @@ export interface ModuleTarget {
   owner: string;
   file: string;
   version: string;
-  built?: BuiltModule;
+  built?: string;
   exportName?: string;
   permissions: TransformPermissions;
   /** Time to load the module, besides what a call may take. */

@@ -1,7 +1,6 @@
 import type { ChildProcess, SendHandle } from "node:child_process";
 import { hasSpellings, writeJson } from "../../core/json.ts";
 import type { Logger } from "../../core/log.ts";
-import type { BuiltModule } from "./built-module.ts";
 import { ConsoleBuffer } from "../debug.ts";
 import type { Explained } from "../template-context.ts";
 import {
@@ -46,7 +45,7 @@ interface Task {
   /** Those of a module; an expression has none of these. */
   permissions?: TransformPermissions;
   loadMs?: number;
-  built?: BuiltModule;
+  built?: string;
   /** True if it was with a child before that ended, maybe through another's doing. */
   repeated: boolean;
   printed: ConsoleBuffer;
@@ -301,7 +300,7 @@ export function createTransformPool(options: {
       add({ ...task, call: { id: nextId++, kind: "module", file, version, exportName, input } }),
     async runExpression({ owner, source, input, now, timeoutMs }) {
       // The writer that keeps spellings takes longer.
-      const json = hasSpellings(input["payload"]) ? writeJson(input) : JSON.stringify(input);
+      const json = hasSpellings(input) ? writeJson(input) : JSON.stringify(input);
       const call: TransformCall = {
         id: nextId++,
         kind: "jsonata",

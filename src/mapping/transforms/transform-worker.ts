@@ -4,7 +4,7 @@ import os from "node:os";
 import v8 from "node:v8";
 import { isRecord, parseJson } from "../../core/json.ts";
 import { importUserModule } from "../../plugin/resolve.ts";
-import { importBuiltModule, type BuiltModule } from "./built-module.ts";
+import { importBuiltModule } from "./built-module.ts";
 import { captureConsole, describeThrown, type Thrown } from "../debug.ts";
 import { evaluateOutside } from "../jsonata/expression.ts";
 import {
@@ -102,7 +102,7 @@ process.on("unhandledRejection", () => undefined);
 process.on("uncaughtException", () => undefined);
 process.on("disconnect", () => process.exit(0));
 
-const built = new Map<string, BuiltModule>();
+const built = new Map<string, string>();
 const loaded = new Map<string, Promise<Record<string, unknown>>>();
 async function importModule(file: string, version: string): Promise<Record<string, unknown>> {
   const typescript = built.get(moduleKey({ file, version }));

@@ -2,6 +2,7 @@ import { dirname } from "node:path";
 import type { MappingConfig } from "../../config/schema/mapping.ts";
 import { findKind } from "../../config/schema-words.ts";
 import { didYouMean } from "../../config/suggest.ts";
+import type { Issue } from "../../core/errors.ts";
 import { fileInside } from "../../core/files.ts";
 import { isRecord } from "../../core/json.ts";
 import { lazy } from "../../core/lazy.ts";
@@ -14,6 +15,7 @@ import { NOTES, type TemplateContext } from "../template-context.ts";
 import {
   checkPlaces,
   createPermissions,
+  type GrantedPermissions,
   type SecretPlace,
   type TransformPermissions,
 } from "./permissions.ts";
@@ -162,6 +164,55 @@ export interface TransformCompileOptions {
   loadMs: number;
   timeoutMs: number;
   pool: TransformPool;
+}
+
+/** Compiles the transforms of one config. */
+export interface TransformCompiler {
+  compile(
+    id: string,
+    transform: NonNullable<MappingConfig["transform"]>,
+  ): ReturnType<typeof compileTransform>;
+  /** Loads the modules, unless their folder cannot be kept apart from the config and the state. Gives the files of each. */
+  check(mappings: readonly CheckedMapping[]): Promise<{
+    issues: Issue[];
+    warnings: Issue[];
+    modules: Map<string, readonly string[]>;
+  }>;
+}
+
+/** A mapping whose module is checked, and its place in the config. */
+interface CheckedMapping {
+  at: string;
+  config: Pick<MappingConfig, "transform">;
+  transform: CompiledTransform | undefined;
+}
+
+/** Creates what compiles the transforms of a config. `granted`: what its modules may do. */
+export function createTransformCompiler({
+  granted,
+  ...options
+}: Omit<TransformCompileOptions, "id" | "permissions"> & {
+  granted: GrantedPermissions;
+}): TransformCompiler {
+  const permissions = createPermissions(options.transformsDir, granted);
+  return {
+    compile: (id, transform) => compileTransform(transform, { ...options, id, permissions }),
+    async check(mappings) {
+      const modules = new Map<string, readonly string[]>();
+      const withModules = mappings.filter(({ transform }) => transform?.check);
+      if (withModules.length === 0) return { issues: [], warnings: [], modules };
+      const places = checkPlaces(permissions, options.secretPlaces ?? []);
+      if (places.issues.length > 0) return { ...places, modules };
+      for (const { transform, config } of withModules)
+        if (config.transform && "module" in config.transform)
+          modules.set(config.transform.module, (await transform?.files?.()) ?? []);
+      const found = await Promise.all(withModules.map(({ transform }) => transform?.check?.()));
+      const issues = found.flatMap((problem, index) =>
+        problem ? [{ path: `${withModules[index]?.at}.transform.module`, ...problem }] : [],
+      );
+      return { issues, warnings: places.warnings, modules };
+    },
+  };
 }
 
 /** Compiles a mapping's transform: a module in a child process, or an expression behind guards. */

@@ -1,11 +1,11 @@
 import { UNUSED_KEYS } from "../../mapping/compiled.ts";
 import { CONTENT_FIELD } from "../../mapping/field-checks.ts";
 import { parsePath, TEMPLATE_ROOTS } from "../../mapping/template-context.ts";
-import { isFields } from "./openclaw-config.ts";
+import { isRecord } from "../../core/json.ts";
 
-/** What becomes of one setting: it means the same, it means something else, or Rouse has nothing like it. */
+/** The fate of one setting: it means the same, it means something else, or Rouse has nothing like it. */
 export interface ImportNote {
-  /** Where the setting stands: `hooks.mappings[0].forEach`. */
+  /** The path of the setting: `hooks.mappings[0].forEach`. */
   path: string;
   verdict: "equal" | "differs" | "missing";
   text: string;
@@ -23,26 +23,38 @@ type Fields = Record<string, unknown>;
 type Verdict = ImportNote["verdict"];
 type Note = (path: string, verdict: Verdict, text: string) => void;
 
-/** How the settings of `hooks` are taken over. Those that are not here have no counterpart. */
-const SETTINGS: Readonly<Record<string, readonly [Verdict, string]>> = {
-  enabled: ["equal", "the same"],
-  path: ["equal", "the same"],
-  maxBodyBytes: ["equal", "the same"],
-  allowedAgentIds: ["equal", "the same"],
+/** The fate of a setting, and the value that Rouse gets; none: it is not taken over. */
+type Taken = readonly [Verdict, string, ((value: unknown) => unknown)?];
+
+const same = (value: unknown): unknown => value;
+
+/** The settings of `hooks` that are known. */
+const SETTINGS: Readonly<Record<string, Taken>> = {
+  enabled: ["equal", "the same", same],
+  path: ["equal", "the same", same],
+  maxBodyBytes: ["equal", "the same", same],
+  allowedAgentIds: ["equal", "the same", same],
   allowRequestSessionKey: [
     "equal",
     "the same; Rouse asks for it only in requests, and templates of mappings always may make a key",
+    same,
   ],
-  allowedSessionKeyPrefixes: ["differs", "Rouse compares upper and lower case, OpenClaw does not"],
+  allowedSessionKeyPrefixes: [
+    "differs",
+    "Rouse compares upper and lower case, OpenClaw does not",
+    same,
+  ],
   defaultSessionKey: [
     "differs",
     "in Rouse all runs with this key are one conversation with a history; leave it out to start each run without one",
+    same,
   ],
-};
-
-const SEPARATE: Readonly<Record<string, readonly [Verdict, string]>> = {
-  token: ["differs", "a secret is not copied: put it into the variable HOOK_TOKEN"],
-  presets: ["differs", "presets of these names are Rouse's own, with mappings of their own"],
+  token: [
+    "differs",
+    "a secret is not copied: put it into the variable HOOK_TOKEN",
+    () => "${HOOK_TOKEN}",
+  ],
+  presets: ["differs", "presets of these names are Rouse's own, with mappings of their own", same],
   transformsDir: [
     "differs",
     "copy the modules into hooks.transformsDir, which is `transforms` beside the config by default",
@@ -50,6 +62,11 @@ const SEPARATE: Readonly<Record<string, readonly [Verdict, string]>> = {
   internal: ["missing", "hooks inside the agent are not webhooks; Rouse has no counterpart"],
   sessionRetention: ["missing", "Rouse keeps sessions of hooks for store.retention.hookSessions"],
 };
+
+const NO_SETTING: Taken = [
+  "missing",
+  "hooks has no such setting; if a plugin has this name, `rouse webhooks --help` shows how it is set up",
+];
 
 /** Fields of a mapping that are taken over as they are. */
 const PLAIN: Readonly<Record<string, readonly [Verdict, string]>> = {
@@ -131,7 +148,7 @@ class MappingTranslation {
   #forEach(): string | undefined {
     const written = this.#written["forEach"];
     if (written === undefined) return undefined;
-    const text = isFields(written)
+    const text = isRecord(written)
       ? (written["path"] ?? written["key"] ?? written["field"])
       : written;
     const name =
@@ -186,7 +203,7 @@ class MappingTranslation {
 
   #match(): void {
     const { match } = this.#written;
-    if (!isFields(match))
+    if (!isRecord(match))
       return this.#tell("match", "equal", "without conditions it matches every path");
     const made: Fields = {};
     if (typeof match["path"] === "string")
@@ -202,7 +219,7 @@ class MappingTranslation {
 
   #transform(): void {
     const { transform } = this.#written;
-    if (!isFields(transform)) return;
+    if (!isRecord(transform)) return;
     const { module: file, export: name } = transform;
     this.made["transform"] = { module: file, ...(typeof name === "string" && { export: name }) };
     const each =
@@ -300,8 +317,8 @@ function toIds(mappings: readonly Fields[]): string[] {
 
 /** The section `hooks` of a config, or a file that holds this section alone. */
 function findHooks(config: unknown): Fields {
-  if (!isFields(config)) return {};
-  if (isFields(config["hooks"])) return config["hooks"];
+  if (!isRecord(config)) return {};
+  if (isRecord(config["hooks"])) return config["hooks"];
   return "mappings" in config || "presets" in config ? config : {};
 }
 
@@ -316,17 +333,9 @@ export function importOpenClaw(config: unknown): ImportedHooks {
   const settings: Fields = {};
   for (const [name, value] of Object.entries(hooks)) {
     if (name === "mappings") continue;
-    const [verdict, text] =
-      SETTINGS[name] ??
-      SEPARATE[name] ??
-      ([
-        "missing",
-        "hooks has no such setting; if a plugin has this name, `rouse webhooks --help` shows how it is set up",
-      ] as const);
+    const [verdict, text, take] = SETTINGS[name] ?? NO_SETTING;
     note(`hooks.${name}`, verdict, text);
-    if (name in SETTINGS) settings[name] = value;
-    if (name === "token") settings["token"] = "${HOOK_TOKEN}";
-    if (name === "presets") settings["presets"] = value;
+    if (take) settings[name] = take(value);
   }
   if (Object.keys(hooks).length > 0 && hooks["allowRequestSessionKey"] === undefined) {
     settings["allowRequestSessionKey"] = false;
@@ -337,7 +346,7 @@ export function importOpenClaw(config: unknown): ImportedHooks {
     );
   }
   const written = Array.isArray(hooks["mappings"])
-    ? hooks["mappings"].filter((entry) => isFields(entry))
+    ? hooks["mappings"].filter((entry) => isRecord(entry))
     : [];
   const ids = toIds(written);
   const mappings = written.map((mapping, index) => {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import JSON5 from "json5";
-import { RouseError, type Issue } from "../../core/errors.ts";
+import { RouseError } from "../../core/errors.ts";
 import { CONFIRMATIONS, renderOpenConfirmations, type Confirmation } from "./confirmation-names.ts";
 import {
   compareEvents,
@@ -20,58 +20,37 @@ import {
 import { listWrittenMappings, type MappingHome } from "./mapping-text.ts";
 import { planChange, type MappingChange, type PlannedChange } from "./planned-change.ts";
 import { findWriteProblem, toTexts, type FileChange } from "./user-files.ts";
-import type { WhatIfReport } from "../what-if/what-if.ts";
+import { pick } from "../records/views.ts";
 
-/** What a change of the user's files needs of the gateway that uses them, or of the command line if none runs. */
+/** The context of a change of the user's files: the gateway that uses them, or the command line if none runs. */
 export interface LandingDeps extends WriteDeps {
   /** Examines a change in a process of its own, so that hooks do not wait for it. Absent, or undefined: it is done in this process. */
   examine?: (wanted: MappingChange, options: CheckOptions) => Promise<ExaminedChange | undefined>;
 }
 
-/** What is left out of a check. */
+/** Parts that are left out of a check. */
 export interface CheckOptions {
   /** False: no events are compared. */
   whatIf: boolean;
 }
 
-/** What a change would do, before it is landed. */
-export interface LandingCheck {
-  file: string;
-  /** Identifies the file that the change is for, and what it becomes. */
-  base: string;
-  /** The change, for `git apply`; empty if the files have it already. */
-  diff: string;
-  problems: Issue[];
-  warnings: Issue[];
-  /** What has to be confirmed by name. */
-  confirm: Confirmation[];
-  /** The same in words, by the names. */
-  confirmTexts: Partial<Record<Confirmation, string>>;
-  /** What the tests of `hooks.testsDir` say with the change; null if the config has problems with it. */
-  tests: TestSummary | null;
-  /** What would change for the last 1,000 events; null if it is left out, there is no store, or one of the configs has problems. */
-  whatIf: WhatIfReport | null;
-  /** Why the file cannot be written here; null if it can. */
-  obstacle: string | null;
-}
-
 /** A change as it was planned, and what it would do wherever its file is. */
-export interface ExaminedChange {
-  change: FileChange;
-  found: Omit<LandingCheck, "obstacle">;
-}
+export type ExaminedChange = Awaited<ReturnType<typeof examineChange>>;
 
-/** How a change was agreed to. */
+/** The effect of a change, before it is landed. `obstacle`: the reason that the file cannot be written here; null if it can. */
+export type LandingCheck = ExaminedChange["found"] & { obstacle: string | null };
+
+/** The consent to a change. */
 interface LandingOptions {
   /** The base of the check that was shown. Undefined: the files as they are now. */
   base?: string | undefined;
-  /** Who makes it, such as `console 127.0.0.1`, for the log. */
+  /** The person or program that makes it, such as `console 127.0.0.1`, for the log. */
   by?: string | undefined;
-  /** What is confirmed by name. */
+  /** The names that are confirmed. */
   confirm?: readonly Confirmation[] | undefined;
 }
 
-/** What follows from the text of a change alone. */
+/** The names that follow from the text of a change alone. */
 type ConfirmedField = Exclude<Confirmation, "failing-tests">;
 
 type Fields = Record<string, unknown>;
@@ -149,21 +128,19 @@ const identify = ({ before, after }: FileChange): string =>
 const findReason = async ({ file }: FileChange, deps: LandingDeps): Promise<string | undefined> =>
   (await deps.findObstacle()) ?? (await findWriteProblem(file));
 
-type Tried = Pick<LandingCheck, "problems" | "warnings" | "tests" | "whatIf">;
-
-/** Says what the config does with a change in place. */
-function tryChange(change: FileChange, deps: ComparisonDeps): Promise<Tried> {
-  return deps.withCandidate(toTexts(change), async (candidate) =>
-    candidate.ok
-      ? {
-          problems: [],
-          warnings: [...candidate.snapshot.warnings],
-          tests: await runTests(candidate.snapshot),
-          whatIf: await compareEvents(candidate.snapshot, deps),
-        }
-      : { problems: candidate.issues, warnings: [], tests: null, whatIf: null },
-  );
-}
+/** Says what the config does with a change in place. If it has problems with it, there is neither a test nor a comparison. */
+const tryChange = (change: FileChange, deps: ComparisonDeps) =>
+  deps.withCandidate(toTexts(change), async (candidate) => {
+    const snapshot = candidate.ok ? candidate.snapshot : undefined;
+    return {
+      problems: candidate.ok ? [] : candidate.issues,
+      warnings: [...(snapshot?.warnings ?? [])],
+      /** The results of the tests of `hooks.testsDir` with the change. */
+      tests: snapshot ? await runTests(snapshot) : null,
+      /** The changes for the last 1,000 events; null also if it is left out, or there is no store. */
+      whatIf: snapshot ? await compareEvents(snapshot, deps) : null,
+    };
+  });
 
 /**
  * Says what a change would do: its diff, its problems, its tests, and what it changes for the last events. Writes nothing.
@@ -174,22 +151,25 @@ export async function examineChange(
   wanted: MappingChange,
   { whatIf }: CheckOptions,
   given: ComparisonDeps,
-): Promise<ExaminedChange> {
+) {
   const deps = whatIf ? given : { ...given, withStore: async () => null };
   const { change, home } = planChange(wanted, deps.snapshot());
   const tried = await tryChange(change, deps);
   const confirm = findConfirmations(change, home, tried.tests);
-  return {
-    change,
-    found: {
-      file: change.file,
-      base: identify(change),
-      diff: renderPatch(change, deps),
-      ...tried,
-      confirm,
-      confirmTexts: Object.fromEntries(confirm.map((name) => [name, CONFIRMATIONS[name]])),
-    },
+  const confirmTexts: Partial<Record<Confirmation, string>> = pick(CONFIRMATIONS, ...confirm);
+  const found = {
+    file: change.file,
+    /** Identifies the file that the change is for, and what it becomes. */
+    base: identify(change),
+    /** The change, for `git apply`; empty if the files have it already. */
+    diff: renderPatch(change, deps),
+    ...tried,
+    /** The names that have to be confirmed. */
+    confirm,
+    /** The same in words, by the names. */
+    confirmTexts,
   };
+  return { change, found };
 }
 
 /** Builds the snapshot of a change, and makes sure of what is confirmed. Returns the snapshot's hash. */
@@ -229,38 +209,38 @@ async function land(
   return writeChange(change, expected, deps);
 }
 
-/** How many texts are remembered for the details of a conflict. */
+/** The most texts that are remembered for the details of a conflict. */
 const MAX_SHOWN = 20;
 
 /** Changes mappings in the files in which they stand. */
-export interface Landing {
-  /**
-   * Says what a change would do: its diff, its problems, and what has to be confirmed. Writes nothing.
-   * @throws RouseError `not_found`, `usage` or `config_invalid` if the change cannot be made at all.
-   */
-  check(wanted: MappingChange, options?: CheckOptions): Promise<LandingCheck>;
-  /**
-   * Makes a change: checks it again as a whole snapshot, writes the file in one step, and waits until the gateway that runs
-   * uses exactly what was checked; else the file goes back. If the file cannot be written, the change comes as a patch.
-   * @throws RouseError `conflict` if the file has changed since it was shown, `not_confirmed`, `config_invalid` with the
-   * problems of the change, or `not_landed` if the gateway did not use the file.
-   */
-  land(wanted: MappingChange, options: LandingOptions): Promise<Landed>;
-}
+export type Landing = ReturnType<typeof createLanding>;
 
 /** Creates what changes mappings. Changes are made one after the other. */
-export function createLanding(deps: LandingDeps): Landing {
+export function createLanding(deps: LandingDeps) {
   const shown = new Map<string, string | null>();
   let last: Promise<unknown> = Promise.resolve();
   return {
-    async check(wanted, options = { whatIf: true }) {
+    /**
+     * Says what a change would do: its diff, its problems, and what has to be confirmed. Writes nothing.
+     * @throws RouseError `not_found`, `usage` or `config_invalid` if the change cannot be made at all.
+     */
+    async check(
+      wanted: MappingChange,
+      options: CheckOptions = { whatIf: true },
+    ): Promise<LandingCheck> {
       const { change, found } =
         (await deps.examine?.(wanted, options)) ?? (await examineChange(wanted, options, deps));
       shown.set(found.base, change.before);
       for (const hash of [...shown.keys()].slice(0, -MAX_SHOWN)) shown.delete(hash);
       return { ...found, obstacle: (await findReason(change, deps)) ?? null };
     },
-    land(wanted, options) {
+    /**
+     * Makes a change: checks it again as a whole snapshot, writes the file in one step, and waits until the gateway that runs
+     * uses exactly what was checked; else the file goes back. If the file cannot be written, the change comes as a patch.
+     * @throws RouseError `conflict` if the file has changed since it was shown, `not_confirmed`, `config_invalid` with the
+     * problems of the change, or `not_landed` if the gateway did not use the file.
+     */
+    land(wanted: MappingChange, options: LandingOptions): Promise<Landed> {
       const next = last.then(() => land(wanted, options, shown, deps));
       last = next.catch(() => undefined);
       return next;

@@ -16,7 +16,7 @@ import { RouseError } from "../../core/errors.ts";
 export type MappingHome = "config" | "mappings";
 
 /** One mapping as it stands in a file. `start` and `end` are positions in the text, `end` behind its brace. */
-interface WrittenMapping {
+export interface WrittenMapping {
   id: string | undefined;
   value: Record<string, unknown>;
   text: string;
@@ -71,7 +71,7 @@ export function listWrittenMappings(text: string, home: MappingHome): WrittenMap
 }
 
 /** Gives a mapping's lines the line breaks of a file, and the indent of the place where it will stand. */
-function fitLayout(mapping: string, { eol }: TextStyle, indent: string): string {
+function fitLayout(mapping: string, { eol }: Pick<TextStyle, "eol">, indent: string): string {
   const lines = splitLines(mapping);
   const own = /^[ \t]*/.exec(lines.at(-1) ?? "")?.[0] ?? "";
   const moved = lines.map((line, index) =>
@@ -93,15 +93,7 @@ export function readMappingText(text: string, file: string): string {
 }
 
 /** Takes away the indent that the lines of a mapping have in its file. */
-export function withoutIndent(text: string): string {
-  const lines = text.split(/\r?\n/);
-  const indent = /^[ \t]*/.exec(lines.at(-1) ?? "")?.[0] ?? "";
-  const moved = lines
-    .map((line, index) => (index > 0 && line.startsWith(indent) ? line.slice(indent.length) : line))
-    .join("\n");
-  // A text that goes on over a line break would change with its indent.
-  return JSON.stringify(JSON5.parse(moved)) === JSON.stringify(JSON5.parse(text)) ? moved : text;
-}
+export const withoutIndent = (text: string): string => fitLayout(text, { eol: "\n" }, "");
 
 /** The config or mapping file without its mappings, which is what a change must leave alone. */
 function withoutMappings(text: string, home: MappingHome): unknown {

@@ -3,6 +3,7 @@ import { dirname, resolve } from "node:path";
 import JSON5 from "json5";
 import { RouseError } from "../../core/errors.ts";
 import { describeFileError, isInside } from "../../core/files.ts";
+import { isRecord } from "../../core/json.ts";
 
 /** As OpenClaw limits them. */
 const MAX_DEPTH = 10;
@@ -10,14 +11,12 @@ const MAX_BYTES = 2 * 1024 * 1024;
 const HIDDEN = new Set(["__proto__", "constructor", "prototype"]);
 
 type Fields = Record<string, unknown>;
-export const isFields = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** Lists are joined, objects merged, of anything else the later value counts. */
 function merge(first: unknown, later: unknown): unknown {
   if (Array.isArray(first) && Array.isArray(later))
     return [...(first as unknown[]), ...(later as unknown[])];
-  if (!isFields(first) || !isFields(later)) return later;
+  if (!isRecord(first) || !isRecord(later)) return later;
   const merged: Fields = { ...first };
   for (const [name, value] of Object.entries(later))
     if (!HIDDEN.has(name))
@@ -70,7 +69,7 @@ class ConfigReader {
 
   #resolve(value: unknown, folder: string): unknown {
     if (Array.isArray(value)) return value.map((entry) => this.#resolve(entry, folder));
-    if (!isFields(value)) return value;
+    if (!isRecord(value)) return value;
     const { $include: include, ...own } = value;
     const rest = Object.fromEntries(
       Object.entries(own).map(([name, inner]) => [name, this.#resolve(inner, folder)]),

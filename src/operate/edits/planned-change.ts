@@ -1,7 +1,9 @@
 import { basename } from "node:path";
 import { editText } from "../../config/edit.ts";
-import { RouseError } from "../../core/errors.ts";
+import { RouseError, type Failure } from "../../core/errors.ts";
 import { MAPPING_FILE } from "../../config/issues.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
+import { found, refuse } from "../records/operation.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import {
   addMapping,
@@ -33,14 +35,6 @@ export interface PlannedChange {
   home: MappingHome;
 }
 
-const missing = (message: string): never => {
-  throw new RouseError({ code: "not_found", message });
-};
-
-const refuse = (message: string): never => {
-  throw new RouseError({ code: "usage", message });
-};
-
 /**
  * Finds the file and the position in its list of a live mapping.
  * @throws RouseError `not_found`, or `usage` if it stands in no file of the user.
@@ -49,9 +43,10 @@ export function findMapping(
   id: string,
   { mappings, config, configFile }: Snapshot,
 ): { file: string; home: MappingHome; index: number } {
-  const info =
-    mappings.mappings.find((mapping) => mapping.id === id) ??
-    missing(`there is no mapping "${id}"`);
+  const info = found(
+    mappings.mappings.find((mapping) => mapping.id === id),
+    unknownId("mapping", id),
+  );
   const inConfig = /^hooks\.mappings\[(\d+)\]$/.exec(info.at);
   if (inConfig && configFile !== undefined)
     return { file: configFile, home: "config", index: Number(inConfig[1]) };
@@ -68,70 +63,65 @@ export function findMapping(
   };
 }
 
-type Replacement = Extract<MappingChange, { kind: "replace" }>;
+type ReadMapping = ReturnType<typeof readMapping>;
 
-function planReplacement(
-  { mapping: id, text, from }: Replacement,
-  snapshot: Snapshot,
-): PlannedChange {
-  const { file, home, index } = findMapping(id, snapshot);
-  const before = readNow(file) ?? missing(`${file} is gone`);
+/**
+ * Reads a live mapping as it stands in its file, `before`.
+ * @throws RouseError as `findMapping`, `not_found` if the file is gone, or `conflict` if it does not have the mapping any more.
+ */
+export function readMapping(id: string, snapshot: Snapshot) {
+  const place = findMapping(id, snapshot);
+  const gone: Failure = { code: "not_found", message: `${place.file} is gone` };
+  const before = found(readNow(place.file) ?? undefined, gone);
+  const written = listWrittenMappings(before, place.home)[place.index];
+  if (written) return { ...place, before, written };
+  const message = `${basename(place.file)} has changed, and has no mapping "${id}" any more: wait until the gateway has read it`;
+  throw new RouseError({ code: "conflict", message });
+}
+
+/** Puts a text in the place of a mapping, unless the file has another text by now than the one that it was written from. */
+function replaceText(
+  { text, from }: Extract<MappingChange, { kind: "replace" }>,
+  { file, home, index, before, written }: ReadMapping,
+): string {
   const replace = (one: string): string =>
     replaceMapping(before, home, index, readMappingText(one, file));
   const after = replace(text);
-  const written = withoutIndent(listWrittenMappings(before, home)[index]?.text ?? "{}");
-  if (from !== undefined && from !== written && after !== before) {
-    const [name, shown] = [basename(file), replace(from)];
-    const render = (to: string): string => renderFilePatch(name, { before: shown, after: to });
-    refuseConflict(
-      `${name} was changed while you were writing; nothing was written. Look at both changes, and save again`,
-      file,
-      { theirs: render(before), own: render(after) },
-    );
-  }
-  return { change: { file, before, after }, home };
+  if (from === undefined || from === withoutIndent(written.text) || after === before) return after;
+  const [name, shown] = [basename(file), replace(from)];
+  const render = (to: string): string => renderFilePatch(name, { before: shown, after: to });
+  return refuseConflict(
+    `${name} was changed while you were writing; nothing was written. Look at both changes, and save again`,
+    file,
+    { theirs: render(before), own: render(after) },
+  );
 }
 
-function planEnabling(id: string, snapshot: Snapshot): PlannedChange {
-  const info = snapshot.mappings.mappings.find((mapping) => mapping.id === id);
+/** @throws RouseError `usage` if a mapping is not in shadow, or not by a file of the user. */
+function checkInShadow(id: string, { mappings }: Snapshot): void {
+  const info = mappings.mappings.find((mapping) => mapping.id === id);
   if (info && !info.shadow) refuse(`"${id}" is not in shadow`);
   if (info?.origin.startsWith("preset:"))
     refuse(`"${id}" is of a preset: take \`shadow\` away where hooks.presets enables it`);
-  const { file, home, index } = findMapping(id, snapshot);
-  const before = readNow(file) ?? missing(`${file} is gone`);
-  const written =
-    listWrittenMappings(before, home)[index] ?? missing(`${file} has no mapping "${id}" any more`);
-  const after =
-    before.slice(0, written.start) +
-    editText(written.text, [{ path: ["shadow"], value: undefined }]) +
-    before.slice(written.end);
-  return { change: { file, before, after }, home };
 }
 
-/** The path of a file of `mappingsDir` by its name. */
-function findFile(name: string, { config }: Snapshot): string {
-  return /^[\w-]+\.json5?$/.test(name)
-    ? mappingFile(config.hooks.mappingsDir, name)
-    : refuse(`${name}: name a file of hooks.mappingsDir, such as "acme.json5"`);
+/** Takes `shadow` away from a mapping. */
+function enable({ before, written: { start, end, text } }: ReadMapping): string {
+  const live = editText(text, [{ path: ["shadow"], value: undefined }]);
+  return before.slice(0, start) + live + before.slice(end);
 }
 
-function planFile(name: string, after: string, snapshot: Snapshot): PlannedChange {
-  const file = findFile(name, snapshot);
-  return { change: { file, before: readNow(file), after }, home: "mappings" };
-}
-
-function planAddition(text: string, name: string | undefined, snapshot: Snapshot): PlannedChange {
-  const { configFile } = snapshot;
-  const file =
-    name === undefined
-      ? (configFile ?? refuse("there is no config file: name a file of hooks.mappingsDir"))
-      : findFile(name, snapshot);
-  const home = name === undefined ? "config" : "mappings";
-  const before = readNow(file);
-  const id = basename(file).replace(/\.json5?$/, "");
-  const start = before ?? JSON.stringify({ id, version: 1, mappings: [] }, null, 2);
-  const after = addMapping(start, home, readMappingText(text, file));
-  return { change: { file, before, after }, home };
+/** Finds the file of a new mapping: one of `mappingsDir` by its name, or the config. */
+function findFile(
+  name: string | undefined,
+  { config, configFile }: Snapshot,
+): { file: string; home: MappingHome } {
+  if (name !== undefined && /^[\w-]+\.json5?$/.test(name))
+    return { file: mappingFile(config.hooks.mappingsDir, name), home: "mappings" };
+  if (name !== undefined)
+    return refuse(`${name}: name a file of hooks.mappingsDir, such as "acme.json5"`);
+  if (configFile !== undefined) return { file: configFile, home: "config" };
+  return refuse("there is no config file: name a file of hooks.mappingsDir");
 }
 
 /**
@@ -140,14 +130,18 @@ function planAddition(text: string, name: string | undefined, snapshot: Snapshot
  * another text than the file has by now.
  */
 export function planChange(wanted: MappingChange, snapshot: Snapshot): PlannedChange {
-  switch (wanted.kind) {
-    case "replace":
-      return planReplacement(wanted, snapshot);
-    case "enable":
-      return planEnabling(wanted.mapping, snapshot);
-    case "add":
-      return planAddition(wanted.text, wanted.file, snapshot);
-    case "file":
-      return planFile(wanted.file, wanted.text, snapshot);
+  if (wanted.kind === "enable") checkInShadow(wanted.mapping, snapshot);
+  if (wanted.kind === "replace" || wanted.kind === "enable") {
+    const mapping = readMapping(wanted.mapping, snapshot);
+    const { file, home, before } = mapping;
+    const after = wanted.kind === "replace" ? replaceText(wanted, mapping) : enable(mapping);
+    return { change: { file, before, after }, home };
   }
+  const { file, home } = findFile(wanted.file, snapshot);
+  const before = readNow(file);
+  if (wanted.kind === "file") return { change: { file, before, after: wanted.text }, home };
+  const id = basename(file).replace(/\.json5?$/, "");
+  const start = before ?? JSON.stringify({ id, version: 1, mappings: [] }, null, 2);
+  const after = addMapping(start, home, readMappingText(wanted.text, file));
+  return { change: { file, before, after }, home };
 }

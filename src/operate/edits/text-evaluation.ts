@@ -1,8 +1,11 @@
 import { basename } from "node:path";
 import JSON5 from "json5";
+import { parentPath } from "../../config/issues.ts";
+import { joinPath } from "../../config/issues.ts";
 import { readJson5 } from "../../config/json5.ts";
-import { getMember, readTree, type TextNode } from "../../config/json5-tree.ts";
+import { readTree, type TextNode } from "../../config/json5-tree.ts";
 import { RouseError, type Issue } from "../../core/errors.ts";
+import { isRecord } from "../../core/json.ts";
 import { evaluateEvent, type TestedHook } from "../records/test-hook.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { ConditionTrace, MappingTrace } from "../../mapping/types.ts";
@@ -23,23 +26,23 @@ interface TextProblem extends Pick<Issue, "path" | "message" | "detail" | "rule"
   at: TextRange | null;
 }
 
-/** How a condition of the text came out, and where it stands. */
+/** The result of a condition of the text, with its place. */
 interface TextMark extends Pick<ConditionTrace, "condition" | "result" | "reason"> {
   at: TextRange;
 }
 
-/** What a text of one mapping makes of one recorded event, with the text in its place in the config. For operators only. */
+/** The effect of a text of one mapping on one recorded event, with the text in its place in the config. For operators only. */
 export interface TextEvaluation {
   /** The id that the mapping has; null if the text has problems. */
   mapping: string | null;
   problems: TextProblem[];
   warnings: TextProblem[];
   marks: TextMark[];
-  /** What the tests of `hooks.testsDir` say with the text in place; null if the text has problems. */
+  /** The results of the tests of `hooks.testsDir` with the text in place; null if the text has problems. */
   tests: TestSummary | null;
   /** Null if the text has problems, or no event was named. */
   result: TestedHook | null;
-  /** Why the event cannot be evaluated; null if it can. */
+  /** The reason that the event cannot be evaluated; null if it can. */
   note: string | null;
 }
 
@@ -56,29 +59,18 @@ const NONE: Omit<TextEvaluation, "problems"> = {
   note: null,
 };
 
-/** Where the parts of a path lead in a text: `match.payload.data.total`, whose last part may be a key with dots. */
-function findValue(root: TextNode, path: string): { start: number; value: TextNode } | undefined {
-  let found: { start: number; value: TextNode } = { start: root.start, value: root };
-  let rest = path.replace(/^\./, "");
-  while (rest !== "") {
-    const { value } = found;
-    const index = /^\[(\d+)\]/.exec(rest);
-    const names =
-      index || !value.isObject ? [] : (value.items ?? []).flatMap(({ key }) => key ?? []);
-    // Keys of conditions have dots in them: the longest key that fits is meant.
-    const key = names
-      .filter((name) => rest === name || rest.startsWith(`${name}.`) || rest.startsWith(`${name}[`))
-      .toSorted((a, b) => b.length - a.length)[0];
-    const item = index
-      ? value.items?.[Number(index[1])]
-      : key === undefined
-        ? undefined
-        : getMember(value, key);
-    if (!item) break;
-    found = { start: item.start, value: item.value };
-    rest = rest.slice(index ? index[0].length : (key as string).length).replace(/^\./, "");
-  }
-  return found;
+/** The values of a text by their paths, each with the position of its key. */
+type Values = ReadonlyMap<string, { start: number; value: TextNode }>;
+
+function readValues(root: TextNode): Values {
+  const values = new Map<string, { start: number; value: TextNode }>();
+  const add = (path: string, start: number, value: TextNode): void => {
+    values.set(path, { start, value });
+    for (const [index, item] of (value.items ?? []).entries())
+      add(joinPath(path, item.key ?? index), item.start, item.value);
+  };
+  add("", root.start, root);
+  return values;
 }
 
 /** The character of a text literal that holds a character of its value. */
@@ -94,15 +86,10 @@ function findCharacter(literal: string, offset: number): number {
   return literal.length - 1;
 }
 
-/** Finds the field of a problem in a text; `offset` names a character of its value. */
-function locate(
-  text: string,
-  root: TextNode,
-  path: string,
-  offset?: number,
-): TextRange | undefined {
-  const found = findValue(root, path);
-  if (!found) return undefined;
+/** Finds the field of a problem in a text, or what is around it; `offset` names a character of its value. */
+function locate(text: string, values: Values, path: string, offset?: number): TextRange {
+  const found = values.get(path);
+  if (!found) return locate(text, values, parentPath(path));
   const { start, value } = found;
   if (offset !== undefined && !value.items) {
     const at = value.start + findCharacter(text.slice(value.start, value.end), offset);
@@ -112,7 +99,7 @@ function locate(
   return { start, end: value.items ? Math.max(value.start + 1, start + 1) : value.end };
 }
 
-/** Where the text of a change stands in the config: `hooks.mappings[2]`, `mappings/shop.json5: mappings[0]`. */
+/** Finds the place of the text of a change in the config: `hooks.mappings[2]`, `mappings/shop.json5: mappings[0]`. */
 function findPlace(
   { change, home }: PlannedChange,
   wanted: TextChange,
@@ -138,31 +125,32 @@ const flatten = (conditions: readonly ConditionTrace[]): ConditionTrace[] =>
 
 function findMarks(
   text: string,
-  root: TextNode,
+  values: Values,
   place: string,
   traces: readonly MappingTrace[],
 ): TextMark[] {
   const { conditions = [] } = traces.find((one) => one.at === place) ?? {};
-  return flatten(conditions).flatMap(({ condition, result, reason }) => {
-    const at = locate(text, root, condition);
-    return at ? [{ condition, result, reason, at }] : [];
-  });
+  return flatten(conditions).map(({ condition, result, reason }) => ({
+    condition,
+    result,
+    reason,
+    at: locate(text, values, condition),
+  }));
 }
 
 function toProblem(
   text: string,
-  root: TextNode,
+  values: Values,
   place: string,
   { path, message, detail, rule, offset }: Issue,
 ): TextProblem {
   const own = toTextPath(path, place);
-  const range = own === undefined ? undefined : locate(text, root, own, offset);
   return {
     path: own ?? path,
     message,
     ...(detail !== undefined && { detail }),
     ...(rule !== undefined && { rule }),
-    at: range ?? null,
+    at: own === undefined ? null : locate(text, values, own, offset),
   };
 }
 
@@ -170,10 +158,8 @@ function toProblem(
 function findSyntaxProblem(text: string): TextProblem | undefined {
   const parsed = readJson5("mapping", new Map([["mapping", text]]));
   if (parsed.ok) {
-    const isObject =
-      typeof parsed.value === "object" && parsed.value !== null && !Array.isArray(parsed.value);
     const [twice] = parsed.duplicates;
-    if (!isObject)
+    if (!isRecord(parsed.value))
       return { path: "", message: "is not a mapping: write an object, { … }", at: null };
     return twice && { path: twice.path, message: twice.message, at: null };
   }
@@ -186,12 +172,6 @@ function findSyntaxProblem(text: string): TextProblem | undefined {
     at: { start: Math.min(start, text.length), end: Math.min(start + 1, text.length) },
   };
 }
-
-/** The same of a change that cannot be made at all, such as one of a file that is gone. */
-const toWholeProblem = (error: unknown): TextProblem[] => {
-  if (!(error instanceof RouseError)) throw error;
-  return [{ path: "", message: error.message, at: null }];
-};
 
 /** Evaluates a text in its place among the other mappings against a recorded event. Sends nothing and stores nothing. */
 export async function evaluateText(
@@ -207,15 +187,18 @@ export async function evaluateText(
   try {
     planned = planChange(wanted, deps.snapshot);
   } catch (error) {
-    return { ...NONE, problems: toWholeProblem(error) };
+    // A change that cannot be made at all, such as one of a file that is gone.
+    if (!(error instanceof RouseError)) throw error;
+    return { ...NONE, problems: [{ path: "", message: error.message, at: null }] };
   }
   const place = findPlace(planned, wanted, deps);
+  const values = readValues(root);
   const { change } = planned;
   return deps.withCandidate(toTexts(change), async (found): Promise<TextEvaluation> => {
     if (!found.ok)
       return {
         ...NONE,
-        problems: found.issues.map((issue) => toProblem(text, root, place, issue)),
+        problems: found.issues.map((issue) => toProblem(text, values, place, issue)),
       };
     const { mappings, warnings } = found.snapshot;
     const { evaluation: result, note } = event
@@ -226,9 +209,9 @@ export async function evaluateText(
       problems: [],
       warnings: warnings
         .filter(({ path }) => toTextPath(path, place) !== undefined)
-        .map((issue) => toProblem(text, root, place, issue)),
+        .map((issue) => toProblem(text, values, place, issue)),
       tests: await runTests(found.snapshot),
-      marks: findMarks(text, root, place, result?.traces ?? []),
+      marks: findMarks(text, values, place, result?.traces ?? []),
       result,
       note,
     };

@@ -3,6 +3,7 @@ import { buildRule, renderRule, type ApprovalRule } from "../../people/rules.ts"
 import { readMonotonic } from "../../core/clock.ts";
 import { OPERATOR } from "../../config/schema/tools.ts";
 import type { ApprovalRecord, Lists, Reads, Verdict } from "../../store/types.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { byId, found, searchPage, unwrap, type PageQuery } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";
 import { approvalView, iso, type ApprovalView } from "../records/views.ts";
@@ -16,10 +17,7 @@ function ruleView({ createdAt, ...rule }: ApprovalRule) {
 }
 
 const getApproval = async (approvals: Approvals, idOrCode: string): Promise<ApprovalRecord> =>
-  found(
-    await approvals.get(idOrCode),
-    "there is no approval with this id or code; `rouse approvals --all` lists them",
-  );
+  found(await approvals.get(idOrCode), unknownId("approval", idOrCode));
 
 const withRun = async (store: Reads, approval: ApprovalRecord): Promise<ApprovalView> =>
   approvalView(approval, await store.runs.get(approval.runId));
@@ -38,7 +36,7 @@ const LOOK_MS = 250;
 interface CountQuery {
   /** The count that is known already: the answer waits until there is another one. */
   not?: number | undefined;
-  /** How long the answer may wait, in seconds. */
+  /** The longest wait for the answer, in seconds. */
   wait: number;
   signal: AbortSignal;
 }
@@ -62,7 +60,7 @@ export async function showApproval({ approvals, store }: AdminDeps, idOrCode: st
   return { approval: await withRun(store, await getApproval(approvals, idOrCode)) };
 }
 
-/** What an operator decides. `always` makes a rule of it; `any` names the arguments that may differ. */
+/** The decision of an operator. `always` makes a rule of it; `any` names the arguments that may differ. */
 interface OperatorDecision {
   verdict: Verdict;
   note?: string | undefined;
@@ -107,8 +105,5 @@ export async function listRules({ rules }: AdminDeps) {
 
 /** @throws RouseError `not_found` */
 export async function removeRule({ rules }: AdminDeps, id: string): Promise<void> {
-  found(
-    (await rules.remove(id)) || undefined,
-    "there is no rule with this id; `rouse approvals --rules` lists them",
-  );
+  found((await rules.remove(id)) || undefined, unknownId("approval rule", id));
 }

@@ -1,7 +1,8 @@
-import { RouseError } from "../../core/errors.ts";
+import type { Failure } from "../../core/errors.ts";
 import type { LoadedChannel } from "../../delivery/channels.ts";
 import type { Snapshot } from "../../intake/types.ts";
-import { found } from "../records/operation.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
+import { unwrap } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";
 import { iso } from "../records/views.ts";
 
@@ -42,23 +43,23 @@ export function listChannels({ snapshot }: AdminDeps) {
       id: resolved?.id ?? name,
       loaded: resolved?.loaded ?? false,
       defaultTo: channel?.defaultTo ?? null,
-      /** Whether replies go there that name no recipient while there is no last route. */
+      /** True if replies go there that name no recipient while there is no last route. */
       fallback: channel?.defaultTo !== undefined && channel === known.fallback?.channel,
       limit: channel?.limit ?? null,
-      /** Whether people can write to the agent there, and how many may. */
+      /** True if people can write to the agent there; `allowFrom` counts those who may. */
       receives,
       allowFrom: channel?.allowFrom?.length ?? 0,
       dmPolicy: channel?.dmPolicy ?? ("allowlist" as const),
-      /** Who may write, in words; null if it does not receive. */
+      /** The people who may write, in words; null if it does not receive. */
       mayWrite: receives && channel ? renderSenders(channel) : null,
-      /** Which agent answers: the first that fits a message's room and sender; null fits all. */
+      /** The agents that answer: the first that fits a message's room and sender; null fits all. */
       agents: resolved?.loaded ? agentViews(resolved.id, snapshot()) : [],
     };
   });
   return { channels };
 }
 
-/** Whether no person may write on a channel. */
+/** Returns whether no person may write on a channel. */
 const isForNobody = ({
   allowFrom = [],
   dmPolicy = "allowlist",
@@ -89,30 +90,34 @@ export async function probeChannels(deps: AdminDeps) {
   return { channels };
 }
 
+/** Finds the channel and the recipient of a message; without `to` its default one. Fails with `not_found` or `invalid_recipient`. */
+export function findRecipient(
+  { channels }: Snapshot,
+  name: string,
+  to: string | undefined,
+): { ok: true; id: string; to: string } | { ok: false; failure: Failure } {
+  const resolved = channels.resolve(name);
+  const channel = resolved?.loaded ? channels.get(resolved.id)?.channel : undefined;
+  if (!resolved || !channel) return { ok: false, failure: unknownId("channel", name) };
+  const { id } = resolved;
+  const recipient = to ?? channel.defaultTo;
+  const checked =
+    recipient === undefined
+      ? { ok: false as const, message: "name a recipient, the channel has no defaultTo" }
+      : channels.checkRecipient(id, recipient);
+  if (checked.ok) return { ok: true, id, to: checked.to };
+  return { ok: false, failure: { code: "invalid_recipient", message: `to: ${checked.message}` } };
+}
+
 /**
  * Sends a message immediately, bypassing the outbox.
  * @throws RouseError `not_found` or `invalid_recipient`
  */
 export async function sendTestMessage(
-  deps: AdminDeps,
+  { snapshot, health }: AdminDeps,
   name: string,
-  { to, text }: { to?: string | undefined; text: string },
+  { to: asked, text }: { to?: string | undefined; text: string },
 ) {
-  const { channels } = deps.snapshot();
-  const resolved = channels.resolve(name);
-  const channel = resolved?.loaded ? channels.get(resolved.id)?.channel : undefined;
-  const { id } = found(
-    channel && resolved,
-    "no channel of this name is configured; `rouse channels` shows which are",
-  );
-  const recipient = to ?? channel?.defaultTo;
-  if (recipient === undefined)
-    throw new RouseError({
-      code: "invalid_recipient",
-      message: "to: name a recipient, the channel has no defaultTo",
-    });
-  const checked = channels.checkRecipient(id, recipient);
-  if (!checked.ok)
-    throw new RouseError({ code: "invalid_recipient", message: `to: ${checked.message}` });
-  return { channel: id, to: checked.to, result: await deps.health.test(id, checked.to, text) };
+  const { id, to } = unwrap(findRecipient(snapshot(), name, asked));
+  return { channel: id, to, result: await health.test(id, to, text) };
 }

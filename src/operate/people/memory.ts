@@ -1,7 +1,8 @@
 import { OPERATOR } from "../../config/schema/tools.ts";
-import { RouseError } from "../../core/errors.ts";
 import type { PlacedNote } from "../../people/notes.ts";
 import type { SessionRef } from "../../store/types.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
+import { found, matches } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";
 import { iso, isoOrNull } from "../records/views.ts";
 
@@ -26,7 +27,7 @@ function noteView({ scope: { agentId, origin, key, via }, note }: PlacedNote) {
     words: note.origin,
     /** The same in words. */
     wordsOf: WORDS_OF[note.origin],
-    /** Who approved it, or changed it last. */
+    /** The person who approved it, or changed it last. */
     by: by ?? null,
     runId,
     createdAt: iso(createdAt),
@@ -34,25 +35,17 @@ function noteView({ scope: { agentId, origin, key, via }, note }: PlacedNote) {
   };
 }
 
-/** Which notes are meant; all conversations if `session` is absent. */
+/** A choice of notes; those of all conversations if `session` is absent. */
 interface NoteQuery {
   agent?: string | undefined;
   session?: string | undefined;
 }
 
-const NOT_FOUND = new RouseError({
-  code: "not_found",
-  message: "there is no such note; `rouse memory` shows which there are",
-});
-
 const listScopes = async (
   { memory }: AdminDeps,
   { agent, session }: NoteQuery,
 ): Promise<SessionRef[]> =>
-  (await memory.listScopes()).filter(
-    ({ agentId, key }) =>
-      (agent === undefined || agentId === agent) && (session === undefined || key === session),
-  );
+  (await memory.listScopes()).filter((scope) => matches(scope, { agentId: agent, key: session }));
 
 /** Lists notes, the newest first, `limit` at most; `total` counts all. */
 export async function listNotes(
@@ -73,9 +66,7 @@ export async function listNotes(
  * @throws RouseError `not_found`
  */
 export async function editNote({ memory }: AdminDeps, id: string, text: string) {
-  const edited = await memory.edit(id, text, OPERATOR);
-  if (!edited) throw NOT_FOUND;
-  return { note: noteView(edited) };
+  return { note: noteView(found(await memory.edit(id, text, OPERATOR), unknownId("note", id))) };
 }
 
 /**
@@ -83,9 +74,9 @@ export async function editNote({ memory }: AdminDeps, id: string, text: string) 
  * @throws RouseError `not_found`
  */
 export async function deleteNote({ memory }: AdminDeps, id: string) {
-  const found = await memory.find(id);
-  if (!found || !(await memory.forget(found.scope, id))) throw NOT_FOUND;
-  return { note: noteView(found) };
+  const placed = found(await memory.find(id), unknownId("note", id));
+  found((await memory.forget(placed.scope, id)) || undefined, unknownId("note", id));
+  return { note: noteView(placed) };
 }
 
 /** Deletes all notes of the conversations with a key, of one agent or of all. Returns how many there were. */

@@ -2,36 +2,23 @@ import { OPERATOR } from "../../config/schema/tools.ts";
 import type { Pairing } from "../../people/pairings.ts";
 import { unwrap } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";
-import { iso } from "../records/views.ts";
+import { iso, isoOrNull, pick } from "../records/views.ts";
 
 /** A person on a channel who was approved or denied, or waits for that, as operators see it. */
 export type PairingView = ReturnType<typeof pairingView>;
 
-function pairingView({
-  id,
-  channel,
-  person,
-  name,
-  state,
-  code,
-  requestedAt,
-  expiresAt,
-  decidedAt,
-  by,
-}: Pairing) {
+function pairingView(pairing: Pairing) {
+  const { name, state, code, requestedAt, expiresAt, decidedAt, by } = pairing;
   return {
-    id,
-    channel,
-    person,
+    ...pick(pairing, "id", "channel", "person", "state"),
     /** The display name that the person had: outside text. */
     name: name ?? null,
-    state,
     /** Null unless the person waits. */
     code: code ?? null,
     requestedAt: iso(requestedAt),
     /** Null unless the person waits. */
     expiresAt: state === "waiting" ? iso(expiresAt) : null,
-    decidedAt: decidedAt === undefined ? null : iso(decidedAt),
+    decidedAt: isoOrNull(decidedAt),
     by: by ?? null,
   };
 }

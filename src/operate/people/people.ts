@@ -1,4 +1,5 @@
 import type { LinkedAddress, PersonAddress } from "../../people/links.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { found } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";
 import { iso } from "../records/views.ts";
@@ -52,9 +53,7 @@ export async function listAddresses(deps: AdminDeps) {
  */
 export async function unlinkPerson(deps: AdminDeps, idOrAddress: string) {
   const removed = await deps.people.links.unlink(idOrAddress);
-  const none =
-    "there is no such link; `rouse people` shows the ids, and addresses are written as <channel>:<id of the person>";
-  found(removed[0], none);
+  found(removed[0], unknownId("person", idOrAddress));
   return {
     unlinked: removed.map(({ channel, person, personId }) => ({ channel, person, personId })),
   };

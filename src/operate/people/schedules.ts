@@ -2,8 +2,10 @@ import { getFireTime, getScheduleName, MAX_CAUGHT_UP } from "../../turns/schedul
 import type { KnownSchedule } from "../../turns/schedules/schedules.ts";
 import type { Firing, SkippedTimes } from "../../turns/schedules/types.ts";
 import type { Trigger } from "../../vocabulary/schedule-times.ts";
-import { RouseError } from "../../core/errors.ts";
+import { renderInterval } from "../../config/schema/common.ts";
 import type { Ms } from "../../store/types.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
+import { found, refuse } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";
 import { iso, isoOrNull } from "../records/views.ts";
 
@@ -13,27 +15,13 @@ export type ScheduleView = Awaited<ReturnType<typeof scheduleView>>;
 const LISTED_TIMES = 1;
 const SHOWN_TIMES = 5;
 
-const UNITS: readonly (readonly [ms: number, unit: string])[] = [
-  [86_400_000, "d"],
-  [3_600_000, "h"],
-  [60_000, "m"],
-  [1_000, "s"],
-  [1, "ms"],
-];
-
-/** Renders a duration as the config has it: `30m`. */
-function renderInterval(ms: number): string {
-  const [size = 1, unit = "ms"] = UNITS.find(([one]) => ms >= one && ms % one === 0) ?? [];
-  return `${ms / size}${unit}`;
-}
-
 function triggerView(trigger: Trigger) {
   const none = { cron: null, everyMs: null, at: null, timezone: null };
   const view = { ...none, ...trigger };
   const { cron, everyMs, at } = view;
   return {
     ...view,
-    /** When it fires, without the zone: `30 8 * * *`, `every 30m`. */
+    /** The times at which it fires, without the zone: `30 8 * * *`, `every 30m`. */
     when: everyMs === null ? (cron ?? `at ${at}`) : `every ${renderInterval(everyMs)}`,
   };
 }
@@ -62,7 +50,7 @@ async function firingView(firing: Firing | undefined, { store }: AdminDeps) {
   return {
     dueAt: iso(firing.dueAt),
     firedAt: iso(firing.at),
-    /** Whether a person has started it. */
+    /** True if a person has started it. */
     manual: firing.manual ?? false,
     runId: firing.runId ?? null,
     systemEventId: firing.systemEventId ?? null,
@@ -77,7 +65,7 @@ const skipView = ({ from, to, at, isMore, ...skip }: SkippedTimes) => ({
   from: iso(from),
   to: iso(to),
   at: iso(at),
-  /** Whether there were more than `count`. */
+  /** True if there were more than `count`. */
   isMore: isMore ?? false,
 });
 
@@ -92,7 +80,7 @@ async function scheduleView(known: KnownSchedule, deps: AdminDeps, count: number
     ...triggerView(trigger),
     action: action.kind,
     text: action.kind === "heartbeat" ? null : action.text,
-    /** Whether the text counts as text from outside. */
+    /** True if the text counts as text from outside. */
     outside: action.kind !== "heartbeat" && action.outside,
     deliver:
       action.kind === "prompt" && deliver !== false
@@ -131,14 +119,10 @@ async function findSchedule(
   agentId: string,
   id: string,
 ): Promise<KnownSchedule> {
-  const found = (await schedules.list()).find(
+  const known = (await schedules.list()).find(
     ({ schedule }) => schedule.agentId === agentId && schedule.id === id,
   );
-  if (found) return found;
-  throw new RouseError({
-    code: "not_found",
-    message: "there is no such schedule; `rouse schedules` shows which there are",
-  });
+  return found(known, unknownId("schedule", `${agentId}/${id}`));
 }
 
 /** @throws RouseError `not_found` */
@@ -174,5 +158,5 @@ export async function removeSchedule(deps: AdminDeps, agentId: string, id: strin
   if (schedule.source === "agent") return void (await deps.schedules.remove(schedule));
   const message =
     "the schedule is in the config: take it out there, or pause it with `rouse schedules set <schedule> --pause`";
-  throw new RouseError({ code: "usage", message });
+  refuse(message);
 }

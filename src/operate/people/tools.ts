@@ -1,5 +1,4 @@
 import { judgeCall } from "../../people/policy.ts";
-import { RouseError } from "../../core/errors.ts";
 import {
   allCoverTool,
   coversTool,
@@ -12,8 +11,9 @@ import {
 } from "../../vocabulary/tool-names.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { SEARCH_NAME } from "../../turns/citation-numbers.ts";
-import { passedCheck, warningCheck, type Check } from "../watch/doctor-checks.ts";
-import { found } from "../records/operation.ts";
+import { warn, type Check } from "../watch/doctor-checks.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
+import { found, refuse } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";
 import { outputView, renderOffer } from "../records/views.ts";
 
@@ -111,9 +111,7 @@ export async function listTools(deps: AdminDeps, agentId: string | undefined) {
   const snapshot = deps.snapshot();
   const { agents, config, runtime } = snapshot;
   const of =
-    agentId === undefined
-      ? agents.list
-      : [found(agents.get(agentId), "there is no agent with this id: see `rouse agents`")];
+    agentId === undefined ? agents.list : [found(agents.get(agentId), unknownId("agent", agentId))];
   return runtime.withTools(Object.keys(config.mcp.servers), ({ tools, warnings }) => ({
     agents: of.map((agent) => ({
       agentId: agent.id,
@@ -132,19 +130,16 @@ export async function testTool(
   { tool: name, input, signal }: { tool: string; input: unknown; signal: AbortSignal },
 ) {
   if (BUILT_IN.some(({ tool }) => tool === name))
-    throw new RouseError({
-      code: "usage",
-      message: `${name} belongs to a conversation: try it with \`rouse chat\``,
-    });
+    refuse(`${name} belongs to a conversation: try it with \`rouse chat\``);
   const { config, runtime } = deps.snapshot();
   const source = getSource(name);
   return runtime.withTools(
     Object.hasOwn(config.mcp.servers, source) ? [source] : [],
     async ({ tools, warnings }, runId) => {
-      const message = warnings[0] ?? "there is no such tool: see `rouse tools`";
+      const [warning] = warnings;
       const tool = found(
         tools.find((one) => one.tool === name),
-        message,
+        warning === undefined ? unknownId("tool", name) : { code: "not_found", message: warning },
       );
       deps.log.info({ tool: name }, "an operator calls a tool");
       const output = await tool
@@ -160,10 +155,9 @@ export async function testTool(
   );
 }
 
-/** What hook runs are offered of their agents' tools, as their first step says it. Connects to no server. */
+/** Checks which of their agents' tools hook runs are offered, as their first step says it. Connects to no server. */
 export const checkTools: Check = async (_deps, { agents, config, runtime, warnings }) => {
-  if (agents.list.every(({ tools }) => tools.length === 0))
-    return passedCheck("no agent names tools");
+  if (agents.list.every(({ tools }) => tools.length === 0)) return "no agent names tools";
   const connected = runtime.mcpServers().filter(({ state }) => state === "connected");
   const servers = connected.map(({ name }) => name);
   const known = await runtime.withTools(servers, ({ tools }) => tools.map(({ tool }) => tool));
@@ -181,9 +175,7 @@ export const checkTools: Check = async (_deps, { agents, config, runtime, warnin
     const offer = { offered, leftOut, by: "hooks.tools" };
     return leftOut.length === 0 ? [] : `${id}: ${renderOffer(offer)}`;
   });
-  if (texts.length === 0) return passedCheck("hook runs are offered all tools of their agents");
+  if (texts.length === 0) return "hook runs are offered all tools of their agents";
   const text = `in hook runs of ${texts.join("; ")}`;
-  return warnings.some(({ path }) => path === "hooks.tools")
-    ? warningCheck(text)
-    : passedCheck(text);
+  return warnings.some(({ path }) => path === "hooks.tools") ? warn(text) : text;
 };

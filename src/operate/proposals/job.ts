@@ -7,10 +7,10 @@ import { cutText, plainText } from "../../core/text.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { ConditionTrace } from "../../mapping/types.ts";
 import type { CandidateResult } from "../edits/landing-checks.ts";
-import { listWrittenMappings, withoutIndent } from "../edits/mapping-text.ts";
-import { findMapping, planChange, type MappingChange } from "../edits/planned-change.ts";
+import { withoutIndent } from "../edits/mapping-text.ts";
+import { planChange, readMapping, type MappingChange } from "../edits/planned-change.ts";
 import { renderFilePatch } from "../edits/unified-diff.ts";
-import { mappingFile, readNow, type FileChange } from "../edits/user-files.ts";
+import { mappingFile, type FileChange } from "../edits/user-files.ts";
 import { testInput, type TestedHook } from "../records/test-hook.ts";
 import type { MappingEdit, ProposalRequest, TriedEvent } from "./proposal-types.ts";
 import type { MappingParts, ProposalSample, Samples } from "./samples.ts";
@@ -22,7 +22,7 @@ export interface FixedMapping {
   text: string;
 }
 
-/** What a proposal is made from and for. */
+/** The source and the purpose of a proposal. */
 export interface ProposalJob extends Pick<ProposalRequest, "agent" | "deliver" | "say"> {
   /** Of the new mapping file, or the id of the mapping that is mended. */
   name: string;
@@ -41,10 +41,7 @@ const refuse = (message: string): never => {
 
 /** Finds a live mapping that is to be mended. @throws RouseError `not_found`, or `usage` if it is in no file of the user. */
 export function findFixed(id: string, snapshot: Snapshot): FixedMapping & { file: string } {
-  const { file, home, index } = findMapping(id, snapshot);
-  const written = listWrittenMappings(readNow(file) ?? "{}", home)[index];
-  if (!written)
-    throw new RouseError({ code: "not_found", message: `${file} has no mapping "${id}" any more` });
+  const { file, written } = readMapping(id, snapshot);
   return { id, file, value: written.value, text: written.text };
 }
 
@@ -122,18 +119,18 @@ export const renderEdit = (
   diff: renderFilePatch(basename(change.file), change),
 });
 
-/** How a proposed mapping did. */
+/** The result of a proposed mapping. */
 export interface MappingTrial {
   /** False if the config has problems with it. */
   isValid: boolean;
-  /** What has to change. */
+  /** The things that have to change. */
   problems: string[];
   events: TriedEvent[];
   /** Each condition and each text, for the model. It quotes the events. */
   explanation: string;
 }
 
-/** Which events a mapping must take, by their numbers from 1. */
+/** The events that a mapping must take, by their numbers from 1. */
 export interface Wanted {
   takes: ReadonlySet<number>;
   /** Those that must not be taken. */

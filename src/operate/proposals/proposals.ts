@@ -8,6 +8,7 @@ import { compareEvents, requireSnapshot, type CandidateResult } from "../edits/l
 import type { Landing, LandingDeps } from "../edits/landing.ts";
 import type { MappingChange } from "../edits/planned-change.ts";
 import { toTexts } from "../edits/user-files.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { eventDetail, type EventDetail } from "../records/views.ts";
 import { writeFixture } from "../tests/fixture-files.ts";
 import { recordFixture, type RecordedFixture } from "../tests/fixture-record.ts";
@@ -33,14 +34,14 @@ import type {
 } from "./proposal-types.ts";
 import { draftFromShape, MAX_EVENTS, readSamples, type MappingParts } from "./samples.ts";
 
-/** What making proposals needs. */
+/** The context of proposals. */
 interface ProposalDeps extends LandingDeps {
   getEvent(id: string): Promise<EventRecord | undefined>;
   land: Landing["land"];
   log: Pick<Logger, "error">;
 }
 
-/** What is known before a model is asked. */
+/** The plan of a proposal, before a model is asked. */
 interface Prepared {
   job: ProposalJob;
   model: ResolvedModel | null;
@@ -120,7 +121,7 @@ async function prepare(wanted: ProposalRequest, deps: ProposalDeps): Promise<Pre
   const events: EventRecord[] = [];
   for (const id of new Set(wanted.events)) {
     const event = await deps.getEvent(id);
-    if (!event) throw new RouseError({ code: "not_found", message: `there is no event ${id}` });
+    if (!event) throw new RouseError(unknownId("event", id));
     events.push(event);
   }
   const fix =

@@ -18,7 +18,7 @@ export interface ProposalSample {
   input: MappingInput;
 }
 
-/** What a proposal is made from. */
+/** The events that a proposal is made from. */
 export interface Samples {
   path: string;
   samples: ProposalSample[];
@@ -74,11 +74,8 @@ export async function readSamples(
     const found = all.filter(({ value }) => !compared.includes(JSON.stringify(value)));
     const masked = { ...recorded, request: applyMasks(recorded.request, found) };
     const read = await readFixtureInput(masked, snapshot);
-    const payload = read.ok ? read.input.payload : undefined;
-    if (read.ok && typeof payload === "object" && payload !== null)
-      samples.push({ event, input: read.input });
-    else
-      leftOut.push({ eventId: event.id, reason: read.ok ? "its body has no fields" : read.reason });
+    if (read.ok) samples.push({ event, input: read.input });
+    else leftOut.push({ eventId: event.id, reason: read.reason });
     for (const { standIn, fields } of found) masks.set(standIn, fields);
   }
   if (samples.length === 0)
@@ -124,7 +121,7 @@ export const renderLine = (path: string): string =>
 
 const toTitle = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
 
-/** Whether templates can render a field by its name: a text, number or boolean that holds no credential. */
+/** True if templates can render a field by its name: a text, number or boolean that holds no credential. */
 function isRendered({ name, types }: FieldShape): boolean {
   const isPlain = parsePath(name) !== undefined && !isCredentialName(name);
   return isPlain && (types.text ?? 0) + (types.number ?? 0) + (types.boolean ?? 0) > 0;
@@ -139,7 +136,7 @@ const getKinds = ({ types, values = [] }: FieldShape): unknown[] =>
 /** The operator's words as a line of a template. */
 const toLine = (said: string): string => said.replaceAll("{{", "{ {").replaceAll(/\s+/g, " ");
 
-/** What a draft is made of. */
+/** The parts of a draft. */
 interface Drafted {
   name: string;
   /** The operator's words: the message begins with them. */
@@ -150,6 +147,7 @@ interface Drafted {
 /**
  * Drafts a mapping: a match on the field that tells the kind of event and a session key on the first id, which all
  * events have, and a message of the shortest fields. A line whose field an event does not have is left out of its message.
+ * Of bodies without such fields, such as text, the message has the whole.
  */
 export function draftFromShape({
   name,
@@ -161,7 +159,7 @@ export function draftFromShape({
       ({ input }) =>
         String(readPath(parsePath(field.name) ?? [], input.payload)).length <= MAX_LENGTH,
     );
-  // What is near the root comes first.
+  // Fields near the root come first.
   const rendered = fields
     .filter((field) => getLevel(field) <= MAX_LEVELS && isRendered(field))
     .toSorted((a, b) => getLevel(a) - getLevel(b));
@@ -185,7 +183,7 @@ export function draftFromShape({
     ...(id && { sessionKey: `hook:${name}:{{${toExpression(id.name)}}}` }),
     messageTemplate: [
       say === undefined ? `${title} sent ${expression ?? "an event"}.` : toLine(say),
-      ...lines,
+      ...(lines.length > 0 ? lines : ["{{payload}}"]),
     ],
   };
 }

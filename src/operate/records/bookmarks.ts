@@ -1,6 +1,8 @@
 import { RouseError } from "../../core/errors.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { StoredList, type StoredListDeps } from "../../store/stored-list.ts";
 import type { EventRecord, Ms } from "../../store/types.ts";
+import { found, refuse } from "./operation.ts";
 
 /** An event that an operator keeps beyond `hooks.retention` and `store.retention`. */
 export interface Bookmark {
@@ -9,20 +11,7 @@ export interface Bookmark {
   note?: string;
 }
 
-export interface Bookmarks {
-  /** The newest event first. */
-  list(): Promise<Bookmark[]>;
-  find(eventId: string): Promise<Bookmark | undefined>;
-  /** An event as the store has it, or what its bookmark has kept of it if retention has deleted the event or its body. */
-  getEvent(id: string): Promise<EventRecord | undefined>;
-  /**
-   * Keeps an event with its body until the bookmark is removed. A second time it changes the note alone.
-   * @throws RouseError `not_found` if there is no such event, `usage` if there are too many bookmarks.
-   */
-  add(id: string, note: string | undefined): Promise<Bookmark>;
-  /** @throws RouseError `not_found` if the event has no bookmark. */
-  remove(id: string): Promise<void>;
-}
+export type Bookmarks = ReturnType<typeof createBookmarks>;
 
 /** Each may have a body of megabytes. */
 export const MAX_BOOKMARKS = 500;
@@ -46,13 +35,11 @@ const fromKept = ({ request: { body, ...request }, ...event }: KeptEvent): Event
 
 const hasBody = ({ request: { body } }: EventRecord): boolean => body !== null;
 
-const notFound = (message: string): RouseError => new RouseError({ code: "not_found", message });
-
 /**
  * Creates the bookmarks of a store. A bookmark is a copy of its event: retention deletes whole partitions of events, and a
  * copy needs no exception there.
  */
-export function createBookmarks(deps: StoredListDeps): Bookmarks {
+export function createBookmarks(deps: StoredListDeps) {
   const { store, clock } = deps;
   const stored = new StoredList<Bookmark>(VALUE, deps);
   const find = async (id: string): Promise<Bookmark | undefined> =>
@@ -64,13 +51,23 @@ export function createBookmarks(deps: StoredListDeps): Bookmarks {
     if (!kept) return event;
     return { ...fromKept(kept), ...(event?.handled && { handled: event.handled }) };
   };
+  /** @throws RouseError `not_found` */
+  const requireEvent = async (id: string): Promise<EventRecord> =>
+    found(await getEvent(id), unknownId("event", id));
   return {
+    /** The newest event first. */
     list: async () => (await stored.read()).toSorted((a, b) => (a.eventId < b.eventId ? 1 : -1)),
     find,
+    /** Returns an event as the store has it, or what its bookmark has kept of it if retention has deleted the event or its body. */
     getEvent,
-    async add(id, note) {
-      const event = await getEvent(id);
-      if (!event) throw notFound("there is no event with this id");
+    /** Does as `getEvent`. Throws a RouseError `not_found` if there is no such event. */
+    requireEvent,
+    /**
+     * Keeps an event with its body until the bookmark is removed. A second time it changes the note alone.
+     * @throws RouseError `not_found` if there is no such event, `usage` if there are too many bookmarks.
+     */
+    async add(id: string, note: string | undefined): Promise<Bookmark> {
+      const event = await requireEvent(id);
       const bookmark: Bookmark = {
         eventId: id,
         at: clock.now(),
@@ -81,19 +78,14 @@ export function createBookmarks(deps: StoredListDeps): Bookmarks {
       return stored.change<Bookmark>((all) => {
         const others = all.filter(({ eventId }) => eventId !== id);
         if (others.length >= MAX_BOOKMARKS)
-          throw new RouseError({
-            code: "usage",
-            message: `there are ${MAX_BOOKMARKS} bookmarks already; remove one of them`,
-          });
+          refuse(`there are ${MAX_BOOKMARKS} bookmarks already; remove one of them`);
         return { list: [...others, bookmark], result: bookmark };
       });
     },
-    async remove(id) {
-      const removed = await stored.change<boolean>((all) => {
-        const list = all.filter(({ eventId }) => eventId !== id);
-        return list.length === all.length ? { result: false } : { list, result: true };
-      });
-      if (!removed) throw notFound("the event has no bookmark");
+    /** @throws RouseError `not_found` if the event has no bookmark. */
+    async remove(id: string): Promise<void> {
+      if (!(await stored.remove(({ eventId }) => eventId === id)))
+        throw new RouseError({ code: "not_found", message: "the event has no bookmark" });
       await store.commit((tx) => tx.values.set(toValue(id), null));
     },
   };

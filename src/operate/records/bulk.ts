@@ -1,6 +1,8 @@
 import type { Failure } from "../../core/errors.ts";
 import type { ReplayResult } from "../../intake/types.ts";
+import { findResendProblem } from "../../delivery/plan.ts";
 import { findRetryProblem } from "../../turns/operations.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import {
   deliveryState,
   NO_ROUTE,
@@ -13,9 +15,9 @@ import {
 } from "../../store/types.ts";
 import type { AdminDeps } from "../types.ts";
 import { asFailure, given, readAll } from "./operation.ts";
-import { NO_EVENT, replayOne, runStatuses } from "./records.ts";
+import { hasFailedRun, replayOne } from "./records.ts";
 
-/** What every replay and retry of many has. Times are milliseconds since the epoch. */
+/** The fields of every replay and retry of many. Times are milliseconds since the epoch. */
 interface Bulk {
   /** These and no others; then there are no filters. */
   ids?: readonly string[] | undefined;
@@ -57,7 +59,7 @@ type Outcome = ({ ok: true } & Done) | { ok: false; failure: Failure };
 interface Chosen {
   id: string;
   at: number;
-  /** Why nothing can be done about it. */
+  /** The reason that nothing can be done about it. */
   failure?: Failure;
 }
 
@@ -148,7 +150,7 @@ async function selectEvents(
   );
 }
 
-/** Whether an event that is named is one of those that a bulk replay selects. */
+/** Returns whether an event that is named is one of those that a bulk replay selects. */
 async function isSelected(
   event: EventRecord,
   select: BulkReplay["select"],
@@ -157,9 +159,7 @@ async function isSelected(
   if (select === "all") return true;
   if (event.handled) return false;
   if (select === "unmatched" || event.outcome !== "accepted") return event.outcome === select;
-  return [...(await runStatuses(store, event)).values()].some(
-    (status) => status === "failed" || status === "timed_out",
-  );
+  return hasFailedRun(store, event);
 }
 
 /** The same of events that are named, also of those that only a bookmark keeps. What is not there comes last. */
@@ -172,7 +172,8 @@ async function selectNamed(
   const missing: ChosenEvent[] = [];
   for (const id of new Set(ids)) {
     const event = await bookmarks.getEvent(id);
-    if (!event) missing.push({ id, at: Infinity, restartsRuns: false, failure: NO_EVENT });
+    if (!event)
+      missing.push({ id, at: Infinity, restartsRuns: false, failure: unknownId("event", id) });
     else if (await isSelected(event, select, store)) found.push(toChosen(event, select));
   }
   // Ids have the order in which the events came in.
@@ -189,7 +190,7 @@ async function selectNamed(
   return [...found, ...missing];
 }
 
-/** What a replay has done, or would do. */
+/** Renders the result of a replay, or of its preview. */
 function toDone(result: ReplayResult): { ok: true } & Done {
   const { outcome, mapping, reason, actions, newEventId } = result;
   const parts = [mapping, reason, ...actions.map(({ summary }) => summary)];
@@ -254,48 +255,81 @@ interface BulkDeliveryRetry extends Bulk {
 
 const PAGE = 200;
 
-const toNamed = (ids: readonly string[]): Choice<Chosen> => ({
-  chosen: ids.map((id) => ({ id, at: 0 })),
-  skipped: 0,
-});
+/** The way in which records of one kind are retried. */
+interface Retried<Row> {
+  noun: "run" | "delivery";
+  /** The rows that filters leave, the newest first. */
+  list: AsyncIterable<Row>;
+  get(id: string): Promise<Row | undefined>;
+  /** Returns why a row cannot be retried; undefined if it can. */
+  findProblem(row: Row): Failure | undefined;
+  toStatus(row: Row): string;
+  /** Retries a row, and returns it as it is then. */
+  retry(id: string): Promise<{ ok: true; row: Row } | { ok: false; failure: Failure }>;
+  /** Says what the retry of a row does. */
+  describe(row: Row): string | Promise<string>;
+}
 
-async function chooseRuns({ store }: AdminDeps, bulk: BulkRunRetry): Promise<Choice<Chosen>> {
-  if (bulk.ids) return toNamed(bulk.ids);
-  const { status, mapping, until = Infinity, limit, sessionKey, eventId, since, ...ended } = bulk;
-  const { endedSince, endedUntil } = ended;
-  const filters = given({ sessionKey, eventId, since, endedSince, endedUntil });
+/** Retries rows, the oldest first, each under its own id. */
+async function* retryEach<Row extends { id: string; createdAt: number; status: string }>(
+  deps: AdminDeps,
+  bulk: Bulk,
+  { noun, list, get, findProblem, toStatus, retry, describe }: Retried<Row>,
+): AsyncGenerator<BulkLine> {
+  const { ids, until = Infinity, limit, dryRun } = bulk;
+  const named = ids?.map((id): Chosen => ({ id, at: 0 }));
   const found: Chosen[] = [];
   let skipped = 0;
-  for (const state of status === undefined ? (["failed", "timed_out"] as const) : [status])
-    for await (const run of readAll(store, "runs", { ...filters, status: state }, PAGE)) {
-      if ((mapping !== undefined && run.mapping !== mapping) || run.createdAt >= until) continue;
-      if (findRetryProblem(run)) skipped++;
-      else found.push({ id: run.id, at: run.createdAt });
-    }
-  return { chosen: oldestFirst(found.toReversed(), limit), skipped };
+  for await (const row of named ? [] : list) {
+    if (row.createdAt >= until) continue;
+    if (findProblem(row)) skipped++;
+    else found.push({ id: row.id, at: row.createdAt });
+  }
+  const chosen = named ?? oldestFirst(found.toReversed(), limit);
+  yield* doEach(deps, bulk, { chosen, skipped }, async ({ id }) => {
+    const row = await get(id);
+    const failure = row ? findProblem(row) : unknownId(noun, id);
+    if (!row || failure) return { ok: false, failure: failure ?? unknownId(noun, id) };
+    if (dryRun) return { ok: true, status: toStatus(row), summary: await describe(row) };
+    const retried = await retry(id);
+    if (!retried.ok) return retried;
+    // A delivery that had no route has one now; that its first message may have arrived, only its status before says.
+    const summary = await describe({ ...retried.row, status: row.status });
+    return { ok: true, status: toStatus(retried.row), summary };
+  });
 }
 
-async function chooseDeliveries(
-  { store }: AdminDeps,
-  bulk: BulkDeliveryRetry,
-): Promise<Choice<Chosen>> {
-  if (bulk.ids) return toNamed(bulk.ids);
-  const { status = "failed", channel, since, until = Infinity, limit } = bulk;
-  const found: Chosen[] = [];
-  const filters = given({ status, channel, since });
-  for await (const { id, createdAt: at } of readAll(store, "deliveries", filters, PAGE))
-    if (at < until) found.push({ id, at });
-  return { chosen: oldestFirst(found.toReversed(), limit), skipped: 0 };
+/**
+ * Starts all runs again that the filters leave; with `dryRun` it only says what that would do. It ends early when the caller
+ * stops reading.
+ */
+export function retryRuns(deps: AdminDeps, bulk: BulkRunRetry): AsyncGenerator<BulkLine> {
+  const { store, runs } = deps;
+  const { status, mapping, sessionKey, eventId, since, endedSince, endedUntil } = bulk;
+  const filters = given({ sessionKey, eventId, since, endedSince, endedUntil });
+  async function* list(): AsyncGenerator<RunRecord> {
+    for (const one of status === undefined ? (["failed", "timed_out"] as const) : [status])
+      for await (const run of readAll(store, "runs", { ...filters, status: one }, PAGE))
+        if (mapping === undefined || run.mapping === mapping) yield run;
+  }
+  return retryEach<RunRecord>(deps, bulk, {
+    noun: "run",
+    list: list(),
+    get: (id) => store.runs.get(id),
+    findProblem: findRetryProblem,
+    toStatus: (run) => run.status,
+    async retry(id) {
+      const retried = await runs.retry(id);
+      return retried.ok ? { ok: true, row: retried.run } : retried;
+    },
+    async describe({ id, spec }) {
+      const steps = (await store.steps.list(id)).length;
+      const from = steps === 0 ? "from its beginning" : `after its step ${steps}`;
+      return `"${spec.name}" starts again ${from}, in the session ${spec.session.key}`;
+    },
+  });
 }
 
-/** What a retry of this run does. */
-async function describeRun({ store }: AdminDeps, { id, spec }: RunRecord): Promise<string> {
-  const steps = (await store.steps.list(id)).length;
-  const from = steps === 0 ? "from its beginning" : `after its step ${steps}`;
-  return `"${spec.name}" starts again ${from}, in the session ${spec.session.key}`;
-}
-
-/** What a retry of this delivery does. */
 function describeDelivery(delivery: DeliveryRecord): string {
   const { route, chunks, nextChunk, status } = delivery;
   if (deliveryState(delivery) === NO_ROUTE)
@@ -306,53 +340,23 @@ function describeDelivery(delivery: DeliveryRecord): string {
   return `sends ${what} to ${route.channel}${route.to === undefined ? "" : ` ${route.to}`}${again}`;
 }
 
-const NO_RUN: Failure = { code: "not_found", message: "there is no run with this id" };
-const NO_DELIVERY: Failure = { code: "not_found", message: "there is no delivery with this id" };
-
-async function retryRun(deps: AdminDeps, id: string, dryRun: boolean): Promise<Outcome> {
-  const run = await deps.store.runs.get(id);
-  const failure = run ? findRetryProblem(run) : NO_RUN;
-  if (!run || failure) return { ok: false, failure: failure ?? NO_RUN };
-  const summary = await describeRun(deps, run);
-  if (dryRun) return { ok: true, status: run.status, summary };
-  const retried = await deps.runs.retry(id);
-  return retried.ok ? { ok: true, status: retried.run.status, summary } : retried;
-}
-
-async function retryOneDelivery(deps: AdminDeps, id: string, dryRun: boolean): Promise<Outcome> {
-  const delivery = await deps.store.deliveries.get(id);
-  if (!delivery) return { ok: false, failure: NO_DELIVERY };
-  const summary = describeDelivery(delivery);
-  if (!dryRun) {
-    const retried = await deps.deliveries.retry(id);
-    if (!retried.ok) return retried;
-    // What had no route has one now.
-    return {
-      ok: true,
-      status: retried.delivery.status,
-      summary: delivery.status === "unknown" ? summary : describeDelivery(retried.delivery),
-    };
-  }
-  const state = deliveryState(delivery);
-  if (state !== "pending" && state !== "delivered") return { ok: true, status: state, summary };
-  const message = `only a delivery that failed can be sent again; this one is ${state}`;
-  return { ok: false, failure: { code: "not_retryable", message } };
-}
-
-/**
- * Starts all runs again that the filters leave, the oldest first, each under its own id; with `dryRun` it only says what that
- * would do. It ends early when the caller stops reading.
- */
-export async function* retryRuns(deps: AdminDeps, bulk: BulkRunRetry): AsyncGenerator<BulkLine> {
-  const choice = await chooseRuns(deps, bulk);
-  yield* doEach(deps, bulk, choice, ({ id }) => retryRun(deps, id, bulk.dryRun));
-}
-
 /** The same for deliveries: each goes on with the first message that was not sent. */
-export async function* retryDeliveries(
+export function retryDeliveries(
   deps: AdminDeps,
   bulk: BulkDeliveryRetry,
 ): AsyncGenerator<BulkLine> {
-  const choice = await chooseDeliveries(deps, bulk);
-  yield* doEach(deps, bulk, choice, ({ id }) => retryOneDelivery(deps, id, bulk.dryRun));
+  const { store, deliveries } = deps;
+  const { status = "failed", channel, since } = bulk;
+  return retryEach<DeliveryRecord>(deps, bulk, {
+    noun: "delivery",
+    list: readAll(store, "deliveries", given({ status, channel, since }), PAGE),
+    get: (id) => store.deliveries.get(id),
+    findProblem: findResendProblem,
+    toStatus: deliveryState,
+    async retry(id) {
+      const retried = await deliveries.retry(id);
+      return retried.ok ? { ok: true, row: retried.delivery } : retried;
+    },
+    describe: describeDelivery,
+  });
 }

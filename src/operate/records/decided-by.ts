@@ -5,13 +5,13 @@ import { parseUsable } from "../../config/load.ts";
 import type { Config } from "../../config/schema/index.ts";
 import { resolveReferences } from "../../config/secrets.ts";
 import type { FileTexts } from "../../core/files.ts";
+import { isRecord } from "../../core/json.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { compileMappings } from "../../mapping/compile.ts";
 import { PRESETS_DIR } from "../../mapping/presets.ts";
 import type { TransformPool } from "../../mapping/transforms/pool.ts";
 import { getSecretPlaces } from "../../mapping/transforms/permissions.ts";
 import { createAgents } from "../../turns/channel/rooms.ts";
-import type { Agents } from "../../turns/types.ts";
 import type { ConfigRecord, EventRecord, Reads } from "../../store/types.ts";
 import { getFolders, hashBasis, hashNames, type ConfigContent } from "../shapes/recorded-config.ts";
 
@@ -23,7 +23,7 @@ export interface DecidedBy {
   today: ConfigRecord | undefined;
   /** Since when this gateway has been using it; undefined if the gateway was not started. */
   todaySince: number | undefined;
-  /** Whether the event was decided by the config that is in use today. */
+  /** True if the event was decided by the config that is in use today. */
   isToday: boolean;
   /** Decides as the config did then, or as today's if `note` says so. */
   snapshot: Snapshot;
@@ -51,7 +51,7 @@ type Rebuilt =
 /** Configs that are kept compiled. */
 const MAX_KEPT = 4;
 
-/** What stands in for files: those of the record, and none of the mapping files that are there today. */
+/** Builds the texts that stand in for files: those of the record, and none of the mapping files that are there today. */
 function toTexts(
   { config: { text }, files }: ConfigContent,
   file: string,
@@ -115,7 +115,7 @@ const withSettings = (
 ): Snapshot["offers"]["presets"] =>
   presets.map((preset) => {
     const settings = (hooks as Record<string, unknown>)[preset.plugin];
-    return typeof settings === "object" && settings !== null ? { ...preset, settings } : preset;
+    return isRecord(settings) ? { ...preset, settings } : preset;
   });
 
 /** A secret decides nothing: that one is masked, or is not there, is no problem. */
@@ -143,97 +143,61 @@ function findOtherNote(
   return notes.length === 0 ? null : notes.join("; ");
 }
 
-/** Mappings that are compiled beside those in use. */
-interface SideMappings {
-  config: Config;
-  agents: Agents;
-  presets: Snapshot["offers"]["presets"];
-  texts?: FileTexts;
-  /** The hashes of the modules that may be run. */
-  modules: Record<string, string>;
-}
-
-/** Compiles mappings whose channels and models are today's. Issues about secrets are left out: nothing is verified by them. */
-async function compileBeside(
-  { config, agents, presets, texts, modules }: SideMappings,
-  deps: DecidedByDeps,
-) {
+/**
+ * Compiles the mappings of a record beside those in use. Channels and models are today's, and issues about secrets are left out:
+ * nothing is verified by them.
+ */
+async function compileRecorded(content: ConfigContent, deps: DecidedByDeps): Promise<Rebuilt> {
+  const { baseDir, env, pool } = deps;
+  const today = deps.snapshot();
+  const { name } = content.config;
+  const folder = today.configFile === undefined ? baseDir() : dirname(today.configFile);
+  const file = join(folder, name ?? "config");
+  const texts = toTexts(content, file, today.config);
+  const config = readConfig(file, texts, deps);
+  if (!config) return { ok: false, reason: "this version of the program cannot read it" };
   const { hooks } = config;
-  const { configFile, offers } = deps.snapshot();
+  const agents = createAgents(config, today.runtime.models.default.ref);
   const { set, issues } = await compileMappings({
     hooks,
-    baseDir: deps.baseDir(),
+    baseDir: baseDir(),
     mappingsDir: hooks.mappingsDir,
     transformsDir: hooks.transformsDir,
-    secretPlaces: getSecretPlaces(config, configFile),
+    secretPlaces: getSecretPlaces(config, today.configFile),
     presetsDir: PRESETS_DIR,
     texts,
-    pluginPresets: presets,
-    pluginTransforms: offers.transforms,
-    moduleHashes: new Map(Object.entries(modules)),
-    env: deps.env,
+    pluginPresets: withSettings(today.offers, config),
+    pluginTransforms: today.offers.transforms,
+    moduleHashes: new Map(Object.entries(content.modules)),
+    env,
     known: {
       agents: new Set(agents.list.map(({ id }) => id)),
       channels: () => true,
       model: () => ({ ok: true }),
       routeProblem: () => undefined,
     },
-    pool: deps.pool,
+    pool,
   });
-  return { set, issues: issues.filter((issue) => !isAboutSecret(issue)) };
-}
-
-async function compileRecorded(content: ConfigContent, deps: DecidedByDeps): Promise<Rebuilt> {
-  const today = deps.snapshot();
-  const { offers, runtime } = today;
-  const { name } = content.config;
-  const file = join(
-    today.configFile === undefined ? deps.baseDir() : dirname(today.configFile),
-    name ?? "config",
-  );
-  const texts = toTexts(content, file, today.config);
-  const config = readConfig(file, texts, deps);
-  if (!config) return { ok: false, reason: "this version of the program cannot read it" };
-  const agents = createAgents(config, runtime.models.default.ref);
-  const presets = withSettings(offers, config);
-  const { set, issues } = await compileBeside(
-    { config, agents, presets, texts, modules: content.modules },
-    deps,
-  );
-  const [problem] = issues;
+  const problem = issues.find((issue) => !isAboutSecret(issue));
   if (problem) return { ok: false, reason: `${problem.path}: ${problem.message}` };
-  const snapshot: Snapshot = {
-    ...today,
-    config,
-    configFile: name === null ? undefined : file,
-    texts,
-    agents,
-    mappings: set,
-  };
+  const configFile = name === null ? undefined : file;
+  const snapshot = { ...today, config, configFile, texts, agents, mappings: set };
   return { ok: true, snapshot, note: findOtherNote(content, config, today) };
-}
-
-/** Keeps the results of the last calls, which may be under way. */
-function keepLast<T>(most: number): (key: string, make: () => Promise<T>) => Promise<T> {
-  const kept = new Map<string, Promise<T>>();
-  return (key, make) => {
-    const known = kept.get(key) ?? make();
-    kept.delete(key);
-    kept.set(key, known);
-    for (const oldest of [...kept.keys()].slice(0, -most)) kept.delete(oldest);
-    known.catch(() => kept.delete(key));
-    return known;
-  };
 }
 
 /** Finds the config that decided an event, and makes a snapshot that decides as it did. Starts nothing. */
 export function createDecidedBy(deps: DecidedByDeps): (event: EventRecord) => Promise<DecidedBy> {
-  /** By the snapshot of today, whose channels, models and folders they share. */
-  const rebuilt = new WeakMap<Snapshot, ReturnType<typeof keepLast<Rebuilt>>>();
+  /** The last ones, by the snapshot of today, whose channels, models and folders they share. */
+  const rebuilt = new WeakMap<Snapshot, Map<string, Promise<Rebuilt>>>();
   const rebuild = ({ id, content }: ConfigRecord, today: Snapshot): Promise<Rebuilt> => {
-    const kept = rebuilt.get(today) ?? keepLast<Rebuilt>(MAX_KEPT);
+    const kept = rebuilt.get(today) ?? new Map<string, Promise<Rebuilt>>();
     rebuilt.set(today, kept);
-    return kept(id, () => compileRecorded(JSON.parse(content) as ConfigContent, deps));
+    const made = kept.get(id) ?? compileRecorded(JSON.parse(content) as ConfigContent, deps);
+    kept.delete(id);
+    kept.set(id, made);
+    for (const oldest of [...kept.keys()].slice(0, -MAX_KEPT)) kept.delete(oldest);
+    made.catch(() => kept.delete(id));
+    return made;
   };
   return async ({ config: id }) => {
     const todaySince = await deps.since();
@@ -244,18 +208,16 @@ export function createDecidedBy(deps: DecidedByDeps): (event: EventRecord) => Pr
       id === undefined ? undefined : id === todayId ? today : await deps.store.configs.get(id);
     const found = { record, today, todaySince, snapshot };
     if (id !== undefined && id === todayId) return { ...found, isToday: true, note: null };
-    const byToday = { ...found, isToday: false };
-    if (!record)
-      return {
-        ...byToday,
-        note: "the config that decided was not recorded; it is explained by today's config",
-      };
+    const explain = (note: string | null, by = snapshot): DecidedBy => ({
+      ...found,
+      isToday: false,
+      snapshot: by,
+      note,
+    });
+    const instead = "it is explained by today's config";
+    if (!record) return explain(`the config that decided was not recorded; ${instead}`);
     const made = await rebuild(record, snapshot);
-    if (!made.ok)
-      return {
-        ...byToday,
-        note: `config ${record.number} cannot be used (${made.reason}); it is explained by today's config`,
-      };
-    return { ...found, isToday: false, snapshot: made.snapshot, note: made.note };
+    if (made.ok) return explain(made.note, made.snapshot);
+    return explain(`config ${record.number} cannot be used (${made.reason}); ${instead}`);
   };
 }

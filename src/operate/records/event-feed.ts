@@ -2,7 +2,7 @@ import { readMonotonic, type Stopwatch } from "../../core/clock.ts";
 import { RouseError, safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import type { EventOutcome, Ms, Reads } from "../../store/types.ts";
-import { found, given } from "./operation.ts";
+import { found, given, matches } from "./operation.ts";
 import { eventView, type EventView } from "./views.ts";
 
 /** A line of the stream: an event, how many events were left out at this place, or a sign that the stream is alive. */
@@ -17,23 +17,15 @@ interface StreamQuery {
   outcome?: EventOutcome | undefined;
   /** The stream begins behind this event; else with the newest events. */
   after?: string | undefined;
-  /** How many of the newest events to begin with. */
+  /** The number of the newest events to begin with. */
   lines: number;
-}
-
-interface EventFeed {
-  /**
-   * Follows events as they are written, at any gateway on the store. The stream ends when the gateway stops.
-   * @throws RouseError `overloaded` if there are too many readers, `not_found` if the event of `after` is no longer kept.
-   */
-  follow(query: StreamQuery): Promise<AsyncIterableIterator<StreamLine>>;
 }
 
 interface FeedDeps {
   store: Reads;
   clock: Stopwatch;
   log: Logger;
-  /** Whether other gateways write to the store. */
+  /** True if other gateways write to the store. */
   isShared: boolean;
   isStopping(): boolean;
 }
@@ -72,8 +64,8 @@ class Cursor {
     const { store, isShared } = this.#deps;
     const { path, mapping, outcome, after, lines: limit } = this.#query;
     if (after !== undefined) {
-      const gone = "the event to continue from is no longer kept; follow without `after`";
-      const number = found(await store.events.getNumber(after), gone);
+      const message = "the event to continue from is no longer kept; follow without `after`";
+      const number = found(await store.events.getNumber(after), { code: "not_found", message });
       this.#horizon = number - (isShared ? LATE_NUMBERS : 1);
       this.#mark([number]);
       return [];
@@ -93,15 +85,6 @@ class Cursor {
     for (const number of numbers) this.#read.set(number, now);
   }
 
-  #matches({ path, mapping, outcome }: EventView): boolean {
-    const query = this.#query;
-    return (
-      (query.path === undefined || query.path === path) &&
-      (query.mapping === undefined || query.mapping === mapping) &&
-      (query.outcome === undefined || query.outcome === outcome)
-    );
-  }
-
   #moveHorizon(): void {
     const late = readMonotonic(this.#deps.clock) - (this.#deps.isShared ? LATE_MS : 0);
     for (const [number, at] of this.#read)
@@ -112,6 +95,7 @@ class Cursor {
   /** Reads what was written since. */
   async poll(): Promise<StreamLine[]> {
     const { store } = this.#deps;
+    const { path, mapping, outcome } = this.#query;
     const written = { after: this.#horizon, limit: MAX_NUMBERS };
     const numbers = await store.events.listNumbers(written);
     const fresh = numbers.filter((number) => !this.#read.has(number));
@@ -121,7 +105,7 @@ class Cursor {
     for (let at = 0; at < shown.length; at += CHUNK)
       for (const { event } of await store.events.listNumbered(shown.slice(at, at + CHUNK))) {
         const view = eventView(event);
-        if (this.#matches(view) && !this.#first.delete(event.id))
+        if (matches(view, { path, mapping, outcome }) && !this.#first.delete(event.id))
           lines.push({ type: "event", event: view });
       }
     this.#mark(fresh);
@@ -143,7 +127,7 @@ async function* follow(
   yield* first;
   let last = readMonotonic(clock);
   while (isOpen() && !isStopping()) {
-    // What cannot be read now is read by a later poll: the horizon stays.
+    // A later poll reads it: the horizon stays.
     const lines = await cursor.poll().catch((error: unknown): StreamLine[] => {
       log.debug({ err: safeError(error) }, "the stream of events could not read the store");
       return [];
@@ -158,10 +142,14 @@ async function* follow(
 }
 
 /** Creates the feed of a gateway, from which its readers follow events. */
-export function createEventFeed(deps: FeedDeps): EventFeed {
+export function createEventFeed(deps: FeedDeps) {
   const readers = new Set<Cursor>();
   return {
-    async follow(query) {
+    /**
+     * Follows events as they are written, at any gateway on the store. The stream ends when the gateway stops.
+     * @throws RouseError `overloaded` if there are too many readers, `not_found` if the event of `after` is no longer kept.
+     */
+    async follow(query: StreamQuery): Promise<AsyncIterableIterator<StreamLine>> {
       if (readers.size >= MAX_READERS)
         throw new RouseError({
           code: "overloaded",

@@ -3,8 +3,7 @@ import type { EventRecord, ShadowAction, StoredAction } from "../../store/types.
 import { WITHOUT_MAPPINGS } from "../../intake/authenticate.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { MODULE_CHANGED } from "../../mapping/transforms/transform.ts";
-import { found } from "./operation.ts";
-import { NO_EVENT, runStatuses, showBookmark, showRun, showSteps } from "./records.ts";
+import { runStatuses, showBookmark, showRun, showSteps } from "./records.ts";
 import {
   evaluateEvent,
   type EventEvaluation,
@@ -13,54 +12,13 @@ import {
 } from "./test-hook.ts";
 import type { AdminDeps } from "../types.ts";
 import type { DecidedBy } from "./decided-by.ts";
-import {
-  deliveryView,
-  eventDetail,
-  iso,
-  runFields,
-  type BookmarkView,
-  type DeliveryView,
-  type EventDetail,
-  type RunDetail,
-  type StepView,
-} from "./views.ts";
+import { deliveryView, eventDetail, isoOrNull, runFields } from "./views.ts";
 
-/** What one run of an event did. */
-interface ExplainedRun {
-  run: RunDetail;
-  steps: StepView[];
-  /** The delivery of its reply; null if there is none. */
-  delivery: DeliveryView | null;
-}
+/** The reasons for the outcome of an event. For operators only: they quote the event. */
+export type Explanation = Awaited<ReturnType<typeof explainEvent>>["explanation"];
 
-/** Which config decided an event, and which one is in use today. Numbers are null for configs that were not recorded; times are ISO 8601. */
-export interface DecidingConfigView {
-  number: number | null;
-  /** Its name: `config 3`. */
-  text: string;
-  isToday: boolean;
-  /** Since when, and until when at least, gateways have used it. */
-  firstUsedAt: string | null;
-  lastUsedAt: string | null;
-  today: number | null;
-  /** Null if no gateway runs. */
-  todaySince: string | null;
-  /** Why the event is explained by today's config, or what may differ from then; null if nothing. */
-  note: string | null;
-}
-
-/** Why an event had its outcome. For operators only: it quotes the event. */
-export interface Explanation extends EventEvaluation {
-  event: EventDetail;
-  /** The config that `evaluation` is by; null if no mapping decides on the event's path. */
-  config: DecidingConfigView | null;
-  /** What today's config makes of the event; null if that was not asked for, or if it decided. */
-  now: EventEvaluation | null;
-  /** Its runs, in the order of its actions. Runs that are no longer kept are left out. */
-  runs: ExplainedRun[];
-  /** Null if the event has no bookmark. */
-  bookmark: BookmarkView | null;
-}
+/** The config that decided an event, and the one that is in use today. Numbers are null for configs that were not recorded; times are ISO 8601. */
+export type DecidingConfigView = ReturnType<typeof configView>;
 
 const by = (name: string | null | undefined): string =>
   name === null || name === undefined ? "" : ` by ${name}`;
@@ -92,32 +50,16 @@ const wasNotRun = ({ failure, actions }: TestedHook): boolean =>
 
 /** An action as it was recorded, for one that cannot be made again. */
 function toTestedAction(action: StoredAction, { missing = [] }: EventRecord): TestedAction {
-  const base = {
-    ok: true as const,
-    mapping: action.mapping ?? "",
-    dedupeKey: null,
-    missing,
-    unsafe: false,
-    problem: null,
-  };
-  if (action.kind === "wake")
-    return {
-      ...base,
-      action: "wake",
-      fields: { mode: action.mode },
-      content: action.text,
-      warnings: [],
-      unsafe: action.unsafe,
-    };
+  const { mapping = "" } = action;
+  const base = { ok: true as const, mapping, dedupeKey: null, missing, problem: null };
+  if (action.kind === "wake") {
+    const { mode, text: content, unsafe } = action;
+    return { ...base, action: "wake", fields: { mode }, content, warnings: [], unsafe };
+  }
   const { spec, warnings } = action;
-  return {
-    ...base,
-    action: "agent",
-    fields: runFields(spec),
-    content: spec.input,
-    warnings,
-    unsafe: "unsafe" in spec && spec.unsafe,
-  };
+  const unsafe = "unsafe" in spec && spec.unsafe;
+  const [fields, content] = [runFields(spec), spec.input];
+  return { ...base, action: "agent", fields, content, warnings, unsafe };
 }
 
 /** Puts what was recorded in place of what a module gave that is not there any more. */
@@ -160,30 +102,28 @@ async function evaluate(
     : { evaluation, note: findDifference(event, evaluation, when) };
 }
 
-function configView({ record, today, todaySince, isToday, note }: DecidedBy): DecidingConfigView {
-  return {
-    number: record?.number ?? null,
-    text: record ? `config ${record.number}` : "a config that was not recorded",
-    isToday,
-    firstUsedAt: record ? iso(record.firstUsedAt) : null,
-    lastUsedAt: record ? iso(record.lastUsedAt) : null,
-    today: today?.number ?? null,
-    todaySince: todaySince === undefined ? null : iso(todaySince),
-    note,
-  };
-}
+const configView = ({ record, today, todaySince, isToday, note }: DecidedBy) => ({
+  number: record?.number ?? null,
+  /** Its name: `config 3`. */
+  text: record ? `config ${record.number}` : "a config that was not recorded",
+  isToday,
+  /** Since when, and until when at least, gateways have used it. */
+  firstUsedAt: isoOrNull(record?.firstUsedAt),
+  lastUsedAt: isoOrNull(record?.lastUsedAt),
+  today: today?.number ?? null,
+  /** Null if no gateway runs. */
+  todaySince: isoOrNull(todaySince),
+  /** The reason that the event is explained by today's config, or the differences from then; null if there is neither. */
+  note,
+});
 
-async function explainConfigs(
-  deps: AdminDeps,
-  event: EventRecord,
-  asksNow: boolean,
-): Promise<Pick<Explanation, "config" | "evaluation" | "note" | "now">> {
+/**
+ * Evaluates an event by the config that decided it (`config`; null if no mapping decides on its path), and by today's (`now`; null
+ * if that was not asked for, or if it decided).
+ */
+async function explainConfigs(deps: AdminDeps, event: EventRecord, asksNow: boolean) {
   if (WITHOUT_MAPPINGS.has(event.path))
-    return {
-      config: null,
-      ...(await evaluate(event, deps.snapshot(), "today")),
-      now: null,
-    };
+    return { config: null, ...(await evaluate(event, deps.snapshot(), "today")), now: null };
   const decided = await deps.decidedBy(event);
   const isByToday = decided.snapshot === deps.snapshot();
   const then = await evaluate(event, decided.snapshot, isByToday ? "today" : "by that config");
@@ -191,7 +131,8 @@ async function explainConfigs(
   return { config: configView(decided), ...then, now };
 }
 
-async function explainRun(deps: AdminDeps, id: string): Promise<ExplainedRun> {
+/** Shows what one run of an event did, with the delivery of its reply; null if there is none. */
+async function explainRun(deps: AdminDeps, id: string) {
   const [{ run }, { steps }] = await Promise.all([showRun(deps, id), showSteps(deps, id)]);
   const delivery =
     run.deliveryId === null ? undefined : await deps.store.deliveries.get(run.deliveryId);
@@ -204,12 +145,8 @@ async function explainRun(deps: AdminDeps, id: string): Promise<ExplainedRun> {
  * changed runs again.
  * @throws RouseError `not_found`
  */
-export async function explainEvent(
-  deps: AdminDeps,
-  id: string,
-  { now = false } = {},
-): Promise<{ explanation: Explanation }> {
-  const event = found(await deps.bookmarks.getEvent(id), NO_EVENT.message);
+export async function explainEvent(deps: AdminDeps, id: string, { now = false } = {}) {
+  const event = await deps.bookmarks.requireEvent(id);
   const statuses = await runStatuses(deps.store, event);
   const kept = [...statuses].filter(([, status]) => status !== "forgotten");
   const [explained, bookmark, ...runs] = await Promise.all([
@@ -217,5 +154,6 @@ export async function explainEvent(
     showBookmark(deps, id),
     ...kept.map(([runId]) => explainRun(deps, runId)),
   ]);
+  // Runs are in the order of the event's actions; those that are no longer kept are left out.
   return { explanation: { event: eventDetail(event, statuses), ...explained, runs, bookmark } };
 }

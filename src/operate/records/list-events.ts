@@ -1,7 +1,7 @@
 import type { EventRecord, Lists } from "../../store/types.ts";
 import type { Bookmarks } from "./bookmarks.ts";
-import { byId, given, searchPage, type PageQuery } from "./operation.ts";
-import { runStatuses } from "./records.ts";
+import { byId, given, matches, searchPage, type PageQuery } from "./operation.ts";
+import { hasFailedRun } from "./records.ts";
 import type { AdminDeps } from "../types.ts";
 import { eventView, iso, type EventView } from "./views.ts";
 import { readRecordedHook } from "../../intake/replay.ts";
@@ -12,9 +12,9 @@ import {
   type Path,
 } from "../../mapping/template-context.ts";
 
-/** What a search asks of an event: all of it has to hold. */
+/** The conditions of a search: an event has to meet all of them. */
 interface EventSearch {
-  /** What of it the store can be asked for, which has an index of ids and outcomes. */
+  /** The part that the store can be asked for, which has an index of ids and outcomes. */
   stored: Pick<Lists["events"]["of"], "idPrefix" | Recorded>;
   /** Texts of the id, the path, the mapping, the reason or the body, in lower case. */
   texts: readonly string[];
@@ -34,7 +34,7 @@ const OWN_ID = /^evt_[0-9a-v]{35}$/;
 const TERM = /(?:[^\s"]|"[^"]*")+/g;
 const unquote = (text: string): string => text.replaceAll('"', "");
 
-/** Whether a text is of a pattern, in time that grows with the text alone. */
+/** Returns whether a text is of a pattern, in time that grows with the text alone. */
 function isLike(text: string, [first = "", ...rest]: Pattern): boolean {
   const last = rest.pop();
   if (last === undefined) return text === first;
@@ -90,7 +90,7 @@ function holdsValue(found: unknown, value: Pattern | null): boolean {
   );
 }
 
-/** Whether an event is one that a search asks for. A body that is no longer kept, or cannot be read, has no fields and no words. */
+/** Returns whether an event is one that a search asks for. A body that is no longer kept, or cannot be read, has no fields and no words. */
 async function matchesSearch(
   event: EventRecord,
   { texts, recorded, fields }: EventSearch,
@@ -134,7 +134,7 @@ export interface EventsPage {
   looked: number | null;
 }
 
-/** How much one search may look at: someone waits for the answer, and hooks come in meanwhile. */
+/** The most that one search may look at: someone waits for the answer, and hooks come in meanwhile. */
 export interface SearchBounds {
   ms: number;
   events: number;
@@ -143,7 +143,7 @@ export interface SearchBounds {
 }
 
 const BOUNDS: SearchBounds = { ms: 400, events: 5_000, bytes: 64 * 2 ** 20 };
-/** How many events one read takes: few at first, since each may have a body of megabytes. */
+/** The events of one read: few at first, since each may have a body of megabytes. */
 const FIRST_BATCH = 16;
 const MAX_BATCH = 200;
 const BATCH_BYTES = 4 * 2 ** 20;
@@ -198,32 +198,16 @@ async function listBookmarked(
   deps: AdminDeps & { bookmarks: Bookmarks },
   query: EventsQuery,
 ): Promise<EventsPage> {
-  const {
-    before,
-    idPrefix = "",
-    since = 0,
-    outcome,
-    path,
-    mapping,
-    failed,
-    search = "",
-    limit,
-  } = query;
+  const { before, idPrefix = "", since = 0, failed, search = "", limit } = query;
+  const { outcome, path, mapping } = query;
   const asked = parseSearch(search);
   const events: EventView[] = [];
   for (const { eventId } of await deps.bookmarks.list()) {
     if ((before !== undefined && eventId >= before) || !eventId.startsWith(idPrefix)) continue;
     const event = await deps.bookmarks.getEvent(eventId);
-    const wanted = { outcome, path, mapping };
-    if (!event || event.receivedAt < since || !(await matchesSearch(event, asked))) continue;
-    if (
-      Object.entries(wanted).some(
-        ([name, value]) => value !== undefined && event[name as keyof typeof wanted] !== value,
-      )
-    )
-      continue;
-    const statuses = failed ? [...(await runStatuses(deps.store, event)).values()] : ["failed"];
-    if (!statuses.some((status) => status === "failed" || status === "timed_out")) continue;
+    if (!event || event.receivedAt < since || !matches(event, { outcome, path, mapping })) continue;
+    if (!(await matchesSearch(event, asked))) continue;
+    if (failed && !(await hasFailedRun(deps.store, event))) continue;
     if (events.length === limit)
       return { events, next: events.at(-1)?.id ?? null, searchedTo: null, looked: null };
     events.push(eventView(event));

@@ -10,12 +10,17 @@ export function unwrap<T extends { ok: true }>(result: T | { ok: false; failure:
   throw new RouseError(result.failure);
 }
 
+/** @throws RouseError `usage` with this message. */
+export function refuse(message: string): never {
+  throw new RouseError({ code: "usage", message });
+}
+
 /**
  * Returns what a lookup has found.
- * @throws RouseError `not_found` with this message if it has found nothing.
+ * @throws RouseError with this failure if it has found nothing.
  */
-export function found<T>(value: T | undefined, message: string): T {
-  if (value === undefined) throw new RouseError({ code: "not_found", message });
+export function found<T>(value: T | undefined, failure: Failure): T {
+  if (value === undefined) throw new RouseError(failure);
   return value;
 }
 
@@ -25,6 +30,12 @@ export function given<T extends object>(query: T): { [K in keyof T]: Exclude<T[K
     [K in keyof T]: Exclude<T[K], undefined>;
   };
 }
+
+/** Returns whether a record has the values of a filter; a field that is undefined there may have any value. */
+export const matches = (record: object, filter: object): boolean =>
+  Object.entries(filter).every(
+    ([name, value]) => value === undefined || Reflect.get(record, name) === value,
+  );
 
 /** The filters of a list, and how many rows it may have. */
 export type PageQuery<Query> = {
@@ -68,7 +79,7 @@ export async function searchPage<K extends SearchedKind>(
   return { rows: page.rows, next: stopped.before, searchedTo: new Date(stopped.at).toISOString() };
 }
 
-/** How most rows are named. */
+/** Names most rows. */
 export const byId = ({ id }: { id: string }): string => id;
 
 /** Yields all rows that a query finds, newest first, read in pages. */
@@ -91,7 +102,7 @@ export async function* readAll<K extends "events" | "runs" | "deliveries">(
   }
 }
 
-/** What an operation on one of many has thrown, so that the operation continues with the rest. An unexpected error is not shown in detail. */
+/** Renders the error of an operation on one of many, so that the operation continues with the rest. An unexpected error is not shown in detail. */
 export function asFailure(error: unknown): { ok: false; failure: Failure } {
   if (!(error instanceof RouseError))
     return {

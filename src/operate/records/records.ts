@@ -1,9 +1,16 @@
-import { RouseError, type Failure } from "../../core/errors.ts";
-import type { EventRecord, Lists, RunRecord, Store } from "../../store/types.ts";
+import { RouseError } from "../../core/errors.ts";
+import {
+  hasFailed,
+  type EventRecord,
+  type Lists,
+  type RunRecord,
+  type Store,
+} from "../../store/types.ts";
 import { findWaitReason } from "../../turns/hold.ts";
 import { byId, found, given, searchPage, unwrap, type PageQuery } from "./operation.ts";
 import { previewReplay } from "../../intake/replay.ts";
 import type { ReplayOptions } from "../../intake/types.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import type { AdminDeps } from "../types.ts";
 import {
   bookmarkView,
@@ -16,11 +23,6 @@ import {
   type BookmarkView,
   type RunFacts,
 } from "./views.ts";
-
-export const NO_EVENT: Failure = {
-  code: "not_found",
-  message: "there is no event with this id",
-};
 
 /** More than the tool calls that a run may make. */
 const MAX_APPROVALS = 1000;
@@ -36,9 +38,15 @@ export async function runStatuses(store: Store, event: EventRecord): Promise<Map
   return statuses;
 }
 
+/** Returns whether a run of an event has failed. */
+export const hasFailedRun = async (store: Store, event: EventRecord): Promise<boolean> =>
+  [...(await runStatuses(store, event)).values()].some(
+    (status) => status === "failed" || status === "timed_out",
+  );
+
 /** @throws RouseError `not_found` */
 export async function showEvent({ store, bookmarks }: AdminDeps, id: string) {
-  const event = found(await bookmarks.getEvent(id), NO_EVENT.message);
+  const event = await bookmarks.requireEvent(id);
   return {
     event: eventDetail(event, await runStatuses(store, event)),
     bookmark: await showBookmark({ bookmarks }, id),
@@ -75,7 +83,7 @@ export async function replayOne(
   { dryRun, ...options }: AskedReplay,
 ): ReturnType<AdminDeps["replay"]> {
   const event = await bookmarks.getEvent(id);
-  if (!event) return { ok: false, failure: NO_EVENT };
+  if (!event) return { ok: false, failure: unknownId("event", id) };
   return dryRun ? previewReplay(event, options, snapshot(), clock.now()) : replay(event, options);
 }
 
@@ -88,15 +96,15 @@ export const replayEvent = async (deps: AdminDeps, id: string, options: AskedRep
 });
 
 /**
- * Discards an event that failed: checks and bulk replays leave it out from then on.
+ * Discards an event that failed, or whose actions failed in part: checks and bulk replays leave it out from then on.
  * @throws RouseError `not_found`, or `not_retryable` if it has not failed.
  */
 export async function discardEvent(deps: AdminDeps, id: string, { reason }: { reason: string }) {
-  const { outcome } = found(await deps.store.events.get(id), NO_EVENT.message);
-  if (outcome !== "failed")
+  const event = found(await deps.store.events.get(id), unknownId("event", id));
+  if (!hasFailed(event))
     throw new RouseError({
       code: "not_retryable",
-      message: `only an event that failed can be discarded; this one is ${outcome}`,
+      message: `only an event that failed can be discarded; this one is ${event.outcome}`,
     });
   await deps.store.commit((tx) =>
     tx.events.update(id, { handled: { at: deps.clock.now(), as: "discarded", reason } }),
@@ -116,7 +124,7 @@ const toDetail = async (deps: AdminDeps, run: RunRecord) => ({
 });
 
 const WORK = ["hook", "schedule", "channel", "api"] as const satisfies RunRecord["kind"][];
-/** What a list of runs can be asked for. */
+/** The kinds that a list of runs can be asked for. */
 export const LISTED_KINDS = [...WORK, "heartbeat", "all"] as const;
 
 /** Lists runs, newest first. Heartbeats are left out if neither `kind` nor another filter than the time says what is wanted. */
@@ -140,7 +148,7 @@ export async function listRuns(
 
 /** @throws RouseError `not_found` */
 export async function showRun(deps: AdminDeps, id: string) {
-  return toDetail(deps, found(await deps.store.runs.get(id), "there is no run with this id"));
+  return toDetail(deps, found(await deps.store.runs.get(id), unknownId("run", id)));
 }
 
 /**
@@ -148,7 +156,7 @@ export async function showRun(deps: AdminDeps, id: string) {
  * @throws RouseError `not_found`
  */
 export async function showSteps({ store }: AdminDeps, id: string) {
-  const run = found(await store.runs.get(id), "there is no run with this id");
+  const run = found(await store.runs.get(id), unknownId("run", id));
   const [steps, asked] = await Promise.all([
     store.steps.list(id),
     store.approvals.list({ runId: id, limit: MAX_APPROVALS }),
@@ -164,10 +172,10 @@ export async function showSteps({ store }: AdminDeps, id: string) {
 export async function showToolResult({ store }: AdminDeps, runId: string, id: string) {
   const result = await store.toolResults.get(id);
   return {
-    result: found(
-      result?.runId === runId ? result : undefined,
-      "the run has no stored result with this id",
-    ),
+    result: found(result?.runId === runId ? result : undefined, {
+      code: "not_found",
+      message: "the run has no stored result with this id",
+    }),
   };
 }
 
@@ -191,9 +199,7 @@ export async function listDeliveries(
 /** @throws RouseError `not_found` */
 export async function showDelivery({ store }: AdminDeps, id: string) {
   return {
-    delivery: deliveryDetail(
-      found(await store.deliveries.get(id), "there is no delivery with this id"),
-    ),
+    delivery: deliveryDetail(found(await store.deliveries.get(id), unknownId("delivery", id))),
   };
 }
 

@@ -7,11 +7,12 @@ import {
   type SessionRef,
   type TurnRecord,
 } from "../../store/types.ts";
-import { readPage, searchPage, type PageQuery } from "./operation.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
+import { readPage, refuse, searchPage, type PageQuery } from "./operation.ts";
 import type { AdminDeps } from "../types.ts";
-import { iso, sessionView, unusedSession } from "./views.ts";
+import { iso, pick, sessionView, unusedSession } from "./views.ts";
 
-/** How an operator names a session. Only the key is needed, unless several sessions have it. */
+/** The name of a session. Only the key is needed, unless several sessions have it. */
 export interface SessionName {
   key: string;
   agent?: string | undefined;
@@ -60,14 +61,11 @@ async function findSession(deps: AdminDeps, name: SessionName): Promise<SessionR
   const owners = refs.flatMap(({ via }) => (via ? [`${via.path} (${via.credential})`] : []));
   if (owners.length > 1) {
     const message = `several paths have a session with this key: name one by \`path\`, and by \`credential\` if that is not enough: ${owners.join(", ")}`;
-    throw new RouseError({ code: "usage", message });
+    refuse(message);
   }
   for (const ref of refs)
     if (ref.origin === "main" || (await deps.store.sessions.get(ref))) return ref;
-  throw new RouseError({
-    code: "not_found",
-    message: "there is no such session; `rouse sessions` shows which there are",
-  });
+  throw new RouseError(unknownId("session", name.key));
 }
 
 /** Lists sessions, the last used first. */
@@ -81,7 +79,7 @@ export async function listSessions(
   return { sessions: rows.map(sessionView), ...page };
 }
 
-/** What the operator may know of a checkpoint; its summary is the input of its turn. */
+/** Renders a checkpoint without its summary, which is the input of its turn. */
 function checkpointView({ turns, left, outside, model, usage }: Checkpoint) {
   return { turns, left, outside, model: model ?? null, usage: usage ?? null };
 }
@@ -126,12 +124,9 @@ export async function showSession(
     session: session ? sessionView(session) : unusedSession(ref),
     turns: newest.rows.toReversed().map(turnView),
     next: newest.next,
-    queued: queued.map(({ id, at, source, text, failures }) => ({
-      id,
-      at: iso(at),
-      source,
-      text,
-      failures,
+    queued: queued.map((event) => ({
+      ...pick(event, "id", "source", "text", "failures"),
+      at: iso(event.at),
     })),
     lastRoutes: routes.map(({ channel, to, at }) => ({ channel, to, at: iso(at) })),
   };
@@ -147,9 +142,6 @@ export async function resetSession(deps: AdminDeps, name: SessionName): Promise<
 export async function deleteSession(deps: AdminDeps, name: SessionName): Promise<void> {
   const ref = await findSession(deps, name);
   if (ref.origin === "main")
-    throw new RouseError({
-      code: "usage",
-      message: "the main session cannot be deleted; reset it to forget its history",
-    });
+    refuse("the main session cannot be deleted; reset it to forget its history");
   await deps.store.commit((tx) => tx.sessions.delete(ref));
 }

@@ -1,10 +1,8 @@
 import type { BodyFormat, QueryValues } from "../../core/http/payload.ts";
-import { basename } from "node:path";
 import { BODY_GONE, BODY_GONE_ADVICE } from "../../vocabulary/body-gone.ts";
-import { locateIssues } from "../../config/places.ts";
 import { checkDraft } from "../../turns/validate.ts";
 import type { EventDebug } from "../../vocabulary/debug-notes.ts";
-import { RouseError, type Failure } from "../../core/errors.ts";
+import type { Failure } from "../../core/errors.ts";
 import type { TextPart } from "../../core/text.ts";
 import type {
   DraftResult,
@@ -17,7 +15,10 @@ import { createKeptNames, keptParts } from "../../intake/authenticate.ts";
 import { readRecordedInput } from "../../intake/replay.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { EventRecord } from "../../store/types.ts";
-import { renderTested, renderTrace } from "./texts.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
+import { found, given, refuse } from "./operation.ts";
+import { place, renderTested, renderTrace } from "./texts.ts";
+import { pick } from "./views.ts";
 
 export interface HookTest {
   mapping?: string | undefined;
@@ -42,19 +43,19 @@ export type TestedAction =
       missing: string[];
       warnings: string[];
       unsafe: boolean;
-      /** Why the gateway would refuse it: an unknown agent, a wrong recipient, … */
+      /** The reason that the gateway would refuse it: an unknown agent, a wrong recipient, … */
       problem: Failure | null;
     }
   | { ok: false; mapping: string; failure: Failure };
 
-/** How a mapping decided, in words too, with the place where it is written: `rouse.json5:9`. */
+/** The decision of a mapping, in words too, with the place where it is written: `rouse.json5:9`. */
 export type PlacedTrace = MappingTrace & { place: string; text: string };
 
 export interface TestedHook {
   /** Every mapping that could take the hook, in the order in which they are tried. */
   traces: PlacedTrace[];
   outcome: "actions" | "skipped" | "unmatched" | "rejected" | "failed";
-  /** Why there is no action; null if there is one. */
+  /** The reason that there is no action; null if there is one. */
   text: string | null;
   mapping: string | null;
   reason: string | null;
@@ -62,11 +63,11 @@ export interface TestedHook {
   nearest: Nearest | null;
   missing: string[];
   actions: TestedAction[];
-  /** What mappings in shadow would have done. */
+  /** The actions that mappings in shadow would have made. */
   would: TestedAction[];
   /** If one mapping is tested: an earlier one that would take the hook, with its place. */
   takenBefore?: { mapping: string; place: string };
-  /** What the mappings' code threw and printed; null if nothing. */
+  /** The errors and the output of the mappings' code; null if there was none. */
   debug: EventDebug | null;
 }
 
@@ -75,19 +76,12 @@ function getPath(test: HookTest, snapshot: Snapshot): string {
   const { mappings } = snapshot.mappings;
   if (test.mapping === undefined) {
     if (test.path !== undefined) return test.path;
-    throw new RouseError({ code: "usage", message: "name a mapping or a path" });
+    refuse("name a mapping or a path");
   }
-  const mapping = mappings.find(({ id }) => id === test.mapping);
-  if (!mapping) {
-    const known =
-      mappings.length === 0
-        ? "the config has none"
-        : `there are ${mappings.map(({ id }) => id).join(", ")}`;
-    throw new RouseError({
-      code: "not_found",
-      message: `there is no mapping with this id; ${known}`,
-    });
-  }
+  const mapping = found(
+    mappings.find(({ id }) => id === test.mapping),
+    unknownId("mapping", test.mapping),
+  );
   return test.path ?? mapping.paths[0] ?? "test";
 }
 
@@ -96,67 +90,26 @@ function testedAction(result: DraftResult, input: MappingInput, snapshot: Snapsh
   const { draft } = result;
   const fields = draft.fields as Record<string, unknown>;
   const checked = checkDraft({ ...draft, fields }, { hook: input.path, now: input.now }, snapshot);
+  const { message: _message, text: _text, ...shown } = fields;
   return {
     ok: true,
-    mapping: draft.mapping,
-    action: draft.action,
-    fields: Object.fromEntries(
-      Object.entries(fields).filter(
-        ([name, value]) => value !== undefined && name !== "message" && name !== "text",
-      ),
-    ),
-    content: draft.content,
+    ...pick(draft, "mapping", "action", "content", "missing", "warnings", "unsafe"),
+    fields: given(shown),
     dedupeKey: draft.dedupeKey ?? null,
-    missing: draft.missing,
-    warnings: draft.warnings,
-    unsafe: draft.unsafe,
     problem: checked.ok ? null : checked.failure,
   };
 }
 
-function describe(
+const describe = (
   outcome: MappingOutcome,
-): Omit<TestedHook, "text" | "traces" | "actions" | "would" | "takenBefore" | "debug"> {
-  const base = {
-    outcome: outcome.kind,
-    mapping: null,
-    reason: null,
-    failure: null,
-    nearest: null,
-    missing: [],
-  };
-  switch (outcome.kind) {
-    case "unmatched":
-      return { ...base, nearest: outcome.nearest ?? null };
-    case "skipped":
-      return { ...base, mapping: outcome.mapping, reason: outcome.reason };
-    case "rejected":
-      return {
-        ...base,
-        mapping: outcome.mapping,
-        failure: outcome.failure,
-        missing: outcome.missing ?? [],
-      };
-    case "failed":
-      return { ...base, mapping: outcome.mapping, failure: outcome.failure };
-    default:
-      return { ...base, mapping: outcome.mapping };
-  }
-}
-
-/** Adds to each mapping where it is written: file and line; for a preset where the config enables it. */
-export function place<T extends { at: string; origin: string }>(
-  mappings: readonly T[],
-  { configFile: file, config, texts }: Snapshot,
-): (T & { place: string })[] {
-  const issues = mappings.map(({ at }, index) => ({ path: at, message: String(index) }));
-  const places = locateIssues(issues, { file, mappingsDir: config.hooks.mappingsDir, texts });
-  return mappings.map((mapping, index) => {
-    const found = places[index];
-    const name = found?.file === undefined ? mapping.origin : basename(found.file);
-    return { ...mapping, place: found?.line === undefined ? name : `${name}:${found.line}` };
-  });
-}
+): Omit<TestedHook, "text" | "traces" | "actions" | "would" | "takenBefore" | "debug"> => ({
+  outcome: outcome.kind,
+  mapping: outcome.kind === "unmatched" ? null : outcome.mapping,
+  reason: outcome.kind === "skipped" ? outcome.reason : null,
+  failure: "failure" in outcome ? outcome.failure : null,
+  nearest: (outcome.kind === "unmatched" && outcome.nearest) || null,
+  missing: (outcome.kind === "rejected" && outcome.missing) || [],
+});
 
 /**
  * Runs a hook's body through the mappings and says how each condition came out and what would be done. Sends nothing.
@@ -199,10 +152,10 @@ async function findEarlier(
   return earlier && { mapping: earlier.mapping, place: earlier.place };
 }
 
-/** What mappings make of an event. */
+/** The effect of mappings on an event. */
 export interface EventEvaluation {
   evaluation: TestedHook | null;
-  /** Why there is no evaluation, or in what it differs from what was recorded; null if neither. */
+  /** The reason that there is no evaluation, or its difference from the record; null if there is neither. */
   note: string | null;
 }
 

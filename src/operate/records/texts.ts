@@ -2,13 +2,16 @@
  * The sentences that operators read beside codes: `text` in the admin API, and what the command line and the console show. A time
  * that belongs to a sentence is a field beside it, since each of them writes times in its own way.
  */
+import { basename } from "node:path";
+import { locateIssues } from "../../config/places.ts";
+import type { Snapshot } from "../../intake/types.ts";
 import type { MappingTrace, Nearest } from "../../mapping/types.ts";
 import type { WaitReason } from "../../turns/hold.ts";
 import type { EventRecord, PastWait, RunError, Usage } from "../../store/types.ts";
 
 type WithoutTimes<T> = T extends unknown ? Omit<T, "since" | "until"> : never;
 
-/** What a run waits for, or has waited for. The time until then follows it. */
+/** Renders the thing that a run waits for, or has waited for. The time until then follows it. */
 export function renderWait(wait: WithoutTimes<WaitReason | PastWait>): string {
   switch (wait.reason) {
     case "session":
@@ -30,7 +33,7 @@ export function renderWait(wait: WithoutTimes<WaitReason | PastWait>): string {
   }
 }
 
-/** What a provider has said with its error, in one line; null if nothing. */
+/** Renders the words of a provider about its error, in one line; null if there are none. */
 export function renderVendor(error: RunError | undefined): string | null {
   const { status, code, param, message } = error?.vendor ?? {};
   const head = [status, code, param && `(${param})`].filter((part) => part !== undefined).join(" ");
@@ -68,7 +71,7 @@ export function renderTokens(usage: Usage = {}): string {
 const renderNearest = ({ mapping, condition }: Nearest): string =>
   `${condition} of ${mapping} does not hold`;
 
-/** Why an event has its outcome; of a skipped one also why no other mapping took it. */
+/** Renders the reason for the outcome of an event; for a skipped one also the reason that no other mapping took it. */
 export function renderReason({ outcome, reason, nearest }: EventRecord): string | null {
   if (reason === undefined || outcome !== "skipped" || !nearest) return reason ?? null;
   return `${reason}; the closest other mapping is "${nearest.mapping}", whose ${nearest.condition} does not hold`;
@@ -90,7 +93,7 @@ function renderWork({ actions, mapping: by }: EventRecord): string {
     .join(", ");
 }
 
-/** What became of an event, in a few words: why it was not accepted, or the names of its work. */
+/** Renders the fate of an event in a few words: the reason that it was not accepted, or the names of its work. */
 export function renderEvent(event: EventRecord): string {
   const { outcome, nearest, handled } = event;
   const done = handled ? ` (${handled.as})` : "";
@@ -110,12 +113,12 @@ const VERDICTS: Record<MappingTrace["verdict"], string> = {
   shadow: "matches, in shadow",
 };
 
-/** How a mapping decided about an event. */
+/** Renders the decision of a mapping about an event. */
 export function renderTrace({ verdict, by }: Pick<MappingTrace, "verdict" | "by">): string {
   return `${VERDICTS[verdict]}${by === undefined ? "" : `, but ${by} took it before`}`;
 }
 
-/** Why a hook has no actions; null if it has. */
+/** Renders the reason that a hook has no actions; null if it has. */
 export function renderTested({
   outcome,
   mapping,
@@ -131,4 +134,18 @@ export function renderTested({
   if (outcome === "unmatched")
     return `no mapping matches${nearest ? `; the closest: ${renderNearest(nearest)}` : ""}`;
   return `${outcome} by ${mapping ?? "a mapping"}${outcome === "skipped" ? `: ${reason ?? ""}` : ""}`;
+}
+
+/** Adds to each mapping where it is written: file and line; for a preset where the config enables it. */
+export function place<T extends { at: string; origin: string }>(
+  mappings: readonly T[],
+  { configFile: file, config, texts }: Snapshot,
+): (T & { place: string })[] {
+  const issues = mappings.map(({ at }, index) => ({ path: at, message: String(index) }));
+  const places = locateIssues(issues, { file, mappingsDir: config.hooks.mappingsDir, texts });
+  return mappings.map((mapping, index) => {
+    const found = places[index];
+    const name = found?.file === undefined ? mapping.origin : basename(found.file);
+    return { ...mapping, place: found?.line === undefined ? name : `${name}:${found.line}` };
+  });
 }

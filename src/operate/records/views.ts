@@ -23,6 +23,7 @@ import { LAST_CHANNEL } from "../../delivery/channels.ts";
 import { getVerdicts } from "../../people/approvals.ts";
 import { deliveryStatus } from "../../turns/receipts.ts";
 import type { Bookmark } from "./bookmarks.ts";
+import { given } from "./operation.ts";
 import type { WaitReason } from "../../turns/hold.ts";
 import {
   renderAttempt,
@@ -51,6 +52,13 @@ export const iso = (ms: number): string => new Date(ms).toISOString();
 export const isoOrNull = (ms: number | undefined): string | null =>
   ms === undefined ? null : iso(ms);
 
+/** Returns some fields of a record. */
+export const pick = <T extends object, K extends keyof T>(
+  record: T,
+  ...names: readonly K[]
+): Pick<T, K> =>
+  Object.fromEntries(names.map((name) => [name, record[name]])) as unknown as Pick<T, K>;
+
 /** Renders a bookmark. */
 export const bookmarkView = ({ at, note }: Bookmark) => ({ at: iso(at), note: note ?? null });
 
@@ -78,28 +86,31 @@ export function eventView(event: EventRecord, statuses?: ReadonlyMap<string, str
   return {
     id: event.id,
     receivedAt: iso(event.receivedAt),
-    path: event.path,
-    credential: event.credential,
+    ...pick(event, "path", "credential", "outcome"),
     address: event.address ?? null,
-    outcome: event.outcome,
     reason: renderReason(event),
-    /** What became of it, in a few words: the reason, or the names of its work. */
+    /** Its fate in a few words: the reason, or the names of its work. */
     text: renderEvent(event),
     /** The HTTP status that the sender was answered, if it was an error. */
     answerStatus: event.status ?? null,
     mapping: event.mapping ?? null,
+    /** The number of its actions that failed beside others. */
+    failedActions: event.failedActions ?? 0,
     /** If no mapping matched, or one skipped it: the closest other one, and its condition that failed. */
     nearest: event.nearest ?? null,
     missing: event.missing ?? [],
-    /** What was ignored, cut or replaced in its runs. */
+    /** Anything that was ignored, cut or replaced in its body and in its runs. */
     warnings: [
-      ...new Set(event.actions.flatMap((action) => (action.kind === "run" ? action.warnings : []))),
+      ...new Set([
+        ...(event.warnings ?? []),
+        ...event.actions.flatMap((action) => (action.kind === "run" ? action.warnings : [])),
+      ]),
     ],
     duplicateOf: event.duplicateOf ?? null,
     replayOf: event.replayOf ?? null,
-    /** Whether an operator has changed the body for the replay. */
+    /** True if an operator has changed the body for the replay. */
     edited: event.edited ?? false,
-    /** What was done about an event that failed. */
+    /** The end of an event that failed: its replay, or that it was discarded. */
     handled: event.handled ? { ...event.handled, at: iso(event.handled.at) } : null,
     /** Null if nothing collected traces when it came in. */
     traceId: event.trace ? getTraceId(event.trace) : null,
@@ -136,26 +147,15 @@ function withDefaults(spec: RunSpec) {
   };
 }
 
-/** What a run would have been given, besides its message. */
+/** Renders the fields of a run, besides its message. */
 export function runFields(spec: RunSpec): Record<string, string | boolean> {
   const { session, name } = spec;
-  const { deliver, channel, to, model, thinking, wakeMode } = withDefaults(spec);
-  const fields = {
+  return given({
     agentId: session.agentId,
     sessionKey: session.key,
     name,
-    deliver,
-    channel,
-    to,
-    model,
-    thinking,
-    wakeMode,
-  };
-  return Object.fromEntries(
-    Object.entries(fields).filter(
-      (entry): entry is [string, string | boolean] => entry[1] !== undefined,
-    ),
-  );
+    ...pick(withDefaults(spec), "deliver", "channel", "to", "model", "thinking", "wakeMode"),
+  });
 }
 
 /** Renders an event with its request, and with what mappings in shadow would have done. */
@@ -178,7 +178,7 @@ export function eventDetail(event: EventRecord, statuses: ReadonlyMap<string, st
   };
 }
 
-/** What a run waits for. `until` is null if it is not known, or if nothing but other work ends the wait; `since` if no more is known. */
+/** Renders the wait of a run. `until` is null if it is not known, or if nothing but other work ends the wait; `since` if no more is known. */
 const waitView = (wait: WaitReason) => ({
   ...wait,
   text: renderWait(wait),
@@ -194,7 +194,7 @@ const pastWaitView = (wait: PastWait) => ({
   until: iso(wait.until),
 });
 
-/** What is looked up for a run: the delivery of its reply, and what it waits for. */
+/** The records that are looked up for a run: the delivery of its reply, and its wait. */
 export interface RunFacts {
   delivery: DeliveryRecord | undefined;
   waitsFor: WaitReason | undefined;
@@ -203,13 +203,13 @@ export interface RunFacts {
 const scheduleMark = ({ kind, spec }: RunRecord) =>
   kind === "schedule" ? { ...spec.schedule, dueAt: iso(spec.schedule.dueAt) } : null;
 
-/** What only runs of hooks have. */
+/** Renders the fields that only runs of hooks have. */
 function hookView(run: RunRecord) {
   const { callbackId, collect, combinedBy }: Partial<HookRun> = run.kind === "hook" ? run : {};
   return {
     /** The delivery of its receipt, if the mapping has a callback. */
     callbackId: callbackId ?? null,
-    /** How many events its batch has. */
+    /** The number of events of its batch. */
     collected: collect?.count ?? null,
     /** The number of the config that made one run of its batch; null before that, and if it was not recorded. */
     combinedBy: combinedBy ?? null,
@@ -220,13 +220,10 @@ function hookView(run: RunRecord) {
 export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
   const { session } = run.spec;
   return {
-    id: run.id,
-    eventId: run.eventId,
-    kind: run.kind,
+    ...pick(run, "id", "eventId", "kind", "status", "attempts", "restarts", "warnings"),
     /** The schedule that started the run, and the due time that it is for. */
     schedule: scheduleMark(run),
     mapping: run.mapping ?? null,
-    status: run.status,
     agentId: session.agentId,
     origin: session.origin,
     sessionKey: session.key,
@@ -236,17 +233,14 @@ export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
     name: run.spec.name,
     hook: run.spec.hook,
     model: run.model ?? getOwnModel(run) ?? null,
-    attempts: run.attempts,
-    restarts: run.restarts,
     error: run.error ?? null,
-    /** What the provider has said with the error. */
+    /** The words of the provider about the error. */
     providerText: renderVendor(run.error),
-    warnings: run.warnings,
     usage: run.usage ?? null,
     usageText: renderTokens(run.usage),
     delivery: deliveryStatus(run, delivery) ?? null,
     deliveryId: run.deliveryId ?? null,
-    /** Why it waits, since when and until when; null if it is executed or has ended. */
+    /** The reason that it waits, since when and until when; null if it is executed or has ended. */
     waitsFor: waitsFor ? waitView(waitsFor) : null,
     ...hookView(run),
     /** Null if nothing collected traces. */
@@ -296,16 +290,16 @@ export function runDetail(run: RunRecord, facts: RunFacts) {
     allowUnsafeExternalContent: unsafe,
     /** Model calls at which tries of the run ended; those before an answer are in the steps. */
     failedAttempts: (run.failedAttempts ?? []).map(attemptView),
-    /** What it has waited for before, oldest first: the newest 20 waits. */
+    /** Its waits before, oldest first: the newest 20. */
     waits: (run.waits ?? []).map(pastWaitView),
-    /** What the mapping's code threw and printed when it made one run of a batch; null if nothing. */
+    /** The errors and the output of the mapping's code when it made one run of a batch; null if there was none. */
     debug: (kind === "hook" && spec.debug) || null,
     /** The ids that the front end of an API user gave its chat and message. */
     correlation: (kind === "api" && spec.correlation) || null,
   };
 }
 
-/** What the model said in a step, or its reasoning; null if there is none. */
+/** Returns the words of the model in a step, or its reasoning; null if there are none. */
 function getWords({ messages }: StepRecord, type: "text" | "reasoning"): string | null {
   const words = (messages as { content?: string | { type: string; text?: string }[] }[]).flatMap(
     ({ content = [] }) =>
@@ -354,33 +348,12 @@ function describeAsker({ kind, spec }: RunRecord): string {
 
 /** Renders a question to a person about one call, and the answer; `run` if it is kept. */
 export function approvalView(approval: ApprovalRecord, run: RunRecord | undefined) {
-  const {
-    id,
-    code,
-    runId,
-    callId,
-    agentId,
-    tool,
-    input,
-    reason,
-    why,
-    askedAt,
-    expiresAt,
-    decision,
-    refused = [],
-  } = approval;
+  const { input, askedAt, expiresAt, decision, refused = [] } = approval;
   return {
-    id,
-    code,
-    runId,
-    callId,
-    agentId,
-    tool,
+    ...pick(approval, "id", "code", "runId", "callId", "agentId", "tool", "reason", "why"),
     /** Null if none were given. */
     input: input ?? null,
-    reason,
-    why,
-    /** Who made the agent do the run, in words; null if the run is not kept any more. */
+    /** The one who made the agent do the run, in words; null if the run is not kept any more. */
     askedBy: run ? describeAsker(run) : null,
     /** The event that started the run. */
     eventId: run?.eventId ?? null,
@@ -389,19 +362,14 @@ export function approvalView(approval: ApprovalRecord, run: RunRecord | undefine
     state: decision ? ("decided" as const) : ("open" as const),
     verdicts: [...getVerdicts(approval)],
     decision: decision
-      ? {
-          verdict: decision.verdict,
-          by: decision.by,
-          at: iso(decision.at),
-          note: decision.note ?? null,
-        }
+      ? { ...pick(decision, "verdict", "by"), at: iso(decision.at), note: decision.note ?? null }
       : null,
     /** Decisions that were refused, oldest first: the newest 20. */
     refused: refused.map((one) => ({ ...one, at: iso(one.at) })),
   };
 }
 
-/** What is shown with the steps of a run: the questions about its calls, oldest first. */
+/** The records that are shown with the steps of a run: the questions about its calls, oldest first. */
 interface StepFacts {
   run: RunRecord;
   approvals: readonly ApprovalRecord[];
@@ -409,13 +377,9 @@ interface StepFacts {
 
 function toolCallView(call: ToolCallRecord, { run, approvals }: StepFacts) {
   return {
-    id: call.id,
-    tool: call.tool,
-    name: call.name,
-    state: call.state,
-    /** Whether the tool declares that it changes nothing. */
+    ...pick(call, "id", "tool", "name", "state", "input"),
+    /** True if the tool declares that it changes nothing. */
     readOnly: call.readOnly ?? false,
-    input: call.input,
     startedAt: isoOrNull(call.startedAt),
     endedAt: isoOrNull(call.endedAt),
     output: call.output ? outputView(call.output) : null,
@@ -444,12 +408,9 @@ export const renderOffer = ({ offered, leftOut, by }: ToolOffer): string =>
 export function stepView(step: StepRecord, facts: StepFacts) {
   const failed = step.failedAttempts ?? [];
   return {
-    index: step.index,
-    model: step.model,
+    ...pick(step, "index", "model", "finish", "usage"),
     /** The model that was asked first, if another one answered. */
     insteadOf: failed.find(({ model }) => model !== step.model)?.model ?? null,
-    finish: step.finish,
-    usage: step.usage,
     usageText: renderTokens(step.usage),
     startedAt: iso(step.startedAt),
     endedAt: iso(step.endedAt),
@@ -457,7 +418,7 @@ export function stepView(step: StepRecord, facts: StepFacts) {
     failedAttempts: failed.map(attemptView),
     thinking: getWords(step, "reasoning"),
     text: getWords(step, "text"),
-    /** What was offered of the agent's tools, in a first step to which not all were; null otherwise. */
+    /** The agent's tools that were offered, in a first step to which not all were; null otherwise. */
     tools: step.offer ? renderOffer(step.offer) : null,
     calls: step.calls.map((call) => toolCallView(call, facts)),
   };
@@ -467,8 +428,7 @@ export function stepView(step: StepRecord, facts: StepFacts) {
 export function deliveryView(delivery: DeliveryRecord) {
   const { route } = delivery;
   return {
-    id: delivery.id,
-    runId: delivery.runId,
+    ...pick(delivery, "id", "runId", "attempts", "messageIds"),
     /** `no_route`: it failed because no recipient was known. */
     status: deliveryState(delivery),
     /** Without a route: what the run asked for, a channel or `last`. */
@@ -479,8 +439,6 @@ export function deliveryView(delivery: DeliveryRecord) {
     sentChunks: Math.min(delivery.nextChunk, delivery.chunks.length),
     files: delivery.files?.length ?? 0,
     sentFiles: Math.max(delivery.nextChunk - delivery.chunks.length, 0),
-    attempts: delivery.attempts,
-    messageIds: delivery.messageIds,
     error: delivery.error ?? null,
     createdAt: iso(delivery.createdAt),
     nextAt: delivery.status === "pending" ? iso(delivery.nextAt) : null,
@@ -495,13 +453,9 @@ export function deliveryDetail(delivery: DeliveryRecord) {
     ...deliveryView(delivery),
     /** Its messages in order; the first `sentChunks` of them are sent. */
     texts: delivery.chunks,
-    /** What follows the messages, in order. */
-    attached: (delivery.files ?? []).map(({ name, mediaType, bytes }) => ({
-      name,
-      mediaType,
-      bytes,
-    })),
-    /** What was sent in another way than it was meant to be. */
+    /** The files that follow the messages, in order. */
+    attached: (delivery.files ?? []).map((file) => pick(file, "name", "mediaType", "bytes")),
+    /** Anything that was sent in another way than it was meant to be. */
     warnings: delivery.warnings ?? [],
     /** Of a question about a tool call: the approval. */
     approvalId: ask?.approvalId ?? null,

@@ -1,3 +1,4 @@
+import { isRecord } from "../../core/json.ts";
 import { getEqualValues } from "../../mapping/condition.ts";
 import type { NamedMapping } from "../../mapping/source.ts";
 import type { MappingInfo } from "../../mapping/types.ts";
@@ -8,7 +9,7 @@ export interface LintedMapping {
   info: MappingInfo;
 }
 
-/** What a condition wants: for a plain equality the values, else the condition as text. */
+/** The demand of a condition: for a plain equality the values, else the condition as text. */
 type Wanted = { values: Set<unknown> } | { text: string };
 /** By the field or expression that a condition is about. */
 type Wants = ReadonlyMap<string, Wanted>;
@@ -19,9 +20,8 @@ const ANYWHERE = "";
 
 /** The values of a condition that is an equality and nothing else. */
 function getPlainValues(condition: unknown): Set<unknown> | undefined {
-  const isObject = typeof condition === "object" && condition !== null && !Array.isArray(condition);
   if (
-    isObject &&
+    isRecord(condition) &&
     (Object.keys(condition).length !== 1 || !("$eq" in condition || "$in" in condition))
   )
     return undefined;
@@ -46,7 +46,7 @@ function toWants({ match }: NamedMapping): Wants {
   return match.when === undefined ? wants : wants.set("when", { text: match.when });
 }
 
-/** Whether a condition holds whenever the other one does: the same text, or an equality with more values. */
+/** Returns whether a condition holds whenever the other one does: the same text, or an equality with more values. */
 function isImplied(wide: Wanted, narrow: Wanted): boolean {
   if ("text" in wide) return "text" in narrow && wide.text === narrow.text;
   if ("text" in narrow || narrow.values.size > wide.values.size) return false;

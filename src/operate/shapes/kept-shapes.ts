@@ -1,7 +1,7 @@
 import { readAll } from "../records/operation.ts";
 import { readRecordedInput } from "../../intake/replay.ts";
 import type { Snapshot } from "../../intake/types.ts";
-import type { EventRecord, FencingToken, Ms, Store } from "../../store/types.ts";
+import type { EventRecord, FencingToken, Ms, Store, Writes } from "../../store/types.ts";
 import {
   addToShape,
   createShape,
@@ -27,7 +27,7 @@ const DISORDER_MS = 3_600_000;
 const PROGRESS_KEY = "shapes";
 const toShapeKey = (path: string): string => `shape:${path}`;
 
-/** How far events were counted. */
+/** The last event that was counted. */
 interface ShapeProgress {
   last?: { id: string; at: Ms };
 }
@@ -42,9 +42,6 @@ const readShape = async (read: ReadValue, path: string): Promise<Shape | undefin
   const kept = (await read(toShapeKey(path))) as KeptShape | null | undefined;
   return kept ? fromKeptShape(path, kept) : undefined;
 };
-
-const readProgress = async (read: ReadValue): Promise<ShapeProgress> =>
-  ((await read(PROGRESS_KEY)) as ShapeProgress | null | undefined) ?? {};
 
 /** Reads the shapes that are kept, by path. */
 export async function readShapes(
@@ -63,7 +60,7 @@ const pause = (): Promise<void> => new Promise((resolve) => setImmediate(resolve
 
 const getSize = ({ request: { body } }: EventRecord): number => body?.length ?? 0;
 
-/** Whether an event says something about what its sender sends: a replay has a body that was counted before. */
+/** Returns whether an event says something about its sender's bodies: that of a replay was counted before. */
 const isCountable = ({ outcome, replayOf, request: { body } }: EventRecord): boolean =>
   outcome !== "duplicate" &&
   replayOf === undefined &&
@@ -103,19 +100,6 @@ async function readNewEvents(store: Store, last: ShapeProgress["last"]): Promise
   return events.toReversed();
 }
 
-async function clearShapes(
-  store: Store,
-  paths: readonly string[],
-  fencingToken: FencingToken | undefined,
-): Promise<void> {
-  const kept: string[] = [];
-  for (const path of paths)
-    if (await store.values.get(toShapeKey(path))) kept.push(toShapeKey(path));
-  const clear = (): Promise<boolean> =>
-    store.commit((tx) => kept.forEach((key) => tx.values.set(key, null)), fencingToken);
-  if (kept.length > 0) await clear();
-}
-
 /** Counts the bodies of events, added to what is kept of their paths. */
 async function countBodies(
   events: readonly EventRecord[],
@@ -148,9 +132,11 @@ export async function updateShapes(
   const paths = mappings.paths.map(({ path }) => path);
   const read: ReadValue = (key) => store.values.get(key);
   const isKept = config.hooks.retention > 0;
-  if (!isKept) await clearShapes(store, paths, fencingToken);
-  const progress = await readProgress(read);
-  const events = await readNewEvents(store, progress.last);
+  const gone = isKept ? [] : [...(await readShapes(read, paths)).keys()];
+  const clear = (tx: Writes): void => gone.forEach((path) => tx.values.set(toShapeKey(path), null));
+  if (gone.length > 0) await store.commit(clear, fencingToken);
+  const { last } = ((await read(PROGRESS_KEY)) as ShapeProgress | null | undefined) ?? {};
+  const events = await readNewEvents(store, last);
   const newest = events.at(-1);
   if (!newest) return false;
   const shapes = await countBodies(isKept ? events : [], paths, read);

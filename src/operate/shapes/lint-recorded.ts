@@ -3,7 +3,7 @@ import type { Issue } from "../../core/errors.ts";
 import type { LintedMapping } from "./covering.ts";
 import { lintIssue } from "./lint.ts";
 import { getConditionReads, getRenderedReads, type FieldRead } from "./read-fields.ts";
-import { getAround, type FieldType, type Shape } from "./shape.ts";
+import { getAround, toType, type FieldType, type Shape } from "./shape.ts";
 
 /** So many bodies say enough about the fields of a hook. */
 const ENOUGH = 20;
@@ -12,13 +12,13 @@ const ENOUGH = 20;
 interface KnownFields {
   events: number;
   types: Map<string, Set<FieldType>>;
-  /** How many bodies had an object of this name. */
+  /** The number of bodies that had an object of this name. */
   objects: Map<string, number>;
   /** The nearest name of fields that are not known; null if there is none. */
   near: Map<string, string | null>;
 }
 
-/** Whether bodies have a field. Below a name that may be any key, all may be there. */
+/** Returns whether bodies have a field. Below a name that may be any key, all may be there. */
 function isKnown({ types }: KnownFields, field: string): boolean {
   if (types.has(field)) return true;
   let above = [""];
@@ -62,7 +62,7 @@ function findNear({ near, types }: KnownFields, field: string): string | null {
   return found;
 }
 
-/** Whether a condition also holds, or is meant to hold, for a field that is not there. */
+/** Returns whether a condition also holds, or is meant to hold, for a field that is not there. */
 function asksForPresence(condition: unknown): boolean {
   return (
     typeof condition === "object" &&
@@ -101,10 +101,8 @@ function findUnknownFields(mapping: LintedMapping, known: KnownFields, isAlone: 
   });
 }
 
-/** What a condition compares with, by the type that a value must have for it to hold; undefined if any type may do. */
+/** Returns the types that a value must have for a condition to hold; undefined if any type may do. */
 function getComparedTypes(condition: unknown): Set<FieldType> | undefined {
-  const toType = (value: unknown): FieldType =>
-    value === null ? "null" : typeof value === "string" ? "text" : (typeof value as FieldType);
   if (typeof condition !== "object" || condition === null) return new Set([toType(condition)]);
   if (Array.isArray(condition)) return new Set(condition.map(toType));
   const entries = Object.entries(condition);

@@ -1,13 +1,13 @@
 import { basename, join, relative } from "node:path";
-import { readFieldLines, readJson5, renderAtLines } from "../../config/json5.ts";
-import { mask } from "../../config/mask.ts";
+import { readFields, readJson5, renderAtLines } from "../../config/json5.ts";
+import { isReference, mask } from "../../config/mask.ts";
 import type { Config } from "../../config/schema/index.ts";
 import { hooksKeys, hooksSchema } from "../../config/schema/hooks.ts";
 import { mappingFileSchema } from "../../config/schema/mapping.ts";
 import { getPresetName } from "../../config/schema/preset.ts";
-import { VARIABLE_REFERENCE } from "../../config/secrets.ts";
 import { isCredentialName } from "../../core/http/credential-name.ts";
 import { isInside, readText, type FileTexts } from "../../core/files.ts";
+import { isRecord } from "../../core/json.ts";
 import { sha256Hex } from "../../core/secret.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { PRESETS_DIR } from "../../mapping/presets.ts";
@@ -15,7 +15,7 @@ import { hashModule } from "../../mapping/transforms/build.ts";
 import { realPath } from "../../mapping/transforms/permissions.ts";
 import type { DecidingConfig } from "../../store/types.ts";
 
-/** What is kept of a config: enough to decide by it again, and none of its secrets. */
+/** The record of a config: enough to decide by it again, and none of its secrets. */
 export interface ConfigContent {
   /** The config file's name, null if there was none, and what of it decides, as it is written. */
   config: { name: string | null; text: string };
@@ -47,20 +47,17 @@ const NOT_KEPT = new Set([
   "transformPermissions",
   "callbackHosts",
 ]);
-/** What a plugin's section says of the mappings of its preset. */
+/** The fields of a plugin's section that are about the mappings of its preset. */
 const SECTION_FIELDS = ["model", "thinking", "allowUnsafeExternalContent"];
 
-const isReference = (text: string): boolean => VARIABLE_REFERENCE.test(text);
-const isObject = (value: unknown): value is Values =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 const pick = (value: unknown, keep: (name: string) => boolean): Values =>
-  isObject(value) ? Object.fromEntries(Object.entries(value).filter(([name]) => keep(name))) : {};
+  isRecord(value) ? Object.fromEntries(Object.entries(value).filter(([name]) => keep(name))) : {};
 
 /** Every text of a value replaced. */
 function maskTexts(value: unknown): unknown {
   if (typeof value === "string") return "masked";
   if (Array.isArray(value)) return value.map(maskTexts);
-  return isObject(value) ? mapValues(value, maskTexts) : value;
+  return isRecord(value) ? mapValues(value, maskTexts) : value;
 }
 
 const mapValues = (value: Values, map: (member: unknown, name: string) => unknown): Values =>
@@ -69,7 +66,7 @@ const mapValues = (value: Values, map: (member: unknown, name: string) => unknow
 /** Conditions on headers or parameters without the values of credentials: no event has them, so they decide nothing. */
 function withoutCredentials(conditions: unknown): unknown {
   if (Array.isArray(conditions)) return conditions.map(withoutCredentials);
-  if (!isObject(conditions)) return conditions;
+  if (!isRecord(conditions)) return conditions;
   return mapValues(conditions, (value, name) =>
     isCredentialName(name)
       ? maskTexts(value)
@@ -80,7 +77,7 @@ function withoutCredentials(conditions: unknown): unknown {
 }
 
 const keepMatch = (match: unknown): unknown =>
-  isObject(match)
+  isRecord(match)
     ? mapValues(match, (member, name) =>
         name === "headers" || name === "query" ? withoutCredentials(member) : member,
       )
@@ -91,7 +88,7 @@ const keepMatch = (match: unknown): unknown =>
  * a key, and what must not be masked since mappings decide by it.
  */
 function keepMapping(masked: unknown, written: unknown): unknown {
-  if (!isObject(masked) || !isObject(written)) return masked;
+  if (!isRecord(masked) || !isRecord(written)) return masked;
   const { callback: _callback, ...kept } = masked;
   return mapValues(kept, (member, name) =>
     name === "match" ? keepMatch(written[name]) : name === "validate" ? written[name] : member,
@@ -103,9 +100,9 @@ const keepMappings = (masked: unknown, written: unknown): unknown =>
     ? masked.map((entry, index) => keepMapping(entry, written[index]))
     : masked;
 
-/** What a config's `hooks` decide by. */
+/** Returns the fields of a config's `hooks` that decide something. */
 function keepHooks(written: unknown, isShown: (text: string) => boolean): Values {
-  if (!isObject(written)) return {};
+  if (!isRecord(written)) return {};
   const masked = mask(written, [hooksSchema], isShown) as Values;
   const kept = pick(masked, (name) => !NOT_KEPT.has(name));
   return mapValues(kept, (member, name) => {
@@ -137,13 +134,13 @@ function keepConfig(written: unknown): Values {
 /** A mapping file or a preset's document without secrets; a schema as it is. */
 function keepFile(file: string, texts: FileTexts | undefined): { value: unknown; text: string } {
   const parsed = readJson5(file, texts);
-  if (!parsed.ok || !isObject(parsed.value) || !Array.isArray(parsed.value["mappings"])) {
+  if (!parsed.ok || !isRecord(parsed.value) || !Array.isArray(parsed.value["mappings"])) {
     const text = readText(file, texts);
     return { value: text, text };
   }
   const masked = mask(parsed.value, [mappingFileSchema], isReference) as Values;
   const value = { ...masked, mappings: keepMappings(masked["mappings"], parsed.value["mappings"]) };
-  return { value, text: renderAtLines(value, readFieldLines(file, texts)) };
+  return { value, text: renderAtLines(value, readFields(file, texts)) };
 }
 
 /** A hash of what decides besides the texts. */
@@ -176,7 +173,7 @@ export const hashNames = ({ channels, models }: Config): string =>
     ]),
   );
 
-/** Where a snapshot comes from: the config as it is written, and what was made of it. */
+/** The source of a snapshot: the config as it is written, and its parts. */
 interface ConfigSource extends Pick<
   Snapshot,
   "config" | "configFile" | "mappings" | "offers" | "texts"
@@ -198,12 +195,11 @@ function readContent({ written, config, configFile, mappings, offers, texts }: C
   );
   const kept = keepConfig(written);
   const [basis, names] = [hashBasis(config, offers.presets), hashNames(config)];
-  const lines =
-    configFile === undefined ? new Map<string, number>() : readFieldLines(configFile, texts);
+  const fields = configFile === undefined ? undefined : readFields(configFile, texts);
   const content: ConfigContent = {
     config: {
       name: configFile === undefined ? null : basename(configFile),
-      text: renderAtLines(kept, lines),
+      text: renderAtLines(kept, fields),
     },
     files: Object.fromEntries(files.map(([name, { text }]) => [name, text])),
     modules,

@@ -1,35 +1,15 @@
 import { isCredentialName } from "../../core/http/credential-name.ts";
 import type { Ms } from "../../store/types.ts";
+import { iso } from "../records/views.ts";
 
 export type FieldType = "text" | "number" | "boolean" | "null" | "object" | "list";
 type TypeCounts = Partial<Record<FieldType, number>>;
 
-/** A field of a hook's bodies. `labels[].name`: lists are `[]`, and keys that look like ids are `*`. */
-export interface FieldShape {
-  name: string;
+interface Field {
   /** In how many bodies it had which type. */
   types: TypeCounts;
-  /** The part of the bodies that have it, from 0 to 1. It is 0 if only bodies before those that were counted had it. */
-  share: number;
-  /** All values that it had, if they are few and short and do not look like secrets. */
-  values?: unknown[];
-  /** ISO 8601. */
-  firstSeen: string;
-  lastSeen: string;
-}
-
-export interface HookShape {
-  path: string;
-  /** The bodies that were counted. */
   events: number;
-  /** Fields of the bodies that were counted, then those of earlier bodies. */
-  fields: FieldShape[];
-}
-
-interface Field {
-  types: TypeCounts;
-  events: number;
-  /** How many bodies had the object around it when it was last seen. */
+  /** The number of bodies that had the object around it when it was last seen. */
   around: number;
   firstSeen: Ms;
   lastSeen: Ms;
@@ -43,7 +23,7 @@ export interface Shape {
   /** The bodies that were counted. */
   events: number;
   fields: Map<string, Field>;
-  /** Whether bodies had more fields or levels than are counted. */
+  /** True if bodies had more fields or levels than are counted. */
   isCut: boolean;
 }
 
@@ -66,7 +46,7 @@ export const createShape = (path: string): Shape => ({
 
 const UUID_OR_HEX = /^(?=.*\d)[0-9a-f-]{8,}$/i;
 
-/** Whether a key is data, such as an id, a date or an address, and no name. */
+/** Returns whether a key is data, such as an id, a date or an address, and no name. */
 function isIdKey(key: string): boolean {
   if (key.length > 64 || /^\d+$/.test(key) || /[@/\s]/.test(key) || UUID_OR_HEX.test(key))
     return true;
@@ -83,7 +63,8 @@ function toName(around: string, key: string): string {
   return around === "" ? name : `${around}.${name}`;
 }
 
-function toType(value: unknown): FieldType {
+/** Returns the type of a value of a body. */
+export function toType(value: unknown): FieldType {
   if (value === null) return "null";
   if (Array.isArray(value)) return "list";
   return typeof value === "string" ? "text" : (typeof value as "number" | "boolean" | "object");
@@ -96,7 +77,7 @@ export function getAround(name: string): string | undefined {
   return end < 0 ? undefined : name.slice(0, end);
 }
 
-/** How many bodies had the object around a field. */
+/** Counts the bodies that had the object around a field. */
 export function countAround({ events, fields }: Shape, name: string): number {
   const around = getAround(name);
   return around === undefined ? events : (fields.get(around)?.types.object ?? 0);
@@ -113,7 +94,7 @@ function addValue(field: Field, name: string, value: unknown): void {
   if (isHidden || field.values.size > MAX_VALUES) field.values = null;
 }
 
-/** What one body has: each field with its types and values. */
+/** The fields of one body, each with its types and values. */
 interface Walk {
   found: Map<string, { types: Set<FieldType>; values: Set<unknown> }>;
   nodes: number;
@@ -174,60 +155,48 @@ export function addToShape(shape: Shape, payload: unknown, receivedAt: Ms): void
   shape.isCut ||= walk.isCut;
 }
 
-/** What is kept of a shape: names and types, and no value. */
+/** The record of a shape: names and types, and no value. */
 export interface KeptShape {
   events: number;
   isCut: boolean;
   /** A list and no object, since a field may be named `__proto__`. */
-  fields: [
-    name: string,
-    types: TypeCounts,
-    events: number,
-    around: number,
-    firstSeen: Ms,
-    lastSeen: Ms,
-  ][];
+  fields: [name: string, field: Field & { values: null }][];
 }
 
-export function toKeptShape({ events, isCut, fields }: Shape): KeptShape {
-  const kept = [...fields].map(([name, field]): KeptShape["fields"][number] => {
-    const { types, events: count, around, firstSeen, lastSeen } = field;
-    return [name, types, count, around, firstSeen, lastSeen];
-  });
-  return { events, isCut, fields: kept };
-}
+export const toKeptShape = ({ events, isCut, fields }: Shape): KeptShape => ({
+  events,
+  isCut,
+  fields: [...fields].map(([name, field]) => [name, { ...field, values: null }]),
+});
 
-export function fromKeptShape(path: string, { events, isCut, fields }: KeptShape): Shape {
-  const restored = fields.map(
-    ([name, types, count, around, firstSeen, lastSeen]): [string, Field] => [
-      name,
-      { types, events: count, around, firstSeen, lastSeen, values: null },
-    ],
-  );
-  return { path, events, isCut, fields: new Map(restored) };
-}
+export const fromKeptShape = (path: string, { fields, ...kept }: KeptShape): Shape => ({
+  ...kept,
+  path,
+  fields: new Map(fields),
+});
 
-const iso = (at: Ms): string => new Date(at).toISOString();
+/** The fields of a hook's bodies, as they are shown. */
+export type HookShape = ReturnType<typeof toHookShape>;
+export type FieldShape = HookShape["fields"][number];
 
-/** Shows the fields of recorded bodies, and those of bodies before them that `earlier` has. */
-export function toHookShape({ path, events, fields }: Shape, earlier?: Shape): HookShape {
-  const shown = [...fields].map(
-    ([name, { types, events: count, values, firstSeen, lastSeen }]): FieldShape => ({
-      name,
-      types,
-      share: Math.round((count / events) * 1000) / 1000,
-      ...(values && values.size > 0 ? { values: [...values] } : {}),
-      firstSeen: iso(Math.min(firstSeen, earlier?.fields.get(name)?.firstSeen ?? firstSeen)),
-      lastSeen: iso(lastSeen),
-    }),
-  );
-  const gone = [...(earlier?.fields ?? [])].filter(([name]) => !fields.has(name));
-  const before = gone.map(([name, { types, firstSeen, lastSeen }]): FieldShape => ({
+/** Shows the fields of recorded bodies, and then those that only bodies before them had, which `earlier` has. */
+export function toHookShape({ path, events, fields }: Shape, earlier?: Shape) {
+  const known = earlier?.fields ?? new Map<string, Field>();
+  const gone = [...known].filter(([name]) => !fields.has(name));
+  const toShape = (share: number, [name, field]: [string, Field]) => ({
+    /** `labels[].name`: lists are `[]`, and keys that look like ids are `*`. */
     name,
-    types,
-    share: 0,
-    firstSeen: iso(firstSeen),
-    lastSeen: iso(lastSeen),
-  }));
-  return { path, events, fields: [...shown, ...before] };
+    types: field.types,
+    /** The part of the bodies that have it, from 0 to 1. It is 0 if only bodies before those that were counted had it. */
+    share,
+    /** All values that it had, if they are few and short and do not look like secrets. */
+    ...(field.values && field.values.size > 0 && { values: [...field.values] }),
+    firstSeen: iso(Math.min(field.firstSeen, known.get(name)?.firstSeen ?? field.firstSeen)),
+    lastSeen: iso(field.lastSeen),
+  });
+  const shown = [...fields].map((one) =>
+    toShape(Math.round((one[1].events / events) * 1000) / 1000, one),
+  );
+  /** `events`: the number of bodies that were counted. */
+  return { path, events, fields: [...shown, ...gone.map((one) => toShape(0, one))] };
 }

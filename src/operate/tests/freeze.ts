@@ -1,7 +1,6 @@
 import type { Mask, MaskOptions } from "./masks.ts";
 import type { WrittenRun } from "./recorded-run.ts";
 import { findRunMasks, getMaskableRun, maskRun, prepareReply } from "./run-record.ts";
-import { found } from "../records/operation.ts";
 import { eventDetail, type EventDetail } from "../records/views.ts";
 import { RouseError } from "../../core/errors.ts";
 import type { Snapshot } from "../../intake/types.ts";
@@ -14,7 +13,7 @@ import type { LandingDeps } from "../edits/landing.ts";
 import { planChange, type TextChange } from "../edits/planned-change.ts";
 import { toTexts } from "../edits/user-files.ts";
 
-/** How an event is frozen as a test. */
+/** The options of a test that is made of an event. */
 interface FreezeOptions {
   /** The file's name. Default: the mapping's. */
   name?: string | undefined;
@@ -24,19 +23,19 @@ interface FreezeOptions {
   keep: readonly string[];
 }
 
-/** What was written. If masking would change what the mappings do, nothing was: `changedBy` has the fields. */
+/** The result. If masking would change what the mappings do, nothing was written: `changedBy` has the fields. */
 export interface FrozenTest {
   written: string | null;
   masked: string[];
   changedBy: string[] | null;
-  /** Why the event is not accepted; null if it is. */
+  /** The reason that the event is not accepted; null if it is. */
   reason: string | null;
   expect: FixtureFile["expect"];
   /** The recorded run, masked. */
   run?: WrittenRun;
 }
 
-/** What is frozen: an event, a run that has its own prompt, or a run with the event whose request asks for it. */
+/** The source of a test: an event, a run that has its own prompt, or a run with the event whose request asks for it. */
 export type Freezable =
   | { event: EventDetail; recorded?: RecordedAgentRun | undefined }
   | { event?: undefined; recorded: RecordedAgentRun };
@@ -124,7 +123,8 @@ interface FreezeRequest extends FreezeOptions {
 }
 
 interface FreezeDeps extends Pick<LandingDeps, "withCandidate" | "snapshot"> {
-  getEvent(id: string): Promise<EventRecord | undefined>;
+  /** @throws RouseError `not_found` */
+  requireEvent(id: string): Promise<EventRecord>;
 }
 
 /** Keeps recorded events as tests of `hooks.testsDir`. */
@@ -138,10 +138,10 @@ export interface Freezer {
 }
 
 /** Creates what keeps events as tests. */
-export function createFreezer({ getEvent, snapshot, withCandidate }: FreezeDeps): Freezer {
+export function createFreezer({ requireEvent, snapshot, withCandidate }: FreezeDeps): Freezer {
   return {
     async freeze({ event: id, change: wanted, ...options }) {
-      const event = found(await getEvent(id), "there is no event with this id");
+      const event = await requireEvent(id);
       const source = { event: eventDetail(event, new Map()) };
       if (!wanted) return freezeTest(source, snapshot(), options);
       const { change } = planChange(wanted, snapshot());

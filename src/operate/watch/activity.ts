@@ -3,7 +3,6 @@ import type { EventOutcome, Ms, RunRecord } from "../../store/types.ts";
 import { renderWait } from "../records/texts.ts";
 import type { AdminDeps } from "../types.ts";
 import { iso, isoOrNull } from "../records/views.ts";
-import type { ActivityView, ParkedFor, Waiting } from "./watch-views.ts";
 
 /** Events that are counted at most: the newest. */
 const MAX_EVENTS = 50_000;
@@ -20,20 +19,15 @@ function getStep(span: Ms): Ms {
   return (STEPS.find((step) => minutes / step <= MAX_BARS) ?? 1440) * MINUTE_MS;
 }
 
-export interface WaitingWork {
-  /** Runs that wait for a worker, or for another run of their session. */
-  turn: Waiting;
-  delivery: Waiting;
-}
-
 /**
  * Counts the work that waits for a worker. A run that is parked, collects events or waits for a person has a job in the queue, too,
- * and no worker could take it. `counts` are those of the store.
+ * and no worker could take it. `counts` are those of the store, `turn` are runs that wait for a worker, or for another run of
+ * their session, and `oldestSeconds` is how long the oldest has waited.
  */
 export async function countWaiting(
   { store, queue, clock }: AdminDeps,
   counts: Promise<Readonly<Record<string, number>>>,
-): Promise<WaitingWork> {
+) {
   const [since, delivery, { "runs.queued": count = 0 }] = await Promise.all([
     store.runs.getQueuedSince(),
     queue.waiting("delivery"),
@@ -46,8 +40,11 @@ export async function countWaiting(
   };
 }
 
-/** What holds parked runs back, with how many wait for it and when the first may start. */
-function groupParked(runs: readonly RunRecord[]): ParkedFor[] {
+/** Parked runs that wait for the same. */
+export type ParkedFor = ReturnType<typeof groupParked>[number];
+
+/** Groups parked runs by what holds them back: a limit of `of`, or the model `of`. `until`: when the first may start, if that is known. */
+function groupParked(runs: readonly RunRecord[]) {
   const holds = runs.flatMap(({ hold }) =>
     hold?.reason === "limit" || hold?.reason === "away" ? [hold] : [],
   );
@@ -55,16 +52,17 @@ function groupParked(runs: readonly RunRecord[]): ParkedFor[] {
     const [first] = those;
     if (!first) return [];
     const until = those.flatMap((one) => one.until ?? []).toSorted((a, b) => a - b)[0];
+    const { reason } = first;
     const what =
-      first.reason === "away"
-        ? { reason: first.reason, of: first.of, limit: null }
-        : { reason: first.reason, of: first.scope, limit: first.limit };
+      reason === "away"
+        ? { reason, of: first.of, limit: null }
+        : { reason, of: first.scope, limit: first.limit };
     return [{ ...what, text: renderWait(first), count: those.length, until: isoOrNull(until) }];
   });
 }
 
-/** Shows what is parked, and what for. */
-export async function showParked({ store }: AdminDeps): Promise<ActivityView["waiting"]["parked"]> {
+/** Shows what is parked, and what the newest 500 wait for. */
+export async function showParked({ store }: AdminDeps) {
   const { "runs.parked": count = 0 } = await store.counts();
   const runs = count === 0 ? [] : await store.runs.list({ status: "parked", limit: MAX_PARKED });
   return { count, by: groupParked(runs) };
@@ -89,21 +87,21 @@ async function countOutcomes({ store }: AdminDeps, since: Ms, now: Ms) {
   const total = sums.reduce((sum, { count }) => sum + count, 0);
   return {
     stepSeconds: step / 1000,
+    /** The beginning of each step. */
     times: times.map(iso),
+    /** Hooks in each step. */
     outcomes,
     total,
+    /** False if only the newest hooks were counted. */
     isComplete: total < MAX_EVENTS,
   };
 }
 
-/**
- * Counts hooks over time by outcome, and says how long answers and runs took and what waits for what. `isComplete` is false if
- * only the newest events were counted.
- */
-export async function showActivity(
-  deps: AdminDeps,
-  { since }: { since: Ms },
-): Promise<ActivityView> {
+/** Hooks over time, how long things took, and what waits. Times are ISO 8601. */
+export type ActivityView = Awaited<ReturnType<typeof showActivity>>;
+
+/** Counts hooks over time by outcome, and says how long answers and runs took and what waits for what. */
+export async function showActivity(deps: AdminDeps, { since }: { since: Ms }) {
   const now = deps.clock.now();
   const counting = deps.store.counts();
   const [hooks, counts, parked, waiting] = await Promise.all([
@@ -115,6 +113,7 @@ export async function showActivity(
   return {
     since: iso(since),
     hooks,
+    /** The newest of this gateway since its start; null if there was none. */
     latencies: deps.metrics.latencies(),
     waiting: {
       runs: waiting.turn,

@@ -3,70 +3,72 @@ import { getMaxBodyBytes } from "../../intake/body.ts";
 import { getStatus } from "../../core/errors.ts";
 import { findLostRequests } from "./lost-requests.ts";
 import type { AdminDeps } from "../types.ts";
-import { showParked } from "./activity.ts";
-import type { ParkedFor } from "./watch-views.ts";
+import { showParked, type ParkedFor } from "./activity.ts";
 import type { PathRules } from "../../mapping/types.ts";
 import type { EventRecord } from "../../store/types.ts";
 import type { Sender } from "../../config/schema/signature.ts";
 import { percent } from "../../intake/signatures/sender.ts";
 import { readAll } from "../records/operation.ts";
-import { getBodiesOverdue } from "../../store/sweeper.ts";
+import { iso } from "../records/views.ts";
 import { plural } from "../../core/text.ts";
 
 const DAY_MS = 86_400_000;
 
-/** What a check has found. */
+/** The result of a check. */
 export interface Found {
   status: "ok" | "warn" | "fail";
-  /** What was found, and what to change if it is not well. */
+  /** The finding, and the thing to change if it is not well. */
   message: string;
 }
 
 export type CheckView = Found & { id: string };
 
-/** One check of `rouse doctor`. */
-export type Check = (deps: AdminDeps, snapshot: Snapshot) => Found | Promise<Found>;
+/** The context of a check, beside the snapshot. */
+interface CheckDeps extends AdminDeps {
+  /** The number of records of each kind and state. */
+  counts: ReturnType<AdminDeps["store"]["counts"]>;
+}
 
-export const passedCheck = (message: string): Found => ({ status: "ok", message });
-export const warningCheck = (message: string): Found => ({ status: "warn", message });
+/** One check of `rouse doctor`. Gives a text if all is well. */
+export type Check = (
+  deps: CheckDeps,
+  snapshot: Snapshot,
+) => Found | string | Promise<Found | string>;
+
+/** Checks by their ids, in the order in which they are shown. */
+export type Checks = Readonly<Record<string, Check>>;
+
+export const warn = (message: string): Found => ({ status: "warn", message });
 export const fail = (message: string): Found => ({ status: "fail", message });
 
-const hookToken: Check = (_deps, { config }) => {
-  const { enabled, path, allowRequestSessionKey, allowRequestRecipient } = config.hooks;
-  if (!enabled || !allowRequestSessionKey || !allowRequestRecipient)
-    return passedCheck("a holder of hooks.token cannot name both a session and a recipient");
-  return warningCheck(
-    `every holder of hooks.token can continue any session of ${path}/agent (\`sessionKey\`) and choose who gets the reply (\`to\`, \`channel\`): set hooks.allowRequestSessionKey or hooks.allowRequestRecipient to false, or give each sender a path with a credential of its own`,
-  );
-};
-
-const unsafeContent: Check = (_deps, { mappings }) => {
-  const unsafe = mappings.mappings
-    .filter((mapping) => mapping.enabled && mapping.unsafe)
-    .map(({ id }) => `"${id}"`);
-  if (unsafe.length === 0)
-    return passedCheck("no mapping takes the boundary away from outside text");
-  return warningCheck(
-    `${unsafe.join(", ")}: allowUnsafeExternalContent lets a model read what senders write as if you had written it: take it out, and put what the agent should do into \`instructions\``,
-  );
-};
-
-const tokenAccounts: Check = (_deps, { verifiers }) => {
-  const open = [...verifiers]
-    .filter(([, verifier]) => verifier.anyAccount)
-    .map(([path]) => `"${path}"`);
-  if (open.length === 0)
-    return passedCheck("no path accepts the tokens of any account of an issuer");
-  return warningCheck(
-    `${open.join(", ")}: every account that the issuer signs tokens for may call (oidc.privateIssuer): set \`auth.email\` to the account of the sender`,
-  );
-};
-
-/** What a config allows and an operator may want to forbid: never an error. */
-export const ADVICE: Readonly<Record<string, Check>> = {
-  "hook-token": hookToken,
-  "unsafe-content": unsafeContent,
-  "token-accounts": tokenAccounts,
+/** Things that a config allows and an operator may want to forbid: never an error. */
+export const ADVICE: Checks = {
+  "hook-token": (_deps, { config }) => {
+    const { enabled, path, allowRequestSessionKey, allowRequestRecipient } = config.hooks;
+    if (!enabled || !allowRequestSessionKey || !allowRequestRecipient)
+      return "a holder of hooks.token cannot name both a session and a recipient";
+    return warn(
+      `every holder of hooks.token can continue any session of ${path}/agent (\`sessionKey\`) and choose who gets the reply (\`to\`, \`channel\`): set hooks.allowRequestSessionKey or hooks.allowRequestRecipient to false, or give each sender a path with a credential of its own`,
+    );
+  },
+  "unsafe-content": (_deps, { mappings }) => {
+    const unsafe = mappings.mappings
+      .filter((mapping) => mapping.enabled && mapping.unsafe)
+      .map(({ id }) => `"${id}"`);
+    if (unsafe.length === 0) return "no mapping takes the boundary away from outside text";
+    return warn(
+      `${unsafe.join(", ")}: allowUnsafeExternalContent lets a model read what senders write as if you had written it: take it out, and put what the agent should do into \`instructions\``,
+    );
+  },
+  "token-accounts": (_deps, { verifiers }) => {
+    const open = [...verifiers]
+      .filter(([, verifier]) => verifier.anyAccount)
+      .map(([path]) => `"${path}"`);
+    if (open.length === 0) return "no path accepts the tokens of any account of an issuer";
+    return warn(
+      `${open.join(", ")}: every account that the issuer signs tokens for may call (oidc.privateIssuer): set \`auth.email\` to the account of the sender`,
+    );
+  },
 };
 
 /** The config path of a scope's limits. */
@@ -78,7 +80,7 @@ function getLimitsPath(scope: string, mappings: readonly { id: string; at: strin
   return at === undefined ? `hooks.presets (${name}).limits` : `${at}.limits`;
 }
 
-/** Which limits park runs: how many runs each, when the next may start, and which key of the config to change. */
+/** Names the limits that park runs: how many runs each, when the next may start, and which key of the config to change. */
 function renderParked(by: readonly ParkedFor[], { mappings }: Snapshot): string[] {
   return by.flatMap(({ of, limit, count, until }) => {
     if (limit === null) return [];
@@ -106,28 +108,23 @@ async function usage(deps: AdminDeps): Promise<string[]> {
   );
 }
 
-/** What limits hold back, and how much of each is used. */
-export const limits: Check = async (deps, snapshot) => {
+/** Checks for runs that limits hold back, and says how much of each limit is used. */
+export const checkLimits: Check = async (deps, snapshot) => {
   const used = await usage(deps);
   if (used.length === 0)
-    return warningCheck(
+    return warn(
       "no hook has a limit: a sender can start as many runs as it likes, and each costs tokens; set hooks.limits, or `limits` of a mapping",
     );
   const { count, by } = await showParked(deps);
   const parked = renderParked(by, snapshot);
-  const held =
-    parked.length === 0
-      ? []
-      : [
-          `${plural(count, "run is", "runs are")} parked: ${parked.join("; ")} (\`rouse runs --status parked\`)`,
-        ];
-  const text = [...held, ...used].join("; ");
-  return held.length === 0 ? passedCheck(text) : warningCheck(text);
+  if (parked.length === 0) return used.join("; ");
+  const held = `${plural(count, "run is", "runs are")} parked: ${parked.join("; ")} (\`rouse runs --status parked\`)`;
+  return warn([held, ...used].join("; "));
 };
 
 type Rule = NonNullable<Sender["disablesAfter"]>;
 
-/** What a path's sender was answered. */
+/** An answer to a path's sender. */
 interface Answer {
   at: number;
   isError: boolean;
@@ -138,7 +135,6 @@ const PAGE = 20;
 /** Answers that are read at most. */
 const MAX_ANSWERS = 1000;
 const MINUTE_MS = 60_000;
-const RANK = { ok: 0, warn: 1, fail: 2 } as const;
 
 /** Yields the answers that the sender of a path got, newest first: recorded events, and refusals of authenticated requests. */
 async function* answersTo(
@@ -167,23 +163,6 @@ async function* answersTo(
   yield* refused.toReversed();
 }
 
-/** Counts the newest answers that are errors, up to the last success. */
-async function countErrors(
-  answers: AsyncIterable<Answer>,
-): Promise<{ errors: number; since: number }> {
-  let errors = 0;
-  let since = 0;
-  for await (const { at, isError } of answers) {
-    if (!isError) break;
-    since = at;
-    if (++errors === MAX_ANSWERS) break;
-  }
-  return { errors, since };
-}
-
-const lastAnswers = (errors: number): string =>
-  errors === 1 ? "the last answer was an error" : `the last ${errors} answers were errors`;
-
 /** Compares the answers of a path with its sender's rule. Undefined: too few errors to report. */
 async function examineAnswers(
   path: string,
@@ -191,40 +170,41 @@ async function examineAnswers(
   deps: AdminDeps,
 ): Promise<{ errors: string; limit: string; reached: boolean } | undefined> {
   const now = deps.clock.now();
-  if ("failedShare" in rule) {
+  const isShare = "failedShare" in rule;
+  const from = isShare ? now - rule.withinMinutes * MINUTE_MS : undefined;
+  let [errors, total, since] = [0, 0, now];
+  for await (const { at, isError } of answersTo(path, deps, from)) {
+    // Other rules count the errors since the last success.
+    if (!isError && !isShare) break;
+    if (isError) [errors, since] = [errors + 1, at];
+    if (++total === MAX_ANSWERS) break;
+  }
+  if (errors === 0) return undefined;
+  if (isShare) {
     const { failedShare, withinMinutes } = rule;
-    let errors = 0;
-    let total = 0;
-    for await (const { isError } of answersTo(path, deps, now - withinMinutes * MINUTE_MS)) {
-      if (isError) errors++;
-      if (++total === MAX_ANSWERS) break;
-    }
-    if (total === 0 || errors / total < failedShare / 2) return undefined;
-    const counted = `${errors} of ${total} answers of the last ${withinMinutes} minutes were errors`;
+    if (errors / total < failedShare / 2) return undefined;
     return {
-      errors: counted,
+      errors: `${errors} of ${total} answers of the last ${withinMinutes} minutes were errors`,
       limit: `above ${percent(failedShare)}`,
       reached: errors / total > failedShare,
     };
   }
-  const { errors, since } = await countErrors(answersTo(path, deps, undefined));
-  if (errors === 0) return undefined;
   if ("failures" in rule)
     return {
-      errors: lastAnswers(errors),
+      errors:
+        errors === 1 ? "the last answer was an error" : `the last ${errors} answers were errors`,
       limit: `after ${rule.failures}`,
       reached: errors >= rule.failures,
     };
-  const { failingHours } = rule;
   return {
-    errors: `every answer since ${new Date(since).toISOString()} was an error`,
-    limit: `after ${failingHours} hours of errors`,
-    reached: now - since >= failingHours * 60 * MINUTE_MS,
+    errors: `every answer since ${iso(since)} was an error`,
+    limit: `after ${rule.failingHours} hours of errors`,
+    reached: now - since >= rule.failingHours * 60 * MINUTE_MS,
   };
 }
 
-/** Checks whether a sender that disables hooks has reason to disable one of this gateway's. */
-export async function checkSenders(deps: AdminDeps, { verifiers }: Snapshot): Promise<Found> {
+/** Checks that no sender that disables hooks has reason to disable one of this gateway's. */
+const checkSenders: Check = async (deps, { verifiers }) => {
   const found: Found[] = [];
   for (const [path, { sender }] of verifiers) {
     const problem =
@@ -232,12 +212,12 @@ export async function checkSenders(deps: AdminDeps, { verifiers }: Snapshot): Pr
     if (!problem) continue;
     const then = problem.reached ? ": check there whether it did, and enable it again" : "";
     const message = `${path}: ${problem.errors}; ${sender.name} disables this hook ${problem.limit}${then} (\`rouse events --path ${path}\`)`;
-    found.push((problem.reached ? fail : warningCheck)(message));
+    found.push((problem.reached ? fail : warn)(message));
   }
-  const [worst] = found.toSorted((a, b) => RANK[b.status] - RANK[a.status]);
-  if (!worst) return passedCheck("no sender is about to disable a hook for its errors");
-  return { status: worst.status, message: found.map(({ message }) => message).join("; ") };
-}
+  if (found.length === 0) return "no sender is about to disable a hook for its errors";
+  const message = found.map((one) => one.message).join("; ");
+  return { status: found.some(({ status }) => status === "fail") ? "fail" : "warn", message };
+};
 
 /** Fewer requests of a path say nothing about it. */
 const MIN_REQUESTS = 4;
@@ -271,8 +251,8 @@ function findDuplicateSetting(
     : "the idempotency key that the sender sends";
 }
 
-/** Checks whether most requests of a path are taken for repeats, though senders repeat few. */
-export const checkRepeats: Check = async ({ store }, { mappings }) => {
+/** Checks that no path takes most of its requests for repeats: senders repeat few. */
+const checkRepeats: Check = async ({ store }, { mappings }) => {
   const found: string[] = [];
   for (const path of new Set(await findPaths(store, "duplicate", () => true))) {
     const rules = mappings.rules.get(path);
@@ -286,8 +266,8 @@ export const checkRepeats: Check = async ({ store }, { mappings }) => {
       `"${path}": ${repeats.length} of the last ${requests.length} requests, the newest ${last.id} (${last.reason}); if they were events of their own, change ${findDuplicateSetting(last, rules)}`,
     );
   }
-  if (found.length === 0) return passedCheck("no path takes most of its requests for repeats");
-  return warningCheck(`most requests are taken for repeats: ${found.join("; ")}`);
+  if (found.length === 0) return "no path takes most of its requests for repeats";
+  return warn(`most requests are taken for repeats: ${found.join("; ")}`);
 };
 
 /** Too large bodies of callers that do not sign: they are recorded. */
@@ -301,21 +281,19 @@ async function findTooLarge({ store }: AdminDeps, snapshot: Snapshot): Promise<s
   });
 }
 
-/** Checks whether requests were refused that their sender does not send again. */
-export const checkLost: Check = async (deps, snapshot) => {
+/** Requests that were refused and that their sender does not send again. */
+const checkLost: Check = async (deps, snapshot) => {
   const since = deps.clock.now() - DAY_MS;
   const lost = findLostRequests(deps.denials.list(), snapshot, since).map(({ message }) => message);
   const found = [...lost, ...(await findTooLarge(deps, snapshot))];
-  if (found.length === 0) return passedCheck("no request was refused that does not come again");
-  return warningCheck(found.join("; "));
+  return found.length === 0
+    ? "no request was refused that does not come again"
+    : warn(found.join("; "));
 };
 
-/** Whether bodies are removed when they should be. */
-export const checkBodies: Check = async ({ store, clock: { now } }, { config }) => {
-  const overdueMs = await getBodiesOverdue(store, now(), config.hooks.retention);
-  if (overdueMs <= DAY_MS) return passedCheck("bodies are removed when hooks.retention says");
-  const days = Math.floor(overdueMs / DAY_MS);
-  return fail(
-    `the oldest body has been kept for ${plural(days, "day")} longer than hooks.retention: old records are not removed; look in the log for "old records could not be removed", and start a gateway with workers if none runs`,
-  );
+/** The answers to senders. */
+export const SENDER_CHECKS: Checks = {
+  senders: checkSenders,
+  repeats: checkRepeats,
+  lost: checkLost,
 };

@@ -1,6 +1,6 @@
-import { readGroups } from "./failures.ts";
+import { readGroups, type FailureGroup } from "./failures.ts";
 import { findLostRequests, type LostRequests } from "./lost-requests.ts";
-import type { FailureGroup } from "./watch-views.ts";
+import { findRecipient } from "../people/channels.ts";
 import { safeError } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
 import { createCallbackChannel } from "../../delivery/callback.ts";
@@ -21,7 +21,7 @@ interface FailureAlertsOptions extends GatewayContext {
   health: ChannelHealth;
 }
 
-/** What is reported: where its reports are noted, and what they say. */
+/** A report, with the key of the value that notes it. */
 interface Report {
   key: string;
   isDue(at: Ms | undefined): boolean;
@@ -33,14 +33,14 @@ interface Report {
   name: string;
 }
 
-/** When something was reported last, by where. */
+/** The times of the last reports, by where they went. */
 type Reported = Partial<Record<"channel" | "callback", Ms>>;
 
 const toKey = (id: string): string => `failures.reported.${id}`;
 /** Refused requests of a path are reported again after this time. */
 const AGAIN_MS = 24 * 3_600_000;
 
-/** Whether a group has to be reported: it never was, or it came back after it had been resolved. */
+/** Returns whether a group has to be reported: it never was, or it came back after it had been resolved. */
 function isDue({ status, resolved }: FailureGroup, at: Ms | undefined): boolean {
   return (
     status === "open" && (at === undefined || (resolved !== null && Date.parse(resolved.at) > at))
@@ -84,19 +84,12 @@ function toChannelSender({
 }: FailureAlertsOptions): ((text: string) => Promise<SendResult>) | undefined {
   const { channel: name, to } = snapshot().config.alerts.failures;
   if (name === undefined) return undefined;
-  const failed = (field: string, why: string): SendResult => ({
-    status: "failed",
-    reason: `alerts.failures.${field}: ${why}`,
-  });
   return async (text) => {
-    const { channels } = snapshot();
-    const resolved = channels.resolve(name);
-    if (!resolved?.loaded) return failed("channel", `no channel "${name}" is configured`);
-    const recipient = to ?? channels.get(resolved.id)?.channel.defaultTo;
-    if (recipient === undefined)
-      return failed("to", "name a recipient, the channel has no defaultTo");
-    const checked = channels.checkRecipient(resolved.id, recipient);
-    return checked.ok ? health.test(resolved.id, checked.to, text) : failed("to", checked.message);
+    const found = findRecipient(snapshot(), name, to);
+    if (found.ok) return health.test(found.id, found.to, text);
+    const { code, message } = found.failure;
+    const field = code === "not_found" ? "channel: " : "";
+    return { status: "failed", reason: `alerts.failures.${field}${message}` };
   };
 }
 
@@ -121,14 +114,11 @@ export function createFailureAlerts(options: FailureAlertsOptions): {
     const reported: Reported = { ...((await store.values.get(key)) as Reported | undefined) };
     const post = (): Promise<SendResult> =>
       callback.send({ to: "", text: JSON.stringify(body), idempotencyKey }, signal);
-    const senders = {
-      channel: toChannelSender(options),
-      callback: config().alerts.failures.callback ? post : undefined,
-    };
-    for (const [where, send] of Object.entries(senders) as [
-      keyof Reported,
-      (typeof senders)["channel"],
-    ][]) {
+    const senders: [keyof Reported, ReturnType<typeof toChannelSender>][] = [
+      ["channel", toChannelSender(options)],
+      ["callback", config().alerts.failures.callback ? post : undefined],
+    ];
+    for (const [where, send] of senders) {
       if (!send || !isReportDue(reported[where])) continue;
       const result = await send(text);
       if (result.status === "retry" || result.status === "failed")

@@ -1,62 +1,72 @@
 import { sha256Hex } from "../../core/secret.ts";
-import { addFailures, type FailureSum, type Ms } from "../../store/types.ts";
-import { readStates, type GroupChange, type GroupState } from "./failure-states.ts";
-import { found } from "../records/operation.ts";
-import type { AdminDeps } from "../types.ts";
-import { iso } from "../records/views.ts";
-import {
-  GROUP_STATUSES,
-  type FailureGroup,
-  type FailureSender,
-  type GroupStatus,
-} from "./watch-views.ts";
 import { plural } from "../../core/text.ts";
+import { addFailures, type FailureSum, type Ms } from "../../store/types.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
+import { found, matches, refuse } from "../records/operation.ts";
+import { iso } from "../records/views.ts";
+import type { AdminDeps } from "../types.ts";
+import { readStates, type GroupState } from "./failure-states.ts";
+
+export const GROUP_STATUSES = ["open", "snoozed", "resolved"] as const;
+type GroupStatus = (typeof GROUP_STATUSES)[number];
+export const GROUP_ACTIONS = ["snooze", "resolve", "reopen"] as const;
+export const UNTIL =
+  'write a time from now on such as "4h" or "2d", or a date such as "2026-01-31T08:00"';
+
+/** Those that were changed last are kept. */
+const MAX_STATES = 1000;
 
 /** Failures of one kind and state that are looked at, what conditions leave out among them: the newest. */
 const MAX_FAILURES = 2000;
 const HOUR_MS = 3_600_000;
 /** Hours of the line that shows how a group went. */
 const HOURS = 24;
-/** How far back groups are looked for by their id. */
+/** The time back to which groups are looked for by their id. */
 const WEEK_MS = 7 * 24 * HOUR_MS;
 
 interface FailureFilter {
   since: Ms;
   status?: GroupStatus | undefined;
-  kind?: FailureGroup["kind"] | undefined;
+  kind?: FailureSum["kind"] | undefined;
   path?: string | undefined;
   mapping?: string | undefined;
   sender?: string | undefined;
   limit: number;
 }
 
-/** What the failures of a group have in common. */
-type GroupError = Pick<
-  FailureGroup,
-  "kind" | "state" | "path" | "mapping" | "code" | "reason" | "provider" | "channel"
->;
-
-/** Takes out of a reason what differs each time, such as ids and numbers. */
+/** Takes out of a reason what differs each time: ids, numbers, and how many actions failed in the same way. */
 const generalize = (reason: string): string =>
-  reason.replaceAll(/\b[a-z]{3}_[0-9a-v]{35}\b/g, "…").replaceAll(/\d+/g, "#");
+  reason
+    .replaceAll(/\b[a-z]{3}_[0-9a-v]{35}\b/g, "…")
+    .replaceAll(/\d+/g, "#")
+    .replaceAll(/(action #: [^;]+)(?:; \1)+/g, "$1");
 
 /** An event fails at a mapping, or because its path has none; runs and deliveries fail at a provider or a channel, whatever started them. */
-function toError(sum: FailureSum): GroupError {
+function toError(sum: FailureSum) {
   const { kind, state, path, mapping, code, reason, provider, channel } = sum;
   const isEvent = kind === "event";
   return {
     kind,
+    /** `failed`, `unmatched`, `rejected`, `timed_out` or `no_route`; `accepted` if only some actions of events failed. */
     state,
+    /** The path of events that no mapping is for. */
     path: isEvent && mapping === null ? path : null,
+    /** The mapping that events failed at. */
     mapping: isEvent ? mapping : null,
+    /** The error code. */
     code,
+    /** The reason that events failed, without what differs each time. */
     reason: reason === null ? null : generalize(reason),
+    /** The provider whose models gave no answer. */
     provider,
     channel,
   };
 }
 
-/** Whether a condition of a mapping leaves these events out, as its author wanted it to. */
+/** The cause that the failures of a group have in common. */
+type GroupError = ReturnType<typeof toError>;
+
+/** Returns whether a condition of a mapping leaves these events out, as its author wanted it to. */
 const isLeftOut = ({ kind, state, code }: FailureSum): boolean =>
   kind === "event" && state === "unmatched" && code !== null;
 
@@ -67,19 +77,21 @@ function renderSender({ path, mapping, sender }: FailureSum): string {
   return mapping === null ? "schedules and heartbeats" : `mapping ${mapping}`;
 }
 
+/** Failures of one group that are of the same sender. */
+export type FailureSender = ReturnType<typeof toSenders>[number];
+
 /** Counts failures by who sent what failed, the most first. Deliveries name no sender. */
-function toSenders(sums: readonly FailureSum[]): FailureSender[] {
-  const bySender = Map.groupBy(sums, ({ path, mapping, sender }) =>
-    JSON.stringify([path, mapping, sender]),
+function toSenders(sums: readonly FailureSum[]) {
+  const bySender = Map.groupBy(
+    sums.filter(({ kind }) => kind !== "delivery"),
+    ({ path, mapping, sender }) => JSON.stringify([path, mapping, sender]),
   );
   return [...bySender.values()]
-    .flatMap((those) => {
+    .map((those) => {
       const sum = those.reduce(addFailures);
-      const { kind, path, mapping, sender, count, last } = sum;
-      const name = renderSender(sum);
-      return kind === "delivery"
-        ? []
-        : [{ name, path, mapping, sender, count, lastSeen: iso(last) }];
+      const { path, mapping, sender, count, last } = sum;
+      /** `name`: who it is in words. `sender`: the name of a credential, such as `path:shop` or `api:front`. */
+      return { name: renderSender(sum), path, mapping, sender, count, lastSeen: iso(last) };
     })
     .toSorted((one, other) => other.count - one.count);
 }
@@ -103,7 +115,8 @@ function renderTitle({
     return `Runs ${state === "timed_out" ? "timed out" : "failed"}${provider === null ? "" : ` at the provider ${provider}`}: ${code ?? "unknown"}`;
   const where = mapping === null ? `on ${path}` : `of ${mapping}`;
   if (state === "unmatched") return `No mapping matches hooks ${where}`;
-  return `Hooks ${where} ${state}: ${reason ?? "no reason is recorded"}`;
+  const what = state === "accepted" ? "failed in part" : state;
+  return `Hooks ${where} ${what}: ${reason ?? "no reason is recorded"}`;
 }
 
 function getStatus({ snoozedUntil, resolved }: GroupState, last: Ms, now: Ms): GroupStatus {
@@ -111,15 +124,14 @@ function getStatus({ snoozedUntil, resolved }: GroupState, last: Ms, now: Ms): G
   return snoozedUntil !== undefined && snoozedUntil > now ? "snoozed" : "open";
 }
 
-function toGroup(
-  sums: readonly FailureSum[],
-  find: (id: string) => GroupState,
-  now: Ms,
-): FailureGroup {
+/** Failures with the same error. Times are ISO 8601; what is not there is null. */
+export type FailureGroup = ReturnType<typeof toGroup>;
+
+function toGroup(sums: readonly FailureSum[], states: readonly GroupState[], now: Ms) {
   const sum = sums.reduce(addFailures);
   const error = toError(sum);
   const id = `fgr_${sha256Hex(JSON.stringify(Object.values(error))).slice(0, 16)}`;
-  const state = find(id);
+  const state = states.find((one) => one.id === id) ?? { id };
   const { snoozedUntil, resolved } = state;
   const status = getStatus(state, sum.last, now);
   const senders = toSenders(sums);
@@ -130,32 +142,38 @@ function toGroup(
   }
   return {
     id,
+    /** The cause of the failures, in a sentence. */
     title: renderTitle(error),
     ...error,
+    /** The sender in words, or how many there are; null for deliveries. */
     from: senders.length > 1 ? `${senders.length} senders` : (senders[0]?.name ?? null),
     senders,
+    /** The message of one of the failures. */
     message: sum.message,
     count: sum.count,
     firstSeen: iso(sum.first),
     lastSeen: iso(sum.last),
+    /** Failures in each of the last 24 hours, the current one last. */
     hours,
+    /** The id of the newest one. */
     example: sum.example,
     status,
     snoozedUntil: status === "snoozed" && snoozedUntil !== undefined ? iso(snoozedUntil) : null,
-    resolved: resolved ? { at: iso(resolved.at), version: resolved.version } : null,
+    resolved: resolved ? { ...resolved, at: iso(resolved.at) } : null,
+    /** True if it came back after it had been resolved. */
     isReopened: resolved !== undefined && status !== "resolved",
   };
 }
 
 /** Reads the groups since a time with what was done about them, those that failed last first. */
 export async function readGroups({ store, clock }: Pick<AdminDeps, "store" | "clock">, since: Ms) {
-  const [sums, find] = await Promise.all([
+  const [sums, states] = await Promise.all([
     store.failures.sum({ since, limit: MAX_FAILURES }),
     readStates(store),
   ]);
   const failures = sums.filter((sum) => !isLeftOut(sum));
   const groups = [...Map.groupBy(failures, (sum) => JSON.stringify(toError(sum))).values()].map(
-    (those) => toGroup(those, find, clock.now()),
+    (those) => toGroup(those, states, clock.now()),
   );
   const counted = Map.groupBy(sums, ({ kind, state }) => `${kind} ${state}`);
   const isComplete = [...counted.values()].every(
@@ -194,17 +212,13 @@ export async function listFailures(
   { since, status, limit, kind, ...filter }: FailureFilter,
 ) {
   const { groups, isComplete } = await readGroups(deps, since);
-  const has = (of: object, wanted: object): boolean =>
-    Object.entries(wanted).every(
-      ([name, value]) => value === undefined || Reflect.get(of, name) === value,
-    );
   const chosen = groups.filter(
-    (one) => has(one, { kind }) && [{}, ...one.senders].some((by) => has(by, filter)),
+    (one) => matches(one, { kind }) && [{}, ...one.senders].some((by) => matches(by, filter)),
   );
   const counts = Object.fromEntries(
     GROUP_STATUSES.map((name) => [name, chosen.filter((one) => one.status === name).length]),
   );
-  const rows = chosen.filter((one) => status === undefined || one.status === status);
+  const rows = chosen.filter((one) => matches(one, { status }));
   return {
     failures: rows.slice(0, limit),
     total: rows.length,
@@ -230,7 +244,7 @@ async function findGroup(deps: AdminDeps, id: string): Promise<FailureGroup> {
   const { groups } = await readGroups(deps, deps.clock.now() - WEEK_MS);
   return found(
     groups.find((one) => one.id === id),
-    "there is no group of failures with this id in the last seven days",
+    unknownId("failure", id),
   );
 }
 
@@ -249,6 +263,25 @@ async function getVersion({ store, snapshot }: AdminDeps): Promise<number | null
   return id === undefined ? null : ((await store.configs.get(id))?.number ?? null);
 }
 
+/** A change of a group. */
+interface GroupChange {
+  action: (typeof GROUP_ACTIONS)[number];
+  /** Of `snooze`. */
+  until?: Ms | undefined;
+}
+
+function decide(
+  { action, until }: GroupChange,
+  version: number | null,
+  now: Ms,
+): Omit<GroupState, "id"> {
+  if (action === "reopen") return {};
+  if (action === "resolve") return { resolved: { at: now, version } };
+  if (until !== undefined && until > now) return { snoozedUntil: until };
+  const message = `until: ${until === undefined ? UNTIL : "name a time in the future"}`;
+  refuse(message);
+}
+
 /**
  * Snoozes, resolves or reopens a group. A resolve is of the config in use; the group is open again as soon as something of it fails
  * later.
@@ -256,6 +289,11 @@ async function getVersion({ store, snapshot }: AdminDeps): Promise<number | null
  */
 export async function changeFailure(deps: AdminDeps, id: string, wanted: GroupChange) {
   await findGroup(deps, id);
-  await deps.failures.change(id, wanted, await getVersion(deps));
+  const version = await getVersion(deps);
+  await deps.failures.change((list) => {
+    const changed = { id, ...decide(wanted, version, deps.clock.now()) };
+    const others = list.filter((one) => one.id !== id);
+    return { list: [changed, ...others].slice(0, MAX_STATES), result: undefined };
+  });
   return showFailure(deps, id);
 }

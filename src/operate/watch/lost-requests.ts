@@ -4,14 +4,7 @@ import type { Denial, Snapshot } from "../../intake/types.ts";
 import type { Ms } from "../../store/types.ts";
 
 /** Requests of one path that were refused for one reason, and that their sender does not send again. */
-export interface LostRequests {
-  path: string;
-  reason: string;
-  count: number;
-  last: Ms;
-  /** What happened, why, and which setting to change. */
-  message: string;
-}
+export type LostRequests = ReturnType<typeof findLostRequests>[number];
 
 const REDELIVERY = {
   manual: "then send them again by hand there",
@@ -34,12 +27,11 @@ function renderRemedy(path: string, reason: string, snapshot: Snapshot): string 
   return `the signature does not fit: compare ${secret} with the sender's secret`;
 }
 
-/** Finds the requests since a time that were refused and that their sender does not send again. */
-export function findLostRequests(
-  denials: readonly Denial[],
-  snapshot: Snapshot,
-  since: Ms,
-): LostRequests[] {
+/**
+ * Finds the requests since a time that were refused and that their sender does not send again. `message` says what happened, why,
+ * and which setting to change.
+ */
+export function findLostRequests(denials: readonly Denial[], snapshot: Snapshot, since: Ms) {
   const lost = denials.filter(
     ({ at, path, reason }) => at >= since && isLost(reason, snapshot.verifiers.get(path)),
   );

@@ -1,11 +1,9 @@
 import { maskConfig } from "../../config/mask.ts";
 import { keepSenderSecret } from "../../config/state.ts";
 import { RouseError, safeError, type Issue } from "../../core/errors.ts";
-import { getMaxBodyBytes } from "../../intake/body.ts";
-import type { PathRules } from "../../mapping/types.ts";
 import { found } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";
-import { iso } from "../records/views.ts";
+import { iso, isoOrNull, pick } from "../records/views.ts";
 import { countWaiting } from "./activity.ts";
 import {
   mergeUsage,
@@ -18,44 +16,17 @@ import {
 import { open, rm, stat } from "node:fs/promises";
 import { isAbsolute } from "node:path";
 import { backupKnowledge } from "../../knowledge/backup.ts";
-import type { Finding } from "./watch-views.ts";
 
 export function listAgents({ snapshot }: AdminDeps) {
   const { list, default: first } = snapshot().agents;
   const agents = list.map((agent) => ({
-    id: agent.id,
-    name: agent.name,
+    ...pick(agent, "id", "name", "model", "tools"),
     description: agent.description ?? null,
-    model: agent.model,
     thinking: agent.thinking ?? null,
-    tools: agent.tools,
     /** The main session is this one's. */
     standard: agent.id === first.id,
   }));
   return { agents };
-}
-
-/** How callers of a path authenticate; never a value. */
-function describeAuth({ auth }: PathRules): "hooks.token" | "token" | "basic" | "signature" {
-  if (!auth) return "hooks.token";
-  if ("token" in auth) return "token";
-  return "user" in auth ? "basic" : "signature";
-}
-
-export function listMappings({ snapshot }: AdminDeps) {
-  const current = snapshot();
-  const { mappings, config } = current;
-  const paths = mappings.paths.map((rules) => {
-    const { path, methods, allowIps = null } = rules;
-    const maxBodyBytes = getMaxBodyBytes(path, current);
-    return { path, methods, auth: describeAuth(rules), allowIps, maxBodyBytes };
-  });
-  return {
-    mappings: [...mappings.mappings],
-    paths,
-    base: config.hooks.path,
-    enabled: config.hooks.enabled ?? false,
-  };
 }
 
 /** Tells what the gateway is doing, what is kept, and what waits. */
@@ -77,9 +48,11 @@ export async function showReadiness(deps: AdminDeps) {
   const open = counts["approvals.open"]
     ? await deps.approvals.list({ state: "open", limit: MAX_APPROVALS })
     : [];
-  const approvals = open.map(({ code, tool, agentId, runId, askedAt, expiresAt }) => {
-    return { code, tool, agentId, runId, askedAt: iso(askedAt), expiresAt: iso(expiresAt) };
-  });
+  const approvals = open.map((approval) => ({
+    ...pick(approval, "code", "tool", "agentId", "runId"),
+    askedAt: iso(approval.askedAt),
+    expiresAt: iso(approval.expiresAt),
+  }));
   return { ...deps.status(), counts, approvals, ...(await describeGateways(deps.cluster)) };
 }
 
@@ -122,7 +95,11 @@ export function listSecretCandidates(deps: AdminDeps, path: string) {
 export async function acceptSecret(deps: AdminDeps, { path, id }: { path: string; id: number }) {
   const { secret } = found(
     candidatesFor(deps, path).find((candidate) => candidate.id === id),
-    "this path has no such secret to accept: `rouse hooks <path> --accept` lists those that came since the gateway started",
+    {
+      code: "not_found",
+      message:
+        "this path has no such secret to accept: `rouse hooks <path> --accept` lists those that came since the gateway started",
+    },
   );
   return { file: await keepSenderSecret(deps.status().stateDir, path, secret), secret };
 }
@@ -139,8 +116,8 @@ const gatewayView = ({ id, self, lastSeen, alive, info }: Peer) => ({
   /** The hash of the config in use and its files, without what belongs to a machine. */
   snapshot: info?.snapshot ?? null,
   workers: info?.workers ?? null,
-  startedAt: info ? new Date(info.startedAt).toISOString() : null,
-  lastSeen: new Date(lastSeen).toISOString(),
+  startedAt: isoOrNull(info?.startedAt),
+  lastSeen: iso(lastSeen),
   alive,
 });
 
@@ -153,7 +130,7 @@ export async function describeGateways(cluster: Pick<Cluster, "list" | "leases">
   const gateways = list.map(gatewayView);
   const leases = records.map(({ name, holder = null, since }) => {
     const { host = null, pid = null } = gateways.find((one) => one.id === holder) ?? {};
-    return { name, holder, host, pid, since: new Date(since).toISOString() };
+    return { name, holder, host, pid, since: iso(since) };
   });
   return { gateways, leases };
 }
@@ -212,45 +189,39 @@ function findOwner(path: string, mappings: readonly { id: string; at: string }[]
   return owners.toSorted((one, other) => other.at.length - one.at.length)[0]?.id ?? null;
 }
 
+/** One thing about the config and its mappings that should be looked at. */
+export type Finding = Awaited<ReturnType<typeof listFindings>>["findings"][number];
+
 /** Lists what lint and the shapes of recorded bodies have found, the problems of the config on disk, and mappings in shadow. */
-export async function listFindings({
-  snapshot,
-  hookShapes,
-  status,
-}: AdminDeps): Promise<{ findings: Finding[] }> {
+export async function listFindings({ snapshot, hookShapes, status }: AdminDeps) {
   const { warnings, bodyChanges } = await hookShapes.recorded();
   const { mappings } = snapshot().mappings;
-  const toFinding =
-    (from: Finding["from"]) =>
-    ({ path, message, file, line }: Issue): Finding => ({
-      from,
-      path,
-      message,
-      mapping: findOwner(path, mappings),
-      file: file ?? null,
-      line: line ?? null,
-    });
+  const toFinding = (
+    from: "config" | "lint" | "shape" | "shadow",
+    { path, message, file, line }: Partial<Issue> & Pick<Issue, "message">,
+    mapping = path === undefined ? null : findOwner(path, mappings),
+  ) => ({
+    /** `config`: the file on disk cannot be used. `lint`: mappings. `shape`: bodies have changed. `shadow`: a mapping that starts nothing. */
+    from,
+    /** The field of the config; null if the message names it. */
+    path: path ?? null,
+    message,
+    /** The id of the mapping that it is about; null if it is about another thing. */
+    mapping,
+    /** The file and its line, if they are known. */
+    file: file ?? null,
+    line: line ?? null,
+  });
   const inShadow = mappings.filter(({ shadow, enabled }) => shadow && enabled);
   return {
     findings: [
-      ...status().reloadProblems.map(toFinding("config")),
-      ...[...snapshot().warnings, ...warnings].map(toFinding("lint")),
-      ...bodyChanges.map(({ mapping, message }): Finding => ({
-        from: "shape",
-        path: null,
-        message,
-        mapping,
-        file: null,
-        line: null,
-      })),
-      ...inShadow.map(({ id, at }): Finding => ({
-        from: "shadow",
-        path: at,
-        message: `starts nothing: \`rouse hooks enable ${id}\` makes it live`,
-        mapping: id,
-        file: null,
-        line: null,
-      })),
+      ...status().reloadProblems.map((issue) => toFinding("config", issue)),
+      ...[...snapshot().warnings, ...warnings].map((issue) => toFinding("lint", issue)),
+      ...bodyChanges.map(({ mapping, message }) => toFinding("shape", { message }, mapping)),
+      ...inShadow.map(({ id, at: path }) => {
+        const message = `starts nothing: \`rouse hooks enable ${id}\` makes it live`;
+        return toFinding("shadow", { path, message }, id);
+      }),
     ],
   };
 }

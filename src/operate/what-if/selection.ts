@@ -1,3 +1,4 @@
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { readAll } from "../records/operation.ts";
 import { RouseError } from "../../core/errors.ts";
 import type { EventRecord, Reads } from "../../store/types.ts";
@@ -7,7 +8,7 @@ export const DEFAULT_LAST = 10_000;
 /** Bodies are up to some MB: few are in memory at a time. */
 const PAGE = 10;
 
-/** Which recorded events are compared. */
+/** A choice of recorded events. */
 export interface Selection {
   /** Milliseconds since the epoch. */
   since?: number | undefined;
@@ -24,7 +25,7 @@ async function findEvent(store: Reader, id: string): Promise<EventRecord> {
   const [found, more] = id.startsWith("evt_")
     ? await store.events.list({ idPrefix: id, limit: 2 })
     : [];
-  if (!found) throw new RouseError({ code: "not_found", message: `there is no event ${id}` });
+  if (!found) throw new RouseError(unknownId("event", id));
   if (more)
     throw new RouseError({
       code: "usage",

@@ -2,6 +2,7 @@
 import {
   CAUSE_FIELDS,
   HOUR_MS,
+  PARTLY_FAILED,
   mergeActivity,
   mergeUsage,
   type ActivityQuery,
@@ -48,21 +49,30 @@ async function eachWindow(
   }
 }
 
+/** Reads the sums of each window of a table, and adds them up. `text` gets the bounds of the window and `since`. */
+async function sumWindows<T>(
+  source: ListSource,
+  walk: Parameters<typeof eachWindow>[1],
+  text: string,
+  merge: (sums: T[]) => T[],
+): Promise<T[]> {
+  let sums: T[] = [];
+  await eachWindow(source, walk, async (below, from) => {
+    sums = merge([...sums, ...(await source.query<T>(text, [below, from, walk.since]))]);
+  });
+  return sums;
+}
+
 /** Counts events by time and outcome. */
-export async function sumActivity(
+export function sumActivity(
   source: ListSource,
   { since, step: asked, limit }: ActivityQuery,
 ): Promise<ActivitySum[]> {
   const step = Math.floor(asked);
   const text = `SELECT at / ${step} * ${step} AS at, outcome, count(*) AS count FROM events
     WHERE seq < ? AND seq >= ? AND at >= ? GROUP BY 1, 2`;
-  let sums: ActivitySum[] = [];
   const walk = { table: "events", at: "at", since, rows: source.window, most: limit };
-  await eachWindow(source, walk, async (below, from) => {
-    const found = await source.query<ActivitySum>(text, [below, from, since]);
-    sums = mergeActivity([...sums, ...found]);
-  });
-  return sums;
+  return sumWindows(source, walk, text, mergeActivity);
 }
 
 /** The columns of a `UsageSum` over rows of `runs`, which are to be grouped by the first one. */
@@ -86,17 +96,12 @@ function renderUsageColumns(by: UsageKey, { json, usage }: ListSource): string {
 }
 
 /** Adds up what runs have used. */
-export async function sumUsage(source: ListSource, { by, since }: UsageQuery): Promise<UsageSum[]> {
+export function sumUsage(source: ListSource, { by, since }: UsageQuery): Promise<UsageSum[]> {
   const { from: table, rows } = source.usage;
   const text = `SELECT ${renderUsageColumns(by, source)} FROM ${table}
     WHERE seq < ? AND seq >= ? AND created >= ? AND ended IS NOT NULL GROUP BY 1`;
-  let sums: UsageSum[] = [];
   const walk = { table: "runs", at: "created", since, rows };
-  await eachWindow(source, walk, async (below, from) => {
-    const found = await source.query<UsageSum>(text, [below, from, since]);
-    sums = mergeUsage([...sums, ...found]);
-  });
-  return sums;
+  return sumWindows(source, walk, text, mergeUsage);
 }
 
 interface Failures {
@@ -109,16 +114,25 @@ interface Failures {
 
 const none = "CAST(NULL AS text)";
 
-function eventFailures(outcome: string, text: JsonValue): Failures {
-  return {
-    table: "events",
+/** The events that failed, by their state. */
+function eventFailures(text: JsonValue): Failures[] {
+  const outcomes = ["failed", "unmatched", "rejected"].map((state) => ({
+    state,
     index: "events_outcome",
-    // What was replayed or discarded is dealt with.
-    where: `outcome <> 'accepted' AND outcome = '${outcome}' AND ${text("head", "handled", "as")} IS NULL`,
+    where: `outcome <> 'accepted' AND outcome = '${state}'`,
+  }));
+  // A header or a parameter of the request may have that name, too.
+  const where = `head LIKE '${PARTLY_FAILED}' AND ${text("head", "failedActions")} IS NOT NULL`;
+  const all = [...outcomes, { state: "accepted", index: "events_partly", where }];
+  return all.map((one) => ({
+    table: "events",
+    index: one.index,
+    // An event that was replayed or discarded is dealt with.
+    where: `${one.where} AND ${text("head", "handled", "as")} IS NULL`,
     at: "at",
     columns: {
       kind: "'event'",
-      state: "outcome",
+      state: `'${one.state}'`,
       path: "path",
       mapping: `coalesce(mapping, ${text("head", "nearest", "mapping")})`,
       code: text("head", "nearest", "condition"),
@@ -128,7 +142,7 @@ function eventFailures(outcome: string, text: JsonValue): Failures {
       sender: "credential",
       message: text("head", "reason"),
     },
-  };
+  }));
 }
 
 function runFailures(status: string, text: JsonValue): Failures {
@@ -182,7 +196,7 @@ export async function sumFailures(
 ): Promise<FailureSum[]> {
   const text = source.json;
   const all = [
-    ...["failed", "unmatched", "rejected"].map((outcome) => eventFailures(outcome, text)),
+    ...eventFailures(text),
     ...["failed", "timed_out"].map((status) => runFailures(status, text)),
     deliveryFailures(text),
   ];

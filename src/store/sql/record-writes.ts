@@ -2,7 +2,6 @@
 import type { WakeMode } from "../../config/schema/common.ts";
 import { RouseError } from "../../core/errors.ts";
 import { NOT_OPEN, RUN_CHANGED } from "./errors.ts";
-import { buildRun, buildRunJobs, buildSystemEvent, collectJob } from "./materialize.ts";
 import {
   clampTimes,
   newDeliveryRecord,
@@ -19,11 +18,16 @@ import {
   countChange,
   deliveryState,
   isAsExpected,
+  newRun,
+  PARKED_UNTIL,
   sessionId,
   withRefused,
   type ApprovalRecord,
   type DeliveryRecord,
+  type HookRun,
   type Job,
+  type LimitReason,
+  type MessageRun,
   type Ms,
   type NewJob,
   type NewSystemEvent,
@@ -39,6 +43,7 @@ import {
   type ToolCallChange,
   type ToolCallRecord,
   type UsageRow,
+  type WakeAction,
   type Writes,
 } from "../types.ts";
 
@@ -118,6 +123,77 @@ export interface JobRows {
 /** Notes of the wakes of several events the one that is most urgent for each agent. */
 export function noteWake(wakes: Map<string, WakeMode>, agentId: string, mode: WakeMode): void {
   if (mode === "now" || !wakes.has(agentId)) wakes.set(agentId, mode);
+}
+
+/** The run that an accepted action asks for. */
+function buildRun(
+  { runId: id, spec, warnings, mapping, parked, collect }: RunAction,
+  eventId: string,
+  at: number,
+): HookRun | MessageRun {
+  const made = { id, eventId, warnings, createdAt: at };
+  if ("incoming" in spec) return newRun<MessageRun>({ ...made, kind: "channel", spec });
+  const run = newRun<HookRun>({ ...made, kind: "hook", spec });
+  if (mapping !== undefined) run.mapping = mapping;
+  if (parked)
+    Object.assign(run, { status: "parked", hold: { reason: "limit", ...parked, since: at } });
+  if (collect) {
+    const { key, closesAt } = collect;
+    Object.assign(run, { status: "collecting", collect: { key, closesAt, count: 1, firstAt: at } });
+  }
+  return run;
+}
+
+/** The job that executes a run; a limit holds it back until it is released. */
+export const buildRunJob = (
+  { id, spec }: Pick<RunRecord, "id" | "spec">,
+  enqueuedAt: Ms,
+  parked?: LimitReason,
+): NewJob => ({
+  id,
+  kind: "turn",
+  key: sessionId(spec.session),
+  data: { type: "run", runId: id },
+  enqueuedAt,
+  ...(parked && { runAt: PARKED_UNTIL }),
+});
+
+/** The jobs of an accepted run: its turn, or for a command the job that no turn holds back. */
+function buildRunJobs(run: RunRecord, parked: LimitReason | undefined): NewJob[] {
+  const turn = buildRunJob(run, run.createdAt, parked);
+  const command = run.kind === "channel" ? run.spec.command?.name : undefined;
+  if (command === undefined) return [turn];
+  // `/new` also waits its turn, to delete the history between the turns before it and those after it.
+  return command === "new" ? [turn, { ...turn, kind: "command" }] : [{ ...turn, kind: "command" }];
+}
+
+/** The job that closes a window of collected events. */
+function collectJob(runId: string, at: Ms, closesAt: Ms): NewJob {
+  return {
+    id: runId,
+    kind: "turn",
+    key: `collect/${runId}`,
+    data: { type: "collect", runId },
+    enqueuedAt: at,
+    runAt: closesAt,
+  };
+}
+
+/** The system event that an accepted wake asks for. */
+function buildSystemEvent(
+  { systemEventId, agentId, text, hook, mode, unsafe, trace }: WakeAction,
+  at: Ms,
+): NewSystemEvent {
+  return {
+    id: systemEventId,
+    agentId,
+    at,
+    text,
+    source: hook,
+    mode,
+    unsafe,
+    ...(trace && { trace }),
+  };
 }
 
 export class RecordWriter {

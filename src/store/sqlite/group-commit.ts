@@ -42,39 +42,25 @@ export interface SqliteGroupCommit {
   readonly waiting: number;
 }
 
-/** With a savepoint of its own, what fails is undone alone. */
-function runGuarded(sql: Statements, member: Member): () => void {
-  sql.run("SAVEPOINT member");
+/**
+ * Runs the write of a member and returns what settles it. With a savepoint of its own (`guarded`), what fails is undone alone.
+ * Without, null is returned if a write of several statements failed, perhaps after some of them.
+ */
+function runMember(sql: Statements, member: Member, guarded: boolean): (() => void) | null {
+  const hasSavepoint = member.many && guarded;
+  if (hasSavepoint) sql.run("SAVEPOINT member");
   try {
     const value = member.write();
-    sql.run("RELEASE member");
+    if (hasSavepoint) sql.run("RELEASE member");
     return () => member.resolve(value);
   } catch (error) {
     // Some errors, a full disk among them, undo the whole transaction.
     if (!sql.db.isTransaction) throw error;
-    sql.run("ROLLBACK TO member");
-    sql.run("RELEASE member");
-    return () => member.reject(sqliteError(error));
-  }
-}
-
-/** Returns null if the write failed, perhaps after some of its statements. */
-function runOpen(sql: Statements, member: Member): (() => void) | null {
-  try {
-    const value = member.write();
-    return () => member.resolve(value);
-  } catch (error) {
-    if (!sql.db.isTransaction) throw error;
-    return null;
-  }
-}
-
-function runOne(sql: Statements, member: Member): () => void {
-  try {
-    const value = member.write();
-    return () => member.resolve(value);
-  } catch (error) {
-    if (!sql.db.isTransaction) throw error;
+    if (member.many && !guarded) return null;
+    if (hasSavepoint) {
+      sql.run("ROLLBACK TO member");
+      sql.run("RELEASE member");
+    }
     return () => member.reject(sqliteError(error));
   }
 }
@@ -88,11 +74,7 @@ function runGroup(
   const settle: (() => void)[] = [];
   sql.run("BEGIN IMMEDIATE");
   for (const member of group) {
-    const done = !member.many
-      ? runOne(sql, member)
-      : guarded
-        ? runGuarded(sql, member)
-        : runOpen(sql, member);
+    const done = runMember(sql, member, guarded);
     if (!done) {
       sql.run("ROLLBACK");
       return null;

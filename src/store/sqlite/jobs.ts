@@ -1,6 +1,15 @@
 import { STEP_MS } from "../../core/clock.ts";
 import { FIRST_TIME, getDelayEnd, getReadyUntil, JOB_KINDS } from "../job-records.ts";
-import { type Job, type JobKind, type Ms, type NewJob, PARKED_FROM } from "../types.ts";
+import {
+  type EarlierJob,
+  type Job,
+  type JobKind,
+  type JobPosition,
+  type Ms,
+  type NewJob,
+  PARKED_FROM,
+} from "../types.ts";
+import type { JobRows } from "../sql/record-writes.ts";
 import type { Statements } from "./statements.ts";
 
 interface JobRow {
@@ -14,12 +23,7 @@ interface JobRow {
   enqueued: number;
 }
 
-/** Where a job goes that gets another key. */
-interface Target {
-  key: string;
-  runAt: Ms;
-  now: Ms;
-}
+type JobName = Pick<Job, "kind" | "id">;
 
 /** Jobs whose delay is over and that join the line in one transaction; other jobs are taken all the same once the line is empty. */
 const JOIN_AT_ONCE = 256;
@@ -31,16 +35,20 @@ const NOTE_MS = 10_000;
  * thousands that may wait behind it: its place in the line, or the time of its delay (`FIRST_TIME`). `run_at` is the
  * time of the delay, or 0. All writing methods run inside a transaction of the caller.
  */
-export class SqliteJobs {
+export class SqliteJobs implements JobRows {
+  /** Gets the kinds of jobs that may have become ready. */
+  touched = new Set<JobKind>();
   readonly #sql: Statements;
+  readonly #now: () => Ms;
   /** The last place that was given. */
   #line: number;
   /** The last lease that this process gave. A job that was ended and added again begins to count from 0 again; its leases do not. */
   #lease = 0;
   #noted = -Infinity;
 
-  constructor(sql: Statements) {
+  constructor(sql: Statements, now: () => Ms) {
     this.#sql = sql;
+    this.#now = now;
     this.#line = Math.max(
       ...JOB_KINDS.map(
         (kind) =>
@@ -58,15 +66,14 @@ export class SqliteJobs {
     return runAt || ++this.#line;
   }
 
-  /** False if there is a job with this id already. */
-  enqueue(job: NewJob, now: Ms): boolean {
+  add(job: NewJob): void {
     const sql = this.#sql;
     const first = !sql.get(
       "SELECT 1 FROM jobs WHERE kind = ? AND key = ? LIMIT 1",
       job.kind,
       job.key,
     );
-    const runAt = getDelayEnd(job.runAt, now);
+    const runAt = getDelayEnd(job.runAt, this.#now());
     const added = sql.run(
       "INSERT INTO jobs (kind, id, key, data, enqueued, run_at, ready) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (kind, id) DO NOTHING",
       job.kind,
@@ -77,30 +84,30 @@ export class SqliteJobs {
       runAt,
       first ? this.#readyAt(runAt) : null,
     );
-    return added === 1;
+    if (added === 1) this.touched.add(job.kind);
   }
 
   /** Jobs whose delay is over go to the end of the line. They would wait for it to be empty otherwise. */
-  #join(kind: JobKind, now: Ms): void {
+  #join(kind: JobKind): void {
     const due = this.#sql.all<{ seq: number }>(
       "SELECT seq FROM jobs INDEXED BY jobs_ready WHERE kind = ? AND ready IS NOT NULL AND ready >= ? AND ready <= ? ORDER BY ready, seq LIMIT ?",
       kind,
       FIRST_TIME,
-      now,
+      this.#now(),
       JOIN_AT_ONCE,
     );
     for (const { seq } of due)
       this.#sql.run("UPDATE jobs SET run_at = 0, ready = ? WHERE seq = ?", ++this.#line, seq);
   }
 
-  /** Takes up to `limit` jobs that may start at `now` and gives each start its lease. */
-  take(kind: JobKind, limit: number, now: Ms): Job[] {
-    this.#join(kind, now);
-    if (this.shouldNote(now)) this.note(now);
+  /** Takes up to `limit` jobs that may start and gives each start its lease. */
+  take(kind: JobKind, limit: number): Job[] {
+    this.#join(kind);
+    if (this.shouldNote()) this.note();
     const rows = this.#sql.all<JobRow>(
       "SELECT * FROM jobs INDEXED BY jobs_ready WHERE kind = ? AND ready IS NOT NULL AND ready <= ? ORDER BY ready, seq LIMIT ?",
       kind,
-      getReadyUntil(now),
+      getReadyUntil(this.#now()),
       limit,
     );
     return rows.map((row) => {
@@ -134,19 +141,21 @@ export class SqliteJobs {
   }
 
   /** Ends a job that its caller holds. */
-  complete(job: Job, now: Ms): void {
+  complete(job: Job): void {
+    this.touched.add(job.kind);
     const gone = this.#sql.run(
       "DELETE FROM jobs WHERE kind = ? AND id = ? AND held = 1 AND starts = ?",
       job.kind,
       job.id,
       job.lease ?? 0,
     );
-    if (gone > 0) this.#promote(job.kind, job.key, now);
+    if (gone > 0) this.#promote(job.kind, job.key);
   }
 
   /** Puts a job that its caller holds back; it stays the first of its key. */
-  retry(job: Job, runAt: Ms, resetAttempts: boolean, now: Ms): void {
-    const delayEnd = getDelayEnd(runAt, now);
+  retry(job: Job, runAt: Ms, resetAttempts: boolean): void {
+    this.touched.add(job.kind);
+    const delayEnd = getDelayEnd(runAt, this.#now());
     this.#sql.run(
       "UPDATE jobs SET held = 0, run_at = ?, ready = ?, attempts = iif(?, 0, attempts) WHERE kind = ? AND id = ? AND held = 1 AND starts = ?",
       delayEnd,
@@ -159,8 +168,9 @@ export class SqliteJobs {
   }
 
   /** Changes when a job may start, if no worker holds it. */
-  reschedule(kind: JobKind, id: string, runAt: Ms, now: Ms): void {
-    const delayEnd = getDelayEnd(runAt, now);
+  reschedule({ kind, id }: JobName, runAt: Ms): void {
+    this.touched.add(kind);
+    const delayEnd = getDelayEnd(runAt, this.#now());
     this.#sql.run(
       "UPDATE jobs SET run_at = ?, ready = iif(ready IS NULL, NULL, ?) WHERE kind = ? AND id = ? AND held = 0",
       delayEnd,
@@ -171,9 +181,10 @@ export class SqliteJobs {
   }
 
   /** Puts a job that its caller holds under another key. It keeps its `seq`: it goes before what was added later, unless that was begun. */
-  move(job: Job, { key, runAt, now }: Target): void {
+  move(job: Job, runAt: Ms, key: string): void {
     const sql = this.#sql;
     const { kind, id, lease = 0 } = job;
+    this.touched.add(kind);
     const row = sql.get<{ seq: number }>(
       "SELECT seq FROM jobs WHERE kind = ? AND id = ? AND held = 1 AND starts = ?",
       kind,
@@ -189,7 +200,7 @@ export class SqliteJobs {
       key,
     );
     const isBehind = first !== undefined && (first.isBegun === 1 || first.seq < row.seq);
-    const delayEnd = getDelayEnd(runAt, now);
+    const delayEnd = getDelayEnd(runAt, this.#now());
     if (first && !isBehind) {
       sql.run("UPDATE jobs SET ready = NULL WHERE seq = ?", first.seq);
       // A limit keeps no place for a run that cannot start; it is parked once more when it is the first of its key again.
@@ -202,11 +213,12 @@ export class SqliteJobs {
       isBehind ? null : this.#readyAt(delayEnd),
       row.seq,
     );
-    this.#promote(kind, job.key, now);
+    this.#promote(kind, job.key);
   }
 
   /** Removes a job, if no worker holds it. */
-  remove(kind: JobKind, id: string, now: Ms): void {
+  remove({ kind, id }: JobName): void {
+    this.touched.add(kind);
     const row = this.#sql.get<{ seq: number; key: string; ready: number | null }>(
       "SELECT seq, key, ready FROM jobs WHERE kind = ? AND id = ? AND held = 0",
       kind,
@@ -214,14 +226,14 @@ export class SqliteJobs {
     );
     if (!row) return;
     this.#sql.run("DELETE FROM jobs WHERE seq = ?", row.seq);
-    if (row.ready !== null) this.#promote(kind, row.key, now);
+    if (row.ready !== null) this.#promote(kind, row.key);
   }
 
   /** Lets the next of a key start: at the end of the line, so that a busy key lets others through. */
-  #promote(kind: JobKind, key: string, now: Ms): void {
+  #promote(kind: JobKind, key: string): void {
     this.#sql.run(
       "UPDATE jobs SET ready = iif(run_at > ?, run_at, ?) WHERE seq = (SELECT seq FROM jobs WHERE kind = ? AND key = ? ORDER BY seq LIMIT 1)",
-      now,
+      this.#now(),
       ++this.#line,
       kind,
       key,
@@ -244,12 +256,13 @@ export class SqliteJobs {
   }
 
   /** Whether the time on disk is older than it may be. */
-  shouldNote(now: Ms): boolean {
-    return Math.abs(now - this.#noted) >= NOTE_MS;
+  shouldNote(): boolean {
+    return Math.abs(this.#now() - this.#noted) >= NOTE_MS;
   }
 
   /** Writes down what time it is, for a process that starts after the clock was set back. */
-  note(now: Ms): void {
+  note(): void {
+    const now = this.#now();
     this.#noted = now;
     this.#sql.run(
       "INSERT INTO marks VALUES ('clock', ?1) ON CONFLICT (name) DO UPDATE SET seq = ?1",
@@ -258,31 +271,32 @@ export class SqliteJobs {
   }
 
   /** How far the clock was set back while no process ran, as far as that is known; 0 if it was not. */
-  getStepBack(now: Ms): Ms {
+  getStepBack(): Ms {
     const noted =
       this.#sql.get<{ seq: number }>("SELECT seq FROM marks WHERE name = 'clock'")?.seq ?? 0;
-    return noted - now < STEP_MS ? 0 : noted - now;
+    const step = noted - this.#now();
+    return step < STEP_MS ? 0 : step;
   }
 
   /** Moves the ends of delays by a step back of the clock, so that they last as long as they were to. */
-  moveBack(step: Ms, now: Ms): void {
+  moveBack(step: Ms): void {
     this.#sql.run(
       "UPDATE jobs SET run_at = run_at - ?1, ready = iif(ready >= ?2, ready - ?1, ready) WHERE run_at > ?3 AND run_at < ?4",
       step,
       FIRST_TIME,
-      now,
+      this.#now(),
       PARKED_FROM,
     );
-    this.note(now);
+    this.note();
   }
 
-  /** How many jobs may start at `now`, counted up to `limit`. */
-  readyCount(kind: JobKind, now: Ms, limit: number): number {
+  /** How many jobs may start, counted up to `limit`. */
+  readyCount(kind: JobKind, limit: number): number {
     return (
       this.#sql.get<{ count: number }>(
         "SELECT count(*) AS count FROM (SELECT 1 FROM jobs INDEXED BY jobs_ready WHERE kind = ? AND ready IS NOT NULL AND ready <= ? LIMIT ?)",
         kind,
-        getReadyUntil(now),
+        getReadyUntil(this.#now()),
         limit,
       )?.count ?? 0
     );
@@ -295,6 +309,30 @@ export class SqliteJobs {
       kind,
       FIRST_TIME,
     )?.ready;
+  }
+
+  /** Where a job stands. The first of its key is the one that may start or is under way. */
+  find(kind: JobKind, id: string): JobPosition | undefined {
+    const row = this.#sql.get<{ head: string; runAt: Ms; held: number }>(
+      `SELECT run_at AS runAt, held, iif(held = 1 OR ready IS NOT NULL, id,
+          coalesce((SELECT id FROM jobs AS first WHERE first.kind = jobs.kind AND first.key = jobs.key AND (first.held = 1 OR first.ready IS NOT NULL) ORDER BY seq LIMIT 1), id)) AS head
+        FROM jobs WHERE kind = ? AND id = ?`,
+      kind,
+      id,
+    );
+    return row && { ...row, held: row.held === 1 };
+  }
+
+  /** The first of those with one of these keys that were added before a job. Reads one row of each key. */
+  findEarlier({ kind, id }: JobName, keys: readonly string[]): EarlierJob | undefined {
+    return this.#sql.get<EarlierJob>(
+      `SELECT id, key, run_at AS runAt FROM jobs WHERE seq = (
+          SELECT min((SELECT min(seq) FROM jobs INDEXED BY jobs_key WHERE kind = ?1 AND key = given.value AND seq < own.seq))
+          FROM jobs AS own, json_each(?3) AS given WHERE own.kind = ?1 AND own.id = ?2)`,
+      kind,
+      id,
+      JSON.stringify(keys),
+    );
   }
 
   waiting(kind: JobKind): { count: number; oldest: Ms | null } {

@@ -4,10 +4,12 @@ import { BROKEN } from "../event-record.ts";
 import { STORE_UNAVAILABLE, type EventOutcome, type JobKind, type StoredAction } from "../types.ts";
 import type { SqliteGroupCommit } from "./group-commit.ts";
 import type { Statements } from "./statements.ts";
-import type { WriteWith } from "./writes.ts";
 import { safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import type { Signals } from "../sql/signals.ts";
+
+/** Writes by a store's writer. `touched` gets the kinds of jobs that may have become ready. */
+export type WriteWith = <T>(touched: Set<JobKind>, work: (writer: RecordWriter) => T) => T;
 
 /** Whether it is what an event holds, and not the store, that kept its work from being queued. */
 const isEventsFault = (error: unknown): boolean => safeError(error).code !== STORE_UNAVAILABLE.code;

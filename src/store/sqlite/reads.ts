@@ -4,7 +4,7 @@ import type { ListSource } from "../sql/search.ts";
 import type { Listing, Ms, Reads, SearchedKind, Store, StoreReader } from "../types.ts";
 import type { SqliteGroupCommit } from "./group-commit.ts";
 import type { SqliteJobs } from "./jobs.ts";
-import { findDedupeKey } from "./keys.ts";
+import { findDedupeKey } from "./writes.ts";
 import type { MaterializeLoop } from "./materialize-loop.ts";
 import { Statements } from "./statements.ts";
 
@@ -63,18 +63,15 @@ type Reading = Reads & Pick<Store, "findDuplicates" | "counts">;
  * and is an error.
  */
 export function createSqliteReads({ sql, jobs, loop, now }: ReadParts): Reading {
-  const caughtUp =
+  const after =
+    (before: () => Promise<void>) =>
     <Q extends unknown[], T>(read: (...of: Q) => Promise<T>) =>
     async (...of: Q): Promise<T> => {
-      await loop.catchUp();
+      await before();
       return read(...of);
     };
-  const asFarAsMayBe =
-    <Q extends unknown[], T>(read: (...of: Q) => Promise<T>) =>
-    async (...of: Q): Promise<T> => {
-      await loop.catchUp().catch(() => undefined);
-      return read(...of);
-    };
+  const caughtUp = after(() => loop.catchUp());
+  const asFarAsMayBe = after(() => loop.catchUp().catch(() => undefined));
   const reads = createReads(createSqliteSource(sql));
   const { events, runs, systemEvents, failures } = reads;
   const counts = async (): Promise<Record<string, number>> => {

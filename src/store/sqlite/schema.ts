@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { RouseError, type Issue } from "../../core/errors.ts";
-import { COUNTED, PARKED_FROM, type Ms } from "../types.ts";
+import { COUNTED, PARKED_FROM, PARTLY_FAILED, type Ms } from "../types.ts";
 
 /** Counts rows that come and go by their state. */
 const counted = (table: string, column: string, name: string): string => `
@@ -44,6 +44,7 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     outcome TEXT NOT NULL, mapping TEXT, head TEXT NOT NULL, actions TEXT, body BLOB);
   CREATE UNIQUE INDEX events_id ON events(id);
   CREATE INDEX events_outcome ON events(outcome) WHERE outcome <> 'accepted';
+  CREATE INDEX events_partly ON events(seq) WHERE head LIKE '${PARTLY_FAILED}';
   CREATE TRIGGER events_gone AFTER DELETE ON events BEGIN UPDATE counts SET n = n - 1 WHERE name = 'events.' || OLD.outcome; END;
 
   -- \`number\`: see \`keyNumber\`.
@@ -129,7 +130,7 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX approvals_open ON approvals(seq) WHERE state = 'open';
   ${changing("approvals", "state", "approvals")}
 
-  -- What runs have used, by time: \`width\` is the bucket's, \`at\` its start; both are 0 for all times. The counters are of all hooks'
+  -- The usage of runs, by time: \`width\` is the bucket's, \`at\` its start; both are 0 for all times. The counters are of all hooks'
   -- runs, and of each mapping's. The row of all times has how many runs there are now. Of those that wait, \`parked\` are held by a
   -- limit, and \`in_line\` have not started and wait neither for a model nor for further events.
   CREATE TABLE usage (

@@ -1,10 +1,10 @@
 import { existsSync, statSync } from "node:fs";
-import { chmod, mkdir, writeFile } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { RouseError } from "../../core/errors.ts";
-import { syncFolder } from "../../core/replace-file.ts";
+import { makePrivate, syncFolder } from "../../core/replace-file.ts";
 import { checkReadable, urlError } from "../sql/errors.ts";
 import { sqliteError } from "./statements.ts";
 import type { StoreDriver, StoreStatus } from "../types.ts";
@@ -20,15 +20,12 @@ function parseFile(url: string): string {
 }
 
 /**
- * Makes the file, for its owner alone, before the database is opened: its companions take over its mode. SQLite puts
- * the name of the log on disk, but not that of the database and of its folders.
+ * Makes the file before the database is opened. SQLite puts the name of the log on disk, but not that of the database and
+ * of its folders.
  */
 async function prepareFile(file: string): Promise<void> {
   const made = await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-  await writeFile(file, "", { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "EEXIST") throw error;
-  });
-  await chmod(file, 0o600);
+  await makePrivate(file);
   const top = made === undefined ? dirname(file) : dirname(made);
   for (let folder = dirname(file); ; folder = dirname(folder)) {
     await syncFolder(folder);

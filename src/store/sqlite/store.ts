@@ -2,14 +2,12 @@ import { DatabaseSync } from "node:sqlite";
 import { type Clock, createStepWatch, type StepWatch } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
 import { singleNode } from "../cluster.ts";
-import { createSignals, type Signals } from "../sql/signals.ts";
+import { createSignals } from "../sql/signals.ts";
 import {
   isFencingToken,
-  type EarlierJob,
   type FencingToken,
   type Job,
   type JobKind,
-  type JobPosition,
   type Ms,
   type Queue,
   type Store,
@@ -17,37 +15,17 @@ import {
   type Writes,
 } from "../types.ts";
 import { copyTo } from "./copy-database.ts";
-import {
-  Checkpoints,
-  createWritable,
-  endProcess,
-  openLog,
-  type LogFile,
-  type Writable,
-} from "./disk.ts";
+import { Checkpoints, createWritable, endProcess, openLog } from "./disk.ts";
 import { type SqliteGroupCommit, createSqliteGroupCommit } from "./group-commit.ts";
 import { SqliteJobs } from "./jobs.ts";
-import { MaterializeLoop, Materializer } from "./materialize-loop.ts";
+import { MaterializeLoop, Materializer, type WriteWith } from "./materialize-loop.ts";
 import { createDurableReads } from "./reads.ts";
 import { Statements } from "./statements.ts";
 import { readOldestBody, sweepSteps } from "./sweep.ts";
 import { createSqliteUsage } from "./usage.ts";
-import { acceptEvent, createSqliteWriter, type WriteWith } from "./writes.ts";
+import { acceptEvent, createSqliteWriter } from "./writes.ts";
 
-interface Parts {
-  sql: Statements;
-  jobs: SqliteJobs;
-  group: SqliteGroupCommit;
-  checkpoints: Checkpoints;
-  writable: Writable;
-  logFile: LogFile;
-  materializer: Materializer;
-  loop: MaterializeLoop;
-  signals: Signals;
-  writeWith: WriteWith;
-  now: () => Ms;
-}
-
+type Parts = ReturnType<typeof createParts>;
 type Writing = Pick<Store, "accept" | "commit" | "onSystemEvents">;
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -127,55 +105,27 @@ function createStore(parts: Parts): Store {
   };
 }
 
-/** Where a job stands. The first of its key is the one that may start or is under way. */
-function findJob(sql: Statements, kind: JobKind, id: string): JobPosition | undefined {
-  const row = sql.get<{ head: string; runAt: Ms; held: number }>(
-    `SELECT run_at AS runAt, held, iif(held = 1 OR ready IS NOT NULL, id,
-        coalesce((SELECT id FROM jobs AS first WHERE first.kind = jobs.kind AND first.key = jobs.key AND (first.held = 1 OR first.ready IS NOT NULL) ORDER BY seq LIMIT 1), id)) AS head
-      FROM jobs WHERE kind = ? AND id = ?`,
-    kind,
-    id,
-  );
-  return row && { ...row, held: row.held === 1 };
-}
-
-/** The first of those with one of these keys that were added before a job. Reads one row of each key. */
-function findEarlierJob(
-  sql: Statements,
-  { kind, id }: Pick<Job, "kind" | "id">,
-  keys: readonly string[],
-): EarlierJob | undefined {
-  return sql.get<EarlierJob>(
-    `SELECT id, key, run_at AS runAt FROM jobs WHERE seq = (
-        SELECT min((SELECT min(seq) FROM jobs INDEXED BY jobs_key WHERE kind = ?1 AND key = given.value AND seq < own.seq))
-        FROM jobs AS own, json_each(?3) AS given WHERE own.kind = ?1 AND own.id = ?2)`,
-    kind,
-    id,
-    JSON.stringify(keys),
-  );
-}
-
 /** The queue over the store's own database, so that work and jobs share a commit. */
-function createQueue({ sql, jobs, group, loop, signals, now }: Parts, watch: StepWatch): Queue {
+function createQueue({ jobs, group, loop, signals, now }: Parts, watch: StepWatch): Queue {
   /** Keeps delays as long as they were to be, if the clock is set back now or while no process runs. */
   const followClock = async (): Promise<void> => {
     const step = watch.look();
-    if (step < 0) await group.add(() => jobs.moveBack(-step, now()), { many: true });
+    if (step < 0) await group.add(() => jobs.moveBack(-step), { many: true });
   };
   return {
     async fetch(kind, limit) {
-      const take = (): Job[] => jobs.take(kind, limit, now());
+      const take = (): Job[] => jobs.take(kind, limit);
       await followClock();
       // Jobs that are ready came in before all that is still to be taken up: only where they are too few, wait for more.
-      if (jobs.readyCount(kind, now(), limit) < limit) await loop.catchUp();
-      const isReady = jobs.readyCount(kind, now(), 1) > 0;
+      if (jobs.readyCount(kind, limit) < limit) await loop.catchUp();
+      const isReady = jobs.readyCount(kind, 1) > 0;
       // A lease that is lost with the power is one of a process that is lost too. A turn is synced before its tools or its hook's
       // model are called. A delivery or a command acts without another commit, and only its taking counts its tries.
       const taken = !isReady
         ? []
         : await (kind === "turn" ? group.derive(take) : group.add(take, { many: true }));
-      if (taken.length === 0 && jobs.shouldNote(now()) && jobs.nextTime(kind) !== undefined)
-        await group.add(() => jobs.note(now()), { many: false });
+      if (taken.length === 0 && jobs.shouldNote() && jobs.nextTime(kind) !== undefined)
+        await group.add(() => jobs.note(), { many: false });
       // A caller that was given as many as it asked for asks again by itself.
       const later = taken.length < limit ? jobs.nextTime(kind) : undefined;
       if (later !== undefined) signals.later(kind, later);
@@ -184,10 +134,10 @@ function createQueue({ sql, jobs, group, loop, signals, now }: Parts, watch: Ste
     onReady: signals.onReady,
     async find(kind, id) {
       await loop.catchUp();
-      return findJob(sql, kind, id);
+      return jobs.find(kind, id);
     },
     // What stands before a job that was given to a worker is in the table already.
-    findEarlier: (job, keys) => Promise.resolve(findEarlierJob(sql, job, keys)),
+    findEarlier: (job, keys) => Promise.resolve(jobs.findEarlier(job, keys)),
     async waiting(kind) {
       await loop.catchUp();
       const { count, oldest } = jobs.waiting(kind);
@@ -203,37 +153,31 @@ function createQueue({ sql, jobs, group, loop, signals, now }: Parts, watch: Ste
 }
 
 /** Moves the ends of delays if the clock was set back while no process used the file. */
-function makeUpForStep({
-  sql,
-  jobs,
-  now,
-  log,
-}: {
-  sql: Statements;
-  jobs: SqliteJobs;
-  now: () => Ms;
-  log: Logger;
-}): void {
-  const step = jobs.getStepBack(now());
+function makeUpForStep(sql: Statements, jobs: SqliteJobs, log: Logger): void {
+  const step = jobs.getStepBack();
   if (step === 0) return;
   log.warn(
     { stepMs: -step },
     "the system clock was set back since the store was used last; delays end as if it had not been",
   );
   sql.run("BEGIN IMMEDIATE");
-  jobs.moveBack(step, now());
+  jobs.moveBack(step);
   sql.run("COMMIT");
 }
 
-/** The store and its queue on a database that is open, and belongs to this process alone. */
-export function createSqlite(db: DatabaseSync, clock: Clock, log: Logger): StoreHandle {
+/** The parts of a store, on a database that is open. */
+function createParts(db: DatabaseSync, clock: Clock, log: Logger) {
   const logFile = openLog(db, clock.now());
   const file = db.location() ?? "";
-  const now = (): number => clock.now();
+  const now = (): Ms => clock.now();
   const sql = new Statements(db);
-  const jobs = new SqliteJobs(sql);
+  const jobs = new SqliteJobs(sql, now);
   const materializer = new Materializer(sql);
-  const writeWith = createSqliteWriter(sql, jobs, now);
+  const writer = createSqliteWriter(sql, jobs, now);
+  const writeWith: WriteWith = (touched, work) => {
+    jobs.touched = touched;
+    return work(writer);
+  };
   const writable = createWritable(sql, () => group, log);
   const onFailure = writable.failed;
   const group: SqliteGroupCommit = createSqliteGroupCommit({
@@ -248,10 +192,9 @@ export function createSqlite(db: DatabaseSync, clock: Clock, log: Logger): Store
   });
   const checkpoints = new Checkpoints({ file, log: logFile, group, onFailure });
   const signals = createSignals({ clock, log });
-  const watch = createStepWatch(clock, log);
-  makeUpForStep({ sql, jobs, now, log });
+  makeUpForStep(sql, jobs, log);
   const loop = new MaterializeLoop({ materializer, group, signals, writeWith, log });
-  const parts: Parts = {
+  return {
     sql,
     jobs,
     group,
@@ -264,10 +207,15 @@ export function createSqlite(db: DatabaseSync, clock: Clock, log: Logger): Store
     writeWith,
     now,
   };
+}
+
+/** The store and its queue on a database that is open, and belongs to this process alone. */
+export function createSqlite(db: DatabaseSync, clock: Clock, log: Logger): StoreHandle {
+  const parts = createParts(db, clock, log);
   return {
     store: createStore(parts),
-    queue: createQueue(parts, watch),
-    cluster: { ...singleNode(now, log), reachable: writable.isWritable },
+    queue: createQueue(parts, createStepWatch(clock, log)),
+    cluster: { ...singleNode(parts.now, log), reachable: parts.writable.isWritable },
     usage: createSqliteUsage(parts),
   };
 }

@@ -13,7 +13,7 @@ import {
   type TransferOptions,
 } from "../sql/transfer.ts";
 import { openSqlite } from "./store.ts";
-import { keyNumber } from "./keys.ts";
+import { keyNumber } from "./writes.ts";
 import { prepareDatabase } from "./schema.ts";
 import { sqliteError, Statements } from "./statements.ts";
 

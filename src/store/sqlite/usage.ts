@@ -82,7 +82,7 @@ function releaseLane({ sql, jobs }: Parts, mapping: string, count: number, now: 
         continue;
       }
       sql.run("UPDATE parked SET released = 1 WHERE seq = ?", seq);
-      jobs.reschedule("turn", run, now, now);
+      jobs.reschedule({ kind: "turn", id: run }, now);
       released++;
     }
   }

@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import type { SQLInputValue } from "node:sqlite";
 import {
   RecordWriter,
@@ -6,18 +7,16 @@ import {
   type NewRow,
   type RecordRows,
 } from "../sql/record-writes.ts";
-import { toEventRow } from "../sql/rows.ts";
+import { toDedupeRecord, toEventRow, type DedupeRest, type DedupeRow } from "../sql/rows.ts";
 import {
   addColumns,
   USAGE_NUMBERS,
   type AcceptResult,
   type DedupeEntry,
+  type DedupeRecord,
   type EventRecord,
-  type JobKind,
   type Ms,
 } from "../types.ts";
-import type { SqliteJobs } from "./jobs.ts";
-import { bindKey, findDedupeKey } from "./keys.ts";
 import type { Statements } from "./statements.ts";
 
 const toValues = (row: NewRow): SQLInputValue[] => Object.values(row).map((value) => value ?? null);
@@ -43,6 +42,57 @@ function insert(sql: Statements, table: string, row: NewRow, texts = inserts): b
     return `INSERT INTO ${table} (${names.join(", ")}) VALUES (${places})${end}`;
   });
   return sql.run(text, ...toValues(row)) === 1;
+}
+
+/** Hex digits of a digest that a JavaScript number holds exactly. */
+const DIGITS = 13;
+
+/**
+ * Duplicate keys. Rows are appended, and found by a number made of scope and key (52 bits of SHA-256): keys are random,
+ * and an index on them as they are would touch another page for every hook. Two keys may share a number: each row says
+ * whose it is.
+ */
+export function keyNumber(scope: string, key: string): number {
+  return Number.parseInt(hash("sha256", `${scope}\n${key}`, "hex").slice(0, DIGITS), 16);
+}
+
+type KeyRow = DedupeRow & { seq: number };
+
+function findRow(sql: Statements, scope: string, key: string): KeyRow | undefined {
+  const rows = sql.all<KeyRow>(
+    "SELECT seq, scope, key, expires, record FROM dedupe WHERE number = ?",
+    keyNumber(scope, key),
+  );
+  return rows.find((row) => row.scope === scope && row.key === key);
+}
+
+/** The record that holds a key, where it is not expired. */
+export function findDedupeKey(
+  sql: Statements,
+  scope: string,
+  key: string,
+  now: Ms,
+): DedupeRecord | undefined {
+  const row = findRow(sql, scope, key);
+  return row && row.expires > now ? toDedupeRecord(row) : undefined;
+}
+
+/** Binds a duplicate key to an event; a key that is expired goes to the new event. False if another event holds it: nothing is written. */
+function bindKey(sql: Statements, eventId: string, entry: DedupeEntry, now: Ms): boolean {
+  const { scope, key, expiresAt, ...rest } = entry;
+  const known = findRow(sql, scope, key);
+  if (known && known.expires > now) return false;
+  if (known) sql.run("DELETE FROM dedupe WHERE seq = ?", known.seq);
+  const record: DedupeRest = { ...rest, eventId };
+  sql.run(
+    "INSERT INTO dedupe (number, scope, key, expires, record) VALUES (?, ?, ?, ?, ?)",
+    keyNumber(scope, key),
+    scope,
+    key,
+    expiresAt,
+    JSON.stringify(record),
+  );
+  return true;
 }
 
 /** Adds an event's row: the one insert of an answer's way. */
@@ -153,45 +203,6 @@ function createRows(sql: Statements): RecordRows {
   };
 }
 
-/** Tells `touch` the kinds of jobs that may have become ready. */
-function createJobRows(jobs: SqliteJobs, touch: (kind: JobKind) => void, now: () => Ms): JobRows {
-  return {
-    add(job) {
-      if (jobs.enqueue(job, now())) touch(job.kind);
-    },
-    complete(job) {
-      jobs.complete(job, now());
-      touch(job.kind);
-    },
-    retry(job, runAt, resetAttempts) {
-      jobs.retry(job, runAt, resetAttempts, now());
-      touch(job.kind);
-    },
-    move(job, runAt, key) {
-      jobs.move(job, { key, runAt, now: now() });
-      touch(job.kind);
-    },
-    reschedule({ kind, id }, runAt) {
-      jobs.reschedule(kind, id, runAt, now());
-      touch(kind);
-    },
-    remove({ kind, id }) {
-      jobs.remove(kind, id, now());
-      touch(kind);
-    },
-  };
-}
-
-/** Writes by a store's writer. `touched` gets the kinds of jobs that may have become ready. */
-export type WriteWith = <T>(touched: Set<JobKind>, work: (writer: RecordWriter) => T) => T;
-
-/** Makes the writer of a store, once for all of its commits. */
-export function createSqliteWriter(sql: Statements, jobs: SqliteJobs, now: () => Ms): WriteWith {
-  let current = new Set<JobKind>();
-  const touch = (kind: JobKind): void => void current.add(kind);
-  const writer = new RecordWriter(createRows(sql), createJobRows(jobs, touch, now), now);
-  return (touched, work) => {
-    current = touched;
-    return work(writer);
-  };
-}
+/** Creates the writer of a store, once for all of its commits. */
+export const createSqliteWriter = (sql: Statements, jobs: JobRows, now: () => Ms): RecordWriter =>
+  new RecordWriter(createRows(sql), jobs, now);

@@ -1,5 +1,5 @@
 import { isProviderAway } from "../../core/errors.ts";
-import { getPhrases } from "../../vocabulary/phrases.ts";
+import { renderPhrase } from "../../vocabulary/phrases.ts";
 import { planDelivery, writeDelivery } from "../../delivery/plan.ts";
 import { isRunChanged } from "../../store/sql/errors.ts";
 import {
@@ -15,7 +15,8 @@ import {
   type Store,
 } from "../../store/types.ts";
 import { getApprovalIds } from "../hold.ts";
-import { replyRoute } from "../end-run.ts";
+import { replyRoute } from "./channel-input.ts";
+import { listSessionRuns } from "./session-runs.ts";
 import type { TurnDeps } from "../context.ts";
 import type { ActionContext } from "../types.ts";
 
@@ -23,12 +24,8 @@ const MAX_LOOKED_AT = 100;
 
 /** Finds the open approval of a run that waits for a person in the same session. */
 async function findWaiting({ spec }: RunRecord, store: Reads): Promise<ApprovalRecord | undefined> {
-  const waiting = await store.runs.list({
-    status: "waiting",
-    sessionKey: spec.session.key,
-    limit: MAX_LOOKED_AT,
-  });
-  const run = waiting.find((one) => sessionId(one.spec.session) === sessionId(spec.session));
+  const query = { status: "waiting", limit: MAX_LOOKED_AT } as const;
+  const [run] = await listSessionRuns(spec.session, query, store);
   const asked = await Promise.all(
     (run ? getApprovalIds(run) : []).map((id) => store.approvals.get(id)),
   );
@@ -50,7 +47,7 @@ export async function tellThatItWaits(
   if (!approval) return false;
   const { tool, code } = approval;
   const route = replyRoute(run.spec);
-  const text = getPhrases(run.spec.incoming.language).waits(tool, code);
+  const text = renderPhrase(run.spec.incoming.language, "waits", { tool, code });
   const planned = planDelivery({ runId, route, text, channels: context.channels, now });
   await store.commit((tx) => writeDelivery(tx, planned));
   return true;
@@ -98,18 +95,12 @@ async function isToldAlready(
 ): Promise<boolean> {
   const lists = await Promise.all(
     (["parked", "queued"] as const).map((status) =>
-      store.runs.list({ status, sessionKey: session.key, limit: MAX_LOOKED_AT }),
+      listSessionRuns(session, { status, limit: MAX_LOOKED_AT }, store),
     ),
   );
   return lists
     .flat()
-    .some(
-      (run) =>
-        run.kind === "channel" &&
-        run.awayNoticeAt !== undefined &&
-        run.spec.to === to &&
-        sessionId(run.spec.session) === sessionId(session),
-    );
+    .some((run) => run.kind === "channel" && run.awayNoticeAt !== undefined && run.spec.to === to);
 }
 
 /** Sends the notice of a run that still waits for its model. */
@@ -127,7 +118,7 @@ export async function executeAwayNotice(
   }
   const now = clock.now();
   const route = replyRoute(run.spec);
-  const text = getPhrases(run.spec.incoming.language).modelAway;
+  const text = renderPhrase(run.spec.incoming.language, "modelAway");
   const { channels } = deps.snapshot();
   const planned = planDelivery({ runId, route, text, channels, now });
   const send = (tx: Writes): void => {

@@ -7,7 +7,7 @@ import type {
   PartKind,
 } from "../../contract/channel.ts";
 import type { MessageSpan, UnreadContent } from "../../store/attachments.ts";
-import type { MessageSpec } from "../../store/types.ts";
+import type { MessageSpec, Route } from "../../store/types.ts";
 
 const BETWEEN: TextPart = { text: "\n\n", outside: false };
 
@@ -31,15 +31,21 @@ export const getMessageIds = ({ incoming }: MessageSpec): string[] => [
   incoming.replyTo,
 ];
 
+/** The route of the reply to a channel's message: back to its conversation. */
+export function replyRoute({ incoming, channel, to }: MessageSpec): Route {
+  const { replyTo, thread } = incoming;
+  return { channel, to, replyTo, ...(thread === undefined ? {} : { thread }) };
+}
+
 /** Whether two messages were written in the same place. */
 export const isSamePlace = (one: MessageSpec, other: MessageSpec): boolean =>
   one.channel === other.channel &&
   one.to === other.to &&
   one.incoming.thread === other.incoming.thread;
 
-/** Finds a message among those that a turn answers. */
+/** Finds a message among those that a turn answers, by its id or that of an edit of it. */
 export const findMessagePart = (id: string, spec: MessageSpec): MessageSpan | undefined =>
-  getMessageParts(spec).find((part) => part.id === id);
+  getMessageParts(spec).find((part) => part.id === id || part.editIds?.includes(id));
 
 const moveParts = (parts: readonly MessageSpan[], by: number): MessageSpan[] =>
   parts.map((part) => ({ ...part, start: part.start + by }));
@@ -104,8 +110,13 @@ export function replaceMessage(
   const parts = getMessageParts(spec).map((part): MessageSpan => {
     if (part.start > start) return { ...part, start: part.start + edit.input.length - count };
     if (part.start < start) return part;
-    const { unread: _before, ...same } = part;
-    return { ...same, count: edit.input.length, ...(after && { unread: after }) };
+    const { unread: _before, editIds = [], ...same } = part;
+    return {
+      ...same,
+      count: edit.input.length,
+      editIds: [...editIds, edit.incoming.replyTo],
+      ...(after && { unread: after }),
+    };
   });
   const unread = replaceUnread(all, edited.unread, after);
   const input = [...spec.input.slice(0, start), ...edit.input, ...spec.input.slice(start + count)];

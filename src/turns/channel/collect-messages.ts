@@ -32,6 +32,7 @@ import {
   toQuestion,
   toReadParts,
 } from "./channel-input.ts";
+import { listSessionRuns } from "./session-runs.ts";
 
 /** The most messages of one turn. */
 const MAX_MESSAGES = 50;
@@ -221,11 +222,10 @@ async function findRecorded(
   { spec }: MessageRun,
   store: UnreadDeps["store"],
 ): Promise<EarlierMessage | undefined> {
-  const runs = await store.runs.list({ sessionKey: spec.session.key, limit: MAX_RUNS });
-  for (const run of runs) {
-    if (run.kind !== "channel") continue;
-    const { channel, input, session } = run.spec;
-    if (channel !== spec.channel || session.agentId !== spec.session.agentId) continue;
+  const { session } = spec;
+  for (const run of await listSessionRuns(session, { limit: MAX_RUNS }, store)) {
+    if (run.kind !== "channel" || run.spec.channel !== spec.channel) continue;
+    const { input } = run.spec;
     const part = findMessagePart(id, run.spec);
     // The first part of a message names the place.
     if (part)
@@ -280,16 +280,9 @@ async function findUnseen(
   store: UnreadDeps["store"],
 ): Promise<ThreadMessage[]> {
   const { session } = run.spec;
-  const runs = await store.runs.list({
-    sessionKey: session.key,
-    before: run.id,
-    limit: MAX_RUNS,
-  });
+  const runs = await listSessionRuns(session, { before: run.id, limit: MAX_RUNS }, store);
   const earlier = runs.filter(
-    (one): one is MessageRun =>
-      one.kind === "channel" &&
-      one.spec.session.agentId === session.agentId &&
-      one.status === "succeeded",
+    (one): one is MessageRun => one.kind === "channel" && one.status === "succeeded",
   );
   const deliveries = await Promise.all(
     earlier.map(({ deliveryId }) =>

@@ -1,37 +1,25 @@
 import { answerDecision } from "../../people/approvals.ts";
 import type { WrittenDecision } from "../../vocabulary/decision.ts";
-import { planDelivery } from "../../delivery/plan.ts";
-import { getPhrases } from "../../vocabulary/phrases.ts";
-import { type Phrases, HELPED, type LinkPhrases } from "../../vocabulary/phrases/types.ts";
+import { planDelivery, writeDelivery } from "../../delivery/plan.ts";
+import { HELPED, renderPhrase, toLanguage } from "../../vocabulary/phrases.ts";
 import {
-  sessionId,
   type Job,
   type MessageCommand,
   type MessageRun,
   type RunRecord,
   countUsedTokens,
 } from "../../store/types.ts";
-import { replyRoute } from "../end-run.ts";
+import { replyRoute } from "./channel-input.ts";
+import { listSessionRuns } from "./session-runs.ts";
 import type { TurnDeps } from "../context.ts";
 import type { RunJob } from "../types.ts";
 import { getPlace } from "../../people/agent-choices.ts";
-import type { LinkProblem } from "../../people/links.ts";
-
-const ANSWERS: Record<LinkProblem, keyof Omit<LinkPhrases, "code" | "linked">> = {
-  wrong: "wrongCode",
-  same: "sameChannel",
-  already: "alreadyLinked",
-  different: "differentPeople",
-  limited: "tooMany",
-  full: "full",
-};
 
 /** Executes `/link` and `/unlink`: gives out a code, links the channel of a code with this one, or ends the link of this one. */
 async function answerLink(
   command: "unlink" | { argument?: string },
   { id, spec }: MessageRun,
   { snapshot, people: { links } }: TurnDeps,
-  { links: phrases }: Phrases,
 ): Promise<string> {
   const { channel, to, incoming, session } = spec;
   const { from: person, direct, thread, language } = incoming;
@@ -39,12 +27,15 @@ async function answerLink(
   if (!direct) {
     // All who are in the room have seen it.
     if (argument !== undefined) await links.dropCode(argument);
-    return phrases.notDirect;
+    return renderPhrase(language, "links.notDirect");
   }
   if (command === "unlink")
-    return (await links.leave({ channel, person })) ? phrases.unlinked : phrases.notLinked;
+    return renderPhrase(
+      language,
+      (await links.leave({ channel, person })) ? "links.unlinked" : "links.notLinked",
+    );
   // A link must not let another person into the main session.
-  if (session.origin === "main") return phrases.mainSession;
+  if (session.origin === "main") return renderPhrase(language, "links.mainSession");
   if (argument === undefined) {
     const code = await links.createCode({
       channel,
@@ -53,10 +44,14 @@ async function answerLink(
       ...(thread !== undefined && { thread }),
       ...(language !== undefined && { language }),
     });
-    return code === undefined ? phrases.tooMany : phrases.code(code);
+    return code === undefined
+      ? renderPhrase(language, "links.limited")
+      : renderPhrase(language, "links.code", { code });
   }
   const done = await links.redeem(argument, { channel, person, runId: id }, snapshot().rooms);
-  return done.ok ? phrases.linked(done.channel) : phrases[ANSWERS[done.problem]];
+  return done.ok
+    ? renderPhrase(language, "links.linked", { channel: done.channel })
+    : renderPhrase(language, `links.${done.problem}`);
 }
 
 const isCommand = ({ kind, spec }: RunRecord): boolean =>
@@ -66,10 +61,11 @@ const MAX_RUNS = 1000;
 const WITH_CODE: readonly string[] = ["approve", "deny"];
 
 /** The answer to `/help`. */
-const renderHelp = ({ help }: Phrases): string =>
-  HELPED.map((name) => `- \`/${name}${WITH_CODE.includes(name) ? " …" : ""}\`: ${help[name]}`).join(
-    "\n",
-  );
+const renderHelp = (language: string | undefined): string =>
+  HELPED.map((name) => {
+    const code = WITH_CODE.includes(name) ? " …" : "";
+    return `- \`/${name}${code}\`: ${renderPhrase(language, `help.${name}`)}`;
+  }).join("\n");
 
 /** The begin of the day of a point in time, by the gateway's time zone. */
 function getDayBegin(now: number): number {
@@ -82,25 +78,25 @@ function getDayBegin(now: number): number {
 async function renderStatus(
   command: MessageRun,
   { store, clock, snapshot }: TurnDeps,
-  { status, locale }: Phrases,
 ): Promise<string> {
-  const { session } = command.spec;
+  const {
+    session,
+    incoming: { language },
+  } = command.spec;
   const agent = snapshot().agents.get(session.agentId);
   const since = getDayBegin(clock.now());
-  const all = await store.runs.list({ sessionKey: session.key, since, limit: MAX_RUNS });
-  const own = all.filter(
-    (run) => sessionId(run.spec.session) === sessionId(session) && !isCommand(run),
-  );
+  const all = await listSessionRuns(session, { since, limit: MAX_RUNS }, store);
+  const own = all.filter((run) => !isCommand(run));
   const count = (...statuses: RunRecord["status"][]): number =>
     own.filter((run) => statuses.includes(run.status)).length;
   const tokens = own.reduce((sum, run) => sum + countUsedTokens(run), 0);
   return [
-    `- ${status.agent}${session.agentId}`,
-    `- ${status.model}${agent?.model ?? status.noModel}`,
-    `- ${status.session}\`${session.key}\``,
-    `- ${status.running}${count("running")}`,
-    `- ${status.waiting}${count("queued", "parked", "waiting")}`,
-    `- ${status.tokens}${tokens.toLocaleString(locale)}`,
+    `- ${renderPhrase(language, "status.agent")}${session.agentId}`,
+    `- ${renderPhrase(language, "status.model")}${agent?.model ?? renderPhrase(language, "status.noModel")}`,
+    `- ${renderPhrase(language, "status.session")}\`${session.key}\``,
+    `- ${renderPhrase(language, "status.running")}${count("running")}`,
+    `- ${renderPhrase(language, "status.waiting")}${count("queued", "parked", "waiting")}`,
+    `- ${renderPhrase(language, "status.tokens")}${tokens.toLocaleString(toLanguage(language))}`,
   ].join("\n");
 }
 
@@ -109,25 +105,27 @@ async function answerAgent(
   argument: string | undefined,
   { spec }: MessageRun,
   { snapshot, people }: TurnDeps,
-  { agents }: Phrases,
 ): Promise<string> {
   const { channel, to, incoming, session } = spec;
+  const { language } = incoming;
   const { rooms } = snapshot();
   const choices = rooms.choicesFor(channel, { from: incoming.from, to });
   const ids = choices.map(({ id }) => id);
+  const commands = ids.map((id) => `\`/agent ${id}\``).join(", ");
   const others =
-    choices.length > 1 ? ` ${agents.choices(ids.map((id) => `\`/agent ${id}\``).join(", "))}` : "";
-  if (argument === undefined) return `${agents.current(session.agentId)}${others}`;
-  if (choices.length < 2) return agents.fixed;
+    choices.length > 1 ? ` ${renderPhrase(language, "agents.choices", { commands })}` : "";
+  if (argument === undefined)
+    return `${renderPhrase(language, "agents.current", { agent: session.agentId })}${others}`;
+  if (choices.length < 2) return renderPhrase(language, "agents.fixed");
   const chosen = ids.find((id) => id === argument);
-  if (chosen === undefined) return `${agents.unknown}${others}`;
+  if (chosen === undefined) return `${renderPhrase(language, "agents.unknown")}${others}`;
   // The first is that of the binding: without a choice it answers. Another channel of a linked person may have another binding.
   const isDefault = chosen === ids[0] && incoming.personId === undefined;
   await people.agentChoices.set(
     getPlace(channel, { ...incoming, to }),
     isDefault ? undefined : chosen,
   );
-  return agents.chosen(chosen);
+  return renderPhrase(language, "agents.chosen", { agent: chosen });
 }
 
 /** `/new` or `!new`, also after a mention and with the bot's name at its end (`@rouse /new`, `/new@rouse_bot`). */
@@ -152,7 +150,7 @@ async function stopTurns(command: MessageRun, { store, cancel }: TurnDeps): Prom
   const { session } = command.spec;
   const open = await Promise.all(
     (["queued", "running", "waiting"] as const).map((status) =>
-      store.runs.list({ status, sessionKey: session.key, limit: MAX_STOPPED }),
+      listSessionRuns(session, { status, limit: MAX_STOPPED }, store),
     ),
   );
   // What waits for a person holds the session up, whatever began it.
@@ -160,7 +158,6 @@ async function stopTurns(command: MessageRun, { store, cancel }: TurnDeps): Prom
     run.id !== command.id &&
     (run.kind === "channel" || run.status === "waiting") &&
     !isCommand(run) &&
-    sessionId(run.spec.session) === sessionId(session) &&
     run.createdAt <= command.createdAt;
   let stopped = 0;
   let left = 0;
@@ -170,10 +167,12 @@ async function stopTurns(command: MessageRun, { store, cancel }: TurnDeps): Prom
     if (done.ok) stopped++;
     else if (done.failure.code === "store_unavailable") left++;
   }
-  const phrases = getPhrases(command.spec.incoming.language);
-  if (left > 0) return phrases.notStopped(left);
-  if (stopped === 0) return phrases.nothingToStop;
-  return stopped === 1 ? phrases.stopped : phrases.stoppedTurns(stopped);
+  const { language } = command.spec.incoming;
+  if (left > 0) return renderPhrase(language, "notStopped", { count: left });
+  if (stopped === 0) return renderPhrase(language, "nothingToStop");
+  return stopped === 1
+    ? renderPhrase(language, "stopped")
+    : renderPhrase(language, "stoppedTurns", { count: stopped });
 }
 
 /** Decides about a person for an approver, and returns the confirmation. */
@@ -181,19 +180,21 @@ async function answerPairing(
   by: string,
   { verdict, code }: WrittenDecision,
   { people, snapshot }: TurnDeps,
-  { decisions }: Phrases,
+  language: string | undefined,
 ): Promise<string> {
-  if (!snapshot().approvers.includes(by)) return decisions.notAllowed;
+  if (!snapshot().approvers.includes(by)) return renderPhrase(language, "decisions.notAllowed");
   const decided = await people.pairings.decide(
     code,
     verdict === "approve" ? "approve" : "deny",
     by,
   );
-  if (!decided.ok) return decisions.noPerson;
+  if (!decided.ok) return renderPhrase(language, "decisions.noPerson");
   const { channel, person, state } = decided.pairing;
-  return state === "approved"
-    ? decisions.personApproved(person, channel)
-    : decisions.personDenied(person, channel);
+  return renderPhrase(
+    language,
+    state === "approved" ? "decisions.personApproved" : "decisions.personDenied",
+    { person, channel },
+  );
 }
 
 /** Executes a command that has an answer of its own. */
@@ -203,30 +204,32 @@ async function answerCommand(
   deps: TurnDeps,
 ): Promise<string> {
   const { channel, incoming, session } = run.spec;
-  const phrases = getPhrases(incoming.language);
+  const { language } = incoming;
   switch (command.name) {
     case "stop":
       return stopTurns(run, deps);
     case "new":
-      return phrases.newConversation;
+      return renderPhrase(language, "newConversation");
     case "start":
-      return phrases.greeting(deps.snapshot().agents.get(session.agentId)?.name ?? session.agentId);
+      return renderPhrase(language, "greeting", {
+        agent: deps.snapshot().agents.get(session.agentId)?.name ?? session.agentId,
+      });
     case "help":
-      return renderHelp(phrases);
+      return renderHelp(language);
     case "status":
-      return renderStatus(run, deps, phrases);
+      return renderStatus(run, deps);
     case "agent":
-      return answerAgent(command.argument, run, deps, phrases);
+      return answerAgent(command.argument, run, deps);
     case "link":
-      return answerLink(command, run, deps, phrases);
+      return answerLink(command, run, deps);
     case "unlink":
-      return answerLink("unlink", run, deps, phrases);
+      return answerLink("unlink", run, deps);
     case "pair":
-      return answerPairing(`${channel}:${incoming.from}`, command.decision, deps, phrases);
+      return answerPairing(`${channel}:${incoming.from}`, command.decision, deps, language);
     case "decide": {
       const asked = { channel, person: incoming.from, ...command.decision };
       const { answer } = await answerDecision(asked, deps.approvals);
-      return answer(incoming.language);
+      return answer(language);
     }
   }
 }
@@ -260,8 +263,7 @@ export async function executeCommand(job: Job, { runId }: RunJob, deps: TurnDeps
       deliveryId: planned.delivery.id,
       ...(isNew ? {} : { status: "succeeded", endedAt: now }),
     });
-    tx.deliveries.add(planned.delivery);
-    tx.jobs.add(planned.job);
+    writeDelivery(tx, planned);
     tx.jobs.settle(job);
   }, job);
   if (done && !isNew) deps.runEnds.ended(runId);

@@ -104,12 +104,7 @@ export class LiveText {
       text: OPEN_END,
       idempotencyKey: `${newId("dlv", deps.clock.now())}.0`,
     };
-    const sent = await sendPiece(
-      (signal) => channel.send(message, signal),
-      deps.clock,
-      NEVER,
-      CALL_MS,
-    );
+    const sent = await this.#call((signal) => channel.send(message, signal));
     const messageId = sent.status === "sent" ? sent.messageIds?.[0] : undefined;
     if (messageId === undefined) return false;
     this.#message = { messageId };
@@ -118,25 +113,18 @@ export class LiveText {
       kind.job,
     );
     // Another gateway has the run, and does not know the message.
-    if (!held)
-      await sendPiece(
-        (signal) => this.#edits.remove({ ...place, messageId }, signal),
-        deps.clock,
-        NEVER,
-        CALL_MS,
-      );
+    if (!held) await this.#call((signal) => this.#edits.remove({ ...place, messageId }, signal));
     return held;
   }
 
   #edit(text: string): Promise<SendResult> {
     const { channel: _, replyTo: __, ...place } = this.#route;
     const messageId = this.#message?.messageId ?? "";
-    return sendPiece(
-      (signal) => this.#edits.edit({ ...place, messageId, text }, signal),
-      this.#current.deps.clock,
-      NEVER,
-      CALL_MS,
-    );
+    return this.#call((signal) => this.#edits.edit({ ...place, messageId, text }, signal));
+  }
+
+  #call(call: (signal: AbortSignal) => Promise<SendResult>): Promise<SendResult> {
+    return sendPiece(call, this.#current.deps.clock, NEVER, CALL_MS);
   }
 
   /** An edit that may still arrive would overwrite the answer. */

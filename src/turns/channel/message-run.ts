@@ -1,14 +1,15 @@
 import { ECHO } from "../../agent/models.ts";
 import { disarm } from "../../agent/reply/disarm.ts";
 import { planDelivery, readAttached, type Planned } from "../../delivery/plan.ts";
-import { getPhrases, renderSilence } from "../../vocabulary/phrases.ts";
+import { renderPhrase, renderSilence } from "../../vocabulary/phrases.ts";
 import type { Job, MessageRun, MessageSpec, Ms, RouteDecision, Writes } from "../../store/types.ts";
 import type { AnsweredTurn, FailedTurn, RunKind } from "../try.ts";
-import { appendTurn, decideRoute, planAnswer, replyRoute } from "../end-run.ts";
+import { appendTurn, decideRoute, planAnswer } from "../end-run.ts";
 import { stripAck } from "../heartbeat.ts";
 import type { TurnDeps } from "../context.ts";
 import type { ActionContext } from "../types.ts";
 import { AWAY_NOTICE_MS, planAwayNotice } from "./away-notice.ts";
+import { replyRoute } from "./channel-input.ts";
 import { collectMessages, readUnread } from "./collect-messages.ts";
 import { resetHistory } from "./commands.ts";
 import { createLiveText, withdrawLive } from "./live-text.ts";
@@ -26,9 +27,11 @@ function planApology(
 ): Planned | undefined {
   if (code === "cancelled") return undefined;
   const back = route?.status === "route" ? route.route : replyRoute(spec);
-  const phrases = getPhrases(spec.incoming.language);
+  const { language } = spec.incoming;
   // An error's message may quote the provider.
-  const text = isToOwner(spec) ? disarm(phrases.apologyToOwner(message, id)) : phrases.apology;
+  const text = isToOwner(spec)
+    ? disarm(renderPhrase(language, "apologyToOwner", { reason: message, runId: id }))
+    : renderPhrase(language, "apology");
   return planDelivery({ runId: id, route: back, text, channels: context.channels, now });
 }
 
@@ -40,7 +43,7 @@ function toReply(
 ): string {
   const { language } = spec.incoming;
   // What the echo says about the config is the operator's.
-  if (model === ECHO.ref && !isToOwner(spec)) return getPhrases(language).apology;
+  if (model === ECHO.ref && !isToOwner(spec)) return renderPhrase(language, "apology");
   return text.trim() === "" && !hasFiles ? renderSilence(finish, language) : stripAck(text);
 }
 

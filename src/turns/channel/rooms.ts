@@ -92,6 +92,22 @@ function unknownChannel(name: string, { names }: Channels): string {
   return `names no channel.${didYouMean(name, names)}`;
 }
 
+const NOT_CONFIGURED =
+  "the channel is not configured: add it to `channels`, or take this entry out";
+
+/** Finds the configured channels of an entry. A name of no channel is an issue; of one that is not configured, a warning. */
+function findNamed(
+  name: string,
+  path: string,
+  channels: Channels,
+  { issues, warnings }: RoomProblems,
+): LoadedChannel[] {
+  const named = channelsNamed(name, channels);
+  if (!channels.resolve(name)) issues.push({ path, message: unknownChannel(name, channels) });
+  else if (named.length === 0) warnings.push({ path, message: NOT_CONFIGURED });
+  return named;
+}
+
 /** The channels on which people may write to the agent. */
 function listening(channels: Channels): LoadedChannel[] {
   return channels.loaded.filter(
@@ -104,27 +120,18 @@ type Owners = ReadonlyMap<string, readonly string[]>;
 function namedOwners(
   owner: NonNullable<Config["owner"]>,
   channels: Channels,
-  { issues, warnings }: RoomProblems,
+  found: RoomProblems,
 ): Owners {
   const owners = new Map<string, string[]>();
   for (const [name, people] of Object.entries(owner)) {
     const path = `owner.${name}`;
-    if (!channels.resolve(name)) {
-      issues.push({ path, message: unknownChannel(name, channels) });
-      continue;
-    }
-    const named = channelsNamed(name, channels);
-    if (named.length === 0)
-      warnings.push({
-        path,
-        message: "the channel is not configured: add it to `channels`, or take this entry out",
-      });
+    const named = findNamed(name, path, channels, found);
     for (const { id } of named) owners.set(id, [...(owners.get(id) ?? []), ...people]);
     const allowed = named.flatMap(({ channel }) => channel.allowFrom ?? []);
     for (const person of people) {
       if (named.length === 0 || allowed.includes(person)) continue;
       const message = `"${person}" is not in allowFrom of channels.${name}, so the owner could not write: add the id there, and write it here in the same form.`;
-      issues.push({ path, message: `${message}${didYouMean(person, allowed)}` });
+      found.issues.push({ path, message: `${message}${didYouMean(person, allowed)}` });
     }
   }
   return owners;
@@ -222,22 +229,15 @@ function addEntry(
   { id, path, name }: { id: string; path: string; name: string },
   people: readonly string[],
   entries: Map<string, Map<string, string>>,
-  { channels, found: { issues, warnings } }: { channels: Channels; found: RoomProblems },
+  { channels, found }: { channels: Channels; found: RoomProblems },
 ): void {
-  if (!channels.resolve(name))
-    return void issues.push({ path, message: unknownChannel(name, channels) });
-  const named = channelsNamed(name, channels);
-  if (named.length === 0)
-    warnings.push({
-      path,
-      message: "the channel is not configured: add it to `channels`, or take this entry out",
-    });
+  const named = findNamed(name, path, channels, found);
   for (const person of people) {
     const other = named
       .map((channel) => entries.get(channel.id)?.get(person))
       .find((one) => one !== undefined && one !== id);
     if (other !== undefined)
-      issues.push({
+      found.issues.push({
         path,
         message: `"${person}" belongs to the person "${other}" already: take it out of one of them`,
       });
@@ -247,7 +247,7 @@ function addEntry(
         (entries.get(channel.id) ?? new Map<string, string>()).set(person, id),
       );
     if (named.length > 0 && !named.some((one) => mayWrite(one, person)))
-      warnings.push({
+      found.warnings.push({
         path,
         message: `"${person}" is not in allowFrom of the channel, so this person cannot link it`,
       });

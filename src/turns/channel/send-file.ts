@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from "node:util";
 import { readFile, rm } from "node:fs/promises";
 import { z } from "zod";
 import type { TurnExtension } from "../../agent/types.ts";
@@ -8,6 +7,7 @@ import { FORGOTTEN, cutText, oneLine } from "../../core/text.ts";
 import { readAttached, toStagedId, type AttachedFile } from "../../delivery/plan.ts";
 import type { Job, RunRecord, StepRecord, Store, ToolCallRecord } from "../../store/types.ts";
 import { fetchStaged, type AttachmentDeps } from "./attachments.ts";
+import { listSessionRuns } from "./session-runs.ts";
 import type { ActionContext } from "../types.ts";
 import { readImageInfo } from "../../core/image-info.ts";
 
@@ -141,8 +141,8 @@ async function listEarlier(
   { id, spec }: RunRecord,
   store: SendFileDeps["store"],
 ): Promise<RunRecord[]> {
-  const runs = await store.runs.list({ sessionKey: spec.session.key, limit: MAX_RUNS });
-  return runs.filter((one) => one.id !== id && isDeepStrictEqual(one.spec.session, spec.session));
+  const runs = await listSessionRuns(spec.session, { limit: MAX_RUNS }, store);
+  return runs.filter((one) => one.id !== id);
 }
 
 async function readCall(call: ToolCallRecord, store: SendFileDeps["store"]): Promise<Found> {

@@ -1,5 +1,6 @@
 import { isSamePlace } from "./channel-input.ts";
-import { sessionId, type Ms, type Reads } from "../../store/types.ts";
+import { listSessionRuns } from "./session-runs.ts";
+import type { Ms, Reads } from "../../store/types.ts";
 
 /** The reason with which a turn is aborted that starts again with the messages that came since. */
 export const STEER = "steer";
@@ -15,21 +16,10 @@ export async function steerRunning(
 ): Promise<void> {
   const run = await store.runs.get(runId);
   if (run?.kind !== "channel" || run.spec.command) return;
-  const { session } = run.spec;
-  const running = await store.runs.list({
-    status: "running",
-    sessionKey: session.key,
-    limit: MAX_RUNNING,
-  });
-  for (const { id, kind, spec, createdAt } of running) {
-    if (
-      kind === "channel" &&
-      isSamePlace(spec, run.spec) &&
-      sessionId(spec.session) === sessionId(session) &&
-      now - createdAt < MAX_AGE_MS
-    )
+  const query = { status: "running", limit: MAX_RUNNING } as const;
+  for (const { id, kind, spec, createdAt } of await listSessionRuns(run.spec.session, query, store))
+    if (kind === "channel" && isSamePlace(spec, run.spec) && now - createdAt < MAX_AGE_MS)
       steer(id);
-  }
 }
 
 /** The turns of this process that can start again: none of their tools was called. */

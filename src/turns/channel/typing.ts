@@ -5,6 +5,7 @@ import { safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { sendPiece } from "../../delivery/send.ts";
 import type { Channels } from "../../delivery/channels.ts";
+import { replyRoute } from "./channel-input.ts";
 import type { Ms, Route, RunRecord, Reads } from "../../store/types.ts";
 
 /** A turn that is shorter needs no sign, and none can reach the vendor after its answer. */
@@ -37,8 +38,6 @@ interface SignDeps {
   clock: Clock;
   log: Logger;
   channels(): Channels;
-  /** Returns where the message was written that a run's turn answers, if there is one. */
-  getRoute(run: RunRecord): Route | undefined;
 }
 
 /** What was shown for a run: its turn goes on with the sign of its wait. */
@@ -123,8 +122,8 @@ export class TypingSigns {
       return run !== undefined && isWaiting(run, clock.now()) && this.#isOf(runId, shown);
     };
     if (!(await goesOn())) return;
-    const route = run && this.#deps.getRoute(run);
-    if (!route) return;
+    if (run?.kind !== "channel" || run.spec.command) return;
+    const route = replyRoute(run.spec);
     await this.#renew({ runId, route, stop, shown, goesOn });
     // The sign of a turn that has begun, here or at another gateway, is its own.
     if (this.#isOf(runId, shown) && run?.status !== "running") await this.#hide(route, shown);
@@ -188,13 +187,8 @@ export class TypingSigns {
 
   async #hide(place: TypingPlace, { sign }: Shown): Promise<void> {
     const hide = sign?.hide?.bind(sign);
-    if (hide)
-      await sendPiece(
-        (signal) => hide(place, signal),
-        this.#deps.clock,
-        new AbortController().signal,
-        CALL_MS,
-      );
+    const never = new AbortController().signal;
+    if (hide) await sendPiece((signal) => hide(place, signal), this.#deps.clock, never, CALL_MS);
   }
 
   /** Has the next sign wait, the longer the more errors there were in a row. Calls side by side that fail count once. */

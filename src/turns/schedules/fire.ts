@@ -1,5 +1,5 @@
 import { newId, seededId } from "../../core/ids.ts";
-import { buildRunJob } from "../../store/sql/materialize.ts";
+import { buildRunJob } from "../../store/sql/record-writes.ts";
 import type { Heartbeat } from "../../queue/heartbeat.ts";
 import {
   newRun,

@@ -28,24 +28,19 @@ export function openSchedules(context: ScheduleContext): ScheduleParts {
     ...context,
     agentIds: () => snapshot().agents.list.map(({ id }) => id),
   });
-  const approved = createApprovedSchedules(context);
-  const pauses = createPauses(context);
-  const scheduler = new Scheduler({
+  const changed = (): void => scheduler.look();
+  const approved = createApprovedSchedules(context, changed);
+  const pauses = createPauses(context, changed);
+  const scheduler: Scheduler = new Scheduler({
     ...context,
     heartbeat,
     schedules: async () => collectSchedules(snapshot(), await approved.list()),
     paused: async () => new Set((await pauses.list()).map(({ name }) => name)),
   });
-  const changed = (): void => scheduler.look();
-  const add: typeof approved.add = async (schedule) => {
-    const added = await approved.add(schedule);
-    changed();
-    return added;
-  };
   return {
     heartbeat,
     scheduler,
-    schedules: createSchedules({ ...context, heartbeat, approved, pauses, changed }),
-    scheduleTool: createScheduleTool({ store, approved: { add } }),
+    schedules: createSchedules({ ...context, heartbeat, approved, pauses }),
+    scheduleTool: createScheduleTool({ store, approved }),
   };
 }

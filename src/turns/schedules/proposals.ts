@@ -28,22 +28,26 @@ export interface ApprovedSchedule {
  */
 export type ApprovedSchedules = ReturnType<typeof createApprovedSchedules>;
 
-/** Creates the list of schedules that a store keeps. */
-export function createApprovedSchedules(deps: StoredListDeps) {
+/** Creates the list of schedules that a store keeps. `changed` is called when a schedule was added or removed. */
+export function createApprovedSchedules(deps: StoredListDeps, changed: () => void) {
   const stored = new StoredList<ApprovedSchedule>("schedules.approved", deps);
   return {
     list: () => stored.read(),
     add: (schedule: Omit<ApprovedSchedule, "id" | "createdAt">) =>
-      stored.change<ApprovedSchedule>((known) => {
-        const same = known.find(({ callId }) => callId === schedule.callId);
-        if (same) return { result: same };
-        const createdAt = deps.clock.now();
-        const added = { ...schedule, id: newId("sch", createdAt), createdAt };
-        return { list: [...known, added], result: added };
-      }),
+      stored
+        .change<ApprovedSchedule>((known) => {
+          const same = known.find(({ callId }) => callId === schedule.callId);
+          if (same) return { result: same };
+          const createdAt = deps.clock.now();
+          const added = { ...schedule, id: newId("sch", createdAt), createdAt };
+          return { list: [...known, added], result: added };
+        })
+        .finally(changed),
     /** False if there is no such schedule. */
     remove: (agentId: string, id: string) =>
-      stored.remove((schedule) => schedule.id === id && schedule.agentId === agentId),
+      stored
+        .remove((schedule) => schedule.id === id && schedule.agentId === agentId)
+        .finally(changed),
   };
 }
 
@@ -57,19 +61,21 @@ export interface Pause {
 /** The pauses of schedules, of whatever source. */
 export type Pauses = ReturnType<typeof createPauses>;
 
-/** Creates the pauses that a store keeps. */
-export function createPauses(deps: StoredListDeps) {
+/** Creates the pauses that a store keeps. `changed` is called when a schedule was paused or resumed. */
+export function createPauses(deps: StoredListDeps, changed: () => void) {
   const stored = new StoredList<Pause>("schedules.paused", deps);
   return {
     list: () => stored.read(),
     /** False if it is paused already. */
     add: (name: string) =>
-      stored.change<boolean>((known) =>
-        known.some((pause) => pause.name === name)
-          ? { result: false }
-          : { list: [...known, { name, at: deps.clock.now() }], result: true },
-      ),
+      stored
+        .change<boolean>((known) =>
+          known.some((pause) => pause.name === name)
+            ? { result: false }
+            : { list: [...known, { name, at: deps.clock.now() }], result: true },
+        )
+        .finally(changed),
     /** False if it is not paused. */
-    remove: (name: string) => stored.remove((pause) => pause.name === name),
+    remove: (name: string) => stored.remove((pause) => pause.name === name).finally(changed),
   };
 }

@@ -17,8 +17,6 @@ export interface SchedulesDeps {
   approved: ApprovedSchedules;
   pauses: Pauses;
   snapshot(): ActionContext;
-  /** Called when schedules have changed. */
-  changed(): void;
 }
 
 /** A schedule with what is known of it. */
@@ -42,13 +40,7 @@ export function createSchedules({
   approved,
   pauses,
   snapshot,
-  changed,
 }: SchedulesDeps) {
-  const afterwards = async (change: Promise<boolean>): Promise<boolean> => {
-    const isDone = await change;
-    changed();
-    return isDone;
-  };
   return {
     async list(): Promise<KnownSchedule[]> {
       const [made, paused] = [
@@ -86,13 +78,13 @@ export function createSchedules({
       return firing;
     },
     /** False if it is paused already. */
-    pause: (schedule: Schedule) => afterwards(pauses.add(getScheduleName(schedule))),
+    pause: (schedule: Schedule) => pauses.add(getScheduleName(schedule)),
     /** False if it is not paused. */
-    resume: (schedule: Schedule) => afterwards(pauses.remove(getScheduleName(schedule))),
+    resume: (schedule: Schedule) => pauses.remove(getScheduleName(schedule)),
     /** Deletes a schedule that an agent has proposed. False if it is none of them. */
     remove: async (schedule: Schedule) => {
       await pauses.remove(getScheduleName(schedule));
-      return afterwards(approved.remove(schedule.agentId, schedule.id));
+      return approved.remove(schedule.agentId, schedule.id);
     },
   };
 }

@@ -10,12 +10,10 @@ export const stateKey = (name: string): string => `schedule:${name}`;
 /** The value with the last firing that a person has started. */
 export const manualKey = (name: string): string => `schedule.manual:${name}`;
 
-type Values = Reads;
-
 /** Reads the state of a schedule; undefined if it has never been looked at. */
 export async function readScheduleState(
   schedule: Schedule,
-  store: Values,
+  store: Reads,
 ): Promise<ScheduleState | undefined> {
   return (await store.values.get(stateKey(getScheduleName(schedule)))) as ScheduleState | undefined;
 }
@@ -24,7 +22,7 @@ export async function readScheduleState(
 export async function readLastFiring(
   schedule: Schedule,
   state: ScheduleState | undefined,
-  store: Values,
+  store: Reads,
 ): Promise<Firing | undefined> {
   const manual = (await store.values.get(manualKey(getScheduleName(schedule)))) as
     | Firing

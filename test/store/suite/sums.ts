@@ -117,6 +117,27 @@ function testFailedEvents(stage: Stage): void {
     ).toEqual([1]);
   });
 
+  it("failures: events of which some actions failed, until they are dealt with", async () => {
+    const reason = "1 of 2 actions failed: action 2: no";
+    const failed = { mapping: "m1", path: "shop", reason, failedActions: 1 };
+    const events = [
+      event({ ...failed, outcome: "accepted" }),
+      event({ ...failed, outcome: "duplicate" }),
+      event({
+        outcome: "accepted",
+        request: { ...event().request, query: { failedActions: "1" } },
+      }),
+    ];
+    for (const one of events) await stage.store.accept(one);
+    expect(await readFailures(stage)).toMatchObject([
+      { kind: "event", state: "accepted", path: "shop", mapping: "m1", reason, count: 2 },
+    ]);
+    const handled = { at: START, as: "discarded" as const, reason: "known" };
+    for (const { id } of events)
+      await stage.store.commit((tx) => tx.events.update(id, { handled }));
+    expect(await readFailures(stage)).toEqual([]);
+  });
+
   it("failures: the newest of each kind only", async () => {
     for (let n = 0; n < 5; n++)
       await stage.store.accept(event({ outcome: "unmatched", path: `p${n}` }));

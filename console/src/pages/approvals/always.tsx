@@ -3,6 +3,7 @@ import type { ApprovalView } from "../../../../src/operate/people/approvals.ts";
 import { ask, AskError } from "../../api.ts";
 import { Button } from "../../ui/basic.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
+import { Checks } from "../../ui/fields.tsx";
 import { visibleText } from "../../ui/format.ts";
 
 /** The names of the arguments of a call. */
@@ -36,24 +37,15 @@ export function AlwaysDialog(props: {
       });
     return () => abort.abort();
   }, [approval.id, any]);
-  const toggle = (name: string): void =>
-    setAny(any.includes(name) ? any.filter((one) => one !== name) : [...any, name]);
+  const names = namesOf(approval.input);
   return (
     <Dialog title="Always approve such calls" onClose={onClose}>
       <div class="body">
         <p>From now on these calls are made without asking:</p>
         {rule.text === null ? null : <pre class="code">{visibleText(rule.text)}</pre>}
         {rule.error === null ? null : <p class="bad">{rule.error}</p>}
-        {namesOf(approval.input).length === 0 ? null : (
-          <fieldset class="approvals-any">
-            <legend>Arguments that may differ</legend>
-            {namesOf(approval.input).map((name) => (
-              <label key={name}>
-                <input type="checkbox" checked={any.includes(name)} onChange={() => toggle(name)} />{" "}
-                {visibleText(name)}
-              </label>
-            ))}
-          </fieldset>
+        {names.length === 0 ? null : (
+          <Checks legend="Arguments that may differ" names={names} ticked={any} onChange={setAny} />
         )}
       </div>
       <footer>

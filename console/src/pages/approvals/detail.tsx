@@ -1,39 +1,16 @@
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ApprovalView } from "../../../../src/operate/people/approvals.ts";
 import type { RunDetail } from "../../../../src/operate/records/views.ts";
-import { ask } from "../../api.ts";
-import { recountApprovals } from "../../open-approvals.ts";
-import { useAction, useResource } from "../../resource.ts";
-import { href } from "../../router.ts";
+import { useResource } from "../../resource.ts";
 import { Button, Facts, Id, OutsideText, Section, Status, Time } from "../../ui/basic.tsx";
 import { Prose } from "../../ui/prose.tsx";
-import { confirmed, FormDialog } from "../../ui/dialog.tsx";
-import { TextField } from "../../ui/fields.tsx";
 import { number, visibleText } from "../../ui/format.ts";
 import { JsonTree } from "../../ui/json-tree.tsx";
-import { useKeys } from "../../ui/keys.ts";
 import { Loaded } from "../../ui/states.tsx";
-import { toast, toastError } from "../../ui/toast.tsx";
-import { AlwaysDialog } from "./always.tsx";
+import { toLink } from "../../ui/with-ids.tsx";
+import { Decide, type DecideProps } from "./decide.tsx";
 
-type Verdict = ApprovalView["verdicts"][number];
-
-/** What each decision is called, and the key that makes it. */
-const VERDICTS: Record<Verdict, { label: string; key: string; done: string }> = {
-  approve: { label: "Approve", key: "a", done: "Approved" },
-  deny: { label: "Deny", key: "d", done: "Denied" },
-  repeat: { label: "Repeat the call", key: "r", done: "The call is repeated" },
-  done: { label: "Treat as done", key: "t", done: "Treated as done" },
-  give_up: { label: "Give up", key: "x", done: "The run is ended" },
-};
-
-/** What is asked before a decision that cannot be taken back and that may do harm. */
-const QUESTIONS: Partial<Record<Verdict, { title: string; text: string }>> = {
-  repeat: { title: "Make this call again?", text: "It may have been carried out already." },
-  give_up: { title: "End this run?", text: "It ends as failed. What it has done stays done." },
-};
-
-/** What the agent wants to do, in words. */
+/** Says what the agent wants to do. */
 function Sentence({ approval: { agentId, tool, reason } }: { approval: ApprovalView }) {
   const isUnknown = reason === "outcome_unknown";
   return (
@@ -41,130 +18,6 @@ function Sentence({ approval: { agentId, tool, reason } }: { approval: ApprovalV
       The agent <b>{agentId}</b> {isUnknown ? "called" : "wants to call"} <b class="mono">{tool}</b>
       {isUnknown ? ", and no answer came." : "."}
     </p>
-  );
-}
-
-/** Asks for the words that the agent gets with a denial. */
-function DenyDialog({ onDeny, onClose }: { onDeny(note: string): void; onClose(): void }) {
-  const [note, setNote] = useState("");
-  return (
-    <FormDialog
-      title="Deny this call"
-      action="Deny"
-      danger
-      onSubmit={() => onDeny(note.trim())}
-      onClose={onClose}
-    >
-      <TextField
-        label="Reason"
-        value={note}
-        onInput={setNote}
-        hint="The agent reads it, and goes on. It may be empty."
-        autoFocus
-      />
-    </FormDialog>
-  );
-}
-
-const toKind = (verdict: Verdict): { kind?: "primary" | "danger" } =>
-  verdict === "done"
-    ? {}
-    : { kind: verdict === "approve" || verdict === "repeat" ? "primary" : "danger" };
-
-/** What was decided here, by approval and question: an answer that was under way meanwhile may still show the call as open. */
-const sent = new Set<string>();
-
-interface DetailProps {
-  /** Whether it is shown because the call before it was decided about: then it takes the focus. */
-  isNext: boolean;
-  /** Reads again what was decided. */
-  reload(): void;
-  /** Goes on to the next call. */
-  goOn(): void;
-}
-
-/** How long the buttons and keys of the next call rest: the second press of a key or the mouse was meant for the call before. */
-const REST_MS = 700;
-
-/** The buttons that decide, each with its key. */
-function Decide({ approval, isNext, reload, goOn }: DetailProps & { approval: ApprovalView }) {
-  const [isResting, setResting] = useState(isNext);
-  useEffect(() => {
-    const timer = setTimeout(() => setResting(false), REST_MS);
-    return () => clearTimeout(timer);
-  }, []);
-  const [dialog, setDialog] = useState<"deny" | "always" | null>(null);
-  const question = `${approval.id} ${approval.verdicts.join()}`;
-  const [send, isSending] = useAction(
-    async (verdict: Verdict, more: object = {}) => {
-      const asked = QUESTIONS[verdict];
-      if (asked && !(await confirmed(asked.title, asked.text, VERDICTS[verdict].label, true)))
-        return;
-      await ask(`/approvals/${encodeURIComponent(approval.id)}`, {
-        method: "POST",
-        body: { verdict, ...more },
-      });
-      sent.add(question);
-      recountApprovals();
-      setDialog(null);
-      toast(`${VERDICTS[verdict].done}: ${approval.tool}.`);
-      reload();
-      goOn();
-    },
-    (error) => {
-      toastError(error);
-      // Another person may have decided: what is shown then is their decision.
-      reload();
-    },
-  );
-  const busy = isSending || isResting;
-  const choose = (verdict: Verdict): void =>
-    verdict === "deny" ? setDialog("deny") : send(verdict);
-  useKeys(
-    dialog === null && !busy && !sent.has(question)
-      ? Object.fromEntries(
-          approval.verdicts.map((verdict) => [
-            VERDICTS[verdict].key,
-            // A key that is held down decides about one call.
-            (event: KeyboardEvent) => event.repeat || choose(verdict),
-          ]),
-        )
-      : {},
-  );
-  if (sent.has(question)) return null;
-  return (
-    <div class="actions approvals-decide">
-      {approval.verdicts.map((verdict) => (
-        <Button
-          key={verdict}
-          busy={busy}
-          {...toKind(verdict)}
-          title={`${VERDICTS[verdict].label} (${VERDICTS[verdict].key})`}
-          onClick={() => choose(verdict)}
-        >
-          {VERDICTS[verdict].label} <kbd aria-hidden="true">{VERDICTS[verdict].key}</kbd>
-        </Button>
-      ))}
-      {approval.verdicts.includes("approve") ? (
-        <Button busy={busy} onClick={() => setDialog("always")}>
-          Always approve…
-        </Button>
-      ) : null}
-      {dialog === "deny" ? (
-        <DenyDialog
-          onClose={() => setDialog(null)}
-          onDeny={(note) => send("deny", note === "" ? {} : { note })}
-        />
-      ) : null}
-      {dialog === "always" ? (
-        <AlwaysDialog
-          approval={approval}
-          busy={busy}
-          onClose={() => setDialog(null)}
-          onSave={(any) => send("approve", { always: { any } })}
-        />
-      ) : null}
-    </div>
   );
 }
 
@@ -200,15 +53,15 @@ function Words({ run: { input, instructions } }: { run: RunDetail }) {
   );
 }
 
-/** Who asked, and by which words or event. */
+/** The person who asked, and the words or the event. */
 function LedTo({ approval: { runId, askedBy, eventId } }: { approval: ApprovalView }) {
   const run = useResource<{ run: RunDetail }>(`/runs/${encodeURIComponent(runId)}`);
   return (
     <Section title="What led to it">
       <Facts
         pairs={[
-          ["asked by", askedBy === null ? null : visibleText(askedBy)],
-          ["event", eventId === null ? null : <Id id={eventId} to={href("events", eventId)} />],
+          ["asked by", askedBy && visibleText(askedBy)],
+          ["event", toLink(eventId)],
         ]}
       />
       <Loaded resource={run} lines={3}>
@@ -223,7 +76,7 @@ function About({ approval }: { approval: ApprovalView }) {
   return (
     <Facts
       pairs={[
-        ["run", <Id id={runId} to={href("runs", runId)} />],
+        ["run", toLink(runId)],
         ["agent", approval.agentId],
         ["asked", <Time iso={askedAt} />],
         ["expires", decision ? null : <Time iso={expiresAt} />],
@@ -277,7 +130,7 @@ function Head({ approval, isNext }: { approval: ApprovalView; isNext: boolean })
 }
 
 /** A call that waits for a person, or did: what, why, its arguments, what led to it, and the decision. */
-export function Detail({ id, isNext, reload, goOn }: DetailProps & { id: string }) {
+export function Detail({ id, isNext, reload, goOn }: DecideProps & { id: string }) {
   const resource = useResource<{ approval: ApprovalView }>(`/approvals/${encodeURIComponent(id)}`, {
     live: true,
   });

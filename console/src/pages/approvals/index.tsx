@@ -1,69 +1,18 @@
 import { useRef, useState } from "preact/hooks";
-import type { ApprovalView, RuleView } from "../../../../src/operate/people/approvals.ts";
+import type { ApprovalView } from "../../../../src/operate/people/approvals.ts";
+import { FilterSelect } from "../../filters.tsx";
 import { Listing, select } from "../../listing.tsx";
 import { usePaged } from "../../paged.ts";
-import { filter, go, href, place } from "../../router.ts";
+import { go, href, place } from "../../router.ts";
 import { Button, Status, Time } from "../../ui/basic.tsx";
-import { Select } from "../../ui/fields.tsx";
 import { visibleText } from "../../ui/format.ts";
-import { Empty, Loaded } from "../../ui/states.tsx";
-import { Table, type Column } from "../../ui/table.tsx";
+import { lazy } from "../../ui/lazy.tsx";
+import { Empty } from "../../ui/states.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { Detail } from "./detail.tsx";
 import "./style.css";
-import { ask } from "../../api.ts";
-import { useAction, useResource } from "../../resource.ts";
-import { confirmed } from "../../ui/dialog.tsx";
-import { toast, toastError } from "../../ui/toast.tsx";
 
-/** Takes a rule away, after a question. */
-function Remove({ rule, removed }: { rule: RuleView; removed(): void }) {
-  const [remove, busy] = useAction(async () => {
-    if (
-      !(await confirmed("Remove this rule?", "Such calls are asked about again.", "Remove", true))
-    )
-      return;
-    await ask(`/approvals/rules/${encodeURIComponent(rule.id)}`, { method: "DELETE" });
-    toast("The rule is removed: such calls are asked about again.");
-    removed();
-  }, toastError);
-  return (
-    <Button kind="danger" busy={busy} onClick={remove}>
-      Remove
-    </Button>
-  );
-}
-
-/** The rules that decisions have saved. */
-function Rules() {
-  const rules = useResource<{ rules: RuleView[] }>("/approvals/rules", { live: true });
-  return (
-    <Loaded resource={rules}>
-      {({ rules: rows }) =>
-        rows.length === 0 ? (
-          <Empty command="rouse approvals decide --help">
-            No rule yet. “Always approve” saves one, and so does <code>--always</code>:
-          </Empty>
-        ) : (
-          <Table
-            label="Rules"
-            rows={rows}
-            rowId={({ id }) => id}
-            columns={[
-              {
-                head: "Calls that are not asked about",
-                cell: ({ text }) => <span title={text}>{visibleText(text)}</span>,
-                grow: true,
-              },
-              { head: "Made", cell: ({ createdAt }) => <Time iso={createdAt} />, minor: true },
-              { head: "By", cell: ({ by }) => visibleText(by), minor: true },
-              { head: "Action", cell: (rule) => <Remove rule={rule} removed={rules.reload} /> },
-            ]}
-          />
-        )
-      }
-    </Loaded>
-  );
-}
+const RulesPage = lazy(async () => (await import("./rules.tsx")).RulesPage);
 
 const SHOWN = [
   ["", "Waiting"],
@@ -106,22 +55,6 @@ const COLUMNS: readonly Column<ApprovalView>[] = [
   },
 ];
 
-/** The rules in place of the list. */
-function RulesPage() {
-  return (
-    <>
-      <header class="page-head">
-        <h1>Approvals</h1>
-        <span class="quiet">rules that “Always approve” has saved</span>
-        <div class="actions">
-          <Button onClick={() => go(href("approvals"))}>Back to the calls</Button>
-        </div>
-      </header>
-      <Rules />
-    </>
-  );
-}
-
 function Calls() {
   const { show = "", run } = place.value.query;
   const state = show === "" ? "open" : show === "all" ? undefined : show;
@@ -154,14 +87,7 @@ function Calls() {
       columns={COLUMNS}
       rowId={({ id }) => id}
       at={({ askedAt }) => askedAt}
-      filters={
-        <Select
-          label="Show"
-          value={show}
-          options={SHOWN}
-          onChange={(chosen) => filter({ show: chosen })}
-        />
-      }
+      filters={<FilterSelect name="show" label="Show" options={SHOWN} />}
       actions={<Button onClick={() => go(href("approvals", "", { show: "rules" }))}>Rules</Button>}
       detail={(id) => (
         <Detail

@@ -1,9 +1,9 @@
 import "./style.css";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { filter, href, place } from "../../router.ts";
+import { FilterSelect } from "../../filters.tsx";
+import { href, place } from "../../router.ts";
 import { useResource } from "../../resource.ts";
 import { Button } from "../../ui/basic.tsx";
-import { Select } from "../../ui/fields.tsx";
 import { PageHead } from "../../ui/page-head.tsx";
 import { Empty, Failed } from "../../ui/states.tsx";
 import { say, session, startAnew, turns } from "./conversation.ts";
@@ -13,7 +13,7 @@ interface Agent {
   id: string;
   name: string;
   model: string;
-  /** Whether it answers if no agent is named. */
+  /** True if it answers when no agent is named. */
   standard: boolean;
 }
 
@@ -84,14 +84,14 @@ export function Page() {
         title="Chat"
         filters={
           list.length === 0 ? null : (
-            <Select
+            <FilterSelect
+              name="agent"
               label="Agent"
-              value={current}
+              fallback={standard}
               options={list.map(
                 ({ id, name, model }) =>
                   [id, `${name === id ? id : `${name} (${id})`} · ${model}`] as const,
               )}
-              onChange={(id) => filter({ agent: id === standard ? "" : id })}
             />
           )
         }

@@ -48,7 +48,7 @@ function Step({ step }: { step: StepView }) {
         <b>Step {step.index + 1}</b> <span class="mono">{visibleText(step.model)}</span>{" "}
         <span class="quiet">
           {elapsed(step.startedAt, step.endedAt)}
-          {inputTokens === undefined ? "" : `, ${number(inputTokens)} tokens in`}
+          {inputTokens === undefined ? "" : `, ${plural(inputTokens, "token")} in`}
           {outputTokens === undefined ? "" : `, ${number(outputTokens)} out`}
         </span>
       </p>
@@ -70,7 +70,7 @@ function Step({ step }: { step: StepView }) {
   );
 }
 
-/** What the agent did for a turn: the calls of the model and of tools, while they happen. */
+/** The steps of a turn: the calls of the model and of tools, while they happen. */
 function Steps({ runId, running }: { runId: string; running: boolean }) {
   // The id of a run is known a moment before the run is kept.
   const [asks, setAsks] = useState(!running);
@@ -166,7 +166,7 @@ function Sources({ turn: { citations, marks } }: { turn: Turn }) {
       {named.length > 0 ? list(named) : null}
       {rest.length > 0 ? (
         <details class="chat-rest">
-          <summary>{rest.length} more passages that the model was given</summary>
+          <summary>{plural(rest.length, "more passage")} that the model was given</summary>
           {list(rest)}
         </details>
       ) : null}
@@ -185,7 +185,7 @@ function Foot({ turn }: { turn: Turn }) {
       )}
       {usage?.inputTokens === undefined ? null : (
         <span class="quiet">
-          {number(usage.inputTokens)} tokens in, {number(usage.outputTokens ?? 0)} out
+          {plural(usage.inputTokens, "token")} in, {number(usage.outputTokens ?? 0)} out
         </span>
       )}
     </p>

@@ -1,58 +1,52 @@
 import type { DeliveryDetail } from "../../../../src/operate/records/views.ts";
+import { ActionButton } from "../../action-button.tsx";
 import { ask } from "../../api.ts";
 import { Messages } from "../../messages.tsx";
-import { useAction, useResource } from "../../resource.ts";
-import { filter, href } from "../../router.ts";
-import { Button, Facts, Id, Section, Status, Time } from "../../ui/basic.tsx";
-import { confirmed } from "../../ui/dialog.tsx";
+import { useResource } from "../../resource.ts";
+import { filter } from "../../router.ts";
+import { Facts, Id, Section, Status, Time } from "../../ui/basic.tsx";
 import { plural, visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
-import { toast, toastError } from "../../ui/toast.tsx";
+import { renderProblem, toLink } from "../../ui/with-ids.tsx";
 
 /** Sends again what did not arrive. Of a delivery that is unknown it asks first: it may have arrived. */
 function Retry({ delivery, retried }: { delivery: DeliveryDetail; retried(): void }) {
   const { id, status, chunks, sentChunks, files, sentFiles } = delivery;
   const left = chunks - sentChunks + files - sentFiles;
-  const send = async (query = ""): Promise<void> => {
-    const answer = await ask<{ delivery: DeliveryDetail }>(
-      `/deliveries/${encodeURIComponent(id)}/retry${query}`,
-      { method: "POST" },
-    );
-    toast(`The delivery is ${answer.delivery.status} now.`);
-    retried();
-  };
-  const [retry, retrying] = useAction(async () => {
-    const text = `The channel could not say whether it has the message: it may arrive twice. ${plural(left, "message")} to send.`;
-    if (status === "unknown" && !(await confirmed("Send it again?", text, "Retry"))) return;
-    await send();
-  }, toastError);
-  const [goOn, goingOn] = useAction(async () => {
-    const next =
-      left > 1 ? `${plural(left - 1, "more message")} to send.` : "Nothing else is left to send.";
-    if (
-      await confirmed(
-        "Is it in the chat?",
-        `The message in doubt is not sent again. ${next}`,
-        "It arrived",
-      )
-    )
-      await send("?arrived=1");
-  }, toastError);
+  const next =
+    left > 1 ? `${plural(left - 1, "more message")} to send.` : "Nothing else is left to send.";
+  const send = (query: string) => ({
+    send: () =>
+      ask<{ delivery: DeliveryDetail }>(`/deliveries/${encodeURIComponent(id)}/retry${query}`, {
+        method: "POST",
+      }),
+    done: (answer: { delivery: DeliveryDetail }) =>
+      `The delivery is ${answer.delivery.status} now.`,
+    onDone: retried,
+  });
   if (status === "pending" || status === "delivered") return null;
   return (
     <div class="actions">
       {status === "unknown" ? (
-        <Button
-          busy={goingOn}
-          onClick={goOn}
+        <ActionButton
+          label="It arrived"
           title="You have seen the message in doubt in the chat: go on after it"
-        >
-          It arrived
-        </Button>
+          question={["Is it in the chat?", `The message in doubt is not sent again. ${next}`]}
+          {...send("?arrived=1")}
+        />
       ) : null}
-      <Button busy={retrying} onClick={retry}>
-        Retry
-      </Button>
+      <ActionButton
+        label="Retry"
+        question={
+          status === "unknown"
+            ? [
+                "Send it again?",
+                `The channel could not say whether it has the message: it may arrive twice. ${plural(left, "message")} to send.`,
+              ]
+            : undefined
+        }
+        {...send("")}
+      />
     </div>
   );
 }
@@ -62,11 +56,7 @@ function About({ delivery }: { delivery: DeliveryDetail }) {
   return (
     <Facts
       pairs={[
-        [
-          "error",
-          error ? <span class="bad">{`${error.code}: ${visibleText(error.message)}`}</span> : null,
-          true,
-        ],
+        ["error", renderProblem(error), true],
         [
           "channel",
           <button
@@ -78,18 +68,10 @@ function About({ delivery }: { delivery: DeliveryDetail }) {
             {delivery.channel}
           </button>,
         ],
-        ["to", delivery.to === null ? null : visibleText(delivery.to)],
-        ["thread", delivery.thread === null ? null : visibleText(delivery.thread)],
-        [
-          "run",
-          delivery.runId === "" ? null : (
-            <Id id={delivery.runId} to={href("runs", delivery.runId)} />
-          ),
-        ],
-        [
-          "approval",
-          approvalId === null ? null : <Id id={approvalId} to={href("approvals", approvalId)} />,
-        ],
+        ["to", delivery.to && visibleText(delivery.to)],
+        ["thread", delivery.thread && visibleText(delivery.thread)],
+        ["run", toLink(delivery.runId)],
+        ["approval", toLink(approvalId)],
         ["sent", `${delivery.sentChunks} of ${delivery.chunks}`],
         ["files", delivery.files === 0 ? null : `${delivery.sentFiles} of ${delivery.files}`],
         [
@@ -106,8 +88,8 @@ function About({ delivery }: { delivery: DeliveryDetail }) {
           ),
         ],
         ["created", <Time iso={delivery.createdAt} />],
-        ["next try", nextAt === null ? null : <Time iso={nextAt} planned />],
-        ["ended", endedAt === null ? null : <Time iso={endedAt} />],
+        ["next try", nextAt && <Time iso={nextAt} planned />],
+        ["ended", endedAt && <Time iso={endedAt} />],
       ]}
     />
   );

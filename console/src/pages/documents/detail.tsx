@@ -4,14 +4,14 @@ import type {
   DocumentPassage,
   PassagePage,
 } from "../../../../src/knowledge/types.ts";
+import { ActionButton } from "../../action-button.tsx";
 import { ask } from "../../api.ts";
-import { go, href, place } from "../../router.ts";
-import { useAction, useResource } from "../../resource.ts";
+import { select } from "../../listing.tsx";
+import { href } from "../../router.ts";
+import { useResource } from "../../resource.ts";
 import { Button, Facts, Id, Status, Time, Section } from "../../ui/basic.tsx";
-import { confirmed } from "../../ui/dialog.tsx";
-import { bytes, number, visibleText } from "../../ui/format.ts";
+import { bytes, number, plural, visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
-import { toast, toastError } from "../../ui/toast.tsx";
 import { changes } from "./uploads.ts";
 
 /** So many passages are shown before and after the one that was asked for. */
@@ -38,7 +38,7 @@ function PassageText({ passage, marked }: { passage: DocumentPassage; marked: bo
   );
 }
 
-/** What search finds of a document, in the order of its text; `at` is the passage that a search or a citation names. */
+/** The passages that search finds of a document, in the order of its text; `at` is the passage that a search or a citation names. */
 function Passages(props: {
   id: string;
   tenant: string;
@@ -157,36 +157,37 @@ interface ActionsProps {
 function Actions({ document, tenant, changed, deleting }: ActionsProps) {
   const path = `/knowledge/documents/${encodeURIComponent(document.id)}`;
   const query = `?${new URLSearchParams({ tenant }).toString()}`;
-  const [reindex, reindexing] = useAction(async () => {
-    await ask(`${path}/reindex${query}`, { method: "POST" });
-    toast("The document is read again. The previous version is found until that has ended.");
-    changed();
-  }, toastError);
-  const [remove, removing] = useAction(async () => {
-    const text = (
-      <p>
-        The file and its {number(document.chunkCount)} passages are deleted. This cannot be undone.
-      </p>
-    );
-    if (!(await confirmed(`Delete ${visibleText(document.filename)}?`, text, "Delete", true)))
-      return;
+  const remove = async (): Promise<void> => {
     deleting(true);
-    await ask(`${path}${query}`, { method: "DELETE" }).catch((error: unknown) => {
+    try {
+      await ask(`${path}${query}`, { method: "DELETE" });
+    } catch (error) {
       deleting(false);
       throw error;
-    });
-    toast(`Deleted ${visibleText(document.filename)}.`);
-    changed();
-    go(href("documents", "", place.peek().query));
-  }, toastError);
+    }
+  };
   return (
     <div class="actions">
-      <Button onClick={reindex} busy={reindexing}>
-        Read again
-      </Button>
-      <Button kind="danger" onClick={remove} busy={removing}>
-        Delete
-      </Button>
+      <ActionButton
+        label="Read again"
+        send={() => ask(`${path}/reindex${query}`, { method: "POST" })}
+        done="The document is read again. The previous version is found until that has ended."
+        onDone={changed}
+      />
+      <ActionButton
+        label="Delete"
+        kind="danger"
+        question={[
+          `Delete ${visibleText(document.filename)}?`,
+          `The file and its ${plural(document.chunkCount, "passage")} are deleted. This cannot be undone.`,
+        ]}
+        send={remove}
+        done={`Deleted ${visibleText(document.filename)}.`}
+        onDone={() => {
+          changed();
+          select("documents", "");
+        }}
+      />
     </div>
   );
 }
@@ -212,7 +213,7 @@ function DocumentFacts({ document }: { document: DocumentRecord }) {
         ["Your name for it", document.externalId],
         ["Version", document.version],
         ["Added", <Time iso={toIso(document.createdAt)} />],
-        ["Indexed", document.indexedAt === null ? null : <Time iso={toIso(document.indexedAt)} />],
+        ["Indexed", document.indexedAt && <Time iso={toIso(document.indexedAt)} />],
         ...Object.entries(document.metadata).map(
           ([name, value]) => [visibleText(name), visibleText(String(value))] as const,
         ),

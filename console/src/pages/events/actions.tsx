@@ -1,32 +1,18 @@
 import { useState } from "preact/hooks";
 import { ask } from "../../api.ts";
 import { useReadOnly } from "../../console-mode.ts";
-import { toHookTarget, type HooksAnswer } from "../../shell-line.ts";
 import { useAction } from "../../resource.ts";
 import { go, href, place } from "../../router.ts";
-import { Button, copy } from "../../ui/basic.tsx";
+import { Button } from "../../ui/basic.tsx";
 import { confirmed } from "../../ui/dialog.tsx";
 import { useKeys } from "../../ui/keys.ts";
 import { toast, toastError } from "../../ui/toast.tsx";
 import { Compare, CHOOSE } from "./compare.tsx";
-import { MAX_CURL_BODY, renderCurl } from "./curl.ts";
 import { FreezeDialog } from "../mappings/freeze.tsx";
+import { copyCurl } from "./curl.ts";
 import { Discard, EditReplay } from "./dialogs.tsx";
 import { replay, Replayed } from "./replay.tsx";
 import type { EventInFull, ExplanationView, ReplayView } from "./types.ts";
-
-async function copyCurl(event: EventInFull): Promise<void> {
-  if ((event.bodyBytes ?? 0) > MAX_CURL_BODY)
-    return toast(
-      `The body is too long for a command. “rouse explain ${event.id} --json” prints it.`,
-      { tone: "warn" },
-    );
-  const [{ status }, hooks] = await Promise.all([
-    ask<{ status: { url?: string } }>("/status"),
-    ask<HooksAnswer>("/mappings"),
-  ]);
-  await copy(renderCurl(event, toHookTarget(hooks, status.url)), "the curl command");
-}
 
 /** Bookmarks an event, or takes the bookmark away; the toast takes that back. */
 async function setBookmark(id: string, on: boolean, onChange: () => void): Promise<void> {
@@ -77,7 +63,7 @@ function useReplay(
 
 type Open = "edit" | "freeze" | "discard" | null;
 
-/** What can be done with an event. */
+/** The actions on an event. */
 export function Actions({
   explanation,
   onChange,
@@ -134,7 +120,7 @@ export function Actions({
           <Button onClick={() => void copyCurl(event).catch(toastError)} disabled={noBody}>
             Copy as curl
           </Button>
-          {event.outcome === "failed" && event.handled === null ? (
+          {(event.outcome === "failed" || event.failedActions > 0) && event.handled === null ? (
             <Button kind="danger" onClick={() => setOpen("discard")}>
               Discard
             </Button>

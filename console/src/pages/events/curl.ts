@@ -1,9 +1,12 @@
-import { quote } from "../../shell-line.ts";
+import { ask } from "../../api.ts";
+import { quote, toHookTarget, type HooksAnswer } from "../../shell-line.ts";
+import { copy } from "../../ui/basic.tsx";
+import { toast } from "../../ui/toast.tsx";
 import type { EventInFull } from "./types.ts";
 
 /** A longer command is not for a clipboard. */
-export const MAX_CURL_BODY = 512 * 1024;
-/** What the client sets itself. */
+const MAX_CURL_BODY = 512 * 1024;
+/** The headers that the client sets itself. */
 const OWN = new Set([
   "content-length",
   "content-type",
@@ -25,7 +28,7 @@ export const listParameters = (
  * A command that sends the request again. Credentials were never kept: the shell reads the hook token, and a sender that
  * signs its requests has to sign this one, too. `url` is the base of the hooks.
  */
-export function renderCurl(
+function renderCurl(
   { path, credential, request }: Pick<EventInFull, "path" | "credential" | "request">,
   { url, token }: { url: string; token: string },
 ): string {
@@ -52,4 +55,18 @@ export function renderCurl(
   const base64 =
     encoding === "base64" ? body : btoa(String.fromCharCode(...new TextEncoder().encode(body)));
   return `${note}printf %s ${quote(base64)} | base64 -d | ${command}`;
+}
+
+/** Puts a command on the clipboard that sends the request of an event again. */
+export async function copyCurl(event: EventInFull): Promise<void> {
+  if ((event.bodyBytes ?? 0) > MAX_CURL_BODY)
+    return toast(
+      `The body is too long for a command. “rouse explain ${event.id} --json” prints it.`,
+      { tone: "warn" },
+    );
+  const [{ status }, hooks] = await Promise.all([
+    ask<{ status: { url?: string } }>("/status"),
+    ask<HooksAnswer>("/mappings"),
+  ]);
+  await copy(renderCurl(event, toHookTarget(hooks, status.url)), "the curl command");
 }

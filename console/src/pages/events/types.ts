@@ -1,5 +1,4 @@
-// What the admin API answers about events.
-export type { EventsPage as EventsAnswer } from "../../../../src/operate/records/list-events.ts";
+// The answers of the admin API about events.
 export type {
   EventDetail as EventInFull,
   EventView as EventRow,

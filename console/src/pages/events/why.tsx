@@ -127,7 +127,8 @@ export const FailureText = ({ failure }: { failure: FailureView }) => (
   </div>
 );
 
-function ActionPart({ action }: { action: ActionView }) {
+/** An action that a mapping makes, its text from outside marked, or why there is none. */
+export function ActionPart({ action }: { action: ActionView }) {
   if (!action.ok) return <FailureText failure={action.failure} />;
   const fields = Object.entries(action.fields).map(
     ([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)] as const,
@@ -165,7 +166,7 @@ function ActionPart({ action }: { action: ActionView }) {
   );
 }
 
-/** What the mappings make of an event: its actions with outside text marked, or why there are none. */
+/** The result of the mappings for an event: its actions with outside text marked, or why there are none. */
 export const Result = ({
   evaluation: { text, actions, failure, missing },
 }: {

@@ -1,4 +1,4 @@
-import type { FailureGroup, FailureSender } from "../../../../src/operate/watch/watch-views.ts";
+import type { FailureGroup, FailureSender } from "../../../../src/operate/watch/failures.ts";
 import { ask } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { href } from "../../router.ts";

@@ -1,13 +1,11 @@
-import type { FailureGroup } from "../../../../src/operate/watch/watch-views.ts";
+import type { FailureGroup } from "../../../../src/operate/watch/failures.ts";
 import { useResource } from "../../resource.ts";
-import { filter, go, href, place } from "../../router.ts";
+import { FilterSearch, FilterSelect } from "../../filters.tsx";
+import { ListPage, select } from "../../listing.tsx";
+import { href, place } from "../../router.ts";
 import { Status, Time } from "../../ui/basic.tsx";
 import { Spark } from "../../ui/chart.tsx";
-import { Search, Select } from "../../ui/fields.tsx";
 import { number, plural, visibleText } from "../../ui/format.ts";
-import { useKeys } from "../../ui/keys.ts";
-import { PageHead } from "../../ui/page-head.tsx";
-import { Split } from "../../ui/split.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table, type Column } from "../../ui/table.tsx";
 import { Detail } from "./detail.tsx";
@@ -40,48 +38,27 @@ const matches = (group: FailureGroup, words: string): boolean =>
   ].some((text) => text?.toLowerCase().includes(words.toLowerCase()));
 
 function Filters({ counts }: { counts: Answer["counts"] | undefined }) {
-  const { status = "open", kind = "", since = "", search = "" } = place.value.query;
   const count = (name: FailureGroup["status"], title: string): readonly [string, string] => [
     name,
     counts ? `${title} (${number(counts[name])})` : title,
   ];
   return (
-    <PageHead
-      title="Failures"
-      filters={
-        <>
-          <Search
-            label="Search"
-            placeholder="Mapping, path, sender or error"
-            value={search}
-            onSearch={(text) => filter({ search: text })}
-          />
-          <Select
-            label="Status"
-            value={status}
-            options={[
-              count("open", "Open"),
-              count("snoozed", "Snoozed"),
-              count("resolved", "Resolved"),
-              ["all", "All"],
-            ]}
-            onChange={(value) => filter({ status: value === "open" ? undefined : value })}
-          />
-          <Select
-            label="Kind"
-            value={kind}
-            options={KINDS}
-            onChange={(value) => filter({ kind: value })}
-          />
-          <Select
-            label="Since"
-            value={since}
-            options={WINDOWS}
-            onChange={(value) => filter({ since: value })}
-          />
-        </>
-      }
-    />
+    <>
+      <FilterSearch name="search" label="Search" placeholder="Mapping, path, sender or error" />
+      <FilterSelect
+        name="status"
+        label="Status"
+        fallback="open"
+        options={[
+          count("open", "Open"),
+          count("snoozed", "Snoozed"),
+          count("resolved", "Resolved"),
+          ["all", "All"],
+        ]}
+      />
+      <FilterSelect name="kind" label="Kind" options={KINDS} />
+      <FilterSelect name="since" label="Since" options={WINDOWS} />
+    </>
   );
 }
 
@@ -91,7 +68,7 @@ const COUNT: Column<FailureGroup> = {
   cell: (row) => number(row.count),
 };
 const LAST: Column<FailureGroup> = { head: "Last", cell: (row) => <Time iso={row.lastSeen} /> };
-/** What the detail shows as well. */
+/** Columns that the detail shows as well. */
 const MORE: readonly Column<FailureGroup>[] = [
   {
     head: "24 hours",
@@ -133,7 +110,7 @@ function Groups({ rows }: { rows: readonly FailureGroup[] }) {
       rows={rows}
       rowId={(row) => row.id}
       selected={id}
-      onSelect={(next) => go(href("failures", next, query), { replace: true })}
+      onSelect={(next) => select("failures", next)}
       columns={[cause, COUNT, LAST, ...(id === "" ? MORE : []), STATUS]}
     />
   );
@@ -185,7 +162,7 @@ const NONE: Readonly<Record<string, string>> = {
 
 /** Failures by their cause, with what people do about them. */
 export function Page() {
-  const { id, query } = place.value;
+  const { query } = place.value;
   const { status = "open", kind = "", since = "", search = "" } = query;
   const parameters = new URLSearchParams({ limit: "500" });
   for (const [name, value] of Object.entries({
@@ -195,42 +172,38 @@ export function Page() {
   }))
     if (value !== "") parameters.set(name, value);
   const groups = useResource<Answer>(`/failures?${parameters}`, { live: true });
-  const close = (): void => go(href("failures", "", query), { replace: true });
-  useKeys({ Escape: close });
   return (
-    <>
-      <Filters counts={groups.data?.counts} />
-      <Split
-        name="failures"
-        onClose={close}
-        detail={id === "" ? null : <Detail key={id} id={id} onChange={groups.reload} />}
-        list={
-          <Loaded resource={groups}>
-            {({ failures, isComplete }) => {
-              const rows = failures.filter((group) => matches(group, search.trim()));
-              return (
-                <>
-                  {isComplete ? null : (
-                    <p class="failures-note quiet">
-                      Only the newest failures were looked at: the counts are too low.
-                    </p>
-                  )}
-                  {rows.length === 0 ? (
-                    <Empty command="rouse failures">
-                      {search === "" ? NONE[status] : "No group matches the search."}
-                    </Empty>
-                  ) : (
-                    <>
-                      <FailsMost groups={rows} />
-                      <Groups rows={rows} />
-                    </>
-                  )}
-                </>
-              );
-            }}
-          </Loaded>
-        }
-      />
-    </>
+    <ListPage
+      page="failures"
+      title="Failures"
+      filters={<Filters counts={groups.data?.counts} />}
+      detail={(id) => <Detail key={id} id={id} onChange={groups.reload} />}
+      list={
+        <Loaded resource={groups}>
+          {({ failures, isComplete }) => {
+            const rows = failures.filter((group) => matches(group, search.trim()));
+            return (
+              <>
+                {isComplete ? null : (
+                  <p class="failures-note quiet">
+                    Only the newest failures were looked at: the counts are too low.
+                  </p>
+                )}
+                {rows.length === 0 ? (
+                  <Empty command="rouse failures">
+                    {search === "" ? NONE[status] : "No group matches the search."}
+                  </Empty>
+                ) : (
+                  <>
+                    <FailsMost groups={rows} />
+                    <Groups rows={rows} />
+                  </>
+                )}
+              </>
+            );
+          }}
+        </Loaded>
+      }
+    />
   );
 }

@@ -2,14 +2,13 @@ import "../events/style.css";
 import "./style.css";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { FirstHook } from "../../first-hook.tsx";
-import { filter, go, href, place } from "../../router.ts";
+import { FilterSelect } from "../../filters.tsx";
+import { ListPage, select } from "../../listing.tsx";
+import { href, place } from "../../router.ts";
 import { Button, Status } from "../../ui/basic.tsx";
-import { Select } from "../../ui/fields.tsx";
 import { number, plural } from "../../ui/format.ts";
 import { useKeys } from "../../ui/keys.ts";
 import { lazy } from "../../ui/lazy.tsx";
-import { PageHead } from "../../ui/page-head.tsx";
-import { Split } from "../../ui/split.tsx";
 import { Empty } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 import { eventColumns } from "../events/columns.tsx";
@@ -59,37 +58,6 @@ function Announcer({ rows, paused }: { rows: readonly EventRow[]; paused: boolea
   );
 }
 
-function Head({ live, paused, onPause }: { live: LiveEvents; paused: boolean; onPause(): void }) {
-  const { query } = place.value;
-  return (
-    <PageHead
-      title="Live"
-      filters={
-        <>
-          <Status word={WORDS[live.state]} tone={TONES[live.state]} />
-          <Select
-            label="Outcome"
-            value={query["outcome"] ?? ""}
-            options={["", ...OUTCOMES]}
-            onChange={(outcome) => filter({ outcome })}
-          />
-          <PathAndMapping />
-        </>
-      }
-      actions={
-        <>
-          {live.waiting > 0 ? (
-            <span class="live-waiting">{number(live.waiting)} waiting</span>
-          ) : null}
-          <Button onClick={onPause} title="Pause or go on (p)">
-            {paused ? "▶ Go on" : "❚❚ Pause"}
-          </Button>
-        </>
-      }
-    />
-  );
-}
-
 function Notices({ live, asked }: { live: LiveEvents; asked: string }) {
   return (
     <>
@@ -108,7 +76,7 @@ function Notices({ live, asked }: { live: LiveEvents; asked: string }) {
   );
 }
 
-/** What stands in place of the list while no event has come in. */
+/** Stands in place of the list while no event has come in. */
 function Nothing({ state, isFiltered }: { state: LiveEvents["state"]; isFiltered: boolean }) {
   if (state === "connecting" || state === "away") return <Empty>{NOTHING_YET[state]}</Empty>;
   if (isFiltered)
@@ -125,8 +93,7 @@ export function Page() {
   ).toString();
   const live = useLiveEvents(asked, paused);
   const pause = (): void => setPaused(!paused);
-  const close = (): void => go(href("live", "", query));
-  useKeys({ p: pause, ...(id === "" ? {} : { Escape: close }) });
+  useKeys({ p: pause });
   const list =
     live.rows.length === 0 ? (
       <Nothing state={live.state} isFiltered={asked !== ""} />
@@ -137,19 +104,35 @@ export function Page() {
         rowId={(row) => row.id}
         columns={eventColumns({ link: (one) => href("live", one, query), exact: true })}
         selected={id}
-        onSelect={(next) => go(href("live", next, query), { replace: id !== "" })}
+        onSelect={(next) => select("live", next)}
       />
     );
   return (
     <>
-      <Head live={live} paused={paused} onPause={pause} />
       <Announcer rows={live.rows} paused={paused} />
-      <Notices live={live} asked={asked} />
-      <Split
-        name="live"
+      <ListPage
+        page="live"
+        title="Live"
+        filters={
+          <>
+            <Status word={WORDS[live.state]} tone={TONES[live.state]} />
+            <FilterSelect name="outcome" label="Outcome" options={["", ...OUTCOMES]} />
+            <PathAndMapping />
+          </>
+        }
+        actions={
+          <>
+            {live.waiting > 0 ? (
+              <span class="live-waiting">{number(live.waiting)} waiting</span>
+            ) : null}
+            <Button onClick={pause} title="Pause or go on (p)">
+              {paused ? "▶ Go on" : "❚❚ Pause"}
+            </Button>
+          </>
+        }
+        notices={<Notices live={live} asked={asked} />}
         list={list}
-        detail={id === "" ? null : <Detail key={id} id={id} onChange={() => {}} />}
-        onClose={close}
+        detail={(shown) => <Detail key={shown} id={shown} onChange={() => {}} />}
       />
     </>
   );

@@ -4,6 +4,7 @@ import { lazy } from "../../ui/lazy.tsx";
 import { PageHead } from "../../ui/page-head.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { MappingList } from "./list.tsx";
+import "../events/style.css";
 import "./style.css";
 import type { MappingText, Mappings } from "./types.ts";
 import { NEW } from "./use-workbench.ts";
@@ -11,7 +12,7 @@ import { NEW } from "./use-workbench.ts";
 /** The workbench is larger than the list, which needs none of it. */
 const WorkbenchPage = lazy(async () => (await import("./workbench.tsx")).WorkbenchPage);
 
-/** What to do where a mapping is not there: age deletes none. */
+/** The ways on if there is no such mapping: age deletes none. */
 function Missing() {
   const { event = "" } = place.value.query;
   return (

@@ -2,9 +2,9 @@ import { useMemo } from "preact/hooks";
 import type { EventView } from "../../../../src/operate/records/views.ts";
 import type { AskError } from "../../api.ts";
 import { useResource } from "../../resource.ts";
-import { filter, go, href, place } from "../../router.ts";
+import { FilterSearch, FilterSelect } from "../../filters.tsx";
+import { go, href, place } from "../../router.ts";
 import { Button, Status } from "../../ui/basic.tsx";
-import { Search, Select } from "../../ui/fields.tsx";
 import { number } from "../../ui/format.ts";
 import { PageHead } from "../../ui/page-head.tsx";
 import { Empty, Failed } from "../../ui/states.tsx";
@@ -21,7 +21,7 @@ interface Hits {
   reload(): void;
 }
 
-/** How many of the last events each mapping took. */
+/** Counts the last events that each mapping took. */
 function useHits(): Hits {
   const { data, error, reload } = useResource<{ events: EventView[] }>("/events?limit=500");
   const events = data?.events;
@@ -86,17 +86,8 @@ export function MappingList({ mappings }: Mappings) {
         title="Mappings"
         filters={
           <>
-            <Search
-              label="Search mappings"
-              value={search}
-              onSearch={(text) => filter({ search: text })}
-            />
-            <Select
-              label="Origin"
-              value={owner}
-              options={OWNERS}
-              onChange={(value) => filter({ owner: value })}
-            />
+            <FilterSearch name="search" label="Search mappings" />
+            <FilterSelect name="owner" label="Origin" options={OWNERS} />
           </>
         }
         actions={
@@ -107,19 +98,22 @@ export function MappingList({ mappings }: Mappings) {
       />
       <div class="page-body mappings-list">
         {hits.error ? <Failed error={hits.error} retry={hits.reload} /> : null}
-        {mappings.length === 0 ? (
-          <Empty command="rouse presets">
-            No mapping is live. Write one here, or enable a preset: this lists them.
-          </Empty>
-        ) : (
-          <Table
-            label="Mappings"
-            rows={rows}
-            columns={toColumns(hits, order)}
-            rowId={({ id }) => id}
-            onSelect={(id) => go(href("mappings", id))}
-          />
-        )}
+        <Table
+          label="Mappings"
+          rows={rows}
+          columns={toColumns(hits, order)}
+          rowId={({ id }) => id}
+          onSelect={(id) => go(href("mappings", id))}
+          empty={
+            mappings.length > 0 ? (
+              <Empty>No mapping matches the filters.</Empty>
+            ) : (
+              <Empty command="rouse presets">
+                No mapping is live. Write one here, or enable a preset: this lists them.
+              </Empty>
+            )
+          }
+        />
       </div>
     </>
   );

@@ -1,7 +1,7 @@
 import { parseExact } from "../../exact-json.ts";
 import { useRef, useState } from "preact/hooks";
-import type { PlacedTrace, TestedAction } from "../../../../src/operate/records/test-hook.ts";
-import { OutsideText, Status } from "../../ui/basic.tsx";
+import type { PlacedTrace } from "../../../../src/operate/records/test-hook.ts";
+import { Status } from "../../ui/basic.tsx";
 import { Search, Tabs } from "../../ui/fields.tsx";
 import { toneOf } from "../../ui/tone.ts";
 import { clockTime, visibleText } from "../../ui/format.ts";
@@ -9,6 +9,7 @@ import { JsonTree } from "../../ui/json-tree.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import type { Resource } from "../../resource.ts";
 import { href } from "../../router.ts";
+import { ActionPart } from "../events/why.tsx";
 import type { Evaluated } from "./live.ts";
 import type { EventDetail, EventView, TextEvaluation } from "./types.ts";
 
@@ -108,7 +109,7 @@ const TABS = [
 ];
 const MOST_RAW = 200_000;
 
-/** What came in with the event. A click on a field of the body puts its path into the editor. */
+/** The request of the event. A click on a field of the body puts its path into the editor. */
 export function BodyPane(props: {
   shown: Resource<{ event: EventDetail }>;
   onPath(path: string, value: unknown): void;
@@ -188,7 +189,7 @@ function Trace({ trace, index, own }: { trace: PlacedTrace; index: number; own: 
   );
 }
 
-/** How each mapping of the path decides, in the order in which they are tried. */
+/** The decision of each mapping of the path, in the order in which they are tried. */
 export function WhyPane(props: { shown: TextEvaluation | null; own: string; hasEvent: boolean }) {
   const { shown, own, hasEvent } = props;
   const traces = shown?.result?.traces ?? [];
@@ -214,29 +215,7 @@ export function WhyPane(props: { shown: TextEvaluation | null; own: string; hasE
   );
 }
 
-function Action({ action }: { action: TestedAction }) {
-  if (!action.ok) return <p class="bad">{action.failure.message}</p>;
-  const { fields, content, problem, missing, unsafe } = action;
-  const facts = [
-    action.action,
-    ...Object.entries(fields).map(([name, value]) => `${name} ${String(value)}`),
-  ];
-  return (
-    <article>
-      <p class="quiet">{facts.join(" · ")}</p>
-      <OutsideText parts={content} />
-      {missing.length > 0 ? <p class="warn">Found nothing: {missing.join(", ")}</p> : null}
-      {unsafe ? (
-        <p class="warn">
-          Text from outside stands without the boundary (allowUnsafeExternalContent).
-        </p>
-      ) : null}
-      {problem ? <p class="bad">The gateway would refuse it: {problem.message}</p> : null}
-    </article>
-  );
-}
-
-/** What the event would become. While the text has problems, the last answer stays, greyed. */
+/** The result for the event. While the text has problems, the last answer stays, greyed. */
 export function ResultPane({ evaluated, isStale }: { evaluated: Evaluated; isStale: boolean }) {
   const result = evaluated.good?.result;
   return (
@@ -266,19 +245,14 @@ export function ResultPane({ evaluated, isStale }: { evaluated: Evaluated; isSta
         </p>
       ) : null}
       {result?.actions.map((action, index) => (
-        <Action key={index} action={action} />
+        <ActionPart key={index} action={action} />
       ))}
       {result?.would.map((action, index) => (
         <section key={index} aria-label="In shadow">
           <p class="quiet">In shadow: nothing is done.</p>
-          <Action action={action} />
+          <ActionPart action={action} />
         </section>
       ))}
-      {result && result.actions.length + result.would.length > 0 ? (
-        <p class="quiet">
-          <mark>marked</mark> = from the sender
-        </p>
-      ) : null}
     </section>
   );
 }

@@ -17,7 +17,7 @@ function toText(line: ProposalLine): string {
   if (line.type === "plan") {
     const { model, events } = line.plan;
     const limits = model
-      ? `asks ${model.ref}, at most ${model.maxRounds} times and for ${model.maxTokens} tokens`
+      ? `asks ${model.ref}, at most ${plural(model.maxRounds, "time")} and for ${plural(model.maxTokens, "token")}`
       : "asks no model";
     return `From ${plural(events, "event")}; ${limits}.`;
   }
@@ -27,7 +27,7 @@ function toText(line: ProposalLine): string {
   return line.ok ? `${line.proposal.mapping} was written, in shadow.` : line.message;
 }
 
-/** How far the proposal came, and what went wrong. */
+/** The progress of the proposal, and what went wrong. */
 function Progress({ lines, error }: { lines: readonly ProposalLine[]; error: Error | null }) {
   return (
     <>
@@ -68,7 +68,7 @@ function listNear({ id, isNew, evaluated }: Workbench, { mappings }: Mappings): 
   return [...near.filter(isHere), ...near.filter((one) => !isHere(one))];
 }
 
-/** What is asked of the gateway: a new mapping from the events of the hook, or a change of one from the event. */
+/** Builds the request: a new mapping from the events of the hook, or a change of one from the event. */
 function toRequest(
   { eventId, events }: Workbench,
   { fix, name, say, hasModel }: { fix: string; name: string; say: string; hasModel: boolean },
@@ -120,7 +120,7 @@ interface KindProps {
   near: readonly Near[];
 }
 
-/** Whether a mapping is mended, and which one, or a new one is proposed. */
+/** The choice between mending a mapping and proposing a new one. */
 function Kind({ fix, setFix, name, setName, near }: KindProps) {
   const options = [
     ...near.map(({ id }) => [id, `Mend ${id}`] as const),
@@ -156,7 +156,7 @@ function Kind({ fix, setFix, name, setName, near }: KindProps) {
 }
 
 interface ModelProps {
-  /** Whether a mapping is mended, which takes a model. */
+  /** True if a mapping is mended, which takes a model. */
   isMending: boolean;
   hasModel: boolean;
   setModel(hasModel: boolean): void;
@@ -164,7 +164,7 @@ interface ModelProps {
   setSay(say: string): void;
 }
 
-/** Whether a model is asked, and for what. */
+/** The choice of asking a model, and for what. */
 function Model({ isMending, hasModel, setModel, say, setSay }: ModelProps) {
   return (
     <>

@@ -12,7 +12,7 @@ import type { Change, Landed, LandingCheck } from "./types.ts";
 import type { Workbench } from "./use-workbench.ts";
 import { Difference } from "./what-if.tsx";
 
-/** How a change was agreed to. */
+/** The agreement to a change. */
 interface Agreement {
   base: string;
   confirm: readonly string[];
@@ -33,7 +33,7 @@ const landChange = async (change: Change, agreement: Agreement): Promise<Landed>
   (await ask<{ result: Landed }>("/changes", { method: "POST", body: { change, ...agreement } }))
     .result;
 
-/** Whether the gateway asks for its token before it changes a file. */
+/** True if the gateway asks for its token before it changes a file. */
 const needsToken = (error: unknown): boolean =>
   error instanceof AskError && error.code === "token_needed";
 
@@ -152,7 +152,7 @@ function Refusal({ error }: { error: Error }) {
   );
 }
 
-/** What the change does, and what has to be confirmed. */
+/** The effect of the change, and the confirmations that it needs. */
 function Shown(props: {
   bench: Workbench;
   check: LandingCheck;
@@ -229,7 +229,7 @@ function useSave(change: Change, onSaved: (file: string) => void) {
   return { ...state, confirm, setConfirm, token, setToken, patch, save, isSaving, again };
 }
 
-/** Whether a change can be made: it has no problem, changes something, and is confirmed by name. */
+/** True if a change can be made: it has no problem, changes something, and is confirmed by name. */
 const isAgreed = (check: LandingCheck | null, confirm: readonly string[]): boolean =>
   check !== null &&
   check.problems.length === 0 &&
@@ -256,7 +256,7 @@ export function SaveDialog({ bench, change, canWrite, onClose, onSaved, onOverta
     saving;
   const isOpen = isAgreed(check, confirm);
   const isStale = isConflict(error);
-  // What is written in the editor goes on there, beside what the file has now.
+  // The text in the editor goes on there, beside what the file has now.
   const isText = "from" in change;
   useEffect(() => {
     if (isStale) onOvertaken?.();

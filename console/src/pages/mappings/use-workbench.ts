@@ -76,11 +76,11 @@ async function draftFrom(event: string, name: string, signal: AbortSignal): Prom
   return null;
 }
 
-/** What a new mapping is written for. */
+/** The reason for a new mapping. */
 interface NewFor {
   path: string | undefined;
   event: EventDetail | undefined;
-  /** Whether no event can be expected any more if there is none. */
+  /** True if no event can be expected any more. */
   isSettled: boolean;
   mappings: readonly PlacedMapping[];
 }
@@ -104,7 +104,7 @@ function useNewText({ path, event, isSettled, mappings }: NewFor): string | unde
   return text ?? (event === undefined && isSettled ? toBareText(path ?? "") : undefined);
 }
 
-/** What `#/mappings/new` writes. */
+/** The id in the address of a new mapping. */
 export const NEW = "new";
 
 /** Marks and problems go into the editor as they come. */
@@ -127,7 +127,7 @@ function useEditorMarks(editor: Editor | null, { now }: Evaluated): void {
   }, [editor, now]);
 }
 
-/** What the editor completes: the schema of mappings, and the fields of this hook. */
+/** Gives the editor what it completes: the schema of mappings, and the fields of this hook. */
 function useWords(editor: Editor | null, path: string | undefined): void {
   const schema = useResource<Omit<Words, "fields">>("/mapping-schema").data;
   const shape = useResource<{ shape: { fields: Words["fields"] } }>(
@@ -138,7 +138,7 @@ function useWords(editor: Editor | null, path: string | undefined): void {
   }, [editor, schema, shape]);
 }
 
-/** What is edited: a mapping, or a new one, which may begin as a copy of `mapping`. */
+/** The mapping that is edited: a mapping, or a new one, which may begin as a copy of `mapping`. */
 export interface Edited {
   /** The id of the mapping, or `new`. */
   id: string;
@@ -149,7 +149,7 @@ export interface Workbench extends Edited {
   isNew: boolean;
   /** The text as the file has it now; undefined if there is none. */
   filed: string | undefined;
-  /** Whether the text is not that of the file. */
+  /** True if the text is not that of the file. */
   isChanged: boolean;
   path: string | undefined;
   events: readonly EventView[];
@@ -169,7 +169,7 @@ export interface Workbench extends Edited {
   evaluateNow(): void;
 }
 
-/** Whether the text is only shown, since it stands in no file of the user. */
+/** True if the text is only shown, since it stands in no file of the user. */
 export const isPreset = ({ id, mapping }: Edited): boolean => id !== NEW && mapping?.own === false;
 
 /** The change that is saved: it is refused if the file has another text than that from which it was written. */
@@ -204,13 +204,13 @@ function useStart({ id, mapping }: Edited, about: NewFor): string | undefined {
   return id === NEW && mapping ? withOwnId(mapping.text, mapping.id) : mapping?.text;
 }
 
-/** What saving the text would change; null until the text is there. */
+/** The change that saving the text would make; null until the text is there. */
 function toChange({ id }: Edited, isAdded: boolean, { base, text }: Written): Change | null {
   if (base === null) return null;
   return isAdded ? { kind: "add", text } : { kind: "replace", mapping: id, text };
 }
 
-/** What the gateway says: of a preset's mapping what it does today, of any other what its text would do. */
+/** The gateway's answers: of a preset's mapping what it does today, of any other what its text would do. */
 function useAnswers(
   change: Change | null,
   { isShownOnly, eventId, turn }: { isShownOnly: boolean; eventId: string; turn: number },
@@ -227,8 +227,11 @@ function useAnswers(
 const isGood = ({ now, busy }: Evaluated): boolean =>
   now !== null && now.problems.length === 0 && !busy;
 
-/** All that the workbench of one mapping shows. */
-export function useWorkbench(edited: Edited, mappings: Mappings["mappings"]): Workbench {
+/** All that the workbench of one mapping shows. Only who may write files is given a first draft (`/proposals`). */
+export function useWorkbench(
+  edited: Edited,
+  { mappings, console: mode }: Pick<Mappings, "mappings" | "console">,
+): Workbench {
   const { id, mapping } = edited;
   const { query } = place.value;
   const isNew = id === NEW;
@@ -241,7 +244,8 @@ export function useWorkbench(edited: Edited, mappings: Mappings["mappings"]): Wo
   useEffect(() => {
     if (named === undefined && event) setNamed(event.path);
   }, [named, event]);
-  const start = useStart(edited, { path, event, isSettled, mappings });
+  const drafted = mode === "edit" ? event : undefined;
+  const start = useStart(edited, { path, event: drafted, isSettled, mappings });
   const written = useWritten(isNew ? `${NEW}:${path ?? ""}` : id, start);
   const [editor, setEditor] = useState<Editor | null>(null);
   const [turn, setTurn] = useState(0);

@@ -173,13 +173,16 @@ interface WorkbenchProps {
 
 /** The workbench of one mapping. */
 export function WorkbenchPage({ id, mapping, mappings, reload }: WorkbenchProps) {
-  const bench = useWorkbench({ id, mapping }, mappings.mappings);
+  const bench = useWorkbench({ id, mapping }, mappings);
   const [open, setOpen] = useState<Open>(null);
   const canWrite = mappings.console === "edit";
   useBenchKeys(bench, canWrite, setOpen);
   return (
     <>
       <Head bench={bench} canWrite={canWrite} onOpen={setOpen} />
+      {canWrite || isPreset(bench) ? null : (
+        <p class="banner">{READ_ONLY} What you write here can be taken as a patch (Save…).</p>
+      )}
       <Bench bench={bench} onSave={() => setOpen("save")} />
       <Dialogs
         bench={bench}

@@ -2,8 +2,8 @@ import type { ComponentChildren } from "preact";
 import type { Resource } from "../../resource.ts";
 import { href } from "../../router.ts";
 import { Section, Status, Time, type Tone } from "../../ui/basic.tsx";
-import { number, plural, visibleText } from "../../ui/format.ts";
-import { Loaded } from "../../ui/states.tsx";
+import { number, plural } from "../../ui/format.ts";
+import { Loaded, Problems } from "../../ui/states.tsx";
 import type { GatewayStatus, OpenFailures } from "./types.ts";
 
 interface SummaryProps<S> {
@@ -82,75 +82,39 @@ function Health({ status, failures }: SummaryProps<GatewayStatus>) {
   );
 }
 
-function Card({
-  name,
-  value,
-  tone,
-  to,
-}: {
-  name: string;
-  value: number;
-  tone?: Tone | undefined;
-  to: string;
-}) {
-  return (
-    <a class="card" href={to}>
-      <span class="quiet">{name}</span>
-      <b class={value > 0 ? (tone ?? "") : ""}>{number(value)}</b>
-    </a>
-  );
-}
-
+/** Counts, each with the list of what is counted. */
 function Cards({ status: { counts, waiting }, failures }: SummaryProps<GatewayStatus>) {
   // What failed is counted as long as it is kept, also when it is dealt with.
-  const failed = failures?.total === 0 ? undefined : "bad";
-  const count = (name: string): number => counts[name] ?? 0;
-  const events = (outcome: string): string => href("events", "", { outcome });
+  const failed = failures?.total === 0 ? "" : "bad";
+  const events = (outcome: string, name = outcome, tone = "") =>
+    [name, counts[`events.${outcome}`], href("events", "", { outcome }), tone] as const;
+  const listed = (page: "runs" | "deliveries", status: string, name: string, tone = "") =>
+    [name, counts[`${page}.${status}`], href(page, "", { status }), tone] as const;
+  const cards = [
+    events("accepted"),
+    events("unmatched"),
+    events("rejected"),
+    events("failed", "failed events", failed),
+    ["calls waiting for approval", counts["approvals.open"], href("approvals"), "warn"] as const,
+    listed("runs", "queued", "runs queued"),
+    listed("runs", "failed", "runs failed", failed),
+    [
+      "deliveries waiting",
+      waiting.delivery.count,
+      href("deliveries", "", { status: "pending" }),
+      "",
+    ] as const,
+    listed("deliveries", "failed", "deliveries failed", failed),
+    listed("deliveries", "no_route", "replies without a route", failed),
+  ];
   return (
     <div class="cards overview-cards">
-      <Card name="accepted" value={count("events.accepted")} to={events("accepted")} />
-      <Card name="unmatched" value={count("events.unmatched")} to={events("unmatched")} />
-      <Card name="rejected" value={count("events.rejected")} to={events("rejected")} />
-      <Card
-        name="failed events"
-        value={count("events.failed")}
-        tone={failed}
-        to={events("failed")}
-      />
-      <Card
-        name="calls waiting for approval"
-        value={count("approvals.open")}
-        tone="warn"
-        to={href("approvals")}
-      />
-      <Card
-        name="runs queued"
-        value={count("runs.queued")}
-        to={href("runs", "", { status: "queued" })}
-      />
-      <Card
-        name="runs failed"
-        value={count("runs.failed")}
-        tone={failed}
-        to={href("runs", "", { status: "failed" })}
-      />
-      <Card
-        name="deliveries waiting"
-        value={waiting.delivery.count}
-        to={href("deliveries", "", { status: "pending" })}
-      />
-      <Card
-        name="deliveries failed"
-        value={count("deliveries.failed")}
-        tone={failed}
-        to={href("deliveries", "", { status: "failed" })}
-      />
-      <Card
-        name="replies without a route"
-        value={count("deliveries.no_route")}
-        tone={failed}
-        to={href("deliveries", "", { status: "no_route" })}
-      />
+      {cards.map(([name, value = 0, to, tone]) => (
+        <a key={name} class="card" href={to}>
+          <span class="quiet">{name}</span>
+          <b class={value > 0 ? tone : ""}>{number(value)}</b>
+        </a>
+      ))}
     </div>
   );
 }
@@ -166,13 +130,7 @@ function ConfigProblems({
       <h2 class="bad">
         ✗ The config on disk has {plural(problems.length, "problem")}; the one before it is in use
       </h2>
-      <ul>
-        {problems.map(({ path, message }) => (
-          <li key={`${path}${message}`}>
-            <code>{path}</code>: {visibleText(message)}
-          </li>
-        ))}
-      </ul>
+      <Problems all={problems} />
       <a href={href("system", "config")}>The config in use, and loading it again</a>
     </section>
   );

@@ -1,10 +1,11 @@
+import { FilterSelect } from "../../filters.tsx";
 import { useResource } from "../../resource.ts";
-import { filter, href, place } from "../../router.ts";
+import { href, place } from "../../router.ts";
 import { Section, Time } from "../../ui/basic.tsx";
 import { TimeBars } from "../../ui/chart.tsx";
-import { Select } from "../../ui/fields.tsx";
 import { duration, number, plural } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
+import { Table, type Column } from "../../ui/table.tsx";
 import { Figure } from "./figure.tsx";
 import type { ActivityView } from "./types.ts";
 
@@ -25,61 +26,40 @@ const COLORS = [
   ["failed", "--plot-bad"],
 ] as const;
 
-const milliseconds = (seconds: number): string => duration(seconds * 1000);
-
-function Latencies({ latencies }: Pick<ActivityView, "latencies">) {
-  const rows = [
-    ["Answer to a hook", latencies.answers, href("events")],
-    ["Wait for a worker", latencies.waits, href("runs")],
-    ["Run", latencies.runs, href("runs")],
-  ] as const;
-  return (
-    <div class="table">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Latency</th>
-            <th scope="col" class="number">
-              p50
-            </th>
-            <th scope="col" class="number">
-              p95
-            </th>
-            <th scope="col" class="number">
-              p99
-            </th>
-            <th scope="col" class="number">
-              of
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map(([name, times, to]) => (
-            <tr key={name}>
-              <td>
-                <a href={to}>{name}</a>
-              </td>
-              {times ? (
-                [times.p50, times.p95, times.p99].map((time, index) => (
-                  <td key={index} class="number">
-                    <Figure to={to}>{milliseconds(time)}</Figure>
-                  </td>
-                ))
-              ) : (
-                <td colSpan={3} class="quiet number">
-                  none since the start
-                </td>
-              )}
-              <td class="number quiet">
-                <Figure to={to}>{number(times?.count ?? 0)}</Figure>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
+interface LatencyRow {
+  name: string;
+  times: ActivityView["latencies"]["answers"];
+  to: string;
 }
+
+const toFigure = (head: string, show: (row: LatencyRow) => string): Column<LatencyRow> => ({
+  head,
+  numeric: true,
+  cell: (row) => <Figure to={row.to}>{show(row)}</Figure>,
+});
+
+/** A column of a percentile; a dash if nothing was measured since the start. */
+const toPercentile = (name: "p50" | "p95" | "p99"): Column<LatencyRow> =>
+  toFigure(name, ({ times }) => (times ? duration(times[name] * 1000) : "–"));
+
+const Latencies = ({ latencies }: Pick<ActivityView, "latencies">) => (
+  <Table
+    label="Latencies"
+    rows={[
+      { name: "Answer to a hook", times: latencies.answers, to: href("events") },
+      { name: "Wait for a worker", times: latencies.waits, to: href("runs") },
+      { name: "Run", times: latencies.runs, to: href("runs") },
+    ]}
+    rowId={({ name }) => name}
+    columns={[
+      { head: "Latency", cell: ({ name, to }) => <a href={to}>{name}</a> },
+      toPercentile("p50"),
+      toPercentile("p95"),
+      toPercentile("p99"),
+      toFigure("of", ({ times }) => number(times?.count ?? 0)),
+    ]}
+  />
+);
 
 interface WaitLine {
   to: string;
@@ -91,7 +71,7 @@ interface WaitLine {
 const oldest = (seconds: number): string =>
   seconds > 0 ? `, the oldest for ${duration(seconds * 1000)}` : "";
 
-/** What waits and for what, each with the list of it. */
+/** Lists what waits and for what, each with the page that has it. */
 function toLines({
   runs,
   deliveries,
@@ -180,14 +160,7 @@ export function Hooks() {
         <div class="overview-hooks">
           <Section
             title="Hooks"
-            actions={
-              <Select
-                label="Time"
-                value={since}
-                options={WINDOWS}
-                onChange={(value) => filter({ since: value === "1h" ? undefined : value })}
-              />
-            }
+            actions={<FilterSelect name="since" label="Time" fallback="1h" options={WINDOWS} />}
           >
             <TimeBars
               isTall

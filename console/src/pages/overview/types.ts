@@ -1,25 +1,26 @@
 import type { BreakerView } from "../../../../src/operate/records/views.ts";
-import type { FailureGroup } from "../../../../src/operate/watch/watch-views.ts";
+import type { FailureGroup } from "../../../../src/operate/watch/failures.ts";
 import type { UsageSum } from "../../../../src/store/sums.ts";
 
 export type { UsageSum } from "../../../../src/store/sums.ts";
-export type { ActivityView, Finding } from "../../../../src/operate/watch/watch-views.ts";
+export type { ActivityView } from "../../../../src/operate/watch/activity.ts";
+export type { Finding } from "../../../../src/operate/watch/system.ts";
 
-/** What failed and is not dealt with. `lastDay` says how much of it in the last 24 hours; null if nothing. */
+/** The failures that are not dealt with. `lastDay` says how many of them came in the last 24 hours; null if none. */
 export interface OpenFailures {
   failures: FailureGroup[];
   total: number;
   lastDay: string | null;
 }
 
-/** What a check of the doctor found. */
+/** The result of a check of the doctor. */
 export interface CheckView {
   id: string;
   status: "ok" | "warn" | "fail";
   message: string;
 }
 
-/** What `/status` says of the gateway. */
+/** The answer of `/status`. */
 export interface GatewayStatus {
   version: string;
   startedAt: string;

@@ -53,8 +53,8 @@ export function Usage() {
                     label={`Tokens a day over the last ${DAYS} days`}
                   />{" "}
                   <b>{cost(total.costUsd, total.unpricedRuns)}</b> for{" "}
-                  {shortNumber(total.inputTokens + total.outputTokens)} tokens in{" "}
-                  {plural(total.runs, "run")}
+                  {plural(total.inputTokens + total.outputTokens, "token", "tokens", shortNumber)}{" "}
+                  in {plural(total.runs, "run")}
                 </a>
               </p>
               <Table

@@ -1,7 +1,7 @@
+import { FilterSearch, FilterSelect } from "../../filters.tsx";
 import { useResource } from "../../resource.ts";
 import { filter, place } from "../../router.ts";
 import { Section, Time } from "../../ui/basic.tsx";
-import { Search, Select } from "../../ui/fields.tsx";
 import { number, plural, visibleText } from "../../ui/format.ts";
 import { PageHead } from "../../ui/page-head.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
@@ -32,7 +32,7 @@ interface Sender {
   last: string;
 }
 
-/** How often each address was refused, and for what; most often first. */
+/** Counts the refusals of each address, with their reasons; most often first. */
 function countSenders(rows: readonly Refusal[]): Sender[] {
   const senders = Map.groupBy(rows, ({ address }) => address);
   return [...senders]
@@ -112,18 +112,8 @@ export function Page() {
         title="Refused"
         filters={
           <>
-            <Search
-              label="Search"
-              placeholder="Address, path or reason"
-              value={search}
-              onSearch={(text) => filter({ search: text })}
-            />
-            <Select
-              label="Reason"
-              value={reason}
-              options={["", ...reasons.toSorted()]}
-              onChange={(value) => filter({ reason: value })}
-            />
+            <FilterSearch name="search" label="Search" placeholder="Address, path or reason" />
+            <FilterSelect name="reason" label="Reason" options={["", ...reasons.toSorted()]} />
           </>
         }
       />
@@ -141,7 +131,7 @@ export function Page() {
             );
             if (rows.length === 0)
               return (
-                <Empty>None of the {number(all.length)} refused requests match the filters.</Empty>
+                <Empty>The filters match none of {plural(all.length, "refused request")}.</Empty>
               );
             return (
               <>

@@ -5,7 +5,7 @@ import { useAction } from "../../resource.ts";
 import { href } from "../../router.ts";
 import { Button, Status, Time } from "../../ui/basic.tsx";
 import { Prose } from "../../ui/prose.tsx";
-import { bytes, elapsed, number, visibleText } from "../../ui/format.ts";
+import { bytes, elapsed, plural, visibleText } from "../../ui/format.ts";
 import { JsonTree } from "../../ui/json-tree.tsx";
 import { toastError } from "../../ui/toast.tsx";
 
@@ -44,7 +44,7 @@ function WholeResult({
   if (text !== null) return <Text text={text} search={search} />;
   return (
     <p>
-      Cut: the whole result has {number(stored.length)} characters.{" "}
+      Cut: the whole result has {plural(stored.length, "character")}.{" "}
       <Button busy={busy} onClick={load}>
         Show all
       </Button>

@@ -1,13 +1,13 @@
 import type { RunDetail, StepView } from "../../../../src/operate/records/views.ts";
+import { ActionButton } from "../../action-button.tsx";
 import { ask } from "../../api.ts";
-import { useAction, useResource } from "../../resource.ts";
+import { useResource } from "../../resource.ts";
 import { href } from "../../router.ts";
 import { sessionName } from "../../session-name.ts";
-import { Button, Facts, Id, OutsideText, Section, Status, Time } from "../../ui/basic.tsx";
-import { confirmed } from "../../ui/dialog.tsx";
+import { Facts, Id, OutsideText, Section, Status, Time } from "../../ui/basic.tsx";
 import { elapsed, plural, visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
-import { toast, toastError } from "../../ui/toast.tsx";
+import { renderProblem, toLink } from "../../ui/with-ids.tsx";
 import { Timeline } from "./timeline.tsx";
 import { usd, WaitsFor } from "./words.tsx";
 
@@ -17,41 +17,36 @@ const LIVE_MS = 1500;
 
 /** Cancel or retry, as the state of the run allows. */
 function Actions({ run, reload }: { run: RunDetail; reload(): void }) {
-  const operate = async (name: "cancel" | "retry"): Promise<void> => {
-    const { run: after } = await ask<{ run: RunDetail }>(
-      `/runs/${encodeURIComponent(run.id)}/${name}`,
-      { method: "POST" },
-    );
-    toast(`The run is ${after.status.replaceAll("_", " ")} now.`);
-    reload();
-  };
-  const [cancel, cancelling] = useAction(async () => {
-    if (
-      await confirmed(
-        "Cancel this run?",
-        "What it has done stays done. It can be started again.",
-        "Cancel the run",
-        true,
-      )
-    )
-      await operate("cancel");
-  }, toastError);
-  const [retry, retrying] = useAction(async () => {
-    const text =
-      "It starts again under its own id, after its last step: calls that were answered are not made again.";
-    if (await confirmed("Start this run again?", text, "Retry")) await operate("retry");
-  }, toastError);
+  const operate = (name: "cancel" | "retry") => ({
+    send: () =>
+      ask<{ run: RunDetail }>(`/runs/${encodeURIComponent(run.id)}/${name}`, { method: "POST" }),
+    done: ({ run: after }: { run: RunDetail }) =>
+      `The run is ${after.status.replaceAll("_", " ")} now.`,
+    onDone: reload,
+  });
   return (
     <div class="actions">
       {CANCELLABLE.includes(run.status) ? (
-        <Button kind="danger" busy={cancelling} onClick={cancel}>
-          Cancel
-        </Button>
+        <ActionButton
+          label="Cancel"
+          kind="danger"
+          question={[
+            "Cancel this run?",
+            "What it has done stays done. It can be started again.",
+            "Cancel the run",
+          ]}
+          {...operate("cancel")}
+        />
       ) : null}
       {RETRIED.includes(run.status) && run.kind === "hook" ? (
-        <Button busy={retrying} onClick={retry}>
-          Retry
-        </Button>
+        <ActionButton
+          label="Retry"
+          question={[
+            "Start this run again?",
+            "It starts again under its own id, after its last step: calls that were answered are not made again.",
+          ]}
+          {...operate("retry")}
+        />
       ) : null}
     </div>
   );
@@ -68,23 +63,17 @@ const Warnings = ({ of }: { of: readonly string[] }) =>
     </ul>
   );
 
-/** Why the run is not done: its error, or what it waits for. */
+/** The reason why the run is not done: its error, or what it waits for. */
 function Trouble({ run }: { run: RunDetail }) {
   if (!run.error && !run.waitsFor) return null;
   return (
     <div class="runs-trouble">
       <Facts
         pairs={[
-          [
-            "error",
-            run.error ? (
-              <span class="bad">{`${run.error.code}: ${visibleText(run.error.message)}`}</span>
-            ) : null,
-            true,
-          ],
+          ["error", renderProblem(run.error), true],
           ["provider said", run.providerText && visibleText(run.providerText)],
-          ["waits for", run.waitsFor ? <WaitsFor wait={run.waitsFor} /> : null, true],
-          ["waits since", run.waitsFor?.since ? <Time iso={run.waitsFor.since} /> : null],
+          ["waits for", run.waitsFor && <WaitsFor wait={run.waitsFor} />, true],
+          ["waits since", run.waitsFor?.since && <Time iso={run.waitsFor.since} />],
         ]}
       />
     </div>
@@ -121,10 +110,7 @@ function RunFacts({ run }: { run: RunDetail }) {
             true,
           ],
           ["mapping", run.mapping],
-          [
-            "event",
-            run.eventId === null ? null : <Id id={run.eventId} to={href("events", run.eventId)} />,
-          ],
+          ["event", toLink(run.eventId)],
           ["delivery", run.delivery ? <Delivered run={run} /> : null],
           ["attempts", run.attempts > 1 ? run.attempts : null],
           ["restarts", run.restarts > 0 ? run.restarts : null],
@@ -133,21 +119,16 @@ function RunFacts({ run }: { run: RunDetail }) {
           ["tokens", run.usageText],
           ["cost", run.usage ? usd(run.usage.costUsd) : null],
           ["created", <Time iso={run.createdAt} />],
-          ["started", run.startedAt === null ? null : <Time iso={run.startedAt} />],
-          ["ended", run.endedAt === null ? null : <Time iso={run.endedAt} />],
-          [
-            "took",
-            run.startedAt === null || run.endedAt === null
-              ? null
-              : elapsed(run.startedAt, run.endedAt),
-          ],
+          ["started", run.startedAt && <Time iso={run.startedAt} />],
+          ["ended", run.endedAt && <Time iso={run.endedAt} />],
+          ["took", run.startedAt && run.endedAt && elapsed(run.startedAt, run.endedAt)],
         ]}
       />
     </div>
   );
 }
 
-/** What the mapping's code printed and threw, as it is kept for the operator. */
+/** The output of the mapping's code, as it is kept for the operator. */
 const Debug = ({ run }: { run: RunDetail }) =>
   run.debug === null ? null : (
     <Section title="What the mapping's code printed">

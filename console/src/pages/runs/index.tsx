@@ -1,16 +1,13 @@
-import { useState } from "preact/hooks";
 import type { RunView } from "../../../../src/operate/records/views.ts";
 import { FirstHook } from "../../first-hook.tsx";
 import { retryRuns } from "../../bulk-work.ts";
-import { BulkDialog } from "../../bulk-dialog.ts";
-import type { BulkWork } from "../../bulk-types.ts";
+import { BulkButton } from "../../bulk-button.tsx";
+import { FilterSearch, FilterSelect, TimeSpan } from "../../filters.tsx";
 import { Listing } from "../../listing.tsx";
 import { searchById, usePaged } from "../../paged.ts";
 import { filter, place } from "../../router.ts";
-import { TimeSpan } from "../../time-span.tsx";
 import { Button, Status, Time } from "../../ui/basic.tsx";
 import { elapsed, number, visibleText } from "../../ui/format.ts";
-import { Search, Select } from "../../ui/fields.tsx";
 import { lazy } from "../../ui/lazy.tsx";
 import { Empty } from "../../ui/states.tsx";
 import type { Column } from "../../ui/table.tsx";
@@ -24,13 +21,6 @@ const STATUSES = [
   ..."parked collecting queued running waiting succeeded failed timed_out cancelled".split(" "),
 ];
 const KINDS = ["hook", "heartbeat", "schedule", "channel", "api"];
-const AGES = [
-  ["", "Any time"],
-  ["1h", "Last hour"],
-  ["1d", "Last day"],
-  ["7d", "Last week"],
-] as const;
-
 const COLUMNS: readonly Column<RunView>[] = [
   { head: "Created", cell: (run) => <Time iso={run.createdAt} /> },
   { head: "Status", cell: (run) => <Status word={run.status} /> },
@@ -78,7 +68,7 @@ function Reason({ run }: { run: RunView }) {
   ) : null;
 }
 
-/** Whether a run has this text in what names it, or in its error. */
+/** True if a run has this text in what names it, or in its error. */
 function hasText(run: RunView, text: string): boolean {
   const { id, name, sessionKey, agentId, mapping, model, error } = run;
   return [id, name, sessionKey, agentId, mapping, model, error?.code, error?.message].some((word) =>
@@ -93,29 +83,18 @@ function Filters() {
   const isPlain = !["status", "endedSince", "endedUntil", ...named].some((name) => query[name]);
   return (
     <>
-      <Select
-        label="Status"
-        value={query["status"] ?? ""}
-        options={STATUSES}
-        onChange={(status) => filter({ status })}
-      />
-      <Select
+      <FilterSelect name="status" label="Status" options={STATUSES} />
+      <FilterSelect
+        name="kind"
         label="Kind"
-        value={query["kind"] ?? ""}
         options={[
           ["", isPlain ? "All but heartbeats" : "Any kind"],
           ...(isPlain ? [["all", "Any kind"] as const] : []),
           ...KINDS,
         ]}
-        onChange={(kind) => filter({ kind })}
       />
-      <TimeSpan label="Age" ages={AGES} />
-      <Search
-        label="Search runs"
-        placeholder="Name, session, error, id"
-        value={query["q"] ?? ""}
-        onSearch={(q) => filter({ q })}
-      />
+      <TimeSpan label="Age" />
+      <FilterSearch name="q" label="Search runs" placeholder="Name, session, error, id" />
       {named.map((name) => (
         <Button
           key={name}
@@ -146,7 +125,6 @@ function Filters() {
 export function Page() {
   const { status, kind, session, event, since, until, endedSince, endedUntil, q } =
     place.value.query;
-  const [retrying, setRetrying] = useState<BulkWork>();
   const text = q?.trim().toLowerCase() ?? "";
   const paged = usePaged<RunView>(
     "/runs",
@@ -167,47 +145,34 @@ export function Page() {
       matches: text === "" ? undefined : (run) => hasText(run, text),
     },
   );
-  const work = retryRuns(place.value.query, paged.rows);
   const isFiltered = [status, kind, session, event, since, until, endedSince, endedUntil, q].some(
     Boolean,
   );
   return (
-    <>
-      <Listing
-        page="runs"
-        title="Runs"
-        paged={paged}
-        columns={COLUMNS}
-        rowId={({ id }) => id}
-        at={({ createdAt }) => createdAt}
-        filters={<Filters />}
-        actions={
-          <Button
-            disabled={!work}
-            onClick={() => setRetrying(work)}
-            {...(work ? {} : { title: "Nothing is shown that can be retried" })}
-          >
-            Retry many…
-          </Button>
-        }
-        detail={(id) => <Detail key={id} id={id} />}
-        empty={
-          isFiltered ? (
-            <Empty>No run like that.</Empty>
-          ) : (
-            <FirstHook>No run yet. A hook that starts an agent makes one.</FirstHook>
-          )
-        }
-      />
-      {retrying ? (
-        <BulkDialog
-          work={retrying}
-          onClose={() => {
-            setRetrying(undefined);
-            paged.resource.reload();
-          }}
+    <Listing
+      page="runs"
+      title="Runs"
+      paged={paged}
+      columns={COLUMNS}
+      rowId={({ id }) => id}
+      at={({ createdAt }) => createdAt}
+      filters={<Filters />}
+      actions={
+        <BulkButton
+          label="Retry many…"
+          work={retryRuns(place.value.query, paged.rows)}
+          missing="Nothing is shown that can be retried"
+          onClose={paged.resource.reload}
         />
-      ) : null}
-    </>
+      }
+      detail={(id) => <Detail key={id} id={id} />}
+      empty={
+        isFiltered ? (
+          <Empty>No run like that.</Empty>
+        ) : (
+          <FirstHook>No run yet. A hook that starts an agent makes one.</FirstHook>
+        )
+      }
+    />
   );
 }

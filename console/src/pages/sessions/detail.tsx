@@ -1,20 +1,20 @@
 import type { SessionDetail } from "../../../../src/operate/records/sessions.ts";
+import { ActionButton } from "../../action-button.tsx";
 import { ask } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { href } from "../../router.ts";
 import { select } from "../../listing.tsx";
 import { sessionQuery } from "../../session-name.ts";
 import { Button, Facts, OutsideText, Section, Time, Id } from "../../ui/basic.tsx";
-import { confirmed } from "../../ui/dialog.tsx";
 import { visibleText, plural } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
-import { toast, toastError } from "../../ui/toast.tsx";
+import { toastError } from "../../ui/toast.tsx";
 import { useState } from "preact/hooks";
 import { JsonTree } from "../../ui/json-tree.tsx";
 
 type Turn = SessionDetail["turns"][number];
 
-/** What a message of a model or a tool may hold, as it is kept. */
+/** A part of a message of a model or a tool, as it is kept. */
 interface Part {
   type?: string;
   text?: string;
@@ -153,32 +153,36 @@ type Query = Readonly<Record<string, string>>;
 
 /** Deletes the history of a session, or the session itself. */
 function Actions({ query, isMain, changed }: { query: Query; isMain: boolean; changed(): void }) {
-  const [reset, resetting] = useAction(async () => {
-    const text =
-      "The agent forgets what was said. The session stays, and its runs stay in the list.";
-    if (!(await confirmed("Delete the history of this session?", text, "Delete the history", true)))
-      return;
-    await ask("/sessions/reset", { method: "POST", body: query });
-    toast("The history is deleted.");
-    changed();
-  }, toastError);
-  const [remove, removing] = useAction(async () => {
-    const text = "Its history goes with it. A later hook with this key begins a new session.";
-    if (!(await confirmed("Delete this session?", text, "Delete the session", true))) return;
-    await ask(`/sessions?${new URLSearchParams(query).toString()}`, { method: "DELETE" });
-    toast("The session is deleted.");
-    changed();
-    select("sessions", "");
-  }, toastError);
   return (
     <div class="actions">
-      <Button busy={resetting} onClick={reset}>
-        Delete the history
-      </Button>
+      <ActionButton
+        label="Delete the history"
+        kind="danger"
+        question={[
+          "Delete the history of this session?",
+          "The agent forgets what was said. The session stays, and its runs stay in the list.",
+        ]}
+        send={() => ask("/sessions/reset", { method: "POST", body: query })}
+        done="The history is deleted."
+        onDone={changed}
+      />
       {isMain ? null : (
-        <Button kind="danger" busy={removing} onClick={remove}>
-          Delete the session
-        </Button>
+        <ActionButton
+          label="Delete the session"
+          kind="danger"
+          question={[
+            "Delete this session?",
+            "Its history goes with it. A later hook with this key begins a new session.",
+          ]}
+          send={() =>
+            ask(`/sessions?${new URLSearchParams(query).toString()}`, { method: "DELETE" })
+          }
+          done="The session is deleted."
+          onDone={() => {
+            changed();
+            select("sessions", "");
+          }}
+        />
       )}
     </div>
   );
@@ -193,7 +197,7 @@ function About({ session, lastRoutes }: Pick<SessionDetail, "session" | "lastRou
         ["path", session.path],
         ["credential", session.credential],
         ["turns", session.turns],
-        ["last used", session.lastUsedAt === null ? null : <Time iso={session.lastUsedAt} />],
+        ["last used", session.lastUsedAt && <Time iso={session.lastUsedAt} />],
         ["runs", <a href={href("runs", "", { session: session.key })}>runs of this session</a>],
         [
           "last routes",
@@ -210,7 +214,7 @@ function About({ session, lastRoutes }: Pick<SessionDetail, "session" | "lastRou
   );
 }
 
-/** What waits for a heartbeat of the main session. */
+/** The events that wait for a heartbeat of the main session. */
 const Queued = ({ queued }: Pick<SessionDetail, "queued">) =>
   queued.length === 0 ? null : (
     <Section title="Waiting for a heartbeat">
@@ -218,7 +222,7 @@ const Queued = ({ queued }: Pick<SessionDetail, "queued">) =>
         <div key={id}>
           <p class="quiet">
             <Time iso={at} /> {visibleText(source)}
-            {failures > 0 ? `, failed ${failures} times` : ""}
+            {failures > 0 ? `, failed ${plural(failures, "time")}` : ""}
           </p>
           <OutsideText parts={text} />
         </div>

@@ -1,10 +1,10 @@
 import type { SessionView } from "../../../../src/operate/records/views.ts";
+import { FilterSearch, FilterSelect } from "../../filters.tsx";
 import { Listing } from "../../listing.tsx";
 import { usePaged } from "../../paged.ts";
-import { filter, place } from "../../router.ts";
+import { place } from "../../router.ts";
 import { sessionName } from "../../session-name.ts";
 import { Time } from "../../ui/basic.tsx";
-import { Search, Select } from "../../ui/fields.tsx";
 import { number, visibleText } from "../../ui/format.ts";
 import { Empty } from "../../ui/states.tsx";
 import type { Column } from "../../ui/table.tsx";
@@ -27,7 +27,7 @@ const COLUMNS: readonly Column<SessionView>[] = [
   { head: "Turns", cell: ({ turns }) => number(turns), numeric: true },
 ];
 
-/** Whether a session has this text in what names it. */
+/** True if a session has this text in what names it. */
 const hasText = ({ key, agentId, path, credential }: SessionView, text: string): boolean =>
   [key, agentId, path, credential].some((word) => word?.toLowerCase().includes(text));
 
@@ -53,18 +53,8 @@ export function Page() {
       at={({ lastUsedAt }) => lastUsedAt}
       filters={
         <>
-          <Select
-            label="Origin"
-            value={origin}
-            options={ORIGINS}
-            onChange={(chosen) => filter({ origin: chosen })}
-          />
-          <Search
-            label="Search sessions"
-            placeholder="Key, agent, path"
-            value={q}
-            onSearch={(words) => filter({ q: words })}
-          />
+          <FilterSelect name="origin" label="Origin" options={ORIGINS} />
+          <FilterSearch name="q" label="Search sessions" placeholder="Key, agent, path" />
         </>
       }
       detail={(name) => <Detail key={name} name={name} changed={paged.resource.reload} />}

@@ -53,31 +53,28 @@ export function Agents() {
       </Section>
       <Section title="Plugins">
         <Loaded resource={plugins}>
-          {({ plugins: rows }) =>
-            rows.length === 0 ? (
-              <Empty command="rouse plugins">No plugin is loaded.</Empty>
-            ) : (
-              <Table
-                label="List of plugins"
-                rows={rows}
-                rowId={(row) => row.id}
-                columns={[
-                  { head: "Id", cell: (row) => row.id },
-                  { head: "Kind", cell: (row) => (row.channel ? "channel" : "plugin") },
-                  {
-                    head: "Configured",
-                    cell: (row) => (
-                      <Status
-                        word={row.configured ? "yes" : "no"}
-                        tone={row.configured ? "good" : "quiet"}
-                      />
-                    ),
-                  },
-                  { head: "From", grow: true, cell: (row) => row.origin },
-                ]}
-              />
-            )
-          }
+          {({ plugins: rows }) => (
+            <Table
+              empty={<Empty command="rouse plugins">No plugin is loaded.</Empty>}
+              label="List of plugins"
+              rows={rows}
+              rowId={(row) => row.id}
+              columns={[
+                { head: "Id", cell: (row) => row.id },
+                { head: "Kind", cell: (row) => (row.channel ? "channel" : "plugin") },
+                {
+                  head: "Configured",
+                  cell: (row) => (
+                    <Status
+                      word={row.configured ? "yes" : "no"}
+                      tone={row.configured ? "good" : "quiet"}
+                    />
+                  ),
+                },
+                { head: "From", grow: true, cell: (row) => row.origin },
+              ]}
+            />
+          )}
         </Loaded>
       </Section>
     </>

@@ -10,27 +10,24 @@ const toIso = (ms: number | undefined): string | null =>
 function Breakers({ breakers }: Pick<GatewayStatus, "breakers">) {
   return (
     <Section title="Breakers">
-      {breakers.length === 0 ? (
-        <Empty>No model and no channel is away.</Empty>
-      ) : (
-        <Table
-          label="List of breakers"
-          rows={breakers}
-          rowId={(row) => row.of}
-          columns={[
-            { head: "Model or channel", cell: (row) => row.of },
-            { head: "State", cell: (row) => <Status word={row.state} /> },
-            { head: "Away since", cell: (row) => <Time iso={row.since} /> },
-            { head: "Next test", cell: (row) => <Time iso={row.nextTest} /> },
-            { head: "Waiting", numeric: true, cell: (row) => number(row.waiting) },
-            {
-              head: "Calls at the same time",
-              numeric: true,
-              cell: (row) => `${row.running}${row.limit === null ? "" : ` of ${row.limit}`}`,
-            },
-          ]}
-        />
-      )}
+      <Table
+        empty={<Empty>No model and no channel is away.</Empty>}
+        label="List of breakers"
+        rows={breakers}
+        rowId={(row) => row.of}
+        columns={[
+          { head: "Model or channel", cell: (row) => row.of },
+          { head: "State", cell: (row) => <Status word={row.state} /> },
+          { head: "Away since", cell: (row) => <Time iso={row.since} /> },
+          { head: "Next test", cell: (row) => <Time iso={row.nextTest} /> },
+          { head: "Waiting", numeric: true, cell: (row) => number(row.waiting) },
+          {
+            head: "Calls at the same time",
+            numeric: true,
+            cell: (row) => `${row.running}${row.limit === null ? "" : ` of ${row.limit}`}`,
+          },
+        ]}
+      />
     </Section>
   );
 }
@@ -38,25 +35,24 @@ function Breakers({ breakers }: Pick<GatewayStatus, "breakers">) {
 function McpServers({ mcpServers }: Pick<GatewayStatus, "mcpServers">) {
   return (
     <Section title="MCP servers">
-      {mcpServers.length === 0 ? (
-        <Empty command='mcp: { servers: { docs: { url: "https://docs.example.com/mcp" } } }'>
-          The config names no MCP server.
-        </Empty>
-      ) : (
-        <Table
-          label="List of MCP servers"
-          rows={mcpServers}
-          rowId={(row) => row.name}
-          columns={[
-            { head: "Name", cell: (row) => row.name },
-            { head: "State", cell: (row) => <Status word={row.state} /> },
-            { head: "Tools", numeric: true, cell: (row) => number(row.tools) },
-            { head: "Connected since", cell: (row) => <Time iso={toIso(row.since)} /> },
-            { head: "Next try", cell: (row) => <Time iso={toIso(row.nextTryAt)} /> },
-            { head: "Last problem", grow: true, cell: (row) => visibleText(row.error ?? "–") },
-          ]}
-        />
-      )}
+      <Table
+        empty={
+          <Empty command='mcp: { servers: { docs: { url: "https://docs.example.com/mcp" } } }'>
+            The config names no MCP server.
+          </Empty>
+        }
+        label="List of MCP servers"
+        rows={mcpServers}
+        rowId={(row) => row.name}
+        columns={[
+          { head: "Name", cell: (row) => row.name },
+          { head: "State", cell: (row) => <Status word={row.state} /> },
+          { head: "Tools", numeric: true, cell: (row) => number(row.tools) },
+          { head: "Connected since", cell: (row) => <Time iso={toIso(row.since)} /> },
+          { head: "Next try", cell: (row) => <Time iso={toIso(row.nextTryAt)} /> },
+          { head: "Last problem", grow: true, cell: (row) => visibleText(row.error ?? "–") },
+        ]}
+      />
     </Section>
   );
 }
@@ -64,26 +60,23 @@ function McpServers({ mcpServers }: Pick<GatewayStatus, "mcpServers">) {
 function Services({ services }: Pick<GatewayStatus, "services">) {
   return (
     <Section title="Services">
-      {services.length === 0 ? (
-        <Empty>No plugin has a service, or this gateway has no workers.</Empty>
-      ) : (
-        <Table
-          label="List of services"
-          rows={services}
-          rowId={(row) => row.id}
-          columns={[
-            { head: "Plugin", cell: (row) => row.id },
-            { head: "State", cell: (row) => <Status word={row.ok ? "ok" : "failing"} /> },
-            { head: "Since", cell: (row) => <Time iso={toIso(row.since)} /> },
-            { head: "Reports", grow: true, cell: (row) => visibleText(row.message) },
-          ]}
-        />
-      )}
+      <Table
+        empty={<Empty>No plugin has a service, or this gateway has no workers.</Empty>}
+        label="List of services"
+        rows={services}
+        rowId={(row) => row.id}
+        columns={[
+          { head: "Plugin", cell: (row) => row.id },
+          { head: "State", cell: (row) => <Status word={row.ok ? "ok" : "failing"} /> },
+          { head: "Since", cell: (row) => <Time iso={toIso(row.since)} /> },
+          { head: "Reports", grow: true, cell: (row) => visibleText(row.message) },
+        ]}
+      />
     </Section>
   );
 }
 
-/** What the gateway depends on: breakers, MCP servers, and services of plugins. */
+/** The parts that the gateway depends on: breakers, MCP servers, and services of plugins. */
 export function Away({ status }: { status: GatewayStatus }) {
   return (
     <>

@@ -75,45 +75,42 @@ function Probes() {
   return (
     <Section title="Reach" actions={<Button onClick={probes.reload}>Check again</Button>}>
       <Loaded resource={probes}>
-        {({ channels: rows }) =>
-          rows.length === 0 ? (
-            <Empty command="rouse channels">No channel is configured.</Empty>
-          ) : (
-            <Table
-              label="Reach of channels"
-              rows={rows}
-              rowId={(row) => row.id}
-              columns={[
-                { head: "Channel", cell: (row) => row.id },
-                {
-                  head: "Reach",
-                  cell: ({ reach }) =>
-                    reach ? <Status word={reach.ok ? "ok" : "failing"} /> : "cannot tell",
-                },
-                {
-                  head: "Receives",
-                  cell: ({ receive }) =>
-                    receive ? <Status word={receive.ok ? "ok" : "failing"} /> : "sends only",
-                },
-                { head: "Away since", cell: ({ away }) => <Time iso={away?.since} /> },
-                {
-                  head: "Reports",
-                  grow: true,
-                  cell: ({ reach, receive, nobody }) =>
-                    visibleText(
-                      [
-                        reach?.message,
-                        receive?.message,
-                        nobody ? "allowFrom is empty: no message is answered" : undefined,
-                      ]
-                        .filter((part) => part !== undefined)
-                        .join("; ") || "–",
-                    ),
-                },
-              ]}
-            />
-          )
-        }
+        {({ channels: rows }) => (
+          <Table
+            empty={<Empty command="rouse channels">No channel is configured.</Empty>}
+            label="Reach of channels"
+            rows={rows}
+            rowId={(row) => row.id}
+            columns={[
+              { head: "Channel", cell: (row) => row.id },
+              {
+                head: "Reach",
+                cell: ({ reach }) =>
+                  reach ? <Status word={reach.ok ? "ok" : "failing"} /> : "cannot tell",
+              },
+              {
+                head: "Receives",
+                cell: ({ receive }) =>
+                  receive ? <Status word={receive.ok ? "ok" : "failing"} /> : "sends only",
+              },
+              { head: "Away since", cell: ({ away }) => <Time iso={away?.since} /> },
+              {
+                head: "Reports",
+                grow: true,
+                cell: ({ reach, receive, nobody }) =>
+                  visibleText(
+                    [
+                      reach?.message,
+                      receive?.message,
+                      nobody ? "allowFrom is empty: no message is answered" : undefined,
+                    ]
+                      .filter((part) => part !== undefined)
+                      .join("; ") || "–",
+                  ),
+              },
+            ]}
+          />
+        )}
       </Loaded>
     </Section>
   );

@@ -1,26 +1,20 @@
 import { ask } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { Button, Section } from "../../ui/basic.tsx";
-import { plural, visibleText } from "../../ui/format.ts";
+import { plural } from "../../ui/format.ts";
 import { JsonTree } from "../../ui/json-tree.tsx";
-import { Loaded } from "../../ui/states.tsx";
+import { Loaded, Problems } from "../../ui/states.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
 import type { GatewayStatus } from "../overview/types.ts";
 
-function Problems({ problems }: { problems: GatewayStatus["reloadProblems"] }) {
+function OnDisk({ problems }: { problems: GatewayStatus["reloadProblems"] }) {
   if (problems.length === 0) return <p class="good">✓ The config in use is the one on disk.</p>;
   return (
     <>
       <p class="bad">
         ✗ The config on disk has {plural(problems.length, "problem")}; the one before it is in use.
       </p>
-      <ul>
-        {problems.map(({ path, message }) => (
-          <li key={`${path}${message}`}>
-            <code>{path}</code>: {visibleText(message)}
-          </li>
-        ))}
-      </ul>
+      <Problems all={problems} />
     </>
   );
 }
@@ -55,7 +49,7 @@ export function Config() {
           {({ status: now }) => (
             <>
               <p class="quiet">{now.configFile ?? "No file: the defaults"}</p>
-              <Problems problems={now.reloadProblems} />
+              <OnDisk problems={now.reloadProblems} />
             </>
           )}
         </Loaded>

@@ -50,44 +50,43 @@ function Limits() {
   return (
     <Section title="Limits">
       <Loaded resource={limits} lines={2}>
-        {({ limits: rows }) =>
-          rows.length === 0 ? (
-            <Empty command="hooks: { limits: { runsPerHour: 100 } }">
-              No hook has a limit: a sender can start as many runs as it likes.
-            </Empty>
-          ) : (
-            <Table
-              label="List of limits"
-              rows={rows}
-              rowId={(row) => row.scope}
-              columns={[
-                { head: "Of", cell: (row) => row.scope },
-                {
-                  head: "Runs this hour",
-                  numeric: true,
-                  cell: (row) => used(row.usage.startedLastHour, row.limits.runsPerHour),
-                },
-                {
-                  head: "At the same time",
-                  numeric: true,
-                  cell: (row) => used(row.usage.running, row.limits.concurrent),
-                },
-                {
-                  head: "Tokens in a day",
-                  numeric: true,
-                  cell: (row) => used(row.usage.tokensLastDay, row.limits.tokensPerDay),
-                },
-                {
-                  head: "USD in a day",
-                  numeric: true,
-                  cell: ({ limits: { budget }, usage }) =>
-                    budget ? `${usage.costLastDay.toFixed(2)} of ${budget.perDay}` : "–",
-                },
-                { head: "Waiting", numeric: true, cell: (row) => number(row.usage.waiting) },
-              ]}
-            />
-          )
-        }
+        {({ limits: rows }) => (
+          <Table
+            empty={
+              <Empty command="hooks: { limits: { runsPerHour: 100 } }">
+                No hook has a limit: a sender can start as many runs as it likes.
+              </Empty>
+            }
+            label="List of limits"
+            rows={rows}
+            rowId={(row) => row.scope}
+            columns={[
+              { head: "Of", cell: (row) => row.scope },
+              {
+                head: "Runs this hour",
+                numeric: true,
+                cell: (row) => used(row.usage.startedLastHour, row.limits.runsPerHour),
+              },
+              {
+                head: "At the same time",
+                numeric: true,
+                cell: (row) => used(row.usage.running, row.limits.concurrent),
+              },
+              {
+                head: "Tokens in a day",
+                numeric: true,
+                cell: (row) => used(row.usage.tokensLastDay, row.limits.tokensPerDay),
+              },
+              {
+                head: "USD in a day",
+                numeric: true,
+                cell: ({ limits: { budget }, usage }) =>
+                  budget ? `${usage.costLastDay.toFixed(2)} of ${budget.perDay}` : "–",
+              },
+              { head: "Waiting", numeric: true, cell: (row) => number(row.usage.waiting) },
+            ]}
+          />
+        )}
       </Loaded>
     </Section>
   );

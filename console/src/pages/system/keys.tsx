@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
+import { ActionButton } from "../../action-button.tsx";
 import { ask } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { Button, copy, Section, Time } from "../../ui/basic.tsx";
-import { confirmed, Dialog, FormDialog } from "../../ui/dialog.tsx";
-import { TextField } from "../../ui/fields.tsx";
+import { Dialog, FormDialog } from "../../ui/dialog.tsx";
+import { Checks, TextField } from "../../ui/fields.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
-import { toast, toastError } from "../../ui/toast.tsx";
 
 interface KeyRow {
   id: string;
@@ -21,36 +21,6 @@ interface KeyRow {
 
 const SCOPES = ["chat", "agents:read", "knowledge:read", "knowledge:write"] as const;
 const words = (text: string): string[] => text.split(/[,\s]+/).filter((word) => word !== "");
-
-function ScopeBoxes({
-  scopes,
-  onChange,
-}: {
-  scopes: readonly string[];
-  onChange(scopes: string[]): void;
-}) {
-  return (
-    <fieldset class="system-scopes">
-      <legend>What it may do</legend>
-      {SCOPES.map((scope) => (
-        <label key={scope}>
-          <input
-            type="checkbox"
-            checked={scopes.includes(scope)}
-            onChange={(event) =>
-              onChange(
-                event.currentTarget.checked
-                  ? [...scopes, scope]
-                  : scopes.filter((one) => one !== scope),
-              )
-            }
-          />{" "}
-          {scope}
-        </label>
-      ))}
-    </fieldset>
-  );
-}
 
 /** The secret of a new key: the gateway keeps only its hash. */
 function Secret({ id, secret, onClose }: { id: string; secret: string; onClose(): void }) {
@@ -128,25 +98,21 @@ function NewKey({
         onInput={setAgents}
         hint="Ids with commas between. Empty: all agents"
       />
-      <ScopeBoxes scopes={scopes} onChange={setScopes} />
+      <Checks legend="What it may do" names={SCOPES} ticked={scopes} onChange={setScopes} />
     </FormDialog>
   );
 }
 
-async function revoke(id: string, after: () => void): Promise<void> {
-  if (
-    !(await confirmed(
-      `Revoke ${id}?`,
-      "Requests with this key are rejected from now on.",
-      "Revoke",
-      true,
-    ))
-  )
-    return;
-  await ask(`/keys/${encodeURIComponent(id)}`, { method: "DELETE" });
-  toast(`${id} is revoked.`);
-  after();
-}
+const Revoke = ({ id, revoked }: { id: string; revoked(): void }) => (
+  <ActionButton
+    label="Revoke"
+    kind="danger"
+    question={[`Revoke ${id}?`, "Requests with this key are rejected from now on."]}
+    send={() => ask(`/keys/${encodeURIComponent(id)}`, { method: "DELETE" })}
+    done={`${id} is revoked.`}
+    onDone={revoked}
+  />
+);
 
 function KeyTable({ keys, reload }: { keys: readonly KeyRow[]; reload(): void }) {
   return (
@@ -154,6 +120,11 @@ function KeyTable({ keys, reload }: { keys: readonly KeyRow[]; reload(): void })
       label="List of keys"
       rows={keys}
       rowId={(row) => row.id}
+      empty={
+        <Empty command="rouse keys create web">
+          No key has been made: only the gateway token may use /v1.
+        </Empty>
+      }
       columns={[
         { head: "Key", cell: (row) => row.id },
         { head: "Tenant", cell: (row) => row.tenant },
@@ -169,12 +140,7 @@ function KeyTable({ keys, reload }: { keys: readonly KeyRow[]; reload(): void })
         { head: "From", cell: (row) => row.source },
         {
           head: "Revoke",
-          cell: (row) =>
-            row.source === "config" ? null : (
-              <Button kind="danger" onClick={() => void revoke(row.id, reload).catch(toastError)}>
-                Revoke
-              </Button>
-            ),
+          cell: (row) => (row.source === "config" ? null : <Revoke id={row.id} revoked={reload} />),
         },
       ]}
     />
@@ -201,15 +167,7 @@ export function ApiKeys() {
       }
     >
       <Loaded resource={keys}>
-        {({ keys: rows }) =>
-          rows.length === 0 ? (
-            <Empty command="rouse keys create web">
-              No key has been made: only the gateway token may use /v1.
-            </Empty>
-          ) : (
-            <KeyTable keys={rows} reload={keys.reload} />
-          )
-        }
+        {({ keys: rows }) => <KeyTable keys={rows} reload={keys.reload} />}
       </Loaded>
       {isOpen ? <NewKey onClose={() => setOpen(false)} onMade={take} /> : null}
       {made ? <Secret {...made} onClose={() => setMade(null)} /> : null}

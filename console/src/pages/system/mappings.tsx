@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { ActionButton } from "../../action-button.tsx";
 import { ask } from "../../api.ts";
 import { toReadOnly } from "../../console-mode.ts";
 import { useResource } from "../../resource.ts";
@@ -8,7 +9,6 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { bytes } from "../../ui/format.ts";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
-import { toast, toastError } from "../../ui/toast.tsx";
 import { withToken } from "../../ui/token.tsx";
 
 interface MappingsAnswer {
@@ -38,6 +38,9 @@ interface Candidate {
   at: string;
 }
 
+const accept = (path: string, id: number): Promise<{ file: string }> =>
+  ask("/hooks/secrets", { method: "POST", body: { path, id } });
+
 /** Secrets that requests brought to a path that has none yet: anyone may have sent them. */
 function Secrets({
   path,
@@ -51,14 +54,6 @@ function Secrets({
   const secrets = useResource<{ candidates: Candidate[] }>(
     `/hooks/secrets?path=${encodeURIComponent(path)}`,
   );
-  const accept = (id: number): void => {
-    withToken(() => ask<{ file: string }>("/hooks/secrets", { method: "POST", body: { path, id } }))
-      .then(({ file }) => {
-        toast(`The secret is kept in ${file}.`);
-        onClose();
-      })
-      .catch(toastError);
-  };
   return (
     <Dialog title={`Secrets that came to ${path}`} onClose={onClose}>
       <div class="body">
@@ -85,9 +80,13 @@ function Secrets({
                     {
                       head: "Accept",
                       cell: (row) => (
-                        <Button onClick={() => accept(row.id)} disabled={readOnly !== undefined}>
-                          Accept secret {row.id}
-                        </Button>
+                        <ActionButton
+                          label={`Accept secret ${row.id}`}
+                          disabled={readOnly !== undefined}
+                          send={() => withToken(() => accept(path, row.id))}
+                          done={({ file }) => `The secret is kept in ${file}.`}
+                          onDone={onClose}
+                        />
                       ),
                     },
                   ]}
@@ -106,38 +105,37 @@ function Paths({ base, paths, enabled, console }: MappingsAnswer) {
   return (
     <Section title="Paths">
       {enabled ? null : <p class="warn">● hooks.enabled is false: hooks are answered 404.</p>}
-      {paths.length === 0 ? (
-        <Empty>
-          No path is configured besides {base}/wake and {base}/agent.
-        </Empty>
-      ) : (
-        <Table
-          label="List of paths"
-          rows={paths}
-          rowId={(row) => row.path}
-          columns={[
-            { head: "Path", cell: (row) => `${base}/${row.path}`, grow: true },
-            { head: "Methods", cell: (row) => row.methods.join(", ") },
-            { head: "Authenticated by", cell: (row) => row.auth },
-            { head: "Addresses", minor: true, cell: (row) => row.allowIps?.join(", ") ?? "any" },
-            {
-              head: "Largest body",
-              minor: true,
-              numeric: true,
-              cell: (row) => bytes(row.maxBodyBytes),
-            },
-            {
-              head: "Secret",
-              cell: (row) =>
-                row.auth === "signature" ? (
-                  <Button onClick={() => setAsked(row.path)}>Secrets that came</Button>
-                ) : (
-                  "–"
-                ),
-            },
-          ]}
-        />
-      )}
+      <Table
+        empty={
+          <Empty>
+            No path is configured besides {base}/wake and {base}/agent.
+          </Empty>
+        }
+        label="List of paths"
+        rows={paths}
+        rowId={(row) => row.path}
+        columns={[
+          { head: "Path", cell: (row) => `${base}/${row.path}`, grow: true },
+          { head: "Methods", cell: (row) => row.methods.join(", ") },
+          { head: "Authenticated by", cell: (row) => row.auth },
+          { head: "Addresses", minor: true, cell: (row) => row.allowIps?.join(", ") ?? "any" },
+          {
+            head: "Largest body",
+            minor: true,
+            numeric: true,
+            cell: (row) => bytes(row.maxBodyBytes),
+          },
+          {
+            head: "Secret",
+            cell: (row) =>
+              row.auth === "signature" ? (
+                <Button onClick={() => setAsked(row.path)}>Secrets that came</Button>
+              ) : (
+                "–"
+              ),
+          },
+        ]}
+      />
       {asked === null ? null : (
         <Secrets path={asked} readOnly={toReadOnly(console)} onClose={() => setAsked(null)} />
       )}
@@ -153,32 +151,31 @@ export function Mappings() {
       {(answer) => (
         <>
           <Section title="Mappings" actions={<a href={href("mappings")}>Workbench</a>}>
-            {answer.mappings.length === 0 ? (
-              <Empty command="rouse hooks">
-                No mapping is configured: only /wake and /agent take hooks.
-              </Empty>
-            ) : (
-              <Table
-                label="List of mappings"
-                rows={answer.mappings}
-                rowId={(row) => row.at + row.id}
-                columns={[
-                  { head: "Id", cell: (row) => <a href={href("mappings", row.id)}>{row.id}</a> },
-                  {
-                    head: "State",
-                    cell: (row) => (
-                      <Status
-                        word={row.enabled ? "enabled" : "disabled"}
-                        tone={row.enabled ? "good" : "quiet"}
-                      />
-                    ),
-                  },
-                  { head: "Action", cell: (row) => row.action },
-                  { head: "Paths", grow: true, cell: (row) => row.paths.join(", ") },
-                  { head: "From", cell: (row) => row.origin },
-                ]}
-              />
-            )}
+            <Table
+              empty={
+                <Empty command="rouse hooks">
+                  No mapping is configured: only /wake and /agent take hooks.
+                </Empty>
+              }
+              label="List of mappings"
+              rows={answer.mappings}
+              rowId={(row) => row.at + row.id}
+              columns={[
+                { head: "Id", cell: (row) => <a href={href("mappings", row.id)}>{row.id}</a> },
+                {
+                  head: "State",
+                  cell: (row) => (
+                    <Status
+                      word={row.enabled ? "enabled" : "disabled"}
+                      tone={row.enabled ? "good" : "quiet"}
+                    />
+                  ),
+                },
+                { head: "Action", cell: (row) => row.action },
+                { head: "Paths", grow: true, cell: (row) => row.paths.join(", ") },
+                { head: "From", cell: (row) => row.origin },
+              ]}
+            />
           </Section>
           <Paths {...answer} />
         </>

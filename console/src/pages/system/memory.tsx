@@ -1,11 +1,13 @@
 import { useState } from "preact/hooks";
 import type { NoteView } from "../../../../src/operate/people/memory.ts";
+import { ActionButton } from "../../action-button.tsx";
 import { ask } from "../../api.ts";
+import { FilterSearch } from "../../filters.tsx";
 import { useAction, useResource } from "../../resource.ts";
-import { filter, href, place } from "../../router.ts";
+import { href, place } from "../../router.ts";
 import { Button, Section, Time } from "../../ui/basic.tsx";
-import { confirmed, FormDialog } from "../../ui/dialog.tsx";
-import { Search, TextField } from "../../ui/fields.tsx";
+import { FormDialog } from "../../ui/dialog.tsx";
+import { TextField } from "../../ui/fields.tsx";
 import { plural, visibleText } from "../../ui/format.ts";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
@@ -37,18 +39,17 @@ function Edit({ note, changed, onClose }: { note: NoteView; changed(): void; onC
 
 function Actions({ note, changed }: { note: NoteView; changed(): void }) {
   const [isEditing, setEditing] = useState(false);
-  const [remove, busy] = useAction(async () => {
-    if (!(await confirmed("Delete this note?", visibleText(note.text), "Delete", true))) return;
-    await ask(toPath(note), { method: "DELETE" });
-    toast("The note is deleted.");
-    changed();
-  }, toastError);
   return (
     <>
       <Button onClick={() => setEditing(true)}>Edit…</Button>{" "}
-      <Button kind="danger" busy={busy} onClick={remove}>
-        Delete
-      </Button>
+      <ActionButton
+        label="Delete"
+        kind="danger"
+        question={["Delete this note?", visibleText(note.text)]}
+        send={() => ask(toPath(note), { method: "DELETE" })}
+        done="The note is deleted."
+        onDone={changed}
+      />
       {isEditing ? <Edit note={note} changed={changed} onClose={() => setEditing(false)} /> : null}
     </>
   );
@@ -57,7 +58,7 @@ function Actions({ note, changed }: { note: NoteView; changed(): void }) {
 const matches = ({ text, agentId, session }: NoteView, words: string): boolean =>
   [text, agentId, session.key].some((one) => one.toLowerCase().includes(words.toLowerCase()));
 
-/** What agents have noted about people and rooms. */
+/** The notes of agents about people and rooms. */
 export function Memory() {
   const { search = "" } = place.value.query;
   const memory = useResource<{ notes: NoteView[]; total: number }>("/memory?limit=500", {
@@ -67,11 +68,10 @@ export function Memory() {
     <Section
       title="Notes of agents"
       actions={
-        <Search
+        <FilterSearch
+          name="search"
           label="Search notes"
           placeholder="Text, agent or conversation"
-          value={search}
-          onSearch={(text) => filter({ search: text })}
         />
       }
     >

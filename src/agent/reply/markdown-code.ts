@@ -1,0 +1,159 @@
+import type { Nodes } from "mdast";
+import { parseMarkdown } from "../../core/markdown.ts";
+
+/** A piece of code in a text. `prefix` and `fence` are those of a block with a fence. */
+export interface Code {
+  start: number;
+  end: number;
+  isBlock: boolean;
+  prefix?: string;
+  fence?: string;
+}
+
+/** Marks of quotes and lists, and white space. */
+const MARKS = String.raw`[ \t>*+\-.)\d]*`;
+const NEWLINE = /\r\n|\r|\n/;
+/** Matches the end of a line before one without text, also inside a quote. */
+const GAP = /(?:\r\n|\r(?!\n)|\n)[ \t>]*(?=[\r\n])/;
+/** Matches a line that may open or close a fenced block. */
+export const ANY_FENCE = new RegExp(String.raw`^${MARKS}(?:\x60{3,}[^\x60]*|~{3,}.*)$`);
+const FENCE = /^(`{3,}|~{3,})/;
+
+/** Matches the begin of HTML that is a block of its own: no code is in it. */
+const HTML = new RegExp(String.raw`^${MARKS}<(?:[!?]|\/?[A-Za-z][A-Za-z0-9-]*(?:[\s/>]|$))`, "i");
+/** Matches such HTML that ends a paragraph. */
+const BLOCK_HTML = new RegExp(
+  String.raw`^${MARKS}<(?:[!?]|\/?(?:address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|head|header|hr|html|iframe|legend|li|link|main|menu|menuitem|meta|nav|noframes|ol|optgroup|option|p|param|pre|script|search|section|source|style|summary|table|tbody|td|textarea|tfoot|th|thead|title|tr|track|ul)(?:[\s/>]|$))`,
+  "i",
+);
+/** HTML that goes on past blank lines, and where it ends. */
+const LONG_HTML = new RegExp(
+  String.raw`^(?:\s*\[\^[^\]]*\]:)?${MARKS}<(?:(!--)|(\?)|(!\[CDATA\[)|(!)|(?:script|pre|style|textarea)(?:[\s>]|$))`,
+  "i",
+);
+const LONG_HTML_ENDS = [/-->/, /\?>/, /\]\]>/, />/];
+const ELEMENT_END = /<\/(?:script|pre|style|textarea)>/i;
+
+/** Returns the pattern that ends HTML which a line begins and does not end. */
+export function getHtmlEnd(line: string): RegExp | undefined {
+  const [opening, ...marks] = LONG_HTML.exec(line) ?? [];
+  if (opening === undefined) return undefined;
+  const end = LONG_HTML_ENDS[marks.findIndex((mark) => mark !== undefined)] ?? ELEMENT_END;
+  return end.test(line.slice(opening.length)) ? undefined : end;
+}
+
+/** Matches a line that a mark of a quote or a list begins. */
+const MARKED = /^[ \t]*(?:>|[-+*](?:\s|$)|\d{1,9}[.)](?:\s|$))/;
+
+/** Returns whether a line begins HTML. `isFirst`: nothing stands before it in its paragraph. */
+export const beginsHtml = (line: string, isFirst: boolean): boolean =>
+  (isFirst || MARKED.test(line) ? HTML : BLOCK_HTML).test(line);
+
+/** Returns whether a line is text of a paragraph to all parsers. */
+export const isPlainLine = (line: string): boolean => /^[ \t]*[\p{L}"'(]/u.test(line);
+
+/** Matches the row below the head of a table. */
+export const DELIMITER_ROW = /^(?=.*-)(?=.*[|:])[ \t>|:*+\-.)\d]+$/m;
+/** Tables, footnotes and definitions: parsers read what is beside them differently. */
+const CONTESTED = [DELIMITER_ROW, new RegExp(String.raw`^${MARKS}\[(?:\^|[^\]]*\]:)`, "m")];
+/** Signs before a backtick in which it may be no sign of code: a tag or an address, and the address of a link. */
+const IN_ADDRESS = [/<[^\s<>]*`/, /(?:\/\/|www\.)[^\s<]*`/i, /\]\((?:[^()`]|\([^()`]*\))*`/];
+/** Matches lines that parsers read as blank or not, and marks of lists without text. */
+const ODD_LINE = /^[^\S\r\n]*[^\S \t\r\n][^\S\r\n]*$|\uFEFF|\0/m;
+const EMPTY_ITEM = /^[ \t>]*(?:[-+*]|\d{1,9}[.)])[ \t]*$/m;
+const TAB = new RegExp(String.raw`^${MARKS}\t`, "m");
+const MAX_DEPTH = 20;
+
+const hasHtml = (lines: string): boolean =>
+  lines
+    .split(NEWLINE)
+    .some((line, index, all) => beginsHtml(line, !isPlainLine(all[index - 1] ?? "")));
+
+/** The lines before an offset that no blank line parts from it, and those behind. */
+const linesBefore = (text: string, at: number): string =>
+  (text.slice(0, at).split(GAP).at(-1) ?? "").replace(/^[\r\n]+/, "");
+const linesBehind = (text: string, at: number): string => text.slice(at).split(GAP)[0] ?? "";
+
+/** Returns whether all parsers read a code span as one. */
+function isCertainSpan(text: string, { start, end }: Code, spans: readonly Code[]): boolean {
+  const code = text.slice(start, end);
+  if (NEWLINE.test(code)) return false;
+  const before = linesBefore(text, start);
+  const offset = start - before.length;
+  const lines = before + code + linesBehind(text, end);
+  if (hasHtml(lines) || CONTESTED.some((pattern) => pattern.test(lines))) return false;
+  const masked = maskSpans(lines, spans, offset);
+  if (IN_ADDRESS.some((pattern) => pattern.test(masked))) return false;
+  const brackets = masked.slice(0, before.length).match(/(?<!\\)[[\]]/g) ?? [];
+  return brackets.reduce((depth, sign) => depth + (sign === "[" ? 1 : -1), 0) <= 0;
+}
+
+/** Hides what stands in code. `offset` is where the lines begin. */
+function maskSpans(lines: string, spans: readonly Code[], offset: number): string {
+  let masked = lines;
+  for (const { start, end, isBlock } of spans) {
+    const from = start - offset;
+    const to = end - offset;
+    if (isBlock || from < 0 || to > lines.length) continue;
+    const code = masked.slice(from, to).replaceAll(/[^`]/g, "x");
+    masked = masked.slice(0, from) + code + masked.slice(to);
+  }
+  return masked;
+}
+
+/** Returns whether all parsers read a block as code. */
+function isCertainBlock(text: string, { start, end, prefix = "", fence }: Code): boolean {
+  const lineStart = start - prefix.length;
+  const before = linesBefore(text, lineStart);
+  const lines = text.slice(lineStart, end).split(NEWLINE);
+  const isContested = hasHtml(before) || CONTESTED.some((pattern) => pattern.test(before));
+  if (before.trim() !== "" && isContested) return false;
+  if (!/^[ >*+\-.)\d]*$/.test(prefix)) return false;
+  const earlier = text.slice(0, lineStart);
+  if (fence === undefined)
+    return (
+      before.trim() === "" &&
+      !/^[ \t]*(?:>|[-+*]\s|\d{1,9}[.)]\s|\[\^)/m.test(earlier) &&
+      lines.every((line) => /^ {4}|^\s*$/.test(line))
+    );
+  if (EMPTY_ITEM.test(earlier) || TAB.test(before) || lines[0]?.includes("|")) return false;
+  // A list that begins beside other text may be read as a part of that.
+  if (/[-+*\d]/.test(prefix) && before.trim() !== "") return false;
+  const margin = toMargin(prefix);
+  return lines.slice(1).every((line) => isWithin(line, margin));
+}
+
+/** What the lines of a fenced block begin with. */
+export const toMargin = (prefix: string): string => prefix.replaceAll(/[^>\s]/g, " ");
+
+/** Returns whether a line belongs to a fenced block with such a margin. */
+export const isWithin = (line: string, margin: string): boolean =>
+  line.startsWith(margin) ||
+  (line.trim() === "" && !margin.includes(">")) ||
+  line === margin.trimEnd();
+
+/**
+ * Finds the code in a text that begins where no block is open: what every parser of markdown takes for code. Where they may
+ * disagree, there is none.
+ */
+export function findCode(text: string): Code[] {
+  if (ODD_LINE.test(text)) return [];
+  const found: Code[] = [];
+  let hasOddHtml = false;
+  const visit = (node: Nodes, depth: number): void => {
+    const start = node.position?.start.offset ?? 0;
+    const end = node.position?.end.offset ?? 0;
+    if (node.type === "inlineCode") found.push({ start, end, isBlock: false });
+    else if (node.type === "code") {
+      const prefix = text.slice(0, start).split(NEWLINE).at(-1) ?? "";
+      const fence = FENCE.exec(text.slice(start, end))?.[1];
+      found.push({ start, end, isBlock: true, prefix, ...(fence && { fence }) });
+    } else if (node.type === "html") hasOddHtml ||= /[`[\]]/.test(text.slice(start, end));
+    else if ("children" in node && depth < MAX_DEPTH)
+      for (const child of node.children) visit(child, depth + 1);
+  };
+  visit(parseMarkdown(text), 0);
+  return found.filter((code) =>
+    code.isBlock ? isCertainBlock(text, code) : !hasOddHtml && isCertainSpan(text, code, found),
+  );
+}
