@@ -4,6 +4,7 @@ import { extname, join, relative, resolve, sep } from "node:path";
 import { z } from "zod";
 import {
   definePlugin,
+  type ServiceState,
   type SourceEntry,
   type SourceAudience,
   type SourceHost,
@@ -27,12 +28,7 @@ const RETRY_MS = 30_000;
 
 const renderCount = (count: number): string => `${count} document${count === 1 ? "" : "s"}`;
 
-interface State {
-  ok: boolean;
-  message: string;
-}
-
-function renderReport(report: SyncReport): State {
+function renderReport(report: SyncReport): ServiceState {
   const { added, replaced, removed, unchanged, failed, kept } = report;
   const documents = renderCount(added + replaced + unchanged);
   const counts = `${documents} (${added} new, ${replaced} changed, ${removed} removed)`;
@@ -55,8 +51,8 @@ async function keepInStep(
   signal: AbortSignal,
   host: Pick<SourceHost, "documents" | "report">,
 ): Promise<void> {
-  const states = new Map<string, State>();
-  const report = (name: string, state: State): void => {
+  const states = new Map<string, ServiceState>();
+  const report = (name: string, state: ServiceState): void => {
     states.set(name, state);
     const all = [...states];
     host.report({

@@ -158,6 +158,34 @@ it("a presentation is found by its diagrams and the speaker's notes, on the page
   ]);
 });
 
+describe("a chart", () => {
+  const points = (...texts: string[]): string =>
+    texts.map((text, index) => `<c:pt idx="${index}"><c:v>${text}</c:v></c:pt>`).join("");
+  const series = (name: string, ...values: string[]): string =>
+    `<c:ser><c:tx>${points(name)}</c:tx><c:cat>${points("North", "South")}</c:cat><c:val>${points(...values)}</c:val></c:ser>`;
+  const chart = `<c:chartSpace xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart" xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"><c:title><a:p><a:r><a:t>Boats by basin</a:t></a:r></a:p></c:title><c:plotArea><c:barChart>${series("2025", "4.4000000000000004", "2")}${series("2026", "5")}</c:barChart></c:plotArea></c:chartSpace>`;
+  const lines = ["Boats by basin", " | 2025 | 2026", "North | 4.4 | 5", "South | 2"];
+
+  it("of a slide is found by its title, its categories and its numbers", async () => {
+    const file = change(pptx({ shapes: "" }), (entries) => {
+      entries["ppt/slides/_rels/slide1.xml.rels"] =
+        `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="a" Target="../charts/chart1.xml"/></Relationships>`;
+      entries["ppt/charts/chart1.xml"] = chart;
+    });
+    const { passages } = await read("charts.pptx", file);
+    expect(passages.map(({ page, text }) => [page, text])).toEqual([
+      [1, `${lines[0]}\n${lines.slice(1).join("\n")}`],
+    ]);
+  });
+
+  it("of a Word file is behind its text", async () => {
+    const file = change(docx(paragraph(run("Of the harbour"))), (entries) => {
+      entries["word/charts/chart1.xml"] = chart;
+    });
+    expect((await read("charts.docx", file)).lines).toEqual(["Of the harbour", ...lines]);
+  });
+});
+
 it("a presentation with a workbook in it is read as a presentation", async () => {
   const shape = "<p:sp><p:txBody><a:p><a:r><a:t>Kelp sells</a:t></a:r></a:p></p:txBody></p:sp>";
   const workbook = xlsx([{ name: "Data of a chart", rows: "" }]);

@@ -104,6 +104,9 @@ async function mapHeadingStyles(styles: Buffer | undefined): Promise<string[]> {
   });
 }
 
+/** The parts with what is drawn of data: diagrams and charts. */
+const DRAWN = /^(?:ppt|word)\/(?:diagrams\/data|charts\/chart)/;
+
 export const extractDocx: ExtractFormat = async ({ bytes, limits }) => {
   const parts = await unzip(bytes, limits, (name) => !name.startsWith("word/media/"));
   const readable = [...parts].map(([name, part]) => [
@@ -129,11 +132,15 @@ export const extractDocx: ExtractFormat = async ({ bytes, limits }) => {
       throw broken("the document cannot be read; its XML is damaged");
     });
   const { body } = await parseDom(value);
+  const drawn: TextBlock[] = [];
+  for (const [name, part] of parts)
+    if (DRAWN.test(name)) drawn.push(...slideBlocks(await readXmlTree(part)));
   return {
     title: await readTitle(parts.get("docProps/core.xml")),
     blocks: [
       ...(await readMargins(parts, "header")),
       ...(body ? domBlocks(body) : []),
+      ...drawn,
       ...(await readMargins(parts, "footer")),
     ],
   };
@@ -168,6 +175,33 @@ const isTitleShape = (shape: XmlElement): boolean =>
     ["title", "ctrTitle"].includes(attributes["type"] ?? ""),
   );
 
+const listPoints = (element: XmlElement): XmlElement[] => findElements(element, "c:pt");
+
+/** Charts keep all digits that a calculation has left. */
+const toShortNumber = (text: string): string =>
+  text === "" || Number.isNaN(Number(text)) ? text : String(Number(Number(text).toPrecision(12)));
+
+/** The numbers of a chart as a table: a row for each category, with its value in each series. */
+function toChartRows(chart: XmlElement): TableCell[][] {
+  const series = findElements(chart, "c:ser");
+  const list = (one: XmlElement, ...names: string[]): string[] => {
+    const texts: string[] = [];
+    for (const point of names.flatMap((name) => findElements(one, name)).flatMap(listPoints)) {
+      const at = Number(point.attributes["idx"]);
+      // A category of several levels has a text for each of them.
+      texts[at] = tidy(`${texts[at] ?? ""} ${toInnerText(point)}`);
+    }
+    return texts;
+  };
+  const categories = series.slice(0, 1).map((one) => list(one, "c:cat", "c:xVal"));
+  const values = series.map((one) => list(one, "c:val", "c:yVal").map(toShortNumber));
+  const columns = [...categories, ...values];
+  const length = Math.max(0, ...columns.map((column) => column.length));
+  const names = ["", ...series.map((one) => list(one, "c:tx").join(" "))];
+  const rows = Array.from({ length }, (_, row) => columns.map((column) => column[row] ?? ""));
+  return [names, ...rows].map((row) => row.map((text) => ({ text })));
+}
+
 function* slideBlocks({ children }: XmlElement, isTitle = false): Generator<TextBlock> {
   for (const child of children) {
     if (typeof child === "string") continue;
@@ -176,18 +210,19 @@ function* slideBlocks({ children }: XmlElement, isTitle = false): Generator<Text
     else if (name === "a:p") {
       const text = toParagraph(child);
       if (text !== "") yield isTitle ? { kind: "heading", text, level: 1 } : { kind: "text", text };
-    } else yield* slideBlocks(child, name === "p:sp" ? isTitleShape(child) : isTitle);
+    } else {
+      if (name === "c:plotArea") yield* tableBlocks(toChartRows(child));
+      yield* slideBlocks(child, name === "p:sp" ? isTitleShape(child) : isTitle);
+    }
   }
 }
 
-/** The parts beside a slide that have text of it: its diagrams, then the speaker's notes. */
+/** The parts beside a slide that have text of it: its diagrams and charts, then the speaker's notes. */
 async function readBeside(parts: Parts, slide: string): Promise<XmlElement[]> {
   const names = [...(await readTargets(parts, slide)).values()];
-  const diagrams = names.filter((name) => name.startsWith("ppt/diagrams/data"));
+  const drawn = names.filter((name) => DRAWN.test(name));
   const notes = names.filter((name) => name.startsWith("ppt/notesSlides/"));
-  const found = await Promise.all(
-    [...diagrams, ...notes].map((name) => readXmlTree(parts.get(name))),
-  );
+  const found = await Promise.all([...drawn, ...notes].map((name) => readXmlTree(parts.get(name))));
   // A page of notes has shapes for the slide's picture, the date and the number, too.
   return found.flatMap((tree) => {
     const shapes = findElements(tree, "p:sp");
@@ -198,7 +233,7 @@ async function readBeside(parts: Parts, slide: string): Promise<XmlElement[]> {
 }
 
 const PRESENTATION =
-  /^ppt\/(?:slides\/(?:_rels\/)?slide|notesSlides\/notes|diagrams\/data|presentation|_rels\/presentation)|^docProps\/core/;
+  /^ppt\/(?:slides\/(?:_rels\/)?slide|notesSlides\/notes|diagrams\/data|charts\/chart|presentation|_rels\/presentation)|^docProps\/core/;
 
 export const extractPptx: ExtractFormat = async ({ bytes, limits, progress }) => {
   const parts = await unzip(bytes, limits, (name) => PRESENTATION.test(name));
