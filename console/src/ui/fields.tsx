@@ -135,7 +135,7 @@ export function TextField(props: {
 }
 
 /** Boxes to tick, under a legend. */
-export function Checks(props: {
+export function Checkboxes(props: {
   legend: string;
   names: readonly string[];
   ticked: readonly string[];

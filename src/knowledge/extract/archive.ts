@@ -1,7 +1,7 @@
 import { ExtractionError, broken, encrypted, optional, type ExtractLimits } from "./types.ts";
 
 /** The files of an archive, by their names. */
-export type Parts = ReadonlyMap<string, Buffer>;
+export type ArchiveParts = ReadonlyMap<string, Buffer>;
 
 const MAX_ENTRIES = 20_000;
 /** Small documents with much repetition in them unpack to more than the ratio, which is harmless. */
@@ -18,7 +18,7 @@ export async function unzip(
   bytes: Buffer,
   limits: Pick<ExtractLimits, "unzipRatio">,
   wanted: (name: string) => boolean,
-): Promise<Parts> {
+): Promise<ArchiveParts> {
   const { unzipSync } = await optional("fflate", () => import("fflate"));
   if (bytes.length > FLAGS && (bytes.readUInt8(FLAGS) & 1) !== 0) throw encrypted();
   const most = Math.max(ALWAYS_ALLOWED, bytes.length * limits.unzipRatio);

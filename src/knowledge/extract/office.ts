@@ -1,7 +1,7 @@
 import type { TextBlock } from "../chunk.ts";
 import { broken, checkParts, encrypted, optional, type ExtractFormat } from "./types.ts";
 import { domBlocks, parseDom } from "./html.ts";
-import { unzip, type Parts } from "./archive.ts";
+import { unzip, type ArchiveParts } from "./archive.ts";
 import { tableBlocks, toSpan, type TableCell } from "./table.ts";
 import {
   findElements,
@@ -28,7 +28,7 @@ const joinRuns = (paragraph: XmlElement, t: string, breaks: readonly string[]): 
   );
 
 /** The paragraphs of the headers or footers of a document. */
-async function readMargins(parts: Parts, kind: "header" | "footer"): Promise<TextBlock[]> {
+async function readMargins(parts: ArchiveParts, kind: "header" | "footer"): Promise<TextBlock[]> {
   const lines: string[] = [];
   for (const [name, bytes] of parts)
     if (name.startsWith(`word/${kind}`))
@@ -147,7 +147,7 @@ export const extractDocx: ExtractFormat = async ({ bytes, limits }) => {
 };
 
 /** The slides of a presentation in the order in which they are shown. */
-async function slideNames(parts: Parts): Promise<string[]> {
+async function slideNames(parts: ArchiveParts): Promise<string[]> {
   const presentation = parts.get("ppt/presentation.xml");
   const targets = await readTargets(parts, "ppt/presentation.xml");
   if (!presentation || targets.size === 0) throw broken("the presentation has no list of slides");
@@ -218,7 +218,7 @@ function* slideBlocks({ children }: XmlElement, isTitle = false): Generator<Text
 }
 
 /** The parts beside a slide that have text of it: its diagrams and charts, then the speaker's notes. */
-async function readBeside(parts: Parts, slide: string): Promise<XmlElement[]> {
+async function readBeside(parts: ArchiveParts, slide: string): Promise<XmlElement[]> {
   const names = [...(await readTargets(parts, slide)).values()];
   const drawn = names.filter((name) => DRAWN.test(name));
   const notes = names.filter((name) => name.startsWith("ppt/notesSlides/"));

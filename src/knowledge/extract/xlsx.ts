@@ -1,5 +1,5 @@
 import type { TextBlock } from "../chunk.ts";
-import { unzip, type Parts } from "./archive.ts";
+import { unzip, type ArchiveParts } from "./archive.ts";
 import { loadNumberFormats, type NumberFormats, type Styles } from "./number-format.ts";
 import { MAX_MERGED, renderUncalculated, tableBlocks, type TableCell } from "./table.ts";
 import { broken, checkParts, type ExtractFormat } from "./types.ts";
@@ -46,7 +46,7 @@ function parseRange(range: string): Merge | undefined {
 }
 
 /** The sheets in the order of their tabs, and whether days are counted from 1904 on. */
-async function readWorkbook(parts: Parts): Promise<{ sheets: Sheet[]; is1904: boolean }> {
+async function readWorkbook(parts: ArchiveParts): Promise<{ sheets: Sheet[]; is1904: boolean }> {
   const workbook = parts.get("xl/workbook.xml");
   const targets = await readTargets(parts, "xl/workbook.xml");
   if (!workbook || targets.size === 0) throw broken("the workbook has no list of sheets");

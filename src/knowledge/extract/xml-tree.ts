@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import type { TextBlock } from "../chunk.ts";
-import type { Parts } from "./archive.ts";
+import type { ArchiveParts } from "./archive.ts";
 import { broken, optional } from "./types.ts";
 
 /** An element with all that is in it. Names have their prefixes. */
@@ -114,7 +114,7 @@ export async function readTitle(metadata: Buffer | undefined): Promise<string | 
 }
 
 /** The parts that a part of an Office file names, by their ids. */
-export async function readTargets(parts: Parts, part: string): Promise<Map<string, string>> {
+export async function readTargets(parts: ArchiveParts, part: string): Promise<Map<string, string>> {
   const { dir, base } = posix.parse(part);
   const relations = parts.get(`${dir}/_rels/${base}.rels`);
   const found = findElements(await readXmlTree(relations), "Relationship");

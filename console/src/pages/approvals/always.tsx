@@ -3,7 +3,7 @@ import type { ApprovalView } from "../../../../src/operate/people/approvals.ts";
 import { ask, AskError } from "../../api.ts";
 import { Button } from "../../ui/basic.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { Checks } from "../../ui/fields.tsx";
+import { Checkboxes } from "../../ui/fields.tsx";
 import { visibleText } from "../../ui/format.ts";
 
 /** The names of the arguments of a call. */
@@ -45,7 +45,12 @@ export function AlwaysDialog(props: {
         {rule.text === null ? null : <pre class="code">{visibleText(rule.text)}</pre>}
         {rule.error === null ? null : <p class="bad">{rule.error}</p>}
         {names.length === 0 ? null : (
-          <Checks legend="Arguments that may differ" names={names} ticked={any} onChange={setAny} />
+          <Checkboxes
+            legend="Arguments that may differ"
+            names={names}
+            ticked={any}
+            onChange={setAny}
+          />
         )}
       </div>
       <footer>

@@ -4,7 +4,7 @@ import { ask } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { Button, copy, Section, Time } from "../../ui/basic.tsx";
 import { Dialog, FormDialog } from "../../ui/dialog.tsx";
-import { Checks, TextField } from "../../ui/fields.tsx";
+import { Checkboxes, TextField } from "../../ui/fields.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 
@@ -98,7 +98,7 @@ function NewKey({
         onInput={setAgents}
         hint="Ids with commas between. Empty: all agents"
       />
-      <Checks legend="What it may do" names={SCOPES} ticked={scopes} onChange={setScopes} />
+      <Checkboxes legend="What it may do" names={SCOPES} ticked={scopes} onChange={setScopes} />
     </FormDialog>
   );
 }
