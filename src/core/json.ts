@@ -299,6 +299,11 @@ export function renderNumber(value: number, read?: unknown): string {
   return String(Number.isSafeInteger(value) ? value : Number(value.toPrecision(DIGITS)));
 }
 
+const { rawJSON, isRawJSON } = JSON as unknown as {
+  rawJSON(text: string): object;
+  isRawJSON(value: unknown): boolean;
+};
+
 /** The keys of an object, in the order in which they were written. */
 function getKeys(object: object): readonly string[] {
   const written = keyOrders.get(object);
@@ -326,9 +331,13 @@ export function writeJson(
     const spelling = getSpelling(holder, key);
     if (spelling !== undefined) return spelling;
     if (typeof member === "number" && Number.isFinite(member)) return renderNumber(member, read);
-    if (!isObject(member)) return JSON.stringify(member);
+    // A date and raw JSON have a text of their own.
+    if (!isObject(member) || "toJSON" in member || isRawJSON(member)) return JSON.stringify(member);
     if (Array.isArray(member)) {
-      const members = member.map((_, index) => write(member, String(index), level + 1) ?? "null");
+      const members = Array.from(
+        member,
+        (_, index) => write(member, String(index), level + 1) ?? "null",
+      );
       return join("[]", members, level);
     }
     const members = getKeys(member).flatMap((name) => {
@@ -339,8 +348,6 @@ export function writeJson(
   };
   return write({ value }, "value", 0) ?? "null";
 }
-
-const { rawJSON } = JSON as unknown as { rawJSON(text: string): object };
 
 /**
  * Parses JSON for a program that prints it again by itself: of a number that a JavaScript number cannot hold, `JSON.stringify`

@@ -76,6 +76,20 @@ it("json: prints what was computed with 15 digits, and what was read as it was w
   ]);
 });
 
+it("json: writes dates, raw JSON, holes and what JSON has no word for as JSON.stringify does", () => {
+  const raw = (JSON as unknown as { rawJSON(text: string): object }).rawJSON("1.50");
+  // oxlint-disable-next-line no-sparse-arrays
+  const value = {
+    at: new Date(0),
+    raw,
+    list: [, undefined, () => 1, NaN],
+    gone: undefined,
+    map: new Map(),
+  };
+  expect(writeJson(value)).toBe(JSON.stringify(value));
+  expect(writeJson(value, { indent: 2 })).toBe(JSON.stringify(value, null, 2));
+});
+
 it("json: gives numbers in place of their texts, and texts of digits as they are", () => {
   const read = parseJson('{"id":154284075601887489,"text":"154284075601887489","l":[1e400]}');
   expect(roundNumbers(read)).toEqual({
