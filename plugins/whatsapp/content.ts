@@ -20,7 +20,7 @@ interface Contact {
 /** The content of a message. */
 export interface WhatsAppContent {
   type?: unknown;
-  /** What the apps have and the API does not pass on. */
+  /** Kinds of messages that the apps have and the API does not pass on. */
   unsupported?: { type?: unknown };
   text?: { body?: unknown };
   /** The message that this one answers: its id alone. And whether it was forwarded: by whom, WhatsApp does not say. */
