@@ -170,5 +170,6 @@ export function toIncomingMessage({
 /** The edit of a message: `read` is that message as it is now, `id` the edit's own. `writtenAt`: when the message was written. */
 export function toEdit(read: ReceivedMessage, id: string, writtenAt?: number): ReceivedMessage {
   if ("skipped" in read) return { ...read, id };
-  return { ...read, id, edits: read.id, ...(Number.isFinite(writtenAt) && { writtenAt }) };
+  const edit = { ...read, id, edits: read.id };
+  return Number.isFinite(writtenAt) ? { ...edit, writtenAt: Math.floor(Number(writtenAt)) } : edit;
 }

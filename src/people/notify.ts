@@ -133,7 +133,7 @@ interface Asked {
 
 /**
  * Finds the places to ask approvers, in order: first the conversation that the run came from, if an approver has written the
- * message there; the others are asked directly. No place occurs twice.
+ * message there; all other approvers are asked directly. No place occurs twice.
  */
 function findPlaces({ approvers, channels, language, run: { spec } }: QuestionContext): Asked[] {
   const written = "incoming" in spec ? spec : undefined;

@@ -369,7 +369,8 @@ export const VENDORS: Vendor[] = [
         thread: null,
         chatter: (text) => write(text, { chats }),
         stranger: (text) => write(text, { handle: { address: "eve@a.example" } }),
-        unreadable: () => write(null),
+        // A newer one may have files that the server does not know yet.
+        unreadable: () => write(null, { dateCreated: Date.now() - 2 * 60_000 }),
         reasons: { chatter: NOT_ADDRESSED, unreadable: /no text/ },
       };
       const sends: Sends = {

@@ -50,7 +50,7 @@ describe("rouse presets", () => {
         docs: expect.any(String),
       },
     });
-    await cli.fails("presets githbu", 2, 'Did you mean "github"?');
+    await cli.fails("presets githbu", 1, 'Did you mean "github"?');
   });
 
   it("lists and prints presets of one's own with their origin, even if the config has problems", async () => {
@@ -83,7 +83,7 @@ describe("rouse presets", () => {
       origin: "mappings/mine.json",
       preset: { id: "mine", mappings },
     });
-    await cli.fails("presets mnie", 2, 'Did you mean "mine"?');
+    await cli.fails("presets mnie", 1, 'Did you mean "mine"?');
   });
 
   it("lists, prints and sends to what a plugin brings", async () => {
@@ -110,7 +110,7 @@ describe("rouse presets", () => {
     const { out } = await cli.rouse("presets orders");
     expect(JSON5.parse<object>(out)).toMatchObject({ id: "orders", mappings });
     expect(out).toContain("// GitHub waits");
-    await cli.fails("presets order", 2, 'Did you mean "orders"?');
+    await cli.fails("presets order", 1, 'Did you mean "orders"?');
     await world.reload();
     await cli.write("body.json", { id: 1 });
     expect((await cli.rouse("hooks send orders --payload body.json --json")).out).toContain(

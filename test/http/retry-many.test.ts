@@ -223,7 +223,9 @@ describe("on the command line", () => {
     const { code, out } = await cli.rouse(["runs", "retry", made.run, none, "--dry-run"]);
     expect(code).toBe(1);
     expect(out).toContain(`${made.run}  `);
-    expect(out).toContain(`${none}  not retried: there is no run with this id\n`);
+    expect(out).toContain(
+      `${none}  not retried: there is no run "${none}"; \`rouse runs\` lists them\n`,
+    );
     expect(out).toMatch(/^0 would be retried; 2 could not be retried\n$/m);
   });
 

@@ -213,7 +213,7 @@ function testStore(makeHome: () => Promise<Home>): void {
     await bookmarks().remove(kept.id);
     expect(await bookmarks().getEvent(kept.id)).toBeUndefined();
     await expect(bookmarks().remove(kept.id)).rejects.toThrow("no bookmark");
-    await expect(bookmarks().add(kept.id, undefined)).rejects.toThrow("no event with this id");
+    await expect(bookmarks().add(kept.id, undefined)).rejects.toThrow("there is no event");
   });
 
   it("lists bookmarked events, with the filters of every list, and leaves no copy behind", async () => {

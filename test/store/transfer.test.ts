@@ -273,7 +273,7 @@ describe("rouse store import", () => {
       err: expect.stringContaining("uses the state folder") as string,
     });
     lock.release();
-    expect(await rouse(["store", "import", "none.jsonl"])).toMatchObject({ code: 2 });
+    expect(await rouse(["store", "import", "none.jsonl"])).toMatchObject({ code: 1 });
   });
 
   it("refuses documents beside those that are there", async () => {

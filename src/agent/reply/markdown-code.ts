@@ -133,7 +133,7 @@ export const isWithin = (line: string, margin: string): boolean =>
   line === margin.trimEnd();
 
 /**
- * Finds the code in a text that begins where no block is open: what every parser of markdown takes for code. Where they may
+ * Finds the code in a text that begins where no block is open: what every parser of markdown takes for code. If they may
  * disagree, there is none.
  */
 export function findCode(text: string): Code[] {

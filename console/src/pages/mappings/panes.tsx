@@ -253,6 +253,11 @@ export function ResultPane({ evaluated, isStale }: { evaluated: Evaluated; isSta
           <ActionPart action={action} />
         </section>
       ))}
+      {result && result.actions.length + result.would.length > 0 ? (
+        <p class="quiet">
+          <mark>marked</mark> = from the sender
+        </p>
+      ) : null}
     </section>
   );
 }

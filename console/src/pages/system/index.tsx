@@ -5,13 +5,13 @@ import { Agents } from "./agents.tsx";
 import { Checks } from "./checks.tsx";
 import { Config } from "./config.tsx";
 import { Gateway } from "./gateway.tsx";
+import { ApiKeys } from "./keys.tsx";
 import { Mappings } from "./mappings.tsx";
 import { Schedules } from "./schedules.tsx";
 import "./style.css";
 
 /** Parts that are seldom opened, and the largest one: channels, with people and pairings. */
 const Channels = lazy(async () => (await import("./channels.tsx")).Channels);
-const ApiKeys = lazy(async () => (await import("./keys.tsx")).ApiKeys);
 const Memory = lazy(async () => (await import("./memory.tsx")).Memory);
 
 const PARTS = [
