@@ -56,12 +56,11 @@ it("pages whose links are changed for the package are as before, also if npm can
   writeFileSync(join(clone, "package.json"), manifest.replace("npm run -s build && ", ""));
   const read = (): string => readFileSync(join(clone, "README.md"), "utf8");
   const before = read();
-  const pack = (folder: string): string =>
-    spawnSync("npm", ["pack", "--pack-destination", folder], { cwd: clone, encoding: "utf8" })
-      .stderr;
-  expect(pack(join(clone, "none"))).toContain("ENOENT");
+  const pack = (folder: string): number | null =>
+    spawnSync("npm", ["pack", "--pack-destination", folder], { cwd: clone }).status;
+  expect(pack(join(clone, "none"))).toBeGreaterThan(0);
   await vi.waitFor(() => expect(read()).toBe(before), 10_000);
-  expect(pack(clone)).not.toContain("npm error");
+  expect(pack(clone)).toBe(0);
   expect(read()).toBe(before);
   const [tarball = ""] = globSync("*.tgz", { cwd: clone });
   const packed = execFileSync("tar", ["xzOf", tarball, "package/README.md"], {
