@@ -72,7 +72,7 @@ export const readSecret = async (file: string, io: CliIo): Promise<string> =>
 
 /**
  * Asks for a yes on the terminal.
- * @throws RouseError `usage` if there is no terminal to ask on, or the answer is another one.
+ * @throws RouseError `usage` if there is no terminal to ask on, or the answer is not a yes.
  */
 export async function requireYes(
   { ask, terminal }: CliIo,

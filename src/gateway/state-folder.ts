@@ -10,7 +10,7 @@ interface StateFolder {
   lock: Lock;
   /** The hook token that is kept in it. */
   keptToken: string;
-  /** Kept in it: commands on this machine show it, whatever `gateway.token` is and whoever can read it. */
+  /** The token that is kept in it: commands on this machine send it, whatever `gateway.token` is. */
   localToken: string;
   driver: StoreDriver;
   /** The address of the store. */

@@ -27,8 +27,8 @@ export const toCandidates = ({ ref, fallbacks = [] }: ResolvedModel): string[] =
   [...new Set([ref, ...fallbacks.map((one) => one.ref)])].filter((one) => one !== ECHO.ref);
 
 /**
- * How long a turn waits for models that give no answer, because somebody waits for the turn. `onChange` is called when the first
- * model fails, and when one answers again.
+ * Bounds the time that a turn spends on models that give no answer, since a person waits for the turn. `onChange` is called when
+ * the first model fails, and when one answers again.
  */
 function createPatience(
   totalMs: Ms,

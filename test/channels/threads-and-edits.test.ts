@@ -44,7 +44,7 @@ for (const vendor of VENDORS) {
   });
 }
 
-/** A message to a group that mentions the bot and was written more than a day ago; nobody has the gateway of then. */
+/** A message to a group that mentions the bot and was written more than a day ago: its record is deleted. */
 const FORGOTTEN = {
   discord: {
     call: `<@${BOT_ID}>`,

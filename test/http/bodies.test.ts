@@ -47,7 +47,7 @@ const MAPPINGS = [
     messageTemplate: "{{ '' & o }} {{ $string(l) }} {{ {'total': o.price} }} {{ o }}",
   }),
   hook("rounded", { messageTemplate: "{{ $round(price, 1) }} {{ price * 1 }} {{ $max(l) }}" }),
-  // It takes longer than an expression may in the gateway's own process, and is evaluated in another one.
+  // The expression takes longer than the gateway's own process allows, and is evaluated in a process of its own.
   hook("slow", {
     messageTemplate:
       "{{ ($count($map([1..15000], function($i) { $i * 2 })) > 0) & ' ' & price & ' ' & $string(l[0].p) & ' ' & id }}",
