@@ -16,7 +16,7 @@ export interface HttpContext extends AdminDeps {
 /** The context that HTTP is opened with. */
 export interface OpenContext extends Omit<HttpContext, "firstAnswers" | "operatorTokens"> {
   operatorToken: string;
-  /** Kept in the state folder: commands on this machine show it, whatever `gateway.token` is and whoever can read it. */
+  /** The token that is kept in the state folder: commands on this machine send it, whatever `gateway.token` is. */
   localToken: string;
   /** The answer of a store that hangs. */
   unavailable: Failure;
