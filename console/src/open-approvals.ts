@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { ask, awaySince, signedOut } from "./api.ts";
 
-/** How many tool calls wait for a person. */
+/** The number of tool calls that wait for a person. */
 export const openApprovals = signal(0);
 
 const WAIT_SECONDS = 20;

@@ -121,7 +121,7 @@ export function confirmed(
   });
 }
 
-/** Where `confirmed` asks; once in the page. */
+/** Shows the question of `confirmed`. Mounted once in the page. */
 export function Questions() {
   const asked = question.value;
   if (!asked) return null;

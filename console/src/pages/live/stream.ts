@@ -17,7 +17,7 @@ export interface LiveEvents {
   leftOut: number;
   /** Events that wait behind a paused list. */
   waiting: number;
-  /** Why the stream ended, if the gateway said so. */
+  /** The reason why the gateway ended the stream, if it sent one. */
   error: string | null;
 }
 
