@@ -15,7 +15,7 @@ const said = (calls: [name: string, input: object][]): ModelStep => ({
   endedAt: 2,
 });
 
-/** What happened, in order: commits of the journal, and calls. */
+/** Commits of the journal and calls, in order. */
 let happened: string[] = [];
 
 const tool = (name: string, more: Partial<OfferedTool> = {}): OfferedTool => ({

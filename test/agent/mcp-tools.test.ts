@@ -58,7 +58,7 @@ const ledgerServer = (env: object = {}): object => ({
 });
 const calls = (): Entry[] => readLedger(ledger).filter(({ call }) => call !== undefined);
 const done: Said = { text: "Done." };
-/** What the model was given last. */
+/** The model's last request, as text. */
 const lastSeen = ({ requests }: ModelServer): string => JSON.stringify(requests.at(-1)?.body);
 
 interface Served {

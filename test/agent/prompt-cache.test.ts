@@ -78,7 +78,7 @@ async function start(
   });
 }
 
-/** Whether the last message is an input, and no result of a tool. */
+/** True if the message is an input and not the result of a tool. */
 const isInput = ({ role, content }: { role: string; content: unknown }): boolean =>
   role === "user" && !JSON.stringify(content).includes('"tool_result"');
 
@@ -87,7 +87,7 @@ async function run(message: string): Promise<void> {
   expect(await world.endedRun(runId)).toMatchObject({ status: "succeeded" });
 }
 
-/** How many messages at the beginning of two requests are byte for byte the same. */
+/** The number of messages at the beginning of two requests that are byte for byte the same. */
 function countCommon(before: readonly unknown[], after: readonly unknown[]): number {
   const first = before.findIndex(
     (message, at) => JSON.stringify(message) !== JSON.stringify(after[at]),

@@ -62,7 +62,7 @@ describe.each(byVendor)("by %s", (type, vendor) => {
     const { images, text } = takeImages(world.model.requests[1] as ModelRequest);
     expect(images).toEqual([picture]);
     expect(text.length).toBeLessThan(100_000);
-    // What stands before and behind the image are the markers.
+    // The markers stand before and behind the image.
     const whole = JSON.stringify(world.model.requests[1]?.body);
     const at = whole.indexOf(picture.slice(0, 300));
     const id = /<<<EXTERNAL_CONTENT ([0-9a-f]{32})>>>/.exec(whole)?.[1] as string;

@@ -18,7 +18,7 @@ const TELEGRAM = {
   telegram: { token: "1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", allowFrom: ["42"] },
 };
 
-/** What a gateway would say of the config when it starts. */
+/** The issues and warnings that a gateway would report for the config at its start. */
 async function check(
   config: object,
 ): Promise<{ issues: Record<string, string>; warnings: Record<string, string> }> {

@@ -24,7 +24,7 @@ let clock: ManualClock;
 let worker: DeliveryWorker;
 let poke: () => void;
 let logged: string[];
-/** What each channel saw: truth is there, not in the store. */
+/** The messages that each channel received. They are the truth, and the store is not. */
 let seen: {
   channel: string;
   to: string;

@@ -19,7 +19,7 @@ interface Stored {
 const readRecords = (file: string): Stored[] =>
   readFileSync(file, "utf8")
     .split("\n")
-    // What was cut off was not answered.
+    // The last line is cut off, so its request had no answer.
     .slice(0, -1)
     .map((line) => JSON.parse(line) as Stored);
 

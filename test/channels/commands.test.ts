@@ -134,7 +134,7 @@ describe("/stop", () => {
     slow.open();
     await whenSent(2);
     expect(sent()[1]).toMatchObject({ to: "dm-bob", text: "done" });
-    // What comes after it is answered as ever, and knows nothing of what was stopped.
+    // The next message is answered as usual, and the model sees none of the stopped turns.
     await say("delta");
     await whenSent(3);
     expect(provider.text(provider.requests[2] as never)).not.toMatch(/alpha|beta|gamma/);

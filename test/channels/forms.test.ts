@@ -1,4 +1,4 @@
-/** What people see on a channel is what the model wrote: its words, and the forms that CommonMark gives them. */
+/** People see on a channel exactly what the model wrote: its words, and the forms that CommonMark gives them. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { toDiscord } from "../../plugins/discord/format.ts";
@@ -30,7 +30,7 @@ import {
 } from "./shown.ts";
 
 interface Room {
-  /** What people see of a markdown text. */
+  /** Reads the channel's form of a markdown text, as people see it. */
   see(markdown: string): Shown;
   ways: Ways;
 }
@@ -220,7 +220,7 @@ What it has: 長い説明がここに入ります`,
   });
 });
 
-/** What models write about markup, and what people have to see of it: the very same. */
+/** Texts about markup. People must see them unchanged. */
 const VERY_WORDS = [
   "a < b && c > d",
   "<b>x</b> and <i>y</i>",
@@ -270,7 +270,7 @@ it.each<[string, (text: string) => string]>([
     }),
     { numRuns: 150 },
   );
-  // What nests too deep to be read stays as it is.
+  // A text that nests too deep for a parser stays as it is.
   expect(render(`${"> ".repeat(20_000)}x`)).toContain("x");
   if (id !== "whatsapp" && id !== "msteams") return;
   for (const unit of [

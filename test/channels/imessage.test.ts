@@ -9,7 +9,7 @@ const OWNER = "+15551234567";
 const CHAT = `iMessage;-;${OWNER}`;
 const GROUP = "iMessage;+;chat123456";
 const SECRET = "0123456789abcdef-secret";
-// What the plugin's clock says where it is loaded for a test.
+// The plugin's clock in tests.
 const NOW = 1;
 // The server knows the files of such a message, if it has any.
 const OLD = { dateCreated: NOW - 60_000 };

@@ -37,7 +37,7 @@ describe("a message from somebody who may speak", () => {
     expect(runs).toMatchObject([
       { kind: "channel", status: "succeeded", origin: "main", sessionKey: "main" },
     ]);
-    // What the owner says is no outside text, and its turn leaves no summary for a heartbeat.
+    // The owner's words are not outside text, and the turn leaves no summary for a heartbeat.
     const [request] = provider.requests;
     expect(String(request?.body.messages.at(-1)?.content)).toBe(
       "Message on pipe from ann (the owner), to you alone. All that follows is theirs:\n\nWho are you?",

@@ -5,7 +5,7 @@ import { BOT_TOKEN, eventCallback, signedRequest, SIGNING_SECRET } from "./slack
 
 /** Seconds since 1970 in the tests. */
 const NOW = 1_700_000_000;
-/** What the channel is made with, at a time in seconds since 1970. */
+/** The arguments of the channel, with a clock at a time in seconds since 1970. */
 const at = (seconds: number) => ({
   config: { botToken: BOT_TOKEN, apiUrl: "http://127.0.0.1:1/" },
   fetch,

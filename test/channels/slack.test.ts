@@ -187,7 +187,7 @@ describe("sending to Slack", () => {
     const { server, channel } = await world();
     server.fail("cut-connection", 1);
     expect(await send(channel, "late")).toMatchObject({ status: "retry" });
-    // What was under way when nobody saw it yet.
+    // The first post arrives late, after the channel had looked for it.
     const late = new WebClient(BOT_TOKEN, { slackApiUrl: server.url });
     const metadata = { event_type: "rouse_reply", event_payload: { key: "dlv_1.0" } };
     await late.apiCall("chat.postMessage", { channel: "C0123ABC", text: "late", metadata });

@@ -8,7 +8,7 @@ const vendor = VENDORS.find(({ id }) => id === "whatsapp");
 if (!vendor) throw new Error("whatsapp is not there");
 const TEMPLATE = { template: { name: "news", language: "en_US" } };
 
-/** What Meta reports about a message that it took: the 24 hours were over. */
+/** Meta's report about an accepted message: the 24 hours were over. */
 const refused = (key: unknown) =>
   notification([
     [
