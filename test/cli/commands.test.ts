@@ -383,7 +383,7 @@ describe("an id", () => {
 });
 
 describe("completion", () => {
-  /** What bash offers for a line, the last word of which is being written. */
+  /** The completions of bash for a line whose last word is incomplete. */
   async function complete(...words: string[]): Promise<string[]> {
     const file = await cli.write("rouse.bash", (await cli.rouse("completion bash")).out);
     const line = words.map((word) => `'${word}'`).join(" ");

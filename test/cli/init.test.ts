@@ -96,7 +96,7 @@ describe("rouse init", () => {
       expect(text).toContain("allowFrom: []");
       expect(text).not.toContain("a-secret-of");
       expect(existsSync(join(import.meta.dirname, `../../docs/channels/${id}.md`))).toBe(true);
-      // What only its owner knows is left empty, and named; until then the gateway starts without the channel.
+      // Values that only the owner knows are left empty and are named. Until they are set, the gateway starts without the channel.
       const empty = (setup?.fields ?? []).filter(
         (field) => field.env === undefined && text.includes(`${field.name}: "",`),
       );

@@ -119,7 +119,7 @@ describe("a recorded run as a case", () => {
       out: expect.stringContaining("shop/order-07  passed"),
     });
     expect((await cli.rouse("test")).out).toBe("1 fixture: 1 as expected\n");
-    // What the mappings make of the request is expected now, and what is expected of the reply stays.
+    // The update takes the result of the current mappings, and keeps the expectations about the reply.
     const { hooks } = world.config() as { hooks: { mappings: object[] } };
     const mappings = [{ ...hooks.mappings[0], messageTemplate: "Order {{payload.id}}!" }];
     await cli.write("rouse.json5", world.config({ hooks: { ...hooks, mappings } }));

@@ -193,7 +193,7 @@ describe.skipIf(NO_BROWSER)("a filled store", () => {
     try {
       problems.length = 0;
       await open(page, world, `#/${name}`, true);
-      // What says so is the same on each page.
+      // The error looks the same on each page, so one page is examined in every look.
       await (name === "overview" ? examine(page, EVERY_LOOK) : expectSound(page));
       const reason = page
         .locator("main")

@@ -8,7 +8,7 @@ import { readableLine } from "../../src/cli/log.ts";
 const ROOT = resolve(import.meta.dirname, "../..");
 const hasScript = spawnSync("script", ["--version"]).status === 0;
 
-/** What the logger writes to standard error of a process: a terminal, or a pipe. */
+/** The lines that the logger writes to the standard error of a process: a terminal, or a pipe. */
 function written(isTerminal: boolean, env: Record<string, string> = {}): string {
   const dir = mkdtempSync(join(tmpdir(), "rouse-log-"));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));

@@ -35,7 +35,7 @@ async function pass(ms: number): Promise<void> {
   await settle();
 }
 
-/** Whether the worker's gateway surely has its jobs. */
+/** Returns true if the worker's gateway surely holds its jobs. */
 let isHeld: () => boolean;
 /** Kills the worker that was opened last: it takes nothing more. */
 let kill: () => void;

@@ -27,7 +27,7 @@ const PARSERS = {
 type Id = keyof typeof PARSERS;
 const IDS = Object.keys(PARSERS) as Id[];
 const RECIPIENTS = ["111", "+222", "-333", "#Ops", "ops", "bob smith", "", " "];
-/** What every channel takes. */
+/** A recipient that each channel accepts. */
 const OWN: Record<Id, string> = { phone: "+900", chat: "901", room: "lobby", any: "anybody" };
 
 type Drawn<A> = A extends fc.Arbitrary<infer T> ? T : never;

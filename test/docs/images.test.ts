@@ -51,7 +51,7 @@ it("pages whose links are changed for the package are as before, also if npm can
   for (const name of ["docs", "scripts", "README.md"])
     cpSync(join(ROOT, name), join(clone, name), { recursive: true });
   symlinkSync(join(ROOT, "node_modules"), join(clone, "node_modules"));
-  // What is built has no links.
+  // The build is left out: built files have no links.
   const manifest = readFileSync(join(ROOT, "package.json"), "utf8");
   writeFileSync(join(clone, "package.json"), manifest.replace("npm run -s build && ", ""));
   const read = (): string => readFileSync(join(clone, "README.md"), "utf8");

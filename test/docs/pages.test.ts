@@ -56,7 +56,7 @@ it.each(PAGES)("every link of %s leads somewhere", (page) => {
   expect(links.filter((link) => !isThere(page, link))).toEqual([]);
 });
 
-/** Whether a path is in the repository, in a package or among what this package exports. `<id>` stands for any name. */
+/** True if a path is in the repository, in a package, or among the exports of this package. `<id>` stands for any name. */
 function exists(path: string): boolean {
   const [first, ...rest] = path.split("/");
   if (first === "rouse") return Object.keys(exports).includes([".", ...rest].join("/"));

@@ -21,7 +21,7 @@ interface Event {
   reason: string | null;
 }
 
-/** What an event's row may hold that no run can be made of: text that was cut, and what another program has written. */
+/** Damaged actions in the row of an event, of which no run can be made: text that was cut off, and text of another program. */
 const DAMAGE = [
   '[{"kind":"run","runId":"run_x',
   '[{"kind":"run","runId":"run_x"}]',

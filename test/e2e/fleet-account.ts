@@ -38,7 +38,7 @@ export async function allRuns(store: Store): Promise<RunRecord[]> {
   }
 }
 
-/** What a delivery says whose gateway was killed while it sent: whether the message arrived no gateway can know, and it is not sent again. */
+/** The error of a delivery whose gateway was killed while it sent. It is not sent again, since no gateway can know if it arrived. */
 const CUT_OFF = "the gateway ended while it sent this chunk";
 
 /** The run was given up after three starts that kills cut off: the one other end that the contract has. */

@@ -40,7 +40,7 @@ async function changeRun(runId: string, change: Partial<RunRecord>): Promise<voi
   await store.close();
 }
 
-/** What the run has come to once a gateway has gone on with it. */
+/** Starts a gateway that goes on with the run. Returns the ended run. */
 async function goOn(runId: string, config: object = modelConfig(provider)): Promise<ShownRun> {
   const world = await createWorld({ dir, config });
   const run = await world.until(async () => {

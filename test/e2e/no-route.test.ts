@@ -71,7 +71,7 @@ const metric = async (here: World, line: string): Promise<boolean> =>
     .includes(line);
 const check = async (here: World, id: string) =>
   (await here.admin("/admin/v1/doctor")).body.checks.find((one: { id: string }) => one.id === id);
-/** What a command prints, without the line that says which config answers. */
+/** The output of a command, without the line that names the config. */
 async function rouse(command: string): Promise<{ code: number; out: string }> {
   const { code, out, err } = await (await createCli(dir)).rouse(command);
   return { code, out: out + err.replace(/^config: .*\n/, "") };

@@ -123,7 +123,7 @@ describePrivatePostgres("PostgreSQL is gone", () => {
               .toSorted(),
           ).toEqual(after.toSorted());
           expect((await store.runs.get(underWay))?.attempts).toBe(1);
-          // What was refused has left nothing.
+          // Rejected hooks have left nothing in the store.
           expect((await store.events.list({})).length).toBe(4);
         } finally {
           await store.close();

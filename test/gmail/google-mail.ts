@@ -30,7 +30,7 @@ interface Watch {
   topic: string;
   labels: string[];
   expires: number;
-  /** How often it was started. */
+  /** The number of times that it was started. */
   count: number;
 }
 

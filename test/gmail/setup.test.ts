@@ -74,7 +74,7 @@ done: new mail becomes runs while the gateway runs
     );
     expect(again.out).toContain(`subscription: ${SUBSCRIPTION} is there`);
     expect(world.config()).toBe(before);
-    // What came meanwhile is not passed over.
+    // Mail that came in before the second setup is not skipped.
     expect(world.state()["historyId"]).toBe(historyId);
     expect(world.google.topics.get(TOPIC)?.bindings).toEqual([PUBLISHER]);
   });

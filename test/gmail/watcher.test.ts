@@ -10,13 +10,13 @@ let world: GmailWorld;
 let running: { watcher: Watcher; stop: () => Promise<void> } | undefined;
 let states: ServiceState[];
 let logged: string[];
-/** What the hook got, post by post. */
+/** The messages of each post to the hook. */
 let posts: MailMessage[][];
 let answer: (
   messages: MailMessage[],
 ) => { status: number; body: unknown } | Promise<{ status: number; body: unknown }>;
 let ahead: number;
-/** What the gateways keep of the watcher between them. */
+/** The watcher's cursor, which the gateways share. */
 let place: string | undefined;
 
 beforeEach(async () => {
@@ -98,7 +98,7 @@ const stateFile = (): string => world.file("state/watch.json");
 const state = (): Record<string, unknown> & { delivered: string[]; refused: { id: string }[] } =>
   JSON.parse(world.read("state/watch.json")) as ReturnType<typeof state>;
 
-/** What the setup makes. */
+/** Makes the topic and the subscription, as the setup does. */
 function prepare(): void {
   const { topics, subscriptions } = world.google;
   const members = ["serviceAccount:gmail-api-push@system.gserviceaccount.com"];

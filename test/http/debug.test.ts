@@ -174,7 +174,7 @@ describe("debugging what came in", () => {
       const { out } = await cli.rouse(["runs", runId]);
       expect(out).toContain("\n  console: 2 events: 1,2\n");
       expect(out.includes(CANARY)).toBe(how === "throw");
-      // What the sender may ask for has none of it.
+      // The receipt, which the sender may read, has none of it.
       const receipt = JSON.stringify((await world.get(`/hooks/runs/${runId}`)).body);
       expect([
         receipt.includes(CANARY),

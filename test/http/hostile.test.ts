@@ -282,7 +282,7 @@ describe("a body that broke a limit", () => {
       socket.write(declares("/", 50 * MIB));
       socket.write(Buffer.alloc(20 * MIB));
       await vi.waitFor(() => expect(ended).toBe(false), { interval: 5 });
-      // What is thrown away is read after that.
+      // After the limit, a bounded rest is read and dropped. Then the socket is paused.
       await vi.waitFor(() => expect(message?.socket.isPaused()).toBe(true), {
         timeout: 30_000,
         interval: 5,

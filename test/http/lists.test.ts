@@ -79,7 +79,7 @@ it("continues where it ended when the event that names the place is deleted", as
     deleted.push(next);
     db.prepare("DELETE FROM events WHERE id = ?").run(next);
   });
-  // What was found before it was deleted stays found.
+  // No event is missing but deleted ones. An event that was found before its deletion stays in the list.
   expect(ids).toEqual(wanted.filter((id) => ids.includes(id) || !deleted.includes(id)));
   expect(deleted.length).toBeGreaterThan(1);
   expect(stops).toBeGreaterThan(0);

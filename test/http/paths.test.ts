@@ -114,7 +114,7 @@ describe("a path for some addresses", () => {
     ["::ffff:10.1.2.3", 202],
     ["2001:db8::7", 202],
     ["10.2.0.1", 403],
-    // What a caller writes before the proxy's own entry is not believed.
+    // Entries that a caller writes before the proxy's own are ignored.
     ["10.1.2.3, 203.0.113.9", 403],
     ["203.0.113.9, 10.1.2.3", 202],
   ])("from %s answers %i", async (address, status) => {

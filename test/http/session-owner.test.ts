@@ -47,7 +47,7 @@ afterAll(async () => {
 });
 
 interface Turn {
-  /** What the model saw, its instructions aside. */
+  /** The request to the model, without its instructions. */
   seen: string;
   warnings: string[];
   answer: Answer;

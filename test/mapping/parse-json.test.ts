@@ -74,7 +74,7 @@ describe.each([
   ])("fails on %s, and does not quote it", async (_what, Message, message) => {
     const result = await evaluate("$parseJson(Message)", { Message });
     expect(result).toMatchObject({ ok: false, message: expect.stringContaining(message) });
-    // What is for the operator alone may quote it.
+    // `error` is for the operator alone, and may quote the text.
     expect(JSON.stringify({ ...result, error: null })).not.toContain("canary");
   });
 });

@@ -21,7 +21,7 @@ import { createCli, shopConfig, type CliWorld } from "../cli/world.ts";
 
 const run = promisify(execFile);
 const ROUSE = resolve(import.meta.dirname, "../../bin/rouse.js");
-/** Whether this process may mount file systems. */
+/** True if this process may mount file systems. */
 function canMount(): boolean {
   return spawnSync("bash", ["-c", "unshare -m mount -t tmpfs tmpfs /mnt"]).status === 0;
 }

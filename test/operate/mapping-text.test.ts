@@ -48,7 +48,7 @@ describe.each(FILES)("%s", (_name, text) => {
   it.each([NEW, LONG])("adds one behind the last, and leaves the lines before it", (mapping) => {
     const after = addMapping(text, "config", mapping);
     expect(listWrittenMappings(after, "config").map(({ id }) => id)).toEqual(["a", "b", "c"]);
-    // What is left of the text without the new mapping and its comma is the text.
+    // Without the new mapping and its comma, the text is unchanged.
     const { start, end } = listWrittenMappings(after, "config")[2] as {
       start: number;
       end: number;
