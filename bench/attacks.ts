@@ -6,7 +6,7 @@ const HOST = "127.0.0.1";
 
 export interface Attack {
   name: string;
-  /** What must have come back at least once, or what must never come back. */
+  /** An answer that must come at least once, or must never come. */
   expects?: RegExp;
   forbids?: RegExp;
   /** Opens connections until `signal` aborts; calls `answered` with what comes back. */

@@ -61,7 +61,7 @@ async function accepting(ms: number, rounds: number): Promise<Record<string, Cos
   }
 }
 
-/** What the disk under the temporary folder does. */
+/** Measures the disk under the temporary folder. */
 function disk(): Record<string, Cost> {
   const dir = mkdtempSync(join(tmpdir(), "rouse-costs-"));
   const file = openSync(join(dir, "log"), "w");

@@ -56,7 +56,7 @@ function answerTool(body: string): string | undefined {
 export interface Model {
   /** Names it as the model of all agents. */
   config: { models: object };
-  /** How many turns it has ended so far. */
+  /** The number of turns that it has ended so far. */
   turns(): number;
   /** Resolves when the model has ended so many turns; fails if it ends none for `IDLE_MS`. */
   reached(turns: number): Promise<void>;

@@ -1,4 +1,4 @@
-/** What hooks, keys and runs cost with the store on PostgreSQL, for `npm run bench -- --costs`. */
+/** Measures the costs of hooks, keys and runs with the store on PostgreSQL, for `npm run bench -- --costs`. */
 import { newId } from "../src/core/ids.ts";
 import { createLogger } from "../src/core/log.ts";
 import { parseAddress } from "../plugins/postgres/client/address.ts";
@@ -16,7 +16,7 @@ import type { Cost } from "./simulate/costs.ts";
 
 /** So many keys share a transaction, as those of a flood do. */
 const KEYS = 64;
-/** What one transaction of keys costs is too little to be seen: so many are measured as one. */
+/** The number of transactions that are measured as one, since the cost of a single one is too small to measure. */
 const GROUPS = 100;
 /** PostgreSQL writes down what its processes did after a while. */
 const SETTLE_MS = 1200;
@@ -35,13 +35,13 @@ interface Rounds {
   rounds: number;
   server: Pick<Server, "cpuMicros">;
   cpu(): number;
-  /** What each round needs to have ready. */
+  /** Makes ready what a round needs. */
   prepare?(): Promise<unknown>;
   /** Resolves with what tells how many were done by the time that it is called. */
   work(): Promise<() => number>;
 }
 
-/** What one hook, key or run cost; the least of each over the rounds, after one to warm up. */
+/** The cost of one hook, key or run: the least over the rounds, after one to warm up. */
 async function least({ rounds, server, cpu, prepare, work }: Rounds): Promise<Spent> {
   const all: Spent[] = [];
   for (let round = 0; round <= rounds; round++) {

@@ -135,7 +135,7 @@ function heading({ rate, partitions, acceptors, workers, turns }: UnitOfWork): s
   return `## ${round(rate)} hooks a second on ${databases}\n\nGateways that accept: ${acceptors}; that run: ${workers}. Turns at the same time: ${round(turns)}.\n`;
 }
 
-/** What a hook has to do with partitions other than its own, and what it takes to have more of them. */
+/** Describes a hook's work in other partitions than its own, and the cost of more partitions. */
 function acrossLine(plan: UnitOfWork, priced: Priced): string {
   if (priced.kept.kind === "missing" || priced.logSpeed.kind === "missing")
     return "What is kept, and how long resharding takes: unknown, a cost is missing.";

@@ -7,7 +7,7 @@ const MARKS = [
   "<!-- end of options -->",
 ] as const;
 
-/** What every section of a channel may have: `docs/conversations.md` explains it once. */
+/** Keys that every section of a channel may have. `docs/conversations.md` explains them once. */
 const SHARED = ["dmPolicy", "typing", "streaming"];
 
 /** The forms of a recipient are in a section of the page. */

@@ -1,9 +1,9 @@
-/** What a rate asks of each part, from what things cost; which part is asked for more than it has, and from which rate on. */
+/** Computes the load of each part at a rate, from costs, with the parts that are overloaded and the rate from which on they are. */
 import { getCost, type CostsFile, type Known } from "./costs.ts";
 import type { Scenario } from "./model.ts";
 import { createZipf, toPartition } from "./random.ts";
 
-/** What is assumed of the load and of the machines: printed with every result. */
+/** Assumptions about the load and the machines. They are printed with every result. */
 export const ASSUMED = {
   /** One in ten hooks begins a run; the others wake, are skipped, repeat or are collected. */
   runsPerHook: 0.1,
@@ -21,7 +21,7 @@ export const ASSUMED = {
   pool: 10,
   /** Turns at the same time in one gateway. */
   turnsPerGateway: 64,
-  /** How full a part may be by plan. */
+  /** The planned use of a part, at most. */
   full: 0.6,
   heartbeatSeconds: 5,
   eventsPerHeartbeat: 50,
@@ -63,7 +63,7 @@ export const price = (file: CostsFile): Priced => ({
   kept: getCost(file, "postgres.bytesPerHook"),
 });
 
-/** How much of a part a rate takes: over 1 it breaks. */
+/** The share of a part that a rate uses. Over 1 the part breaks. */
 export interface Load {
   part: string;
   load: number;
@@ -129,7 +129,7 @@ export function planFor(rate: number, priced: Priced, partitions?: number): Unit
   };
 }
 
-/** What all databases together keep, in bytes. */
+/** The bytes that all databases keep together. */
 export const keptBytes = ({ rate }: UnitOfWork, { kept }: Priced): number =>
   rate * 86_400 * ASSUMED.retentionDays * kept.value;
 
@@ -137,7 +137,7 @@ export const keptBytes = ({ rate }: UnitOfWork, { kept }: Priced): number =>
 export const doublingSeconds = (plan: UnitOfWork, priced: Priced): number =>
   keptBytes(plan, priced) / 2 / plan.partitions / (priced.logSpeed.value / 2);
 
-/** How many hooks reserve their event's key in another partition: a commit and a round trip more. */
+/** The share of hooks that reserve their event's key in another partition: a commit and a round trip more. */
 export const remoteShare = ({ partitions }: UnitOfWork): number => remote(partitions);
 
 const hottestByPlan = new Map<string, number>();

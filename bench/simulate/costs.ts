@@ -5,11 +5,11 @@ export const COSTS_FILE = resolve(import.meta.dirname, "../costs.json");
 
 const cost = z.strictObject({
   unit: z.enum(["µs", "bytes", "MB/s", "count", "s"]),
-  /** What was measured; null where nothing was. */
+  /** The measured value; null if there is none. */
   value: z.number().positive().nullable(),
-  /** What is computed with where nothing was measured. It is marked wherever it shows. */
+  /** The value for computations if there is no measurement. It is marked wherever it is shown. */
   estimate: z.number().positive().optional(),
-  /** How it was measured, or why the estimate is as it is. */
+  /** The way of the measurement, or the reason for the estimate. */
   how: z.string().min(20),
   /** The machine it was measured on. */
   on: z.string().optional(),
@@ -19,7 +19,7 @@ const file = z.strictObject({ note: z.string(), costs: z.record(z.string(), cost
 export type Cost = z.infer<typeof cost>;
 export type CostsFile = z.infer<typeof file>;
 
-/** What the simulation needs to know of a cost. */
+/** A cost as the simulation needs it. */
 export interface Known {
   name: string;
   value: number;

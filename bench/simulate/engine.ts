@@ -1,7 +1,7 @@
 /** The parts of a discrete-event simulation: a calendar, stations with queues, and what is measured. Times are seconds. */
 import type { Random } from "./random.ts";
 
-/** What is to happen, in the order of its time; two at the same time in the order in which they were put in. */
+/** Future items in the order of their time. Items of the same time keep the order in which they were added. */
 export interface Calendar<T> {
   now: number;
   at(time: number, item: T): void;
@@ -90,7 +90,7 @@ export interface Flusher<T> {
   add(now: number, item: T, bytes: number): number | undefined;
   /** A flush has ended: what it wrote, and when the next one ends, if there is something for it. */
   ended(now: number): { items: T[]; next: number | undefined };
-  /** What is not yet flushed. */
+  /** Items that are not yet flushed. */
   items(): T[];
   busySeconds(): number;
   /** Seconds of those that bytes took, at the log's full speed. */
@@ -173,7 +173,7 @@ export interface Arrivals {
 }
 
 export interface Bursts {
-  /** How many times the usual rate. */
+  /** The rate in a burst, as a multiple of the usual rate. */
   factor: number;
   /** Their mean length. */
   seconds: number;

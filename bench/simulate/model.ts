@@ -18,14 +18,14 @@ export interface Scenario {
   /** Hooks a second, on average. */
   rate: number;
   seconds: number;
-  /** What happens before is not measured. */
+  /** The seconds before the measurement begins. */
   warmUp: number;
   bursts: Bursts | undefined;
   gateways: number;
   partitions: number;
   /** Processors of each partition's database. */
   cores: number;
-  /** Whether service times are as measured each time, or vary around it (exponentially: the cautious choice). */
+  /** Service times as measured, or varying around that (exponentially: the cautious choice). */
   service: "fixed" | "exponential";
   /** Seconds of a gateway's processor to take a hook. */
   acceptCpu: number;
@@ -91,7 +91,7 @@ type Stage =
 /** A hook, its run later on, or something that happens to a partition. */
 interface Item {
   stage: Stage;
-  /** Where it is, or goes to next. */
+  /** The partition that it is in, or goes to next. */
   partition: number;
   home: number;
   /** -1: a session of its own. */
@@ -195,7 +195,7 @@ class Model {
       this.#calendar.at(failure.from + failure.seconds, this.#item("back", failure.partition));
       this.#calendar.at(SAMPLE_SECONDS, this.#item("sample", failure.partition));
     }
-    // What is taken out past the end is put back: it is still under way.
+    // The first item past the end is put back, since it is still in progress.
     for (let item = this.#calendar.next(); item; item = this.#calendar.next()) {
       if (this.#calendar.now > seconds) {
         this.#calendar.at(this.#calendar.now, item);

@@ -210,7 +210,7 @@ describe("openai", () => {
         .slice(1)
         .map(({ content }: { content: string }) => content),
     ).toEqual(["One.", "fine", "Two."]);
-    // What was said of one response does not hold for the next.
+    // The instructions of one response are not those of the next.
     expect(world.model.asked[1]?.text).not.toContain("CALLER-ONE");
   });
 

@@ -92,7 +92,7 @@ describe.each([
         const usage = stream && request === chat ? { stream_options: { include_usage: true } } : {};
         const { status, text, content } = await ask(request, { stream, ...usage });
         expect([name, status, content]).toEqual([name, 200, "fine"]);
-        // What the provider counted for the one answer.
+        // The usage is that of the one answer.
         expect(text).toMatch(
           /"(?:prompt|input)_tokens":11,.*"(?:completion|output)_tokens":3,.*"total_tokens":14/,
         );

@@ -16,7 +16,7 @@ import { orderMails, pause, settleRun, startMailProgram } from "./mail-program.t
 const APPROVER = 42;
 const LOOK_MS = 10;
 
-/** Where the gateways are killed, at the e-mail with this index. */
+/** The moment at which the gateways are killed, at the e-mail with this index. */
 type Moment =
   | "question before" // the vendor has taken the question, and has not answered yet
   | "question after" // it has answered, and this may not be recorded yet
@@ -133,7 +133,7 @@ function watchFor({ moment, index, ms = 0 }: Point, hit: () => Promise<void>) {
     await hit();
   };
   mail.watch = async (arrival, when) => {
-    // What is sent without having been approved is the worst of all.
+    // An e-mail that is sent without approval is the worst failure.
     if (arrival.kind === "mail" && when === "before")
       expect([...approver.approved]).toContain(mail.sent.at(-1)?.n);
     const at = `${arrival.kind === "mail" ? "call" : "model"} ${when}`;

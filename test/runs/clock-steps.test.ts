@@ -8,7 +8,7 @@ const HOUR_MS = 3_600_000;
 
 let model: Model;
 let world: World;
-/** How far the system clock was set; the monotonic clock has no part in it. */
+/** The milliseconds by which the system clock was set ahead. The monotonic clock is not changed. */
 let aheadMs = 0;
 
 beforeEach(async () => {

@@ -57,7 +57,7 @@ function expectOnce(
   expect(["succeeded", "waiting"], where).toContain(status);
   for (const [n, count] of Object.entries(counts)) expect([where, n, count]).toEqual([where, n, 1]);
   if (status === "succeeded") expect([where, reply, counts]).toEqual([where, ALL_SENT, ONCE]);
-  // What can be repeated never needs a person.
+  // A tool that may be repeated never needs a person.
   if (agent === "safe") expect([where, status]).toEqual([where, "succeeded"]);
   return status;
 }

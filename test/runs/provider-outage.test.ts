@@ -153,7 +153,7 @@ async function stop(): Promise<void> {
   await stopped;
 }
 
-/** How far the time moves at once: a second, and more where much of it passes. */
+/** The step by which the time moves: a second, and more for a long time. */
 const stepOf = (ms: number): number => Math.max(1000, ms / 100);
 
 /** Moves the time on step by step, so that what a moment starts is done before the next: the disk takes real time. */
@@ -181,7 +181,7 @@ async function passWhile<T>(work: Promise<T>): Promise<T> {
   while (!isDone) {
     await clock.advance(50);
     await new Promise((resolve) => setTimeout(resolve, 5));
-    // What was answered before has arrived: on a busy machine the clock does not run away from it.
+    // Earlier answers have arrived by now, so the clock of a busy machine does not run ahead of them.
     await world.get("/livez");
   }
   return work;

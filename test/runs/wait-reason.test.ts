@@ -107,14 +107,14 @@ async function open<T>(use: (opened: Store) => Promise<T>): Promise<T> {
     await opened.store.close();
   }
 }
-/** What `rouse doctor` says of limits. */
+/** The line of `rouse doctor` about limits. */
 const getLimitsCheck = async (of: World): Promise<string> => {
   const { checks } = (await of.admin("/admin/v1/doctor")).body as {
     checks: { id: string; message: string }[];
   };
   return checks.find(({ id }) => id === "limits")?.message ?? "";
 };
-/** What `rouse runs` says that a run waits for. */
+/** The reason in `rouse runs` why a run waits. */
 async function show(id: string): Promise<string> {
   const cli = await createCli();
   try {

@@ -95,7 +95,7 @@ function testLimits(getStore: () => object): void {
     await reach(after, third, "waiting");
     await expectUsage(after, ...waits(3));
 
-    // What it used before it waited is not counted again at its end, and neither is its start.
+    // Neither its start nor its use before the wait is counted again at its end.
     await approveAll(after, first);
     expect((await after.get(`/hooks/runs/${first}`)).body.run.reply).toBe(ALL_SENT);
     await expectUsage(

@@ -66,7 +66,7 @@ it("a run that was cancelled after it was read does not begin", async () => {
   await handle.store.commit((tx) => tx.runs.update(RUN.id, { status: "cancelled", endedAt: 4 }));
   expect(await begin()).toBe(false);
   expect(await getStatus()).toBe("cancelled");
-  // What takes the job next sees that there is nothing to do.
+  // The next gateway that takes the job sees that there is nothing to do.
   expect(await handle.queue.fetch("turn", 1)).toMatchObject([{ id: RUN.id }]);
 });
 

@@ -15,7 +15,7 @@ afterEach(async () => {
   schema = undefined;
 });
 
-/** What the model was asked, as text. */
+/** The requests to the model, as text. */
 const asked = (): string[] =>
   world.provider.requests.map((request) => world.provider.text(request));
 const runsOf = async (kind: string) =>

@@ -15,7 +15,7 @@ afterAll(() => {
   removeFolder(dir);
 });
 
-/** What the model was asked: the schedule and the due time of each call, as the request has them. */
+/** The requests to the model: the schedule and the due time of each call, as the request has them. */
 const asked: string[] = [];
 
 /** A model that takes two seconds for an answer. */
@@ -65,7 +65,7 @@ const config = {
   },
 };
 
-/** What a promise becomes. Modules are loaded in real time, while which little virtual time passes. */
+/** Waits for a promise. Modules are loaded in real time, while little virtual time passes. */
 async function settled<T>(promise: Promise<T>): Promise<T> {
   let isDone = false;
   void promise.finally(() => (isDone = true)).catch(() => undefined);

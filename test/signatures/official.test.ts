@@ -48,7 +48,7 @@ const believes = (
   };
   return (verifierOf(scheme, secret).verify(request, Date.now()) as { ok: boolean }).ok;
 };
-/** What our own reading of the sender signs, for its package to check. */
+/** A request that our own reading of the sender signs, for the sender's package to check. */
 const ours = (scheme: string) => {
   const sender = senderOf(scheme);
   const time = now();

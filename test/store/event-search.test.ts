@@ -120,7 +120,7 @@ describe("a search among events", () => {
   });
 });
 
-/** What each store does for a search in its own way. */
+/** Tests the parts of a search that each store does in its own way. */
 function testStore(makeHome: () => Promise<Home>): void {
   const { stage, add, list, find, bookmarks } = createSearch(makeHome);
 

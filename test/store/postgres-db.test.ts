@@ -18,7 +18,6 @@ it("takes user and password of PostgreSQL from the environment that is handed in
   );
 });
 
-/** How statements, and what they carry, reach PostgreSQL. */
 describePostgres("the connections to PostgreSQL", () => {
   let schema: Schema;
   let db: Db;

@@ -6,7 +6,7 @@ import { createDatabase, describePostgres } from "./postgres.ts";
 import { postgresAddress } from "./postgres-client.ts";
 import { createProxy } from "./proxy.ts";
 
-/** How many members a group needs to begin while another group is under way. */
+/** The number of members that a group needs to begin while another group is being committed. */
 const GROUP = 8;
 
 /** Hooks that are committed in groups, several of which are under way at the same time. */
@@ -112,7 +112,7 @@ describePostgres("groups of hooks on PostgreSQL", () => {
         const before = answers.accepted;
         await until(() => answers.accepted > before || isOver, 60_000);
         await until(() => false, 7 * (n % 9));
-        // What PostgreSQL has begun is committed, without an answer.
+        // A group that PostgreSQL has begun is committed, but its answer is lost.
         proxy.set("hanging");
         await until(() => false, 10);
         proxy.set("refusing");
@@ -172,7 +172,7 @@ describePostgres("groups of hooks on PostgreSQL", () => {
 
   it("ask the database for a key that many repeat at the same moment a few times, not once for each", async () => {
     const [a, b] = [await open(), await open()];
-    // What a sequence counts stays counted where the statement fails.
+    // A sequence keeps its count if the statement fails.
     await rows(`
       CREATE SEQUENCE asked;
       CREATE FUNCTION ask() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('asked'); RETURN NULL; END $$;

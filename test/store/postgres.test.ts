@@ -23,7 +23,6 @@ import { createDatabase, describePostgres, plainly } from "./postgres.ts";
 import { postgresAddress } from "./postgres-client.ts";
 import { createProxy } from "./proxy.ts";
 
-/** What only several gateways on one database can show. */
 describePostgres("several gateways on one PostgreSQL", () => {
   const database = createDatabase();
   const { open, within, query } = database;

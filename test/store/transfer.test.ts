@@ -210,7 +210,7 @@ describe("rouse store export", () => {
 
 describe("rouse store import", () => {
   let whole: string | undefined;
-  /** What an export of a store with a little of everything is; it is made once. */
+  /** The export of a store with a little of everything. It is made once. */
   const getExport = async (): Promise<string> => {
     if (whole !== undefined) return whole;
     await fillStore();

@@ -100,7 +100,7 @@ const lookup = (service: Service): Tool => ({
 
 interface Setup {
   says?: (call: number) => Said;
-  /** What the channel answers, by attempt. */
+  /** The channel's answer, by attempt. */
   sends?: (attempt: number) => "sent" | "retry" | "failed";
   telemetry?: object;
   hooks?: object;

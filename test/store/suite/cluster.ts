@@ -42,7 +42,7 @@ async function expectGateways(cluster: Cluster, expected: readonly Cluster[]): P
   expect(await ids()).toEqual(expected.map(({ id }) => id).toSorted());
 }
 
-/** What a gateway does with leases while it is alone. */
+/** Tests the leases of a gateway that is alone. */
 function testOwnLeases(stage: Stage): void {
   it("a gateway has a lease until it lets it go, and what it commits under it is written", async () => {
     const { store, cluster } = stage.handle;
