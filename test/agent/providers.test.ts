@@ -415,7 +415,7 @@ describe("kinds of providers", () => {
   });
 });
 
-it("leaves out the oldest turns, whole ones, where the history is longer than the model's window, and says so", async () => {
+it("context window: the oldest whole turns are left out if the history is too long, and the run has a warning", async () => {
   server = await startVendor(COMPATIBLE);
   server.handler = () => ({ text: "noted" });
   const provider = { type: COMPATIBLE.type, baseUrl: server.baseUrl, contextTokens: 11_000 };

@@ -203,7 +203,7 @@ describe("with buttons", () => {
   });
 });
 
-it("posts the question to the callback, signed, and again until it is taken", async () => {
+it("approval callback: the question is posted, signed, and again until it is accepted", async () => {
   const got: { headers: IncomingHttpHeaders; body: string }[] = [];
   const server = createServer((request, response) => {
     let body = "";

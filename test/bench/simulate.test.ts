@@ -357,7 +357,7 @@ describe("costs", () => {
   });
 });
 
-it("docs/scaling.md says what these costs give, and which of it is estimated", () => {
+it("simulation: docs/scaling.md has the results of these costs, and says which are estimated", () => {
   const page = readFileSync(new URL("../../docs/scaling.md", import.meta.url), "utf8");
   const priced = price(parseCosts(readFileSync(COSTS_FILE, "utf8")));
   const told = [...page.matchAll(/^\| (?:about )?([\d,]+)( ≈)? +\| \*\*([^*]+)\*\*/gm)];

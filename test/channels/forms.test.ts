@@ -115,7 +115,7 @@ const between = (line: string): string =>
     .join("");
 
 it.each(Object.entries(ROOMS).filter(([, { ways }]) => !ways.lacks && ways.apart !== LETTER))(
-  "on %s the lines are bold as they were meant",
+  "%s: bold words of a line are bold for people",
   (id, { see }) => {
     for (const line of BOLD_LINES) {
       // WhatsApp shows a mark beside a Latin letter, so that none is written there.
@@ -134,11 +134,11 @@ it.each([
   ["slack", toMarkdown],
   ["mattermost", toMattermost],
   ["msteams", toTeams],
-])("on %s stars of markdown go out untouched", (_id, render) => {
+])("%s: stars of markdown are sent unchanged", (_id, render) => {
   for (const line of BOLD_LINES) expect(render(line)).toBe(line);
 });
 
-it("whatsapp gets no invisible signs for emphasis", () => {
+it("whatsapp: emphasis has no invisible signs", () => {
   for (const line of BOLD_LINES) expect(toWhatsApp(line)).not.toMatch(/[\u200b\u2060]/);
 });
 
@@ -231,7 +231,7 @@ const VERY_WORDS = [
   "<div>\n  <at>Ann</at> <script>x()</script>\n</div>",
 ];
 
-it.each(Object.entries(ROOMS))("on %s these very words are shown", (_id, { see }) => {
+it.each(Object.entries(ROOMS))("%s: people see words about markup unchanged", (_id, { see }) => {
   for (const text of VERY_WORDS) expect(wordsOf(see(text))).toBe(text.replaceAll(/\s/g, ""));
   for (const text of ["`&amp; &lt;b&gt; <b>`", "```html\n&amp; &lt;b&gt; <b>\n```"])
     expect(wordsOf(see(text)).replaceAll("`", "")).toBe("&amp;&lt;b&gt;<b>");
@@ -242,7 +242,7 @@ it.each([
   ["discord", toDiscord],
   ["mattermost", toMattermost],
   ["msteams", toTeams],
-])("on %s nothing is fetched from outside", (_id, render) => {
+])("%s: a message loads nothing from other sites", (_id, render) => {
   const said = [
     "a <b>x</b> <img src=http://x.example/p> std::vector<int>",
     '<div>\n<img src="http://x.example">\n</div>',
@@ -263,7 +263,7 @@ it.each<[string, (text: string) => string]>([
   ["slack in mrkdwn", toMrkdwn],
   ["imessage", toIMessage],
   ["signal", (text) => toSignal(text).text],
-])("on %s any text ends in something, and quickly", async (id, render) => {
+])("%s: any text is rendered, and quickly", async (id, render) => {
   fc.assert(
     fc.property(fc.oneof(fc.string({ unit: "binary" }), SIGNS), (text) => {
       expect(render(text).trim() === "").toBe(text.trim() === "");

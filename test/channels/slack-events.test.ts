@@ -72,7 +72,7 @@ describe("the Events API", () => {
   });
 });
 
-it("hands over nothing of nobody, with the reason", async () => {
+it("slack: a message without a sender is skipped, with the reason", async () => {
   const gateway = testHost();
   await post(eventCallback({ ...dm, user: undefined }), {}, gateway);
   expect(gateway.received).toEqual([]);

@@ -76,7 +76,7 @@ const whenShown = (world: World, typing: TypingLog, count: number) =>
   world.until(async () => typing.signs.length >= count);
 
 it.each(SIGNERS)(
-  "the sign of $id is shown again a little before it ends",
+  "$id: the typing sign is sent again a little before it ends",
   async ({ id, section, start }) => {
     const far = await start();
     close.push(() => far.close());

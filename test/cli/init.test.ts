@@ -380,7 +380,7 @@ describe("rouse init, asking", () => {
   });
 });
 
-it("types of transforms and plugins resolve in the folder that rouse init makes", async () => {
+it("rouse init: types of transforms and plugins resolve in the new folder", async () => {
   await cli.rouse("init --yes --no-test");
   await cli.write(
     "transforms/ci.ts",

@@ -147,7 +147,7 @@ describe("rouse presets", () => {
   });
 });
 
-it("rouse events --refused tells who was not believed, and why", async () => {
+it("rouse events --refused: the list shows rejected requests with their reasons", async () => {
   await world.post("/hooks/shop", {}, { authorization: "" });
   await world.post("/hooks/shop", {}, { authorization: "Bearer wrong" });
   const { out } = await cli.rouse("events --refused");

@@ -53,7 +53,7 @@ const freeModel = (of: AgentsWorld): object => {
 
 const costs = (id: number): object => ({ contains: [`costs ${id * 10}`] });
 
-it("shows a prompt that was made worse as worse over 12 fixtures, contacts no server of tools, and says the same twice", async () => {
+it("rouse test --agents: a worse prompt is shown as worse over 12 fixtures, twice alike, and no server of tools is contacted", async () => {
   world = await createAgentsWorld();
   const { cli, tools, model } = world;
   await recordCases(world, [7]);
@@ -402,7 +402,7 @@ describe("what it may use", () => {
   });
 });
 
-it("repeats runs, shows the spread, and passes if as many of them pass as are asked for", async () => {
+it("rouse test --agents: runs are repeated with their spread, and the test passes if enough of them pass", async () => {
   let count = 0;
   world = await createAgentsWorld(() => ({ text: count++ % 3 === 0 ? "No." : "It costs 70." }));
   const { cli } = world;

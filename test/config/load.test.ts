@@ -65,7 +65,7 @@ function scalarFields(
   ];
 }
 
-it("warns of an entry of hooks.tools that no agent has", async () => {
+it("hooks.tools: an entry that no agent has is a warning", async () => {
   const mcp = {
     servers: { town: { url: "http://127.0.0.1:1/mcp" }, shop: { url: "http://127.0.0.1:1/mcp" } },
   };

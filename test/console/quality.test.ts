@@ -36,7 +36,7 @@ const FIRST_LOAD_BYTES = 45 * 1024;
 /** The browser's own line about an answer that the test itself made fail. */
 const OWN_FAILURE = /^Failed to load resource/;
 
-it("every page of the registry is there", () => {
+it("console: every page of the registry is tested", () => {
   expect(REGISTRY.filter((entry) => !hasFolder(entry)).map(({ name }) => name)).toEqual([]);
 });
 

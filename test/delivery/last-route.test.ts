@@ -120,7 +120,7 @@ const route = async (
   return resolveRoute({ store, channels, agentId: "main", ...spec.target });
 };
 
-it("a reply that names a recipient goes to that recipient, on the named channel if there is one, or to nobody", async () => {
+it("routes: a reply that names a recipient goes to that recipient, on the named channel if there is one, or to no one", async () => {
   let sent = 0;
   await fc.assert(
     fc.asyncProperty(world, asked, async (given, request) => {
@@ -150,7 +150,7 @@ it("a reply that names a recipient goes to that recipient, on the named channel 
   expect(sent).toBeGreaterThan(200);
 });
 
-it("a route problem is found exactly if the owner cannot bring a route about by writing", async () => {
+it("routes: a problem is found exactly if the owner cannot create a route by writing", async () => {
   let found = 0;
   await fc.assert(
     fc.asyncProperty(world, asked, async (given, request) => {

@@ -29,7 +29,7 @@ const DAMAGE = [
   "null",
 ];
 
-it("sets events aside whose actions are damaged: those behind them are executed, and each can be seen and replayed", async () => {
+it("damaged events are set aside: later events are executed, and each damaged one can be seen and replayed", async () => {
   const config = { agents: { defaults: { heartbeat: { every: 0 } } } };
   world = await createWorld({ dir, config, workers: false });
   const post = async (message: string, headers = {}): Promise<{ event: string; run: string }> => {

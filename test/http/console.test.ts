@@ -184,7 +184,7 @@ describe("what a session may do", () => {
   });
 });
 
-it("pages bring nothing from elsewhere and stand in no frame", async () => {
+it("console: pages load nothing from other sites and cannot be framed", async () => {
   const session = { cookie: await cookie() };
   const answers = [await ask("/console"), await ask("/docs"), await openPage(session)];
   for (const { headers } of answers) {
@@ -229,7 +229,7 @@ describe("GET /docs", () => {
   });
 });
 
-it("/ is a page that links to the console, unless that is on a port of its own", async () => {
+it("console: / is a page that links to it, unless it is on a port of its own", async () => {
   for (const gateway of [{}, { adminPort: 0, docs: false }]) {
     const own = await createWorld({ start: false, workers: false, config: { gateway } });
     const { status, headers, body } = await own.get("/", {});

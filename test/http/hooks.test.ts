@@ -142,7 +142,7 @@ describe("POST /hooks/wake", () => {
   });
 });
 
-it("treats null for an optional field as absent, and refuses it for a required one", async () => {
+it("hooks: null is treated as absent for an optional field, and is refused for a required one", async () => {
   const wake = await world.post("/hooks/wake", { text: "x", mode: null, idempotencyKey: null });
   expect([wake.status, wake.body.mode]).toEqual([200, "now"]);
   const optional =

@@ -73,7 +73,7 @@ async function readAll(
   return { ids, stops };
 }
 
-it("continues where it ended when the event that names the place is deleted", async () => {
+it("lists: paging continues if the event that `before` names is deleted", async () => {
   const deleted: string[] = [];
   const { ids, stops } = await readAll((next) => {
     deleted.push(next);

@@ -11,6 +11,6 @@ async function lint(document: object): Promise<string[]> {
   );
 }
 
-it("the published document is clean", async () => {
+it("OpenAPI: the published document has no problem", async () => {
   expect(await lint(openApiDocument("/hooks"))).toEqual([]);
 });

@@ -371,7 +371,7 @@ it("a mapping without a path owns every path of requests by the hook token, also
   }
 });
 
-it("what came in is the sum of its outcomes", async () => {
+it("outcomes: their sum is the number of recorded events", async () => {
   const own = await createWorld({
     workers: false,
     config: {

@@ -281,7 +281,7 @@ describe("an OpenAI-compatible endpoint", () => {
   });
 });
 
-it("fuses rankings by their ranks (k = 60)", () => {
+it("rankings are fused by their ranks (k = 60)", () => {
   const of = (...seqs: number[]) => seqs.map((seq) => ({ seq, score: 1 }));
   const fused = fuseRankings([of(1, 2, 3), of(3, 1)]);
   expect(fused.map(({ seq }) => seq)).toEqual([1, 3, 2]);

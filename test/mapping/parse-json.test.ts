@@ -79,7 +79,7 @@ describe.each([
   });
 });
 
-it("a part that the parsed JSON lacks is missing in a template", async () => {
+it("$parseJson: a part that the parsed JSON lacks is missing in a template", async () => {
   const compiled = compileTemplate(
     "{{ $parseJson(Message).state }} {{ $parseJson(Message).reason }}",
   );
@@ -92,7 +92,7 @@ it("a part that the parsed JSON lacks is missing in a template", async () => {
   ]);
 });
 
-it("reads the alarm inside a message of AWS SNS, as the docs show", async () => {
+it("$parseJson: the alarm inside a message of AWS SNS is read, as the docs show", async () => {
   const page = readFileSync(join(import.meta.dirname, "../../docs/mappings.md"), "utf8");
   const example =
     [...page.matchAll(/^```json5\n([^]*?)^```$/gm)].find(([, text]) =>

@@ -78,7 +78,7 @@ async function problemsWith(preset: string, body: unknown): Promise<string[]> {
     : problems;
 }
 
-it("all presets compile", () => expect(issues).toEqual([]));
+it("presets: all compile", () => expect(issues).toEqual([]));
 
 describe.each(presetNames)("the sentences of the preset %s", (preset) => {
   const text = readFileSync(join(PRESETS, `${preset}.json`), "utf8");

@@ -8,7 +8,7 @@ import { silent, sqliteHome } from "../store/home.ts";
 import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 
 const MAIN = mainSession("main");
-it("finds notes by words in their inflections, compounds and languages, the best first", () => {
+it("notes: they are found by words in their inflections, compounds and languages, the best first", () => {
   const notes = [
     "The owner's sister lives in Berlin.",
     "Die Donaudampfschifffahrtsgesellschaft zahlt jeden Monat am ersten Tag und nicht früher.",

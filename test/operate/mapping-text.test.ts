@@ -66,7 +66,7 @@ it.each([
   "{\n  // hooks\n  hooks: {\n    mappings: [\n      // none yet\n    ],\n  },\n}\n",
   "{ hooks: { mappings: [ /* none */ ] } }",
   "{\r\n\tlog: {},\r\n}\r\n",
-])("adds the first mapping to %j", (text) => {
+])("mapping text: the first mapping is added to %j", (text) => {
   const after = addMapping(text, "config", LONG);
   expect(JSON5.parse<{ hooks: { mappings: unknown[] } }>(after).hooks.mappings).toEqual([
     { id: "c", match: { path: "z" } },
@@ -74,11 +74,11 @@ it.each([
   for (const comment of text.match(/\/\/.*|\/\*.*?\*\//g) ?? []) expect(after).toContain(comment);
 });
 
-it.each(["[]", "{ id: ", "{} {}", ""])("refuses the mapping %j", (mapping) =>
+it.each(["[]", "{ id: ", "{} {}", ""])("mapping text: the mapping %j is refused", (mapping) =>
   expect(() => readMappingText(mapping, "a.json5")).toThrow(/JSON5/),
 );
 
-it("keeps a JSON file JSON, and takes only the mapping of a text", () => {
+it("mapping text: a JSON file stays JSON, and only the mapping of a text is taken", () => {
   expect(JSON.parse(readMappingText("{ id: 'a', }", "a.json"))).toEqual({ id: "a" });
   expect(readMappingText("// x\n{ id: 'a', } // y", "a.json5")).toBe("{ id: 'a', }");
 });

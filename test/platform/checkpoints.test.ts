@@ -55,7 +55,7 @@ it("a caller that sends the conversation itself gets it as it is: no summary of 
   expect(getSummaries()).toEqual([]);
 });
 
-it("responses that follow each other do too, and so does a branch of them", async () => {
+it("responses with `previous_response_id` continue with the summary too, and so does a branch of them", async () => {
   const ids: string[] = [];
   for (let n = 1; n <= 12; n++) ids.push(await respond(`note-${n} ${WORDS}`, ids.at(-1)));
   expect(lastTurn()).toContain(SUMMARY);

@@ -282,7 +282,7 @@ describe("an input that is too long", () => {
   });
 });
 
-it("names the parameter that the provider rejects, if the caller has sent it", async () => {
+it("model errors: the answer names the parameter that the provider rejects, if the caller has sent it", async () => {
   const { local } = await start();
   const error = {
     message: "Unsupported value: 'temperature' does not support 0.2 with this model.",

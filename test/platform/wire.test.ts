@@ -441,7 +441,7 @@ describe("7. when a caller hangs up", () => {
   });
 });
 
-it("every answer has an id of its own", async () => {
+it("platform API: every answer has an id of its own", async () => {
   const ids = [
     (await world.chat()).headers,
     (await world.chat({ stream: true })).headers,

@@ -208,7 +208,7 @@ const report = (name: string, { kills, twice, unknown }: Counts, points: number)
   );
 
 it(
-  "SQLite: killed around approvals, it makes each approved call once and loses no decision",
+  "SQLite: a gateway that is killed around approvals makes each approved call once and loses no decision",
   { timeout: 600_000 },
   async () => {
     const counts: Counts = { kills: 0, twice: 0, unknown: 0 };

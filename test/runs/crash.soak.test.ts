@@ -79,7 +79,7 @@ const renderPoint = (agent: string, { kind, index, moment }: Point): string =>
   `${agent}: ${moment} the answer to ${kind} ${index}`;
 
 it(
-  "SQLite: killed at each point of a turn, it sends no e-mail twice and loses none",
+  "SQLite: a gateway that is killed at each point of a turn sends no e-mail twice and loses none",
   { timeout: 600_000 },
   async () => {
     const states: Record<string, number> = {};

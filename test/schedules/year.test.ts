@@ -130,7 +130,7 @@ async function admin(here: Process, path: string): Promise<any> {
 const DOWN_DAYS = [24, 62, 82, 118, 175, 182, 229, 250, 284, 299, 333, 340];
 
 it(
-  "fires each due time of a year in three time zones once, through kills and downtime",
+  "schedules: each due time of a year in three time zones fires once, through kills and downtime",
   { timeout: 240_000 },
   async () => {
     installTime();

@@ -186,6 +186,9 @@ const PACKAGES: [string, string, (given: ReturnType<typeof ours>) => unknown][] 
   ],
 ];
 
-it.each(PACKAGES)("what we take for signed, %s believes", async (_name, scheme, believesIt) => {
-  expect(await believesIt(ours(scheme))).toBe(true);
-});
+it.each(PACKAGES)(
+  "signatures: a request that we sign is accepted by %s",
+  async (_name, scheme, believesIt) => {
+    expect(await believesIt(ours(scheme))).toBe(true);
+  },
+);

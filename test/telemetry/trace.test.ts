@@ -324,7 +324,7 @@ it("a hook is one trace with its sender: intake, mapping, run, model calls, tool
     expect([secret, exported.includes(secret)]).toEqual([secret, false]);
 });
 
-it("failures are told by the span that failed and by a short code, without a word of what the vendor said", async () => {
+it("traces: a failure is in the span that failed, with a short code, and without a word of the vendor's error", async () => {
   const collector = await createCollector();
   const { world: of, model: server } = await start(collector, { sends: () => "failed" });
   let asked = 0;
