@@ -172,7 +172,7 @@ describe("with buttons", () => {
     ]);
   });
 
-  it("takes the buttons away if somebody decides elsewhere, and if nobody decides", async () => {
+  it("takes the buttons away if somebody decides elsewhere, and if the approval expires", async () => {
     const clock = createFastClock();
     const telegram = await startWith(["telegram:42", "operator"], { clock });
     await order();

@@ -113,7 +113,7 @@ describe("the durable echo", () => {
     await file.close();
   });
 
-  it("answers nobody of a group that could not be stored, and goes on with the next", async () => {
+  it("answers no request of a group that could not be stored, and continues with the next", async () => {
     const file = await open(join(dir, "failed"), "a");
     let fails = true;
     const append = createGroupLog({

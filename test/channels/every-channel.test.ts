@@ -233,7 +233,7 @@ describe.each(STREAMS)(
       return { far, host, listen, received, connected };
     };
 
-    it("goes on after a restart where it was, without loss and without repetition", async () => {
+    it("continues at its cursor after a restart, without loss and without repetition", async () => {
       const { far, listen, received, connected } = await open();
       const first = await listen();
       await connected();

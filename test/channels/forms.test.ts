@@ -291,7 +291,7 @@ it.each<[string, (text: string) => string]>([
     await expectProportional((length) => render(unit.repeat(length / unit.length)), 1250, unit);
 });
 
-it("mattermost changes nothing else, and on Slack nobody is called outside of code", () => {
+it("mattermost: nothing else changes, and on Slack nobody is mentioned outside of code", () => {
   fc.assert(
     fc.property(SIGNS, (text) => {
       if (!/!\[/.test(text)) expect(toMattermost(text)).toBe(text);

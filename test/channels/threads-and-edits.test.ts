@@ -109,7 +109,7 @@ it("signal: each further edit of a message that waits is placed, after a restart
 for (const vendor of VENDORS.filter(({ id }) =>
   ["slack", "mattermost", "telegram", "discord"].includes(id),
 )) {
-  it(`${vendor.id}: a thread goes on without a mention once the agent has answered in it, after a restart too`, async () => {
+  it(`${vendor.id}: a thread continues without a mention once the agent has answered in it, after a restart too`, async () => {
     const dir = mkdtempSync(join(tmpdir(), "rouse-thread-"));
     onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
     let opened = await openWorld(vendor, {}, { dir });

@@ -221,7 +221,7 @@ describe("the typing sign", () => {
     expect(typing.signs).toHaveLength(length);
   });
 
-  it("is shown from the first second while a message waits for a worker, and goes on in its turn", async () => {
+  it("is shown from the first second while a message waits for a worker, and during its turn", async () => {
     const { far, typing, slow, clock, world, provider, write, before } = await open(
       telegram,
       {},

@@ -501,7 +501,7 @@ describe("without a running gateway", () => {
     ]);
   });
 
-  it("cancels a run that waits, and does not lose the order of what is asked at once", async () => {
+  it("cancels a run that waits, and keeps the order of requests that arrive together", async () => {
     const [id = ""] = await keep({});
     await cli.write("rouse.json5", shopConfig());
     const { out } = await cli.rouse(`events replay ${id} --json`);

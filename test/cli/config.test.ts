@@ -10,7 +10,7 @@ beforeEach(async () => {
 afterEach(() => cli.close());
 
 describe("config validate", () => {
-  it("prints every problem at once, of whatever kind, with file, line and column", async () => {
+  it("prints all problems together, of whatever kind, with file, line and column", async () => {
     await mkdir(join(cli.dir, "mappings"));
     await cli.write(
       "mappings/ci.json",

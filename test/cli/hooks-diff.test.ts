@@ -248,7 +248,7 @@ function storeTests(
   describe("the proposed config", () => {
     beforeEach(before);
 
-    it("is compared with nothing where nothing was stored, and no file is made", async () => {
+    it("is compared with nothing if nothing was stored, and no file is made", async () => {
       await world().cli.write("next.json5", world().config([ORDER]));
       const files = readdirSync(world().cli.dir).toSorted();
       const { code, err } = await world().diff([ORDER]);
@@ -414,7 +414,7 @@ describe("rouse hooks diff", () => {
     });
   });
 
-  it("runs at the lowest priority, and Ctrl-C ends it at once", async () => {
+  it("runs at the lowest priority, and Ctrl-C ends it immediately", async () => {
     await fresh();
     mkdirSync(join(world.cli.dir, "transforms"));
     writeFileSync(

@@ -113,7 +113,7 @@ describe("rouse init", () => {
     await cli.fails("init --yes --force --channel pigeon", 2, 'there is no "pigeon"');
   });
 
-  it("leaves a config alone that it cannot read, and writes a new one only if it is told to", async () => {
+  it("leaves a config alone that it cannot read, and writes a new one only with --force", async () => {
     await cli.write("rouse.json5", "// mine");
     await cli.fails("init --yes", 3, "--force writes a new one");
     expect(readFileSync(join(cli.dir, "rouse.json5"), "utf8")).toBe("// mine");

@@ -71,7 +71,7 @@ describe("with a running gateway", () => {
     });
   });
 
-  it("is still reached, and told of, while the config on disk is broken", async () => {
+  it("is still reached while the config on disk is broken, and the command says so", async () => {
     await cli.write("rouse.json5", "{ hooks: ");
     await gateway.reload();
     const { code, out } = await cli.rouse("doctor");
@@ -400,7 +400,7 @@ describe("rouse start", () => {
     return { out: () => out, until };
   }
 
-  it("prints a line to paste that works, whose reply appears, and ends well on SIGTERM", async () => {
+  it("prints a line to paste that works, whose reply appears, and ends with success on SIGTERM", async () => {
     const gateway = await start();
     await gateway.until("-d '");
     const token = (await readFile(join(cli.dir, ".rouse", "hook-token"), "utf8")).trim();
@@ -416,7 +416,7 @@ describe("rouse start", () => {
     expect(await once(child as ChildProcess, "exit")).toEqual([0, null]);
   });
 
-  it("takes a changed config over on SIGHUP, and keeps the old one where it is broken", async () => {
+  it("takes a changed config over on SIGHUP, and keeps the old one if the new one is broken", async () => {
     await cli.write("rouse.json5", shopConfig());
     const gateway = await start("--no-workers");
     await gateway.until("hooks send agent");

@@ -88,7 +88,7 @@ it("rouse test --agents: a worse prompt is shown as worse over 12 fixtures, twic
 });
 
 describe("a recorded run as a case", () => {
-  it("is masked alike in the request, the calls, their results and the reply, and passes at once", async () => {
+  it("is masked alike in the request, the calls, their results and the reply, and passes immediately", async () => {
     world = await createAgentsWorld((asked) =>
       asked.instructions.includes("You judge")
         ? { text: '{"reason":"The same.","pass":true}' }

@@ -111,7 +111,7 @@ describe("where the config is", () => {
 });
 
 describe("what it says", () => {
-  it("is JSON5, and a mistake in it is told by line and column", async () => {
+  it("is JSON5, and a mistake in it is reported by line and column", async () => {
     expect(await load("{ // comment\n gateway: { port: 9, }, }")).toMatchObject({ ok: true });
     expect(await load("{\n  gateway: canary }")).toMatchObject({
       ok: false,
@@ -180,7 +180,7 @@ describe("what it says", () => {
     });
   });
 
-  it("has all of its problems told at once, with paths and what may have been meant", async () => {
+  it("has all of its problems reported together, with paths and what may have been meant", async () => {
     expect(
       await issuesOf({
         gatway: {},

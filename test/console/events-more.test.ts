@@ -34,7 +34,7 @@ describe.skipIf(NO_BROWSER)("events in the console, further on", () => {
     await page.waitForURL(new RegExp(third));
   });
 
-  it("says how far a search has looked, and goes on from there", async () => {
+  it("says how far a search has looked, and continues from there", async () => {
     const { events } = (await world.admin("/admin/v1/events?limit=2")).body as {
       events: { receivedAt: string }[];
     };

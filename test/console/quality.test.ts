@@ -111,7 +111,7 @@ describe.skipIf(NO_BROWSER)("an empty store", () => {
     expect(problems).toEqual([]);
   });
 
-  it("#/components shows every component in its states, in both themes at once", async () => {
+  it("#/components shows every component in its states, in both themes together", async () => {
     const { page, world, problems } = console;
     problems.length = 0;
     await open(page, world, "#/components");
@@ -226,7 +226,7 @@ describe.skipIf(NO_BROWSER)("a filled store", () => {
   });
 
   it.each(PAGES)(
-    "$name keeps what it shows while the gateway is away, and goes on by itself",
+    "$name keeps what it shows while the gateway is away, and continues by itself",
     async ({ name }) => {
       const { page, world, problems } = console;
       problems.length = 0;

@@ -48,7 +48,7 @@ describe.skipIf(NO_BROWSER)("the workbench with several operators, sessions and 
     }
   });
 
-  it("asks for the token above the text when the session ends while typing, and goes on with it", async () => {
+  it("asks for the token above the text when the session ends while typing, and continues with it", async () => {
     await world.order(40);
     await one.open("#/mappings/order");
     await one.pane("Result").getByText("No mapping takes this event").waitFor();

@@ -115,7 +115,7 @@ describe("the documentation", () => {
     expect(read("docs/architecture.md").split("\n").length).toBeLessThanOrEqual(100);
   });
 
-  it.each(PAGES)("%s tells nobody to install from a registry what is not there", (page) => {
+  it.each(PAGES)("%s has no install command for a package that is in no registry", (page) => {
     const text = read(page);
     const packed = text.search(/npm install \S*\/?rouse-\*\.tgz/);
     const wrong =

@@ -168,7 +168,7 @@ describe("while one mapping is attacked, other hooks are answered", () => {
 });
 
 it(
-  "while badly signed bodies flood a path, those that are signed well are answered",
+  "hooks with a good signature are answered while badly signed bodies flood a path",
   { timeout: 180_000 },
   async () => {
     const child = fork(join(import.meta.dirname, "flood-child.ts"), [

@@ -195,7 +195,7 @@ describe("a reply without a route", () => {
     expect(sentTo(folder, "rooms")).toEqual([{ to: "lobby", text: "Now it works." }]);
   });
 
-  it("may be a heartbeat's; nothing is kept of an acknowledgement, nor where nothing is to be sent", async () => {
+  it("may be a heartbeat's; nothing is kept of an acknowledgement, nor if nothing is to be sent", async () => {
     const here = await start({});
     provider.answer = (request) =>
       provider.text(request).includes("loud") ? "Look at the disk." : "HEARTBEAT_OK";
@@ -224,7 +224,7 @@ describe("a reply without a route", () => {
     let server: Server;
     afterEach(() => server.close());
 
-    it("is told so in the receipt", async () => {
+    it("is in the receipt", async () => {
       const receipts: { run: { delivery: object } }[] = [];
       server = createServer((request, response) => {
         let text = "";

@@ -56,7 +56,7 @@ const refused = async (to: GatewayProcess, path: string, body: object): Promise<
 
 describePrivatePostgres("PostgreSQL is gone", () => {
   it(
-    "and every gateway says so as docs/operations.md has it, and goes on by itself when it is back",
+    "and every gateway says so as docs/operations.md has it, and recovers by itself",
     { timeout: 400_000 },
     async () => {
       const postgres = await startPrivatePostgres();

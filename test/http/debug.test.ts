@@ -336,7 +336,7 @@ describe("debugging what came in", () => {
     expect([good.code, good.out]).toEqual([0, expect.stringContaining("console: order of Ann\n")]);
   });
 
-  it("says nothing where nothing was printed and nothing failed", async () => {
+  it("is empty if nothing was printed and nothing failed", async () => {
     const { body } = await both.world.post("/hooks/agent", { message: "hello" });
     expect(
       (await both.world.admin(`/admin/v1/events/${body.eventId}`)).body.event.debug,

@@ -83,7 +83,7 @@ describe("connections", () => {
     },
   );
 
-  it("a stop: closes connections that carry no request before it closes the others", async () => {
+  it("a stop: connections without a request are closed first", async () => {
     const own = await createWorld({ workers: false });
     const closed: string[] = [];
     const open = async (name: string, text?: string) => {

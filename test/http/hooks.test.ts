@@ -215,7 +215,7 @@ describe("POST /hooks/agent", () => {
     expect(receipt.body.event).toMatchObject({ outcome: "rejected", actions: [] });
   });
 
-  it("names every problem at once", async () => {
+  it("names all problems together", async () => {
     const answer = await world.post("/hooks/agent", { message: 1, deliver: 2, to: 3 });
     expect(
       answer.body.error.issues.map((issue: { path: string }) => issue.path).toSorted(),

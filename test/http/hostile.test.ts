@@ -220,13 +220,13 @@ describe("the budget of unauthenticated bodies", () => {
     expect(fill(budget, "10.0.0.2", MIB).ok).toBe(true);
   });
 
-  it("lets a single large body have more than a share, and two of them arrive at once", () => {
+  it("lets a single large body have more than a share, and two of them arrive together", () => {
     const budget = createBodyBudget(clock);
     expect(fill(budget, "10.0.0.1", 25 * MIB).ok).toBe(true);
     expect(fill(budget, "10.0.0.2", 25 * MIB).ok).toBe(true);
   });
 
-  it("takes the room of the slowest body for those that arrive at once", () => {
+  it("takes the room of the slowest body for those that arrive together", () => {
     const budget = createBodyBudget(clock);
     const slow = Array.from({ length: 58 }, () => {
       const allowance = budget.open(undefined);
@@ -264,7 +264,7 @@ describe("the budget of unauthenticated bodies", () => {
 });
 
 describe("a body that broke a limit", () => {
-  it("is freed at once, and nothing more is read of it", async () => {
+  it("is freed immediately, and nothing more is read of it", async () => {
     const seen: Buffer[] = [];
     let message: IncomingMessage | undefined;
     const server = createServer((request) => {

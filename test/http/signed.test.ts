@@ -73,7 +73,7 @@ const slack = (body: string, time = Math.floor(Date.now() / 1000)) =>
   });
 
 describe("a hook that its sender signs", () => {
-  it("is believed by its signature alone, and kept without it", async () => {
+  it("is authenticated by its signature alone, and kept without it", async () => {
     const answer = await github('{"n":1}');
     expect([answer.status, answer.body.mapping]).toEqual([202, "gh"]);
     const event = (await world.admin(`/admin/v1/events/${answer.body.eventId}`)).body.event;

@@ -151,7 +151,7 @@ describe("vectors of passages", () => {
     );
   });
 
-  it("an endpoint that is down: found by words at once, by meaning once it is back", async () => {
+  it("an endpoint that is down: found by words immediately, by meaning once it is back", async () => {
     const embed = meanings();
     embed.down = true;
     const clock = handClock();

@@ -78,7 +78,7 @@ describePostgres("notes of several gateways", () => {
     return openMemory(handle);
   };
 
-  it("are all kept if they note at the same time, and seen at once by each", async () => {
+  it("are all kept if they note at the same time, and each sees them immediately", async () => {
     const [a, b] = [await open(), await open()];
     await Promise.all(
       [1, 2, 3].flatMap((n) => [

@@ -155,7 +155,7 @@ describe("the owner", () => {
     expect(await ask(again, "cid", "tube", `/link ${code}`)).toMatch(WRONG);
   });
 
-  it('shares the main session with those in allowFrom if dmScope is "shared"; nobody else gets into it by a link', async () => {
+  it('shares the main session with those in allowFrom if dmScope is "shared"; no link lets anyone else into it', async () => {
     const channels = {
       pipe: { name: "pipe", allowFrom: ["ann", "bob"] },
       tube: { name: "tube", allowFrom: ["ann"], dmPolicy: "open" },

@@ -160,7 +160,7 @@ describePostgres("linked channels on PostgreSQL", () => {
     await schema.drop();
   });
 
-  it("a link counts at once at another gateway, and so does its end", async () => {
+  it("a link counts immediately at another gateway, and so does its end", async () => {
     const one = await linking.start();
     const two = await linking.start();
     const text = (): string =>

@@ -298,7 +298,7 @@ describePostgres("pairing on PostgreSQL", () => {
     await schema.drop();
   });
 
-  it("an approval and a revocation count at once at another gateway", async () => {
+  it("an approval and a revocation count immediately at another gateway", async () => {
     const one = await start({}, { store: { url: schema.url } });
     const two = await start({}, { store: { url: schema.url } });
     await sayOn(one, eve("hello"));

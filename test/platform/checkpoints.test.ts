@@ -34,7 +34,7 @@ const respond = async (input: string, previous?: string): Promise<string> =>
     })
   ).body.id;
 
-it("a named session goes on with the summary of its older turns, and the answer counts what that has used", async () => {
+it("a named session continues with the summary of its older turns, and the answer counts what that has used", async () => {
   const usage: number[] = [];
   for (let n = 1; n <= 12; n++) usage.push((await chat(`note-${n} ${WORDS}`)).usage.prompt_tokens);
   expect(getSummaries().length).toBeGreaterThan(0);

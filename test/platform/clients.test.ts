@@ -192,7 +192,7 @@ describe("openai", () => {
     expect(await open().models.retrieve("sales")).toMatchObject({ id: "sales", object: "model" });
   });
 
-  it("gets responses, and goes on with them", async () => {
+  it("gets responses, and continues them", async () => {
     const client = open();
     const first = await client.responses.create({
       model: "ops",
@@ -331,7 +331,7 @@ describe.each([
     expect(await streamed.text).toBe("It is noon.");
   });
 
-  it("goes on with what was said", async () => {
+  it("continues a conversation", async () => {
     const first = await generateText({ model: model(), messages: ask });
     await generateText({
       model: model(),

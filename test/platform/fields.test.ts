@@ -232,7 +232,7 @@ describe("ranges and forms", () => {
       { messages: [{ role: "user", content: [{ type: "input_text", text: "x" }] }] },
       'messages[0].content[0].type: must be "text", "image_url" or "file"',
     ],
-  ])("%j is told which there are", async (body, message) => {
+  ])("%j is refused, and the error names the allowed values", async (body, message) => {
     expect((await world.chat(body)).body.error.message).toBe(message);
   });
 
@@ -416,7 +416,7 @@ describe("images", () => {
 });
 
 describe("what the provider counted", () => {
-  it("is null where it counted nothing", async () => {
+  it("is null if it counted nothing", async () => {
     world.model.says = () => ({ text: ["x"], usage: false });
     expect((await world.chat()).body.usage).toBeNull();
   });

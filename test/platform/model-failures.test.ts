@@ -103,7 +103,7 @@ describe.each([
 });
 
 describe("a wait between tries", () => {
-  it("grows, and is the provider's where it names one", async () => {
+  it("grows, and is the provider's if it names one", async () => {
     const { local } = await start();
     local!.says = (_asked, call) =>
       [{ status: 500 }, { status: 500 }, {}, { status: 429, headers: { "retry-after": "7" } }][
@@ -205,7 +205,7 @@ describe("a fallback", () => {
     ]);
   });
 
-  it("is asked at once where another try of the same model cannot help", async () => {
+  it("is asked immediately if another try of the same model cannot help", async () => {
     const { local, second } = await start({ more, model });
     local!.says = () => ({ status: 429, headers: { "retry-after": "3600" } });
     expect((await ask(chat)).status).toBe(200);
@@ -228,7 +228,7 @@ describe("a fallback", () => {
     expect([local!.asked.length, second!.asked.length]).toEqual([1, 1]);
   });
 
-  it("is reported by its own attempts where none answers", async () => {
+  it("is reported by its own attempts if none answers", async () => {
     const servers = await start({ more, model });
     for (const server of Object.values(servers)) server.says = () => ({ status: 401 });
     servers["second"]!.says = () => ({ status: 429, headers: { "retry-after": "60" } });

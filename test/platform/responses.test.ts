@@ -96,7 +96,7 @@ it("responses: an answer that was cut off says so", async () => {
 });
 
 describe("what comes after a response", () => {
-  it("goes on with it, and branches off where it is not the last", async () => {
+  it("continues it, and branches off if it is not the last", async () => {
     const one = (await world.respond({ input: "one" })).body;
     const two = (await world.respond({ input: "two", previous_response_id: one.id })).body;
     const other = (await world.respond({ input: "other", previous_response_id: one.id })).body;
@@ -107,7 +107,7 @@ describe("what comes after a response", () => {
     expect(told(4)).toEqual(["one", "answer 0", "other", "answer 2", "more"]);
   });
 
-  it("a branch names its own session, which goes on with it", async () => {
+  it("a branch names its own session, which continues with it", async () => {
     const one = await world.respond({ input: "one" });
     const two = await world.respond({ input: "two", previous_response_id: one.body.id });
     const branch = await world.respond({

@@ -42,7 +42,7 @@ const ended = (id: string) =>
 
 describe("steps of the system clock", () => {
   it.each([HOUR_MS, -HOUR_MS])(
-    "a turn that is under way ends with its answer where the clock is set by %d ms",
+    "a turn in progress ends with its answer if the clock is set by %d ms",
     async (stepMs) => {
       await start();
       const { promise: asked, resolve: ask } = Promise.withResolvers<void>();

@@ -168,7 +168,7 @@ describePrivatePostgres("three gateways on one database", () => {
   }
 
   it(
-    "are killed at each point of a turn: another goes on, sends no e-mail twice and loses none",
+    "are killed at each point of a turn: another one continues it, sends no e-mail twice and loses none",
     { timeout: 600_000 },
     async () => {
       const points = AGENTS.flatMap((agent) => POINTS.map((point) => ({ ...point, agent }))).filter(

@@ -129,7 +129,7 @@ function testLimits(getStore: () => object): void {
     expect(mail.requests).toHaveLength(2);
   });
 
-  it("of starts let a run go on after its answer, while others wait for the next hour", async () => {
+  it("of starts let a run continue after its answer, while other runs wait for the next hour", async () => {
     const before = await start(getStore(), { runsPerHour: 1 });
     const first = await order(before);
     await reach(before, first, "waiting");

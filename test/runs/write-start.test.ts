@@ -70,7 +70,7 @@ it("a run that was cancelled after it was read does not begin", async () => {
   expect(await handle.queue.fetch("turn", 1)).toMatchObject([{ id: RUN.id }]);
 });
 
-it("a run whose start was written, though the answer of the store was lost, goes on", async () => {
+it("a run whose start was written, though the answer of the store was lost, continues", async () => {
   const { store } = handle;
   let isLost = true;
   const commit: Store["commit"] = async (...args) => {

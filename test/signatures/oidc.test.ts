@@ -107,7 +107,7 @@ it("OpenID Connect: the config needs the account if the issuer signs for everybo
 });
 
 describe("a push with a token of OpenID Connect", () => {
-  it("is believed by the issuer's keys, which are fetched once", async () => {
+  it("is authenticated by the issuer's keys, which are fetched once", async () => {
     const verify = verifier();
     expect(await verify(await token())).toEqual({
       ok: true,

@@ -206,7 +206,7 @@ describePostgres("PostgreSQL and the clock", () => {
     expect(taken).toEqual(["mine"]);
   });
 
-  it("who waits hears of another gateway's job whose delay ends while the queue is looked at", async () => {
+  it("a waiting gateway notices another gateway's job whose delay ends while the queue is looked at", async () => {
     const clock = createTestClock();
     const { store, queue } = await open(silent, clock);
     const known = clock.now() + HOUR;

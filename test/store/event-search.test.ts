@@ -150,7 +150,7 @@ function testStore(makeHome: () => Promise<Home>): void {
     expect((await list({ search: "path:Alerts", path: "shop" })).events).toEqual([]);
   });
 
-  it("ends a search at its bounds, says how far it looked, and goes on from there without a gap", async () => {
+  it("ends a search at its bounds, says how far it looked, and continues from there without a gap", async () => {
     const ids: string[] = [];
     for (let n = 0; n < 70; n++)
       ids.unshift(

@@ -126,7 +126,7 @@ describePostgres("leases between gateways", () => {
     proxy.close();
   });
 
-  it("what one tells under a topic the others hear, in pieces that PostgreSQL takes", async () => {
+  it("a message under a topic reaches all other gateways, in pieces that PostgreSQL takes", async () => {
     const [a, b] = [await open(), await open()];
     const heard: string[] = [];
     b.cluster.on("cancel", (values) => void heard.push(...values));

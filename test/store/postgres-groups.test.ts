@@ -50,7 +50,7 @@ describePostgres("groups of hooks on PostgreSQL", () => {
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'groups_${database.schema.name}'`,
     );
 
-  it("fail alone where one of them fails between others that are under way", async () => {
+  it("fail alone if one of them fails between other groups in progress", async () => {
     const a = await open();
     await disturb();
     const [first, second, third] = [[hook("slow")], [...hooks("x"), hook("broken")], hooks("y")];
@@ -71,7 +71,7 @@ describePostgres("groups of hooks on PostgreSQL", () => {
     });
   });
 
-  it("all fail that are under way when their connection is lost, and a repeat is accepted", async () => {
+  it("all fail that are in progress when their connection is lost, and a repeat is accepted", async () => {
     const a = await open();
     await disturb();
     const slow = [hook("slow")];
@@ -140,7 +140,7 @@ describePostgres("groups of hooks on PostgreSQL", () => {
     });
   });
 
-  it("keep the order in which the hooks of one session came, over all that are under way", async () => {
+  it("keep the order in which the hooks of one session came, over all groups in progress", async () => {
     const a = await open();
     await disturb();
     const groups = [[hook("slow")], hooks("x"), hooks("brief"), hooks("y"), hooks("z")];

@@ -297,7 +297,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
     expect(heard).toEqual(["delivery"]);
   });
 
-  it("refuse within bounds while PostgreSQL is away or hangs, and go on by themselves when it is back", async () => {
+  it("refuse within bounds while PostgreSQL is away or hangs, and continue by themselves when it is back", async () => {
     const proxy = await createProxy(postgresAddress());
     const a = await open((url) => {
       url.port = String(proxy.port);
@@ -346,7 +346,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
     proxy.close();
   });
 
-  it("accept, and are heard of, while work that waits for a lock has used up the other connections", async () => {
+  it("accept hooks, and show that they are alive, while work that waits for a lock has used up the other connections", async () => {
     const a = await open();
     await a.store.accept(event());
     const seen = (client: pg.Client): Promise<string> =>
@@ -388,7 +388,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
     expect(await a.store.counts()).toMatchObject({ "events.accepted": 6 });
   });
 
-  it("are heard of again and again while statements that tidy up wait for a lock", async () => {
+  it("show again and again that they are alive while statements that tidy up wait for a lock", async () => {
     const a = await open();
     await a.queue.recover();
     await within(async (client) => {

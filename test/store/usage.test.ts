@@ -225,7 +225,7 @@ describePostgres("what gateways spend and collect together", () => {
       expect(await start(a, held)).toBe(false);
     });
 
-    it("is heard of when it reserves room, so that its jobs are not freed at that moment", async () => {
+    it("counts as alive when it reserves room, so that its jobs are not freed at that moment", async () => {
       const [a, b] = [await open(), await open()];
       expect(await reserve(a, one)).toBe(1);
       for (const seconds of [8, 11]) {

@@ -239,7 +239,7 @@ await gateway.stop();
 }
 
 describe("the modules that a gateway loads", () => {
-  it("have nothing of OpenTelemetry where nobody collects traces", async () => {
+  it("have nothing of OpenTelemetry if nothing collects traces", async () => {
     expect(await loadedBy({})).toEqual(["telemetry/open.ts"]);
   });
 

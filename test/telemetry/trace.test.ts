@@ -456,7 +456,7 @@ it("a chat over the API is in the trace of its caller, also if it streams", asyn
   });
 });
 
-it("what several events come to is one run: of the first one's trace, linked to the others", async () => {
+it("several events that are combined are one run: of the first one's trace, linked to all others", async () => {
   const collector = await createCollector();
   const { world: of } = await start(collector, {
     hooks: {

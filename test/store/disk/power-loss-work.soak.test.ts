@@ -310,7 +310,7 @@ describeWithCompiler("a power loss while workers run", () => {
   });
 
   it(
-    "forgets nothing that the outside saw, and a gateway that goes on does nothing twice",
+    "forgets nothing that the outside saw, and a gateway that continues does nothing twice",
     { timeout: 300_000 },
     async () => {
       const random = createRandom(SEED).next;

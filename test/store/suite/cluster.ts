@@ -85,7 +85,7 @@ export function testCluster(stage: Stage): void {
     await lease.end();
   });
 
-  it("another gateway gets a lease once it is let go, and the former one commits nothing under it", async () => {
+  it("another gateway gets a lease once it is released, and the former one commits nothing under it", async () => {
     const { cluster, store } = stage.handle;
     if (!cluster.shared) return;
     const other = await stage.home.open();

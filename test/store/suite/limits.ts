@@ -82,7 +82,7 @@ function testHolderGone(stage: Stage): void {
     expect(await reserve()).toBe(PLACES);
   });
 
-  it("a run that it left under way has its place once, and gives it back when it is put back or ends", async () => {
+  it("a run that it left unfinished has its place once, and gives it back when it is put back or ends", async () => {
     await add("run_1", "run_2");
     await begin();
     await begin();
