@@ -26,7 +26,7 @@ function head(method: string, path: string, headers: Record<string, string | num
   return `${method} ${path} HTTP/1.1\r\n${lines.join("")}\r\n`;
 }
 
-/** A connection that sends `first` at once; a new one takes its place when it ends, after `pauseMs`. */
+/** A connection that sends `first` immediately. A new one takes its place when it ends, after `pauseMs`. */
 function keepOpen(
   { port, signal, answered }: Target,
   first: string,

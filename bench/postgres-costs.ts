@@ -162,7 +162,7 @@ function keys(rounds: number, cpu: () => number): Promise<Record<string, Cost>> 
   });
 }
 
-/** Whole runs of hooks that were accepted before, with a model that answers at once. */
+/** Whole runs of hooks that were accepted before, with a model that answers immediately. */
 function running(ms: number, rounds: number, cpu: () => number): Promise<Record<string, Cost>> {
   return withModel(({ config, turns }) =>
     withSchema((url) =>

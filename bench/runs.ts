@@ -1,4 +1,4 @@
-/** Rows of whole runs: hooks that are accepted and carried out, with a model that answers at once. */
+/** Rows of whole runs: hooks that are accepted and executed, with a model that answers immediately. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";

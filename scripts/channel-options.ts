@@ -25,7 +25,7 @@ export function withTable(
   return `${page.slice(0, start)}${begin}\n\n${table(rows)}\n\n${page.slice(stop)}`;
 }
 
-/** A channel's page with its option table made anew. */
+/** A channel's page with a new table of options. */
 export function withOptions(page: string, { config }: Plugin): string {
   const options = (config ? describeOptions(config) : [])
     .filter(({ path }) => !SHARED.includes(path))

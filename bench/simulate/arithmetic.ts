@@ -70,7 +70,7 @@ export interface Load {
   /** Hooks a second from which on it breaks, the rest as it is; all loads here grow with the rate. */
   breaksAt: number;
   from: Known[];
-  /** False where a cost is missing: nothing can be said. */
+  /** False if a cost is missing: nothing can be said. */
   known: boolean;
   remedy: string;
 }

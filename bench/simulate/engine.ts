@@ -5,7 +5,7 @@ import type { Random } from "./random.ts";
 export interface Calendar<T> {
   now: number;
   at(time: number, item: T): void;
-  /** The next item, whose time is now; undefined where there is none. */
+  /** The next item, whose time is now; undefined if there is none. */
   next(): T | undefined;
   items(): readonly T[];
 }

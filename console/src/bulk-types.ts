@@ -27,5 +27,5 @@ export interface BulkWork {
   chosen(previewed: readonly BulkResult[]): Readonly<Record<string, unknown>>;
 }
 
-/** At most so many at once: the rest is left for the next time. */
+/** The most records of one operation. The rest is left for the next one. */
 export const MOST = 1000;

@@ -125,7 +125,7 @@ describe("results", () => {
     world = await createMcpWorld({ all: everything }, then(...calls));
     expect(await world.run()).toMatchObject({ status: "succeeded" });
     const { inside } = divide(world.model.requests.at(-1)?.body);
-    // The server says the same as text and as structured content: the model is told once.
+    // The server sends the same as text and as structured content: the model gets it once.
     expect(inside.split("Light rain").length).toBe(2);
     for (const words of [
       "Link to a resource:",

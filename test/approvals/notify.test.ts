@@ -187,7 +187,7 @@ it("approval questions: the next approver is asked if a question fails, each onc
     ["delivered", undefined],
   ]);
   expect(logged.join("\n")).toContain("an approver could not be asked: the next one is");
-  // An operator who sends a failed question again asks nobody else twice.
+  // An operator who sends a failed question again asks no one else twice.
   answers = { tg: [{ status: "failed", reason: "blocked" }] };
   const [first] = await deliveries();
   await worker.retry(first?.id as string);

@@ -73,7 +73,7 @@ export interface DiscordServer {
   attempts: number[];
   /** Lets the next connections fail. */
   refuse(times: number): void;
-  /** Forgets the sessions: who resumes has to begin anew. */
+  /** Forgets the sessions, so that a client that resumes has to identify again. */
   expire(): void;
   connections(): number;
   close(): Promise<void>;

@@ -44,7 +44,7 @@ it.each(VENDORS.filter(({ id }) => samplesOf(id).handed))(
         message ? { received: describeMessage(message) } : { skipped: passed?.skipped ?? null },
       );
     }
-    // Messages that are not handed over at once are not handed over later either.
+    // Messages that are not handed over immediately are not handed over later either.
     expect([host.received, host.skipped]).toEqual([[], []]);
     expect(handed.map(({ what }, at) => ({ what, ...seen[at] }))).toEqual(
       handed.map(({ what, received, skipped }) => ({

@@ -11,7 +11,7 @@ import type Token from "markdown-it/lib/token.mjs";
 /** A sign and its forms, as `strong` or `link:https://…`, in alphabetical order. White space and invisible signs are left out. */
 export type Shown = string[];
 
-/** Invisible signs: they part marks, and nobody sees them. */
+/** Signs that people do not see: white space, and signs that only separate marks. */
 const UNSEEN = /[\s\u200b\u2060\ufeff]/u;
 
 /** Collects what is shown, below the forms that are open. */

@@ -32,7 +32,7 @@ const FAILURES: Partial<Record<Fault, Failure>> = {
   "no-such-recipient": { status: 400, code: 131026 },
 };
 
-/** A local Cloud API: takes messages, refuses what the real one refuses, and fails when told to. */
+/** A local Cloud API: accepts messages, rejects those that the real one rejects, and fails on request. */
 export interface WhatsAppServer {
   url: string;
   arrived: Arrived[];

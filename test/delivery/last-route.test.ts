@@ -17,7 +17,7 @@ const like = (pattern: RegExp, to: (text: string) => string): Channel["parseReci
   return (text) =>
     pattern.test(text) ? { ok: true, to: to(text) } : { ok: false, message: "has another form" };
 };
-/** Recipients of each are told apart, overlap, or are anything. */
+/** The recipients of channels, by their parsers: some differ, some overlap, and one channel takes any text. */
 const PARSERS = {
   phone: like(/^\+?\d{3,}$/, (text) => `+${text.replace("+", "")}`),
   chat: like(/^-?\d{3,}$/, (text) => text),
@@ -77,7 +77,7 @@ function build({
       ];
     },
   );
-  // As the host has it: the console is there by itself where nothing else is.
+  // As in the host, the console is enabled by itself if there is no other channel.
   const always: [string, Channel][] =
     console || loaded.length === 0
       ? [["console", { send, defaultTo: "terminal", fallback: true }]]

@@ -150,7 +150,7 @@ describe("what it names is there", () => {
     expect(container?.volumeMounts?.find(({ name }) => name === "secrets")?.mountPath).toBe(
       SECRETS_AT,
     );
-    // Readable for the group that fsGroup makes of the user's, and for nobody else.
+    // Readable for the group that fsGroup makes of the user's, and for no one else.
     expect([secret?.defaultMode, pod?.securityContext?.fsGroup]).toEqual([
       0o440,
       pod?.securityContext?.runAsGroup,

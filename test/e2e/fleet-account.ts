@@ -45,7 +45,7 @@ const CUT_OFF = "the gateway ended while it sent this chunk";
 const isGivenUp = (run: RunRecord | undefined): boolean =>
   run?.status === "failed" && run.error?.code === "crashed" && run.attempts === 3;
 
-/** Holds what senders were told against what was done, once nothing is left to do. `ranMs`: for how long the timer of heartbeats ran. */
+/** Compares the answers to senders with the finished work, once nothing is left to do. `ranMs`: the time that the timer of heartbeats ran. */
 export async function settle(
   fleet: Fleet,
   storeUrl: string,

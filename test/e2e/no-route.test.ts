@@ -36,7 +36,7 @@ afterEach(async () => {
   for (const path of [folder, dir]) rmSync(path, { recursive: true, force: true });
 });
 
-/** Without `defaultTo`, and with nobody who may write, the channel has no route for replies that name no recipient. */
+/** Without `defaultTo` and `allowFrom`, the channel has no route for replies that name no recipient. */
 function configOf(rooms: object, hooks: object = {}): object {
   const mappings = [MAPPING];
   return {

@@ -87,7 +87,7 @@ describePrivatePostgres("PostgreSQL is gone", () => {
           expect(await metrics.text()).toMatch(
             /^rouse_hooks_total\{[^}]*outcome="unrecorded"[^}]*\} [1-9]/m,
           );
-          // Nobody has ended, and nobody has to be started again.
+          // No gateway has ended, so none has to be started again.
           expect(gateway.child.exitCode).toBe(null);
         }
         expect((await first.admin("/readyz?detail")).status).toBe(503);

@@ -45,7 +45,7 @@ interface Owner {
 
 /** Runs a statement of a gateway under simulation as its disk lets it. */
 function guard<T>({ of, db, sql }: Owner, statement: () => T): T {
-  // Its process is gone, though this code still runs: nobody sees what it makes of this.
+  // The process is gone, though this code still runs: the error reaches no one.
   if (!of.alive) throw isGone();
   const disk = disks.get(of);
   if (!disk || !db.isTransaction) return statement();

@@ -79,7 +79,7 @@ describe("a hook that its sender signs", () => {
     const event = (await world.admin(`/admin/v1/events/${answer.body.eventId}`)).body.event;
     expect(event.credential).toBe("path:gh");
     expect(JSON.stringify(event)).not.toContain(hmac('{"n":1}'));
-    // Nobody can sign a question: the receipt is the operator's.
+    // A GET cannot be signed, so the receipt is for the operator only.
     expect((await world.get(`/hooks/events/${answer.body.eventId}`)).status).toBe(404);
     expect(
       (
@@ -153,7 +153,7 @@ describe("a hook that its sender signs", () => {
       400,
       "invalid_json",
     ]);
-    // It was believed, so it is kept.
+    // It was authenticated, so it is kept.
     expect(
       (await world.admin(`/admin/v1/events/${signedButMalformed.body.requestId}`)).body.event
         .outcome,

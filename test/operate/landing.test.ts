@@ -147,7 +147,7 @@ describe("a change of one mapping", () => {
       expect.stringContaining(`+\t\t${NEW}`),
     ]);
     expect(read()).toBe(edited);
-    // Two pages at once: the second one's file is no longer as it was shown.
+    // Two pages save together: the second one's file is no longer as it was shown.
     const shown = await check(replace());
     const both = await Promise.all([
       land(replace(), { base: shown.base }),

@@ -41,7 +41,7 @@ it("a named session continues with the summary of its older turns, and the answe
   expect(usage.filter((tokens) => tokens === 22)).toHaveLength(getSummaries().length);
   expect(lastTurn()).toContain(SUMMARY);
   expect(lastTurn()).not.toContain("note-1 ");
-  // Nobody but the caller has written: the summary stands without a boundary.
+  // Only the caller has written: the summary stands without a boundary.
   expect(lastTurn()).not.toMatch(/<<<EXTERNAL_CONTENT [0-9a-f]{32}>>>/);
 });
 

@@ -319,7 +319,7 @@ describe("images", () => {
     ["WebP, lossy", webp("VP8 ", 10, 10), "image/webp"],
     ["WebP, lossless", webp("VP8L", 10, 10), "image/webp"],
   ])("as data URIs reach the model: %s", async (_name, image, type) => {
-    // The type that the address names is not believed.
+    // The type that the address names is ignored.
     expect(
       (await world.chat({ messages: imageMessage(dataUri(image, "image/x-any")) })).status,
     ).toBe(200);

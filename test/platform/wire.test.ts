@@ -300,7 +300,7 @@ describe("6. repeats", () => {
     const again = await world.chat({}, { ...counted, "x-session-id": "s" });
     expect(again.body.choices[0].message.content).toBe("one");
     expect(world.model.asked).toHaveLength(1);
-    // One whose answer was heard is not found by its body.
+    // A turn whose answer reached its caller is not found by its body.
     await world.chat({}, { "x-session-id": "t" });
     await world.chat({}, { ...counted, "x-session-id": "t" });
     expect(world.model.asked).toHaveLength(3);

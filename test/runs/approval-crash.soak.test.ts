@@ -21,7 +21,7 @@ type Moment =
   | "question before" // the vendor has taken the question, and has not answered yet
   | "question after" // it has answered, and this may not be recorded yet
   | "press" // a person has pressed a button, so many milliseconds ago
-  | "decision" // the decision is recorded, and the person is told so
+  | "decision" // the decision is recorded, and the person gets its confirmation
   | "call before" // the e-mail is sent, and the tool has not answered yet
   | "call after"
   | "model before" // the model is given the result

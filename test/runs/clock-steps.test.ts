@@ -99,7 +99,7 @@ describe("steps of the system clock", () => {
       expect(model.asked.length).toBeGreaterThanOrEqual(FAILURES_TO_OPEN);
       const before = model.asked.length;
       aheadMs += stepMs;
-      // The next test is due at its time, neither at once nor an hour later.
+      // The next test is due at its time, neither immediately nor an hour later.
       await new Promise((resolve) => setTimeout(resolve, 500));
       expect(model.asked.length).toBeLessThanOrEqual(before + 1);
       isAway = false;

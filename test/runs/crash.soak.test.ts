@@ -146,7 +146,7 @@ describePrivatePostgres("three gateways on one database", () => {
           if (isHit || kind !== point.kind || index !== point.index || moment !== point.moment)
             return;
           isHit = true;
-          // Which of them has the run is nobody's to know: all are killed but the last, which takes it over or goes on.
+          // The test does not know which of them has the run: all are killed but the last, which takes it over or continues it.
           const victims = gateways.splice(0, 2);
           kills += victims.length;
           await Promise.all(victims.map((victim) => victim.kill()));

@@ -160,7 +160,7 @@ function holdModel(): () => void {
 function testLimits(): void {
   it("names a limit with its time, or without one if another run has to end", async () => {
     const of = await start();
-    // The model answers nobody, so that the first run of each stays under way.
+    // The model does not answer, so that the first run of each mapping keeps running.
     holdModel();
     await order(of, "limited");
     const limited = await order(of, "limited");

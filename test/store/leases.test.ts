@@ -49,7 +49,7 @@ describePostgres("leases between gateways", () => {
       kind: "accepted",
     });
     await forgetBeats(a.cluster.id);
-    // Nobody has taken it yet, and yet it is lost.
+    // The lease is lost, although no other gateway has taken it yet.
     expect(await a.store.commit((tx) => tx.values.set("cursor", "a2"), fencingToken)).toBe(false);
     const second = watch(b);
     await until(() => second.now() !== undefined, 30_000);

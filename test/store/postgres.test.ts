@@ -268,7 +268,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
   it("hear of each other's hooks, wakes and free keys without asking", async () => {
     const [a, b] = [await open(), await open()];
     const heard: string[] = [];
-    // Nobody asks for jobs here: what is heard was told.
+    // This gateway does not fetch jobs: each call comes from a notification.
     b.queue.onReady((kind) => heard.push(kind));
     b.store.onSystemEvents((agentId, mode) => heard.push(`${agentId} ${mode}`));
     const told = async (write: () => Promise<unknown>, expected: string): Promise<void> => {

@@ -299,7 +299,7 @@ describe("a disk that is full", () => {
     for (const [index, result] of results.entries()) {
       if (result.status === "rejected")
         expect(result.reason).toMatchObject({ name: "RouseError", code: "store_unavailable" });
-      // Whatever was told is the truth.
+      // The store has exactly the events whose `accept` resolved.
       expect((await store.events.get(events[index]!.id)) !== undefined).toBe(
         result.status === "fulfilled",
       );

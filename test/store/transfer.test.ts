@@ -375,7 +375,7 @@ describePostgres("rouse store export and import with PostgreSQL", () => {
       await moved.until(
         async () => (await moved.get(`/hooks/runs/${id}`)).body.run.status === "succeeded",
       );
-    // The same hooks again are answered as they were, and nothing runs anew.
+    // The same hooks get the same answers as before, and nothing runs again.
     const again = await moved.post("/hooks/talk", { n: 1 }, { "idempotency-key": "said" });
     expect(again.body).toMatchObject({ runId: said });
     await moved.until(async () => receipts.length === 2);

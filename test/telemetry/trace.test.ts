@@ -510,7 +510,7 @@ it("a sender's decision not to sample holds, and so does the share of the config
   const { body } = await of.post("/hooks/shop", { text: "x" });
   const run = await ended(of, body.runId);
   expect(run.traceId).toMatch(/^[0-9a-f]{32}$/);
-  // Others are told so.
+  // Requests to other services have its id.
   expect(service.calls.find(({ path }) => path === "/crm")?.headers["traceparent"]).toMatch(
     new RegExp(`^00-${run.traceId}-[0-9a-f]{16}-00$`),
   );

@@ -43,7 +43,7 @@ export function Skeleton({ lines = 6 }: { lines?: number }) {
 
 const SIGN_OF_LOADING_MS = 150;
 
-/** A skeleton for what is usually there at once: it shows after 150 ms. */
+/** A skeleton for content that usually comes quickly: it shows after 150 ms. */
 export function LateSkeleton({ lines = 6 }: { lines?: number }) {
   const [isLate, setLate] = useState(false);
   useEffect(() => {

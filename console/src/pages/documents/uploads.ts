@@ -30,7 +30,7 @@ export const uploads = signal<readonly Upload[]>([]);
 /** Counts what was done to documents here: the list is asked for again then. */
 export const changes = signal(0);
 
-/** So many files are sent at once; the others wait. */
+/** The number of files that are sent at the same time. All other files wait. */
 const AT_ONCE = 2;
 let last = 0;
 
