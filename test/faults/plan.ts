@@ -1,5 +1,5 @@
 /** What happens in the simulation of a seed: the orders that senders send, and the faults. Nothing of it depends on the program. */
-import { createRandom, type Random } from "../../bench/simulate/random.ts";
+import { createRandom, type Random } from "./random.ts";
 
 /** An event that a sender sends, and what it asks of the agent. */
 export interface Order {
