@@ -92,8 +92,6 @@ async function printProfile({ row = "agent", ms, json }: Options): Promise<void>
 const TASKS: Record<Options["task"], (options: Options) => Promise<void> | void> = {
   help: () => console.log(renderHelp(GROUPS)),
   profile: printProfile,
-  costs: async ({ ms, rounds }) => (await import("./costs.ts")).writeCosts(ms, rounds),
-  simulate: async (options) => (await import("./simulate.ts")).main(options),
   measure: measureGroups,
 };
 

@@ -8,7 +8,7 @@ export interface Row {
   connections?: number;
   value: number;
   /** Absent for ratios. */
-  unit?: "ms" | "s" | "MB" | "µs" | "a second";
+  unit?: "ms" | "s" | "MB" | "bytes" | "µs" | "a second";
   /** The ratio to the plain echo, if `value` is the one to the durable echo. */
   plain?: number;
   /** Requests or runs a second, the subject's and the reference's: only for comparison inside one run. */

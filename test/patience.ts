@@ -1,10 +1,17 @@
 import { enableCompileCache } from "node:module";
 import { resolve } from "node:path";
+import fc from "fast-check";
 import { vi } from "vitest";
 
 // As `bin/rouse.js` does: a child that starts without compiled code takes three times as long.
 process.env["NODE_COMPILE_CACHE"] ??= resolve(import.meta.dirname, "../node_modules/.cache/rouse");
 enableCompileCache(process.env["NODE_COMPILE_CACHE"]);
+
+/**
+ * Generated inputs are the same in each run, so that a change fails by what it does. The nightly run has another seed each night;
+ * a failure prints its counterexample.
+ */
+fc.configureGlobal({ seed: Number(process.env["TEST_SEED"] ?? 1) });
 
 /**
  * The least time that a test waits for something, in milliseconds. Vitest's own second is less than one request may take on a

@@ -294,7 +294,8 @@ it.each<[string, (text: string) => string]>([
 it("mattermost: nothing else changes, and on Slack nobody is mentioned outside of code", () => {
   fc.assert(
     fc.property(SIGNS, (text) => {
-      if (!/!\[/.test(text)) expect(toMattermost(text)).toBe(text);
+      // HTML is no markdown inside, so its marks are escaped.
+      if (!/!\[|<[a-z!?/]/i.test(text)) expect(toMattermost(text)).toBe(text);
       // Three tildes open code, as backticks do.
       if (!/`|~~~/.test(text) && !/^(?: {4}|[ >*-]* {4})/m.test(text))
         expect(toMarkdown(text)).not.toMatch(/<[@!#]/);

@@ -1,6 +1,6 @@
 /** All that is outside of the gateways: model servers, a tool's service, a channel's vendor. What they saw is the truth. */
 import { z } from "zod";
-import { createRandom } from "../../bench/simulate/random.ts";
+import { createRandom } from "./random.ts";
 import { definePlugin, type Plugin } from "../../src/contract/define.ts";
 import type { SendResult } from "../../src/contract/channel.ts";
 import type { Fault, Order, Plan } from "./plan.ts";

@@ -1,5 +1,5 @@
 /** Plans the simulation of a seed: the orders of senders, and the faults. The plan does not depend on the program. */
-import { createRandom, type Random } from "../../bench/simulate/random.ts";
+import { createRandom, type Random } from "./random.ts";
 
 /** An event that a sender sends, and what it asks of the agent. */
 export interface Order {

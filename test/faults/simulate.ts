@@ -1,6 +1,6 @@
 /** Runs the plan of a seed on real gateways, and hands back what the outside saw and what the operator sees at the end. */
 import { join } from "node:path";
-import { createRandom } from "../../bench/simulate/random.ts";
+import { createRandom } from "./random.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { openGateway, type RunningGateway } from "../../src/gateway/gateway.ts";
 import { closeFiles, installDisk, setDisk, type Disk } from "./disk.ts";

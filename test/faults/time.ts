@@ -5,7 +5,7 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { createRequire, syncBuiltinESMExports } from "node:module";
-import { createRandom, type Random } from "../../bench/simulate/random.ts";
+import { createRandom, type Random } from "./random.ts";
 
 /** One gateway: what its process would be. It is dead once `alive` is false: nothing that it still does reaches anything. */
 export interface Incarnation {

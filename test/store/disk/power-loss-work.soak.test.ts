@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { createRandom } from "../../../bench/simulate/random.ts";
+import { createRandom } from "../../faults/random.ts";
 import { startProgram, type Program } from "../../e2e/program.ts";
 import { scale } from "../../soak.ts";
 import {
