@@ -4,13 +4,13 @@ import { cleanReply } from "../agent/reply/disarm.ts";
 import { resolveRoute } from "../delivery/channels.ts";
 import {
   planCallback,
+  planRemoval,
   planReply,
   attachFiles,
   writeDelivery,
   type AttachedFile,
   type Planned,
 } from "../delivery/plan.ts";
-import { planRemoval } from "../delivery/send.ts";
 import { newDeliveryRecord, withChange } from "../store/sql/rows.ts";
 import {
   NO_ROUTE,

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { CallOutcome } from "../../src/core/breaker.ts";
-import { ChannelGate } from "../../src/delivery/tries.ts";
+import { ChannelGate } from "../../src/delivery/send.ts";
 import { mainSession, type Job, type Store, type Writes } from "../../src/store/types.ts";
 import { manualClock } from "../delivery/support.ts";
 import { restoreWaitingRuns } from "../../src/turns/model-gate.ts";

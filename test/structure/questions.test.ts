@@ -29,7 +29,7 @@ const ANSWERS: readonly [question: string, file: string, name: string][] = [
   ["Where is text from outside wrapped?", "src/agent/boundary.ts", "createBoundary"],
   ["When is the next model asked?", "src/agent/model-call.ts", "callWithFallbacks"],
   ["Where does a reply go?", "src/delivery/channels.ts", "resolveRoute"],
-  ["What retries a delivery?", "src/delivery/tries.ts", "getWaitMs"],
+  ["What retries a delivery?", "src/delivery/send.ts", "getWaitMs"],
   ["What sends to Slack?", "plugins/slack/send.ts", "createChannel"],
   ["When does a schedule fire?", "src/turns/schedules/scheduler.ts", "Scheduler"],
   ["What is deleted when?", "src/store/sql/sweep-plan.ts", "getAgedTables"],
