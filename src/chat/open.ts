@@ -117,8 +117,8 @@ function knowledgeFor(
   keys: Pick<ApiKeys, "list">,
 ): KnowledgeSearch {
   return {
+    hasAny: knowledge.hasAny,
     has: async ({ tenant, agentId }) =>
-      (await knowledge.hasAny()) &&
       knowledge.has({ tenant, agentIds: await marksFor([agentId], tenant, keys) }),
     search: async ({ agentId, ...query }) =>
       knowledge.search({ ...query, agentIds: await marksFor([agentId], query.tenant, keys) }),
