@@ -2,8 +2,8 @@
 import { newBoundaryId } from "../agent/boundary.ts";
 import { countDropped, cutToTokens, getTurnTokens } from "../agent/messages.ts";
 import { ECHO } from "../agent/models.ts";
-import { isOutsideTurn } from "../agent/provenance.ts";
 import type { Agent, CallGate, ResolvedModel } from "../agent/types.ts";
+import { isOutsideTurn } from "../people/judge.ts";
 import type {
   Checkpoint,
   Job,
