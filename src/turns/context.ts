@@ -7,9 +7,8 @@ import type { SteerableTurns } from "./channel/steering.ts";
 import type { TypingSigns } from "./channel/typing.ts";
 import type { KnowledgeSearch } from "./knowledge.ts";
 import type { Quarantine } from "../queue/quarantine.ts";
-import type { RunEnds } from "./receipts.ts";
 import type { ScheduleParts } from "./schedules/open.ts";
-import type { ActionContext, CombinedAction, RunOperations } from "./types.ts";
+import type { ActionContext, CombinedAction, RunEnds, RunOperations } from "./types.ts";
 
 /** What runs of every kind are executed with. */
 export interface ExecutorDeps extends PartContext, QueueParts, PeopleParts, ScheduleParts {

@@ -15,21 +15,20 @@ import {
 } from "../store/types.ts";
 import { NotNowError } from "./channel/attachments.ts";
 import { endRun } from "./end-run.ts";
-import { endHold } from "./hold.ts";
-import { addRunUsage, countCrashes, createJournal, getProgress, waitForPeople } from "./journal.ts";
+import { waitForPeople } from "./hold.ts";
+import {
+  addRunUsage,
+  commitFor,
+  countCrashes,
+  createJournal,
+  endHold,
+  getProgress,
+  persist,
+} from "./journal.ts";
 import { openGate, type AttemptGate } from "./model-gate.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
 import { holdForLimit, holdForModel, planAfterFailure, putBackOrEnd } from "./put-back.ts";
-import {
-  commitFor,
-  persist,
-  type CheckedTry,
-  type FailedTurn,
-  type ModelTurn,
-  type Prepared,
-  type RunKind,
-  type Try,
-} from "./try.ts";
+import type { CheckedTry, FailedTurn, ModelTurn, Prepared, RunKind, Try } from "./try.ts";
 import type { ExecutorDeps } from "./context.ts";
 
 /** Starts without an end after which a run is given up. */

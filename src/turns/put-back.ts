@@ -13,18 +13,10 @@ import {
   type RunRecord,
 } from "../store/types.ts";
 import { endRun, getUsedSoFar, toRunError, keepFailedAttempts } from "./end-run.ts";
-import {
-  commitFor,
-  persist,
-  type CheckedTry,
-  type FailedTurn,
-  type RunKind,
-  type Try,
-} from "./try.ts";
+import type { CheckedTry, FailedTurn, RunKind, Try } from "./try.ts";
 import { STEER } from "./channel/steering.ts";
-import { beginHold, getWaitedMs } from "./hold.ts";
 import { toCandidates, type RunRefusal } from "./model-gate.ts";
-import { addRunUsage } from "./journal.ts";
+import { addRunUsage, beginHold, commitFor, getWaitedMs, persist } from "./journal.ts";
 
 /** Tries of a turn whose model answers, but with nothing that can be used. */
 const MAX_TRIES = 6;

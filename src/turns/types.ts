@@ -68,6 +68,14 @@ export interface RunOperations {
   retry(id: string): Promise<{ ok: true; run: RunRecord } | { ok: false; failure: Failure }>;
 }
 
+/** The callers that wait for the ends of runs. */
+export interface RunEnds {
+  /** To be called when a run has ended here. */
+  ended(runId: string): void;
+  /** Resolves when the run has ended, after `ms`, or when the gateway stops. */
+  wait(runId: string, ms: number): Promise<void>;
+}
+
 /** The result of collected events: one run, nothing, or a failure; with what the mapping's code did. */
 export type CombinedAction = (
   | { ok: true; action: RunAction<HookSpec> }

@@ -25,7 +25,7 @@ const ANSWERS: readonly [question: string, file: string, name: string][] = [
   ["What happens after kill -9?", "src/turns/journal.ts", "countCrashes"],
   ["Who takes over the jobs of a gateway that is gone?", "src/queue/worker.ts", "PullWorker"],
   ["Where does a tool call become an approval?", "src/people/policy.ts", "judgeCall"],
-  ["What puts a run to sleep that waits for a person?", "src/turns/journal.ts", "waitForPeople"],
+  ["What puts a run to sleep that waits for a person?", "src/turns/hold.ts", "waitForPeople"],
   ["Where is text from outside wrapped?", "src/agent/boundary.ts", "createBoundary"],
   ["When is the next model asked?", "src/agent/model-call.ts", "callWithFallbacks"],
   ["Where does a reply go?", "src/delivery/channels.ts", "resolveRoute"],

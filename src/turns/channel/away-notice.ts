@@ -14,7 +14,7 @@ import {
   type Reads,
   type Store,
 } from "../../store/types.ts";
-import { getApprovalIds } from "../hold.ts";
+import { getApprovalIds } from "../journal.ts";
 import { replyRoute } from "./channel-input.ts";
 import { listSessionRuns } from "./session-runs.ts";
 import type { TurnDeps } from "../context.ts";

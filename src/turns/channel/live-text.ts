@@ -6,8 +6,9 @@ import { newId } from "../../core/ids.ts";
 import { cutFor } from "../../delivery/plan.ts";
 import { sendPiece } from "../../delivery/send.ts";
 import type { LiveMessage, Route } from "../../store/types.ts";
-import { commitFor, type Try } from "../try.ts";
 import { writeRemoval } from "../end-run.ts";
+import { commitFor } from "../journal.ts";
+import type { Try } from "../try.ts";
 
 /** A text that is whole before this is sent as the answer alone. */
 const START_MS = 1_000;
