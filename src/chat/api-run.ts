@@ -1,7 +1,6 @@
 import { createReplyCleaner, KEPT_TEXT } from "../agent/reply/disarm.ts";
 import { safeError } from "../core/errors.ts";
 import { renderSilence } from "../vocabulary/phrases.ts";
-import { getHistoryLimits } from "../turns/session-history.ts";
 import { toRunError, cleanAnswer } from "../turns/end-run.ts";
 import { execute } from "../turns/execute.ts";
 import type { AnsweredTurn, FailedTurn, ModelTurn, RunKind } from "../turns/try.ts";
@@ -269,13 +268,8 @@ function createApiRun(
       }
       return { run, agent: request.agent, isStored: before !== undefined };
     },
-    async prepare(run, agent) {
-      history = await historyFor(
-        request,
-        run,
-        getHistoryLimits({ agent, context }, run.spec.session),
-        store,
-      );
+    async prepare(run) {
+      history = await historyFor(request, run, context, store);
       turn.enter(history.session);
       return {
         input: {

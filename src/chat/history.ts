@@ -15,12 +15,13 @@ import type {
 } from "../store/types.ts";
 import {
   findTurn,
+  getHistoryLimits,
   getLastTurn,
   NO_HISTORY,
   readHistory,
-  type HistoryLimits,
   type SessionHistory,
 } from "../turns/session-history.ts";
+import type { ActionContext } from "../turns/types.ts";
 import type { ChatRequest, ChatEnd } from "./types.ts";
 import { toAssistantParts, toCallRecord } from "../agent/messages.ts";
 import { getModelCallId, getParts, getRunId, toHistoryMessages } from "../agent/steps.ts";
@@ -240,15 +241,17 @@ function buildBranch({ checkpoint, turns }: SessionHistory): NewTurn[] {
   ];
 }
 
-/** What the server keeps of a turn's conversation so far, as much as `limits` allow. */
+/** Reads the part of a turn's conversation that the server keeps, as much as the model's window has room for. */
 export async function historyFor(
   request: ChatRequest,
   run: ApiRun,
-  limits: HistoryLimits,
+  context: ActionContext,
   store: Store,
 ): Promise<ChatHistory> {
-  const { session: wanted, messages } = request;
+  const { agent, session: wanted, messages } = request;
   const { session } = run.spec;
+  const read = (before?: number): Promise<SessionHistory> =>
+    readHistory(store, session, getHistoryLimits({ agent, context }, session), before);
   const none = { session, history: NO_HISTORY, isWhole: false, copied: [] };
   if (wanted.kind === "none") return { ...none, store: "nothing" };
   if (wanted.kind === "new") return { ...none, store: keepAll(messages) };
@@ -259,13 +262,13 @@ export async function historyFor(
   if (wanted.kind === "named")
     return {
       session,
-      history: await readHistory(store, session, limits),
+      history: await read(),
       isWhole: true,
       copied: [],
       store: keepAll(messages),
     };
   const last = await findTurn(store, session, wanted.run.id);
-  const history = last ? await readHistory(store, session, limits, last.seq + 1) : NO_HISTORY;
+  const history = last ? await read(last.seq + 1) : NO_HISTORY;
   if (!wanted.keep) return { ...none, history, store: "nothing" };
   const keep = keepAll(withToolNames(messages, history.turns));
   const isWhole = last?.seq === (await getLastTurn(store, session))?.seq;

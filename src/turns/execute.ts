@@ -156,10 +156,7 @@ function checkRun(current: Try): CheckedTry | RunError {
     return { code: "crashed", message: `taken up ${MAX_TAKEN} times without coming to a start` };
   if (!agent) return { code: "unknown_agent", message: "the agent is no longer in agents.list" };
   const own = getOwnModel(run);
-  const model = context.models.resolve(
-    own ?? agent.model,
-    own === undefined ? agent.fallbacks : [],
-  );
+  const model = own === undefined ? agent.resolved : context.models.resolve(own);
   return model.ok ? Object.assign(current, { agent, model: model.model }) : model;
 }
 

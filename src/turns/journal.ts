@@ -1,4 +1,5 @@
 /** Everything that a try writes about its run: its steps and results, its waits, and its end. */
+import { isDeepStrictEqual } from "node:util";
 import type { Journal } from "../agent/types.ts";
 import { addUsage } from "../agent/usage.ts";
 import { backOff, WAITS } from "../core/backoff.ts";
@@ -227,6 +228,10 @@ export function createJournal(current: Try, writeFirst?: (tx: Writes) => void): 
     if (held) committed++;
     return held;
   };
+  /** True for this run, and for those of its session. */
+  const isOwn = async (runId: string): Promise<boolean> =>
+    runId === run.id ||
+    isDeepStrictEqual((await store.runs.get(runId))?.spec.session, run.spec.session);
 
   return {
     steps,
@@ -255,6 +260,10 @@ export function createJournal(current: Try, writeFirst?: (tx: Writes) => void): 
         }
       };
       return count(await keep(() => store.commit(write, job)));
+    },
+    async getWhole(id) {
+      const stored = await store.toolResults.get(id);
+      return stored && (await isOwn(stored.runId)) ? stored.text : undefined;
     },
     async getDecision(approvalId) {
       const approval = await store.approvals.get(approvalId);

@@ -170,12 +170,9 @@ export async function restoreWaitingRuns(
 function parkRun(run: RunRecord, parking: ParkingLot, context: ActionContext): void {
   const { spec, hold } = run;
   if (hold?.reason !== "away") return;
-  const agent = context.agents.get(spec.session.agentId);
   const own = getOwnModel(run);
-  const resolved = context.models.resolve(
-    own ?? agent?.model ?? hold.of,
-    own === undefined ? agent?.fallbacks : [],
-  );
+  const agent = own === undefined ? context.agents.get(spec.session.agentId) : undefined;
+  const resolved = agent?.resolved ?? context.models.resolve(own ?? hold.of);
   parking.park(
     { id: getJobId(run), kind: "turn", key: sessionId(spec.session) },
     resolved.ok ? toCandidates(resolved.model) : [hold.of],

@@ -31,8 +31,8 @@ export interface Binding {
 export interface Rooms extends LinkRules {
   /** The addresses in `people`, in order. */
   readonly entries: readonly PersonAddress[];
-  /** True if the owner can write on the channel: only then it can become the last route. */
-  hasOwner(channel: string): boolean;
+  /** The channels on which the owner can write: only these can become the last route. */
+  readonly ownerChannels: ReadonlySet<string>;
   /** The agent for a message: that of the first binding that fits, else the default agent. */
   agentFor(channel: string, message: { from: string; to: string }): Agent;
   /** The agents that people may choose for the conversation of a message, that of its binding first. */

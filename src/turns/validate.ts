@@ -326,7 +326,7 @@ function checkRoute(
   const problem =
     fields.deliver === false
       ? undefined
-      : findRouteProblem(target, channels, context.rooms.hasOwner);
+      : findRouteProblem(target, channels, context.rooms.ownerChannels);
   if (problem) warnings.push(problem.message);
   return { ok: true, value: target };
 }

@@ -96,8 +96,7 @@ it("wakes a heartbeat that waited for its model when the process ended", async (
     runs: { list: async () => [run] },
   } as unknown as Store;
   const context = {
-    agents: new Map([["main", { model: "local/big", fallbacks: [] }]]),
-    models: { resolve: () => ({ ok: false }) },
+    agents: new Map([["main", { resolved: { ok: false } }]]),
   } as unknown as Parameters<typeof restoreWaitingRuns>[1]["context"];
   await restoreWaitingRuns(parking, { store, clock, context });
   await clock.advance(60_000);

@@ -9,7 +9,7 @@ import { stripAck } from "../heartbeat.ts";
 import type { TurnDeps } from "../context.ts";
 import type { ActionContext } from "../types.ts";
 import { AWAY_NOTICE_MS, planAwayNotice } from "./away-notice.ts";
-import { replyRoute } from "./channel-input.ts";
+import { replyRoute, toQuestion } from "./channel-input.ts";
 import { collectMessages, readUnread } from "./collect-messages.ts";
 import { resetHistory } from "./commands.ts";
 import { createLiveText, withdrawLive } from "./live-text.ts";
@@ -83,7 +83,7 @@ export function createMessageRun(
           source: spec.hook,
           ...(whole && whole.images.length > 0 && { images: whole.images }),
         },
-        ...(whole && { question: whole.question }),
+        question: whole?.question ?? toQuestion(spec.input),
         change: {
           warnings,
           route,
