@@ -1,5 +1,5 @@
 import { createReplyCleaner, KEPT_TEXT } from "../agent/reply/disarm.ts";
-import { safeError } from "../core/errors.ts";
+import { safeError, type Failure } from "../core/errors.ts";
 import { renderSilence } from "../vocabulary/phrases.ts";
 import { toRunError, cleanAnswer } from "../turns/end-run.ts";
 import { execute } from "../turns/execute.ts";
@@ -8,6 +8,7 @@ import type { ExecutorDeps } from "../turns/context.ts";
 import type { ActionContext } from "../turns/types.ts";
 import {
   newRun,
+  sessionId,
   turnToKeep,
   STORE_UNAVAILABLE,
   type RunAnswer,
@@ -24,11 +25,11 @@ import {
   withToolNames,
   type ChatHistory,
 } from "./history.ts";
-import type { ChatEnd, ChatRequest, ChatListener, ChatTurn } from "./types.ts";
+import type { ChatEnd, ChatListener, ChatRequest, Chats, ChatTurn } from "./types.ts";
 import { newId } from "../core/ids.ts";
 
 /** The inside of a turn: what its callers hear, and how it is stopped. */
-export interface LiveTurn extends ChatTurn {
+interface LiveTurn extends ChatTurn {
   readonly abort: AbortController;
   /** Called by the executor once it is known which session the turn is in. */
   enter(session: SessionRef): void;
@@ -47,14 +48,14 @@ export interface LiveTurn extends ChatTurn {
 const getName = ({ key }: SessionRef): string => key.split(":").slice(3).join(":");
 
 /** The session that a turn is in, or would be in: its key has the caller's id, so that no caller reaches another's. */
-export function getChatSession({ agent, caller, session }: ChatRequest, runId: string): SessionRef {
+function getChatSession({ agent, caller, session }: ChatRequest, runId: string): SessionRef {
   if (session.kind === "after") return session.run.spec.session;
   const id = session.kind === "named" ? session.id : runId;
   return { agentId: agent.id, origin: "api", key: `api:${caller.id}:${agent.id}:${id}` };
 }
 
 /** A turn that has not begun yet. One shot is stopped when its last caller has gone; a session's turn goes on. */
-export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
+function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
   const runId = newId("run", now);
   // The request itself is not held on to: it may have images, and a turn is remembered for its repeats.
   const { session } = request;
@@ -246,9 +247,8 @@ function createApiRun(
   const { store, log } = deps;
   const { abort, runId } = turn;
   const { allowedLinkHosts } = context.config.hooks;
-  const words = createWords(turn, () =>
-    isKept(request) ? KEPT_TEXT : createReplyCleaner(allowedLinkHosts),
-  );
+  const createCleaner = () => (isKept(request) ? KEPT_TEXT : createReplyCleaner(allowedLinkHosts));
+  const words = request.stream ? createWords(turn, createCleaner) : undefined;
   const clean = (text: string) =>
     isKept(request) ? { reply: text, warnings: [] } : cleanAnswer(text, context);
   let history: ChatHistory;
@@ -280,7 +280,7 @@ function createApiRun(
           }),
           ...(request.thinking !== undefined && { thinking: request.thinking }),
           ...(request.sampling && { sampling: request.sampling }),
-          ...(request.stream && { onText: words.onText, onReasoning: words.onReasoning }),
+          ...(words && { onText: words.onText, onReasoning: words.onReasoning }),
         },
         tenant: request.caller.tenant,
         question: getQuestion(request),
@@ -291,10 +291,8 @@ function createApiRun(
     },
     finish(run, turnResult, now) {
       const result = withWords(turnResult, request);
-      if (request.stream) {
-        if (result.ok && result !== turnResult) words.onText(result.spoken);
-        words.end();
-      }
+      if (result.ok && result !== turnResult) words?.onText(result.spoken);
+      words?.end();
       // What leaves is cleaned; the history has it as it was.
       const { reply, warnings } = clean(result.ok ? result.spoken : "");
       const reasoning = clean(result.ok ? result.reasoning : "").reply;
@@ -335,7 +333,7 @@ function createApiRun(
 }
 
 /** Executes a turn, after the one before it in its session. Never throws: what went wrong is the turn's end. */
-export async function executeTurn(
+async function executeTurn(
   request: ChatRequest,
   turn: LiveTurn,
   before: Promise<void> | undefined,
@@ -347,4 +345,58 @@ export async function executeTurn(
   await execute(kind, deps, turn.abort.signal).catch((error: unknown) =>
     turn.finish(toChatEnd(kind.recover(error), NO_WORDS, "failed")),
   );
+}
+
+const STOPPING: Failure = {
+  code: "draining",
+  message: "the gateway is stopping; try again",
+  retryAfterSeconds: 5,
+};
+const TOO_MANY: Failure = {
+  code: "overloaded",
+  message: "too many turns at the same time; try again",
+  retryAfterSeconds: 2,
+};
+
+/** Executes the turns of API users: immediately, and one after the other within a session. */
+export function createChats(deps: ExecutorDeps): Omit<Chats, "recover"> {
+  const { store, clock } = deps;
+  const live = new Map<string, LiveTurn>();
+  /** The last turn of each session that has one. */
+  const tails = new Map<string, Promise<void>>();
+  let draining = false;
+
+  return {
+    startTurn(request) {
+      const context = deps.snapshot();
+      if (draining) return { ok: false, failure: STOPPING };
+      if (live.size >= context.config.platform.maxConcurrent)
+        return { ok: false, failure: TOO_MANY };
+      const turn = createLiveTurn(request, clock.now());
+      const queue = sessionId(getChatSession(request, turn.runId));
+      const before = tails.get(queue);
+      const done = executeTurn(request, turn, before, deps, context).finally(() => {
+        live.delete(turn.runId);
+        if (tails.get(queue) === done) tails.delete(queue);
+      });
+      turn.done = done;
+      tails.set(queue, done);
+      live.set(turn.runId, turn);
+      return { ok: true, turn };
+    },
+    async cancel(runId) {
+      const turn = live.get(runId);
+      if (!turn) return undefined;
+      turn.abort.abort("cancel");
+      await turn.done;
+      return store.runs.get(runId);
+    },
+    async stop(drainMs) {
+      draining = true;
+      const all = Promise.all([...live.values()].map((turn) => turn.done));
+      await Promise.race([all, clock.sleep(live.size === 0 ? 0 : drainMs)]);
+      for (const turn of live.values()) turn.abort.abort("drain");
+      await Promise.all([...live.values()].map((turn) => turn.done));
+    },
+  };
 }

@@ -2,11 +2,11 @@ import { Hono } from "hono";
 import { RouseError } from "../../core/errors.ts";
 import { newId } from "../../core/ids.ts";
 import { createRateLimiter } from "../../intake/callers.ts";
-import { createIdempotentTurns } from "./idempotent-turns.ts";
 import { createKeyCheck, ROUTING } from "../request.ts";
 import { createUploads } from "./knowledge-upload.ts";
 import { findProblem, forbidden, ProblemError, problemResponse, toProblem } from "./problems.ts";
 import { ROUTES } from "./routes.ts";
+import { createIdempotentTurns } from "./turn.ts";
 import type { Caller, PlatformDeps, PlatformEnv, PlatformParts, ApiRoutes } from "./types.ts";
 import type { Config } from "../../config/schema/index.ts";
 

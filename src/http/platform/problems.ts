@@ -52,6 +52,14 @@ export const forbidden = (code: string, message: string): ProblemError =>
 export const notThere = (code: string, param: string, message: string): ProblemError =>
   new ProblemError({ status: 404, type: "invalid_request_error", code, param, message });
 
+/** A model that a key cannot use, or that does not exist. */
+export const noSuchModel = (): ProblemError =>
+  notThere(
+    "model_not_found",
+    "model",
+    "there is no such model for this key; `GET /v1/models` lists those there are",
+  );
+
 const TYPES: Record<number, string> = {
   401: "authentication_error",
   403: "permission_error",
