@@ -63,7 +63,7 @@ function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
   const abort = new AbortController();
   const listeners = new Set<ChatListener>();
   const watching: (() => void)[] = [];
-  /** What was said and thought so far: a listener that comes late hears it as well. */
+  /** The text and the reasoning so far, in pieces: a listener that comes late gets them as well. */
   const pieces: ((listener: ChatListener) => void)[] = [];
   const passOn = (delta: string, piece: (listener: ChatListener) => void): void => {
     if (delta === "") return;
@@ -132,7 +132,7 @@ const INTERNAL: RunError = {
   message: "something failed inside the gateway; its log has the run's id",
 };
 
-/** Why a turn was stopped, by the reason of its signal. */
+/** The message of a turn that was stopped, by the reason of its signal. */
 const STOPPED: Record<string, string> = {
   hangup: "the caller hung up",
   cancel: "cancelled by the operator",
@@ -168,7 +168,7 @@ function buildRun(request: ChatRequest, { runId, createdAt }: LiveTurn, gateway:
 
 type AnsweredEnd = Extract<ChatEnd, { ok: true }>;
 
-/** What a turn said, as it may leave. */
+/** The text and the reasoning of a turn, as they may leave the gateway. */
 interface CleanWords {
   text: string;
   reasoning: string;
@@ -194,8 +194,8 @@ function toChatEnd(result: AnsweredTurn | FailedTurn, words: CleanWords, reason:
 }
 
 /**
- * Whether a program reads the answer, and must get what the model wrote: the caller asked for JSON, brought tools, or has a
- * key that says so.
+ * True if a program reads the answer, and must get it as the model wrote it: the caller asked for JSON, brought tools, or has
+ * a key that says so.
  */
 const isKept = ({ caller, sampling, tools = [] }: ChatRequest): boolean =>
   caller.clean === "none" || sampling?.json !== undefined || tools.length > 0;
@@ -204,7 +204,7 @@ const isKept = ({ caller, sampling, tools = [] }: ChatRequest): boolean =>
 function createWords({ say, think }: LiveTurn, createCleaner: typeof createReplyCleaner) {
   const text = createCleaner();
   let reasoning = createCleaner();
-  /** What is held back of the reasoning goes before the text that follows. */
+  /** Reasoning that is held back goes before the text that follows. */
   const endReasoning = (): void => {
     think(reasoning.end());
     reasoning = createCleaner();
@@ -293,7 +293,7 @@ function createApiRun(
       const result = withWords(turnResult, request);
       if (result.ok && result !== turnResult) words?.onText(result.spoken);
       words?.end();
-      // What leaves is cleaned; the history has it as it was.
+      // The caller gets cleaned text; the history keeps it as it was.
       const { reply, warnings } = clean(result.ok ? result.spoken : "");
       const reasoning = clean(result.ok ? result.reasoning : "").reply;
       const end = toChatEnd(result, { text: reply, reasoning }, abort.signal.reason);

@@ -112,7 +112,7 @@ export interface StoredResponse extends Pick<RunRecord, "createdAt" | "status"> 
   error: Pick<RunError, "code" | "message"> | undefined;
 }
 
-/** What an API's user may refer to of earlier turns. Runs of another key or agent are not there. */
+/** The earlier turns that an API's user may refer to. Runs of another key or agent are not among them. */
 export interface EarlierRuns {
   /** Returns the reply of a run. */
   getReply(runId: string, owner: RunOwner): Promise<string | undefined>;
@@ -161,16 +161,16 @@ export function createEarlierRuns(store: Reads): EarlierRuns {
   };
 }
 
-/** What a turn begins with, and how its session keeps it. */
+/** The history that a turn begins with, and the form in which its session keeps the turn. */
 export interface ChatHistory {
-  /** Where the turn belongs: a branch of a conversation is one of its own. */
+  /** The session of the turn: a branch of a conversation has one of its own. */
   session: SessionRef;
   history: SessionHistory;
-  /** Whether the history is all of the session up to now, which a checkpoint may be made of. */
+  /** True if the history is all of the session up to now: only then a checkpoint may be made of it. */
   isWhole: boolean;
   /** Turns that a branch takes over. */
   copied: readonly NewTurn[];
-  /** What of the input is kept: the one message of the user as the turn's input, several messages as they are, or nothing. */
+  /** The input that is kept: the one message of the user as the turn's input, several messages as they are, or nothing. */
   store: "turn" | "nothing" | readonly unknown[];
 }
 

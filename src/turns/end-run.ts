@@ -88,7 +88,10 @@ export function writeEnd(
 /** The most failed model calls that a run keeps: the newest. */
 const MAX_ATTEMPTS = 100;
 
-/** What a run keeps of the model calls at which a try ended. With `hooks.retention` 0 it keeps nothing that a provider said. */
+/**
+ * Returns what a run keeps of the model calls at which a try ended. With `hooks.retention` 0 it keeps nothing that a provider
+ * said.
+ */
 export function keepFailedAttempts(
   run: RunRecord,
   result: ModelTurn,
@@ -132,7 +135,7 @@ export async function decideRoute(
   wanted: {
     /** The conversation that the reply goes back to. */
     back?: Route | undefined;
-    /** What the run asks for otherwise; absent if its reply is not sent. */
+    /** The target that the run asks for otherwise; absent if its reply is not sent. */
     target?: ReplyTarget | undefined;
     /** The agent whose owner reads the reply. */
     agentId: string;
@@ -175,7 +178,7 @@ export function planAnswer(
     text: string;
     citations: readonly NamedCitation[];
     route: RouteDecision;
-    /** What the run asks for: a reply without a route keeps it. */
+    /** The target that the run asks for: a reply without a route keeps it. */
     target?: ReplyTarget | undefined;
     files?: readonly AttachedFile[];
   },
@@ -199,7 +202,7 @@ export function planAnswer(
   return { change: { reply, route }, warnings, planned: planned && attachFiles(planned, files) };
 }
 
-/** What a snapshot's runs have been logged for already. */
+/** The mappings, by snapshot, whose replies without a route have been logged. */
 const logged = new WeakMap<ActionContext, Set<string>>();
 
 /** Counts a reply that has no route, and logs it once per mapping and snapshot: one mapping may have thousands. */
@@ -245,7 +248,7 @@ export const toRunError = ({ code, message, provider, vendor }: RunError): RunEr
   ...(vendor && { vendor }),
 });
 
-/** What a run has used, and the model that answered last: a run that failed has used what its steps have. */
+/** Returns the usage of a run and the model that answered last. A run that failed has used what its steps have. */
 function getUsed(result: ModelTurn, current: Try): Pick<RunRecord, "usage" | "model"> {
   if (result.ok) return { usage: result.usage, model: result.model };
   const last = current.steps.at(-1);
@@ -253,7 +256,7 @@ function getUsed(result: ModelTurn, current: Try): Pick<RunRecord, "usage" | "mo
   return current.summaryUsage ? { usage: current.summaryUsage } : {};
 }
 
-/** What a run has used that goes back into the queue: limits count it from now on. */
+/** Returns the usage of a run that goes back into the queue: limits count it from now on. */
 export const getUsedSoFar = (
   current: Pick<Try, "steps" | "summaryUsage">,
 ): Pick<RunRecord, "usage"> =>

@@ -102,7 +102,7 @@ async function inSpan(current: Try, work: () => Promise<void>): Promise<void> {
 async function executeTry(current: Try): Promise<void> {
   const { kind, deps, signal, admission } = current;
   current.crashes = await countCrashes(current.run, current.steps, deps);
-  // What a process that was killed has left behind.
+  // A process that was killed may have left the message behind that showed the turn's text.
   await kind.live?.withdraw(current);
   const { run: before } = current;
   const checked = checkRun(current);

@@ -103,7 +103,7 @@ const buildRun = (
 
 interface FailedHeartbeat {
   run: HeartbeatRun;
-  /** Whether it has called a tool that may change something: another run over the same events would call it again. */
+  /** True if it has called a tool that may change something: another run over the same events would call it again. */
   hasActed: boolean;
   failure: FailedTurn;
   batch: readonly SystemEvent[];
@@ -122,8 +122,8 @@ function renderParked({ run, hasActed, batch }: FailedHeartbeat): string {
 }
 
 /**
- * What a failed heartbeat leaves: its events stay queued. They are parked if it has acted on them, or if there is one that no
- * smaller batch can be made of.
+ * Plans the end of a failed heartbeat: its events stay queued. They are parked if it has acted on them, or if there is one
+ * that no smaller batch can be made of.
  */
 function planFailure(failed: FailedHeartbeat, log: TurnDeps["log"]): RunEnd {
   const { run, hasActed, failure, batch, job, now } = failed;

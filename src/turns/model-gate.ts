@@ -19,7 +19,7 @@ import type { CheckedTry, RunKind } from "./try.ts";
 import type { ExecutorDeps } from "./context.ts";
 import type { ActionContext } from "./types.ts";
 
-/** How long a run that waits behind another run waits at least before it looks again. */
+/** The least milliseconds after which a run that waits behind another run looks again. */
 const SOON_MS = 1_000;
 
 /** The model of a run and its fallbacks, in the order in which they are asked. */

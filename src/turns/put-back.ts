@@ -1,4 +1,4 @@
-/** What becomes of a run whose try is over and that has not ended: what holds it, and when it is tried again. */
+/** Puts runs back whose try is over and that have not ended: they wait, or are tried again. */
 import { backOff, WAITS, withJitter } from "../core/backoff.ts";
 import { MAX_RETRY_AFTER_MS, type Refusal } from "../core/breaker.ts";
 import { isProviderAway } from "../core/errors.ts";
@@ -39,7 +39,7 @@ function toExpired(
   return { ...failure, ok: false, message, retryable: false };
 }
 
-/** What follows a failed try. `at`: when the run is tried again at the earliest. */
+/** The decision after a failed try. `at`: when the run is tried again at the earliest. */
 type AfterFailure =
   | { do: "end"; failure: FailedTurn }
   | { do: "retry"; at: Ms; failures: number }

@@ -59,7 +59,7 @@ function deliveryReceipt(
 ): ({ status: string } & Record<string, unknown>) | null {
   const status = deliveryStatus(run, delivery);
   if (status === undefined) return null;
-  // What a reply without a route asked for is no recipient.
+  // The target of a reply without a route is no recipient.
   const route =
     status === NO_ROUTE
       ? undefined
@@ -77,7 +77,7 @@ function deliveryReceipt(
   return full ? { ...receipt, to: route?.to ?? null } : receipt;
 }
 
-/** What a sender may know of a run's usage: what it has cost is for the operator. */
+/** The usage that a sender may know: what it has cost is for the operator. */
 const toCountedTokens = ({ inputTokens, outputTokens, totalTokens }: Usage): Usage => ({
   ...(inputTokens !== undefined && { inputTokens }),
   ...(outputTokens !== undefined && { outputTokens }),
@@ -96,7 +96,7 @@ export function runReceipt(run: RunRecord, delivery: DeliveryRecord | undefined,
     sessionKey: run.spec.session.key,
     model: run.model ?? getOwnModel(run) ?? null,
     name: run.spec.name,
-    // What the provider said is for the operator.
+    // The provider's words are for the operator.
     error: run.error ? { code: run.error.code, message: run.error.message } : null,
     warnings: run.warnings,
     usage: run.usage ? toCountedTokens(run.usage) : null,

@@ -1,4 +1,4 @@
-/** What models see of a session's earlier turns, and the summaries that replace the older ones when the window is full. */
+/** The earlier turns of a session as models see them, and the summaries that replace the older ones when the window is full. */
 import { newBoundaryId } from "../agent/boundary.ts";
 import { countDropped, cutToTokens, getTurnTokens } from "../agent/messages.ts";
 import { ECHO } from "../agent/models.ts";
@@ -28,7 +28,7 @@ export interface SessionHistory {
   turns: readonly TurnRecord[];
   /** An estimate of their tokens, the checkpoint's included. */
   tokens: number;
-  /** Whether there are older turns, after what the checkpoint replaces, that were not read. */
+  /** True if there are older turns, after what the checkpoint replaces, that were not read. */
   isCut: boolean;
 }
 
@@ -234,14 +234,14 @@ async function summarise(
   return undefined;
 }
 
-/** What a checkpoint is made of. */
+/** The parts that a checkpoint is made of. */
 interface NewCheckpoint {
   before: TurnRecord | undefined;
   gone: readonly TurnRecord[];
-  /** What was given to the model to be summarised. */
+  /** The turns that the model was given to summarise. */
   source: readonly TurnRecord[];
   summary: { text: string; model: string; usage: Usage } | undefined;
-  /** Whether a summary should have been made. */
+  /** True if a summary should have been made. */
   isWanted: boolean;
   /** Turns that were never read; undefined if there are none. */
   unread: number | undefined;
@@ -273,7 +273,10 @@ function buildCheckpoint({
   };
 }
 
-/** What models see in place of the turns: the summary, that of the checkpoint before if there is no new one, or nothing. */
+/**
+ * Builds what models see in place of the turns: the summary, that of the checkpoint before if there is no new one, or
+ * nothing.
+ */
 function buildInput(
   { before, summary }: NewCheckpoint,
   outside: boolean,

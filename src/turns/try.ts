@@ -1,4 +1,4 @@
-/** What the kinds of run add to the way that each run goes, and one try of a run on that way. */
+/** The additions of each kind of run to the way of every run, and one try of a run on that way. */
 import type { RunStatus } from "../vocabulary/outcomes.ts";
 import type { TurnFailure } from "../agent/failure.ts";
 import type { Agent, ResolvedModel, TurnInput, TurnResult } from "../agent/types.ts";
@@ -32,31 +32,31 @@ export type ModelTurn = AnsweredTurn | FailedTurn;
 export interface LoadedRun<R extends RunRecord = RunRecord> {
   run: R;
   agent: Agent | undefined;
-  /** Whether the store has the run already. */
+  /** True if the store has the run already. */
   isStored: boolean;
   /** Set if the run spends from budgets. */
   admission?: Admission | undefined;
 }
 
-/** What a turn begins with. */
+/** The beginning of a turn. */
 export interface Prepared<R extends RunRecord = RunRecord> {
-  /** What the kind adds to the model's input. */
+  /** The kind's part of the model's input. */
   input: Partial<TurnInput>;
   /** Whose documents may be searched; default the operator's. */
   tenant?: string;
-  /** What context is looked up for; default the run's input. */
+  /** The text that context is looked up for; default the run's input. */
   question?: string;
   /** Default: that of the run's session. */
   history?: SessionHistory;
-  /** Whether the history stays as it is: no checkpoint of it is made. */
+  /** True if the history stays as it is: no checkpoint of it is made. */
   isFitted?: boolean;
-  /** What changes in the run when it starts. */
+  /** The change of the run when it starts. */
   change?: RunChange<R>;
   /** Adds to the commit of the start. */
   write?(tx: Writes): void;
 }
 
-/** What a run ends with. */
+/** The end of a run. */
 export interface RunEnd {
   change?: Pick<RunChange<ApiRun>, "reply" | "route" | "error" | "answer">;
   warnings?: readonly string[];
@@ -68,14 +68,14 @@ export interface RunEnd {
   after?(done: boolean): void | Promise<void>;
 }
 
-/** What has a turn stream its text to where a person sees it. */
+/** Streams the text of a turn to a place that a person sees. */
 interface LiveInput {
   readonly input: Partial<TurnInput>;
   /** Ends the edits, and waits for the one under way. Returns the message, if one was sent. */
   end(): Promise<LiveMessage | undefined>;
 }
 
-/** What distinguishes the kinds of run: where the input comes from, who waits for the answer, and what the commits add. */
+/** A kind of run: where the input comes from, who waits for the answer, and what the commits add. */
 export interface RunKind<R extends RunRecord = RunRecord> {
   /** The snapshot that the run keeps from its start to its end. */
   readonly context: ActionContext;
@@ -103,9 +103,12 @@ export interface RunKind<R extends RunRecord = RunRecord> {
   writeFirst?(tx: Writes, run: R): void;
   /** The setting that says how old a run may be that is tried again. Default: `maxAge`. */
   readonly maxAge?: "messageMaxAge";
-  /** How long an attempt waits between its calls for models that give no answer, since a person waits for it. Default: not at all. */
+  /**
+   * Milliseconds that an attempt waits between its calls for models that give no answer, since a person waits for it.
+   * Default: not at all.
+   */
   readonly patienceMs?: Ms;
-  /** Where a person waits for the answer, who sees that the agent works. */
+  /** Returns the place in which a person waits for the answer, and sees that the agent works. */
   getReplyRoute?(run: R): Route;
   /** Shows that person the text of the turn as it grows, and takes away what was shown of a turn that has no answer now. */
   readonly live?: {
@@ -129,11 +132,11 @@ export interface Try extends LoadedRun {
   readonly signal: AbortSignal;
   /** The steps so far, those of earlier tries first. */
   readonly steps: StepRecord[];
-  /** What a summary of the session has used that was made for the run. */
+  /** The usage of a summary of the session that was made for the run. */
   summaryUsage?: RunRecord["usage"];
   /** Starts that ended with their process, since the run got further last. */
   crashes: number;
-  /** What the try has come to, with what the run has used until then. `lost`: another gateway has the run. */
+  /** The outcome of the try, with what the run has used until then. `lost`: another gateway has the run. */
   end?: {
     status: RunStatus | "lost";
     error?: RunErrorCode;

@@ -48,7 +48,7 @@ interface RunSettings {
   callback?: Callback;
 }
 
-/** What actions need of a snapshot: work keeps the one it began with. */
+/** The part of a snapshot that actions need: work keeps the one it began with. */
 export interface ActionContext {
   readonly config: Config;
   readonly agents: Agents;
@@ -58,11 +58,11 @@ export interface ActionContext {
   readonly rooms: Rooms;
   readonly budgets: Budgets;
   readonly mappings: { settings(id: string): RunSettings | undefined };
-  /** Who may decide about calls that wait, as decisions name them. */
+  /** The people who may decide about calls that wait, as decisions name them. */
   readonly approvers: readonly string[];
 }
 
-/** What an operator may do to runs. Failures are values, each saying what to change. */
+/** The operations of an operator on runs. Failures are values, each saying what to change. */
 export interface RunOperations {
   cancel(id: string): Promise<{ ok: true; run: RunRecord } | { ok: false; failure: Failure }>;
   retry(id: string): Promise<{ ok: true; run: RunRecord } | { ok: false; failure: Failure }>;
@@ -87,7 +87,7 @@ export type CombinedAction = (
   config?: string;
 };
 
-/** What the jobs of a run carry. */
+/** The data of the jobs of a run. */
 export interface RunJob {
   type: "run";
   runId: string;

@@ -16,7 +16,7 @@ const METHODS = "GET, HEAD, POST, DELETE";
 /** Headers of answers that pages may read, besides those that they may always read. */
 const EXPOSED =
   "x-request-id, x-session-id, retry-after, x-should-retry, idempotent-replayed, deprecation, sunset, www-authenticate";
-/** How long browsers keep the answer whether a page may send a request. */
+/** Seconds for which browsers keep the answer to a preflight request. */
 const MAX_AGE_SECONDS = "600";
 const HEADER_NAMES = /^[\w!#$%&'*+.^`|~ ,-]{1,2000}$/;
 

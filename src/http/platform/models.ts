@@ -14,7 +14,7 @@ const modelView = ({ id }: Agent, { startedAt }: PlatformDeps) => ({
   owned_by: "rouse",
 });
 
-/** Whether the model that an agent asks first can be given images. */
+/** True if the model that an agent asks first can be given images. */
 function hasImages({ model }: Agent, { config }: Snapshot): boolean {
   const [provider = "", ...name] = model.split("/");
   const images = config.models.providers[provider]?.images ?? true;
@@ -39,7 +39,7 @@ const agentView = (agent: Agent, { startedAt, snapshot }: PlatformDeps) => ({
 });
 
 export const PAGE_RANGE = "write a number from 1 to 100";
-/** How many rows a list has. */
+/** The number of rows of a list. */
 export const pageSize = z.coerce
   .number(PAGE_RANGE)
   .int(PAGE_RANGE)

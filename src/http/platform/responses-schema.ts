@@ -68,7 +68,7 @@ const reasoning = z.object({
   content: z.array(z.object({ type: z.literal("reasoning_text"), text })).nullish(),
 });
 
-/** What tools of another server did on the way to an answer. The answer follows them and has what they found. */
+/** Calls that tools of another server carried out for an answer. The answer follows them and has what they found. */
 const foreignCall = z
   .object({
     type: z.enum([

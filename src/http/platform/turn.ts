@@ -99,13 +99,13 @@ function getFingerprint(route: string, session: string | undefined, bytes: Buffe
   return sha256Hex(`${route}\n${session ?? ""}\n${sha256Hex(bytes)}`);
 }
 
-/** What both forms of the API have in a request. */
+/** The fields of a request that both forms of the API have. */
 type CommonBody = Parameters<typeof getSessionName>[1] & {
   model: string;
   stream?: boolean | null | undefined;
 };
 
-/** What a form of the API knows of a request besides its body. */
+/** The facts about a request that a form of the API gets besides its body. */
 export interface FormContext {
   caller: Caller;
   snapshot: Snapshot;
@@ -172,7 +172,7 @@ async function readTurn<B extends CommonBody>(
     ...asked,
     agent,
     caller: { id: key.id, tenant: key.tenant, ...withoutNullish({ clean: key.clean }) },
-    // Who sends some of the history owns it, unless the request goes on with a turn that the server has.
+    // A caller that sends some of the history owns it, unless the request goes on with a turn that the server has.
     callerKeepsHistory: asked.session.kind === "named" && conversation.hasHistory,
     messages: await restoreServerSteps(conversation.messages, runs, owner),
     stream: body.stream ?? false,
@@ -289,8 +289,8 @@ function startTurn(
 }
 
 /**
- * How long a stream waits for the first word before it begins all the same. It is longer than the tries of a model and of
- * its fallback usually are: a caller whose turn fails before it has said anything gets a status, and not a stream that
+ * Milliseconds for which a stream waits for the first word before it begins all the same. The tries of a model and of its
+ * fallback usually take less: a caller whose turn fails before it has said anything gets a status, and not a stream that
  * breaks off.
  */
 const FIRST_WORD_MS = 5_000;

@@ -15,8 +15,8 @@ const START_MS = 1_000;
 /** Time for one call of a channel. An answer waits for the edit under way, which could overwrite it. */
 const CALL_MS = 5_000;
 /**
- * What the message says until its id is on disk: a gateway that is killed before leaves no words of the answer behind. It is
- * the end of every text that is not whole, too.
+ * The text of the message until its id is on disk: a gateway that is killed before leaves no words of the answer behind. It
+ * is the end of every text that is not whole, too.
  */
 const OPEN_END = "…";
 
@@ -25,7 +25,7 @@ const NEVER = new AbortController().signal;
 
 /** The text of a turn's model call, shown in a message that is edited as the text grows. */
 export class LiveText {
-  /** What has the turn stream, and pass its text on. */
+  /** The part of the turn's input by which it streams, and passes its text on. */
   readonly input: Pick<TurnInput, "onText" | "onCall">;
   readonly #current: Try;
   readonly #route: Route;

@@ -99,7 +99,7 @@ const SHARED =
 const OPEN =
   '"open" lets everybody who finds the channel write to the agent, use its tools and spend its tokens: use "pairing" to approve people';
 
-/** Whether a person may write direct messages, as far as the config tells. */
+/** True if a person may write direct messages, as far as the config tells. */
 const mayWrite = ({ channel: { allowFrom, dmPolicy } }: LoadedChannel, person: string): boolean =>
   dmPolicy === "pairing" || dmPolicy === "open" || allowFrom?.includes(person) === true;
 
@@ -153,7 +153,7 @@ function resolveBinding(
   return [resolved];
 }
 
-/** Who the addresses in `people` belong to: the id of the entry by channel and person. */
+/** The ids of the entries of `people`, by channel and person. */
 type Entries = ReadonlyMap<string, ReadonlyMap<string, string>>;
 
 /** Checks the ids of one channel of an entry, and adds them to `entries`. */
