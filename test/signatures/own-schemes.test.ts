@@ -124,6 +124,21 @@ describe("a scheme of one's own proves itself when the config is loaded", () => 
   });
 });
 
+it("a signed time may be of any time zone", async () => {
+  const scheme = { ...plain, signed: "{raw}{timestamp}" };
+  const world = await open({ ...scheme, ...at({ header: "x-at" }, { unit: "iso8601" }) });
+  const send = (time: string) => {
+    const body = '{"n":1}';
+    const headers = { authorization: "", "x-at": time, "x-own": hmac(body + time) };
+    return world.post("/hooks/own", body, headers);
+  };
+  const local = (minutes: number): string =>
+    new Date(Date.now() + minutes * 60_000).toISOString().replace("Z", "-07:00");
+  const statuses = [local(-7 * 60), local(0), "now"].map(async (time) => (await send(time)).status);
+  expect(await Promise.all(statuses)).toEqual([202, 401, 401]);
+  await world.stop();
+});
+
 const handshake = (when: object, more: object = {}) => ({
   signed: false,
   when: { method: "GET", ...when },
