@@ -223,6 +223,16 @@ describe("handshakes of a scheme of one's own", () => {
       { query: { crc: "*" } },
       { respond: { type: "json", hmac: { of: { query: "crc" } }, json: { token: "{{hmac}}" } } },
     ),
+    handshake(
+      { query: { named: "*" } },
+      {
+        respond: {
+          type: "json",
+          hmac: { of: { query: "named" } },
+          json: { token: "sha256={{hmac}}" },
+        },
+      },
+    ),
   ];
   let world: World;
   beforeAll(async () => {
@@ -276,6 +286,14 @@ describe("handshakes of a scheme of one's own", () => {
     expect((await world.admin("/admin/v1/events")).body.events).toEqual([]);
     const event = '{"n":1,"challenge":"a"}';
     expect((await post(event, { "x-own": hmac(event) })).status).toBe(202);
+  });
+
+  it("put a value into a text, as senders do that name the algorithm", async () => {
+    const given = await ask({}, "?named=abc-123");
+    expect([given.status, await given.json()]).toEqual([
+      200,
+      { token: `sha256=${hmac("abc-123")}` },
+    ]);
   });
 
   it("sign no text of anyone's that could be a request", async () => {
