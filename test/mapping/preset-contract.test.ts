@@ -168,6 +168,18 @@ it("jira: an update that changes nothing that Jira names is unmatched", async ()
   expect((await set.run(input("jira", { ...update, issue }))).kind).toBe("unmatched");
 });
 
+it("healthchecks: the body to copy is JSON whatever the name of the check", async () => {
+  const { set } = await compile({ presets: ["healthchecks"] });
+  const { description = "" } = presetFile("healthchecks");
+  const name = 'The "big" backup';
+  const values: Record<string, string> = { NAME: name, NAME_JSON: JSON.stringify(name) };
+  const body = /`(\{.+\})`/
+    .exec(description)?.[1]
+    ?.replace(/\$([A-Z_]+)/g, (_, key: string) => values[key] ?? "down");
+  const outcome = await set.run(input("healthchecks", JSON.parse(body ?? "")));
+  expect(outcome).toMatchObject({ kind: "actions", mapping: "healthchecks.status" });
+});
+
 it.each([
   { webhookEvent: "comment_created", comment: { ...comment, author: { name: "Rouse-Bot" } } },
   {
