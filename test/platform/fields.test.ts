@@ -30,6 +30,7 @@ const refused = async (body: object) => {
   return [status, answer.error.param, answer.error.code];
 };
 const sent = () => world.model.asked[0]?.body;
+const TOOL = { type: "function", function: { name: "clock", parameters: { type: "object" } } };
 
 describe("the model", () => {
   it.each(["ops", "agent:ops", "default"])("%s is the agent", async (model) => {
@@ -98,6 +99,7 @@ describe("what is passed on", () => {
       frequency_penalty: -1,
       reasoning_effort: "low",
       parallel_tool_calls: false,
+      tools: [TOOL],
       unheard_of: { deep: true },
     });
     expect(sent()).toMatchObject({
@@ -112,6 +114,13 @@ describe("what is passed on", () => {
       parallel_tool_calls: false,
     });
     expect(sent()).not.toHaveProperty("unheard_of");
+  });
+
+  it("is not how tools are called without tools, which providers reject", async () => {
+    for (const parallel of [true, false])
+      expect((await world.chat({ parallel_tool_calls: parallel })).status).toBe(200);
+    for (const { body } of world.model.asked)
+      expect(body).not.toHaveProperty("parallel_tool_calls");
   });
 
   it("is no empty stop, which providers reject", async () => {
