@@ -116,6 +116,13 @@ describe("what is passed on", () => {
     expect(sent()).not.toHaveProperty("unheard_of");
   });
 
+  it("is the highest effort, in both forms", async () => {
+    expect((await world.chat({ reasoning_effort: "max" })).status).toBe(200);
+    expect((await world.respond({ reasoning: { effort: "max" } })).status).toBe(200);
+    for (const { body } of world.model.asked) expect(body.reasoning_effort).toBe("xhigh");
+    expect(world.model.asked).toHaveLength(2);
+  });
+
   it("is not how tools are called without tools, which providers reject", async () => {
     for (const parallel of [true, false])
       expect((await world.chat({ parallel_tool_calls: parallel })).status).toBe(200);
@@ -348,6 +355,32 @@ describe("images", () => {
     const [chat, response] = world.model.asked.slice(-2).map(({ body }) => body.messages[1]);
     expect(chat.content[1]).toEqual({ type: "image_url", image_url: { url, detail: "low" } });
     expect(response.content).toEqual([{ type: "image_url", image_url: { url, detail: "high" } }]);
+  });
+
+  it("reach the model as images if a client sends them as files", async () => {
+    const url = dataUri(png(10, 10));
+    const file = { file_data: url, filename: "image-1.png" };
+    const text = "What is this?";
+    const messages = [
+      {
+        role: "user",
+        content: [
+          { type: "text", text },
+          { type: "file", file },
+        ],
+      },
+    ];
+    expect((await world.chat({ messages })).status).toBe(200);
+    const content = [
+      { type: "input_text", text },
+      { type: "input_file", ...file },
+    ];
+    expect((await world.respond({ input: [{ role: "user", content }] })).status).toBe(200);
+    for (const { body } of world.model.asked)
+      expect(body.messages[1].content).toEqual([
+        { type: "text", text },
+        { type: "image_url", image_url: { url } },
+      ]);
   });
 
   it("are named to a model that sees none, with a warning of the run", async () => {
