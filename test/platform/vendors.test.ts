@@ -60,7 +60,7 @@ describe.each(VENDORS.map((vendor) => [vendor.type, vendor] as const))(
       expect([...new Set(turns.map(({ role }) => role))]).toEqual(["user"]);
     });
 
-    it("gets images, and goes on with a session after a call that nobody answered", async () => {
+    it("gets images, and continues a session after a call without a result", async () => {
       await start(vendor);
       server.handler = () => ({ tool: "clock", input: {} });
       const messages = imageMessage(dataUri(png(4, 4)), "low");
