@@ -191,14 +191,17 @@ it.each([
     user: { name: "rouse-bot" },
     changelog: { items: [{ field: "status" }] },
   },
-])("jira: Data Center, which has names and no account ids, makes no echo: %j", async (event) => {
-  const use = { use: "jira", auth: "token", ignoreSelf: { accounts: ["rouse-bot"] } };
-  const { set } = await compile({ presets: [use] });
-  expect(await set.run(input("jira", { ...event, issue }))).toMatchObject({
-    kind: "skipped",
-    echo: true,
-  });
-});
+])(
+  "jira: an event of the agent on Data Center, which has names and no account ids, is skipped: %j",
+  async (event) => {
+    const use = { use: "jira", auth: "token", ignoreSelf: { accounts: ["rouse-bot"] } };
+    const { set } = await compile({ presets: [use] });
+    expect(await set.run(input("jira", { ...event, issue }))).toMatchObject({
+      kind: "skipped",
+      echo: true,
+    });
+  },
+);
 
 it("presets: options choose path, events, agent and recipient; events that are left out are recorded", async () => {
   const world = await createWorld({

@@ -124,7 +124,7 @@ describe("a scheme of one's own proves itself when the config is loaded", () => 
   });
 });
 
-it("a signed time may be of any time zone", async () => {
+it("signatures: a signed time may be of any time zone", async () => {
   const scheme = { ...plain, signed: "{raw}{timestamp}" };
   const world = await open({ ...scheme, ...at({ header: "x-at" }, { unit: "iso8601" }) });
   const send = (time: string) => {
