@@ -39,7 +39,9 @@ it("commands beside the shipped unit reach the gateway without its secrets", asy
     { message: "hello", wakeMode: "next-heartbeat" },
     { authorization },
   );
+  await cli.write("hello.json", { message: "hello" });
   for (const command of [
+    "hooks send agent --payload hello.json",
     "status",
     "doctor",
     "events",
