@@ -59,10 +59,7 @@ async function check(file: string, entries: AsyncIterable<ArchiveEntry>) {
 }
 
 /** @throws RouseError `usage` if a folder has what a restore would replace. What an unfinished restore has left may be replaced. */
-function checkFolder(
-  folder: string,
-  { manifest, paths }: Awaited<ReturnType<typeof check>>,
-): void {
+function checkFolder(folder: string, { manifest, paths }: Awaited<ReturnType<typeof check>>): void {
   const named = manifest.config === null ? undefined : join(folder, manifest.config);
   const config = findConfig({ cwd: folder, env: {} }) ?? named;
   if (config !== undefined && existsSync(config))

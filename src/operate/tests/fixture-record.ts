@@ -3,11 +3,7 @@ import { WITHOUT_MAPPINGS } from "../../intake/authenticate.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { bodyGone } from "../../vocabulary/body-gone.ts";
 import { refuse } from "../records/operation.ts";
-import {
-  encodeBody,
-  type Fixture,
-  type FixtureExpectation,
-} from "./fixture.ts";
+import { encodeBody, type Fixture, type FixtureExpectation } from "./fixture.ts";
 import { evaluateFixture, readFixtureInput } from "./fixture-run.ts";
 import { applyMasks, type Mask } from "./masks.ts";
 

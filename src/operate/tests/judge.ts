@@ -15,7 +15,6 @@ const verdictSchema = z.strictObject({
   pass: z.boolean(),
 });
 
-
 interface JudgeRequest {
   rubric: string;
   /** The task that the agent was given. */

@@ -165,7 +165,9 @@ export function Page() {
     since,
   }))
     if (value !== "") parameters.set(name, value);
-  const groups = useResource<Answer<typeof listFailures>>(`/failures?${parameters}`, { live: true });
+  const groups = useResource<Answer<typeof listFailures>>(`/failures?${parameters}`, {
+    live: true,
+  });
   return (
     <ListPage
       page="failures"

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { createKey, listKeys } from "../../../../src/operate/people/keys.ts";
+import type { createKey, KeyView, listKeys } from "../../../../src/operate/people/keys.ts";
 import { ActionButton } from "../../action-button.tsx";
 import { ask, type Answer } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
@@ -104,7 +104,7 @@ const Revoke = ({ id, revoked }: { id: string; revoked(): void }) => (
   />
 );
 
-function KeyTable({ keys, reload }: { keys: readonly KeyRow[]; reload(): void }) {
+function KeyTable({ keys, reload }: { keys: readonly KeyView[]; reload(): void }) {
   return (
     <Table
       label="List of keys"
