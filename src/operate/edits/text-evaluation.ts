@@ -6,12 +6,12 @@ import { readJson5 } from "../../config/json5.ts";
 import { readTree, type TextNode } from "../../config/json5-tree.ts";
 import { RouseError, type Issue } from "../../core/errors.ts";
 import { isRecord } from "../../core/json.ts";
-import { evaluateEvent } from "../records/test-hook.ts";
+import { evaluateEvent, type TestedHook } from "../records/test-hook.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { ConditionTrace, MappingTrace } from "../../mapping/types.ts";
 import type { EventRecord } from "../../store/types.ts";
 import { listWrittenMappings } from "./mapping-text.ts";
-import { runTests, type ComparisonDeps } from "./landing-checks.ts";
+import { runTests, type ComparisonDeps, type TestSummary } from "./landing-checks.ts";
 import { toTexts } from "./user-files.ts";
 import { findMapping, planChange, type PlannedChange, type TextChange } from "./planned-change.ts";
 
@@ -32,22 +32,32 @@ interface TextMark extends Pick<ConditionTrace, "condition" | "result" | "reason
 }
 
 /** The effect of a text of one mapping on one recorded event, with the text in its place in the config. For operators only. */
-export type TextEvaluation = Awaited<ReturnType<typeof evaluateText>>;
+export interface TextEvaluation {
+  /** The id that the mapping has; null if the text has problems. */
+  mapping: string | null;
+  problems: TextProblem[];
+  warnings: TextProblem[];
+  marks: TextMark[];
+  /** The results of the tests of `hooks.testsDir` with the text in place; null if the text has problems. */
+  tests: TestSummary | null;
+  /** Null if the text has problems, or no event was named. */
+  result: TestedHook | null;
+  /** The reason that the event cannot be evaluated; null if it can. */
+  note: string | null;
+}
 
 interface EvaluationDeps extends Pick<ComparisonDeps, "withCandidate"> {
   snapshot: Snapshot;
 }
 
-/** A text that cannot be evaluated. */
-const refuseText = (...problems: TextProblem[]) => ({
+const NONE: Omit<TextEvaluation, "problems"> = {
   mapping: null,
-  problems,
   warnings: [],
   marks: [],
   tests: null,
   result: null,
   note: null,
-});
+};
 
 /** The values of a text by their paths, each with the position of its key. */
 type Values = ReadonlyMap<string, { start: number; value: TextNode }>;
@@ -168,43 +178,41 @@ export async function evaluateText(
   wanted: TextChange,
   event: EventRecord | undefined,
   deps: EvaluationDeps,
-) {
+): Promise<TextEvaluation> {
   const { text } = wanted;
   const syntax = findSyntaxProblem(text);
   const root = syntax ? undefined : readTree(text);
-  if (syntax) return refuseText(syntax);
-  if (!root) return refuseText();
+  if (syntax || !root) return { ...NONE, problems: syntax ? [syntax] : [] };
   let planned: PlannedChange;
   try {
     planned = planChange(wanted, deps.snapshot);
   } catch (error) {
     // A change that cannot be made at all, such as one of a file that is gone.
     if (!(error instanceof RouseError)) throw error;
-    return refuseText({ path: "", message: error.message, at: null });
+    return { ...NONE, problems: [{ path: "", message: error.message, at: null }] };
   }
   const place = findPlace(planned, wanted, deps);
   const values = readValues(root);
   const { change } = planned;
-  return deps.withCandidate(toTexts(change), async (found) => {
+  return deps.withCandidate(toTexts(change), async (found): Promise<TextEvaluation> => {
     if (!found.ok)
-      return refuseText(...found.issues.map((issue) => toProblem(text, values, place, issue)));
+      return {
+        ...NONE,
+        problems: found.issues.map((issue) => toProblem(text, values, place, issue)),
+      };
     const { mappings, warnings } = found.snapshot;
     const { evaluation: result, note } = event
       ? await evaluateEvent(event, found.snapshot)
       : { evaluation: null, note: null };
     return {
-      /** The id that the mapping has. */
       mapping: mappings.mappings.find((one) => one.at === place)?.id ?? null,
       problems: [],
       warnings: warnings
         .filter(({ path }) => toTextPath(path, place) !== undefined)
         .map((issue) => toProblem(text, values, place, issue)),
-      /** The results of the tests of `hooks.testsDir` with the text in place. */
       tests: await runTests(found.snapshot),
       marks: findMarks(text, values, place, result?.traces ?? []),
-      /** Null if no event was named. */
       result,
-      /** The reason that the event cannot be evaluated; null if it can. */
       note,
     };
   });

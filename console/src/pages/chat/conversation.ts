@@ -1,8 +1,21 @@
 import { signal } from "@preact/signals";
-import type { ChatLine } from "../../../../src/http/admin/chat.ts";
 import type { CitationMark, NamedCitation } from "../../../../src/turns/knowledge.ts";
 import type { Usage } from "../../../../src/store/types.ts";
 import { AskError, ask, askLines } from "../../api.ts";
+
+/** A line of the answer to `POST /chat`. */
+type ChatLine =
+  | { type: "start"; runId: string; agent: string; session: string | null }
+  | { type: "text"; text: string }
+  | {
+      type: "end";
+      ok: true;
+      reply: string;
+      usage: Usage;
+      citations: NamedCitation[];
+      marks: CitationMark[];
+    }
+  | { type: "end"; ok: false; code: string; message: string };
 
 /** One message and what the agent made of it. */
 export interface Turn {
