@@ -47,7 +47,7 @@ async function startOnce(
   );
 }
 
-/** What the console adds to a start and to an idle gateway: each round starts it with and without, in turn. */
+/** Measures the console's share of a start and of an idle gateway: each round starts it with and without, in turn. */
 async function consoleRows(rounds: number, options: GatewayOptions): Promise<Row[]> {
   const on: Awaited<ReturnType<typeof startOnce>>[] = [];
   const off: typeof on = [];

@@ -14,8 +14,8 @@ enableCompileCache(process.env["NODE_COMPILE_CACHE"]);
 fc.configureGlobal({ seed: Number(process.env["TEST_SEED"] ?? 1) });
 
 /**
- * How long a test waits at least for what must come, in milliseconds. Vitest's own second is less than one request may take on a
- * machine whose cores are all busy; what comes at once is still seen at once. How fast something is, the benchmarks measure.
+ * The least time that a test waits for something, in milliseconds. Vitest's own second is less than one request may take on a
+ * machine whose cores are all busy. A check that holds earlier ends the wait. Speed is measured by the benchmarks.
  */
 const PATIENCE_MS = 60_000;
 

@@ -58,7 +58,7 @@ const toQuery = (query: Readonly<Record<string, string | undefined>>): string =>
 interface Loaded<T> extends Answer<T> {
   address: string;
   pages: number;
-  /** Whether a search ended early on a page before the last one. */
+  /** A search ended early on a page before the last one. */
   endedEarly: boolean;
 }
 

@@ -36,7 +36,7 @@ export interface Send {
   how: "sent" | "refused" | "no answer";
   order: number;
 }
-/** What a sender was answered: a status, or why there was none. */
+/** The answer to a sender: a status, or the reason why there was none. */
 export interface Answer {
   at: number;
   end: number;
@@ -280,7 +280,7 @@ function cutStream(text: string): ReadableStream<Uint8Array> {
   });
 }
 
-/** What a sender posts. */
+/** The request that a sender posts. */
 export const orderRequest = ({ n, path, session }: Order): Request =>
   new Request(`http://localhost/hooks/${path}`, {
     method: "POST",

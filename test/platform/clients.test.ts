@@ -192,7 +192,7 @@ describe("openai", () => {
     expect(await open().models.retrieve("sales")).toMatchObject({ id: "sales", object: "model" });
   });
 
-  it("gets responses, and goes on with them", async () => {
+  it("gets responses, and continues them", async () => {
     const client = open();
     const first = await client.responses.create({
       model: "ops",
@@ -210,7 +210,7 @@ describe("openai", () => {
         .slice(1)
         .map(({ content }: { content: string }) => content),
     ).toEqual(["One.", "fine", "Two."]);
-    // What was said of one response does not hold for the next.
+    // The instructions of one response are not those of the next.
     expect(world.model.asked[1]?.text).not.toContain("CALLER-ONE");
   });
 
@@ -331,7 +331,7 @@ describe.each([
     expect(await streamed.text).toBe("It is noon.");
   });
 
-  it("goes on with what was said", async () => {
+  it("continues a conversation", async () => {
     const first = await generateText({ model: model(), messages: ask });
     await generateText({
       model: model(),

@@ -232,7 +232,7 @@ describe("ranges and forms", () => {
       { messages: [{ role: "user", content: [{ type: "input_text", text: "x" }] }] },
       'messages[0].content[0].type: must be "text", "image_url" or "file"',
     ],
-  ])("%j is told which there are", async (body, message) => {
+  ])("%j is refused, and the error names the allowed values", async (body, message) => {
     expect((await world.chat(body)).body.error.message).toBe(message);
   });
 
@@ -319,7 +319,7 @@ describe("images", () => {
     ["WebP, lossy", webp("VP8 ", 10, 10), "image/webp"],
     ["WebP, lossless", webp("VP8L", 10, 10), "image/webp"],
   ])("as data URIs reach the model: %s", async (_name, image, type) => {
-    // The type that the address names is not believed.
+    // The type that the address names is ignored.
     expect(
       (await world.chat({ messages: imageMessage(dataUri(image, "image/x-any")) })).status,
     ).toBe(200);
@@ -416,7 +416,7 @@ describe("images", () => {
 });
 
 describe("what the provider counted", () => {
-  it("is null where it counted nothing", async () => {
+  it("is null if it counted nothing", async () => {
     world.model.says = () => ({ text: ["x"], usage: false });
     expect((await world.chat()).body.usage).toBeNull();
   });

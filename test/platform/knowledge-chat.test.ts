@@ -157,7 +157,7 @@ describe("an agent with the tool", () => {
     ]).toEqual(["30 days [1].", [terms]]);
   });
 
-  it("of another tenant finds nothing of this one's, and has no tool where there is nothing to find", async () => {
+  it("of another tenant finds nothing of this one's, and has no tool if there is nothing to find", async () => {
     const { body } = await ask("sales", {}, STRANGER);
     expect([tools(), body.citations]).toEqual([[], undefined]);
     await ask("ops", {}, STRANGER);
@@ -189,7 +189,7 @@ describe("an agent with the tool", () => {
   });
 });
 
-it("a turn whose passages cannot be searched goes on without them, with a warning of the run", async () => {
+it("a turn whose passages cannot be searched continues without them, with a warning of the run", async () => {
   const own = await documentsWorld({
     agents: [{ id: "ops", knowledge: "auto" }, { id: "sales" }],
   });

@@ -322,7 +322,7 @@ describe("in a session", () => {
       expect(world.model.asked[at]?.body.messages[2].tool_calls[0].function.arguments).toBe(text);
   });
 
-  it("a call that nobody answers is left out, since providers refuse it", async () => {
+  it("a call without a result is left out, since providers refuse it", async () => {
     world.model.says = (_asked, call) =>
       call === 0 ? { text: ["Wait."], calls: [CALL] } : { text: ["Well."] };
     await world.chat({ tools: [CLOCK] }, { "x-session-id": "t" });

@@ -45,7 +45,7 @@ const user = { role: "user", content: "Time?" };
 describe.each(VENDORS.map((vendor) => [vendor.type, vendor] as const))(
   "a provider of type %s",
   (_type, vendor) => {
-    it("gets images, and goes on with a session after a call that nobody answered", async () => {
+    it("gets images, and continues a session after a call without a result", async () => {
       await start(vendor);
       server.handler = () => ({ tool: "clock", input: {} });
       const messages = imageMessage(dataUri(png(4, 4)), "low");

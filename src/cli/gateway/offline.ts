@@ -18,7 +18,7 @@ export interface Offline {
 interface Files {
   /** Undefined: the usual places. */
   config?: string | undefined;
-  /** How an error names the config, such as "the proposed config". */
+  /** The name of the config in errors, such as "the proposed config". */
   title?: string;
 }
 

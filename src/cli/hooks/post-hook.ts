@@ -13,7 +13,7 @@ import type { Target } from "./find-presets.ts";
 
 /** A request as a sender would post it, before it is authenticated. */
 type HookRequest = Omit<UnsignedRequest, "url"> & {
-  /** Whether the body is a recorded one, whose event was posted before. */
+  /** The body is a recorded one, so its event was posted before. */
   isSample: boolean;
 };
 

@@ -32,7 +32,7 @@ export interface ChosenModel {
   key?: string;
 }
 
-/** What the setup is made of: from flags, or from questions. */
+/** The contents of a setup, from flags or from questions. */
 export interface Answers {
   presets: string[];
   /** Secrets that senders have shown, by preset. */
@@ -43,7 +43,7 @@ export interface Answers {
   publicUrl: string | undefined;
   /** The variable that holds the hook token; undefined keeps it in the state folder. */
   tokenEnv: string | undefined;
-  /** Whether presets that are there already are printed and tested again. */
+  /** Presets that the config has already are printed and tested again. */
   isRepeated: boolean;
 }
 
@@ -103,7 +103,7 @@ export function withoutQuestions(
 /** The schema of a channel's section, a field at a time. */
 interface SectionCheck {
   isOptional(field: string): boolean;
-  /** What the channel would say of a value in its section; undefined if it takes it. */
+  /** Returns the channel's error about a value; undefined if the value is valid. */
   check(field: string, value: unknown): string | undefined;
 }
 

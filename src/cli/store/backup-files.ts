@@ -45,16 +45,16 @@ export function findSecretFiles(loaded: LoadedConfig, env: CliIo["env"]): Set<st
   return new Set(uses.flatMap(({ file }) => file ?? []));
 }
 
-/** What a backup takes. */
+/** The files of a backup. */
 export interface BackupFiles {
-  /** Where the files and folders of the archive are, by their paths in it. */
+  /** The paths of files and folders on this machine, by their paths in the archive. */
   sources: Map<string, string>;
   /** Those of databases, which are copied first. */
   databases: Map<string, string>;
-  /** Where the config, the state and the store are in the archive. */
+  /** The paths of the config, the state and the store in the archive. */
   places: Pick<Manifest, "config" | "state" | "store" | "isStoreElsewhere">;
   leftOut: string[];
-  /** What the config names outside of these folders, and folders behind links. */
+  /** Paths that the config names outside of these folders, and folders behind links. */
   notTaken: string[];
 }
 

@@ -6,7 +6,7 @@ import { TextField } from "../../ui/fields.tsx";
 import { toast } from "../../ui/toast.tsx";
 import type { Change } from "./types.ts";
 
-/** What was written; null where masks would change what the mappings do, by these fields. */
+/** The written file. Null if masks would change the result of the mappings: `changedBy` then has the fields. */
 interface Frozen {
   written: string | null;
   masked: string[];
