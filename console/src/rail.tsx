@@ -13,11 +13,11 @@ const UNDER_WAY = ["queued", "collecting", "running", "waiting", "parked"];
 
 interface Badge {
   count: number;
-  /** What is counted. */
+  /** The state of the counted records, in words. */
   of: string;
 }
 
-/** What is counted beside the titles of pages: what waits for a person, has failed, or is under way. */
+/** The counts beside the titles of pages: open approvals and failures, runs in progress, and deliveries that wait. */
 function useBadges(): Record<NonNullable<PageEntry["badge"]>, Badge> {
   useOpenApprovals();
   const failures = useResource<{ counts: { open: number } }>("/failures?status=open&limit=1", {

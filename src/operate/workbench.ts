@@ -34,7 +34,7 @@ export interface WhatIf {
   evaluate(change: TextChange, event?: string): Promise<TextEvaluation>;
 }
 
-/** What a gateway offers to those who work on its mappings. */
+/** The tools of a gateway for work on its mappings. */
 export interface Workbench {
   /** Keeps a recorded event as a test. */
   freeze(request: FreezeRequest): Promise<FrozenTest>;

@@ -32,7 +32,7 @@ afterEach(async () => {
   await cli.close();
 });
 
-it("commands beside the shipped unit reach the gateway without its secrets", async () => {
+it("the shipped systemd unit: commands reach its gateway without its secrets", async () => {
   const authorization = `Bearer ${HOOK_TOKEN}`;
   const { body } = await service.post(
     "/hooks/agent",
@@ -67,7 +67,7 @@ it("commands beside the shipped unit reach the gateway without its secrets", asy
   }
 });
 
-it("`rouse status` names a token that signs in", async () => {
+it("the shipped systemd unit: `rouse status` names a token that signs in", async () => {
   const { address, tokenFile } = JSON.parse((await cli.rouse("status --json")).out).console;
   const token = readFileSync(tokenFile, "utf8").trim();
   const answer = await fetch(`${address}/session`, {

@@ -41,7 +41,7 @@ it("bitbucket-data-center: its test of the connection is answered unsigned, and 
   await world.stop();
 });
 
-it("all presets work beside each other", async () => {
+it("presets: all work beside each other", async () => {
   const world = await createWorld({
     start: false,
     workers: false,
@@ -145,7 +145,7 @@ it("jira: an update that changes nothing that Jira names is unmatched", async ()
   expect((await set.run(input("jira", { ...update, issue }))).kind).toBe("unmatched");
 });
 
-it("options choose path, events, agent and recipient; what is left out is recorded", async () => {
+it("presets: options choose path, events, agent and recipient; events that are left out are recorded", async () => {
   const world = await createWorld({
     workers: false,
     config: {
@@ -215,7 +215,7 @@ it.each([
     { use: "github", auth: "token", secret: "a-long-enough-secret" },
     'hooks.presets[0].secret: has no effect beside `auth: "token"`',
   ],
-])("%j is told when the config is loaded", async (use, message) => {
+])("presets: %j is a problem when the config is loaded", async (use, message) => {
   const { issues } = await compile({ presets: [use] });
   expect(issues.map((issue) => `${issue.path}: ${issue.message}`).join("\n")).toContain(message);
 });
@@ -223,7 +223,7 @@ it.each([
 it.each([
   [{ use: "github", secret: "short" }, "hooks.presets[0].secret: must have at least 12 characters"],
   [{ use: "github", sekret: "x" }, "hooks.presets[0]"],
-])("a gateway with the preset %j does not start", async (use, message) => {
+])("presets: a gateway with the preset %j does not start", async (use, message) => {
   const config = { hooks: { presets: [use] } };
   await expect(createWorld({ start: false, config })).rejects.toThrow(message);
 });

@@ -29,7 +29,7 @@ const open = (scheme: object, more: object = {}): Promise<World> =>
       },
     },
   });
-/** What is wrong with a config with the scheme. */
+/** The issues of a config with the scheme. */
 const issuesOf = (scheme: object, more: object = {}): Issue[] =>
   createVerifiers(
     [

@@ -25,7 +25,7 @@ export interface GatewayConnection {
   close(): Promise<void>;
 }
 
-/** How long a command waits for another one that holds the state folder. */
+/** The time that a command waits for another command that holds the state folder. */
 const BUSY_MS = 5_000;
 
 async function readFailure(response: Response): Promise<RouseError> {

@@ -13,7 +13,7 @@ export type Offline = Pick<LoadedSnapshot, "snapshot" | "stateDir">;
 interface Files {
   /** Undefined: the usual places. */
   config?: string | undefined;
-  /** How an error names the config, such as "the proposed config". */
+  /** The name of the config in errors, such as "the proposed config". */
   title?: string;
   /** Default: the network of this machine. */
   fetch?: typeof fetch;

@@ -18,7 +18,7 @@ const dashed = (name: string): string =>
 
 type PluginOptions = CommonOptions & Record<string, string | true | undefined>;
 
-/** What a plugin's command gets. Its signal aborts with Ctrl-C and SIGTERM. */
+/** Creates the context of a plugin's command. Its signal aborts on Ctrl-C and SIGTERM. */
 function createContext(
   plugin: CommandPlugin,
   settings: Settings,
@@ -93,7 +93,7 @@ async function runCommand(
   }
 }
 
-/** What a plugin does without the name of a command. */
+/** The command that runs if a plugin is named without a command. */
 const STATUS = "status";
 
 function describeCommand(plugin: CommandPlugin, name: string, io: CliIo): CommandSpec {

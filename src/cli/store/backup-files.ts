@@ -45,7 +45,7 @@ export function findSecretFiles(loaded: LoadedConfig, env: CliIo["env"]): Set<st
   return new Set(uses.flatMap(({ file }) => file ?? []));
 }
 
-/** What a backup takes. */
+/** The files of a backup. */
 export type BackupFiles = Awaited<ReturnType<typeof gatherFiles>>;
 
 /** Gathers what a backup takes of the config's folder and of the state folder. Leaves secrets out if their files are given. */
@@ -114,11 +114,11 @@ export async function gatherFiles(
   for (const at of new Set(others))
     if (!isTaken(at) && !isInside(at, baseDir) && existsSync(at)) notTaken.push(at);
   return {
-    /** Where the files and folders of the archive are, by their paths in it. */
+    /** The paths of files and folders on this machine, by their paths in the archive. */
     sources,
     /** Those of databases, which are copied first. */
     databases,
-    /** Where the config, the state and the store are in the archive. */
+    /** The paths of the config, the state and the store in the archive. */
     places: {
       config: file === undefined ? null : basename(file),
       state,
@@ -126,7 +126,7 @@ export async function gatherFiles(
       isStoreElsewhere: isNamed && config.store.url?.startsWith(SQLITE) !== true,
     },
     leftOut,
-    /** What the config names outside of these folders, and folders behind links. */
+    /** Paths that the config names outside of these folders, and folders behind links. */
     notTaken,
   };
 }

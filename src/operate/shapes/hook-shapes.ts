@@ -56,7 +56,7 @@ function findBodyChanges(mappings: readonly LintedMapping[], shapes: ReadonlyMap
 const UPDATE_MS = 120_000;
 const MIN_UPDATE_MS = 5000;
 
-/** What a gateway learns from the hooks that it has recorded. */
+/** The knowledge of a gateway from recorded hooks. */
 export type HookShapes = ReturnType<typeof createHookShapes>;
 
 /** Bodies are counted before retention takes them. */

@@ -18,7 +18,7 @@ function Composer({ agent }: { agent: string }) {
   const [text, setText] = useState(() => localStorage.getItem(DRAFT) ?? "");
   const field = useRef<HTMLTextAreaElement>(null);
   const busy = turns.value.some(({ state }) => state === "running");
-  // Before the page is drawn: what is seen is kept, even if the page is loaded again at once.
+  // A layout effect runs before the page is drawn: a visible text is kept, even if the page is loaded again immediately.
   useLayoutEffect(() => localStorage.setItem(DRAFT, text), [text]);
   // With the elements, not after they are painted: the focus does not go away from what was chosen meanwhile.
   useLayoutEffect(() => field.current?.focus(), []);

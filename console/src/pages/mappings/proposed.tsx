@@ -9,7 +9,7 @@ import type { Workbench } from "./use-workbench.ts";
 /** A change of a live mapping that the gateway proposes, until it is accepted or dropped. */
 export interface ProposedEdit extends Pick<Proposal, "problems" | "notes" | "events"> {
   edit: MappingEdit;
-  /** Why the mapping does not take the event. */
+  /** The reasons why the mapping does not match the event. */
   reasons: NonNullable<ProposalPlan["mends"]>["reasons"];
 }
 

@@ -41,7 +41,7 @@ export function NewestHooks() {
   );
 }
 
-/** How a channel does, of what the gateway knows without asking the vendor. */
+/** The state of a channel, as far as the gateway knows it without asking the vendor. */
 function toState(
   { id, receives }: ChannelView,
   { breakers, services }: GatewayStatus,
@@ -66,7 +66,7 @@ export function Channels({ status }: { status: GatewayStatus | undefined }) {
       <Loaded resource={channels} lines={2}>
         {({ channels: known }) => {
           const rows = known.filter(({ loaded, name, id }) => loaded && name === id);
-          // How they do comes with what the gateway says of itself.
+          // The states of channels are part of the gateway's status.
           if (!status) return <LateSkeleton lines={2} />;
           if (rows.length === 0)
             return <Empty command="rouse channels">No channel is configured.</Empty>;
