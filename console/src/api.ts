@@ -27,6 +27,11 @@ export const signedOut = signal(false);
 /** The version that answered first, and the one that answers now: a newer one offers to load the page again. */
 export const versions = signal<{ first: string; now: string } | null>(null);
 
+/** The answer that the gateway gives with an operation. */
+export type Answer<Operation extends (...given: never[]) => unknown> = Awaited<
+  ReturnType<Operation>
+>;
+
 export interface AskOptions {
   method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** Sent as JSON. */

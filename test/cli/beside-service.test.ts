@@ -39,7 +39,9 @@ it("the shipped systemd unit: commands reach its gateway without its secrets", a
     { message: "hello", wakeMode: "next-heartbeat" },
     { authorization },
   );
+  await cli.write("hello.json", { message: "hello" });
   for (const command of [
+    "hooks send agent --payload hello.json",
     "status",
     "doctor",
     "events",

@@ -1,5 +1,6 @@
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { ContextOverflowError } from "@langchain/core/errors";
 import { HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { tool as langTool } from "@langchain/core/tools";
 import { ChatOpenAI } from "@langchain/openai";
@@ -402,6 +403,12 @@ describe.each([false, true])("@langchain/openai (responses: %s)", (useResponsesA
       tool_call_id: first.tool_calls?.[0]?.id ?? "",
     });
     expect((await bound.invoke([...asked, first, result])).text).toBe("It is noon.");
+  });
+
+  it("knows a conversation that is too long for the model", async () => {
+    const error = { message: "too long", code: "context_length_exceeded" };
+    world.model.says = () => ({ status: 400, error });
+    await expect(open({ maxRetries: 0 }).invoke("x")).rejects.toBeInstanceOf(ContextOverflowError);
   });
 
   it("tells of failures, before and after the first word", async () => {

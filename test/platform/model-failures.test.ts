@@ -276,7 +276,7 @@ describe("an input that is too long", () => {
       "context_length_exceeded",
     ]);
     expect(body.error.message).toBe(
-      "the conversation is longer than the model can read: send fewer or shorter messages",
+      "this model's maximum context length is exceeded: send fewer or shorter messages",
     );
     expect(local!.asked).toHaveLength(1);
   });

@@ -256,6 +256,11 @@ describe("an error names the item of the request that it is about", () => {
       [thought, { role: "user", content: [{ type: "input_file" }] }],
       "input[1].content[0]",
     ],
+    [
+      "an image by an id",
+      [{ role: "user", content: [{ type: "input_image", file_id: "file_1" }] }],
+      "input[0].content[0].file_id",
+    ],
     ["a call without a result", [thought, user, call("a"), call("b"), output("a")], "input[4]"],
     ["a result without a call", [user, thought, output("a")], "input[2].call_id"],
     ["a reference", [user, { type: "item_reference", id: "msg_no" }], "input[1].id"],
@@ -328,6 +333,31 @@ describe("input as newer front ends send it", () => {
     const [run] = (await world.admin("/admin/v1/runs")).body.runs;
     expect(run.warnings).toEqual([
       "items of the type web_search_call were left out: a tool of another server made them",
+    ]);
+  });
+
+  it("takes thoughts in the form of other servers, and leaves out what programs have added to the format", async () => {
+    const thought = {
+      type: "reasoning",
+      summary: null,
+      content: [{ type: "output_text", text: "Hm." }],
+    };
+    const input = [
+      { role: "user", content: "Look." },
+      thought,
+      { type: "front_end:code_interpreter", id: "ci_1", code: "1 + 1" },
+      { type: "message", role: "assistant", content: [{ type: "output_text", text: "Well." }] },
+      { role: "user", content: "And?" },
+    ];
+    expect((await world.respond({ input })).status).toBe(200);
+    const [, , said, next] = world.model.asked[0]?.body.messages ?? [];
+    expect([said, next.content]).toEqual([
+      { role: "assistant", content: "Well.", reasoning_content: "Hm." },
+      "And?",
+    ]);
+    const [run] = (await world.admin("/admin/v1/runs")).body.runs;
+    expect(run.warnings).toEqual([
+      "items of the type front_end:code_interpreter were left out: a tool of another server made them",
     ]);
   });
 

@@ -231,6 +231,17 @@ describe("a conversation that its caller sends back", () => {
     }
   });
 
+  it("may have instructions and results without a part", async () => {
+    const messages = [
+      { role: "system", content: [] },
+      ...USER,
+      call("{}"),
+      { ...result, content: [] },
+    ];
+    expect((await world.chat({ tools: [CLOCK], messages })).status).toBe(200);
+    expect(world.model.asked[0]?.roles).toEqual(["system", "user", "assistant", "tool"]);
+  });
+
   it("has the parts of a result apart, and a refusal as words", async () => {
     const parts = ["3", "4"].map((text) => ({ type: "text", text }));
     const refused = { role: "assistant", content: null, refusal: "I do not say it." };

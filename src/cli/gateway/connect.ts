@@ -135,6 +135,20 @@ export async function connectRunning(
 }
 
 /**
+ * Connects to the running gateway, for what nothing else can do.
+ * @throws RouseError `internal` if none runs.
+ */
+export async function connectGateway(
+  options: CommonOptions,
+  io: CliIo,
+): Promise<GatewayConnection> {
+  const to = await connectRunning(options, io);
+  if (to) return to;
+  const message = "no gateway runs on this config; start one with `rouse start`";
+  throw new RouseError({ code: "internal", message });
+}
+
+/**
  * Connects to the running gateway, or opens the store if none runs. Both ways answer alike.
  * @throws RouseError `config_invalid`, or `store_locked` while another command holds the state folder for long.
  */

@@ -21,14 +21,8 @@ interface Preset {
   mappings?: { id?: string; match?: { path?: string | string[] } }[];
 }
 
-interface FoundPresets {
-  names: string[];
-  find(name: string): PresetEntry[];
-  schemes: SchemeSources;
-}
-
 /** The presets that the config of this folder can enable. Without a config that can be read: those that ship. */
-async function findPresets(options: CommonOptions, io: CliIo): Promise<FoundPresets> {
+async function findPresets(options: CommonOptions, io: CliIo) {
   const user = await findUsable(options, io);
   const { files, presets, schemes } = await loadPresets(user);
   const enabled = user?.config.hooks.presets.map(getPresetName) ?? [];

@@ -7,7 +7,7 @@ import type { CommandContext } from "../../contract/define.ts";
 import { loadCommandPlugins, sectionFor, type CommandPlugin } from "../../plugin/commands.ts";
 import { BUILTIN_PLUGINS } from "../../plugin/locations.ts";
 import { addCommand, doing, type CommandSpec, type Noun } from "../command.ts";
-import { connectRunning, read } from "../gateway/connect.ts";
+import { connectGateway, connectRunning, read } from "../gateway/connect.ts";
 import { reportError } from "../failure.ts";
 import { EXIT, type CliIo } from "../io.ts";
 import type { CommonOptions } from "../options.ts";
@@ -48,12 +48,8 @@ function createContext(
     json: options.json ?? false,
     // The gateway that runs vouches for its plugins: no credential of the path is needed.
     async hook(path, body) {
-      const to = await connectRunning(options, io);
-      if (to) return read(to.api.hooks.send.$post({ json: { plugin: plugin.id, path, body } }));
-      throw new RouseError({
-        code: "internal",
-        message: "no gateway runs on this config; start one with `rouse start`",
-      });
+      const { api } = await connectGateway(options, io);
+      return read(api.hooks.send.$post({ json: { plugin: plugin.id, path, body } }));
     },
     async serviceState() {
       const to = await connectRunning(options, io);

@@ -1,5 +1,7 @@
 import "./style.css";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { listAgents } from "../../../../src/operate/watch/system.ts";
+import type { Answer } from "../../api.ts";
 import { FilterSelect } from "../../filters.tsx";
 import { href, place } from "../../router.ts";
 import { useResource } from "../../resource.ts";
@@ -8,14 +10,6 @@ import { PageHead } from "../../ui/page-head.tsx";
 import { Empty, Failed } from "../../ui/states.tsx";
 import { say, session, startAnew, turns } from "./conversation.ts";
 import { TurnView } from "./turn.tsx";
-
-interface Agent {
-  id: string;
-  name: string;
-  model: string;
-  /** True if it answers when no agent is named. */
-  standard: boolean;
-}
 
 /** The text that was not sent yet survives a reload and a sign-out. */
 const DRAFT = "rouse.chat.draft";
@@ -70,7 +64,7 @@ function Composer({ agent }: { agent: string }) {
 
 /** A conversation with any agent, for trying it out: the operator's own sessions, which no channel and no key reaches. */
 export function Page() {
-  const agents = useResource<{ agents: Agent[] }>("/agents");
+  const agents = useResource<Answer<typeof listAgents>>("/agents");
   const { agent = "" } = place.value.query;
   const log = useRef<HTMLOListElement>(null);
   const shown = turns.value;

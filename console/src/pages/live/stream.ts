@@ -1,11 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { askLines, AskError, signedOut } from "../../api.ts";
+import type { StreamLine } from "../../../../src/operate/records/event-feed.ts";
 import type { EventRow } from "../events/types.ts";
-
-type StreamLine =
-  | { type: "event"; event: EventRow }
-  | { type: "skipped"; count: number }
-  | { type: "alive" };
 
 export type StreamState = "connecting" | "live" | "paused" | "away";
 

@@ -1,10 +1,8 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import type {
-  MappingEdit,
-  Proposal,
-  ProposalPlan,
-} from "../../../../src/operate/proposals/proposal-types.ts";
+import type { MappingEdit } from "../../../../src/operate/proposals/job.ts";
+import type { ProposalPlan } from "../../../../src/operate/proposals/prepare.ts";
+import type { Proposal } from "../../../../src/operate/proposals/proposals.ts";
 import { Button } from "../../ui/basic.tsx";
 import type { Workbench } from "./use-workbench.ts";
 
