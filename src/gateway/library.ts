@@ -78,7 +78,7 @@ const JSON_TYPE = { "content-type": "application/json" };
 
 function toRawInput(
   { path, body = {}, method = "POST", headers = {}, query = {} }: HookInput,
-  origin: string,
+  base: string,
 ): RawInput {
   const named = Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
@@ -91,11 +91,14 @@ function toRawInput(
     query: { ...query },
     headers: body instanceof Uint8Array ? named : { ...named, ...JSON_TYPE },
     body: body instanceof Uint8Array ? body : Buffer.from(JSON.stringify(body) ?? "null"),
-    url: `${origin}/${clean}${parameters === "" ? "" : `?${parameters}`}`,
+    url: {
+      origin: "http://localhost",
+      target: `${base}/${clean}${parameters === "" ? "" : `?${parameters}`}`,
+    },
   };
 }
 
-/** Creates what the program that embeds a gateway hands events over by. `base` is the public address of the hooks. */
+/** Creates what the program that embeds a gateway hands events over by. `base`: `hooks.path`. */
 export function createReceive(
   { receive }: Pick<Intake, "receive">,
   base: () => string,

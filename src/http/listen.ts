@@ -4,7 +4,7 @@ import { createServer as createTcpServer, type AddressInfo, type Socket } from "
 import type { HttpBindings } from "@hono/node-server";
 import { RouseError } from "../core/errors.ts";
 import { type DirectHandler, isUnread } from "./direct-hooks.ts";
-import { discard, NO_HOST, UPLOAD_MS } from "./request.ts";
+import { discard, NO_HOST, UPLOAD_MS } from "./transport.ts";
 
 /** How long answers under way may take once the gateway closes. */
 const CLOSE_MS = 2000;

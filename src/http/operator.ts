@@ -14,7 +14,7 @@ import { createConsoleSessions, findSessionProblem } from "./console/sessions.ts
 import type { HttpContext } from "./context.ts";
 import { createErrorHandler, failureResponse } from "./errors.ts";
 import { answerInTime } from "./first-answers.ts";
-import { getHeaders, getPeer, resolveCaller, ROUTING } from "./request.ts";
+import { getHeaders, getPeer, resolveCaller, ROUTING } from "./transport.ts";
 
 const NO_TOKEN: Failure = {
   code: "unauthorized",

@@ -98,7 +98,7 @@ export function readHookBody(
 ): StageResult | Promise<StageResult> {
   const { input, origin, snapshot, verifier } = hook;
   if (input.method === "GET") return undefined;
-  if (verifier) hook.allowance = bodyBudget.open(origin.kind === "http" ? origin.share : undefined);
+  if (verifier) hook.allowance = bodyBudget.open(origin.kind === "http" ? origin.share?.() : undefined);
   const fail = (error: Failure): StageResult => {
     if (!verifier) return { kind: "rejected", error };
     hook.allowance?.release();
@@ -140,7 +140,7 @@ function setPayload(hook: ReceivedHook): StageResult {
 export function decodeHookBody(hook: ReceivedHook): StageResult | Promise<StageResult> {
   const { input, kept, origin } = hook;
   if (input.method === "GET") {
-    const error = input.url === undefined ? undefined : findQueryProblem(input.url);
+    const error = input.url === undefined ? undefined : findQueryProblem(input.url.target);
     if (error) return { kind: "rejected", error };
     hook.payload = kept.query;
     return undefined;

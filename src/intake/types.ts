@@ -62,14 +62,14 @@ export interface RawInput {
   /** Lower-case names; several values joined by `, `. */
   headers: Values;
   body: BodySource;
-  /** The address that the sender called. Signatures that cover the address need it. */
-  url?: string;
+  /** The address that the sender called, its path and query as they were written: signatures may cover it. */
+  url?: { origin: string; target: string };
 }
 
 /** The origin of an event. Only HTTP callers must authenticate: other origins are authenticated elsewhere. */
 export type Origin =
   /** `share` names the share of the budget for unauthenticated bodies that the body counts against. Undefined: none. */
-  | { kind: "http"; address: string; share?: string | undefined }
+  | { kind: "http"; address: string; share?(): string | undefined }
   /** A plugin's service. The event is kept only while this gateway holds the lease of `fencingToken`. */
   | { kind: "source"; plugin: string; fencingToken?: FencingToken | undefined }
   /** An event that was recorded before, with its body as bytes: its id, credential and address. */

@@ -6,7 +6,7 @@ import { RouseError, type Issue } from "../../core/errors.ts";
 import { firstIdOf } from "../../core/ids.ts";
 import { decodePayload } from "../../core/http/payload.ts";
 import { collectBytes } from "../../intake/body.ts";
-import { bodySource } from "../request.ts";
+import { bodySource } from "../transport.ts";
 
 const MAX_LIMIT = 500;
 /** The operator's requests carry little; the longest is a payload to try against the mappings. */

@@ -4,7 +4,7 @@ import { compress } from "hono/compress";
 import { getMimeType } from "hono/utils/mime";
 import type { FailureLimiter } from "../../intake/callers.ts";
 import { collectBytes } from "../../intake/body.ts";
-import { bodySource, getPeer } from "../request.ts";
+import { bodySource, getPeer } from "../transport.ts";
 import { failureResponse, notFound } from "../errors.ts";
 import type { ConsoleMode } from "../../config/console-mode.ts";
 import { createConsoleAssets, type ConsoleAssets } from "./assets.ts";
