@@ -7,7 +7,8 @@ import { createAddressList, isLoopback, type AddressList } from "../core/http/ad
 import type { ApiKey, ApiKeys } from "../chat/api-keys.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
-import { createFailureLimiter, type createSharedCounts } from "../intake/callers.ts";
+import { createFailureLimiter } from "../intake/authenticate.ts";
+import type { createSharedCounts } from "../intake/callers.ts";
 import type { RawInput, Snapshot } from "../intake/types.ts";
 import { Readable } from "node:stream";
 

@@ -16,13 +16,8 @@ import { getFirstValues } from "../core/http/payload.ts";
 import { answerHandshake, readsBody } from "./signatures/handshake.ts";
 import type { Verifier } from "./signatures/types.ts";
 import { bodyFailure, collectBytes, type BodyResult, getMaxBodyBytes } from "./body.ts";
-import {
-  toDenied,
-  type Denials,
-  createFailureLimiter,
-  type FailureLimiter,
-  type SharedCounts,
-} from "./callers.ts";
+import { createFailureLimiter, type FailureLimiter } from "./authenticate.ts";
+import { toDenied, type Denials, type SharedCounts } from "./callers.ts";
 
 /** Candidates of one path, and of one address there: anyone may send one. */
 const MAX_CANDIDATES = 10;

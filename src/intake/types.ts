@@ -29,8 +29,8 @@ export interface Snapshot extends ActionContext {
   readonly configFile: string | undefined;
   /** The shell's expression for the hook token; undefined if the config has it as plain text. */
   readonly hookTokenInShell: string | undefined;
-  /** Returns the config by which events are decided, to be kept with them; undefined if it cannot be read any more. */
-  decidingConfig(): DecidingConfig | undefined;
+  /** The config by which events are decided, to be kept with them; undefined if a file of it was gone. */
+  readonly decidingConfig: DecidingConfig | undefined;
   /** Texts that stand in for the config file and mapping files. Undefined in a gateway. */
   readonly texts?: FileTexts | undefined;
   readonly mappings: MappingSet;
@@ -176,9 +176,9 @@ export interface ParsedHook extends MappingInput {
   credential: string | undefined;
 }
 
-/** One action of an event, or why this item has none. */
+/** One action of an event, or the reason that this item has none. */
 export type Item =
-  | (Applicant & {
+  | (Pick<Applicant, "batch"> & {
       ok: true;
       action: HookAction;
       missing: string[];
