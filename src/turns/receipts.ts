@@ -1,7 +1,7 @@
 import { readMonotonic } from "../core/clock.ts";
 import type { PartContext } from "../store/context.ts";
+import { deliveryState } from "../store/sql/rows.ts";
 import {
-  deliveryState,
   getOwnModel,
   NO_ROUTE,
   type DeliveryRecord,
