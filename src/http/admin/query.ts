@@ -105,7 +105,7 @@ async function readBody(c: Context): Promise<unknown> {
   return parsed.payload;
 }
 
-/** What a client gives as a query: texts, and several of them for a parameter that may come several times. */
+/** The query that a client gives: texts, and several of them for a parameter that may come several times. */
 type QueryInput<T> = {
   [K in keyof T]: undefined extends T[K] ? string | string[] | undefined : string | string[];
 };

@@ -65,7 +65,7 @@ function findBodyChanges(
 const UPDATE_MS = 120_000;
 const MIN_UPDATE_MS = 5000;
 
-/** What a gateway learns from the hooks that it has recorded. */
+/** The shapes of the hooks that a gateway has recorded, and the warnings that follow from them. */
 export type HookShapes = ReturnType<typeof createHookShapes>;
 
 /** Bodies are counted before retention takes them. */
