@@ -167,7 +167,8 @@ export function readHookBody(
 ): StageResult | Promise<StageResult> {
   const { input, origin, snapshot, verifier } = hook;
   if (input.method === "GET") return undefined;
-  if (verifier) hook.allowance = bodyBudget.open(origin.kind === "http" ? origin.share?.() : undefined);
+  if (verifier)
+    hook.allowance = bodyBudget.open(origin.kind === "http" ? origin.share?.() : undefined);
   const fail = (error: Failure): StageResult => {
     if (!verifier) return { kind: "rejected", error };
     hook.allowance?.release();

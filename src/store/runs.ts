@@ -8,7 +8,13 @@ import type { TextPart } from "../core/text.ts";
 import type { JoinedTraces } from "../core/http/trace-context.ts";
 import type { Attachment, MessageSpan, UnreadContent } from "./attachments.ts";
 import type { Ms, SessionRef, Usage } from "./records.ts";
-import type { LiveMessage, MessageOrigin, ReplyTarget, Route, RouteDecision } from "./deliveries.ts";
+import type {
+  LiveMessage,
+  MessageOrigin,
+  ReplyTarget,
+  Route,
+  RouteDecision,
+} from "./deliveries.ts";
 
 /** The input of every run, checked and resolved when it was accepted. */
 interface SpecBase {

@@ -1,11 +1,4 @@
-import {
-  COUNTED,
-  createReads,
-  type Ms,
-  type Reads,
-  type Sql,
-  type Store,
-} from "#store-kit";
+import { COUNTED, createReads, type Ms, type Reads, type Sql, type Store } from "#store-kit";
 import type { Db } from "../client/db.ts";
 import { digest } from "../client/digest.ts";
 import { readDedupeRecords } from "../commit/keys.ts";
