@@ -5,7 +5,7 @@ import type { TurnRecord } from "../../src/store/types.ts";
 
 const READS = { readOnly: true, idempotent: true, destructive: false };
 const CHANGES = { readOnly: false, idempotent: false, destructive: false };
-/** What an MCP tool without annotations has. */
+/** The hints of an MCP tool without annotations. */
 const SILENT = { readOnly: false, idempotent: false, destructive: true };
 
 const TURN: JudgedTurn = {

@@ -40,7 +40,7 @@ function pdf(...texts: string[]): Buffer {
 }
 
 describe("files of messages", () => {
-  it("that a model cannot see, hear or read are told of with the reason", async () => {
+  it("that a model cannot see, hear or read are named with the reason", async () => {
     const opened = await openWorld(
       telegram,
       { transcription: undefined, attachments: { maxBytes: 20_000 } },
@@ -103,7 +103,7 @@ describe("files of messages", () => {
     expect(lastText(provider).length).toBeLessThan(61_000);
   });
 
-  it("give so many pages at most: a document with more is told of", async () => {
+  it("give a limited number of pages: a document with more is reported", async () => {
     const opened = await openWorld(telegram);
     const { far, provider } = opened;
     const send = (name: string, ...pages: string[]) =>
@@ -138,7 +138,7 @@ describe("files of messages", () => {
     expect(await ask(opened, far.sends.file(REPORT, "again"))).toBe("I was given: a document");
   });
 
-  it("are fetched again after errors that pass, and told of if they are gone", async () => {
+  it("are fetched again after temporary errors, and named if they are gone", async () => {
     const opened = await openWorld(telegram);
     const { far, provider } = opened;
     far.sends.shelf.failing = 2;

@@ -47,7 +47,7 @@ describe("a question that is shared", () => {
     await expect(ask({ name: "a" })).rejects.toThrow("on purpose");
     const first = ask({ name: "a" });
     await nextTurn();
-    // What was done since then is known to an answer that is asked for now.
+    // A later call does not join the first one, since it must see changes that were made since.
     expect(await Promise.all([first, ask({ name: "a" })])).toEqual([4, 5]);
   });
 });

@@ -100,7 +100,7 @@ describePostgres("limits over several gateways", () => {
     await a.until(async () => (await told()).includes("0 of 2 at the same time"));
   });
 
-  it("`runsPerHour` lets so many start, wherever they came in; a higher limit lets the others go at once", async () => {
+  it("`runsPerHour` counts the starts of all gateways; a higher limit starts the waiting runs immediately", async () => {
     const [a, b] = await pair(mapping({ runsPerHour: 5 }));
     await postAll([a, b], 12);
     await a.until(

@@ -77,7 +77,7 @@ describe("runs an hour", () => {
     ],
   };
 
-  it("park what is over them, tell the main session once, and let it go on when there is room, in order", async () => {
+  it("park runs over them, inform the main session once, and start them when there is room, in order", async () => {
     world = await start(hooks);
     const answers = [
       await post("shop", 1),
@@ -165,7 +165,7 @@ describe("runs an hour", () => {
     });
   });
 
-  it("are spent by nothing that is refused, not believed, or a duplicate", async () => {
+  it("are not used by rejected requests and duplicates", async () => {
     world = await start(
       {
         mappings: [mapping("shop", { limits: { runsPerHour: 1 }, validate: { required: ["n"] } })],
@@ -209,7 +209,7 @@ describe("runs an hour", () => {
     expect((await runOf(over)).waitsFor.scope).toBe("hooks");
   });
 
-  it("let go a run that is cancelled, and the next of its session key after it", async () => {
+  it("start the next run of a session key once the parked one is cancelled", async () => {
     world = await start({
       sharedSessions: ["hook:one"],
       mappings: [
@@ -293,7 +293,7 @@ describe("runs at the same time", () => {
     await going;
   });
 
-  it("are counted afresh after a restart", async () => {
+  it("are counted again after a restart", async () => {
     hold();
     const hooks = { mappings: [mapping("shop", { limits: { concurrent: 1 } })] };
     world = await start(hooks);

@@ -47,7 +47,7 @@ it.each([
   "แล้วใครมีอีกบ้าง",
   "Còn ai có nữa?",
   "Siapa lagi yang punya?",
-])("%s: goes on with the question before", (question) => {
+])("follow-up questions: %s continues the question before", (question) => {
   expect(find(question, FIRST)).toBe(FIRST);
 });
 
@@ -60,11 +60,11 @@ it.each([
   "Когда открыта контора порта в воскресенье?",
   "港口办公室星期天几点开门？",
   "港の事務所は日曜日に何時に開きますか",
-])("%s: is understood alone", (question) => {
+])("follow-up questions: %s is understood alone", (question) => {
   expect(find(question, FIRST)).toBeUndefined();
 });
 
-it("a chain of such questions leads back to the one that names its subject", () => {
+it("follow-up questions: a chain of them leads back to the one that names its subject", () => {
   expect(find("And at night?", FIRST, "And who else has it?", "thanks", "Since when?")).toBe(
     ["Since when?", "thanks", "And who else has it?", FIRST].join("\n"),
   );

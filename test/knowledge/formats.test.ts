@@ -18,7 +18,7 @@ interface Expected {
   title: string | null;
   pages: number | null;
   question: string;
-  /** What the best passage says. */
+  /** Words of the best passage. */
   says: string;
   /** The page it is said on. */
   page?: number;

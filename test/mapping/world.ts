@@ -21,7 +21,7 @@ export const presetNames = namesIn(PRESETS);
 export const byHookToken = (names: readonly string[]): { use: string; auth: "token" }[] =>
   names.map((use) => ({ use, auth: "token" }));
 
-/** What the modules of a folder may do if the config grants nothing, and how long they may take to be loaded. */
+/** The rights of modules in a folder if the config grants nothing, and the time limit for loading them. */
 export const confinedTo = (folder: string) => ({
   permissions: createPermissions(folder, configSchema.parse({}).hooks.transformPermissions),
   loadMs: 10_000,

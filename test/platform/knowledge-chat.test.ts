@@ -1,3 +1,6 @@
+import { createOpenAI } from "@ai-sdk/openai";
+import { streamText } from "ai";
+import OpenAI from "openai";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -132,6 +135,21 @@ describe("an agent with `knowledge: auto`", () => {
       body.output[0].content[0].annotations[0].title,
     ]).toEqual([200, terms, "Terms of sale"]);
   });
+
+  it("cites them in the stream of a response, where clients look for them", async () => {
+    const prompt = "How long are returns taken?";
+    const openai = createOpenAI({ baseURL: `${world.url}/v1`, apiKey: DESK });
+    const { sources } = streamText({ model: openai.responses("ops"), prompt });
+    expect(await sources).toMatchObject([{ title: "Terms of sale" }]);
+    const client = new OpenAI({ baseURL: `${world.url}/v1`, apiKey: DESK });
+    const places: unknown[] = [];
+    const stream = client.responses.stream({ model: "ops", input: prompt });
+    stream.on("response.output_text.annotation.added", (event) => places.push(event.annotation));
+    const [said] = (await stream.finalResponse()).output;
+    const [part] = said?.type === "message" ? said.content : [];
+    expect(part).toMatchObject({ annotations: places });
+    expect(places).toMatchObject([{ start_index: 15, end_index: 18 }]);
+  });
 });
 
 describe("an agent with the tool", () => {
@@ -157,7 +175,7 @@ describe("an agent with the tool", () => {
     ]).toEqual(["30 days [1].", [terms]]);
   });
 
-  it("of another tenant finds nothing of this one's, and has no tool where there is nothing to find", async () => {
+  it("of another tenant finds nothing of this one's, and has no tool if there is nothing to find", async () => {
     const { body } = await ask("sales", {}, STRANGER);
     expect([tools(), body.citations]).toEqual([[], undefined]);
     await ask("ops", {}, STRANGER);
@@ -189,7 +207,7 @@ describe("an agent with the tool", () => {
   });
 });
 
-it("a turn whose passages cannot be searched goes on without them, with a warning of the run", async () => {
+it("a turn whose passages cannot be searched continues without them, with a warning of the run", async () => {
   const own = await documentsWorld({
     agents: [{ id: "ops", knowledge: "auto" }, { id: "sales" }],
   });

@@ -262,7 +262,7 @@ it.each([
 it.each([
   ["json", '{"order":{"id":12345678901234567890,"rate":1.10}}'],
   ["jsonl", '{"order":{"id":12345678901234567890,"rate":1.10}}\n'],
-])("numbers of %s have all their digits", async (ending, text) => {
+])("numbers in %s keep all their digits", async (ending, text) => {
   const { lines } = await read(`order.${ending}`, text);
   expect(lines.join("; ")).toBe("order.id: 12345678901234567890; order.rate: 1.10");
 });

@@ -357,7 +357,7 @@ describe("a PDF", () => {
     ]);
   });
 
-  it("has a sentence whole that goes on in the next column", async () => {
+  it("keeps a sentence whole that continues in the next column", async () => {
     const file = pdf([
       page(
         [50, 640, "The left column is about tugs."],

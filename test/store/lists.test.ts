@@ -63,7 +63,7 @@ it("SQLite: a filter whose count is known to be 0 looks at no row, however many 
       1,
     ]);
   }
-  // What is not counted yet is found.
+  // A row that is not counted yet is found.
   db.exec(
     `UPDATE marks SET seq = ${ROWS - 1} WHERE name = 'intake'; UPDATE events SET outcome = 'failed' WHERE seq = ${ROWS}`,
   );

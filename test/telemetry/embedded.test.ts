@@ -32,7 +32,7 @@ import { createCollector } from "./collector.ts";
 const SENDER = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 
-/** What the SDK's own package does for Node. */
+/** Keeps contexts as the SDK's own package does for Node. */
 class Contexts implements ContextManager {
   readonly #storage = new AsyncLocalStorage<Context>();
   active(): Context {
@@ -239,7 +239,7 @@ await gateway.stop();
 }
 
 describe("the modules that a gateway loads", () => {
-  it("have nothing of OpenTelemetry where nobody collects traces", async () => {
+  it("have nothing of OpenTelemetry if nothing collects traces", async () => {
     expect(await loadedBy({})).toEqual(["telemetry/open.ts"]);
   });
 

@@ -100,7 +100,7 @@ const lookup = (service: Service): Tool => ({
 
 interface Setup {
   says?: (call: number) => Said;
-  /** What the channel answers, by attempt. */
+  /** The channel's answer, by attempt. */
   sends?: (attempt: number) => "sent" | "retry" | "failed";
   telemetry?: object;
   hooks?: object;
@@ -324,7 +324,7 @@ it("a hook is one trace with its sender: intake, mapping, run, model calls, tool
     expect([secret, exported.includes(secret)]).toEqual([secret, false]);
 });
 
-it("failures are told by the span that failed and by a short code, without a word of what the vendor said", async () => {
+it("traces: a failure is in the span that failed, with a short code, and without a word of the vendor's error", async () => {
   const collector = await createCollector();
   const { world: of, model: server } = await start(collector, { sends: () => "failed" });
   let asked = 0;
@@ -456,7 +456,7 @@ it("a chat over the API is in the trace of its caller, also if it streams", asyn
   });
 });
 
-it("what several events come to is one run: of the first one's trace, linked to the others", async () => {
+it("several events that are combined are one run: of the first one's trace, linked to all others", async () => {
   const collector = await createCollector();
   const { world: of } = await start(collector, {
     hooks: {
@@ -510,7 +510,7 @@ it("a sender's decision not to sample holds, and so does the share of the config
   const { body } = await of.post("/hooks/shop", { text: "x" });
   const run = await ended(of, body.runId);
   expect(run.traceId).toMatch(/^[0-9a-f]{32}$/);
-  // Others are told so.
+  // Requests to other services have its id.
   expect(service.calls.find(({ path }) => path === "/crm")?.headers["traceparent"]).toMatch(
     new RegExp(`^00-${run.traceId}-[0-9a-f]{16}-00$`),
   );

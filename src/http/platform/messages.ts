@@ -139,6 +139,9 @@ const NAMES = {
 };
 export type ConversationField = keyof typeof NAMES;
 
+/** An image that a client sends as a file. */
+const IMAGE_FILE = /^data:image\/(?:gif|jpeg|png|webp);/i;
+
 async function readParts(
   content: PlacedContent["content"],
   param: string,
@@ -149,8 +152,12 @@ async function readParts(
   for (const [index, part] of content.entries()) {
     const { at = `${param}[${index}]` } = part;
     if (part.type === "text") parts.push({ type: "text", text: part.text });
-    else if (part.type === "file") parts.push(await readFile(part.file, at));
-    else {
+    else if (part.type === "file") {
+      const data = part.file.file_data ?? "";
+      parts.push(
+        IMAGE_FILE.test(data) ? await loadImage(data, at, images) : await readFile(part.file, at),
+      );
+    } else {
       const { url, detail } = part.image_url;
       const image = await loadImage(url, `${at}.${NAMES[field].image}`, images);
       parts.push({ ...image, ...(detail && { detail }) });

@@ -103,7 +103,8 @@ const KNOWN: Partial<Record<FailedEnd["code"], Partial<ApiProblem>>> = {
   context_too_long: {
     status: 400,
     code: "context_length_exceeded",
-    message: "the conversation is longer than the model can read: send fewer or shorter messages",
+    // Clients that shorten a conversation by themselves look for these words.
+    message: "this model's maximum context length is exceeded: send fewer or shorter messages",
   },
   timeout: { status: 504, type: "timeout" },
   cancelled: { status: 503 },

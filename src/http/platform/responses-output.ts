@@ -244,7 +244,15 @@ export function renderResponse(head: ResponseHead): TurnRenderer {
     if (!item) return [];
     const { at, text } = item;
     const part = toPart(kind, text, end);
+    const annotations = "annotations" in part ? part.annotations : [];
     return [
+      ...annotations.map((annotation, annotation_index) =>
+        event("response.output_text.annotation.added", {
+          ...place(kind, at),
+          annotation_index,
+          annotation,
+        }),
+      ),
       event(`${EVENTS[kind].text}.done`, { ...place(kind, at), text, ...logprobs(kind) }),
       event(`${EVENTS[kind].part}.done`, { ...place(kind, at), part }),
       itemEvent("done", at, toItem(kind, toStatus(end), [part])),

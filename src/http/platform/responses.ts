@@ -28,7 +28,7 @@ interface PlacedItem {
 /** Whether a request has input besides its instructions. */
 const hasInput = ({ input }: ResponsesBody): boolean => (input ?? []).length > 0;
 
-const FOREIGN = /^(?:web_search|file_search|code_interpreter|image_generation|mcp)_/;
+const FOREIGN = /^(?:web_search|file_search|code_interpreter|image_generation|mcp)_|:/;
 
 /**
  * Reads the input with what it only refers to: a client sends an earlier answer as its id alone. Instructions without an

@@ -5,7 +5,7 @@ import { parsePath, TEMPLATE_ROOTS } from "../../mapping/template-context.ts";
 export interface FieldRead {
   /** A dotted path without positions: `labels.name`. */
   field: string;
-  /** The place in the mapping: `match.payload.labels.name`, `messageTemplate`. */
+  /** The key of the mapping that reads it: `match.payload.labels.name`, `messageTemplate`. */
   at: string;
   /** The condition on it; undefined if a template renders it. */
   condition?: unknown;
@@ -36,7 +36,7 @@ function readConditions(conditions: object, at: string): FieldRead[] {
   });
 }
 
-/** Returns the fields that the payload conditions of a mapping read. */
+/** The fields that the conditions of a mapping read. */
 export function getConditionReads({ match }: NamedMapping): FieldRead[] {
   const source =
     match.source === undefined
@@ -73,7 +73,7 @@ function getTemplates(config: NamedMapping): { at: string; text: string }[] {
     : templates;
 }
 
-/** Returns the fields that the templates of a mapping render as they are: expressions that are more than a path are left out. */
+/** The fields that the templates of a mapping render unchanged. Expressions that are more than a path are left out. */
 export function getRenderedReads(config: NamedMapping): FieldRead[] {
   return getTemplates(config).flatMap(({ at, text }) =>
     [...text.matchAll(EXPRESSION)].flatMap(([, expression = ""]) => {
