@@ -80,7 +80,7 @@ function createTurnstile(count: () => number): Turnstile {
 
 const FORM = /^multipart\/form-data(?:;|$)/i;
 
-/** What stands in the way of one file and of no other. */
+/** The failures of one file that let the other files of an upload be added. */
 const REFUSALS: ReadonlySet<ErrorCode> = new Set([
   "duplicate_document",
   "document_shared",
