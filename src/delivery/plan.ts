@@ -1,5 +1,6 @@
 import { newId } from "../core/ids.ts";
 import { FORGOTTEN } from "../core/text.ts";
+import { deliveryState } from "../store/sql/rows.ts";
 import {
   NO_ROUTE,
   type DeliveryError,
@@ -17,7 +18,6 @@ import {
   type Store,
   type ToolCallRecord,
   type Writes,
-  deliveryState,
 } from "../store/types.ts";
 import { unknownId } from "../vocabulary/unknown-id.ts";
 import { SEND_FILE_TOOL_NAME } from "../vocabulary/tool-names.ts";

@@ -6,7 +6,7 @@ import type { AttachmentDeps } from "./channel/attachments.ts";
 import type { SteerableTurns } from "./channel/steering.ts";
 import type { TypingSigns } from "./channel/typing.ts";
 import type { KnowledgeSearch } from "./knowledge.ts";
-import type { Quarantine } from "../queue/quarantine.ts";
+import type { Quarantine } from "../queue/worker.ts";
 import type { ScheduleParts } from "./schedules/open.ts";
 import type { ActionContext, CombinedAction, RunEnds, RunOperations } from "./types.ts";
 

@@ -1,5 +1,5 @@
+import { deliveryState } from "../store/sql/rows.ts";
 import {
-  deliveryState,
   getOwnModel,
   NO_ROUTE,
   type DeliveryRecord,

@@ -2,7 +2,7 @@ import { Hono } from "hono";
 import { RouseError } from "../../core/errors.ts";
 import { newId } from "../../core/ids.ts";
 import { createRateLimiter } from "../../intake/callers.ts";
-import { createKeyCheck, ROUTING } from "../request.ts";
+import { createKeyCheck, ROUTING } from "../transport.ts";
 import { createUploads } from "./knowledge-upload.ts";
 import { findProblem, forbidden, ProblemError, problemResponse, toProblem } from "./problems.ts";
 import { ROUTES } from "./routes.ts";

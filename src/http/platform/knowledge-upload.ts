@@ -8,7 +8,7 @@ import {
   type AddedDocument,
   type NewDocument,
 } from "../../knowledge/types.ts";
-import { discard, toReadable, UPLOAD_MS } from "../request.ts";
+import { discard, toReadable, UPLOAD_MS } from "../transport.ts";
 import {
   badRequest,
   errorObject,

@@ -2,7 +2,8 @@ import type { ChatEnd } from "../../chat/types.ts";
 import { getStatus, RouseError, type ErrorCode, type Failure } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { renderPhrase } from "../../vocabulary/phrases.ts";
-import { errorHeaders, logUnexpected, withReason } from "../errors.ts";
+import { errorHeaders, logUnexpected } from "../errors.ts";
+import { withReason } from "../transport.ts";
 
 /** A failure as this interface tells it: all four members of its error object, and a status. */
 export interface ApiProblem {

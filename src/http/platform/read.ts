@@ -5,7 +5,7 @@ import type { BodyLimits } from "../../core/http/body.ts";
 import { collectBytes } from "../../intake/body.ts";
 import { roundNumbers } from "../../core/json.ts";
 import { decodePayload } from "../../core/http/payload.ts";
-import { bodySource } from "../request.ts";
+import { bodySource } from "../transport.ts";
 import { badRequest, ProblemError, toProblem } from "./problems.ts";
 import type { Snapshot } from "../../intake/types.ts";
 

@@ -189,7 +189,7 @@ export function createDecidedBy(deps: DecidedByDeps) {
   return async ({ config: id }: EventRecord) => {
     const todaySince = await deps.since();
     const snapshot = deps.snapshot();
-    const todayId = snapshot.decidingConfig()?.id;
+    const todayId = snapshot.decidingConfig?.id;
     const today = todayId === undefined ? undefined : await deps.store.configs.get(todayId);
     const record =
       id === undefined ? undefined : id === todayId ? today : await deps.store.configs.get(id);
