@@ -49,6 +49,7 @@ const journalOf = ({ steps = [], decisions = {}, held = () => true }: Setup = {}
     happened.push(changes.map(({ id, change }) => `${id}: ${change.state}`).join(", ")),
     Promise.resolve(held())
   ),
+  getWhole: () => Promise.resolve(undefined),
   getDecision: (id) => Promise.resolve(decisions[id]),
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { findOutside, type View } from "../../src/agent/provenance.ts";
+import { findOutside, type View } from "../../src/people/judge.ts";
 import { judgeCall, type JudgedTurn } from "../../src/people/policy.ts";
 import type { TurnRecord } from "../../src/store/types.ts";
 

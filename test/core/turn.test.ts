@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { createBatch, shareInTurn } from "../../src/core/turn.ts";
+import { createBatch } from "../../plugins/postgres/records/reads.ts";
+import { shareInTurn } from "../../src/core/pause.ts";
 
 describe("a batch", () => {
   it("asks together for what is asked during one turn, in questions of at most 64 keys, each with its own answer", async () => {

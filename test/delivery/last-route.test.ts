@@ -103,7 +103,7 @@ function accept(
   const context = {
     channels,
     agents,
-    rooms: { hasOwner: () => true },
+    rooms: { ownerChannels: new Set(channels.loaded.map(({ id }) => id)) },
     config: configSchema.parse({}),
   } as unknown as ActionContext;
   const source = { hook: "agent", unsafe: false, fromRequest, now: 1 };
@@ -164,7 +164,7 @@ it("routes: a problem is found exactly if the owner cannot create a route by wri
       const problem = findRouteProblem(
         to === undefined ? { channel: name } : { channel: name, to },
         channels,
-        (id) => owned.includes(id),
+        new Set(owned),
       );
       const decisions = await Promise.all(
         [[], ...owned.map((id) => [id])].map((ids) => route(channels, ids, spec)),

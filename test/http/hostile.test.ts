@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { shareName } from "../../src/http/request.ts";
+import { shareName } from "../../src/http/transport.ts";
 import { createHold } from "../../src/intake/body.ts";
 import { createBodyBudget } from "../../src/intake/body-budget.ts";
 import { createAddressList } from "../../src/core/http/address.ts";

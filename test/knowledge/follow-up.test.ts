@@ -1,14 +1,9 @@
 import { expect, it } from "vitest";
-import type { ConversationMessage } from "../../src/agent/types.ts";
-import { findEarlierQuestions } from "../../src/turns/knowledge.ts";
+import { findEarlierQuestions } from "../../src/turns/follow-up.ts";
 
-const user = (text: string): ConversationMessage => ({
-  role: "user",
-  parts: [{ type: "text", text }],
-});
 const FIRST = "Where is the spare key of the boathouse kept at the harbour?";
 const find = (question: string, ...before: string[]): string | undefined =>
-  findEarlierQuestions(question, { messages: before.map(user) });
+  findEarlierQuestions(question, before.toReversed());
 
 it.each([
   "and who else has it?",

@@ -61,13 +61,12 @@ export async function compile(
       agents: new Set(["main"]),
       channels: (name) =>
         ["last", "console"].includes(name) || channels?.resolve(name) !== undefined,
-      routeProblem: (target) =>
-        channels &&
-        findRouteProblem(
-          target,
-          channels,
-          (id) => channels.get(id)?.channel.allowFrom?.includes("owner") ?? false,
-        ),
+      routeProblem(target) {
+        const owned = channels?.loaded.filter(({ channel }) =>
+          channel.allowFrom?.includes("owner"),
+        );
+        return channels && findRouteProblem(target, channels, new Set(owned?.map(({ id }) => id)));
+      },
       model: (name) => (name.includes("/") ? { ok: true } : { ok: false, message: "is no model" }),
     },
     pool: pool ?? createTransformPool({ log: createLogger("silent"), env: process.env }),

@@ -4,6 +4,7 @@ import OpenAI from "openai";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { textRow, xlsx } from "../knowledge/office-files.ts";
 import { DESK, documentsWorld, SALES, STRANGER, type DocumentsWorld } from "./documents.ts";
 import { eventsOf } from "./world.ts";
 
@@ -38,6 +39,20 @@ const said = (call = 0): string =>
 const tools = (): string[] | undefined => world.model.asked[0]?.tools;
 
 describe("an agent with `knowledge: auto`", () => {
+  it("is told the sheet of a workbook, and its answer cites the number of the sheet", async () => {
+    const sheets = [
+      { name: "Cranes", rows: textRow(1, "Crane", "Load") + textRow(2, "Titan", "forty tonnes") },
+      { name: "Boats", rows: textRow(1, "Tug", "Power") + textRow(2, "Otter", "two engines") },
+    ];
+    const { body: book } = await world.index("boats.xlsx", xlsx(sheets));
+    const { body } = await ask("ops", {
+      messages: [{ role: "user", content: "How many engines has the tug Otter?" }],
+    });
+    expect(said()).toContain("Boats");
+    expect(body.citations[0]).toMatchObject({ document_id: book.id, page: 2 });
+    await world.del(`documents/${book.id}`);
+  });
+
   it("is given the passages of an uploaded document as outside text, and its answer cites them", async () => {
     const { status, body } = await ask("ops");
     expect(status).toBe(200);

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { CallOutcome } from "../../src/core/breaker.ts";
-import { ChannelGate } from "../../src/delivery/tries.ts";
+import { ChannelGate } from "../../src/delivery/send.ts";
 import { mainSession, type Job, type Store, type Writes } from "../../src/store/types.ts";
 import { manualClock } from "../delivery/support.ts";
 import { restoreWaitingRuns } from "../../src/turns/model-gate.ts";
@@ -96,8 +96,7 @@ it("parked runs: a heartbeat wakes that waited for its model when the process en
     runs: { list: async () => [run] },
   } as unknown as Store;
   const context = {
-    agents: new Map([["main", { model: "local/big", fallbacks: [] }]]),
-    models: { resolve: () => ({ ok: false }) },
+    agents: new Map([["main", { resolved: { ok: false } }]]),
   } as unknown as Parameters<typeof restoreWaitingRuns>[1]["context"];
   await restoreWaitingRuns(parking, { store, clock, context });
   await clock.advance(60_000);

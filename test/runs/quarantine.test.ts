@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Quarantine } from "../../src/queue/quarantine.ts";
+import { Quarantine } from "../../src/queue/worker.ts";
 import { manualClock } from "../delivery/support.ts";
 
 function world() {

@@ -68,7 +68,7 @@ const READS_BODY =
 /** The reader, what hands it a request's body, and files in which `request` is a stored one or one to a model. */
 const BODY_READERS = [
   "core/http/body",
-  "http/request",
+  "http/transport",
   "channel-kit/kit",
   "operate/records/views",
   "agent/thinking",

@@ -70,7 +70,7 @@ const reasoning = z.object({
   content: thoughts,
 });
 
-/** What tools of another server did on the way to an answer. The answer follows them and has what they found. */
+/** Calls that tools of another server carried out for an answer. The answer follows them and has what they found. */
 const foreignCall = z
   .object({
     type: z.enum([

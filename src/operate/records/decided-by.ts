@@ -11,7 +11,7 @@ import { compileMappings } from "../../mapping/compile.ts";
 import { PRESETS_DIR } from "../../mapping/presets.ts";
 import type { TransformPool } from "../../mapping/transforms/pool.ts";
 import { getSecretPlaces } from "../../mapping/transforms/permissions.ts";
-import { createAgents } from "../../turns/channel/rooms.ts";
+import { createAgents } from "../../turns/agents.ts";
 import type { ConfigRecord, EventRecord, Reads } from "../../store/types.ts";
 import { getFolders, hashBasis, hashNames, type ConfigContent } from "../shapes/recorded-config.ts";
 
@@ -144,7 +144,7 @@ async function compileRecorded(content: ConfigContent, deps: DecidedByDeps): Pro
   const config = readConfig(file, texts, deps);
   if (!config) return { ok: false, reason: "this version of the program cannot read it" };
   const { hooks } = config;
-  const agents = createAgents(config, today.runtime.models.default.ref);
+  const agents = createAgents(config, today.models);
   const { set, issues } = await compileMappings({
     hooks,
     baseDir: baseDir(),
@@ -189,7 +189,7 @@ export function createDecidedBy(deps: DecidedByDeps) {
   return async ({ config: id }: EventRecord) => {
     const todaySince = await deps.since();
     const snapshot = deps.snapshot();
-    const todayId = snapshot.decidingConfig()?.id;
+    const todayId = snapshot.decidingConfig?.id;
     const today = todayId === undefined ? undefined : await deps.store.configs.get(todayId);
     const record =
       id === undefined ? undefined : id === todayId ? today : await deps.store.configs.get(id);

@@ -1,17 +1,112 @@
+/** Accepts events with their duplicate keys, and turns accepted events into runs, jobs and system events. */
+import { hash } from "node:crypto";
 import type { WakeMode } from "../../config/schema/common.ts";
-import type { RecordWriter } from "../sql/record-writes.ts";
-import { BROKEN } from "../event-record.ts";
-import { STORE_UNAVAILABLE, type EventOutcome, type JobKind, type StoredAction } from "../types.ts";
-import type { SqliteGroupCommit } from "./group-commit.ts";
-import type { Statements } from "./statements.ts";
 import { safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
+import type { RecordWriter } from "../sql/record-writes.ts";
+import { toDedupeRecord, toEventRow, type DedupeRest, type DedupeRow } from "../sql/rows.ts";
 import type { Signals } from "../sql/signals.ts";
+import {
+  BROKEN,
+  STORE_UNAVAILABLE,
+  type AcceptResult,
+  type DedupeEntry,
+  type DedupeRecord,
+  type EventOutcome,
+  type EventRecord,
+  type JobKind,
+  type Ms,
+  type StoredAction,
+} from "../types.ts";
+import type { SqliteGroupCommit, Statements } from "./connection.ts";
+
+/** Hex digits of a digest that a JavaScript number holds exactly. */
+const DIGITS = 13;
+
+/**
+ * Duplicate keys. Rows are appended, and found by a number made of scope and key (52 bits of SHA-256): keys are random,
+ * and an index on them as they are would touch another page for every hook. Two keys may share a number: each row says
+ * whose it is.
+ */
+export function keyNumber(scope: string, key: string): number {
+  return Number.parseInt(hash("sha256", `${scope}\n${key}`, "hex").slice(0, DIGITS), 16);
+}
+
+type KeyRow = DedupeRow & { seq: number };
+
+function findRow(sql: Statements, scope: string, key: string): KeyRow | undefined {
+  const rows = sql.all<KeyRow>(
+    "SELECT seq, scope, key, expires, record FROM dedupe WHERE number = ?",
+    keyNumber(scope, key),
+  );
+  return rows.find((row) => row.scope === scope && row.key === key);
+}
+
+/** The record that holds a key, where it is not expired. */
+export function findDedupeKey(
+  sql: Statements,
+  scope: string,
+  key: string,
+  now: Ms,
+): DedupeRecord | undefined {
+  const row = findRow(sql, scope, key);
+  return row && row.expires > now ? toDedupeRecord(row) : undefined;
+}
+
+/** Binds a duplicate key to an event; a key that is expired goes to the new event. False if another event holds it: nothing is written. */
+function bindKey(sql: Statements, eventId: string, entry: DedupeEntry, now: Ms): boolean {
+  const { scope, key, expiresAt, ...rest } = entry;
+  const known = findRow(sql, scope, key);
+  if (known && known.expires > now) return false;
+  if (known) sql.run("DELETE FROM dedupe WHERE seq = ?", known.seq);
+  const record: DedupeRest = { ...rest, eventId };
+  sql.run(
+    "INSERT INTO dedupe (number, scope, key, expires, record) VALUES (?, ?, ?, ?, ?)",
+    keyNumber(scope, key),
+    scope,
+    key,
+    expiresAt,
+    JSON.stringify(record),
+  );
+  return true;
+}
+
+/** Adds an event's row: the one insert of an answer's way. */
+const insertEvent = (sql: Statements, seq: number, event: EventRecord, now: Ms): void => {
+  const row = toEventRow(event, now);
+  const { id, at, path, credential, outcome, mapping, head, actions, body } = row;
+  sql.run(INSERT_EVENT, seq, id, at, path, credential, outcome, mapping, head, actions, body);
+};
+const INSERT_EVENT =
+  "INSERT INTO events (seq, id, at, path, credential, outcome, mapping, head, actions, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
+/** Binds the duplicate keys of an event and adds its row; nothing of both if another event holds a key. */
+export function acceptEvent(
+  sql: Statements,
+  nextSeq: () => number,
+  event: EventRecord,
+  keys: readonly DedupeEntry[],
+  now: Ms,
+): AcceptResult {
+  // One key is its own check; of several, none may be bound before all are known to be free.
+  for (const { scope, key } of keys.length > 1 ? keys : []) {
+    const record = findDedupeKey(sql, scope, key, now);
+    if (record) return { kind: "duplicate", record };
+  }
+  for (const entry of keys) {
+    const held = bindKey(sql, event.id, entry, now)
+      ? undefined
+      : findDedupeKey(sql, entry.scope, entry.key, now);
+    if (held && held.eventId !== event.id) return { kind: "duplicate", record: held };
+  }
+  insertEvent(sql, nextSeq(), event, now);
+  return { kind: "accepted" };
+}
 
 /** Writes by a store's writer. `touched` gets the kinds of jobs that may have become ready. */
 export type WriteWith = <T>(touched: Set<JobKind>, work: (writer: RecordWriter) => T) => T;
 
-/** Whether it is what an event holds, and not the store, that kept its work from being queued. */
+/** Returns whether the content of an event, and not the store, kept its work from being queued. */
 const isEventsFault = (error: unknown): boolean => safeError(error).code !== STORE_UNAVAILABLE.code;
 
 function parseHead(text: string): object {
@@ -68,7 +163,7 @@ function queueOrSetAside(
 /** Events, and about as many actions, of one transaction: accepting waits for no more than some milliseconds. */
 const SLICE = 64;
 
-/** What a slice brought. `settle` must be called once it is committed. */
+/** The result of a slice. `settle` must be called once it is committed. */
 export interface Materialized {
   wakes: Map<string, WakeMode>;
   /** Events that were set aside, with what was thrown. */

@@ -3,26 +3,56 @@ import { isIP } from "node:net";
 import type { IncomingMessage } from "node:http";
 import type { Context } from "hono";
 import { getPath } from "hono/utils/url";
-import {
-  clientAddress,
-  createAddressList,
-  getTarget,
-  isLoopback,
-  type AddressList,
-} from "../core/http/address.ts";
+import { createAddressList, isLoopback, type AddressList } from "../core/http/address.ts";
 import type { ApiKey, ApiKeys } from "../chat/api-keys.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
-import { createFailureLimiter, type createSharedCounts } from "../intake/callers.ts";
-import type { Snapshot } from "../intake/types.ts";
+import { createFailureLimiter } from "../intake/authenticate.ts";
+import type { createSharedCounts } from "../intake/callers.ts";
+import type { RawInput, Snapshot } from "../intake/types.ts";
 import { Readable } from "node:stream";
+
+/** An answer before it is written, as a `Response` or straight to a socket. */
+export interface HttpAnswer {
+  status: number;
+  headers: Record<string, string>;
+  /** An object goes out as JSON. */
+  body: object | string | null;
+  /** The error's code, for the log of rejected requests. */
+  reason?: string;
+}
+
+/** The text of an answer's body. Adds the headers that its form needs. */
+export function writeBody({ headers, body }: HttpAnswer): string | null {
+  if (typeof body !== "object" || body === null) return body;
+  headers["content-type"] = "application/json";
+  return JSON.stringify(body);
+}
+
+const reasons = new WeakMap<Response, string>();
+
+/** Keeps an answer's error code for the log. Returns the answer. */
+export function withReason(response: Response, reason: string): Response {
+  reasons.set(response, reason);
+  return response;
+}
+
+/** The error code that was kept of an answer. */
+export const getReason = (response: Response): string | undefined => reasons.get(response);
+
+/** Writes an answer as a `Response`. */
+export function toResponse(answer: HttpAnswer): Response {
+  const { status, headers, reason } = answer;
+  const response = new Response(writeBody(answer), { status, headers });
+  return reason === undefined ? response : withReason(response, reason);
+}
 
 /** The socket's message; undefined for a request that was made in this process. */
 function getIncoming(c: Context): IncomingMessage | undefined {
   return (c.env as { incoming?: IncomingMessage } | undefined)?.incoming;
 }
 
-/** Where a request's body comes from: the socket, or the request itself if it was made in this process. */
+/** The source of a request's body: the socket, or the request itself if it was made in this process. */
 export function bodySource(c: Context): IncomingMessage | ReadableStream<Uint8Array> | null {
   return getIncoming(c) ?? c.req.raw.body;
 }
@@ -84,10 +114,34 @@ function getTrusted(snapshot: Snapshot): AddressList | undefined {
   return known;
 }
 
-/** A client's address, and whose share of the budget for unauthenticated bodies its body counts against. */
+/** The address of the connection's other end, of IPv4 in its own form. */
+const plain = (address: string): string =>
+  address.startsWith("::ffff:") && isIP(address.slice(7)) === 4 ? address.slice(7) : address;
+
+/**
+ * Returns the caller's address: the connection's own, or, if that is a trusted proxy, the last entry of
+ * `X-Forwarded-For` that is not one.
+ */
+export function clientAddress(
+  peer: string,
+  forwardedFor: string | undefined,
+  trusted: AddressList | undefined,
+): string {
+  const connection = plain(peer);
+  if (!trusted || forwardedFor === undefined || !trusted.has(connection)) return connection;
+  const chain = forwardedFor.split(",").map((entry) => plain(entry.trim()));
+  for (const address of chain.toReversed()) {
+    if (isIP(address) === 0) return connection;
+    if (!trusted.has(address)) return address;
+  }
+  return chain[0] ?? connection;
+}
+
 export interface ResolvedCaller {
+  /** The client's address. */
   address: string;
-  share: string | undefined;
+  /** Names the share of the budget for unauthenticated bodies that its body counts against. Undefined: none. */
+  share(): string | undefined;
 }
 
 /** Returns the client of a request. */
@@ -112,7 +166,7 @@ export function resolveCaller(
   const address = clientAddress(peer, forwardedFor, trusted);
   return {
     address,
-    share: shareName(address, { peer, forwarded: forwardedFor !== undefined, trusted }),
+    share: () => shareName(address, { peer, forwarded: forwardedFor !== undefined, trusted }),
   };
 }
 
@@ -130,15 +184,21 @@ const DOT_SEGMENT = /(?:^|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?:$|[/\\]|%2f|%5c)/i;
 const RESERVED =
   /^\/+(?:admin|console|metrics|readyz|livez|docs|openapi\.json|channels|plugins|v1)(?:$|\/)/i;
 
+/** Returns the path and the query of an absolute address as they are written: a URL parser writes some characters in another way. */
+function getTarget(address: string): string {
+  const start = address.indexOf("/", address.indexOf("//") + 2);
+  return start < 0 ? "/" : address.slice(start);
+}
+
 function rawTarget(c: Context): string {
   const raw = getIncoming(c)?.url ?? c.req.url;
   return raw.startsWith("/") ? raw : getTarget(raw);
 }
 
 /** Returns the address that was called, with path and query as the client sent them: its sender may have signed them. */
-export function getAddress(c: Context): string {
+export function getAddress(c: Context): NonNullable<RawInput["url"]> {
   const { url } = c.req;
-  return url.slice(0, url.length - getTarget(url).length) + rawTarget(c);
+  return { origin: url.slice(0, url.length - getTarget(url).length), target: rawTarget(c) };
 }
 
 /** The path as the client sent it, before any URL parser has resolved or decoded it. */
@@ -172,7 +232,7 @@ export function isDisguisedPath(c: Context): boolean {
   );
 }
 
-/** How long what is left of a refused upload is read on, so that its sender gets to read the answer. */
+/** Milliseconds for which the rest of a refused upload is read, so that its sender gets to read the answer. */
 const LINGER_MS = 5_000;
 
 /** Milliseconds for a whole upload: the longest that any body may take, unless `hooks.bodyTimeoutSeconds` is longer. */
@@ -215,7 +275,7 @@ const TOO_MANY: Failure = {
   message: "too many wrong keys from this address; wait",
 };
 
-/** What a browser opens with a session or without any credential. */
+/** Pages that a browser opens with a session or without any credential. */
 const BROWSER_PATH = /^\/(?:console|admin|docs)(?:\/|$)/;
 
 /**

@@ -1,7 +1,73 @@
+/** A connection to a database: its statements, and the groups in which it commits. */
+import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { RouseError } from "../../core/errors.ts";
 import type { Ms } from "../records.ts";
+import { ID_TAKEN } from "../sql/errors.ts";
 import { STORE_UNAVAILABLE } from "../types.ts";
-import { isBusy, sqliteError, type Statements } from "./statements.ts";
+
+const SQLITE_BUSY = 5;
+const SQLITE_CONSTRAINT = 19;
+
+/** The driver's errors as ours, with the cause kept; what the driver did not throw comes back as it is. */
+export function sqliteError(error: unknown): unknown {
+  if (!(error instanceof Error) || error instanceof RouseError) return error;
+  const { code, errcode } = error as { code?: unknown; errcode?: unknown };
+  if (code !== "ERR_SQLITE_ERROR" && code !== "ERR_INVALID_STATE") return error;
+  if (typeof errcode === "number" && (errcode & 0xff) === SQLITE_CONSTRAINT) {
+    return new RouseError(ID_TAKEN, { cause: error });
+  }
+  return new RouseError(STORE_UNAVAILABLE, { cause: error });
+}
+
+/** Returns whether another process holds a lock that a statement needs. */
+function isBusy(error: unknown): boolean {
+  const { errcode } = ((error as Error | undefined)?.cause ?? {}) as { errcode?: unknown };
+  return typeof errcode === "number" && (errcode & 0xff) === SQLITE_BUSY;
+}
+
+/** Prepares each statement once, by its text. Failures of the driver are RouseErrors. */
+export class Statements {
+  readonly db: DatabaseSync;
+  readonly #prepared = new Map<string, StatementSync>();
+
+  constructor(db: DatabaseSync) {
+    this.db = db;
+  }
+
+  #prepare(sql: string): StatementSync {
+    let statement = this.#prepared.get(sql);
+    if (!statement) {
+      statement = this.db.prepare(sql);
+      this.#prepared.set(sql, statement);
+    }
+    return statement;
+  }
+
+  /** Runs a statement; returns how many rows changed. */
+  run(sql: string, ...values: SQLInputValue[]): number {
+    try {
+      return Number(this.#prepare(sql).run(...values).changes);
+    } catch (error) {
+      throw sqliteError(error);
+    }
+  }
+
+  get<T>(sql: string, ...values: SQLInputValue[]): T | undefined {
+    try {
+      return this.#prepare(sql).get(...values) as T | undefined;
+    } catch (error) {
+      throw sqliteError(error);
+    }
+  }
+
+  all<T>(sql: string, ...values: SQLInputValue[]): T[] {
+    try {
+      return this.#prepare(sql).all(...values) as T[];
+    } catch (error) {
+      throw sqliteError(error);
+    }
+  }
+}
 
 /** One caller's part of a commit. */
 interface Member {
@@ -14,7 +80,7 @@ interface Member {
 
 /** The most that one commit holds, in statements: bounds how long the event loop is busy with it. */
 const MAX_WEIGHT = 512;
-/** What a member of several statements counts for. */
+/** The weight of a member of several statements. */
 const MANY_WEIGHT = 4;
 /** Another process writes for no longer than this; a command of the CLI takes some milliseconds. */
 const BUSY_TIMEOUT: Ms = 5000;
