@@ -32,12 +32,7 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     const before = (await world.admin("/admin/v1/approvals?state=open")).body.approvals
       .length as number;
     for (let n = before; n < count; n++)
-      await world.post("/hooks/agent", {
-        message: WORDS,
-        sessionKey: `hook:pay:${orders++}`,
-        wakeMode: "next-heartbeat",
-        deliver: false,
-      });
+      await world.orderRun({ message: WORDS, sessionKey: `hook:pay:${orders++}` });
     return world.open(count);
   };
 

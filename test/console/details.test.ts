@@ -14,11 +14,7 @@ describe.skipIf(NO_BROWSER)("details of the console that all pages share", () =>
     for (let n = 0; n < MANY; n++)
       await world.post("/hooks/shop", { data: { items: [{ id: n }] }, "odd name": 1 });
     world.model.handler = transferOnce({ to: { "odd name": [{ iban: "DE1" }] }, amount: 50 });
-    await world.post("/hooks/agent", {
-      message: "Pay.",
-      wakeMode: "next-heartbeat",
-      deliver: false,
-    });
+    await world.orderRun({ message: "Pay." });
     await world.open();
   });
 
