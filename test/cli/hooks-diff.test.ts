@@ -24,7 +24,7 @@ const REFUND = {
 };
 const changed = (change: object): object[] => [{ ...ORDER, ...change }];
 
-/** What is read from a store. */
+/** The tests that read from a store. */
 function storeTests(world: () => DiffWorld, before: () => Promise<void>): void {
   describe("groups", () => {
     beforeAll(async () => {
@@ -232,7 +232,7 @@ describe("rouse hooks diff", () => {
   describe("the proposed config", () => {
     beforeEach(fresh);
 
-    it("is compared with nothing where nothing was stored, and no file is made", async () => {
+    it("is compared with nothing if nothing was stored, and no file is made", async () => {
       await world.cli.write("next.json5", world.config([ORDER]));
       const files = readdirSync(world.cli.dir).toSorted();
       const { code, err } = await world.diff([ORDER]);
@@ -353,7 +353,7 @@ describe("rouse hooks diff", () => {
     });
   });
 
-  it("runs at the lowest priority, and Ctrl-C ends it at once", async () => {
+  it("runs at the lowest priority, and Ctrl-C ends it immediately", async () => {
     await fresh();
     mkdirSync(join(world.cli.dir, "transforms"));
     writeFileSync(

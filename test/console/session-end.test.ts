@@ -9,7 +9,7 @@ import { useConsole } from "./use-console.ts";
 describe.skipIf(NO_BROWSER)("a session that ends", () => {
   const { world, page, context, show } = useConsole({}, { hasFailures: true });
 
-  it("asks for the token until it is given, and goes on at the same place with what was typed", async () => {
+  it("asks for the token until it is given, and continues at the same place with what was typed", async () => {
     await show("#/system/gateway");
     const field = page.getByLabel("Back up to");
     await field.fill("/copies/today.db");
@@ -46,7 +46,7 @@ describe.skipIf(NO_BROWSER)("a session that ends", () => {
     await page.getByRole("row", { name: /Shop/ }).waitFor();
   });
 
-  it("opens a page whose script was refused because nobody had seen that the session is over", async () => {
+  it("opens a page whose script was refused before the end of the session was noticed", async () => {
     await show("#/runs");
     await page.getByRole("row", { name: /Shop/ }).waitFor();
     // The page hears of nothing for a while.
@@ -76,7 +76,7 @@ describe.skipIf(NO_BROWSER)("actions that write files", () => {
     { hasFailures: true },
   );
 
-  it("ask for the token again after a quarter of an hour, go on with it, and say why one fails", async () => {
+  it("ask for the token again after a quarter of an hour, continue with it, and say why one fails", async () => {
     await show("#/system/gateway");
     const file = join(world.dir, "copy.db");
     await page.getByLabel("Back up to").fill(file);

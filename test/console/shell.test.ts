@@ -41,7 +41,7 @@ describe.skipIf(NO_BROWSER)("the console's frame", () => {
     );
   });
 
-  it("counts open failures, runs under way and deliveries that wait, and follows them without a reload", async () => {
+  it("counts open failures, runs in progress and deliveries that wait, and follows them without a reload", async () => {
     const count = async (title: string): Promise<string> =>
       (await getText(rail().getByRole("link", { name: title }))).trim();
     await show("#/refusals");

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { listenOn, readText } from "../channels/wire.ts";
 
-/** What the model was asked. */
+/** A request to the model. */
 export interface Asked {
   // oxlint-disable-next-line typescript/no-explicit-any -- tests look into requests of every shape
   body: any;
@@ -14,7 +14,7 @@ export interface Asked {
   gone: AbortSignal;
   /** All that was said, joined. */
   text: string;
-  /** Who said it, one after the other. */
+  /** The roles of the messages, in order. */
   roles: string[];
   /** The names of the tools that it may call. */
   tools: string[];
@@ -27,7 +27,7 @@ export interface Says {
   reasoning?: readonly string[];
   calls?: readonly { id: string; name: string; arguments: string }[];
   finish?: string;
-  /** What it counts; false: nothing. */
+  /** The usage in the answer; false: none. */
   usage?: false | object;
   /** Answers with this status in place of an answer, and with this error object and these headers. */
   status?: number;

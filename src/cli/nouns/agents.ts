@@ -271,7 +271,7 @@ async function find({ api }: GatewayConnection, name: string): Promise<ScheduleV
   throw noSuch(`there is no schedule "${cell(name)}"; \`rouse schedules\` shows which there are`);
 }
 
-/** What names a schedule in the routes. */
+/** The parameters of a schedule's routes. */
 const toParam = ({ agentId, id }: ScheduleView): { param: { agent: string; id: string } } => ({
   param: { agent: encodeURIComponent(agentId), id: encodeURIComponent(id) },
 });

@@ -106,7 +106,7 @@ export function printRuns(sides: ReadonlyMap<string, readonly TestResult[]>, io:
   io.out("\n");
 }
 
-/** How well a fixture passes: the share of its runs, and none if the mappings differ. */
+/** The share of a fixture's runs that pass; 0 if its mappings differ. */
 function getShare({ mapping, runs }: TestResult): number {
   if (mapping && !mapping.ok) return 0;
   return runs.length === 0 ? 1 : runs.filter(({ passed }) => passed).length / runs.length;

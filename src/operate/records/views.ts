@@ -1,4 +1,5 @@
 import { getTraceId } from "../../core/http/trace-context.ts";
+import { deliveryState } from "../../store/sql/rows.ts";
 import {
   type ApprovalRecord,
   type DeliveryRecord,
@@ -15,7 +16,6 @@ import {
   type ToolCallRecord,
   type ToolOffer,
   type ToolOutput,
-  deliveryState,
   getOwnModel,
 } from "../../store/types.ts";
 import type { WaitState } from "../../core/breaker.ts";

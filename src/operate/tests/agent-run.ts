@@ -4,7 +4,6 @@ import { addUsage } from "../../agent/usage.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { evaluateOutside } from "../../mapping/jsonata/expression.ts";
 import { compileRegex } from "../../mapping/regex.ts";
-import { createReadResult } from "../../agent/tools/tool-box.ts";
 import type { StepRecord, Usage } from "../../store/types.ts";
 import { resolveTestModel, type AgentTask } from "./agent-task.ts";
 import { CaseTools, type KnownTool, type MadeCall } from "./agent-tools.ts";
@@ -63,10 +62,8 @@ const toBoundaryId = (...parts: readonly unknown[]): string =>
   createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 32);
 
 /** A journal in memory, which notes what steps use and keeps the whole texts of results that are cut. */
-function createTestJournal(
-  results: Map<string, string>,
-  onStep: (step: StepRecord) => void,
-): Journal {
+function createTestJournal(onStep: (step: StepRecord) => void): Journal {
+  const results = new Map<string, string>();
   return {
     steps: [],
     addStep(step) {
@@ -77,27 +74,9 @@ function createTestJournal(
       for (const { id, whole } of changes) if (whole !== undefined) results.set(id, whole);
       return Promise.resolve(true);
     },
+    getWhole: (id) => Promise.resolve(results.get(id)),
     getDecision: () => Promise.resolve(undefined),
   };
-}
-
-/** The tool that reads on in results that were cut: those of this run alone. */
-function createReader(
-  runId: string,
-  agentId: string,
-  results: ReadonlyMap<string, string>,
-  maxBytes: number,
-) {
-  const get = (id: string) => {
-    const text = results.get(id);
-    return Promise.resolve(text === undefined ? undefined : { id, runId, text });
-  };
-  const spec = { session: { agentId, origin: "api" as const, key: runId } };
-  return createReadResult(
-    { id: runId, spec },
-    { runs: { get: async () => undefined }, toolResults: { get } },
-    maxBytes,
-  );
 }
 
 /** A run that has said nothing yet. */
@@ -128,7 +107,7 @@ async function takeTurn(
   task: AgentTask,
   { snapshot, known, signal, onUsage, repetition }: RunSettings,
 ): Promise<AgentRun | undefined> {
-  const { runtime, config } = snapshot;
+  const { runtime } = snapshot;
   const { agent, tools: patterns } = task;
   const stop = new AbortController();
   let problem: string | undefined;
@@ -144,8 +123,7 @@ async function takeTurn(
     onUnrecorded: fail,
   });
   const usages: Usage[] = [];
-  const results = new Map<string, string>();
-  const journal = createTestJournal(results, ({ usage, calls }) => {
+  const journal = createTestJournal(({ usage, calls }) => {
     usages.push(usage);
     onUsage(usage);
     // The loop answers such a call itself, and the agent could go on.
@@ -164,7 +142,6 @@ async function takeTurn(
     boundaryId,
     info: { agentId: agent.id, sessionKey: "test", runId, kind },
     journal,
-    extensions: [createReader(runId, agent.id, results, config.agents.defaults.toolResultBytes)],
     pickTools: (turn) => tools.pick(turn),
     signal: AbortSignal.any([signal, stop.signal]),
   });

@@ -26,26 +26,8 @@ export interface PlannedRun {
 }
 
 /** The runs that tests will make, before a model is called. */
-export interface AgentPlan {
-  runs: PlannedRun[];
-  /** The config whose model judges. */
-  judgedBy: Snapshot;
-  /** Tokens and US dollars that the runs will use if they use as much as the recorded ones; null if a fixture does not say. */
-  tokens: number | null;
-  usd: number | null;
-  /** Models without a price. */
-  unpriced: string[];
-  /** Sections of the config whose secrets are needed, such as `models.providers.openai.`. */
-  needed: string[];
-}
-
-export interface AgentReport {
-  runs: readonly PlannedRun[];
-  /** The reason why it ended before all runs; null if it did not. */
-  stopped: "budget" | "interrupted" | null;
-  /** Runs that were not made for that. */
-  notRun: number;
-}
+export type AgentPlan = Awaited<ReturnType<typeof planAgents>>;
+export type AgentReport = Awaited<ReturnType<typeof runAgents>>;
 
 const sum = (values: readonly (number | undefined)[]): number | null =>
   values.includes(undefined) ? null : values.reduce<number>((all, value) => all + (value ?? 0), 0);
@@ -57,7 +39,7 @@ const sum = (values: readonly (number | undefined)[]): number | null =>
 export async function planAgents(
   fixtures: readonly AgentCase[],
   snapshots: readonly [Snapshot, ...Snapshot[]],
-): Promise<AgentPlan> {
+) {
   const [judgedBy] = snapshots;
   const runs: PlannedRun[] = [];
   const models: { model: ResolvedModel; by: Snapshot }[] = [];
@@ -77,10 +59,14 @@ export async function planAgents(
   const unpriced = models.filter(({ model, by }) => !by.models.getPrice(model));
   return {
     runs,
+    /** The config whose model judges. */
     judgedBy,
+    /** Tokens and US dollars that the runs will use if they use as much as the recorded ones; null if a fixture does not say. */
     tokens: sum(runs.map(({ fixture }) => fixture.run.tokens)),
     usd: sum(runs.map(({ fixture }) => fixture.run.costUsd)),
+    /** Models without a price. */
     unpriced: [...new Set(unpriced.map(({ model }) => model.ref))],
+    /** Sections of the config whose secrets are needed, such as `models.providers.openai.`. */
     needed: [...new Set(models.map(({ model }) => `models.providers.${model.provider}.`))],
   };
 }
@@ -112,11 +98,14 @@ interface AgentOptions {
   onRun(done: number, passed: number): void;
 }
 
-/** Makes the runs. The only outside services that it calls are model providers. */
+/**
+ * Makes the runs. The only outside services that it calls are model providers.
+ * @returns `stopped`: why it ended before all runs, null if it did not; `notRun`: how many were not made for that.
+ */
 export async function runAgents(
   { runs: planned, judgedBy }: AgentPlan,
   { budget, signal, onRun }: AgentOptions,
-): Promise<AgentReport> {
+) {
   const used = { tokens: 0, usd: 0 };
   const spent = new AbortController();
   const stop = AbortSignal.any([signal, spent.signal]);
@@ -139,6 +128,7 @@ export async function runAgents(
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, work));
   const notRun = planned.filter(({ made }) => !made).length;
-  const stopped = notRun === 0 ? null : signal.aborted ? "interrupted" : "budget";
+  const reason = signal.aborted ? ("interrupted" as const) : ("budget" as const);
+  const stopped = notRun === 0 ? null : reason;
   return { runs: planned, stopped, notRun };
 }

@@ -15,11 +15,6 @@ const verdictSchema = z.strictObject({
   pass: z.boolean(),
 });
 
-/** The decision of a judge. */
-export interface JudgeVerdict extends z.infer<typeof verdictSchema> {
-  usage: Usage;
-}
-
 interface JudgeRequest {
   rubric: string;
   /** The task that the agent was given. */
@@ -54,12 +49,9 @@ function buildInput({ rubric, task, recorded, reply }: JudgeRequest): TextPart[]
  * Asks a model whether a reply meets a rubric. All that came from outside or from the agent stands inside the boundary.
  * @returns the verdict with its reason, which is for people and may quote the reply.
  */
-export async function judgeReply(
-  request: JudgeRequest,
-  runtime: AgentRuntime,
-): Promise<JudgeVerdict> {
+export async function judgeReply(request: JudgeRequest, runtime: AgentRuntime) {
   const { model, boundaryId, signal } = request;
-  const fail = (reason: string, usage: Usage = {}): JudgeVerdict => ({
+  const fail = (reason: string, usage: Usage = {}) => ({
     pass: false,
     reason: `the judge gave no verdict: ${reason}`,
     usage,

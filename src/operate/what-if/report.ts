@@ -47,37 +47,14 @@ export interface WhatIfOptions {
 }
 
 /** The progress of a comparison. */
-export interface WhatIfCounts {
-  /** Events that were looked at. */
-  events: number;
-  /** Events about which nothing can be said. */
-  skipped: number;
-  changed: number;
-  /** Events that would start a run that they did not start. */
-  wouldRun: number;
-  wouldNotRun: number;
-}
+export type WhatIfCounts = Comparison["counts"];
 
 /** The effect of a change of the mappings on recorded events. For operators only: its examples quote the events. */
-export interface WhatIfReport extends WhatIfCounts {
-  /** The time that the events cover, in milliseconds. */
-  periodMs: number;
-  /** The number of events that were skipped, by the reason. */
-  skippedFor: Record<string, number>;
-  /** Events by the outcome that they would have. Those that cannot change have the recorded one. */
-  outcomes: Record<string, number>;
-  /**
-   * Runs that would start more in a day, and the tokens that they would use if each used as much as a recorded run of its mapping,
-   * or of any: null if no run says so. Null if the events cover less than a day.
-   */
-  perDay: { runs: number; tokens: number | null } | null;
-  /** Largest first. */
-  groups: WhatIfGroup[];
-}
+export type WhatIfReport = Omit<WhatIfEnd, "type">;
 
 /** A line of a comparison: how far it came, and at last the whole report. */
 export type WhatIfLine = ({ type: "progress" } & WhatIfCounts) | WhatIfEnd;
-export type WhatIfEnd = { type: "end" } & WhatIfReport;
+export type WhatIfEnd = Awaited<ReturnType<Comparison["end"]>>;
 
 function toExample(
   { id, receivedAt, path }: EventRecord,
@@ -111,10 +88,13 @@ export class Comparison {
   readonly #outcomes = new Map<string, number>();
   /** Runs that would start more, by mapping. */
   readonly #started = new Map<string, number>();
-  readonly counts: WhatIfCounts = {
+  readonly counts = {
+    /** Events that were looked at. */
     events: 0,
+    /** Events about which nothing can be said. */
     skipped: 0,
     changed: 0,
+    /** Events that would start a run that they did not start. */
     wouldRun: 0,
     wouldNotRun: 0,
   };
@@ -170,7 +150,11 @@ export class Comparison {
     }
   }
 
-  async #perDay(days: number): Promise<WhatIfReport["perDay"]> {
+  /**
+   * Runs that would start more in a day, and the tokens that they would use if each used as much as a recorded run of its mapping,
+   * or of any: null if no run says so.
+   */
+  async #perDay(days: number): Promise<{ runs: number; tokens: number | null }> {
     const started = [...this.#started];
     const runs = started.reduce((sum, [, count]) => sum + count, 0) / days;
     if (runs === 0) return { runs, tokens: 0 };
@@ -195,17 +179,22 @@ export class Comparison {
   }
 
   /** The whole report. Reads what runs have used. */
-  async end(): Promise<WhatIfEnd> {
+  async end() {
     const { selection, now } = this.#options;
     const periodMs = Math.max(0, now - (selection.since ?? Math.min(this.#oldest, now)));
     const days = periodMs / DAY_MS;
     return {
-      type: "end",
+      type: "end" as const,
       ...this.counts,
+      /** The time that the events cover, in milliseconds. */
       periodMs,
+      /** Events by the outcome that they would have. Those that cannot change have the recorded one. */
       outcomes: Object.fromEntries(this.#outcomes),
+      /** The number of events that were skipped, by the reason. */
       skippedFor: Object.fromEntries(this.#skippedFor),
+      /** Null if the events cover less than a day. */
       perDay: days >= 1 ? await this.#perDay(days) : null,
+      /** Largest first. */
       groups: [...this.#groups.values()].toSorted((a, b) => b.count - a.count),
     };
   }
