@@ -84,6 +84,30 @@ function replyTo(input: EchoInput, kinds: readonly ProviderDescription[]): strin
   ].join("\n");
 }
 
+/** Counts the work that uses connections. `close` is called once they are retired and all that work is over. */
+function createUse(close: () => Promise<void>) {
+  let underWay = 0;
+  let isRetired = false;
+  const closeUnused = (): void => {
+    if (isRetired && underWay === 0) void close();
+  };
+  return {
+    async during<T>(work: () => Promise<T>): Promise<T> {
+      underWay++;
+      try {
+        return await work();
+      } finally {
+        underWay--;
+        closeUnused();
+      }
+    },
+    retire(): void {
+      isRetired = true;
+      closeUnused();
+    },
+  };
+}
+
 /** Creates the runtime of a snapshot. `issues` are config errors about models and providers. */
 export function createAgentRuntime(options: RuntimeOptions): {
   runtime: AgentRuntime;
@@ -150,22 +174,7 @@ export function createAgentRuntime(options: RuntimeOptions): {
     }
   };
 
-  /** Work that uses the connections to servers of tools. */
-  let underWay = 0;
-  let isRetired = false;
-  const closeUnused = (): void => {
-    if (isRetired && underWay === 0) void toolBox.close();
-  };
-  const during = async <T>(work: () => Promise<T>): Promise<T> => {
-    underWay++;
-    try {
-      return await work();
-    } finally {
-      underWay--;
-      closeUnused();
-    }
-  };
-
+  const { during, retire } = createUse(toolBox.close);
   const runtime: AgentRuntime = {
     models,
     runTurn: (input) => during(() => takeTurn(input)),
@@ -180,10 +189,7 @@ export function createAgentRuntime(options: RuntimeOptions): {
         return work(await toolBox.pick([sources.map((source) => `${source}.*`)], turn), runId);
       }),
     mcpServers: toolBox.states,
-    retire() {
-      isRetired = true;
-      closeUnused();
-    },
+    retire,
     close: toolBox.close,
   };
   return { runtime, issues };

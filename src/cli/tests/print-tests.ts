@@ -1,9 +1,13 @@
 import { relative } from "node:path";
 import { plural } from "../../core/text.ts";
 import type { AgentRun } from "../../operate/tests/agent-run.ts";
-import type { AgentPlan, TestBudget } from "../../operate/tests/agent-tests.ts";
+import {
+  isSkipped,
+  type AgentPlan,
+  type TestBudget,
+  type TestResult,
+} from "../../operate/tests/agent-tests.ts";
 import type { FixtureDifference } from "../../operate/tests/fixture-run.ts";
-import { isSkipped, type TestResult } from "../../operate/tests/test-result.ts";
 import type { CliIo } from "../io.ts";
 import { printTable } from "../print.ts";
 import { renderDiff, showValue } from "../hooks/print-what-if.ts";

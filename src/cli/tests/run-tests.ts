@@ -7,12 +7,13 @@ import {
   checkBudget,
   planAgents,
   runAgents,
+  testFixtures,
   type AgentReport,
   type TestBudget,
+  type TestResult,
 } from "../../operate/tests/agent-tests.ts";
 import { readFixtures } from "../../operate/tests/fixture-files.ts";
 import { isAgentCase, type TestCase } from "../../operate/tests/fixture.ts";
-import { testFixtures, type TestResult } from "../../operate/tests/test-result.ts";
 import type { Given } from "../command.ts";
 import { usage } from "../failure.ts";
 import { withFiles } from "../gateway/offline.ts";

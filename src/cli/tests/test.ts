@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { relative, resolve } from "node:path";
 import { editConfigFile } from "../../config/edit.ts";
 import { renderJunit } from "../../operate/tests/junit.ts";
-import { isSkipped, type TestResult } from "../../operate/tests/test-result.ts";
+import { isSkipped, type TestResult } from "../../operate/tests/agent-tests.ts";
 import { doing, type Given, type Noun } from "../command.ts";
 import { usage } from "../failure.ts";
 import { EXIT, type CliIo } from "../io.ts";

@@ -23,7 +23,7 @@ interface ProposalDeps extends LandingDeps, PrepareDeps {
   log: Pick<Logger, "error">;
 }
 
-/** What was written of a proposal. */
+/** The files that a proposal has become. */
 interface Written {
   fixtures: { file: string; eventId: string; outcome: string; mapping: string | null }[];
   /** Changes for the last 1,000 events once it is live; null if they cannot be compared, or nothing is written. */

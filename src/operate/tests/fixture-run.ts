@@ -3,7 +3,7 @@ import { readRecordedInput } from "../../intake/replay.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { MappingInput } from "../../mapping/types.ts";
 import { getEffect, type Effect, type EffectAction } from "../../intake/resolve.ts";
-import { getFields, UUID_END } from "../what-if/effect.ts";
+import { getFields, UUID_END } from "../what-if/changes.ts";
 import {
   toRecordedHook,
   type ExpectedAction,
