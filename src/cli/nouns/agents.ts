@@ -1,8 +1,10 @@
+import { RouseError } from "../../core/errors.ts";
 import { renderSpan, plural } from "../../core/text.ts";
 import type { ApprovalView } from "../../operate/people/approvals.ts";
 import type { NoteView } from "../../operate/people/memory.ts";
 import type { ScheduleView } from "../../operate/people/schedules.ts";
 import type { ToolView } from "../../operate/people/tools.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import {
   asking,
   LIMIT_OPTION,
@@ -13,7 +15,7 @@ import {
   type Noun,
 } from "../command.ts";
 import { read, withId, type GatewayConnection } from "../gateway/connect.ts";
-import { noSuch, usage } from "../failure.ts";
+import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import { readOne, requireYes } from "../options.ts";
 import { renderOutput } from "./print-run.ts";
@@ -268,7 +270,7 @@ async function find({ api }: GatewayConnection, name: string): Promise<ScheduleV
     throw usage(
       `several agents have a schedule "${cell(name)}": write ${same.map((one) => one.name).join(" or ")}`,
     );
-  throw noSuch(`there is no schedule "${cell(name)}"; \`rouse schedules\` shows which there are`);
+  throw new RouseError(unknownId("schedule", name));
 }
 
 /** What names a schedule in the routes. */
