@@ -1,4 +1,5 @@
 import type { CallVerdict, JudgedCall } from "../agent/types.ts";
+import { getExactInput } from "../agent/tools/call-inputs.ts";
 import { removeLinksTo, isAllowedHost } from "../agent/reply/links.ts";
 import { isTrustedMemory, findOutside, type View, divideWords } from "../agent/provenance.ts";
 import type { Config } from "../config/schema/index.ts";
@@ -379,8 +380,8 @@ export function createJudge(run: JudgedRun) {
       const calls = seen.steps
         .flatMap((step) => step.calls)
         .filter(({ readOnly }) => readOnly !== true);
-      const warnings = calls.flatMap(({ tool, input: args, state }) => {
-        const { hosts, recipients: reached } = words.inCall(args);
+      const warnings = calls.flatMap((call) => {
+        const { hosts, recipients: reached } = words.inCall(getExactInput(call));
         const what = [
           ...(reached.size > 0 ? ["a recipient"] : []),
           ...(hosts.size > 0 ? [`links to ${renderHosts([...hosts])}`] : []),
@@ -388,7 +389,7 @@ export function createJudge(run: JudgedRun) {
         return what.length === 0
           ? []
           : [
-              `a call of ${tool} (${state}) had ${what.join(" and ")} that only text from outside has named`,
+              `a call of ${call.tool} (${call.state}) had ${what.join(" and ")} that only text from outside has named`,
             ];
       });
       const hosts = words.inReply(text);
