@@ -18,7 +18,7 @@ import type {
   TurnInput,
   TurnResult,
 } from "./types.ts";
-import { cutText, oneLine, plainText } from "../core/text.ts";
+import { cutText, oneLine, plainText, plural } from "../core/text.ts";
 
 /** The model that is there when none is configured. It calls nothing and never pretends. */
 export const ECHO = { ref: "builtin/echo", provider: "builtin", model: "echo" } as const;
@@ -54,7 +54,7 @@ function replyTo(input: EchoInput, kinds: readonly ProviderDescription[]): strin
     .flatMap(({ fromEnvironment }) => fromEnvironment?.variables.at(-1) ?? [])
     .join(", ");
   return [
-    `[no model] Received ${received.length} characters${input.hook === undefined ? "" : ` through hook "${input.hook}"`}.`,
+    `[no model] Received ${plural(received.length, "character")}${input.hook === undefined ? "" : ` through hook "${input.hook}"`}.`,
     `[no model] They begin: ${text}${cut > 0 ? " …" : ""}`,
     `[no model] To get answers, set ${keys === "" ? "" : `one of ${keys}, or `}agents.defaults.model and models.providers in the config (\`rouse init\` helps).`,
   ].join("\n");

@@ -8,6 +8,7 @@ import { NO_TRACES, passOnTrace, type Traces } from "../core/http/trace-context.
 import { transcriptionIssues } from "./transcribe.ts";
 import type { ContextProvider, Part, TurnInfo } from "../contract/kinds.ts";
 import { raceAbort } from "../core/pause.ts";
+import { plural } from "../core/text.ts";
 import type { Ms, StepRecord } from "../store/types.ts";
 import { createBoundary } from "./boundary.ts";
 import {
@@ -295,7 +296,7 @@ export function createAgentRuntime(options: RuntimeOptions): {
       if (error instanceof RouseError) throw error;
       if (signal.aborted) return fail("cancelled", "the turn was cancelled");
       if (readMonotonic(clock) >= deadline || isTimeout(error))
-        return fail("timeout", `the turn took longer than ${timeoutMs / 1000} seconds`);
+        return fail("timeout", `the turn took longer than ${plural(timeoutMs / 1000, "second")}`);
       throw error;
     }
   };

@@ -1,4 +1,5 @@
 import { Option, type Command } from "commander";
+import { plural } from "../core/text.ts";
 import { connected, type GatewayConnection } from "./gateway/connect.ts";
 import { resolveId } from "./ids.ts";
 import { usage } from "./failure.ts";
@@ -407,7 +408,7 @@ export function paging<Answer extends SearchAnswer, Row, const Specs extends Opt
 /** Prints how to see the next page, if there is one, and how far a search looked that was ended. */
 function printMore(io: CliIo, command: string, { next, searchedTo, looked }: SearchAnswer): void {
   if (typeof looked === "number")
-    io.out(`\nlooked at ${next === null ? "all " : ""}${looked.toLocaleString("en")} events\n`);
+    io.out(`\nlooked at ${next === null ? "all " : ""}${plural(looked, "event")}\n`);
   if (searchedTo !== null)
     io.out(`\nthe search was ended; it looked at all since ${localTime(searchedTo)}\n`);
   if (next !== null) io.out(`\nmore: ${command} --before ${shellWord(next)}\n`);

@@ -88,7 +88,7 @@ export const storeCommand: Noun = {
       answer: async (io, options, file) =>
         (await import("./store-transfer.ts")).importStore(file, options, io),
       print: ({ rows, seconds }, io) =>
-        io.out(`${rows} rows in ${seconds.toFixed(1)} s; start the gateway\n`),
+        io.out(`${plural(rows, "row")} in ${seconds.toFixed(1)} s; start the gateway\n`),
     }),
   ],
 };
