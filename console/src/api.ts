@@ -47,14 +47,16 @@ async function readError(response: Response): Promise<AskError> {
   );
 }
 
+export const UNREACHABLE = {
+  code: "unreachable",
+  message: "The gateway does not answer. What is shown may be old; the page tries again by itself.",
+};
+
 /** What went wrong with a request that the gateway has not answered to its end. */
 function toUnreachable(error: unknown, signal: AbortSignal | undefined): unknown {
   if (signal?.aborted) return error;
   awaySince.value ??= new Date();
-  return new AskError(
-    "unreachable",
-    "The gateway does not answer. What is shown may be old; the page tries again by itself.",
-  );
+  return new AskError(UNREACHABLE.code, UNREACHABLE.message);
 }
 
 /** How often someone has signed in on this page. */
