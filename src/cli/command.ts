@@ -447,7 +447,7 @@ function checkForm(form: CommandSpec, name: string, all: OptionSpecs, given: obj
     const value = member(given, option.attributeName());
     const isGiven = value !== undefined && (typeof spec === "string" || value !== spec.default);
     if (isGiven && !Object.hasOwn(form.options, flags) && option.long !== name)
-      throw usage(`${option.long} does not go with ${name}`);
+      throw usage(`${option.long} cannot be used with ${name}`);
   }
 }
 
@@ -474,9 +474,9 @@ function toMain(name: string, { list, show, views = {} }: Noun): CommandSpec | u
       const view = Object.keys(views).find(isGiven);
       const isOne = show !== undefined && args[0] !== undefined;
       if (view !== undefined && args[0] !== undefined)
-        throw usage(`${view} goes without a name: leave it out`);
+        throw usage(`${view} takes no name: leave the name out`);
       const form = (view === undefined ? undefined : views[view]) ?? (isOne ? show : list);
-      checkForm(form, view ?? (isOne ? "the name of one" : "a list"), options, given);
+      checkForm(form, view ?? (isOne ? "a name" : "a list"), options, given);
       return form.run(io, given, ...args);
     },
   };

@@ -124,7 +124,7 @@ async function diffHooks(io: CliIo, options: DiffOptions): Promise<void> {
 export const diff = doing({
   usage: "diff",
   about:
-    "what a changed config would do with the hooks that came in; compares recorded events with a connection that only reads, starts and sends nothing",
+    "what a changed config would do with the hooks that came in; it reads recorded events alone: no run starts, and nothing is written or sent",
   examples: [
     "rouse hooks diff --config next.json5 --since 7d",
     "rouse hooks diff --config next.json5 --path acme --last 1000",

@@ -113,9 +113,9 @@ const describeState = ({ decision }: ApprovalView): string =>
 
 const approvalsList = paging({
   noun: "approvals",
-  about: "calls that wait, newest first",
+  about: "tool calls that wait for a person to decide, newest first",
   examples: ["rouse approvals"],
-  options: { "--run <id>": "of one run", "--all": "those that were decided too" },
+  options: { "--run <id>": "of one run", "--all": "also calls that were decided about" },
   ask: ({ api }, page, { run: runId, all }) =>
     read(api.approvals.$get({ query: { state: all ? undefined : "open", runId, ...page } })),
   rows: ({ approvals: found }) => found,
@@ -128,7 +128,7 @@ const toWord = (verdict: Verdict): string => verdict.replace("_", "-");
 
 const approvalsShow = asking({
   usage: "<code>",
-  about: "one call with its arguments, and what made it ask",
+  about: "one call with its arguments, and the reason that a person is asked",
   examples: ["rouse approvals 7f3"],
   ask: ({ api }, _, code) => read(api.approvals[":id"].$get(withId(code))),
   print({ approval }, io) {
@@ -177,7 +177,7 @@ async function confirmRule(
 const approvalsDecide = asking({
   usage: "decide <code> <verdict>",
   about:
-    "approve or deny a call; of a call whose outcome is unknown: repeat it, take it as done, or give-up, which ends the run",
+    "approve or deny a tool call; if a call was started and its outcome is unknown, repeat makes it again, done continues the run without it, and give-up ends the run",
   examples: [
     "rouse approvals decide 7f3 approve",
     "rouse approvals decide 7f3 approve --always --any amount,memo",
