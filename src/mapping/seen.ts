@@ -62,7 +62,8 @@ export function describeValue(value: unknown): string {
   }
   if (type === "number") return `the number ${String(value)}`;
   if (type === "list") return `a list of ${(value as unknown[]).length}`;
-  if (type === "object") return `an object with ${plural(lengthOf(value), "field")}`;
+  if (type === "object")
+    return `an object with ${plural(Object.keys(value as object).length, "field")}`;
   return String(value);
 }
 

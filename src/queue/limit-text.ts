@@ -102,6 +102,6 @@ function buildNotice(
 
 /** The failure that a caller gets if no more runs may wait. */
 export function fullFailure({ scope, limits }: Budget): Failure {
-  const message = `${renderScope(scope)} may let ${plural(limits.queue, "run")} wait (limits.queue), and as many wait; try again later`;
+  const message = `${renderScope(scope)} may let ${plural(limits.queue ?? 0, "run")} wait (limits.queue), and as many wait; try again later`;
   return { code: "overloaded", message, retryAfterSeconds: FULL_SECONDS };
 }

@@ -1,4 +1,5 @@
 import { systemClock } from "../../core/clock.ts";
+import { plural } from "../../core/text.ts";
 import { acquireLock } from "../../store/lock.ts";
 import { findStoreDriver } from "../../store/open.ts";
 import type { StoreStatus } from "../../store/types.ts";
