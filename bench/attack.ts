@@ -39,7 +39,7 @@ const { values } = parseArgs({
   },
 });
 
-/** What came back to an attack. */
+/** The answers to an attack. */
 interface Seen {
   expected: boolean;
   forbidden: boolean;
@@ -98,7 +98,7 @@ function post(
 }
 
 let accepted = 0;
-/** How many of the accepted hooks the gateway has not recorded. It counts them a moment after its answer. */
+/** The number of accepted hooks that the gateway has not recorded. It counts them a moment after its answer. */
 async function countLost(port: number): Promise<number> {
   const headers = { authorization: `Bearer ${GATEWAY_TOKEN}` };
   for (const until = performance.now() + PATIENCE_MS; ;) {

@@ -6,7 +6,7 @@ const HOST = "127.0.0.1";
 
 export interface Attack {
   name: string;
-  /** What must have come back at least once, or what must never come back. */
+  /** An answer that must come at least once, or must never come. */
   expects?: RegExp;
   forbids?: RegExp;
   /** Opens connections until `signal` aborts; calls `answered` with what comes back. */
@@ -26,7 +26,7 @@ function head(method: string, path: string, headers: Record<string, string | num
   return `${method} ${path} HTTP/1.1\r\n${lines.join("")}\r\n`;
 }
 
-/** A connection that sends `first` at once; a new one takes its place when it ends, after `pauseMs`. */
+/** A connection that sends `first` immediately. A new one takes its place when it ends, after `pauseMs`. */
 function keepOpen(
   { port, signal, answered }: Target,
   first: string,

@@ -1,4 +1,4 @@
-/** What is posted. */
+/** The bodies of the posts. */
 import { createRequire } from "node:module";
 import { MARK } from "./load.ts";
 

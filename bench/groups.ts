@@ -1,4 +1,4 @@
-/** What `npm run bench` measures, by the names of `--row`. */
+/** The measurements of `npm run bench`, by the names of `--row`. */
 import { chatRows } from "./chat.ts";
 import { acceptWithRuns, HOOK_ROWS, hookRow, onPostgres, openLoop } from "./hooks.ts";
 import { isolationRows } from "./isolation.ts";
@@ -12,7 +12,7 @@ import { whatIfRows } from "./what-if.ts";
 
 export interface Context {
   timing: Timing;
-  /** Whether a PostgreSQL answers. */
+  /** A PostgreSQL answers. */
   postgres: boolean;
   /** The commit of `--against`. */
   against: string | undefined;

@@ -8,7 +8,7 @@ type Query = (sql: string) => Promise<Record<string, unknown>[]>;
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
 const QUARTER_MS = 900_000;
-/** What each of these runs has used: see the model's answer. */
+/** The use of each of these runs: see the model's answer. */
 const TOKENS = 2;
 const MICROS = 2;
 

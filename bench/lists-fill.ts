@@ -6,7 +6,7 @@ import { event, run } from "../test/store/suite/make.ts";
 const SLICE = 500_000;
 const DAYS = 30;
 
-/** What differs between SQL of the two databases. */
+/** The differences between SQL of the two databases. */
 export interface Dialect {
   /** A table of the numbers from `first` to `last`, named `n(i)`. */
   numbers(first: number, last: number): string;

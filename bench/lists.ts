@@ -1,6 +1,6 @@
 /**
- * How long the lists of the admin API take in a store with so many events: first pages, pages from the middle, and filters
- * that find nothing, or the oldest row only.
+ * Measures the lists of the admin API in a store with many events: first pages, pages from the middle, and filters that find
+ * nothing, or the oldest row only.
  * `npm run bench:lists [-- --events 10000000] [--store sqlite|postgres] [--rounds 10] [--keep] [--url <store.url>]`
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -92,7 +92,7 @@ interface Measured {
   ms: number[];
   rows: number;
   pages: number;
-  /** Whether the list was full or at its end. */
+  /** The list was full or at its end. */
   whole: boolean;
 }
 
@@ -209,7 +209,7 @@ const FILTERS: Record<string, string[]> = {
     "since=1h",
   ],
 };
-/** What is asked for besides lists. */
+/** Requests other than lists. */
 const OTHERS = ["/status", "/doctor", "/refusals?limit=100"];
 
 interface Line {

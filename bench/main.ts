@@ -27,7 +27,7 @@ function chooseGroups({ row, table, peers, against }: Options, postgres: boolean
   });
 }
 
-/** The sections all of whose rows were measured; reports the others. */
+/** The sections all of whose rows were measured. Reports all other sections. */
 function getWholeSections(measured: ReadonlyMap<string, Row[]>): Record<string, Row[]> {
   const names = Object.keys(GROUPS).filter((name) => !GROUPS[name]?.offPage);
   const sections = Map.groupBy(names, (name) => GROUPS[name]?.section ?? "");
@@ -92,8 +92,6 @@ async function printProfile({ row = "agent", ms, json }: Options): Promise<void>
 const TASKS: Record<Options["task"], (options: Options) => Promise<void> | void> = {
   help: () => console.log(renderHelp(GROUPS)),
   profile: printProfile,
-  costs: async ({ ms, rounds }) => (await import("./costs.ts")).writeCosts(ms, rounds),
-  simulate: async (options) => (await import("./simulate.ts")).main(options),
   measure: measureGroups,
 };
 

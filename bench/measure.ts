@@ -8,7 +8,7 @@ export interface Row {
   connections?: number;
   value: number;
   /** Absent for ratios. */
-  unit?: "ms" | "s" | "MB" | "µs" | "a second";
+  unit?: "ms" | "s" | "MB" | "bytes" | "µs" | "a second";
   /** The ratio to the plain echo, if `value` is the one to the durable echo. */
   plain?: number;
   /** Requests or runs a second, the subject's and the reference's: only for comparison inside one run. */
@@ -19,11 +19,11 @@ export interface Row {
   p99?: [number, number?];
   /** Answers that were no 2xx, and requests without an answer. */
   errors?: number;
-  /** What is measured, for the line below the table. */
+  /** The measured thing, for the line below the table. */
   note?: string;
 }
 
-/** How long each side is measured in a round, and how often. */
+/** The time for which each side is measured in a round, and the number of rounds. */
 export interface Timing {
   ms: number;
   rounds: number;

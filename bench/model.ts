@@ -1,4 +1,4 @@
-/** A model server that answers at once. */
+/** A model server that answers immediately. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { pause } from "./servers.ts";
@@ -32,7 +32,7 @@ const LOOK = {
   annotations: { readOnlyHint: true },
 };
 
-/** Answers a request to the server of tools, whose one tool answers at once. */
+/** Answers a request to the server of tools, whose one tool answers immediately. */
 function answerTool(body: string): string | undefined {
   const { id, method, params } = JSON.parse(body) as {
     id?: number;
@@ -56,7 +56,7 @@ function answerTool(body: string): string | undefined {
 export interface Model {
   /** Names it as the model of all agents. */
   config: { models: object };
-  /** How many turns it has ended so far. */
+  /** The number of turns that it has ended so far. */
   turns(): number;
   /** Resolves when the model has ended so many turns; fails if it ends none for `IDLE_MS`. */
   reached(turns: number): Promise<void>;
@@ -72,7 +72,7 @@ async function waitFor(turns: () => number, count: number): Promise<void> {
   }
 }
 
-/** A model server in this process that answers at once, after `steps` calls of a tool in each turn. */
+/** A model server in this process that answers immediately, after `steps` calls of a tool in each turn. */
 export async function withModel<T>(work: (model: Model) => Promise<T>, steps = 0): Promise<T> {
   let turns = 0;
   const answer = (url: string, body: string): string | undefined => {

@@ -11,10 +11,6 @@ const OPTIONS = {
   rounds: { type: "string" },
   json: { type: "boolean" },
   profile: { type: "boolean" },
-  costs: { type: "boolean" },
-  simulate: { type: "boolean" },
-  hooks: { type: "string" },
-  seed: { type: "string" },
   help: { type: "boolean" },
 } satisfies ParseArgsConfig["options"];
 
@@ -34,10 +30,6 @@ const ABOUT: Record<keyof typeof OPTIONS, [argument: string, about: string]> = {
   rounds: ["<number>", "rounds after the round to warm up (3; with --table 5)"],
   json: ["", "prints JSON"],
   profile: ["", "prints where the gateway's main thread spends its time in the row of --row"],
-  costs: ["", "measures what a hook and a run cost, into bench/costs.json"],
-  simulate: ["", "simulates several databases from bench/costs.json (docs/scaling.md)"],
-  hooks: ["<numbers>", "hooks a second of --simulate (1000,10000,100000)"],
-  seed: ["<number>", "the seed of --simulate (1)"],
   help: ["", "prints this"],
 };
 
@@ -61,9 +53,7 @@ export interface Options {
   ms: number;
   rounds: number;
   json: boolean;
-  task: "help" | "profile" | "costs" | "simulate" | "measure";
-  rates: number[];
-  seed: number;
+  task: "help" | "profile" | "measure";
 }
 
 const isPositive = (value: number): boolean => value > 0 && Number.isFinite(value);
@@ -101,17 +91,9 @@ export function parseOptions(argv: readonly string[], groups: readonly string[])
   } = parseValues(argv);
   if (row !== undefined && !groups.some((name) => name.includes(row)))
     throw new UsageError(`No row has "${row}" in its name. The rows are ${groups.join(", ")}.`);
-  const task =
-    (["help", "profile", "costs", "simulate"] as const).find((name) => values[name]) ?? "measure";
+  const task = (["help", "profile"] as const).find((name) => values[name]) ?? "measure";
   if (write && task !== "measure")
     throw new UsageError(`--write is for what is measured, and not for --${task}.`);
-  const toCount = (name: "rounds" | "seed", text: string): number =>
-    toNumber(
-      name,
-      text,
-      (value) => isPositive(value) && Number.isInteger(value),
-      "a whole number above 0",
-    );
   return {
     row,
     table,
@@ -123,11 +105,12 @@ export function parseOptions(argv: readonly string[], groups: readonly string[])
     ms:
       toNumber("seconds", values.seconds ?? (table ? "1" : "3"), isPositive, "a number above 0") *
       1000,
-    rounds: toCount("rounds", values.rounds ?? (table ? "5" : "3")),
-    rates: (values.hooks ?? "1000,10000,100000")
-      .split(",")
-      .map((text) => toNumber("hooks", text, isPositive, "numbers above 0")),
-    seed: toCount("seed", values.seed ?? "1"),
+    rounds: toNumber(
+      "rounds",
+      values.rounds ?? (table ? "5" : "3"),
+      (value) => isPositive(value) && Number.isInteger(value),
+      "a whole number above 0",
+    ),
   };
 }
 

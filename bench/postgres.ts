@@ -52,7 +52,7 @@ export async function queryAt(
   }
 }
 
-/** Whether a PostgreSQL answers; says so if none does. */
+/** True if a PostgreSQL answers. Says so if none does. */
 export async function hasPostgres(): Promise<boolean> {
   try {
     await query("SELECT 1");
@@ -161,7 +161,7 @@ async function flood(
 }
 
 const WARM_UP_MS = 6000;
-/** What a hook costs with two gateways on one database, against one: CPU time of all processes together. */
+/** Compares the cost of a hook with two gateways on one database to that with one: CPU time of all processes together. */
 export async function twoAgainstOne({ ms, rounds }: Timing): Promise<Row> {
   const cpuOfPostgres = await postgresCpu();
   const start = (url: string): Promise<Server> =>
@@ -190,7 +190,7 @@ interface RunTimes {
   startedAt: string | null;
 }
 
-/** How long a hook waits until its run starts: taken by a gateway without workers, and by the one that runs it. */
+/** Measures the time from a hook to the start of its run: accepted by a gateway without workers, and by the one that runs it. */
 export function enqueueToStart(hooks: number): Promise<Row[]> {
   return withModel(({ config }) =>
     withSchema((url) => {

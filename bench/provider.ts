@@ -1,4 +1,4 @@
-/** A model server that streams a fixed answer: below `/paced` as fast as a quick model speaks, below `/instant` at once. */
+/** A model server that streams a fixed answer: below `/paced` as fast as a quick model speaks, below `/instant` without a pause. */
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";

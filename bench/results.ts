@@ -1,4 +1,4 @@
-/** What was measured, in `bench/results.json` and as Markdown: docs/performance.md has its figures from there. */
+/** Writes results to `bench/results.json` and as Markdown. docs/performance.md has its figures from there. */
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg, totalmem } from "node:os";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { table } from "../scripts/options.ts";
 import type { Row } from "./measure.ts";
 
-/** Where, when and how rows were measured. */
+/** The circumstances of a measurement: machine, time and commit. */
 export interface Circumstances {
   date: string;
   /** With `-dirty` if what is measured had changes. */

@@ -1,4 +1,4 @@
-/** Rows of whole runs: hooks that are accepted and carried out, with a model that answers at once. */
+/** Rows of whole runs: hooks that are accepted and executed, with a model that answers immediately. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,7 +17,7 @@ import { withModel, type Model } from "./model.ts";
 import { withSchema } from "./postgres.ts";
 import { load, ROOT, startGateway, TOKEN, withServers, type Server } from "./servers.ts";
 
-/** How many runs are carried out in a round. */
+/** The number of runs in a round. */
 export const HOOKS = { SQLite: 1500, PostgreSQL: 500 };
 
 interface Carried {

@@ -1,10 +1,19 @@
 /** Time to start, memory and installed size. */
 import { execFileSync } from "node:child_process";
-import { lstatSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { median, medianRatio, type Row } from "./measure.ts";
-import { pause, ROOT, startGateway, withServers, type GatewayOptions } from "./servers.ts";
+import { AGENT } from "./bodies.ts";
+import { CONNECTIONS, median, medianRatio, type Row } from "./measure.ts";
+import {
+  load,
+  pause,
+  ROOT,
+  startGateway,
+  TOKEN,
+  withServers,
+  type GatewayOptions,
+} from "./servers.ts";
 
 async function startAndMemory(options: GatewayOptions): Promise<Row[]> {
   const ready: number[] = [];
@@ -38,7 +47,7 @@ async function startOnce(
   );
 }
 
-/** What the console adds to a start and to an idle gateway: each round starts it with and without, in turn. */
+/** Measures the console's share of a start and of an idle gateway: each round starts it with and without, in turn. */
 async function consoleRows(rounds: number, options: GatewayOptions): Promise<Row[]> {
   const on: Awaited<ReturnType<typeof startOnce>>[] = [];
   const off: typeof on = [];
@@ -58,6 +67,29 @@ async function consoleRows(rounds: number, options: GatewayOptions): Promise<Row
     compare("time until hooks are accepted", ({ readyMs }) => readyMs),
     compare("memory of an idle gateway", ({ rssMb }) => rssMb),
   ];
+}
+
+/** The size of the state folder after a stop, for each hook that was accepted. */
+async function diskRow(options: GatewayOptions): Promise<Row> {
+  const stateDir = mkdtempSync(join(tmpdir(), "rouse-bench-disk-"));
+  const job = { path: "/hooks/agent", body: AGENT, token: TOKEN, connections: CONNECTIONS };
+  try {
+    const requests = await withServers(
+      [startGateway({ stateDir }, { ...options, workers: false })],
+      async ([gateway]) => (await load({ ...job, port: gateway.port, ms: 3000 })).requests,
+    );
+    const bytes = readdirSync(stateDir).reduce(
+      (sum, name) => sum + statSync(join(stateDir, name)).size,
+      0,
+    );
+    return {
+      row: `disk of a hook on SQLite, with a body of ${AGENT.length} bytes`,
+      value: bytes / requests,
+      unit: "bytes",
+    };
+  } finally {
+    rmSync(stateDir, { recursive: true, force: true });
+  }
 }
 
 /** The package as users get it: packed, installed into an empty folder without optional dependencies, and started. */
@@ -94,6 +126,7 @@ export async function startRows(rounds: number): Promise<Row[]> {
     return [
       ...(await startAndMemory({ program })),
       ...(await consoleRows(rounds, { program })),
+      await diskRow({ program }),
       {
         row: "installed size without optional dependencies",
         value: bytes / 2 ** 20,

@@ -7,7 +7,7 @@ const MARKS = [
   "<!-- end of options -->",
 ] as const;
 
-/** What every section of a channel may have: `docs/conversations.md` explains it once. */
+/** Keys that every section of a channel may have. `docs/conversations.md` explains them once. */
 const SHARED = ["dmPolicy", "typing", "streaming"];
 
 /** The forms of a recipient are in a section of the page. */
@@ -25,7 +25,7 @@ export function withTable(
   return `${page.slice(0, start)}${begin}\n\n${table(rows)}\n\n${page.slice(stop)}`;
 }
 
-/** A channel's page with its option table made anew. */
+/** A channel's page with a new table of options. */
 export function withOptions(page: string, { config }: Plugin): string {
   const options = (config ? describeOptions(config) : [])
     .filter(({ path }) => !SHARED.includes(path))

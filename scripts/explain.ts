@@ -104,7 +104,7 @@ async function takeCalled(): Promise<CalledFunction[]> {
 
 const idle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, IDLE_MS));
 
-/** How many functions of each file a request executes. */
+/** Counts the functions of each file that a request executes. */
 async function measure(request: () => Promise<void>): Promise<Record<string, number>> {
   const rounds: CalledFunction[][] = [];
   for (let round = 0; round < WARM_UP_ROUNDS + ROUNDS; round++) {

@@ -16,7 +16,7 @@ export interface Page {
   /** Below `docs/`. */
   name: string;
   file: string;
-  /** What it has to hold. */
+  /** The text that the page must have. */
   text: string;
 }
 
@@ -26,7 +26,7 @@ async function channelPage(id: string): Promise<Omit<Page, "file">> {
   return { name, text: withOptions(readFileSync(DOCS + name, "utf8"), plugin) };
 }
 
-/** What the plugins with model providers say of them, so that no start has to load all of these plugins. */
+/** The catalog of model providers, from all plugins, so that no start has to load all of them. */
 async function providerCatalog(): Promise<string> {
   // The first with a key in the environment gives the default model.
   const first = ["openai", "anthropic", "google"];

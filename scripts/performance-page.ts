@@ -19,7 +19,7 @@ const renderRuns = (runs: readonly Run[]): string =>
     .map(([machine, list]) => `${machine}:\n\n${list.map(renderRun).join("\n")}`)
     .join("\n\n");
 
-/** The page with its marked parts made anew: each section of the results has one, and no other. */
+/** The page with new contents in its marked parts. Each section of the results has one, and no other. */
 export function withResults(page: string): string {
   const runs = readRuns();
   const parts = new Map(

@@ -64,7 +64,7 @@ function renderDuplicate({ id, duplicate = "none" }: Scheme): string {
   return `id: ${places.join(", ")}`;
 }
 
-/** How far a signed time may differ; if an id protects against copies, as far as the last retry. */
+/** The allowed difference of a signed time. If an id protects against copies, it is the time of the last retry. */
 function renderTolerance({ timestamp, duplicate, sender }: Scheme): string {
   if (!timestamp) return "–";
   const seconds = timestamp.toleranceSeconds ?? 300;

@@ -20,7 +20,7 @@ export interface RecordedSource {
   /** An SPDX identifier. */
   licence: string;
   copyright: string;
-  /** How a body was extracted, if its source does not have it as a JSON file. */
+  /** The way in which a body was extracted, if its source does not have it as a JSON file. */
   extraction?: string;
   /** Modules that export the bodies as examples, instead of files. */
   modules?: string[];

@@ -32,6 +32,6 @@ function listFields(): Option[] {
     }));
 }
 
-/** The page about signatures with the table of fields made anew. */
+/** The page about signatures with a new table of fields. */
 export const withSchemeFields = (page: string): string =>
   withTable(page, MARKS, optionTable(listFields()));

@@ -7,7 +7,7 @@ import type { Addresses } from "../src/gateway/types.ts";
 type Options = Partial<ResourceOptions> &
   Pick<ResourceOptions, "cwd" | "env"> & { workers: boolean };
 
-/** What a gateway under test has of the real world unless a test says otherwise. */
+/** The real clock and network, for tests that do not replace them. */
 export const REAL = { clock: systemClock, fetch: globalThis.fetch };
 
 /** A gateway as `rouse start` runs one: it listens, watches its files, and may have workers. It is silent. */

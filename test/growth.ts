@@ -25,7 +25,7 @@ export async function expectProportional(
   for (const base of [size, FACTOR * size]) {
     let more = Infinity;
     let less = Infinity;
-    // What other programs do to the caches may come between two measurements, and not between all of them.
+    // Other programs may disturb the caches in one measurement, but not in all of them.
     for (let attempt = 0; attempt < 4; attempt++) {
       more = Math.min(more, await measure(work, FACTOR * base));
       less = Math.min(less, await measure(work, base));

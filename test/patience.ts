@@ -1,5 +1,6 @@
 import { enableCompileCache } from "node:module";
 import { resolve } from "node:path";
+import fc from "fast-check";
 import { vi } from "vitest";
 
 // As `bin/rouse.js` does: a child that starts without compiled code takes three times as long.
@@ -7,8 +8,14 @@ process.env["NODE_COMPILE_CACHE"] ??= resolve(import.meta.dirname, "../node_modu
 enableCompileCache(process.env["NODE_COMPILE_CACHE"]);
 
 /**
- * How long a test waits at least for what must come, in milliseconds. Vitest's own second is less than one request may take on a
- * machine whose cores are all busy; what comes at once is still seen at once. How fast something is, the benchmarks measure.
+ * Generated inputs are the same in each run, so that a change fails by what it does. The nightly run has another seed each night;
+ * a failure prints its counterexample.
+ */
+fc.configureGlobal({ seed: Number(process.env["TEST_SEED"] ?? 1) });
+
+/**
+ * The least time that a test waits for something, in milliseconds. Vitest's own second is less than one request may take on a
+ * machine whose cores are all busy. A check that holds earlier ends the wait. Speed is measured by the benchmarks.
  */
 const PATIENCE_MS = 60_000;
 

@@ -48,7 +48,7 @@ async function dropSchemas(): Promise<void> {
   }
 }
 
-/** Looks once whether there is a PostgreSQL to test with, and says what is left out where there is none. */
+/** Looks once for a PostgreSQL to test with, and says which tests are left out if there is none. */
 export default async function setup(): Promise<(() => Promise<void>) | undefined> {
   // Each project of the config asks.
   if (process.env["TEST_POSTGRES_ANSWERS"] !== undefined) return undefined;

@@ -5,7 +5,7 @@ describe("the structure of the code", () => {
   const files = readProject();
   const known = readKnown();
 
-  // What `known.json` lists is to be repaired; what was repaired is taken out by `scripts/known-violations.ts`.
+  // `known.json` lists violations that are still to be repaired. `scripts/known-violations.ts` removes repaired ones.
   it.each(Object.keys(GATES))("%s", (title) => {
     expect(findViolations(GATES[title] ?? (() => []), files)).toEqual(known[title] ?? {});
   });

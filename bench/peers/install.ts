@@ -6,16 +6,16 @@ import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { pause, toServer, type Server } from "../servers.ts";
 
-/** What is posted to a program, as a row. */
+/** A post to a program, as a row. */
 export interface PeerSide {
   row: string;
   path: string;
-  /** What the program does with a request. */
+  /** The work of the program on a request. */
   note?: string;
 }
 
 export interface Peer {
-  /** Whether it answers after what it has accepted is on disk. */
+  /** It answers after the accepted request is on disk. */
   stores: boolean;
   sides: readonly PeerSide[];
   /** Installs it if it is missing. Returns what starts it; undefined if it cannot be installed. */
@@ -71,7 +71,7 @@ export interface Program {
   files?: Record<string, string>;
   /** It starts a process for each request. */
   hasChildren?: boolean;
-  /** Whether it takes requests: a program may listen before it knows its hooks. */
+  /** Returns true if it takes requests: a program may listen before it knows its hooks. */
   isReady(): Promise<boolean>;
 }
 

@@ -22,7 +22,7 @@ function hasRedis(): boolean {
   }
 }
 
-/** Whether Redis answers a PING. */
+/** True if Redis answers a PING. */
 const pings = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1", () => socket.write("PING\r\n"));

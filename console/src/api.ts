@@ -6,7 +6,7 @@ export class AskError extends Error {
   /** `signed_out`, `unreachable`, or the code of the gateway's error. */
   readonly code: string;
   readonly status: number;
-  /** What is wrong in detail, such as the problems of a config. */
+  /** Details, such as the problems of a config. */
   readonly issues: readonly { path: string; message: string; detail?: string }[];
   constructor(code: string, message: string, status = 0, issues: AskError["issues"] = []) {
     super(message);
@@ -16,16 +16,21 @@ export class AskError extends Error {
   }
 }
 
-/** Whether what failed is asked again by itself: the gateway does not answer, or the session has ended. */
+/** True if the page repeats the request by itself, once the gateway answers or the reader has signed in again. */
 export const isPassing = (error: unknown): boolean =>
   error instanceof AskError && (error.code === "unreachable" || error.code === "signed_out");
 
 /** Since when the gateway does not answer; null while it does. */
 export const awaySince = signal<Date | null>(null);
-/** Whether the session has ended: the page stays as it is, and asks for the token above it. */
+/** True after the session has ended. The page stays as it is, and a dialog above it asks for the token. */
 export const signedOut = signal(false);
 /** The version that answered first, and the one that answers now: a newer one offers to load the page again. */
 export const versions = signal<{ first: string; now: string } | null>(null);
+
+/** The answer that the gateway gives with an operation. */
+export type Answer<Operation extends (...given: never[]) => unknown> = Awaited<
+  ReturnType<Operation>
+>;
 
 export interface AskOptions {
   method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -52,14 +57,14 @@ export const UNREACHABLE = {
   message: "The gateway does not answer. What is shown may be old; the page tries again by itself.",
 };
 
-/** What went wrong with a request that the gateway has not answered to its end. */
+/** The error of a request without a complete answer. */
 function toUnreachable(error: unknown, signal: AbortSignal | undefined): unknown {
   if (signal?.aborted) return error;
   awaySince.value ??= new Date();
   return new AskError(UNREACHABLE.code, UNREACHABLE.message);
 }
 
-/** How often someone has signed in on this page. */
+/** Counts the times that the reader signed in on this page. */
 let signIns = 0;
 
 async function send(path: string, options: AskOptions): Promise<Response> {

@@ -9,23 +9,23 @@ export interface BulkResult {
   text: string;
 }
 
-/** What is done with many. */
+/** An operation on many events, runs or deliveries. */
 export interface BulkWork {
   title: string;
-  /** What is chosen, in words: the filters. */
+  /** The chosen records, in words. */
   what: ComponentChildren;
   /** The route: `POST` with a body that has `dryRun` answers a line for each. */
   path: string;
   body: Readonly<Record<string, unknown>>;
   /** The word on the button, such as `Retry`. */
   action: string;
-  /** What has been done with each, such as `retried`. */
+  /** The participle of the action, such as `retried`. */
   done: string;
   one: string;
   many: string;
-  /** What is done after the preview: the body that names what was previewed. */
+  /** The body of the request after the preview. It names the previewed records. */
   chosen(previewed: readonly BulkResult[]): Readonly<Record<string, unknown>>;
 }
 
-/** At most so many at once: the rest is left for the next time. */
+/** The most records of one operation. The rest is left for the next one. */
 export const MOST = 1000;

@@ -26,9 +26,9 @@ const given = (query: Readonly<Record<string, string | undefined>>): Record<stri
 type Query = Readonly<Record<string, string | undefined>>;
 
 /**
- * What a retry of many names: with a search in the page the rows that it has found, since the gateway knows nothing of it;
- * else the filters. The list has the newest first, and what is done keeps the order of time. Undefined if nothing is shown
- * that can be retried.
+ * The body of a retry of many. If the page has a search, it names the rows that the search found, since the gateway does
+ * not know the search; otherwise it has the filters. The list shows the newest first, and a retry takes the oldest first.
+ * Undefined if no row can be retried.
  */
 function chooseRetried(
   { q, ...filters }: Query,
@@ -149,7 +149,7 @@ export function replayEvents(query: Query, found: readonly { id: string }[]): Bu
     done: "replayed",
     one: "event",
     many: "events",
-    // What fails after the preview is not part of it.
+    // Events that fail after the preview are not replayed.
     chosen: (previewed) => ({ select, ...ids(previewed) }),
   };
 }

@@ -38,7 +38,7 @@ const toResult = (line: Extract<BulkLine, { type: "result" }>): BulkResult =>
     ? { id: line.id, ok: true, status: line.status, text: line.summary }
     : { id: line.id, ok: false, status: line.failure.code, text: line.failure.message };
 
-/** Runs the preview at once, then the work when it is asked for; both can be stopped. */
+/** Runs the preview immediately, then the work when the reader asks for it. Both can be stopped. */
 function useBulk(work: BulkWork): { progress: Progress; start(): void; stop(): void } {
   const [progress, setProgress] = useState<Progress>(BEGIN);
   const abort = useRef<AbortController | null>(null);

@@ -2,10 +2,10 @@ import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { useResource } from "./resource.ts";
 
-/** What the console may do (`gateway.console`), as the gateway said last. */
+/** The rights of the console (`gateway.console`) in the gateway's last answer. */
 const mode = signal<"off" | "read" | "edit">("edit");
 
-/** Why this console may write no file; undefined if it may. */
+/** The reason why this console may not write files; undefined if it may. */
 export function useReadOnly(): string | undefined {
   const { data } = useResource<{ console: "off" | "read" | "edit" }>("/mappings");
   useEffect(() => {

@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { ask, awaySince, signedOut } from "./api.ts";
 
-/** How many tool calls wait for a person. */
+/** The number of tool calls that wait for a person. */
 export const openApprovals = signal(0);
 
 const WAIT_SECONDS = 20;
@@ -22,7 +22,7 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => void setTi
 /** Asks for the count, and then for each change of it: the gateway answers when there is one. */
 async function follow(isOver: () => boolean): Promise<void> {
   while (!isOver()) {
-    // A browser opens few connections to one gateway: a page that nobody sees takes none.
+    // A browser opens few connections to one gateway, so a hidden page takes none.
     if (document.hidden || signedOut.value) {
       await sleep(RETRY_MS);
       continue;

@@ -59,6 +59,8 @@ const toQuery = (query: Readonly<Record<string, string | undefined>>): string =>
 interface Loaded<T> extends Answer<T> {
   address: string;
   pages: number;
+  /** A search ended early on a page before the last one. */
+  endedEarly: boolean;
 }
 
 type Read<T> = (before: string | null, signal: AbortSignal) => Promise<Answer<T>>;
@@ -91,7 +93,12 @@ async function refresh<T>(
       return { ...before, rows: [...rows, ...older] };
     }
     if (page.rows.some((row) => known.has(rowId(row)))) break;
-  } while (page.next !== null && page.searchedTo === null && pages < MAX_REFRESH);
+    // A search that ended early goes on as far as it went before.
+  } while (
+    page.next !== null &&
+    (page.searchedTo === null || pages < before.pages) &&
+    pages < MAX_REFRESH
+  );
   return { ...before, ...page, rows, looked, pages };
 }
 
@@ -155,15 +162,16 @@ export function usePaged<T>(
     void run(async (signal) =>
       list?.address === address
         ? refresh(list, read, rowId, signal)
-        : { ...(await read(null, signal)), address, pages: 1 },
+        : { ...(await read(null, signal)), address, pages: 1, endedEarly: false },
     );
   }, [address, read, run]);
   useEffect(() => {
     reload();
     const timer = setInterval(() => {
-      // A search that ended early looks at much: it is not repeated without being asked.
-      if (document.hidden || signedOut.value || work.current || current.current?.searchedTo) return;
-      reload();
+      if (document.hidden || signedOut.value || work.current) return;
+      // A search that ended early, or went on after that, looks at much: it is not repeated without being asked.
+      const list = current.current;
+      if (!list?.searchedTo && !list?.endedEarly) reload();
     }, REFRESH_MS);
     const stop = returns.subscribe(() => {
       if (current.current === null && !work.current) reload();
@@ -186,6 +194,7 @@ export function usePaged<T>(
         rows: [...list.rows, ...older.rows],
         looked: list.looked + older.looked,
         pages: list.pages + 1,
+        endedEarly: list.endedEarly || list.searchedTo !== null,
       };
     });
     void loading.finally(() => setBusy(false));

@@ -6,7 +6,7 @@ export interface PageEntry {
   section: "Watch" | "Build" | "Operate" | "Development";
   /** `g` and then this letter goes there. */
   key?: string;
-  /** What is counted beside the title if it is not zero. */
+  /** The number beside the title, shown if it is not zero. */
   badge?: "approvals" | "failures" | "runs" | "deliveries";
 }
 

@@ -1,6 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { signOut } from "./api.ts";
 import { openApprovals, useOpenApprovals } from "./open-approvals.ts";
+import type { GatewayStatus } from "./pages/overview/types.ts";
 import { PAGES, type PageEntry } from "./pages.ts";
 import { useResource } from "./resource.ts";
 import { href, place } from "./router.ts";
@@ -12,21 +13,17 @@ const UNDER_WAY = ["queued", "collecting", "running", "waiting", "parked"];
 
 interface Badge {
   count: number;
-  /** What is counted. */
+  /** The state of the counted records, in words. */
   of: string;
 }
 
-/** What is counted beside the titles of pages: what waits for a person, has failed, or is under way. */
+/** The counts beside the titles of pages: open approvals and failures, runs in progress, and deliveries that wait. */
 function useBadges(): Record<NonNullable<PageEntry["badge"]>, Badge> {
   useOpenApprovals();
   const failures = useResource<{ counts: { open: number } }>("/failures?status=open&limit=1", {
     live: true,
   });
-  const status = useResource<{
-    status: { counts: Record<string, number>; waiting: { delivery: { count: number } } };
-  }>("/status", {
-    live: true,
-  });
+  const status = useResource<{ status: GatewayStatus }>("/status", { live: true });
   const { counts = {}, waiting } = status.data?.status ?? {};
   return {
     approvals: { count: openApprovals.value, of: "waiting for approval" },

@@ -2,16 +2,16 @@ import { effect, signal } from "@preact/signals";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { AskError, ask, awaySince, signedOut } from "./api.ts";
 
-/** What a panel shows: what it asked for, or why there is nothing; what was shown before stays while it asks again. */
+/** The data of a panel, or its error. Data stays while the panel asks again. */
 export interface Resource<T> {
   data: T | undefined;
   error: AskError | undefined;
-  /** Whether a request is under way for 150 ms and more: quick answers show no sign of loading. */
+  /** A request has taken 150 ms or more. Faster answers show no sign of loading. */
   loading: boolean;
   reload(): void;
 }
 
-/** How often an outage or the lack of a session has ended. */
+/** Counts the outages and signed-out times that have ended. */
 export const returns = signal(0);
 let wasOut = false;
 effect(() => {

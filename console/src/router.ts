@@ -1,6 +1,6 @@
 import { computed, signal } from "@preact/signals";
 
-/** Where the reader is: `#/events/evt_1?outcome=failed` is page `events`, id `evt_1`, one filter. */
+/** The address, read: `#/events/evt_1?outcome=failed` is page `events`, id `evt_1`, one filter. */
 export interface Place {
   page: string;
   id: string;

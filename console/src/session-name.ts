@@ -1,4 +1,4 @@
-/** What names a session in the answers of the admin API. */
+/** The fields that identify a session in answers of the admin API. */
 export interface SessionPlace {
   agentId: string;
   origin: string;

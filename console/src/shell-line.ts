@@ -1,7 +1,7 @@
 /** A text as a shell takes it whole. */
 export const quote = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
-/** What the gateway says of its hooks. */
+/** The gateway's settings of hooks, from the admin API. */
 export interface HooksAnswer {
   base: string;
   enabled: boolean;
@@ -9,7 +9,7 @@ export interface HooksAnswer {
   tokenInShell: string | null;
 }
 
-/** Where senders post, and how a shell reads the hook token. One that the config has as plain text is asked for. */
+/** The URL for senders, and the hook token as a shell reads it. If the config has the token as plain text, the shell reads `ROUSE_HOOK_TOKEN`. */
 export const toHookTarget = (
   { base, publicUrl, tokenInShell }: HooksAnswer,
   url: string | undefined,

@@ -10,8 +10,17 @@ interface ImagePart {
   image_url?: object;
 }
 
-/** Puts the detail of images where the API has it: the client library puts it beside their addresses. */
-function placeDetails<B extends { messages?: Message[] }>({ messages = [], ...body }: B) {
+interface Body {
+  messages?: Message[];
+  tools?: unknown;
+  parallel_tool_calls?: unknown;
+}
+
+/**
+ * Puts the detail of images where the API has it: the client library puts it beside their addresses. Leaves out
+ * `parallel_tool_calls` without `tools`, which several servers reject.
+ */
+function toRequest({ messages = [], parallel_tool_calls: parallel, ...body }: Body) {
   const place = ({ detail, ...part }: ImagePart): ImagePart =>
     detail === undefined ? part : { ...part, image_url: { ...part.image_url, detail } };
   const placed = messages.map((message) =>
@@ -19,7 +28,11 @@ function placeDetails<B extends { messages?: Message[] }>({ messages = [], ...bo
       ? { ...message, content: (message.content as ImagePart[]).map(place) }
       : message,
   );
-  return { ...body, messages: placed };
+  return {
+    ...body,
+    messages: placed,
+    ...(body.tools !== undefined && { parallel_tool_calls: parallel }),
+  };
 }
 
 const provider: ModelProvider = {
@@ -40,7 +53,7 @@ const provider: ModelProvider = {
       fetch: readAnswers(fetch),
       includeUsage: true,
       supportsStructuredOutputs: true,
-      transformRequestBody: placeDetails,
+      transformRequestBody: toRequest,
       ...(apiKey !== undefined && { apiKey }),
     });
   },

@@ -253,8 +253,9 @@ function renderSaid(
       };
     }
     case "assistant": {
-      const parts = toAssistantParts(message);
-      return { role: "assistant", content: parts.length === 0 ? message.text : parts };
+      const content = toAssistantParts(message);
+      // Some providers refuse a message without content.
+      return content.length === 0 ? [] : { role: "assistant", content };
     }
     case "steps":
       return [...message.messages] as ModelMessage[];

@@ -14,51 +14,13 @@ import type {
   ModelCandidate,
   ModelResolution,
   Models,
+  NamedProvider,
   ResolvedModel,
-  TurnInput,
-  TurnResult,
+  SdkModel,
 } from "./types.ts";
-import { cutText, oneLine, plainText, plural } from "../core/text.ts";
 
 /** The model that is there when none is configured. It calls nothing and never pretends. */
 export const ECHO = { ref: "builtin/echo", provider: "builtin", model: "echo" } as const;
-
-type EchoInput = Pick<TurnInput, "input" | "heartbeat" | "hook" | "onText">;
-
-/** Answers a turn without a model: says that there is none, what came in, and how to set one. */
-export function echoTurn(
-  input: EchoInput,
-  kinds: readonly ProviderDescription[],
-): Extract<TurnResult, { ok: true }> {
-  const text = input.heartbeat ? "HEARTBEAT_OK" : replyTo(input, kinds);
-  input.onText?.(text);
-  const messages = [{ role: "assistant", content: [{ type: "text", text }] }];
-  return {
-    ok: true,
-    text,
-    spoken: text,
-    reasoning: "",
-    calls: [],
-    messages,
-    usage: { inputTokens: 0, outputTokens: 0, totalTokens: 0, costUsd: 0 },
-    model: ECHO.ref,
-    finish: "stop",
-    warnings: [],
-  };
-}
-
-function replyTo(input: EchoInput, kinds: readonly ProviderDescription[]): string {
-  const received = plainText(input.input);
-  const { text, cut } = cutText(oneLine(received), 200);
-  const keys = kinds
-    .flatMap(({ fromEnvironment }) => fromEnvironment?.variables.at(-1) ?? [])
-    .join(", ");
-  return [
-    `[no model] Received ${plural(received.length, "character")}${input.hook === undefined ? "" : ` through hook "${input.hook}"`}.`,
-    `[no model] They begin: ${text}${cut > 0 ? " …" : ""}`,
-    `[no model] To get answers, set ${keys === "" ? "" : `one of ${keys}, or `}agents.defaults.model and models.providers in the config (\`rouse init\` helps).`,
-  ].join("\n");
-}
 
 /** A kind of provider. If neither the config nor the environment asks for it, only the description is there. */
 export type ProviderKind = ProviderDescription | ModelProvider;
@@ -121,7 +83,7 @@ function providerIssues(
 }
 
 /** The window of a model whose config does not state it. */
-export const DEFAULT_CONTEXT_TOKENS = 128_000;
+const DEFAULT_CONTEXT_TOKENS = 128_000;
 
 /** Returns the names of a choice, the first one first, with their paths. */
 function getNames(path: string, choice: ModelChoice | undefined): [path: string, name: string][] {
@@ -288,8 +250,13 @@ export function createModels({ config, env, kinds, isIncomplete = false }: Model
     (name, index) => check(`agents.defaults.models[${index}]`, name)?.ref ?? name,
   );
   const getPrice = createPriceList(config.models.prices, providers, kinds);
+  const candidates = (model: ResolvedModel): ModelCandidate[] =>
+    [model, ...(model.fallbacks ?? [])].flatMap(
+      (one) => toCandidate(one, providers, kinds, getPrice) ?? [],
+    );
   const models: Models = {
     resolve,
+    getWindow: (model) => (model && candidates(model)[0]?.contextTokens) ?? DEFAULT_CONTEXT_TOKENS,
     getPrice,
     resolveRequested(name) {
       const found = resolve(name);
@@ -304,12 +271,30 @@ export function createModels({ config, env, kinds, isIncomplete = false }: Model
     providers: [...providers].map(([id, { type }]) => ({ id, type })),
     kinds,
   };
-  return {
-    models,
-    candidates: (model) =>
-      [model, ...(model.fallbacks ?? [])].flatMap(
-        (one) => toCandidate(one, providers, kinds, getPrice) ?? [],
-      ),
-    issues,
+  return { models, candidates, issues };
+}
+
+const MAX_KEPT = 64;
+
+/**
+ * Makes models. A model makes its schemas when it is made, which costs more than many a turn, so that turns share it.
+ * The provider's package is loaded when a turn first needs it.
+ */
+export function createModelCache(
+  fetcher: typeof fetch,
+): (candidate: ModelCandidate) => Promise<SdkModel> {
+  const factories = new Map<string, ReturnType<NamedProvider["kind"]["create"]>>();
+  const kept = new Map<string, Promise<SdkModel>>();
+  return ({ provider: { kind, settings }, model: { model } }) => {
+    const ref = `${settings.name}/${model}`;
+    const create = factories.get(settings.name) ?? kind.create(settings, { fetch: fetcher });
+    factories.set(settings.name, create);
+    create.catch(() => factories.delete(settings.name));
+    const known = kept.get(ref) ?? create.then((makeModel) => makeModel(model) as SdkModel);
+    known.catch(() => kept.delete(ref));
+    // Callers may name as many as they like.
+    if (kept.size >= MAX_KEPT) kept.clear();
+    kept.set(ref, known);
+    return known;
   };
 }

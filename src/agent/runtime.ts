@@ -1,51 +1,26 @@
-import type { wrapLanguageModel } from "ai";
 import type { Config } from "../config/schema/index.ts";
+import type { ProviderDescription } from "../contract/kinds.ts";
 import { readMonotonic, type Clock } from "../core/clock.ts";
-import { RouseError, safeError, type Issue, type RunErrorCode } from "../core/errors.ts";
+import { RouseError, type Issue, type RunErrorCode } from "../core/errors.ts";
+import { NO_TRACES, passOnTrace, type Traces } from "../core/http/trace-context.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
-import { NO_TRACES, passOnTrace, type Traces } from "../core/http/trace-context.ts";
-import { transcriptionIssues } from "./transcribe.ts";
-import type { ContextProvider, Part, TurnInfo } from "../contract/kinds.ts";
-import { raceAbort } from "../core/pause.ts";
-import { plural } from "../core/text.ts";
-import type { Ms, StepRecord } from "../store/types.ts";
+import { cutText, oneLine, plainText, plural } from "../core/text.ts";
 import { createBoundary } from "./boundary.ts";
+import { gatherContext } from "./gather-context.ts";
 import {
-  ECHO,
-  echoTurn,
+  createModelCache,
   createModels,
+  ECHO,
   mergeProviders,
-  DEFAULT_CONTEXT_TOKENS,
   type ProviderKind,
 } from "./models.ts";
-import { MAX_STEPS, runLoop, type LoopEnd } from "./loop.ts";
-import { createStepCall, StepFailedError } from "./model-step.ts";
-import { getRoom } from "./messages.ts";
-import {
-  toCallerCallId,
-  getReasoning,
-  getSpoken,
-  getStepText,
-  isWordless,
-  toHistoryMessages,
-} from "./steps.ts";
-import { READ_RESULT } from "./tools/tool-results.ts";
-import {
-  RECALL_TOOL,
-  REMEMBER_TOOL,
-  SCHEDULE_TOOL,
-  SEND_FILE_TOOL,
-} from "../vocabulary/tool-names.ts";
-import { toolIssues } from "./tools/tool-checks.ts";
-import { createToolBox, offerOwnTools } from "./tools/tool-box.ts";
-import { addUsage } from "./usage.ts";
+import { StepFailedError } from "./model-step.ts";
+import { CONNECT_MS, runSteps } from "./run-steps.ts";
+import { createToolBox } from "./tools/tool-box.ts";
 import type {
   AgentExtensions,
   AgentRuntime,
-  Journal,
-  ModelCandidate,
-  NamedProvider,
   TurnExtension,
   TurnInput,
   TurnResult,
@@ -72,127 +47,76 @@ export interface RuntimeOptions {
   };
 }
 
-/** The most that a turn waits for a server of tools. */
-const CONNECT_MS = 10_000;
-const MAX_KEPT = 64;
+type EchoInput = Pick<TurnInput, "input" | "heartbeat" | "hook" | "onText">;
 
-type Model = Parameters<typeof wrapLanguageModel>[0]["model"];
-
-/**
- * Makes models. A model makes its schemas when it is made, which costs more than many a turn, so that turns share it.
- * The provider's package is loaded when a turn first needs it.
- */
-function createModelCache(
-  fetcher: typeof fetch,
-): (provider: NamedProvider, model: string) => Promise<Model> {
-  const factories = new Map<string, ReturnType<NamedProvider["kind"]["create"]>>();
-  const kept = new Map<string, Promise<Model>>();
-  return ({ kind, settings }, model) => {
-    const ref = `${settings.name}/${model}`;
-    const create = factories.get(settings.name) ?? kind.create(settings, { fetch: fetcher });
-    factories.set(settings.name, create);
-    create.catch(() => factories.delete(settings.name));
-    const known = kept.get(ref) ?? create.then((makeModel) => makeModel(model) as Model);
-    known.catch(() => kept.delete(ref));
-    // Callers may name as many as they like.
-    if (kept.size >= MAX_KEPT) kept.clear();
-    kept.set(ref, known);
-    return known;
-  };
-}
-
-/** Creates the journal of a turn that has one attempt, and whose steps are not stored. */
-function createMemoryJournal(): Journal {
+/** Answers a turn without a model: says that there is none, what came in, and how to set one. */
+function echoTurn(
+  input: EchoInput,
+  kinds: readonly ProviderDescription[],
+): Extract<TurnResult, { ok: true }> {
+  const text = input.heartbeat ? "HEARTBEAT_OK" : replyTo(input, kinds);
+  input.onText?.(text);
+  const messages = [{ role: "assistant", content: [{ type: "text", text }] }];
   return {
-    steps: [],
-    addStep: () => Promise.resolve(true),
-    updateCalls: () => Promise.resolve(true),
-    getDecision: () => Promise.resolve(undefined),
+    ok: true,
+    text,
+    spoken: text,
+    reasoning: "",
+    calls: [],
+    messages,
+    usage: { inputTokens: 0, outputTokens: 0, totalTokens: 0, costUsd: 0 },
+    model: ECHO.ref,
+    finish: "stop",
+    warnings: [],
   };
 }
 
-/** The most that a turn waits for text of a plugin. */
-const CONTEXT_MS = 10_000;
-
-interface ContextDeps {
-  clock: Pick<Clock, "sleep">;
-  log: Logger;
+function replyTo(input: EchoInput, kinds: readonly ProviderDescription[]): string {
+  const received = plainText(input.input);
+  const { text, cut } = cutText(oneLine(received), 200);
+  const keys = kinds
+    .flatMap(({ fromEnvironment }) => fromEnvironment?.variables.at(-1) ?? [])
+    .join(", ");
+  return [
+    `[no model] Received ${plural(received.length, "character")}${input.hook === undefined ? "" : ` through hook "${input.hook}"`}.`,
+    `[no model] They begin: ${text}${cut > 0 ? " …" : ""}`,
+    `[no model] To get answers, set ${keys === "" ? "" : `one of ${keys}, or `}agents.defaults.model and models.providers in the config (\`rouse init\` helps).`,
+  ].join("\n");
 }
 
-/** Checks what a provider returned. Whatever does not say that it is the operator's counts as outside text. */
-function checkParts(parts: unknown, id: string): Part[] {
-  if (!Array.isArray(parts)) throw new TypeError("a context provider returns a list of parts");
-  return (parts as Partial<Part>[]).map(({ text, from, label = `context ${id}` }) => {
-    if (typeof text !== "string") throw new TypeError("the text of a part is a string");
-    return { text, from: from === "operator" ? from : "outside", label };
-  });
-}
-
-async function callProvider(
-  provide: ContextProvider,
-  turn: Parameters<ContextProvider>[0],
-  clock: ContextDeps["clock"],
-): Promise<unknown> {
-  const ended = new AbortController();
-  const signal = AbortSignal.any([turn.signal, ended.signal]);
-  void clock.sleep(CONTEXT_MS, signal).then(() => ended.abort());
-  return raceAbort(
-    Promise.resolve().then(() => provide({ ...turn, signal })),
-    signal,
-  ).finally(() => ended.abort());
-}
-
-/**
- * Asks all providers of context, at the same time, for a turn's parts. One that throws or takes 10 s adds its warning and
- * nothing else.
- */
-async function gatherContext(
-  extensions: readonly TurnExtension[],
-  turn: TurnInfo & { question: string; signal: AbortSignal },
-  { clock, log }: ContextDeps,
-): Promise<{ parts: Part[]; warnings: string[] }> {
-  const warnings: string[] = [];
-  const gathered = await Promise.all(
-    extensions.map(async ({ id, context, warning }): Promise<Part[]> => {
-      if (!context) return [];
+/** Counts the work that uses connections. `close` is called once they are retired and all that work is over. */
+function createUse(close: () => Promise<void>) {
+  let underWay = 0;
+  let isRetired = false;
+  const closeUnused = (): void => {
+    if (isRetired && underWay === 0) void close();
+  };
+  return {
+    async during<T>(work: () => Promise<T>): Promise<T> {
+      underWay++;
       try {
-        return checkParts(await callProvider(context, turn, clock), id);
-      } catch (error) {
-        log.warn(
-          { err: safeError(error), context: id, runId: turn.runId },
-          "a turn goes on without the text of a context provider",
-        );
-        warnings.push(warning);
-        return [];
+        return await work();
+      } finally {
+        underWay--;
+        closeUnused();
       }
-    }),
-  );
-  return { parts: gathered.flat(), warnings };
+    },
+    retire(): void {
+      isRetired = true;
+      closeUnused();
+    },
+  };
 }
 
-/** Rouse's own tools, which give way to a caller's tool of the same name. */
-const OF_ROUSE: ReadonlySet<string> = new Set([
-  READ_RESULT,
-  SCHEDULE_TOOL,
-  SEND_FILE_TOOL,
-  REMEMBER_TOOL,
-  RECALL_TOOL,
-]);
-
-/** Makes the runtime of a snapshot. `issues` are config errors about models, providers and tools. */
+/** Creates the runtime of a snapshot. `issues` are config errors about models and providers. */
 export function createAgentRuntime(options: RuntimeOptions): {
   runtime: AgentRuntime;
   issues: Issue[];
 } {
   const { config, env, clock, log, plugins, traces = () => NO_TRACES } = options;
-  const kinds = mergeProviders(plugins.shipped.providers, plugins.offers.providers);
   const { offers, incomplete: isIncomplete } = plugins;
-  const set = createModels({ config, env, kinds, isIncomplete });
-  const issues = [
-    ...set.issues,
-    ...transcriptionIssues(config, kinds),
-    ...toolIssues(config, offers.tools, isIncomplete),
-  ];
+  const kinds = mergeProviders(plugins.shipped.providers, offers.providers);
+  const { models, candidates, issues } = createModels({ config, env, kinds, isIncomplete });
   const toolBox = createToolBox({
     servers: config.mcp.servers,
     tools: offers.tools,
@@ -203,6 +127,7 @@ export function createAgentRuntime(options: RuntimeOptions): {
     fetch: passOnTrace(options.fetch, () => traces().current()),
   });
   const getModel = createModelCache(options.fetch);
+  const maxResultBytes = config.agents.defaults.toolResultBytes;
   const everyTurn = offers.context.map(({ plugin, value }): TurnExtension => ({
     id: plugin,
     context: value,
@@ -210,71 +135,15 @@ export function createAgentRuntime(options: RuntimeOptions): {
     warning: `the plugin "${plugin}" gave no context, because it failed or took too long; the turn went on without it`,
   }));
 
-  const runSteps = async (
-    input: TurnInput,
-    candidates: readonly ModelCandidate[],
-    { parts, warnings, deadline }: { parts: readonly Part[]; warnings: string[]; deadline: Ms },
-  ): Promise<TurnResult> => {
-    const { info, signal, timeoutMs, callerTools = [], journal = createMemoryJournal() } = input;
-    const boundary = createBoundary(input.boundaryId);
-    const toolTurn = { info, boundary, waitMs: Math.min(CONNECT_MS, timeoutMs / 2) };
-    const picked = await (input.pickTools?.(toolTurn) ?? toolBox.pick(input.tools, toolTurn));
-    warnings.push(...picked.warnings);
-    const callerNames = new Set(callerTools.map(({ name }) => name));
-    const own = await offerOwnTools(input.extensions ?? [], toolTurn);
-    const tools = [
-      ...own.filter(({ name }) => !OF_ROUSE.has(name) || !callerNames.has(name)),
-      ...picked.tools,
-    ];
-    const getModelOf = ({ provider, model }: ModelCandidate): Promise<Model> =>
-      getModel(provider, model.model);
-    const { leftOut = [] } = picked;
-    const { narrowedBy: by } = input;
-    const end = await runLoop({
-      runId: info.runId,
-      ...(by !== undefined &&
-        leftOut.length > 0 && {
-          offer: {
-            offered: tools.flatMap(({ name, tool }) => (name === READ_RESULT ? [] : tool)),
-            leftOut,
-            by,
-          },
-        }),
-      tools: new Map(tools.map((tool) => [tool.name, tool])),
-      callerTools: callerNames,
-      journal,
-      judge: (call) => input.judge?.({ ...call, context: parts }),
-      onUnknown: input.onUnknown ?? "tell",
-      maxResultBytes: config.agents.defaults.toolResultBytes,
-      ready: input.gate?.ready,
-      signal:
-        tools.length === 0 ? signal : AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
-      clock,
-      traces: traces(),
-      warnings,
-      callModel: createStepCall(candidates, {
-        input,
-        parts,
-        boundary,
-        tools,
-        clock,
-        log,
-        deadline,
-        warnings,
-        getModel: getModelOf,
-        traces: traces(),
-      }),
-    });
-    return toTurnResult(end, warnings);
-  };
-
-  const runTurn = async (input: TurnInput): Promise<TurnResult> => {
+  const takeTurn = async (input: TurnInput): Promise<TurnResult> => {
     const { info, question, signal, timeoutMs } = input;
-    const { parts, warnings } = await gatherContext(
-      [...(input.isPlain ? [] : everyTurn), ...(input.extensions ?? [])],
-      { ...info, question, signal },
-      { clock, log },
+    const providers = [...(input.isPlain ? [] : everyTurn), ...(input.extensions ?? [])].filter(
+      ({ context }) => context,
     );
+    const { parts, warnings } =
+      providers.length === 0
+        ? { parts: [], warnings: [] }
+        : await gatherContext(providers, { ...info, question, signal }, { clock, log });
     if (input.model.ref === ECHO.ref) return { ...echoTurn(input, kinds), warnings };
     const fail = (code: RunErrorCode, message: string): TurnResult => ({
       ok: false,
@@ -283,12 +152,16 @@ export function createAgentRuntime(options: RuntimeOptions): {
       retryable: false,
       warnings,
     });
-    const candidates = set.candidates(input.model);
-    if (candidates.length === 0)
+    const found = candidates(input.model);
+    if (found.length === 0)
       return fail("unknown_model", `models.providers has no "${input.model.provider}" any more`);
     const deadline = readMonotonic(clock) + timeoutMs;
     try {
-      const result = await runSteps(input, candidates, { parts, warnings, deadline });
+      const result = await runSteps(
+        input,
+        { candidates: found, parts, warnings, deadline },
+        { toolBox, getModel, maxResultBytes, clock, log, traces: traces() },
+      );
       return result.ok ? { ...result, context: parts } : result;
     } catch (error) {
       if (error instanceof StepFailedError) return { ...error.failure, warnings };
@@ -301,16 +174,13 @@ export function createAgentRuntime(options: RuntimeOptions): {
     }
   };
 
+  const { during, retire } = createUse(toolBox.close);
   const runtime: AgentRuntime = {
-    models: set.models,
-    runTurn: (input) => toolBox.during(() => runTurn(input)),
-    getRoom: (agent, model) =>
-      getRoom((model && set.candidates(model)[0]?.contextTokens) ?? DEFAULT_CONTEXT_TOKENS, {
-        agent,
-      }),
+    models,
+    runTurn: (input) => during(() => takeTurn(input)),
     start: () => toolBox.start(config.agents.list.flatMap(({ tools }) => tools)),
     withTools: (servers, work) =>
-      toolBox.during(async () => {
+      during(async () => {
         const runId = newId("run", clock.now());
         const agentId = config.agents.list[0]?.id ?? "main";
         const info = { agentId, sessionKey: "tools:test", runId, kind: "api" as const };
@@ -319,7 +189,7 @@ export function createAgentRuntime(options: RuntimeOptions): {
         return work(await toolBox.pick([sources.map((source) => `${source}.*`)], turn), runId);
       }),
     mcpServers: toolBox.states,
-    retire: toolBox.retire,
+    retire,
     close: toolBox.close,
   };
   return { runtime, issues };
@@ -327,44 +197,3 @@ export function createAgentRuntime(options: RuntimeOptions): {
 
 const isTimeout = (error: unknown): boolean =>
   error instanceof Error && error.name === "TimeoutError";
-
-function toTurnResult(end: LoopEnd, warnings: string[]): TurnResult {
-  if (end.kind === "lost") return { ok: false, code: "lost", asks: [], open: [] };
-  if (end.kind === "waiting") return { ok: false, code: "waiting", asks: end.asks, open: end.open };
-  if (end.kind === "given-up")
-    return { ok: false, code: "outcome_unknown", message: end.message, retryable: false, warnings };
-  const { steps, isLimited } = end;
-  const last = steps.at(-1) as StepRecord;
-  const said = getStepText(last);
-  if (isLimited)
-    warnings.push(`the turn reached its limit of ${MAX_STEPS} steps; the last one had no tools`);
-  else if (last.finish === "length")
-    warnings.push("the reply ends where the model's limit for one answer was reached");
-  const open = last.calls.filter(({ output }) => output === undefined);
-  const text =
-    said === "" && isLimited
-      ? getStepText(steps.findLast((step) => getStepText(step) !== "") ?? last)
-      : said;
-  if (text.trim() === "" && open.length === 0)
-    warnings.push(
-      `the model gave no words${steps.slice(0, -1).some(isWordless) ? ", also when it was asked once more" : ""}`,
-    );
-  return {
-    ok: true,
-    text,
-    spoken: getSpoken(steps),
-    reasoning: getReasoning(steps),
-    calls: open.map((call) => ({
-      id: toCallerCallId(call, steps),
-      tool: call.name,
-      input: call.input,
-      ...(call.inputText === undefined ? {} : { inputText: call.inputText }),
-    })),
-    messages: steps.flatMap(toHistoryMessages),
-    usage: addUsage(steps.map(({ usage }) => usage)),
-    model: last.model,
-    finish: isLimited ? "length" : last.finish,
-    warnings,
-    ...(last.calls.length === 0 ? { lastStep: last } : {}),
-  };
-}

@@ -1,4 +1,6 @@
+import type { wrapLanguageModel } from "ai";
 import type { Thinking } from "../config/schema/common.ts";
+import type { Config } from "../config/schema/index.ts";
 import type { RunErrorCode } from "../core/errors.ts";
 import type { Pass, Refusal } from "../core/breaker.ts";
 import type { TextPart } from "../core/text.ts";
@@ -32,7 +34,7 @@ import type {
 import type { Boundary } from "./boundary.ts";
 import type { OfferedTool, ToolHints } from "./tools/offered-tool.ts";
 
-/** An agent as a turn sees it. */
+/** An agent of a snapshot, with its defaults resolved. */
 export interface Agent {
   id: string;
   name: string;
@@ -41,6 +43,11 @@ export interface Agent {
   model: string;
   /** Models that are asked in turn if `model` gives no answer. */
   fallbacks?: readonly string[];
+  /** The model and its fallbacks, by these names. */
+  resolved: ModelResolution;
+  /** Tokens for the history and the new input in the window of the model; of the default window if it is not known. */
+  room: number;
+  heartbeat: Config["agents"]["defaults"]["heartbeat"];
   thinking?: Thinking;
   /** Its own tools, as patterns. */
   tools: string[];
@@ -64,6 +71,9 @@ export interface NamedProvider {
   kind: ModelProvider;
   settings: ModelSettings;
 }
+
+/** A model of the `ai` package. */
+export type SdkModel = Parameters<typeof wrapLanguageModel>[0]["model"];
 
 /** A model that a turn may use, with its provider. */
 export interface ModelCandidate {
@@ -89,6 +99,8 @@ export interface Models {
   resolve(name: string, fallbacks?: readonly string[]): ModelResolution;
   /** The same for a name that a request, a template or a transform gave: also checked against `agents.defaults.models`. */
   resolveRequested(name: string): ModelResolution;
+  /** Returns the window of a model, in tokens; the default window if that of the model is not known. */
+  getWindow(model: ResolvedModel | undefined): number;
   /** Returns the price of a model; undefined if it is unknown. */
   getPrice(model: ResolvedModel): ModelPrice | undefined;
   /** The model of an agent that names none. */
@@ -188,6 +200,8 @@ export interface Journal {
   addStep(step: StepRecord): Promise<boolean>;
   /** The same for changes of calls of steps that are on disk. */
   updateCalls(changes: readonly CallChange[]): Promise<boolean>;
+  /** The whole text of a result that was cut, of this run or of an earlier one of its session; undefined if there is none. */
+  getWhole(id: string): Promise<string | undefined>;
   /** The decision about an approval; undefined while it is open. A deleted approval counts as timed out. */
   getDecision(approvalId: string): Promise<ApprovalDecision | undefined>;
 }
@@ -232,7 +246,7 @@ export interface PickedTools {
 }
 
 export interface TurnInput {
-  agent: Agent;
+  agent: Pick<Agent, "id" | "name" | "description" | "instructions">;
   /** Oldest first. */
   history: readonly TurnRecord[];
   /** The new input. Outside parts go inside the boundary. */
@@ -380,8 +394,6 @@ export type TurnResult =
 export interface AgentRuntime {
   readonly models: Models;
   runTurn(input: TurnInput): Promise<TurnResult>;
-  /** Tokens for the history and the new input in the window of a model; of the default window if it is not known. */
-  getRoom(agent: Agent, model: ResolvedModel | undefined): number;
   /** Connects to the MCP servers whose tools an agent may use, and stays connected. A turn connects to those that it needs. */
   start(): void;
   /**

@@ -73,8 +73,9 @@ const dropUndefined = (usage: { [K in keyof Usage]: Usage[K] | undefined }): Usa
 
 /** Finds models of agents whose price is unknown: for a budget of money, their runs would count as free. */
 export function findUnpricedModels(agents: readonly Agent[], models: Models): Issue[] {
-  const found = agents.map((agent) => models.resolve(agent.model, agent.fallbacks));
-  const used = found.flatMap((one) => (one.ok ? [one.model, ...(one.model.fallbacks ?? [])] : []));
+  const used = agents.flatMap(({ resolved }) =>
+    resolved.ok ? [resolved.model, ...(resolved.model.fallbacks ?? [])] : [],
+  );
   const unpriced = new Set(used.filter((model) => !models.getPrice(model)).map(({ ref }) => ref));
   const message =
     "limits.budget counts what runs cost, and the price of this model is unknown: set it here";

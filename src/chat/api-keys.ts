@@ -1,10 +1,12 @@
 import { hash as digestOf, timingSafeEqual } from "node:crypto";
+import type { Agent } from "../agent/types.ts";
 import { OPERATOR_KEY } from "../config/checks.ts";
 import type { Config } from "../config/schema/index.ts";
 import type { Failure } from "../core/errors.ts";
 import { newToken } from "../core/secret.ts";
 import { StoredList, type StoredListDeps } from "../store/stored-list.ts";
 import type { Access } from "../knowledge/types.ts";
+import type { Agents } from "../turns/types.ts";
 import { unknownId } from "../vocabulary/unknown-id.ts";
 
 /**
@@ -92,6 +94,19 @@ export interface ApiKeys {
 
 interface ApiKeysDeps extends StoredListDeps {
   snapshot(): { config: Config };
+}
+
+/** The agents that a key may use, in the config's order. */
+export const listAllowedAgents = (key: ApiKey, { list }: Agents): readonly Agent[] =>
+  list.filter(({ id }) => key.agents?.includes(id) ?? true);
+
+/** Finds the agent that a key means by a name: its id, `agent:<id>`, or `default`. Undefined for one that the key may not use. */
+export function findAgent(name: string, key: ApiKey, agents: Agents): Agent | undefined {
+  const allowed = listAllowedAgents(key, agents);
+  const named =
+    allowed.find(({ id }) => id === name) ?? allowed.find(({ id }) => `agent:${id}` === name);
+  if (named || name !== "default") return named;
+  return allowed.find(({ id }) => id === agents.default.id) ?? allowed[0];
 }
 
 type Created = { ok: true; key: string } | { ok: false; failure: Failure };

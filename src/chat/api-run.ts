@@ -1,7 +1,6 @@
 import { createReplyCleaner, KEPT_TEXT } from "../agent/reply/disarm.ts";
-import { safeError } from "../core/errors.ts";
+import { safeError, type Failure } from "../core/errors.ts";
 import { renderSilence } from "../vocabulary/phrases.ts";
-import { getHistoryLimits } from "../turns/session-history.ts";
 import { toRunError, cleanAnswer } from "../turns/end-run.ts";
 import { execute } from "../turns/execute.ts";
 import type { AnsweredTurn, FailedTurn, ModelTurn, RunKind } from "../turns/try.ts";
@@ -9,6 +8,7 @@ import type { ExecutorDeps } from "../turns/context.ts";
 import type { ActionContext } from "../turns/types.ts";
 import {
   newRun,
+  sessionId,
   turnToKeep,
   STORE_UNAVAILABLE,
   type RunAnswer,
@@ -25,11 +25,11 @@ import {
   withToolNames,
   type ChatHistory,
 } from "./history.ts";
-import type { ChatEnd, ChatRequest, ChatListener, ChatTurn } from "./types.ts";
+import type { ChatEnd, ChatListener, ChatRequest, Chats, ChatTurn } from "./types.ts";
 import { newId } from "../core/ids.ts";
 
 /** The inside of a turn: what its callers hear, and how it is stopped. */
-export interface LiveTurn extends ChatTurn {
+interface LiveTurn extends ChatTurn {
   readonly abort: AbortController;
   /** Called by the executor once it is known which session the turn is in. */
   enter(session: SessionRef): void;
@@ -48,14 +48,14 @@ export interface LiveTurn extends ChatTurn {
 const getName = ({ key }: SessionRef): string => key.split(":").slice(3).join(":");
 
 /** The session that a turn is in, or would be in: its key has the caller's id, so that no caller reaches another's. */
-export function getChatSession({ agent, caller, session }: ChatRequest, runId: string): SessionRef {
+function getChatSession({ agent, caller, session }: ChatRequest, runId: string): SessionRef {
   if (session.kind === "after") return session.run.spec.session;
   const id = session.kind === "named" ? session.id : runId;
   return { agentId: agent.id, origin: "api", key: `api:${caller.id}:${agent.id}:${id}` };
 }
 
 /** A turn that has not begun yet. One shot is stopped when its last caller has gone; a session's turn goes on. */
-export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
+function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
   const runId = newId("run", now);
   // The request itself is not held on to: it may have images, and a turn is remembered for its repeats.
   const { session } = request;
@@ -63,7 +63,7 @@ export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
   const abort = new AbortController();
   const listeners = new Set<ChatListener>();
   const watching: (() => void)[] = [];
-  /** What was said and thought so far: a listener that comes late hears it as well. */
+  /** The text and the reasoning so far, in pieces: a listener that comes late gets them as well. */
   const pieces: ((listener: ChatListener) => void)[] = [];
   const passOn = (delta: string, piece: (listener: ChatListener) => void): void => {
     if (delta === "") return;
@@ -132,7 +132,7 @@ const INTERNAL: RunError = {
   message: "something failed inside the gateway; its log has the run's id",
 };
 
-/** Why a turn was stopped, by the reason of its signal. */
+/** The message of a turn that was stopped, by the reason of its signal. */
 const STOPPED: Record<string, string> = {
   hangup: "the caller hung up",
   cancel: "cancelled by the operator",
@@ -168,7 +168,7 @@ function buildRun(request: ChatRequest, { runId, createdAt }: LiveTurn, gateway:
 
 type AnsweredEnd = Extract<ChatEnd, { ok: true }>;
 
-/** What a turn said, as it may leave. */
+/** The text and the reasoning of a turn, as they may leave the gateway. */
 interface CleanWords {
   text: string;
   reasoning: string;
@@ -194,8 +194,8 @@ function toChatEnd(result: AnsweredTurn | FailedTurn, words: CleanWords, reason:
 }
 
 /**
- * Whether a program reads the answer, and must get what the model wrote: the caller asked for JSON, brought tools, or has a
- * key that says so.
+ * True if a program reads the answer, and must get it as the model wrote it: the caller asked for JSON, brought tools, or has
+ * a key that says so.
  */
 const isKept = ({ caller, sampling, tools = [] }: ChatRequest): boolean =>
   caller.clean === "none" || sampling?.json !== undefined || tools.length > 0;
@@ -204,7 +204,7 @@ const isKept = ({ caller, sampling, tools = [] }: ChatRequest): boolean =>
 function createWords({ say, think }: LiveTurn, createCleaner: typeof createReplyCleaner) {
   const text = createCleaner();
   let reasoning = createCleaner();
-  /** What is held back of the reasoning goes before the text that follows. */
+  /** Reasoning that is held back goes before the text that follows. */
   const endReasoning = (): void => {
     think(reasoning.end());
     reasoning = createCleaner();
@@ -247,9 +247,8 @@ function createApiRun(
   const { store, log } = deps;
   const { abort, runId } = turn;
   const { allowedLinkHosts } = context.config.hooks;
-  const words = createWords(turn, () =>
-    isKept(request) ? KEPT_TEXT : createReplyCleaner(allowedLinkHosts),
-  );
+  const createCleaner = () => (isKept(request) ? KEPT_TEXT : createReplyCleaner(allowedLinkHosts));
+  const words = request.stream ? createWords(turn, createCleaner) : undefined;
   const clean = (text: string) =>
     isKept(request) ? { reply: text, warnings: [] } : cleanAnswer(text, context);
   let history: ChatHistory;
@@ -269,13 +268,8 @@ function createApiRun(
       }
       return { run, agent: request.agent, isStored: before !== undefined };
     },
-    async prepare(run, agent) {
-      history = await historyFor(
-        request,
-        run,
-        getHistoryLimits({ agent, context }, run.spec.session),
-        store,
-      );
+    async prepare(run) {
+      history = await historyFor(request, run, context, store);
       turn.enter(history.session);
       return {
         input: {
@@ -286,7 +280,7 @@ function createApiRun(
           }),
           ...(request.thinking !== undefined && { thinking: request.thinking }),
           ...(request.sampling && { sampling: request.sampling }),
-          ...(request.stream && { onText: words.onText, onReasoning: words.onReasoning }),
+          ...(words && { onText: words.onText, onReasoning: words.onReasoning }),
         },
         tenant: request.caller.tenant,
         question: getQuestion(request),
@@ -297,11 +291,9 @@ function createApiRun(
     },
     finish(run, turnResult, now) {
       const result = withWords(turnResult, request);
-      if (request.stream) {
-        if (result.ok && result !== turnResult) words.onText(result.spoken);
-        words.end();
-      }
-      // What leaves is cleaned; the history has it as it was.
+      if (result.ok && result !== turnResult) words?.onText(result.spoken);
+      words?.end();
+      // The caller gets cleaned text; the history keeps it as it was.
       const { reply, warnings } = clean(result.ok ? result.spoken : "");
       const reasoning = clean(result.ok ? result.reasoning : "").reply;
       const end = toChatEnd(result, { text: reply, reasoning }, abort.signal.reason);
@@ -341,7 +333,7 @@ function createApiRun(
 }
 
 /** Executes a turn, after the one before it in its session. Never throws: what went wrong is the turn's end. */
-export async function executeTurn(
+async function executeTurn(
   request: ChatRequest,
   turn: LiveTurn,
   before: Promise<void> | undefined,
@@ -353,4 +345,58 @@ export async function executeTurn(
   await execute(kind, deps, turn.abort.signal).catch((error: unknown) =>
     turn.finish(toChatEnd(kind.recover(error), NO_WORDS, "failed")),
   );
+}
+
+const STOPPING: Failure = {
+  code: "draining",
+  message: "the gateway is stopping; try again",
+  retryAfterSeconds: 5,
+};
+const TOO_MANY: Failure = {
+  code: "overloaded",
+  message: "too many turns at the same time; try again",
+  retryAfterSeconds: 2,
+};
+
+/** Executes the turns of API users: immediately, and one after the other within a session. */
+export function createChats(deps: ExecutorDeps): Omit<Chats, "recover"> {
+  const { store, clock } = deps;
+  const live = new Map<string, LiveTurn>();
+  /** The last turn of each session that has one. */
+  const tails = new Map<string, Promise<void>>();
+  let draining = false;
+
+  return {
+    startTurn(request) {
+      const context = deps.snapshot();
+      if (draining) return { ok: false, failure: STOPPING };
+      if (live.size >= context.config.platform.maxConcurrent)
+        return { ok: false, failure: TOO_MANY };
+      const turn = createLiveTurn(request, clock.now());
+      const queue = sessionId(getChatSession(request, turn.runId));
+      const before = tails.get(queue);
+      const done = executeTurn(request, turn, before, deps, context).finally(() => {
+        live.delete(turn.runId);
+        if (tails.get(queue) === done) tails.delete(queue);
+      });
+      turn.done = done;
+      tails.set(queue, done);
+      live.set(turn.runId, turn);
+      return { ok: true, turn };
+    },
+    async cancel(runId) {
+      const turn = live.get(runId);
+      if (!turn) return undefined;
+      turn.abort.abort("cancel");
+      await turn.done;
+      return store.runs.get(runId);
+    },
+    async stop(drainMs) {
+      draining = true;
+      const all = Promise.all([...live.values()].map((turn) => turn.done));
+      await Promise.race([all, clock.sleep(live.size === 0 ? 0 : drainMs)]);
+      for (const turn of live.values()) turn.abort.abort("drain");
+      await Promise.all([...live.values()].map((turn) => turn.done));
+    },
+  };
 }

@@ -15,12 +15,13 @@ import type {
 } from "../store/types.ts";
 import {
   findTurn,
+  getHistoryLimits,
   getLastTurn,
   NO_HISTORY,
   readHistory,
-  type HistoryLimits,
   type SessionHistory,
 } from "../turns/session-history.ts";
+import type { ActionContext } from "../turns/types.ts";
 import type { ChatRequest, ChatEnd } from "./types.ts";
 import { toAssistantParts, toCallRecord } from "../agent/messages.ts";
 import { getModelCallId, getParts, getRunId, toHistoryMessages } from "../agent/steps.ts";
@@ -111,7 +112,7 @@ export interface StoredResponse extends Pick<RunRecord, "createdAt" | "status"> 
   error: Pick<RunError, "code" | "message"> | undefined;
 }
 
-/** What an API's user may refer to of earlier turns. Runs of another key or agent are not there. */
+/** The earlier turns that an API's user may refer to. Runs of another key or agent are not among them. */
 export interface EarlierRuns {
   /** Returns the reply of a run. */
   getReply(runId: string, owner: RunOwner): Promise<string | undefined>;
@@ -160,16 +161,16 @@ export function createEarlierRuns(store: Reads): EarlierRuns {
   };
 }
 
-/** What a turn begins with, and how its session keeps it. */
+/** The history that a turn begins with, and the form in which its session keeps the turn. */
 export interface ChatHistory {
-  /** Where the turn belongs: a branch of a conversation is one of its own. */
+  /** The session of the turn: a branch of a conversation has one of its own. */
   session: SessionRef;
   history: SessionHistory;
-  /** Whether the history is all of the session up to now, which a checkpoint may be made of. */
+  /** True if the history is all of the session up to now: only then a checkpoint may be made of it. */
   isWhole: boolean;
   /** Turns that a branch takes over. */
   copied: readonly NewTurn[];
-  /** What of the input is kept: the one message of the user as the turn's input, several messages as they are, or nothing. */
+  /** The input that is kept: the one message of the user as the turn's input, several messages as they are, or nothing. */
   store: "turn" | "nothing" | readonly unknown[];
 }
 
@@ -240,15 +241,17 @@ function buildBranch({ checkpoint, turns }: SessionHistory): NewTurn[] {
   ];
 }
 
-/** What the server keeps of a turn's conversation so far, as much as `limits` allow. */
+/** Reads the part of a turn's conversation that the server keeps, as much as the model's window has room for. */
 export async function historyFor(
   request: ChatRequest,
   run: ApiRun,
-  limits: HistoryLimits,
+  context: ActionContext,
   store: Store,
 ): Promise<ChatHistory> {
-  const { session: wanted, messages } = request;
+  const { agent, session: wanted, messages } = request;
   const { session } = run.spec;
+  const read = (before?: number): Promise<SessionHistory> =>
+    readHistory(store, session, getHistoryLimits({ agent, context }, session), before);
   const none = { session, history: NO_HISTORY, isWhole: false, copied: [] };
   if (wanted.kind === "none") return { ...none, store: "nothing" };
   if (wanted.kind === "new") return { ...none, store: keepAll(messages) };
@@ -259,13 +262,13 @@ export async function historyFor(
   if (wanted.kind === "named")
     return {
       session,
-      history: await readHistory(store, session, limits),
+      history: await read(),
       isWhole: true,
       copied: [],
       store: keepAll(messages),
     };
   const last = await findTurn(store, session, wanted.run.id);
-  const history = last ? await readHistory(store, session, limits, last.seq + 1) : NO_HISTORY;
+  const history = last ? await read(last.seq + 1) : NO_HISTORY;
   if (!wanted.keep) return { ...none, history, store: "nothing" };
   const keep = keepAll(withToolNames(messages, history.turns));
   const isWhole = last?.seq === (await getLastTurn(store, session))?.seq;

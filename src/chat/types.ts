@@ -18,10 +18,10 @@ export type ChatSession =
   /** A conversation that begins with this turn; it goes by the run's id. */
   | { kind: "new" }
   | { kind: "named"; id: string }
-  /** What comes after this run's turn: the same conversation, or a branch of it. Without `keep` it cannot be continued. */
+  /** The conversation after this run's turn, or a branch of it. Without `keep` it cannot be continued. */
   | { kind: "after"; run: RunRecord; keep: boolean };
 
-/** What an API's user wants of an agent: already checked. */
+/** A request of an API's user to an agent, already checked. */
 export interface ChatRequest {
   agent: Agent;
   /** The key that was used. No caller reaches a session of another key. */
@@ -50,7 +50,7 @@ export type ChatEnd =
   | {
       ok: true;
       text: string;
-      /** What the model thought; empty if its provider does not show it. */
+      /** The model's reasoning; empty if its provider does not show it. */
       reasoning: string;
       calls: readonly ToolCall[];
       finish: string;
@@ -83,7 +83,7 @@ export interface ChatTurn {
   readonly isOneShot: boolean;
   /** The name of its session, for the caller; undefined for one shot, and for a turn after a response until it is known whether it is a branch. */
   readonly sessionId: string | undefined;
-  /** Whether its models have failed, and are asked again. */
+  /** True while its models have failed and are asked again. */
   readonly isRetrying: boolean;
   readonly end: ChatEnd | undefined;
   /** Hears all that was said so far, then all that follows. Returns how to leave; when the last one leaves, one shot is stopped. */

@@ -10,13 +10,13 @@ import { member } from "./settings.ts";
 import { localTime, shellWord, shortTime } from "./text.ts";
 import { createProgress } from "./progress.ts";
 
-/** What every answer with a list says of the rest of the list. */
+/** The paging fields of every answer with a list. */
 export interface SearchAnswer {
   /** The `before` of the next page; null if there is none. */
   next: string | null;
   /** Set if the gateway ended the search before the page was full: the time up to which it looked. */
   searchedTo: string | null;
-  /** How many rows a search by words has looked at. */
+  /** The number of rows that a search by words has read. */
   looked?: number | null;
 }
 
@@ -103,7 +103,7 @@ type Value<Flags, Spec> =
               ? string | true | undefined
               : boolean | undefined;
 
-/** What a user gives to a command with these options. */
+/** The values of a command's options, as a user entered them. */
 export type Given<Specs extends OptionSpecs> = CommonOptions & {
   [Flags in keyof Specs as Name<Flags>]: Value<Flags, Specs[Flags]>;
 };
@@ -123,20 +123,20 @@ export interface CommandSpec {
   options: OptionSpecs;
   /** Printed below the help. */
   help?: string;
-  /** Whether it takes `--json`. */
+  /** The command takes `--json`. */
   json: boolean;
-  /** Whether it takes `--config`. */
+  /** The command takes `--config`. */
   config: boolean;
   run(io: CliIo, given: CommonOptions, ...args: unknown[]): Promise<void> | void;
 }
 
-/** What there are many of, such as `rouse runs`, or a group of commands. The usage of its forms has their arguments alone. */
+/** A kind of object with its commands, such as `rouse runs`, or a group of commands. The usage of `list`, `show` and `views` has only their arguments. */
 export interface Noun {
-  /** What the noun does if no command is named. */
+  /** Runs if no command is named. */
   list?: CommandSpec;
-  /** What it does with the name of one. */
+  /** Runs if the name of one object is given. */
   show?: CommandSpec;
-  /** What it does with an option, by its flags, such as `--refused`. */
+  /** Run if an option is given, by its flags, such as `--refused`. */
   views?: Readonly<Record<string, CommandSpec>>;
   commands?: readonly CommandSpec[];
   /** Printed below the help of the group. */
@@ -188,7 +188,7 @@ export function answering<
     ...args: Arguments<Usage>
   ): Promise<Answer | undefined> | Answer;
   print(answer: Answer, io: CliIo, given: Given<Specs>): void;
-  /** Whether the answer ends the command with exit code 1. */
+  /** Returns true if the answer ends the command with exit code 1. */
   isFailure?(answer: Answer): boolean;
 }): CommandSpec {
   return doing<Usage, Specs>({
@@ -217,9 +217,9 @@ export function asking<
 }: Described<Usage, Specs> & {
   ask(to: AskedGateway, given: Given<Specs>, ...args: Arguments<Usage>): Promise<Answer>;
   print(answer: Answer, io: CliIo, given: Given<Specs>): void;
-  /** Whether the answer ends the command with exit code 1. */
+  /** Returns true if the answer ends the command with exit code 1. */
   isFailure?(answer: Answer): boolean;
-  /** What begins with the next start, printed if no gateway runs. */
+  /** The work that begins with the next start, printed if no gateway runs. */
   later?: string;
 }): CommandSpec {
   return answering<Usage, Answer, Specs>({
@@ -320,7 +320,7 @@ export function listing<
     usage?: Usage;
     ask(to: AskedGateway, given: Given<Specs>): Promise<Answer>;
     isFailure?(answer: Answer): boolean;
-    /** Whether the last column is never cut. */
+    /** The last column is never cut. */
     isWhole?: boolean;
     /** Printed in place of a table without rows. */
     none?: string;
@@ -371,7 +371,7 @@ export function paging<Answer extends SearchAnswer, Row, const Specs extends Opt
 }: Omit<Described<"", Specs>, "usage"> &
   Listed<Answer, Row> & {
     noun: string;
-    /** What `--before` names; it may then be the beginning of an id. */
+    /** The kind of id that `--before` names; the beginning of an id is then enough. */
     ids?: Parameters<typeof resolveId>[1];
     ask(
       to: GatewayConnection,

@@ -4,7 +4,7 @@ import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
 import { takesShared } from "./options.ts";
 
-/** What may follow the words of a command, such as `events list`, or `rouse` itself: its subcommands and options. */
+/** The words that may follow the path of a command, such as `events list`: its subcommands and options. The path of `rouse` is empty. */
 type Step = readonly [path: string, words: string];
 
 function listSteps(command: Command, path: readonly string[] = []): Step[] {

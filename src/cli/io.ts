@@ -8,7 +8,7 @@ import { printable, shellWord } from "./text.ts";
 /** Time and network of a real process. */
 export const SYSTEM = { clock: systemClock, fetch: globalThis.fetch };
 
-/** What a command may touch of the world: tests give their own. */
+/** The parts of the process that a command may use. Tests pass their own. */
 export interface CliIo {
   /** Writes to standard output; the line break is the caller's. In a command, control characters go (`guardOutput`). */
   out(text: string): void;
@@ -31,7 +31,7 @@ export interface CliIo {
   onInterrupt?(listener: () => void): () => void;
   /** Asks questions with choices; absent if no terminal is attached. */
   prompts?: Prompts;
-  /** How a user of this installation calls the program from any folder: through npm or Node. Default: `rouse`. */
+  /** The command by which a user of this installation calls the program from any folder, through npm or Node. Default: `rouse`. */
   readonly program?: string;
   /** Lets the work of all other processes go first from now on. Returns what keeps the memory small if it is called now and then. */
   stepBack?(): () => void;
@@ -39,7 +39,7 @@ export interface CliIo {
   now(): number;
   /** The config whose answer the command prints, once that is known; `null` for the defaults. */
   answeredBy?: { config: string | null };
-  /** Whether a gateway that runs has answered the command, or one that was opened for it. */
+  /** True if a running gateway answered the command, false if the command opened one for itself. */
   live?: boolean;
   /** The command's exit code if it does not throw; starts at 0. A command that failed without an error to print sets 1. */
   exitCode: number;

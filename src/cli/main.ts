@@ -8,5 +8,5 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 });
 
 process.exitCode = await runCommandLine(process.argv.slice(2), processIo());
-// What a plugin left open must not keep the process; unref'd, so that it waits for nothing itself.
+// A handle that a plugin left open must not keep the process; the timer is unref'd, so that it does not keep it either.
 setTimeout(() => process.exit(), 500).unref();

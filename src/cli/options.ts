@@ -25,7 +25,7 @@ export const SHARED_OPTIONS = {
 /** The shared options that a command takes. */
 const TAKEN = new WeakMap<Command, { config: boolean; json: boolean }>();
 
-/** Whether a command takes a shared option, by the name of its value. */
+/** True if a command takes a shared option, by the name of its value. */
 export function takesShared(command: Command, name: string): boolean {
   return name === "config" || name === "json"
     ? TAKEN.get(command)?.[name] === true

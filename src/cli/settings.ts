@@ -8,14 +8,14 @@ import type { CommonOptions } from "./options.ts";
 
 export type Settings = Extract<LoadResult, { ok: true }>;
 
-/** How a command loads the config. */
+/** Options for loading the config. */
 export const toLoadOptions = (options: CommonOptions, io: CliIo) => ({
   cwd: io.cwd,
   env: io.env,
   ...(options.config === undefined ? {} : { file: options.config }),
 });
 
-/** How a command loads the config with its mappings and plugins. */
+/** Options for loading the config with its mappings and plugins. */
 export const toSnapshotOptions = (
   { config }: { config?: string | undefined },
   { cwd, env }: CliIo,

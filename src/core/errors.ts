@@ -190,7 +190,7 @@ export const RUN_ERRORS = {
 
 export type RunErrorCode = keyof typeof RUN_ERRORS | ErrorCode;
 
-/** Whether an error is one of the provider, and not of its answer: it passes, sooner or later. */
+/** Returns true for an error of the provider, and not of its answer: it passes, sooner or later. */
 export const isProviderAway = (code: RunErrorCode): boolean =>
   code === "rate_limited" || code === "provider_unavailable";
 

@@ -24,7 +24,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOSPC: "the disk is full",
 };
 
-/** Why a file cannot be read or written, in words. */
+/** Describes the reason that a file cannot be read or written. */
 export function describeFileError(error: unknown): string {
   const { code = "unknown error" } = error as { code?: string };
   return REASONS[code] ?? code;

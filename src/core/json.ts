@@ -52,13 +52,13 @@ const spellings = new WeakMap<object, Map<string, string>>();
 /** The keys of objects as they were written, where JavaScript has them in another order. */
 const keyOrders = new WeakMap<object, readonly string[]>();
 
-/** What `parseJson` keeps of a text of which the value alone would be printed otherwise. */
+/** The facts that `parseJson` keeps of a text whose value alone would be printed otherwise. */
 interface Reading {
   /** The spelling of numbers by their value. Null: in several ways. */
   byValue: ReadonlyMap<number, string | null>;
   /** The text of a number is among its values. */
   hasLong: boolean;
-  /** Where keys begin that their object has had before, counted from 1. */
+  /** The places of keys that their object has had before, counted from 1. */
   repeats: readonly number[];
 }
 const readings = new WeakMap<object, Reading>();

@@ -26,7 +26,7 @@ export function secretMatcher(secrets: readonly string[]): (presented: string) =
   };
 }
 
-/** Whether a caller shows a secret, or a signature, in time that depends on neither. */
+/** Returns true if a presented value is the secret or the signature, in time that depends on neither. */
 export const sameSecret = (presented: string, secret: string): boolean =>
   timingSafeEqual(digest(presented), digest(secret));
 

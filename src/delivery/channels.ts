@@ -146,13 +146,13 @@ export async function resolveRoute({
 
 /**
  * Finds out why replies can have no route with these channels, wherever the owner writes. `to` is null if it is known only
- * with the event; `hasOwner` tells whether the owner can write on a channel, which makes it the last route. Undefined if
- * there may be a route; else the field to change and what is wrong.
+ * with the event; `ownerChannels` are those on which the owner can write, which makes them last routes. Undefined if there
+ * may be a route; else the field to change and what is wrong.
  */
 export function findRouteProblem(
   { channel, to }: { channel: string; to?: string | null },
   channels: Channels,
-  hasOwner: (channel: string) => boolean,
+  ownerChannels: ReadonlySet<string>,
 ): { field: "channel" | "to"; message: string } | undefined {
   const target = to === undefined ? { channel } : { channel, to: to ?? "known later" };
   const checked =
@@ -162,7 +162,7 @@ export function findRouteProblem(
           checkRecipient: (_id: string, text: string) => ({ ok: true as const, to: text }),
         }
       : channels;
-  const owned = channels.loaded.filter(({ id }) => hasOwner(id));
+  const owned = channels.loaded.filter(({ id }) => ownerChannels.has(id));
   const lastRoutes: Last[][] = [[], ...owned.map(({ id }) => [{ channel: id, to: "the owner" }])];
   const decisions = lastRoutes.map((routes) => findReplyRoute(target, routes, checked));
   const [reason] = decisions.flatMap((decision) =>

@@ -15,29 +15,26 @@ import type {
   Queue,
   Store,
 } from "../store/types.ts";
+import { planNextAsk, sendAsk } from "./ask.ts";
 import {
-  planNextAsk,
-  sendAsk,
-  sendPiece,
-  toOutcome,
-  createEdit,
-  hasLiveLeft,
-  removeLive,
-  countPieces,
-  createFileSend,
-} from "./send.ts";
-import { CALLBACK } from "./callback.ts";
-import {
-  ChannelGate,
-  getWaitMs,
-  MAX_ASK_ATTEMPTS,
-  MAX_ATTEMPTS,
-  type RetriedSend,
   buildMark,
   cannotTell,
+  ChannelGate,
+  countPieces,
+  createEdit,
+  createFileSend,
+  getWaitMs,
+  hasLiveLeft,
   isMarked,
   isUncertain,
-} from "./tries.ts";
+  MAX_ASK_ATTEMPTS,
+  MAX_ATTEMPTS,
+  removeLive,
+  sendPiece,
+  toOutcome,
+  type RetriedSend,
+} from "./send.ts";
+import { CALLBACK } from "./callback.ts";
 import {
   toSendKey,
   writeDelivery,
@@ -238,7 +235,7 @@ class DeliveryStart {
     const { channel: id, to, thread, replyTo } = delivery.route;
     const channel = id === CALLBACK ? callbacks : snapshot().channels.get(id)?.channel;
     if (!channel || to === undefined) return undefined;
-    const asking = sendAsk(delivery, channel, asked);
+    const asking = delivery.ask && sendAsk(delivery.ask, delivery, channel, asked);
     if (asking) return { ...(await this.#sendOnce(asking)), whole: true };
     const { nextChunk: chunk } = delivery;
     const message: OutgoingMessage = {

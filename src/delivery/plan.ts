@@ -1,10 +1,12 @@
 import { newId } from "../core/ids.ts";
 import { FORGOTTEN } from "../core/text.ts";
+import { deliveryState } from "../store/sql/rows.ts";
 import {
   NO_ROUTE,
   type DeliveryError,
   type DeliveryFile,
   type DeliveryRecord,
+  type LiveMessage,
   type NewDelivery,
   type NewJob,
   type Reads,
@@ -16,7 +18,6 @@ import {
   type Store,
   type ToolCallRecord,
   type Writes,
-  deliveryState,
 } from "../store/types.ts";
 import { unknownId } from "../vocabulary/unknown-id.ts";
 import { SEND_FILE_TOOL_NAME } from "../vocabulary/tool-names.ts";
@@ -183,6 +184,14 @@ export function planSend(
   return { delivery: { ...delivery, id }, job: deliveryJob(id, route, createdAt) };
 }
 
+/** Plans the delivery that deletes a message in which a turn's text was shown, and sends nothing. */
+export function planRemoval(
+  live: LiveMessage,
+  { runId, route, now }: { runId: string; route: Route; now: number },
+): PlannedSend {
+  return planSend({ runId, route, chunks: [], live, createdAt: now });
+}
+
 /** Writes a planned delivery. */
 export function writeDelivery(tx: Writes, { delivery, job, contents = [] }: Planned): void {
   tx.deliveries.add(delivery);
@@ -197,8 +206,9 @@ export const splitFor = (...reply: Parameters<typeof cutFor>): string[] => [...c
 /** The same pieces, each cut when it is asked for. Vendors reject a text with half of a surrogate pair. */
 export function cutFor({ channel: id }: Route, text: string, channels: Channels): Iterable<string> {
   const channel = channels.get(id)?.channel;
-  const measure = channel?.lengthOf?.bind(channel);
-  return cutMeasured(text.toWellFormed(), channel?.limit ?? Infinity, measure);
+  const whole = text.toWellFormed();
+  if (channel?.limit === undefined) return whole.trim() === "" ? [] : [whole];
+  return cutMeasured(whole, channel.limit, channel.lengthOf?.bind(channel));
 }
 
 /** A file that an agent has attached to its reply: `content` is base64. */

@@ -1,13 +1,121 @@
-import type { CallOutcome } from "../core/breaker.ts";
+/** The tries of a delivery: whether its channel takes one, the call for each piece, and the wait for the next try. */
+import { backOff, WAITS, withJitter } from "../core/backoff.ts";
+import { isRefusal, type CallOutcome, type Pass, type Refusal } from "../core/breaker.ts";
 import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import { cutText, oneLine } from "../core/text.ts";
-import type { SendResult, Channel, OutgoingMessage, SentMessage } from "../contract/channel.ts";
-import type { DeliveryRecord, LiveMessage, Route, DeliveryAsk, Reads } from "../store/types.ts";
-import { planSend, type PlannedSend, splitFor, toSendKey } from "./plan.ts";
-import { MAX_ASK_ATTEMPTS, type RetriedSend } from "./tries.ts";
-import { renderPhrase } from "../vocabulary/phrases.ts";
-import type { Channels } from "./channels.ts";
+import type { Channel, OutgoingMessage, SendResult, SentMessage } from "../contract/channel.ts";
+import type { ParkingLot } from "../queue/parking-lot.ts";
+import type { DeliveryChange, DeliveryRecord, Job, Reads } from "../store/types.ts";
+import { CALLBACK } from "./callback.ts";
+
+/** Tries of one piece; a piece that got through starts the count again. */
+export const MAX_ATTEMPTS = 12;
+/** Tries of a question if there is another person to ask: about half a minute. */
+export const MAX_ASK_ATTEMPTS = 5;
+
+/** A send that is tried again. */
+export type RetriedSend = Extract<SendResult, { status: "retry" }>;
+
+/** The channel's own wish, else doubling from one second to fifteen minutes, with jitter. */
+export const getWaitMs = (attempts: number, { afterMs }: RetriedSend): number =>
+  afterMs ?? Math.min(withJitter(backOff(attempts, WAITS.delivery)), WAITS.delivery.longestMs);
+
+/**
+ * Asks whether a channel takes a delivery. A breaker that is open because of one delivery alone says nothing about the vendor:
+ * the vendor may fail at this one message, and all other deliveries are sent.
+ */
+export class ChannelGate {
+  readonly #parking: ParkingLot;
+  /** Jobs that failed since the last success of the channel; two are as good as more. */
+  readonly #failed = new Map<string, Set<string>>();
+  /** The job of each channel that failed while the vendor took other messages. */
+  readonly #refused = new Map<string, string>();
+
+  constructor(parking: ParkingLot) {
+    this.#parking = parking;
+    parking.excuse((channel) => this.#isOneMessage(channel));
+  }
+
+  /** `wasRefused`: the delivery was put back before, here or at another gateway. */
+  enter(job: Job, channel: string, wasRefused: boolean): Pass | Refusal {
+    const entered = this.#parking.enter(job, [channel], { wasParked: wasRefused });
+    if (!isRefusal(entered))
+      return {
+        ...entered,
+        leave: (outcome, retryAfterMs) => {
+          this.#note(channel, job.id, outcome);
+          entered.leave(outcome, retryAfterMs);
+        },
+      };
+    if (!this.#isHeldByAnother(channel, job.id)) return entered;
+    this.#parking.arrived(job.id);
+    const leave = (outcome: CallOutcome): void => {
+      // A success here does not forget the one that failed: it still keeps the breaker open.
+      if (outcome === "ok" || outcome === "answered") this.#noteTaken(channel, job.id);
+      if (outcome === "away") this.#note(channel, job.id, outcome);
+    };
+    return { of: channel, isProbe: false, leave };
+  }
+
+  /**
+   * Returns whether all that is known against the vendor is one message that it does not take, while it takes others.
+   */
+  #isOneMessage(channel: string): boolean {
+    const failed = this.#failed.get(channel);
+    return failed?.size === 1 && failed.has(this.#refused.get(channel) ?? "");
+  }
+
+  /** The vendor has taken a message, or said what is wrong with it: so it is there. */
+  #noteTaken(channel: string, jobId: string): void {
+    const failed = this.#failed.get(channel) ?? [];
+    const [only, ...others] = failed;
+    if (only !== undefined && only !== jobId && others.length === 0)
+      this.#refused.set(channel, only);
+    if (this.#refused.get(channel) === jobId) this.#refused.delete(channel);
+  }
+
+  #isHeldByAnother(channel: string, jobId: string): boolean {
+    const failed = this.#failed.get(channel);
+    return this.#parking.breaker.isOpen(channel) && failed?.size === 1 && !failed.has(jobId);
+  }
+
+  #note(channel: string, jobId: string, outcome: CallOutcome): void {
+    if (outcome === "ok" || outcome === "answered") {
+      this.#noteTaken(channel, jobId);
+      this.#failed.delete(channel);
+    }
+    if (outcome !== "away") return;
+    const failed = this.#failed.get(channel) ?? new Set();
+    if (failed.size < 2) this.#failed.set(channel, failed.add(jobId));
+  }
+}
+
+/**
+ * Returns whether a delivery records that a piece is being sent. Receipts carry an id by which receivers know repeats,
+ * and a question that is asked twice is decided once: both are sent again after a crash.
+ */
+export function isMarked({ route, ask }: Pick<DeliveryRecord, "route" | "ask">): boolean {
+  return route.channel !== CALLBACK && ask === undefined;
+}
+
+/** The change that writes since when the next piece is being sent, or that it is not. */
+export function buildMark({
+  sendingSince,
+}: Pick<DeliveryRecord, "sendingSince">): Pick<DeliveryChange, "sendingSince"> {
+  return { sendingSince: sendingSince ?? null };
+}
+
+/** Returns whether a try is to be made again that may have arrived. */
+export function isUncertain(result: SendResult | undefined): boolean {
+  return result?.status === "retry" && result.uncertain === true;
+}
+
+/** Returns the result of a piece of which no channel can say whether it arrived. */
+export function cannotTell(channel: string, since: number): SendResult {
+  const reason = `the gateway ended while it sent this chunk (${new Date(since).toISOString()}), and ${channel} cannot tell whether it arrived: look there, then retry the delivery if it is missing`;
+  return { status: "unknown", reason };
+}
 
 /** The number of messages that a delivery consists of: its chunks, then its files. */
 export const countPieces = ({ chunks, files = [] }: DeliveryRecord): number =>
@@ -53,100 +161,6 @@ export function createFileSend(
     },
   };
   return sending;
-}
-
-/** The id of the question that asks the approver at `position`. It follows from the approval, so that no commit can plan it twice. */
-export function questionId(approvalId: string, position: number): string {
-  return `dlv_${approvalId.replace(/^[a-z]+_/, "")}q${position}`;
-}
-
-/** Plans a question as a delivery to `route`. */
-export function planAsk(
-  ask: DeliveryAsk,
-  { runId, route, channels, now }: { runId: string; route: Route; channels: Channels; now: number },
-): PlannedSend {
-  const id = questionId(ask.approvalId, ask.position);
-  const chunks = splitFor(route, `${ask.text}\n\n${ask.instruction}`, channels);
-  return planSend({ id, runId, route, chunks, ask, createdAt: now });
-}
-
-/**
- * Plans what takes the buttons of a question away. It goes to the same recipient, so it is sent after the question.
- * Undefined if the channel cannot change a message.
- */
-export function planAskEnd(
-  question: DeliveryRecord,
-  text: string,
-  channels: Channels,
-  now: number,
-): PlannedSend | undefined {
-  const { id: asked, ask, runId, route } = question;
-  if (!ask || route.to === undefined || !channels.get(route.channel)?.channel.endQuestion)
-    return undefined;
-  return planSend({
-    id: `${asked}e`,
-    runId,
-    route: { ...route, to: route.to },
-    chunks: [text],
-    ask: { ...ask, next: [], ends: asked },
-    createdAt: now,
-  });
-}
-
-/** Plans the question to the next approver, of a question that could not be delivered. Undefined if there is none, or the approver is asked already. */
-export async function planNextAsk(
-  { ask, runId }: DeliveryRecord,
-  { store, channels, now }: { store: Reads; channels: Channels; now: number },
-): Promise<PlannedSend | undefined> {
-  const [route, ...next] = ask?.ends === undefined ? (ask?.next ?? []) : [];
-  if (!ask || !route) return undefined;
-  const {
-    text,
-    instruction,
-    language,
-    forNext = { text, instruction, ...(language !== undefined && { language }) },
-    ...rest
-  } = ask;
-  const planned = planAsk(
-    { ...rest, ...forNext, next, position: ask.position + 1 },
-    { runId, route, channels, now },
-  );
-  return (await store.deliveries.get(planned.delivery.id)) ? undefined : planned;
-}
-
-/** Sends a question or its end by what the channel has for it. Undefined if the channel has nothing: then the text is sent. */
-export function sendAsk(
-  { id, ask, route: { to, thread, replyTo }, chunks, nextChunk, resent = false }: DeliveryRecord,
-  channel: Channel,
-  asked: DeliveryRecord | undefined,
-): ((signal: AbortSignal) => Promise<SendResult>) | undefined {
-  if (!ask || to === undefined || nextChunk > 0) return undefined;
-  const place = { to, ...(thread !== undefined && { thread }) };
-  if (ask.ends !== undefined) {
-    const ended = { ...place, messageIds: asked?.messageIds ?? [], text: chunks.join("\n") };
-    return async (signal) =>
-      (await channel.endQuestion?.(ended, signal)) ?? {
-        status: "failed",
-        reason: "the channel cannot change a message",
-      };
-  }
-  if (!channel.ask) return undefined;
-  const { code, text, instruction, language, verdicts, expiresAt } = ask;
-  const question = {
-    ...place,
-    ...(replyTo !== undefined && { replyTo }),
-    code,
-    text,
-    instruction,
-    verdicts: verdicts.map((verdict) => ({
-      verdict,
-      label: renderPhrase(language, `questions.labels.${verdict}`),
-    })),
-    expiresAt,
-    ...toSendKey({ id, resent }, 0),
-  };
-  return (signal) =>
-    channel.ask?.(question, signal) ?? Promise.reject(new Error("the channel does not ask"));
 }
 
 const toSentMessage = (
@@ -208,14 +222,6 @@ export async function removeLive(
   const warning = `the message that showed the text while it was written could not be deleted: ${result.reason}`;
   delivery.warnings = [...(delivery.warnings ?? []), warning];
   return undefined;
-}
-
-/** Plans the delivery that deletes a message in which a turn's text was shown, and sends nothing. */
-export function planRemoval(
-  live: LiveMessage,
-  { runId, route, now }: { runId: string; route: Route; now: number },
-): PlannedSend {
-  return planSend({ runId, route, chunks: [], live, createdAt: now });
 }
 
 /** Time for one piece; then the plugin's signal aborts. */

@@ -92,7 +92,7 @@ export async function openGateway(options: ResourceOptions): Promise<RunningGate
     status: parts.operate.admin.status,
     reload: reloader.reload,
     fetch: parts.http.fetch,
-    receive: createReceive(parts.intake, () => `http://localhost${snapshot().config.hooks.path}`),
+    receive: createReceive(parts.intake, () => snapshot().config.hooks.path),
     start,
     stop: () => (stopped ??= stopParts(parts)),
   };

@@ -78,7 +78,7 @@ const JSON_TYPE = { "content-type": "application/json" };
 
 function toRawInput(
   { path, body = {}, method = "POST", headers = {}, query = {} }: HookInput,
-  origin: string,
+  base: string,
 ): RawInput {
   const named = Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
@@ -91,11 +91,14 @@ function toRawInput(
     query: { ...query },
     headers: body instanceof Uint8Array ? named : { ...named, ...JSON_TYPE },
     body: body instanceof Uint8Array ? body : Buffer.from(JSON.stringify(body) ?? "null"),
-    url: `${origin}/${clean}${parameters === "" ? "" : `?${parameters}`}`,
+    url: {
+      origin: "http://localhost",
+      target: `${base}/${clean}${parameters === "" ? "" : `?${parameters}`}`,
+    },
   };
 }
 
-/** Creates what the program that embeds a gateway hands events over by. `base` is the public address of the hooks. */
+/** Creates what the program that embeds a gateway hands events over by. `base`: `hooks.path`. */
 export function createReceive(
   { receive }: Pick<Intake, "receive">,
   base: () => string,
@@ -114,13 +117,15 @@ export function createReceive(
 type Name = keyof GatewayEvents;
 type Listener<N extends Name> = (event: GatewayEvents[N]) => void | Promise<void>;
 
-/** What a gateway reports to the program that it runs in. */
+/** Reports to the program that a gateway runs in. */
 export interface Reporter {
   /** Calls `listener` after each such event, until the returned function is called. */
   on<N extends Name>(name: N, listener: Listener<N>): () => void;
   /** Calls the listeners in a turn of the event loop of their own: one that throws or rejects is reported to `failed`. */
   emit<N extends Name>(name: N, event: GatewayEvents[N]): void;
   isHeard(name: Name): boolean;
+  /** Calls `start` when the first listener is there. */
+  whenHeard(start: () => void): void;
 }
 
 /** Calls a listener; what it throws rejects. */
@@ -132,11 +137,13 @@ const call = async <N extends Name>(
 /** @param failed is called when a listener throws or rejects. It must not emit anything itself. */
 export function createReporter(failed: (name: Name, error: unknown) => void): Reporter {
   const listeners = new Map<Name, Set<Listener<never>>>();
+  const starts: (() => void)[] = [];
   return {
     on(name, listener) {
       const own: Listener<typeof name> = (event) => listener(event);
       const all = listeners.get(name) ?? new Set();
       listeners.set(name, all.add(own));
+      for (const start of starts.splice(0)) start();
       return () => void all.delete(own);
     },
     emit(name, event) {
@@ -149,10 +156,14 @@ export function createReporter(failed: (name: Name, error: unknown) => void): Re
       }
     },
     isHeard: (name) => (listeners.get(name)?.size ?? 0) > 0,
+    whenHeard(start) {
+      if (listeners.size > 0) start();
+      else starts.push(start);
+    },
   };
 }
 
-/** What a commit ends. */
+/** The ids of the runs and deliveries that a commit ends. */
 interface Ends {
   runs: Set<string>;
   deliveries: Set<string>;
@@ -190,7 +201,7 @@ function noting(tx: Writes, ends: Ends): Writes {
   };
 }
 
-/** The same store, whose commits are reported once they are on disk. Without listeners, commits are not wrapped. */
+/** The same store, whose commits are reported once they are on disk: from the first listener on. */
 export function reportingStore(store: Store, reporter: Reporter): Store {
   const report = async ({ runs, deliveries }: Ends): Promise<void> => {
     for (const id of reporter.isHeard("run.ended") ? runs : []) {
@@ -207,8 +218,7 @@ export function reportingStore(store: Store, reporter: Reporter): Store {
       if (delivery) reporter.emit("delivery.ended", deliveryView(delivery));
     }
   };
-  return {
-    ...store,
+  const reporting: Pick<Store, "accept" | "commit"> = {
     async accept(event, keys, fencingToken) {
       const result = await store.accept(event, keys, fencingToken);
       if (result.kind === "accepted" && reporter.isHeard("event.recorded"))
@@ -230,4 +240,7 @@ export function reportingStore(store: Store, reporter: Reporter): Store {
       return isCommitted;
     },
   };
+  const reported = { ...store };
+  reporter.whenHeard(() => Object.assign(reported, reporting));
+  return reported;
 }

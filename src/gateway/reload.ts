@@ -16,7 +16,7 @@ import type { Reloaded } from "./types.ts";
 const QUIET_MS = 200;
 /** A change waits at most so long, whatever else is written meanwhile. */
 const MAX_WAIT_MS = 1000;
-/** How often files are read that change while they are read. */
+/** The most reads of files that change while they are read. */
 const MAX_READS = 3;
 
 export interface ReloaderOptions {
@@ -39,24 +39,20 @@ export type Reloader = ReturnType<typeof createReloader>;
 const withoutDetail = ({ detail: _detail, ...issue }: Issue): Issue => issue;
 
 /** Builds a snapshot. An error that is no problem of the config becomes one, and the log has it. */
-async function buildOrReport({ build, log }: ReloaderOptions): Promise<BuildResult> {
-  const built = await build().catch((error: unknown): BuildResult => {
+const buildOrReport = ({ build, log }: ReloaderOptions): Promise<BuildResult> =>
+  build().catch((error: unknown): BuildResult => {
     log.error({ err: safeError(error) }, "the new config could not be built");
     return {
       ok: false,
       issues: [{ path: "", message: "the config could not be read; the log says why" }],
     };
   });
-  // The first hook would have to wait for it.
-  if (built.ok) built.loaded.snapshot.decidingConfig();
-  return built;
-}
 
 /** Reads the files into snapshots, and watches what was read. */
 function createReader(options: ReloaderOptions) {
   const { first, log } = options;
   let watcher: FileWatcher | undefined;
-  /** What was read last, by the snapshot in use or by one that has problems. */
+  /** The files that were read last, by the snapshot in use or by one that has problems. */
   let places = first.watched;
 
   return {

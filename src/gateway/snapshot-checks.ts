@@ -122,7 +122,7 @@ function warnOfRoutes({ config, channels, rooms }: WarnedParts): Issue[] {
   return [heartbeat, ...listTargets(config)].flatMap(({ channel, to, path }) => {
     if (channel === LAST_CHANNEL && to === undefined) return [];
     const target = { channel, ...(to !== undefined && { to }) };
-    const problem = findRouteProblem(target, channels, rooms.hasOwner);
+    const problem = findRouteProblem(target, channels, rooms.ownerChannels);
     return problem ? [{ path: `${path}.${problem.field}`, message: problem.message }] : [];
   });
 }

@@ -15,7 +15,7 @@ import { plural } from "../core/text.ts";
 import { compileHooks, type CompileContext } from "../intake/compile.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { lintMappings } from "../operate/shapes/lint.ts";
-import { createDecidingConfig } from "../operate/shapes/recorded-config.ts";
+import { readDecidingConfig } from "../operate/shapes/recorded-config.ts";
 import { loadPlugins, type HostOptions } from "../plugin/host.ts";
 import { BUILTIN_PLUGINS } from "../plugin/locations.ts";
 import { buildAgents, type AgentsOptions } from "../turns/channel/build-agents.ts";
@@ -114,7 +114,7 @@ function freezeSnapshot(
     configFile: loaded.file,
     hookTokenInShell: tokenInShell(loaded),
     texts,
-    decidingConfig: createDecidingConfig({
+    decidingConfig: readDecidingConfig({
       written,
       config,
       configFile: loaded.file,

@@ -1,4 +1,4 @@
-/** What a program sees that has a gateway in it. These types import as little as possible: strangers' compilers check them. */
+/** The types for a program that embeds a gateway. They import as little as possible: strangers' compilers check them. */
 import type { ConfigInput } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { DeliveryView, EventView, RunDetail } from "../operate/records/views.ts";
@@ -8,7 +8,7 @@ import type { StoredReceipt } from "../store/types.ts";
 
 export type { Clock, DeliveryView, EventView, Failure, RunDetail };
 
-/** Where the gateway's log goes: `console` and the loggers of most libraries fit. `fields` hold no body and no credential. */
+/** Takes the gateway's log: `console` and the loggers of most libraries fit. `fields` hold no body and no credential. */
 export interface Log {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;
@@ -25,7 +25,7 @@ export interface GatewayOptions {
   plugins?: readonly Plugin[];
   /** The folder of everything that is kept. Goes before `stateDir` of the config. Two gateways never share it. */
   stateDir?: string;
-  /** Where relative paths of `config` and of these options start. Default: the working folder of the process. */
+  /** The folder of relative paths of `config` and of these options. Default: the working folder of the process. */
   cwd?: string;
   /** Default: the system's clock. */
   clock?: Clock;
@@ -46,21 +46,21 @@ export interface ListenAddress {
 }
 
 export interface StartOptions {
-  /** Whether to listen, at the address of the config or another one. Default: false, since your server calls `fetch`. */
+  /** Listens at the address of the config, or at another one. Default: false, since your server calls `fetch`. */
   listen?: boolean | ListenAddress;
-  /** Whether to run agents and deliver replies. Default: yes. Without, events are accepted and wait in the store. */
+  /** Runs agents and delivers replies. Default: true. Without, events are accepted and wait in the store. */
   workers?: boolean;
-  /** Whether to reload the config when one of its files changes. Default: no. */
+  /** Reloads the config when one of its files changes. Default: false. */
   watch?: boolean;
 }
 
-/** Where a gateway listens. */
+/** The addresses of a gateway that listens. */
 export interface Addresses {
   url: string;
   adminUrl: string;
 }
 
-/** What a server knows of a request besides the request itself. */
+/** The facts that a server knows of a request besides the request itself. */
 export interface Bindings {
   /** Node's own message: the body and the sender's address are read from it. */
   incoming?: { readonly socket: { readonly remoteAddress?: string | undefined } };
@@ -76,7 +76,7 @@ export interface GatewayStatus {
   /** Set if it listens. */
   url: string | undefined;
   workers: boolean;
-  /** Whether it is stopping. */
+  /** True while it is stopping. */
   draining: boolean;
   /** The SHA-256 of what is in use: config, mappings, transforms. */
   snapshot: string;
@@ -85,9 +85,9 @@ export interface GatewayStatus {
   /** Set while the last reload failed. */
   reloadProblems: readonly Issue[];
   warnings: readonly Issue[];
-  /** What services of plugins report. */
+  /** The state of services, as plugins report it. */
   services: readonly { id: string; ok: boolean; message: string; since: number }[];
-  /** Whether channels could be reached. */
+  /** `ok`: the channel could be reached. */
   channels: readonly { id: string; ok: boolean; message: string }[];
 }
 
@@ -103,7 +103,7 @@ export interface HookInput {
   query?: Readonly<Record<string, string>>;
 }
 
-/** Who vouches for an event. */
+/** The one who vouches for an event. */
 export type HookOrigin =
   /** The program: no token and no signature is asked for, whatever the path's `auth` says. */
   | { kind: "internal" }
@@ -120,7 +120,7 @@ export interface Receipt extends Pick<StoredReceipt, "actions" | "reason" | "war
   duplicateOf: string | undefined;
   /** The mapping that came closest and the condition that failed, if none matched. */
   nearest?: { mapping: string; condition: string };
-  /** Why it was rejected or failed. */
+  /** The reason that it was rejected or failed. */
   error?: Failure;
 }
 
@@ -141,11 +141,11 @@ export interface Handshake {
 /** A failure of the gateway itself, as its log says it. */
 export interface ReportedError {
   message: string;
-  /** What else the line of the log has. */
+  /** The other fields of the log line. */
   fields: Readonly<Record<string, unknown>>;
 }
 
-/** What `on` reports, by name, as the admin API and `--json` have it. Only what this gateway did is reported, not what others on the same database do. */
+/** The events of `on`, by name, as the admin API and `--json` have them. Only events of this gateway are reported, not those of other gateways on the same database. */
 export interface GatewayEvents {
   "event.recorded": EventView;
   "run.ended": RunDetail;

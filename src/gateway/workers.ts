@@ -4,9 +4,10 @@ import { combineEvents } from "../intake/resolve.ts";
 import { openKnowledge, type KnowledgeParts } from "../knowledge/open.ts";
 import { openPeople, type PeopleParts } from "../people/open.ts";
 import { openQueue, type QueueParts } from "../queue/open.ts";
+import { createRunEnds } from "../turns/end-run.ts";
 import { openTurns, type TurnParts } from "../turns/open.ts";
-import { createRunEnds, type RunEnds } from "../turns/receipts.ts";
 import { openSchedules, type ScheduleParts } from "../turns/schedules/open.ts";
+import type { RunEnds } from "../turns/types.ts";
 import type { Resources } from "./resources.ts";
 
 /** Everything that executes accepted work. */

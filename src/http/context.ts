@@ -4,7 +4,7 @@ import type { AdminDeps } from "../operate/types.ts";
 import type { Workbench } from "../operate/workbench.ts";
 import type { FirstAnswers } from "./first-answers.ts";
 
-/** What requests are answered with. */
+/** The parts that answer requests. */
 export interface HttpContext extends AdminDeps {
   workbench: Workbench;
   /** Each of them lets its bearer do all that an operator does. */

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "../core/log.ts";
 import type { Snapshot } from "../intake/types.ts";
-import { type HttpAnswer, type Rejections, renderThrown, writeBody } from "./errors.ts";
+import { type Rejections, renderThrown } from "./errors.ts";
 import type { AnswerHook } from "./hooks.ts";
-import { NO_HOST, readHeaders } from "./request.ts";
+import { type HttpAnswer, NO_HOST, readHeaders, writeBody } from "./transport.ts";
 
 /** Takes a request of Node's server and answers it; false if the request is not for it, and untouched. */
 export type DirectHandler = (incoming: IncomingMessage, outgoing: ServerResponse) => boolean;
@@ -59,7 +59,7 @@ export function createDirectHooks({
     const request = {
       method,
       path,
-      url: `http://${host}${url}`,
+      url: { origin: `http://${host}`, target: url },
       headers: readHeaders(incoming),
       body: incoming,
       peer,
@@ -69,7 +69,7 @@ export function createDirectHooks({
       .then((answered) => {
         const describe = () => ({
           method,
-          url: request.url,
+          url: `http://${host}${url}`,
           peer,
           forwardedFor: request.headers["x-forwarded-for"],
         });

@@ -1,9 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { clientAddress, createAddressList } from "../core/http/address.ts";
+import { createAddressList } from "../core/http/address.ts";
 import type { Logger } from "../core/log.ts";
 import { newId } from "../core/ids.ts";
 import { getStatus, safeError, RouseError, type ErrorCode, type Failure } from "../core/errors.ts";
+import { clientAddress, getReason, toResponse, type HttpAnswer } from "./transport.ts";
 
 /** Answers that turn a request away. A 409 or a 5xx other than 503 says something of the work, not of the request. */
 const REJECTED = new Set([400, 401, 403, 404, 405, 408, 413, 415, 429, 503]);
@@ -12,24 +13,6 @@ const MAX_LINES = 10;
 const SECOND_MS = 1000;
 const MAX_PATH = 200;
 
-/** An answer before it is written, as a `Response` or straight to a socket. */
-export interface HttpAnswer {
-  status: number;
-  headers: Record<string, string>;
-  /** An object goes out as JSON. */
-  body: object | string | null;
-  /** The error's code, for the log of rejected requests. */
-  reason?: string;
-}
-
-const reasons = new WeakMap<Response, string>();
-
-/** Keeps an answer's error code for the log. Returns the answer. */
-export function withReason(response: Response, reason: string): Response {
-  reasons.set(response, reason);
-  return response;
-}
-
 /** The lines of one reason in the second that runs. */
 interface Window {
   lines: number;
@@ -37,7 +20,7 @@ interface Window {
   timer: NodeJS.Timeout;
 }
 
-/** What the log says of a rejected request. */
+/** A rejected request, as the log has it. */
 interface RejectedRequest {
   method: string;
   url: string;
@@ -47,15 +30,15 @@ interface RejectedRequest {
 }
 
 export interface Rejections {
-  /** Looks at an answer on its way out, and logs it if it rejects the request. */
-  see(request: Request, env: object | undefined, response: Response): Response;
+  /** Logs an answer if it rejects the request. */
+  see(request: Request, env: object | undefined, response: Response): void;
   /** Logs an answer if its status rejects the request. */
   note(status: number, reason: string | undefined, describe: () => RejectedRequest): void;
   /** Logs what was counted and ends. */
   close(): void;
 }
 
-/** What follows the id of a plugin's address may be a secret of the sender. */
+/** The path without the part behind the id of a plugin, which may be a secret of the sender. */
 function shownPath(url: string): string {
   const { pathname } = new URL(url);
   return pathname.replace(/^(\/channels\/[^/]+\/).+$/, "$1…").slice(0, MAX_PATH);
@@ -110,7 +93,7 @@ export function createRejections({
   return {
     note,
     see(request, env, response) {
-      note(response.status, reasons.get(response), () => {
+      note(response.status, getReason(response), () => {
         const { incoming } = (env ?? {}) as { incoming?: IncomingMessage };
         const { method, url, headers } = request;
         // A request that was destroyed has no socket any more.
@@ -121,7 +104,6 @@ export function createRejections({
           forwardedFor: headers.get("x-forwarded-for") ?? undefined,
         };
       });
-      return response;
     },
     close() {
       for (const reason of windows.keys()) end(reason);
@@ -145,20 +127,6 @@ export function errorBody(failure: Failure, requestId: string): ErrorBody {
   const error: ErrorBody["error"] = { code: publicCode(failure.code), message: failure.message };
   if (failure.issues && failure.issues.length > 0) error.issues = failure.issues;
   return { ok: false, error: Object.assign(error, failure.extra), requestId };
-}
-
-/** The text of an answer's body. Adds the headers that its form needs. */
-export function writeBody({ headers, body }: HttpAnswer): string | null {
-  if (typeof body !== "object" || body === null) return body;
-  headers["content-type"] = "application/json";
-  return JSON.stringify(body);
-}
-
-/** Writes an answer as a `Response`. */
-export function toResponse(answer: HttpAnswer): Response {
-  const { status, headers, reason } = answer;
-  const response = new Response(writeBody(answer), { status, headers });
-  return reason === undefined ? response : withReason(response, reason);
 }
 
 /** The headers of every answer with an error, whatever the form of its body. */

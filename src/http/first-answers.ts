@@ -1,6 +1,6 @@
 import { RouseError, type Failure } from "../core/errors.ts";
 
-/** How often it is looked whether the store answers, while callers wait. */
+/** The time between two looks if the store answers, while callers wait. */
 const LOOK_MS = 100;
 
 export interface FirstAnswers {

@@ -8,11 +8,11 @@ import type {
   Snapshot,
 } from "../intake/types.ts";
 import { deprecationHeaders, QUERY_TOKEN } from "../core/http/deprecation.ts";
-import { errorBody, type HttpAnswer, renderFailureAnswer } from "./errors.ts";
+import { errorBody, renderFailureAnswer } from "./errors.ts";
 import type { FirstAnswers } from "./first-answers.ts";
 import type { Intake } from "../intake/receive.ts";
 import { parseQuery } from "../core/http/payload.ts";
-import { resolveCaller } from "./request.ts";
+import { resolveCaller, type HttpAnswer } from "./transport.ts";
 
 export interface AnswerDeps {
   snapshot(): Snapshot;
@@ -148,8 +148,7 @@ export interface HooksDeps extends AnswerDeps {
 
 /** A request below the hooks' base path. */
 export interface HookRequest extends Pick<RawInput, "method" | "path" | "headers" | "body"> {
-  /** The address that was called, with its query. */
-  url: string;
+  url: NonNullable<RawInput["url"]>;
   /** The address of the connection's other end; undefined for a request that was made in this process. */
   peer: string | undefined;
 }
@@ -165,7 +164,7 @@ export function createHooks(deps: HooksDeps): AnswerHook {
       request.headers["x-forwarded-for"],
       deps.snapshot(),
     );
-    const input = { ...request, query: parseQuery(request.url) };
+    const input = { ...request, query: parseQuery(request.url.target) };
     const receiving = deps.receive(input, { kind: "http", address, share });
     return answerReceived(input, await (deps.firstAnswers?.before(receiving) ?? receiving), deps);
   };

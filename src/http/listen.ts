@@ -4,11 +4,11 @@ import { createServer as createTcpServer, type AddressInfo, type Socket } from "
 import type { HttpBindings } from "@hono/node-server";
 import { RouseError } from "../core/errors.ts";
 import { type DirectHandler, isUnread } from "./direct-hooks.ts";
-import { discard, NO_HOST, UPLOAD_MS } from "./request.ts";
+import { discard, NO_HOST, UPLOAD_MS } from "./transport.ts";
 
-/** How long answers under way may take once the gateway closes. */
+/** The longest time for answers under way when the gateway closes. */
 const CLOSE_MS = 2000;
-/** How often it is looked for connections whose last answer was sent, once the gateway closes. */
+/** The time between two looks for connections whose last answer was sent, when the gateway closes. */
 const LOOK_MS = 50;
 /** The least time for a request's headers, and how much longer than an idle connection they may take. */
 const HEADERS_MS = 60_000;
@@ -57,7 +57,7 @@ async function explainListenError(
   });
 }
 
-/** How many connections may be read on at the same time, so that an attack cannot hold more. */
+/** The most connections that are read on at the same time: an attack cannot hold more. */
 const MAX_LINGERING = 64;
 
 /**

@@ -6,13 +6,7 @@ import { isKnownPath } from "../intake/receive.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { HttpContext, OpenContext } from "./context.ts";
 import { createDirectHooks } from "./direct-hooks.ts";
-import {
-  createErrorHandler,
-  createRejections,
-  failureResponse,
-  notFound,
-  toResponse,
-} from "./errors.ts";
+import { createErrorHandler, createRejections, failureResponse, notFound } from "./errors.ts";
 import { answerInTime, createFirstAnswers } from "./first-answers.ts";
 import { createHooks, type AnswerHook } from "./hooks.ts";
 import { listenHttp } from "./listen.ts";
@@ -27,7 +21,8 @@ import {
   findHostProblem,
   isDisguisedPath,
   ROUTING,
-} from "./request.ts";
+  toResponse,
+} from "./transport.ts";
 
 /** The answers of a gateway to requests. */
 export interface HttpParts {
@@ -44,7 +39,7 @@ interface Apps {
   admin: Hono;
 }
 
-/** What answers requests of callers. */
+/** The handlers of callers' requests. */
 interface Answers {
   /** Answers `{base}/<path>`, for every method. */
   hooks: AnswerHook;
@@ -228,8 +223,11 @@ export function openHttp(opened: OpenContext): HttpParts {
   const trustedProxies = (): readonly string[] => snapshot().config.gateway.trustedProxies;
   const rejections = createRejections({ log, trustedProxies });
   opened.opened.defer(rejections.close);
-  const answer = async (app: Apps["main"], request: Request, env?: object): Promise<Response> =>
-    rejections.see(request, env, await app.fetch(request, env));
+  const answer = async (app: Apps["main"], request: Request, env?: object): Promise<Response> => {
+    const response = await app.fetch(request, env);
+    if (response.status >= 400) rejections.see(request, env, response);
+    return response;
+  };
   // Asked before `answer`, unless traces are collected: they see requests in the apps.
   const direct = traces.isOn
     ? undefined

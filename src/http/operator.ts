@@ -6,15 +6,14 @@ import type { Failure } from "../core/errors.ts";
 import { lazy } from "../core/lazy.ts";
 import { secretMatcher } from "../core/secret.ts";
 import { VERSION } from "../core/version.ts";
-import { presentedToken } from "../intake/authenticate.ts";
-import { createFailureLimiter } from "../intake/callers.ts";
+import { createFailureLimiter, presentedToken } from "../intake/authenticate.ts";
 import { showReadiness } from "../operate/watch/system.ts";
 import { consoleRoutes, isSameOrigin } from "./console/routes.ts";
 import { createConsoleSessions, findSessionProblem } from "./console/sessions.ts";
 import type { HttpContext } from "./context.ts";
 import { createErrorHandler, failureResponse } from "./errors.ts";
 import { answerInTime } from "./first-answers.ts";
-import { getHeaders, getPeer, resolveCaller, ROUTING } from "./request.ts";
+import { getHeaders, getPeer, resolveCaller, ROUTING } from "./transport.ts";
 
 const NO_TOKEN: Failure = {
   code: "unauthorized",
@@ -53,7 +52,7 @@ export function createOperatorRoutes(deps: HttpContext): Hono {
     isSameOrigin(c) &&
     mode() !== "off" &&
     sessions.has(c.req.header("cookie"));
-  /** Why a session may not do what the token may. */
+  /** Returns the reason that a session may not do what the token may. */
   const sessionProblem = (c: Context): Failure | undefined =>
     hasSession(c)
       ? findSessionProblem(c.req, {

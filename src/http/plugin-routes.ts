@@ -3,7 +3,7 @@ import { guardRequest } from "../core/http/body.ts";
 import { bodyFailure } from "../intake/body.ts";
 import type { HttpContext } from "./context.ts";
 import { failureResponse } from "./errors.ts";
-import { createKeyCheck, getCaller } from "./request.ts";
+import { createKeyCheck, getCaller } from "./transport.ts";
 
 /** The longest body of a vendor's webhook. Plugins may set less. */
 const MAX_BYTES = 8 * 2 ** 20;
@@ -30,13 +30,13 @@ export async function answerGuarded(
   const snapshot = deps.snapshot();
   const { hooks } = snapshot.config;
   const { address, share } = getCaller(c, c.req.header("x-forwarded-for"), snapshot);
-  const allowance = deps.bodyBudget.open(share);
+  const allowance = deps.bodyBudget.open(share());
   const limits = { maxBytes: MAX_BYTES, timeoutMs: hooks.bodyTimeoutSeconds * 1000, allowance };
   const guarded = guardRequest(c.req.raw, limits);
   try {
     const answering = answer(guarded.request);
     if (!answering) return undefined;
-    // What a plugin makes of a body that broke off, an error or an answer, is not what happened.
+    // A plugin's answer to a body that broke off, or its error, does not say what happened.
     const settled = await answering.catch((error: unknown) => ({ error }));
     const problem = guarded.problem();
     if (problem === undefined) {

@@ -1,11 +1,11 @@
+import { readMonotonic, type Stopwatch } from "../core/clock.ts";
 import type { Challenge, Failure } from "../core/errors.ts";
 import { secretMatcher } from "../core/secret.ts";
 import { createAddressList, type AddressList } from "../core/http/address.ts";
-import { getFirstValues, type QueryValues } from "../core/http/payload.ts";
+import { getFirstValues } from "../core/http/payload.ts";
 import type { PathRules } from "../mapping/types.ts";
-import type { Denials, FailureLimiter } from "./callers.ts";
-import type { RawInput, ReceivedHook, Snapshot, StageResult } from "./types.ts";
-import { isCredentialName } from "../core/http/credential-name.ts";
+import { toDenied, type Denials, type RateLimiter, type SharedCounts } from "./callers.ts";
+import type { ReceivedHook, Snapshot, StageResult } from "./types.ts";
 
 /** The configured credential of a hook. `credential` is its name, which is stored; it never holds the value. */
 interface Identity {
@@ -158,6 +158,51 @@ export function createAuthenticator(
   };
 }
 
+/** Paths that no mapping takes. */
+export const WITHOUT_MAPPINGS = new Set(["wake", "agent"]);
+
+const MAX_FAILURES = 20;
+const WINDOW_MS = 60_000;
+const MAX_ADDRESSES = 10_000;
+
+/** Counts failures by address: 20 in a minute are answered 429. A success clears the count. */
+export interface FailureLimiter {
+  /** Seconds to wait when this address has failed too often, else 0. */
+  failed(address: string): number;
+  succeeded(address: string): void;
+}
+
+/** Creates a limiter. It includes the counts of other gateways. */
+export function createFailureLimiter(clock: Stopwatch, shared?: SharedCounts): FailureLimiter {
+  const failures = new Map<string, { count: number; since: number }>();
+  const add = (address: string, n: number): { count: number; since: number } => {
+    const now = readMonotonic(clock);
+    const known = failures.get(address);
+    const entry = known && now - known.since < WINDOW_MS ? known : { count: 0, since: now };
+    entry.count += n;
+    failures.delete(address);
+    failures.set(address, entry);
+    // The oldest go first, so that a flood from many addresses cannot fill the memory.
+    if (failures.size > MAX_ADDRESSES) failures.delete(failures.keys().next().value as string);
+    return entry;
+  };
+  // A count of 0: the caller has succeeded at another gateway.
+  shared?.on(({ caller, n }) => (n === 0 ? failures.delete(caller) : add(caller, n)));
+  return {
+    failed(address) {
+      const { count, since } = add(address, 1);
+      if (count <= MAX_FAILURES) {
+        shared?.add({ caller: address, n: 1 });
+        return 0;
+      }
+      return Math.ceil((since + WINDOW_MS - readMonotonic(clock)) / 1000);
+    },
+    succeeded(address) {
+      if (failures.size > 0 && failures.delete(address)) shared?.add({ caller: address, n: 0 });
+    },
+  };
+}
+
 export interface AuthenticateDeps {
   compiled(snapshot: Snapshot): { auth: Authenticator };
   limiter: FailureLimiter;
@@ -195,99 +240,37 @@ export function authenticate(
   return undefined;
 }
 
-/** Which headers (lower-case) and query parameters of a path's requests are stored, matched and rendered. */
-export interface KeptNames {
-  headers: ReadonlySet<string>;
-  query: ReadonlySet<string>;
+export interface RateDeps {
+  rate: RateLimiter;
+  denials: Denials;
 }
 
-/** Headers that are kept on all paths. */
-const HARMLESS = ["accept", "content-length", "content-type", "date", "host", "user-agent"];
-/** Paths that no mapping takes. */
-export const WITHOUT_MAPPINGS = new Set(["wake", "agent"]);
+/** Returns the caller whose bucket of `hooks.rateLimit` a hook uses. */
+const callerName = ({ credential, address }: ReceivedHook): string => `${credential} ${address}`;
 
-/** Collects the names that the mappings and the scheme of a path use, without credentials. */
-function collectNames(
-  path: string,
-  { mappings, verifiers }: Pick<Snapshot, "mappings" | "verifiers">,
-): KeptNames {
-  const byHookToken = mappings.rules.get(path)?.auth === undefined && !WITHOUT_MAPPINGS.has(path);
-  const taking = mappings.mappings.filter(({ paths }) =>
-    paths.length === 0 ? byHookToken : paths.includes(path),
-  );
-  const names = verifiers.get(path)?.names;
-  const keep = (kind: "headers" | "query", more: readonly string[]): ReadonlySet<string> => {
-    const all = [
-      ...more,
-      ...(names?.data[kind] ?? []),
-      ...taking.flatMap((mapping) => mapping[kind]),
-    ];
-    return new Set(
-      all.filter((name) => !isCredentialName(name) && !names?.credentials[kind].includes(name)),
-    );
-  };
-  return { headers: keep("headers", HARMLESS), query: keep("query", []) };
-}
-
-/** Creates the lookup of a snapshot. Names are collected once for each path; all paths without a mapping share one entry. */
-export function createKeptNames(
-  snapshot: Pick<Snapshot, "mappings" | "verifiers">,
-): (path: string) => KeptNames {
-  const known = new Map<string, KeptNames>();
-  return (path) => {
-    const name = snapshot.mappings.rules.get(path) || WITHOUT_MAPPINGS.has(path) ? path : "";
-    const kept = known.get(name) ?? collectNames(name, snapshot);
-    known.set(name, kept);
-    return kept;
-  };
-}
-
-function pick<T>(values: Record<string, T>, names: ReadonlySet<string>): Record<string, T> {
-  const kept: Record<string, T> = {};
-  for (const name in values) if (names.has(name)) kept[name] = values[name] as T;
-  return kept;
+function denyIf(
+  tooFast: Failure | undefined,
+  hook: ReceivedHook,
+  { denials }: RateDeps,
+): StageResult {
+  if (!tooFast) return undefined;
+  denials.note(hook, tooFast.code, true);
+  return toDenied(tooFast);
 }
 
 /**
- * Returns the headers and parameters that are kept. The query of a GET request is its payload: all of it is kept except
- * credentials. Header names are lower-case.
+ * Checks the bucket without taking from it: a hook whose signature is not verified yet must not use up the limit of
+ * authenticated hooks. Only authenticated hooks empty a bucket, so `doctor` counts this hook as one of them.
  */
-export function keptParts(
-  kept: KeptNames,
-  { method, headers, query }: Pick<RawInput, "method" | "headers" | "query">,
-) {
-  const payload = (): QueryValues =>
-    Object.fromEntries(Object.entries(query).filter(([name]) => !isCredentialName(name)));
-  return {
-    headers: pick(headers, kept.headers),
-    query: method === "GET" ? payload() : pick(query, kept.query),
-  };
+export function checkRate(hook: ReceivedHook, deps: RateDeps): StageResult {
+  const { rateLimit } = hook.snapshot.config.hooks;
+  return (
+    rateLimit && hook.verifier && denyIf(deps.rate.check(callerName(hook), rateLimit), hook, deps)
+  );
 }
 
-/** A snapshot's rules for callers, compiled once. */
-export interface CallerRules {
-  auth: Authenticator;
-  keptNames: ReturnType<typeof createKeptNames>;
-}
-
-/** Compiles the rules for callers of each snapshot at its first use. */
-export function createCallerRules({
-  reloader,
-}: {
-  /** Has the token of the state folder, for a config without `hooks.token`. */
-  reloader: { keptToken(): string };
-}): (snapshot: Snapshot) => CallerRules {
-  const known = new WeakMap<Snapshot, CallerRules>();
-  return (snapshot) => {
-    const before = known.get(snapshot);
-    if (before) return before;
-    const { mappings, config } = snapshot;
-    const { token = reloader.keptToken(), allowQueryToken } = config.hooks;
-    const made: CallerRules = {
-      auth: createAuthenticator([token].flat(), mappings.paths, allowQueryToken),
-      keptNames: createKeptNames(snapshot),
-    };
-    known.set(snapshot, made);
-    return made;
-  };
+/** Takes one request from the caller's bucket of `hooks.rateLimit`. */
+export function takeRate(hook: ReceivedHook, deps: RateDeps): StageResult {
+  const { rateLimit } = hook.snapshot.config.hooks;
+  return rateLimit && denyIf(deps.rate.take(callerName(hook), rateLimit), hook, deps);
 }

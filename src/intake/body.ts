@@ -1,10 +1,79 @@
 import type { Failure } from "../core/errors.ts";
 import type { BodyBudget } from "./body-budget.ts";
+import { WITHOUT_MAPPINGS } from "./authenticate.ts";
 import { toDenied, type Denials } from "./callers.ts";
-import { decodePayload, findQueryProblem } from "../core/http/payload.ts";
+import { isCredentialName } from "../core/http/credential-name.ts";
+import { decodePayload, findQueryProblem, type QueryValues } from "../core/http/payload.ts";
 import { decompress, collectBody, type BodyLimits, type BodyProblem } from "../core/http/body.ts";
-import type { BodySource, ReceivedHook, StageResult, Snapshot } from "./types.ts";
+import type { BodySource, RawInput, ReceivedHook, StageResult, Snapshot } from "./types.ts";
 import type { PathRules } from "../mapping/types.ts";
+
+/** The headers (lower-case) and query parameters of a path's requests that are stored, matched and rendered. */
+export interface KeptNames {
+  headers: ReadonlySet<string>;
+  query: ReadonlySet<string>;
+}
+
+/** Headers that are kept on all paths. */
+const HARMLESS = ["accept", "content-length", "content-type", "date", "host", "user-agent"];
+
+/** Collects the names that the mappings and the scheme of a path use, without credentials. */
+function collectNames(
+  path: string,
+  { mappings, verifiers }: Pick<Snapshot, "mappings" | "verifiers">,
+): KeptNames {
+  const byHookToken = mappings.rules.get(path)?.auth === undefined && !WITHOUT_MAPPINGS.has(path);
+  const taking = mappings.mappings.filter(({ paths }) =>
+    paths.length === 0 ? byHookToken : paths.includes(path),
+  );
+  const names = verifiers.get(path)?.names;
+  const keep = (kind: "headers" | "query", more: readonly string[]): ReadonlySet<string> => {
+    const all = [
+      ...more,
+      ...(names?.data[kind] ?? []),
+      ...taking.flatMap((mapping) => mapping[kind]),
+    ];
+    return new Set(
+      all.filter((name) => !isCredentialName(name) && !names?.credentials[kind].includes(name)),
+    );
+  };
+  return { headers: keep("headers", HARMLESS), query: keep("query", []) };
+}
+
+/** Creates the lookup of a snapshot. Names are collected once for each path; all paths without a mapping share one entry. */
+export function createKeptNames(
+  snapshot: Pick<Snapshot, "mappings" | "verifiers">,
+): (path: string) => KeptNames {
+  const known = new Map<string, KeptNames>();
+  return (path) => {
+    const name = snapshot.mappings.rules.get(path) || WITHOUT_MAPPINGS.has(path) ? path : "";
+    const kept = known.get(name) ?? collectNames(name, snapshot);
+    known.set(name, kept);
+    return kept;
+  };
+}
+
+function pick<T>(values: Record<string, T>, names: ReadonlySet<string>): Record<string, T> {
+  const kept: Record<string, T> = {};
+  for (const name in values) if (names.has(name)) kept[name] = values[name] as T;
+  return kept;
+}
+
+/**
+ * Returns the headers and parameters that are kept. The query of a GET request is its payload: all of it is kept except
+ * credentials. Header names are lower-case.
+ */
+export function keptParts(
+  kept: KeptNames,
+  { method, headers, query }: Pick<RawInput, "method" | "headers" | "query">,
+) {
+  const payload = (): QueryValues =>
+    Object.fromEntries(Object.entries(query).filter(([name]) => !isCredentialName(name)));
+  return {
+    headers: pick(headers, kept.headers),
+    query: method === "GET" ? payload() : pick(query, kept.query),
+  };
+}
 
 /** The largest body of a path: its own, else that of all hooks, or what its sender sends if that is larger. */
 export function getMaxBodyBytes(
@@ -98,7 +167,8 @@ export function readHookBody(
 ): StageResult | Promise<StageResult> {
   const { input, origin, snapshot, verifier } = hook;
   if (input.method === "GET") return undefined;
-  if (verifier) hook.allowance = bodyBudget.open(origin.kind === "http" ? origin.share : undefined);
+  if (verifier)
+    hook.allowance = bodyBudget.open(origin.kind === "http" ? origin.share?.() : undefined);
   const fail = (error: Failure): StageResult => {
     if (!verifier) return { kind: "rejected", error };
     hook.allowance?.release();
@@ -140,7 +210,7 @@ function setPayload(hook: ReceivedHook): StageResult {
 export function decodeHookBody(hook: ReceivedHook): StageResult | Promise<StageResult> {
   const { input, kept, origin } = hook;
   if (input.method === "GET") {
-    const error = input.url === undefined ? undefined : findQueryProblem(input.url);
+    const error = input.url === undefined ? undefined : findQueryProblem(input.url.target);
     if (error) return { kind: "rejected", error };
     hook.payload = kept.query;
     return undefined;

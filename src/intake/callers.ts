@@ -2,7 +2,7 @@ import type { Cluster } from "../store/types.ts";
 import { readMonotonic, type Stopwatch } from "../core/clock.ts";
 import { QUERY_TOKEN } from "../core/http/deprecation.ts";
 import type { Failure } from "../core/errors.ts";
-import type { ReceivedHook, StageResult, Denial, DeniedRequest, DenialHints } from "./types.ts";
+import type { ReceivedHook, Denial, DeniedRequest, DenialHints } from "./types.ts";
 import type { Verifier } from "./signatures/types.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
@@ -81,48 +81,6 @@ export function createSharedCounts(
   });
 }
 
-const MAX_FAILURES = 20;
-const WINDOW_MS = 60_000;
-const MAX_ADDRESSES = 10_000;
-
-/** Counts failures by address: 20 in a minute are answered 429. A success clears the count. */
-export interface FailureLimiter {
-  /** Seconds to wait when this address has failed too often, else 0. */
-  failed(address: string): number;
-  succeeded(address: string): void;
-}
-
-/** Creates a limiter. It includes the counts of other gateways. */
-export function createFailureLimiter(clock: Stopwatch, shared?: SharedCounts): FailureLimiter {
-  const failures = new Map<string, { count: number; since: number }>();
-  const add = (address: string, n: number): { count: number; since: number } => {
-    const now = readMonotonic(clock);
-    const known = failures.get(address);
-    const entry = known && now - known.since < WINDOW_MS ? known : { count: 0, since: now };
-    entry.count += n;
-    failures.delete(address);
-    failures.set(address, entry);
-    // The oldest go first, so that a flood from many addresses cannot fill the memory.
-    if (failures.size > MAX_ADDRESSES) failures.delete(failures.keys().next().value as string);
-    return entry;
-  };
-  // A count of 0: the caller has succeeded at another gateway.
-  shared?.on(({ caller, n }) => (n === 0 ? failures.delete(caller) : add(caller, n)));
-  return {
-    failed(address) {
-      const { count, since } = add(address, 1);
-      if (count <= MAX_FAILURES) {
-        shared?.add({ caller: address, n: 1 });
-        return 0;
-      }
-      return Math.ceil((since + WINDOW_MS - readMonotonic(clock)) / 1000);
-    },
-    succeeded(address) {
-      if (failures.size > 0 && failures.delete(address)) shared?.add({ caller: address, n: 0 });
-    },
-  };
-}
-
 /** `hooks.rateLimit`; `per` in milliseconds. */
 export interface RateLimit {
   requests: number;
@@ -183,41 +141,6 @@ export function createRateLimiter(clock: Stopwatch, shared?: SharedCounts): Rate
   };
 }
 
-export interface RateDeps {
-  rate: RateLimiter;
-  denials: Denials;
-}
-
-/** Returns the caller whose bucket of `hooks.rateLimit` a hook uses. */
-const callerName = ({ credential, address }: ReceivedHook): string => `${credential} ${address}`;
-
-function denyIf(
-  tooFast: Failure | undefined,
-  hook: ReceivedHook,
-  { denials }: RateDeps,
-): StageResult {
-  if (!tooFast) return undefined;
-  denials.note(hook, tooFast.code, true);
-  return toDenied(tooFast);
-}
-
-/**
- * Checks the bucket without taking from it: a hook whose signature is not verified yet must not use up the limit of
- * authenticated hooks. Only authenticated hooks empty a bucket, so `doctor` counts this hook as one of them.
- */
-export function checkRate(hook: ReceivedHook, deps: RateDeps): StageResult {
-  const { rateLimit } = hook.snapshot.config.hooks;
-  return (
-    rateLimit && hook.verifier && denyIf(deps.rate.check(callerName(hook), rateLimit), hook, deps)
-  );
-}
-
-/** Takes one request from the caller's bucket of `hooks.rateLimit`. */
-export function takeRate(hook: ReceivedHook, deps: RateDeps): StageResult {
-  const { rateLimit } = hook.snapshot.config.hooks;
-  return rateLimit && denyIf(deps.rate.take(callerName(hook), rateLimit), hook, deps);
-}
-
 const MAX_DENIALS = 1000;
 const HOUR_MS = 3_600_000;
 
@@ -266,7 +189,7 @@ export function createDenials(deps: {
   clock: Stopwatch;
   log: Pick<Logger, "warn">;
   metrics: Pick<Metrics, "refused" | "requestLost">;
-  limiter: FailureLimiter;
+  limiter: { failed(address: string): number };
 }): Denials {
   const { clock, log, metrics, limiter } = deps;
   const denials: Denial[] = [];

@@ -5,13 +5,13 @@ import type { DecidingConfig } from "../store/types.ts";
 import type { TurnParts } from "../turns/open.ts";
 import type { IntakeReceipt, ReceivedHook, Snapshot } from "./types.ts";
 
-/** What all input is processed with. */
+/** The parts that process all input. */
 export interface IntakeDeps extends PartContext, QueueParts, PeopleParts, TurnParts {
   snapshot(): Snapshot;
   /** The token of the state folder, for a config without `hooks.token`. */
   reloader: { keptToken(): string };
-  /** Records the config of an event before the event; undefined if it is recorded. */
-  configs: { record(config: DecidingConfig): Promise<void> | undefined };
+  /** Records the config of an event before the event, unless it is among `recorded`. */
+  configs: { recorded: ReadonlySet<string>; record(config: DecidingConfig): Promise<void> };
   /** The state of the gateway: draining or not. */
   progress: { draining: boolean };
   options: PartContext["options"] & {

@@ -1,4 +1,4 @@
-/** Who writes a message, to which agent and in which session, and whether it is a command. */
+/** Finds the sender of a message, its agent and its session, and the command if it is one. */
 import type { IncomingMessage } from "../contract/channel.ts";
 import { getPlace } from "../people/agent-choices.ts";
 import { parsePersonDecision, type PairingResult } from "../people/pairings.ts";
@@ -18,7 +18,7 @@ import type { Snapshot } from "./types.ts";
 /** The decision whether a message is processed. One that is not `recorded` leaves no event either. */
 type SenderCheck = { ok: true } | { ok: false; reason: string; recorded: boolean };
 
-/** What one message or press is processed with. */
+/** The parts that process one message or press. */
 export interface MessageDeps extends IntakeDeps {
   context: Snapshot;
   now: number;

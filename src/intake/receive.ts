@@ -3,9 +3,12 @@ import {
   WITHOUT_MAPPINGS,
   authenticate,
   type AuthenticateDeps,
-  type CallerRules,
-  createCallerRules,
-  keptParts,
+  type Authenticator,
+  checkRate,
+  createAuthenticator,
+  createFailureLimiter,
+  type RateDeps,
+  takeRate,
 } from "./authenticate.ts";
 import { RouseError, safeError, type Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
@@ -14,14 +17,17 @@ import {
   createDenials,
   toDenied,
   type Denials,
-  createFailureLimiter,
-  checkRate,
   createRateLimiter,
-  takeRate,
-  type RateDeps,
   createSharedCounts,
 } from "./callers.ts";
-import { createHold, decodeHookBody, readHookBody, type ReadBodyDeps } from "./body.ts";
+import {
+  createHold,
+  createKeptNames,
+  decodeHookBody,
+  keptParts,
+  readHookBody,
+  type ReadBodyDeps,
+} from "./body.ts";
 import { createBodyBudget, type BodyBudget } from "./body-budget.ts";
 import { createMessageIntake, type MessageIntake } from "./channel-message.ts";
 import type { IntakeDeps } from "./context.ts";
@@ -72,6 +78,29 @@ export interface Intake extends MessageIntake {
   readonly bodyBudget: BodyBudget;
   /** The spending of callers at all gateways. Undefined if there is only one. */
   readonly sharedCounts: ReturnType<typeof createSharedCounts>;
+}
+
+/** A snapshot's rules for callers, compiled once. */
+interface CallerRules {
+  auth: Authenticator;
+  keptNames: ReturnType<typeof createKeptNames>;
+}
+
+/** Compiles the rules for callers of each snapshot at its first use. */
+function createCallerRules({ reloader }: IntakeDeps): (snapshot: Snapshot) => CallerRules {
+  const known = new WeakMap<Snapshot, CallerRules>();
+  return (snapshot) => {
+    const before = known.get(snapshot);
+    if (before) return before;
+    const { mappings, config } = snapshot;
+    const { token = reloader.keptToken(), allowQueryToken } = config.hooks;
+    const made: CallerRules = {
+      auth: createAuthenticator([token].flat(), mappings.paths, allowQueryToken),
+      keptNames: createKeptNames(snapshot),
+    };
+    known.set(snapshot, made);
+    return made;
+  };
 }
 
 /** The dependencies of the stages. */

@@ -1,5 +1,5 @@
 import type { Admission } from "../queue/admission.ts";
-import type { Placement } from "../queue/types.ts";
+import type { Admitted, Placement } from "../queue/types.ts";
 import { getStatus, type Failure } from "../core/errors.ts";
 import type {
   StoredActionReceipt,
@@ -26,7 +26,7 @@ import { renderSpan } from "../core/text.ts";
 
 export interface RecordDeps extends Pick<IntakeDeps, "configs"> {
   store: Pick<Store, "accept" | "findDuplicates">;
-  /** Reserves capacity for the actions of an event, or fails if there is none. */
+  /** Reserves capacity for the runs of an event, or fails if there is none. */
   admission: Pick<Admission, "admit">;
   /** Restarts the failed runs of an earlier event, and retries its failed deliveries. */
   retryFailed(record: DedupeRecord): Promise<void>;
@@ -54,7 +54,7 @@ function toEvent(
     Object.assign(event, { replayOf: origin.of, ...(origin.edited && { edited: true }) });
   if (hook.debug) event.debug = hook.debug;
   if (hook.warnings) event.warnings = hook.warnings;
-  const config = WITHOUT_MAPPINGS.has(hook.path) ? undefined : hook.snapshot.decidingConfig();
+  const config = WITHOUT_MAPPINGS.has(hook.path) ? undefined : hook.snapshot.decidingConfig;
   if (config) event.config = config.id;
   return event;
 }
@@ -67,9 +67,10 @@ function commit(
 ): ReturnType<Store["accept"]> {
   const fencingToken = origin.kind === "source" ? origin.fencingToken : undefined;
   const accept = (): ReturnType<Store["accept"]> => store.accept(event, keys, fencingToken);
-  const config = event.config === undefined ? undefined : snapshot.decidingConfig();
-  const recording = config && configs.record(config);
-  return recording ? recording.then(accept) : accept();
+  const config = event.config === undefined ? undefined : snapshot.decidingConfig;
+  return config && !configs.recorded.has(config.id)
+    ? configs.record(config).then(accept)
+    : accept();
 }
 
 /** The outcome of an event without work. */
@@ -243,6 +244,10 @@ function freshItems(items: readonly Item[], known: ReadonlyMap<string, DoneActio
   return fresh;
 }
 
+const QUEUED: Placement = { state: "queued" };
+/** The answer for an event without runs, which takes no room. */
+const NO_RUNS: Admitted = { ok: true, placements: [], settle: () => undefined };
+
 /** Adds the placement to an action before it is stored. */
 function applyPlacement(action: StoredAction, placement: Placement): StoredAction {
   if (action.kind !== "run" || placement.state === "queued") return action;
@@ -274,7 +279,7 @@ interface Planned {
   earlier: Set<string>;
 }
 
-/** Builds the receipts, the stored actions and the duplicate keys of all items. `placements` has one entry for each fresh item, in order. */
+/** Builds the receipts, the stored actions and the duplicate keys of all items. `placements` has one entry for each fresh run, in order. */
 function planItems(
   { id, now, snapshot }: ReceivedHook,
   items: readonly Item[],
@@ -282,6 +287,7 @@ function planItems(
   placements: readonly Placement[],
 ): Planned {
   const known = new Map(found);
+  const left = placements.values();
   const planned: Planned = { receipts: [], actions: [], entries: [], earlier: new Set() };
   for (const item of items) {
     if (!item.ok) {
@@ -295,7 +301,7 @@ function planItems(
       planned.earlier.add(before.eventId);
       continue;
     }
-    const placement = placements[planned.actions.length] as Placement;
+    const placement = (item.action.kind === "run" && left.next().value) || QUEUED;
     const action = applyPlacement(item.action, placement);
     const receipt = toReceipt(action, placement.state);
     planned.receipts.push(receipt);
@@ -356,7 +362,10 @@ async function admitAndRecord(
   const known = items.some((item) => item.ok && item.key)
     ? await knownKeys(deps, items)
     : new Map<string, DoneAction>();
-  const admitted = await deps.admission.admit(freshItems(items, known), hook.now);
+  const runs = freshItems(items, known).flatMap(({ action, batch }) =>
+    action.kind === "run" ? [{ action, ...(batch && { batch }) }] : [],
+  );
+  const admitted = runs.length > 0 ? await deps.admission.admit(runs, hook.now) : NO_RUNS;
   if (!admitted.ok) {
     const refused: Resolution = { kind: "refused", outcome: "rejected", failure: admitted.failure };
     return recordResolved(deps, hook, mapping === undefined ? refused : { ...refused, mapping });

@@ -239,7 +239,7 @@ export async function combineEvents(
       },
     };
   const { debug, ...outcome } = combined;
-  const config = snapshot.decidingConfig()?.id;
+  const config = snapshot.decidingConfig?.id;
   const resolved = resolveCombined(resolveMapped(outcome, last, snapshot));
   return { ...resolved, ...(debug && { debug }), ...(config !== undefined && { config }) };
 }

@@ -1,6 +1,7 @@
 import type {
   SecretCandidate,
   DeniedRequest,
+  RawInput,
   ReceivedHook,
   SignatureState,
   Snapshot,
@@ -12,17 +13,11 @@ import type { Failure } from "../core/errors.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { decompress } from "../core/http/body.ts";
 import { getFirstValues } from "../core/http/payload.ts";
-import { getTarget } from "../core/http/address.ts";
 import { answerHandshake, readsBody } from "./signatures/handshake.ts";
 import type { Verifier } from "./signatures/types.ts";
 import { bodyFailure, collectBytes, type BodyResult, getMaxBodyBytes } from "./body.ts";
-import {
-  toDenied,
-  type Denials,
-  createFailureLimiter,
-  type FailureLimiter,
-  type SharedCounts,
-} from "./callers.ts";
+import { createFailureLimiter, type FailureLimiter } from "./authenticate.ts";
+import { toDenied, type Denials, type SharedCounts } from "./callers.ts";
 
 /** Candidates of one path, and of one address there: anyone may send one. */
 const MAX_CANDIDATES = 10;
@@ -124,9 +119,11 @@ export interface SignatureDeps {
   signatures: SignatureMemory;
 }
 
-function publicAddress(address: string, publicUrl: string | undefined): string {
-  return publicUrl === undefined ? address : publicUrl.replace(/\/$/, "") + getTarget(address);
-}
+/** The address that the sender knows, and signs. */
+const toPublicUrl = (
+  { origin, target }: NonNullable<RawInput["url"]>,
+  publicUrl: string | undefined,
+): string => (publicUrl?.replace(/\/$/, "") ?? origin) + target;
 
 /** Returns whether the secret of a path is still pending. */
 function isPending({ secrets }: Pick<Verifier, "secrets">): boolean {
@@ -256,15 +253,14 @@ async function verify(
 ): Promise<StageResult> {
   const { clock, metrics, limiter, denials, signatures } = deps;
   const { path, input, snapshot, bytes } = hook;
-  const { method, headers, url = "" } = input;
+  const { method, headers, url = { origin: "", target: "/" } } = input;
   const content = verifier.names.readsBody ? await decompressSigned(hook) : undefined;
   if (content?.ok === false)
     return fail(hook, denials, content.failure, content.failure.code, false);
   if (content) hook.content = content.bytes;
-  // The sender signs the public address.
   const signed = {
     method,
-    url: publicAddress(url, snapshot.config.gateway.publicUrl),
+    url: toPublicUrl(url, snapshot.config.gateway.publicUrl),
     headers,
     query: getFirstValues(input.query),
     raw: bytes,

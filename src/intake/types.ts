@@ -29,8 +29,8 @@ export interface Snapshot extends ActionContext {
   readonly configFile: string | undefined;
   /** The shell's expression for the hook token; undefined if the config has it as plain text. */
   readonly hookTokenInShell: string | undefined;
-  /** Returns the config by which events are decided, to be kept with them; undefined if it cannot be read any more. */
-  decidingConfig(): DecidingConfig | undefined;
+  /** The config by which events are decided, to be kept with them; undefined if a file of it was gone. */
+  readonly decidingConfig: DecidingConfig | undefined;
   /** Texts that stand in for the config file and mapping files. Undefined in a gateway. */
   readonly texts?: FileTexts | undefined;
   readonly mappings: MappingSet;
@@ -62,14 +62,14 @@ export interface RawInput {
   /** Lower-case names; several values joined by `, `. */
   headers: Values;
   body: BodySource;
-  /** The address that the sender called. Signatures that cover the address need it. */
-  url?: string;
+  /** The address that the sender called, its path and query as they were written: signatures may cover it. */
+  url?: { origin: string; target: string };
 }
 
 /** The origin of an event. Only HTTP callers must authenticate: other origins are authenticated elsewhere. */
 export type Origin =
   /** `share` names the share of the budget for unauthenticated bodies that the body counts against. Undefined: none. */
-  | { kind: "http"; address: string; share?: string | undefined }
+  | { kind: "http"; address: string; share?(): string | undefined }
   /** A plugin's service. The event is kept only while this gateway holds the lease of `fencingToken`. */
   | { kind: "source"; plugin: string; fencingToken?: FencingToken | undefined }
   /** An event that was recorded before, with its body as bytes: its id, credential and address. */
@@ -176,9 +176,9 @@ export interface ParsedHook extends MappingInput {
   credential: string | undefined;
 }
 
-/** One action of an event, or why this item has none. */
+/** One action of an event, or the reason that this item has none. */
 export type Item =
-  | (Applicant & {
+  | (Pick<Applicant, "batch"> & {
       ok: true;
       action: HookAction;
       missing: string[];

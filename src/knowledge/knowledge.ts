@@ -5,7 +5,7 @@ import type { KnowledgeConfig } from "../config/schema/knowledge.ts";
 import { createBreaker, type Breaker } from "../core/breaker.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
-import { shareInTurn } from "../core/turn.ts";
+import { shareInTurn } from "../core/pause.ts";
 import { isVisible } from "./access.ts";
 import type { SqlSource } from "../store/sql/sql.ts";
 import { openDatabase } from "./thread/client.ts";

@@ -91,6 +91,7 @@ export function createLazyKnowledge(
   const { dir, sql, env, open, config, extractors } = options;
   const presence = createPresence(options);
   let working = false;
+  let isOpen = false;
   let looking: NodeJS.Timeout | undefined;
 
   const extractor = lazy(async (): Promise<ExtractorProcess> => {
@@ -100,10 +101,10 @@ export function createLazyKnowledge(
   const opened = lazy(async (): Promise<Knowledge> => {
     const knowledge = await open(await extractor());
     if (working) await knowledge.start();
+    isOpen = true;
     return knowledge;
   });
-  const hasAny = async (): Promise<boolean> =>
-    opened.current() !== undefined || presence.hasDocuments();
+  const hasAny = async (): Promise<boolean> => isOpen || presence.hasDocuments();
   /** The documents if there can be any, else what no documents answer. */
   const ask = async <T>(work: (knowledge: Knowledge) => Promise<T>, none: T): Promise<T> =>
     (await hasAny()) ? work(await opened()) : none;

@@ -3,7 +3,7 @@ import type { MappingConfig } from "../config/schema/mapping.ts";
 import type { Issue } from "../core/errors.ts";
 import { createPause } from "../core/pause.ts";
 import { TEMPLATE_FIELDS, type CompiledMapping } from "./compiled.ts";
-import { compileExpression, type Expression, type JsonataRunner } from "./jsonata/expression.ts";
+import { compileExpression, type JsonataRunner } from "./jsonata/expression.ts";
 import {
   checkLiteral,
   checkUse,
@@ -195,7 +195,7 @@ class MappingCompiler {
     };
   }
 
-  #forEach(source: MappingSource, runner: JsonataRunner): Expression | undefined {
+  #forEach(source: MappingSource, runner: JsonataRunner): CompiledMapping["forEach"] {
     const { forEach } = source.config;
     if (forEach === undefined) return undefined;
     const compiled = compileExpression(forEach, { runner, field: "forEach" });

@@ -1,10 +1,9 @@
 import type { MappingConfig } from "../config/schema/mapping.ts";
-import type { Expression } from "./jsonata/expression.ts";
 import type { ConditionPart, Truth } from "./condition.ts";
 import type { NamedMapping } from "./source.ts";
 import type { Template } from "./template.ts";
 import type { CompiledTransform } from "./transforms/transform.ts";
-import type { Path, TemplateContext } from "./template-context.ts";
+import type { Expression, Path, TemplateContext } from "./template-context.ts";
 import type { MappingInfo, MappingSettings } from "./types.ts";
 import type { Validator } from "./validate.ts";
 

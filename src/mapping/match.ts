@@ -23,6 +23,7 @@ import {
 import { fieldPaths } from "./seen.ts";
 import {
   type Evaluated,
+  type Expression,
   parsePath,
   readForCondition,
   type Path,
@@ -31,7 +32,7 @@ import {
   readPath,
   readScope,
 } from "./template-context.ts";
-import { compileExpression, type Expression, type JsonataRunner } from "./jsonata/expression.ts";
+import { compileExpression, type JsonataRunner } from "./jsonata/expression.ts";
 import type { CompiledMapping, CompiledMatch, Equality, MatchFailed } from "./compiled.ts";
 import type { MappingInput } from "./types.ts";
 

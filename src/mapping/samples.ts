@@ -2,11 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { MappingFile } from "../config/schema/mapping.ts";
 import { parseJson, writeJson } from "../core/json.ts";
-import { compilePaths } from "./route-rules.ts";
 import type { PresetEntry } from "./source.ts";
-import { createPause } from "../core/pause.ts";
-import { collectSources } from "./sources.ts";
-import type { PathRules } from "./types.ts";
 
 /** A request body that a sender posts. */
 export interface Sample {
@@ -67,22 +63,4 @@ export function eventHeaders(
       text.replaceAll("{event}", event).replaceAll("{kind}", kind),
     ]),
   );
-}
-
-/** Finds who owns a hook's path: its rules, undefined if no mapping has the path, and the preset whose mappings are on it. */
-export async function findPath(
-  path: string,
-  options: Parameters<typeof collectSources>[0],
-): Promise<{ rules: PathRules | undefined; preset: string | undefined }> {
-  const { sources } = await collectSources(options, createPause());
-  const { rules } = compilePaths(sources);
-  const own = sources.filter(({ config }) => [config.match.path ?? []].flat().includes(path));
-  const origin = own
-    .find(({ origin: name }) => name.startsWith("preset:"))
-    ?.origin.slice("preset:".length);
-  const { auth } = rules.get(path) ?? {};
-  // A preset that was copied into a mapping file keeps its scheme, whose name is the preset's.
-  const scheme =
-    auth && "scheme" in auth && typeof auth.scheme === "string" ? auth.scheme : undefined;
-  return { rules: rules.get(path), preset: origin ?? scheme };
 }

@@ -269,6 +269,29 @@ export function readScope(path: Path, scope: TemplateContext): unknown {
   return readFrom(at, path, i);
 }
 
+/** A compiled expression of a template or a mapping. */
+export interface Expression {
+  readonly source: string;
+  /** The path, if it is a plain one. */
+  readonly path?: Path;
+  /** True if the number that it gives is none of the input. */
+  readonly computes?: boolean;
+  evaluate(scope: TemplateContext): Evaluated | Promise<Evaluated>;
+  /**
+   * Returns the result, if it was evaluated for the event before, or is a plain path. Undefined if JSONata would have
+   * to run.
+   */
+  known(scope: TemplateContext): Evaluated | undefined;
+}
+
+/** Compiles a plain path; undefined if the text is anything else. */
+export function compilePath(source: string): Expression | undefined {
+  const path = parsePath(source);
+  if (!path) return undefined;
+  const read = (scope: TemplateContext): Evaluated => ({ ok: true, value: readScope(path, scope) });
+  return { source, path, evaluate: read, known: read };
+}
+
 /**
  * Renders a value as text: text as it is, numbers and booleans as text, objects and lists as JSON, null and missing as nothing.
  * `payload`: where numbers were read, which print as they were written there.

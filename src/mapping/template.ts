@@ -1,17 +1,14 @@
 import { joinParts, type TextPart } from "../core/text.ts";
 import {
-  type Evaluated,
   isEmptyValue,
   jsonataInput,
   readSpelling,
   renderValue,
+  type Evaluated,
+  type Expression,
   type TemplateContext,
 } from "./template-context.ts";
-import {
-  compileExpression,
-  type Expression,
-  type ExpressionOptions,
-} from "./jsonata/expression.ts";
+import { compileExpression, type ExpressionOptions } from "./jsonata/expression.ts";
 import type { RenderedPiece } from "./types.ts";
 
 /** Calls `finish` with the values: immediately, or later if one of them is a promise. */

@@ -68,15 +68,7 @@ export async function askModel<T>(
   const { name, schema } = answer;
   const result = await runtime.runTurn({
     ...rest,
-    agent: {
-      id,
-      name: id,
-      instructions,
-      model: model.ref,
-      tools: [],
-      approve: [],
-      knowledge: "off",
-    },
+    agent: { id, name: id, instructions },
     model,
     history: [],
     info: { agentId: id, sessionKey: id, runId, kind: "api" },

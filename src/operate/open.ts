@@ -8,7 +8,7 @@ import { createBookmarks } from "./records/bookmarks.ts";
 import { createDecidedBy } from "./records/decided-by.ts";
 import { createHookShapes } from "./shapes/hook-shapes.ts";
 import { describeStatus } from "./status.ts";
-import { createFreezer } from "./tests/freeze.ts";
+import { freezeEvent } from "./tests/freeze.ts";
 import type { AdminDeps, OperateContext } from "./types.ts";
 import { createFailureAlerts } from "./watch/failure-alerts.ts";
 import { createFailureStates } from "./watch/failure-states.ts";
@@ -82,9 +82,13 @@ function createWorkbench(context: OpenContext, bookmarks: AdminDeps["bookmarks"]
   };
   const landing = logChanges(createLanding(changes), context);
   const getEvent = (id: string) => store.events.get(id);
-  const fixtures = createFreezer({ ...changes, requireEvent: bookmarks.requireEvent });
-  const proposals = createProposals({ ...changes, getEvent, land: landing.land, log });
-  return { fixtures, landing, proposals, whatIf };
+  const { requireEvent } = bookmarks;
+  return {
+    freeze: (request) => freezeEvent(request, { ...changes, requireEvent }),
+    landing,
+    proposals: createProposals({ ...changes, getEvent, land: landing.land, log }),
+    whatIf,
+  };
 }
 
 export function openOperate(context: OpenContext): OperateParts {

@@ -1,10 +1,10 @@
 import type { TextEvaluation } from "./edits/text-evaluation.ts";
 import type { Failure } from "../core/errors.ts";
-import type { Freezer } from "./tests/freeze.ts";
+import type { FreezeRequest, FrozenTest } from "./tests/freeze.ts";
 import type { Landing } from "./edits/landing.ts";
 import type { MappingChange, TextChange } from "./edits/planned-change.ts";
 import type { Selection } from "./what-if/selection.ts";
-import type { Proposals } from "./proposals/proposals.ts";
+import type { createProposals } from "./proposals/proposals.ts";
 import type { WhatIfLine } from "./what-if/what-if.ts";
 
 /** A comparison that an operator asks for. */
@@ -34,10 +34,11 @@ export interface WhatIf {
   evaluate(change: TextChange, event?: string): Promise<TextEvaluation>;
 }
 
-/** What a gateway offers to those who work on its mappings. */
+/** The tools of a gateway for work on its mappings. */
 export interface Workbench {
-  fixtures: Freezer;
+  /** Keeps a recorded event as a test. */
+  freeze(request: FreezeRequest): Promise<FrozenTest>;
   landing: Landing;
-  proposals: Proposals;
+  proposals: ReturnType<typeof createProposals>;
   whatIf: WhatIf;
 }

@@ -1,269 +1,204 @@
-import type { CallVerdict, JudgedCall } from "../agent/types.ts";
+/** Judges the calls and the reply of a turn by the text from outside that its model sees. */
+import { removeLinksTo } from "../agent/reply/links.ts";
 import { getExactInput } from "../agent/tools/call-inputs.ts";
-import { removeLinksTo, isAllowedHost } from "../agent/reply/links.ts";
-import { isTrustedMemory, findOutside, type View, divideWords } from "../agent/provenance.ts";
+import { joinTexts } from "../agent/tools/tool-results.ts";
+import type { CallVerdict, ConversationMessage, JudgedCall } from "../agent/types.ts";
 import type { Config } from "../config/schema/index.ts";
-import { coversTool, REMEMBER_TOOL_NAME, type ToolPatterns } from "../vocabulary/tool-names.ts";
-import type { ToolCallRecord } from "../store/types.ts";
-import { judgeCall } from "./policy.ts";
+import type { Part, TurnInfo } from "../contract/kinds.ts";
+import type { TextPart } from "../core/text.ts";
+import type { ToolCallRecord, TurnRecord } from "../store/types.ts";
+import {
+  coversTool,
+  RECALL_TOOL,
+  RECALL_TOOL_NAME,
+  REMEMBER_TOOL,
+  REMEMBER_TOOL_NAME,
+  type ToolPatterns,
+} from "../vocabulary/tool-names.ts";
+import { createOutsideWords, renderHosts, type SeenWords } from "./outside-words.ts";
+import { judgeCall, type OutsidePlace } from "./policy.ts";
 import { coversCall, type ApprovalRule } from "./rules.ts";
 
-/** Hosts of links, and recipients: e-mail addresses, telephone numbers and names on a channel, in a form that can be compared. */
-interface Reach {
-  hosts: Set<string>;
-  recipients: Set<string>;
-}
+/**
+ * The beginnings of results of `recall`: with notes of trusted words alone, with any others, and without notes. No note
+ * can change them.
+ */
+export const TRUSTED_NOTES = "Notes:\n";
+export const OTHER_NOTES = "Notes, some of words of others:\n";
+export const NO_NOTES = "There are no such notes.";
 
-/** An authority or an address that is longer is none. */
-const MAX_LENGTH = 512;
-const LINK_START = /(?:https?|ftps?|wss?):\/*|\/{2,}|\bwww\./gi;
-const HOST = /^(?:\[[\da-f:.]+\]|[\p{L}\p{M}\p{N}._\u3002\uff61-]+)/iu;
-const LOCAL = /[\p{L}\p{M}\p{N}.!#$%&'*+/=?^_`{|}~-]/u;
-const NO_LOCAL = /[^\p{L}\p{M}\p{N}.!#$%&'*+/=?^_`{|}~-]/u;
-const WORD = /[\p{L}\p{M}\p{N}._\u3002\uff61-]+/gu;
-/** Ends of file names that are no top-level domain of IANA's root zone: `report.txt` is no host, while `setup.sh` may be one. */
-const FILE_NAME =
-  /\.(?:txt|pdf|json|jsonl|csv|tsv|docx?|xlsx?|pptx?|od[tsp]|rtf|xml|html?|ya?ml|toml|ini|cfg|conf|log|png|jpe?g|gif|svg|webp|bmp|tiff?|heic|mp3|mp4|wav|avi|mkv|webm|tar|gz|tgz|bz2|xz|7z|rar|exe|dll|jsx?|tsx?|css|scss|sql|db|bak|tmp|java|jar|cpp|hpp|rb|php|ics|eml|msg)$/;
-const TOP_LEVEL = /\.(?:[\p{L}\p{M}]{2,}|xn--[a-z\d-]+)$/u;
-const PHONE = /(?<![\p{L}\p{N}])(?:\+|00)\d[\d \t().-]{5,28}/gu;
-const NUMBER = /\d[\d \t().-]{3,28}/g;
-const NAME = /(?<![\p{L}\p{N}])[@#][\p{L}\p{N}][\p{L}\p{N}._-]{0,80}/gu;
-/** Arguments whose whole value is a recipient. */
-const RECIPIENT_KEY =
-  /^(?:to|cc|bcc|recipients?|phone(?:number)?|channel(?:id)?|chat(?:id)?|user(?:id)?|number)$/;
-const DIGITS_ONLY = /^\+?[\d \t().-]{5,30}$/;
-
-/** Returns the ASCII form of a host as links have it; undefined if it is none that leads outside. */
-function toHost(text: string): string | undefined {
-  try {
-    const host = new URL(`http://${text}`).hostname.replace(/\.+$/, "");
-    return host.includes(".") || host.startsWith("[") ? host : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-const decodeRun = (run: string): string => {
-  try {
-    return decodeURIComponent(run);
-  } catch {
-    return run;
-  }
-};
-const decodeEntity = (
-  all: string,
-  hex: string | undefined,
-  decimal: string | undefined,
-): string => {
-  const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
-  return code <= 0x10ffff ? String.fromCodePoint(code) : all;
-};
-const decode = (text: string): string =>
-  text
-    .replace(/&#(?:x([\da-f]{1,6})|(\d{1,7}));/gi, decodeEntity)
-    .replace(/(?:%[\da-f]{2})+/gi, decodeRun);
-
-/** The readings of a text: as it is, and without one and two layers of encoding. Invisible characters are gone. */
-function getReadings(text: string): Set<string> {
-  const plain = text
-    .replace(/\p{Cf}/gu, "")
-    .normalize("NFKC")
-    .replaceAll("\\", "/");
-  const once = decode(plain);
-  return new Set([plain, once, decode(once)]);
-}
-
-function addLinks(text: string, hosts: Set<string>): void {
-  for (const { 0: start, index } of text.matchAll(LINK_START)) {
-    const at = start.toLowerCase() === "www." ? index : index + start.length;
-    const [authority = ""] = text.slice(at, at + MAX_LENGTH).split(/[\s/?#<>"]/, 1);
-    const host = toHost(HOST.exec(authority.slice(authority.lastIndexOf("@") + 1))?.[0] ?? "");
-    if (host !== undefined) hosts.add(host);
-  }
-}
-
-function getLocal(text: string, at: number): string {
-  let start = at;
-  while (start > 0 && at - start < 64 && !NO_LOCAL.test(text[start - 1] as string)) start--;
-  return text.slice(start, at).replace(/^.*[?&](?:to|cc|bcc)=/i, "");
-}
-
-/** Adds e-mail addresses. With `isGenerous` also those that begin after a mark of the text around them. */
-function addMail(text: string, recipients: Set<string>, isGenerous: boolean): void {
-  for (let at = text.indexOf("@"); at >= 0; at = text.indexOf("@", at + 1)) {
-    const before = text[at - 1] ?? "";
-    const isQuoted = before === '"';
-    if (!isQuoted && !LOCAL.test(before)) continue;
-    const domain = HOST.exec(text.slice(at + 1, at + 1 + MAX_LENGTH))?.[0] ?? "";
-    if (!/[.\u3002\uff61[]/.test(domain)) continue;
-    const host = toHost(domain.replace(/[.-]+$/, ""));
-    // The domain of a version (`package@1.2.3`) reads as a number.
-    if (host === undefined || (/^[\d.]+$/.test(host) && !domain.startsWith("["))) continue;
-    const local = isQuoted ? '"' : getLocal(text, at).toLowerCase();
-    // A text before the host of a link is no mailbox.
-    if (local.includes("//")) continue;
-    recipients.add(`${local.replace(/^[^\p{L}\p{N}"]+/u, "")}@${host}`);
-    if (isGenerous)
-      for (const { index } of local.matchAll(/[*_'`=/|{]/g))
-        recipients.add(`${local.slice(index + 1)}@${host}`);
-  }
-}
-
-const toDigits = (text: string): string => text.replace(/\D/g, "").replace(/^00/, "");
-
-function addNumbers(text: string, pattern: RegExp, recipients: Set<string>): void {
-  for (const [found] of text.matchAll(pattern)) {
-    const digits = toDigits(found);
-    if (digits.length >= 5) recipients.add(digits);
-  }
-}
-
-/** Adds the names in a text with consent: everything that may be meant by it, such as a host without a scheme. */
-function addNamed(text: string, { hosts, recipients }: Reach): void {
-  for (const reading of getReadings(text)) {
-    addLinks(reading, hosts);
-    addMail(reading, recipients, true);
-    addNumbers(reading, NUMBER, recipients);
-    for (const [name] of reading.matchAll(NAME))
-      recipients.add(name.toLowerCase().replace(/[.-]+$/, ""));
-    for (const [word] of reading.matchAll(WORD)) {
-      const host = word.length <= MAX_LENGTH && word.includes(".") ? toHost(word) : undefined;
-      if (host !== undefined) hosts.add(host);
-    }
-  }
-}
+const RECALLS: readonly string[] = [RECALL_TOOL, RECALL_TOOL_NAME];
+const REMEMBERS: readonly string[] = [REMEMBER_TOOL, REMEMBER_TOOL_NAME];
 
 /**
- * Adds the recipients and hosts that a text would reach; `key` is the argument that holds it. `isSeen` says whether a
- * word stands in outside text.
+ * Returns whether a result of Rouse's own tools for notes has no text from outside. `tool`: the name in the config, or
+ * the model's.
  */
-function addReached(
-  text: string,
-  { hosts, recipients }: Reach,
-  { key = "", isSeen }: { key?: string; isSeen(word: string): boolean },
-): void {
-  const isRecipient = RECIPIENT_KEY.test(key.toLowerCase().replace(/[^a-z]/g, ""));
-  for (const reading of getReadings(text)) {
-    addLinks(reading, hosts);
-    addMail(reading, recipients, false);
-    addNumbers(reading, PHONE, recipients);
-    const whole = reading.trim();
-    if (isRecipient && DIGITS_ONLY.test(whole)) addNumbers(whole, NUMBER, recipients);
-    if (isRecipient && whole.length <= MAX_LENGTH)
-      for (const [name] of whole.matchAll(NAME))
-        if (name === whole) recipients.add(name.toLowerCase());
-    // A host without a scheme looks like a file or the end of a sentence: it counts if outside text has it.
-    for (const { 0: word, index } of reading.matchAll(WORD)) {
-      if (
-        word.length > MAX_LENGTH ||
-        !word.includes(".") ||
-        reading[index - 1] === "@" ||
-        reading[index + word.length] === "@"
-      )
-        continue;
-      const host = toHost(word);
-      if (
-        host !== undefined &&
-        TOP_LEVEL.test(host) &&
-        !FILE_NAME.test(host) &&
-        !hosts.has(host) &&
-        isSeen(word.toLowerCase().replace(/[.-]+$/, ""))
-      )
-        hosts.add(host);
-    }
-  }
+const isTrustedMemory = (tool: string, text: string): boolean =>
+  REMEMBERS.includes(tool) ||
+  (RECALLS.includes(tool) && (text.startsWith(TRUSTED_NOTES) || text === NO_NOTES));
+
+/** The text that the model of a turn can see. */
+export interface View {
+  kind: TurnInfo["kind"];
+  /** The turns of the session before this one, oldest first. */
+  history: readonly TurnRecord[];
+  input: readonly TextPart[];
+  /** The new input of a caller, where it is more than text: takes the place of `input`. */
+  messages?: readonly ConversationMessage[] | undefined;
+  /** The text that context providers have added, passages included. */
+  context: readonly Part[];
+  /** Answers of tools in this turn. */
+  results: readonly unknown[];
+  /** True if results of tools that a turn of the API has called itself count as outside text. */
+  countsOwnResults: boolean;
 }
 
-/** Adds what the arguments of a call would reach, keys included. */
-function addReachedByInput(input: unknown, found: Reach, isSeen: (word: string) => boolean): void {
-  const open: { value: unknown; key: string }[] = [{ value: input, key: "" }];
-  for (let next = open.pop(); next; next = open.pop()) {
-    const { value, key } = next;
-    if (typeof value === "string" || typeof value === "number")
-      addReached(String(value), found, { key, isSeen });
-    else if (Array.isArray(value)) for (const item of value) open.push({ value: item, key });
-    else if (typeof value === "object" && value !== null)
-      for (const [name, item] of Object.entries(value))
-        open.push({ value: name, key: "" }, { value: item, key: name });
-  }
-}
-
-/** Returns whether a text is one address, or one link, and nothing else. */
-function isLoneAddress(text: string): boolean {
-  const whole = text.trim();
-  if (
-    whole === "" ||
-    whole.length > MAX_LENGTH ||
-    /\s/.test(whole.replace(/^[^<>@]{0,100}<([^<>\s]+)>$/, "$1"))
-  )
-    return false;
-  const found: Reach = { hosts: new Set(), recipients: new Set() };
-  addReached(whole, found, { key: "to", isSeen: () => false });
-  return found.hosts.size + found.recipients.size === 1;
-}
-
-/** Most hosts that a warning names. */
-const MAX_NAMED = 10;
-
-const newReach = (): Reach => ({ hosts: new Set(), recipients: new Set() });
-
-/** Collects the addresses in `texts`, and those that the operator's template shows by themselves. */
-function collectNamed(view: View, texts: readonly string[]): Reach {
-  const named = newReach();
-  for (const text of texts) addNamed(text, named);
-  const isTemplate =
-    view.kind === "hook" &&
-    view.input.some((part) => !part.outside && part.by !== "sender" && part.text.trim() !== "");
-  if (isTemplate)
-    for (const part of view.input)
-      if (part.outside && isLoneAddress(part.text)) addNamed(part.text, named);
-  return named;
-}
+const isToolMessage = (message: unknown): boolean =>
+  (message as { role?: unknown } | null)?.role === "tool";
+const getDocuments = (messages: readonly ConversationMessage[] = []) =>
+  messages.flatMap((message) =>
+    message.role === "user" ? message.parts.filter((part) => part.type === "document") : [],
+  );
+const hasToolMessage = (message: ConversationMessage): boolean =>
+  message.role === "steps" ? message.messages.some(isToolMessage) : isToolMessage(message);
 
 /**
- * Finds links and recipients that the operator, the owner and the caller have not named, in what a turn sees. `operator` are
- * texts of the config that the model gets. A field that the operator's template shows by itself, and that is an address and
- * nothing else, counts as named by the template.
+ * Returns whether an input is outside text. Text of a hook is, even if the operator has taken its boundary away, and so
+ * are the words of people other than the owner. With `countsPeople` false, their words and names are not, but what they
+ * quote and send is.
  */
-export function createOutsideWords(
-  view: View,
-  operator: readonly string[],
-  { hooks }: Pick<Config, "hooks">,
-) {
-  // Most turns reach nothing: then nothing of what they have seen is searched.
-  let words: ReturnType<typeof divideWords> | undefined;
-  const getWords = () => (words ??= divideWords(view));
-  let known: Reach | undefined;
-  const getNamed = (): Reach => (known ??= collectNamed(view, [...operator, ...getWords().named]));
-  let seen: string | undefined;
-  const isSeen = (word: string): boolean =>
-    (seen ??= getWords().outside().normalize("NFKC").toLowerCase()).includes(word);
-  const keepUnnamed = ({ hosts, recipients }: Reach): Reach => ({
-    hosts: new Set(
-      [...hosts].filter(
-        (host) => !getNamed().hosts.has(host) && !isAllowedHost(host, hooks.allowedLinkHosts ?? []),
-      ),
-    ),
-    recipients: new Set([...recipients].filter((one) => !getNamed().recipients.has(one))),
-  });
+function isOutsideInput(
+  input: readonly TextPart[],
+  isChannel: boolean,
+  countsPeople: boolean,
+): boolean {
+  if (isChannel && !countsPeople) return input.some((part) => part.outside && part.by !== "sender");
+  if (input.some((part) => part.outside || part.by === "sender")) return true;
+  return isChannel && !input.some((part) => part.by === "owner");
+}
+
+const hasOutsideContext = ({ context = [] }: Pick<TurnRecord, "context">): boolean =>
+  context.some(({ from }) => from !== "operator");
+
+/**
+ * Returns whether a message has nothing but notes of trusted words. A caller's tools may have the names of Rouse's own.
+ */
+function isTrustedNotes(message: unknown, hook: string): boolean {
+  const { content } = message as { content?: unknown };
+  return !hook.startsWith("api:") && Array.isArray(content) && content.every(isTrustedResult);
+}
+
+function isTrustedResult(part: unknown): boolean {
+  const { toolName, output } = part as { toolName?: unknown; output?: { value?: unknown } };
+  return (
+    typeof toolName === "string" &&
+    typeof output?.value === "string" &&
+    isTrustedMemory(toolName, output.value)
+  );
+}
+
+const isOutsideCheckpoint = ({ checkpoint }: TurnRecord, countsPeople: boolean): boolean =>
+  checkpoint?.outside === true && (countsPeople || checkpoint.onlyPeople !== true);
+
+/** Returns whether a turn has text from outside, or stands for turns that had. `countsPeople` as for `findOutside`. */
+export const isOutsideTurn = (turn: TurnRecord, countsPeople = true): boolean =>
+  isOutsideCheckpoint(turn, countsPeople) ||
+  isOutsideInput(turn.input, turn.hook.startsWith("channels/"), countsPeople) ||
+  hasOutsideContext(turn) ||
+  turn.messages.some((message) => isToolMessage(message) && !isTrustedNotes(message, turn.hook));
+
+/**
+ * Divides what a caller has sent, and the history before it, at the beginning of its current turn. A caller that answers the
+ * calls of a turn goes on with that turn.
+ */
+function divideTurns({ history, messages = [] }: View): {
+  earlier: View["history"];
+  own: View["history"];
+  said: number;
+} {
+  const last = messages.findLastIndex((message) => message.role === "user");
+  if (last >= 0) return { earlier: history, own: [], said: last };
+  const first = history.findLastIndex((turn) => turn.input.length > 0);
   return {
-    inCall(input: unknown): Reach {
-      const found = newReach();
-      addReachedByInput(input, found, isSeen);
-      return keepUnnamed(found);
-    },
-    inReply(text: string): string[] {
-      const found = newReach();
-      addReached(text, found, { isSeen });
-      return [...keepUnnamed(found).hosts];
-    },
+    earlier: history.slice(0, Math.max(0, first)),
+    own: history.slice(Math.max(0, first)),
+    said: 0,
   };
 }
 
-/** Names hosts in a warning: never more of a link than its host. */
-export function renderHosts(hosts: readonly string[]): string {
-  const more = hosts.length - MAX_NAMED;
-  return hosts.slice(0, MAX_NAMED).join(", ") + (more > 0 ? ` and ${more} more` : "");
+/**
+ * Finds outside text among what the model of a turn sees; undefined if there is none. With `countsPeople` false, what people
+ * have written in the conversation itself is none.
+ */
+export function findOutside(view: View, countsPeople = true): OutsidePlace | undefined {
+  const { kind, input, messages, context, results, countsOwnResults } = view;
+  if (hasOutsideContext({ context })) return "context";
+  if (kind !== "api") {
+    if (isOutsideInput(input, kind === "channel", countsPeople)) return "input";
+    if (view.history.some((turn) => isOutsideTurn(turn, countsPeople))) return "history";
+    return results.length > 0 ? "results" : undefined;
+  }
+  const { earlier, own, said } = divideTurns(view);
+  if (getDocuments(messages).length > 0) return "input";
+  if (earlier.some((turn) => isOutsideTurn(turn))) return "history";
+  if (own.some(hasOutsideContext)) return "context";
+  if (messages?.slice(0, said).some(hasToolMessage)) return "messages";
+  if (!countsOwnResults) return undefined;
+  return results.length > 0 ||
+    own.some((turn) => isOutsideTurn(turn)) ||
+    messages?.slice(said).some(hasToolMessage)
+    ? "results"
+    : undefined;
+}
+
+/** The words of people, and of the operator, among the parts of an input. */
+function getNamedParts(input: readonly TextPart[], isChannel: boolean): string[] {
+  const isOthers = isChannel && !input.some((part) => part.by === "owner");
+  return isOthers
+    ? []
+    : input.filter((part) => !part.outside && part.by !== "sender").map(({ text }) => text);
+}
+
+/** The fields that the operator's template shows by themselves. */
+function getShownFields({ kind, input }: View): string[] {
+  const isTemplate =
+    kind === "hook" &&
+    input.some((part) => !part.outside && part.by !== "sender" && part.text.trim() !== "");
+  return isTemplate ? input.flatMap(({ outside, text }) => (outside ? text : [])) : [];
+}
+
+/** Divides the words that the model sees by who has said them. */
+export function divideWords(view: View): SeenWords {
+  const { kind, history, input, messages = [], context, results } = view;
+  const added = [...history.flatMap((turn) => turn.context ?? []), ...context];
+  const named = [
+    ...getNamedParts(input, kind === "channel"),
+    ...history.flatMap((turn) => getNamedParts(turn.input, turn.hook.startsWith("channels/"))),
+    ...added.filter(({ from }) => from === "operator").map(({ text }) => text),
+    ...messages.flatMap((message) =>
+      message.role === "user"
+        ? message.parts.map((part) => (part.type === "text" ? part.text : ""))
+        : [],
+    ),
+  ];
+  const outside = (): string =>
+    [
+      ...[input, ...history.map((turn) => turn.input)].flat().map(({ text }) => text),
+      ...added.map(({ text }) => text),
+      ...getDocuments(messages).map(({ text }) => text),
+      ...messages.map((message) =>
+        message.role === "tool" ? joinTexts(message.output.parts) : "",
+      ),
+      JSON.stringify(
+        messages.flatMap((message) =>
+          message.role === "steps" ? message.messages.filter(isToolMessage) : [],
+        ),
+      ),
+      JSON.stringify(history.flatMap((turn) => turn.messages.filter(isToolMessage))),
+      JSON.stringify(results),
+    ].join("\n");
+  return { named, shown: getShownFields(view), outside };
 }
 
 /** The settings of the config and the mapping for the tools of a run. */
@@ -349,7 +284,7 @@ export function createJudge(run: JudgedRun) {
       const isHarmless = outside === undefined || call.hints.readOnly;
       const found = isHarmless
         ? undefined
-        : createOutsideWords(view, operator, config).inCall(call.input);
+        : createOutsideWords(() => divideWords(view), operator, config).inCall(call.input);
       return judgeCall(call, {
         approve,
         untrusted: untrusted ?? "ask",
@@ -376,7 +311,7 @@ export function createJudge(run: JudgedRun) {
     ): { text: string; warnings: string[] } {
       const view = getView(seen);
       if (findOutside(view) === undefined) return { text, warnings: [] };
-      const words = createOutsideWords(view, operator, config);
+      const words = createOutsideWords(() => divideWords(view), operator, config);
       const calls = seen.steps
         .flatMap((step) => step.calls)
         .filter(({ readOnly }) => readOnly !== true);

@@ -2,7 +2,7 @@ import type { Config } from "../config/schema/index.ts";
 import type { Callback } from "../config/schema/limits.ts";
 import type { Clock } from "../core/clock.ts";
 import { splitPerson } from "./policy.ts";
-import { planAsk, planAskEnd, planNextAsk, questionId } from "../delivery/send.ts";
+import { planAsk, planAskEnd, planNextAsk, questionId } from "../delivery/ask.ts";
 import { CALLBACK } from "../delivery/callback.ts";
 import {
   deliveryJob,

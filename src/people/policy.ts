@@ -1,6 +1,5 @@
 import type { CallVerdict, JudgedCall } from "../agent/types.ts";
 import type { ToolHints } from "../agent/tools/offered-tool.ts";
-import type { OutsidePlace } from "../agent/provenance.ts";
 import { type UNTRUSTED, OPERATOR } from "../config/schema/tools.ts";
 import { coversTool, REMEMBER_TOOL_NAME, SCHEDULE_TOOL_NAME } from "../vocabulary/tool-names.ts";
 import { checkToolList, type ToolCheck } from "../agent/tools/tool-checks.ts";
@@ -173,6 +172,9 @@ function findApprove(approve: readonly string[], { tool, hints }: Call): string 
   );
   return excluded?.some(fits) ? undefined : included?.find(fits);
 }
+
+/** The place of the outside text that the model sees. */
+export type OutsidePlace = "input" | "history" | "context" | "results" | "messages";
 
 const SEEN: Record<OutsidePlace, string> = {
   input: "what the agent was given contains text from outside",

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { TurnExtension } from "../agent/types.ts";
 import { findApprovedCall } from "./rules.ts";
-import { NO_NOTES, OTHER_NOTES, TRUSTED_NOTES } from "../agent/provenance.ts";
+import { NO_NOTES, OTHER_NOTES, TRUSTED_NOTES } from "./judge.ts";
 import type { Tool } from "../contract/kinds.ts";
 import { oneLine } from "../core/text.ts";
 import {

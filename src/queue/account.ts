@@ -19,9 +19,9 @@ import {
 import type { Budget } from "./types.ts";
 import { findDayFree, forecastStart, sumDay, sumStarts } from "./windows.ts";
 
-/** What a run takes when it starts. */
+/** The amounts that a run takes when it starts. */
 export interface Need extends StartAmounts {
-  /** Whether the run is among those that `Counted.inLine` counts. */
+  /** True if the run is among those that `Counted.inLine` counts. */
   isInLine: boolean;
 }
 
@@ -50,7 +50,7 @@ export function pickReason(reasons: readonly LimitReason[]): LimitReason | undef
   return latest ?? of("tokens")[0] ?? of("micros")[0] ?? of("places")[0];
 }
 
-/** What an attempt has used, and whether its run is back in the queue. */
+/** The usage of an attempt. `again`: its run is back in the queue. */
 interface Used {
   again: boolean;
   tokens: number;
@@ -68,24 +68,24 @@ const toLimits = ({
 
 const NO_RUNS = { running: 0, waiting: 0, parked: 0, inLine: 0 };
 
-/** What this gateway knows of one budget, and what it has reserved of it. */
+/** The counts of one budget as this gateway knows them, and the room that it has reserved. */
 export class BudgetAccount {
   #limits: Partial<Amounts> = {};
   #counters: readonly string[] = [];
   #budget: Budget;
   #counted: Counted = { ...NO_RUNS, hour: [], day: [] };
-  /** What was done here, and how much of it is part of `#counted`. */
+  /** The changes of this gateway, and the part of them that is in `#counted`. */
   readonly #done = { ...NO_RUNS };
   #seen = { ...NO_RUNS };
-  /** What had been parked here when the request that is under way was made. */
+  /** The runs that had been parked here when the request under way was made. */
   #parkedBefore = 0;
-  /** What runs may take now. */
+  /** The amounts that runs may take now. */
   #room: Partial<Amounts> = {};
   /** Taken by runs whose start is not on disk yet. */
   #pending = noStart();
   /** The store may believe that more is reserved than is. */
   isStale = false;
-  /** What had no room last: runs that come now line up behind those that are parked. */
+  /** The resources that had no room last: runs that come now line up behind those that are parked. */
   readonly short = new Set<Resource>();
 
   constructor(budget: Budget, counters: readonly string[]) {
@@ -124,7 +124,7 @@ export class BudgetAccount {
     this.#seen.parked = this.#parkedBefore;
   }
 
-  /** What was reserved and not taken is free again. */
+  /** Frees the room that was reserved and not taken. */
   giveBack(): void {
     const { starts = 0, places = 0 } = this.#room;
     if (starts + places > 0) this.isStale = true;
@@ -135,7 +135,7 @@ export class BudgetAccount {
     return this.#limits.tokens !== undefined || this.#limits.micros !== undefined;
   }
 
-  /** What a run would lack. */
+  /** Returns the resources that a run would lack. */
   findMissing(need: StartAmounts): Resource[] {
     return RESOURCES.filter((name) => {
       const least = name === "starts" || name === "places" ? need[name] : 1;
@@ -143,7 +143,7 @@ export class BudgetAccount {
     });
   }
 
-  /** What had no room last, of what a run with this need takes: one that was started before needs no start. */
+  /** Returns the resources that had no room last and that a run with this need takes: a run that was started before needs no start. */
   findShort(need: StartAmounts): ReadonlySet<Resource> {
     return new Set(
       [...this.short].filter((name) => (name !== "starts" && name !== "places") || need[name] > 0),
@@ -249,7 +249,7 @@ export class BudgetAccount {
    * `behind`: the runs behind it, if it is parked already; one that is not is behind all that are.
    */
   refuse(missing: ReadonlySet<Resource>, now: Ms, behind = -1): LimitReason[] {
-    // What is reserved is as good as started.
+    // Reserved starts count as started.
     const taken = Math.max(0, (this.#limits.starts ?? 0) - sumStarts(this.#counted.hour, now));
     const before = Math.max(0, this.#count("parked") - 1 - behind);
     // Runs that are about to start count as parked still.

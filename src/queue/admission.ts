@@ -86,7 +86,7 @@ interface Active {
   isStarted: boolean;
 }
 
-/** What may be accepted, what may start, and what has to wait. */
+/** Decides which runs may be accepted, may start, or have to wait. */
 export class Admission {
   readonly #deps: AdmissionDeps;
   readonly #reservations: Reservations;
@@ -113,18 +113,17 @@ export class Admission {
     });
   }
 
-  /** Takes room for the actions of one event, all or none, and says where each goes. Changes none of them. */
+  /** Takes room for the runs of one event, all or none, and returns the place of each. Changes none of them. */
   async admit(applicants: readonly Applicant[], now: Ms): Promise<Admitted> {
     const { usage } = this.#deps;
     const isLimited = ({ action, batch }: Applicant): boolean =>
-      action.kind === "run" && (batch !== undefined || this.#getBudgets(action.mapping).length > 0);
+      batch !== undefined || this.#getBudgets(action.mapping).length > 0;
     if (usage.shared && applicants.some(isLimited)) await this.#reservations.refresh();
     const joined = new Map<Applicant, Joined>();
     /** The mappings of the runs that take a place. */
     const taking: (string | undefined)[] = [];
     for (const applicant of applicants) {
       const { action, batch } = applicant;
-      if (action.kind !== "run") continue;
       if (batch) {
         const joining = this.#batches.join({ action, batch });
         // Without other gateways nothing comes between a look at what waits and the place that is taken.
@@ -158,7 +157,6 @@ export class Admission {
     const settles: ((accepted: boolean) => void)[] = [];
     const placements = applicants.map((applicant): Placement => {
       const { action } = applicant;
-      if (action.kind !== "run") return QUEUED_PLACEMENT;
       const join = joined.get(applicant);
       if (join) settles.push(join.settle);
       const budgets = join && !join.opened ? [] : this.#getBudgets(action.mapping);
@@ -246,19 +244,30 @@ export class Admission {
     for (const account of active.accounts) account.started(active.need, this.#deps.clock.now());
   }
 
-  release(run: ReleasedRun, { usage = {}, again }: RunSpend): void {
+  release(run: ReleasedRun, spend: RunSpend): void {
+    const budgets = this.#getBudgets(run.mapping);
     const active = this.#active.get(run.id);
     this.#active.delete(run.id);
+    if (active) this.#giveBack(run, active, spend);
+    else if (budgets.length > 0)
+      this.#giveBack(
+        run,
+        { accounts: this.#reservations.of(budgets), isStarted: run.status === "running" },
+        spend,
+      );
+    if (this.#mayWait) this.#kick();
+  }
+
+  #giveBack(
+    run: ReleasedRun,
+    { accounts, need, isStarted }: Omit<Active, "need"> & Partial<Active>,
+    { usage = {}, again }: RunSpend,
+  ): void {
     const now = this.#deps.clock.now();
     const used = {
       again,
       tokens: Math.max(0, countUsedTokens({ usage }) - countUsedTokens(run)),
       micros: Math.max(0, Math.round(((usage.costUsd ?? 0) - (run.usage?.costUsd ?? 0)) * MICRO)),
-    };
-    const { accounts, need, isStarted } = active ?? {
-      accounts: this.#reservations.of(this.#getBudgets(run.mapping)),
-      need: undefined,
-      isStarted: run.status === "running",
     };
     for (const account of accounts) {
       if (isStarted) account.left(used, now);
@@ -266,7 +275,6 @@ export class Admission {
       else if (!again && WAITING.includes(run.status)) account.addWaiting(-1, isInLine(run));
       else if (isInLine(run)) account.leaveLine();
     }
-    if (this.#mayWait) this.#kick();
   }
 
   /** Closes the batch that a run collects; returns when it closes instead, if an event has put that off. */

@@ -18,7 +18,7 @@ interface Window {
 /** A window with this many characters closes immediately: one run takes no more. */
 const MAX_CHARS = 4_000_000;
 
-/** What tells windows apart. Those of two paths are two: what one collects goes into a session of its own path. */
+/** Names a window. Two paths have two windows: the events of a window go into a session of its own path. */
 const windowName = (
   { mapping, spec }: Pick<RunRecord, "mapping" | "spec">,
   key: string,

@@ -94,7 +94,7 @@ export function renderBatch(batch: readonly SystemEvent[]): TextPart[] {
   return parts;
 }
 
-/** What the queue's job of a heartbeat carries. */
+/** The data of a heartbeat's job. */
 export interface HeartbeatJob {
   type: "heartbeat";
   agentId: string;
@@ -122,7 +122,7 @@ interface HeartbeatOptions {
   agentIds(): readonly string[];
 }
 
-/** How long a requested heartbeat counts as waiting: another gateway may have executed it. */
+/** The time for which a requested heartbeat counts as waiting: another gateway may have executed it. */
 const SHARED_MS = 1000;
 const MAX_LOOKED_AT = 1000;
 
@@ -141,7 +141,7 @@ export class Heartbeat {
   readonly #stopped = new AbortController();
   /** By agent. */
   readonly #waiting = new Map<string, WaitingHeartbeat>();
-  /** What is being queued. */
+  /** The commits of jobs that are under way. */
   #queueing: Promise<unknown> = Promise.resolve();
 
   constructor(options: HeartbeatOptions) {

@@ -59,7 +59,7 @@ export function createNotices({ store, log, snapshot }: AdmissionDeps) {
   };
 }
 
-/** What `Retry-After` says if no more runs may wait. */
+/** The seconds of `Retry-After` if no more runs may wait. */
 const FULL_SECONDS = 30;
 
 const WHAT: Record<LimitReason["limit"], (count: number) => string> = {

@@ -6,7 +6,7 @@ import type { AdmissionDeps } from "./types.ts";
 /** The parts that decide which job may start now. */
 export interface QueueParts {
   admission: Admission;
-  /** Where runs and deliveries wait for what is away. */
+  /** Holds runs and deliveries that wait for a model or a channel that is away. */
   parking: ParkingLot;
 }
 

@@ -37,7 +37,7 @@ const PREFIX = "parked";
 /** The key of a job that waits for `of`: the key that it had is free meanwhile. */
 export const toParkedKey = (of: string, key: string): string => [PREFIX, of, key].join("\n");
 
-/** What a waiting job waits for, and the key that it had; undefined if it does not wait. */
+/** Reads from the key of a waiting job what it waits for, and the key that it had; undefined if the job does not wait. */
 export function fromParkedKey(parked: string): { of: string; key: string } | undefined {
   const [prefix, of, ...key] = parked.split("\n");
   return prefix === PREFIX && of !== undefined && key.length > 0
@@ -147,7 +147,7 @@ export class ParkingLot {
     for (const of of candidates) this.#wakeNext(of);
   }
 
-  /** Whether a job waits here. */
+  /** Returns true if a job waits here. */
   has(jobId: string): boolean {
     return this.#entries.has(jobId);
   }

@@ -20,7 +20,7 @@ class Room {
     }
   }
 
-  /** What has no room for one more run. A scope that nothing is known of has none. */
+  /** Returns the resources without room for one more run. A scope that nothing is known of has none. */
   findShort({ scope }: Budget): Resource[] {
     const left = this.#left.get(scope);
     if (!left) return ["places"];
@@ -37,14 +37,14 @@ export interface Released {
   waits: boolean;
   /** More could be released in the same pass. */
   more: boolean;
-  /** What runs wait for, by scope. */
+  /** The resources that runs wait for, by scope. */
   short: Map<string, Set<Resource>>;
   /** The mappings whose runs wait. */
   mappings: readonly string[];
 }
 
 interface ReleaserParts extends AdmissionDeps {
-  /** What is left of budgets. */
+  /** Reads what is left of budgets. */
   findRoom(budgets: readonly Budget[]): Promise<Reservation[]>;
 }
 

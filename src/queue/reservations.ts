@@ -11,14 +11,14 @@ import {
 import { BudgetAccount, pickReason } from "./account.ts";
 import type { AdmissionDeps, Budget } from "./types.ts";
 
-/** What is known of other gateways' use is that old at most, if it only predicts: `limits.queue`, and the answer's status. */
+/** The greatest age of counts of other gateways that only predict: for `limits.queue`, and for the answer's status. */
 const FRESH_MS = 1000;
 
 /** Another gateway that reserves at this moment is done within so long. */
 const BUSY_MS = 5;
 const MAX_BUSY = 200;
 
-/** What is missing, by scope. */
+/** The resources that are missing, by scope. */
 export type Missing = ReadonlyMap<string, ReadonlySet<Resource>>;
 
 /** A run that is about to start. */
@@ -64,7 +64,7 @@ export class Reservations {
     return pickReason(this.of(budgets).flatMap((account) => account.predict(now)));
   }
 
-  /** What other gateways have done was read at this moment. */
+  /** Notes that the counts of other gateways were read at this moment. */
   markFresh(): void {
     this.#readAt = this.#deps.clock.now();
   }
@@ -177,7 +177,7 @@ export class Reservations {
     for (const account of wanted.keys()) account.giveBack();
   }
 
-  /** What is left of budgets. */
+  /** Reads what is left of budgets. */
   findRoom(budgets: readonly Budget[]): Promise<Reservation[]> {
     return this.#askForNone(this.of(budgets));
   }
@@ -222,7 +222,7 @@ export class Reservations {
   }
 }
 
-/** What a run lacks in all its budgets, by scope; undefined if nothing. */
+/** Returns the resources that a run lacks in all its budgets, by scope; undefined if it lacks none. */
 export function findMissing(
   accounts: readonly BudgetAccount[],
   need: StartAmounts,

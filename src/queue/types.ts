@@ -10,7 +10,6 @@ import type {
   SharedBatches,
   Spent,
   Store,
-  StoredAction,
   UsageStore,
 } from "../store/types.ts";
 
@@ -29,7 +28,7 @@ export interface Budgets {
   counters(scope: string): readonly string[];
 }
 
-/** What a budget has spent, and how many runs wait for it. */
+/** The spending of a budget, and the number of runs that wait for it. */
 export interface BudgetStatus extends Spent {
   waiting: number;
 }
@@ -38,7 +37,7 @@ export interface BudgetView extends Budget {
   usage: BudgetStatus;
 }
 
-/** How events are collected into a batch: the settings of the mapping, with its key rendered. */
+/** The settings by which a mapping collects events into a batch, with the key rendered. */
 interface BatchSettings {
   key: string;
   windowSeconds: number;
@@ -46,14 +45,14 @@ interface BatchSettings {
   maxEvents: number;
 }
 
-/** An action that is about to be accepted. */
+/** A run that is about to be accepted. */
 export interface Applicant {
-  action: StoredAction;
+  action: RunAction;
   /** Set if it is to be collected with others. */
   batch?: BatchSettings & { event: Collected };
 }
 
-/** Where an accepted action goes: into the queue, behind a limit, or into the batch of the run that collects it. */
+/** The place of an accepted run: in the queue, behind a limit, or in the batch of the run that collects its event. */
 export type Placement =
   | { state: "queued" }
   | { state: "parked"; parked: LimitReason }
@@ -65,8 +64,8 @@ export type Admitted =
   | { ok: false; failure: Failure };
 
 /**
- * What a run has used in all, those of its earlier tries too, when it ends, waits for a person, or is back in the queue
- * (`again`). It replaces what was counted of the run before.
+ * The total usage of a run, with its earlier tries, when it ends, waits for a person, or is back in the queue (`again`). It
+ * replaces the usage that was counted of the run before.
  */
 export interface RunSpend {
   usage?: RunRecord["usage"];

@@ -59,7 +59,7 @@ export function findDayFree(
   return undefined;
 }
 
-/** What a budget has used that is not counted yet. */
+/** The counts of a budget that is not counted yet. */
 const NOTHING: Counted = { running: 0, waiting: 0, parked: 0, inLine: 0, hour: [], day: [] };
 
 /** Adds up what is counted of a budget, for people to read. */

@@ -1,14 +1,9 @@
-/**
- * The contract of store drivers and what they share: `import { … } from "#store-kit"`.
- */
-export type { WakeMode } from "../config/schema/common.ts";
+/** The contract of store drivers, and the code that they share: `import { … } from "#store-kit"`. */
 export { createStepWatch, STEP_MS, type Clock } from "../core/clock.ts";
 export { RouseError, safeError, type Issue } from "../core/errors.ts";
 export { newId } from "../core/ids.ts";
 export { lazy } from "../core/lazy.ts";
 export { createLogger, type Logger } from "../core/log.ts";
-export { createBatch } from "../core/turn.ts";
-export { runHeld, singleNode, type Topic } from "./cluster.ts";
 export {
   checkReadable,
   createFailureLog,
@@ -17,7 +12,6 @@ export {
   RUN_CHANGED,
   urlError,
 } from "./sql/errors.ts";
-export { FIRST_TIME, getDelayEnd, getReadyUntil } from "./job-records.ts";
 export { createSignals, type Signals } from "./sql/signals.ts";
 export * from "./sql/record-writes.ts";
 export * from "./sql/rows.ts";
@@ -27,4 +21,3 @@ export * from "./sql/sweep.ts";
 export * from "./sql/transfer.ts";
 export * from "./types.ts";
 export { createReads } from "./sql/reads.ts";
-export type { ListSource } from "./sql/search.ts";

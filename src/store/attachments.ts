@@ -7,16 +7,16 @@ export interface Attachment {
   mime?: string | undefined;
   /** Its size, as far as the vendor states it. */
   bytes?: number | undefined;
-  /** How the channel finds it: an id of the vendor, or an address that the vendor's API has named. */
+  /** Names the file to the channel: an id of the vendor, or an address that the vendor's API has named. */
   ref: string;
 }
 
-/** What a channel's message does not hold itself: it is fetched when the message's turn begins. Images are fetched again for each attempt. */
+/** The content that a channel's message only refers to: it is fetched when the message's turn begins. Images are fetched again for each attempt. */
 export interface UnreadContent {
   attachments?: readonly Attachment[];
   /** The ids of the messages that were quoted. */
   quotedIds?: readonly string[];
-  /** Whether what was written in the thread before is to be looked up. */
+  /** True if the earlier messages of the thread are to be fetched. */
   hasThread?: true;
 }
 
@@ -27,9 +27,9 @@ export interface MessageSpan {
   from: string;
   /** The ids of the edits of it that the input holds: an edit may name the one before it. */
   editIds?: readonly string[];
-  /** Where it is in the input, and how many parts of the input it has. */
+  /** Its first part in the input, and the number of its parts. */
   start: number;
   count: number;
-  /** What of it is still to be fetched. */
+  /** Its content that is still to be fetched. */
   unread?: UnreadContent;
 }

@@ -3,7 +3,7 @@ import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import type { Ms } from "./records.ts";
 
-/** What is handed to a commit that only the holder of a lease may make: it is refused once another could have the lease. */
+/** The proof of a lease for commits that only its holder may make. The store refuses it as soon as another gateway could have the lease. */
 export interface FencingToken {
   lease: string;
   /** One more each time that the lease is taken. */
@@ -18,7 +18,7 @@ export interface Held {
   fencingToken: FencingToken | undefined;
 }
 
-/** What a gateway publishes about itself to the other gateways. */
+/** The facts that a gateway publishes about itself to the other gateways. */
 export interface PeerInfo {
   host: string;
   pid: number;
@@ -50,23 +50,23 @@ export interface LeaseRecord {
   since: Ms;
 }
 
-/** What gateways say to each other beside the store: nothing that may not get lost. */
+/** The topics of notifications between gateways, which may get lost. */
 export type Topic = "cancel" | "await" | "ended" | "nudge" | "spent" | "answered" | "steer";
 
 /** The gateways that share a store: who they are, and what only one of them does at a time. */
 export interface Cluster {
   /** This process's own; never the same twice. */
   readonly id: string;
-  /** Whether there can be others. */
+  /** True if other gateways may use the store. */
   readonly shared: boolean;
   /**
-   * Whether the store takes work: false some seconds after a database, or the way to it, is gone; and from a commit that a
+   * True while the store takes work: false some seconds after a database, or the way to it, is gone; and from a commit that a
    * disk refused until one goes through again.
    */
   reachable(): boolean;
   /**
-   * Whether the store answers: false once it has been asked and has answered nothing for 3 seconds. Absent if it cannot
-   * hang, since it is in this process.
+   * False after the store was asked and has answered nothing for 3 seconds. Absent if the store cannot hang, since it is in this
+   * process.
    */
   responding?(): boolean;
   /**

@@ -5,7 +5,7 @@ import type { Metrics } from "../core/metrics.ts";
 import type { SqlSource } from "./sql/sql.ts";
 import type { StoreHandle } from "./types.ts";
 
-/** What each part of a gateway is opened with, besides the parts below it. */
+/** The context that each part of a gateway is opened with, besides the parts below it. */
 export interface PartContext extends StoreHandle {
   clock: Clock;
   log: Logger;
@@ -17,6 +17,6 @@ export interface PartContext extends StoreHandle {
   sql: SqlSource | undefined;
   /** Aborts when the gateway stops. */
   ended: AbortController;
-  /** What has to be closed, in reverse order of its making. */
+  /** Closes everything that was opened, in reverse order. */
   opened: AsyncDisposableStack;
 }

@@ -1,9 +1,55 @@
+/** Routes, and the deliveries that take them. */
 import type { Verdict } from "../vocabulary/decision.ts";
 import type { DeliveryState } from "../vocabulary/outcomes.ts";
 import type { DeliveryErrorCode } from "../core/errors.ts";
 import type { TraceContext } from "../core/http/trace-context.ts";
 import type { Ms } from "./records.ts";
-import type { LiveMessage, ReplyTarget, Route } from "./routes.ts";
+
+/** The recipient of a reply: fixed before the model runs. */
+export interface Route {
+  channel: string;
+  to: string;
+  thread?: string;
+  /** The message that it answers, by the channel's id. */
+  replyTo?: string;
+}
+
+/** The target that a run asks for: a channel or `last`, and a recipient if one is named. */
+export interface ReplyTarget {
+  channel: string;
+  to?: string;
+}
+
+export type RouteDecision =
+  | { status: "route"; route: Route }
+  | { status: "skipped"; reason: string }
+  | { status: "no_route"; reason: string };
+
+/** The origin of a channel's message, and what its reply answers. */
+export interface MessageOrigin {
+  /** The id of who wrote it, and whether that is the owner. */
+  from: string;
+  owner?: true;
+  /** The linked person that it is from. */
+  personId?: string;
+  /** True if it was written to the agent alone. */
+  direct: boolean;
+  replyTo: string;
+  /** Further messages that the same turn answers. */
+  joined?: readonly string[];
+  thread?: string;
+  /** The album that the message is a part of. */
+  album?: string;
+  /** The language of the sender's app. */
+  language?: string;
+}
+
+/** A message in which the text of a running turn was shown. */
+export interface LiveMessage {
+  messageId: string;
+  /** True if an edit of it may still arrive at the vendor: then it is deleted, and not changed. */
+  isUncertain?: true;
+}
 
 /** The error code of a reply that has no route. */
 export const NO_ROUTE = "no_route";
@@ -26,13 +72,13 @@ export interface DeliveryRecord {
   id: string;
   /** Empty for a message of the gateway itself, such as the code for a stranger. */
   runId: string;
-  /** Where it goes. In the state `no_route`: what its run asked for, with the whole text as the only chunk. */
+  /** Its route. In the state `no_route`: the target of its run, with the whole text as the only chunk. */
   route: Omit<Route, "to"> & ReplyTarget;
   /** The text in pieces that fit the channel, in order. */
   chunks: string[];
   /** Files that follow the chunks: the first of them is number `chunks.length`. */
   files?: readonly DeliveryFile[];
-  /** What was sent in another way than it was meant to be, in sentences for the operator. */
+  /** The parts that were sent in another way than they were meant to be, in sentences for the operator. */
   warnings?: readonly string[];
   /** The first chunk or file that was not sent. */
   nextChunk: number;
@@ -45,7 +91,7 @@ export interface DeliveryRecord {
   endedAt?: Ms;
   /** Set once the vendor has refused the message that it had taken, and it was sent once more in another form. */
   resent?: boolean;
-  /** Since when the chunk at `nextChunk` is being sent: whoever reads this in a pending delivery does not know whether it arrived. */
+  /** The time since which the chunk at `nextChunk` is being sent: whoever reads this in a pending delivery does not know whether it arrived. */
   sendingSince?: Ms;
   /** The span of the run that it comes from. */
   trace?: TraceContext;
@@ -68,14 +114,15 @@ export interface DeliveryAsk {
   forNext?: Pick<DeliveryAsk, "text" | "instruction" | "language">;
   verdicts: readonly Verdict[];
   expiresAt: Ms;
-  /** Who is asked if this question cannot be delivered, in order. */
+  /** The routes to those who are asked if this question cannot be delivered, in order. */
   next: readonly Route[];
   /** From 0: how many were asked before. */
   position: number;
   /** The delivery whose buttons this one takes away: `chunks` hold what replaces the question. */
   ends?: string;
 }
-/** What may change in a delivery; null takes a field away. */
+
+/** The fields of a delivery that may change; null takes a field away. */
 export type DeliveryChange = Partial<
   Pick<
     DeliveryRecord,
@@ -94,16 +141,9 @@ export type DeliveryChange = Partial<
   endedAt?: Ms | null;
   sendingSince?: Ms | null;
 };
+
 /** A delivery starts as pending; with `error` it has failed already. */
 export type NewDelivery = Pick<
   DeliveryRecord,
   "id" | "runId" | "route" | "chunks" | "createdAt" | "error" | "ask" | "trace" | "files" | "live"
 >;
-
-/** The state by which a delivery is listed and counted. */
-export function deliveryState({
-  status,
-  error,
-}: Pick<DeliveryRecord, "status" | "error">): DeliveryState {
-  return status === "failed" && error?.code === NO_ROUTE ? NO_ROUTE : status;
-}

@@ -4,9 +4,8 @@ import type { EventOutcome } from "../vocabulary/outcomes.ts";
 import type { TraceContext } from "../core/http/trace-context.ts";
 import type { WakeMode } from "../config/schema/common.ts";
 import type { TextPart } from "../core/text.ts";
-import type { LimitReason } from "./hold.ts";
 import type { Collected, Ms } from "./records.ts";
-import type { HookSpec, MessageSpec, RunSpec } from "./runs.ts";
+import type { HookSpec, LimitReason, MessageSpec, RunSpec } from "./runs.ts";
 
 export type { EventOutcome };
 
@@ -93,7 +92,7 @@ export interface EventRecord {
   nearest?: { mapping: string; condition: string };
   /** Template fields that were missing. */
   missing?: string[];
-  /** What of the body the mappings did not see. They quote nothing of it. */
+  /** The parts of the body that the mappings did not see, without quotations. */
   warnings?: readonly string[];
   duplicateOf?: string;
   replayOf?: string;
@@ -118,3 +117,25 @@ export const hasFailed = ({
   failedActions,
 }: Pick<EventRecord, "outcome" | "failedActions">): boolean =>
   outcome === "failed" || failedActions !== undefined;
+
+/** The config by which a gateway decides events. */
+export interface DecidingConfig {
+  /** A hash of it; events carry it. */
+  id: string;
+  /** The texts of the mappings, as JSON. They hold no secret. */
+  content: string;
+}
+
+/** A config with the time at which a gateway was using it. */
+export interface UsedConfig extends DecidingConfig {
+  usedAt: Ms;
+}
+
+/** A config that events of the store were decided by. Gateways with the same config share one record. */
+export interface ConfigRecord extends DecidingConfig {
+  /** Counts the configs of the store. */
+  number: number;
+  firstUsedAt: Ms;
+  /** Behind the last use by up to ten minutes. */
+  lastUsedAt: Ms;
+}

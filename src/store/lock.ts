@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { RouseError } from "../core/errors.ts";
 import { makePrivate, replaceFile } from "../core/replace-file.ts";
 
-/** What a running gateway says of itself. `url` is there once it listens. */
+/** The entry of a running gateway in its state folder. `url` is there when the gateway listens. */
 export interface GatewayInfo {
   pid: number;
   url?: string;
@@ -139,7 +139,7 @@ export async function acquireLock(
   try {
     await mkdir(stateDir, { recursive: true, mode: 0o700 });
     place = await (shared ? takePlace(stateDir) : takeFolder(stateDir));
-    // What a killed holder left would name the wrong process.
+    // The entry of a killed holder names a process that is gone.
     if (place) await describe(info);
   } catch (error) {
     close();
@@ -166,7 +166,7 @@ export async function acquireLock(
   };
 }
 
-/** What the gateway that holds a state folder wrote about itself, or undefined if no gateway holds it. If several share it: one that listens. */
+/** Returns the entry of the gateway that holds a state folder, or undefined if no gateway holds it. If several share it: one that listens. */
 export function readGateway(stateDir: string): GatewayInfo | undefined {
   let silent: GatewayInfo | undefined;
   for (let place = 0; place <= PLACES; place++) {

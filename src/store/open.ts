@@ -4,7 +4,7 @@ import type { SqlSource } from "./sql/sql.ts";
 import { SQLITE } from "./sqlite/store-driver.ts";
 import type { OpenOptions, StoreDriver, StoreHandle } from "./types.ts";
 
-/** Where work is kept: as the config says, or by default. */
+/** The address of the store: that of the config, or a file in the state folder. */
 export const storeUrl = (configured: string | undefined, stateDir: string): string =>
   configured ?? `sqlite:${join(stateDir, "rouse.db")}`;
 

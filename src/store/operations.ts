@@ -1,4 +1,4 @@
-/** What a commit can write, and what can be read. */
+/** The writes of a commit, and the reads of a store. */
 import type { DeliveryState, RunStatus } from "../vocabulary/outcomes.ts";
 import type {
   ActivityQuery,
@@ -8,11 +8,15 @@ import type {
   UsageQuery,
   UsageSum,
 } from "./sums.ts";
-import type { ConfigRecord, UsedConfig } from "./config-record.ts";
 import type { DeliveryChange, DeliveryRecord, NewDelivery } from "./deliveries.ts";
-import type { EventChange, EventOutcome, EventRecord } from "./event-record.ts";
-import type { Job, JobKind, NewJob } from "./job-records.ts";
-import type { Collected, Ms, SessionOrigin, SessionRef } from "./records.ts";
+import type {
+  ConfigRecord,
+  EventChange,
+  EventOutcome,
+  EventRecord,
+  UsedConfig,
+} from "./event-record.ts";
+import type { Collected, Job, JobKind, Ms, NewJob, SessionOrigin, SessionRef } from "./records.ts";
 import type { ExpectedRun, RunChange, RunRecord } from "./runs.ts";
 import type {
   LastRoute,
@@ -34,8 +38,8 @@ import type {
 } from "./steps.ts";
 
 /**
- * What one commit writes. Methods only collect or write, they never read; order is kept. All of a commit is on disk, or none of it.
- * What a change names and is not there stays away.
+ * The writes of one commit. Methods only collect or write, they never read; order is kept. All of a commit is on disk, or none of
+ * it. A change of a record that does not exist does nothing.
  */
 export interface Writes {
   events: {
@@ -118,7 +122,7 @@ export interface ListQuery {
   since?: Ms;
 }
 
-/** What a search has found. */
+/** The result of a search. */
 export interface SearchResult<T> {
   rows: T[];
   /**

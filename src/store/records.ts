@@ -37,7 +37,7 @@ export interface Collected {
   trace?: TraceContext;
 }
 
-/** What became of one action of an event: the work it is, or why there is none. */
+/** The receipt of one action of an event: the work that it is, or the reason that there is none. */
 export type StoredActionReceipt =
   | {
       ok: true;
@@ -54,7 +54,7 @@ export type StoredActionReceipt =
     }
   | { ok: false; error: Failure };
 
-/** What an answer says of an event; kept beside a duplicate key so that a repeat is answered alike. */
+/** The part of an answer about an event that is kept beside a duplicate key, so that a repeat is answered alike. */
 export interface StoredReceipt {
   outcome: "accepted" | "duplicate" | "skipped";
   actions: readonly StoredActionReceipt[];
@@ -95,3 +95,43 @@ export interface Usage {
   /** In US dollars; absent if the price of a model that was used is unknown. */
   costUsd?: number;
 }
+
+/** A job of the queue. Jobs of one `kind` with the same key run one at a time, first in first out. */
+export interface Job {
+  id: string;
+  kind: JobKind;
+  key: string;
+  /** Plain JSON. */
+  data: unknown;
+  /** Starts so far, this one included, once fetched. */
+  attempts: number;
+  enqueuedAt: Ms;
+  /** The driver's mark of this start, never the same twice; handed back untouched it proves that the job is still held. */
+  lease?: number;
+}
+
+/** `command`: a person's command to the gateway, which no turn may hold back. */
+export type JobKind = "turn" | "delivery" | "command";
+
+/** The place of a job in the queue. */
+export interface JobPosition {
+  /** The id of the job of its key that goes first: its own, if nothing is before it. */
+  head: string;
+  /** When it may start at the earliest, once it is the first of its key. */
+  runAt: Ms;
+  /** True while a worker executes it. */
+  held: boolean;
+}
+
+/** A job that was added before another one. */
+export interface EarlierJob {
+  id: string;
+  key: string;
+  /** When it may start at the earliest; 0 without a delay. */
+  runAt: Ms;
+}
+
+export type NewJob = Omit<Job, "attempts" | "lease"> & { runAt?: Ms };
+
+/** One start of a job: `lease` distinguishes it from the other starts. */
+export type HeldJob = Pick<Job, "kind" | "id" | "lease">;

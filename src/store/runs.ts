@@ -1,4 +1,4 @@
-/** Runs: what each kind of them is given, and what is kept of it. */
+/** Runs: the input of each kind, the record that is kept, and the waits. */
 import type { RunStatus } from "../vocabulary/outcomes.ts";
 import type { Thinking, WakeMode } from "../config/schema/common.ts";
 import type { WrittenDecision } from "../vocabulary/decision.ts";
@@ -7,16 +7,21 @@ import type { RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { JoinedTraces } from "../core/http/trace-context.ts";
 import type { Attachment, MessageSpan, UnreadContent } from "./attachments.ts";
-import type { RunWaits } from "./hold.ts";
 import type { Ms, SessionRef, Usage } from "./records.ts";
-import type { LiveMessage, MessageOrigin, ReplyTarget, Route, RouteDecision } from "./routes.ts";
+import type {
+  LiveMessage,
+  MessageOrigin,
+  ReplyTarget,
+  Route,
+  RouteDecision,
+} from "./deliveries.ts";
 
-/** What every run is given, checked and resolved when it was accepted. */
+/** The input of every run, checked and resolved when it was accepted. */
 interface SpecBase {
   session: SessionRef;
   /** Its name in lists and summaries: one line. Outside text. */
   name: string;
-  /** Where it comes from, as the boundary's trusted line names it: a hook path or id, a channel, a schedule, an API key. */
+  /** Its origin, as the boundary's trusted line names it: a hook path or id, a channel, a schedule, an API key. */
   hook: string;
   input: TextPart[];
   trace?: JoinedTraces;
@@ -36,7 +41,7 @@ export interface HookSpec extends SpecBase {
   unsafe: boolean;
   /** Added to the reply, so that an event that quotes it is known for an echo (`ignoreSelf.marker`). */
   marker?: string;
-  /** What the mapping's code did with the collected events together, for the operator. It may quote them. */
+  /** The notes of the mapping's code about the collected events, for the operator. They may quote the events. */
   debug?: EventDebug;
 }
 
@@ -66,7 +71,7 @@ export type MessageCommand =
   | { name: "start" | "new" | "stop" | "status" | "help" | "unlink" }
   /** `argument`: the word behind it. */
   | { name: "agent" | "link"; argument?: string }
-  /** What is decided about a tool call (`decide`) or about a person (`pair`), as it was written. */
+  /** The decision about a tool call (`decide`) or about a person (`pair`), as it was written. */
   | { name: "decide" | "pair"; decision: WrittenDecision };
 
 /** The run of a channel's message. */
@@ -94,7 +99,7 @@ export interface ApiSpec extends SpecBase {
 
 export const ENDED: readonly RunStatus[] = ["succeeded", "failed", "timed_out", "cancelled"];
 
-/** What a model provider said with its error: without credentials and without quotations of the prompt. */
+/** A model provider's own error, without credentials and without quotations of the prompt. */
 export interface VendorError {
   /** Of the HTTP answer; absent for an error within a stream. */
   status?: number;
@@ -123,6 +128,45 @@ export interface FailedAttempt {
   waitedMs?: number;
 }
 
+/** A limit without room, whose it is (`hooks`, `mapping:<id>`, `preset:<name>`), and until when if that is known. */
+export interface LimitReason {
+  scope: string;
+  limit: "runsPerHour" | "concurrent" | "tokensPerDay" | "budget.perDay";
+  until?: number;
+}
+
+/** The reason that a run does not start. `until`: when it starts at the latest, or when the gateway looks again; milliseconds since the epoch. */
+export type HoldReason =
+  | ({ reason: "limit" } & LimitReason)
+  /** Its models are away. `of`: the provider and model that is tested next, such as `openai/gpt-5`. */
+  | { reason: "away"; of: string; until: number }
+  /** People have to decide about calls; `until` is when the first of the approvals expires. */
+  | { reason: "person"; approvalIds: readonly string[]; until: number }
+  /** Further events may join its batch. */
+  | { reason: "batch"; until: number }
+  /** The wait before another try. */
+  | { reason: "delay"; until: number };
+
+/**
+ * The wait of a run. It is written by the commit that puts the run back, and is over when the run starts. `reason` comes
+ * first: PostgreSQL looks for it in the text of the record.
+ */
+export type Hold = HoldReason & { since: number };
+
+/** A wait of a run that is over. `queue`: it was ready, and waited for a free worker or for a run of its session that went first. */
+export type PastWait = (Hold | { reason: "queue"; since: number }) & { until: number };
+
+/** The waits of a run. */
+export interface RunWaits {
+  hold?: Hold;
+  /** Since when it is ready, if that is not since it was made. */
+  queuedAt?: number;
+  /** Time in which it waited for people and limits, in milliseconds: `runs.maxAge` does not count it. */
+  waitedMs?: number;
+  /** Its waits that are over, oldest first: the newest 20. */
+  waits?: PastWait[];
+}
+
 interface RunBase extends RunWaits {
   id: string;
   /** Null if no event has brought it. */
@@ -143,7 +187,7 @@ interface RunBase extends RunWaits {
   deliveryId?: string;
   /** The boundary of all its attempts. */
   boundaryId?: string;
-  /** How far it had come when the last attempt began, so that a start that cut off an attempt which got further is no crash loop. */
+  /** Progress when the last attempt began. A restart with more progress does not count as a crash loop. */
   progress?: number;
   /** Attempts since its last progress that ended with an error that may pass. */
   failures?: number;
@@ -186,7 +230,7 @@ export interface MessageRun extends RunBase {
   live?: LiveMessage;
   /** When the sender got the notice that the model is away. */
   awayNoticeAt?: Ms;
-  /** How often the text of its messages was replaced by edits. */
+  /** The number of edits that replaced the text of its messages. */
   edits?: number;
 }
 
@@ -207,7 +251,7 @@ export interface NamedCitation extends Citation {
   number: number;
 }
 
-/** What the answer of a run has besides its reply. */
+/** The parts of a run's answer besides its reply. */
 export interface RunAnswer {
   finish: string;
   reasoning: string;
@@ -220,7 +264,7 @@ export interface RunAnswer {
 export interface ApiRun extends RunBase {
   kind: "api";
   spec: ApiSpec;
-  /** What else the answer has. Set if the response can be read again. */
+  /** The parts of the answer besides the reply. Set if the response can be read again. */
   answer?: RunAnswer;
 }
 
@@ -244,19 +288,19 @@ export const newRun = <R extends RunRecord>(
     ...run,
   }) as RunRecord as R;
 
-/** What a change of a run cannot change. */
+/** The fields of a run that never change. */
 type Fixed = "id" | "eventId" | "kind" | "createdAt";
 type Nullable = "error" | "hold" | "queuedAt" | "endedAt" | "live";
 type ChangeOf<R> = R extends RunRecord
   ? Partial<Omit<R, Fixed | Nullable>> & { [K in keyof R & Nullable]?: R[K] | null }
   : never;
-/** What may change in a run; null takes a field away. */
+/** The fields of a run that may change; null takes a field away. */
 export type RunChange<R extends RunRecord = RunRecord> = ChangeOf<R>;
 
 /** A run as it was when it was read: a change that depends on that is made only if it still is so. */
 export type ExpectedRun = Partial<Pick<RunRecord, "status" | "attempts">> & { edits: number };
 
-/** How often the messages of a run were edited. */
+/** The number of edits of a run's messages. */
 export const getEdits = (run: RunState): number => (run.kind === "channel" ? (run.edits ?? 0) : 0);
 
 /** A run as it is now, for a change that depends on it. */

@@ -4,17 +4,17 @@ import { sha256Hex } from "../core/secret.ts";
 import { cutText, FORGOTTEN, redactOutside, type TextPart } from "../core/text.ts";
 import { MAX_KEY } from "../vocabulary/session-key.ts";
 import type { Ms, SessionRef, Usage } from "./records.ts";
-import type { Route } from "./routes.ts";
+import type { Route } from "./deliveries.ts";
 
-/** One turn of a session's history, as it is kept: outside text stays marked, tool results stay raw. */
 /** Text that was put before the input of a turn: passages, and what plugins added. */
 export interface ContextPart {
   text: string;
   from: "operator" | "outside";
-  /** How the boundary names it, if it is from outside. */
+  /** Its name in the boundary, if it is from outside. */
   label?: string;
 }
 
+/** One turn of a session's history, as it is kept: outside text stays marked, tool results stay raw. */
 export interface TurnRecord {
   seq: number;
   runId: string;
@@ -22,30 +22,30 @@ export interface TurnRecord {
   hook: string;
   input: TextPart[];
   unsafe: boolean;
-  /** What the model answered, as the `ai` package's response messages (plain JSON). */
+  /** The model's answer, as the `ai` package's response messages (plain JSON). */
   messages: unknown[];
-  /** What stood before the input, so that later turns of the session begin with the same text; absent if nothing did. */
+  /** The text before the input, kept so that later turns of the session begin with the same text. Absent if there was none. */
   context?: readonly ContextPart[];
   /** The id of the boundary that the turn was rendered with, so that it stays the same; absent if it had none. */
   boundaryId?: string;
-  /** What the trusted line before the input names; absent if there was none. */
+  /** The origin that the trusted line before the input names. Absent if there was no such line. */
   trustedHook?: string;
   /** Set if the record is a checkpoint: its input replaces earlier turns. */
   checkpoint?: Checkpoint;
 }
 export type NewTurn = Omit<TurnRecord, "seq">;
 
-/** What a checkpoint of a session replaces. Its record is a turn without an answer; the input of one that has no summary is empty. */
+/** The turns that a checkpoint of a session replaces. Its record is a turn without an answer; the input of one that has no summary is empty. */
 export interface Checkpoint {
   /** Models do not see turns up to this `seq`. */
   upTo: number;
   /** Retention may delete turns up to this `seq`: they are in the summary, or no summary will be made. */
   covered: number;
-  /** How many turns of the session it replaces. */
+  /** The number of turns of the session that it replaces. */
   turns: number;
-  /** How many of them no summary has. */
+  /** The number of these turns that are in no summary. */
   left: number;
-  /** Whether text from outside was among what the checkpoint replaces. */
+  /** True if the replaced turns had text from outside. */
   outside: boolean;
   /** Set if that text was nothing but what people have written in the conversation itself. */
   onlyPeople?: boolean;

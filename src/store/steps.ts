@@ -10,7 +10,7 @@ export type ToolOutputPart =
   | { type: "text"; text: string }
   | { type: "file"; mediaType: string; data: string; filename?: string };
 
-/** What a tool answered. An answer that says that the call failed is an answer all the same: its outcome is known. */
+/** The answer of a tool. An answer that says that the call failed is an answer all the same: its outcome is known. */
 export interface ToolOutput {
   parts: readonly ToolOutputPart[];
   isError?: boolean;
@@ -56,13 +56,13 @@ export interface ToolCallRecord {
   startedFor?: string;
 }
 
-/** What a run was offered of its agent's tools. */
+/** The tools of its agent that a run was offered, and those that were left out. */
 export interface ToolOffer {
   /** By the names of the config. */
   offered: readonly string[];
   /** Names, or the agent's own patterns of which nothing was offered. */
   leftOut: readonly string[];
-  /** What names the tools for such runs: `hooks.tools`, or `tools` of a mapping. */
+  /** The setting that names the tools for such runs: `hooks.tools`, or `tools` of a mapping. */
   by: string;
 }
 
@@ -73,7 +73,7 @@ export interface StepRecord {
   index: number;
   /** `<provider>/<model>` that answered. */
   model: string;
-  /** What the model said, as the `ai` package's response messages (plain JSON). */
+  /** The model's answer, as the `ai` package's response messages (plain JSON). */
   messages: unknown[];
   finish: string;
   usage: Usage;
@@ -92,14 +92,14 @@ export interface ToolResultRecord {
   text: string;
 }
 
-/** What may change in a call. */
+/** The fields of a call that may change. */
 export type ToolCallChange = Partial<
   Omit<ToolCallRecord, "id" | "modelCallId" | "tool" | "name" | "input">
 >;
 
 export interface ApprovalDecision {
   verdict: Verdict;
-  /** Who: `operator`, `api:<key id>`, `<channel>:<id of the person>`, or `timeout`. */
+  /** The one who decided: `operator`, `api:<key id>`, `<channel>:<id of the person>`, or `timeout`. */
   by: string;
   at: Ms;
   /** Words for the model, from whoever denied it. */
@@ -108,7 +108,7 @@ export interface ApprovalDecision {
 
 /** A decision that was refused. */
 export interface RefusedDecision extends Pick<ApprovalDecision, "verdict" | "by" | "at"> {
-  /** Why: `approval_decided`, `approval_expired`, `approval_changed`, `not_approver`, `run_ended` or `usage`. */
+  /** The reason: `approval_decided`, `approval_expired`, `approval_changed`, `not_approver`, `run_ended` or `usage`. */
   code: string;
 }
 

@@ -15,7 +15,7 @@ export interface StoredListDeps {
   clock: Stopwatch;
 }
 
-/** What a change leaves: the new list, or nothing if it stays as it is, and what the caller gets. */
+/** The new list, absent if it stays as it is, and the result for the caller. */
 export interface ListChange<T, R> {
   list?: readonly T[];
   result: R;
@@ -23,7 +23,7 @@ export interface ListChange<T, R> {
   write?(tx: Writes): void;
 }
 
-/** What another gateway has changed is known here after so long at most. */
+/** A change of another gateway is known here after this time at most. */
 const FRESH_MS = 1000;
 /** A change waits so long for that of another gateway. */
 const MAX_TURN_MS = 20_000;

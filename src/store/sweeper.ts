@@ -4,7 +4,7 @@ import type { Logger } from "../core/log.ts";
 import type { Held, Ms, Store } from "./types.ts";
 
 const SWEEP_MS = 600_000;
-/** Where bodies are kept only until the work is done, they shall not lie about much longer. */
+/** The time between two sweeps if bodies are kept only until their work is done: they must not stay much longer. */
 const SOON_MS = 30_000;
 
 /** Removes old records from time to time for as long as the lease is held. `settings` is read at each sweep. */
@@ -24,7 +24,7 @@ export async function sweepRegularly(
   }
 }
 
-/** How long the oldest body has been kept beyond retention, in milliseconds; 0 if none has been. */
+/** Returns the time for which the oldest body has been kept beyond retention, in milliseconds; 0 if none has been. */
 export async function getBodiesOverdue(
   store: Pick<Store, "oldestBody">,
   now: Ms,

@@ -3,28 +3,32 @@ import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { EventRecord } from "./event-record.ts";
-import type { EarlierJob, HeldJob, Job, JobKind, JobPosition } from "./job-records.ts";
 import type { Reads, Writes } from "./operations.ts";
 import type { SharedBatches, UsageStore } from "./usage.ts";
 import type { FencingToken, Cluster } from "./cluster.ts";
 import type { SourceTable, TargetTable, TransferOptions } from "./sql/transfer.ts";
-import type { DedupeEntry, DedupeRecord, Ms } from "./records.ts";
+import type {
+  DedupeEntry,
+  DedupeRecord,
+  EarlierJob,
+  HeldJob,
+  Job,
+  JobKind,
+  JobPosition,
+  Ms,
+} from "./records.ts";
 
-export * from "./config-record.ts";
 export * from "./event-record.ts";
 export * from "./deliveries.ts";
-export type * from "./hold.ts";
 export * from "./records.ts";
 export type * from "./operations.ts";
-export * from "./routes.ts";
 export * from "./session-records.ts";
 export * from "./steps.ts";
 export * from "./runs.ts";
 export * from "./sums.ts";
-export type * from "./job-records.ts";
-export { isFencingToken } from "./job-records.ts";
 export * from "./usage.ts";
-export type { FencingToken, Held, LeaseRecord, Peer, PeerInfo, Cluster } from "./cluster.ts";
+export * from "./cluster.ts";
+export type { WakeMode };
 
 export type AcceptResult =
   | { kind: "accepted" }
@@ -32,7 +36,7 @@ export type AcceptResult =
   /** A window that the event was to join has closed: nothing is written. */
   | { kind: "closed" };
 
-/** How long records are kept, and how many of them. */
+/** The time for which records are kept, and the number of turns. */
 export interface Retention {
   bodies: Ms;
   events: Ms;
@@ -105,13 +109,13 @@ export interface Queue {
    */
   onLost?(listener: (job: HeldJob) => void): () => void;
   /**
-   * Whether this process surely still holds a job that `fetch` gave it. Asked before each act that no later commit can take back: a
-   * model call, a tool call, a message. Answers without a round trip for as long as the lease cannot have run out; after that
-   * it waits until the store has confirmed the lease. False if the lease is lost, or if `signal` aborts first. Absent if no
+   * Returns true if this process surely still holds a job that `fetch` gave it. Ask before each act that no later commit can take
+   * back: a model call, a tool call, a message. Answers without a round trip for as long as the lease cannot have run out; after
+   * that it waits until the store has confirmed the lease. False if the lease is lost, or if `signal` aborts first. Absent if no
    * other gateway can take the job.
    */
   confirm?(job: HeldJob, signal: AbortSignal): Promise<boolean>;
-  /** Where a job stands; undefined if it is not in the queue. */
+  /** The place of a job; undefined if it is not in the queue. */
   find(kind: JobKind, id: string): Promise<JobPosition | undefined>;
   /** The first of the jobs that were added before `job` and have one of these keys; undefined if there is none. */
   findEarlier(job: Job, keys: readonly string[]): Promise<EarlierJob | undefined>;
@@ -133,7 +137,7 @@ export interface StoreHandle {
 /** The reading side of a store that other processes may write to. */
 export type StoreReader = Reads & Pick<Store, "close">;
 
-/** What is known of a store without changing it. */
+/** The facts that are read of a store without changing it. */
 export interface StoreStatus {
   /** The kind of store, such as `sqlite`. */
   driver: string;
@@ -160,7 +164,7 @@ export interface OpenOptions {
 
 /** A kind of store. The protocol of `store.url` chooses it. */
 export interface StoreDriver {
-  /** Whether several gateways may use the store at the same time. Each needs a state folder or a place in a common one. */
+  /** True if several gateways may use the store at the same time. Each needs a state folder or a place in a common one. */
   shared: boolean;
   /**
    * Opens the store and brings its schema up to date. The caller holds the lock of the state folder.
@@ -212,7 +216,7 @@ export const STORE_UNAVAILABLE: Failure = {
   retryAfterSeconds: 5,
 };
 
-/** What a gateway hears whose lease another one has by now. */
+/** The error if another gateway holds the lease. */
 export const LEASE_LOST: Failure = {
   code: "store_unavailable",
   message: "another gateway does this now: the lease of this one is over",

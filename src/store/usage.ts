@@ -10,11 +10,11 @@ export interface Spent {
   costLastDay: number;
 }
 
-/** What limits count: starts within an hour, places of runs at the same time, tokens and millionths of a dollar within a day. */
+/** The resources that limits count: starts within an hour, places of runs at the same time, tokens and millionths of a dollar within a day. */
 export const RESOURCES = ["starts", "places", "tokens", "micros"] as const;
 export type Resource = (typeof RESOURCES)[number];
 export type Amounts = Record<Resource, number>;
-/** What a run takes when it starts. Tokens and money are counted when they are used. */
+/** The amounts that a run takes when it starts. Tokens and money are counted when they are used. */
 export type StartAmounts = Pick<Amounts, "starts" | "places">;
 export const noStart = (): StartAmounts => ({ starts: 0, places: 0 });
 
@@ -53,7 +53,7 @@ export const ALL_RUNS = "hooks";
 /** The counter of a mapping's runs. */
 export const toCounter = (mapping: string): string => `mapping:${mapping}`;
 
-/** What is counted of one scope. Buckets are in order of time. */
+/** The counts of one scope. Buckets are in order of time. */
 export interface Counted {
   running: number;
   /** Accepted and neither under way nor ended; `parked` of them are held back by a limit. */
@@ -86,7 +86,7 @@ export interface Reservation extends Counted {
   scope: string;
   /** Reserved by this request: what was wanted, as far as there was room. */
   reserved: Partial<StartAmounts>;
-  /** What is neither used nor reserved, after it. */
+  /** The amounts that are neither used nor reserved after this request. */
   left: Partial<Amounts>;
 }
 
@@ -101,11 +101,11 @@ export interface ParkedMapping {
 }
 
 /**
- * What runs have used of limits, as counters: they are kept by the commits that start and end runs. A gateway reserves room
- * before it starts runs; what a gateway that is gone has reserved is free again.
+ * The counters of limits. The commits that start and end runs keep them. A gateway reserves room before it starts runs; the room
+ * that a gateway has reserved is free again when the gateway is gone.
  */
 export interface UsageStore {
-  /** Whether other gateways may use the same budgets. */
+  /** True if other gateways may use the same budgets. */
   readonly shared: boolean;
   /** Reserves room in budgets. A scope in which another gateway reserves room at this moment is absent from the answer. */
   reserve(requests: readonly ReservationRequest[]): Promise<Reservation[]>;
@@ -134,10 +134,10 @@ type UsageNumbers = Record<(typeof USAGE_NUMBERS)[number], number>;
 const NO_COUNTS = { running: 0, waiting: 0, parked: 0, in_line: 0 };
 const NO_NUMBERS: UsageNumbers = { ...NO_COUNTS, ...noStart(), tokens: 0, micros: 0 };
 
-/** What a change of a run adds to a row of `usage`: to that of all times, whose `width` and `at` are 0, or to a bucket of a window. */
+/** The numbers that a change of a run adds to a row of `usage`: to that of all times, whose `width` and `at` are 0, or to a bucket of a window. */
 export type UsageRow = { counter: string; width: Ms; at: Ms } & UsageNumbers;
 
-/** What the sums of counters come to: one for each bucket, in order of time. `skew`: how far their clock is ahead of ours. */
+/** Converts the sums of counters, one for each bucket, in order of time. `skew`: the time by which the clock of the store is ahead of ours. */
 export function toCounted(sums: readonly Omit<UsageRow, "counter">[], skew: Ms = 0): Counted {
   const select = ({ widthMs }: Window) =>
     sums.filter(({ width }) => width === widthMs).map((sum) => ({ ...sum, at: sum.at - skew }));
@@ -156,11 +156,11 @@ type CountedRun = Pick<
 /** The statuses of runs that wait for their turn, for a limit, for a model or for the end of their batch. */
 export const WAITING: readonly string[] = ["parked", "collecting", "queued"];
 
-/** Whether a limit holds a run back. */
+/** Returns true if a limit holds a run back. */
 export const isLimited = ({ status, hold }: Pick<RunRecord, "status" | "hold">): boolean =>
   status === "parked" && hold?.reason === "limit";
 
-/** Whether a run has not started and may do so as soon as its limits have room and its turn comes. */
+/** Returns true for a run that has not started and may do so as soon as its limits have room and its turn comes. */
 export const isInLine = (run: Pick<RunRecord, "status" | "attempts" | "hold">): boolean =>
   run.attempts === 0 && (run.status === "queued" || isLimited(run));
 
@@ -170,8 +170,8 @@ export function countUsedTokens({ usage }: Pick<RunRecord, "usage">): number {
 }
 
 /**
- * What a change of a run adds to the counters of its scopes. A start is counted once for all tries; usage is what the run has
- * used in all.
+ * Returns the rows that a change of a run adds to the counters of its scopes. A start is counted once for all tries; usage is the
+ * total of the run.
  */
 export function countChange(
   before: CountedRun | undefined,

@@ -1,6 +1,6 @@
 import { joinTraces } from "../core/http/trace-context.ts";
 import type { HookRun, Job, RunError } from "../store/types.ts";
-import { endHold, toQueued } from "./hold.ts";
+import { endHold, toQueued } from "./journal.ts";
 import { buildRunJob } from "../store/sql/record-writes.ts";
 import { summaryEvent } from "./hook.ts";
 import { writeEnd } from "./end-run.ts";

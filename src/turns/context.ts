@@ -6,25 +6,24 @@ import type { AttachmentDeps } from "./channel/attachments.ts";
 import type { SteerableTurns } from "./channel/steering.ts";
 import type { TypingSigns } from "./channel/typing.ts";
 import type { KnowledgeSearch } from "./knowledge.ts";
-import type { Quarantine } from "../queue/quarantine.ts";
-import type { RunEnds } from "./receipts.ts";
+import type { Quarantine } from "../queue/worker.ts";
 import type { ScheduleParts } from "./schedules/open.ts";
-import type { ActionContext, CombinedAction, RunOperations } from "./types.ts";
+import type { ActionContext, CombinedAction, RunEnds, RunOperations } from "./types.ts";
 
-/** What runs of every kind are executed with. */
+/** The parts that runs of every kind are executed with. */
 export interface ExecutorDeps extends PartContext, QueueParts, PeopleParts, ScheduleParts {
   /** The current snapshot; a turn keeps the one it began with. */
   snapshot(): ActionContext;
   runEnds: RunEnds;
   /** The documents that turns search. */
   documents: KnowledgeSearch;
-  /** What reads the files of messages. */
+  /** The means to read the files of messages. */
   attachments?: AttachmentDeps;
   /** Which runs may be under way at the same time. Absent: all. */
   quarantine?: Quarantine;
   /** The turns of this process that can start again. */
   steerable?: SteerableTurns;
-  /** What shows people that a turn runs. */
+  /** The signs by which people see that a turn runs. */
   typing?: TypingSigns;
 }
 

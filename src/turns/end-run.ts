@@ -1,16 +1,18 @@
-/** Where a reply goes, and all that a run ends with. */
+/** All that a run ends with: its reply and the route of it, its receipt, and the news for the callers that wait. */
 import type { RunStatus } from "../vocabulary/outcomes.ts";
 import { cleanReply } from "../agent/reply/disarm.ts";
+import { readMonotonic } from "../core/clock.ts";
 import { resolveRoute } from "../delivery/channels.ts";
 import {
   planCallback,
+  planRemoval,
   planReply,
   attachFiles,
   writeDelivery,
   type AttachedFile,
   type Planned,
 } from "../delivery/plan.ts";
-import { planRemoval } from "../delivery/send.ts";
+import type { PartContext } from "../store/context.ts";
 import { newDeliveryRecord, withChange } from "../store/sql/rows.ts";
 import {
   NO_ROUTE,
@@ -28,12 +30,11 @@ import {
 } from "../store/types.ts";
 import type { ExecutorDeps } from "./context.ts";
 import { replyRoute } from "./channel/channel-input.ts";
-import { endHold } from "./hold.ts";
-import { addRunUsage, commitEnd } from "./journal.ts";
+import { addRunUsage, commitEnd, endHold, persist } from "./journal.ts";
 import { withSources, type NamedCitation } from "./knowledge.ts";
 import { runReceipt } from "./receipts.ts";
-import { persist, type AnsweredTurn, type ModelTurn, type Try } from "./try.ts";
-import type { ActionContext } from "./types.ts";
+import type { AnsweredTurn, ModelTurn, Try } from "./try.ts";
+import type { ActionContext, RunEnds } from "./types.ts";
 
 /** Adds to the commit that ends a run, or its try: the message with the turn's text is deleted. */
 export function writeRemoval(tx: Writes, run: RunRecord, now: Ms): void {
@@ -87,7 +88,10 @@ export function writeEnd(
 /** The most failed model calls that a run keeps: the newest. */
 const MAX_ATTEMPTS = 100;
 
-/** What a run keeps of the model calls at which a try ended. With `hooks.retention` 0 it keeps nothing that a provider said. */
+/**
+ * Returns what a run keeps of the model calls at which a try ended. With `hooks.retention` 0 it keeps nothing that a provider
+ * said.
+ */
 export function keepFailedAttempts(
   run: RunRecord,
   result: ModelTurn,
@@ -131,7 +135,7 @@ export async function decideRoute(
   wanted: {
     /** The conversation that the reply goes back to. */
     back?: Route | undefined;
-    /** What the run asks for otherwise; absent if its reply is not sent. */
+    /** The target that the run asks for otherwise; absent if its reply is not sent. */
     target?: ReplyTarget | undefined;
     /** The agent whose owner reads the reply. */
     agentId: string;
@@ -174,7 +178,7 @@ export function planAnswer(
     text: string;
     citations: readonly NamedCitation[];
     route: RouteDecision;
-    /** What the run asks for: a reply without a route keeps it. */
+    /** The target that the run asks for: a reply without a route keeps it. */
     target?: ReplyTarget | undefined;
     files?: readonly AttachedFile[];
   },
@@ -198,7 +202,7 @@ export function planAnswer(
   return { change: { reply, route }, warnings, planned: planned && attachFiles(planned, files) };
 }
 
-/** What a snapshot's runs have been logged for already. */
+/** The mappings, by snapshot, whose replies without a route have been logged. */
 const logged = new WeakMap<ActionContext, Set<string>>();
 
 /** Counts a reply that has no route, and logs it once per mapping and snapshot: one mapping may have thousands. */
@@ -244,7 +248,7 @@ export const toRunError = ({ code, message, provider, vendor }: RunError): RunEr
   ...(vendor && { vendor }),
 });
 
-/** What a run has used, and the model that answered last: a run that failed has used what its steps have. */
+/** Returns the usage of a run and the model that answered last. A run that failed has used what its steps have. */
 function getUsed(result: ModelTurn, current: Try): Pick<RunRecord, "usage" | "model"> {
   if (result.ok) return { usage: result.usage, model: result.model };
   const last = current.steps.at(-1);
@@ -252,11 +256,76 @@ function getUsed(result: ModelTurn, current: Try): Pick<RunRecord, "usage" | "mo
   return current.summaryUsage ? { usage: current.summaryUsage } : {};
 }
 
-/** What a run has used that goes back into the queue: limits count it from now on. */
+/** Returns the usage of a run that goes back into the queue: limits count it from now on. */
 export const getUsedSoFar = (
   current: Pick<Try, "steps" | "summaryUsage">,
 ): Pick<RunRecord, "usage"> =>
   current.steps.length > 0 || current.summaryUsage ? { usage: addRunUsage(current) } : {};
+
+/** Another gateway reports the end of runs that a caller waits for here; if the report gets lost, polling finds out. */
+const LOOK_MS = 2000;
+/** No caller waits for longer. */
+const MAX_WAIT_MS = 60_000;
+const MAX_AWAITED = 10_000;
+
+/** Creates what lets callers wait for the ends of runs. */
+export function createRunEnds({ store, cluster, clock, ended: { signal } }: PartContext): RunEnds {
+  const waiting = new Map<string, Set<() => void>>();
+  /** Runs that somebody waits for at another gateway, and since when in monotonic time. */
+  const awaited = new Map<string, Ms>();
+
+  const release = (runId: string): void => {
+    for (const done of waiting.get(runId) ?? []) done();
+  };
+  const note = (runIds: readonly string[]): void => {
+    const now = readMonotonic(clock);
+    for (const [id, since] of awaited) {
+      if (since > now - MAX_WAIT_MS && awaited.size < MAX_AWAITED) break;
+      awaited.delete(id);
+    }
+    for (const id of runIds) {
+      awaited.delete(id);
+      awaited.set(id, now);
+    }
+  };
+  if (cluster.shared) {
+    cluster.on("await", note);
+    cluster.on("ended", (runIds) => runIds.forEach(release));
+  }
+
+  /** Sleeps until the run has ended, as far as is known. */
+  const sleep = async (runId: string, ms: number, over: AbortSignal): Promise<void> => {
+    if (!cluster.shared) return clock.sleep(ms, over);
+    cluster.tell("await", [runId]);
+    for (const until = readMonotonic(clock) + ms; !over.aborted;) {
+      const left = until - readMonotonic(clock);
+      if (left <= 0 || (await store.runs.get(runId))?.endedAt !== undefined) return;
+      await clock.sleep(Math.min(left, LOOK_MS), over);
+    }
+  };
+
+  return {
+    ended(runId) {
+      release(runId);
+      if (awaited.delete(runId)) cluster.tell("ended", [runId]);
+    },
+    async wait(runId, ms) {
+      const over = new AbortController();
+      const done = (): void => over.abort();
+      const listeners = waiting.get(runId) ?? new Set();
+      waiting.set(runId, listeners.add(done));
+      signal.addEventListener("abort", done, { once: true });
+      try {
+        const run = await store.runs.get(runId);
+        if (run?.endedAt === undefined) await sleep(runId, ms, over.signal);
+      } finally {
+        signal.removeEventListener("abort", done);
+        listeners.delete(done);
+        if (listeners.size === 0) waiting.delete(runId);
+      }
+    },
+  };
+}
 
 /** Writes the end of a run and all that follows from it, in one commit. */
 export async function endRun(result: ModelTurn, current: Try): Promise<void> {

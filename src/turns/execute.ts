@@ -15,21 +15,20 @@ import {
 } from "../store/types.ts";
 import { NotNowError } from "./channel/attachments.ts";
 import { endRun } from "./end-run.ts";
-import { endHold } from "./hold.ts";
-import { addRunUsage, countCrashes, createJournal, getProgress, waitForPeople } from "./journal.ts";
+import { waitForPeople } from "./hold.ts";
+import {
+  addRunUsage,
+  commitFor,
+  countCrashes,
+  createJournal,
+  endHold,
+  getProgress,
+  persist,
+} from "./journal.ts";
 import { openGate, type AttemptGate } from "./model-gate.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
 import { holdForLimit, holdForModel, planAfterFailure, putBackOrEnd } from "./put-back.ts";
-import {
-  commitFor,
-  persist,
-  type CheckedTry,
-  type FailedTurn,
-  type ModelTurn,
-  type Prepared,
-  type RunKind,
-  type Try,
-} from "./try.ts";
+import type { CheckedTry, FailedTurn, ModelTurn, Prepared, RunKind, Try } from "./try.ts";
 import type { ExecutorDeps } from "./context.ts";
 
 /** Starts without an end after which a run is given up. */
@@ -103,7 +102,7 @@ async function inSpan(current: Try, work: () => Promise<void>): Promise<void> {
 async function executeTry(current: Try): Promise<void> {
   const { kind, deps, signal, admission } = current;
   current.crashes = await countCrashes(current.run, current.steps, deps);
-  // What a process that was killed has left behind.
+  // A process that was killed may have left the message behind that showed the turn's text.
   await kind.live?.withdraw(current);
   const { run: before } = current;
   const checked = checkRun(current);
@@ -157,10 +156,7 @@ function checkRun(current: Try): CheckedTry | RunError {
     return { code: "crashed", message: `taken up ${MAX_TAKEN} times without coming to a start` };
   if (!agent) return { code: "unknown_agent", message: "the agent is no longer in agents.list" };
   const own = getOwnModel(run);
-  const model = context.models.resolve(
-    own ?? agent.model,
-    own === undefined ? agent.fallbacks : [],
-  );
+  const model = own === undefined ? agent.resolved : context.models.resolve(own);
   return model.ok ? Object.assign(current, { agent, model: model.model }) : model;
 }
 

@@ -1,3 +1,4 @@
+import type { Agent } from "../agent/types.ts";
 import { backOff, WAITS } from "../core/backoff.ts";
 import { newId } from "../core/ids.ts";
 import { plainText } from "../core/text.ts";
@@ -24,9 +25,7 @@ import {
 } from "../store/types.ts";
 import type { FailedTurn, Prepared, RunEnd, RunKind } from "./try.ts";
 import { appendTurn, decideRoute, planAnswer } from "./end-run.ts";
-import { getHeartbeat } from "./channel/rooms.ts";
 import type { TurnDeps } from "./context.ts";
-import type { ActionContext } from "./types.ts";
 
 /** The reply to a heartbeat that found nothing for the owner. */
 const TOKEN = "HEARTBEAT_OK";
@@ -68,14 +67,9 @@ export function stripAck(reply: string): string {
   return found ? text : reply;
 }
 
-function buildSpec(
-  agentId: string,
-  batch: readonly SystemEvent[],
-  context: ActionContext,
-): HeartbeatSpec {
-  const heartbeat = getHeartbeat(context.config, agentId);
+function buildSpec({ id, heartbeat }: Agent, batch: readonly SystemEvent[]): HeartbeatSpec {
   return {
-    session: mainSession(agentId),
+    session: mainSession(id),
     name: "Heartbeat",
     hook: "heartbeat",
     input:
@@ -93,16 +87,15 @@ function buildSpec(
 }
 
 const buildRun = (
-  agentId: string,
+  agent: Agent,
   batch: readonly SystemEvent[],
-  context: ActionContext,
   job: Job,
   createdAt: Ms,
 ): HeartbeatRun =>
   newRun<HeartbeatRun>({
     id: newId("run", createdAt),
     kind: "heartbeat",
-    spec: buildSpec(agentId, batch, context),
+    spec: buildSpec(agent, batch),
     attempts: job.attempts - 1,
     systemEventIds: batch.map(({ id }) => id),
     createdAt,
@@ -110,7 +103,7 @@ const buildRun = (
 
 interface FailedHeartbeat {
   run: HeartbeatRun;
-  /** Whether it has called a tool that may change something: another run over the same events would call it again. */
+  /** True if it has called a tool that may change something: another run over the same events would call it again. */
   hasActed: boolean;
   failure: FailedTurn;
   batch: readonly SystemEvent[];
@@ -129,8 +122,8 @@ function renderParked({ run, hasActed, batch }: FailedHeartbeat): string {
 }
 
 /**
- * What a failed heartbeat leaves: its events stay queued. They are parked if it has acted on them, or if there is one that no
- * smaller batch can be made of.
+ * Plans the end of a failed heartbeat: its events stay queued. They are parked if it has acted on them, or if there is one
+ * that no smaller batch can be made of.
  */
 function planFailure(failed: FailedHeartbeat, log: TurnDeps["log"]): RunEnd {
   const { run, hasActed, failure, batch, job, now } = failed;
@@ -177,7 +170,7 @@ export function createHeartbeatRun(
 ): RunKind<HeartbeatRun> {
   const { store, clock } = deps;
   const context = deps.snapshot();
-  const settings = getHeartbeat(context.config, agentId);
+  const agent = context.agents.get(agentId);
   let batch: SystemEvent[] = [];
 
   /** Wakes that came while the heartbeat was under way could not ask for one more: its job was there. */
@@ -194,19 +187,18 @@ export function createHeartbeatRun(
     isRetried: false,
     start: "never",
     async load() {
-      const agent = context.agents.get(agentId);
       const queued = await store.systemEvents.listQueued({ agentId, limit: MAX_QUEUE });
       const begun = await findHeartbeatRun(agentId, store);
       batch = begun
         ? queued.filter(({ id }) => begun.systemEventIds.includes(id))
         : selectBatch(queued);
       if (begun) return { run: begun, agent, isStored: true };
-      if (!agent || (queued.length === 0 && settings.instructions === undefined)) {
+      if (!agent || (queued.length === 0 && agent.heartbeat.instructions === undefined)) {
         await store.commit((tx) => tx.jobs.settle(job), job);
         await afterwards();
         return undefined;
       }
-      return { run: buildRun(agent.id, batch, context, job, clock.now()), agent, isStored: false };
+      return { run: buildRun(agent, batch, job, clock.now()), agent, isStored: false };
     },
     writeFirst: (tx, run) => tx.values.set(HEARTBEAT_RUN_KEY + agentId, run.id),
     prepare: ({ spec }) => Promise.resolve(prepareHeartbeat(spec, batch)),
@@ -215,7 +207,7 @@ export function createHeartbeatRun(
       if (!result.ok)
         return planFailure({ run, hasActed, failure: result, batch, job, now }, deps.log);
       const ids = batch.map((event) => event.id);
-      const { acknowledged, text } = parseAck(result.text, settings.ackMaxChars);
+      const { acknowledged, text } = parseAck(result.text, agent?.heartbeat.ackMaxChars ?? 0);
       const { target } = run.spec;
       const route = acknowledged
         ? ACKNOWLEDGED

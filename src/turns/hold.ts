@@ -1,86 +1,135 @@
-/** What runs wait for: how a wait begins and ends, and what of it is kept and shown. */
+/** Runs that wait: how a run begins to wait for people, and the reason that a run waits now. */
+import type { NewApproval, PausedTurn } from "../agent/types.ts";
+import { newId } from "../core/ids.ts";
+import { writeDelivery } from "../delivery/plan.ts";
+import { createCode, type Questions } from "../people/approvals.ts";
+import { findHeartbeatRun } from "../queue/heartbeat.ts";
+import { withChange } from "../store/sql/rows.ts";
 import {
   ENDED,
   getJobId,
+  type ApprovalRecord,
   type Hold,
   type HoldReason,
-  type LimitReason,
+  type Job,
   type Ms,
-  type PastWait,
   type Queue,
-  type RunChange,
-  type RunRecord,
   type Reads,
+  type RunRecord,
+  type Store,
+  type Usage,
 } from "../store/types.ts";
-import { findHeartbeatRun } from "../queue/heartbeat.ts";
+import {
+  addRunUsage,
+  beginHold,
+  commitAgain,
+  endHold,
+  getApprovalIds,
+  getHold,
+  persist,
+} from "./journal.ts";
+import type { Try } from "./try.ts";
 
-/** Waits that a run keeps: the newest. */
-const MAX_WAITS = 20;
-/** Approvals that a wait which is over names. */
-const MAX_APPROVALS = 10;
-/** A shorter wait in the queue is none: each run is taken from it. */
-const MIN_QUEUED_MS = 1000;
-
-/** What holds a run back by its record: a batch that is open does, too. */
-export const getHold = (run: RunRecord): Hold | undefined =>
-  run.kind === "hook" && run.status === "collecting" && run.collect
-    ? { reason: "batch", since: run.collect.firstAt, until: run.collect.closesAt }
-    : run.hold;
-
-/** The approvals that a run waits for: those that are open, or were when it began to wait. */
-export const getApprovalIds = ({ hold }: RunRecord): readonly string[] =>
-  hold?.reason === "person" ? hold.approvalIds : [];
-
-function getPastWait(run: RunRecord, until: Ms): PastWait | undefined {
-  const hold = getHold(run);
-  if (hold?.reason === "person")
-    return { ...hold, approvalIds: hold.approvalIds.slice(0, MAX_APPROVALS), until };
-  if (hold) return { ...hold, until };
-  const { status, queuedAt, startedAt, createdAt } = run;
-  const since = queuedAt ?? (startedAt === undefined ? createdAt : undefined);
-  return status === "queued" && since !== undefined ? { reason: "queue", since, until } : undefined;
+/** When a run begins to wait, and how long (`tools.approvalTimeout`). */
+interface WaitOptions {
+  now: Ms;
+  timeoutMs: Ms;
 }
 
-/** Time in which a run has waited for people and limits until `now`. */
-export const getWaitedMs = ({ waitedMs = 0, hold }: RunRecord, now: Ms): Ms =>
-  hold?.reason === "limit" || hold?.reason === "person"
-    ? waitedMs + Math.max(0, now - hold.since)
-    : waitedMs;
-
-type WaitChange = Pick<RunChange, "hold" | "queuedAt" | "waitedMs" | "waits">;
-
-/** The change of a run whose wait is over at `now`. Empty if it has not waited: such a run is written as before. */
-export function endHold(run: RunRecord, now: Ms): WaitChange {
-  const waitedMs = getWaitedMs(run, now);
-  const change: WaitChange = {
-    ...(run.hold && { hold: null }),
-    ...(run.queuedAt !== undefined && { queuedAt: null }),
-    ...(waitedMs > 0 && { waitedMs }),
+function buildApproval(
+  ask: NewApproval,
+  run: RunRecord,
+  code: string,
+  { now, timeoutMs }: WaitOptions,
+): ApprovalRecord {
+  return {
+    ...ask,
+    id: newId("apr", now),
+    code,
+    runId: run.id,
+    agentId: run.spec.session.agentId,
+    askedAt: now,
+    expiresAt: now + timeoutMs,
   };
-  const wait = getPastWait(run, now);
-  const least = wait?.reason === "queue" ? MIN_QUEUED_MS : 1;
-  if (!wait || now - wait.since < least) return change;
-  return { ...change, waits: [...(run.waits ?? []), wait].slice(-MAX_WAITS) };
 }
 
-/** The change of a run that begins to wait. One that waits for the same already has waited all the time. */
-export function beginHold(run: RunRecord, reason: HoldReason, now: Ms): WaitChange {
-  const { hold } = run;
-  const isSame =
-    hold?.reason === reason.reason &&
-    (hold.reason !== "away" || reason.reason !== "away" || hold.of === reason.of);
-  return isSame
-    ? { hold: { ...reason, since: hold.since } }
-    : { ...endHold(run, now), hold: { ...reason, since: now } };
+/**
+ * Pauses a run until people decide: approvals, calls, run and job are one commit. A job keeps its place in the session, and
+ * starts again at the first decision or when the first approval expires. Returns the approvals that are new; undefined if
+ * another gateway has the job.
+ */
+async function writeWaiting(
+  { run, usage }: { run: RunRecord; usage: Usage },
+  { asks, open }: PausedTurn,
+  job: Job | undefined,
+  { store, questions, ...options }: { store: Store; questions: Questions } & WaitOptions,
+): Promise<readonly ApprovalRecord[] | undefined> {
+  const { now } = options;
+  const getOpen = async (): Promise<ApprovalRecord[]> =>
+    (await Promise.all(open.map((id) => store.approvals.get(id)))).filter(
+      (approval) => approval !== undefined,
+    );
+  const before = await getOpen();
+  const approvals = await commitAgain(async (refusals) => {
+    const made = asks.map((ask) => buildApproval(ask, run, createCode(refusals), options));
+    const planned = made.flatMap((approval) => questions.plan(approval, run));
+    const until = Math.min(...[...before, ...made].map(({ expiresAt }) => expiresAt));
+    const held = await store.commit((tx) => {
+      for (const approval of made) {
+        const state = approval.reason === "outcome_unknown" ? "unknown" : "waiting";
+        tx.approvals.add(approval);
+        tx.steps.updateCall(run.id, approval.callId, { state, approvalId: approval.id });
+      }
+      for (const question of planned) writeDelivery(tx, question);
+      const approvalIds = [...open, ...made.map(({ id }) => id)];
+      const hold = beginHold(run, { reason: "person", approvalIds, until }, now);
+      tx.runs.update(run.id, { status: "waiting", ...hold, usage, crashCount: 0, failures: 0 });
+      if (job) tx.jobs.settle(job, until, { resetAttempts: true });
+    }, job);
+    return held ? made : undefined;
+  });
+  // A decision that was made during the turn could not wake its job.
+  if (job && approvals && (await getOpen()).some(({ decision }) => decision !== undefined))
+    await store.commit((tx) => tx.jobs.reschedule("turn", job.id, now));
+  return approvals;
 }
 
-/** The change of a run that goes into the queue, or behind a limit. */
-export const toQueued = (parked: LimitReason | undefined, now: Ms) =>
-  parked
-    ? ({ status: "parked", hold: { reason: "limit", ...parked, since: now } } as const)
-    : ({ status: "queued", queuedAt: now } as const);
+/** Milliseconds between the checks of a run without a job for decisions: another gateway may record them. */
+const LOOK_MS = 500;
 
-/** What a run waits for. `until`: when that is over at the latest, or is looked at again. */
+/**
+ * Pauses a run until people decide. True if it continues now: a run without a job waits within this call. Writes nothing
+ * if another gateway has the run.
+ */
+export async function waitForPeople(paused: PausedTurn, current: Try): Promise<boolean> {
+  const { kind, deps, run, signal, steps } = current;
+  const { store, clock } = deps;
+  if (paused.code === "lost") return false;
+  const timeoutMs = kind.context.config.tools.approvalTimeout;
+  const usage = addRunUsage(current);
+  const approvals = await persist(current, () =>
+    writeWaiting({ run, usage }, paused, kind.job, { ...deps, now: clock.now(), timeoutMs }),
+  );
+  deps.log.info({ runId: run.id, asked: approvals?.length }, "a run waits for a person");
+  for (const approval of approvals ?? []) {
+    kind.onApproval?.(approval);
+  }
+  if (kind.job) return false;
+  const waiting = (await store.runs.get(run.id)) ?? run;
+  const isOpen = async (id: string): Promise<boolean> => {
+    const approval = await store.approvals.get(id);
+    return approval !== undefined && !approval.decision && clock.now() < approval.expiresAt;
+  };
+  while (!signal.aborted && (await Promise.all(getApprovalIds(waiting).map(isOpen))).every(Boolean))
+    await clock.sleep(LOOK_MS, signal);
+  steps.splice(0, steps.length, ...(await store.steps.list(run.id)));
+  const ended = endHold(waiting, clock.now());
+  current.run = withChange(run, ended);
+  await store.commit((tx) => tx.runs.update(run.id, { status: "running", ...ended }));
+  return true;
+}
+
+/** The reason that a run waits. `until`: when the wait is over at the latest, or is checked again. */
 export type WaitReason = { since?: Ms } & (
   | HoldReason
   /** The run of its session that goes first; `heartbeat:<agent>` for a heartbeat that has not called a tool. */

@@ -82,9 +82,9 @@ function createReportedRun<R extends HookRun | ScheduleRun>(
   };
 }
 
-/** What a run finds of its session. */
+/** The session of a run, as its turn finds it. */
 interface OpenedSession {
-  /** Whether the session has no turn yet. */
+  /** True if the session has no turn yet. */
   isNew: boolean;
   warning?: string;
 }
@@ -146,7 +146,7 @@ export function createScheduleRun(
   const { hook, instructions, schedule, session, target } = run.spec;
   const { asked } = schedule;
   const { agentId } = session;
-  // What others asked the agent for in their own conversation is no business of the owner's.
+  // A schedule that others asked for in their own conversation is no business of the owner's.
   const summaryFor = asked?.session.origin === "channel" ? undefined : agentId;
   return {
     ...createReportedRun(job, run, context, summaryFor, deps),

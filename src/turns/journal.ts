@@ -1,35 +1,151 @@
-/** What a try keeps of its way: steps and results, waits for people, and the end. */
-import type { Journal, NewApproval, PausedTurn } from "../agent/types.ts";
+/** Everything that a try writes about its run: its steps and results, its waits, and its end. */
+import { isDeepStrictEqual } from "node:util";
+import type { Journal } from "../agent/types.ts";
 import { addUsage } from "../agent/usage.ts";
+import { backOff, WAITS } from "../core/backoff.ts";
+import { readMonotonic } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
-import { newId } from "../core/ids.ts";
-import { writeDelivery } from "../delivery/plan.ts";
-import {
-  createCode,
-  getClosingVerdict,
-  writeDecision,
-  type Questions,
-} from "../people/approvals.ts";
+import { getClosingVerdict, writeDecision, type Questions } from "../people/approvals.ts";
 import { ID_TAKEN, NOT_OPEN } from "../store/sql/errors.ts";
-import { withChange } from "../store/sql/rows.ts";
-import type {
-  ApprovalDecision,
-  ApprovalRecord,
-  FencingToken,
-  Job,
-  Ms,
-  Reads,
-  RunRecord,
-  StepRecord,
-  Store,
-  Usage,
-  Writes,
+import {
+  STORE_UNAVAILABLE,
+  type ApprovalDecision,
+  type ApprovalRecord,
+  type FencingToken,
+  type Hold,
+  type HoldReason,
+  type Job,
+  type LimitReason,
+  type Ms,
+  type PastWait,
+  type Reads,
+  type RunChange,
+  type RunRecord,
+  type StepRecord,
+  type Store,
+  type Usage,
+  type Writes,
 } from "../store/types.ts";
 import { TIMEOUT } from "../vocabulary/decision.ts";
 import { STEER } from "./channel/steering.ts";
 import type { ExecutorDeps } from "./context.ts";
-import { beginHold, endHold, getApprovalIds } from "./hold.ts";
-import { persist, type Try } from "./try.ts";
+import type { Try } from "./try.ts";
+
+/** Milliseconds after which a run without a job stops repeating a commit: it ends with its process, and a person waits for it. */
+const MAX_WITHOUT_JOB: Ms = 30_000;
+
+/**
+ * Recognizes a commit that was written though its answer was lost. `isWritten` is asked before each repeat; if it is true, the
+ * result is `written`.
+ */
+interface Repeated<T> {
+  isWritten?: () => Promise<boolean>;
+  written?: T;
+}
+
+const isUnavailable = (error: unknown): boolean => safeError(error).code === STORE_UNAVAILABLE.code;
+const isTaken = (error: unknown): boolean => safeError(error).message === ID_TAKEN.message;
+
+/**
+ * Does what needs the store, and again while the store is unavailable: a model or a tool has been paid for what is written.
+ * A commit with a job ends by itself once the lease is lost.
+ * @throws the error of the last try if the gateway stops, or if `attempt` fails for another reason.
+ */
+export async function persist<T>(
+  { run, kind: { job }, signal, deps: { clock, log } }: Try,
+  attempt: () => T | Promise<T>,
+  { isWritten, written }: Repeated<T> = {},
+): Promise<T> {
+  const since = readMonotonic(clock);
+  for (let failures = 0; ; failures++) {
+    try {
+      if (failures > 0 && (await isWritten?.())) return written as T;
+      return await attempt();
+    } catch (error) {
+      // The commit whose answer was lost has written the record.
+      if (failures > 0 && written !== undefined && isTaken(error)) return written;
+      const isOver =
+        signal.reason === "drain" || (!job && readMonotonic(clock) - since > MAX_WITHOUT_JOB);
+      if (isOver || !isUnavailable(error)) throw error;
+      if (failures === 0)
+        log.error(
+          { err: safeError(error), runId: run.id },
+          "a result could not be written; it is tried again until it is",
+        );
+      await clock.sleep(backOff(failures + 1, WAITS.commit), signal.aborted ? undefined : signal);
+    }
+  }
+}
+
+/** Commits what becomes of a run, as long as it takes. False if another gateway has the run. */
+export const commitFor = (current: Try, write: (tx: Writes) => void): Promise<boolean> =>
+  persist(current, () => current.deps.store.commit(write, current.kind.job));
+
+/** Waits that a run keeps: the newest. */
+const MAX_WAITS = 20;
+/** Approvals that a wait which is over names. */
+const MAX_APPROVALS = 10;
+/** A shorter wait in the queue is none: each run is taken from it. */
+const MIN_QUEUED_MS = 1000;
+
+/** Returns the hold of a run by its record: a batch that is open is one, too. */
+export const getHold = (run: RunRecord): Hold | undefined =>
+  run.kind === "hook" && run.status === "collecting" && run.collect
+    ? { reason: "batch", since: run.collect.firstAt, until: run.collect.closesAt }
+    : run.hold;
+
+/** The approvals that a run waits for: those that are open, or were when it began to wait. */
+export const getApprovalIds = ({ hold }: RunRecord): readonly string[] =>
+  hold?.reason === "person" ? hold.approvalIds : [];
+
+function getPastWait(run: RunRecord, until: Ms): PastWait | undefined {
+  const hold = getHold(run);
+  if (hold?.reason === "person")
+    return { ...hold, approvalIds: hold.approvalIds.slice(0, MAX_APPROVALS), until };
+  if (hold) return { ...hold, until };
+  const { status, queuedAt, startedAt, createdAt } = run;
+  const since = queuedAt ?? (startedAt === undefined ? createdAt : undefined);
+  return status === "queued" && since !== undefined ? { reason: "queue", since, until } : undefined;
+}
+
+/** Time in which a run has waited for people and limits until `now`. */
+export const getWaitedMs = ({ waitedMs = 0, hold }: RunRecord, now: Ms): Ms =>
+  hold?.reason === "limit" || hold?.reason === "person"
+    ? waitedMs + Math.max(0, now - hold.since)
+    : waitedMs;
+
+type WaitChange = Pick<RunChange, "hold" | "queuedAt" | "waitedMs" | "waits">;
+
+/** The change of a run whose wait is over at `now`. Empty if it has not waited: such a run is written as before. */
+export function endHold(run: RunRecord, now: Ms): WaitChange {
+  const waitedMs = getWaitedMs(run, now);
+  const change: WaitChange = {
+    ...(run.hold && { hold: null }),
+    ...(run.queuedAt !== undefined && { queuedAt: null }),
+    ...(waitedMs > 0 && { waitedMs }),
+  };
+  const wait = getPastWait(run, now);
+  const least = wait?.reason === "queue" ? MIN_QUEUED_MS : 1;
+  if (!wait || now - wait.since < least) return change;
+  return { ...change, waits: [...(run.waits ?? []), wait].slice(-MAX_WAITS) };
+}
+
+/** The change of a run that begins to wait. One that waits for the same already has waited all the time. */
+export function beginHold(run: RunRecord, reason: HoldReason, now: Ms): WaitChange {
+  const { hold } = run;
+  const isSame =
+    hold?.reason === reason.reason &&
+    (hold.reason !== "away" || reason.reason !== "away" || hold.of === reason.of);
+  return isSame
+    ? { hold: { ...reason, since: hold.since } }
+    : { ...endHold(run, now), hold: { ...reason, since: now } };
+}
+
+/** The change of a run that goes into the queue, or behind a limit. */
+export const toQueued = (parked: LimitReason | undefined, now: Ms) =>
+  parked
+    ? ({ status: "parked", hold: { reason: "limit", ...parked, since: now } } as const)
+    : ({ status: "queued", queuedAt: now } as const);
 
 /**
  * Counts the starts of a run that ended with their process, since it got further last. Being taken from the queue is no
@@ -105,13 +221,17 @@ export function createJournal(current: Try, writeFirst?: (tx: Writes) => void): 
   const { store, clock } = deps;
   let first = writeFirst;
   let committed = 0;
-  // What is not written would be paid for again: a step by another model call, a result by a call of unknown outcome.
+  // A step that is not written costs another model call, and a result leaves its call with an unknown outcome.
   const keep = (commit: () => Promise<boolean>): Promise<boolean> =>
     persist(current, commit, { written: true });
   const count = (held: boolean): boolean => {
     if (held) committed++;
     return held;
   };
+  /** True for this run, and for those of its session. */
+  const isOwn = async (runId: string): Promise<boolean> =>
+    runId === run.id ||
+    isDeepStrictEqual((await store.runs.get(runId))?.spec.session, run.spec.session);
 
   return {
     steps,
@@ -141,6 +261,10 @@ export function createJournal(current: Try, writeFirst?: (tx: Writes) => void): 
       };
       return count(await keep(() => store.commit(write, job)));
     },
+    async getWhole(id) {
+      const stored = await store.toolResults.get(id);
+      return stored && (await isOwn(stored.runId)) ? stored.text : undefined;
+    },
     async getDecision(approvalId) {
       const approval = await store.approvals.get(approvalId);
       if (!approval) return timedOut({ reason: "outcome_unknown", expiresAt: clock.now() });
@@ -153,29 +277,6 @@ export function createJournal(current: Try, writeFirst?: (tx: Writes) => void): 
 
 const MAX_REFUSALS = 8;
 
-/** When a run begins to wait, and how long (`tools.approvalTimeout`). */
-interface WaitOptions {
-  now: Ms;
-  timeoutMs: Ms;
-}
-
-function buildApproval(
-  ask: NewApproval,
-  run: RunRecord,
-  code: string,
-  { now, timeoutMs }: WaitOptions,
-): ApprovalRecord {
-  return {
-    ...ask,
-    id: newId("apr", now),
-    code,
-    runId: run.id,
-    agentId: run.spec.session.agentId,
-    askedAt: now,
-    expiresAt: now + timeoutMs,
-  };
-}
-
 /** The open approvals of a run. */
 const listOpen = (store: Reads, runId: string): Promise<ApprovalRecord[]> =>
   store.approvals.list({ runId, state: "open", limit: 1000 });
@@ -184,7 +285,7 @@ const isRefusal = (error: unknown): boolean =>
   [ID_TAKEN.message, NOT_OPEN.message].includes(safeError(error).message ?? "");
 
 /** Retries a commit that the store refused because a person has just decided, or a code is in use. */
-async function commitAgain<T>(attempt: (refusals: number) => Promise<T>): Promise<T> {
+export async function commitAgain<T>(attempt: (refusals: number) => Promise<T>): Promise<T> {
   for (let refusals = 0; ; refusals++) {
     try {
       return await attempt(refusals);
@@ -194,85 +295,9 @@ async function commitAgain<T>(attempt: (refusals: number) => Promise<T>): Promis
   }
 }
 
-/**
- * Pauses a run until people decide: approvals, calls, run and job are one commit. A job keeps its place in the session, and
- * starts again at the first decision or when the first approval expires. Returns the approvals that are new; undefined if
- * another gateway has the job.
- */
-async function writeWaiting(
-  { run, usage }: { run: RunRecord; usage: Usage },
-  { asks, open }: PausedTurn,
-  job: Job | undefined,
-  { store, questions, ...options }: { store: Store; questions: Questions } & WaitOptions,
-): Promise<readonly ApprovalRecord[] | undefined> {
-  const { now } = options;
-  const getOpen = async (): Promise<ApprovalRecord[]> =>
-    (await Promise.all(open.map((id) => store.approvals.get(id)))).filter(
-      (approval) => approval !== undefined,
-    );
-  const before = await getOpen();
-  const approvals = await commitAgain(async (refusals) => {
-    const made = asks.map((ask) => buildApproval(ask, run, createCode(refusals), options));
-    const planned = made.flatMap((approval) => questions.plan(approval, run));
-    const until = Math.min(...[...before, ...made].map(({ expiresAt }) => expiresAt));
-    const held = await store.commit((tx) => {
-      for (const approval of made) {
-        const state = approval.reason === "outcome_unknown" ? "unknown" : "waiting";
-        tx.approvals.add(approval);
-        tx.steps.updateCall(run.id, approval.callId, { state, approvalId: approval.id });
-      }
-      for (const question of planned) writeDelivery(tx, question);
-      const approvalIds = [...open, ...made.map(({ id }) => id)];
-      const hold = beginHold(run, { reason: "person", approvalIds, until }, now);
-      tx.runs.update(run.id, { status: "waiting", ...hold, usage, crashCount: 0, failures: 0 });
-      if (job) tx.jobs.settle(job, until, { resetAttempts: true });
-    }, job);
-    return held ? made : undefined;
-  });
-  // A decision that was made during the turn could not wake its job.
-  if (job && approvals && (await getOpen()).some(({ decision }) => decision !== undefined))
-    await store.commit((tx) => tx.jobs.reschedule("turn", job.id, now));
-  return approvals;
-}
-
-/** How often a run without a job checks for decisions: another gateway may record them. */
-const LOOK_MS = 500;
-
 /** Adds up what a run has used so far: its steps, and the summary that was made for it. */
 export const addRunUsage = ({ steps, summaryUsage }: Pick<Try, "steps" | "summaryUsage">): Usage =>
   addUsage([...(summaryUsage ? [summaryUsage] : []), ...steps.map(({ usage }) => usage)]);
-
-/**
- * Pauses a run until people decide. True if it continues now: a run without a job waits within this call. Writes nothing
- * if another gateway has the run.
- */
-export async function waitForPeople(paused: PausedTurn, current: Try): Promise<boolean> {
-  const { kind, deps, run, signal, steps } = current;
-  const { store, clock } = deps;
-  if (paused.code === "lost") return false;
-  const timeoutMs = kind.context.config.tools.approvalTimeout;
-  const usage = addRunUsage(current);
-  const approvals = await persist(current, () =>
-    writeWaiting({ run, usage }, paused, kind.job, { ...deps, now: clock.now(), timeoutMs }),
-  );
-  deps.log.info({ runId: run.id, asked: approvals?.length }, "a run waits for a person");
-  for (const approval of approvals ?? []) {
-    kind.onApproval?.(approval);
-  }
-  if (kind.job) return false;
-  const waiting = (await store.runs.get(run.id)) ?? run;
-  const isOpen = async (id: string): Promise<boolean> => {
-    const approval = await store.approvals.get(id);
-    return approval !== undefined && !approval.decision && clock.now() < approval.expiresAt;
-  };
-  while (!signal.aborted && (await Promise.all(getApprovalIds(waiting).map(isOpen))).every(Boolean))
-    await clock.sleep(LOOK_MS, signal);
-  steps.splice(0, steps.length, ...(await store.steps.list(run.id)));
-  const ended = endHold(waiting, clock.now());
-  current.run = withChange(run, ended);
-  await store.commit((tx) => tx.runs.update(run.id, { status: "running", ...ended }));
-  return true;
-}
 
 /**
  * Says of the calls that a run leaves open when it ends what is known of them: one that was started has an unknown outcome,

@@ -1,82 +1,225 @@
-import { disarm } from "../agent/reply/disarm.ts";
+/** The documents in a turn: passages for the model, their numbers, and the numbers that an answer names. */
+import type { Nodes } from "mdast";
 import { z } from "zod";
-import type { TurnExtension, Agent, ConversationMessage } from "../agent/types.ts";
+import { disarm } from "../agent/reply/disarm.ts";
+import type { Agent, ConversationMessage, TurnExtension } from "../agent/types.ts";
 import type { ContextProvider, Part, Tool } from "../contract/kinds.ts";
-import {
-  findCitationMarks,
-  createNumbering,
-  renderFound,
-  renderName,
-  renderPassage,
-  SEARCH_NAME,
-  type SeenBefore,
-} from "./citation-numbers.ts";
-import type { Citation, NamedCitation } from "../store/types.ts";
+import { parseMarkdown } from "../core/markdown.ts";
+import { oneLine, plainText } from "../core/text.ts";
+import type { Citation, NamedCitation, StepRecord, TurnRecord } from "../store/types.ts";
 import { toQuestion } from "./channel/channel-input.ts";
+import { findEarlierQuestions } from "./follow-up.ts";
 
-const toPattern = (words: string, flags = "u"): RegExp =>
-  new RegExp(`(?<![\\p{L}\\p{M}])(?:${words.split(" ").join("|")})(?![\\p{L}\\p{M}])`, flags);
+export type { Citation, NamedCitation } from "../store/types.ts";
 
-/** Words with which a question begins that goes on with the one before. */
-const BEGINS = toPattern(
-  "and but so also or then what\\sabout how\\sabout und aber oder auch dann was\\sist\\smit wie\\sist\\ses\\smit et mais ou aussi alors qu'en\\sest-il y e o pero también entonces qué\\shay\\sde ma " +
-    "anche allora mas também então en maar ook dan och men också og også ja mutta entä i a ale oraz też także také и а но или также тогда і й та або też και κι αλλά és de și si dar " +
-    "ve ama peki ya و لكن ثم و(?:من|ما|ماذا|أين|اين|هل|كم|متى|كيف|لماذا) اما پس ו(?:מה|מי|איפה|איך|מתי|כמה) אבל אז और लेकिन तो फिर tapi lalu dan và còn thế 그리고 그럼 그러면 그런데 근데 그건 또",
-  "uy",
-);
-/** Words that stand for what was named before. */
-const REFERS = toPattern(
-  "it its they them their he him his she her hers that those this these there ones " +
-    "ihn ihm ihnen dessen deren dafür davon damit darüber dazu daran darin dort dies diese diesem diesen dieser dieses jene jener jenes " +
-    "lui elle elles celui celle ceux celles cela ça là-bas ello ella ellas ellos él eso esa ese esto esta este estos estas allí ahí lo " +
-    "lei loro esso essa questo questa quello quella ciò ele ela eles elas isso isto aquilo dele dela lhe lá hij hem haar hun hen dit deze daar ervan " +
-    "han hon hun dess deras deres där der jego jej ich go tam ten tego ho jeho její jich toho tam " +
-    "он она оно они его её ее ему ей им их него неё нее них этот эта это эти этого там він вона воно вони його її їх йому цей ця це ці " +
-    "o onu onun onlar onları bunu bunun bunlar orada هو هي هم هذا هذه ذلك تلك هناك له لها لهم به بها عنه عنها منه منها فيه فيها آن این آنها آنجا הוא היא הם זה זאת אלה שם אותו אותה לו לה " +
-    "αυτό αυτή αυτός αυτά αυτού αυτής εκεί यह वह इस उस इसे उसे इसका उसका वे वहाँ itu ini dia mereka tersebut nó họ đó này ấy 그것 그거 그걸 그게 이것 이거 그는 그녀 거기",
-);
-/** Words that ask for more of the same. */
-const ADDS = toPattern(
-  "else other others another more too noch sonst weitere weiteren andere anderen autre autres encore más otro otra otros altro altri ancora mais outro outra outros " +
-    "ander andere nog mer annan annat fler flere andre jeszcze inny inni ještě jiný ещё еще тоже другие другой ще інші başka daha آخر أخرى أيضا ايضا دیگر עוד אחר άλλος άλλη άλλο άλλοι और lain lagi khác nữa 더 다른",
-);
-const UNSPACED_BEGINS =
-  /^(?:那么|那麼|那|还有|還有|然后|然後|所以|では|じゃあ|それでは|それ|そして|また|ほかに|他に|แล้ว|และ|แต่)|呢[?？]?$/u;
-const UNSPACED_REFERS =
-  /[它他她]|这[个個些里裡]|[这這那][个個些里裡]|其(?!实|實)|还|還|另外|それ|これ|あれ|その|この|あの|そこ|彼|ほかに|他に|มัน|นั้น|นี้|อีก|ที่นั่น/u;
-const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}]/u;
-const WORD = /[\p{L}\p{N}\p{M}]+/gu;
-/** A question of so few words, or characters in scripts without spaces, hardly says what it is about. */
-const FEW_WORDS = 2;
-const FEW_CHARACTERS = 4;
-/** A longer question says itself what it is about. */
-const MANY_WORDS = 12;
-const SOME_WORDS = 7;
-const MANY_CHARACTERS = 20;
-/** So many questions that go on with each other are followed back. */
-const MAX_CHAIN = 4;
+/** A number in brackets by which a text names a passage, with its place in UTF-16 units. */
+export interface CitationMark {
+  number: number;
+  start: number;
+  end: number;
+}
 
-/** Whether a question needs the one before it to be understood. */
-function isFollowUp(question: string): boolean {
-  // A question in Spanish begins with its mark. "Sie" is the person who is asked.
-  const text = question.replace(/^[\s\p{P}]+/u, "");
-  if (UNSPACED.test(text)) {
-    const length = text.replaceAll(/[\p{P}\s]/gu, "").length;
-    return (
-      length <= FEW_CHARACTERS ||
-      UNSPACED_BEGINS.test(text) ||
-      (length <= MANY_CHARACTERS && UNSPACED_REFERS.test(text))
-    );
-  }
-  const count = text.match(WORD)?.length ?? 0;
-  if (count <= FEW_WORDS) return true;
-  const lower = text.toLowerCase();
-  BEGINS.lastIndex = 0;
-  return (
-    (count <= MANY_WORDS &&
-      (BEGINS.test(lower) || REFERS.test(lower) || / sie(?!\p{L})/u.test(text))) ||
-    (count <= SOME_WORDS && ADDS.test(lower))
+/** Up to four digits: longer numbers are years with a month, amounts, and the like. */
+const MARK = /\[(\d{1,4})\](?!\()/g;
+/** The box of a checklist, and the definition of a link. */
+const NO_MARK = /(?:^|\n)[ \t]*[-*+][ \t]+$/;
+const DEFINITION = /^:[ \t]*https?:/;
+const LINE_MARK = /^([ \t]*)\[(?=\d{1,4}\])/gm;
+
+/** Lists where code begins and ends. */
+function* listCode(node: Nodes): Generator<{ start: number; end: number }> {
+  const { type, position } = node;
+  if ((type === "code" || type === "inlineCode") && position)
+    yield { start: position.start.offset ?? 0, end: position.end.offset ?? 0 };
+  if ("children" in node) for (const child of node.children) yield* listCode(child);
+}
+
+function createCodeTest(text: string): (at: number) => boolean {
+  // Most texts have neither marks nor code, and reading Markdown takes time.
+  const hasBoth = text.search(MARK) >= 0 && /[`~]/.test(text);
+  const code = hasBoth ? [...listCode(parseMarkdown(text))] : [];
+  return (at) => code.some(({ start, end }) => at >= start && at < end);
+}
+
+/** Finds the numbers by which a text names passages: not those in code, in checklists, in links or after a backslash. */
+function findCitationMarks(text: string): CitationMark[] {
+  const isCode = createCodeTest(text);
+  return [...text.matchAll(MARK)].flatMap(({ index: start, 0: mark, 1: digits }) => {
+    const end = start + mark.length;
+    const before = text.slice(Math.max(0, start - 80), start);
+    const isOther =
+      before.endsWith("\\") || NO_MARK.test(before) || DEFINITION.test(text.slice(end, end + 20));
+    return isOther || isCode(start) ? [] : [{ number: Number(digits), start, end }];
+  });
+}
+
+/** Puts a backslash before what a passage has in the form of a citation, such as the marks of footnotes: no answer copies it as one. */
+function escapeCitationMarks(text: string): string {
+  const isCode = createCodeTest(text);
+  const escaped = text.replaceAll(MARK, (mark: string, _digits: string, at: number) =>
+    isCode(at) ? mark : `\\${mark}`,
   );
+  return escaped.replaceAll(LINE_MARK, String.raw`$1\[`);
+}
+
+/** The conversation that the model sees before a search. */
+interface SeenBefore {
+  /** Turns of the session. */
+  history?: readonly Pick<TurnRecord, "input" | "messages" | "context" | "checkpoint">[];
+  /** A conversation that the caller has sent. */
+  messages?: readonly ConversationMessage[];
+  /** Steps of earlier attempts of the run. */
+  steps?: readonly Pick<StepRecord, "calls">[];
+}
+
+export const SEARCH_NAME = "knowledge_search";
+
+const renderName = ({ filename, page }: Citation): string =>
+  `${oneLine(filename)}${page === null ? "" : `, page ${page}`}`;
+/** Names the passage too, so that its number can be read back from what the model was given. */
+const renderOrigin = (passage: Citation): string =>
+  `document ${renderName(passage)} (${passage.chunkId})`;
+
+/** Renders a passage that a turn is given before its input. */
+const renderPassage = (passage: NamedCitation): Part[] => [
+  { text: `[${passage.number}]`, from: "operator" },
+  { text: escapeCitationMarks(passage.text), from: "outside", label: renderOrigin(passage) },
+];
+
+/** Renders the result of a search by the model. */
+const renderFound = (found: readonly NamedCitation[]): string =>
+  found
+    .map(
+      (passage) =>
+        `[${passage.number}] ${renderOrigin(passage)}\n${escapeCitationMarks(passage.text)}`,
+    )
+    .join("\n\n");
+
+const ORIGIN = /^document (.*?)(?:, page (\d+))? \((([^()\s#]+)#\d+)\)$/;
+/** No passage has such a line: its marks are escaped. */
+const HEAD = /^\[(\d{1,4})\] (document .* \([^()\s#]+#\d+\))$/gm;
+const NUMBER = /^\[(\d{1,4})\]$/;
+
+function readPassage(number: string, origin: string, text: string): NamedCitation[] {
+  const [, filename, page, chunkId, documentId] = ORIGIN.exec(origin) ?? [];
+  if (filename === undefined || chunkId === undefined || documentId === undefined) return [];
+  const place = page === undefined ? null : Number(page);
+  return [
+    {
+      number: Number(number),
+      documentId,
+      chunkId,
+      filename,
+      title: null,
+      page: place,
+      score: null,
+      text: text.trim(),
+    },
+  ];
+}
+
+/** Reads back what `renderPassage` has rendered. */
+function readContext(parts: readonly { text: string; label?: string }[]): NamedCitation[] {
+  return parts.flatMap(({ text }, index) => {
+    const number = NUMBER.exec(text)?.[1];
+    const passage = parts[index + 1];
+    return number === undefined || !passage?.label
+      ? []
+      : readPassage(number, passage.label, passage.text);
+  });
+}
+
+/** Reads back what `renderFound` has rendered. */
+function readFound(result: string): NamedCitation[] {
+  const heads = [...result.matchAll(HEAD)];
+  return heads.flatMap(({ index, 0: head, 1: number = "", 2: origin = "" }, at) =>
+    readPassage(number, origin, result.slice(index + head.length, heads[at + 1]?.index)),
+  );
+}
+
+interface ContentPart {
+  type?: unknown;
+  text?: unknown;
+  toolName?: unknown;
+  output?: { value?: unknown };
+}
+
+/** Reads the results of searches, and the words of the model, from messages of the `ai` package. */
+function readMessages(messages: readonly unknown[]): { found: NamedCitation[]; said: string[] } {
+  const found: NamedCitation[] = [];
+  const said: string[] = [];
+  for (const message of messages) {
+    const { role, content } = message as { role?: unknown; content?: unknown };
+    if (role === "assistant" && typeof content === "string") said.push(content);
+    if (!Array.isArray(content)) continue;
+    for (const { type, text, toolName, output } of content as ContentPart[]) {
+      if (role === "assistant" && typeof text === "string") said.push(text);
+      if (type === "tool-result" && toolName === SEARCH_NAME && typeof output?.value === "string")
+        found.push(...readFound(output.value));
+    }
+  }
+  return { found, said };
+}
+
+function readEarlier({ history = [], messages = [] }: SeenBefore): {
+  found: NamedCitation[];
+  said: string[];
+} {
+  const turns = history.map((turn) => {
+    const { found, said } = readMessages(turn.messages);
+    const summary = turn.checkpoint ? [plainText(turn.input)] : [];
+    return { found: [...readContext(turn.context ?? []), ...found], said: [...said, ...summary] };
+  });
+  const sent = messages.map((message) => {
+    if (message.role === "steps") return readMessages(message.messages);
+    return { found: [], said: message.role === "assistant" ? [message.text] : [] };
+  });
+  const all = [...turns, ...sent];
+  return { found: all.flatMap(({ found }) => found), said: all.flatMap(({ said }) => said) };
+}
+
+const readSteps = ({ steps = [] }: SeenBefore): NamedCitation[] =>
+  steps.flatMap(({ calls }) =>
+    calls
+      .filter(({ name }) => name === SEARCH_NAME)
+      .flatMap(({ output }) =>
+        (output?.parts ?? []).flatMap((part) => (part.type === "text" ? readFound(part.text) : [])),
+      ),
+  );
+
+/**
+ * Numbers passages. A passage has one number for as long as the model sees it, and no number that the model still sees, in a
+ * result or in its own words, is given to another passage.
+ */
+function createNumbering(earlier: SeenBefore) {
+  const { found, said } = readEarlier(earlier);
+  const inWords = said.flatMap((text) => findCitationMarks(text).map(({ number }) => number));
+  const ofSteps = readSteps(earlier);
+  const byChunk = new Map([...found, ...ofSteps].map((passage) => [passage.chunkId, passage]));
+  const byNumber = new Map([...found, ...ofSteps].map((passage) => [passage.number, passage]));
+  const given = new Set(ofSteps.map(({ number }) => number));
+  // Another attempt counts from where the first one did: its passages have the numbers that its steps name.
+  let last = [...inWords, ...found.map(({ number }) => number)].reduce((a, b) => Math.max(a, b), 0);
+  return {
+    add(passage: Citation): NamedCitation {
+      const known = byChunk.get(passage.chunkId)?.number;
+      if (known === undefined)
+        do last++;
+        while (byNumber.has(last));
+      const numbered = { ...passage, number: known ?? last };
+      byChunk.set(passage.chunkId, numbered);
+      byNumber.set(numbered.number, numbered);
+      given.add(numbered.number);
+      return numbered;
+    },
+    getCitations(text: string): NamedCitation[] {
+      const named = new Set(findCitationMarks(text).map(({ number }) => number));
+      const all = [...byNumber.values()].filter(
+        ({ number }) => given.has(number) || named.has(number),
+      );
+      return all.toSorted((a, b) => a.number - b.number);
+    },
+  };
 }
 
 const getText = (message: ConversationMessage): string =>
@@ -84,36 +227,19 @@ const getText = (message: ConversationMessage): string =>
     ? message.parts.flatMap((part) => (part.type === "text" ? part.text : [])).join("\n")
     : "";
 
-/** The questions before this one, newest first. */
-function listEarlier(question: string, { history = [], messages = [] }: SeenBefore): string[] {
-  const asked = [
-    ...history.filter(({ checkpoint }) => !checkpoint).map(({ input }) => toQuestion(input)),
-    ...messages.map(getText),
-  ];
-  return asked
-    .map((text) => text.trim())
-    .filter((text) => text !== "" && text !== question.trim())
-    .toReversed();
+/** Yields the questions before this one, newest first. */
+function* listEarlier({ history = [], messages = [] }: SeenBefore): Generator<string> {
+  for (const message of messages.toReversed()) yield getText(message);
+  for (const { checkpoint, input } of history.toReversed())
+    if (!checkpoint) yield toQuestion(input);
 }
-
-/** Returns the questions that a question goes on with, back to one that says itself what it is about; undefined if it does so. */
-export function findEarlierQuestions(question: string, seen: SeenBefore): string | undefined {
-  if (question.trim() === "" || !isFollowUp(question)) return undefined;
-  const found: string[] = [];
-  for (const earlier of listEarlier(question, seen).slice(0, MAX_CHAIN)) {
-    found.push(earlier);
-    if (!isFollowUp(earlier)) break;
-  }
-  return found.length === 0 ? undefined : found.join("\n");
-}
-
-export type { CitationMark } from "./citation-numbers.ts";
-export type { Citation, NamedCitation } from "../store/types.ts";
 
 /** The search for passages. A turn without it has none. */
 export interface KnowledgeSearch {
-  /** False: nothing could be found, so that the turn need not look. Not there: something may. */
-  has?(scope: { tenant: string; agentId: string }): Promise<boolean>;
+  /** False if there are no documents at all. */
+  hasAny(): Promise<boolean>;
+  /** False if nothing could be found: then the turn does not look. */
+  has(scope: { tenant: string; agentId: string }): Promise<boolean>;
   /** `relevantOnly` leaves out passages that have too little of the question. */
   search(query: {
     tenant: string;
@@ -137,7 +263,7 @@ const PASSAGES_LEAD =
 const DESCRIPTION =
   "Searches the documents that were uploaded for you. Give a question or a few telling words; the passages that fit best come back, each with its number. Name the numbers of those you used, as [1].";
 
-/** What a turn has of documents. */
+/** The part of documents in a turn. */
 interface TurnKnowledge {
   /** The passages and the tool; empty if the agent has no documents. */
   extensions: TurnExtension[];
@@ -161,15 +287,13 @@ const hasAnswers = ({ history = [], messages = [], steps = [] }: SeenBefore): bo
  */
 export async function createTurnKnowledge(
   { agent, tenant }: KnowledgeScope,
-  knowledge: KnowledgeSearch | undefined,
+  knowledge: KnowledgeSearch,
   earlier: SeenBefore = {},
 ): Promise<TurnKnowledge> {
   const scope = { tenant, agentId: agent.id };
-  const hasDocuments =
-    knowledge !== undefined &&
-    agent.knowledge !== "off" &&
-    // If that cannot be found out, the search below fails with the reason.
-    (!knowledge.has || (await knowledge.has(scope).catch(() => true)));
+  const mayFind = async (): Promise<boolean> => (await knowledge.hasAny()) && knowledge.has(scope);
+  // If that cannot be found out, the search below fails with the reason.
+  const hasDocuments = agent.knowledge !== "off" && (await mayFind().catch(() => true));
   if (!hasDocuments && !hasAnswers(earlier)) return { extensions: [], getCitations: () => [] };
   const numbering = createNumbering(earlier);
   if (!hasDocuments) return { extensions: [], getCitations: numbering.getCitations };
@@ -187,7 +311,7 @@ export async function createTurnKnowledge(
     return found.map(numbering.add);
   };
   const context: ContextProvider = async ({ question }) => {
-    const before = findEarlierQuestions(question, earlier)?.slice(0, MAX_QUESTION);
+    const before = findEarlierQuestions(question, listEarlier(earlier))?.slice(0, MAX_QUESTION);
     const found = await find(question, {
       perDocument: PER_DOCUMENT,
       relevantOnly: true,

@@ -19,7 +19,7 @@ import type { CheckedTry, RunKind } from "./try.ts";
 import type { ExecutorDeps } from "./context.ts";
 import type { ActionContext } from "./types.ts";
 
-/** How long a run that waits behind another run waits at least before it looks again. */
+/** The least milliseconds after which a run that waits behind another run looks again. */
 const SOON_MS = 1_000;
 
 /** The model of a run and its fallbacks, in the order in which they are asked. */
@@ -170,12 +170,9 @@ export async function restoreWaitingRuns(
 function parkRun(run: RunRecord, parking: ParkingLot, context: ActionContext): void {
   const { spec, hold } = run;
   if (hold?.reason !== "away") return;
-  const agent = context.agents.get(spec.session.agentId);
   const own = getOwnModel(run);
-  const resolved = context.models.resolve(
-    own ?? agent?.model ?? hold.of,
-    own === undefined ? agent?.fallbacks : [],
-  );
+  const agent = own === undefined ? context.agents.get(spec.session.agentId) : undefined;
+  const resolved = agent?.resolved ?? context.models.resolve(own ?? hold.of);
   parking.park(
     { id: getJobId(run), kind: "turn", key: sessionId(spec.session) },
     resolved.ok ? toCandidates(resolved.model) : [hold.of],

@@ -2,6 +2,8 @@ import type { TurnExtension, CallGate, PausedTurn } from "../agent/types.ts";
 import { createJudge, getOfferedTools, type Judge } from "../people/judge.ts";
 import { addUsage } from "../agent/usage.ts";
 import { OPERATOR_TENANT } from "../config/checks.ts";
+import { plainText } from "../core/text.ts";
+import type { TurnRecord } from "../store/types.ts";
 import {
   allCoverTool,
   SCHEDULE_TOOL_NAME,
@@ -9,15 +11,13 @@ import {
   type ToolPatterns,
 } from "../vocabulary/tool-names.ts";
 import { createMemoryTools } from "../people/tools.ts";
-import { toQuestion } from "./channel/channel-input.ts";
-import { getSummaryUsage, prepareHistory, toTurns } from "./session-history.ts";
+import { prepareHistory, type CheckpointRun } from "./session-history.ts";
 import type { RunJournal } from "./journal.ts";
 import { createTurnKnowledge } from "./knowledge.ts";
 import { createSendFile } from "./channel/send-file.ts";
 import type { CheckedTry, ModelTurn, Prepared, Try } from "./try.ts";
-import { createReadResult } from "../agent/tools/tool-box.ts";
 
-/** What a turn is taken with. */
+/** The parts that a turn is taken with. */
 export interface ModelTurnParts {
   prepared: Prepared;
   journal: RunJournal;
@@ -40,6 +40,25 @@ function getOwnTools(
   ];
 }
 
+/** Reads the turns that the model sees before this one, with the usage of the summary that was made for the run. */
+async function readTurns(
+  prepared: Prepared,
+  of: CheckpointRun,
+  current: Try,
+): Promise<{ history: readonly TurnRecord[]; notes: readonly string[] }> {
+  const { history: read, warnings: notes } =
+    prepared.isFitted && prepared.history
+      ? { history: prepared.history, warnings: [] }
+      : await prepareHistory(of, prepared.history);
+  // A turn that goes on after people have decided has the history with which it began.
+  Object.assign(prepared, { history: read, isFitted: true });
+  const { checkpoint, turns } = read;
+  // An earlier try of the run may have made the summary.
+  current.summaryUsage =
+    checkpoint?.runId === current.run.id ? checkpoint.checkpoint?.usage : undefined;
+  return { history: checkpoint ? [checkpoint, ...turns] : turns, notes };
+}
+
 /** Asks the model: it sees the session's history and, by the agent's `knowledge`, the documents of the tenant. */
 export async function takeModelTurn(
   { prepared, journal, gate }: ModelTurnParts,
@@ -58,15 +77,7 @@ export async function takeModelTurn(
   const { input, tenant = OPERATOR_TENANT, question } = prepared;
   const { timeoutMs = context.config.agents.defaults.timeoutSeconds * 1000 } = input;
   const of = { run, agent, context, deps, job, signal, timeoutMs, gate };
-  const { history: read, warnings: notes } =
-    prepared.isFitted && prepared.history
-      ? { history: prepared.history, warnings: [] }
-      : await prepareHistory(of, prepared.history);
-  // A turn that goes on after people have decided has the history with which it began.
-  Object.assign(prepared, { history: read, isFitted: true });
-  const history = toTurns(read);
-  const used = getSummaryUsage(read, id);
-  current.summaryUsage = used;
+  const { history, notes } = await readTurns(prepared, of, current);
   const rulesOf = mapping === undefined ? {} : (context.mappings.settings(mapping) ?? {});
   const settings = { agent, config: context.config, mapping: rulesOf, kind };
   const tools = getOfferedTools(settings);
@@ -99,12 +110,8 @@ export async function takeModelTurn(
     narrowedBy: rulesOf.tools ? `tools of the mapping ${mapping}` : "hooks.tools",
     judge: judge.judgeCall,
     info: { agentId: agent.id, sessionKey: spec.session.key, runId: id, kind },
-    question: question ?? toQuestion(spec.input),
-    extensions: [
-      ...extensions,
-      createReadResult(run, deps.store, context.config.agents.defaults.toolResultBytes),
-      ...(hasTools ? getOwnTools(tools, current, judge) : []),
-    ],
+    question: question ?? plainText(spec.input),
+    extensions: hasTools ? [...extensions, ...getOwnTools(tools, current, judge)] : extensions,
     journal,
     gate,
     onUnknown: job ? "ask" : "tell",
@@ -117,7 +124,8 @@ export async function takeModelTurn(
     steps,
     context: result.context ?? [],
   });
-  const usage = used ? addUsage([used, result.usage]) : result.usage;
+  const { summaryUsage } = current;
+  const usage = summaryUsage ? addUsage([summaryUsage, result.usage]) : result.usage;
   const citations = getCitations(`${result.spoken}\n${text}`);
   return {
     ...result,

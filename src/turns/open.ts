@@ -1,6 +1,6 @@
 import { configuredTranscriber } from "../agent/transcribe.ts";
 import type { DeliveryParts } from "../delivery/open.ts";
-import { Quarantine } from "../queue/quarantine.ts";
+import { Quarantine } from "../queue/worker.ts";
 import type { DedupeRecord, RunRecord } from "../store/types.ts";
 import type { AttachmentDeps } from "./channel/attachments.ts";
 import { SteerableTurns } from "./channel/steering.ts";

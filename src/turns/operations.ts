@@ -13,11 +13,9 @@ import {
 } from "../store/types.ts";
 import { unknownId } from "../vocabulary/unknown-id.ts";
 import type { TurnDeps } from "./context.ts";
-import { toQueued } from "./hold.ts";
 import { writeEnd, writeRemoval } from "./end-run.ts";
-import type { RunEnds } from "./receipts.ts";
-import type { RunOperations } from "./types.ts";
-import { commitEnd } from "./journal.ts";
+import type { RunEnds, RunOperations } from "./types.ts";
+import { commitEnd, toQueued } from "./journal.ts";
 
 /** Returns why a run cannot be started again; undefined if it can. */
 export function findRetryProblem({

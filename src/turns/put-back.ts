@@ -1,4 +1,4 @@
-/** What becomes of a run whose try is over and that has not ended: what holds it, and when it is tried again. */
+/** Puts runs back whose try is over and that have not ended: they wait, or are tried again. */
 import { backOff, WAITS, withJitter } from "../core/backoff.ts";
 import { MAX_RETRY_AFTER_MS, type Refusal } from "../core/breaker.ts";
 import { isProviderAway } from "../core/errors.ts";
@@ -13,18 +13,10 @@ import {
   type RunRecord,
 } from "../store/types.ts";
 import { endRun, getUsedSoFar, toRunError, keepFailedAttempts } from "./end-run.ts";
-import {
-  commitFor,
-  persist,
-  type CheckedTry,
-  type FailedTurn,
-  type RunKind,
-  type Try,
-} from "./try.ts";
+import type { CheckedTry, FailedTurn, RunKind, Try } from "./try.ts";
 import { STEER } from "./channel/steering.ts";
-import { beginHold, getWaitedMs } from "./hold.ts";
 import { toCandidates, type RunRefusal } from "./model-gate.ts";
-import { addRunUsage } from "./journal.ts";
+import { addRunUsage, beginHold, commitFor, getWaitedMs, persist } from "./journal.ts";
 
 /** Tries of a turn whose model answers, but with nothing that can be used. */
 const MAX_TRIES = 6;
@@ -47,7 +39,7 @@ function toExpired(
   return { ...failure, ok: false, message, retryable: false };
 }
 
-/** What follows a failed try. `at`: when the run is tried again at the earliest. */
+/** The decision after a failed try. `at`: when the run is tried again at the earliest. */
 type AfterFailure =
   | { do: "end"; failure: FailedTurn }
   | { do: "retry"; at: Ms; failures: number }

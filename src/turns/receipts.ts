@@ -1,16 +1,14 @@
-import { readMonotonic } from "../core/clock.ts";
-import type { PartContext } from "../store/context.ts";
+import { deliveryState } from "../store/sql/rows.ts";
 import {
-  deliveryState,
   getOwnModel,
   NO_ROUTE,
   type DeliveryRecord,
   type EventRecord,
-  type Ms,
   type Reads,
   type RunRecord,
   type Usage,
 } from "../store/types.ts";
+import type { RunEnds } from "./types.ts";
 
 /** The status of a run's delivery, as receipts name it. */
 export function deliveryStatus(
@@ -61,7 +59,7 @@ function deliveryReceipt(
 ): ({ status: string } & Record<string, unknown>) | null {
   const status = deliveryStatus(run, delivery);
   if (status === undefined) return null;
-  // What a reply without a route asked for is no recipient.
+  // The target of a reply without a route is no recipient.
   const route =
     status === NO_ROUTE
       ? undefined
@@ -79,7 +77,7 @@ function deliveryReceipt(
   return full ? { ...receipt, to: route?.to ?? null } : receipt;
 }
 
-/** What a sender may know of a run's usage: what it has cost is for the operator. */
+/** The usage that a sender may know: what it has cost is for the operator. */
 const toCountedTokens = ({ inputTokens, outputTokens, totalTokens }: Usage): Usage => ({
   ...(inputTokens !== undefined && { inputTokens }),
   ...(outputTokens !== undefined && { outputTokens }),
@@ -98,7 +96,7 @@ export function runReceipt(run: RunRecord, delivery: DeliveryRecord | undefined,
     sessionKey: run.spec.session.key,
     model: run.model ?? getOwnModel(run) ?? null,
     name: run.spec.name,
-    // What the provider said is for the operator.
+    // The provider's words are for the operator.
     error: run.error ? { code: run.error.code, message: run.error.message } : null,
     warnings: run.warnings,
     usage: run.usage ? toCountedTokens(run.usage) : null,
@@ -121,75 +119,6 @@ const findDelivery = async (
 export interface ReadableReceipt {
   credential: string | undefined;
   render(): Promise<object>;
-}
-
-/** The callers that wait for the ends of runs. */
-export type RunEnds = ReturnType<typeof createRunEnds>;
-
-/** Another gateway reports the end of runs that a caller waits for here; if the report gets lost, polling finds out. */
-const LOOK_MS = 2000;
-/** No caller waits for longer. */
-const MAX_WAIT_MS = 60_000;
-const MAX_AWAITED = 10_000;
-
-export function createRunEnds({ store, cluster, clock, ended: { signal } }: PartContext) {
-  const waiting = new Map<string, Set<() => void>>();
-  /** Runs that somebody waits for at another gateway, and since when in monotonic time. */
-  const awaited = new Map<string, Ms>();
-
-  const release = (runId: string): void => {
-    for (const done of waiting.get(runId) ?? []) done();
-  };
-  const note = (runIds: readonly string[]): void => {
-    const now = readMonotonic(clock);
-    for (const [id, since] of awaited) {
-      if (since > now - MAX_WAIT_MS && awaited.size < MAX_AWAITED) break;
-      awaited.delete(id);
-    }
-    for (const id of runIds) {
-      awaited.delete(id);
-      awaited.set(id, now);
-    }
-  };
-  if (cluster.shared) {
-    cluster.on("await", note);
-    cluster.on("ended", (runIds) => runIds.forEach(release));
-  }
-
-  /** Sleeps until the run has ended, as far as is known. */
-  const sleep = async (runId: string, ms: number, over: AbortSignal): Promise<void> => {
-    if (!cluster.shared) return clock.sleep(ms, over);
-    cluster.tell("await", [runId]);
-    for (const until = readMonotonic(clock) + ms; !over.aborted;) {
-      const left = until - readMonotonic(clock);
-      if (left <= 0 || (await store.runs.get(runId))?.endedAt !== undefined) return;
-      await clock.sleep(Math.min(left, LOOK_MS), over);
-    }
-  };
-
-  return {
-    /** To be called when a run has ended here. */
-    ended(runId: string): void {
-      release(runId);
-      if (awaited.delete(runId)) cluster.tell("ended", [runId]);
-    },
-    /** Resolves when the run has ended, after `ms`, or when the gateway stops. */
-    async wait(runId: string, ms: number): Promise<void> {
-      const over = new AbortController();
-      const done = (): void => over.abort();
-      const listeners = waiting.get(runId) ?? new Set();
-      waiting.set(runId, listeners.add(done));
-      signal.addEventListener("abort", done, { once: true });
-      try {
-        const run = await store.runs.get(runId);
-        if (run?.endedAt === undefined) await sleep(runId, ms, over.signal);
-      } finally {
-        signal.removeEventListener("abort", done);
-        listeners.delete(done);
-        if (listeners.size === 0) waiting.delete(runId);
-      }
-    },
-  };
 }
 
 export interface Receipts {

@@ -1,9 +1,9 @@
-/** What models see of a session's earlier turns, and the summaries that replace the older ones when the window is full. */
+/** The earlier turns of a session as models see them, and the summaries that replace the older ones when the window is full. */
 import { newBoundaryId } from "../agent/boundary.ts";
 import { countDropped, cutToTokens, getTurnTokens } from "../agent/messages.ts";
 import { ECHO } from "../agent/models.ts";
-import { isOutsideTurn } from "../agent/provenance.ts";
 import type { Agent, CallGate, ResolvedModel } from "../agent/types.ts";
+import { isOutsideTurn } from "../people/judge.ts";
 import type {
   Checkpoint,
   Job,
@@ -28,14 +28,14 @@ export interface SessionHistory {
   turns: readonly TurnRecord[];
   /** An estimate of their tokens, the checkpoint's included. */
   tokens: number;
-  /** Whether there are older turns, after what the checkpoint replaces, that were not read. */
+  /** True if there are older turns, after what the checkpoint replaces, that were not read. */
   isCut: boolean;
 }
 
 export const NO_HISTORY: SessionHistory = { turns: [], tokens: 0, isCut: false };
 
-/** How much of a session is read at most. */
-export interface HistoryLimits {
+/** The most that is read of a session. */
+interface HistoryLimits {
   tokens: number;
   turns: number;
 }
@@ -126,10 +126,6 @@ export async function getLastTurn(
   return undefined;
 }
 
-/** The turns of a history as models see them: a checkpoint stands for those that it replaces. */
-export const toTurns = ({ checkpoint, turns }: SessionHistory): readonly TurnRecord[] =>
-  checkpoint ? [checkpoint, ...turns] : turns;
-
 /** The share of the model's window at which it counts as full: the rest is for the new input, and for what its tools return. */
 const FULL = 0.8;
 /** The share of a full history that a checkpoint leaves as it is. */
@@ -156,16 +152,6 @@ export interface CheckpointRun {
   gate: Pick<CallGate, "ready">;
 }
 
-/** The model of an agent's checkpoints, whatever model its turn has, and the room that history may take in its window. */
-function getRoom({ agent, context }: Pick<CheckpointRun, "agent" | "context">): {
-  model: ResolvedModel | undefined;
-  room: number;
-} {
-  const found = context.models.resolve(agent.model, agent.fallbacks);
-  const model = found.ok ? found.model : undefined;
-  return { model, room: context.runtime.getRoom(agent, model) };
-}
-
 /** Returns how much of a session is read for a turn. */
 export function getHistoryLimits(
   { agent, context }: Pick<CheckpointRun, "agent" | "context">,
@@ -173,7 +159,7 @@ export function getHistoryLimits(
 ): HistoryLimits {
   const isLimited = origin === "main" || origin === "channel";
   return {
-    tokens: getRoom({ agent, context }).room,
+    tokens: agent.room,
     turns: isLimited ? context.config.store.retention.sessionTurns : Infinity,
   };
 }
@@ -198,11 +184,10 @@ function findOldest(
 async function readForSummary(
   gone: readonly TurnRecord[],
   before: SessionHistory["checkpoint"],
-  room: number,
-  { run, deps }: CheckpointRun,
+  { run, agent, deps }: CheckpointRun,
 ) {
   const found: TurnRecord[] = [];
-  let left = room * FULL - (before ? getTurnTokens(before) : 0);
+  let left = agent.room * FULL - (before ? getTurnTokens(before) : 0);
   const range = {
     before: (gone.at(-1) as TurnRecord).seq + 1,
     after: before?.checkpoint?.covered ?? 0,
@@ -249,14 +234,14 @@ async function summarise(
   return undefined;
 }
 
-/** What a checkpoint is made of. */
+/** The parts that a checkpoint is made of. */
 interface NewCheckpoint {
   before: TurnRecord | undefined;
   gone: readonly TurnRecord[];
-  /** What was given to the model to be summarised. */
+  /** The turns that the model was given to summarise. */
   source: readonly TurnRecord[];
   summary: { text: string; model: string; usage: Usage } | undefined;
-  /** Whether a summary should have been made. */
+  /** True if a summary should have been made. */
   isWanted: boolean;
   /** Turns that were never read; undefined if there are none. */
   unread: number | undefined;
@@ -288,7 +273,10 @@ function buildCheckpoint({
   };
 }
 
-/** What models see in place of the turns: the summary, that of the checkpoint before if there is no new one, or nothing. */
+/**
+ * Builds what models see in place of the turns: the summary, that of the checkpoint before if there is no new one, or
+ * nothing.
+ */
 function buildInput(
   { before, summary }: NewCheckpoint,
   outside: boolean,
@@ -323,13 +311,16 @@ async function makeCheckpoint(
   of: CheckpointRun,
   warnings: string[],
 ): Promise<SessionHistory> {
-  const { run, context, deps, job, signal, gate } = of;
+  const { run, agent, context, deps, job, signal, gate } = of;
   const { session } = run.spec;
-  const { model, room } = getRoom(of);
+  const { room, resolved } = agent;
   const before = history.checkpoint;
+  // The agent's own model writes the summary, whatever model the turn has.
   const asked =
-    context.config.agents.defaults.checkpoints && model?.ref !== ECHO.ref ? model : undefined;
-  const source = asked ? await readForSummary(gone, before, room, of) : [];
+    context.config.agents.defaults.checkpoints && resolved.ok && resolved.model.ref !== ECHO.ref
+      ? resolved.model
+      : undefined;
+  const source = asked ? await readForSummary(gone, before, of) : [];
   if (asked && gate.ready && !(await gate.ready(signal))) return history;
   const summary =
     asked && source.length > 0
@@ -358,10 +349,6 @@ async function makeCheckpoint(
   if (!(await deps.store.commit((tx) => tx.sessions.addTurn(session, record), job))) return history;
   return readHistory(deps.store, session, getHistoryLimits(of, session));
 }
-
-/** Returns what the newest summary of a history has used if it was made for this run, also in an earlier try of it. */
-export const getSummaryUsage = ({ checkpoint }: SessionHistory, runId: string): Usage | undefined =>
-  checkpoint?.runId === runId ? checkpoint.checkpoint?.usage : undefined;
 
 /**
  * Returns the history of a run's session for its model. If it has filled the window of the agent's model, the older part is

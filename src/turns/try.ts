@@ -1,25 +1,21 @@
-/** What the kinds of run add to the way that each run goes, and one try of a run on that way. */
+/** The additions of each kind of run to the way of every run, and one try of a run on that way. */
 import type { RunStatus } from "../vocabulary/outcomes.ts";
 import type { TurnFailure } from "../agent/failure.ts";
 import type { Agent, ResolvedModel, TurnInput, TurnResult } from "../agent/types.ts";
-import { backOff, WAITS } from "../core/backoff.ts";
-import { readMonotonic } from "../core/clock.ts";
-import { type RunErrorCode, safeError } from "../core/errors.ts";
+import type { RunErrorCode } from "../core/errors.ts";
 import type { Planned } from "../delivery/plan.ts";
 import type { Admission } from "../queue/admission.ts";
-import { ID_TAKEN } from "../store/sql/errors.ts";
-import {
-  STORE_UNAVAILABLE,
-  type ApiRun,
-  type ApprovalRecord,
-  type Job,
-  type LiveMessage,
-  type Ms,
-  type Route,
-  type RunChange,
-  type RunRecord,
-  type StepRecord,
-  type Writes,
+import type {
+  ApiRun,
+  ApprovalRecord,
+  Job,
+  LiveMessage,
+  Ms,
+  Route,
+  RunChange,
+  RunRecord,
+  StepRecord,
+  Writes,
 } from "../store/types.ts";
 import type { ExecutorDeps } from "./context.ts";
 import type { NamedCitation } from "./knowledge.ts";
@@ -36,31 +32,31 @@ export type ModelTurn = AnsweredTurn | FailedTurn;
 export interface LoadedRun<R extends RunRecord = RunRecord> {
   run: R;
   agent: Agent | undefined;
-  /** Whether the store has the run already. */
+  /** True if the store has the run already. */
   isStored: boolean;
   /** Set if the run spends from budgets. */
   admission?: Admission | undefined;
 }
 
-/** What a turn begins with. */
+/** The beginning of a turn. */
 export interface Prepared<R extends RunRecord = RunRecord> {
-  /** What the kind adds to the model's input. */
+  /** The kind's part of the model's input. */
   input: Partial<TurnInput>;
   /** Whose documents may be searched; default the operator's. */
   tenant?: string;
-  /** What context is looked up for; default the run's input. */
+  /** The text that context is looked up for; default the run's input. */
   question?: string;
   /** Default: that of the run's session. */
   history?: SessionHistory;
-  /** Whether the history stays as it is: no checkpoint of it is made. */
+  /** True if the history stays as it is: no checkpoint of it is made. */
   isFitted?: boolean;
-  /** What changes in the run when it starts. */
+  /** The change of the run when it starts. */
   change?: RunChange<R>;
   /** Adds to the commit of the start. */
   write?(tx: Writes): void;
 }
 
-/** What a run ends with. */
+/** The end of a run. */
 export interface RunEnd {
   change?: Pick<RunChange<ApiRun>, "reply" | "route" | "error" | "answer">;
   warnings?: readonly string[];
@@ -72,14 +68,14 @@ export interface RunEnd {
   after?(done: boolean): void | Promise<void>;
 }
 
-/** What has a turn stream its text to where a person sees it. */
+/** Streams the text of a turn to a place that a person sees. */
 interface LiveInput {
   readonly input: Partial<TurnInput>;
   /** Ends the edits, and waits for the one under way. Returns the message, if one was sent. */
   end(): Promise<LiveMessage | undefined>;
 }
 
-/** What distinguishes the kinds of run: where the input comes from, who waits for the answer, and what the commits add. */
+/** A kind of run: where the input comes from, who waits for the answer, and what the commits add. */
 export interface RunKind<R extends RunRecord = RunRecord> {
   /** The snapshot that the run keeps from its start to its end. */
   readonly context: ActionContext;
@@ -107,9 +103,12 @@ export interface RunKind<R extends RunRecord = RunRecord> {
   writeFirst?(tx: Writes, run: R): void;
   /** The setting that says how old a run may be that is tried again. Default: `maxAge`. */
   readonly maxAge?: "messageMaxAge";
-  /** How long an attempt waits between its calls for models that give no answer, since a person waits for it. Default: not at all. */
+  /**
+   * Milliseconds that an attempt waits between its calls for models that give no answer, since a person waits for it.
+   * Default: not at all.
+   */
   readonly patienceMs?: Ms;
-  /** Where a person waits for the answer, who sees that the agent works. */
+  /** Returns the place in which a person waits for the answer, and sees that the agent works. */
   getReplyRoute?(run: R): Route;
   /** Shows that person the text of the turn as it grows, and takes away what was shown of a turn that has no answer now. */
   readonly live?: {
@@ -133,11 +132,11 @@ export interface Try extends LoadedRun {
   readonly signal: AbortSignal;
   /** The steps so far, those of earlier tries first. */
   readonly steps: StepRecord[];
-  /** What a summary of the session has used that was made for the run. */
+  /** The usage of a summary of the session that was made for the run. */
   summaryUsage?: RunRecord["usage"];
   /** Starts that ended with their process, since the run got further last. */
   crashes: number;
-  /** What the try has come to, with what the run has used until then. `lost`: another gateway has the run. */
+  /** The outcome of the try, with what the run has used until then. `lost`: another gateway has the run. */
   end?: {
     status: RunStatus | "lost";
     error?: RunErrorCode;
@@ -147,53 +146,3 @@ export interface Try extends LoadedRun {
 
 /** A try that was checked: it is known what it is made with. */
 export type CheckedTry = Try & { agent: Agent; model: ResolvedModel };
-
-/** How long the results of a run without a job are tried again: the run ends with its process, and a person waits for it. */
-const MAX_WITHOUT_JOB: Ms = 30_000;
-
-/**
- * How a commit is known that was written though its answer was lost. `isWritten`: asked before each repeat; if it is true, the
- * result is `written`.
- */
-interface Repeated<T> {
-  isWritten?: () => Promise<boolean>;
-  written?: T;
-}
-
-const isUnavailable = (error: unknown): boolean => safeError(error).code === STORE_UNAVAILABLE.code;
-const isTaken = (error: unknown): boolean => safeError(error).message === ID_TAKEN.message;
-
-/**
- * Does what needs the store, and again while the store is unavailable: a model or a tool has been paid for what is written.
- * A commit with a job ends by itself once the lease is lost.
- * @throws the error of the last try if the gateway stops, or if `attempt` fails for another reason.
- */
-export async function persist<T>(
-  { run, kind: { job }, signal, deps: { clock, log } }: Try,
-  attempt: () => T | Promise<T>,
-  { isWritten, written }: Repeated<T> = {},
-): Promise<T> {
-  const since = readMonotonic(clock);
-  for (let failures = 0; ; failures++) {
-    try {
-      if (failures > 0 && (await isWritten?.())) return written as T;
-      return await attempt();
-    } catch (error) {
-      // The commit whose answer was lost has written the record.
-      if (failures > 0 && written !== undefined && isTaken(error)) return written;
-      const isOver =
-        signal.reason === "drain" || (!job && readMonotonic(clock) - since > MAX_WITHOUT_JOB);
-      if (isOver || !isUnavailable(error)) throw error;
-      if (failures === 0)
-        log.error(
-          { err: safeError(error), runId: run.id },
-          "a result could not be written; it is tried again until it is",
-        );
-      await clock.sleep(backOff(failures + 1, WAITS.commit), signal.aborted ? undefined : signal);
-    }
-  }
-}
-
-/** Commits what becomes of a run, as long as it takes. False if another gateway has the run. */
-export const commitFor = (current: Try, write: (tx: Writes) => void): Promise<boolean> =>
-  persist(current, () => current.deps.store.commit(write, current.kind.job));

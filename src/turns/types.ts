@@ -31,8 +31,8 @@ export interface Binding {
 export interface Rooms extends LinkRules {
   /** The addresses in `people`, in order. */
   readonly entries: readonly PersonAddress[];
-  /** True if the owner can write on the channel: only then it can become the last route. */
-  hasOwner(channel: string): boolean;
+  /** The channels on which the owner can write: only these can become the last route. */
+  readonly ownerChannels: ReadonlySet<string>;
   /** The agent for a message: that of the first binding that fits, else the default agent. */
   agentFor(channel: string, message: { from: string; to: string }): Agent;
   /** The agents that people may choose for the conversation of a message, that of its binding first. */
@@ -48,7 +48,7 @@ interface RunSettings {
   callback?: Callback;
 }
 
-/** What actions need of a snapshot: work keeps the one it began with. */
+/** The part of a snapshot that actions need: work keeps the one it began with. */
 export interface ActionContext {
   readonly config: Config;
   readonly agents: Agents;
@@ -58,14 +58,22 @@ export interface ActionContext {
   readonly rooms: Rooms;
   readonly budgets: Budgets;
   readonly mappings: { settings(id: string): RunSettings | undefined };
-  /** Who may decide about calls that wait, as decisions name them. */
+  /** The people who may decide about calls that wait, as decisions name them. */
   readonly approvers: readonly string[];
 }
 
-/** What an operator may do to runs. Failures are values, each saying what to change. */
+/** The operations of an operator on runs. Failures are values, each saying what to change. */
 export interface RunOperations {
   cancel(id: string): Promise<{ ok: true; run: RunRecord } | { ok: false; failure: Failure }>;
   retry(id: string): Promise<{ ok: true; run: RunRecord } | { ok: false; failure: Failure }>;
+}
+
+/** The callers that wait for the ends of runs. */
+export interface RunEnds {
+  /** To be called when a run has ended here. */
+  ended(runId: string): void;
+  /** Resolves when the run has ended, after `ms`, or when the gateway stops. */
+  wait(runId: string, ms: number): Promise<void>;
 }
 
 /** The result of collected events: one run, nothing, or a failure; with what the mapping's code did. */
@@ -79,7 +87,7 @@ export type CombinedAction = (
   config?: string;
 };
 
-/** What the jobs of a run carry. */
+/** The data of the jobs of a run. */
 export interface RunJob {
   type: "run";
   runId: string;

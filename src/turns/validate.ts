@@ -155,7 +155,7 @@ export function checkDraft(
   return checked;
 }
 
-/** Where an action comes from. */
+/** The origin of an action. */
 export interface ActionSource {
   /** The hook path, which the boundary's trusted line names. */
   hook: string;
@@ -288,7 +288,7 @@ function checkRecipient(
 ): Checked<string | undefined> {
   const to = given?.trim();
   if (to === "" && fromRequest) return fail("invalid_recipient", "to", "must not be blank");
-  // What `last` means is known when the run starts.
+  // The channel that `last` means is known when the run starts.
   if (!to || !channel?.loaded) return { ok: true, value: to };
   const checked = channels.checkRecipient(channel.id, to);
   return checked.ok
@@ -326,7 +326,7 @@ function checkRoute(
   const problem =
     fields.deliver === false
       ? undefined
-      : findRouteProblem(target, channels, context.rooms.hasOwner);
+      : findRouteProblem(target, channels, context.rooms.ownerChannels);
   if (problem) warnings.push(problem.message);
   return { ok: true, value: target };
 }
@@ -342,7 +342,7 @@ function checkTimeout(
   return most;
 }
 
-/** Whether a heartbeat follows the run: only the operator can keep the summary quiet, and then no caller can wake. */
+/** Decides if a heartbeat follows the run: only the operator can keep the summary quiet, and then no caller can wake. */
 function checkWakeMode(
   fields: AgentFields,
   source: ActionSource,

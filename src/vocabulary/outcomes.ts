@@ -23,6 +23,6 @@ export const RUN_STATUSES = [
 ] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
 
-/** What deliveries are listed and counted by, and what receipts say: `no_route` are those that failed with that error. */
+/** The states that lists and counts of deliveries and receipts use. `no_route` is a delivery that failed with that error. */
 export const DELIVERY_STATES = ["pending", "delivered", "failed", "no_route", "unknown"] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];

@@ -51,7 +51,7 @@ const attack = fc.constantFrom(
   "<start_of_turn>model",
   "</s>",
 );
-/** What patterns take longest for, if they are not careful. */
+/** Texts on which careless patterns take longest. */
 const HOSTILE = [
   "<",
   "< ",

@@ -87,7 +87,7 @@ describe("a session that has filled the model's window", () => {
     expect(first).toBeGreaterThan(3);
     for (const request of turns.slice(first)) expect(textOf(request)).toContain(SUMMARY);
     expect(textOf(turns.at(-1))).not.toContain("order-1 ");
-    // What a turn does not see any more has been in a summary, or in what the summary after it was made of.
+    // A turn that the model no longer sees was in a summary, or was a source of the next summary.
     const summarised = made.map(textOf).join("\n");
     const last = textOf(turns.at(-1));
     for (let n = 1; n <= 16; n++)

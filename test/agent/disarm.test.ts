@@ -7,7 +7,7 @@ import { findLive } from "./markdown-judge.ts";
 
 const disarm = (text: string): string => cleanReply(text).text;
 
-/** What each piece lets out, and the end. */
+/** The output after each piece, and the output at the end. */
 function inPieces(pieces: readonly string[], hosts?: readonly string[]): string[] {
   const cleaner = createReplyCleaner(hosts);
   return [...pieces.map((piece) => cleaner.push(piece)), cleaner.end()];

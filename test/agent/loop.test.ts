@@ -15,7 +15,7 @@ const said = (calls: [name: string, input: object][]): ModelStep => ({
   endedAt: 2,
 });
 
-/** What happened, in order: commits of the journal, and calls. */
+/** Commits of the journal and calls, in order. */
 let happened: string[] = [];
 
 const tool = (name: string, more: Partial<OfferedTool> = {}): OfferedTool => ({
@@ -49,6 +49,7 @@ const journalOf = ({ steps = [], decisions = {}, held = () => true }: Setup = {}
     happened.push(changes.map(({ id, change }) => `${id}: ${change.state}`).join(", ")),
     Promise.resolve(held())
   ),
+  getWhole: () => Promise.resolve(undefined),
   getDecision: (id) => Promise.resolve(decisions[id]),
 });
 
@@ -147,7 +148,7 @@ describe("the loop of a turn", () => {
     expect(happened).toEqual(["run.0.0: started", "begin run.0.0", "end run.0.0", "run.0.0: done"]);
   });
 
-  it("tells the model and the operator of a call without an answer if nobody can be asked", async () => {
+  it("reports a call without an answer to the model and the operator if no one can be asked", async () => {
     const warnings: string[] = [];
     const cut = tool("a", { execute: () => Promise.reject(new OutcomeUnknownError("cut")) });
     const end = await run([["a", {}]], [cut], { onUnknown: "tell", warnings });

@@ -15,7 +15,7 @@ const DIALECTS = [
   { extensions: [gfm()], htmlExtensions: [gfmHtml()], allowDangerousProtocol: true },
 ];
 
-/** Where the page stands that shows a reply. */
+/** The address of the page that shows a reply. */
 const PAGE = "https://page.example/app/";
 /** Elements whose `href` does not wait for a click. */
 const USERS = /^(?:link|base|use|image|feImage|script|pattern|filter|\w+Gradient)$/;
@@ -60,11 +60,11 @@ function findInNode(node: DefaultTreeAdapterTypes.Node): string[] {
   return [...own, ...[...inside, ...hidden].flatMap(findInNode)];
 }
 
-/** What a page fetches from elsewhere by itself. What ends within a tag is closed by the page around it. */
+/** The addresses of other sites that a page loads by itself. The elements around the reply close a tag that it leaves open. */
 const findInHtml = (html: string): string[] =>
   findInNode(parse(`<main>${html}></p></main>`)).filter(leadsOutside);
 
-/** What readers of a markdown text would fetch: of two parsers, each of CommonMark and of GFM, with HTML and without. */
+/** The addresses that readers of a markdown text would load: two parsers, each of CommonMark and of GFM, with HTML and without. */
 export const findLive = (text: string): string[] =>
   [
     ...PARSERS.map((parser) => parser.render(text)),

@@ -58,7 +58,7 @@ const ledgerServer = (env: object = {}): object => ({
 });
 const calls = (): Entry[] => readLedger(ledger).filter(({ call }) => call !== undefined);
 const done: Said = { text: "Done." };
-/** What the model was given last. */
+/** The model's last request, as text. */
 const lastSeen = ({ requests }: ModelServer): string => JSON.stringify(requests.at(-1)?.body);
 
 interface Served {
@@ -122,7 +122,7 @@ describe.each(SERVED)("the reference server over %s", (_transport, open) => {
 });
 
 describe("a server", () => {
-  it("gets each call once, with the call's id as the idempotency key, and is told of one that is cancelled", async () => {
+  it("gets each call once, with the call's id as the idempotency key, and is informed of one that is cancelled", async () => {
     world = await createMcpWorld({ book: ledgerServer() }, (call) => {
       if (call === 0) return { tool: "book__mark", input: {} };
       return call === 1 ? { tool: "book__hang", input: {} } : done;
@@ -154,7 +154,7 @@ describe("a server", () => {
     expect(findChildren(LEDGER_SERVER)).toEqual([]);
   });
 
-  it("that does not answer in time is told so, and the outcome of the call is unknown", async () => {
+  it("that does not answer in time is informed, and the outcome of the call is unknown", async () => {
     const server = createServer({ ...ledgerServer(), callTimeout: 300 });
     const call = (tool: string) =>
       server.call({ tool, input: {}, callId: tool, signal: AbortSignal.timeout(60_000) });

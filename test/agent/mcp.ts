@@ -135,7 +135,7 @@ export async function createMcpWorld(
   });
 }
 
-/** What reached the ledger's server. */
+/** A start, a call or a cancellation that reached the ledger's server. */
 export interface Entry {
   pid: number;
   started?: boolean;

@@ -34,7 +34,7 @@ async function read(source: Parts): Promise<unknown[]> {
   return seen;
 }
 
-it("makes one piece of those that are there together, and keeps apart what comes apart", async () => {
+it("merged text: pieces that are there together become one, and pieces that come apart stay apart", async () => {
   const finish: Part = { type: "text-end", id: "1" };
   const groups = [
     [word("a"), word("b"), word("c")],
@@ -51,14 +51,14 @@ it("makes one piece of those that are there together, and keeps apart what comes
   ]);
 });
 
-it("says what came before a failure, and then fails", async () => {
+it("merged text: a failure comes after the text before it", async () => {
   const broken = new Error("gone");
   expect(
     await read(sourceOf([[word("a"), word("b")]], (controller) => controller.error(broken))),
   ).toEqual(["ab", broken]);
 });
 
-it("ends the source where its reader goes", async () => {
+it("merged text: the source ends when its reader goes", async () => {
   let gone: unknown;
   const source: Parts = new ReadableStream<Part>({
     pull: (controller) => controller.enqueue(word("a")),

@@ -72,7 +72,7 @@ describe("tools whose names vendors refuse", () => {
   });
 });
 
-it("the real name stands in `approve`, in the approval and in the result", async () => {
+it("tools with long names: `approve`, the approval and the result show the real name", async () => {
   const server = {
     command: process.execPath,
     args: [join(import.meta.dirname, "names-mcp-server.mjs")],

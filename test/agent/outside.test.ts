@@ -91,7 +91,7 @@ async function report(): Promise<{ status: string; reply: string; warnings: stri
 interface Offered {
   function?: { name?: string; description?: string; parameters?: object };
 }
-/** What of the hostile server's schema is no sentence. */
+/** The schema of the hostile server without its sentences. */
 const STRUCTURE = {
   type: "object",
   properties: {

@@ -12,8 +12,8 @@ function textsOf(value: unknown): string[] {
 }
 
 /**
- * What of a request to a model stands inside the boundary, and what outside. All markers must be pairs of the id of one of its
- * `turns`: a past turn keeps its own.
+ * Divides the texts of a request to a model into those inside the boundary and those outside. All markers must be pairs with
+ * the id of one of its `turns`: a past turn keeps its own id.
  */
 export function divide(
   body: unknown,

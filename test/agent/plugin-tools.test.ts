@@ -151,7 +151,7 @@ describe("tools of plugins", () => {
     expect(calls.map(({ info }) => info.callId)).toEqual([`${ended.id}.0.0`, `${ended.id}.1.0`]);
   });
 
-  it("are not called again when the run is tried again: it goes on after the last step", async () => {
+  it("are not called again when the run is tried again: it continues after the last step", async () => {
     let asked = 0;
     const made = await start(() => undefined);
     made.handler = (_request, response) => {

@@ -78,7 +78,7 @@ async function start(
   });
 }
 
-/** Whether the last message is an input, and no result of a tool. */
+/** True if the message is an input and not the result of a tool. */
 const isInput = ({ role, content }: { role: string; content: unknown }): boolean =>
   role === "user" && !JSON.stringify(content).includes('"tool_result"');
 
@@ -87,7 +87,7 @@ async function run(message: string): Promise<void> {
   expect(await world.endedRun(runId)).toMatchObject({ status: "succeeded" });
 }
 
-/** How many messages at the beginning of two requests are byte for byte the same. */
+/** The number of messages at the beginning of two requests that are byte for byte the same. */
 function countCommon(before: readonly unknown[], after: readonly unknown[]): number {
   const first = before.findIndex(
     (message, at) => JSON.stringify(message) !== JSON.stringify(after[at]),
@@ -154,7 +154,7 @@ it("passages of past turns are not kept if bodies are not", async () => {
   expect(last).not.toContain("order 1 from outside");
 });
 
-it("marks the instructions, the turn's message and the last message for a provider that keeps what is marked", async () => {
+it("prompt cache: a provider that needs marks gets them on the instructions, the turn's message and the last message", async () => {
   await start(128_000, true, {
     vendor: VENDORS.find(({ type }) => type === "anthropic") as Vendor,
   });
@@ -184,7 +184,7 @@ it("marks the instructions, the turn's message and the last message for a provid
     expect(countCommon(bare[at] ?? [], request)).toBe(bare[at]?.length);
 });
 
-it("marks nothing but the instructions where no later request begins with what is sent", async () => {
+it("prompt cache: only the instructions are marked if no later request begins with the one that is sent", async () => {
   const vendor = VENDORS.find(({ type }) => type === "anthropic") as Vendor;
   server = await startVendor(vendor);
   server.handler = ({ body }, response) => {

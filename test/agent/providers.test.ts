@@ -163,7 +163,7 @@ describe("a turn", () => {
     ["400", 400, "answered 400"],
   ];
   it.each(final)(
-    "gives up at once on %s, and says what to change",
+    "fails immediately on %s, and says what to change",
     async (_name, status, message) => {
       await start(COMPATIBLE, {
         handler: (_request, response) =>
@@ -401,7 +401,7 @@ describe("kinds of providers", () => {
     expect(await run({})).toMatchObject({ status: "succeeded", reply: 'polly/big with "nut"' });
   });
 
-  it("that nobody offers, and settings that their plugin refuses, are problems of the config", async () => {
+  it("that no plugin offers, and settings that their plugin refuses, are problems of the config", async () => {
     const message = await issuesOf({
       a: { type: "parot" },
       b: { type: "openai-compatible" },
@@ -415,7 +415,7 @@ describe("kinds of providers", () => {
   });
 });
 
-it("leaves out the oldest turns, whole ones, where the history is longer than the model's window, and says so", async () => {
+it("context window: the oldest whole turns are left out if the history is too long, and the run has a warning", async () => {
   server = await startVendor(COMPATIBLE);
   server.handler = () => ({ text: "noted" });
   const provider = { type: COMPATIBLE.type, baseUrl: server.baseUrl, contextTokens: 11_000 };

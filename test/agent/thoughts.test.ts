@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ThoughtReader, splitThoughts } from "../../src/agent/thoughts.ts";
 
-/** What a model says, its thoughts, and its answer. */
+/** The output of a model, its thoughts, and its answer. */
 const CASES: [string, string, string[], string][] = [
   ["<think>", "<think>a</think>b", ["a"], "b"],
   ["a relative", "<thinking>a</thinking>b", ["a"], "b"],

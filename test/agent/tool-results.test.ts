@@ -62,7 +62,7 @@ describe.each(byVendor)("by %s", (type, vendor) => {
     const { images, text } = takeImages(world.model.requests[1] as ModelRequest);
     expect(images).toEqual([picture]);
     expect(text.length).toBeLessThan(100_000);
-    // What stands before and behind the image are the markers.
+    // The markers stand before and behind the image.
     const whole = JSON.stringify(world.model.requests[1]?.body);
     const at = whole.indexOf(picture.slice(0, 300));
     const id = /<<<EXTERNAL_CONTENT ([0-9a-f]{32})>>>/.exec(whole)?.[1] as string;
@@ -125,7 +125,7 @@ describe("results", () => {
     world = await createMcpWorld({ all: everything }, then(...calls));
     expect(await world.run()).toMatchObject({ status: "succeeded" });
     const { inside } = divide(world.model.requests.at(-1)?.body);
-    // The server says the same as text and as structured content: the model is told once.
+    // The server sends the same as text and as structured content: the model gets it once.
     expect(inside.split("Light rain").length).toBe(2);
     for (const words of [
       "Link to a resource:",

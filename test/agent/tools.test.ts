@@ -158,7 +158,7 @@ describe("tools of MCP servers", () => {
       expect(vendor.toolNames(request)).toEqual(["town__weather"]);
   });
 
-  it("that the model makes up are not run, and the turn goes on", async () => {
+  it("that the model makes up are not run, and the turn continues", async () => {
     await start(VENDORS[0] as Vendor, { town: STDIO }, ["town.weather"], (call) =>
       call === 0 ? { tool: "town__erase", input: {} } : { text: "Sorry." },
     );
@@ -166,7 +166,7 @@ describe("tools of MCP servers", () => {
     expect(JSON.stringify(server.requests[1]?.body)).not.toContain("erased");
   });
 
-  it("whose server cannot be reached are missed in a warning, and the turn goes on without", async () => {
+  it("whose server cannot be reached are named in a warning, and the turn continues without them", async () => {
     const missing = {
       town: { command: "/nowhere/mcp-server" },
       far: { url: "http://127.0.0.1:9/mcp" },

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** What a model server was asked, as it came in. */
+/** A request to a model server. */
 export interface ModelRequest {
   path: string;
   headers: IncomingMessage["headers"];
@@ -9,7 +9,7 @@ export interface ModelRequest {
   body: any;
 }
 
-/** What it says: a text, a call of a tool, or whatever the handler has sent itself (`undefined`). */
+/** The server's answer: a text, a call of a tool, or `undefined` if the handler has answered itself. */
 export type Said = { text: string } | { tool: string; input: object } | undefined;
 
 export type Handler = (request: ModelRequest, response: ServerResponse) => Said | Promise<Said>;
@@ -27,7 +27,7 @@ export interface Vendor {
   /** Roles and texts of the conversation, without the instructions. */
   turns(request: ModelRequest): { role: string; text: string }[];
   toolNames(request: ModelRequest): string[];
-  /** What a level of thinking comes to in the request. */
+  /** The field of the request that a level of thinking sets. */
   thinking(request: ModelRequest): unknown;
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { removeLinksTo } from "../../src/agent/reply/links.ts";
-import type { View } from "../../src/agent/provenance.ts";
-import { createJudge, createOutsideWords, renderHosts } from "../../src/people/judge.ts";
+import { createJudge, divideWords, type View } from "../../src/people/judge.ts";
+import { createOutsideWords, renderHosts } from "../../src/people/outside-words.ts";
 import { expectProportional } from "../growth.ts";
 
 const VIEW: View = {
@@ -22,9 +22,11 @@ const read = (
   const config = { hooks: { allowedLinkHosts: allowed } } as unknown as Parameters<
     typeof createOutsideWords
   >[2];
-  const { hosts, recipients } = createOutsideWords({ ...VIEW, ...view }, operator, config).inCall(
-    input,
-  );
+  const { hosts, recipients } = createOutsideWords(
+    () => divideWords({ ...VIEW, ...view }),
+    operator,
+    config,
+  ).inCall(input);
   return [...hosts, ...recipients].toSorted();
 };
 

@@ -172,7 +172,7 @@ describe("with buttons", () => {
     ]);
   });
 
-  it("takes the buttons away if somebody decides elsewhere, and if nobody decides", async () => {
+  it("takes the buttons away if somebody decides elsewhere, and if the approval expires", async () => {
     const clock = createFastClock();
     const telegram = await startWith(["telegram:42", "operator"], { clock });
     await order();
@@ -203,7 +203,7 @@ describe("with buttons", () => {
   });
 });
 
-it("posts the question to the callback, signed, and again until it is taken", async () => {
+it("approval callback: the question is posted, signed, and again until it is accepted", async () => {
   const got: { headers: IncomingHttpHeaders; body: string }[] = [];
   const server = createServer((request, response) => {
     let body = "";

@@ -18,7 +18,7 @@ const TELEGRAM = {
   telegram: { token: "1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", allowFrom: ["42"] },
 };
 
-/** What a gateway would say of the config when it starts. */
+/** The issues and warnings that a gateway would report for the config at its start. */
 async function check(
   config: object,
 ): Promise<{ issues: Record<string, string>; warnings: Record<string, string> }> {
@@ -54,7 +54,7 @@ it("a config names calls that wait by agent, by mapping and by preset", async ()
   expect(issues).toEqual({});
 });
 
-it("entries that name no tool are problems with their place", async () => {
+it("approvals: an entry that names no tool is a problem of the config, with its path", async () => {
   const { issues } = await check({
     agents: {
       defaults: { approve: ["bnak.*"] },
@@ -87,7 +87,7 @@ it("entries that name no tool are problems with their place", async () => {
   expect(issues["hooks.mappings[0].tools[0]"]).toContain('Did you mean "shop"?');
 });
 
-it("approvers that are none are problems; those that cannot decide are warnings", async () => {
+it("approvers: an unknown approver is a problem of the config, one who cannot decide is a warning", async () => {
   expect(
     (await check({ tools: { approvers: ["opertor", "telegrm:42", "api:", "nobody"] } })).issues,
   ).toEqual({
@@ -116,6 +116,6 @@ it.each([
   [{ approvalTimeout: "soon" }, "tools.approvalTimeout"],
   [{ untrusted: "maybe" }, "tools.untrusted"],
   [{ aprovers: ["operator"] }, "tools.aprovers"],
-])("%j is a problem", async (tools, path) => {
+])("approvals: the config %j is a problem", async (tools, path) => {
   expect(Object.keys((await check({ tools })).issues)).toEqual([path]);
 });

@@ -80,7 +80,7 @@ describe("a hook whose agent calls a tool in `approve`", () => {
     expect(await world.open()).toMatchObject([{ input: { order: "12345678901234567892" } }]);
   });
 
-  it("is denied: the model is told so with the person's words, and the tool sees nothing", async () => {
+  it("is denied: the model gets the person's words, and the tool is not called", async () => {
     world = await approvalWorld({ agent: AGENT });
     const runId = await order();
     const [asked] = await world.open();
@@ -101,7 +101,7 @@ describe("a hook whose agent calls a tool in `approve`", () => {
     expect(world.bank.calls).toEqual([]);
   });
 
-  it("that nobody decides about for three days is told to the model, and waiting has no maximum", async () => {
+  it("continues without the call once approvalTimeout is over, however long that is", async () => {
     const clock = createFastClock();
     world = await approvalWorld({
       agent: AGENT,

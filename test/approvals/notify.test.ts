@@ -24,7 +24,7 @@ let clock: ManualClock;
 let worker: DeliveryWorker;
 let poke: () => void;
 let logged: string[];
-/** What each channel saw: truth is there, not in the store. */
+/** The messages that each channel received. They are the truth, and the store is not. */
 let seen: {
   channel: string;
   to: string;
@@ -148,7 +148,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-it("asks the first approver who has a channel, directly, with buttons, and no one else", async () => {
+it("approval questions: the first approver who has a channel is asked, directly, with buttons, and no one else", async () => {
   await ask();
   expect(told()).toEqual(["ask tg user:42"]);
   expect(seen[0]?.what).toMatchObject({
@@ -163,7 +163,7 @@ it("asks the first approver who has a channel, directly, with buttons, and no on
   expect((await deliveries()).map(({ status }) => status)).toEqual(["delivered"]);
 });
 
-it("asks where the run came from if an approver wrote it, before all others", async () => {
+it("approval questions: the conversation of the run is asked first if an approver wrote in it", async () => {
   const incoming = { from: "rosa", direct: false, replyTo: "m1", thread: "t1" };
   await ask({ ...SPEC, channel: "mm", to: "town", incoming });
   expect(told()).toEqual(["text mm town"]);
@@ -174,7 +174,7 @@ it("asks where the run came from if an approver wrote it, before all others", as
   });
 });
 
-it("goes on to the next approver if a question fails, each once, and says so if none is left", async () => {
+it("approval questions: the next approver is asked if a question fails, each once, and the log says if none is left", async () => {
   answers = {
     tg: [{ status: "failed", reason: "blocked" }],
     wa: [{ status: "failed", reason: "more than 24 hours" }],
@@ -187,7 +187,7 @@ it("goes on to the next approver if a question fails, each once, and says so if 
     ["delivered", undefined],
   ]);
   expect(logged.join("\n")).toContain("an approver could not be asked: the next one is");
-  // An operator who sends a failed question again asks nobody else twice.
+  // An operator who sends a failed question again asks no one else twice.
   answers = { tg: [{ status: "failed", reason: "blocked" }] };
   const [first] = await deliveries();
   await worker.retry(first?.id as string);
@@ -201,14 +201,14 @@ it("goes on to the next approver if a question fails, each once, and says so if 
   expect(await deliveries()).toHaveLength(3);
 });
 
-it("says that nobody could be asked", async () => {
+it("approval questions: the log says that no approver could be asked", async () => {
   answers = { tg: [{ status: "failed", reason: "blocked" }] };
   await ask(SPEC, ["tg:42"]);
   expect(told()).toEqual(["ask tg user:42"]);
   expect(logged.join("\n")).toContain("no approver could be asked on a channel");
 });
 
-it("asks the next approver within a minute if the first one's channel is down", async () => {
+it("approval questions: the next approver is asked within a minute if the first one's channel is down", async () => {
   answers = {
     tg: Array.from({ length: 12 }, () => ({ status: "retry", reason: "busy" }) as const),
   };
@@ -217,7 +217,7 @@ it("asks the next approver within a minute if the first one's channel is down", 
   expect(told()).toEqual([...Array.from({ length: 5 }, () => "ask tg user:42"), "ask wa user:1"]);
 });
 
-it("does not ask about what was decided meanwhile, and no one after it", async () => {
+it("approval questions: no question is sent about an approval that was decided meanwhile", async () => {
   answers = { tg: [{ status: "retry", reason: "busy" }] };
   await ask();
   decided = true;
@@ -236,7 +236,7 @@ async function endQuestion(verdict: "approve" | "deny"): Promise<void> {
   await store.commit((tx) => ends.forEach((end) => writeDelivery(tx, end)));
 }
 
-it("takes the buttons away once, after the question, by the message that asked", async () => {
+it("approval questions: the buttons go away once, after the question, from the message that asked", async () => {
   await ask();
   await endQuestion("approve");
   await pass(0);
@@ -249,7 +249,7 @@ it("takes the buttons away once, after the question, by the message that asked",
   await expect(endQuestion("approve")).rejects.toThrow();
 });
 
-it("takes the buttons away of a question that was on its way when it was decided", async () => {
+it("approval questions: the buttons go away from a question that was being sent when it was decided", async () => {
   answers = { tg: [{ status: "retry", reason: "busy" }] };
   await ask();
   await endQuestion("deny");
@@ -257,14 +257,14 @@ it("takes the buttons away of a question that was on its way when it was decided
   expect(told()).toEqual(["ask tg user:42", "ask tg user:42", "end tg user:42"]);
 });
 
-it("does not plan the same question twice", async () => {
+it("approval questions: the same question is not planned twice", async () => {
   await ask();
   await expect(ask()).rejects.toThrow();
   await pass(1_000);
   expect(told()).toEqual(["ask tg user:42"]);
 });
 
-it("asks the next approver if the vendor reports later that the question did not arrive, once", async () => {
+it("approval questions: the next approver is asked, once, if the vendor reports later that the question did not arrive", async () => {
   await ask();
   const [first] = await deliveries();
   const id = first?.id;

@@ -32,7 +32,7 @@ const read = async (path: string, key = KEY) => {
 const lastResult = () => JSON.stringify(world.model.asked.at(-1)?.body.messages.at(-1));
 
 describe("a streamed response whose key may decide", () => {
-  it("says approval.required, and goes on after the decision", async () => {
+  it("says approval.required, and continues after the decision", async () => {
     await start({}, { approve: ["bank.*"] });
     const stream = world.call("/v1/responses", { model: "ops", input: "Pay.", stream: true });
     const [approval] = await world.until(async () => {
@@ -99,7 +99,7 @@ describe("a streamed response whose key may decide", () => {
 });
 
 describe("turns of the API that have nobody to ask", () => {
-  it("make no call that needs approval, and the model is told", async () => {
+  it("make no call that needs approval, and the model learns of it", async () => {
     await start({}, { approve: ["bank.*"] });
     const { status } = await world.chat();
     expect(status).toBe(200);

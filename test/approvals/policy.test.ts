@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { findOutside, type View } from "../../src/agent/provenance.ts";
+import { findOutside, type View } from "../../src/people/judge.ts";
 import { judgeCall, type JudgedTurn } from "../../src/people/policy.ts";
 import type { TurnRecord } from "../../src/store/types.ts";
 
 const READS = { readOnly: true, idempotent: true, destructive: false };
 const CHANGES = { readOnly: false, idempotent: false, destructive: false };
-/** What an MCP tool without annotations has. */
+/** The hints of an MCP tool without annotations. */
 const SILENT = { readOnly: false, idempotent: false, destructive: true };
 
 const TURN: JudgedTurn = {

@@ -85,7 +85,7 @@ describe('the owner\'s "good morning" makes no changing call without being asked
 });
 
 describe("a person who writes while a call waits", () => {
-  it("is told so, and may end it", async () => {
+  it("is informed, and may end it", async () => {
     world = await approvalWorld({ agent: { approve: ["*"] } });
     obey();
     await sayOn(world, message("good morning"));

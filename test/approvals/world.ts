@@ -14,7 +14,7 @@ import { createWorld, type World, type WorldOptions } from "../e2e/world.ts";
 
 export const VENDOR = VENDORS[0] as Vendor;
 
-/** What the bank saw, whatever the gateway says. */
+/** The calls that reached the bank, whatever the gateway reports. */
 export interface Bank {
   calls: { tool: string; input: unknown; callId: string }[];
   plugin: Plugin;
@@ -43,7 +43,7 @@ export function createBank(): Bank {
 export interface ApprovalWorld extends World {
   bank: Bank;
   model: ModelServer;
-  /** What the model was given in its last request, as text. */
+  /** The model's last request, as text. */
   lastRequest(): string;
   /** Open approvals, once there are as many. */
   open(count?: number): Promise<

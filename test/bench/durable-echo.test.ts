@@ -19,7 +19,7 @@ interface Stored {
 const readRecords = (file: string): Stored[] =>
   readFileSync(file, "utf8")
     .split("\n")
-    // What was cut off was not answered.
+    // The last line is cut off, so its request had no answer.
     .slice(0, -1)
     .map((line) => JSON.parse(line) as Stored);
 
@@ -113,7 +113,7 @@ describe("the durable echo", () => {
     await file.close();
   });
 
-  it("answers nobody of a group that could not be stored, and goes on with the next", async () => {
+  it("answers no request of a group that could not be stored, and continues with the next", async () => {
     const file = await open(join(dir, "failed"), "a");
     let fails = true;
     const append = createGroupLog({

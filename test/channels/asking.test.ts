@@ -73,7 +73,7 @@ describe("telegram", () => {
     expect(host.presses).toHaveLength(1);
   });
 
-  it("asks in text if the webhook does not get presses, and takes those that come to it", async () => {
+  it("asks in text if the webhook does not get presses, and accepts those that arrive", async () => {
     const { server, channel } = await open({ mode: "webhook", webhookSecret: "s3cret" });
     server.allowed = ["message"];
     await ask(channel, question("42"));

@@ -20,7 +20,7 @@ export type BlueBubblesFault =
   | "redirect";
 
 const METHOD = z.enum(["apple-script", "private-api"]).optional();
-/** What the server takes; an unknown member is an error here. */
+/** The bodies that the server accepts. Here an unknown member is an error. */
 const TEXT = z.strictObject({
   chatGuid: z.string().min(1),
   tempGuid: z.string().min(1),
@@ -66,7 +66,7 @@ export const PASSWORD = "pass word&4711";
 
 export interface BlueBubblesServer {
   url: string;
-  /** What reached Messages, oldest first. */
+  /** The messages that reached Messages, oldest first. */
   sent: {
     chatGuid: string;
     text: string;
@@ -151,7 +151,7 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
     });
     return add({ text, isFromMe: true, handle: null, chats: [{ guid: chatGuid }] });
   };
-  /** Whether a fault has answered. Like the server's, the texts quote what they should not. */
+  /** Returns true if a fault has answered. The faults quote secrets, as the real server does. */
   const failed = (
     request: IncomingMessage,
     response: ServerResponse,

@@ -138,7 +138,7 @@ describe("messages that follow each other quickly", () => {
     expect(sent().map(({ to }) => to)).toEqual(["room-1", "room-1", "room-1", "room-1", "room-2"]);
   });
 
-  it('`messages: "separate"` answers each at once', async () => {
+  it('`messages: "separate"` answers each immediately', async () => {
     await open({ messages: "separate", quietTime: "5m" });
     await say("one");
     await say("two");

@@ -66,7 +66,7 @@ describe("/new", () => {
   beforeEach(open);
   afterEach(close);
 
-  it("begins a new conversation, asks no model, and is confirmed where it was written", async () => {
+  it("begins a new conversation, asks no model, and is confirmed in its room", async () => {
     await say("alpha");
     await whenSent(1);
     const command = message("/new", { to: "dm-ann", thread: "t1" });
@@ -98,7 +98,7 @@ describe("/new", () => {
     expect(provider.text(provider.requests[1] as never)).toMatch(/alpha[^]*beta/);
   });
 
-  it("is confirmed at once, and counts in order: what came before it ends in the old conversation", async () => {
+  it("is confirmed immediately, and keeps the order: earlier messages end in the old conversation", async () => {
     await say("slow alpha");
     await say("beta");
     await world.until(async () => provider.requests.length === 1);
@@ -119,7 +119,7 @@ describe("/stop", () => {
   beforeEach(open);
   afterEach(close);
 
-  it("at once ends what runs and what waits in its session, and nothing else, also if all places are taken", async () => {
+  it("ends all running and waiting turns of its session immediately, and nothing else, also if all places are taken", async () => {
     await say("slow for bob", { from: "bob", to: "dm-bob" });
     await say("slow alpha");
     await say("beta");
@@ -134,7 +134,7 @@ describe("/stop", () => {
     slow.open();
     await whenSent(2);
     expect(sent()[1]).toMatchObject({ to: "dm-bob", text: "done" });
-    // What comes after it is answered as ever, and knows nothing of what was stopped.
+    // The next message is answered as usual, and the model sees none of the stopped turns.
     await say("delta");
     await whenSent(3);
     expect(provider.text(provider.requests[2] as never)).not.toMatch(/alpha|beta|gamma/);
@@ -201,7 +201,7 @@ describe("/help, /status and /agent", () => {
     expect(provider.requests).toHaveLength(0);
   });
 
-  it("`/status` says who answers, what is under way and what the conversation has used today", async () => {
+  it("`/status` shows the agent, the work in progress and what the conversation has used today", async () => {
     await say("alpha", { from: "bob", to: "dm-bob" });
     await whenSent(1);
     await say("slow beta");

@@ -4,43 +4,14 @@ import { describe, expect, it } from "vitest";
 import { checkFileUrl } from "../../src/channel-kit/files.ts";
 import { ask, IMAGE, lastText, openWorld, pass, REPORT, report, VOICE } from "./contents.ts";
 import { createFastClock } from "../approvals/world.ts";
+import { pdf } from "../knowledge/office-files.ts";
 import { VENDORS, type Vendor } from "./vendors.ts";
 
 const vendor = (id: string): Vendor => VENDORS.find((one) => one.id === id) as Vendor;
 const telegram = vendor("telegram");
 
-/** A document with these texts, a page each. */
-function pdf(...texts: string[]): Buffer {
-  const pages = texts.flatMap((text, index) => {
-    const stream = `BT /F1 18 Tf 40 700 Td (${text}) Tj ET`;
-    const about = `/Contents ${2 * index + 5} 0 R /Resources << /Font << /F1 3 0 R >> >>`;
-    return [
-      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] ${about} >>`,
-      `<< /Length ${stream.length} >>\nstream\n${stream}\nendstream`,
-    ];
-  });
-  const kids = texts.map((_, index) => `${2 * index + 4} 0 R`).join(" ");
-  const objects = [
-    "<< /Type /Catalog /Pages 2 0 R >>",
-    `<< /Type /Pages /Kids [${kids}] /Count ${texts.length} >>`,
-    "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
-    ...pages,
-  ];
-  let body = "%PDF-1.4\n";
-  const offsets = objects.map((object, index) => {
-    const at = body.length;
-    body += `${index + 1} 0 obj\n${object}\nendobj\n`;
-    return at;
-  });
-  const table = offsets.map((at) => `${String(at).padStart(10, "0")} 00000 n \n`).join("");
-  body += `xref\n0 ${objects.length + 1}\n0000000000 65535 f \n${table}`;
-  return Buffer.from(
-    `${body}trailer\n<< /Size ${objects.length + 1} /Root 1 0 R >>\nstartxref\n${body.length}\n%%EOF\n`,
-  );
-}
-
 describe("files of messages", () => {
-  it("that a model cannot see, hear or read are told of with the reason", async () => {
+  it("that a model cannot see, hear or read are named with the reason", async () => {
     const opened = await openWorld(
       telegram,
       { transcription: undefined, attachments: { maxBytes: 20_000 } },
@@ -103,11 +74,12 @@ describe("files of messages", () => {
     expect(lastText(provider).length).toBeLessThan(61_000);
   });
 
-  it("give so many pages at most: a document with more is told of", async () => {
+  it("give a limited number of pages: a document with more is reported", async () => {
     const opened = await openWorld(telegram);
     const { far, provider } = opened;
+    const toPage = (text: string): string => `BT /F1 18 Tf 40 700 Td (${text}) Tj ET`;
     const send = (name: string, ...pages: string[]) =>
-      far.sends.file({ ...REPORT, name, bytes: pdf(...pages) }, "read this");
+      far.sends.file({ ...REPORT, name, bytes: Buffer.from(pdf(pages.map(toPage))) }, "read this");
     await ask(opened, send("short.pdf", "marker-1", "marker-2"));
     expect(lastText(provider)).toMatch(/What \[file: short\.pdf\] says:[^]*marker-1[^]*marker-2/);
     await ask(
@@ -138,7 +110,7 @@ describe("files of messages", () => {
     expect(await ask(opened, far.sends.file(REPORT, "again"))).toBe("I was given: a document");
   });
 
-  it("are fetched again after errors that pass, and told of if they are gone", async () => {
+  it("are fetched again after temporary errors, and named if they are gone", async () => {
     const opened = await openWorld(telegram);
     const { far, provider } = opened;
     far.sends.shelf.failing = 2;

@@ -32,7 +32,7 @@ for (const vendor of VENDORS) {
 
     expect(await ask(opened, sends.file(REPORT, "sum it up"))).toBe("I was given: a document");
     const document = lastText(provider);
-    // What a file says is outside text, whoever has sent it on.
+    // The text of a file is outside text, whoever forwarded it.
     const [boundary] = /<<<EXTERNAL_CONTENT (\w+)>>>/.exec(document) ?? [];
     expect(document.indexOf("What [file")).toBeGreaterThan(document.indexOf(boundary ?? "nothing"));
 

@@ -1,4 +1,4 @@
-/** How each channel writes what markdown can say, as far as its dialect is its own. `forms.test.ts` reads it again. */
+/** The output of each channel for markdown, in the parts that only its dialect has. `forms.test.ts` reads the output back. */
 import { expect, it } from "vitest";
 import { toDiscord } from "../../plugins/discord/format.ts";
 import { render as toIMessage } from "../../plugins/imessage/send.ts";

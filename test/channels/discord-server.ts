@@ -3,7 +3,7 @@ import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
 import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 import { serve, type Answer, type Call } from "./wire.ts";
 
-/** How the next posts of a message end. `cut` has arrived, `cut before` has not. */
+/** The ends of the next posts of a message. `cut` has arrived, `cut before` has not. */
 export type DiscordFault =
   | "429"
   | "502"
@@ -39,10 +39,10 @@ export interface DiscordServer {
   messages: DiscordMessage[];
   /** Files that people have sent. */
   shelf: Shelf;
-  /** What was asked of the HTTP API, refusals included. */
+  /** The requests to the HTTP API, rejected ones included. */
   calls: string[];
   fail(fault: DiscordFault, options?: { times?: number; path?: string }): void;
-  /** What the gateway was told: `identify`, `resume` with its sequence. */
+  /** The commands that the gateway received: `identify`, or `resume` with its sequence. */
   gateway: { op: "identify" | "resume"; path: string; d: Record<string, unknown> }[];
   /** Sends an event to all sessions; those without a connection get it when they resume. */
   push(message: object, event?: "MESSAGE_CREATE" | "MESSAGE_UPDATE" | "INTERACTION_CREATE"): void;
@@ -61,9 +61,9 @@ export interface DiscordServer {
     options?: object[];
   }[];
   typing: TypingLog;
-  /** What pressers were shown. */
+  /** The texts that people see after they press a button. */
   notices: string[];
-  /** Whether the application may have the text of all messages. */
+  /** The application may have the text of all messages. */
   givesContent: boolean;
   /** Presses go to this address, and not to the gateway. */
   interactionsUrl: string | null;
@@ -73,7 +73,7 @@ export interface DiscordServer {
   attempts: number[];
   /** Lets the next connections fail. */
   refuse(times: number): void;
-  /** Forgets the sessions: who resumes has to begin anew. */
+  /** Forgets the sessions, so that a client that resumes has to identify again. */
   expire(): void;
   connections(): number;
   close(): Promise<void>;
@@ -83,7 +83,7 @@ export interface DiscordServer {
 export const BOT_ID = "700000000000000001";
 /** The role that Discord gives a bot in each server. */
 export const BOT_ROLE = "700000000000000099";
-/** What the API says of the bot. */
+/** The bot in answers of the API. */
 const SELF: Readonly<Record<string, object>> = {
   "/users/@me": { id: BOT_ID, username: "rouse", bot: true },
   [`/guilds/1/members/${BOT_ID}`]: { user: { id: BOT_ID }, roles: [BOT_ROLE], nick: null },
@@ -351,7 +351,7 @@ export async function startDiscord(): Promise<DiscordServer> {
     say({ op: 10, d: { heartbeat_interval: 41_250 } });
     socket.on("close", (code) => {
       if (session?.socket === socket) delete session.socket;
-      // Who says good-bye has no session any more.
+      // A client that closes normally gives up its session.
       if (session && (code === 1000 || code === 1001)) sessions.delete(session.id);
     });
     socket.on("message", (data) => {

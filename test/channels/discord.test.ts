@@ -96,7 +96,7 @@ describe("discord", () => {
       expect(await send(`user:${USER}`)).toMatchObject({ status: "retry" });
     });
 
-    it("answers in a thread and as a reply; calls nobody and shows no preview", async () => {
+    it("answers in a thread and as a reply, without mentions and previews", async () => {
       expect(
         await send(
           "800000000000000005",
@@ -117,7 +117,7 @@ describe("discord", () => {
       });
     });
 
-    it("answers without pointing where it may not read what came before", async () => {
+    it("answers without a reply reference if it may not read earlier messages", async () => {
       server.fail("no history");
       expect(await send(CHANNEL, { replyTo: "990000000000000001" })).toMatchObject({
         status: "sent",
@@ -147,7 +147,7 @@ describe("discord", () => {
       expect(server.messages.filter(({ content }) => content === "mixed")).toHaveLength(1);
     });
 
-    it("says that it does not know where that fails too", async () => {
+    it("says that it does not know if that fails too", async () => {
       server.fail("cut");
       server.fail("no access");
       expect(await send(CHANNEL)).toMatchObject({ status: "unknown" });
@@ -173,7 +173,7 @@ describe("discord", () => {
       }
     });
 
-    it("goes on after a 401 that passed, and asks no more than the number of tries that the gateway makes", async () => {
+    it("continues after a 401 that passed, and asks no more than the number of tries that the gateway makes", async () => {
       const channel = await open(server);
       const once = (idempotencyKey: string): Promise<SendResult> =>
         channel.send({ to: CHANNEL, text: "x", idempotencyKey }, signal());

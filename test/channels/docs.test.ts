@@ -11,7 +11,7 @@ const CODE =
     .map((found) => found[1] ?? "")
     .find((code) => code.includes("plugins/knock.ts")) ?? "";
 
-it("the page's channel hears, answers where it was spoken to, and knows its place after a restart", async () => {
+it("docs/plugins.md: the page's channel receives messages, answers in their room, and keeps its cursor over a restart", async () => {
   const written = [
     { id: "1", author: "ann", room: "kitchen", text: "Who is there?" },
     { id: "2", author: "eve", room: "kitchen", text: "Let me in" },

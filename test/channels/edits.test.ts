@@ -17,7 +17,7 @@ const CHANNEL = PIPE.replace(
 
 let world: World;
 let provider: Provider;
-/** What the vendor has: one picture, and one thread. */
+/** The vendor's data: one picture, and one thread. */
 let vendor: {
   url: string;
   file: ReturnType<typeof gate>;

@@ -1,4 +1,4 @@
-/** What all channels promise alike, beyond `testChannel`: their settings, and messages that are written down. */
+/** The promises of all channels beyond `testChannel`: their settings, and messages that are written down. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import JSON5 from "json5";
@@ -13,7 +13,7 @@ import { VENDORS, type FarSide, type Vendor } from "./vendors.ts";
 
 const DOCS = resolve(import.meta.dirname, "../../docs/channels");
 
-/** What is wrong with the configs on the page of a channel, each loaded as it stands there. */
+/** The issues of the configs on the page of a channel. Each config is loaded as the page shows it. */
 async function issuesOfPage(id: string): Promise<unknown[]> {
   const page = readFileSync(`${DOCS}/${id}.md`, "utf8");
   const configs = [...page.matchAll(/^```json5\n([^]*?)^```$/gm)].map(([, text = ""]) =>
@@ -168,7 +168,7 @@ const get = (id: string): Vendor => VENDORS.find((vendor) => vendor.id === id) a
 interface Stream extends Pick<Vendor, "id" | "section"> {
   start(): Promise<Pick<FarSide, "url" | "close"> & { write(text: string): unknown }>;
   refused: { section: object; message: RegExp };
-  /** What was not written down comes again when the vendor sends it again, not when the channel asks. */
+  /** The vendor repeats a message that was not written down. On other channels the channel asks for it again. */
   isPushed?: true;
 }
 
@@ -233,7 +233,7 @@ describe.each(STREAMS)(
       return { far, host, listen, received, connected };
     };
 
-    it("goes on after a restart where it was, without loss and without repetition", async () => {
+    it("continues at its cursor after a restart, without loss and without repetition", async () => {
       const { far, listen, received, connected } = await open();
       const first = await listen();
       await connected();

@@ -24,7 +24,7 @@ export const said = (text: string, ...others: MessagePart[]) => ({
 /** The gateway as a channel sees it, with what outlasts a restart. */
 export interface TestHost extends ChannelHost {
   received: Received[];
-  /** What the channel says is not for the agent. */
+  /** Messages that the channel reports as not meant for the agent. */
   skipped: SkippedMessage[];
   states: ServiceState[];
   /** Presses of buttons, each answered with `answer`. */

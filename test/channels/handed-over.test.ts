@@ -1,11 +1,11 @@
-/** What each channel hands over of a message, and what it says of one that is not for the agent: the messages are in `samples`. */
+/** Messages of `samples`, each with what its channel hands over, or the reason why it is not for the agent. */
 import { expect, it, onTestFinished, vi } from "vitest";
 import { listening, testHost, type Received } from "./gateway.ts";
 import { openChannel } from "./open.ts";
 import { samplesOf } from "./samples.ts";
 import { VENDORS } from "./vendors.ts";
 
-/** What is said of a message, without its id and time. A thread that the message itself begins is `own`. */
+/** Describes a message without its id and time. A thread that the message itself begins is `own`. */
 function describeMessage({ id, text, parts, thread, ...place }: Received): object {
   const others = parts.filter(({ kind }) => kind !== "own");
   // On Telegram no message begins a thread, and the short number of one may end like that of a message.
@@ -44,7 +44,7 @@ it.each(VENDORS.filter(({ id }) => samplesOf(id).handed))(
         message ? { received: describeMessage(message) } : { skipped: passed?.skipped ?? null },
       );
     }
-    // What leaves nothing leaves nothing later either.
+    // Messages that are not handed over immediately are not handed over later either.
     expect([host.received, host.skipped]).toEqual([[], []]);
     expect(handed.map(({ what }, at) => ({ what, ...seen[at] }))).toEqual(
       handed.map(({ what, received, skipped }) => ({

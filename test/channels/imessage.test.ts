@@ -9,7 +9,7 @@ const OWNER = "+15551234567";
 const CHAT = `iMessage;-;${OWNER}`;
 const GROUP = "iMessage;+;chat123456";
 const SECRET = "0123456789abcdef-secret";
-// What the plugin's clock says where it is loaded for a test.
+// The plugin's clock in tests.
 const NOW = 1;
 // The server knows the files of such a message, if it has any.
 const OLD = { dateCreated: NOW - 60_000 };
@@ -217,7 +217,7 @@ describe("the webhook of imessage", () => {
     expect(host.received[2]?.text).toBe("Lunch\nat noon");
   });
 
-  it("hears in a group only what calls the agent", async () => {
+  it("takes from a group only messages that address the agent", async () => {
     const chats = [{ guid: GROUP, displayName: "Friday" }];
     await post(server.arrive("among us", { chats }));
     await post(server.arrive("hey @Rouse, look", { chats }));
@@ -254,7 +254,7 @@ describe("the webhook of imessage", () => {
     ]);
   });
 
-  it("waits for the files of a message of which the server tells without them, and hears it once", async () => {
+  it("waits for the files of a message that is announced without them, and takes it once", async () => {
     const { data: photo } = server.arrive("\uFFFC", { attachments: [] });
     await post({ type: "new-message", data: photo });
     const { data: words } = server.arrive("\uFFFClook at this", { attachments: [PHOTO] });
@@ -269,7 +269,7 @@ describe("the webhook of imessage", () => {
     expect(host.skipped).toEqual([]);
   });
 
-  it("lets nobody in without the secret", async () => {
+  it("rejects requests without the secret", async () => {
     const event = server.arrive("forged");
     for (const path of [
       "/channels/imessage",
@@ -327,7 +327,7 @@ describe("asking the server of imessage", () => {
   const arrive = (text: string, more: object = {}): void =>
     void server.arrive(text, { dateCreated: (at += 1000), ...more });
 
-  it("makes up for what came while nobody listened, without loss and without doubling", async () => {
+  it("catches up messages of a time without a gateway, without loss and without repetition", async () => {
     arrive("before the channel was there", { dateCreated: 0 });
     listen();
     await vi.waitFor(() => expect(host.states).toEqual([{ ok: true, message: "listening" }]));
@@ -347,7 +347,7 @@ describe("asking the server of imessage", () => {
     await arrived("one", "two", "late", "three");
   });
 
-  it("hears a message when the server knows its files, and one without any later as having no text", async () => {
+  it("takes a message once the server knows its files, and later one without any as having no text", async () => {
     host.saved.cursor = "1";
     const { data } = server.arrive("\uFFFC", { dateCreated: NOW + 30_000, attachments: [] });
     server.arrive(null, { dateCreated: NOW + 60_000 });

@@ -52,7 +52,7 @@ it("a turn that fails says so in the language of the sender, with the error as i
   );
 });
 
-it("who waits for a decision, and who decides, is answered in the own language", async () => {
+it("language: a person who waits for a decision and one who decides get answers in their own language", async () => {
   world = await approvalWorld({
     agent: { approve: ["*"] },
     config: { tools: { approvers: ["pipe:zoe"] } },

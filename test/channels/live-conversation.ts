@@ -34,7 +34,7 @@ export interface LiveConversation {
   before: number;
 }
 
-/** Opens a conversation: `close` gets what ends it. Where the vendor shows something in threads alone, `inThread` writes there. */
+/** Opens a conversation: `close` gets what ends it. With `inThread` it is in a thread, for vendors that show something there only. */
 export async function openConversation(
   { id, section, start }: Place,
   options: WorldOptions & { settings?: object; inThread?: boolean },

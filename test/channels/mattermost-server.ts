@@ -44,7 +44,7 @@ export type WebsocketMode = "open" | "closed" | "refusing" | "mute";
 
 export interface MattermostServer {
   url: string;
-  /** What the bot posted. */
+  /** The posts of the bot. */
   posts: MattermostPost[];
   /** Files that people have sent. */
   shelf: Shelf;
@@ -59,7 +59,7 @@ export interface MattermostServer {
   /** Connections of the websocket that are let in. */
   sockets(): number;
   dropSockets(): void;
-  /** What the websocket does: `closed` lets nobody in, `refusing` takes no token, `mute` says nothing any more. */
+  /** Sets the mode of the websocket: `closed` rejects connections, `refusing` rejects tokens, `mute` sends nothing any more. */
   websocket(mode: WebsocketMode): void;
   /** Forgets the ids of pending posts, as after their time. */
   forgetPending(): void;

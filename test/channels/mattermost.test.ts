@@ -125,7 +125,7 @@ describe("sending to Mattermost", () => {
     server.fail("cut-after-taking", 1);
     const sending = send(channel, "text");
     await until(() => expect(posts()).toBe(4));
-    // What the repeat is told says nothing of the first try.
+    // The answer to the repeated post says nothing about the first attempt.
     server.fail("unavailable");
     expect(await sending).toMatchObject({ status: "unknown" });
   });

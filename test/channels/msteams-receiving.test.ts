@@ -19,7 +19,7 @@ import { openTeams } from "./teams-world.ts";
 const now = (): number => Math.floor(Date.now() / 1000);
 
 describe("receiving from Teams", () => {
-  it("hands over a direct message, and the answer goes back to where it came from", async () => {
+  it("hands over a direct message, and the answer goes to its conversation", async () => {
     const { server, post, received, send } = await openTeams();
     expect(await post(directMessage(server.url))).toBe(200);
     expect(received).toEqual([
@@ -118,7 +118,7 @@ describe("who may post to the bot", () => {
     expect(received).toEqual([]);
   });
 
-  it("nobody with another's key, with the public key as a secret, without a signature or without a token", async () => {
+  it("no one with another's key, with the public key as a secret, without a signature or without a token", async () => {
     const { server, post, channel, host, received } = await openTeams();
     const message = directMessage(server.url);
     const other = await generateKeyPair("RS256");
@@ -219,7 +219,7 @@ describe("who may post to the bot", () => {
     ).toBe(200);
   });
 
-  it("refuses nobody for good while the keys cannot be had", async () => {
+  it("no one is rejected for good while the keys cannot be fetched", async () => {
     const { server, post } = await openTeams();
     server.fail("keys-down");
     expect(await post(directMessage(server.url))).toBe(503);
@@ -306,7 +306,7 @@ describe("the conversations that are known", () => {
     expect(server.opened).toEqual([]);
   });
 
-  it("are all kept where many are learnt at once", async () => {
+  it("are all kept if many are learnt together", async () => {
     const { server, post, dir, logged } = await openTeams();
     const posts = Array.from({ length: 20 }, (_, n) =>
       post(

@@ -88,7 +88,7 @@ describe("sending to Teams", () => {
     expect(server.arrived.map(({ text }) => text)).toEqual(["Hello", "again"]);
   });
 
-  it("tries later where no token can be had now, and says what is wrong where none will be", async () => {
+  it("tries later if no token can be had now, and says what is wrong if there will be none", async () => {
     const { send, server } = await openTeams();
     server.fail("sign-in-down");
     expect(await send({})).toMatchObject({

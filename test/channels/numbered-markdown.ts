@@ -16,7 +16,7 @@ const inline = fc.constantFrom(
   "1 < § && § > 2",
   "\\*§\\*",
 );
-/** What is narrow enough for a table in columns: as cards its words would stand in another order. */
+/** Cells that are narrow enough for a table in columns. A wider table becomes cards, with its words in another order. */
 const cell = fc.constantFrom("§", "**§**", "~~§~~", "`§`", "1 < §", "日本§語");
 const line = fc.array(inline, { minLength: 1, maxLength: 5 }).map((parts) => parts.join(" "));
 const block = fc.oneof(

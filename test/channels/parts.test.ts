@@ -123,7 +123,7 @@ it.each([
   ["+541112345678", "+5491112345678"],
   ["+551187654321", "+5511987654321"],
   ["+22997123456", "+2290197123456"],
-])("%s and %s are one number", (one, other) => {
+])("phone numbers: %s and %s are one number", (one, other) => {
   expect(findNumber(one, ["+1", other])).toBe(other);
   expect(findNumber(other, ["+1", one])).toBe(one);
   expect(findNumber(one, [other, one])).toBe(one);
@@ -133,7 +133,9 @@ it.each([
   ["+551134567890", "+5511934567890"],
   ["+15212345678901", "+12345678901"],
   ["+525512345678", "+5225512345678"],
-])("%s and %s are two numbers", (one, other) => expect(findNumber(one, [other])).toBeUndefined());
+])("phone numbers: %s and %s are two numbers", (one, other) =>
+  expect(findNumber(one, [other])).toBeUndefined(),
+);
 
 it.each([
   ["whatsapp", "+52 1 55 1234 5678", { from: "525512345678" }],

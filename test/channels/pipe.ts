@@ -57,7 +57,7 @@ export async function sayOn(world: World, body: object, channel = "pipe"): Promi
   expect((await world.gateway.fetch(request)).status).toBe(204);
 }
 
-/** What the channel sent, oldest first. */
+/** The messages that the channel sent, oldest first. */
 export const sentOn = (world: World): Record<string, unknown>[] =>
   world.printed
     .filter((text) => text.startsWith("PIPE "))

@@ -6,7 +6,7 @@ import { VENDORS } from "./vendors.ts";
 
 const PLUGINS = resolve(import.meta.dirname, "../../plugins");
 
-it("every channel that receives is here", () => {
+it("receiving: every channel that receives is tested here", () => {
   const catalog = JSON.parse(readFileSync(`${PLUGINS}/catalog.json`, "utf8")) as { id: string }[];
   const receiving = catalog
     .filter(({ id }) => existsSync(`${PLUGINS}/${id}/receive.ts`))

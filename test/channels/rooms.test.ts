@@ -53,7 +53,7 @@ const problems = (more: object, pipe?: object): Promise<string> =>
     },
   );
 
-it("no two conversations have the same session, whatever their ids look like", () => {
+it("sessions: no two conversations share one, whatever their ids look like", () => {
   const id = fc.array(
     fc.constantFrom("a", ":", "%", "%3A", "direct", "room", "thread", "x".repeat(90)),
     { minLength: 1, maxLength: 3 },

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 
 type Written = Promise<Request | undefined>;
-/** What writes such messages on a channel. */
+/** Writes the messages of samples on a channel. */
 interface Writers {
   raw(text: string, more: object): Written;
   quote(text: string, quoted: { author: string; text: string }): Written;
@@ -20,13 +20,13 @@ interface Samples {
   others: (Partial<Sample> & { text: string; origin: string; quotes?: string })[];
   /** A message that quotes the words of an author. */
   quote?: Sample;
-  /** What people point at, and what the model gets to read of it. */
+  /** Things that people point at, and the text that the model gets of them. */
   pointedAt?: (Sample & { what: string; shown: string })[];
   /** Messages in a group that address the agent. */
   calls?: (Sample & { what: string })[];
   /** Messages, and what is handed over of each; or why it is not, null if nothing is said of it. */
   handed?: (Sample & { what: string; received?: object; skipped?: string | null })[];
-  /** What a program posts into a thread, and lines that the model gets to read. */
+  /** Posts of programs in a thread, and the lines that the model gets of them. */
   alerts?: { name: string; alert: object; lines: string[] }[];
 }
 

@@ -128,7 +128,7 @@ const POINTS: [
 ];
 
 it.each(POINTS)(
-  "a file of a gateway that is killed %s is sent once, or its delivery says that nobody knows",
+  "a file of a gateway that is killed %s is sent once, or its delivery has an unknown outcome",
   async (_, prepare, expected) => {
     const gateway = await openGateway();
     const { server, start, speak } = gateway;

@@ -122,7 +122,7 @@ it("a file that failed to be sent is tried again alone, and the text is not sent
   expect(server.messages).toHaveLength(1);
 });
 
-it("a file that a channel cannot send is told of in words, and the delivery has a warning", async () => {
+it("a file that a channel cannot send is named in the text, and the delivery has a warning", async () => {
   const vendor = VENDORS.find(({ id }) => id === "msteams");
   if (!vendor) throw new Error("msteams is not there");
   const { far, provider, world } = await openWorld(vendor, {}, { config: TOOLS });

@@ -17,9 +17,9 @@ export interface Shelf {
   asked: { path: string; authorization: string | undefined }[];
   /** So many of the next requests fail with a 503. */
   failing: number;
-  /** Whether requests are not answered at all; of Telegram's server only. */
+  /** No request is answered. Only Telegram's server has it. */
   isStuck?: boolean;
-  /** Where all requests are sent on to. */
+  /** The address to which all requests are redirected. */
   redirect?: string;
   /** Deletes all. */
   clear(): void;
@@ -56,7 +56,7 @@ export function handOver(
   response.writeHead(given.status, given.headers).end(given.bytes ?? given.text);
 }
 
-/** What a server answers to a request for bytes. */
+/** The answer of a server to a request for bytes. */
 export function bytesAnswer(
   shelf: Shelf,
   id: string,

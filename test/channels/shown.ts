@@ -1,6 +1,6 @@
 /**
- * What people see of a text: its words with their forms, as CommonMark shows them and as each channel's own format does. The
- * readers are written from the vendors' descriptions or are packages of others, so that no renderer is judged by itself.
+ * Shows a text as people see it: its words with their forms, as CommonMark and as each channel's own format. The readers follow
+ * the vendors' descriptions or are packages of others, so that no renderer is its own judge.
  */
 import { parse as parseDiscord } from "discord-markdown-parser";
 import { parseHTML } from "linkedom";
@@ -11,7 +11,7 @@ import type Token from "markdown-it/lib/token.mjs";
 /** A sign and its forms, as `strong` or `link:https://…`, in alphabetical order. White space and invisible signs are left out. */
 export type Shown = string[];
 
-/** Invisible signs: they part marks, and nobody sees them. */
+/** Signs that people do not see: white space, and signs that only separate marks. */
 const UNSEEN = /[\s\u200b\u2060\ufeff]/u;
 
 /** Collects what is shown, below the forms that are open. */
@@ -39,7 +39,7 @@ class Page {
   }
 }
 
-/** What a channel has no form for, and how it says it instead. */
+/** The forms that a channel does not have, and its substitutes. */
 export interface Ways {
   /** Forms that a channel does not have. */
   lacks?: readonly string[];
@@ -48,11 +48,11 @@ export interface Ways {
   /** Tables: drawn in code, or as they are; wider ones as cards. */
   tables: "native" | "code";
   cards?: boolean;
-  /** What stands around code in a line, where there is no form for it. */
+  /** The sign around code in a line, if the channel has no form for it. */
   tick?: string;
   /** Letters beside which a mark is shown: it is left away there. */
   apart?: RegExp;
-  /** Whether HTML that reaches the channel is shown as it is, vanishes, or is text like any other. */
+  /** HTML that reaches the channel is shown as it is, dropped, or read as text like any other. */
   html?: "shown" | "dropped" | "read";
 }
 
@@ -155,7 +155,7 @@ class MarkdownReader {
     } else if (token.type !== "list_item_close") this.#numbers.pop();
   }
 
-  /** Whether a mark stands beside a letter where the channel shows it. */
+  /** True if a mark stands beside a letter, so that the channel would show it. */
   #isBeside(tokens: readonly Token[], opening: number, closing: number): boolean {
     const { apart } = this.#ways;
     if (!apart) return false;
@@ -167,7 +167,7 @@ class MarkdownReader {
     return apart.test(before.slice(-1)) || apart.test(after.slice(0, 1));
   }
 
-  /** What stands in a line; `plain` is without forms, as in code. */
+  /** Reads the tokens of a line; `plain` is without forms, as in code. */
   #inline(tokens: readonly Token[], plain = false): void {
     const skipped = new Set<number>();
     const links: Token[] = [];
@@ -237,7 +237,7 @@ class MarkdownReader {
   }
 }
 
-/** What markdown shows, with HTML as its source, in a channel's ways. */
+/** Shows a markdown text in a channel's ways. HTML is shown as its source. */
 export function showMarkdown(markdown: string, ways: Ways = { tables: "native" }): Shown {
   const reader = new MarkdownReader(ways);
   reader.read((ways.html === "read" ? parserOfText : parser).parse(markdown, {}));
@@ -330,7 +330,7 @@ export const LETTER = /[\p{L}\p{N}]/u;
 /** Those of scripts with spaces between words. */
 export const SPACED = /(?![\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Hang}])[\p{L}\p{N}]/u;
 
-/** How a channel reads signs around words, one for each form: beside none of the letters, with no space inside. */
+/** A channel's reading of signs around words, one sign for each form. A sign counts if no letter is outside and no space inside. */
 interface Marks {
   letters: RegExp;
   write(text: string, page: Page): void;
@@ -445,7 +445,7 @@ export function readDiscord(text: string): Shown {
   return page.shown;
 }
 
-/** What is different between two texts as they are shown, with what stands before it; undefined if nothing is. */
+/** The first difference between two shown texts, with the words before it; undefined if there is none. */
 export function differenceOf(found: Shown, expected: Shown): string | undefined {
   const at = expected.findIndex((one, index) => found[index] !== one);
   const first = at < 0 ? (found.length > expected.length ? expected.length : -1) : at;

@@ -38,14 +38,14 @@ const REQUEST = z.strictObject({
 });
 export type SignalRequest = z.output<typeof REQUEST>;
 
-/** How many events the daemon keeps. */
+/** The number of events that the daemon keeps. */
 const KEPT = 1000;
 /** From this many bytes on, Signal's apps drop a message's body. */
 const LONGEST = 2048;
 
 export interface SignalServer {
   url: string;
-  /** What was sent, oldest first. */
+  /** The messages that were sent, oldest first. */
   sent: SignalRequest["params"][];
   /** Files that people have sent. */
   shelf: Shelf;
@@ -149,7 +149,7 @@ export async function signalServer(): Promise<SignalServer> {
     }
     if (!params.message || (params.recipient === undefined) === (params.groupId === undefined))
       return error(-1);
-    // What no app would show is not taken here.
+    // Signal's apps would show no body, so the test server rejects it.
     if (Buffer.byteLength(params.message) > LONGEST) return error(-1);
     sent.push(params);
     answer({

@@ -213,7 +213,7 @@ describe("receiving on signal", () => {
     expect(host.received.map(({ from }) => from)).toEqual([`uuid:${OTHER_ID}`, `uuid:${OTHER_ID}`]);
   });
 
-  it("hears in a group only what is for the agent", async () => {
+  it("takes from a group only messages for the agent", async () => {
     await listen();
     const groupInfo = { groupId: GROUP, groupName: "Friday", type: "DELIVER" };
     const self = { name: ACCOUNT, number: ACCOUNT, uuid: ACCOUNT_ID, start: 3, length: 1 };

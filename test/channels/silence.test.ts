@@ -24,7 +24,7 @@ const lastRun = async () => (await world.admin("/admin/v1/runs")).body.runs[0];
 /** Ann again, where others read too. */
 const GROUP = { to: "group", direct: false };
 
-it("thoughts in a model's text are not sent, and later turns do not see them", async () => {
+it("silence: thoughts in a model's text are not sent, and later turns do not see them", async () => {
   provider.answer = () => "<think>She wants a greeting.</think>\n\nHello Ann";
   await say("Hi");
   await world.until(async () => sentTexts().length === 1);

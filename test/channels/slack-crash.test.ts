@@ -18,14 +18,14 @@ async function openAfterCrash(thread?: string) {
   const place = { channel: "C0123ABC", ...(thread !== undefined && { thread_ts: thread }) };
   return {
     server,
-    /** What the killed process had handed over. */
+    /** Posts a message as the killed process had done. */
     post: (text: string, key: string) =>
       client.apiCall("chat.postMessage", {
         ...place,
         text,
         metadata: { event_type: "rouse_reply", event_payload: { key } },
       }),
-    /** What others have posted since. */
+    /** Adds newer posts of other people. */
     async addNewer(count: number): Promise<void> {
       await client.apiCall("chat.postMessage", { ...place, text: "newer" });
       const last = server.posts.at(-1);

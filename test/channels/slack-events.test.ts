@@ -5,7 +5,7 @@ import { BOT_TOKEN, eventCallback, signedRequest, SIGNING_SECRET } from "./slack
 
 /** Seconds since 1970 in the tests. */
 const NOW = 1_700_000_000;
-/** What the channel is made with, at a time in seconds since 1970. */
+/** The arguments of the channel, with a clock at a time in seconds since 1970. */
 const at = (seconds: number) => ({
   config: { botToken: BOT_TOKEN, apiUrl: "http://127.0.0.1:1/" },
   fetch,
@@ -72,7 +72,7 @@ describe("the Events API", () => {
   });
 });
 
-it("hands over nothing of nobody, with the reason", async () => {
+it("slack: a message without a sender is skipped, with the reason", async () => {
   const gateway = testHost();
   await post(eventCallback({ ...dm, user: undefined }), {}, gateway);
   expect(gateway.received).toEqual([]);

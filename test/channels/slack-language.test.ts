@@ -56,7 +56,7 @@ async function write(
 const questions = ({ calls }: SlackServer): number =>
   calls.filter((call) => call === "users.info").length;
 
-it("a message has the language of its author, which is asked for every six hours", async () => {
+it("slack: a message has the language of its author, which is asked for every six hours", async () => {
   const world = await open({ U0ROSA: "de-DE", U0ANN: "ja-JP" });
   expect([await write(world), await write(world), await write(world, "U0ANN")]).toEqual([
     "de-DE",
@@ -72,7 +72,7 @@ it("a message has the language of its author, which is asked for every six hours
   expect(questions(world.server)).toBe(3);
 });
 
-it("without the scope `users:read` messages come without a language, and it is asked for once an hour", async () => {
+it("slack: without the scope `users:read` messages have no language, and it is asked for once an hour", async () => {
   const world = await open(undefined);
   expect([await write(world), await write(world), await write(world, "U0ANN")]).toEqual([
     undefined,
@@ -85,7 +85,7 @@ it("without the scope `users:read` messages come without a language, and it is a
   expect(await write(world)).toBe("es-ES");
 });
 
-it("a person whom Slack does not show has no language, and keeps no one else from having one", async () => {
+it("slack: a person whom the vendor does not show has no language, and others keep theirs", async () => {
   const world = await open({ U0ROSA: "de-DE" });
   expect([await write(world, "U0FAR"), await write(world, "U0FAR"), await write(world)]).toEqual([
     undefined,
@@ -96,7 +96,7 @@ it("a person whom Slack does not show has no language, and keeps no one else fro
 });
 
 it.each(["hang", "unavailable", "rate-limited", "cut-connection"] as const)(
-  "a message arrives although users.info fails: %s",
+  "slack: a message arrives although users.info fails: %s",
   async (fault) => {
     const world = await open({ U0ROSA: "de-DE" });
     world.server.fail(fault);
@@ -109,7 +109,7 @@ it.each(["hang", "unavailable", "rate-limited", "cut-connection"] as const)(
   },
 );
 
-it("slash commands and presses have it, too; what is not for the agent asks for nothing", async () => {
+it("slack: commands and presses have a language; a message that is not for the agent asks for none", async () => {
   const world = await open({ U0ROSA: "pt-BR" });
   const { channel, host, clock, server } = world;
   const at = Math.floor(clock.time / 1000);

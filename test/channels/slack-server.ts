@@ -73,14 +73,14 @@ export interface SlackServer {
   /** Somebody presses a button of the last message: by the socket if there is one, else the request is returned. */
   press(label: string, user: string): Request | undefined;
   typing: TypingLog;
-  /** What pressers were shown. */
+  /** The texts that people see after they press a button. */
   notices: { user: string; text: string }[];
   /** Sends what was not acknowledged once more, as the vendor does after a while. */
   redeliver(): void;
   acknowledged: number;
   /** Connections of Socket Mode that stand. */
   sockets(): number;
-  /** How many there ever were. */
+  /** The number of connections so far, closed ones included. */
   linked: number;
   dropSockets(how: "cut" | "refresh"): void;
   /** Takes connections, and says nothing on them any more. */
@@ -157,7 +157,7 @@ function readBlocks(given: string | undefined): SlackPost["buttons"] | undefined
   return actions.map(({ text, value = "" }) => ({ label: text.text, value }));
 }
 
-/** What the vendor puts around an event. */
+/** Wraps an event as the vendor does. */
 export function eventCallback(event: object, event_id = "Ev1"): object {
   return {
     type: "event_callback",

@@ -187,7 +187,7 @@ describe("sending to Slack", () => {
     const { server, channel } = await world();
     server.fail("cut-connection", 1);
     expect(await send(channel, "late")).toMatchObject({ status: "retry" });
-    // What was under way when nobody saw it yet.
+    // The first post arrives late, after the channel had looked for it.
     const late = new WebClient(BOT_TOKEN, { slackApiUrl: server.url });
     const metadata = { event_type: "rouse_reply", event_payload: { key: "dlv_1.0" } };
     await late.apiCall("chat.postMessage", { channel: "C0123ABC", text: "late", metadata });
@@ -311,7 +311,7 @@ describe("Socket Mode", () => {
     expect(gateway.states.at(-1)).toEqual({ ok: true, message: "connected" });
   });
 
-  it("connects again at once when the vendor asks for it after a good while", async () => {
+  it("connects again immediately when the vendor asks for it after a good while", async () => {
     const { server } = await world();
     const channel = openSocket(server, { stableMs: 50 });
     const gateway = testHost();
@@ -324,7 +324,7 @@ describe("Socket Mode", () => {
     expect(server.linked).toBe(2);
   });
 
-  it("notices where nobody greets it, and waits as long as it is told to", async () => {
+  it("notices a connection without a greeting, and waits as long as the vendor says", async () => {
     const { server } = await world();
     const channel = openSocket(server, { helloMs: 200 });
     server.mute();
@@ -342,7 +342,7 @@ describe("Socket Mode", () => {
     expect(gateway.states.at(-1)).toEqual({ ok: false, message: "slack answered 429" });
   });
 
-  it("stops though nobody is there any more", async () => {
+  it("stops although the vendor no longer answers", async () => {
     const { server, channel } = await world({ appToken: APP_TOKEN });
     const { stop } = listening(channel, testHost());
     await until(() => expect(server.sockets()).toBe(1));

@@ -59,7 +59,7 @@ it("a gateway without channels loads nothing of what plugins are made with", asy
   ).toEqual([]);
 });
 
-it("one with a channel loads its plugin and no package before it is needed", async () => {
+it("a gateway with a channel loads its plugin, and no package before it is needed", async () => {
   const files = await loadedWith({
     telegram: { token: "1:a", apiUrl: "http://127.0.0.1:9", mode: "webhook", webhookSecret: "s" },
   });
@@ -72,7 +72,7 @@ it("one with a channel loads its plugin and no package before it is needed", asy
   ).toEqual([]);
 });
 
-it("one with models loads their plugins, and no vendor's package before a turn needs it", async () => {
+it("a gateway with models loads their plugins, and no vendor's package before a turn needs it", async () => {
   const models = {
     providers: { local: { type: "openai-compatible", baseUrl: "http://127.0.0.1:9/v1" } },
   };

@@ -13,7 +13,7 @@ import { whenIdle } from "./pipe.ts";
 import { startTelegram, type TelegramServer } from "./telegram-server.ts";
 import { VENDORS, type Vendor } from "./vendors.ts";
 
-/** How often each vendor takes an edit. */
+/** The interval between edits that each vendor allows. */
 const EVERY_MS: Record<string, number> = {
   msteams: 3_000,
   slack: 3_000,

@@ -47,9 +47,9 @@ export interface TeamsServer {
   typing: TypingLog;
   /** The bodies of conversations that were opened. */
   opened: Record<string, unknown>[];
-  /** How often each thing was asked for. */
+  /** The number of requests for each thing. */
   asked: { token: number; metadata: number; keys: number };
-  /** How long a new token lasts, in seconds. */
+  /** The lifetime of a new token, in seconds. */
   lasts: number;
   /** From now on no token that was given holds. */
   revoke(): void;

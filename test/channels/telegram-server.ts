@@ -4,7 +4,7 @@ import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
 import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
 import { serve, type Answer, type Call } from "./wire.ts";
 
-/** How the next calls of a method end. */
+/** The ends of the next calls of a method. */
 export type TelegramFault =
   | "429"
   | "502"
@@ -42,11 +42,11 @@ export interface TelegramServer {
   press(label: string, from: number, message?: TelegramMessage, language?: string): void;
   /** Called when a method has done its work. The answer is held back until what it returns is done. */
   watch: (method: string) => Promise<void> | undefined;
-  /** What pressers were shown. */
+  /** The texts that people see after they press a button. */
   notices: string[];
-  /** What `setWebhook` was given as `allowed_updates`. */
+  /** The `allowed_updates` of the last `setWebhook`. */
   allowed?: string[];
-  /** What the bot has not confirmed yet. */
+  /** The number of updates that the bot has not confirmed yet. */
   pending(): number;
   /** Files that the bot has sent. */
   files: {

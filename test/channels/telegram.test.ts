@@ -106,7 +106,7 @@ describe("telegram", () => {
       expect(third).not.toHaveProperty("reply_parameters");
     });
 
-    it("sends plain text where Telegram does not take the HTML, and gives up where it does not take that either", async () => {
+    it("sends plain text if Telegram does not take the HTML, and gives up if it takes neither", async () => {
       server.fail("parse");
       expect(await send("42", {}, "**a** <b>")).toMatchObject({ status: "sent" });
       expect(server.messages).toMatchObject([{ raw: "a <b>" }]);

@@ -109,7 +109,7 @@ it("signal: each further edit of a message that waits is placed, after a restart
 for (const vendor of VENDORS.filter(({ id }) =>
   ["slack", "mattermost", "telegram", "discord"].includes(id),
 )) {
-  it(`${vendor.id}: a thread goes on without a mention once the agent has answered in it, after a restart too`, async () => {
+  it(`${vendor.id}: a thread continues without a mention once the agent has answered in it, after a restart too`, async () => {
     const dir = mkdtempSync(join(tmpdir(), "rouse-thread-"));
     onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
     let opened = await openWorld(vendor, {}, { dir });
@@ -130,7 +130,7 @@ for (const vendor of VENDORS.filter(({ id }) =>
     };
     // At the test server of Mattermost the call begins the thread.
     if (vendor.id !== "mattermost") await skipped(inThread, "canary-before-the-call");
-    // What was written in the thread comes along with the first call into it, as outside text.
+    // The first call in a thread carries the thread's older posts, as outside text.
     if (vendor.id === "slack") before?.("the server room is too warm");
     await ask(opened, far.writes.thread("what do you say?"));
     if (vendor.id === "slack")
@@ -139,7 +139,7 @@ for (const vendor of VENDORS.filter(({ id }) =>
       );
     expect(await ask(opened, inThread("and now?"))).toBe("I was given: text alone");
     expect(lastText(opened.provider)).toContain("and now?");
-    // What the model has seen already does not come again.
+    // The model does not get posts twice.
     expect(lastText(opened.provider)).not.toContain("too warm");
     await skipped(far.writes.chatter, "canary-outside-the-thread");
     // The gateway keeps its threads alike for all.

@@ -9,7 +9,7 @@ import { startTelegram } from "./telegram-server.ts";
 import type { TypingLog } from "./typing-log.ts";
 import { VENDORS, type Vendor } from "./vendors.ts";
 
-/** How often each vendor's sign is shown: a little less than the vendor shows it. */
+/** The interval at which the typing sign is sent: a little less than the time for which the vendor shows it. */
 const EVERY_MS: Record<string, number> = {
   whatsapp: 20_000,
   imessage: 30_000,
@@ -20,7 +20,7 @@ const EVERY_MS: Record<string, number> = {
   telegram: 4_000,
   discord: 8_000,
 };
-/** What a section has to say so that there is a sign. */
+/** Settings without which a channel shows no typing sign. */
 const SETTINGS: Record<string, object> = { imessage: { privateApi: true } };
 /** Signs that outlast a turn, and are taken away at its end. */
 const HIDDEN = ["slack"];
@@ -76,7 +76,7 @@ const whenShown = (world: World, typing: TypingLog, count: number) =>
   world.until(async () => typing.signs.length >= count);
 
 it.each(SIGNERS)(
-  "the sign of $id is shown again a little before it ends",
+  "$id: the typing sign is sent again a little before it ends",
   async ({ id, section, start }) => {
     const far = await start();
     close.push(() => far.close());
@@ -221,7 +221,7 @@ describe("the typing sign", () => {
     expect(typing.signs).toHaveLength(length);
   });
 
-  it("is shown from the first second while a message waits for a worker, and goes on in its turn", async () => {
+  it("is shown from the first second while a message waits for a worker, and during its turn", async () => {
     const { far, typing, slow, clock, world, provider, write, before } = await open(
       telegram,
       {},

@@ -44,7 +44,7 @@ import { section as whatsappSection } from "./whatsapp-world.ts";
 /** Writes a message: a request that the vendor sends to the gateway, or what its stream says. */
 type Say = (text: string) => Promise<Request | undefined>;
 
-/** What people write besides direct messages. Every channel has all of it, or says that its vendor knows no groups. */
+/** Messages of people, other than direct messages. Every channel has all of them, or states that its vendor has no groups. */
 export interface Writes {
   /** A group as recipients write it; null if the channel has none. */
   group: string | null;
@@ -55,7 +55,7 @@ export interface Writes {
   chatter: Say;
   stranger: Say;
   unreadable: Say;
-  /** Why the first and the last are not taken. */
+  /** The reasons why `chatter` and `unreadable` are skipped. */
   reasons: { chatter: RegExp; unreadable: RegExp };
 }
 
@@ -69,11 +69,11 @@ export interface SentFile {
   name: string;
   mime: string;
   bytes: Buffer;
-  /** Where the message says that it is, on channels that name addresses. Default: where it is. */
+  /** The address in the message, on channels that name addresses. Default: the file's own address. */
   url?: string;
 }
 
-/** What people send to the agent alone besides text. */
+/** Direct messages to the agent, other than plain text. */
 export interface Sends {
   shelf: Shelf;
   /** Writes a message to the agent alone, with these members of the vendor's beside the text or in place of others. */
@@ -92,7 +92,7 @@ export interface Sends {
   alert?: (post: object) => void;
   /** Takes the next post, and does not answer it; where threads are followed. */
   loseAnswer?: () => void;
-  /** How the request for a file shows who asks; undefined if it shows nothing. */
+  /** The credential of requests for files; undefined if they have none. */
   authorization: string | undefined;
 }
 
@@ -110,11 +110,11 @@ export interface FarSide {
   writes: Writes;
   /** The ids of what the agent has sent, where an answer names them. */
   ownIds?: () => string[];
-  /** Where the answer to that arrives. */
+  /** The recipient of the answer to `speak`. */
   answersTo: string;
   /** The signs that the agent is typing; undefined if the channel shows none. */
   typing?: TypingLog;
-  /** What arrived, as the vendor got it. */
+  /** The bodies that arrived at the vendor. */
   bodies?: Record<string, unknown>[];
   close(): Promise<void> | void;
 }

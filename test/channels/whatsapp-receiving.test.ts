@@ -105,7 +105,7 @@ describe("who may post to the webhook", () => {
     ["one without its name", hmac(body)],
     ["one of another kind", `sha1=${createHmac("sha1", APP_SECRET).update(body).digest("hex")}`],
     ["one with more behind it", `sha256=${hmac(body)}00`],
-  ])("nobody with %s", async (_name, signature) => {
+  ])("no one with %s", async (_name, signature) => {
     const { post, received } = await openWhatsApp();
     expect(await post(signedRequest(body, signature))).toBe(401);
     expect(received).toEqual([]);
@@ -118,7 +118,7 @@ describe("who may post to the webhook", () => {
     expect(received).toMatchObject([{ text: "hï 日本" }]);
   });
 
-  it("nobody where the app's secret is not known", async () => {
+  it("no one if the app's secret is not known", async () => {
     const { post, received, logged } = await openWhatsApp({ appSecret: undefined });
     expect(await post(signedRequest(body, `sha256=${hmac(body)}`))).toBe(403);
     expect(received).toEqual([]);

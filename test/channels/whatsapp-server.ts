@@ -32,7 +32,7 @@ const FAILURES: Partial<Record<Fault, Failure>> = {
   "no-such-recipient": { status: 400, code: 131026 },
 };
 
-/** A local Cloud API: takes messages, refuses what the real one refuses, and fails when told to. */
+/** A local Cloud API: accepts messages, rejects those that the real one rejects, and fails on request. */
 export interface WhatsAppServer {
   url: string;
   arrived: Arrived[];
@@ -74,7 +74,7 @@ interface Interactive {
   action?: { buttons?: { type: string; reply: { id: string; title: string } }[] };
 }
 
-/** What is wrong with a message of buttons, as error codes have it. */
+/** The error of a message with buttons, by the vendor's codes; undefined if it is valid. */
 function problemOfButtons({ type, body, action }: Interactive = {}): Failure | undefined {
   const buttons = action?.buttons ?? [];
   const fits = buttons.every(
@@ -93,7 +93,7 @@ interface Template {
   components?: { type: string; parameters: { type: string; text: string }[] }[];
 }
 
-/** What is wrong with a template that has one parameter. */
+/** The error of a template with one parameter; undefined if it is valid. */
 function problemOfTemplate({ name, language, components = [] }: Template): Failure | undefined {
   if (name !== "news" || language?.code !== "en_US") return { status: 404, code: 132001 };
   const parameters = components[0]?.parameters ?? [];
@@ -103,10 +103,10 @@ function problemOfTemplate({ name, language, components = [] }: Template): Failu
     : undefined;
 }
 
-/** What is wrong with a message, as error codes have it. */
+/** The error of a message, by the vendor's codes; undefined if it is valid. */
 function problemOf(body: Record<string, unknown>): Failure | undefined {
   const text = body["text"] as { body?: unknown } | undefined;
-  // What is in `recipient` is a user id, and what is in `to` a number.
+  // `recipient` has a user id, `to` a number.
   const { to, recipient } = body as { to?: string; recipient?: string };
   if (body["messaging_product"] !== "whatsapp" || (to === undefined) === (recipient === undefined))
     return { status: 400, code: 100 };

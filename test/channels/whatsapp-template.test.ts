@@ -8,7 +8,7 @@ const vendor = VENDORS.find(({ id }) => id === "whatsapp");
 if (!vendor) throw new Error("whatsapp is not there");
 const TEMPLATE = { template: { name: "news", language: "en_US" } };
 
-/** What Meta reports about a message that it took: the 24 hours were over. */
+/** Meta's report about an accepted message: the 24 hours were over. */
 const refused = (key: unknown) =>
   notification([
     [
@@ -26,7 +26,7 @@ const refused = (key: unknown) =>
     ],
   ]);
 
-it("sends the template once if WhatsApp takes free text and reports later that the 24 hours are over", async () => {
+it("whatsapp: the template is sent once if Meta takes free text and reports later that the 24 hours are over", async () => {
   const { far, world } = await openWorld(vendor, {}, { more: TEMPLATE });
   const { bodies = [] } = far;
   await pass(world, await far.speak("any news?"));
@@ -49,7 +49,7 @@ it("sends the template once if WhatsApp takes free text and reports later that t
   expect(bodies).toHaveLength(2);
 });
 
-it("asks an approver by the template if WhatsApp refuses free text", async () => {
+it("whatsapp: an approver is asked by the template if Meta rejects free text", async () => {
   const { channel, server } = await openWhatsApp(TEMPLATE);
   const question = {
     to: "+15557654321",

@@ -44,7 +44,7 @@ testChannel("whatsapp", async () => {
 });
 
 describe("sending to WhatsApp", () => {
-  it("sends what the Cloud API takes, as an answer where there is something to answer", async () => {
+  it("sends what the Cloud API takes, as a reply if there is a message to reply to", async () => {
     const { send, server } = await openWhatsApp();
     expect(await send({ text: "**Hello**", replyTo: "wamid.q" })).toEqual({
       status: "sent",

@@ -16,12 +16,12 @@ export interface Call {
   headers: IncomingMessage["headers"];
   // The shape is what the server of each vendor checks.
   body: Record<string, unknown>;
-  /** What came as a form with files, and what came as bytes. */
+  /** A body that is a form with files. `bytes` has the raw body. */
   form?: FormData;
   bytes: Buffer;
 }
 
-/** What a test server answers; `hang` and `cut` answer nothing. */
+/** The answer of a test server. After `hang` and `cut` there is none. */
 export type Answer =
   | {
       status: number;
@@ -111,7 +111,7 @@ export async function listenOn(
   return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
 }
 
-/** How the next requests fail: so many of them, or all. */
+/** Makes the next requests fail: `times` of them, or all. */
 export function createFaults<F>() {
   let fault: F | undefined;
   let left = 0;

@@ -78,7 +78,7 @@ const check = async (id: string): Promise<CheckView | undefined> => {
   return checks.find((one) => one.id === id);
 };
 
-it("lists every secret that a request brought, with address and time; the one that is accepted counts, and no other", async () => {
+it("rouse hooks --accept: every secret that a request brought is listed with address and time, and only the accepted one counts", async () => {
   expect((await cli.rouse("hooks team/notion --accept")).out).toContain(
     "no request has brought a secret",
   );
@@ -120,7 +120,7 @@ it("lists every secret that a request brought, with address and time; the one th
   expect(await listed()).toEqual([]);
 });
 
-it("keeps a few of each address and ten in all: one address cannot push out another's", async () => {
+it("rouse hooks --accept: three secrets of each address and ten in all are kept, so no address pushes out another's", async () => {
   await bring(SENDER, "192.0.2.1");
   for (let n = 0; n < 12; n++) await bring(`${OTHER}-${n}`, "198.51.100.9");
   expect((await listed()).map(({ secret }) => secret)).toEqual([
@@ -135,7 +135,7 @@ it("keeps a few of each address and ten in all: one address cannot push out anot
   expect((await listed()).some(({ address }) => address === "192.0.2.7")).toBe(false);
 });
 
-it("doctor says what it does not like, and what to change", async () => {
+it("rouse doctor: problems of signatures are shown, with what to change", async () => {
   const oidc = {
     algorithm: "oidc",
     signature: { header: "authorization", prefix: "Bearer " },

@@ -89,7 +89,7 @@ export async function startTools(answers: Answers): Promise<ToolServer> {
 
 const compatible = VENDORS[0] as (typeof VENDORS)[number];
 
-/** What the fake model knows of a request. */
+/** A request, as the fake model reads it. */
 export interface Asked {
   instructions: string;
   /** The whole conversation. */
@@ -293,7 +293,7 @@ export async function recordCases(
 
 export const all = (count: number): number[] =>
   Array.from({ length: count }, (_, index) => index + 1);
-/** What is the same each time. */
+/** The report without its durations, which differ each time. */
 export const steady = (report: Report): unknown =>
   JSON.parse(JSON.stringify(report, (key, value: unknown) => (key === "ms" ? undefined : value)));
 export const json = (text: string): Report => JSON.parse(text) as Report;

@@ -190,7 +190,7 @@ describe("rouse restore writes nothing", () => {
   });
 });
 
-it("a restore that broke off is repeated", async () => {
+it("rouse restore: a restore that was interrupted is repeated", async () => {
   mkdirSync(at("broken"));
   writeFileSync(at("broken/transforms"), "a file in the place of a folder");
   expect((await cli.rouse(["restore", "a.backup", "broken", ...PASS])).code).toBe(1);
@@ -251,7 +251,7 @@ describe("--without-secrets", () => {
   });
 });
 
-it("takes of a home folder what the config names", async () => {
+it("rouse backup: of a home folder, only the files that the config names are taken", async () => {
   mkdirSync(at("home/photos"), { recursive: true });
   mkdirSync(at("home/mappings"));
   await cli.write("home/rouse.json5", shopConfig());
@@ -263,7 +263,7 @@ it("takes of a home folder what the config names", async () => {
   expect(readdirSync(at("home2")).toSorted()).toEqual([".rouse", "mappings", "rouse.json5"]);
 });
 
-it("names what lies elsewhere, and says where the restored state has to go", async () => {
+it("rouse backup: files elsewhere are named, and the restore says where the state has to go", async () => {
   mkdirSync(at("etc"));
   mkdirSync(at("shared"));
   mkdirSync(at("var"), { mode: 0o700 });

@@ -32,14 +32,16 @@ afterEach(async () => {
   await cli.close();
 });
 
-it("commands beside the shipped unit reach the gateway without its secrets", async () => {
+it("the shipped systemd unit: commands reach its gateway without its secrets", async () => {
   const authorization = `Bearer ${HOOK_TOKEN}`;
   const { body } = await service.post(
     "/hooks/agent",
     { message: "hello", wakeMode: "next-heartbeat" },
     { authorization },
   );
+  await cli.write("hello.json", { message: "hello" });
   for (const command of [
+    "hooks send agent --payload hello.json",
     "status",
     "doctor",
     "events",
@@ -65,7 +67,7 @@ it("commands beside the shipped unit reach the gateway without its secrets", asy
   }
 });
 
-it("`rouse status` names a token that signs in", async () => {
+it("the shipped systemd unit: `rouse status` names a token that signs in", async () => {
   const { address, tokenFile } = JSON.parse((await cli.rouse("status --json")).out).console;
   const token = readFileSync(tokenFile, "utf8").trim();
   const answer = await fetch(`${address}/session`, {

@@ -22,7 +22,7 @@ interface Case {
   outcome: "accepted" | "unmatched" | "rejected";
   /** A field that the shape of the hook has then; null if the body says nothing about fields. */
   field: string | null;
-  /** Where the fixture keeps the body. */
+  /** The form in which the fixture keeps the body. */
   kept?: "json" | "text" | "base64";
 }
 

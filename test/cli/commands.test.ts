@@ -383,7 +383,7 @@ describe("an id", () => {
 });
 
 describe("completion", () => {
-  /** What bash offers for a line, the last word of which is being written. */
+  /** The completions of bash for a line whose last word is incomplete. */
   async function complete(...words: string[]): Promise<string[]> {
     const file = await cli.write("rouse.bash", (await cli.rouse("completion bash")).out);
     const line = words.map((word) => `'${word}'`).join(" ");
@@ -501,7 +501,7 @@ describe("without a running gateway", () => {
     ]);
   });
 
-  it("cancels a run that waits, and does not lose the order of what is asked at once", async () => {
+  it("cancels a run that waits, and keeps the order of requests that arrive together", async () => {
     const [id = ""] = await keep({});
     await cli.write("rouse.json5", shopConfig());
     const { out } = await cli.rouse(`events replay ${id} --json`);

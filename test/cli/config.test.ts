@@ -10,7 +10,7 @@ beforeEach(async () => {
 afterEach(() => cli.close());
 
 describe("config validate", () => {
-  it("prints every problem at once, of whatever kind, with file, line and column", async () => {
+  it("prints all problems together, of whatever kind, with file, line and column", async () => {
     await mkdir(join(cli.dir, "mappings"));
     await cli.write(
       "mappings/ci.json",
@@ -66,7 +66,7 @@ describe("config validate", () => {
     for (const line of lines)
       expect(line).toMatch(/^(?:rouse\.json5|mappings\/\w+\.json):\d+:\d+ {2}/);
     expect(lines.filter((line) => line.includes("names no agent"))).toHaveLength(1);
-    // What is there only because of a field that is wrong is no problem of its own.
+    // A problem that only follows from a misspelled field is not reported.
     expect(err).not.toContain("hooks.mappings[0].messageTemplate:");
     expect(
       lines.filter((line) => line.includes("gateway.token") || line.includes("hooks.token")),

@@ -67,9 +67,9 @@ afterAll(async () => {
   await cli.close();
 });
 
-it("has commands to run", () => expect(lines.length).toBeGreaterThan(20));
+it("docs/cli.md: the page has commands to run", () => expect(lines.length).toBeGreaterThan(20));
 
-it.each(lines)("%s", async (line) => {
+it.each(lines)("docs/cli.md: %s", async (line) => {
   const [program, ...args] = line.split(" ").map((word) => ids[word] ?? word);
   expect(program).toBe("rouse");
   const { code, err } = await cli.rouse(args);

@@ -39,7 +39,7 @@ const ids = async (...args: string[]): Promise<string[]> => {
   return (JSON.parse(out) as { events: { id: string }[] }).events.map(({ id }) => id);
 };
 
-it("searches events by words and by fields of their bodies", async () => {
+it("rouse events: a search finds words and fields of bodies", async () => {
   const order = await send({ type: "order", id: 7, customer: { email: "ann@shop.example" } });
   const refund = await send({ type: "refund", id: 8, customer: { email: "bob@shop.example" } });
   expect(await ids("--search", "customer.email:ann@*")).toEqual([order]);
@@ -61,7 +61,7 @@ it("searches events by words and by fields of their bodies", async () => {
 });
 
 it.each(["", "  ", "x".repeat(501)])(
-  "refuses the search %j and says what to write",
+  "rouse events: the search %j is refused with what to write",
   async (search) => {
     const { status, body } = await world.admin(
       `/admin/v1/events?search=${encodeURIComponent(search)}`,
@@ -73,7 +73,7 @@ it.each(["", "  ", "x".repeat(501)])(
   },
 );
 
-it("bookmarks an event, lists and explains it, and removes the bookmark", async () => {
+it("rouse events: a bookmark is set, listed, explained and removed", async () => {
   const order = await send({ type: "order", id: 7, customer: { email: "ann@shop.example" } });
   await send({ type: "refund" });
   expect(await cli.rouse(["events", "set", order, "--bookmark", "the large one"])).toMatchObject({
@@ -102,7 +102,7 @@ it("bookmarks an event, lists and explains it, and removes the bookmark", async 
   ]);
 });
 
-it("freezes an event as a test over HTTP as `rouse test add` does", async () => {
+it("fixtures: an event is frozen over HTTP as `rouse test add` does", async () => {
   const order = await send({ type: "order", id: 7, customer: { email: "ann@shop.example" } });
   const freeze = (body: object) =>
     world.admin("/admin/v1/fixtures", {
@@ -140,7 +140,7 @@ it("freezes an event as a test over HTTP as `rouse test add` does", async () => 
   });
 });
 
-it("replays a bookmarked event whose record and body retention has deleted", async () => {
+it("rouse events replay: a bookmarked event is replayed after retention has deleted its record and body", async () => {
   const order = await send({ type: "order", id: 7, customer: { email: "ann@shop.example" } });
   await cli.rouse(`events set ${order} --bookmark`);
   await world.until(

@@ -51,7 +51,7 @@ async function postTo({ world }: Both, body: object, path = "shop"): Promise<str
 const change = ({ world }: Both, hooks: object, more: object = {}): Promise<void> =>
   world.reload({ hooks, ...more });
 
-/** What the tests need of a kind of store. */
+/** A kind of store, as far as the tests need it. */
 interface Kind {
   /** The section `store` of a config, for a store of its own. */
   store(): object | undefined;
@@ -198,7 +198,7 @@ function explainsThen({ store, written }: Kind): void {
     expect(kept).not.toContain(callback);
   });
 
-  // How an event is explained by a config that was kept no store has a part in.
+  // The store has no part in an explanation by a kept config, so one kind of store is enough for the rest.
   if (store !== sqlite.store) return;
 
   it("names the file and line in which a mapping stood, and explains mapping files that are gone", async () => {

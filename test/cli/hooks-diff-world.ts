@@ -40,7 +40,7 @@ export interface DiffWorld {
   ): Promise<{ code: number; out: string; err: string }>;
   /** The same as a report. */
   report(mappings: readonly object[], ...args: string[]): Promise<WhatIfReport>;
-  /** How many messages the channel has sent. */
+  /** The number of messages that the channel has sent. */
   sent(): Promise<number>;
   close(): Promise<void>;
 }

@@ -34,7 +34,7 @@ interface Case {
 }
 const MESSAGE = "Order {{id}} of {{customer.name}}";
 
-/** What changes of the one mapping there is, and what is said about it. */
+/** Changes of the one mapping, and the text that reports each. */
 const CHANGES: [name: string, kind: ChangeKind, change: object, said: string][] = [
   ["a text", "text", { messageTemplate: MESSAGE.replace("Order", "Sale") }, "[-Order-]{+Sale+} 3"],
   ["the boundary", "text", { allowUnsafeExternalContent: true }, "boundary  true → false"],
@@ -118,7 +118,7 @@ const CASES: [name: string, Case][] = [
   ]),
 ];
 
-/** What is read from a store. */
+/** The tests that read from a store. */
 function storeTests(
   world: () => DiffWorld,
   before: () => Promise<void>,
@@ -248,7 +248,7 @@ function storeTests(
   describe("the proposed config", () => {
     beforeEach(before);
 
-    it("is compared with nothing where nothing was stored, and no file is made", async () => {
+    it("is compared with nothing if nothing was stored, and no file is made", async () => {
       await world().cli.write("next.json5", world().config([ORDER]));
       const files = readdirSync(world().cli.dir).toSorted();
       const { code, err } = await world().diff([ORDER]);
@@ -414,7 +414,7 @@ describe("rouse hooks diff", () => {
     });
   });
 
-  it("runs at the lowest priority, and Ctrl-C ends it at once", async () => {
+  it("runs at the lowest priority, and Ctrl-C ends it immediately", async () => {
     await fresh();
     mkdirSync(join(world.cli.dir, "transforms"));
     writeFileSync(
@@ -453,7 +453,7 @@ describePostgres("rouse hooks diff, on PostgreSQL", () => {
     world = await createDiffWorld(schema.url);
   };
   afterAll(clear);
-  // How events are compared no store has a part in.
+  // The store has no part in the comparison of events, so one case is enough.
   storeTests(() => world, fresh, CASES.slice(0, 1));
 
   it("changes no row, over 300 events", async () => {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createGateway, type StartedGateway } from "../gateway.ts";
 import { createCli, shopConfig, TOKEN, type CliWorld } from "./world.ts";
 
-/** What would set the title, clear the screen, turn text around, forge a line of the program, or run in a browser. */
+/** Text that would set the title, clear the screen, turn text around, forge a line of the program, or run in a browser. */
 const STEERING =
   "\u001b]0;t\u0007\u001b[2J\u009b1m\u0085\u202e\u2066\u061c\u200f\u2028\u0000\u007f\b";
 const HOSTILE = `evil ${STEERING}\r\nrouse: forged\n<script>alert(1)</script>`;
@@ -147,7 +147,7 @@ describe("text from outside is shown as text", () => {
       .split(" ")
       .map((word) => known.get(word) ?? word.replace("<ESC>", STEERING.replaceAll("\0", "")));
     const { out, err: all } = await cli.rouse(words, { terminal: true });
-    // What the progress bar draws is the program's own.
+    // The progress bar's control sequences are the program's own.
     const err = all.replaceAll("\r\u001b[K", "");
     expect(out + err).not.toMatch(STEERS);
     expect(out + err).not.toMatch(/^rouse: forged/m);

@@ -26,7 +26,7 @@ async function importHooks(config: unknown): Promise<Imported> {
   return JSON.parse(out) as Imported;
 }
 
-/** What a body becomes by the imported mappings, once they are live. */
+/** Evaluates a body by the imported mappings, once they are live. */
 async function evaluate(
   { settings, document }: Imported,
   path: string,

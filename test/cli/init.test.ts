@@ -96,7 +96,7 @@ describe("rouse init", () => {
       expect(text).toContain("allowFrom: []");
       expect(text).not.toContain("a-secret-of");
       expect(existsSync(join(import.meta.dirname, `../../docs/channels/${id}.md`))).toBe(true);
-      // What only its owner knows is left empty, and named; until then the gateway starts without the channel.
+      // Values that only the owner knows are left empty and are named. Until they are set, the gateway starts without the channel.
       const empty = (setup?.fields ?? []).filter(
         (field) => field.env === undefined && text.includes(`${field.name}: "",`),
       );
@@ -113,7 +113,7 @@ describe("rouse init", () => {
     await cli.fails("init --yes --force --channel pigeon", 2, 'there is no "pigeon"');
   });
 
-  it("leaves a config alone that it cannot read, and writes a new one only if it is told to", async () => {
+  it("leaves a config alone that it cannot read, and writes a new one only with --force", async () => {
     await cli.write("rouse.json5", "// mine");
     await cli.fails("init --yes", 3, "--force writes a new one");
     expect(readFileSync(join(cli.dir, "rouse.json5"), "utf8")).toBe("// mine");
@@ -380,7 +380,7 @@ describe("rouse init, asking", () => {
   });
 });
 
-it("types of transforms and plugins resolve in the folder that rouse init makes", async () => {
+it("rouse init: types of transforms and plugins resolve in the new folder", async () => {
   await cli.rouse("init --yes --no-test");
   await cli.write(
     "transforms/ci.ts",

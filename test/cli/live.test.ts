@@ -71,7 +71,7 @@ describe("with a running gateway", () => {
     });
   });
 
-  it("is still reached, and told of, while the config on disk is broken", async () => {
+  it("is still reached while the config on disk is broken, and the command says so", async () => {
     await cli.write("rouse.json5", "{ hooks: ");
     await gateway.reload();
     const { code, out } = await cli.rouse("doctor");
@@ -330,7 +330,7 @@ describe("hooks send to senders that sign", () => {
   });
 });
 
-it("rotates the token of a running gateway: the new one counts at once, the old one no more", async () => {
+it("rouse secrets rotate: a running gateway accepts the new token and rejects the old one", async () => {
   const gateway = await createGateway({
     cwd: cli.dir,
     env: {},
@@ -355,16 +355,16 @@ it("rotates the token of a running gateway: the new one counts at once, the old 
   expect(out + err).not.toContain(after.trim());
 });
 
-it("works without a running gateway also where adminPort separates the operator's routes", async () => {
+it("rouse agents: the command works without a gateway, also if adminPort separates the operator's routes", async () => {
   await cli.write("rouse.json5", shopConfig({ gateway: { port: 0, adminPort: 0 } }));
   expect(await cli.rouse("agents")).toMatchObject({ code: 0, err: "" });
 });
 
-it("tells that no gateway runs where nothing can be followed", async () => {
+it("rouse events --follow: without a gateway, the error names `rouse start`", async () => {
   await cli.fails("events --follow", 1, "rouse start");
 });
 
-it("tells that no gateway runs where a hook is to be sent", async () => {
+it("rouse hooks send: without a gateway, the error names `rouse start`", async () => {
   await cli.write("a.json", {});
   expect(await cli.rouse("hooks send wake --payload a.json")).toMatchObject({
     code: 1,
@@ -400,7 +400,7 @@ describe("rouse start", () => {
     return { out: () => out, until };
   }
 
-  it("prints a line to paste that works, whose reply appears, and ends well on SIGTERM", async () => {
+  it("prints a line to paste that works, whose reply appears, and ends with success on SIGTERM", async () => {
     const gateway = await start();
     await gateway.until("-d '");
     const token = (await readFile(join(cli.dir, ".rouse", "hook-token"), "utf8")).trim();
@@ -416,7 +416,7 @@ describe("rouse start", () => {
     expect(await once(child as ChildProcess, "exit")).toEqual([0, null]);
   });
 
-  it("takes a changed config over on SIGHUP, and keeps the old one where it is broken", async () => {
+  it("takes a changed config over on SIGHUP, and keeps the old one if the new one is broken", async () => {
     await cli.write("rouse.json5", shopConfig());
     const gateway = await start("--no-workers");
     await gateway.until("hooks send agent");

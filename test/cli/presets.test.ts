@@ -17,7 +17,7 @@ afterEach(async () => {
 });
 
 describe("rouse presets", () => {
-  it("lists what ships, with how its callers are believed", async () => {
+  it("lists the presets that ship, with the authentication of their callers", async () => {
     const { out } = await cli.rouse("presets");
     expect(out).toMatch(/github\s+rouse\s+github\s+github\s+Issues/);
     expect(out).toMatch(/alertmanager\s+rouse\s+alertmanager\s+hook token/);
@@ -147,7 +147,7 @@ describe("rouse presets", () => {
   });
 });
 
-it("rouse events --refused tells who was not believed, and why", async () => {
+it("rouse events --refused: the list shows rejected requests with their reasons", async () => {
   await world.post("/hooks/shop", {}, { authorization: "" });
   await world.post("/hooks/shop", {}, { authorization: "Bearer wrong" });
   const { out } = await cli.rouse("events --refused");

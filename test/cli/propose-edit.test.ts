@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Proposal, ProposalLine } from "../../src/operate/proposals/proposal-types.ts";
+import type { Proposal, ProposalLine } from "../../src/operate/proposals/proposals.ts";
 import { ANSWER, createProposeWorld, type ProposeWorld } from "./propose-world.ts";
 
 const SMALL = {

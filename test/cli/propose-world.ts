@@ -8,7 +8,7 @@ import { createGateway, type StartedGateway } from "../gateway.ts";
 import { startModel, type Model } from "../platform/model.ts";
 import { createCli, TOKEN, type CliWorld } from "./world.ts";
 
-/** What a model says about a mapping. */
+/** The answer of a model about a mapping. */
 export const ANSWER = {
   takes: [1],
   conditions: [{ in: "payload", field: "type", operator: "$eq", values: ["ticket.opened"] }],

@@ -2,11 +2,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { mkdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import type {
-  Proposal,
-  ProposalLine,
-  ProposalPlan,
-} from "../../src/operate/proposals/proposal-types.ts";
+import type { ProposalPlan } from "../../src/operate/proposals/prepare.ts";
+import type { Proposal, ProposalLine } from "../../src/operate/proposals/proposals.ts";
 import { TOKEN } from "./world.ts";
 import { ANSWER, createProposeWorld, TICKET, type ProposeWorld } from "./propose-world.ts";
 

@@ -45,7 +45,7 @@ function createIo(onErr: (text: string, interrupt: () => void) => void = () => u
 
 const getRows = ({ rows }: Answer): number[] => rows;
 
-it("continues a search that the gateway ended, until the page is full", async () => {
+it("list pages: a search that the gateway ended is continued until the page is full", async () => {
   const gateway = createGateway(9);
   const printed: string[] = [];
   const io = createIo((text) => printed.push(text));
@@ -55,7 +55,7 @@ it("continues a search that the gateway ended, until the page is full", async ()
   expect(printed.join("")).toContain("1 found; Ctrl-C ends the search");
 });
 
-it("continues until there are no older rows", async () => {
+it("list pages: a search is continued until there are no older rows", async () => {
   const gateway = createGateway(3);
   const answer = await readListPage(
     createIo(),
@@ -66,7 +66,7 @@ it("continues until there are no older rows", async () => {
   expect(answer).toEqual({ rows: [3, 2, 1], next: null, searchedTo: null, looked: 3_000 });
 });
 
-it("ends with what was found on Ctrl-C", async () => {
+it("list pages: Ctrl-C ends a search with the rows found so far", async () => {
   const gateway = createGateway(9);
   const io = createIo((_text, interrupt) => interrupt());
   const answer = await readListPage(io, { before: undefined, limit: "8" }, gateway.ask, getRows);

@@ -92,7 +92,7 @@ const called = (token: string): Promise<number> =>
   post("example", `{"title":"${++deliveries}"}`, { authorization: `Bearer ${token}` });
 
 describe("rouse secrets", () => {
-  it("shows what the config refers to, where it is and how it is rotated, and never a value", async () => {
+  it("shows the secrets of the config, with their places and their rotation, and never a value", async () => {
     expect(await listed("github")).toEqual({
       name: "github",
       fields: ["hooks.presets[0].secret"],

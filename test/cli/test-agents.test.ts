@@ -53,7 +53,7 @@ const freeModel = (of: AgentsWorld): object => {
 
 const costs = (id: number): object => ({ contains: [`costs ${id * 10}`] });
 
-it("shows a prompt that was made worse as worse over 12 fixtures, contacts no server of tools, and says the same twice", async () => {
+it("rouse test --agents: a worse prompt is shown as worse over 12 fixtures, twice alike, and no server of tools is contacted", async () => {
   world = await createAgentsWorld();
   const { cli, tools, model } = world;
   await recordCases(world, [7]);
@@ -88,7 +88,7 @@ it("shows a prompt that was made worse as worse over 12 fixtures, contacts no se
 });
 
 describe("a recorded run as a case", () => {
-  it("is masked alike in the request, the calls, their results and the reply, and passes at once", async () => {
+  it("is masked alike in the request, the calls, their results and the reply, and passes immediately", async () => {
     world = await createAgentsWorld((asked) =>
       asked.instructions.includes("You judge")
         ? { text: '{"reason":"The same.","pass":true}' }
@@ -119,7 +119,7 @@ describe("a recorded run as a case", () => {
       out: expect.stringContaining("shop/order-07  passed"),
     });
     expect((await cli.rouse("test")).out).toBe("1 fixture: 1 as expected\n");
-    // What the mappings make of the request is expected now, and what is expected of the reply stays.
+    // The update takes the result of the current mappings, and keeps the expectations about the reply.
     const { hooks } = world.config() as { hooks: { mappings: object[] } };
     const mappings = [{ ...hooks.mappings[0], messageTemplate: "Order {{payload.id}}!" }];
     await cli.write("rouse.json5", world.config({ hooks: { ...hooks, mappings } }));
@@ -402,7 +402,7 @@ describe("what it may use", () => {
   });
 });
 
-it("repeats runs, shows the spread, and passes if as many of them pass as are asked for", async () => {
+it("rouse test --agents: runs are repeated with their spread, and the test passes if enough of them pass", async () => {
   let count = 0;
   world = await createAgentsWorld(() => ({ text: count++ % 3 === 0 ? "No." : "It costs 70." }));
   const { cli } = world;

@@ -17,7 +17,7 @@ const REFUND = {
   deliver: false,
 };
 
-/** What-if beside a gateway that runs, with its runs in the store. */
+/** Tests what-if beside a running gateway, with its runs in the store. */
 function gatewayTests(url: () => string | undefined, isWhole = true): void {
   let files: DiffWorld;
   let provider: Provider;

@@ -36,9 +36,9 @@ export interface CliWorld {
   rouse(command: string | readonly string[], options?: RunOptions): Promise<CliResult>;
   /** Runs a command that must end with this code, and say this on the standard error. */
   fails(command: string | readonly string[], code: number, said: string | RegExp): Promise<void>;
-  /** What a command prints with --json. */
+  /** The output of a command with `--json`. */
   json<T>(command: string | readonly string[], options?: RunOptions): Promise<T>;
-  /** How an event is explained. */
+  /** The explanation of an event. */
   explain(id: string, ...options: string[]): Promise<Explanation>;
   write(name: string, content: unknown): Promise<string>;
   close(): Promise<void>;

@@ -237,7 +237,7 @@ function undescribed(schema: JsonSchema, path = ""): string[] {
   ];
 }
 
-it("every field says what it means", () => {
+it("config: every field has a description", () => {
   expect(undescribed(config)).toEqual([]);
   expect(undescribed(mappings)).toEqual([]);
 });

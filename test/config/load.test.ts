@@ -65,7 +65,7 @@ function scalarFields(
   ];
 }
 
-it("warns of an entry of hooks.tools that no agent has", async () => {
+it("hooks.tools: an entry that no agent has is a warning", async () => {
   const mcp = {
     servers: { town: { url: "http://127.0.0.1:1/mcp" }, shop: { url: "http://127.0.0.1:1/mcp" } },
   };
@@ -111,7 +111,7 @@ describe("where the config is", () => {
 });
 
 describe("what it says", () => {
-  it("is JSON5, and a mistake in it is told by line and column", async () => {
+  it("is JSON5, and a mistake in it is reported by line and column", async () => {
     expect(await load("{ // comment\n gateway: { port: 9, }, }")).toMatchObject({ ok: true });
     expect(await load("{\n  gateway: canary }")).toMatchObject({
       ok: false,
@@ -180,7 +180,7 @@ describe("what it says", () => {
     });
   });
 
-  it("has all of its problems told at once, with paths and what may have been meant", async () => {
+  it("has all of its problems reported together, with paths and what may have been meant", async () => {
     expect(
       await issuesOf({
         gatway: {},

@@ -63,7 +63,7 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     expect(await page.getByRole("row", { name: /bank\.transfer/ }).innerText()).toContain(
       '"amount":50',
     );
-    // What led to the call: words from outside are marked, and long ones are cut until they are asked for.
+    // The page shows the words that led to the call. Words from outside are marked, and long ones are cut until the reader asks for them.
     const words = detail().getByRole("region", { name: "What led to it" });
     const outside = words.locator("mark", { hasText: "Pay the invoice 4711." });
     await outside.waitFor();

@@ -44,7 +44,7 @@ export interface BenchPage {
   close(): Promise<void>;
 }
 
-/** What is selected around an element; the editor is in a shadow root, which has a selection of its own. */
+/** The selected text around an element. The editor is in a shadow root, which has a selection of its own. */
 const readSelection = (element: { getRootNode(): unknown }): string =>
   String((element.getRootNode() as { getSelection(): unknown }).getSelection());
 

@@ -1,17 +1,14 @@
 import { existsSync } from "node:fs";
 import { chromium, type Browser, type BrowserContext } from "playwright-core";
 
-/** How long a page is waited for, in milliseconds: longer than what busy cores take. */
+/** The time that tests wait for a page, in milliseconds: longer than busy cores need. */
 export const PATIENCE_MS = 60_000;
-/** Where Debian's packages put it; `CHROMIUM` names another one. Without windows it takes half of the processor's time. */
+/** The paths of Debian's packages; `CHROMIUM` names another one. The shell without windows takes half of the processor's time. */
 const PACKAGED = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"] as const;
 const EXECUTABLE =
   process.env["CHROMIUM"] ?? PACKAGED.find((path) => existsSync(path)) ?? PACKAGED[1];
 
-/**
- * Whether tests in a browser are left out because there is none. Where all checks run (`TEST_CHROMIUM_REQUIRED`) they are
- * not: they fail there.
- */
+/** True if there is no browser, so that tests in a browser are left out. With `TEST_CHROMIUM_REQUIRED` they run, and fail. */
 export const NO_BROWSER =
   !existsSync(EXECUTABLE) && process.env["TEST_CHROMIUM_REQUIRED"] === undefined;
 if (NO_BROWSER)

@@ -81,7 +81,7 @@ async function visit(
 
 const builds = (): string[] => readdirSync(join(dir, "clone/node_modules/.cache/rouse-console"));
 
-it("builds the page at the first visit, also of two gateways at once, and says why if that fails", async () => {
+it("console in a clone: the first visit builds the page, also for two gateways together, and shows why a build fails", async () => {
   const [one, other] = await Promise.all([startGateway("one"), startGateway("other")]);
   const first = await Promise.all([one("/console"), other("/console")]);
   for (const { status, text } of first) {

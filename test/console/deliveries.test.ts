@@ -98,7 +98,7 @@ describe.skipIf(NO_BROWSER)("the deliveries in the console", () => {
     await dialog.getByRole("button", { name: "Close" }).last().click();
   });
 
-  it("retries only those that a search has found, and none where it finds none", async () => {
+  it("retries only those that a search has found, and none if it finds none", async () => {
     const [meant, other] = [await delivered("Meant"), await delivered("Other")];
     await fail(meant.id);
     await fail(other.id);

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { visibleText } from "../../console/src/ui/format.ts";
 import { printable } from "../../src/cli/text.ts";
 
-it("shows by its code each character that the command line takes out", () => {
+it("hidden text: each character that the command line removes is shown by its code", () => {
   const all = Array.from({ length: 0x1_0000 }, (_, code) => String.fromCharCode(code)).filter(
     (one) => one !== "\r",
   );
@@ -18,7 +18,7 @@ it.each([
   ["x\u200d👩", "x\\u200d👩"],
   ["👩\u200d\u200d👩", "👩\\u200d\\u200d👩"],
 ])(
-  "leaves the joiner in a picture of several, and shows it elsewhere: %s",
+  "hidden text: the joiner in a picture of several stays, and is shown elsewhere: %s",
   (text, shown = text) => {
     expect(visibleText(text)).toBe(shown);
   },

@@ -17,7 +17,7 @@ const insert = (text: string, path: string, value: unknown): string => {
   return found ? plain.slice(0, found.at) + found.text + plain.slice(found.at) : plain;
 };
 
-it("keeps a text valid wherever the path of a field is inserted", () => {
+it("insertion: a text stays valid wherever the path of a field is inserted", () => {
   for (const value of [240, "a 'b' \"c\"", true, null, { deep: 1 }, "x".repeat(500)])
     for (const path of ["id", "data.total", "data.`it's`", 'items[0]."x"'])
       for (let position = 0; position <= TEXT.length; position++) {
@@ -27,7 +27,7 @@ it("keeps a text valid wherever the path of a field is inserted", () => {
       }
 });
 
-it("writes a condition that holds for the value, or an expression where a value is missing", () => {
+it("insertion: a click writes a condition that holds for the value, or an expression if a value is missing", () => {
   expect(insert("{ payload: {|} }", "data.total", 240)).toBe('{ payload: {"data.total": 240} }');
   expect(insert('{ payload: { type: "a"| } }', "data.total", 240)).toBe(
     '{ payload: { type: "a", "data.total": 240 } }',

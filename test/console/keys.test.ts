@@ -11,7 +11,7 @@ const MAPPING = {
 describe.skipIf(NO_BROWSER)("the keys of the console", () => {
   const { world, page } = useConsole({ config: { hooks: { mappings: [MAPPING] } } });
 
-  it("go on after a click on a checkbox or on a list, in which letters choose if the keyboard has reached it", async () => {
+  it("work after a click on a checkbox or on a list, in which letters choose if the keyboard has reached it", async () => {
     for (const id of [1, 2]) await world.post("/hooks/shop", { type: "order", id });
     await page.goto(`${world.url}/console#/events`);
     await page.locator("tbody tr[data-id]").nth(1).waitFor();
@@ -75,7 +75,7 @@ describe.skipIf(NO_BROWSER)("the keys of the console", () => {
     expect(await page.evaluate("document.activeElement.textContent")).toBe("Agents and plugins");
   });
 
-  it("are listed by ?, those of approvals too, and the search only where there is one", async () => {
+  it("are listed by ?, those of approvals too, and the search only if there is one", async () => {
     await page.goto(`${world.url}/console#/events`);
     await page.getByRole("searchbox", { name: "Search events" }).waitFor();
     const dialog = page.getByRole("dialog", { name: "Keys" });

@@ -32,7 +32,7 @@ describe.skipIf(NO_BROWSER)("the console's live list", () => {
     ).toEqual([second, first]);
   });
 
-  it("counts what waits while it is paused, says nothing meanwhile, and shows all of it when it goes on", async () => {
+  it("counts what waits while it is paused, says nothing meanwhile, and shows all of it when it continues", async () => {
     const before = await rows().count();
     expect(await announcer().getAttribute("aria-live")).toBe("polite");
     await page.keyboard.press("p");
@@ -62,7 +62,7 @@ describe.skipIf(NO_BROWSER)("the console's live list", () => {
     await page.keyboard.press("Escape");
   });
 
-  it("goes on behind the last event, without a gap, after the stream has ended", async () => {
+  it("continues behind the last event, without a gap, after the stream has ended", async () => {
     const { events } = (await world.admin("/admin/v1/events?limit=1")).body as {
       events: { id: string }[];
     };
@@ -84,7 +84,7 @@ describe.skipIf(NO_BROWSER)("the console's live list", () => {
     await page.unroute("**/admin/v1/stream?**");
   });
 
-  it("has no stream while nobody sees the page, and goes on without a gap when somebody does", async () => {
+  it("has no stream while the page is hidden, and continues without a gap when it is visible", async () => {
     const see = (isSeen: boolean): Promise<void> =>
       page.evaluate(`Object.defineProperty(document, "hidden", { configurable: true, get: () => ${!isSeen} });
         document.dispatchEvent(new Event("visibilitychange"))`);

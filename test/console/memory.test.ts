@@ -9,7 +9,7 @@ import { useConsole } from "./use-console.ts";
 
 const ODD = "<img src=x onerror=alert(1)>\u202e likes tea";
 
-/** What the agent has noted about a person and about a room. */
+/** Adds notes of the agent about a person and about a room. */
 async function addNotes({ store, cluster }: StoreHandle): Promise<void> {
   const memory = new Memory({ store, cluster, clock: systemClock }, async (...of) =>
     searchTexts(...of),

@@ -111,7 +111,7 @@ describe.skipIf(NO_BROWSER)(
 
     it("counts calls that wait as they come, and one less as soon as the operator has decided", async () => {
       const badge = page.getByRole("link", { name: "Approvals" }).locator(".count");
-      // No page refreshes itself by a timer: what its refreshes would show, it has heard.
+      // Without timers no page refreshes itself: the page shows only changes that the gateway has sent.
       await page.addInitScript(
         "{ const start = setInterval; setInterval = (work, ms) => start(work, ms >= 5000 ? 1e9 : ms); }",
       );

@@ -148,7 +148,7 @@ describe.skipIf(NO_BROWSER)("the figures of the overview", () => {
     await page.keyboard.press("Enter");
     const events = page.getByRole("region", { name: "Events", exact: true });
     await events.getByRole("row", { name: /earlier/ }).waitFor();
-    // What came in before the bar or after it is left out.
+    // Events before or after the bar are left out.
     expect(await events.locator("tbody tr[data-id]").count()).toBe(1);
     await page.getByRole("button", { name: /^until / }).click();
     await events.getByRole("row", { name: /nowhere/ }).waitFor();

@@ -73,7 +73,7 @@ async function expectToWork(lines: Iterable<string>, world: World): Promise<void
   expect(failed).toEqual([]);
 }
 
-/** What an empty page says to paste, by its beginning. */
+/** The lines that an empty page offers, by their beginnings. */
 const EMPTY: readonly (readonly [page: string, ...lines: string[]])[] = [
   ["overview", "curl -sS", "rouse runs --usage --by model"],
   ["live", "curl -sS"],

@@ -36,7 +36,7 @@ const FIRST_LOAD_BYTES = 45 * 1024;
 /** The browser's own line about an answer that the test itself made fail. */
 const OWN_FAILURE = /^Failed to load resource/;
 
-it("every page of the registry is there", () => {
+it("console: every page of the registry is tested", () => {
   expect(REGISTRY.filter((entry) => !hasFolder(entry)).map(({ name }) => name)).toEqual([]);
 });
 
@@ -111,7 +111,7 @@ describe.skipIf(NO_BROWSER)("an empty store", () => {
     expect(problems).toEqual([]);
   });
 
-  it("#/components shows every component in its states, in both themes at once", async () => {
+  it("#/components shows every component in its states, in both themes together", async () => {
     const { page, world, problems } = console;
     problems.length = 0;
     await open(page, world, "#/components");
@@ -193,7 +193,7 @@ describe.skipIf(NO_BROWSER)("a filled store", () => {
     try {
       problems.length = 0;
       await open(page, world, `#/${name}`, true);
-      // What says so is the same on each page.
+      // The error looks the same on each page, so one page is examined in every look.
       await (name === "overview" ? examine(page, EVERY_LOOK) : expectSound(page));
       const reason = page
         .locator("main")
@@ -226,7 +226,7 @@ describe.skipIf(NO_BROWSER)("a filled store", () => {
   });
 
   it.each(PAGES)(
-    "$name keeps what it shows while the gateway is away, and goes on by itself",
+    "$name keeps what it shows while the gateway is away, and continues by itself",
     async ({ name }) => {
       const { page, world, problems } = console;
       problems.length = 0;

@@ -1,4 +1,4 @@
-/** What every page of the console has to keep in each of its states, and the store that is walked through. */
+/** The rules for every page of the console in each of its states, and the store that the tests walk through. */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import axe from "axe-core";
@@ -142,7 +142,7 @@ export async function examine(page: Page, looks: readonly Look[], part = "html")
   await page.setViewportSize({ width: 1280, height: 800 });
 }
 
-/** What people point at, press or type into. */
+/** Elements that people point at, press or type into. */
 const INTERACTIVE = "a, button, input, select, textarea, summary, tr, [role=tab], [role=option]";
 
 /** Holds every component of a page to the contrast of text while the pointer is over it, while it is pressed, and with the focus. */
@@ -168,7 +168,7 @@ export async function examineStates(page: Page): Promise<void> {
   await debug.detach();
 }
 
-/** What changes with a theme is examined in both, and what changes with a width in both. */
+/** The looks in which a page is examined: rules about colours in both themes, all other rules in both widths. */
 export const EVERY_LOOK: readonly Look[] = [
   { width: 1280, theme: "light" },
   { width: 1280, theme: "dark", rules: "colors" },

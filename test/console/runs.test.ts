@@ -126,7 +126,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     await detail().getByText("succeeded").first().waitFor();
   });
 
-  it("shows the steps of a run: calls, attempts, approvals, and a cut result in full where it is asked for", async () => {
+  it("shows the steps of a run: calls, attempts, approvals, and a cut result in full on request", async () => {
     const { runId: acted } = await ran("Refund the order", "hook:bank", "Bank");
     const { store } = await openStoreIn(world.dir);
     await actIn(store, acted);
@@ -239,7 +239,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     );
   });
 
-  it("follows a run while it is under way", async () => {
+  it("follows a run while it runs", async () => {
     const { runId } = await ran("Watch me", "hook:live", "Watched");
     await change(runId, { status: "running", endedAt: null });
     await show(`#/runs/${runId}`, "Running");
@@ -309,7 +309,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     await page.unroute("**/admin/v1/runs?**");
   });
 
-  it("stops where it is asked to: what was not reached stays as it was", async () => {
+  it("stops when it is asked to: the rest stays as it was", async () => {
     const { store } = await openStoreIn(world.dir);
     const actions = Array.from({ length: 900 }, (_, n) => runAction(`hook:stop:${n}`));
     await store.accept(event_("stop", { outcome: "accepted", actions }));

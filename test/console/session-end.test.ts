@@ -10,7 +10,7 @@ import { useConsole } from "./use-console.ts";
 describe.skipIf(NO_BROWSER)("a session that ends", () => {
   const { world, page, context } = useConsole({}, { hasFailures: true });
 
-  it("asks for the token until it is given, and goes on at the same place with what was typed", async () => {
+  it("asks for the token until it is given, and continues at the same place with what was typed", async () => {
     await page.goto(`${world.url}/console#/system/gateway`);
     const field = page.getByLabel("Back up to");
     await field.fill("/copies/today.db");
@@ -47,7 +47,7 @@ describe.skipIf(NO_BROWSER)("a session that ends", () => {
     await page.getByRole("row", { name: /Shop/ }).waitFor();
   });
 
-  it("opens a page whose script was refused because nobody had seen that the session is over", async () => {
+  it("opens a page whose script was refused before the end of the session was noticed", async () => {
     await page.goto(`${world.url}/console#/runs`);
     await page.getByRole("row", { name: /Shop/ }).waitFor();
     // The page hears of nothing for a while.
@@ -79,7 +79,7 @@ describe.skipIf(NO_BROWSER)("actions that write files", () => {
     { hasFailures: true },
   );
 
-  it("ask for the token again after a quarter of an hour, and go on with it", async () => {
+  it("ask for the token again after a quarter of an hour, and continue with it", async () => {
     await page.goto(`${world.url}/console#/system/gateway`);
     const file = join(world.dir, "copy.db");
     await page.getByLabel("Back up to").fill(file);

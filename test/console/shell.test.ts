@@ -41,7 +41,7 @@ describe.skipIf(NO_BROWSER)("the console's frame", () => {
     );
   });
 
-  it("counts open failures, runs under way and deliveries that wait, and follows them without a reload", async () => {
+  it("counts open failures, runs in progress and deliveries that wait, and follows them without a reload", async () => {
     const count = async (title: string): Promise<string> =>
       (await rail().getByRole("link", { name: title }).innerText()).replaceAll(/\s+/g, " ").trim();
     await page.goto(`${world.url}/console#/refusals`);

@@ -21,7 +21,7 @@ describe("what a browser loads of the console, compressed", () => {
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "rouse-console-"));
     const configFile = join(import.meta.dirname, "../../console/vite.config.ts");
-    // Where this says `test`, as it does here, Vite writes the place in the sources beside each element: that does not ship.
+    // With `test`, as it is here, Vite adds each element's place in the sources, which does not ship.
     vi.stubEnv("NODE_ENV", "production");
     await build({
       configFile,

@@ -7,7 +7,7 @@ import { openConsole } from "./console.ts";
 type Made = World & { close?(): Promise<void> };
 
 interface UseOptions {
-  /** Whether tests make the browser object: by requests that fail. By default each test fails for what it objects to. */
+  /** Tests cause browser errors on purpose, by requests that fail. By default each test fails for a browser error. */
   hasFailures?: boolean;
 }
 
@@ -15,7 +15,7 @@ export interface Console<W extends World> {
   readonly world: W;
   readonly page: Page;
   readonly context: BrowserContext;
-  /** What the browser has objected to in this test, which may empty it. */
+  /** The errors of the browser in this test. The test may remove them. */
   readonly problems: string[];
 }
 

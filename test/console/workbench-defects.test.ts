@@ -10,7 +10,7 @@ describe.skipIf(NO_BROWSER)("the workbench keeps what is written", () => {
     await one.open("#/mappings/order");
     await one.change("$gte", "100", "10");
     await one.page.getByText("not saved").waitFor();
-    // What the page asks for again after the save is answered when the test says so.
+    // The page's request after the save has no answer until the test gives it.
     let answer: (() => void) | undefined;
     const held = new Promise<void>((resolve) => (answer = resolve));
     await one.page.route("**/admin/v1/mappings/order", async (route) => {
@@ -26,7 +26,7 @@ describe.skipIf(NO_BROWSER)("the workbench keeps what is written", () => {
     await (await read).finished();
     expect(await one.page.getByText("The file has another text by now").count()).toBe(0);
     expect(await one.page.locator(".cm-content").innerText()).toContain("$gte: 10 ");
-    // What is written by somebody else is still told.
+    // A later change by somebody else is still reported.
     world.write("rouse.json5", world.readConfig().replace("$gte: 10 ", "$gte: 11 "));
     await world.reload();
     await one.page.getByText("The file has another text by now").waitFor();
@@ -54,7 +54,7 @@ describe.skipIf(NO_BROWSER)("the workbench keeps what is written", () => {
     await one.line("$gte: 13 ").waitFor();
     await one.button("Take it up").click();
     await one.line("$gte: 12 ").waitFor();
-    // What stood there is not lost by that.
+    // The replaced text is not lost.
     await one.button("Take it up").click();
     await one.line("$gte: 13 ").waitFor();
     await one.button("Drop it").click();

@@ -65,7 +65,7 @@ describe.skipIf(NO_BROWSER)("the workbench beside any event", () => {
     await one.pane("Result").locator("mark", { hasText: "Hello" }).waitFor();
   });
 
-  it("shows what changes in the texts word by word, counts over more events, and names the same events where it is saved", async () => {
+  it("shows what changes in the texts word by word, counts over more events, and names the same events in the dialog that saves", async () => {
     await world.order(140);
     addEvents(world.dir, 1200);
     // An event of another hook is none of the sample.

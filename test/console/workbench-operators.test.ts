@@ -16,7 +16,7 @@ describe.skipIf(NO_BROWSER)("the workbench with several operators, sessions and 
       await one.change("$gte", "100", "10");
       await two.change("// orders", "// orders", "sales");
       await two.page.getByText("not saved").waitFor();
-      // The second page has not heard of the first save when it saves itself.
+      // The second page does not know of the first save when it saves itself.
       await two.page.route("**/admin/v1/mappings/order", (route) => route.abort());
       await one.save();
       await one.page.getByText("Saved in rouse.json5").waitFor();
@@ -48,7 +48,7 @@ describe.skipIf(NO_BROWSER)("the workbench with several operators, sessions and 
     }
   });
 
-  it("asks for the token above the text when the session ends while typing, and goes on with it", async () => {
+  it("asks for the token above the text when the session ends while typing, and continues with it", async () => {
     await world.order(40);
     await one.open("#/mappings/order");
     await one.pane("Result").getByText("No mapping takes this event").waitFor();

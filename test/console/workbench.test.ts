@@ -70,6 +70,7 @@ describe.skipIf(NO_BROWSER)("the workbench", () => {
     await one.page.getByRole("row", { name: /order/ }).first().waitFor();
     await keyboard.press("j");
     await one.pane("Result").getByText("No mapping takes this event").waitFor();
+    await one.page.locator(".cm-content").waitFor();
     await keyboard.press("e");
     const searched = one.page.locator(".cm-search input[name=search]");
     await one.page.locator(".cm-content:focus").waitFor();

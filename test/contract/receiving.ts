@@ -12,8 +12,8 @@ interface Kept {
 }
 
 /**
- * What every channel that receives holds to: which session, which agent and which event each kind of message comes to, and
- * that its people can give commands. A plugin's test is this call and what its vendor sends.
+ * Tests the promises of every channel that receives: the session, the agent and the event of each kind of message, and
+ * commands of its people. A plugin's test is this call and the messages of its vendor.
  */
 export function receivingContract({ id, section, start }: Vendor): void {
   it(`${id} gives each kind of message its session, its agent and its event`, async () => {

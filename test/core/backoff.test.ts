@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { backOff, withJitter } from "../../src/core/backoff.ts";
 import { lazy } from "../../src/core/lazy.ts";
 
-it("waits twice as long after each failure, within its bounds, however many there were", () => {
+it("backoff: each wait is twice as long as the one before, within the bounds", () => {
   expect([1, 2, 3, 6, 7, 5000].map((failures) => backOff(failures))).toEqual([
     1000, 2000, 4000, 32_000, 60_000, 60_000,
   ]);
@@ -12,7 +12,7 @@ it("waits twice as long after each failure, within its bounds, however many ther
   expect([0, 0.5, 1].map((at) => withJitter(400, () => at))).toEqual([300, 400, 500]);
 });
 
-it("makes a part once, again after an error, and keeps the newer one when an older attempt fails", async () => {
+it("lazy parts: a part is made once, and again after an error; a failure of an older attempt keeps the newer part", async () => {
   const attempts: PromiseWithResolvers<number>[] = [];
   const part = lazy(() => {
     attempts.push(Promise.withResolvers<number>());

@@ -8,7 +8,7 @@ import { readableLine } from "../../src/cli/log.ts";
 const ROOT = resolve(import.meta.dirname, "../..");
 const hasScript = spawnSync("script", ["--version"]).status === 0;
 
-/** What the logger writes to standard error of a process: a terminal, or a pipe. */
+/** The lines that the logger writes to the standard error of a process: a terminal, or a pipe. */
 function written(isTerminal: boolean, env: Record<string, string> = {}): string {
   const dir = mkdtempSync(join(tmpdir(), "rouse-log-"));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
@@ -35,7 +35,7 @@ log.error({ err: Object.assign(new TypeError("quotes the input"), { code: "E_X" 
   ).stdout.replaceAll("\r\n", "\n");
 }
 
-it("writes JSON lines where standard error is no terminal", () => {
+it("log: lines are JSON if standard error is no terminal", () => {
   const [first, second] = written(false)
     .trim()
     .split("\n")
@@ -50,7 +50,7 @@ it("writes JSON lines where standard error is no terminal", () => {
 });
 
 it.skipIf(!hasScript)(
-  "writes one readable line for each event on a terminal, in colour unless NO_COLOR says otherwise",
+  "log: a terminal gets one readable line for each entry, in colour unless NO_COLOR is set",
   () => {
     const plain = written(true, { NO_COLOR: "1" });
     const lines = plain.trim().split("\n");
@@ -69,7 +69,7 @@ it.skipIf(!hasScript)(
   },
 );
 
-it("shows the local time in 24 hours, and a line that is no JSON as it is", () => {
+it("log: the local time has 24 hours, and a line that is not JSON is shown unchanged", () => {
   const at = new Date(2026, 0, 2, 15, 4, 5).toISOString();
   expect(readableLine(JSON.stringify({ level: "warn", time: at, msg: "x" }), false)).toBe(
     "15:04:05 warn  x\n",

@@ -23,7 +23,7 @@ const readMarks = (text = ""): string[] =>
 
 const english = readPhrases("en");
 
-it("has nine languages, and English for all others", () => {
+it("phrases: there are nine languages, and English for all others", () => {
   expect(LANGUAGES.toSorted()).toEqual(["ar", "de", "en", "es", "fr", "ja", "pt", "ru", "zh"]);
   for (const language of LANGUAGES)
     expect(toLanguage(`${language.toUpperCase()}_XX`)).toBe(language);
@@ -34,7 +34,7 @@ it("has nine languages, and English for all others", () => {
 });
 
 it.each(LANGUAGES)(
-  "has each phrase in the language %s, with its values and commands",
+  "phrases: the language %s has each phrase, with its values and commands",
   (language) => {
     const phrases = readPhrases(language);
     expect([...phrases.keys()]).toEqual([...english.keys()]);
@@ -53,7 +53,7 @@ it.each(LANGUAGES)(
   },
 );
 
-it("puts values in as they are, and takes the form that a number needs", () => {
+it("phrases: values are inserted unchanged, and the form follows the number", () => {
   expect(renderPhrase("de", "apologyToOwner", { reason: "{runId} $&", runId: "r1" })).toBe(
     "Das konnte ich nicht beantworten: {runId} $& (r1)",
   );

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { createBatch, shareInTurn } from "../../src/core/turn.ts";
+import { createBatch } from "../../plugins/postgres/records/reads.ts";
+import { shareInTurn } from "../../src/core/pause.ts";
 
 describe("a batch", () => {
   it("asks together for what is asked during one turn, in questions of at most 64 keys, each with its own answer", async () => {
@@ -46,7 +47,7 @@ describe("a question that is shared", () => {
     await expect(ask({ name: "a" })).rejects.toThrow("on purpose");
     const first = ask({ name: "a" });
     await nextTurn();
-    // What was done since then is known to an answer that is asked for now.
+    // A later call does not join the first one, since it must see changes that were made since.
     expect(await Promise.all([first, ask({ name: "a" })])).toEqual([4, 5]);
   });
 });

@@ -45,7 +45,7 @@ async function create(
 }
 
 describe("npm create rouse-plugin", () => {
-  it("teaches with --help, and is told what is missing if nobody can be asked", async () => {
+  it("explains itself with --help, and says what is missing if there is no terminal to ask in", async () => {
     const help = await create(["--help"]);
     expect([help.code, help.err]).toEqual([0, ""]);
     for (const kind of Object.keys(KINDS)) expect(help.out).toContain(`\n  ${kind} `);

@@ -35,7 +35,7 @@ async function pass(ms: number): Promise<void> {
   await settle();
 }
 
-/** Whether the worker's gateway surely has its jobs. */
+/** Returns true if the worker's gateway surely holds its jobs. */
 let isHeld: () => boolean;
 /** Kills the worker that was opened last: it takes nothing more. */
 let kill: () => void;
@@ -195,7 +195,7 @@ describe("the outbox", () => {
     await until(() => outcomes.length === 12);
   });
 
-  it("goes on with the first piece that was not sent, under the same key", async () => {
+  it("continues with the first piece that was not sent, under the same key", async () => {
     const fake = fakeChannel({ limit: 20 });
     fake.answers.push({ status: "sent", messageIds: ["a"] }, retry("busy", 5_000));
     channels.set("x", fake.channel);
@@ -275,7 +275,7 @@ describe("a try that failed", () => {
     expect(outcomes.slice(-2)).toEqual(["x failed", "x delivered"]);
   });
 
-  it("counts tries of one piece: one that got through begins anew", async () => {
+  it("counts the tries of one piece: the next piece begins with none", async () => {
     const fake = fakeChannel({ limit: 20 });
     fake.answers.push(
       ...Array.from({ length: 11 }, () => retry("busy", 10)),
@@ -311,7 +311,7 @@ describe("a try that failed", () => {
   it.each<[SendResult, string, string]>([
     [{ status: "failed", reason: "chat not found" }, "failed", "refused"],
     [{ status: "unknown", reason: "cut off" }, "unknown", "unknown"],
-  ])("is not repeated where it answers %j", async (answer, status, code) => {
+  ])("is not repeated if it answers %j", async (answer, status, code) => {
     const fake = fakeChannel();
     fake.answers.push(answer);
     channels.set("x", fake.channel);
@@ -323,7 +323,7 @@ describe("a try that failed", () => {
     expect(fake.calls).toHaveLength(1);
   });
 
-  it("ends at once where the channel is no longer configured", async () => {
+  it("ends immediately if the channel is no longer configured", async () => {
     worker.start();
     const id = await post("x", "bob", "hello");
     await until(async () => (await state(id)).status === "failed");
@@ -373,7 +373,7 @@ describe("a plugin that misbehaves", () => {
     await until(async () => (await state(id)).error?.message === "no answer within 30 seconds");
   });
 
-  it("is told by its signal, and what it says then counts", async () => {
+  it("gets an abort signal, and its answer after that counts", async () => {
     const fake = fakeChannel();
     channels.set("x", {
       send: (_message, signal) =>
@@ -391,7 +391,7 @@ describe("a plugin that misbehaves", () => {
 });
 
 describe("stopping and starting", () => {
-  it("waits for the send under way and leaves the rest to the next start", async () => {
+  it("waits for the send in progress and leaves the rest to the next start", async () => {
     const fake = fakeChannel({ limit: 20 });
     let release: (result: SendResult) => void = () => undefined;
     fake.answers.push(() => new Promise((resolve) => (release = resolve)));
@@ -486,7 +486,7 @@ describe("a piece that was being sent when the gateway was killed", () => {
   }
 
   it.each([0, 1])(
-    "is not sent again where nobody can tell: the delivery ends as unknown, with the reason (piece %i)",
+    "is not sent again if its outcome is unknown: the delivery ends as unknown, with the reason (piece %i)",
     async (piece) => {
       const fake = fakeChannel({ limit: 20 });
       const id = await killDuring(fake, "The first sentence. The second sentence.", piece);
@@ -534,7 +534,7 @@ describe("a piece that was being sent when the gateway was killed", () => {
     expect((await state(id)).sendingSince).toBeUndefined();
   });
 
-  it("is sent anew if the try before it was answered: nothing is in doubt then", async () => {
+  it("is sent again if the try before it was answered: nothing is in doubt then", async () => {
     const fake = fakeChannel({ limit: 20 });
     fake.answers.push(retry("busy", 60_000));
     channels.set("x", fake.channel);

@@ -17,7 +17,7 @@ const like = (pattern: RegExp, to: (text: string) => string): Channel["parseReci
   return (text) =>
     pattern.test(text) ? { ok: true, to: to(text) } : { ok: false, message: "has another form" };
 };
-/** Recipients of each are told apart, overlap, or are anything. */
+/** The recipients of channels, by their parsers: some differ, some overlap, and one channel takes any text. */
 const PARSERS = {
   phone: like(/^\+?\d{3,}$/, (text) => `+${text.replace("+", "")}`),
   chat: like(/^-?\d{3,}$/, (text) => text),
@@ -27,7 +27,7 @@ const PARSERS = {
 type Id = keyof typeof PARSERS;
 const IDS = Object.keys(PARSERS) as Id[];
 const RECIPIENTS = ["111", "+222", "-333", "#Ops", "ops", "bob smith", "", " "];
-/** What every channel takes. */
+/** A recipient that each channel accepts. */
 const OWN: Record<Id, string> = { phone: "+900", chat: "901", room: "lobby", any: "anybody" };
 
 type Drawn<A> = A extends fc.Arbitrary<infer T> ? T : never;
@@ -77,7 +77,7 @@ function build({
       ];
     },
   );
-  // As the host has it: the console is there by itself where nothing else is.
+  // As in the host, the console is enabled by itself if there is no other channel.
   const always: [string, Channel][] =
     console || loaded.length === 0
       ? [["console", { send, defaultTo: "terminal", fallback: true }]]
@@ -103,7 +103,7 @@ function accept(
   const context = {
     channels,
     agents,
-    rooms: { hasOwner: () => true },
+    rooms: { ownerChannels: new Set(channels.loaded.map(({ id }) => id)) },
     config: configSchema.parse({}),
   } as unknown as ActionContext;
   const source = { hook: "agent", unsafe: false, fromRequest, now: 1 };
@@ -120,7 +120,7 @@ const route = async (
   return resolveRoute({ store, channels, agentId: "main", ...spec.target });
 };
 
-it("a reply that names a recipient goes to that recipient, on the named channel if there is one, or to nobody", async () => {
+it("routes: a reply that names a recipient goes to that recipient, on the named channel if there is one, or to no one", async () => {
   let sent = 0;
   await fc.assert(
     fc.asyncProperty(world, asked, async (given, request) => {
@@ -150,7 +150,7 @@ it("a reply that names a recipient goes to that recipient, on the named channel 
   expect(sent).toBeGreaterThan(200);
 });
 
-it("a route problem is found exactly if the owner cannot bring a route about by writing", async () => {
+it("routes: a problem is found exactly if the owner cannot create a route by writing", async () => {
   let found = 0;
   await fc.assert(
     fc.asyncProperty(world, asked, async (given, request) => {
@@ -164,7 +164,7 @@ it("a route problem is found exactly if the owner cannot bring a route about by 
       const problem = findRouteProblem(
         to === undefined ? { channel: name } : { channel: name, to },
         channels,
-        (id) => owned.includes(id),
+        new Set(owned),
       );
       const decisions = await Promise.all(
         [[], ...owned.map((id) => [id])].map((ids) => route(channels, ids, spec)),

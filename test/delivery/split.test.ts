@@ -14,7 +14,7 @@ function essence(text: string): string {
     .replace(/[\s\\]+/g, "");
 }
 
-/** Whether every fence that a piece opens is closed in it. */
+/** True if a piece closes every fence that it opens. */
 function balanced(piece: string): boolean {
   let open: string | undefined;
   for (const line of piece.split("\n")) {

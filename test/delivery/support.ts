@@ -63,7 +63,7 @@ export function keptLog(): { log: Logger; lines: string[] } {
   return { log: createLogger("trace", { write: (line: string) => void lines.push(line) }), lines };
 }
 
-/** A channel that answers as it is told, message by message; `sent` once nothing is told any more. */
+/** A channel that answers with `answers`, message by message, and then with `sent`. */
 export function fakeChannel(members: Partial<Channel> = {}): {
   channel: Channel;
   calls: OutgoingMessage[];

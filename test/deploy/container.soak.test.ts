@@ -64,7 +64,7 @@ function npm(args: string[], cwd: string): void {
   expect(status, `npm ${args.join(" ")}:\n${stdout}${stderr}`).toBe(0);
 }
 
-/** What the builder gets to see, by the rules of the ignore file. */
+/** The files that the builder gets, by the rules of the ignore file. */
 function context(): string[] {
   const rules = IGNORED.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   const kept = rules.filter((rule) => rule.startsWith("!")).map((rule) => rule.slice(1));
@@ -118,7 +118,7 @@ beforeAll(() => {
   const runs = (name: string): string[] => stage(name).filter((line) => line.startsWith("RUN "));
   expect(runs("build")).toEqual(["RUN npm ci", "RUN npm run -s build && chmod 0755 bin/rouse.js"]);
   expect(runs("modules")).toEqual(["RUN npm ci --omit=dev"]);
-  // What the first `npm ci` would bring is what the tests run with.
+  // The tests run with the packages that the first `npm ci` would install.
   symlinkSync(join(ROOT, "node_modules"), under("stages/build/app/node_modules"));
   npm(["run", "-s", "build"], under("stages/build/app"));
   chmodSync(under("stages/build/app/bin/rouse.js"), 0o755);

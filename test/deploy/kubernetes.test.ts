@@ -150,7 +150,7 @@ describe("what it names is there", () => {
     expect(container?.volumeMounts?.find(({ name }) => name === "secrets")?.mountPath).toBe(
       SECRETS_AT,
     );
-    // Readable for the group that fsGroup makes of the user's, and for nobody else.
+    // Readable for the group that fsGroup makes of the user's, and for no one else.
     expect([secret?.defaultMode, pod?.securityContext?.fsGroup]).toEqual([
       0o440,
       pod?.securityContext?.runAsGroup,
@@ -203,7 +203,7 @@ describe("it stops without losing anything", () => {
   });
 });
 
-/** What the kubelet does with a changed ConfigMap or Secret: a new folder, and one rename that turns to it. */
+/** Changes a ConfigMap or Secret as the kubelet does: a new folder, and one rename that switches to it. */
 function project(dir: string, version: string, files: Record<string, string>): void {
   mkdirSync(join(dir, `..${version}`), { recursive: true });
   for (const [name, text] of Object.entries(files)) {

@@ -31,7 +31,7 @@ const queries: [string, string][] = [
     targets.map(({ expr }) => [title, expr] as [string, string]),
   ),
 ];
-/** What Prometheus itself adds to every series. */
+/** The labels that Prometheus itself adds to every series. */
 const SCRAPED = ["job", "instance"];
 
 interface Selector {

@@ -107,7 +107,7 @@ describe.skipIf(!has("caddy"))("the proxy's own configuration, before two gatewa
     };
   }
 
-  it("a gateway that drains gets no more; until that is noticed, and once there is none, senders are told to come again", async () => {
+  it("a gateway that drains gets no more; until that is noticed, and while there is none, senders are asked to try again", async () => {
     expect((await post()).status).toBe(200);
     const [first, second] = gateways as [Program, Program];
     const turn = JSON.stringify({

@@ -76,7 +76,7 @@ describe("the unit", () => {
     expect([valuesOf("Restart"), valuesOf("StartLimitIntervalSec")]).toEqual([["always"], ["0"]]);
   });
 
-  it("hands over every secret that the config reads, from a folder of its own, and no variable that nobody reads", () => {
+  it("hands over every secret that the config reads, from a folder of its own, and no variable that is not read", () => {
     const credentials = valuesOf("LoadCredential").map((value) => value.split(":")[0]);
     expect(filesIn(CONFIG).toSorted()).toEqual(
       credentials.map((name) => `\${CREDENTIALS_DIRECTORY}/${name}`).toSorted(),

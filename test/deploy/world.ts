@@ -8,12 +8,12 @@ import { createCli } from "../cli/world.ts";
 
 export const ROOT = resolve(import.meta.dirname, "../..");
 export const DEPLOY = join(ROOT, "deploy");
-/** What a gateway still does after its turns have ended: answers under way, deliveries, closing. */
+/** The time that a gateway may need after its turns have ended: for open answers, deliveries, and closing. */
 export const AFTER_DRAIN_SECONDS = 10;
 
 export const deployed = (path: string): string => readFileSync(join(DEPLOY, path), "utf8");
 
-/** Whether a program is on this machine. */
+/** True if a program is on this machine. */
 export function has(program: string): boolean {
   try {
     execFileSync("sh", ["-c", `command -v ${program}`], { stdio: "ignore" });
@@ -68,7 +68,7 @@ export function settle(
   return { dir, file, remove: () => rmSync(dir, { recursive: true, force: true }) };
 }
 
-/** What `rouse config validate` and `rouse config` say of a config. */
+/** The output of `rouse config validate` and `rouse config` for a config. */
 export async function checked(
   file: string,
   env: Record<string, string>,
@@ -83,7 +83,7 @@ export async function checked(
   }
 }
 
-/** Whether these are arguments that `rouse` takes: its words are a command, its flags are in that command's help. */
+/** The arguments that `rouse` does not take: words that are no command, or flags that are not in the command's help. */
 export async function misunderstood(args: readonly string[]): Promise<string[]> {
   const end = args.findIndex((word) => word.startsWith("-"));
   const words = end < 0 ? args : args.slice(0, end);

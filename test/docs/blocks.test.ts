@@ -61,7 +61,7 @@ const inLanguage = (...languages: string[]): [string, Block][] =>
     .filter((block) => languages.includes(block.language))
     .map((block, index) => [`${block.page} (${index + 1})`, block]);
 
-it("knows what to hold each block to", () => {
+it("docs: every code block has a language that the tests know", () => {
   const known = ["json5", "json", "ts", "sh", "http", ""];
   expect(
     blocks
@@ -71,7 +71,7 @@ it("knows what to hold each block to", () => {
   expect(blocks.length).toBeGreaterThan(15);
 });
 
-it("what pages have from schemas and data files is up to date: the references, the options of every channel", async () => {
+it("docs: generated parts are up to date: the references, and the options of every channel", async () => {
   const pages = await generatedPages();
   const channels = CATALOG.filter(({ section }) => section === undefined);
   expect(pages.map(({ name }) => name)).toEqual(

@@ -32,7 +32,7 @@ it.each(IMAGES)("%s is small, and a page shows it with a text in its place", (im
   for (const text of texts) expect(text.length).toBeGreaterThan(40);
 });
 
-it("leaves the pictures out of the package, and takes the pages along", () => {
+it("the package has the pages, and not their pictures", () => {
   const packed = JSON.parse(
     execFileSync("npm", ["pack", "--dry-run", "--json", "--ignore-scripts"], {
       cwd: ROOT,
@@ -46,12 +46,12 @@ it("leaves the pictures out of the package, and takes the pages along", () => {
   expect(paths.filter((path) => path.startsWith("docs/images"))).toEqual([]);
 });
 
-it("pages whose links are changed for the package are as before, also if npm cannot write it", async () => {
+it("README.md: the links that the package changes are restored, also if npm cannot write the package", async () => {
   const clone = mkdtempSync(join(tmpdir(), "rouse-pack-"));
   for (const name of ["docs", "scripts", "README.md"])
     cpSync(join(ROOT, name), join(clone, name), { recursive: true });
   symlinkSync(join(ROOT, "node_modules"), join(clone, "node_modules"));
-  // What is built has no links.
+  // The build is left out: built files have no links.
   const manifest = readFileSync(join(ROOT, "package.json"), "utf8");
   writeFileSync(join(clone, "package.json"), manifest.replace("npm run -s build && ", ""));
   const read = (): string => readFileSync(join(clone, "README.md"), "utf8");

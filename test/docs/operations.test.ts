@@ -9,7 +9,7 @@ const page = readFileSync(new URL("../../docs/operations.md", import.meta.url), 
 const dirs = ["a", "b"].map((name) => mkdtempSync(join(tmpdir(), `rouse-operations-${name}-`)));
 afterAll(() => dirs.forEach((dir) => rmSync(dir, { recursive: true, force: true })));
 
-it("takes no longer than ten minutes to read", () => {
+it("docs/operations.md: reading takes no longer than ten minutes", () => {
   expect(page.split(/\s+/).filter((word) => /[a-z]/i.test(word)).length).toBeLessThan(2_000);
 });
 

@@ -56,7 +56,7 @@ it.each(PAGES)("every link of %s leads somewhere", (page) => {
   expect(links.filter((link) => !isThere(page, link))).toEqual([]);
 });
 
-/** Whether a path is in the repository, in a package or among what this package exports. `<id>` stands for any name. */
+/** True if a path is in the repository, in a package, or among the exports of this package. `<id>` stands for any name. */
 function exists(path: string): boolean {
   const [first, ...rest] = path.split("/");
   if (first === "rouse") return Object.keys(exports).includes([".", ...rest].join("/"));
@@ -115,7 +115,7 @@ describe("the documentation", () => {
     expect(read("docs/architecture.md").split("\n").length).toBeLessThanOrEqual(100);
   });
 
-  it.each(PAGES)("%s tells nobody to install from a registry what is not there", (page) => {
+  it.each(PAGES)("%s has no install command for a package that is in no registry", (page) => {
     const text = read(page);
     const packed = text.search(/npm install \S*\/?rouse-\*\.tgz/);
     const wrong =

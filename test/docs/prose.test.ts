@@ -87,13 +87,13 @@ function findInCode({ path, text, program, comments }: CodeFile): string[] {
     });
 }
 
-it("finds a phrase with its line", () => {
+it("prose: a phrase is found with its line", () => {
   expect(findPhrases("page", "fine\nHooks that come to nothing.")).toEqual([
     'page:2: "come to nothing" → matches no mapping, has no effect',
   ]);
 });
 
-it("finds a phrase in comments and texts of code, also across lines, and in no name", () => {
+it("prose: a phrase is found in comments and texts of code, also across lines, and in no name", () => {
   const code =
     '/** Fine.\n * All at\n * once. */\nconst nobody = "nobody";\n// Fine.\nlog(`${nobody} was told of ${1}`, "is believed");\n';
   expect(findInCode(parseCode("a.ts", code)).map((found) => found.replace(/ →.*/, ""))).toEqual([

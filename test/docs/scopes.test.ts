@@ -22,7 +22,7 @@ it("docs/platform.md says of each scope which routes it opens", () => {
   expect(listed.toSorted()).toEqual(opened.toSorted());
 });
 
-it("pages name no scope of a key that `rouse keys create` and the config do not take", () => {
+it("docs: every scope of a key is one that `rouse keys create` and the config take", () => {
   const named = globSync(["*.md", "docs/**/*.md"], { cwd: ROOT }).flatMap((page) =>
     [...read(page).matchAll(/--scopes ([\w:,]+)|\bscopes: \[([^\]]*)\]/g)].flatMap(
       ([, option = "", field = ""]) => `${option},${field}`.match(/[\w:]+/g) ?? [],

@@ -21,7 +21,7 @@ interface Event {
   reason: string | null;
 }
 
-/** What an event's row may hold that no run can be made of: text that was cut, and what another program has written. */
+/** Damaged actions in the row of an event, of which no run can be made: text that was cut off, and text of another program. */
 const DAMAGE = [
   '[{"kind":"run","runId":"run_x',
   '[{"kind":"run","runId":"run_x"}]',
@@ -29,7 +29,7 @@ const DAMAGE = [
   "null",
 ];
 
-it("sets events aside whose actions are damaged: those behind them are executed, and each can be seen and replayed", async () => {
+it("damaged events are set aside: later events are executed, and each damaged one can be seen and replayed", async () => {
   const config = { agents: { defaults: { heartbeat: { every: 0 } } } };
   world = await createWorld({ dir, config, workers: false });
   const post = async (message: string, headers = {}): Promise<{ event: string; run: string }> => {

@@ -53,7 +53,7 @@ afterAll(async () => {
   await provider.close();
 });
 
-it("lets no token, body or model error into a log line, whatever fails", async () => {
+it("log: no token, body or model error reaches a line, whatever fails", async () => {
   const answers: string[] = [];
   const post = async (
     path: string,

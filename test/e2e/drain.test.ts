@@ -4,7 +4,7 @@ import { createProcessWorld, until, type ProcessWorld } from "./process-world.ts
 let world: ProcessWorld;
 afterEach(() => world.close());
 
-it("on SIGTERM refuses new hooks, lets a running turn end, and ends with 0", async () => {
+it("SIGTERM: new hooks get 503, a running turn ends, and the exit code is 0", async () => {
   world = await createProcessWorld({ gateway: { drainSeconds: 20 } });
   const { provider } = world;
   let answer: (text: string) => void = () => undefined;
@@ -32,7 +32,7 @@ it("on SIGTERM refuses new hooks, lets a running turn end, and ends with 0", asy
   expect(provider.requests).toHaveLength(1);
 });
 
-it("puts back what does not end in time, and the next start carries it out once", async () => {
+it("SIGTERM: a run that does not end in time is put back, and the next start executes it once", async () => {
   world = await createProcessWorld({ gateway: { drainSeconds: 0.2 } });
   const { provider } = world;
   provider.answer = () => new Promise(() => undefined);

@@ -82,7 +82,7 @@ function confirm(): void {
 }
 
 it("the model is called once the start of the run is on disk, and not before", async () => {
-  // What a gateway writes when it starts is on disk before the disk is held.
+  // The writes of the gateway's start are on disk before the disk is held.
   await ended(await post());
   expect(provider.requests).toHaveLength(1);
   disk.isHeld = true;

@@ -179,7 +179,7 @@ it.each([
   ["a secret file that is not there", TRANSIENT, 1],
   ["a variable that is not set", PROVED, 3],
   ["a problem of each kind", PROVED, 3],
-])("rouse config validate says the same of %s", async (name, cases, wanted) => {
+])("rouse config validate: %s has the exit code of `rouse start`", async (name, cases, wanted) => {
   const given = cases[name] as Case;
   expect(await rouse(name, ["config", "validate"], given)).toEqual({
     exit: wanted,

@@ -69,7 +69,7 @@ describe("alerts about failures", () => {
   const looks = (): Promise<void> => new Promise((done) => setTimeout(done, 600));
 
   it("reports a group once on the channel and at the address, and again when it comes back after it was resolved", async () => {
-    // What a condition leaves out is no failure.
+    // A hook that matches no mapping is no failure.
     await world.post("/hooks/shop", { type: "refund" });
     for (let n = 0; n < 3; n++) await world.post("/hooks/shop", FAILS);
     await world.until(async () => posted.length > 0 && printed() > 0);

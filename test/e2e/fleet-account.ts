@@ -38,14 +38,14 @@ export async function allRuns(store: Store): Promise<RunRecord[]> {
   }
 }
 
-/** What a delivery says whose gateway was killed while it sent: whether the message arrived no gateway can know, and it is not sent again. */
+/** The error of a delivery whose gateway was killed while it sent. It is not sent again, since no gateway can know if it arrived. */
 const CUT_OFF = "the gateway ended while it sent this chunk";
 
 /** The run was given up after three starts that kills cut off: the one other end that the contract has. */
 const isGivenUp = (run: RunRecord | undefined): boolean =>
   run?.status === "failed" && run.error?.code === "crashed" && run.attempts === 3;
 
-/** Holds what senders were told against what was done, once nothing is left to do. `ranMs`: for how long the timer of heartbeats ran. */
+/** Compares the answers to senders with the finished work, once nothing is left to do. `ranMs`: the time that the timer of heartbeats ran. */
 export async function settle(
   fleet: Fleet,
   storeUrl: string,

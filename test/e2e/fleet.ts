@@ -33,7 +33,7 @@ export interface Acknowledged {
   key: string;
 }
 
-/** What senders were told. */
+/** The answers that senders got. */
 export interface Account {
   runs: Acknowledged[];
   wakes: string[];

@@ -40,7 +40,7 @@ async function changeRun(runId: string, change: Partial<RunRecord>): Promise<voi
   await store.close();
 }
 
-/** What the run has come to once a gateway has gone on with it. */
+/** Starts a gateway that goes on with the run. Returns the ended run. */
 async function goOn(runId: string, config: object = modelConfig(provider)): Promise<ShownRun> {
   const world = await createWorld({ dir, config });
   const run = await world.until(async () => {
@@ -51,7 +51,7 @@ async function goOn(runId: string, config: object = modelConfig(provider)): Prom
   return run;
 }
 
-it("does not count as a start that the queue gave a run to a gateway that ended before it had begun", async () => {
+it("attempts: a run that the queue gave to a gateway which ended before its start has no attempt", async () => {
   const runId = await accept();
   for (let taken = 0; taken < 5; taken++) {
     const { store, queue } = await openStoreIn(dir);
@@ -62,7 +62,7 @@ it("does not count as a start that the queue gave a run to a gateway that ended 
   expect(await goOn(runId)).toMatchObject({ status: "succeeded", attempts: 1 });
 });
 
-it("continues a run that a kill cut off at once where the limits have room for no other start", async () => {
+it("crash: a run that a kill interrupted continues, even if the limits have no room for another start", async () => {
   const config = {
     ...modelConfig(provider),
     hooks: { limits: { concurrent: 1, runsPerHour: 2 } },
@@ -77,7 +77,7 @@ it("continues a run that a kill cut off at once where the limits have room for n
   expect(await goOn(cut, config)).toMatchObject({ status: "succeeded", attempts: 2 });
 });
 
-it("lets other sessions wait half a minute for a run that two kills have cut off, however slow it is", async () => {
+it("crash: other sessions wait half a minute at most for a run that two kills interrupted", async () => {
   const suspect = await accept();
   await changeRun(suspect, { status: "running", attempts: 2, crashCount: 1 });
   // It never ends, as a turn does that waits long for its tools.
@@ -119,7 +119,7 @@ it("lets other sessions wait half a minute for a run that two kills have cut off
   await passWhile(program.stop(), 1000);
 });
 
-it("gives up the run that ends the process alone: none of those that were under way beside it", async () => {
+it("crash: only the run that ends the process is given up, and none of those that ran with it", async () => {
   const AT_ONCE = 8;
   const processes = await createProcessWorld({
     agents: { defaults: { model: "local/big", heartbeat: { every: 0 }, maxConcurrent: AT_ONCE } },

@@ -10,7 +10,8 @@ import { EXPRESSIONS, MAPPINGS, MODULES } from "../../bench/hostile.ts";
 import { scale } from "../soak.ts";
 import { startProgram, type Program } from "./program.ts";
 
-/** How much later other hooks are answered, `npm run bench -- --row isolation` measures. */
+// `npm run bench -- --row isolation` measures the delay of other hooks.
+
 const ROOT = resolve(import.meta.dirname, "../..");
 const TOKEN = "isolation-token-0123456789";
 const SECRET = "isolation-secret-0123456789";
@@ -167,7 +168,7 @@ describe("while one mapping is attacked, other hooks are answered", () => {
 });
 
 it(
-  "while badly signed bodies flood a path, those that are signed well are answered",
+  "hooks with a good signature are answered while badly signed bodies flood a path",
   { timeout: 180_000 },
   async () => {
     const child = fork(join(import.meta.dirname, "flood-child.ts"), [

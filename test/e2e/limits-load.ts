@@ -8,10 +8,10 @@ import { TOKEN } from "./world.ts";
 const ROOT = resolve(import.meta.dirname, "../..");
 const GATEWAY_TOKEN = "limits-gateway-token-0123456789";
 export const RUN_TOKENS = 14;
-/** What a run costs in US dollars, by the prices of the config. */
+/** The cost of a run in US dollars, by the prices of the config. */
 export const RUN_USD = 0.014;
 
-/** How long calls are held at most until all places are taken at the same moment. */
+/** The longest time for which calls are held until all places are taken at the same moment. */
 const FILL_MS = 15_000;
 
 export const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
@@ -42,7 +42,7 @@ class Overlap {
     this.#places = places;
   }
 
-  /** Whether all places have been taken at the same moment. */
+  /** True once all places have been taken at the same moment. */
   isFilled(): boolean {
     return (this.most.get("hooks") ?? 0) >= this.#places;
   }
@@ -86,7 +86,7 @@ export interface Load {
 }
 
 export interface LoadOptions {
-  /** How many runs of all hooks may be under way at the same time. */
+  /** The number of runs of all hooks that may run at the same time. */
   places: number;
   storeUrl: string | undefined;
   /** The gateways that run now. */

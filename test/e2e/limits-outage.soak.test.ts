@@ -79,7 +79,7 @@ describePostgres("a limit of one run at a time", () => {
       let isCut = false;
       const [a, toA] = await open((bytes) => {
         if (isCut || !bytes.includes('"status":"running"')) return;
-        // What would start the run is lost.
+        // The commit that would start the run is lost.
         isCut = true;
         toA.set("hanging");
       });

@@ -42,7 +42,7 @@ const LIMITS = {
   },
   short: { concurrent: 1, queue: 4 },
 } satisfies Limits;
-/** How many runs use up a limit of an hour or a day. */
+/** The number of runs that use up a limit of an hour or a day. */
 const USED_UP = { hourly: 25, every: 15, tokens: 20, money: 20 };
 /** The same with room for all that waits. */
 const RAISED: Limits = {
@@ -52,7 +52,7 @@ const RAISED: Limits = {
   money: { budget: { perDay: "1000 USD" } },
   every: { ...LIMITS.every, runsPerHour: BIG },
 };
-/** How many hooks each mapping gets, and how often. Limits of an hour or a day are reached between two kills. */
+/** The number of hooks for each mapping, and the interval between them. Limits of an hour or a day are reached between two kills. */
 const TRAFFIC: Record<string, [count: number, everyMs: number]> = scale(
   {
     flood: [90, 10],
@@ -128,7 +128,7 @@ function expectPlacesKept(): void {
     );
 }
 
-/** How many runs of `flood` that were accepted later started before each run of `calm`. */
+/** For each run of `calm`, the number of runs of `flood` that started while it waited. */
 function countOvertaken(): number[] {
   const flood = load.orders.filter(({ mapping }) => mapping === "flood");
   return load.orders
@@ -164,7 +164,7 @@ async function testLoad(gateways: number, storeUrl: string | undefined): Promise
   await until("the queue drains", PATIENCE_MS, () =>
     ["flood", "calm", "narrow", "short"].every((mapping) => (left()[mapping] ?? 0) === 0),
   );
-  // What gateways had reserved that were killed is free again.
+  // The reservations of killed gateways are free again.
   await until("limits are used up", PATIENCE_MS, () =>
     Object.entries(USED_UP).every(([mapping, count]) => load.started(mapping) >= count),
   );
@@ -204,7 +204,7 @@ async function testLoad(gateways: number, storeUrl: string | undefined): Promise
       0,
   );
   expectPlacesKept();
-  // What the gateways that were killed had held is free again.
+  // The places of killed gateways are free again.
   expect(load.overlap.most.get("hooks")).toBe(LIMITS.hooks.concurrent);
   await until("no place stays taken", PATIENCE_MS, async () => {
     const { checks } = (await load.admin("doctor")) as {

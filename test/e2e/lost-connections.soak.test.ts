@@ -36,7 +36,7 @@ describePostgres("after the network to PostgreSQL was interrupted", () => {
         const during = Promise.all([post(1), post(2)]);
         await pause(INTERRUPTION_MS);
         proxy.set("open");
-        // Other connections have not lost anything, or are made anew: the server does answer.
+        // Other connections are intact or are opened again, since the server does answer.
         await world.until(async () => {
           await world.admin("/admin/v1/events");
           return (await post(3)) === 202;

@@ -118,7 +118,7 @@ describe("from a hook to a reply", () => {
     expect(replies).toEqual(["answer 1", "answer 2", "answer 3"]);
     const last = provider.text(provider.requests.at(-1) as never);
     expect(last.indexOf("first")).toBeLessThan(last.indexOf("second"));
-    // What was sent once stays as it was, for the provider's prompt cache; what is new has an id that nobody could know.
+    // Earlier texts are sent again unchanged, for the provider's prompt cache. Each new text has an id that cannot be guessed.
     const idsOf = (request: unknown): string[] => [
       ...new Set(
         [...provider.text(request as never).matchAll(/EXTERNAL_CONTENT ([0-9a-f]{32})/g)].map(

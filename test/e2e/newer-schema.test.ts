@@ -12,7 +12,7 @@ import { describePostgres, newSchema, plainly, type Schema } from "../store/post
 import { createProvider, modelConfig, type Provider } from "./provider.ts";
 import { createWorld, TOKEN, type World } from "./world.ts";
 
-/** What the next version may do to the tables, by the rules of `MIGRATIONS`. */
+/** Changes that the next version may make to the tables, by the rules of `MIGRATIONS`. */
 const NEXT = `
   ALTER TABLE runs ADD COLUMN colour text, ADD COLUMN weight bigint NOT NULL DEFAULT 0;
   ALTER TABLE holders ADD COLUMN place text;

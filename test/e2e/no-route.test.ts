@@ -36,7 +36,7 @@ afterEach(async () => {
   for (const path of [folder, dir]) rmSync(path, { recursive: true, force: true });
 });
 
-/** Without `defaultTo`, and with nobody who may write, the channel has no route for replies that name no recipient. */
+/** Without `defaultTo` and `allowFrom`, the channel has no route for replies that name no recipient. */
 function configOf(rooms: object, hooks: object = {}): object {
   const mappings = [MAPPING];
   return {
@@ -71,7 +71,7 @@ const metric = async (here: World, line: string): Promise<boolean> =>
     .includes(line);
 const check = async (here: World, id: string) =>
   (await here.admin("/admin/v1/doctor")).body.checks.find((one: { id: string }) => one.id === id);
-/** What a command prints, without the line that says which config answers. */
+/** The output of a command, without the line that names the config. */
 async function rouse(command: string): Promise<{ code: number; out: string }> {
   const { code, out, err } = await (await createCli(dir)).rouse(command);
   return { code, out: out + err.replace(/^config: .*\n/, "") };
@@ -195,7 +195,7 @@ describe("a reply without a route", () => {
     expect(sentTo(folder, "rooms")).toEqual([{ to: "lobby", text: "Now it works." }]);
   });
 
-  it("may be a heartbeat's; nothing is kept of an acknowledgement, nor where nothing is to be sent", async () => {
+  it("may be a heartbeat's; nothing is kept of an acknowledgement, nor if nothing is to be sent", async () => {
     const here = await start({});
     provider.answer = (request) =>
       provider.text(request).includes("loud") ? "Look at the disk." : "HEARTBEAT_OK";
@@ -224,7 +224,7 @@ describe("a reply without a route", () => {
     let server: Server;
     afterEach(() => server.close());
 
-    it("is told so in the receipt", async () => {
+    it("is in the receipt", async () => {
       const receipts: { run: { delivery: object } }[] = [];
       server = createServer((request, response) => {
         let text = "";

@@ -200,7 +200,7 @@ describePostgres("gateways that share a store", () => {
     );
     expect(heard.status).toBe(200);
     await close(first);
-    // Another machine: its state folder has never heard of the conversation.
+    // Another machine: its state folder does not have the conversation.
     const second = await open({ config });
     const answer = await second.post("/hooks/agent", {
       message: "x",

@@ -64,7 +64,7 @@ async function loop(): Promise<number> {
 }
 
 it.runIf(process.platform === "linux")(
-  "a transform that loops ends with a gateway that is killed",
+  "orphans: a looping transform ends with a gateway that is killed",
   async () => {
     await loop();
     const shells = list("/bin/sh");
@@ -75,7 +75,7 @@ it.runIf(process.platform === "linux")(
 );
 
 it.runIf(process.platform === "linux")(
-  "and with one that is stopped, which leaves nothing behind either",
+  "orphans: a looping transform ends with a gateway that is stopped, and leaves nothing behind",
   async () => {
     await loop();
     process.kill(program.child.pid as number, "SIGTERM");

@@ -16,9 +16,9 @@ import {
 import type { Provider } from "./provider.ts";
 
 const KEY = "rk_outage-key-0123456789-0123456789";
-/** How long a sender waits for an answer, which comes after 4 s. Statements that nothing else ends fail after 13 s. */
+/** The time that a sender waits for an answer. It comes after 4 s. Statements that nothing else ends fail after 13 s. */
 const PATIENCE_MS = 11_000;
-/** How long a test waits for what must come. */
+/** The time that a test waits for an expected state. */
 const COMES_MS = 90_000;
 const TIMEOUT_MS = 400_000;
 

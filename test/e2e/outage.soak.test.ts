@@ -56,7 +56,7 @@ const refused = async (to: GatewayProcess, path: string, body: object): Promise<
 
 describePrivatePostgres("PostgreSQL is gone", () => {
   it(
-    "and every gateway says so as docs/operations.md has it, and goes on by itself when it is back",
+    "and every gateway says so as docs/operations.md has it, and recovers by itself",
     { timeout: 400_000 },
     async () => {
       const postgres = await startPrivatePostgres();
@@ -87,7 +87,7 @@ describePrivatePostgres("PostgreSQL is gone", () => {
           expect(await metrics.text()).toMatch(
             /^rouse_hooks_total\{[^}]*outcome="unrecorded"[^}]*\} [1-9]/m,
           );
-          // Nobody has ended, and nobody has to be started again.
+          // No gateway has ended, so none has to be started again.
           expect(gateway.child.exitCode).toBe(null);
         }
         expect((await first.admin("/readyz?detail")).status).toBe(503);
@@ -123,7 +123,7 @@ describePrivatePostgres("PostgreSQL is gone", () => {
               .toSorted(),
           ).toEqual(after.toSorted());
           expect((await store.runs.get(underWay))?.attempts).toBe(1);
-          // What was refused has left nothing.
+          // Rejected hooks have left nothing in the store.
           expect((await store.events.list({})).length).toBe(4);
         } finally {
           await store.close();

@@ -20,7 +20,7 @@ import { startProgram } from "./program.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const TOKEN = "packed-hook-token-0123456789";
-/** What the console may add to the package, and one part of it (the editor is the largest), compressed as they are there. */
+/** The compressed size that the console may add to the package, and that of one part of it (the editor is the largest). */
 const MAX_CONSOLE_BYTES = 300 * 1024;
 const MAX_PART_BYTES = 175 * 1024;
 /** The package as it is downloaded, and all that is installed with it but for the optional packages. */

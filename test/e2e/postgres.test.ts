@@ -43,7 +43,7 @@ describePostgres("gateways on PostgreSQL", () => {
   const asked = (text: string): number =>
     provider.requests.filter((request) => provider.text(request).includes(text)).length;
 
-  it("take hooks of each kind, carry out each other's, and go on with the rest when one is killed", async () => {
+  it("take hooks of each kind, execute each other's, and continue with the rest when one is killed", async () => {
     const acceptor = await start("--no-workers");
     const ended = async (id: string): Promise<boolean> =>
       ["succeeded", "failed"].includes((await acceptor.run(id)).status);

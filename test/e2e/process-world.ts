@@ -52,7 +52,7 @@ export async function until(done: () => boolean | Promise<boolean>, ms = 75_000)
     if (performance.now() > end) throw new Error("what was waited for did not come");
 }
 
-/** What a program that runs is asked for. */
+/** Adds the requests of tests to a running program. */
 export function toGateway(program: Program): GatewayProcess {
   const ask = (path: string, token: string, init: RequestInit = {}): Promise<Response> =>
     fetch(`${program.url}${path}`, {

@@ -6,7 +6,7 @@ export interface Program {
   child: ChildProcess;
   url: string;
   output(): string;
-  /** Ends it at once, as a power failure would end it. */
+  /** Ends it immediately, as a power failure would. */
   kill(): Promise<void>;
   /** Ends it as an operator would; resolves with its exit code. */
   stop(): Promise<number | null>;

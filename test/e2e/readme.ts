@@ -9,13 +9,13 @@ import { startProgram, type Program } from "./program.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
-/** Where the guides are followed: in a clone, or in a folder in which the package is installed. */
+/** The place in which the guides are followed: a clone, or a folder in which the package is installed. */
 export interface Tour {
   /** The user's home folder. */
   home: string;
   /** The folder that the guides' files are in. */
   folder: string;
-  /** What stands for the first block, which is for a clone; undefined runs it as it is. */
+  /** Replaces the first block, which is for a clone. Undefined: the block runs as it is. */
   instead?: string;
 }
 

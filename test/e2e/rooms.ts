@@ -23,7 +23,7 @@ export default definePlugin({
   }),
 });`;
 
-/** What the channel of such a plugin has sent. */
+/** The messages that the channel of such a plugin has sent. */
 export function sentTo(folder: string, id: string): { to: string; text: string }[] {
   const file = join(folder, `${id}.log`);
   // The file may be there before its first line is.

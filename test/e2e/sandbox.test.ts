@@ -14,7 +14,8 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-/** What transforms can do to the gateway that the command line starts, with its real config, state and environment. */
+// Transforms run in the gateway that the command line starts, with its real config, state and environment.
+
 const ROOT = resolve(import.meta.dirname, "../..");
 const ROUSE = join(ROOT, "bin/rouse.js");
 const TOKEN = "sandbox-token-0123456789";
@@ -85,7 +86,7 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-/** What the transform made of a file: the reply of the echo model, or the error. */
+/** The transform's result for a file: the reply of the echo model, or the error. */
 async function spy(file: string | number): Promise<string> {
   const answer = await fetch(`${url}/hooks/spy`, {
     method: "POST",

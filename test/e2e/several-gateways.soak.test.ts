@@ -7,15 +7,15 @@ import { createFleet, type Fleet } from "./fleet.ts";
 import { describePrivatePostgres, startPrivatePostgres } from "./private-postgres.ts";
 import type { Program } from "./program.ts";
 
-/** How long one gateway is cut off from the database: longer than a lease. */
+/** The time in which one gateway is cut off from the database. It is longer than a lease. */
 const CUT = scale({ fromMs: 3000, ms: 14_000 }, { fromMs: 40_000, ms: 20_000 });
 const KILLS = scale(2, 23);
 const KILL_EVERY_MS = 5000;
-/** How long PostgreSQL is away. */
+/** The time for which PostgreSQL is stopped. */
 const AWAY_MS = scale(4000, 15_000);
 const BEAT_MS = 1000;
 const SENDERS = scale(4, 8);
-/** How often a gateway on SQLite is killed, and how many turns each of its lives has at least. */
+/** The number of kills of a gateway on SQLite, and the least number of turns between two kills. */
 const LIVES = scale(4, 40);
 const TURNS = 10;
 /** Hooks to it follow each other so closely that each kill cuts some off. */

@@ -85,6 +85,10 @@ describePostgres("limits over several gateways", () => {
     (await world.admin("/admin/v1/runs?limit=500")).body.runs;
   const count = async (world: World, status: string): Promise<number> =>
     (await runs(world)).filter((run) => run.status === status).length;
+  const toldByDoctor = async (world: World): Promise<string> =>
+    (await world.admin("/admin/v1/doctor")).body.checks.find(
+      (one: { id: string }) => one.id === "limits",
+    ).message;
   const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
   it("`concurrent` is kept by all together, and each run comes to its turn", async () => {
@@ -93,14 +97,10 @@ describePostgres("limits over several gateways", () => {
     expect(answers.map(({ status }) => status)).toEqual(Array(24).fill(202));
     await a.until(async () => (await count(a, "succeeded")) === 24);
     expect(most).toBe(2);
-    const told = async () =>
-      (await a.admin("/admin/v1/doctor")).body.checks.find(
-        (one: { id: string }) => one.id === "limits",
-      ).message;
-    await a.until(async () => (await told()).includes("0 of 2 at the same time"));
+    await a.until(async () => (await toldByDoctor(a)).includes("0 of 2 at the same time"));
   });
 
-  it("`runsPerHour` lets so many start, wherever they came in; a higher limit lets the others go at once", async () => {
+  it("`runsPerHour` counts the starts of all gateways; a higher limit starts the waiting runs immediately", async () => {
     const [a, b] = await pair(mapping({ runsPerHour: 5 }));
     await postAll([a, b], 12);
     await a.until(
@@ -127,10 +127,14 @@ describePostgres("limits over several gateways", () => {
     expect(told).toHaveLength(1);
   });
 
-  it("`tokensPerDay` counts what all have used", async () => {
-    const [a, b] = await pair(mapping({ tokensPerDay: 40, concurrent: 1 }));
+  // 14 tokens a run, a thousandth of a dollar each: the third run reaches it.
+  it.each([
+    ["tokensPerDay", { tokensPerDay: 40 }, "42 of 40 tokens"],
+    ["budget.perDay", { budget: { perDay: "0.04 USD" } }, "0.04 of 0.04 USD in a day"],
+  ])("`%s` counts what the runs of all have used", async (limit, limits, words) => {
+    prices = { "local/big": { input: 1000, output: 1000 } };
+    const [a, b] = await pair(mapping({ ...limits, concurrent: 1 }));
     await postAll([a, b], 8);
-    // 14 tokens a run: the third one reaches it.
     await a.until(
       async () => (await count(a, "succeeded")) === 3 && (await count(a, "parked")) === 5,
     );
@@ -139,35 +143,12 @@ describePostgres("limits over several gateways", () => {
       const waits = (await runs(a)).filter((run) => run.status === "parked");
       return waits.every(
         (run) =>
-          run.waitsFor?.limit === "tokensPerDay" &&
+          run.waitsFor?.limit === limit &&
           Date.parse(run.waitsFor.until ?? "") > Date.now() + 80_000_000,
       );
     });
     expect(provider.requests).toHaveLength(3);
-  });
-
-  it("`budget` counts what the runs of all have cost", async () => {
-    prices = { "local/big": { input: 1000, output: 1000 } };
-    const [a, b] = await pair(mapping({ budget: { perDay: "0.04 USD" }, concurrent: 1 }));
-    await postAll([a, b], 8);
-    // 14 tokens a run, a thousandth of a dollar each: the third run reaches it.
-    await a.until(
-      async () => (await count(a, "succeeded")) === 3 && (await count(a, "parked")) === 5,
-    );
-    await a.until(async () => {
-      const waits = (await runs(a)).filter((run) => run.status === "parked");
-      return waits.every(
-        (run) =>
-          run.waitsFor?.limit === "budget.perDay" &&
-          Date.parse(run.waitsFor.until ?? "") > Date.now() + 80_000_000,
-      );
-    });
-    expect(provider.requests).toHaveLength(3);
-    const told = async () =>
-      (await b.admin("/admin/v1/doctor")).body.checks.find(
-        (one: { id: string }) => one.id === "limits",
-      ).message;
-    await b.until(async () => (await told()).includes("0.04 of 0.04 USD in a day"));
+    await b.until(async () => (await toldByDoctor(b)).includes(words));
   });
 
   it("`queue` counts what waits at all, a second late at most", async () => {
@@ -276,10 +257,6 @@ describePostgres("limits over several gateways", () => {
     const b = await open(mapping({ concurrent: 1 }));
     await b.post("/hooks/ask", { n: 2 });
     await b.until(async () => (await count(b, "succeeded")) === 2);
-    const told = async () =>
-      (await b.admin("/admin/v1/doctor")).body.checks.find(
-        (one: { id: string }) => one.id === "limits",
-      ).message;
-    await b.until(async () => (await told()).includes("0 of 1 at the same time"));
+    await b.until(async () => (await toldByDoctor(b)).includes("0 of 1 at the same time"));
   });
 });

@@ -30,7 +30,7 @@ function raw(send: (socket: Socket) => void, until = /\r\n\r\n[^]*$/): Promise<s
 const head = (more: string): string =>
   `POST /hooks/agent HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n${more}\r\n`;
 
-it("refuses what is declared too large before it is sent, and what grows too large while it comes", async () => {
+it("bodies: one that is declared too large is rejected before it is sent, and one that grows too large while it arrives", async () => {
   await open({ config: { hooks: { maxBodyBytes: 1000 } } });
   expect(await raw((socket) => socket.write(head("Content-Length: 99999999\r\n")))).toContain(
     "413",
@@ -42,7 +42,7 @@ it("refuses what is declared too large before it is sent, and what grows too lar
   ).toContain("body_too_large");
 });
 
-it("gives up on a body that does not come, and goes on after one that was cut off", async () => {
+it("bodies: the gateway gives up on one that does not arrive, and continues after one that was cut off", async () => {
   await open({ config: { hooks: { bodyTimeoutSeconds: 0.3 } } });
   expect(await raw((socket) => socket.write(`${head("Content-Length: 50\r\n")}{"mess`))).toMatch(
     /408[^]*body_timeout/,

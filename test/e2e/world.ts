@@ -46,7 +46,7 @@ export interface WorldOptions {
   config?: object;
   files?: Record<string, string | object>;
   env?: Record<string, string>;
-  /** Whether to listen and run workers. */
+  /** Starts the gateway, which then listens. Default: true. */
   start?: boolean;
   workers?: boolean;
   logLevel?: "silent" | "warn" | "trace";
@@ -104,7 +104,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     const text = await response.text();
     const isJson = response.headers.get("content-type")?.includes("json");
     const body: unknown = isJson && text !== "" ? JSON.parse(text) : text;
-    // What a handshake answers is the sender's form, not ours: it is no event and has no id.
+    // The answer to a handshake has the sender's form, so the document does not have it. It is no event and has no id.
     if (response.status >= 300 || response.headers.has("x-request-id") || init.method !== "POST")
       expectDocumented(init.method ?? "GET", path, response.status, body);
     return { status: response.status, headers: response.headers, body };

@@ -3,11 +3,11 @@ import { DatabaseSync, StatementSync } from "node:sqlite";
 import { LogFile } from "../../src/store/sqlite/disk.ts";
 import { current, type Incarnation } from "./time.ts";
 
-/** What a simulated disk does to the store of a gateway. */
+/** The faults of a simulated disk. */
 export interface Disk {
   /** No byte can be written. */
   isFull: boolean;
-  /** What the failure of a full disk leaves of the transaction: SQLite may undo it, or leave that to its user. */
+  /** SQLite undoes a transaction that fails on a full disk, and does not leave that to its caller. */
   undoes: boolean;
   /** Called before and after each commit; what happens in it is as if a power cut had happened there. */
   onCommit?(moment: "before" | "after"): void;
@@ -19,7 +19,7 @@ const logs = new WeakMap<Incarnation, Set<LogFile>>();
 
 export const setDisk = (of: Incarnation, disk: Disk): void => void disks.set(of, disk);
 
-/** What the system does with the files of a process that has died. */
+/** Closes the files of a dead process, as the system does. */
 export function closeFiles(of: Incarnation): void {
   for (const db of opened.get(of) ?? []) if (db.isOpen) db.close();
   opened.delete(of);
@@ -45,7 +45,7 @@ interface Owner {
 
 /** Runs a statement of a gateway under simulation as its disk lets it. */
 function guard<T>({ of, db, sql }: Owner, statement: () => T): T {
-  // Its process is gone, though this code still runs: nobody sees what it makes of this.
+  // The process is gone, though this code still runs: the error reaches no one.
   if (!of.alive) throw isGone();
   const disk = disks.get(of);
   if (!disk || !db.isTransaction) return statement();

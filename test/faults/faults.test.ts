@@ -11,12 +11,12 @@ const SEEDS = 5;
 const FAULTS =
   "kill,kill at commit,suspend,hanging provider,slow provider,channel away,channel loses answers,channel hangs";
 
-it(`keeps its promises through ${SEEDS} seeds of faults`, async () => {
+it(`faults: ${SEEDS} seeds break no promise`, async () => {
   const { isClean, output } = await runProgram("--seeds", String(SEEDS), "--fault", FAULTS);
   expect(isClean, output).toBe(true);
 });
 
-it("runs a seed the same way twice, alone or after others", async () => {
+it("faults: a seed has the same run twice, alone or after others", async () => {
   const trace = async (...args: string[]): Promise<string[]> =>
     (await runProgram("--fault", "kill", "--trace", ...args)).output
       .split("\n")
@@ -27,12 +27,12 @@ it("runs a seed the same way twice, alone or after others", async () => {
   expect(after.slice(-alone.length)).toEqual(alone);
 });
 
-it("does not loop if runs wait for a limit and for a provider that comes back", async () => {
+it("faults: runs that wait for a limit and for a provider that comes back do not loop", async () => {
   const { isClean, output } = await runProgram("--seed", "53", "--fault", "partial outage,outage");
   expect(isClean, output).toBe(true);
 });
 
-it("sees in the ledgers what is not as it has to be", async () => {
+it("faults: the invariants find wrong entries in the ledgers", async () => {
   const outcome = await simulate(createPlan(4, "channel hangs"));
   const { effects, messages, calls } = outcome.outside.ledgers;
   effects.push({ ...(effects[0] as (typeof effects)[0]) });
@@ -49,7 +49,7 @@ it("sees in the ledgers what is not as it has to be", async () => {
     expect(found).toContainEqual(expect.stringContaining(name));
 });
 
-it("sees in the ledgers what is later than it has to be", () => {
+it("faults: the invariants find late entries in the ledgers", () => {
   const order = {
     n: 0,
     at: 100_000,

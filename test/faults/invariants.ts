@@ -1,4 +1,4 @@
-/** What has to be true of each seed, by the ledgers of the outside. To add an invariant: a function in `INVARIANTS`. */
+/** The invariants of each seed, checked by the ledgers of the outside. To add an invariant: a function in `INVARIANTS`. */
 import type { Answer, Ledgers, ModelCall, Send } from "./outside.ts";
 import type { Order } from "./plan.ts";
 import type { Outcome } from "./simulate.ts";
@@ -240,7 +240,7 @@ const probes: Check = ({ plan, outside: { ledgers } }) =>
     ];
   });
 
-/** Whether the gateway was disturbed then, so that work takes longer. A clock that is set is no excuse. */
+/** True if a fault disturbed the gateway then, so that work takes longer. A clock that is set is no excuse. */
 const isDisturbed = ({ plan, outside: { ledgers } }: Outcome, from: number, to: number): boolean =>
   from < BOOT_MS ||
   ledgers.deaths.some(({ at }) => at < to && at > from - BOOT_MS) ||
@@ -309,7 +309,7 @@ const sendsAgain: Check = (outcome) => {
   );
 };
 
-/** How many sends in a row were not answered well, by the order in which they began. */
+/** For each send, the number of failed sends in a row up to it, in the order of their starts. */
 function countInRow(sends: readonly Send[]): number[] {
   let count = 0;
   return sends.map(({ how }) => (count = how === "sent" ? 0 : count + 1));
@@ -331,7 +331,7 @@ const INVARIANTS: Record<string, Check> = {
   "a refused reply is sent again in time": sendsAgain,
 };
 
-/** What of the outcome is not as it has to be, as `invariant: what`. */
+/** The problems of an outcome, as `invariant: problem`. */
 export const findProblems = (outcome: Outcome): string[] =>
   Object.entries(INVARIANTS).flatMap(([name, check]) =>
     check(outcome).map((problem) => `${name}: ${problem}`),

@@ -1,6 +1,6 @@
 /** All that is outside of the gateways: model servers, a tool's service, a channel's vendor. What they saw is the truth. */
 import { z } from "zod";
-import { createRandom } from "../../bench/simulate/random.ts";
+import { createRandom } from "./random.ts";
 import { definePlugin, type Plugin } from "../../src/contract/define.ts";
 import type { SendResult } from "../../src/contract/channel.ts";
 import type { Fault, Order, Plan } from "./plan.ts";
@@ -36,7 +36,7 @@ export interface Send {
   how: "sent" | "refused" | "no answer";
   order: number;
 }
-/** What a sender was answered: a status, or why there was none. */
+/** The answer to a sender: a status, or the reason why there was none. */
 export interface Answer {
   at: number;
   end: number;
@@ -280,7 +280,7 @@ function cutStream(text: string): ReadableStream<Uint8Array> {
   });
 }
 
-/** What a sender posts. */
+/** The request that a sender posts. */
 export const orderRequest = ({ n, path, session }: Order): Request =>
   new Request(`http://localhost/hooks/${path}`, {
     method: "POST",

@@ -1,5 +1,5 @@
-/** What happens in the simulation of a seed: the orders that senders send, and the faults. Nothing of it depends on the program. */
-import { createRandom, type Random } from "../../bench/simulate/random.ts";
+/** Plans the simulation of a seed: the orders of senders, and the faults. The plan does not depend on the program. */
+import { createRandom, type Random } from "./random.ts";
 
 /** An event that a sender sends, and what it asks of the agent. */
 export interface Order {
@@ -13,7 +13,7 @@ export interface Order {
   calls: number;
   /** Each gateway that asks a model about it dies. */
   poison: boolean;
-  /** How often a sender acts as if the answer was lost, and sends again. */
+  /** The number of times that the sender sends again, as if the answer was lost. */
   repeats: number;
 }
 

@@ -22,7 +22,7 @@ const { values } = parseArgs({
     known: { type: "boolean", default: false },
   },
 });
-// What a killed gateway has begun may reject with nobody left to hear it.
+// A killed gateway may leave promises that reject without a handler.
 process.on("unhandledRejection", () => undefined);
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
   process.once(signal, () => {

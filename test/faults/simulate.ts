@@ -1,6 +1,6 @@
 /** Runs the plan of a seed on real gateways, and hands back what the outside saw and what the operator sees at the end. */
 import { join } from "node:path";
-import { createRandom } from "../../bench/simulate/random.ts";
+import { createRandom } from "./random.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { openGateway, type RunningGateway } from "../../src/gateway/gateway.ts";
 import { closeFiles, installDisk, setDisk, type Disk } from "./disk.ts";
@@ -9,7 +9,7 @@ import { gatewayConfig, OPERATOR_TOKEN, orderRequest, Outside, type Answer } fro
 import { createPlan, type Fault, type Order, type Plan } from "./plan.ts";
 import { installTime, runAs, Time, type Incarnation } from "./time.ts";
 
-/** What the operator sees of a run. */
+/** A run, as the operator sees it. */
 export interface RunView {
   id: string;
   status: string;
@@ -155,9 +155,9 @@ class Simulation {
     }
   }
 
-  /** Asks a gateway; what becomes of the answer where the gateway dies, or the caller has waited long enough. */
+  /** Asks the gateway: `cut` if it dies before its answer, `late` if the caller has waited long enough, `refused` if none runs. */
   async #ask(request: Request): Promise<Response | "cut" | "late" | "refused"> {
-    // What is drawn keeps the seeds what they were.
+    // This number is not used. It is drawn so that each seed keeps its simulation.
     this.#random.below(1);
     const [gateway, incarnation] = [this.#gateway, this.#incarnation];
     if (!gateway || !incarnation) return "refused";

@@ -5,7 +5,7 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { createRequire, syncBuiltinESMExports } from "node:module";
-import { createRandom, type Random } from "../../bench/simulate/random.ts";
+import { createRandom, type Random } from "./random.ts";
 
 /** One gateway: what its process would be. It is dead once `alive` is false: nothing that it still does reaches anything. */
 export interface Incarnation {
@@ -46,7 +46,7 @@ export class Time {
   /** Of ids and secrets, which modules draw in advance and for all gateways of the process. */
   readonly bytes: Random;
   readonly #start = nextStart;
-  /** What wall clocks of gateways are ahead; the monotonic clock has no part in it. */
+  /** The milliseconds by which the wall clocks of gateways are ahead. The monotonic clock is not changed. */
   wallAhead = 0;
   readonly #entries: Entry[] = [];
   #immediates: Entry[] = [];
@@ -62,7 +62,7 @@ export class Time {
     return this.#now;
   }
 
-  /** What a read of the clock takes: where the machine is slow, moments come between any two of them. */
+  /** The milliseconds that a read of the clock takes: on a slow machine, time passes between any two reads. */
   perReadMs = 0;
 
   #pass(): this {
@@ -164,7 +164,7 @@ export class Time {
     if (!done()) this.#now = Math.max(this.#now, until);
   }
 
-  /** What a promise becomes, while as much time passes as it takes; undefined if it takes longer than `ms`. */
+  /** Lets time pass until the promise settles, and returns its value; undefined if it takes longer than `ms`. */
   async drive<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
     let result: { value: T } | { error: unknown } | undefined;
     promise.then(
@@ -250,7 +250,7 @@ function replace(
       ? (inside as (of: Incarnation, ...given: unknown[]) => unknown)(of, ...given)
       : original.apply(this, given);
   };
-  // What hangs on it, such as `setTimeout[util.promisify.custom]`, stays.
+  // Properties of the original, such as `setTimeout[util.promisify.custom]`, are copied.
   Object.defineProperties(replaced, Object.getOwnPropertyDescriptors(original));
   holder[name] = replaced;
 }

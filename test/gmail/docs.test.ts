@@ -29,7 +29,7 @@ function rows(): string[] {
 const TABLE = /(?<=\| `hooks\.gmail\.`[^\n]*\n\|[^\n]*\n)(?:\|[^\n]*\n)+/;
 const cells = (row: string): string[] => row.split("|").map((cell) => cell.trim());
 
-it("the page's table of options is the schema's", () => {
+it("docs/gmail.md: the table of options is that of the schema", () => {
   // `UPDATE_DOCS=1 npx vitest run test/gmail/docs.test.ts` writes it anew; oxfmt lays it out.
   if (process.env["UPDATE_DOCS"])
     writeFileSync(
@@ -40,7 +40,7 @@ it("the page's table of options is the schema's", () => {
   expect(table.trim().split("\n").map(cells)).toEqual(rows().map(cells));
 });
 
-it("the preset's sample is a batch as the watcher hands it over", () => {
+it("gmail: the preset's sample is a batch of the watcher", () => {
   const { body } = parseHttpSample(
     "batch",
     readFileSync(resolve(import.meta.dirname, "../fixtures/gmail/batch.http"), "utf8"),

@@ -61,7 +61,7 @@ async function allRuns(): Promise<Run[]> {
   }
 }
 
-it("makes one run of each of 280 messages, through two crashes and one expired history id", async () => {
+it("gmail: each of 280 messages has one run, through two crashes and one expired history id", async () => {
   const { google } = world;
   google.pubsub.ackDeadlineMs = 2000;
   // As far away as Gmail is: what is killed is in the middle of its work.

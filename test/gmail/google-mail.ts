@@ -11,7 +11,7 @@ interface HistoryRecord {
 export interface Mailboxes {
   /** A message arrives. Returns its id. */
   receive(mail?: MailInput): string;
-  /** A message arrives, and nobody is told. */
+  /** A message arrives without a notification. */
   receiveQuietly(mail?: MailInput): string;
   remove(id: string): void;
   /** Gmail forgets the history up to now. */
@@ -30,7 +30,7 @@ interface Watch {
   topic: string;
   labels: string[];
   expires: number;
-  /** How often it was started. */
+  /** The number of times that it was started. */
   count: number;
 }
 

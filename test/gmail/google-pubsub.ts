@@ -36,11 +36,11 @@ export interface PubSub {
   topics: Map<string, Policy>;
   subscriptions: Map<string, Subscription>;
   pubsub: {
-    /** How long a pull waits for a message. */
+    /** The milliseconds that a pull waits for a message. */
     holdMs: number;
     /** In place of the subscription's own. */
     ackDeadlineMs: number | undefined;
-    /** Whether acknowledgements are lost on the way. */
+    /** Acknowledgements are lost on the way. */
     loseAcks: boolean;
   };
   publisher(topic: string): Publisher | undefined;

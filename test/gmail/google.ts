@@ -20,7 +20,7 @@ export class Refusal extends Error {
   }
 }
 
-/** What a handler gets. */
+/** A request, as handlers get it. */
 export interface Asked {
   method: string;
   path: string;
@@ -52,13 +52,13 @@ export interface FakeGoogle extends Mailboxes, PubSub {
   project: string;
   /** Every request, as `METHOD path`. */
   requests: string[];
-  /** What the person at the browser does. */
+  /** The choices of the person at the browser. */
   consent: { deny: boolean; scopes: string[] | undefined; account: string };
   /** Takes back every grant. */
   revoke(): void;
   /** Ends every access token, as an hour would. */
   expireTokens(): void;
-  /** Whether the service account may act for mailboxes. */
+  /** The service account may act for mailboxes. */
   delegation: boolean;
   /** Lets the next requests that match fail. */
   fail(match: RegExp, fault: Fault, times?: number): void;

@@ -39,7 +39,7 @@ const textOf = (payload: MimePart): string => {
 };
 
 describe("the text of a mail", () => {
-  it("is the plain part where there is one, however deep", () => {
+  it("is the plain part if there is one, however deep", () => {
     const alternative = {
       mimeType: "multipart/alternative",
       parts: [part("text/html", "<p>rich</p>"), part("text/plain", "plain")],
@@ -52,7 +52,7 @@ describe("the text of a mail", () => {
     ).toBe("plain");
   });
 
-  it("is the HTML as text where there is no plain part, or an empty one", () => {
+  it("is the HTML as text if there is no plain part, or an empty one", () => {
     const parts = [part("text/plain", ""), part("text/html", "<p>rich</p>")];
     expect(textOf({ mimeType: "multipart/alternative", parts })).toBe("rich");
   });

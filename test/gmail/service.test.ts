@@ -209,7 +209,7 @@ describe("a push", () => {
     expect(looks()).toBe(before);
   });
 
-  it("is refused where it is too large, no POST, or at another address", async () => {
+  it("is refused if it is too large, no POST, or at another address", async () => {
     await startPush();
     const token = await mail.google.pushToken({ aud: ENDPOINT });
     expect(await push(token, { body: "x".repeat(70_000) })).toBe(413);
@@ -274,7 +274,7 @@ describe("rouse webhooks gmail", () => {
     );
   };
 
-  it("is not well without an account", async () => {
+  it("fails without an account", async () => {
     const said = await status();
     expect([said.code, said.out]).toEqual([
       1,
@@ -282,7 +282,7 @@ describe("rouse webhooks gmail", () => {
     ]);
   });
 
-  it("is well after the setup, and not when no gateway has read the mailbox for long", async () => {
+  it("succeeds after the setup, and fails when no gateway has read the mailbox for long", async () => {
     await mail.setup();
     expect((await status()).code).toBe(0);
     await change({ aliveAt: Date.now() - 1_000_000 });
@@ -296,7 +296,7 @@ describe("rouse webhooks gmail", () => {
     expect(said.out).toContain("gateway        none runs");
   });
 
-  it("is not well when the watch has expired", async () => {
+  it("fails when the watch has expired", async () => {
     await mail.setup();
     await change({ watchExpires: Date.parse("2026-01-02T03:04:05Z") });
     const said = await status();

@@ -74,7 +74,7 @@ done: new mail becomes runs while the gateway runs
     );
     expect(again.out).toContain(`subscription: ${SUBSCRIPTION} is there`);
     expect(world.config()).toBe(before);
-    // What came meanwhile is not passed over.
+    // Mail that came in before the second setup is not skipped.
     expect(world.state()["historyId"]).toBe(historyId);
     expect(world.google.topics.get(TOPIC)?.bindings).toEqual([PUBLISHER]);
   });
@@ -122,7 +122,7 @@ done: new mail becomes runs while the gateway runs
     );
   });
 
-  it("has Pub/Sub push where an endpoint is given, and pull again where it is not", async () => {
+  it("sets up Pub/Sub push if an endpoint is given, and pull again if it is not", async () => {
     world = await createGmailWorld();
     const endpoint = "https://hooks.example.com/channels/gmail/push";
     const lacking = await world.setup(["--push-endpoint", endpoint]);
@@ -185,7 +185,7 @@ done: new mail becomes runs while the gateway runs
     ]);
   });
 
-  it("watches a label by its name, and says where there is none", async () => {
+  it("watches a label by its name, and says if there is none", async () => {
     world = await createGmailWorld();
     expect((await world.setup(["--label", "invoices"])).code).toBe(0);
     expect(world.google.mailbox.watch?.labels).toEqual(["Label_7"]);

@@ -10,13 +10,13 @@ let world: GmailWorld;
 let running: { watcher: Watcher; stop: () => Promise<void> } | undefined;
 let states: ServiceState[];
 let logged: string[];
-/** What the hook got, post by post. */
+/** The messages of each post to the hook. */
 let posts: MailMessage[][];
 let answer: (
   messages: MailMessage[],
 ) => { status: number; body: unknown } | Promise<{ status: number; body: unknown }>;
 let ahead: number;
-/** What the gateways keep of the watcher between them. */
+/** The watcher's cursor, which the gateways share. */
 let place: string | undefined;
 
 beforeEach(async () => {
@@ -98,7 +98,7 @@ const stateFile = (): string => world.file("state/watch.json");
 const state = (): Record<string, unknown> & { delivered: string[]; refused: { id: string }[] } =>
   JSON.parse(world.read("state/watch.json")) as ReturnType<typeof state>;
 
-/** What the setup makes. */
+/** Makes the topic and the subscription, as the setup does. */
 function prepare(): void {
   const { topics, subscriptions } = world.google;
   const members = ["serviceAccount:gmail-api-push@system.gserviceaccount.com"];
@@ -144,7 +144,7 @@ describe("new mail", () => {
     expect(given()).toEqual([id, next]);
   });
 
-  it("of which nobody was told is found by a regular look", async () => {
+  it("without a notification is found by a regular look", async () => {
     start({}, { syncEvery: 200 });
     await until(well);
     const id = world.google.receiveQuietly();
@@ -201,7 +201,7 @@ describe("new mail", () => {
     expect(given()).toHaveLength(12);
   });
 
-  it("has no text where none is wanted, and a long text in a piece of its own is fetched", async () => {
+  it("has no text if none is wanted, and a long text in a piece of its own is fetched", async () => {
     start({ includeBody: false });
     await until(well);
     world.google.receive({ text: "not wanted", snippet: "short" });
@@ -264,7 +264,7 @@ describe("a watcher on another machine", () => {
     rmSync(stateFile());
   };
 
-  it("goes on where the one before it stopped", async () => {
+  it("continues at the cursor of the one before it", async () => {
     start();
     await until(well);
     const before = world.google.receive();
@@ -376,7 +376,7 @@ describe("the hook's answers", () => {
     [404, error("not_found"), "set hooks.enabled to true"],
     [401, error("unauthorized"), "does not accept the hook token"],
     [500, error("mapping_failed"), "answered 500 mapping_failed"],
-  ])("%i %j is told, and tried again until it is taken", async (status, body, message) => {
+  ])("%i %j is reported, and tried again until it is accepted", async (status, body, message) => {
     answer = () => ({ status, body });
     start();
     await until(well);
@@ -410,7 +410,7 @@ describe("the hook's answers", () => {
     expect(states.at(-1)?.message).toContain("503 overloaded");
   });
 
-  it("400 for one message of many: that one is refused, named, and the others go on", async () => {
+  it("400 for one message of many: that one is refused, named, and the rest is accepted", async () => {
     start();
     await until(well);
     await running?.stop();
@@ -473,7 +473,7 @@ describe("Google's faults", () => {
     expect(states.filter(({ ok }) => !ok)).toEqual([]);
   });
 
-  it("an access token that has ended is made anew", async () => {
+  it("an access token that has ended is renewed", async () => {
     start();
     await until(well);
     world.google.expireTokens();
@@ -482,7 +482,7 @@ describe("Google's faults", () => {
     expect(states.filter(({ ok }) => !ok)).toEqual([]);
   });
 
-  it("that last are told, and the watcher goes on when they are over", async () => {
+  it("that last are reported, and the watcher continues when they are over", async () => {
     start();
     await until(well);
     world.google.fail(/:pull/, { status: 500 }, 12);
@@ -497,7 +497,7 @@ describe("Google's faults", () => {
     await until(() => state()["lastError"] === undefined);
   });
 
-  it("an API that was switched off is told at once, with what to do", async () => {
+  it("an API that was switched off is reported immediately, with what to do", async () => {
     const details = [
       {
         reason: "SERVICE_DISABLED",
@@ -543,7 +543,7 @@ describe("the watch", () => {
     expect(world.google.mailbox.watch?.labels).toEqual(["Label_7"]);
   });
 
-  it("that cannot be renewed is told while mail still comes", async () => {
+  it("that cannot be renewed is reported while mail still comes", async () => {
     start({}, { stale: Infinity });
     await until(well);
     world.google.fail(
@@ -566,7 +566,7 @@ describe("the watch", () => {
 describe("a watcher that does not work", () => {
   beforeEach(prepare);
 
-  it("is not well when it hangs", async () => {
+  it("is reported when it hangs", async () => {
     start({}, { stale: 200 });
     await until(well);
     world.google.fail(/:pull/, "hang");

@@ -28,7 +28,7 @@ function send(chunks: number, rest = true): ReturnType<typeof request> {
   return sent;
 }
 
-it("says why a document is too large, once its sender has sent all of it", async () => {
+it("uploads: the answer says why a document is too large, once the sender has sent all of it", async () => {
   for (const chunks of [11, 30, 100]) {
     const [response] = (await once(send(chunks), "response")) as [IncomingMessage];
     const answer = await text(response);
@@ -50,7 +50,7 @@ const staged = (): string[] => {
   return existsSync(folder) ? readdirSync(folder) : [];
 };
 
-it("keeps nothing of a document whose sender goes away, and says so in no error", async () => {
+it("uploads: nothing is kept of a document whose sender goes away, and no error is logged", async () => {
   const sent = send(5, false);
   await world.until(async () => staged().length === 1);
   sent.destroy();

@@ -18,7 +18,7 @@ export interface World extends StoreHandle, Pick<e2e.World, "gateway" | "post" |
 
 interface Options extends Pick<e2e.WorldOptions, "plugins"> {
   config?: { hooks?: object } & Record<string, unknown>;
-  /** What the store holds before the gateway opens it. */
+  /** Events that are in the store before the gateway opens it. */
   events?: readonly EventRecord[];
 }
 

@@ -151,7 +151,7 @@ describe("events", () => {
 });
 
 describe("bulk replay", () => {
-  it("goes on after one that cannot be replayed, and leaves older ones out with since", async () => {
+  it("continues after one that cannot be replayed, and leaves older ones out with since", async () => {
     const old = event_("shop", { outcome: "failed", receivedAt: Date.now() - 7_200_000 });
     const forgotten = event_("shop", {
       outcome: "failed",

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { plainText } from "../../src/core/text.ts";
 import { createWorld, TOKEN, type Answer, type World } from "../e2e/world.ts";
 
-// How senders write bodies. No hook may be taken with other characters or digits than were sent.
+// Bodies as senders write them. No hook may be accepted with other characters or digits than were sent.
 
 const ID = "154284075601887489";
 const NEXT_ID = "154284075601887490";
@@ -179,7 +179,7 @@ describe("content type × charset × byte order mark", () => {
     const expected = `${ID}|19.90|${name}`;
     for (const named of [charset, `"${charset.toUpperCase()}"`])
       expect(await getMessage(post("fields", sent, `${type}; charset=${named}`))).toBe(expected);
-    // What shows by itself need not be named.
+    // A charset that the bytes show need not be named.
     if (marked || charset.startsWith("utf-"))
       expect(await getMessage(post("fields", sent, type))).toBe(expected);
     if (isWide(charset))

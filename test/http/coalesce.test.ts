@@ -111,7 +111,7 @@ describe("events that come together", () => {
     expect((await ended(opened)).collected).toBe(counts.get(opened.body.runId)?.length);
   });
 
-  it("run at once when there are maxEvents", async () => {
+  it("run immediately when there are maxEvents", async () => {
     world = await start([mapping({ windowSeconds: 3600, maxEvents: 3 })]);
     const answers: Answer[] = [];
     for (let n = 1; n <= 4; n++) answers.push(await post("a", n));
@@ -145,7 +145,7 @@ describe("events that come together", () => {
     expect(run.sessionKey).toBe("hook:t:3");
   });
 
-  it("are told when together they come to nothing, or to what cannot be", async () => {
+  it("are reported if together they have no effect, or cannot be combined", async () => {
     const module = `export default ({ count, payload }) => (count === 1 ? { message: "one" } : payload.how === "null" ? null : { message: "x", agentId: "nobody" });`;
     world = await start(
       [
@@ -252,7 +252,7 @@ describe("a window that closes", () => {
 });
 
 describe("coalesce in the config", () => {
-  it("is refused where it cannot be", async () => {
+  it("is refused if it cannot work", async () => {
     world = await createWorld({ start: false });
     const load = (more: object) => start([mapping({}, more)], { start: false });
     await expect(load({ forEach: "items" })).rejects.toThrow(

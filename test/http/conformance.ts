@@ -29,7 +29,7 @@ const operationOf = (method: string, path: string): Operation | undefined =>
 export function expectDocumented(method: string, url: string, status: number, body: unknown): void {
   const path = url.replace(/[?#].*$/, "");
   const operation = operationOf(method, path);
-  // What is not there, below the platform API's own address, has its error object all the same.
+  // An unknown path below `/v1` answers with the error object of the platform API too.
   if (!operation && /^\/v1(?:\/|$)/.test(path))
     return expectSchema(PLATFORM_ERROR, body, `${method} ${path} ${status}`);
   if (!operation) return;

@@ -92,7 +92,7 @@ describe("gateway.console", () => {
     expect(await (await ask("/")).text()).toContain("turned off");
   });
 
-  it("read refuses what writes files, for sessions alone; evaluating and operating go on", async () => {
+  it("read refuses what writes files, for sessions alone; evaluating and operating still work", async () => {
     await open({ console: "read" });
     const cookie = await signIn();
     const before = readConfig();

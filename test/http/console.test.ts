@@ -42,7 +42,7 @@ async function openPage(
 }
 
 describe("who may see the console", () => {
-  it("nobody without the gateway token; a form asks for it", async () => {
+  it("no one without the gateway token; a form asks for it", async () => {
     const answer = await ask("/console");
     expect(answer.status).toBe(401);
     expect(await answer.text()).toContain('action="/console/session"');
@@ -86,7 +86,7 @@ describe("who may see the console", () => {
     expect((await ask("/console/style.css")).status).toBe(200);
   });
 
-  it("is told where the token is wrong, and has to wait after twenty tries", async () => {
+  it("gets an error if the token is wrong, and has to wait after twenty tries", async () => {
     let last = await signIn("wrong");
     expect([last.status, await last.text()]).toEqual([
       401,
@@ -138,7 +138,7 @@ describe("who may see the console", () => {
   });
 });
 
-it("the page signs in again without being left, and is told its version", async () => {
+it("console: the page signs in again without being left, and gets its version", async () => {
   const again = await signIn(world.gateway.operatorToken, {
     "x-rouse-console": "1",
     "sec-fetch-site": "same-origin",
@@ -184,7 +184,7 @@ describe("what a session may do", () => {
   });
 });
 
-it("pages bring nothing from elsewhere and stand in no frame", async () => {
+it("console: pages load nothing from other sites and cannot be framed", async () => {
   const session = { cookie: await cookie() };
   const answers = [await ask("/console"), await ask("/docs"), await openPage(session)];
   for (const { headers } of answers) {
@@ -229,7 +229,7 @@ describe("GET /docs", () => {
   });
 });
 
-it("/ is a page that links to the console, unless that is on a port of its own", async () => {
+it("console: / is a page that links to it, unless it is on a port of its own", async () => {
   for (const gateway of [{}, { adminPort: 0, docs: false }]) {
     const own = await createWorld({ start: false, workers: false, config: { gateway } });
     const { status, headers, body } = await own.get("/", {});

@@ -174,7 +174,7 @@ describe("debugging what came in", () => {
       const { out } = await cli.rouse(["runs", runId]);
       expect(out).toContain("\n  console: 2 events: 1,2\n");
       expect(out.includes(CANARY)).toBe(how === "throw");
-      // What the sender may ask for has none of it.
+      // The receipt, which the sender may read, has none of it.
       const receipt = JSON.stringify((await world.get(`/hooks/runs/${runId}`)).body);
       expect([
         receipt.includes(CANARY),
@@ -336,7 +336,7 @@ describe("debugging what came in", () => {
     expect([good.code, good.out]).toEqual([0, expect.stringContaining("console: order of Ann\n")]);
   });
 
-  it("says nothing where nothing was printed and nothing failed", async () => {
+  it("is empty if nothing was printed and nothing failed", async () => {
     const { body } = await both.world.post("/hooks/agent", { message: "hello" });
     expect(
       (await both.world.admin(`/admin/v1/events/${body.eventId}`)).body.event.debug,

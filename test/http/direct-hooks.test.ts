@@ -78,7 +78,7 @@ const requests: [what: string, path: string, init: RequestInit][] = [
   ["another method", "/hooks/wake", { method: "PUT", headers: json, body: "{}" }],
 ];
 
-/** What one path must say as the other does: ids and times differ. */
+/** The answer without its ids and times, which differ. Both paths must give the same. */
 async function comparable(answer: Response): Promise<object> {
   const body = (await answer.text())
     .replaceAll(/(evt|run|req|sev)_[0-9a-v]+/g, "$1_…")

@@ -75,7 +75,7 @@ describe("connections", () => {
       const body = Buffer.alloc(8_000_000, 120);
       socket.write(post(path, "", { ...headers, "content-length": String(body.length) }));
       const problem = await new Promise((resolve) => socket.write(body, resolve));
-      // What follows is no request any more: the answer says that the connection ends.
+      // The answer closes the connection, so these bytes are not read as a request.
       socket.write(post("/hooks/wake", WAKE, bearer));
       socket.resume();
       expect(problem ?? null).toBeNull();
@@ -83,7 +83,7 @@ describe("connections", () => {
     },
   );
 
-  it("a stop: closes connections that carry no request before it closes the others", async () => {
+  it("a stop: connections without a request are closed first", async () => {
     const own = await createWorld({ workers: false });
     const closed: string[] = [];
     const open = async (name: string, text?: string) => {

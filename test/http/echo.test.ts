@@ -105,7 +105,7 @@ describe("an event that the agent itself has caused", () => {
     );
   });
 
-  it("can only be told where the config says where to look", async () => {
+  it("can only be recognised if the config says by which fields", async () => {
     world = await createWorld({ start: false });
     const load = (hooks: object) => createWorld({ start: false, config: { hooks } });
     const mapping = { id: "a", match: { path: "a" }, messageTemplate: "x" };

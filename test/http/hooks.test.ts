@@ -142,7 +142,7 @@ describe("POST /hooks/wake", () => {
   });
 });
 
-it("treats null for an optional field as absent, and refuses it for a required one", async () => {
+it("hooks: null is treated as absent for an optional field, and is refused for a required one", async () => {
   const wake = await world.post("/hooks/wake", { text: "x", mode: null, idempotencyKey: null });
   expect([wake.status, wake.body.mode]).toEqual([200, "now"]);
   const optional =
@@ -215,7 +215,7 @@ describe("POST /hooks/agent", () => {
     expect(receipt.body.event).toMatchObject({ outcome: "rejected", actions: [] });
   });
 
-  it("names every problem at once", async () => {
+  it("names all problems together", async () => {
     const answer = await world.post("/hooks/agent", { message: 1, deliver: 2, to: 3 });
     expect(
       answer.body.error.issues.map((issue: { path: string }) => issue.path).toSorted(),

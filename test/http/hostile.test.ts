@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { shareName } from "../../src/http/request.ts";
+import { shareName } from "../../src/http/transport.ts";
 import { createHold } from "../../src/intake/body.ts";
 import { createBodyBudget } from "../../src/intake/body-budget.ts";
 import { createAddressList } from "../../src/core/http/address.ts";
@@ -220,13 +220,13 @@ describe("the budget of unauthenticated bodies", () => {
     expect(fill(budget, "10.0.0.2", MIB).ok).toBe(true);
   });
 
-  it("lets a single large body have more than a share, and two of them arrive at once", () => {
+  it("lets a single large body have more than a share, and two of them arrive together", () => {
     const budget = createBodyBudget(clock);
     expect(fill(budget, "10.0.0.1", 25 * MIB).ok).toBe(true);
     expect(fill(budget, "10.0.0.2", 25 * MIB).ok).toBe(true);
   });
 
-  it("takes the room of the slowest body for those that arrive at once", () => {
+  it("takes the room of the slowest body for those that arrive together", () => {
     const budget = createBodyBudget(clock);
     const slow = Array.from({ length: 58 }, () => {
       const allowance = budget.open(undefined);
@@ -264,7 +264,7 @@ describe("the budget of unauthenticated bodies", () => {
 });
 
 describe("a body that broke a limit", () => {
-  it("is freed at once, and nothing more is read of it", async () => {
+  it("is freed immediately, and nothing more is read of it", async () => {
     const seen: Buffer[] = [];
     let message: IncomingMessage | undefined;
     const server = createServer((request) => {
@@ -282,7 +282,7 @@ describe("a body that broke a limit", () => {
       socket.write(declares("/", 50 * MIB));
       socket.write(Buffer.alloc(20 * MIB));
       await vi.waitFor(() => expect(ended).toBe(false), { interval: 5 });
-      // What is thrown away is read after that.
+      // After the limit, a bounded rest is read and dropped. Then the socket is paused.
       await vi.waitFor(() => expect(message?.socket.isPaused()).toBe(true), {
         timeout: 30_000,
         interval: 5,

@@ -7,7 +7,7 @@ const SECRET = "a-signing-secret-0123456789";
 const hmac = (text: string, secret = SECRET): string =>
   createHmac("sha256", secret).update(text).digest("hex");
 
-/** What refused requests are looked at by comes ten times a second in place of every 30 seconds. */
+/** Shortens sleeps to 100 ms, so that rejected requests are examined ten times a second and not every 30 seconds. */
 const clock = {
   ...systemClock,
   sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(Math.min(ms, 100), signal),

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { rmSync } from "node:fs";
 import { systemClock } from "../../src/core/clock.ts";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type Answer, type World, type WorldOptions } from "../e2e/world.ts";
@@ -12,6 +11,7 @@ let held: (() => void)[];
 beforeEach(async () => {
   provider = await createProvider();
   held = [];
+  prices = {};
 });
 afterEach(async () => {
   for (const go of held) go();
@@ -26,8 +26,12 @@ const mapping = (id: string, more: object = {}) => ({
   wakeMode: "next-heartbeat",
   ...more,
 });
-const start = (hooks: object, more: WorldOptions = {}) =>
-  createWorld({ ...more, config: { ...modelConfig(provider), hooks } });
+/** `models.prices` of the next gateways. */
+let prices: object = {};
+function start(hooks: object, more: WorldOptions = {}): Promise<World> {
+  const { models, ...rest } = modelConfig(provider) as { models: object };
+  return createWorld({ ...more, config: { ...rest, models: { ...models, prices }, hooks } });
+}
 const runOf = async (answer: Answer) =>
   (await world.admin(`/admin/v1/runs/${answer.body.runId}`)).body.run;
 const statusOf = async (answer: Answer) => (await runOf(answer)).status as string;
@@ -77,7 +81,7 @@ describe("runs an hour", () => {
     ],
   };
 
-  it("park what is over them, tell the main session once, and let it go on when there is room, in order", async () => {
+  it("park runs over them, inform the main session once, and start them when there is room, in order", async () => {
     world = await start(hooks);
     const answers = [
       await post("shop", 1),
@@ -165,7 +169,7 @@ describe("runs an hour", () => {
     });
   });
 
-  it("are spent by nothing that is refused, not believed, or a duplicate", async () => {
+  it("are not used by rejected requests and duplicates", async () => {
     world = await start(
       {
         mappings: [mapping("shop", { limits: { runsPerHour: 1 }, validate: { required: ["n"] } })],
@@ -209,7 +213,7 @@ describe("runs an hour", () => {
     expect((await runOf(over)).waitsFor.scope).toBe("hooks");
   });
 
-  it("let go a run that is cancelled, and the next of its session key after it", async () => {
+  it("start the next run of a session key once the parked one is cancelled", async () => {
     world = await start({
       sharedSessions: ["hook:one"],
       mappings: [
@@ -296,7 +300,7 @@ describe("runs at the same time", () => {
     await going;
   });
 
-  it("are counted afresh after a restart", async () => {
+  it("are counted again after a restart", async () => {
     hold();
     const hooks = { mappings: [mapping("shop", { limits: { concurrent: 1 } })] };
     world = await start(hooks);
@@ -310,79 +314,46 @@ describe("runs at the same time", () => {
   });
 });
 
-describe("tokens a day", () => {
-  it("park runs once they are used up, until enough of them is a day old", async () => {
-    const hooks = {
-      mappings: [mapping("shop", { limits: { tokensPerDay: 20 }, wakeMode: "next-heartbeat" })],
-    };
-    world = await start(hooks);
-    // Each turn of this model uses 14.
-    const first = await post("shop", 1);
-    await ended([first]);
-    const second = await post("shop", 2);
-    await ended([second]);
-    const third = await post("shop", 3);
-    expect(third.body.status).toBe("parked");
-    const { waitsFor } = await runOf(third);
-    expect(waitsFor).toMatchObject({ scope: "mapping:shop", limit: "tokensPerDay" });
-    expect(Date.parse(waitsFor.until) - Date.now()).toBeGreaterThan(86_000_000);
-    await world.until(async () => (await told()).length === 1);
-    await later(87_301_000, hooks);
-    await ended([third]);
-  });
-});
-
-describe("a budget of money", () => {
-  const priced = (prices: object): WorldOptions["config"] => {
-    const { models, ...rest } = modelConfig(provider) as { models: object };
-    return { ...rest, models: { ...models, prices } };
-  };
+describe("what a day may use", () => {
   // Each turn of this model uses 11 tokens of input and 3 of output: 0.02 dollars.
-  const config = () => priced({ "local/big": { input: 1000, output: 3000 } });
-  const hooks = {
-    mappings: [
-      mapping("shop", { limits: { budget: { perDay: "0.04 USD" } }, wakeMode: "next-heartbeat" }),
-    ],
-  };
+  const PRICES = { "local/big": { input: 1000, output: 3000 } };
 
-  it("parks runs once it is spent, across a restart, until enough of it is a day old", async () => {
-    world = await createWorld({ config: { ...config(), hooks } });
-    await ended([await post("shop", 1)]);
-    await ended([await post("shop", 2)]);
-    const third = await post("shop", 3);
-    expect(third.body.status).toBe("parked");
-    const { waitsFor } = await runOf(third);
-    expect(waitsFor).toMatchObject({ scope: "mapping:shop", limit: "budget.perDay" });
-    expect(Date.parse(waitsFor.until) - Date.now()).toBeGreaterThan(86_000_000);
-    await world.until(async () => (await told())[0]?.includes("0.04 USD within a day"));
-    const restart = async (ms: number): Promise<void> => {
-      const { dir, gateway } = world;
-      await gateway.stop();
-      world = {
-        ...(await createWorld({
-          config: { ...config(), hooks },
-          dir,
-          clock: { ...systemClock, now: () => systemClock.now() + ms },
-        })),
-      };
-    };
-    await restart(0);
-    expect((await post("shop", 4)).body.status).toBe("parked");
-    await restart(87_301_000);
-    await ended([third]);
-    rmSync(world.dir, { recursive: true, force: true });
-  });
+  it.each([
+    ["tokensPerDay", { tokensPerDay: 20 }, "20 tokens within a day"],
+    ["budget.perDay", { budget: { perDay: "0.04 USD" } }, "0.04 USD within a day"],
+  ])(
+    "parks runs once it is used up, across a restart, until enough of it is a day old: %s",
+    async (limit, limits, words) => {
+      const hooks = { mappings: [mapping("shop", { limits })] };
+      prices = PRICES;
+      world = await start(hooks);
+      await ended([await post("shop", 1)]);
+      await ended([await post("shop", 2)]);
+      const third = await post("shop", 3);
+      expect(third.body.status).toBe("parked");
+      const { waitsFor } = await runOf(third);
+      expect(waitsFor).toMatchObject({ scope: "mapping:shop", limit });
+      expect(Date.parse(waitsFor.until) - Date.now()).toBeGreaterThan(86_000_000);
+      await world.until(async () => (await told())[0]?.includes(words));
+      await later(0, hooks);
+      expect((await post("shop", 4)).body.status).toBe("parked");
+      await later(87_301_000, hooks);
+      await ended([third]);
+    },
+  );
 
-  it("is a config error where the price of an agent's model is unknown", async () => {
-    world = await createWorld({ config: { ...config(), hooks } });
-    const start = createWorld({ config: { ...priced({}), hooks }, dir: `${world.dir}/second` });
-    await expect(start).rejects.toThrow(
+  it("is a config error in money where the price of an agent's model is unknown", async () => {
+    const money = (perDay: string): object => ({
+      mappings: [mapping("shop", { limits: { budget: { perDay } } })],
+    });
+    world = await createWorld({ start: false });
+    await expect(start(money("0.04 USD"))).rejects.toThrow(
       "models.prices.local/big: limits.budget counts what runs cost, and the price of this model is unknown",
     );
-    const wrong = { mappings: [mapping("shop", { limits: { budget: { perDay: "5 EUR" } } })] };
-    await expect(
-      createWorld({ config: { ...config(), hooks: wrong }, dir: `${world.dir}/third` }),
-    ).rejects.toThrow('write an amount of US dollars such as "5 USD"');
+    prices = PRICES;
+    await expect(start(money("5 EUR"))).rejects.toThrow(
+      'write an amount of US dollars such as "5 USD"',
+    );
   });
 });
 

@@ -73,13 +73,13 @@ async function readAll(
   return { ids, stops };
 }
 
-it("continues where it ended when the event that names the place is deleted", async () => {
+it("lists: paging continues if the event that `before` names is deleted", async () => {
   const deleted: string[] = [];
   const { ids, stops } = await readAll((next) => {
     deleted.push(next);
     db.prepare("DELETE FROM events WHERE id = ?").run(next);
   });
-  // What was found before it was deleted stays found.
+  // No event is missing but deleted ones. An event that was found before its deletion stays in the list.
   expect(ids).toEqual(wanted.filter((id) => ids.includes(id) || !deleted.includes(id)));
   expect(deleted.length).toBeGreaterThan(1);
   expect(stops).toBeGreaterThan(0);

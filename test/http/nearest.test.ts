@@ -36,7 +36,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-it("the nearest mapping is found without an expression that matching had no need of", async () => {
+it("nearest mapping: no expression is evaluated that matching did not need", async () => {
   // The processes of other test files, which this worker ran before.
   const before = listChildren("transform-worker").map(({ pid }) => pid);
   const off = await world.post("/hooks/off", { n: 1 });
@@ -54,12 +54,12 @@ it("the nearest mapping is found without an expression that matching had no need
   expect(listChildren("transform-worker").filter(({ pid }) => !before.includes(pid))).toEqual([]);
 });
 
-it("and with what expressions gave when they were matched", async () => {
+it("nearest mapping: results of expressions from matching are used", async () => {
   const { body } = await world.post("/hooks/twice", { n: 1, rows: [1] });
   expect(body.nearest).toEqual({ mapping: "twice.first", condition: "match.when" });
 });
 
-it("the answer to a hook does not wait until all conditions of all mappings were looked at", async () => {
+it("nearest mapping: the answer to a hook does not wait for all conditions of all mappings", async () => {
   const row = { name: "a" };
   const nearest = async (rows: object[]): Promise<unknown> =>
     (await world.post("/hooks/long", { kind: "none", rows })).body.nearest;

@@ -2,7 +2,7 @@ import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { expect, it } from "vitest";
 import { openApiDocument } from "../../src/http/openapi/document.ts";
 
-/** What `redocly lint` runs, with the rules that it recommends; a warning is one too many. */
+/** Lints as `redocly lint` does, with the rules that it recommends. A warning is a problem too. */
 async function lint(document: object): Promise<string[]> {
   const config = await createConfig({ extends: ["recommended"] });
   const problems = await lintFromString({ source: JSON.stringify(document), config });
@@ -11,6 +11,6 @@ async function lint(document: object): Promise<string[]> {
   );
 }
 
-it("the published document is clean", async () => {
+it("OpenAPI: the published document has no problem", async () => {
   expect(await lint(openApiDocument("/hooks"))).toEqual([]);
 });

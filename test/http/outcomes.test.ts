@@ -244,7 +244,7 @@ describe("the outcomes of a mapped hook", () => {
     expect(JSON.stringify(body.error)).toContain(field);
   });
 
-  it("what was missing is in the receipt where it is no error", async () => {
+  it("a missing field is in the receipt if it is no error", async () => {
     const { body } = await world.post("/hooks/run", {});
     expect((await eventOf(body.eventId)).missing).toEqual(["n"]);
   });
@@ -317,7 +317,7 @@ describe("the outcomes of a mapped hook", () => {
     expect(await eventOf(body.requestId)).toMatchObject({ outcome: "rejected", reason });
   });
 
-  it("a redelivery of an unmatched event is tried afresh", async () => {
+  it("a redelivery of an unmatched event is tried again", async () => {
     const first = await world.post(
       "/hooks/picky",
       { kind: "order" },
@@ -332,7 +332,7 @@ describe("the outcomes of a mapped hook", () => {
     expect(second.body.eventId).not.toBe(first.body.eventId);
   });
 
-  it("dedupeKey: what is done answers with its first id, the rest goes on", async () => {
+  it("dedupeKey: finished actions answer with their first id, the rest is executed", async () => {
     const first = await world.post("/hooks/keyed", { items: [{ id: 1 }, { id: 2 }] });
     const second = await world.post("/hooks/keyed", { items: [{ id: 2 }, { id: 3 }, { id: 3 }] });
     expect(second.body.results).toMatchObject([
@@ -371,7 +371,7 @@ it("a mapping without a path owns every path of requests by the hook token, also
   }
 });
 
-it("what came in is the sum of its outcomes", async () => {
+it("outcomes: their sum is the number of recorded events", async () => {
   const own = await createWorld({
     workers: false,
     config: {

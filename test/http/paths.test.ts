@@ -45,7 +45,7 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 describe("a path with a token of its own", () => {
-  it("believes each of its tokens, and the hook token neither helps nor hurts there", async () => {
+  it("accepts each of its tokens, and the hook token has no effect there", async () => {
     expect((await world.post("/hooks/own", { n: 1 }, bearer(OWN))).status).toBe(202);
     expect((await world.post("/hooks/own", { n: 1 }, bearer(OLD))).status).toBe(202);
     const refused = await world.post("/hooks/own", { n: 1 });
@@ -73,7 +73,7 @@ describe("a path with a token of its own", () => {
 });
 
 describe("a path with user and password", () => {
-  it("believes them and nothing else", async () => {
+  it("accepts them and nothing else", async () => {
     const right = await world.post(
       "/hooks/basic",
       { n: 1 },
@@ -114,7 +114,7 @@ describe("a path for some addresses", () => {
     ["::ffff:10.1.2.3", 202],
     ["2001:db8::7", 202],
     ["10.2.0.1", 403],
-    // What a caller writes before the proxy's own entry is not believed.
+    // Entries that a caller writes before the proxy's own are ignored.
     ["10.1.2.3, 203.0.113.9", 403],
     ["203.0.113.9, 10.1.2.3", 202],
   ])("from %s answers %i", async (address, status) => {
@@ -123,7 +123,7 @@ describe("a path for some addresses", () => {
     if (status === 403) expect(answer.body.error.code).toBe("address_not_allowed");
   });
 
-  it("believes no forwarded address where no proxy is trusted", async () => {
+  it("ignores forwarded addresses if no proxy is trusted", async () => {
     const own = await createWorld({
       workers: false,
       config: { hooks: { mappings: [hook("near", { allowIps: ["10.1.0.0/16"] })] } },

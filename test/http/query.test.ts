@@ -12,6 +12,6 @@ it.each([
   ["10", undefined],
   ["soon", undefined],
   ["", undefined],
-])("since %j is read as a duration or a time", (text, expected) =>
+])("`since`: %j is read as a duration or a time", (text, expected) =>
   expect(parseSince(text, now)).toBe(expected),
 );

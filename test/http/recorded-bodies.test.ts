@@ -25,7 +25,7 @@ const folders = (path: string): string[] =>
     entry.isDirectory() ? [entry.name] : [],
   );
 
-/** How the sender of a preset signs; undefined if its requests carry the hook token. */
+/** The signer for the sender of a preset; undefined if its requests carry the hook token. */
 function getSender(preset: string) {
   const { auth } = JSON.parse(readFileSync(join(PRESETS, `${preset}.json`), "utf8")) as {
     auth?: { scheme: string };

@@ -19,7 +19,7 @@ interface Line {
 const lines = (): Line[] => world.logged.map((line) => JSON.parse(line) as Line);
 const rejected = (): Line[] => lines().filter(({ msg }) => msg === "a request was rejected");
 
-it("leaves one line for each rejected request, with its reason and address and nothing of its body, query or headers", async () => {
+it("rejected requests: each has one line in the log, with reason and address, and nothing of its body, query or headers", async () => {
   world = await createWorld({
     logLevel: "trace",
     config: {
@@ -89,7 +89,7 @@ it("leaves one line for each rejected request, with its reason and address and n
   expect(rejected()).toHaveLength(before);
 });
 
-it("logs at most ten a second of each reason, then how many more there were", async () => {
+it("rejected requests: the log has at most ten a second for each reason, then the number of further ones", async () => {
   world = await createWorld({ logLevel: "trace", start: false });
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   const get = (path: string) => world.gateway.fetch(new Request(`http://127.0.0.1${path}`));

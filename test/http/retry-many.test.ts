@@ -115,7 +115,7 @@ describe("over HTTP", () => {
     expect(ids(await lines("/runs/retry", { until: "1d", dryRun: true }))).toEqual([]);
   });
 
-  it("named ids are retried and no others; one that cannot be is told, and the rest goes on", async () => {
+  it("named ids are retried and no others; one that cannot be is reported, and the rest continues", async () => {
     const good = await keepRun(world.store, "hook:a", "failed");
     const done = await keepRun(world.store, "hook:b", "succeeded");
     await keepRun(world.store, "hook:c", "failed");

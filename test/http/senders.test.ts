@@ -115,7 +115,7 @@ describe("a mapping that fails, for a sender that disables hooks", () => {
         reason: expect.stringContaining(reason),
         answerStatus: null,
       });
-      // It binds no key: the sender's own redelivery is tried afresh.
+      // It binds no key: the sender's own redelivery is tried again.
       expect(
         (await fromGitlab(`lab-${id}`, BODY, { "idempotency-key": `one-${id}` })).body.eventId,
       ).not.toBe(event.id);

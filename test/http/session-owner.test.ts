@@ -47,7 +47,7 @@ afterAll(async () => {
 });
 
 interface Turn {
-  /** What the model saw, its instructions aside. */
+  /** The request to the model, without its instructions. */
   seen: string;
   warnings: string[];
   answer: Answer;
@@ -114,7 +114,7 @@ describe("a session key through another path", () => {
     expect([seen.includes("alpha"), seen.includes("beta"), warnings]).toEqual([true, true, []]);
   });
 
-  it("is kept by a replay and a restart, and is told apart in what is collected together", async () => {
+  it("is kept by a replay and a restart, and separates events in a batch", async () => {
     const { answer } = await say("a", "hook:k3", "alpha");
     await say("b", "hook:k3", "beta");
     const before = provider.requests.length;

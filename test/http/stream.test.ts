@@ -73,7 +73,7 @@ const skipped = (lines: readonly StreamLine[]): number =>
   lines.reduce((sum, line) => sum + (line.type === "skipped" ? line.count : 0), 0);
 const total = (lines: readonly StreamLine[]): number => ids(lines).length + skipped(lines);
 
-it("begins with the newest events, oldest first, and follows what is written", async () => {
+it("event stream: it begins with the newest events, oldest first, and continues with new ones", async () => {
   const before = await write(4);
   const stream = await follow("?lines=2");
   expect(ids(await stream.until((lines) => lines.length === 2))).toEqual(before.slice(2));
@@ -81,7 +81,7 @@ it("begins with the newest events, oldest first, and follows what is written", a
   expect(ids(await stream.until((lines) => lines.length === 3))).toEqual(after);
 });
 
-it("shows the events of a path only", async () => {
+it("event stream: a path chooses its events", async () => {
   await write(2, "other");
   const stream = await follow("?path=shop&lines=5");
   await write(2, "other");
@@ -90,7 +90,7 @@ it("shows the events of a path only", async () => {
   expect(ids(await stream.until((lines) => lines.length === 1))).toEqual(wanted);
 });
 
-it("continues after an event without a gap, and says how many it leaves out", async () => {
+it("event stream: it continues after an event without a gap, and reports the number of events that it leaves out", async () => {
   const [first = ""] = await write(1);
   const few = await write(5);
   const stream = await follow(`?after=${first}`);
@@ -105,7 +105,7 @@ it("continues after an event without a gap, and says how many it leaves out", as
   expect(ids(await again.until((read_) => read_.length === 1))).toEqual(later);
 });
 
-it("leaves events out and counts them if a reader is too slow", async () => {
+it("event stream: events are left out and counted if a reader is too slow", async () => {
   const stream = await follow("?lines=0");
   for (let n = 0; n < 4; n++) {
     await write(250);
@@ -116,7 +116,7 @@ it("leaves events out and counts them if a reader is too slow", async () => {
   expect(skipped(lines)).toBeGreaterThan(400);
 });
 
-it("refuses an event that is no longer kept, a filter that it does not know, and too many readers", async () => {
+it("event stream: an event that is no longer kept, an unknown filter and too many readers are refused", async () => {
   const status = async (query: string): Promise<number> => {
     const { status: code, body } = await world.request(`/stream${query}`);
     if (code === 200) read(body);

@@ -39,7 +39,7 @@ interface Copied {
 const json = async <T>(...args: string[]): Promise<T> =>
   JSON.parse((await cli.rouse([...args, "--json"])).out) as T;
 
-it("copies documents beside the store while the gateway runs; restored, they are found and can be read again", async () => {
+it("rouse backup: documents of a running gateway are copied; after a restore they are found and can be read again", async () => {
   await start(cli.dir);
   expect(await json<Copied>("backup", "--store", "empty.db")).not.toHaveProperty("knowledge");
   await copyFile(join(FIXTURES, "guide.md"), join(cli.dir, "guide.md"));
@@ -85,7 +85,7 @@ it("copies documents beside the store while the gateway runs; restored, they are
   expect(await ask("GET", "documents")).toMatchObject({ documents: [{ id, status: "ready" }] });
 });
 
-it("leaves nothing behind where a copy of that name is there already", async () => {
+it("rouse backup: nothing is left behind if a copy of that name exists", async () => {
   await start(cli.dir);
   await writeFile(join(cli.dir, "a.txt"), "The walrus.");
   await cli.rouse(["knowledge", "add", "a.txt"]);

@@ -162,6 +162,19 @@ describe("limits", () => {
     await small.close();
   });
 
+  it(
+    "a table of eight columns that is nearly as long as a text may be is within the limits",
+    { timeout: 300_000 },
+    async () => {
+      const small = await createWorld({ config: { textMb: 1 } });
+      const row = Array.from({ length: 8 }, (_, index) => `c${index}`).join(",");
+      const csv = `${row}\n`.repeat(Math.floor(950_000 / (row.length + 1)));
+      const document = await small.index(csv, { filename: "wide.csv" });
+      await small.close();
+      expect(document).toMatchObject({ status: "ready" });
+    },
+  );
+
   const child = async (name: string, code: string): Promise<string> => {
     const file = join(world.dir, `${name}.mjs`);
     await writeFile(

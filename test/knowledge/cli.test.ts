@@ -45,7 +45,7 @@ describe.each([
     return answer as T;
   };
 
-  it("adds a folder, lists, shows, searches, indexes anew and removes", async () => {
+  it("adds a folder, lists, shows, searches, indexes again and removes", async () => {
     await fixtures("pandoc.docx", "guide.md");
     await cli.write("manuals/program.exe", "not meant");
     const name = `港口 "a".txt`;

@@ -5,7 +5,7 @@ import { compiledCodeEnv } from "../../src/core/process-group.ts";
 
 /** A process that adds documents without end, until it is killed. */
 export interface AddingProcess {
-  /** How many documents have been accepted so far. */
+  /** The number of documents that were accepted so far. */
   count(): number;
   /** Kills the process. Returns the ids of the accepted documents by their numbers. */
   kill(): Promise<Map<number, string>>;

@@ -149,7 +149,7 @@ describeBoth((make) => {
       expect(await world.found("same")).toHaveLength(1);
     });
 
-    it("two at once are one document", async () => {
+    it("two uploads together are one document", async () => {
       const both = await Promise.all([world.upload("At once."), world.upload("At once.")]);
       expect(both.filter(({ duplicate }) => duplicate)).toHaveLength(1);
       expect(both[0].document.id).toBe(both[1].document.id);
@@ -350,7 +350,7 @@ describeBoth((make) => {
       });
     });
 
-    it("over and over at once ends with one index", async () => {
+    it("many at the same time end with one index", async () => {
       const first = await world.index(long("walrus"));
       for (let i = 0; i < 5; i++) {
         await world.knowledge.reindex("t", first.id);

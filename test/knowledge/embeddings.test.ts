@@ -151,7 +151,7 @@ describe("vectors of passages", () => {
     );
   });
 
-  it("an endpoint that is down: found by words at once, by meaning once it is back", async () => {
+  it("an endpoint that is down: found by words immediately, by meaning once it is back", async () => {
     const embed = meanings();
     embed.down = true;
     const clock = handClock();
@@ -281,7 +281,7 @@ describe("an OpenAI-compatible endpoint", () => {
   });
 });
 
-it("fuses rankings by their ranks (k = 60)", () => {
+it("rankings are fused by their ranks (k = 60)", () => {
   const of = (...seqs: number[]) => seqs.map((seq) => ({ seq, score: 1 }));
   const fused = fuseRankings([of(1, 2, 3), of(3, 1)]);
   expect(fused.map(({ seq }) => seq)).toEqual([1, 3, 2]);

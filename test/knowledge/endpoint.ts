@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** What a request of embeddings or of a reranking has. */
+/** A request for embeddings or for a reranking. */
 export interface EndpointRequest {
   path: string;
   headers: IncomingHttpHeaders;
@@ -23,9 +23,9 @@ export interface FakeEndpoint {
   /** With the path `/v1` that clients are given. */
   baseUrl: string;
   asked: EndpointRequest[];
-  /** How many requests of a method it has had. */
+  /** The number of requests to a path. */
   count(path: string): number;
-  /** How requests are answered from now on; undefined: as a vendor does. */
+  /** Answers requests from now on. Undefined: as a vendor does. */
   answer: ((request: EndpointRequest) => EndpointAnswer | undefined) | undefined;
   /** Requests without an answer whose client still waits. */
   hanging(): number;

@@ -1,14 +1,9 @@
 import { expect, it } from "vitest";
-import type { ConversationMessage } from "../../src/agent/types.ts";
-import { findEarlierQuestions } from "../../src/turns/knowledge.ts";
+import { findEarlierQuestions } from "../../src/turns/follow-up.ts";
 
-const user = (text: string): ConversationMessage => ({
-  role: "user",
-  parts: [{ type: "text", text }],
-});
 const FIRST = "Where is the spare key of the boathouse kept at the harbour?";
 const find = (question: string, ...before: string[]): string | undefined =>
-  findEarlierQuestions(question, { messages: before.map(user) });
+  findEarlierQuestions(question, before.toReversed());
 
 it.each([
   "and who else has it?",
@@ -47,7 +42,7 @@ it.each([
   "แล้วใครมีอีกบ้าง",
   "Còn ai có nữa?",
   "Siapa lagi yang punya?",
-])("%s: goes on with the question before", (question) => {
+])("follow-up questions: %s continues the question before", (question) => {
   expect(find(question, FIRST)).toBe(FIRST);
 });
 
@@ -60,11 +55,11 @@ it.each([
   "Когда открыта контора порта в воскресенье?",
   "港口办公室星期天几点开门？",
   "港の事務所は日曜日に何時に開きますか",
-])("%s: is understood alone", (question) => {
+])("follow-up questions: %s is understood alone", (question) => {
   expect(find(question, FIRST)).toBeUndefined();
 });
 
-it("a chain of such questions leads back to the one that names its subject", () => {
+it("follow-up questions: a chain of them leads back to the one that names its subject", () => {
   expect(find("And at night?", FIRST, "And who else has it?", "thanks", "Since when?")).toBe(
     ["Since when?", "thanks", "And who else has it?", FIRST].join("\n"),
   );

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { msg } from "./msg-file.ts";
 import { createWorld, FIXTURES, type KnowledgeWorld } from "./world.ts";
 
 let world: KnowledgeWorld;
@@ -18,7 +19,7 @@ interface Expected {
   title: string | null;
   pages: number | null;
   question: string;
-  /** What the best passage says. */
+  /** Words of the best passage. */
   says: string;
   /** The page it is said on. */
   page?: number;
@@ -136,6 +137,32 @@ describe("files that other programs made", () => {
     const [best] = await world.knowledge.search({ tenant: file, text: question });
     expect(best?.text.replace(/\s+/g, " ")).toContain(says);
     expect(best).toMatchObject({ documentId: document.id, filename: file, page: page ?? null });
+  });
+
+  it.each<[filename: string, mimeType: string, content: string | Uint8Array]>([
+    ["a.rtf", "application/rtf", String.raw`{\rtf1\ansi The walrus sleeps.\par}`],
+    ["a.xml", "application/xml", '<?xml version="1.0"?><a>The walrus sleeps.</a>'],
+    [
+      "archive",
+      "application/mbox",
+      "From ann@example.com Fri Jul  8 12:08:34 2011\nFrom: ann@example.com\n\nThe walrus sleeps.\n",
+    ],
+    [
+      "a.msg",
+      "application/vnd.ms-outlook",
+      msg({
+        subject: "Sea",
+        text: "The walrus sleeps.",
+        from: { name: "Ada", address: "ada@example.com" },
+        to: { name: "Bo", address: "bo@example.com" },
+        attachments: [],
+      }),
+    ],
+    ["wide.txt", "text/plain", Buffer.from("The walrus sleeps.", "utf16le")],
+  ])("and files made by hand: %s", async (filename, mimeType, content) => {
+    const document = await world.index(content, { tenant: filename, filename });
+    expect(document).toMatchObject({ status: "ready", mimeType });
+    expect((await world.found("walrus", { tenant: filename }))[0]).toContain("walrus sleeps");
   });
 
   it("the headings above a passage come with it", async () => {

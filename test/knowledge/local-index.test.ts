@@ -41,7 +41,7 @@ describe("in the local index", () => {
         db.close();
       },
     ],
-  ])("an index that %s is built anew from the passages", async (_, spoil) => {
+  ])("an index that %s is built again from the passages", async (_, spoil) => {
     const before = await world.found("walrus");
     expect(before).toHaveLength(3);
     await world.knowledge.close();

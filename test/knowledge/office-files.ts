@@ -24,7 +24,7 @@ interface Sheet {
   rows: string;
   state?: "hidden" | "veryHidden";
   merges?: readonly string[];
-  /** What follows the merges. */
+  /** The XML behind the merges. */
   rest?: string;
 }
 

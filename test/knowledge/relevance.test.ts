@@ -78,7 +78,7 @@ describe("in the local index", () => {
         ]);
     });
 
-    it("a question that goes on with another one finds what both are about, and what it is about alone", async () => {
+    it("a follow-up question finds what both questions are about, and what it is about alone", async () => {
       const [[first], [second, other]] = book.answered as [
         readonly [string, number],
         readonly [string, number],

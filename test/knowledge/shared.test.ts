@@ -22,7 +22,7 @@ async function gateway(options: WorldOptions = {}, schema = common): Promise<Kno
   worlds.push(world);
   return world;
 }
-/** A database of a test alone, for gateways that nobody else is to take documents from. */
+/** A database for one test alone, so that no other gateway takes its documents. */
 function ownSchema(): Schema {
   const schema = newSchema();
   onTestFinished(schema.drop);

@@ -62,7 +62,7 @@ afterEach(async () => {
   await rm(dir, { recursive: true, force: true });
 });
 
-it("ranks as an exact comparison of all does, over more than one block", async () => {
+it("vectors: the ranking is that of an exact comparison, over more than one block", async () => {
   const all = new Map<number, Float32Array>();
   for (let seq = 1; seq <= 6000; seq++) all.set(seq, some());
   await put(...[...all].map(([seq, vector]) => ({ seq, vector })));
@@ -77,7 +77,7 @@ it("ranks as an exact comparison of all does, over more than one block", async (
   }
 });
 
-it("looks only at what may be seen, and at what came since", async () => {
+it("vectors: only visible passages are compared, new ones included", async () => {
   const question = some();
   await put(
     { seq: 1, vector: question },
@@ -97,7 +97,7 @@ it("looks only at what may be seen, and at what came since", async () => {
   expect(await seen(ALL)).toEqual([5]);
 });
 
-it("another model, or another length of the same one, begins anew", async () => {
+it("vectors: another model, or another length of the same one, has vectors of its own", async () => {
   const question = some();
   await put({ seq: 1, vector: question });
   expect(await vectors.nearest(ALL, MODEL, question, 10)).toHaveLength(1);
@@ -106,7 +106,7 @@ it("another model, or another length of the same one, begins anew", async () => 
   expect(await vectors.nearest(ALL, MODEL, question, 10)).toHaveLength(1);
 });
 
-it("finds the same after most of what it holds was deleted", async () => {
+it("vectors: the results stay the same after most vectors were deleted", async () => {
   const question = some();
   for (let round = 0; round < 4; round++) {
     await drop("1 = 1");

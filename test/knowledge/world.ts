@@ -26,7 +26,7 @@ type Upload = Partial<Omit<NewDocument, "file" | "sha256" | "bytes">>;
 
 export interface KnowledgeWorld {
   dir: string;
-  /** Whether the documents are in PostgreSQL. */
+  /** The documents are in PostgreSQL. */
   isShared: boolean;
   knowledge: Knowledge;
   /** Adds bytes and returns what `add` says. */
@@ -39,7 +39,7 @@ export interface KnowledgeWorld {
   fixture(name: string, upload?: Upload): Promise<DocumentRecord>;
   /** The texts that a question finds, best first. */
   found(text: string, scope?: { tenant?: string; agentIds?: string[] }): Promise<string[]>;
-  /** How many rows each table has. */
+  /** The number of rows in each table. */
   rows(): Promise<Record<string, number>>;
   /** The hashes of the files that are kept. */
   files(): Promise<string[]>;
@@ -87,7 +87,7 @@ const count = (table: string): string => `SELECT count(*) AS n FROM ${table}`;
 const FILE_NAMES =
   "SELECT sha256 FROM knowledge_files UNION SELECT sha256 FROM knowledge_file_parts ORDER BY sha256";
 
-/** How many rows the tables of documents have, and those of the gateway's own index. */
+/** Counts the rows in the tables of documents and in those of the gateway's own index. */
 async function countRows(dir: string, execute: Execute): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   for (const table of ["documents", "passages", "vectors"])

@@ -236,7 +236,7 @@ describe("a gateway inside another program", () => {
     expect(fromObject.status().reloadProblems).toHaveLength(1);
   });
 
-  it("listens where it is asked to, and starts once", async () => {
+  it("listens at the address of its options, and starts once", async () => {
     const gateway = await embed();
     // As a program in JavaScript may write it: no host is the one of the config, never all addresses.
     const { url } = await gateway.start({

@@ -32,7 +32,7 @@ const CREATE = `import { createGateway } from "rouse";
 const gateway = await createGateway({ config: { hooks: { enabled: true, token: "${TOKEN}" } } });
 `;
 
-it("keeps the names of the program's own modules, whatever users' modules it has loaded", () => {
+it("createGateway: the program's own modules keep their names, whatever users' modules are loaded", () => {
   const plugin = `import { definePlugin } from "#plugin";
 export default definePlugin({ id: "beside", channel: () => ({ send: async () => ({ status: "sent" }) }) });
 `;
@@ -49,7 +49,7 @@ await gateway.stop();
   expect([out, err]).toEqual(["plugins/beside.js\nthe program's own\nERR_MODULE_NOT_FOUND\n", ""]);
 });
 
-it("lives until the gateway is stopped, and ends by itself then", () => {
+it("createGateway: the process lives until the gateway is stopped, and then ends by itself", () => {
   const { code, out, err } = runProgram({
     "package.json": '{ "type": "module" }',
     "program.js": `${CREATE}await gateway.start();

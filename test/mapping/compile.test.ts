@@ -227,7 +227,7 @@ describe("the id of a mapping that has none", () => {
     return set.mappings.filter(({ origin }) => !origin.startsWith("preset:")).map(({ id }) => id);
   };
 
-  it("is its first path, or `any`, with a number where that is taken", async () => {
+  it("is its first path, or `any`, with a number if that is taken", async () => {
     const mappings = [to("alerts"), to("alerts"), to(["ops/disk", "alerts"]), to(), to()];
     expect(await idsOf({ mappings })).toEqual(["alerts", "alerts#2", "ops/disk", "any", "any#2"]);
   });

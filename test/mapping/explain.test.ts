@@ -14,7 +14,7 @@ async function traceOne(payload: FieldConditions, body: unknown): Promise<Mappin
   const { traces, outcome } = await set.explain(input("p", body));
   const [trace] = traces;
   if (!trace) throw new Error("no trace");
-  // What is explained is what is done.
+  // The trace and the outcome agree.
   expect(outcome.kind === "actions").toBe(trace.matched);
   return trace;
 }

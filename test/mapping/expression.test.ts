@@ -445,7 +445,7 @@ describe("templates", () => {
     expect(compileTemplate(source).ok).toBe(false),
   );
 
-  it("is rendered at once where all expressions are plain paths", () => {
+  it("is rendered immediately if all expressions are plain paths", () => {
     const compiled = compileTemplate("{{a}} {{b.c}}");
     expect(compiled.ok && compiled.template.render(scope({ a: 1 }))).not.toBeInstanceOf(Promise);
   });

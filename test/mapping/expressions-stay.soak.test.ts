@@ -63,7 +63,8 @@ it(
       longest = Math.max(longest, performance.now() - start);
       evaluated++;
     }
-    // What a collection of garbage cuts off is repeated outside. Expressions that have left are evaluated outside from then on.
+    // A garbage collection may interrupt an evaluation, which is then repeated outside. An expression that has left the process
+    // would be evaluated outside from then on.
     const before = plain.map(({ outside }) => outside);
     expect(Math.max(...before)).toBeLessThan(evaluated / 50);
     for (const expression of plain) await expression.evaluate();

@@ -61,7 +61,7 @@ const SOME = [
 const FEW = ["missing", "text", "letter", "number", "negative"];
 const THREE = ["missing", "text", "number"];
 
-/** What is no JSON: built-in functions, functions of the expression's own, regular expressions, values that hold them. */
+/** Values that are not JSON: built-in functions, functions of the expression's own, regular expressions, and values that hold them. */
 const FUNCTION_VALUES = [
   "$uppercase",
   "$substring(?, 1)",

@@ -39,7 +39,7 @@ const INSTEAD: Record<string, (text?: string) => string | undefined> = {
   base64decode: (text) => (text === undefined ? undefined : Buffer.from(text, "base64").toString()),
 };
 
-/** What the package gives. Errors of JavaScript itself have no code of JSONata's. */
+/** Evaluates with the package. Errors of JavaScript itself have no code of JSONata. */
 function theirs(source: string, instead: typeof INSTEAD = {}): Run {
   const fail = (error: unknown): string =>
     `error ${/^[A-Z]\d{4}$/.exec((error as { code?: string }).code ?? "")?.[0] ?? ""}`;
@@ -120,7 +120,7 @@ describe("the examples of JSONata's documentation", () => {
 });
 
 const LONG = "x".repeat(1001);
-/** What differs: an expression, why, and what we give instead. */
+/** Differences from the package: an expression, the reason, and our result. */
 const DIFFERENCES: readonly [source: string, reason: string, given: string, payload?: object][] = [
   [
     "$eval('1 + 1')",

@@ -123,7 +123,7 @@ describe("a message of several lines", () => {
   });
 });
 
-it("reaches the run and the wake over HTTP, as the docs show", async () => {
+it("lines in templates: they reach the run and the wake over HTTP, as docs/mappings.md shows", async () => {
   const page = readFileSync(join(import.meta.dirname, "../../docs/mappings.md"), "utf8");
   const example =
     [...page.matchAll(/^```json5\n([^]*?)^```$/gm)].find(([, text]) =>

@@ -187,7 +187,7 @@ it.each<[string, unknown[], Record<string, object>, string[]]>([
       'add one with { use: "mine", secret: "…" }',
     ],
   ],
-])("refuses %s", async (_what, presets, files, messages) => {
+])("presets: the config refuses %s", async (_what, presets, files, messages) => {
   const texts = Object.entries(files).map(([name, file]) => [name, JSON.stringify(file)]);
   const { issues } = await compile({ presets }, Object.fromEntries(texts));
   const told = issues.map((issue) => `${issue.path}: ${issue.message}`).join("\n");

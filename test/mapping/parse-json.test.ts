@@ -74,12 +74,12 @@ describe.each([
   ])("fails on %s, and does not quote it", async (_what, Message, message) => {
     const result = await evaluate("$parseJson(Message)", { Message });
     expect(result).toMatchObject({ ok: false, message: expect.stringContaining(message) });
-    // What is for the operator alone may quote it.
+    // `error` is for the operator alone, and may quote the text.
     expect(JSON.stringify({ ...result, error: null })).not.toContain("canary");
   });
 });
 
-it("a part that the parsed JSON lacks is missing in a template", async () => {
+it("$parseJson: a part that the parsed JSON lacks is missing in a template", async () => {
   const compiled = compileTemplate(
     "{{ $parseJson(Message).state }} {{ $parseJson(Message).reason }}",
   );
@@ -92,7 +92,7 @@ it("a part that the parsed JSON lacks is missing in a template", async () => {
   ]);
 });
 
-it("reads the alarm inside a message of AWS SNS, as the docs show", async () => {
+it("$parseJson: the alarm inside a message of AWS SNS is read, as the docs show", async () => {
   const page = readFileSync(join(import.meta.dirname, "../../docs/mappings.md"), "utf8");
   const example =
     [...page.matchAll(/^```json5\n([^]*?)^```$/gm)].find(([, text]) =>

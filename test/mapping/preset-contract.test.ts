@@ -41,7 +41,7 @@ it("bitbucket-data-center: its test of the connection is answered unsigned, and 
   await world.stop();
 });
 
-it("all presets work beside each other", async () => {
+it("presets: all work beside each other", async () => {
   const world = await createWorld({
     start: false,
     workers: false,
@@ -59,7 +59,9 @@ const comment = {
   body: "Cleaned up.",
 };
 const issue = { id: "10001", key: "OPS-7", fields: { summary: "Disk is full" } };
+const JIRA = "https://jira.acme.example/rest/api/2";
 const payment = { amount: 1999, currency: "eur", customer: "cus_1" };
+const refund = { id: "re_1", object: "refund", charge: "ch_1", status: "failed", ...payment };
 
 it.each([
   [
@@ -94,6 +96,27 @@ it.each([
       issue,
     },
     { webhookEvent: "comment_updated", comment, issue },
+  ],
+  [
+    "jira",
+    "a deleted comment of Data Center",
+    {
+      webhookEvent: "comment_deleted",
+      timestamp: 1_760_000_000_000,
+      comment: { self: `${JIRA}/issue/10001/comment/9`, id: "9", body: "Cleaned up." },
+    },
+    {
+      webhookEvent: "jira:issue_updated",
+      issue_event_type_name: "issue_comment_deleted",
+      timestamp: 1_760_000_000_000,
+      issue: { ...issue, self: `${JIRA}/issue/10001` },
+    },
+  ],
+  [
+    "stripe",
+    "a failed refund",
+    { id: "evt_1", type: "charge.refund.updated", data: { object: refund } },
+    { id: "evt_2", type: "refund.failed", data: { object: refund } },
   ],
   [
     "stripe",
@@ -145,7 +168,42 @@ it("jira: an update that changes nothing that Jira names is unmatched", async ()
   expect((await set.run(input("jira", { ...update, issue }))).kind).toBe("unmatched");
 });
 
-it("options choose path, events, agent and recipient; what is left out is recorded", async () => {
+it("healthchecks: the body to copy is JSON whatever the name of the check", async () => {
+  const { set } = await compile({ presets: ["healthchecks"] });
+  const { description = "" } = presetFile("healthchecks");
+  const name = 'The "big" backup';
+  const values: Record<string, string> = { NAME: name, NAME_JSON: JSON.stringify(name) };
+  const body = /`(\{.+\})`/
+    .exec(description)?.[1]
+    ?.replace(/\$([A-Z_]+)/g, (_, key: string) => values[key] ?? "down");
+  const outcome = await set.run(input("healthchecks", JSON.parse(body ?? "")));
+  expect(outcome).toMatchObject({ kind: "actions", mapping: "healthchecks.status" });
+});
+
+it.each([
+  { webhookEvent: "comment_created", comment: { ...comment, author: { name: "Rouse-Bot" } } },
+  {
+    webhookEvent: "comment_updated",
+    comment: { ...comment, updateAuthor: { key: "rouse-bot" } },
+  },
+  {
+    webhookEvent: "jira:issue_updated",
+    user: { name: "rouse-bot" },
+    changelog: { items: [{ field: "status" }] },
+  },
+])(
+  "jira: an event of the agent on Data Center, which has names and no account ids, is skipped: %j",
+  async (event) => {
+    const use = { use: "jira", auth: "token", ignoreSelf: { accounts: ["rouse-bot"] } };
+    const { set } = await compile({ presets: [use] });
+    expect(await set.run(input("jira", { ...event, issue }))).toMatchObject({
+      kind: "skipped",
+      echo: true,
+    });
+  },
+);
+
+it("presets: options choose path, events, agent and recipient; events that are left out are recorded", async () => {
   const world = await createWorld({
     workers: false,
     config: {
@@ -215,7 +273,7 @@ it.each([
     { use: "github", auth: "token", secret: "a-long-enough-secret" },
     'hooks.presets[0].secret: has no effect beside `auth: "token"`',
   ],
-])("%j is told when the config is loaded", async (use, message) => {
+])("presets: %j is a problem when the config is loaded", async (use, message) => {
   const { issues } = await compile({ presets: [use] });
   expect(issues.map((issue) => `${issue.path}: ${issue.message}`).join("\n")).toContain(message);
 });
@@ -223,7 +281,7 @@ it.each([
 it.each([
   [{ use: "github", secret: "short" }, "hooks.presets[0].secret: must have at least 12 characters"],
   [{ use: "github", sekret: "x" }, "hooks.presets[0]"],
-])("a gateway with the preset %j does not start", async (use, message) => {
+])("presets: a gateway with the preset %j does not start", async (use, message) => {
   const config = { hooks: { presets: [use] } };
   await expect(createWorld({ start: false, config })).rejects.toThrow(message);
 });

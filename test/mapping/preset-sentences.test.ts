@@ -46,7 +46,7 @@ async function eventProblems(path: string, body: unknown): Promise<string[]> {
   return /^[\w-]+(?:\.[\w-]+)*$/.test(event) ? [] : [`event: ${event}`];
 }
 
-/** What fails of a body: 500 for the sender. A part that a mapping cannot do without may be missing. */
+/** The failures of a body, each of them a 500 for the sender. A part that a mapping cannot do without may be missing. */
 async function failuresWith(preset: string, body: unknown): Promise<string[]> {
   const path = pathOf(preset);
   const outcomes = [await set.run(input(path, body))];
@@ -60,7 +60,7 @@ async function failuresWith(preset: string, body: unknown): Promise<string[]> {
   });
 }
 
-/** What is wrong with what a preset makes of a body. A body that no mapping takes, or that gives no text, has nothing wrong. */
+/** The problems in the result of a preset for a body. A body that no mapping takes, or that gives no text, has none. */
 async function problemsWith(preset: string, body: unknown): Promise<string[]> {
   const path = pathOf(preset);
   const outcome = await set.run(input(path, body));
@@ -78,7 +78,7 @@ async function problemsWith(preset: string, body: unknown): Promise<string[]> {
     : problems;
 }
 
-it("all presets compile", () => expect(issues).toEqual([]));
+it("presets: all compile", () => expect(issues).toEqual([]));
 
 describe.each(presetNames)("the sentences of the preset %s", (preset) => {
   const text = readFileSync(join(PRESETS, `${preset}.json`), "utf8");

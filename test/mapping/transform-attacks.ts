@@ -103,7 +103,7 @@ export const ATTACKS: Record<string, (targets: Targets) => unknown> = {
     (hidden["_debugProcess"] as Hidden[string])(process.pid),
 };
 
-/** What a module may do all the same. */
+/** Actions that a module may take in spite of its limits. */
 const HONEST: Record<string, (targets: Targets) => unknown> = {
   fine: () => "fine",
   environment: () => JSON.stringify(process.env),

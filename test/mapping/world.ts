@@ -21,7 +21,7 @@ export const presetNames = namesIn(PRESETS);
 export const byHookToken = (names: readonly string[]): { use: string; auth: "token" }[] =>
   names.map((use) => ({ use, auth: "token" }));
 
-/** What the modules of a folder may do if the config grants nothing, and how long they may take to be loaded. */
+/** The rights of modules in a folder if the config grants nothing, and the time limit for loading them. */
 export const confinedTo = (folder: string) => ({
   permissions: createPermissions(folder, configSchema.parse({}).hooks.transformPermissions),
   loadMs: 10_000,
@@ -61,13 +61,12 @@ export async function compile(
       agents: new Set(["main"]),
       channels: (name) =>
         ["last", "console"].includes(name) || channels?.resolve(name) !== undefined,
-      routeProblem: (target) =>
-        channels &&
-        findRouteProblem(
-          target,
-          channels,
-          (id) => channels.get(id)?.channel.allowFrom?.includes("owner") ?? false,
-        ),
+      routeProblem(target) {
+        const owned = channels?.loaded.filter(({ channel }) =>
+          channel.allowFrom?.includes("owner"),
+        );
+        return channels && findRouteProblem(target, channels, new Set(owned?.map(({ id }) => id)));
+      },
       model: (name) => (name.includes("/") ? { ok: true } : { ok: false, message: "is no model" }),
     },
     pool: pool ?? createTransformPool({ log: createLogger("silent"), env: process.env }),

@@ -8,7 +8,7 @@ import { silent, sqliteHome } from "../store/home.ts";
 import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 
 const MAIN = mainSession("main");
-it("finds notes by words in their inflections, compounds and languages, the best first", () => {
+it("notes: they are found by words in their inflections, compounds and languages, the best first", () => {
   const notes = [
     "The owner's sister lives in Berlin.",
     "Die Donaudampfschifffahrtsgesellschaft zahlt jeden Monat am ersten Tag und nicht früher.",
@@ -78,7 +78,7 @@ describePostgres("notes of several gateways", () => {
     return openMemory(handle);
   };
 
-  it("are all kept if they note at the same time, and seen at once by each", async () => {
+  it("are all kept if they note at the same time, and each sees them immediately", async () => {
     const [a, b] = [await open(), await open()];
     await Promise.all(
       [1, 2, 3].flatMap((n) => [

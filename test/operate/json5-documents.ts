@@ -1,13 +1,13 @@
 import fc from "fast-check";
 
-/** How one JSON5 document is laid out. */
+/** The layout of one JSON5 document. */
 interface Layout {
   eol: string;
   indent: string;
   bom: string;
 }
 
-/** What JSON5 takes as white space, besides line breaks. */
+/** White space of JSON5, without line breaks. */
 const SPACES = ["", " ", "\t", "  ", "\u00a0", "\ufeff", "\u2003", "\u000b"];
 const BREAKS = ["\u2028", "\u2029"];
 /** Comments with what a simple reader takes for the end of something. */

@@ -21,7 +21,7 @@ import { createCli, shopConfig, type CliWorld } from "../cli/world.ts";
 
 const run = promisify(execFile);
 const ROUSE = resolve(import.meta.dirname, "../../bin/rouse.js");
-/** Whether this process may mount file systems. */
+/** True if this process may mount file systems. */
 function canMount(): boolean {
   return spawnSync("bash", ["-c", "unshare -m mount -t tmpfs tmpfs /mnt"]).status === 0;
 }
@@ -147,7 +147,7 @@ describe("a change of one mapping", () => {
       expect.stringContaining(`+\t\t${NEW}`),
     ]);
     expect(read()).toBe(edited);
-    // Two pages at once: the second one's file is no longer as it was shown.
+    // Two pages save together: the second one's file is no longer as it was shown.
     const shown = await check(replace());
     const both = await Promise.all([
       land(replace(), { base: shown.base }),

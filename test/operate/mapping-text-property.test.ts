@@ -16,7 +16,7 @@ const RUNS = 500;
 beforeEach(() => void vi.spyOn(console, "warn").mockImplementation(() => undefined));
 afterEach(() => void vi.restoreAllMocks());
 
-/** Whether `after` is `before` with one text put in at one place. Returns that text. */
+/** The one text that was put into `before` to make `after`; undefined if more is different. */
 function findInserted(before: string, after: string): string | undefined {
   let start = 0;
   while (start < before.length && before[start] === after[start]) start++;
@@ -106,7 +106,7 @@ describe("in any JSON5 document", () => {
         if (value === undefined ? !isPosition : path.every((key) => typeof key === "string"))
           expect(found).toEqual(value);
         if (value === undefined && was[name] === undefined) expect(after).toBe(text);
-        // What stands outside of the changed member is there byte for byte, but for commas and white space.
+        // Outside of the changed member, the text is the same byte for byte, apart from commas and white space.
         if (was[name] !== undefined) return;
         const strip = (written: string): string => written.replaceAll(/[\s,]/g, "");
         expect(findInserted(strip(text), strip(after))).toBeDefined();

@@ -48,7 +48,7 @@ describe.each(FILES)("%s", (_name, text) => {
   it.each([NEW, LONG])("adds one behind the last, and leaves the lines before it", (mapping) => {
     const after = addMapping(text, "config", mapping);
     expect(listWrittenMappings(after, "config").map(({ id }) => id)).toEqual(["a", "b", "c"]);
-    // What is left of the text without the new mapping and its comma is the text.
+    // Without the new mapping and its comma, the text is unchanged.
     const { start, end } = listWrittenMappings(after, "config")[2] as {
       start: number;
       end: number;
@@ -66,7 +66,7 @@ it.each([
   "{\n  // hooks\n  hooks: {\n    mappings: [\n      // none yet\n    ],\n  },\n}\n",
   "{ hooks: { mappings: [ /* none */ ] } }",
   "{\r\n\tlog: {},\r\n}\r\n",
-])("adds the first mapping to %j", (text) => {
+])("mapping text: the first mapping is added to %j", (text) => {
   const after = addMapping(text, "config", LONG);
   expect(JSON5.parse<{ hooks: { mappings: unknown[] } }>(after).hooks.mappings).toEqual([
     { id: "c", match: { path: "z" } },
@@ -74,11 +74,11 @@ it.each([
   for (const comment of text.match(/\/\/.*|\/\*.*?\*\//g) ?? []) expect(after).toContain(comment);
 });
 
-it.each(["[]", "{ id: ", "{} {}", ""])("refuses the mapping %j", (mapping) =>
+it.each(["[]", "{ id: ", "{} {}", ""])("mapping text: the mapping %j is refused", (mapping) =>
   expect(() => readMappingText(mapping, "a.json5")).toThrow(/JSON5/),
 );
 
-it("keeps a JSON file JSON, and takes only the mapping of a text", () => {
+it("mapping text: a JSON file stays JSON, and only the mapping of a text is taken", () => {
   expect(JSON.parse(readMappingText("{ id: 'a', }", "a.json"))).toEqual({ id: "a" });
   expect(readMappingText("// x\n{ id: 'a', } // y", "a.json5")).toBe("{ id: 'a', }");
 });

@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createWorld, type World } from "../e2e/world.ts";
 
-/** What happens to the saves of the mapping file, and when. */
+/** The fault in the saves of the mapping file, and the step at which it happens. */
 const fault: { at: "write" | "sync" | "rename" | "folder" | null; act: () => void } = {
   at: null,
   act: () => undefined,

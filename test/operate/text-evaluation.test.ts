@@ -78,7 +78,7 @@ describe("the text of a mapping", () => {
     });
   });
 
-  it("is evaluated against one event: how each condition came out and where it stands, and what the other mappings do", async () => {
+  it("is evaluated against one event: the result and the place of each condition, and the results of the other mappings", async () => {
     const event = await send({ type: "order", data: { id: 7, total: 40 } });
     const before = await evaluate(TEXT, event);
     expect(
@@ -124,7 +124,7 @@ describe("the text of a mapping", () => {
     expect(readFileSync(join(world.dir, "rouse.json5"), "utf8")).toBe(CONFIG);
   });
 
-  it("that is added is found behind the others", async () => {
+  it("that is added is found behind all other mappings", async () => {
     const event = await send({ type: "chargeback", data: { id: 1 } });
     const text = `{ id: "charge", match: { path: "shop", payload: { type: "chargeback" } }, messageTemplate: "{{data.id}}" }`;
     expect(await evaluate(text, event, { kind: "add" })).toMatchObject({

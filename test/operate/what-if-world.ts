@@ -28,7 +28,7 @@ export const CHANNEL = `import { appendFileSync } from "node:fs";
 export default { id: "own", channel: () => ({ send: async () => { appendFileSync(import.meta.dirname + "/sent", "x"); return { status: "sent" }; } }) };
 `;
 
-/** How many messages that channel has sent. */
+/** The number of messages that the channel above has sent. */
 export function countSent(dir: string): number {
   appendFileSync(join(dir, "sent"), "");
   return readFileSync(join(dir, "sent"), "utf8").length;

@@ -126,7 +126,7 @@ describePostgres("POST /admin/v1/what-if on PostgreSQL", () => {
 
 describe("comparisons over HTTP", () => {
   const { made, send } = useWorld(() => undefined);
-  it("ends one whose connection is closed; there are two at once", async () => {
+  it("ends one whose connection is closed; two may run together", async () => {
     const { world } = made;
     await send("refund", 60);
     const slow = { change: ADD_SLOW };

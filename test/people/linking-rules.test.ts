@@ -155,7 +155,7 @@ describe("the owner", () => {
     expect(await ask(again, "cid", "tube", `/link ${code}`)).toMatch(WRONG);
   });
 
-  it('shares the main session with those in allowFrom if dmScope is "shared"; nobody else gets into it by a link', async () => {
+  it('shares the main session with those in allowFrom if dmScope is "shared"; no link lets anyone else into it', async () => {
     const channels = {
       pipe: { name: "pipe", allowFrom: ["ann", "bob"] },
       tube: { name: "tube", allowFrom: ["ann"], dmPolicy: "open" },
@@ -274,7 +274,7 @@ describe("people of the config", () => {
   });
 });
 
-it("links are listed and ended at the command line and over HTTP, whatever ids look like", async () => {
+it("links: they are listed and ended at the command line and over HTTP, whatever ids look like", async () => {
   const odd = "eve\nbob  linked\u001b[31m";
   const channels = Object.fromEntries(
     ["pipe", "tube"].map((name) => [name, { name, allowFrom: ["ann", "bob", odd] }]),
@@ -319,7 +319,7 @@ it("`/link` may have a word behind it, `/unlink` may not", () => {
   expect(parseCommand("/link the two pages")).toBeUndefined();
 });
 
-it("no session of a channel has the key of a person's", () => {
+it("links: no session of a channel has the key of a person's session", () => {
   const ids = ["direct", "room", "bob-hk7x3ptw", "direct:bob", "x".repeat(300)];
   const keys = ids.map((id) => personSession("main", id).key);
   for (const channel of ["person", "person:direct", "person:room", "person:bob-hk7x3ptw"])

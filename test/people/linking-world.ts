@@ -36,7 +36,7 @@ const CODE = /[HJKMNPQRTVWXY][HJKMNPQRTVWXY34789]{7}/;
 /** The code in an answer to `/link`. */
 export const codeIn = (text: string): string => CODE.exec(text)?.[0] ?? `no code in: ${text}`;
 
-/** What a channel has sent to a person, oldest first. */
+/** The messages that a channel has sent to a person, oldest first. */
 export const sentTo = (world: World, from: string, channel: PipeChannel): string[] =>
   sentOn(world)
     .filter(({ to, name }) => to === `dm-${from}` && name === channel)

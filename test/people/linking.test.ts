@@ -8,7 +8,7 @@ type ChatRequest = Parameters<ReturnType<typeof useLinking>["provider"]["text"]>
 describe("linked channels", () => {
   const linking = useLinking();
   const { start, ask, link } = linking;
-  /** What the newest request to the model held. */
+  /** The newest request to the model, as text. */
   const newest = (): string =>
     linking.provider.text(linking.provider.requests.at(-1) as ChatRequest);
   const sessionKeys = async (world: Awaited<ReturnType<typeof start>>): Promise<string[]> =>
@@ -30,7 +30,7 @@ describe("linked channels", () => {
       sentTo(world, "bob", "pipe").at(-1)?.startsWith("Linked with tube."),
     );
     await ask(world, "bob", "pipe", "gamma");
-    // What was said before the link stays where it was.
+    // Messages from before the link stay in their own conversations.
     expect(newest()).not.toMatch(/alpha|beta/);
     await ask(world, "bob", "tube", "delta");
     expect(newest()).toMatch(/gamma[^]*delta/);
@@ -160,7 +160,7 @@ describePostgres("linked channels on PostgreSQL", () => {
     await schema.drop();
   });
 
-  it("a link counts at once at another gateway, and so does its end", async () => {
+  it("a link counts immediately at another gateway, and so does its end", async () => {
     const one = await linking.start();
     const two = await linking.start();
     const text = (): string =>

@@ -11,7 +11,7 @@ import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 
 const HOUR = 3_600_000;
 
-it("codes of people are never codes of tool calls, and have no characters that look alike", () => {
+it("pairing codes: none is a code of a tool call, and no two characters look alike", () => {
   const codes = Array.from({ length: 500 }, createPersonCode);
   expect(new Set(codes).size).toBe(500);
   for (const code of codes) {
@@ -298,7 +298,7 @@ describePostgres("pairing on PostgreSQL", () => {
     await schema.drop();
   });
 
-  it("an approval and a revocation count at once at another gateway", async () => {
+  it("an approval and a revocation count immediately at another gateway", async () => {
     const one = await start({}, { store: { url: schema.url } });
     const two = await start({}, { store: { url: schema.url } });
     await sayOn(one, eve("hello"));

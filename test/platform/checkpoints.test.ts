@@ -34,14 +34,14 @@ const respond = async (input: string, previous?: string): Promise<string> =>
     })
   ).body.id;
 
-it("a named session goes on with the summary of its older turns, and the answer counts what that has used", async () => {
+it("a named session continues with the summary of its older turns, and the answer counts what that has used", async () => {
   const usage: number[] = [];
   for (let n = 1; n <= 12; n++) usage.push((await chat(`note-${n} ${WORDS}`)).usage.prompt_tokens);
   expect(getSummaries().length).toBeGreaterThan(0);
   expect(usage.filter((tokens) => tokens === 22)).toHaveLength(getSummaries().length);
   expect(lastTurn()).toContain(SUMMARY);
   expect(lastTurn()).not.toContain("note-1 ");
-  // Nobody but the caller has written: the summary stands without a boundary.
+  // Only the caller has written: the summary stands without a boundary.
   expect(lastTurn()).not.toMatch(/<<<EXTERNAL_CONTENT [0-9a-f]{32}>>>/);
 });
 
@@ -55,7 +55,7 @@ it("a caller that sends the conversation itself gets it as it is: no summary of 
   expect(getSummaries()).toEqual([]);
 });
 
-it("responses that follow each other do too, and so does a branch of them", async () => {
+it("responses with `previous_response_id` continue with the summary too, and so does a branch of them", async () => {
   const ids: string[] = [];
   for (let n = 1; n <= 12; n++) ids.push(await respond(`note-${n} ${WORDS}`, ids.at(-1)));
   expect(lastTurn()).toContain(SUMMARY);

@@ -65,7 +65,7 @@ describe("rouse chat", () => {
     expect(await sessionKeys()).toEqual([]);
   });
 
-  it("is one session, line after line, and says how to go on with it", async () => {
+  it("is one session, line after line, and says how to continue it", async () => {
     world.model.says = (asked) => ({ text: [`${asked.body.messages.length - 1}\u001b[31m`] });
     const first = await rouse(["chat"], { lines: ["one", "", "two"] });
     expect(first.out).toBe("1[31m\n3[31m\n");
@@ -102,7 +102,7 @@ describe("rouse chat", () => {
     ]);
   });
 
-  it("stops a turn on Ctrl-C, and goes on", async () => {
+  it("stops a turn on Ctrl-C, and continues", async () => {
     const never = gate();
     world.model.says = (_asked, call) => ({
       text: ["one", "two"],
@@ -129,7 +129,7 @@ describe("rouse chat", () => {
     never.open();
   });
 
-  it("tells what failed, and ends with 1, or goes on in a terminal", async () => {
+  it("reports a failure, and ends with 1, or continues in a terminal", async () => {
     world.model.says = (_asked, call) => {
       if (call < 2) return { status: [404, 400][call] ?? 0 };
       return { text: ["well"] };
@@ -152,7 +152,7 @@ describe("rouse chat", () => {
 });
 
 describe("rouse keys", () => {
-  it("makes a key that works at once, shows it once, and takes it back", async () => {
+  it("makes a key that works immediately, shows it once, and takes it back", async () => {
     const made = await rouse([
       "keys",
       "create",

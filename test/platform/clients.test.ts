@@ -1,5 +1,6 @@
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { ContextOverflowError } from "@langchain/core/errors";
 import { HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { tool as langTool } from "@langchain/core/tools";
 import { ChatOpenAI } from "@langchain/openai";
@@ -192,7 +193,7 @@ describe("openai", () => {
     expect(await open().models.retrieve("sales")).toMatchObject({ id: "sales", object: "model" });
   });
 
-  it("gets responses, and goes on with them", async () => {
+  it("gets responses, and continues them", async () => {
     const client = open();
     const first = await client.responses.create({
       model: "ops",
@@ -210,7 +211,7 @@ describe("openai", () => {
         .slice(1)
         .map(({ content }: { content: string }) => content),
     ).toEqual(["One.", "fine", "Two."]);
-    // What was said of one response does not hold for the next.
+    // The instructions of one response are not those of the next.
     expect(world.model.asked[1]?.text).not.toContain("CALLER-ONE");
   });
 
@@ -331,7 +332,7 @@ describe.each([
     expect(await streamed.text).toBe("It is noon.");
   });
 
-  it("goes on with what was said", async () => {
+  it("continues a conversation", async () => {
     const first = await generateText({ model: model(), messages: ask });
     await generateText({
       model: model(),
@@ -402,6 +403,12 @@ describe.each([false, true])("@langchain/openai (responses: %s)", (useResponsesA
       tool_call_id: first.tool_calls?.[0]?.id ?? "",
     });
     expect((await bound.invoke([...asked, first, result])).text).toBe("It is noon.");
+  });
+
+  it("knows a conversation that is too long for the model", async () => {
+    const error = { message: "too long", code: "context_length_exceeded" };
+    world.model.says = () => ({ status: 400, error });
+    await expect(open({ maxRetries: 0 }).invoke("x")).rejects.toBeInstanceOf(ContextOverflowError);
   });
 
   it("tells of failures, before and after the first word", async () => {

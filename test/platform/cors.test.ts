@@ -123,7 +123,7 @@ describe("other pages", () => {
 });
 
 it.each(["chat.example.com", "https://chat.example.com/", "https://a.example, https://b.example"])(
-  "an origin is no %s",
+  "platform.cors.origins: %s is no origin",
   async (origin) => {
     await expect(platformWorld({ platform: { cors: { origins: [origin] } } })).rejects.toThrow(
       /platform\.cors\.origins\[0\]/,

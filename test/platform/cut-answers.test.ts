@@ -64,7 +64,7 @@ const json = (response: ServerResponse): ServerResponse =>
   response.writeHead(200, { "content-type": "application/json" });
 const answer = (response: ServerResponse, body = FINE): void => void json(response).end(body);
 
-/** How a body arrives in part: the connection breaks, with and without a length, or the server ends it as if that were all. */
+/** Bodies that arrive in part: the connection breaks, with and without a length, or the server ends the body as if it was complete. */
 const CUTS: [string, (response: ServerResponse, body: string) => void][] = [
   [
     "is cut after a part",
@@ -91,7 +91,7 @@ const TEXT = delta({ role: "assistant", content: "half" });
 const TOOL = delta({ role: "assistant", tool_calls: [{ index: 0, ...WEATHER }] });
 const stream = (response: ServerResponse, text: string): void =>
   void response.writeHead(200, { "content-type": "text/event-stream" }).end(text);
-/** How many tools the newest run has called. */
+/** The number of tool calls in the newest run. */
 async function countToolCalls(): Promise<number> {
   const [run] = (await world.admin("/admin/v1/runs")).body.runs;
   const { steps } = (await world.admin(`/admin/v1/runs/${run.id}/steps`)).body;

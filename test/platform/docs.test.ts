@@ -10,7 +10,7 @@ const blocksOf = (language: string): string[] =>
     ([, text]) => text ?? "",
   );
 
-it("the page's config takes its key, and every curl on it is answered", async () => {
+it("docs/platform.md: the page's config is accepted, and every curl on it is answered", async () => {
   const [config = ""] = blocksOf("json5");
   const { platform, agents } = JSON5.parse<{
     platform: { apiKeys: { id: string }[] };

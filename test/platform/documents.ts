@@ -25,7 +25,7 @@ export interface DocumentsWorld extends Omit<PlatformWorld, "get"> {
   search(query: string, more?: object, key?: string): Promise<string[]>;
   get(path: string, key?: string): Promise<Called>;
   del(path: string, key?: string): Promise<Called>;
-  /** What lies in the folder of uploads and was not taken over. */
+  /** The files that are still in the folder of uploads. */
   staged(): string[];
 }
 

@@ -23,7 +23,7 @@ const read = (name: string): Fixture =>
   JSON.parse(readFileSync(join(import.meta.dirname, "../fixtures", name), "utf8")) as Fixture;
 const coding = read("coding-clients.json");
 
-/** What programs parse, or people read as it is. */
+/** Texts that programs parse, or that people read unchanged. */
 const TEXTS = [
   '{"html":"<p>Hello</p>","image":"![a](relative.png)"}',
   "Use std::vector<int> and Map<K,V>, Promise<Array<T>>; a < b && c > d, x<y, <T>.",

@@ -13,7 +13,7 @@ let world: PlatformWorld;
 afterEach(() => world.close());
 
 describe("a gateway that stops", () => {
-  it("lets turns come to their end, takes no more, and stops those that take too long", async () => {
+  it("lets turns come to their end, accepts no more, and stops those that take too long", async () => {
     world = await platformWorld({ config: { gateway: { drainSeconds: 0.5 } } });
     const never = gate();
     world.model.says = (asked) => ({
@@ -40,7 +40,7 @@ describe("a gateway that stops", () => {
 });
 
 describe("a gateway that was killed", () => {
-  it("ends the runs that were under way, since nobody waits for them, and says of an open call that its outcome is unknown", async () => {
+  it("ends the runs that were in progress, since no caller waits for them, and says of an open call that its outcome is unknown", async () => {
     world = await platformWorld();
     await world.chat();
     await world.gateway.stop();
@@ -125,7 +125,7 @@ describe("what goes wrong", () => {
       expect(body.error.message).not.toMatch(/platform\.|models\.|agents\./);
   });
 
-  it("is said by the agent itself where there is no model", async () => {
+  it("is said by the agent itself if there is no model", async () => {
     world = await platformWorld({ agents: [{ id: "bare", model: "builtin/echo" }] });
     const { body } = await world.chat({ model: "bare" });
     expect(body.choices[0].message.content).toMatch(

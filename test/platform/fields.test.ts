@@ -30,6 +30,7 @@ const refused = async (body: object) => {
   return [status, answer.error.param, answer.error.code];
 };
 const sent = () => world.model.asked[0]?.body;
+const TOOL = { type: "function", function: { name: "clock", parameters: { type: "object" } } };
 
 describe("the model", () => {
   it.each(["ops", "agent:ops", "default"])("%s is the agent", async (model) => {
@@ -98,6 +99,7 @@ describe("what is passed on", () => {
       frequency_penalty: -1,
       reasoning_effort: "low",
       parallel_tool_calls: false,
+      tools: [TOOL],
       unheard_of: { deep: true },
     });
     expect(sent()).toMatchObject({
@@ -112,6 +114,20 @@ describe("what is passed on", () => {
       parallel_tool_calls: false,
     });
     expect(sent()).not.toHaveProperty("unheard_of");
+  });
+
+  it("is the highest effort, in both forms", async () => {
+    expect((await world.chat({ reasoning_effort: "max" })).status).toBe(200);
+    expect((await world.respond({ reasoning: { effort: "max" } })).status).toBe(200);
+    for (const { body } of world.model.asked) expect(body.reasoning_effort).toBe("xhigh");
+    expect(world.model.asked).toHaveLength(2);
+  });
+
+  it("is not how tools are called without tools, which providers reject", async () => {
+    for (const parallel of [true, false])
+      expect((await world.chat({ parallel_tool_calls: parallel })).status).toBe(200);
+    for (const { body } of world.model.asked)
+      expect(body).not.toHaveProperty("parallel_tool_calls");
   });
 
   it("is no empty stop, which providers reject", async () => {
@@ -232,7 +248,7 @@ describe("ranges and forms", () => {
       { messages: [{ role: "user", content: [{ type: "input_text", text: "x" }] }] },
       'messages[0].content[0].type: must be "text", "image_url" or "file"',
     ],
-  ])("%j is told which there are", async (body, message) => {
+  ])("%j is refused, and the error names the allowed values", async (body, message) => {
     expect((await world.chat(body)).body.error.message).toBe(message);
   });
 
@@ -319,7 +335,7 @@ describe("images", () => {
     ["WebP, lossy", webp("VP8 ", 10, 10), "image/webp"],
     ["WebP, lossless", webp("VP8L", 10, 10), "image/webp"],
   ])("as data URIs reach the model: %s", async (_name, image, type) => {
-    // The type that the address names is not believed.
+    // The type that the address names is ignored.
     expect(
       (await world.chat({ messages: imageMessage(dataUri(image, "image/x-any")) })).status,
     ).toBe(200);
@@ -339,6 +355,32 @@ describe("images", () => {
     const [chat, response] = world.model.asked.slice(-2).map(({ body }) => body.messages[1]);
     expect(chat.content[1]).toEqual({ type: "image_url", image_url: { url, detail: "low" } });
     expect(response.content).toEqual([{ type: "image_url", image_url: { url, detail: "high" } }]);
+  });
+
+  it("reach the model as images if a client sends them as files", async () => {
+    const url = dataUri(png(10, 10));
+    const file = { file_data: url, filename: "image-1.png" };
+    const text = "What is this?";
+    const messages = [
+      {
+        role: "user",
+        content: [
+          { type: "text", text },
+          { type: "file", file },
+        ],
+      },
+    ];
+    expect((await world.chat({ messages })).status).toBe(200);
+    const content = [
+      { type: "input_text", text },
+      { type: "input_file", ...file },
+    ];
+    expect((await world.respond({ input: [{ role: "user", content }] })).status).toBe(200);
+    for (const { body } of world.model.asked)
+      expect(body.messages[1].content).toEqual([
+        { type: "text", text },
+        { type: "image_url", image_url: { url } },
+      ]);
   });
 
   it("are named to a model that sees none, with a warning of the run", async () => {
@@ -416,7 +458,7 @@ describe("images", () => {
 });
 
 describe("what the provider counted", () => {
-  it("is null where it counted nothing", async () => {
+  it("is null if it counted nothing", async () => {
     world.model.says = () => ({ text: ["x"], usage: false });
     expect((await world.chat()).body.usage).toBeNull();
   });

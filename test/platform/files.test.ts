@@ -35,7 +35,7 @@ const withFiles = (...files: object[]) => [
   },
 ];
 const send = (file: object, key = DESK) => world.chat({ messages: withFiles(file) }, { key });
-/** What the model was given of the user's last message. */
+/** The user's last message, as the model got it. */
 const given = (call = 0): string[] => {
   const { content } = world.model.asked[call]?.body.messages.at(-1) ?? {};
   return typeof content === "string"

@@ -1,6 +1,6 @@
 import { deflateSync } from "node:zlib";
 
-/** The head of a PNG of this size; its pixels are not there, since nobody here unpacks them. */
+/** The head of a PNG of this size. Its pixels are missing, since nothing unpacks them here. */
 export function png(width: number, height: number, bytes = 0): Buffer {
   const head = Buffer.alloc(33);
   head.write("\x89PNG\r\n\x1a\n", "latin1");

@@ -155,7 +155,7 @@ describe("the config", () => {
     expect(loaded.ok ? [] : loaded.issues.map((issue) => issue.path)).toEqual([path]);
   });
 
-  it("shows no key where it is shown", async () => {
+  it("shows no key when it is printed", async () => {
     const on = await open({ keys: [{ id: "hashed", hash }] });
     const { body } = await on.admin("/admin/v1/config");
     expect(JSON.stringify(body)).not.toContain(KEY);
@@ -249,7 +249,7 @@ describe("keys that a command makes", () => {
     }
   });
 
-  it("are not made twice, not even at once", async () => {
+  it("are not made twice, not even by two commands together", async () => {
     const on = await open();
     const made = await Promise.all([
       make(on, { id: "phone" }),

@@ -1,6 +1,10 @@
+import { createOpenAI } from "@ai-sdk/openai";
+import { streamText } from "ai";
+import OpenAI from "openai";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { textRow, xlsx } from "../knowledge/office-files.ts";
 import { DESK, documentsWorld, SALES, STRANGER, type DocumentsWorld } from "./documents.ts";
 import { eventsOf } from "./world.ts";
 
@@ -35,6 +39,20 @@ const said = (call = 0): string =>
 const tools = (): string[] | undefined => world.model.asked[0]?.tools;
 
 describe("an agent with `knowledge: auto`", () => {
+  it("is told the sheet of a workbook, and its answer cites the number of the sheet", async () => {
+    const sheets = [
+      { name: "Cranes", rows: textRow(1, "Crane", "Load") + textRow(2, "Titan", "forty tonnes") },
+      { name: "Boats", rows: textRow(1, "Tug", "Power") + textRow(2, "Otter", "two engines") },
+    ];
+    const { body: book } = await world.index("boats.xlsx", xlsx(sheets));
+    const { body } = await ask("ops", {
+      messages: [{ role: "user", content: "How many engines has the tug Otter?" }],
+    });
+    expect(said()).toContain("Boats");
+    expect(body.citations[0]).toMatchObject({ document_id: book.id, page: 2 });
+    await world.del(`documents/${book.id}`);
+  });
+
   it("is given the passages of an uploaded document as outside text, and its answer cites them", async () => {
     const { status, body } = await ask("ops");
     expect(status).toBe(200);
@@ -132,6 +150,21 @@ describe("an agent with `knowledge: auto`", () => {
       body.output[0].content[0].annotations[0].title,
     ]).toEqual([200, terms, "Terms of sale"]);
   });
+
+  it("cites them in the stream of a response, where clients look for them", async () => {
+    const prompt = "How long are returns taken?";
+    const openai = createOpenAI({ baseURL: `${world.url}/v1`, apiKey: DESK });
+    const { sources } = streamText({ model: openai.responses("ops"), prompt });
+    expect(await sources).toMatchObject([{ title: "Terms of sale" }]);
+    const client = new OpenAI({ baseURL: `${world.url}/v1`, apiKey: DESK });
+    const places: unknown[] = [];
+    const stream = client.responses.stream({ model: "ops", input: prompt });
+    stream.on("response.output_text.annotation.added", (event) => places.push(event.annotation));
+    const [said] = (await stream.finalResponse()).output;
+    const [part] = said?.type === "message" ? said.content : [];
+    expect(part).toMatchObject({ annotations: places });
+    expect(places).toMatchObject([{ start_index: 15, end_index: 18 }]);
+  });
 });
 
 describe("an agent with the tool", () => {
@@ -157,7 +190,7 @@ describe("an agent with the tool", () => {
     ]).toEqual(["30 days [1].", [terms]]);
   });
 
-  it("of another tenant finds nothing of this one's, and has no tool where there is nothing to find", async () => {
+  it("of another tenant finds nothing of this one's, and has no tool if there is nothing to find", async () => {
     const { body } = await ask("sales", {}, STRANGER);
     expect([tools(), body.citations]).toEqual([[], undefined]);
     await ask("ops", {}, STRANGER);
@@ -189,7 +222,7 @@ describe("an agent with the tool", () => {
   });
 });
 
-it("a turn whose passages cannot be searched goes on without them, with a warning of the run", async () => {
+it("a turn whose passages cannot be searched continues without them, with a warning of the run", async () => {
   const own = await documentsWorld({
     agents: [{ id: "ops", knowledge: "auto" }, { id: "sales" }],
   });

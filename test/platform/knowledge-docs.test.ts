@@ -9,7 +9,7 @@ import { DESK, documentsWorld } from "./documents.ts";
 
 const PAGE = readFileSync(join(resolve(import.meta.dirname, "../.."), "docs/knowledge.md"), "utf8");
 
-it("every curl on the page works as it is written", async () => {
+it("docs/knowledge.md: every curl on the page works", async () => {
   const world = await documentsWorld();
   copyFileSync(join(FIXTURES, "libreoffice.pdf"), join(world.dir, "handbook.pdf"));
   try {

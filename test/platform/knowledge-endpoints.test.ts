@@ -12,10 +12,10 @@ interface Subject {
   knowledge: object;
   documents: readonly string[];
   question: string;
-  /** What the question finds while the endpoint gives no answer, and what with its answer. */
+  /** The results of the question: without an answer of the endpoint, and with it. */
   without: readonly string[];
   found: readonly string[];
-  /** What the log says of a search without it. */
+  /** The line in the log about a search without the endpoint. */
   says: string;
   isAsked(request: EndpointRequest, question: string): boolean;
 }

@@ -87,7 +87,7 @@ describe("a conversation that is longer than the window", () => {
     ]);
   });
 
-  it("goes to the provider whole, if nobody has said how long the window is", async () => {
+  it("goes to the provider whole, if the config does not say how long the window is", async () => {
     const own = await platformWorld();
     const messages = conversation(150_000);
     expect((await own.chat({ messages })).status).toBe(200);

@@ -67,7 +67,7 @@ const answered = (message: any, content = "NOON") => [
 const roles = (call: number) => world.model.asked[call]?.roles;
 
 describe("a step with a tool of the agent and one of the caller", () => {
-  it("goes on after the caller's result with both results, and the agent's tool is called once", async () => {
+  it("continues after the caller's result with both results, and the agent's tool is called once", async () => {
     const first = await world.chat({ tools: [CLOCK] });
     const { message, finish_reason } = first.body.choices[0];
     expect([finish_reason, message.content]).toEqual(["tool_calls", "Let me see."]);

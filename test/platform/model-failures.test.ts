@@ -92,7 +92,7 @@ describe.each([
         const usage = stream && request === chat ? { stream_options: { include_usage: true } } : {};
         const { status, text, content } = await ask(request, { stream, ...usage });
         expect([name, status, content]).toEqual([name, 200, "fine"]);
-        // What the provider counted for the one answer.
+        // The usage is that of the one answer.
         expect(text).toMatch(
           /"(?:prompt|input)_tokens":11,.*"(?:completion|output)_tokens":3,.*"total_tokens":14/,
         );
@@ -103,7 +103,7 @@ describe.each([
 });
 
 describe("a wait between tries", () => {
-  it("grows, and is the provider's where it names one", async () => {
+  it("grows, and is the provider's if it names one", async () => {
     const { local } = await start();
     local!.says = (_asked, call) =>
       [{ status: 500 }, { status: 500 }, {}, { status: 429, headers: { "retry-after": "7" } }][
@@ -205,7 +205,7 @@ describe("a fallback", () => {
     ]);
   });
 
-  it("is asked at once where another try of the same model cannot help", async () => {
+  it("is asked immediately if another try of the same model cannot help", async () => {
     const { local, second } = await start({ more, model });
     local!.says = () => ({ status: 429, headers: { "retry-after": "3600" } });
     expect((await ask(chat)).status).toBe(200);
@@ -228,7 +228,7 @@ describe("a fallback", () => {
     expect([local!.asked.length, second!.asked.length]).toEqual([1, 1]);
   });
 
-  it("is reported by its own attempts where none answers", async () => {
+  it("is reported by its own attempts if none answers", async () => {
     const servers = await start({ more, model });
     for (const server of Object.values(servers)) server.says = () => ({ status: 401 });
     servers["second"]!.says = () => ({ status: 429, headers: { "retry-after": "60" } });
@@ -276,13 +276,13 @@ describe("an input that is too long", () => {
       "context_length_exceeded",
     ]);
     expect(body.error.message).toBe(
-      "the conversation is longer than the model can read: send fewer or shorter messages",
+      "this model's maximum context length is exceeded: send fewer or shorter messages",
     );
     expect(local!.asked).toHaveLength(1);
   });
 });
 
-it("names the parameter that the provider rejects, if the caller has sent it", async () => {
+it("model errors: the answer names the parameter that the provider rejects, if the caller has sent it", async () => {
   const { local } = await start();
   const error = {
     message: "Unsupported value: 'temperature' does not support 0.2 with this model.",

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** What the model was asked. */
+/** A request to the model. */
 export interface Asked {
   // oxlint-disable-next-line typescript/no-explicit-any -- tests look into requests of every shape
   body: any;
@@ -11,7 +11,7 @@ export interface Asked {
   gone: AbortSignal;
   /** All that was said, joined. */
   text: string;
-  /** Who said it, one after the other. */
+  /** The roles of the messages, in order. */
   roles: string[];
   /** The names of the tools that it may call. */
   tools: string[];
@@ -24,7 +24,7 @@ export interface Says {
   reasoning?: readonly string[];
   calls?: readonly { id: string; name: string; arguments: string }[];
   finish?: string;
-  /** What it counts; false: nothing. */
+  /** The usage in the answer; false: none. */
   usage?: false | object;
   /** Answers with this status in place of an answer, and with this error object and these headers. */
   status?: number;

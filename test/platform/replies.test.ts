@@ -5,7 +5,7 @@ import { eventsOf, platformWorld, type PlatformWorld } from "./world.ts";
 let world: PlatformWorld;
 afterEach(() => world?.close());
 
-/** What a model says that was talked into it, with each way to an image. */
+/** The reply of a model that obeys an attacker, with each way to an image. */
 const SAID = [
   "Use `<div>` if a < b. ![one](https://x.example/1.png) ![two][r] ![r]",
   '<img src="https://x.example/3.png"> <!-- four --> <b\nonclick=5>',

@@ -65,7 +65,7 @@ async function addFerries(): Promise<void> {
 
 const reranked = (): number => endpoint.count("/v1/rerank");
 
-/** What a turn of the agent that is given passages says to the model. */
+/** Asks an agent that is given passages. Returns the messages that its model gets. */
 async function ask(content: string): Promise<string> {
   await world.call(
     "/v1/chat/completions",

@@ -14,7 +14,7 @@ const told = (call: number) =>
     .slice(1)
     .map(({ content }: { content: unknown }) => content);
 
-it("a schema for the answer reaches the model", async () => {
+it("responses: a schema for the answer reaches the model", async () => {
   const schema = { type: "object", properties: { a: { type: "number" } }, required: ["a"] };
   const format = { type: "json_schema", name: "out", description: "A number.", schema };
   expect((await world.respond({ text: { format: { ...format, strict: true } } })).status).toBe(200);
@@ -27,7 +27,7 @@ it("a schema for the answer reaches the model", async () => {
   );
 });
 
-it("an answer has the whole shape", async () => {
+it("responses: an answer has the whole shape", async () => {
   const { status, body } = await world.respond({
     instructions: "CALLER",
     temperature: 0.5,
@@ -62,7 +62,7 @@ it("an answer has the whole shape", async () => {
   expect(sent.messages[0].content).toMatch(/^OWN-INSTRUCTIONS[^]*CALLER/);
 });
 
-it("items of every kind become one conversation", async () => {
+it("responses: items of every kind become one conversation", async () => {
   const input = [
     { role: "developer", content: "CALLER" },
     {
@@ -85,7 +85,7 @@ it("items of every kind become one conversation", async () => {
   expect(asked?.body.messages[2].tool_calls).toHaveLength(2);
 });
 
-it("an answer that was cut off says so", async () => {
+it("responses: an answer that was cut off says so", async () => {
   world.model.says = () => ({ text: ["x"], finish: "length" });
   const { body } = await world.respond({});
   expect([body.status, body.incomplete_details]).toEqual([
@@ -96,7 +96,7 @@ it("an answer that was cut off says so", async () => {
 });
 
 describe("what comes after a response", () => {
-  it("goes on with it, and branches off where it is not the last", async () => {
+  it("continues it, and branches off if it is not the last", async () => {
     const one = (await world.respond({ input: "one" })).body;
     const two = (await world.respond({ input: "two", previous_response_id: one.id })).body;
     const other = (await world.respond({ input: "other", previous_response_id: one.id })).body;
@@ -107,7 +107,7 @@ describe("what comes after a response", () => {
     expect(told(4)).toEqual(["one", "answer 0", "other", "answer 2", "more"]);
   });
 
-  it("a branch names its own session, which goes on with it", async () => {
+  it("a branch names its own session, which continues with it", async () => {
     const one = await world.respond({ input: "one" });
     const two = await world.respond({ input: "two", previous_response_id: one.body.id });
     const branch = await world.respond({
@@ -191,20 +191,20 @@ it.each<[object, string]>([
   [{ tools: [{ type: "web_search" }] }, "tools[0].type"],
   [{ reasoning: { effort: "utmost" } }, "reasoning.effort"],
   [{ temperature: 3 }, "temperature"],
-])("%j is refused at %s", async (body, param) => {
+])("responses: %j is refused at %s", async (body, param) => {
   const { status, body: answer } = await world.respond(body);
   expect([status, answer.error.param]).toEqual([400, param]);
   expect(world.model.asked).toEqual([]);
 });
 
-it("a repeat joins the turn of its own route only", async () => {
+it("responses: a repeat joins the turn of its own route only", async () => {
   const headers = { "idempotency-key": "k" };
   const one = await world.respond({}, headers);
   expect((await world.respond({}, headers)).body).toEqual(one.body);
   expect((await world.chat({}, headers)).status).toBe(409);
 });
 
-it("a failure before the first word has a status, and after it an event", async () => {
+it("responses: a failure before the first word has a status, and after it an event", async () => {
   world.model.says = () => ({ status: 400 });
   expect((await world.respond({ stream: true })).status).toBe(502);
   world.model.says = () => ({ text: ["half"], cut: true });
@@ -255,6 +255,11 @@ describe("an error names the item of the request that it is about", () => {
       "a file",
       [thought, { role: "user", content: [{ type: "input_file" }] }],
       "input[1].content[0]",
+    ],
+    [
+      "an image by an id",
+      [{ role: "user", content: [{ type: "input_image", file_id: "file_1" }] }],
+      "input[0].content[0].file_id",
     ],
     ["a call without a result", [thought, user, call("a"), call("b"), output("a")], "input[4]"],
     ["a result without a call", [user, thought, output("a")], "input[2].call_id"],
@@ -328,6 +333,31 @@ describe("input as newer front ends send it", () => {
     const [run] = (await world.admin("/admin/v1/runs")).body.runs;
     expect(run.warnings).toEqual([
       "items of the type web_search_call were left out: a tool of another server made them",
+    ]);
+  });
+
+  it("takes thoughts in the form of other servers, and leaves out what programs have added to the format", async () => {
+    const thought = {
+      type: "reasoning",
+      summary: null,
+      content: [{ type: "output_text", text: "Hm." }],
+    };
+    const input = [
+      { role: "user", content: "Look." },
+      thought,
+      { type: "front_end:code_interpreter", id: "ci_1", code: "1 + 1" },
+      { type: "message", role: "assistant", content: [{ type: "output_text", text: "Well." }] },
+      { role: "user", content: "And?" },
+    ];
+    expect((await world.respond({ input })).status).toBe(200);
+    const [, , said, next] = world.model.asked[0]?.body.messages ?? [];
+    expect([said, next.content]).toEqual([
+      { role: "assistant", content: "Well.", reasoning_content: "Hm." },
+      "And?",
+    ]);
+    const [run] = (await world.admin("/admin/v1/runs")).body.runs;
+    expect(run.warnings).toEqual([
+      "items of the type front_end:code_interpreter were left out: a tool of another server made them",
     ]);
   });
 

@@ -157,7 +157,7 @@ describe("who owns the history", () => {
     ]);
   });
 
-  it("no id: nobody, and nothing is kept but the run", async () => {
+  it("no id: no one, and nothing is kept but the run", async () => {
     await say("one");
     await say("two");
     expect(told(1)).toEqual([["user", "two"]]);
@@ -231,7 +231,7 @@ describe("a session", () => {
     ]);
   });
 
-  it("keeps nothing of a turn that failed, and goes on", async () => {
+  it("keeps nothing of a turn that failed, and continues", async () => {
     await say("one", { "x-session-id": "s" });
     world.model.says = ({ text }) => (text.endsWith("two") ? { status: 400 } : { text: ["well"] });
     expect((await say("two", { "x-session-id": "s" })).status).toBe(502);
@@ -275,7 +275,7 @@ describe("a session", () => {
 });
 
 describe("the operator", () => {
-  it("stops a turn, which its caller is told", async () => {
+  it("stops a turn, and its caller gets an error", async () => {
     const never = gate();
     world.model.says = () => ({ text: ["x"], wait: () => never.passed });
     const asked = say("one", { "x-session-id": "s" });

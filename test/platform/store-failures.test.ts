@@ -4,9 +4,9 @@ import { RouseError } from "../../src/core/errors.ts";
 import { SQLITE } from "../../src/store/sqlite/store-driver.ts";
 import { platformWorld, type PlatformWorld } from "./world.ts";
 
-/** How many further commits the store refuses. */
+/** The number of commits that the store will still reject. */
 let refusals = 0;
-/** How much time has passed besides the real one. */
+/** The milliseconds by which the test's clock is ahead of the real one. */
 let passed = 0;
 let world: PlatformWorld;
 

@@ -31,7 +31,7 @@ const NOT_FOUND = [
   { type: "invalid_request_error", code: "response_not_found", param: "response_id" },
 ];
 
-it("a response is read again as it was answered", async () => {
+it("stored responses: a response is read again unchanged", async () => {
   world.model.says = () => ({
     reasoning: ["Well."],
     text: ["Let me see."],
@@ -57,7 +57,7 @@ it("a response is read again as it was answered", async () => {
   }
 });
 
-it("the official client retrieves it", async () => {
+it("stored responses: the official client retrieves one", async () => {
   const client = new OpenAI({ baseURL: `${world.url}/v1`, apiKey: KEY, fetch: documentedFetch });
   const made = await client.responses.create({ model: "ops", input: "Hi." });
   const found = await client.responses.retrieve(made.id);
@@ -73,7 +73,7 @@ it("the official client retrieves it", async () => {
   });
 });
 
-it("it is one key's alone, and not kept with store: false", async () => {
+it("stored responses: one belongs to its key, and is not kept with store: false", async () => {
   const { id } = (await world.respond()).body;
   const chat = (await world.chat()).body.id.replace("chatcmpl-", "resp_");
   const unkept = (await world.respond({ store: false })).body.id;
@@ -91,7 +91,7 @@ it("it is one key's alone, and not kept with store: false", async () => {
   ).toBe(200);
 });
 
-it("it says how far its turn is, and why it failed", async () => {
+it("stored responses: one shows how far its turn is, and why it failed", async () => {
   const held = gate();
   world.model.says = () => ({ text: ["late"], wait: () => held.passed });
   const asked = world.respond();
@@ -122,13 +122,13 @@ it.each<[object, string, string]>([
   [{ prompt: { id: "p1" } }, "prompt", "unsupported_parameter"],
   [{ top_logprobs: 3 }, "top_logprobs", "unsupported_parameter"],
   [{ conversation: "c1", previous_response_id: "resp_run_1" }, "conversation", "invalid_value"],
-])("%j is refused by its name", async (body, param, code) => {
+])("stored responses: %j is refused by its name", async (body, param, code) => {
   const { status, body: answer } = await world.respond(body);
   expect([status, answer.error.param, answer.error.code]).toEqual([400, param, code]);
   expect(world.model.asked).toEqual([]);
 });
 
-it("is not streamed again, and says so", async () => {
+it("stored responses: one is not streamed again, and the error says so", async () => {
   const { body } = await world.respond();
   const { status, body: answer } = await read(`${body.id}?stream=true`);
   expect([status, answer.error.param, answer.error.code]).toEqual([

@@ -231,6 +231,17 @@ describe("a conversation that its caller sends back", () => {
     }
   });
 
+  it("may have instructions and results without a part", async () => {
+    const messages = [
+      { role: "system", content: [] },
+      ...USER,
+      call("{}"),
+      { ...result, content: [] },
+    ];
+    expect((await world.chat({ tools: [CLOCK], messages })).status).toBe(200);
+    expect(world.model.asked[0]?.roles).toEqual(["system", "user", "assistant", "tool"]);
+  });
+
   it("has the parts of a result apart, and a refusal as words", async () => {
     const parts = ["3", "4"].map((text) => ({ type: "text", text }));
     const refused = { role: "assistant", content: null, refusal: "I do not say it." };
@@ -322,7 +333,7 @@ describe("in a session", () => {
       expect(world.model.asked[at]?.body.messages[2].tool_calls[0].function.arguments).toBe(text);
   });
 
-  it("a call that nobody answers is left out, since providers refuse it", async () => {
+  it("a call without a result is left out, since providers refuse it", async () => {
     world.model.says = (_asked, call) =>
       call === 0 ? { text: ["Wait."], calls: [CALL] } : { text: ["Well."] };
     await world.chat({ tools: [CLOCK] }, { "x-session-id": "t" });

@@ -97,7 +97,7 @@ describe("an upload", () => {
     });
   });
 
-  it("waits in line if others are under way: of ten at once each answers 202, as forms and as JSON", async () => {
+  it("waits in line if others are in progress: of ten together each answers 202, as forms and as JSON", async () => {
     const busy = await documentsWorld({ platform: { knowledge: { uploads: 1, workers: 1 } } });
     // Large enough that all are under way at the same time.
     const text = (n: number): string => `Walrus number ${n} sleeps on the rock. `.repeat(20_000);
@@ -198,6 +198,9 @@ describe("an upload", () => {
       ["../../etc/passwd.md", "passwd.md"],
       ["..\\..\\windows\\a.md", "a.md"],
       ["100%41.md", "100%41.md"],
+      // As programs send it that encode a whole name.
+      ["%E8%8F%9C%E5%8D%95%20%C3%BCbrig.md", "菜单 übrig.md"],
+      ["50%EF.md", "50%EF.md"],
     ] as const) {
       const { status, body } = await world.index(name, `# ${word()}`);
       expect([status, body.status, body.filename]).toEqual([200, "ready", kept]);
@@ -306,7 +309,7 @@ describe("documents", () => {
     await own.close();
   });
 
-  it("are deleted with all of theirs, and indexed anew", async () => {
+  it("are deleted with all of theirs, and indexed again", async () => {
     const one = word();
     const { body } = await world.index("a.txt", `The ${one}.`);
     const again = await world.ask(`/v1/knowledge/documents/${body.id}/reindex`, {

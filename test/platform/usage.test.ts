@@ -18,7 +18,7 @@ interface Counted {
 
 let world: PlatformWorld;
 let servers: Model[] = [];
-/** What the providers have counted: the truth that everything is compared with. */
+/** The usage that the providers counted. It is the truth that all else is compared with. */
 const counted: Counted[] = [];
 beforeAll(async () => {
   await start();

@@ -1,5 +1,11 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { startVendor, VENDORS, type ModelServer, type Vendor } from "../agent/vendors.ts";
+import {
+  startVendor,
+  VENDORS,
+  type ModelRequest,
+  type ModelServer,
+  type Vendor,
+} from "../agent/vendors.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { dataUri, imageMessage, png } from "./images.ts";
 import { KEY } from "./world.ts";
@@ -45,7 +51,16 @@ const user = { role: "user", content: "Time?" };
 describe.each(VENDORS.map((vendor) => [vendor.type, vendor] as const))(
   "a provider of type %s",
   (_type, vendor) => {
-    it("gets images, and goes on with a session after a call that nobody answered", async () => {
+    it("gets no answer without words, which some reject", async () => {
+      await start(vendor);
+      server.handler = () => ({ text: "Noon." });
+      const said = ["", []].map((content) => ({ role: "assistant", content }));
+      expect((await chat({ messages: [user, ...said, user] })).status).toBe(200);
+      const turns = vendor.turns(server.requests[0] as ModelRequest);
+      expect([...new Set(turns.map(({ role }) => role))]).toEqual(["user"]);
+    });
+
+    it("gets images, and continues a session after a call without a result", async () => {
       await start(vendor);
       server.handler = () => ({ tool: "clock", input: {} });
       const messages = imageMessage(dataUri(png(4, 4)), "low");

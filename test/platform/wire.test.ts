@@ -29,7 +29,7 @@ const ERROR = {
 const runs = async () => (await world.admin("/admin/v1/runs")).body.runs;
 
 describe("1. the chunks of a stream", () => {
-  it("have a role at once, an index and a reason everywhere, and the usage and [DONE] at the end", async () => {
+  it("have a role in the first one, an index and a reason everywhere, and the usage and [DONE] at the end", async () => {
     const { headers, text } = await world.chat({
       stream: true,
       stream_options: { include_usage: true },
@@ -61,7 +61,7 @@ describe("1. the chunks of a stream", () => {
     }
   });
 
-  it("have no usage where it was not asked for", async () => {
+  it("have no usage if it was not asked for", async () => {
     const events = eventsOf((await world.chat({ stream: true })).text);
     expect(events.length).toBeGreaterThan(3);
     for (const event of events.slice(0, -1)) expect(event).not.toHaveProperty("usage");
@@ -251,7 +251,7 @@ describe("5. streaming", () => {
 describe("6. repeats", () => {
   const counted = { "x-stainless-retry-count": "1" };
 
-  it("by the client itself join the turn under way", async () => {
+  it("by the client itself join the turn in progress", async () => {
     const held = gate();
     world.model.says = () => ({ text: ["one"], wait: () => held.passed });
     const first = world.chat();
@@ -300,13 +300,13 @@ describe("6. repeats", () => {
     const again = await world.chat({}, { ...counted, "x-session-id": "s" });
     expect(again.body.choices[0].message.content).toBe("one");
     expect(world.model.asked).toHaveLength(1);
-    // One whose answer was heard is not found by its body.
+    // A turn whose answer reached its caller is not found by its body.
     await world.chat({}, { "x-session-id": "t" });
     await world.chat({}, { ...counted, "x-session-id": "t" });
     expect(world.model.asked).toHaveLength(3);
   });
 
-  it("with an Idempotency-Key get the first answer, under way or over, and a conflict with another body", async () => {
+  it("with an Idempotency-Key get the first answer, in progress or ended, and a conflict with another body", async () => {
     const headers = { "idempotency-key": "k1" };
     const [one, two] = await Promise.all([world.chat({}, headers), world.chat({}, headers)]);
     const three = await world.chat({}, headers);
@@ -339,7 +339,7 @@ describe("6. repeats", () => {
     expect((await world.chat({ n: 2 })).headers.get("x-should-retry")).toBeNull();
   });
 
-  it("are told when, where the key is too fast or the gateway full", async () => {
+  it("get a Retry-After if the key is too fast or the gateway is full", async () => {
     world = await platformWorld({
       keys: [{ id: "slow", key: "rk_slow-0123456789", rateLimit: { requests: 1, per: "1m" } }],
       platform: { maxConcurrent: 1 },
@@ -409,7 +409,7 @@ describe("7. when a caller hangs up", () => {
     held.open();
   });
 
-  it.each([true, false])("a session's turn goes on (stream: %s)", async (stream) => {
+  it.each([true, false])("a session's turn continues (stream: %s)", async (stream) => {
     const held = gate();
     world.model.says = () => ({ text: ["one", "two"], wait: () => held.passed });
     await hangUp({ stream }, { "x-session-id": `goes-on-${stream}` }, () =>
@@ -425,7 +425,7 @@ describe("7. when a caller hangs up", () => {
     expect(body.turns).toHaveLength(1);
   });
 
-  it("goes on for another caller that has joined", async () => {
+  it("the turn continues for another caller that has joined", async () => {
     const held = gate();
     world.model.says = () => ({ text: ["one"], wait: () => held.passed });
     const second = world
@@ -441,7 +441,7 @@ describe("7. when a caller hangs up", () => {
   });
 });
 
-it("every answer has an id of its own", async () => {
+it("platform API: every answer has an id of its own", async () => {
   const ids = [
     (await world.chat()).headers,
     (await world.chat({ stream: true })).headers,

@@ -39,7 +39,7 @@ interface Options extends Omit<WorldOptions, "config"> {
   timeoutSeconds?: number;
   /** The window of the model; default that of an unknown model. */
   contextTokens?: number;
-  /** Whether the model can be given images; default true. */
+  /** The model takes images. Default: true. */
   images?: boolean;
 }
 

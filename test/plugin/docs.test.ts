@@ -90,7 +90,7 @@ testChannel("of the page", async () => {
   };
 });
 
-it("each plugin of the page is taken over, and offers what the page says", async () => {
+it("docs/plugins.md: each plugin of the page is loaded, and offers what the page says", async () => {
   const { dir } = userFolder(FILES);
   const section = { token: "token-4711", apiUrl: "http://127.0.0.1:9" };
   const { channels, offers, plugins, issues } = await load(dir, {

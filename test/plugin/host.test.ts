@@ -25,7 +25,7 @@ const TOKEN = "secret-token-4711";
 const message = { to: "x", text: "y", idempotencyKey: "k" };
 
 describe("where plugins come from", () => {
-  it("without a config there is the console, and the others are known by name", async () => {
+  it("without a config there is the console, and all other plugins are known by name", async () => {
     const { dir } = userFolder({});
     const { channels, plugins, issues, warnings, printed } = await load(dir);
     expect([issues, warnings]).toEqual([[], []]);
@@ -310,7 +310,7 @@ export default definePlugin({ id: "off", channel: () => { throw new Error("used"
     });
   });
 
-  it("of sections that belong to nobody", async () => {
+  it("of sections that belong to no plugin", async () => {
     const issues = await problems(
       { "plugins/acme.ts": acme() },
       { channels: { acne: {}, wa: {}, zzzzzzzz: {} }, hooks: { maxBodyByte: 1 } },
@@ -400,7 +400,7 @@ export default definePlugin({ id: "off", channel: () => { throw new Error("used"
     ]);
   });
 
-  it("of two fallbacks; the console is one only where there is no other", async () => {
+  it("of two fallbacks; the console is one only if there is no other", async () => {
     const section = { token: TOKEN };
     const files = {
       "plugins/a.ts": acme("a", "fallback: true"),

@@ -9,7 +9,7 @@ const ROUTES = `{ auth: "none", fetch: () => new Response("hi") }`;
 const SOURCE = `{ start: async () => {} }`;
 
 describe("each kind that a plugin offers", () => {
-  it("is handed on with the plugin's id, and without a section where it needs none", async () => {
+  it("is handed on with the plugin's id, and without a section if it needs none", async () => {
     const { dir } = userFolder({
       "plugins/box.ts": plugin(`
         id: "box",

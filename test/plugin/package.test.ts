@@ -139,7 +139,7 @@ describe("a plugin that is installed as a package", () => {
   });
 });
 
-it("secrets of a section below `plugins.settings` are masked, and its references are put in", async () => {
+it("plugins.settings: secrets below it are masked, and references are filled in", async () => {
   const plugin = `import { z } from "zod";
 import { definePlugin } from "rouse/plugin";
 export default definePlugin({

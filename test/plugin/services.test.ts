@@ -239,7 +239,7 @@ describe("the commands of a plugin", () => {
 });
 
 describe("editing the config", () => {
-  it("changes what it is told to, and keeps comments, order and layout", () => {
+  it("changes the given fields, and keeps comments, order and layout", () => {
     const text = `// top\n{\n  a: 1, // one\n  hooks: {\n    token: 'x', /* c */\n    presets: ["github"],\n  },\n}\n`;
     const edited = editText(text, [
       { path: ["hooks", "presets"], value: ["github", "more"] },

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { importUserModule } from "../../src/plugin/resolve.ts";
 import { load, userFolder } from "./support.ts";
 
-/** What a user's module exports. */
+/** Imports a user's module, and returns its exports. */
 async function run(
   files: Record<string, string>,
   entry = "index.ts",

@@ -16,12 +16,12 @@ import { orderMails, pause, settleRun, startMailProgram } from "./mail-program.t
 const APPROVER = 42;
 const LOOK_MS = 10;
 
-/** Where the gateways are killed, at the e-mail with this index. */
+/** The moment at which the gateways are killed, at the e-mail with this index. */
 type Moment =
   | "question before" // the vendor has taken the question, and has not answered yet
   | "question after" // it has answered, and this may not be recorded yet
   | "press" // a person has pressed a button, so many milliseconds ago
-  | "decision" // the decision is recorded, and the person is told so
+  | "decision" // the decision is recorded, and the person gets its confirmation
   | "call before" // the e-mail is sent, and the tool has not answered yet
   | "call after"
   | "model before" // the model is given the result
@@ -133,7 +133,7 @@ function watchFor({ moment, index, ms = 0 }: Point, hit: () => Promise<void>) {
     await hit();
   };
   mail.watch = async (arrival, when) => {
-    // What is sent without having been approved is the worst of all.
+    // An e-mail that is sent without approval is the worst failure.
     if (arrival.kind === "mail" && when === "before")
       expect([...approver.approved]).toContain(mail.sent.at(-1)?.n);
     const at = `${arrival.kind === "mail" ? "call" : "model"} ${when}`;
@@ -208,7 +208,7 @@ const report = (name: string, { kills, twice, unknown }: Counts, points: number)
   );
 
 it(
-  "SQLite: killed around approvals, it makes each approved call once and loses no decision",
+  "SQLite: a gateway that is killed around approvals makes each approved call once and loses no decision",
   { timeout: 600_000 },
   async () => {
     const counts: Counts = { kills: 0, twice: 0, unknown: 0 };

@@ -8,7 +8,7 @@ const HOUR_MS = 3_600_000;
 
 let model: Model;
 let world: World;
-/** How far the system clock was set; the monotonic clock has no part in it. */
+/** The milliseconds by which the system clock was set ahead. The monotonic clock is not changed. */
 let aheadMs = 0;
 
 beforeEach(async () => {
@@ -42,7 +42,7 @@ const ended = (id: string) =>
 
 describe("steps of the system clock", () => {
   it.each([HOUR_MS, -HOUR_MS])(
-    "a turn that is under way ends with its answer where the clock is set by %d ms",
+    "a turn in progress ends with its answer if the clock is set by %d ms",
     async (stepMs) => {
       await start();
       const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
@@ -99,7 +99,7 @@ describe("steps of the system clock", () => {
       expect(model.asked.length).toBeGreaterThanOrEqual(FAILURES_TO_OPEN);
       const before = model.asked.length;
       aheadMs += stepMs;
-      // The next test is due at its time, neither at once nor an hour later.
+      // The next test is due at its time, neither immediately nor an hour later.
       await new Promise((resolve) => setTimeout(resolve, 500));
       expect(model.asked.length).toBeLessThanOrEqual(before + 1);
       isAway = false;

@@ -57,7 +57,7 @@ function expectOnce(
   expect(["succeeded", "waiting"], where).toContain(status);
   for (const [n, count] of Object.entries(counts)) expect([where, n, count]).toEqual([where, n, 1]);
   if (status === "succeeded") expect([where, reply, counts]).toEqual([where, ALL_SENT, ONCE]);
-  // What can be repeated never needs a person.
+  // A tool that may be repeated never needs a person.
   if (agent === "safe") expect([where, status]).toEqual([where, "succeeded"]);
   return status;
 }
@@ -79,7 +79,7 @@ const renderPoint = (agent: string, { kind, index, moment }: Point): string =>
   `${agent}: ${moment} the answer to ${kind} ${index}`;
 
 it(
-  "SQLite: killed at each point of a turn, it sends no e-mail twice and loses none",
+  "SQLite: a gateway that is killed at each point of a turn sends no e-mail twice and loses none",
   { timeout: 600_000 },
   async () => {
     const states: Record<string, number> = {};
@@ -146,7 +146,7 @@ describePrivatePostgres("three gateways on one database", () => {
           if (isHit || kind !== point.kind || index !== point.index || moment !== point.moment)
             return;
           isHit = true;
-          // Which of them has the run is nobody's to know: all are killed but the last, which takes it over or goes on.
+          // The test does not know which of them has the run: all are killed but the last, which takes it over or continues it.
           const victims = gateways.splice(0, 2);
           kills += victims.length;
           await Promise.all(victims.map((victim) => victim.kill()));
@@ -168,7 +168,7 @@ describePrivatePostgres("three gateways on one database", () => {
   }
 
   it(
-    "are killed at each point of a turn: another goes on, sends no e-mail twice and loses none",
+    "are killed at each point of a turn: another one continues it, sends no e-mail twice and loses none",
     { timeout: 600_000 },
     async () => {
       const points = AGENTS.flatMap((agent) => POINTS.map((point) => ({ ...point, agent }))).filter(

@@ -64,7 +64,7 @@ describe("a provider that fails", () => {
     expect(countMails(mail.sent)).toEqual(ONCE);
   });
 
-  it("for good: the run fails, its retry goes on after its last step", async () => {
+  it("for good: the run fails, its retry continues after its last step", async () => {
     let isDown = true;
     mail.failModel = (_index, step) => (step === 2 && isDown ? 400 : undefined);
     const of = await start();
@@ -99,7 +99,7 @@ describe("a provider that fails", () => {
 });
 
 describe("a heartbeat", () => {
-  it("whose provider fails between its e-mails goes on, and its events are done once", async () => {
+  it("whose provider fails between its e-mails continues, and its events are done once", async () => {
     let failed = 0;
     mail.failModel = (_index, step) => (step === 2 && failed++ < 4 ? 503 : undefined);
     const of = await start();
@@ -242,7 +242,7 @@ describe("a run that ends while a call is under way", () => {
 });
 
 describe("a call of unknown outcome in a turn of an API user", () => {
-  it("is not made again: the model is told, and the run has a warning", async () => {
+  it("is not made again: the model learns of it, and the run has a warning", async () => {
     mail.watch = ({ kind, index }, moment) => {
       if (kind === "mail" && moment === "before" && index === 1) throw new Error("cut");
     };

@@ -121,7 +121,7 @@ describe("SQLite", () => {
   it(NAME, { timeout: 180_000 }, () => testOutage({}));
 });
 
-/** What the store asks for the time of the database, with that of the test's clock in its place. */
+/** Answers the store's queries for the database's time with the test's clock. */
 function setDatabaseClock(): () => void {
   const { prototype } = pg.Client;
   const query = prototype.query as (...given: unknown[]) => unknown;

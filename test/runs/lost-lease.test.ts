@@ -30,7 +30,7 @@ describePostgres("a turn whose lease is lost", () => {
     });
     const runId = await world.orderRun();
     await world.until(async () => provider.requests.length === 1);
-    // As a gateway that took the job while this one was not heard of.
+    // Acts as a gateway that took the job while this one showed no sign of life.
     await plainly(async (client) => {
       await client.query(`SET search_path TO "${schema.name}"`);
       const { rows } = await client.query(

@@ -51,7 +51,7 @@ export interface MailRun {
   reply: string | null;
 }
 
-/** What the run has come to, whichever gateway executes it. A run that waits has, unless `canWait` is false. */
+/** Waits for the end of a run, whichever gateway executes it. A run that waits for a person counts as ended, unless `canWait` is false. */
 export async function settleRun(
   getUrl: () => string | undefined,
   id: string,

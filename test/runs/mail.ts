@@ -1,11 +1,11 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** How many e-mails the turn of `createMailModel` has to send. */
+/** The number of e-mails that the turn of `createMailModel` sends. */
 export const MAILS = 3;
 export const ALL_SENT = "All three are sent.";
 
-/** What reached the world outside of Rouse: a request to the model, or an e-mail. */
+/** A request to the model, or an e-mail, in the world outside of Rouse. */
 export interface Arrival {
   kind: "model" | "mail";
   /** From 0, of its kind since the last `reset`. */

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { CallOutcome } from "../../src/core/breaker.ts";
-import { ChannelGate } from "../../src/delivery/tries.ts";
+import { ChannelGate } from "../../src/delivery/send.ts";
 import { mainSession, type Job, type Store, type Writes } from "../../src/store/types.ts";
 import { manualClock } from "../delivery/support.ts";
 import { restoreWaitingRuns } from "../../src/turns/model-gate.ts";
@@ -17,7 +17,7 @@ function createWrites(): { commit: Store["commit"]; takeWoken(): string[] } {
   return { commit, takeWoken: () => woken.splice(0) };
 }
 
-it("wakes a run that waits behind one that was woken here, and waits at another gateway by now", async () => {
+it("parked runs: one wakes that waits behind a run which was woken here and now waits at another gateway", async () => {
   const clock = manualClock();
   const { commit, takeWoken } = createWrites();
   const parking = newParking({ commit }, clock);
@@ -34,7 +34,7 @@ it("wakes a run that waits behind one that was woken here, and waits at another 
   expect(takeWoken()).toEqual(["first", "second"]);
 });
 
-it("wakes the next run as soon as another gateway has had an answer for the one that was woken", async () => {
+it("parked runs: the next one wakes as soon as another gateway had an answer for the one that was woken", async () => {
   const clock = manualClock();
   const { commit, takeWoken } = createWrites();
   const parking = newParking({ commit }, clock);
@@ -57,7 +57,7 @@ it("wakes the next run as soon as another gateway has had an answer for the one 
   ]);
 });
 
-it("says of a run or a delivery that has waited elsewhere that it has had an answer here", () => {
+it("parked runs: the answer for a run or a delivery that waited elsewhere is reported", () => {
   const answered: string[][] = [];
   const parking = newParking(
     { commit: async () => true },
@@ -79,7 +79,7 @@ it("says of a run or a delivery that has waited elsewhere that it has had an ans
   ]);
 });
 
-it("wakes a heartbeat that waited for its model when the process ended", async () => {
+it("parked runs: a heartbeat wakes that waited for its model when the process ended", async () => {
   const clock = manualClock();
   const { commit, takeWoken } = createWrites();
   const parking = newParking({ commit }, clock);
@@ -96,8 +96,7 @@ it("wakes a heartbeat that waited for its model when the process ended", async (
     runs: { list: async () => [run] },
   } as unknown as Store;
   const context = {
-    agents: new Map([["main", { model: "local/big", fallbacks: [] }]]),
-    models: { resolve: () => ({ ok: false }) },
+    agents: new Map([["main", { resolved: { ok: false } }]]),
   } as unknown as Parameters<typeof restoreWaitingRuns>[1]["context"];
   await restoreWaitingRuns(parking, { store, clock, context });
   await clock.advance(60_000);

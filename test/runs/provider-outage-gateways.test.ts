@@ -44,7 +44,7 @@ describePostgres("runs that wait for a provider at one of several gateways", () 
     return world;
   };
 
-  it("are carried out by the others as soon as these have an answer", async () => {
+  it("are executed by other gateways as soon as these have an answer", async () => {
     let isDown = true;
     const releases: (() => void)[] = [];
     const countHeld = (): number =>

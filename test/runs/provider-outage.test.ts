@@ -153,7 +153,7 @@ async function stop(): Promise<void> {
   await stopped;
 }
 
-/** How far the time moves at once: a second, and more where much of it passes. */
+/** The step by which the time moves: a second, and more for a long time. */
 const stepOf = (ms: number): number => Math.max(1000, ms / 100);
 
 /** Moves the time on step by step, so that what a moment starts is done before the next: the disk takes real time. */
@@ -181,7 +181,7 @@ async function passWhile<T>(work: Promise<T>): Promise<T> {
   while (!isDone) {
     await clock.advance(50);
     await new Promise((resolve) => setTimeout(resolve, 5));
-    // What was answered before has arrived: on a busy machine the clock does not run away from it.
+    // Earlier answers have arrived by now, so the clock of a busy machine does not run ahead of them.
     await world.get("/livez");
   }
   return work;
@@ -210,7 +210,7 @@ const down =
     models.includes(model) ? { status: 503 } : undefined;
 
 describe("sessions, while a provider is away", () => {
-  it("go on with runs that use another model; those that wait keep their order", async () => {
+  it("continue with runs that use another model; those that wait keep their order", async () => {
     await start();
     provider.answer = down("big");
     // Hooks of one path and credential share a session under one key.
@@ -424,7 +424,7 @@ describe("a caller of the API", () => {
     },
   );
 
-  it("hears a wait of the provider that is longer than its patience", async () => {
+  it("gets the provider's wait in the error if it is longer than its patience", async () => {
     await start();
     provider.answer = () => ({ status: 429, headers: { "retry-after": "90" } });
     const { status, headers, body } = await passWhile(chat("main"));
@@ -460,7 +460,7 @@ describe("a person on a channel", () => {
       return texts().length > 0;
     }, MINUTE);
 
-  it("is told once after 20 s that the model is away, then gets the answer", async () => {
+  it("gets one message after 20 s that the model is away, then the answer", async () => {
     await startDesk();
     provider.answer = down("big");
     await say("Hi");
@@ -477,7 +477,7 @@ describe("a person on a channel", () => {
     expect(texts()).toEqual([AWAY, "Done.", "Done."]);
   });
 
-  it("who writes during an outage is told as well, and is answered after it", async () => {
+  it("who writes during an outage gets the message as well, and is answered after it", async () => {
     await startDesk();
     provider.answer = down("big");
     for (let n = 0; n < 8; n++) await order({ message: `warm ${n}`, sessionKey: `hook:${n}` });
@@ -500,7 +500,7 @@ describe("a person on a channel", () => {
     expect(texts()).toEqual([AWAY, "I cannot answer right now; my operator has been told."]);
   });
 
-  it("hears nothing of an outage that is shorter", async () => {
+  it("gets no message about an outage that is shorter", async () => {
     await startDesk();
     provider.answer = down("big");
     await say("Hi");
@@ -511,7 +511,7 @@ describe("a person on a channel", () => {
     expect(texts()).toEqual(["Done."]);
   });
 
-  it("is told although the provider names waits that fit into one try", async () => {
+  it("gets the message although the provider names waits that fit into one try", async () => {
     await startDesk();
     provider.answer = (model) =>
       model === "big" ? { status: 503, headers: { "retry-after": "15" } } : undefined;
@@ -520,7 +520,7 @@ describe("a person on a channel", () => {
     expect(texts()).toEqual([AWAY]);
   });
 
-  it("is told after a restart of the gateway", async () => {
+  it("gets the message after a restart of the gateway", async () => {
     await startDesk();
     provider.answer = down("big");
     await say("Hi");
@@ -673,7 +673,7 @@ describe("a channel whose vendor is away", () => {
     expect(arrived.length).toBeLessThanOrEqual(45);
   });
 
-  it("at one message only gets the others without delay, and in an outage they wait with it", async () => {
+  it("for one message only gets its other messages without delay, and in an outage they wait", async () => {
     await start({ channels: { desk: {}, side: {} } });
     const away = async (): Promise<boolean> =>
       (await world.admin("/admin/v1/channels/status")).body.channels.some(

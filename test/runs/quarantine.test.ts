@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Quarantine } from "../../src/queue/quarantine.ts";
+import { Quarantine } from "../../src/queue/worker.ts";
 import { manualClock } from "../delivery/support.ts";
 
 function world() {
@@ -29,7 +29,7 @@ function world() {
   };
 }
 
-it("a suspect is alone, and others follow in the order in which they came", async () => {
+it("quarantine: a suspect runs alone, and other runs follow in their order", async () => {
   const { begin, end, running } = world();
   for (const name of ["a", "b", "S", "c"]) await begin(name);
   expect(running()).toBe("a b");
@@ -41,7 +41,7 @@ it("a suspect is alone, and others follow in the order in which they came", asyn
   expect(running()).toBe("c");
 });
 
-it("neither a slow turn before a suspect nor a slow suspect holds up others for longer than half a minute", async () => {
+it("quarantine: neither a slow turn before a suspect nor a slow suspect delays other runs by more than half a minute", async () => {
   const { begin, running, pass } = world();
   for (const name of ["a", "S", "c"]) await begin(name);
   await pass(29_999);
@@ -57,7 +57,7 @@ it("neither a slow turn before a suspect nor a slow suspect holds up others for 
   expect(running()).toBe("S a c d");
 });
 
-it("two suspects are never under way together, however slow one is", async () => {
+it("quarantine: two suspects never run together, however slow one is", async () => {
   const { begin, end, running, pass } = world();
   for (const name of ["S", "T", "c"]) await begin(name);
   await pass(30_000);
@@ -69,7 +69,7 @@ it("two suspects are never under way together, however slow one is", async () =>
   expect(running()).toBe("T c d");
 });
 
-it("one that is cancelled while it waits holds up nobody", async () => {
+it("quarantine: a suspect that is cancelled while it waits delays no other run", async () => {
   const { begin, running, stop } = world();
   await begin("a");
   await begin("S", stop.signal);

@@ -23,10 +23,13 @@ describe("the summary of a session", () => {
       prepareHistory(
         {
           run: { id: "run_9", spec: { session: { agentId: "main", origin: "hook", key: "one" } } },
-          agent: { id: "main", model: "local/big" },
+          agent: {
+            id: "main",
+            resolved: { ok: true, model: { ref: "local/big" } },
+            room: 1_000,
+          },
           context: {
-            models: { resolve: () => ({ ok: true, model: { ref: "local/big" } }) },
-            runtime: { getRoom: () => 1_000, runTurn },
+            runtime: { runTurn },
             config: { agents: { defaults: { checkpoints: true } } },
           },
           deps: {

@@ -107,14 +107,14 @@ async function open<T>(use: (opened: Store) => Promise<T>): Promise<T> {
     await opened.store.close();
   }
 }
-/** What `rouse doctor` says of limits. */
+/** The line of `rouse doctor` about limits. */
 const getLimitsCheck = async (of: World): Promise<string> => {
   const { checks } = (await of.admin("/admin/v1/doctor")).body as {
     checks: { id: string; message: string }[];
   };
   return checks.find(({ id }) => id === "limits")?.message ?? "";
 };
-/** What `rouse runs` says that a run waits for. */
+/** The reason in `rouse runs` why a run waits. */
 async function show(id: string): Promise<string> {
   const cli = await createCli();
   try {
@@ -160,7 +160,7 @@ function holdModel(): () => void {
 function testLimits(): void {
   it("names a limit with its time, or without one if another run has to end", async () => {
     const of = await start();
-    // The model answers nobody, so that the first run of each stays under way.
+    // The model does not answer, so that the first run of each mapping keeps running.
     holdModel();
     await order(of, "limited");
     const limited = await order(of, "limited");

@@ -95,7 +95,7 @@ function testLimits(getStore: () => object): void {
     await reach(after, third, "waiting");
     await expectUsage(after, ...waits(3));
 
-    // What it used before it waited is not counted again at its end, and neither is its start.
+    // Neither its start nor its use before the wait is counted again at its end.
     await approveAll(after, first);
     expect((await after.get(`/hooks/runs/${first}`)).body.run.reply).toBe(ALL_SENT);
     await expectUsage(
@@ -129,7 +129,7 @@ function testLimits(getStore: () => object): void {
     expect(mail.requests).toHaveLength(2);
   });
 
-  it("of starts let a run go on after its answer, while others wait for the next hour", async () => {
+  it("of starts let a run continue after its answer, while other runs wait for the next hour", async () => {
     const before = await start(getStore(), { runsPerHour: 1 });
     const first = await order(before);
     await reach(before, first, "waiting");

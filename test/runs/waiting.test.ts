@@ -144,7 +144,7 @@ describe("a run whose call has an unknown outcome", () => {
     expect((await after.admin("/admin/v1/approvals")).body.approvals).toHaveLength(1);
   });
 
-  it("fails when nobody has decided for a day, and holds its session until then", async () => {
+  it("fails without a decision for a day, and holds its session until then", async () => {
     const before = await start();
     const id = await post(before);
     expect((await settle(before, id)).status).toBe("waiting");

@@ -66,11 +66,11 @@ it("a run that was cancelled after it was read does not begin", async () => {
   await handle.store.commit((tx) => tx.runs.update(RUN.id, { status: "cancelled", endedAt: 4 }));
   expect(await begin()).toBe(false);
   expect(await getStatus()).toBe("cancelled");
-  // What takes the job next sees that there is nothing to do.
+  // The next gateway that takes the job sees that there is nothing to do.
   expect(await handle.queue.fetch("turn", 1)).toMatchObject([{ id: RUN.id }]);
 });
 
-it("a run whose start was written, though the answer of the store was lost, goes on", async () => {
+it("a run whose start was written, though the answer of the store was lost, continues", async () => {
   const { store } = handle;
   let isLost = true;
   const commit: Store["commit"] = async (...args) => {

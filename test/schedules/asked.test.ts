@@ -30,7 +30,7 @@ async function remind(said: object): Promise<void> {
 
 const getReminder = () => sentOn(world).find(({ text }) => text === "The tea is ready.");
 
-it("answers in the room in which a colleague asked for the schedule, and not in the owner's main session", async () => {
+it("schedules: the answer goes to the room in which a colleague asked for one, and not to the owner's main session", async () => {
   world = await approvalWorld({ agent: { tools: ["rouse.schedule"] } });
   await remind({ from: "bob", to: "kitchen", direct: false, thread: "t-1", mentioned: true });
   expect(getReminder()).toMatchObject({ to: "kitchen", thread: "t-1" });
@@ -41,7 +41,7 @@ it("answers in the room in which a colleague asked for the schedule, and not in 
   ).not.toContain("The tea is ready.");
 });
 
-it("answers where the owner is if the owner asked directly", async () => {
+it("schedules: the answer goes to the owner if the owner asked directly", async () => {
   world = await approvalWorld({ agent: { tools: ["rouse.schedule"] } });
   await remind({ from: "ann", to: "ann-room" });
   expect(getReminder()).toMatchObject({ to: "ann-room" });

@@ -67,7 +67,7 @@ describe("the jitter of a schedule", () => {
   });
 });
 
-it('catches up the newest 100 of more missed times with `catchUp: "all"`', async () => {
+it('schedules: with `catchUp: "all"`, the newest 100 of more missed times are caught up', async () => {
   const time = createSetClock();
   const schedules = [{ id: "often", every: "1m", catchUp: "all", prompt: "Tick.", deliver: false }];
   world = await scheduleWorld({ agents: [{ id: "main", schedules }], clock: time.clock });
@@ -145,7 +145,7 @@ it("`rouse schedules` shows the zone of a schedule, and its hours there", async 
     expect(out).toMatch(row);
 });
 
-it("gives the turn of a schedule passages of documents", async () => {
+it("schedules: the turn of one gets passages of documents", async () => {
   const time = createSetClock();
   const schedules = [
     {

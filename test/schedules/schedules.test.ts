@@ -15,7 +15,7 @@ afterEach(async () => {
   schema = undefined;
 });
 
-/** What the model was asked, as text. */
+/** The requests to the model, as text. */
 const asked = (): string[] =>
   world.provider.requests.map((request) => world.provider.text(request));
 const runsOf = async (kind: string) =>
@@ -105,7 +105,7 @@ describe("schedules", () => {
     );
   });
 
-  it("starts anew after a change of its times, and stops if it is removed", async () => {
+  it("starts again after a change of its times, and stops if it is removed", async () => {
     const time = createSetClock();
     const list = (every: string, more: object[] = []) => ({
       agents: {
@@ -210,7 +210,7 @@ describe("schedules", () => {
 });
 
 describePostgres("schedules on PostgreSQL", () => {
-  it("fire at one of two gateways, and go on at the other", async () => {
+  it("fire at one of two gateways, and then at the other", async () => {
     schema = newSchema();
     const agents = [
       {

@@ -133,7 +133,7 @@ describe("what is no time", () => {
   });
 });
 
-it("counts the times of a long span without looking at each of them", () => {
+it("schedules: the times of a long span are counted without a look at each of them", () => {
   const parsed = parseTrigger({ cron: "* * * * *", timezone: BERLIN });
   if (!parsed.ok) throw new Error(parsed.message);
   const due = parsed.times.between(Date.UTC(2025, 0, 1), Date.UTC(2026, 0, 1), 2);

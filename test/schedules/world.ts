@@ -32,7 +32,7 @@ export interface ScheduleWorld extends World {
   schedule(name: string): Promise<ScheduleView>;
   /** Waits until the gateway has looked at a schedule. */
   ready(name: string): Promise<ScheduleView>;
-  /** What is posted to a schedule's route: its answer. */
+  /** Posts to a schedule's route. */
   act(name: string, verb: "run" | "pause" | "resume"): Promise<Answer>;
   close(): Promise<void>;
 }

@@ -15,7 +15,7 @@ afterAll(() => {
   removeFolder(dir);
 });
 
-/** What the model was asked: the schedule and the due time of each call, as the request has them. */
+/** The requests to the model: the schedule and the due time of each call, as the request has them. */
 const asked: string[] = [];
 
 /** A model that takes two seconds for an answer. */
@@ -65,7 +65,7 @@ const config = {
   },
 };
 
-/** What a promise becomes. Modules are loaded in real time, while which little virtual time passes. */
+/** Waits for a promise. Modules are loaded in real time, while little virtual time passes. */
 async function settled<T>(promise: Promise<T>): Promise<T> {
   let isDone = false;
   void promise.finally(() => (isDone = true)).catch(() => undefined);
@@ -130,7 +130,7 @@ async function admin(here: Process, path: string): Promise<any> {
 const DOWN_DAYS = [24, 62, 82, 118, 175, 182, 229, 250, 284, 299, 333, 340];
 
 it(
-  "fires each due time of a year in three time zones once, through kills and downtime",
+  "schedules: each due time of a year in three time zones fires once, through kills and downtime",
   { timeout: 240_000 },
   async () => {
     installTime();

@@ -74,7 +74,7 @@ function message(type: string, change: Message = {}, { now = NOW, key = KEY } = 
   return { ...made, Signature: signer.sign(key, "base64") };
 }
 
-/** What was fetched, and what the addresses answer. */
+/** The requests, and the answers of their addresses. */
 let asked: { url: string; redirect: RequestInit["redirect"]; bounded: boolean }[];
 let answers: (url: string) => Response | Promise<Response>;
 const fakeFetch: typeof fetch = async (input, init) => {
@@ -108,7 +108,7 @@ const requestOf = (body: string) => ({
 const verify = async (given: object | string, { verifier = verifierOf(), now = NOW } = {}) =>
   verifier.verify(requestOf(typeof given === "string" ? given : JSON.stringify(given)), now);
 
-/** What Amazon's own validator says, which gets the certificate from us. */
+/** The verdict of Amazon's own validator, which gets the certificate from us. */
 function oracle(given: Message): Promise<boolean> {
   const get = vi.spyOn(https, "get").mockImplementation(((
     _url: string,
@@ -333,7 +333,7 @@ describe("a message whose fields are signed by a certificate", () => {
     const later = NOW + 61_000;
     const fresh = message("Notification", { SigningCertURL: `${HOST}/fresh.pem` }, { now: later });
     expect((await verify(fresh, { verifier, now: later })).ok).toBe(true);
-    // What is kept is bounded: certificates that did sign something go before it fills the memory.
+    // The number of kept certificates has a limit, also for those that did sign something.
     for (let n = 0; n < 40; n++) {
       const now = later + n * 61_000;
       await verify(message("Notification", { SigningCertURL: `${HOST}/kept-${n}.pem` }, { now }), {

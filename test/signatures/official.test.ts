@@ -48,7 +48,7 @@ const believes = (
   };
   return (verifierOf(scheme, secret).verify(request, Date.now()) as { ok: boolean }).ok;
 };
-/** What our own reading of the sender signs, for its package to check. */
+/** A request that our own reading of the sender signs, for the sender's package to check. */
 const ours = (scheme: string) => {
   const sender = senderOf(scheme);
   const time = now();
@@ -186,6 +186,9 @@ const PACKAGES: [string, string, (given: ReturnType<typeof ours>) => unknown][] 
   ],
 ];
 
-it.each(PACKAGES)("what we take for signed, %s believes", async (_name, scheme, believesIt) => {
-  expect(await believesIt(ours(scheme))).toBe(true);
-});
+it.each(PACKAGES)(
+  "signatures: a request that we sign is accepted by %s",
+  async (_name, scheme, believesIt) => {
+    expect(await believesIt(ours(scheme))).toBe(true);
+  },
+);

@@ -86,7 +86,7 @@ function verifier() {
     );
 }
 
-it("needs the account at load where the issuer signs for everybody, and none where the issuer is the operator's own", () => {
+it("OpenID Connect: the config needs the account if the issuer signs for everybody, and not if the issuer is the operator's own", () => {
   const issuesOf = (scheme: unknown): string[] =>
     createVerifiers(
       [{ path: "in", auth: { scheme, audience: AUDIENCE } as never, at: "auth" }],
@@ -107,7 +107,7 @@ it("needs the account at load where the issuer signs for everybody, and none whe
 });
 
 describe("a push with a token of OpenID Connect", () => {
-  it("is believed by the issuer's keys, which are fetched once", async () => {
+  it("is authenticated by the issuer's keys, which are fetched once", async () => {
     const verify = verifier();
     expect(await verify(await token())).toEqual({
       ok: true,

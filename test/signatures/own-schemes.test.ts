@@ -29,7 +29,7 @@ const open = (scheme: object, more: object = {}): Promise<World> =>
       },
     },
   });
-/** What is wrong with a config with the scheme. */
+/** The issues of a config with the scheme. */
 const issuesOf = (scheme: object, more: object = {}): Issue[] =>
   createVerifiers(
     [
@@ -124,6 +124,21 @@ describe("a scheme of one's own proves itself when the config is loaded", () => 
   });
 });
 
+it("signatures: a signed time may be of any time zone", async () => {
+  const scheme = { ...plain, signed: "{raw}{timestamp}" };
+  const world = await open({ ...scheme, ...at({ header: "x-at" }, { unit: "iso8601" }) });
+  const send = (time: string) => {
+    const body = '{"n":1}';
+    const headers = { authorization: "", "x-at": time, "x-own": hmac(body + time) };
+    return world.post("/hooks/own", body, headers);
+  };
+  const local = (minutes: number): string =>
+    new Date(Date.now() + minutes * 60_000).toISOString().replace("Z", "-07:00");
+  const statuses = [local(-7 * 60), local(0), "now"].map(async (time) => (await send(time)).status);
+  expect(await Promise.all(statuses)).toEqual([202, 401, 401]);
+  await world.stop();
+});
+
 const handshake = (when: object, more: object = {}) => ({
   signed: false,
   when: { method: "GET", ...when },
@@ -208,6 +223,16 @@ describe("handshakes of a scheme of one's own", () => {
       { query: { crc: "*" } },
       { respond: { type: "json", hmac: { of: { query: "crc" } }, json: { token: "{{hmac}}" } } },
     ),
+    handshake(
+      { query: { named: "*" } },
+      {
+        respond: {
+          type: "json",
+          hmac: { of: { query: "named" } },
+          json: { token: "sha256={{hmac}}" },
+        },
+      },
+    ),
   ];
   let world: World;
   beforeAll(async () => {
@@ -261,6 +286,14 @@ describe("handshakes of a scheme of one's own", () => {
     expect((await world.admin("/admin/v1/events")).body.events).toEqual([]);
     const event = '{"n":1,"challenge":"a"}';
     expect((await post(event, { "x-own": hmac(event) })).status).toBe(202);
+  });
+
+  it("put a value into a text, as senders do that name the algorithm", async () => {
+    const given = await ask({}, "?named=abc-123");
+    expect([given.status, await given.json()]).toEqual([
+      200,
+      { token: `sha256=${hmac("abc-123")}` },
+    ]);
   });
 
   it("sign no text of anyone's that could be a request", async () => {

@@ -5,7 +5,7 @@ import { createWorld, type World } from "../e2e/world.ts";
 /** Requests and answers as the senders' documentation has them, through HTTP. */
 const SECRET = "a-secret-of-the-sender-0123456789";
 const PUBLIC_URL = "https://hooks.example.com";
-const SENDERS = ["trello", "mandrill", "monday", "okta", "cloudevents", "event-grid"];
+const SENDERS = ["trello", "mandrill", "intercom", "monday", "okta", "cloudevents", "event-grid"];
 
 let world: World;
 beforeAll(async () => {
@@ -45,9 +45,12 @@ const countEvents = async (): Promise<number> =>
   (await world.admin("/admin/v1/events?limit=100")).body.events.length;
 
 describe("how senders test an address", () => {
-  it.each(["trello", "mandrill"])("%s: a HEAD request is answered 200", async (path) => {
-    expect(await ask({ method: "HEAD", path })).toMatchObject({ status: 200, text: "" });
-  });
+  it.each(["trello", "mandrill", "intercom"])(
+    "%s: a HEAD request is answered 200",
+    async (path) => {
+      expect(await ask({ method: "HEAD", path })).toMatchObject({ status: 200, text: "" });
+    },
+  );
 
   it("okta: the challenge of a header is given back as JSON", async () => {
     // developer.okta.com/docs/concepts/event-hooks, one-time verification request

@@ -1,7 +1,7 @@
 import { createHmac, createSign, generateKeyPairSync, sign as signBytes } from "node:crypto";
 import type { Signer, Signing } from "../../src/testing/scheme.ts";
 
-/** How each sender signs, written from its documentation for the tests alone: another reading than the scheme's. */
+/** A sender's way to sign, written from its documentation for the tests alone. It is a second reading, apart from the scheme's. */
 export interface Sender extends Signer {
   scheme: string;
 }

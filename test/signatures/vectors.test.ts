@@ -41,7 +41,7 @@ function requestOf(
 const verify = (verifier: Verifier, request: SignedRequest, seconds = NOW): Verified =>
   verifier.verify(request, seconds * 1000) as Verified;
 
-it("every scheme but those over OpenID Connect and certificates has its vectors", () => {
+it("signatures: every scheme but those over OpenID Connect and certificates has its vectors", () => {
   const files = readdirSync(join(PRESETS, "schemes")).map((name) => name.replace(/\.json$/, ""));
   expect(
     files.filter(
@@ -52,7 +52,7 @@ it("every scheme but those over OpenID Connect and certificates has its vectors"
   ).toEqual([]);
 });
 
-it("every scheme says who its sender is and where the sender describes what it does about errors", () => {
+it("signatures: every scheme names its sender and the page about the sender's behaviour on errors", () => {
   const folder = join(PRESETS, "schemes");
   const loaded = schemeNames(folder).map(
     (name) => [name, loadScheme({ dir: folder }, name, name)] as const,
@@ -166,7 +166,7 @@ describe("what tells a repeat", () => {
   });
 });
 
-it("a list of states is believed only whole", () => {
+it("signatures: a list of states is accepted only if all are right", () => {
   const verifier = verifierOf("microsoft-graph", "client-state-0123456789");
   const post = (value: unknown) =>
     verify(verifier, {

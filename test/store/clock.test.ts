@@ -159,7 +159,7 @@ describePostgres("PostgreSQL and the clock", () => {
       tx.jobs.add(job("at once", { key: "c", enqueuedAt: Date.now() }));
     });
     await close(first);
-    // What the rows look like when the database's clock goes back by an hour, with the name of a gateway that died just then.
+    // Sets the rows as they are after the database's clock went back by an hour, with a gateway that died just then.
     await query(`
       UPDATE jobs SET run_at = run_at + ${HOUR}, ready = ready + ${HOUR} WHERE run_at > 0;
       INSERT INTO marks VALUES ('clock', (extract(epoch FROM now()) * 1000)::bigint + ${HOUR}) ON CONFLICT (name) DO UPDATE SET seq = excluded.seq;
@@ -206,7 +206,7 @@ describePostgres("PostgreSQL and the clock", () => {
     expect(taken).toEqual(["mine"]);
   });
 
-  it("who waits hears of another gateway's job whose delay ends while the queue is looked at", async () => {
+  it("a waiting gateway notices another gateway's job whose delay ends while the queue is looked at", async () => {
     const clock = createTestClock();
     const { store, queue } = await open(silent, clock);
     const known = clock.now() + HOUR;
@@ -215,7 +215,7 @@ describePostgres("PostgreSQL and the clock", () => {
     /** The database's time of ours. */
     const ahead = Number(row?.run_at) - known;
     const heard = new Set<JobKind>();
-    // What the store does every few seconds would find the job as well.
+    // The store's own check every few seconds would find the job as well.
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     try {
       queue.onReady((kind) => heard.add(kind));

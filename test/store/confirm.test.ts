@@ -28,7 +28,7 @@ describePostgres("a lease that may be over", () => {
     await a.store.commit((tx) => ["x", "y"].forEach((id) => tx.jobs.add(job(id, { key: id }))));
     return (await a.queue.fetch("turn", 2)) as [Job, Job];
   };
-  /** Whether a gateway surely has a job; undefined while that is not known. */
+  /** True if a gateway surely has a job; undefined while that is not known. */
   const confirm = async (one: Job, ms: number): Promise<boolean | undefined> => {
     const abort = new AbortController();
     const answer = a.queue.confirm?.(one, abort.signal);

@@ -120,7 +120,7 @@ describe("a search among events", () => {
   });
 });
 
-/** What each store does for a search in its own way. */
+/** Tests the parts of a search that each store does in its own way. */
 function testStore(makeHome: () => Promise<Home>): void {
   const { stage, add, list, find, bookmarks } = createSearch(makeHome);
 
@@ -150,7 +150,7 @@ function testStore(makeHome: () => Promise<Home>): void {
     expect((await list({ search: "path:Alerts", path: "shop" })).events).toEqual([]);
   });
 
-  it("ends a search at its bounds, says how far it looked, and goes on from there without a gap", async () => {
+  it("ends a search at its bounds, says how far it looked, and continues from there without a gap", async () => {
     const ids: string[] = [];
     for (let n = 0; n < 70; n++)
       ids.unshift(

@@ -1,7 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createSqliteGroupCommit } from "../../src/store/sqlite/group-commit.ts";
-import { Statements } from "../../src/store/sqlite/statements.ts";
+import { createSqliteGroupCommit, Statements } from "../../src/store/sqlite/connection.ts";
 
 const CALLERS = 16;
 const ROUNDS = 20;

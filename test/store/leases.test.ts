@@ -49,7 +49,7 @@ describePostgres("leases between gateways", () => {
       kind: "accepted",
     });
     await forgetBeats(a.cluster.id);
-    // Nobody has taken it yet, and yet it is lost.
+    // The lease is lost, although no other gateway has taken it yet.
     expect(await a.store.commit((tx) => tx.values.set("cursor", "a2"), fencingToken)).toBe(false);
     const second = watch(b);
     await until(() => second.now() !== undefined, 30_000);
@@ -126,7 +126,7 @@ describePostgres("leases between gateways", () => {
     proxy.close();
   });
 
-  it("what one tells under a topic the others hear, in pieces that PostgreSQL takes", async () => {
+  it("a message under a topic reaches all other gateways, in pieces that PostgreSQL takes", async () => {
     const [a, b] = [await open(), await open()];
     const heard: string[] = [];
     b.cluster.on("cancel", (values) => void heard.push(...values));

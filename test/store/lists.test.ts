@@ -6,9 +6,9 @@ import { expect, it } from "vitest";
 import { createSource } from "../../plugins/postgres/records/reads.ts";
 import { PAGES } from "../../src/store/sql/read-table.ts";
 import { search, UNLIMITED, type ListSource } from "../../src/store/sql/search.ts";
-import { createSqliteSource } from "../../src/store/sqlite/reads.ts";
+import { createSqliteSource } from "../../src/store/sqlite/records.ts";
 import { prepareDatabase } from "../../src/store/sqlite/schema.ts";
-import { Statements } from "../../src/store/sqlite/statements.ts";
+import { Statements } from "../../src/store/sqlite/connection.ts";
 import type { Lists } from "../../src/store/types.ts";
 import { START, createTestClock, event } from "./suite/make.ts";
 import { openStore } from "../../src/store/open.ts";
@@ -63,7 +63,7 @@ it("SQLite: a filter whose count is known to be 0 looks at no row, however many 
       1,
     ]);
   }
-  // What is not counted yet is found.
+  // A row that is not counted yet is found.
   db.exec(
     `UPDATE marks SET seq = ${ROWS - 1} WHERE name = 'intake'; UPDATE events SET outcome = 'failed' WHERE seq = ${ROWS}`,
   );

@@ -93,7 +93,7 @@ describe("the lock of a state folder", () => {
     lock.release();
   });
 
-  it("can be shared by those whose work is elsewhere, and by nobody with one who needs it alone", async () => {
+  it("can be shared by those whose work is elsewhere, and by no one with one who needs it alone", async () => {
     const [first, second] = [await holder("shared"), await holder("shared")];
     const own = await acquireLock(stateDir, info, { shared: true });
     await expect(acquireLock(stateDir)).rejects.toMatchObject({

@@ -109,7 +109,7 @@ describePostgres("the schema's steps", () => {
     };
   };
 
-  it("one that fails leaves nothing half done and says what to do; the next start goes on with it", async () => {
+  it("one that fails leaves nothing half done and says what to do; the next start continues with it", async () => {
     await makeSchema();
     // In the way of the first step, after it has made other tables.
     await within((client) => client.query("CREATE TABLE windows (mine text)"));
@@ -157,7 +157,7 @@ describePostgres("the schema's steps", () => {
     });
   });
 
-  it("a user who may not make or change tables is told by whom, and how, it is done", async () => {
+  it("a user who may not make or change tables gets an error with the user who may, and the command", async () => {
     const role = `${schema.name}_app`;
     const own = new URL(schema.url);
     own.username = role;

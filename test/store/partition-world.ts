@@ -48,7 +48,7 @@ export function createPartitionWorld() {
       await store.commit((tx) => tx.runs.update(runId, { status: "succeeded", endedAt }));
     return { event: made, runId };
   };
-  /** What remains of events and their runs. */
+  /** The rest of events and their runs. */
   const shown = ({ store }: StoreHandle, made: readonly Made[]) =>
     Promise.all(
       made.map(async (one) => ({

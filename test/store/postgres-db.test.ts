@@ -5,7 +5,7 @@ import { openDb, type Db } from "../../plugins/postgres/client/db.ts";
 import { silent } from "./home.ts";
 import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts";
 
-it("takes user and password of PostgreSQL from the environment that is handed in, where the URL names none", () => {
+it("PostgreSQL: user and password come from the given environment if the URL names none", () => {
   const env = { PGUSER: "ada", PGPASSWORD: "p@ss word\n" };
   expect(parseAddress("postgres://db.example/work", env).connection).toBe(
     "postgres://ada:p%40ss%20word@db.example/work",
@@ -18,7 +18,6 @@ it("takes user and password of PostgreSQL from the environment that is handed in
   );
 });
 
-/** How statements, and what they carry, reach PostgreSQL. */
 describePostgres("the connections to PostgreSQL", () => {
   let schema: Schema;
   let db: Db;

@@ -6,7 +6,7 @@ import { createDatabase, describePostgres } from "./postgres.ts";
 import { postgresAddress } from "./postgres-client.ts";
 import { createProxy } from "./proxy.ts";
 
-/** How many members a group needs to begin while another group is under way. */
+/** The number of members that a group needs to begin while another group is being committed. */
 const GROUP = 8;
 
 /** Hooks that are committed in groups, several of which are under way at the same time. */
@@ -50,7 +50,7 @@ describePostgres("groups of hooks on PostgreSQL", () => {
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'groups_${database.schema.name}'`,
     );
 
-  it("fail alone where one of them fails between others that are under way", async () => {
+  it("fail alone if one of them fails between other groups in progress", async () => {
     const a = await open();
     await disturb();
     const [first, second, third] = [[hook("slow")], [...hooks("x"), hook("broken")], hooks("y")];
@@ -71,7 +71,7 @@ describePostgres("groups of hooks on PostgreSQL", () => {
     });
   });
 
-  it("all fail that are under way when their connection is lost, and a repeat is accepted", async () => {
+  it("all fail that are in progress when their connection is lost, and a repeat is accepted", async () => {
     const a = await open();
     await disturb();
     const slow = [hook("slow")];
@@ -112,7 +112,7 @@ describePostgres("groups of hooks on PostgreSQL", () => {
         const before = answers.accepted;
         await until(() => answers.accepted > before || isOver, 60_000);
         await until(() => false, 7 * (n % 9));
-        // What PostgreSQL has begun is committed, without an answer.
+        // A group that PostgreSQL has begun is committed, but its answer is lost.
         proxy.set("hanging");
         await until(() => false, 10);
         proxy.set("refusing");
@@ -140,7 +140,7 @@ describePostgres("groups of hooks on PostgreSQL", () => {
     });
   });
 
-  it("keep the order in which the hooks of one session came, over all that are under way", async () => {
+  it("keep the order in which the hooks of one session came, over all groups in progress", async () => {
     const a = await open();
     await disturb();
     const groups = [[hook("slow")], hooks("x"), hooks("brief"), hooks("y"), hooks("z")];
@@ -172,7 +172,7 @@ describePostgres("groups of hooks on PostgreSQL", () => {
 
   it("ask the database for a key that many repeat at the same moment a few times, not once for each", async () => {
     const [a, b] = [await open(), await open()];
-    // What a sequence counts stays counted where the statement fails.
+    // A sequence keeps its count if the statement fails.
     await rows(`
       CREATE SEQUENCE asked;
       CREATE FUNCTION ask() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('asked'); RETURN NULL; END $$;

@@ -23,7 +23,6 @@ import { createDatabase, describePostgres, plainly } from "./postgres.ts";
 import { postgresAddress } from "./postgres-client.ts";
 import { createProxy } from "./proxy.ts";
 
-/** What only several gateways on one database can show. */
 describePostgres("several gateways on one PostgreSQL", () => {
   const database = createDatabase();
   const { open, within, query } = database;
@@ -269,7 +268,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
   it("hear of each other's hooks, wakes and free keys without asking", async () => {
     const [a, b] = [await open(), await open()];
     const heard: string[] = [];
-    // Nobody asks for jobs here: what is heard was told.
+    // This gateway does not fetch jobs: each call comes from a notification.
     b.queue.onReady((kind) => heard.push(kind));
     b.store.onSystemEvents((agentId, mode) => heard.push(`${agentId} ${mode}`));
     const told = async (write: () => Promise<unknown>, expected: string): Promise<void> => {
@@ -298,7 +297,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
     expect(heard).toEqual(["delivery"]);
   });
 
-  it("refuse within bounds while PostgreSQL is away or hangs, and go on by themselves when it is back", async () => {
+  it("refuse within bounds while PostgreSQL is away or hangs, and continue by themselves when it is back", async () => {
     const proxy = await createProxy(postgresAddress());
     const a = await open((url) => {
       url.port = String(proxy.port);
@@ -347,7 +346,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
     proxy.close();
   });
 
-  it("accept, and are heard of, while work that waits for a lock has used up the other connections", async () => {
+  it("accept hooks, and show that they are alive, while work that waits for a lock has used up the other connections", async () => {
     const a = await open();
     await a.store.accept(event());
     const seen = (client: pg.Client): Promise<string> =>
@@ -389,7 +388,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
     expect(await a.store.counts()).toMatchObject({ "events.accepted": 6 });
   });
 
-  it("are heard of again and again while statements that tidy up wait for a lock", async () => {
+  it("show again and again that they are alive while statements that tidy up wait for a lock", async () => {
     const a = await open();
     await a.queue.recover();
     await within(async (client) => {

@@ -63,7 +63,7 @@ export function newSchema(): Schema {
   };
 }
 
-/** What a schema is made of, and its tables. */
+/** The parts of a schema, as a hash, and its tables. */
 const SHAPE = `
   WITH own AS (SELECT * FROM pg_class WHERE relnamespace = $1::regnamespace), things AS (
     SELECT concat_ws(' ', relkind, relname, relnatts, reloptions, relacl) AS thing FROM own
@@ -101,7 +101,7 @@ async function empty(
       ? `DELETE FROM migrations WHERE version > ${MIGRATIONS.length}`
       : `DELETE FROM ${one}`,
   );
-  // What triggers have counted when rows went, goes with the second round.
+  // Triggers may add counts while rows are deleted. The second round deletes these.
   await client.query([...deletes, ...deletes].join("; "));
   return true;
 }

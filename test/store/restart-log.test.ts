@@ -48,7 +48,7 @@ describe("a log that is copied while the gateway writes", () => {
     hold.close();
   });
 
-  it("can be held again and again, and is let go when it is closed", () => {
+  it("can be held again and again, and is released when it is closed", () => {
     const hold = openHold(join(dir, "rouse.db"));
     for (let round = 0; round < 3; round++) {
       write();
@@ -63,7 +63,7 @@ describe("a log that is copied while the gateway writes", () => {
     expect(restartLog(thread).isComplete).toBe(true);
   });
 
-  it("goes on while a reader needs it, and is emptied afterwards", () => {
+  it("continues while a reader needs it, and is emptied afterwards", () => {
     write();
     const reader = openHold(join(dir, "rouse.db"));
     reader.take();

@@ -6,8 +6,7 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
 import { openStore } from "../../src/store/open.ts";
-import { createSqliteGroupCommit } from "../../src/store/sqlite/group-commit.ts";
-import { Statements } from "../../src/store/sqlite/statements.ts";
+import { createSqliteGroupCommit, Statements } from "../../src/store/sqlite/connection.ts";
 import { createSqlite } from "../../src/store/sqlite/store.ts";
 import { SQLITE_MIGRATIONS, prepareDatabase } from "../../src/store/sqlite/schema.ts";
 import { sweepSteps } from "../../src/store/sqlite/sweep.ts";
@@ -164,7 +163,7 @@ describe("openStore", () => {
 });
 
 describe("group commit", () => {
-  it("commits all that comes in during one turn of the event loop, and what the next turns bring, at once", async () => {
+  it("commits together all that comes in during one turn of the event loop and the next ones", async () => {
     const { db, ran } = watched(path());
     const { store } = createSqlite(db, createTestClock(), silent);
     const commits = (): number => ran.filter((sql) => sql === "COMMIT").length;
@@ -269,7 +268,7 @@ describe("group commit", () => {
 });
 
 describe("a disk that is full", () => {
-  it("refuses with store_unavailable, keeps nothing of it, says why in the log, and goes on when there is room", async () => {
+  it("refuses with store_unavailable, keeps nothing of it, says why in the log, and continues when there is room", async () => {
     const lines: string[] = [];
     const db = new DatabaseSync(path());
     const { store, queue } = createSqlite(
@@ -299,7 +298,7 @@ describe("a disk that is full", () => {
     for (const [index, result] of results.entries()) {
       if (result.status === "rejected")
         expect(result.reason).toMatchObject({ name: "RouseError", code: "store_unavailable" });
-      // Whatever was told is the truth.
+      // The store has exactly the events whose `accept` resolved.
       expect((await store.events.get(events[index]!.id)) !== undefined).toBe(
         result.status === "fulfilled",
       );
@@ -466,7 +465,7 @@ describe("a flood of hooks", () => {
     await store.close();
   });
 
-  it("is answered before work starts, where nobody waits for it", async () => {
+  it("is answered before work starts, if nothing waits for it", async () => {
     const { db, ran } = watched(path());
     const { store } = createSqlite(db, createTestClock(), silent);
     await store.accept(event({ actions: [runAction()] }));

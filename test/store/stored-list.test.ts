@@ -29,7 +29,7 @@ function openList() {
 }
 
 describe("a list in a store", () => {
-  it("forgets no change that was made while an older read was under way", async () => {
+  it("forgets no change that was made while an older read was in progress", async () => {
     const { list, endFirstRead } = openList();
     const slow = list.read();
     await list.change((before) => ({ list: [...before, "b"], result: undefined }));

@@ -210,7 +210,7 @@ describe("rouse store export", () => {
 
 describe("rouse store import", () => {
   let whole: string | undefined;
-  /** What an export of a store with a little of everything is; it is made once. */
+  /** The export of a store with a little of everything. It is made once. */
   const getExport = async (): Promise<string> => {
     if (whole !== undefined) return whole;
     await fillStore();
@@ -375,7 +375,7 @@ describePostgres("rouse store export and import with PostgreSQL", () => {
       await moved.until(
         async () => (await moved.get(`/hooks/runs/${id}`)).body.run.status === "succeeded",
       );
-    // The same hooks again are answered as they were, and nothing runs anew.
+    // The same hooks get the same answers as before, and nothing runs again.
     const again = await moved.post("/hooks/talk", { n: 1 }, { "idempotency-key": "said" });
     expect(again.body).toMatchObject({ runId: said });
     await moved.until(async () => receipts.length === 2);

@@ -142,7 +142,7 @@ describePostgres("what gateways spend and collect together", () => {
     expect(await left()).toEqual({ starts: 4, places: 4 });
     await begin(a, "run_1");
     expect(await left()).toEqual({ starts: 4, places: 4 });
-    // Its own gateway may not have heard of the commit: the start counts once there, too.
+    // Its own gateway may not know of the commit yet: the start counts once there, too.
     expect(await left(a, { pending: one })).toEqual({ starts: 4, places: 4 });
     await a.store.commit((tx) =>
       tx.runs.update("run_1", {
@@ -171,7 +171,7 @@ describePostgres("what gateways spend and collect together", () => {
       wanted: StartAmounts,
     ): Promise<number | undefined> =>
       (await usage.reserve([ask({ places: 3 }, { wanted })]))[0]?.reserved.places;
-    /** As if a gateway had not been heard of for so long; its next sign of life undoes that. */
+    /** Makes a gateway look silent for some seconds. Its next sign of life undoes that. */
     const silence = async ({ cluster }: StoreHandle, seconds: number): Promise<void> => {
       const text = `UPDATE holders SET seen = now() - interval '${seconds} seconds' WHERE gateway = $1 RETURNING 1`;
       expect(await query(text, [cluster.id])).toHaveLength(1);
@@ -225,7 +225,7 @@ describePostgres("what gateways spend and collect together", () => {
       expect(await start(a, held)).toBe(false);
     });
 
-    it("is heard of when it reserves room, so that its jobs are not freed at that moment", async () => {
+    it("counts as alive when it reserves room, so that its jobs are not freed at that moment", async () => {
       const [a, b] = [await open(), await open()];
       expect(await reserve(a, one)).toBe(1);
       for (const seconds of [8, 11]) {

@@ -16,7 +16,7 @@ import { countWords, importedOnce, linesByFolder, questionsByFolder } from "./co
 const SCRIPT_MS = 240_000;
 
 it(
-  "every budget is what there is",
+  "budgets: every budget is the current number",
   async () => {
     // With a problem it ends with 1, and prints the same.
     const { stdout } = await promisify(execFile)("npm", ["run", "-s", "budgets", "--", "--json"], {

@@ -40,7 +40,7 @@ export interface BudgetRow {
   budget?: number;
   /** Absent if the name is no longer there. */
   actual?: number;
-  /** What has to be done; absent if the two numbers are the same. */
+  /** The step to take; absent if the two numbers are the same. */
   problem?: string;
 }
 

@@ -17,11 +17,11 @@ export interface CodeFile {
 export interface Finding {
   /** A file or a folder. */
   file: string;
-  /** What is wrong, without numbers: an entry of `known.json` stays true if other code changes. */
+  /** The violation, without numbers: an entry of `known.json` stays true if other code changes. */
   what: string;
 }
 
-/** Whether a file is part of the program and not of its tests and tools. */
+/** True if a file is part of the program and not of its tests and tools. */
 export const isProduct = ({ path }: CodeFile): boolean =>
   ["src/", "plugins/", "console/"].some((folder) => path.startsWith(folder));
 
@@ -82,7 +82,7 @@ export function withoutComments({ text, comments }: CodeFile): string {
   return code + text.slice(end);
 }
 
-/** How many lines of a file have code on them. */
+/** The number of lines of a file that have code on them. */
 export const countLines = (file: CodeFile): number =>
   withoutComments(file)
     .split("\n")
@@ -95,7 +95,7 @@ export interface Import {
   typeOnly: boolean;
 }
 
-/** Whether an import or export statement names types only. */
+/** True if an import or export statement names types only. */
 const isTypeOnly = (kind: string | undefined, specifiers: readonly object[]): boolean =>
   kind === "type" ||
   (specifiers.length > 0 &&
@@ -105,7 +105,7 @@ const isTypeOnly = (kind: string | undefined, specifiers: readonly object[]): bo
         ("exportKind" in specifier && specifier.exportKind === "type"),
     ));
 
-/** What a file imports: statements, re-exports, `import()`, and `import("…")` in types. */
+/** The imports of a file: statements, re-exports, `import()`, and `import("…")` in types. */
 export function getImports({ path, program }: CodeFile): Import[] {
   const found: Import[] = [];
   const add = (source: Node | null, typeOnly: boolean): void => {

@@ -29,7 +29,7 @@ export const GATES: Record<string, Gate> = {
   "no escape hatches from the type checker": habits.typesAreChecked,
 };
 
-/** What a gate finds, as lists by file: the form of `known.json`. */
+/** The findings of a gate, as lists by file: the form of `known.json`. */
 export type Violations = Record<string, string[]>;
 
 export function findViolations(gate: Gate, files: readonly CodeFile[]): Violations {

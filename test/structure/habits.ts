@@ -68,7 +68,7 @@ const READS_BODY =
 /** The reader, what hands it a request's body, and files in which `request` is a stored one or one to a model. */
 const BODY_READERS = [
   "core/http/body",
-  "http/request",
+  "http/transport",
   "channel-kit/kit",
   "operate/records/views",
   "agent/thinking",
@@ -111,7 +111,7 @@ const MAY_USE_PROCESS = [
   "console/",
 ];
 
-/** What an expression takes from the process, as text. */
+/** The use of the process, its clock or its network by an expression, as text; undefined if there is none. */
 function takenFromProcess(node: Node, parent: Node | undefined): string | undefined {
   switch (node.type) {
     case "MemberExpression": {
@@ -137,13 +137,13 @@ function takenFromProcess(node: Node, parent: Node | undefined): string | undefi
 
 const isFetch = (node: Node): boolean => node.type === "Identifier" && node.name === "fetch";
 
-/** Whether a pattern or a parameter introduces a `fetch` of its own. */
+/** True if a pattern or a parameter introduces a `fetch` of its own. */
 const bindsFetch = (node: Node): boolean =>
   (node.type === "ObjectPattern" &&
     node.properties.some((entry) => entry.type === "Property" && isFetch(entry.value))) ||
   ("params" in node && Array.isArray(node.params) && (node.params as Node[]).some(isFetch));
 
-/** Whether a node stands for the value of the name `fetch`: it is no type, no key of a member and no member of a type. */
+/** True if a node stands for the value of the name `fetch`: it is no type, no key of a member and no member of a type. */
 const readsFetch = (node: Node, parent: Node | undefined): boolean =>
   isFetch(node) &&
   parent !== undefined &&

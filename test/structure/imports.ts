@@ -234,7 +234,7 @@ export const consoleImportsTypes = (files: readonly CodeFile[]): Finding[] =>
       .map(({ target }) => ({ file: file.path, what: `imports ${target}` })),
   );
 
-/** What a sender signs, and how its handshake is answered, are parts of a request and an answer. */
+/** Signatures and handshakes are parts of a request and an answer, so their folder may know HTTP. */
 const SIGNATURES = "src/intake/signatures";
 
 /** The intake knows no HTTP: no import of it, none of its classes, and no status but those of the error table. */

@@ -8,7 +8,7 @@ interface Lock {
 const read = (name: string): string => readFileSync(new URL(name, import.meta.url), "utf8");
 const lock = JSON.parse(read("../../package-lock.json")) as Lock;
 
-it("the packages that an installation names are those of one list, each with the reason for it", () => {
+it("packages: those of an installation are on one list, each with its reason", () => {
   const { dependencies = {}, optionalDependencies = {} } = lock.packages[""] ?? {};
   expect(
     Object.keys({ ...dependencies, ...optionalDependencies }).toSorted(),
@@ -17,7 +17,7 @@ it("the packages that an installation names are those of one list, each with the
   expect(Object.entries(PACKAGES).filter(([, reason]) => reason.length < 8)).toEqual([]);
 });
 
-it("what `npm ls --omit=dev --all` lists is unchanged", () => {
+it("packages: the output of `npm ls --omit=dev --all` is unchanged", () => {
   // The lock file marks what only developers need; names say enough, since versions change with every update.
   const installed = Object.entries(lock.packages).flatMap(([path, { dev }]) =>
     path === "" || dev === true ? [] : [path.split("node_modules/").at(-1) ?? path],

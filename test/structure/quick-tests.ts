@@ -16,7 +16,7 @@ const PUBLISHED = new Map(
       : [[name.replace(/^\./, "rouse"), target["rouse-source"].replace("./", "")] as const],
   ),
 );
-/** What takes long: gateways, processes, threads, servers, browsers and PostgreSQL. */
+/** Modules that make a test slow: gateways, processes, threads, servers, browsers and PostgreSQL. */
 const SLOW = [
   "src/gateway/gateway.ts",
   "node:child_process",

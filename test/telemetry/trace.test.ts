@@ -3,14 +3,8 @@ import type { AddressInfo } from "node:net";
 import { afterEach, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
 import { definePlugin, type Tool } from "../../src/plugin/api.ts";
-import {
-  startVendor,
-  VENDORS,
-  type ModelServer,
-  type Said,
-  type Vendor,
-} from "../agent/vendors.ts";
-import { createWorld, type World } from "../e2e/world.ts";
+import { startVendor, VENDORS, type Said, type Vendor } from "../agent/vendors.ts";
+import { createWorld, type World, type WorldOptions } from "../e2e/world.ts";
 import { createCollector, type CollectedSpan, type Collector } from "./collector.ts";
 
 const SENDER = {
@@ -29,12 +23,9 @@ const SECRETS = [
 ];
 
 let world: World | undefined;
-let model: ModelServer | undefined;
 afterEach(async () => {
   await world?.stop();
-  await model?.close();
   world = undefined;
-  model = undefined;
 });
 
 interface Service {
@@ -98,26 +89,35 @@ const lookup = (service: Service): Tool => ({
     (await fetch(`${service.url}/crm`, { headers: { ...trace } })).text(),
 });
 
-interface Setup {
+const ORDER = {
+  id: "order",
+  match: { path: "shop" },
+  messageTemplate: "New: {{text}}",
+  channel: "desk",
+  wakeMode: "next-heartbeat",
+};
+
+interface Setup extends Pick<WorldOptions, "dir" | "workers"> {
   says?: (call: number) => Said;
-  /** What the channel answers, by attempt. */
+  /** The channel's answer, by attempt. */
   sends?: (attempt: number) => "sent" | "retry" | "failed";
   telemetry?: object;
-  hooks?: object;
-  vendor?: Vendor;
+  mappings?: object[];
 }
 
 async function start(
   collector: Collector,
   { says = () => ({ text: "canary-reply" }), sends = () => "sent", ...more }: Setup = {},
 ) {
-  const { vendor = COMPATIBLE, telemetry = {}, hooks = {} } = more;
+  const { telemetry = {}, mappings = [ORDER], ...options } = more;
   const service = await createService();
-  model = await startVendor(vendor);
+  const model = await startVendor(COMPATIBLE);
+  onTestFinished(() => model.close());
   let asked = 0;
   model.handler = () => says(asked++);
   let attempts = 0;
   world = await createWorld({
+    ...options,
     logLevel: "trace",
     plugins: [
       definePlugin({ id: "crm", tools: () => [lookup(service)] }),
@@ -142,19 +142,12 @@ async function start(
       mcp: { servers: { town: { url: `${service.url}/mcp` } } },
       hooks: {
         tools: ["crm.*", "town.*"],
-        mappings: [
-          {
-            id: "order",
-            match: { path: "shop" },
-            messageTemplate: "New: {{text}}",
-            channel: "desk",
-            wakeMode: "next-heartbeat",
-          },
-        ],
-        ...hooks,
+        mappings,
       },
       models: {
-        providers: { local: { type: vendor.type, baseUrl: model.baseUrl, apiKey: "k-0123456789" } },
+        providers: {
+          local: { type: COMPATIBLE.type, baseUrl: model.baseUrl, apiKey: "k-0123456789" },
+        },
       },
       agents: {
         defaults: { model: "local/big", heartbeat: { every: 0 } },
@@ -324,9 +317,17 @@ it("a hook is one trace with its sender: intake, mapping, run, model calls, tool
     expect([secret, exported.includes(secret)]).toEqual([secret, false]);
 });
 
-it("failures are told by the span that failed and by a short code, without a word of what the vendor said", async () => {
+it("traces: a failure is in the span that failed, with a short code, and without a word of the vendor's error", async () => {
   const collector = await createCollector();
-  const { world: of, model: server } = await start(collector, { sends: () => "failed" });
+  const broken = {
+    id: "broken",
+    match: { path: "broken" },
+    transform: { jsonata: "$number('canary-body')" },
+  };
+  const { world: of, model: server } = await start(collector, {
+    sends: () => "failed",
+    mappings: [ORDER, broken],
+  });
   let asked = 0;
   server.handler = (_request, response) => {
     if (asked++ > 0) return { text: "canary-reply" };
@@ -344,6 +345,11 @@ it("failures are told by the span that failed and by a short code, without a wor
     (await of.post("/hooks/shop", { text: "x" }, { authorization: "Bearer wrong" })).status,
   ).toBe(401);
   expect((await of.post("/hooks/whatever-scanners-ask", {})).status).toBe(404);
+  const unmapped = await of.post("/hooks/broken", { text: "x" });
+  expect(unmapped.status).toBe(500);
+  const event = unmapped.headers.get("x-request-id");
+  const replay = { method: "POST", body: "{}" };
+  expect((await of.admin(`/admin/v1/events/${event}/replay`, replay)).status).toBe(200);
   await stop(of);
 
   const failed = collector.spans
@@ -351,9 +357,19 @@ it("failures are told by the span that failed and by a short code, without a wor
     .map(({ name, attributes }) => [name, attributes["error.type"]]);
   expect(failed).toContainEqual(["chat big", "500"]);
   expect(failed).toContainEqual(["deliver desk", "failed"]);
+  expect(failed.filter(([name]) => name === "evaluate mappings")).toEqual([
+    ["evaluate mappings", "transform_failed"],
+    ["evaluate mappings", "transform_failed"],
+  ]);
+  expect(failed).toContainEqual(["POST /hooks/broken", "500"]);
+  expect(collector.one("receive replay")).toMatchObject({
+    kind: "internal",
+    attributes: { "rouse.event.outcome": "failed" },
+  });
   // A caller's mistake is no failure of the gateway.
   const wrong = collector.spans.filter(
-    ({ kind, attributes }) => kind === "server" && attributes["http.response.status_code"] !== 202,
+    ({ kind, attributes }) =>
+      kind === "server" && String(attributes["http.response.status_code"]).startsWith("4"),
   );
   expect(
     wrong.map(({ name, failed: isFailed, attributes }) => [
@@ -371,35 +387,23 @@ it("failures are told by the span that failed and by a short code, without a wor
   );
 });
 
-it("a failed mapping and a replay are spans too", async () => {
+it("a run is in the trace of its hook also if another gateway executes it, after that one has stopped", async () => {
   const collector = await createCollector();
-  const mapping = {
-    id: "broken",
-    match: { path: "shop" },
-    transform: { jsonata: "$number('canary-body')" },
-  };
-  const { world: of } = await start(collector, { hooks: { mappings: [mapping] } });
-  expect((await of.post("/hooks/shop", { text: "x" })).status).toBe(500);
-  const [event] = (await of.admin("/admin/v1/events")).body.events;
-  const replayed = await of.admin(`/admin/v1/events/${event.id}/replay`, {
-    method: "POST",
-    body: "{}",
-  });
-  expect(replayed).toMatchObject({ status: 200 });
-  await stop(of);
-  const evaluations = collector.spans.filter(({ name }) => name === "evaluate mappings");
-  expect(evaluations.map(({ failed, attributes }) => [failed, attributes["error.type"]])).toEqual([
-    [true, "transform_failed"],
-    [true, "transform_failed"],
-  ]);
-  expect(collector.one("POST /hooks/shop")).toMatchObject({
-    failed: true,
-    attributes: { "error.type": "500", "http.response.status_code": 500 },
-  });
-  expect(collector.one("receive replay")).toMatchObject({
-    kind: "internal",
-    attributes: { "rouse.event.outcome": "failed" },
-  });
+  const open = (serviceName: string, more: Setup) =>
+    start(collector, { telemetry: { serviceName }, ...more });
+  const { world: front } = await open("front", { workers: false });
+  const { body } = await front.post("/hooks/shop", { text: "x" }, SENDER);
+  await front.gateway.stop();
+  const { world: back } = await open("back", { dir: front.dir });
+  expect((await ended(back, body.runId)).traceId).toBe(TRACE);
+  await stop(back);
+  const [intake, run] = [
+    collector.one("POST /hooks/shop"),
+    collector.one("invoke_agent Operations"),
+  ];
+  expect(intake).toMatchObject({ service: "front", traceId: TRACE, state: "shop=abc" });
+  expect(run).toMatchObject({ ...child(intake), service: "back", state: "shop=abc" });
+  expect(collector.one("chat big")).toMatchObject({ ...child(run), service: "back" });
 });
 
 it("a chat over the API is in the trace of its caller, also if it streams", async () => {
@@ -456,22 +460,10 @@ it("a chat over the API is in the trace of its caller, also if it streams", asyn
   });
 });
 
-it("what several events come to is one run: of the first one's trace, linked to the others", async () => {
+it("several events that are combined are one run: of the first one's trace, linked to all others", async () => {
   const collector = await createCollector();
   const { world: of } = await start(collector, {
-    hooks: {
-      mappings: [
-        {
-          id: "order",
-          match: { path: "shop" },
-          messageTemplate: "{{text}}",
-          channel: "desk",
-          deliver: false,
-          wakeMode: "next-heartbeat",
-          coalesce: { key: "all", windowSeconds: 1 },
-        },
-      ],
-    },
+    mappings: [{ ...ORDER, deliver: false, coalesce: { key: "all", windowSeconds: 1 } }],
   });
   const other = "00-11111111111111111111111111111111-2222222222222222-01";
   const { body } = await of.post("/hooks/shop", { text: "one" }, SENDER);
@@ -510,7 +502,7 @@ it("a sender's decision not to sample holds, and so does the share of the config
   const { body } = await of.post("/hooks/shop", { text: "x" });
   const run = await ended(of, body.runId);
   expect(run.traceId).toMatch(/^[0-9a-f]{32}$/);
-  // Others are told so.
+  // Requests to other services have its id.
   expect(service.calls.find(({ path }) => path === "/crm")?.headers["traceparent"]).toMatch(
     new RegExp(`^00-${run.traceId}-[0-9a-f]{16}-00$`),
   );

@@ -5,7 +5,7 @@ import { STORE_FLAWS } from "./store-flaws.ts";
 
 const FOLDER = join(import.meta.dirname, "broken");
 
-it("every suite finds what it is there to find", () => {
+it("rouse/testing: every suite finds the flaws that it is there for", () => {
   // Most of the time they wait for what does not come.
   const { passed, failed } = runTests(FOLDER, ["channel", "data", "source", "turns"], 4);
   const suiteOf = (title: string): string => title.split(" > ")[0] ?? "";
@@ -41,7 +41,7 @@ it("every suite finds what it is there to find", () => {
     ]);
 }, 180_000);
 
-it("the suite of stores finds what it is there to find", () => {
+it("rouse/testing: the suite of stores finds the flaws that it is there for", () => {
   const pattern = STORE_FLAWS.map(([expected]) => expected).join("|");
   const { failed } = runTests(FOLDER, ["store", "-t", pattern]);
   const failures = [...failed.values()].flat();

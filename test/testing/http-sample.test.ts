@@ -17,7 +17,7 @@ X-Shop-Event: paid
 `;
 const sample = parseHttpSample("an order", FILE);
 
-it("a file is read with its comments, headers and body", () => {
+it(".http files: one is read with its comments, headers and body", () => {
   expect(sample).toEqual({
     name: "an order",
     source: "recorded from the shop",
@@ -52,7 +52,7 @@ it.each([
     "the line `POST /hooks/<path> HTTP/1.1` must follow the comments",
   ],
   ["X-Shop-Event: paid", "paid", "the line is not a comment, a request line or a header: paid"],
-])("a file with another form is refused: %s", (text, instead, message) => {
+])(".http files: one with another form is refused: %s", (text, instead, message) => {
   expect(() => parseHttpSample("an order", FILE.replace(text, instead))).toThrow(
     `an order: ${message}`,
   );

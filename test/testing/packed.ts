@@ -15,7 +15,7 @@ import { dirname, join, relative, resolve } from "node:path";
 export const ROOT = resolve(import.meta.dirname, "../..");
 const bin = (name: string): string => join(ROOT, "node_modules/.bin", name);
 
-/** What a program printed, and whether it succeeded. */
+/** The exit code and the output of a program. */
 export interface Ran {
   code: number;
   output: string;
@@ -60,7 +60,7 @@ export function installPacked(): { dir: string; remove(): void } {
     files: string[];
   };
   // The repository's `dist` belongs to the test of the whole package, which may run at the same time.
-  // What is built has been checked elsewhere.
+  // Types are checked elsewhere.
   const built = runTool(
     "tsc",
     ["-p", "tsconfig.build.json", "--noCheck", "--outDir", join(staging, "dist")],

@@ -38,7 +38,7 @@ export function Time({
 }) {
   const ticked = now.value;
   if (!iso) return <span class="quiet">–</span>;
-  // What happened after the last tick is not in the future.
+  // A time after the last tick is not in the future, so it is compared with the clock.
   const reference = Date.parse(iso) > ticked ? Date.now() : ticked;
   return (
     <time dateTime={iso} title={exactTime(iso)}>

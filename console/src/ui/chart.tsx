@@ -14,7 +14,7 @@ const LEFT = 32;
 const BOTTOM = 22;
 const TOP = 6;
 
-/** How high a chart of a width is. */
+/** The height of a chart, from its width. */
 const toHeight = (width: number, isTall: boolean): number =>
   Math.round(Math.min(isTall ? 330 : 220, Math.max(170, width * (isTall ? 0.54 : 0.36))));
 
@@ -25,7 +25,7 @@ export function axisEnd(most: number): number {
   return ([1, 2, 4, 6, 8, 10].find((factor) => factor * power >= most) ?? 10) * power;
 }
 
-/** What each series is called, and its colour. */
+/** The name and the colour of each series. */
 const Legend = ({ series }: { series: readonly Series[] }) => (
   <span class="legend">
     {series.map(({ name, color }) => (
@@ -141,9 +141,9 @@ interface BarProps extends Pick<TimeBarsProps, "series" | "unit"> {
   /** The height of `top`, and where it ends below. */
   plot: number;
   top: number;
-  /** Where a click goes. */
+  /** The address that a click opens. */
   to: string | undefined;
-  /** Whether Tab reaches it. */
+  /** Tab reaches this bar. */
   isTabbed: boolean;
 }
 

@@ -11,7 +11,7 @@ export function Dialog(props: {
   wide?: boolean;
 }) {
   const element = useRef<HTMLDialogElement>(null);
-  // Before the page is drawn: a key that is pressed at once belongs to the dialog.
+  // A layout effect runs before the page is drawn: the first key press belongs to the dialog.
   useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
@@ -121,7 +121,7 @@ export function confirmed(
   });
 }
 
-/** Where `confirmed` asks; once in the page. */
+/** Shows the question of `confirmed`. Mounted once in the page. */
 export function Questions() {
   const asked = question.value;
   if (!asked) return null;

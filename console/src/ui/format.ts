@@ -16,7 +16,7 @@ const HALF_A_YEAR = 15_768_000;
 /** The time with date, seconds and the name of the reader's zone. */
 export const exactTime = (iso: string): string => EXACT.format(new Date(iso));
 
-/** How long ago, or until when: `now`, `12 s ago`, `in 3 min`; from a day on, the date. */
+/** The time relative to now: `now`, `12 s ago`, `in 3 min`; from a day on, the date. */
 export function relativeTime(iso: string, now = Date.now()): string {
   const ms = now - Date.parse(iso);
   const seconds = Math.round(Math.abs(ms) / 1000);
@@ -56,7 +56,7 @@ export function duration(ms: number): string {
   return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
 }
 
-/** How long something took; `not ended` without an end. */
+/** The duration; `not ended` without an end. */
 export const elapsed = (from: string, to: string | null | undefined): string =>
   to ? duration(Date.parse(to) - Date.parse(from)) : "not ended";
 

@@ -7,7 +7,7 @@ export interface JsonTreeProps {
   value: unknown;
   /** A click on a field: its path as mappings write it, `data.items[0].id`. Without it, the path is copied. */
   onPath?(path: string, value: unknown): void;
-  /** How many levels are open at first. */
+  /** The number of levels that are open at first. */
   open?: number;
   /** Fields whose path or value holds this text are shown open and marked. */
   search?: string;

@@ -1,12 +1,12 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 
-/** What keys do, by the name of the key: `j`, `/`, `Escape`, `ctrl+Enter` (also with Command). */
+/** Actions by the name of the key: `j`, `/`, `Escape`, `ctrl+Enter` (also with Command). */
 export type Keys = Readonly<Record<string, (event: KeyboardEvent) => void>>;
 
 /** Fields in which letters are no text. */
 const WITHOUT_TEXT = /^(?:checkbox|radio|button|submit|reset|file|range|color)$/;
 
-/** What has the focus because it was clicked. */
+/** The element that has the focus because of a click. */
 let clicked: EventTarget | null = null;
 addEventListener("pointerdown", (event) => (clicked = event.composedPath()[0] ?? null), {
   capture: true,
@@ -18,7 +18,7 @@ addEventListener("focusout", (event) => event.target === clicked && (clicked = n
 const isOpen = (select: HTMLSelectElement): boolean =>
   CSS.supports("selector(:open)") && select.matches(":open");
 
-/** Whether keys are text at the moment: plain keys then belong to the field, those with Control still work. */
+/** True if keys are text for the focused field. Shortcuts without Control are then off. */
 export function isTyping(event: KeyboardEvent): boolean {
   // Events of the editor, which lives in a shadow root, name its host; the path has the element itself.
   const target = event.composedPath()[0];
@@ -30,7 +30,7 @@ export function isTyping(event: KeyboardEvent): boolean {
   );
 }
 
-/** Whether a dialog is open: the keys of the page behind it rest. */
+/** True if a dialog is open. The shortcuts of the page behind it are then off. */
 export const isBehindDialog = (): boolean => document.querySelector("dialog[open]") !== null;
 
 /** Listens to keys while the component is shown. */

@@ -13,7 +13,7 @@ const readShare = (name: string): number => {
 
 /**
  * A list with the detail of one of its rows beside it. The line between them is moved with the mouse or the arrow keys and
- * kept by `name`. Where the window is narrow, the detail takes the place of the list until it is closed.
+ * kept by `name`. In a narrow window, the detail takes the place of the list until it is closed.
  */
 export function Split(props: {
   name: string;

@@ -7,7 +7,7 @@ import { visibleText } from "./format.ts";
 import { CopyIcon } from "./icon.tsx";
 import { Prose } from "./prose.tsx";
 
-/** What stands in place of a list that is empty: why, and the line to paste. */
+/** Shown in place of an empty list: the reason, and a command to paste. */
 export function Empty({ children, command }: { children: ComponentChildren; command?: string }) {
   return (
     <div class="empty">
@@ -43,7 +43,7 @@ export function Skeleton({ lines = 6 }: { lines?: number }) {
 
 const SIGN_OF_LOADING_MS = 150;
 
-/** A skeleton for what is usually there at once: it shows after 150 ms. */
+/** A skeleton for content that usually comes quickly: it shows after 150 ms. */
 export function LateSkeleton({ lines = 6 }: { lines?: number }) {
   const [isLate, setLate] = useState(false);
   useEffect(() => {
@@ -59,14 +59,14 @@ const DELETED =
 interface FailedProps {
   error: { code: string; message: string };
   retry?(): void;
-  /** Why it may be gone, and what to do, of what is not deleted by its age. */
+  /** The reason why it may be gone, and what to do, for things that are not deleted by their age. */
   gone?: ComponentChildren;
 }
 
-/** How often a panel that failed came, changed or went. */
+/** Counts the times that a failed panel appeared, changed or disappeared. */
 const changes = signal(0);
 
-/** What failed and what to do. If one cause fails many panels, the first of them on the page says it in full. */
+/** The failure and the remedy. If many panels fail for the same reason, only the first of them shows it in full. */
 export function Failed({ error: { code, message }, retry, gone = DELETED }: FailedProps) {
   const panel = useRef<HTMLDivElement>(null);
   const [isFirst, setFirst] = useState(true);

@@ -13,7 +13,7 @@ export interface Column<Row> {
   cell(row: Row): ComponentChildren;
   /** Numbers stand at the right, one under another. */
   numeric?: boolean;
-  /** Left out where there is little room. */
+  /** Left out if there is little room. */
   minor?: boolean;
   /** Takes the room that is left. */
   grow?: boolean;

@@ -74,7 +74,7 @@ export async function withToken<T>(run: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Where `withToken` asks; once in the page. */
+/** Shows the question of `withToken`. Mounted once in the page. */
 export function TokenQuestion() {
   const answer = wanted.value;
   if (!answer) return null;

@@ -1,4 +1,4 @@
-/** What a state means to the reader: colour and mark follow it. */
+/** The meaning of a state for the reader. It sets colour and mark. */
 export type Tone = "good" | "info" | "warn" | "bad" | "quiet";
 
 const TONES: Record<Exclude<Tone, "quiet">, readonly string[]> = {

@@ -1,16 +1,9 @@
-import {
-  COUNTED,
-  createBatch,
-  createReads,
-  type ListSource,
-  type Ms,
-  type Reads,
-  type Sql,
-  type Store,
-} from "#store-kit";
+import { COUNTED, createReads, type Ms, type Reads, type Sql, type Store } from "#store-kit";
 import type { Db } from "../client/db.ts";
 import { digest } from "../client/digest.ts";
 import { readDedupeRecords } from "../commit/keys.ts";
+
+type ListSource = Parameters<typeof createReads>[0];
 
 /** Rows that one statement of a search looks at: so many take some 10 ms. */
 const WINDOW = 5000;
@@ -49,6 +42,37 @@ export async function foldCounts(db: Db): Promise<void> {
         ON CONFLICT (name) DO UPDATE SET n = known.n + excluded.n`,
     [`rouse ${db.address.schema}`],
   );
+}
+
+/** The most keys of one question: bounds how long its keys wait. */
+const MAX_KEYS = 64;
+
+/**
+ * Collects the keys that are asked for during one turn of the event loop, and loads them together, at most 64 at a time.
+ * `load` returns the answers in the order of the keys; if it fails, the question fails for each of its keys.
+ */
+export function createBatch<K, V>(
+  load: (keys: readonly K[]) => Promise<readonly V[]>,
+): (key: K) => Promise<V> {
+  let asked: { key: K; resolve(answer: V): void; reject(error: unknown): void }[] = [];
+  const loadSome = async (some: typeof asked): Promise<void> => {
+    try {
+      const answers = await load(some.map(({ key }) => key));
+      for (const [n, { resolve }] of some.entries()) resolve(answers[n] as V);
+    } catch (error) {
+      for (const { reject } of some) reject(error);
+    }
+  };
+  const loadAll = (): void => {
+    const all = asked;
+    asked = [];
+    for (let from = 0; from < all.length; from += MAX_KEYS)
+      void loadSome(all.slice(from, from + MAX_KEYS));
+  };
+  return (key) =>
+    new Promise((resolve, reject) => {
+      if (asked.push({ key, resolve, reject }) === 1) setImmediate(loadAll);
+    });
 }
 
 /**

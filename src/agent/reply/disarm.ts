@@ -39,7 +39,10 @@ const MAX_SPAN = 1000;
 const KEPT = MAX_LABEL + 10;
 
 const NEWLINE = String.raw`\r\n|\r(?!\n)|\n`;
-const SIGNS = new RegExp(String.raw`${NEWLINE}|!\[|<[A-Za-z]|<\/style|(?<=\]):`, "gi");
+const LOADING = String.raw`!\[|<[A-Za-z]|<\/style|(?<=\]):`;
+/** A text without a match stays as it is. */
+const MAY_LOAD = new RegExp(LOADING, "i");
+const SIGNS = new RegExp(`${NEWLINE}|${LOADING}`, "gi");
 const LOOSE_SIGNS = new RegExp(`${SIGNS.source}|${LOAD_SIGNS}`, "gi");
 const NEWLINES = new RegExp(NEWLINE, "g");
 /** Matches an end of text that may be the begin of a sign; in a style sheet, also of its end. */
@@ -64,7 +67,7 @@ interface OpenFence {
   fence: string;
 }
 
-/** What a sign becomes: the text up to `next` is decided, with these changes. */
+/** The outcome of a sign: the text up to `next` is decided, with these changes. */
 interface Step {
   next: number;
   inserts?: readonly Insert[];
@@ -468,7 +471,7 @@ class Disarmer {
     const { at, page } = this;
     const text = withoutMarks(raw);
     const image = readImage(text, closed);
-    // What follows an image whose end is not known may be its address.
+    // The text behind an image whose end is not known may be its address.
     if (image === "more" || (image.kind === "open" && !closed)) return "more";
     if (loadsOutside(image, text)) {
       const { words, address, end } = image;
@@ -513,6 +516,7 @@ class Disarmer {
 
 /** A text that fetches nothing from outside: see `Disarmer`. */
 export function disarm(text: string): string {
+  if (!MAY_LOAD.test(text)) return text;
   const disarmer = new Disarmer();
   return disarmer.push(text) + disarmer.end();
 }
@@ -525,6 +529,7 @@ export function cleanReply(
   text: string,
   allowedHosts?: readonly string[],
 ): { text: string; removedLinks: number } {
+  if (!allowedHosts) return { text: disarm(text), removedLinks: 0 };
   const cleaner = createReplyCleaner(allowedHosts);
   const cleaned = cleaner.push(text) + cleaner.end();
   return { text: cleaned, removedLinks: cleaner.removedLinks() };

@@ -138,7 +138,7 @@ function isCertainBlock(text: string, { start, end, prefix = "", fence }: Code):
   return lines.slice(1).every((line) => isWithin(line, margin));
 }
 
-/** What the lines of a fenced block begin with. */
+/** Returns the characters that each line of a fenced block begins with. */
 export const toMargin = (prefix: string): string => prefix.replaceAll(/[^>\s]/g, " ");
 
 /** Returns whether a line belongs to a fenced block with such a margin. */

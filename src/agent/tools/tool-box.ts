@@ -1,11 +1,6 @@
-import { isDeepStrictEqual } from "node:util";
-import type { JSONSchema7, Schema, ToolSet } from "ai";
-import { z } from "zod";
 import type { Config } from "../../config/schema/index.ts";
-import type { Tool } from "../../contract/kinds.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
-import type { Reads, RunSpec } from "../../store/types.ts";
 import {
   allCoverTool,
   allNameSource,
@@ -13,19 +8,12 @@ import {
   TOOL_NAME,
   type ToolPatterns,
 } from "../../vocabulary/tool-names.ts";
-import type {
-  AgentExtensions,
-  TurnExtension,
-  CallerTool,
-  PickedTools,
-  ToolTurn,
-} from "../types.ts";
+import type { AgentExtensions, PickedTools, ToolTurn, TurnExtension } from "../types.ts";
 import type { McpEnvironment } from "./mcp-client.ts";
 import { McpServer, type McpServerState } from "./mcp-server.ts";
 import { offerServerTools } from "./mcp-tools.ts";
 import { toModelName, type OfferedTool } from "./offered-tool.ts";
 import { offerPluginTool } from "./plugin-tools.ts";
-import { READ_RESULT, renderMore, takeBytes } from "./tool-results.ts";
 
 export interface ToolBox {
   /**
@@ -37,10 +25,6 @@ export interface ToolBox {
   start(patterns: readonly string[]): void;
   /** Returns the states of the servers. */
   states(): McpServerState[];
-  /** Does the work of a turn: `retire` waits for its end. */
-  during<T>(turn: () => Promise<T>): Promise<T>;
-  /** Ends the connections once the turns under way are over. */
-  retire(): void;
   /** Ends the connections, and the programs of servers. */
   close(): Promise<void>;
 }
@@ -79,9 +63,6 @@ export function createToolBox({
   const servers = Object.entries(configured).map(
     ([name, server]) => [name, new McpServer({ ...environment, name, server })] as const,
   );
-  let turns = 0;
-  let isRetired = false;
-  const close = createCloser(servers.map(([, server]) => server));
   const pickServer = async (
     name: string,
     server: McpServer,
@@ -137,80 +118,6 @@ export function createToolBox({
       for (const [name, server] of servers) if (allNameSource([patterns], name)) server.start();
     },
     states: () => servers.map(([, server]) => server.state),
-    async during(turn) {
-      turns++;
-      try {
-        return await turn();
-      } finally {
-        turns--;
-        if (isRetired && turns === 0) void close();
-      }
-    },
-    retire() {
-      isRetired = true;
-      if (turns === 0) void close();
-    },
-    close,
+    close: createCloser(servers.map(([, server]) => server)),
   };
-}
-
-const ANY_OBJECT = { type: "object", properties: {} };
-
-/** Describes the tools of a turn's caller to the model. The caller carries out their calls. */
-export function describeCallerTools(
-  tools: readonly CallerTool[] = [],
-  jsonSchema: (schema: JSONSchema7) => Schema,
-): ToolSet {
-  return Object.fromEntries(
-    tools.map(({ name, description, schema, strict }) => [
-      name,
-      {
-        inputSchema: jsonSchema(schema ?? ANY_OBJECT),
-        ...(description === undefined ? {} : { description }),
-        ...(strict === undefined ? {} : { strict }),
-      },
-    ]),
-  );
-}
-
-const READ_INPUT = z.strictObject({
-  id: z.string().describe("The id that the cut result names."),
-  offset: z.int().min(0).default(0).describe("The number of the character to go on from."),
-});
-const READ_DESCRIPTION =
-  "Reads more of a tool's result that was cut because it is long. The end of a cut result says with which id and offset.";
-/** For the note on how to read on. */
-const NOTE_BYTES = 400;
-const NOT_FOUND =
-  "There is no stored result with this id in this conversation. It may no longer be kept: call the tool again.";
-
-/**
- * Returns the tool that reads on in results that were cut: those of this run and of earlier runs of its session, and no other.
- * A piece is `maxBytes` bytes of UTF-8 at most, with its note.
- */
-export function createReadResult(
-  { id: runId, spec }: { id: string; spec: Pick<RunSpec, "session"> },
-  store: Pick<Reads, "toolResults"> & { runs: Pick<Reads["runs"], "get"> },
-  maxBytes: number,
-): TurnExtension {
-  const isOwn = async (id: string): Promise<boolean> =>
-    id === runId || isDeepStrictEqual((await store.runs.get(id))?.spec.session, spec.session);
-  const tool: Tool<typeof READ_INPUT> = {
-    name: READ_RESULT,
-    description: READ_DESCRIPTION,
-    input: READ_INPUT,
-    readOnly: true,
-    idempotent: true,
-    async execute({ id, offset }) {
-      const stored = await store.toolResults.get(id);
-      if (!stored || !(await isOwn(stored.runId))) return NOT_FOUND;
-      const { length } = stored.text;
-      if (offset >= length)
-        return `The result has ${length} characters: there is nothing behind offset ${offset}.`;
-      const piece = takeBytes(stored.text.slice(offset), maxBytes - NOTE_BYTES);
-      const next = offset + piece.length;
-      return next < length ? piece + renderMore(id, next, length) : piece;
-    },
-  };
-  return { id: "rouse", tools: [tool], warning: "" };
 }

@@ -1,4 +1,6 @@
 import type { ModelMessage, ToolResultPart } from "ai";
+import { z } from "zod";
+import type { Tool } from "../../contract/kinds.ts";
 import type { ToolCallRecord, ToolOutput, ToolOutputPart } from "../../store/steps.ts";
 
 export const toTextOutput = (text: string, isError = false): ToolOutput => ({
@@ -43,13 +45,13 @@ export const READ_ON = `read on with ${READ_RESULT}`;
 const MAX_FILE_BYTES = 5_000_000;
 
 /** Returns the beginning of a text, at most `maxBytes` long in UTF-8. No character is split. */
-export function takeBytes(text: string, maxBytes: number): string {
+function takeBytes(text: string, maxBytes: number): string {
   const { read } = new TextEncoder().encodeInto(text, new Uint8Array(maxBytes));
   return text.slice(0, read);
 }
 
 /** Renders the end of a cut result, which says how to read on. */
-export const renderMore = (id: string, offset: number, length: number): string =>
+const renderMore = (id: string, offset: number, length: number): string =>
   `\n[cut: characters ${offset} to ${length} follow; ${READ_ON}, id "${id}", offset ${offset}]`;
 
 /** Replaces the files of a result that are too large to be kept by text. */
@@ -138,4 +140,39 @@ export function toToolMessage(
       })),
     },
   ];
+}
+
+const READ_INPUT = z.strictObject({
+  id: z.string().describe("The id that the cut result names."),
+  offset: z.int().min(0).default(0).describe("The number of the character to go on from."),
+});
+const READ_DESCRIPTION =
+  "Reads more of a tool's result that was cut because it is long. The end of a cut result says with which id and offset.";
+/** For the note on how to read on. */
+const NOTE_BYTES = 400;
+const NOT_FOUND =
+  "There is no stored result with this id in this conversation. It may no longer be kept: call the tool again.";
+
+/** Creates the tool that reads on in results that were cut. A piece is `maxBytes` bytes of UTF-8 at most, with its note. */
+export function createReadResult(
+  journal: { getWhole(id: string): Promise<string | undefined> },
+  maxBytes: number,
+): Tool<typeof READ_INPUT> {
+  return {
+    name: READ_RESULT,
+    description: READ_DESCRIPTION,
+    input: READ_INPUT,
+    readOnly: true,
+    idempotent: true,
+    async execute({ id, offset }) {
+      const whole = await journal.getWhole(id);
+      if (whole === undefined) return NOT_FOUND;
+      const { length } = whole;
+      if (offset >= length)
+        return `The result has ${length} characters: there is nothing behind offset ${offset}.`;
+      const piece = takeBytes(whole.slice(offset), maxBytes - NOTE_BYTES);
+      const next = offset + piece.length;
+      return next < length ? piece + renderMore(id, next, length) : piece;
+    },
+  };
 }

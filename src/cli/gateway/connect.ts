@@ -25,7 +25,7 @@ export interface GatewayConnection {
   close(): Promise<void>;
 }
 
-/** How long a command waits for another one that holds the state folder. */
+/** The time that a command waits for another command that holds the state folder. */
 const BUSY_MS = 5_000;
 
 async function readFailure(response: Response): Promise<RouseError> {
@@ -132,6 +132,20 @@ export async function connectRunning(
     indexDocuments: async () => (await read(api.status.$get())).status.workers,
     close: async () => undefined,
   };
+}
+
+/**
+ * Connects to the running gateway, for what nothing else can do.
+ * @throws RouseError `internal` if none runs.
+ */
+export async function connectGateway(
+  options: CommonOptions,
+  io: CliIo,
+): Promise<GatewayConnection> {
+  const to = await connectRunning(options, io);
+  if (to) return to;
+  const message = "no gateway runs on this config; start one with `rouse start`";
+  throw new RouseError({ code: "internal", message });
 }
 
 /**

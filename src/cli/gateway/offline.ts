@@ -1,6 +1,6 @@
+import type { LoadedSnapshot } from "../../gateway/snapshot.ts";
 import { withSnapshot } from "../../gateway/validate-config.ts";
 import { findConfig } from "../../config/load.ts";
-import type { Snapshot } from "../../intake/types.ts";
 import { readGateway } from "../../store/lock.ts";
 import { findStoreDriver, storeUrl } from "../../store/open.ts";
 import type { StoreReader } from "../../store/types.ts";
@@ -8,18 +8,15 @@ import { SYSTEM, type CliIo } from "../io.ts";
 import { configInvalid, findUsable, toLoadOptions, toSnapshotOptions } from "../settings.ts";
 
 /** A snapshot of files, and the state folder that its config names. */
-export interface Offline {
-  snapshot: Snapshot;
-  stateDir: string;
-  /** The folder of the config. */
-  baseDir: string;
-}
+export type Offline = Pick<LoadedSnapshot, "snapshot" | "stateDir">;
 
 interface Files {
   /** Undefined: the usual places. */
   config?: string | undefined;
-  /** How an error names the config, such as "the proposed config". */
+  /** The name of the config in errors, such as "the proposed config". */
   title?: string;
+  /** Default: the network of this machine. */
+  fetch?: typeof fetch;
 }
 
 /**
@@ -27,14 +24,14 @@ interface Files {
  * @throws RouseError `config_invalid` with all problems of the config.
  */
 export function withFiles<T>(
-  { config, title }: Files,
+  { config, title, ...network }: Files,
   io: CliIo,
   use: (offline: Offline) => Promise<T>,
 ): Promise<T> {
-  return withSnapshot({ ...toSnapshotOptions({ config }, io), withoutSecrets: true }, (result) => {
+  const files = { ...toSnapshotOptions({ config }, io), ...network, withoutSecrets: true };
+  return withSnapshot(files, (result) => {
     if (!result.ok) throw configInvalid(result, title);
-    const { snapshot, stateDir, baseDir } = result.loaded;
-    return use({ snapshot, stateDir, baseDir });
+    return use(result.loaded);
   });
 }
 

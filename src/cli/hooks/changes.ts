@@ -10,7 +10,7 @@ import type { CommonOptions } from "../options.ts";
 import { printAnsweredBy } from "../print.ts";
 import { toSnapshotOptions } from "../settings.ts";
 
-/** Where a change is made: in the gateway that runs, or in this process if none runs. */
+/** Makes changes in the running gateway, or in this process if none runs. */
 interface ChangeClient {
   check(change: MappingChange): Promise<LandingCheck>;
   land: Landing["land"];

@@ -1,13 +1,9 @@
-import { RouseError } from "../../core/errors.ts";
-import { sampleNames } from "../../mapping/samples.ts";
-import { readGateway } from "../../store/lock.ts";
 import { answering, type Given } from "../command.ts";
 import { noSuch, usage } from "../failure.ts";
+import { connectGateway, read } from "../gateway/connect.ts";
 import type { CliIo } from "../io.ts";
-import { loadSettings } from "../settings.ts";
+import { readInput } from "../options.ts";
 import { printable } from "../text.ts";
-import { findTarget } from "./find-presets.ts";
-import { postHook, readRequest, type SentHook } from "./post-hook.ts";
 
 const SEND_OPTIONS = {
   "--payload <file>": "the body; - reads standard input",
@@ -20,7 +16,6 @@ const SEND_OPTIONS = {
   "--idempotency-key <key>": "a repeat with the same key is answered alike",
   "--wait <seconds>": "wait for the run's reply; only for the path agent",
 } as const;
-type SendOptions = Given<typeof SEND_OPTIONS>;
 
 /** A 2xx that says otherwise: no mapping matched, the mapping failed, or the run that was waited for failed. */
 function madeNoWork(answer: unknown): boolean {
@@ -29,39 +24,26 @@ function madeNoWork(answer: unknown): boolean {
   return ok === false || outcome === "unmatched" || outcome === "failed";
 }
 
-/** The address of the gateway that runs on a state folder. */
-function runningUrl(stateDir: string): string {
-  const { url } = readGateway(stateDir) ?? {};
-  if (url !== undefined) return url;
-  throw new RouseError({
-    code: "internal",
-    message: `no gateway runs on ${stateDir}; start one with \`rouse start\``,
-  });
-}
-
-interface Samples {
-  path: string;
-  preset: string;
-  samples: string[];
-}
-
-/** Posts to the gateway that runs, or lists what can be posted. */
+/** Has the gateway that runs post a hook to itself, or lists what can be posted. */
 async function sendHook(
   io: CliIo,
-  options: SendOptions,
-  name: string,
-): Promise<SentHook | Samples> {
-  if (options.wait !== undefined && !/^\d+$/.test(options.wait))
-    throw usage("--wait: write whole seconds");
-  if (options.payload !== undefined && options.sample !== undefined)
+  { payload, sample, event, header, idempotencyKey, wait, ...options }: Given<typeof SEND_OPTIONS>,
+  path: string,
+) {
+  if (wait !== undefined && !/^\d+$/.test(wait)) throw usage("--wait: write whole seconds");
+  if (payload !== undefined && sample !== undefined)
     throw usage("use --payload or --sample, not both");
-  const settings = await loadSettings(options, io);
-  const target = await findTarget(name, settings, io);
-  const { preset, entry } = target;
-  if (options.sample === true)
-    return { path: name, preset, samples: entry ? sampleNames(entry) : [] };
-  const request = await readRequest(target, options, io);
-  return postHook(target, request, runningUrl(settings.stateDir), settings, io);
+  if (payload === undefined && sample === undefined)
+    throw usage("name a body with --payload, or a recorded one with --sample");
+  const { hooks } = (await connectGateway(options, io)).api;
+  if (sample === true) return read(hooks.samples.$get({ query: { path } }));
+  const headers = {
+    ...header,
+    ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
+    ...(wait !== undefined && { prefer: `wait=${wait}` }),
+  };
+  const body = payload === undefined ? "" : (await readInput(payload, io)).toString("base64");
+  return read(hooks.post.$post({ json: { path, body, sample, event, headers } }));
 }
 
 export const send = answering({

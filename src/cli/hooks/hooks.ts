@@ -82,14 +82,6 @@ function printAccepted(answer: Awaited<ReturnType<typeof acceptSecret>>, io: Cli
   io.out(`if the sender asks you to confirm it, enter:  ${cell(secret)}\n`);
 }
 
-interface ListedMapping {
-  path: string;
-  mapping: string | null;
-  action: string;
-  auth: string | undefined;
-  from: string;
-}
-
 const list = asking({
   usage: "[path]",
   about:
@@ -123,12 +115,12 @@ const list = asking({
     if (!("mappings" in answer)) return printAccepted(answer, io);
     const { paths, base, enabled, mappings, shape } = answer;
     if (!enabled) io.out("hooks are off: set hooks.enabled to true\n\n");
-    const builtIn = ["wake", "agent"].map((name): ListedMapping => {
+    const builtIn = ["wake", "agent"].map((name) => {
       const path = `${base}/${name}`;
       return { path, mapping: null, action: name, auth: "hooks.token", from: "built in" };
     });
     const auth = new Map(paths.map((one) => [one.path, one.auth]));
-    const rows = mappings.map((mapping): ListedMapping => {
+    const rows = mappings.map((mapping) => {
       const state = mapping.enabled ? (mapping.shadow ? " (in shadow)" : "") : " (disabled)";
       const all = mapping.paths.length === 0 ? ["*"] : mapping.paths;
       return {

@@ -18,7 +18,7 @@ import { cell, printable } from "../text.ts";
 import { withChanges } from "./changes.ts";
 import { printReport } from "./print-what-if.ts";
 
-/** What a command is given that changes files. */
+/** The values of the options of a command that changes files. */
 type LandOptions = Given<typeof LANDING_OPTIONS>;
 
 function printTests(

@@ -14,21 +14,15 @@ import { loadPresets } from "./find-presets.ts";
 
 type Sender = Parameters<typeof renderSender>[0];
 
-/** What lists show of a preset's document. It may not have been checked: any of it may be missing. */
+/** The parts of a preset's document that lists show. The document may be unchecked, so any part may be missing. */
 interface Preset {
   description?: string;
   auth?: { scheme?: string | { sender?: Sender }; token?: unknown; user?: unknown };
   mappings?: { id?: string; match?: { path?: string | string[] } }[];
 }
 
-interface FoundPresets {
-  names: string[];
-  find(name: string): PresetEntry[];
-  schemes: SchemeSources;
-}
-
 /** The presets that the config of this folder can enable. Without a config that can be read: those that ship. */
-async function findPresets(options: CommonOptions, io: CliIo): Promise<FoundPresets> {
+async function findPresets(options: CommonOptions, io: CliIo) {
   const user = await findUsable(options, io);
   const { files, presets, schemes } = await loadPresets(user);
   const enabled = user?.config.hooks.presets.map(getPresetName) ?? [];
@@ -94,7 +88,7 @@ const list = answering({
     ),
 });
 
-/** What the sender of a preset's scheme does about errors. */
+/** The behaviour of a preset's sender on errors, from its scheme. */
 function getSender({ auth }: Preset, name: string, schemes: SchemeSources): Sender | undefined {
   if (typeof auth?.scheme !== "string") return auth?.scheme?.sender;
   const loaded = loadScheme(schemes, auth.scheme, name);

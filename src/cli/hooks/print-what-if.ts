@@ -7,7 +7,7 @@ import { cell, fit, localTime, shellWord } from "../text.ts";
 const MAX_SAME = 60;
 const MAX_VALUE = 200;
 
-/** How `--group` names a group: `starts:shop.order`. */
+/** The name of a group for `--group`: `starts:shop.order`. */
 export const groupName = ({ kind, mapping }: Pick<WhatIfGroup, "kind" | "mapping">): string =>
   `${kind}:${mapping ?? ""}`;
 

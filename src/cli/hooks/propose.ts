@@ -1,11 +1,8 @@
 import { relative } from "node:path";
 import { RouseError, type ErrorCode } from "../../core/errors.ts";
-import type {
-  Proposal,
-  ProposalLine,
-  ProposalPlan,
-  ProposalRequest,
-} from "../../operate/proposals/proposal-types.ts";
+import type { ProposalPlan } from "../../operate/proposals/prepare.ts";
+import type { ProposalRequest } from "../../operate/proposals/proposal-request.ts";
+import type { Proposal, ProposalLine } from "../../operate/proposals/proposals.ts";
 import { doing } from "../command.ts";
 import { connected, readLines, type GatewayConnection } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";

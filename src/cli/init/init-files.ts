@@ -46,7 +46,7 @@ export interface AddedPreset {
   path: string;
 }
 
-/** Where a setup is, and where its secrets are kept. */
+/** The folders of a setup: that of the config and that of the secrets. */
 export interface InitFolders {
   folder: string;
   stateDir: string;
@@ -54,7 +54,7 @@ export interface InitFolders {
   presets: Presets;
 }
 
-/** How the config refers to a secret of the state folder: by the file's path, from the config's folder if it lies there. */
+/** Refers to a secret of the state folder by its file. The path is relative if the file lies below the config's folder. */
 function reference({ folder, stateDir }: InitFolders, name: StateSecret): { file: string } {
   const file = secretFile(stateDir, name);
   const path = relative(folder, file);
@@ -126,7 +126,7 @@ async function presetList(
   return { list, added };
 }
 
-/** Whether a channel lacks what no flag and no variable gives. */
+/** True if a required field of the channel has no value yet. */
 export const isUnfinished = ({ fields }: Pick<ChosenChannel, "fields">): boolean =>
   fields.some(({ value }) => value === "");
 
@@ -134,7 +134,7 @@ async function channelSection(
   { id, fields, allowFrom, to }: ChosenChannel,
   place: InitFolders,
 ): Promise<Record<string, unknown>> {
-  // What only its owner knows is filled in later: until then the gateway starts without the channel.
+  // The owner enters the missing values later; until then the gateway starts without the channel.
   const section: Record<string, unknown> = isUnfinished({ fields }) ? { enabled: false } : {};
   for (const { name, value, secret } of fields)
     section[name] = secret ? await writeStateSecret(place, `secrets/${id}-${name}`, value) : value;
@@ -168,10 +168,10 @@ async function modelChanges(
 }
 
 /**
- * What the answers change in a config, and the presets that are new in it. Writes the secrets to the state folder;
- * sections and entries that are there stay.
+ * Makes the changes of a config from the answers, and lists the presets that are new in it. Writes the secrets to the
+ * state folder. Existing sections and entries stay.
  * @param raw the config as it is written now.
- * @param isNew whether the config is `FIRST_CONFIG`.
+ * @param isNew true if the config is `FIRST_CONFIG`.
  */
 async function planChanges(
   raw: Record<string, unknown>,

@@ -32,7 +32,7 @@ export interface ChosenModel {
   key?: string;
 }
 
-/** What the setup is made of: from flags, or from questions. */
+/** The contents of a setup, from flags or from questions. */
 export interface Answers {
   presets: string[];
   /** Secrets that senders have shown, by preset. */
@@ -43,7 +43,7 @@ export interface Answers {
   publicUrl: string | undefined;
   /** The variable that holds the hook token; undefined keeps it in the state folder. */
   tokenEnv: string | undefined;
-  /** Whether presets that are there already are printed and tested again. */
+  /** Presets that the config has already are printed and tested again. */
   isRepeated: boolean;
 }
 
@@ -100,21 +100,17 @@ export function withoutQuestions(
   return { id, fields, allowFrom: [], to, asked: [] };
 }
 
-/** The schema of a channel's section, a field at a time. */
-interface SectionCheck {
-  isOptional(field: string): boolean;
-  /** What the channel would say of a value in its section; undefined if it takes it. */
-  check(field: string, value: unknown): string | undefined;
-}
-
-async function loadSection(id: string): Promise<SectionCheck> {
+/** Reads the schema of a channel's section, a field at a time. */
+async function loadSection(id: string) {
   const schema = (await loadBuiltinSchema(BUILTIN_PLUGINS, id)) as
     | { shape?: Record<string, z.ZodType> }
     | undefined;
   const parse = (field: string, value: unknown) => schema?.shape?.[field]?.safeParse(value);
   return {
-    isOptional: (field) => parse(field, undefined)?.success ?? true,
-    check: (field, value) => parse(field, value)?.error?.issues[0]?.message,
+    isOptional: (field: string): boolean => parse(field, undefined)?.success ?? true,
+    /** Returns the channel's error about a value; undefined if the value is valid. */
+    check: (field: string, value: unknown): string | undefined =>
+      parse(field, value)?.error?.issues[0]?.message,
   };
 }
 

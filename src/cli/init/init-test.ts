@@ -1,11 +1,8 @@
 import { RouseError } from "../../core/errors.ts";
 import { createLogger } from "../../core/log.ts";
 import type { DeliveryView, RunDetail } from "../../operate/records/views.ts";
-import { sampleNames } from "../../mapping/samples.ts";
 import { readGateway } from "../../store/lock.ts";
 import { connected, read, withId, type GatewayConnection } from "../gateway/connect.ts";
-import { findTarget, type Target } from "../hooks/find-presets.ts";
-import { postHook, readRequest, type SentHook } from "../hooks/post-hook.ts";
 import type { AddedPreset } from "./init-files.ts";
 import type { CliIo } from "../io.ts";
 import { printBlock } from "../print.ts";
@@ -22,22 +19,23 @@ async function withGateway<T>(
   file: string,
   { stateDir }: Settings,
   io: CliIo,
-  work: (url: string, to: GatewayConnection) => Promise<T>,
+  work: (to: GatewayConnection) => Promise<T>,
 ): Promise<T> {
-  const running = readGateway(stateDir)?.url;
+  const isRunning = readGateway(stateDir)?.url !== undefined;
   // The output is all about one config: no line has to say which one answers.
-  const withConnection = (url: string): Promise<T> =>
+  const connect = (): Promise<T> =>
     connected({ config: file }, { ...io, err: () => undefined }, async (to) => {
-      if (running !== undefined) await to.api.reload.$post();
-      return work(url, to);
+      if (isRunning) await to.api.reload.$post();
+      return work(to);
     });
-  if (running !== undefined) return withConnection(running);
+  if (isRunning) return connect();
   const { openGateway } = await import("../../gateway/gateway.ts");
   const log = createLogger("silent");
   const options = toSnapshotOptions({ config: file }, io);
   const gateway = await openGateway({ ...options, log, print: () => undefined });
   try {
-    return await withConnection((await gateway.start({ listen: { port: 0 } })).url);
+    await gateway.start({ listen: { port: 0 } });
+    return await connect();
   } finally {
     await gateway.stop();
   }
@@ -74,7 +72,7 @@ async function ended(
   return undefined;
 }
 
-function getRunId({ status, answer }: SentHook): string {
+function getRunId({ status, answer }: { status: number; answer: unknown }): string {
   const { runId, results, error } = answer as {
     runId?: string;
     results?: { runId?: string }[];
@@ -107,21 +105,18 @@ function printReply(found: Ended | undefined, io: CliIo): void {
 /** Finds the first preset that has a recorded body and a secret to sign it with. */
 async function findSample(
   added: readonly AddedPreset[],
-  settings: Settings,
-  io: CliIo,
-): Promise<{ target: Target; sample: string } | undefined> {
+  { api }: GatewayConnection,
+): Promise<{ path: string; sample: string } | undefined> {
   for (const { path } of added) {
-    const target = await findTarget(path, settings, io);
-    const [sample] = target.entry ? sampleNames(target.entry) : [];
-    const { auth } = target.rules ?? {};
-    const pending = auth && "scheme" in auth && [auth.secret].flat().includes("pending");
-    if (sample !== undefined && !pending) return { target, sample };
+    const { samples, ready } = await read(api.hooks.samples.$get({ query: { path } }));
+    const [sample] = samples;
+    if (sample !== undefined && ready) return { path, sample };
   }
   return undefined;
 }
 
 /**
- * Posts a hook to a gateway on the config as its sender would, and shows the reply that was delivered.
+ * Has a gateway on the config post a hook to itself as its sender would, and shows the reply that was delivered.
  * @throws RouseError if the hook is refused, its run fails, or its reply is not delivered.
  */
 export async function testSetup(
@@ -130,25 +125,19 @@ export async function testSetup(
   io: CliIo,
 ): Promise<void> {
   const settings = await loadSettings({ config: file }, io);
-  const found = await findSample(added, settings, io);
   const { hooks } = settings.config;
-  const example = hooks.mappings.some(
+  const hasExample = hooks.mappings.some(
     ({ id, match }) => id === "example" && match.path === "example",
   );
-  if (!found && !example) return;
-  const { target, sample } = found ?? {
-    target: await findTarget("example", settings, io),
-    sample: undefined,
-  };
-  const headers = { "content-type": "application/json" };
-  const request =
-    sample === undefined
-      ? { headers, raw: Buffer.from('{"title":"the setup works"}'), isSample: false }
-      : await readRequest(target, { sample }, io);
-  await withGateway(file, settings, io, async (url, to) => {
-    const sent = await postHook(target, request, url, settings, io);
-    const what = sample === undefined ? "a test event" : `the recorded event ${sample}`;
-    io.out(`\nPosted ${what} to ${hooks.path}/${target.name}: ${sent.status}\n`);
+  if (added.length === 0 && !hasExample) return;
+  await withGateway(file, settings, io, async (to) => {
+    const found = await findSample(added, to);
+    if (!found && !hasExample) return;
+    const body = Buffer.from('{"title":"the setup works"}').toString("base64");
+    const json = found ?? { path: "example", body };
+    const sent = await read(to.api.hooks.post.$post({ json }));
+    const what = found ? `the recorded event ${found.sample}` : "a test event";
+    io.out(`\nPosted ${what} to ${hooks.path}/${json.path}: ${sent.status}\n`);
     printReply(await ended(getRunId(sent), to, io), io);
   });
 }

@@ -273,7 +273,7 @@ async function find({ api }: GatewayConnection, name: string): Promise<ScheduleV
   throw new RouseError(unknownId("schedule", name));
 }
 
-/** What names a schedule in the routes. */
+/** The parameters of a schedule's routes. */
 const toParam = ({ agentId, id }: ScheduleView): { param: { agent: string; id: string } } => ({
   param: { agent: encodeURIComponent(agentId), id: encodeURIComponent(id) },
 });

@@ -124,7 +124,7 @@ async function followBulk(
   if (json) printJson(io, { lines: all });
 }
 
-/** What a command on many was given, beside its own filters. */
+/** The records that the shared options choose, without the command's own filters, and the speed of the work. */
 type Chosen = ReturnType<typeof readBulk> & { ids?: string[] };
 
 /** A command that works on one record, on several that are named, or on those that filters choose. */
@@ -156,7 +156,7 @@ export function choosing<
   own?: Own;
   /** Options of neither. */
   further?: Further;
-  /** Whether `--dry-run` goes with one. */
+  /** `--dry-run` may be given with a single record. */
   dryRunsOne?: boolean;
   one(
     to: AskedGateway,

@@ -16,7 +16,7 @@ const OPTIONS = {
 } as const;
 type FollowOptions = Given<typeof OPTIONS>;
 
-/** How many of the last events are printed first, by default and at most. */
+/** The number of recent events that are printed first, by default and at most. */
 const [FIRST_LINES, MAX_LINES] = [10, 50];
 
 const RECONNECT_MS = 1000;

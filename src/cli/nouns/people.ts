@@ -1,7 +1,6 @@
 import type { ChannelView } from "../../operate/people/channels.ts";
 import type { KeyView } from "../../operate/people/keys.ts";
-import type { PairingView } from "../../operate/people/pairings.ts";
-import type { AddressView } from "../../operate/people/people.ts";
+import type { AddressView, PairingView } from "../../operate/people/people.ts";
 import { SCOPES } from "../../config/schema/gateway.ts";
 import { asking, listing, printRecord, printRows, type Noun } from "../command.ts";
 import { read, withId } from "../gateway/connect.ts";

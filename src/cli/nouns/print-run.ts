@@ -16,7 +16,7 @@ function recipient(run: RunDetail): string | null {
   return run.route ? run.route.reason : null;
 }
 
-/** What a run waits for, and until when. `renderTime` is that of the table or of the page. */
+/** Says why a run waits, and until when. `renderTime` is that of the table or of the page. */
 export function renderWaitsFor(
   { waitsFor }: Pick<RunView, "waitsFor">,
   renderTime: (iso: string) => string,

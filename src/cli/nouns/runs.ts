@@ -328,7 +328,7 @@ function printSession(detail: SessionDetail, io: CliIo): void {
     );
 }
 
-/** What names a session to the gateway, beside its key. */
+/** Options that identify a session together with its key. */
 const REFERENCE = {
   "--agent <id>":
     "the session's agent (default: the one that the key of an API session names, else the first)",

@@ -7,7 +7,7 @@ import type { CommandContext } from "../../contract/define.ts";
 import { loadCommandPlugins, sectionFor, type CommandPlugin } from "../../plugin/commands.ts";
 import { BUILTIN_PLUGINS } from "../../plugin/locations.ts";
 import { addCommand, doing, type CommandSpec, type Noun } from "../command.ts";
-import { connectRunning, read } from "../gateway/connect.ts";
+import { connectGateway, connectRunning, read } from "../gateway/connect.ts";
 import { reportError } from "../failure.ts";
 import { EXIT, type CliIo } from "../io.ts";
 import type { CommonOptions } from "../options.ts";
@@ -18,7 +18,7 @@ const dashed = (name: string): string =>
 
 type PluginOptions = CommonOptions & Record<string, string | true | undefined>;
 
-/** What a plugin's command gets. Its signal aborts with Ctrl-C and SIGTERM. */
+/** Creates the context of a plugin's command. Its signal aborts on Ctrl-C and SIGTERM. */
 function createContext(
   plugin: CommandPlugin,
   settings: Settings,
@@ -48,12 +48,8 @@ function createContext(
     json: options.json ?? false,
     // The gateway that runs vouches for its plugins: no credential of the path is needed.
     async hook(path, body) {
-      const to = await connectRunning(options, io);
-      if (to) return read(to.api.hooks.send.$post({ json: { plugin: plugin.id, path, body } }));
-      throw new RouseError({
-        code: "internal",
-        message: "no gateway runs on this config; start one with `rouse start`",
-      });
+      const { api } = await connectGateway(options, io);
+      return read(api.hooks.send.$post({ json: { plugin: plugin.id, path, body } }));
     },
     async serviceState() {
       const to = await connectRunning(options, io);
@@ -97,7 +93,7 @@ async function runCommand(
   }
 }
 
-/** What a plugin does without the name of a command. */
+/** The command that runs if a plugin is named without a command. */
 const STATUS = "status";
 
 function describeCommand(plugin: CommandPlugin, name: string, io: CliIo): CommandSpec {

@@ -30,7 +30,7 @@ export interface Manifest {
   config: string | null;
   state: string;
   store: string | null;
-  /** Whether the store is in a database elsewhere, such as one of PostgreSQL. */
+  /** The store is outside of the archive, in a database such as PostgreSQL. */
   isStoreElsewhere: boolean;
   /** The secrets that were left out, by their paths. */
   leftOut: string[];
@@ -75,7 +75,7 @@ type Bytes = AsyncIterable<Buffer>;
 const BLOCK = 512;
 /** Longer sizes do not fit into the eleven octal digits of a header. */
 const OCTAL_BYTES = 8 ** 11;
-/** What an encrypted archive begins with. A salt, the ciphertext and the tag of AES-256-GCM follow. */
+/** The first bytes of an encrypted archive. A salt, the ciphertext and the tag of AES-256-GCM follow. */
 const MAGIC = Buffer.from("rouse-backup-1\n");
 const SALT_BYTES = 16;
 const TAG_BYTES = 16;
@@ -96,14 +96,14 @@ async function derive(
   };
 }
 
-/** Where a path is cut into the two fields of a header; undefined if it is too long for them. */
+/** The index at which a path is split into the two fields of a header; undefined if it is too long for them. */
 function cutPath(path: Buffer): number | undefined {
   if (path.length <= 100) return 0;
   const slash = path.indexOf("/", path.length - 101);
   return slash > 0 && slash <= 155 && slash < path.length - 1 ? slash + 1 : undefined;
 }
 
-/** Whether the archive's format has room for a path. */
+/** True if the archive's format has room for a path. */
 export const fitsArchive = (path: string): boolean => cutPath(Buffer.from(path)) !== undefined;
 
 /** The header of an entry as POSIX has it (ustar). */

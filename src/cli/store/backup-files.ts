@@ -11,7 +11,7 @@ import { storeUrl } from "../../store/open.ts";
 import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import { member } from "../settings.ts";
-import { fitsArchive, type Manifest } from "./archive.ts";
+import { fitsArchive } from "./archive.ts";
 import { findSecretUses } from "./secret-uses.ts";
 
 /** Packages and histories come from elsewhere; `..data` are the folders behind the links of a Kubernetes volume. */
@@ -45,24 +45,14 @@ export function findSecretFiles(loaded: LoadedConfig, env: CliIo["env"]): Set<st
   return new Set(uses.flatMap(({ file }) => file ?? []));
 }
 
-/** What a backup takes. */
-export interface BackupFiles {
-  /** Where the files and folders of the archive are, by their paths in it. */
-  sources: Map<string, string>;
-  /** Those of databases, which are copied first. */
-  databases: Map<string, string>;
-  /** Where the config, the state and the store are in the archive. */
-  places: Pick<Manifest, "config" | "state" | "store" | "isStoreElsewhere">;
-  leftOut: string[];
-  /** What the config names outside of these folders, and folders behind links. */
-  notTaken: string[];
-}
+/** The files of a backup. */
+export type BackupFiles = Awaited<ReturnType<typeof gatherFiles>>;
 
 /** Gathers what a backup takes of the config's folder and of the state folder. Leaves secrets out if their files are given. */
 export async function gatherFiles(
   loaded: LoadedConfig,
   secretFiles: ReadonlySet<string> | undefined,
-): Promise<BackupFiles> {
+) {
   const { file, baseDir, stateDir, config, written } = loaded;
   const from = (folder: string, at: string): string => relative(folder, at).split(sep).join("/");
   const state = isInside(baseDir, stateDir) ? from(baseDir, stateDir) : ".rouse";
@@ -83,18 +73,9 @@ export async function gatherFiles(
   const isOwn = file !== undefined && baseDir !== homedir() && dirname(baseDir) !== baseDir;
 
   const isNamed = member(member(written, "store"), "url") !== undefined;
-  const gathered: BackupFiles = {
-    sources: new Map(databases),
-    databases,
-    places: {
-      config: file === undefined ? null : basename(file),
-      state,
-      store: existsSync(storeFile) ? toPath(storeFile) : null,
-      isStoreElsewhere: isNamed && config.store.url?.startsWith(SQLITE) !== true,
-    },
-    leftOut: [],
-    notTaken: [],
-  };
+  const sources = new Map(databases);
+  const leftOut: string[] = [];
+  const notTaken: string[] = [];
   const isSkipped = (at: string, name: string): boolean =>
     SKIPPED.test(name) ||
     at === baseDir ||
@@ -113,27 +94,41 @@ export async function gatherFiles(
       if (!found || isSkipped(at, entry.name)) continue;
       const path = toPath(at);
       if (!fitsArchive(`${path}/`) || (entry.isSymbolicLink() && found.isDirectory()))
-        gathered.notTaken.push(at);
+        notTaken.push(at);
       else if (found.isDirectory()) {
-        gathered.sources.set(`${path}/`, at);
+        sources.set(`${path}/`, at);
         await walk(at);
-      } else if (isSecret(at)) gathered.leftOut.push(path);
-      else if (found.isFile()) gathered.sources.set(path, at);
+      } else if (isSecret(at)) leftOut.push(path);
+      else if (found.isFile()) sources.set(path, at);
     }
   };
   await walk(baseDir);
   if (!isInside(baseDir, stateDir) && existsSync(stateDir)) {
-    gathered.sources.set(`${state}/`, stateDir);
+    sources.set(`${state}/`, stateDir);
     await walk(stateDir);
   }
   // The config comes last: a restore that was interrupted has none.
-  if (file !== undefined && gathered.sources.delete(basename(file)))
-    gathered.sources.set(basename(file), file);
+  if (file !== undefined && sources.delete(basename(file))) sources.set(basename(file), file);
   const others = [...findStrings(written), ...loaded.files].map((text) => resolve(baseDir, text));
   const isTaken = (at: string): boolean => isInside(baseDir, at) || isInside(stateDir, at);
   for (const at of new Set(others))
-    if (!isTaken(at) && !isInside(at, baseDir) && existsSync(at)) gathered.notTaken.push(at);
-  return gathered;
+    if (!isTaken(at) && !isInside(at, baseDir) && existsSync(at)) notTaken.push(at);
+  return {
+    /** The paths of files and folders on this machine, by their paths in the archive. */
+    sources,
+    /** Those of databases, which are copied first. */
+    databases,
+    /** The paths of the config, the state and the store in the archive. */
+    places: {
+      config: file === undefined ? null : basename(file),
+      state,
+      store: existsSync(storeFile) ? toPath(storeFile) : null,
+      isStoreElsewhere: isNamed && config.store.url?.startsWith(SQLITE) !== true,
+    },
+    leftOut,
+    /** Paths that the config names outside of these folders, and folders behind links. */
+    notTaken,
+  };
 }
 
 /** Names the variables that the config refers to, and those with the keys of providers. */

@@ -28,17 +28,11 @@ import { bytes, localTime, shellWord } from "../text.ts";
 /** Is there for as long as a restore has not ended. */
 const UNFINISHED = ".rouse-restore";
 
-interface Checked {
-  manifest: Manifest;
-  paths: string[];
-  bytes: number;
-}
-
 /**
  * Reads an archive to its end, before anything is written.
  * @throws RouseError `usage` if it is damaged, no backup, or has a path that leads out of its folder.
  */
-async function check(file: string, entries: AsyncIterable<ArchiveEntry>): Promise<Checked> {
+async function check(file: string, entries: AsyncIterable<ArchiveEntry>) {
   let manifest: Manifest | undefined;
   const paths: string[] = [];
   let total = 0;
@@ -65,7 +59,7 @@ async function check(file: string, entries: AsyncIterable<ArchiveEntry>): Promis
 }
 
 /** @throws RouseError `usage` if a folder has what a restore would replace. What an unfinished restore has left may be replaced. */
-function checkFolder(folder: string, { manifest, paths }: Checked): void {
+function checkFolder(folder: string, { manifest, paths }: Awaited<ReturnType<typeof check>>): void {
   const named = manifest.config === null ? undefined : join(folder, manifest.config);
   const config = findConfig({ cwd: folder, env: {} }) ?? named;
   if (config !== undefined && existsSync(config))

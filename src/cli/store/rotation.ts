@@ -14,12 +14,12 @@ import { findSecretUses, type SecretUse } from "./secret-uses.ts";
 /** A secret of the config, with all fields that refer to it. */
 export interface Secret {
   name: string;
-  /** Where it is kept: a file, a variable, or the config itself. */
+  /** The place of its value: a file, a variable, or the config itself. */
   place: string;
   /** Undefined if it is in no file that this command finds. */
   file: string | undefined;
   uses: SecretUse[];
-  /** What is still valid beside it. */
+  /** The previous secret, which is still valid. */
   previous?: Secret;
 }
 
@@ -90,7 +90,7 @@ export function findSecret({ secrets }: Place, name: string): Secret {
   );
 }
 
-/** Whether Rouse makes new values: the form of others is their sender's. */
+/** True if Rouse makes new values. The sender decides the form of all other secrets. */
 const isMade = (use: SecretUse, presets: Presets): boolean =>
   /token(?:\[\d+\])?$/.test(use.at) || getSetup(presets, getPreset(use) ?? "").secret === "chosen";
 

@@ -23,7 +23,7 @@ export interface SecretUse extends SecretField {
   place: string;
   /** The secret's file. Undefined if it is in no file that this machine finds. */
   file: string | undefined;
-  /** Whether the secret is written out in the field. */
+  /** The field has the secret itself, not a reference. */
   isLiteral: boolean;
 }
 

@@ -45,7 +45,7 @@ const migrate = answering({
     const { url, stateDir } = await findStore(options, io);
     const driver = await findStoreDriver(url);
     const before = await driver.status({ url, env: io.env });
-    // What is up to date is left alone, also while a gateway has it.
+    // A store with the current schema is not opened, so it may be in use by a gateway.
     if (before.schema !== before.known) {
       const lock = await acquireLock(stateDir, undefined, driver);
       try {

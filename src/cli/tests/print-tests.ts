@@ -1,9 +1,13 @@
 import { relative } from "node:path";
 import { plural } from "../../core/text.ts";
 import type { AgentRun } from "../../operate/tests/agent-run.ts";
-import type { AgentPlan, TestBudget } from "../../operate/tests/agent-tests.ts";
+import {
+  isSkipped,
+  type AgentPlan,
+  type TestBudget,
+  type TestResult,
+} from "../../operate/tests/agent-tests.ts";
 import type { FixtureDifference } from "../../operate/tests/fixture-run.ts";
-import { isSkipped, type TestResult } from "../../operate/tests/test-result.ts";
 import type { CliIo } from "../io.ts";
 import { printTable } from "../print.ts";
 import { renderDiff, showValue } from "../hooks/print-what-if.ts";
@@ -106,7 +110,7 @@ export function printRuns(sides: ReadonlyMap<string, readonly TestResult[]>, io:
   io.out("\n");
 }
 
-/** How well a fixture passes: the share of its runs, and none if the mappings differ. */
+/** The share of a fixture's runs that pass; 0 if its mappings differ. */
 function getShare({ mapping, runs }: TestResult): number {
   if (mapping && !mapping.ok) return 0;
   return runs.length === 0 ? 1 : runs.filter(({ passed }) => passed).length / runs.length;

@@ -2,36 +2,37 @@ import { relative, resolve } from "node:path";
 import { loadConfig } from "../../config/load.ts";
 import { RouseError } from "../../core/errors.ts";
 import { NO_NETWORK } from "../../core/http/no-network.ts";
-import { withSnapshot } from "../../gateway/validate-config.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import {
   checkBudget,
   planAgents,
   runAgents,
+  testFixtures,
   type AgentReport,
   type TestBudget,
+  type TestResult,
 } from "../../operate/tests/agent-tests.ts";
 import { readFixtures } from "../../operate/tests/fixture-files.ts";
 import { isAgentCase, type TestCase } from "../../operate/tests/fixture.ts";
-import { testFixtures, type TestResult } from "../../operate/tests/test-result.ts";
+import type { Given } from "../command.ts";
 import { usage } from "../failure.ts";
+import { withFiles } from "../gateway/offline.ts";
 import type { CliIo } from "../io.ts";
 import { withProgress } from "../progress.ts";
-import { configInvalid, toSnapshotOptions } from "../settings.ts";
+import { configInvalid } from "../settings.ts";
 import { renderPlan } from "./print-tests.ts";
 
-/** The options of `rouse test` that say what is run. */
-export interface TestRequest {
-  config?: string | undefined;
-  /** In place of `hooks.testsDir`. */
-  folder: string | undefined;
-  filter?: string | undefined;
-  agents?: boolean | undefined;
-  budget?: string | undefined;
-  /** The config that is compared with. */
-  against?: string | undefined;
-  json?: boolean | undefined;
-}
+export const TEST_OPTIONS = {
+  "--filter <text>": "those with this text in their name",
+  "--agents":
+    "also run the agents: a recording answers their tools, and only model providers are called",
+  "--budget <amount>":
+    'with --agents, stop before more is used: tokens such as "200000", or money such as "2 USD"',
+  "--against <config>": "compare with another config: before and now",
+  "--junit <file>": "also write the results as JUnit XML",
+  "--update": "show each difference, and write it into the fixture: it is expected from then on",
+} as const;
+type TestRequest = Given<typeof TEST_OPTIONS>;
 
 /** The results by the config, and by the one that it is compared with. */
 export interface Tested {
@@ -108,23 +109,17 @@ async function askAgents(
 /**
  * Runs the fixtures of a folder on the files of the config, and on those of the one that it is compared with: without gateway,
  * store and secrets, and without network if no agent is run.
+ * @param folder in place of `hooks.testsDir`.
  * @throws RouseError `config_invalid` with all problems of a config or of the fixtures, `not_found` if there is no fixture.
  */
-export function testFolder(wanted: TestRequest, io: CliIo): Promise<Tested> {
-  const { folder, filter, against, agents: isAsked } = wanted;
-  const withConfig = <T>(
-    config: string | undefined,
-    title: string | undefined,
-    use: (snapshot: Snapshot) => Promise<T>,
-  ): Promise<T> => {
-    const network = isAsked ? {} : { fetch: NO_NETWORK };
-    const files = { ...toSnapshotOptions({ config }, io), ...network, withoutSecrets: true };
-    return withSnapshot(files, (built) => {
-      if (!built.ok) throw configInvalid(built, title);
-      return use(built.loaded.snapshot);
-    });
-  };
-  return withConfig(wanted.config, undefined, async (now) => {
+export function testFolder(
+  folder: string | undefined,
+  wanted: TestRequest,
+  io: CliIo,
+): Promise<Tested> {
+  const { filter, against, agents: isAsked, config } = wanted;
+  const network = isAsked ? {} : { fetch: NO_NETWORK };
+  return withFiles({ config, ...network }, io, async ({ snapshot: now }) => {
     const testsDir = folder === undefined ? now.config.hooks.testsDir : resolve(io.cwd, folder);
     const fixtures = readChosen(testsDir, filter, io);
     const testAll = async (before?: Snapshot): Promise<Tested> => {
@@ -137,6 +132,7 @@ export function testFolder(wanted: TestRequest, io: CliIo): Promise<Tested> {
       };
     };
     if (against === undefined) return testAll();
-    return withConfig(resolve(io.cwd, against), "the config of --against", testAll);
+    const other = { config: resolve(io.cwd, against), title: "the config of --against" };
+    return withFiles({ ...other, ...network }, io, ({ snapshot }) => testAll(snapshot));
   });
 }

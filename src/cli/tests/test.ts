@@ -2,26 +2,14 @@ import { writeFile } from "node:fs/promises";
 import { relative, resolve } from "node:path";
 import { editConfigFile } from "../../config/edit.ts";
 import { renderJunit } from "../../operate/tests/junit.ts";
-import { isSkipped, type TestResult } from "../../operate/tests/test-result.ts";
+import { isSkipped, type TestResult } from "../../operate/tests/agent-tests.ts";
 import { doing, type Given, type Noun } from "../command.ts";
 import { usage } from "../failure.ts";
 import { EXIT, type CliIo } from "../io.ts";
 import { printJson } from "../print.ts";
 import { printResult, printRuns, printTestSum, renderComparison } from "./print-tests.ts";
-import { testFolder, type Tested } from "./run-tests.ts";
+import { TEST_OPTIONS, testFolder, type Tested } from "./run-tests.ts";
 import { testAdd } from "./test-add.ts";
-
-const TEST_OPTIONS = {
-  "--filter <text>": "those with this text in their name",
-  "--agents":
-    "also run the agents: a recording answers their tools, and only model providers are called",
-  "--budget <amount>":
-    'with --agents, stop before more is used: tokens such as "200000", or money such as "2 USD"',
-  "--against <config>": "compare with another config: before and now",
-  "--junit <file>": "also write the results as JUnit XML",
-  "--update": "show each difference, and write it into the fixture: it is expected from then on",
-} as const;
-type RunOptions = Given<typeof TEST_OPTIONS>;
 
 /** A result as JSON: its fixture by name, without what the file has. */
 const toJson = ({ fixture: { name, file }, ok, mapping, runs }: TestResult) => ({
@@ -58,7 +46,7 @@ async function updateFixtures(failed: readonly TestResult[], io: CliIo): Promise
 
 async function report(
   { results, before, agents }: Tested,
-  options: RunOptions,
+  options: Given<typeof TEST_OPTIONS>,
   io: CliIo,
 ): Promise<void> {
   const failed = results.filter(({ ok }) => !ok);
@@ -105,7 +93,7 @@ const run = doing({
   json: true,
   async run(io, given, folder) {
     if (given.budget !== undefined && !given.agents) throw usage("--budget goes with --agents");
-    await report(await testFolder({ ...given, folder }, io), given, io);
+    await report(await testFolder(folder, given, io), given, io);
   },
 });
 

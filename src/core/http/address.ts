@@ -5,8 +5,6 @@ export interface AddressList {
   has(address: string): boolean;
 }
 
-const plain = (address: string): string =>
-  address.startsWith("::ffff:") && isIP(address.slice(7)) === 4 ? address.slice(7) : address;
 const family = (address: string): "ipv4" | "ipv6" => (isIP(address) === 6 ? "ipv6" : "ipv4");
 
 /**
@@ -33,8 +31,8 @@ export function createAddressList(entries: readonly string[]): {
   }
   return {
     list: {
-      has: (address) =>
-        isIP(plain(address)) !== 0 && block.check(plain(address), family(plain(address))),
+      // An IPv4 address that is written as IPv6 (`::ffff:10.0.0.1`) is in the ranges of IPv4.
+      has: (address) => isIP(address) !== 0 && block.check(address, family(address)),
     },
     wrong,
   };
@@ -79,31 +77,6 @@ export function createHostList(entries: readonly string[]): HostList {
     },
     allowsAddress: (address) => list.has(address) || (isIP(address) !== 0 && !isPrivate(address)),
   };
-}
-
-/**
- * Returns the caller's address: the connection's own, or, if that is a trusted proxy, the last entry of
- * `X-Forwarded-For` that is not one.
- */
-export function clientAddress(
-  peer: string,
-  forwardedFor: string | undefined,
-  trusted: AddressList | undefined,
-): string {
-  const connection = plain(peer);
-  if (!trusted || forwardedFor === undefined || !trusted.has(connection)) return connection;
-  const chain = forwardedFor.split(",").map((entry) => plain(entry.trim()));
-  for (const address of chain.toReversed()) {
-    if (isIP(address) === 0) return connection;
-    if (!trusted.has(address)) return address;
-  }
-  return chain[0] ?? connection;
-}
-
-/** Returns the path and the query of an absolute address as they are written: a URL parser writes some characters in another way. */
-export function getTarget(address: string): string {
-  const start = address.indexOf("/", address.indexOf("//") + 2);
-  return start < 0 ? "/" : address.slice(start);
 }
 
 /** True for names that only reach this machine. */

@@ -8,7 +8,7 @@ import { OPERATOR_TENANT } from "../../config/checks.ts";
 import { RouseError } from "../../core/errors.ts";
 import { DOCUMENT_STATES, ON_DUPLICATE } from "../../knowledge/types.ts";
 import { unknownId } from "../../vocabulary/unknown-id.ts";
-import { discard, toReadable } from "../request.ts";
+import { discard, toReadable } from "../transport.ts";
 import { jsonBody, limit, ok, query } from "./query.ts";
 
 const name = z.string().min(1);

@@ -2,7 +2,6 @@ import { Hono } from "hono";
 import { z } from "zod";
 import * as approvals from "../../operate/people/approvals.ts";
 import * as memory from "../../operate/people/memory.ts";
-import * as pairings from "../../operate/people/pairings.ts";
 import * as people from "../../operate/people/people.ts";
 import * as schedules from "../../operate/people/schedules.ts";
 import { listTools, testTool } from "../../operate/people/tools.ts";
@@ -48,11 +47,11 @@ export function approvalRoutes(deps: AdminDeps) {
 /** `/pairings`: people who have asked to write to the agent on a channel, and decisions about them. */
 export function pairingRoutes(deps: AdminDeps) {
   return new Hono()
-    .get("/", (c) => ok(c, pairings.listPairings(deps)))
+    .get("/", (c) => ok(c, people.listPairings(deps)))
     .post("/:id", jsonBody(z.strictObject({ verdict: z.enum(["approve", "deny"]) })), (c) =>
-      ok(c, pairings.decidePairing(deps, c.req.param("id"), c.req.valid("json").verdict)),
+      ok(c, people.decidePairing(deps, c.req.param("id"), c.req.valid("json").verdict)),
     )
-    .delete("/:id", (c) => ok(c, pairings.revokePairing(deps, c.req.param("id"))));
+    .delete("/:id", (c) => ok(c, people.revokePairing(deps, c.req.param("id"))));
 }
 
 /** `/people`: people who have linked several channels, and those whom the config names. */

@@ -6,7 +6,7 @@ import { RouseError, type Issue } from "../../core/errors.ts";
 import { firstIdOf } from "../../core/ids.ts";
 import { decodePayload } from "../../core/http/payload.ts";
 import { collectBytes } from "../../intake/body.ts";
-import { bodySource } from "../request.ts";
+import { bodySource } from "../transport.ts";
 
 const MAX_LIMIT = 500;
 /** The operator's requests carry little; the longest is a payload to try against the mappings. */
@@ -105,7 +105,7 @@ async function readBody(c: Context): Promise<unknown> {
   return parsed.payload;
 }
 
-/** What a client gives as a query: texts, and several of them for a parameter that may come several times. */
+/** The query that a client gives: texts, and several of them for a parameter that may come several times. */
 type QueryInput<T> = {
   [K in keyof T]: undefined extends T[K] ? string | string[] | undefined : string | string[];
 };

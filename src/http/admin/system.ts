@@ -5,6 +5,7 @@ import { runChecks } from "../../operate/watch/doctor.ts";
 import { createEventFeed } from "../../operate/records/event-feed.ts";
 import * as keys from "../../operate/people/keys.ts";
 import * as system from "../../operate/watch/system.ts";
+import { listSamples, sendHook } from "../../operate/records/send-hook.ts";
 import { testHook } from "../../operate/records/test-hook.ts";
 import type { AdminDeps } from "../../operate/types.ts";
 import { duration, idText } from "../../config/schema/common.ts";
@@ -22,12 +23,12 @@ const hookTest = z.strictObject({
   headers: strings,
   query: strings,
 });
-const secretPath = z.strictObject({ path: z.string().min(1) });
+const hookPath = z.strictObject({ path: z.string().min(1) });
 const LAST = "write a number from 1 to 5000";
-const shapeQuery = secretPath.extend({
+const shapeQuery = hookPath.extend({
   last: z.coerce.number(LAST).int(LAST).min(1, LAST).max(5000, LAST).default(500),
 });
-const secretChoice = secretPath.extend({ id: z.int().positive() });
+const secretChoice = hookPath.extend({ id: z.int().positive() });
 const message = z.strictObject({
   to: z.string().min(1).optional(),
   text: z.string().min(1).max(2000).default("This is a test from Rouse: the channel works."),
@@ -40,6 +41,13 @@ const newKey = z.strictObject({
   rateLimit: z.strictObject({ requests: z.int().positive(), per: duration }).optional(),
   userAsSession: z.boolean().default(false),
   clean: z.enum(CLEANING).default("images"),
+});
+/** A request as the path's sender would post it. `body` is base64. */
+const posted = hookPath.extend({
+  body: z.base64().default(""),
+  sample: z.string().optional(),
+  event: z.string().optional(),
+  headers: strings,
 });
 /** An event that a command of a plugin sends. */
 const event = z.strictObject({
@@ -113,7 +121,7 @@ export function systemRoutes(deps: AdminDeps) {
       const { path, last } = c.req.valid("query");
       return ok(c, showShape(deps.store, path, last));
     })
-    .get("/hooks/secrets", query(secretPath), (c) =>
+    .get("/hooks/secrets", query(hookPath), (c) =>
       ok(c, system.listSecretCandidates(deps, c.req.valid("query").path)),
     )
     .post("/hooks/secrets", jsonBody(secretChoice), (c) =>
@@ -122,6 +130,13 @@ export function systemRoutes(deps: AdminDeps) {
     .post("/hooks/send", jsonBody(event), async (c) => {
       const { plugin, path, body } = c.req.valid("json");
       return ok(c, deps.sendEvent(plugin, path, body, undefined));
+    })
+    .get("/hooks/samples", query(hookPath), (c) =>
+      ok(c, listSamples(deps, c.req.valid("query").path)),
+    )
+    .post("/hooks/post", jsonBody(posted), (c) => {
+      const { body, ...wanted } = c.req.valid("json");
+      return ok(c, sendHook(deps, { ...wanted, body: Buffer.from(body, "base64") }));
     })
     .post("/hooks/test", jsonBody(hookTest), async (c) => {
       const { payload, ...test } = c.req.valid("json");

@@ -4,7 +4,7 @@ import type { AdminDeps } from "../../operate/types.ts";
 import { refuse } from "../../operate/records/operation.ts";
 import { CONFIRMATION_NAMES } from "../../operate/edits/confirmation-names.ts";
 import { describeMapping, listMappings, showMapping } from "../../operate/edits/mapping-view.ts";
-import { proposalRequest } from "../../operate/proposals/proposal-types.ts";
+import { proposalRequest } from "../../operate/proposals/proposal-request.ts";
 import { DEFAULT_LAST } from "../../operate/what-if/selection.ts";
 import type { Workbench } from "../../operate/workbench.ts";
 import { answerLines, jsonBody, ok, since } from "./query.ts";
@@ -100,8 +100,8 @@ const frozen = z.strictObject({
 });
 
 /** `/fixtures`: recorded events that are kept as tests. */
-export function fixtureRoutes({ fixtures }: Workbench) {
+export function fixtureRoutes({ freeze }: Workbench) {
   return new Hono().post("/", jsonBody(frozen), async (c) =>
-    ok(c, { fixture: await fixtures.freeze(c.req.valid("json")) }),
+    ok(c, { fixture: await freeze(c.req.valid("json")) }),
   );
 }

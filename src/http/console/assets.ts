@@ -21,7 +21,7 @@ const HERE = fileURLToPath(new URL("../../../console/", import.meta.url));
 const NAME = /^(?:index\.html|assets\/[\w.-]+)$/;
 /** The last lines of a build that failed. */
 const LAST_LINES = 20;
-/** Whether the page can be shown. In a clone it is built first, which takes about two seconds. */
+/** The state of the page. In a clone it is built before it can be shown, which takes about two seconds. */
 export type AssetsState =
   | { state: "ready" }
   | { state: "building" }

@@ -3,9 +3,9 @@ import { plural } from "../../core/text.ts";
 import { Hono, type Context } from "hono";
 import { compress } from "hono/compress";
 import { getMimeType } from "hono/utils/mime";
-import type { FailureLimiter } from "../../intake/callers.ts";
+import type { FailureLimiter } from "../../intake/authenticate.ts";
 import { collectBytes } from "../../intake/body.ts";
-import { bodySource, getPeer } from "../request.ts";
+import { bodySource, getPeer } from "../transport.ts";
 import { failureResponse, notFound } from "../errors.ts";
 import type { ConsoleMode } from "../../config/console-mode.ts";
 import { createConsoleAssets, type ConsoleAssets } from "./assets.ts";
@@ -17,9 +17,9 @@ const OFF =
 export interface ConsoleDeps {
   sessions: ConsoleSessions;
   limiter: FailureLimiter;
-  /** Whether this is the gateway token. */
+  /** Returns true for the gateway token. */
   isOperator(token: string): boolean;
-  /** Whether the request carries the gateway token in a header. */
+  /** Returns true if the request carries the gateway token in a header. */
   hasToken(c: Context): boolean;
   mode(): ConsoleMode;
 }
@@ -89,7 +89,7 @@ export function isSameOrigin(c: Context): boolean {
 
 const escapeHtml = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
-/** What stands in place of the page while it is built in a clone, or if that failed. */
+/** Renders the page that a clone shows while the console is built, or if that failed. */
 function unbuiltPage(
   c: Context,
   state: Exclude<ReturnType<ConsoleAssets["prepare"]>, { state: "ready" }>,

@@ -7,7 +7,7 @@ import { newToken, sha256Hex } from "../../core/secret.ts";
 
 const LIFE_MS = 12 * 3_600_000;
 const MAX_SESSIONS = 100;
-/** How long after the gateway token was shown a session may change files. */
+/** The time for which a session may change files after the gateway token was shown. */
 const PROVED_MS = 15 * 60_000;
 const COOKIE = "rouse-console";
 
@@ -15,9 +15,9 @@ const COOKIE = "rouse-console";
 export interface ConsoleSessions {
   /** A new session: what goes into the cookie. The session of `cookies` ends. */
   open(cookies?: string): string;
-  /** Whether the request's `Cookie` header holds a session that is still good. */
+  /** Returns true if the request's `Cookie` header holds a session that is still good. */
   has(cookies: string | undefined): boolean;
-  /** Whether the token was shown for the session within the last 15 minutes. */
+  /** Returns true if the token was shown for the session within the last 15 minutes. */
   isProved(cookies: string | undefined): boolean;
   close(cookies: string | undefined): void;
 }
@@ -121,7 +121,7 @@ const TOKEN_NEEDED: Failure = {
   message: "the gateway token was shown more than 15 minutes ago: show it again to change files",
 };
 
-/** Why a session of the console may not make a request of the admin API; undefined if it may. Those who have the token may always. */
+/** Finds the reason that a session of the console may not make a request of the admin API; undefined if it may. Those who have the token may always. */
 export function findSessionProblem(
   { method, path }: { method: string; path: string },
   { mode, isProved }: { mode: ConsoleMode; isProved: boolean },

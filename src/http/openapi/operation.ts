@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from "zod-openapi";
 
-/** What the published document says of one method of an address. */
+/** One method of an address in the published document. */
 export type Operation = ZodOpenApiOperationObject;
 
 type Responses<S extends string> = Record<S, ZodOpenApiResponseObject>;

@@ -27,7 +27,7 @@ const ok = z.literal(true);
 const warnings = z.array(text).optional().describe("What was ignored, cut or lowered.");
 const mapping = text.optional();
 const started = z.enum(["queued", "parked", "collecting"]);
-/** What the answer to a recorded event begins with. */
+/** The first members of the answer to a recorded event. */
 const accepted = z.strictObject({ ok, eventId: text });
 
 export const wakeAnswer = accepted.extend({ mode, mapping, warnings });
@@ -44,10 +44,10 @@ const item = z.union([
 ]);
 export const severalAnswer = accepted.extend({ results: z.array(item) });
 
-/** What a mapping in shadow answers: nothing was done. */
+/** The answer of a mapping in shadow: nothing was done. */
 export const shadowAnswer = accepted.extend({ outcome: z.literal("skipped"), reason: text });
 
-/** What is answered when no mapping of the path matched. */
+/** The answer if no mapping of the path matched. */
 export const unmatchedAnswer = accepted.extend({
   outcome: z.literal("unmatched"),
   nearest: z
@@ -56,10 +56,10 @@ export const unmatchedAnswer = accepted.extend({
     .describe("The mapping that came closest, and its condition that failed."),
 });
 
-/** What a sender that disables hooks is answered when the mapping failed. The event is kept, and can be replayed. */
+/** The answer to a sender that disables hooks, if the mapping failed. The event is kept, and can be replayed. */
 export const failedAnswer = accepted.extend({ outcome: z.literal("failed") });
 
-/** What a repeat of an action that is done answers. */
+/** The answer to a repeat of an action that is done. */
 export const repeatedAnswer = accepted.extend({
   ...z.object(runFields).partial().shape,
   mode: mode.optional(),

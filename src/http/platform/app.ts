@@ -2,11 +2,11 @@ import { Hono } from "hono";
 import { RouseError } from "../../core/errors.ts";
 import { newId } from "../../core/ids.ts";
 import { createRateLimiter } from "../../intake/callers.ts";
-import { createIdempotentTurns } from "./idempotent-turns.ts";
-import { createKeyCheck, ROUTING } from "../request.ts";
+import { createKeyCheck, ROUTING } from "../transport.ts";
 import { createUploads } from "./knowledge-upload.ts";
 import { findProblem, forbidden, ProblemError, problemResponse, toProblem } from "./problems.ts";
 import { ROUTES } from "./routes.ts";
+import { createIdempotentTurns } from "./turn.ts";
 import type { Caller, PlatformDeps, PlatformEnv, PlatformParts, ApiRoutes } from "./types.ts";
 import type { Config } from "../../config/schema/index.ts";
 
@@ -16,7 +16,7 @@ const METHODS = "GET, HEAD, POST, DELETE";
 /** Headers of answers that pages may read, besides those that they may always read. */
 const EXPOSED =
   "x-request-id, x-session-id, retry-after, x-should-retry, idempotent-replayed, deprecation, sunset, www-authenticate";
-/** How long browsers keep the answer whether a page may send a request. */
+/** Seconds for which browsers keep the answer to a preflight request. */
 const MAX_AGE_SECONDS = "600";
 const HEADER_NAMES = /^[\w!#$%&'*+.^`|~ ,-]{1,2000}$/;
 

@@ -143,7 +143,7 @@ export const APPROVAL_ROUTES: ApiRoutes = {
       },
       async handle({ key, id, body: { verdict, note } }, parts) {
         const { approvals, snapshot } = parts;
-        // What a key tries that may not decide stays with the approval.
+        // An attempt of a key that may not decide is kept with the approval.
         if (!snapshot().approvers.includes(getName(key)))
           await approvals.decide(id, verdict, getName(key), note);
         const by = getApprover(key, parts);

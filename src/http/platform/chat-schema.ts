@@ -40,11 +40,11 @@ export const fileFields = {
 };
 const filePart = z.object({ type: z.literal("file"), file: z.object(fileFields) });
 export const refusalPart = z.object({ type: z.literal("refusal"), refusal: text });
-const userContent = z.union([
-  text,
-  z.array(z.discriminatedUnion("type", [textPart, imagePart, filePart])).min(1),
-]);
-const textContent = z.union([text, z.array(z.discriminatedUnion("type", [textPart])).min(1)]);
+const userParts = z.array(z.discriminatedUnion("type", [textPart, imagePart, filePart]));
+const userContent = z.union([text, userParts.min(1)]);
+/** A tool may have no output: clients then send an empty list. */
+const resultContent = z.union([text, userParts]);
+const textContent = z.union([text, z.array(z.discriminatedUnion("type", [textPart]))]);
 const assistantContent = z.union([
   text,
   z.array(z.discriminatedUnion("type", [textPart, refusalPart])),
@@ -76,7 +76,7 @@ export const chatMessage = z.discriminatedUnion("role", [
       "the role `function` is not supported: send the result with the role `tool` and its `tool_call_id`",
     params: { code: UNSUPPORTED },
   }),
-  z.object({ role: z.literal("tool"), content: userContent, tool_call_id: text.min(1) }),
+  z.object({ role: z.literal("tool"), content: resultContent, tool_call_id: text.min(1) }),
 ]);
 
 /** As OpenAI's API has it. */
@@ -125,7 +125,7 @@ export const jsonSchemaFields = {
 };
 
 export const toolMode = z.enum(["auto", "none", "required"]);
-export const effort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh"]);
+export const effort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
 
 const isFalse = (value: unknown): boolean => value === false;
 const isEmpty = (value: unknown): boolean => Array.isArray(value) && value.length === 0;

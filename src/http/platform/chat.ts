@@ -20,7 +20,7 @@ export function jsonFormat(format: Format | null | undefined): Pick<Sampling, "j
   return { json: { ...withoutNullish(schema), strict: schema.strict ?? false } };
 }
 
-/** What both forms of the API call alike of how a model is asked. */
+/** The settings of a model call that have the same names in both forms of the API. */
 export const commonSampling = (
   body: Pick<ChatBody, "temperature" | "top_p" | "parallel_tool_calls">,
 ) => ({
@@ -115,7 +115,7 @@ function toToolCalls({ calls }: SuccessfulEnd) {
 
 const MAX_QUOTE = 300;
 
-/** Where an answer comes from: fields of our own, once, on what ends the answer. Passages that it does not name are left out. */
+/** The passages that an answer names, in fields of our own. They stand once, on what ends the answer. */
 export function toCitations(text: string, passages: readonly NamedCitation[]) {
   return findCited(text, passages).cited.map(
     ({ number, documentId, chunkId, filename, title, page, score, text: quoted }) => ({
@@ -144,7 +144,7 @@ export function toAnnotations(text: string, passages: readonly NamedCitation[]) 
   );
 }
 
-/** What follows the words of an answer: where they come from, in the form that clients know and in ours. */
+/** The sources that follow the words of an answer, in the form that clients know and in ours. */
 function toSources({ text, citations }: SuccessfulEnd) {
   const annotations = toAnnotations(text, citations).map(({ type, ...rest }) => ({
     type,

@@ -1,3 +1,4 @@
+import { listAllowedAgents } from "../../chat/api-keys.ts";
 import { toSeconds } from "../../core/clock.ts";
 import { z } from "zod";
 import {
@@ -25,7 +26,6 @@ import {
   waitMs,
   waitQuery,
 } from "./knowledge-schema.ts";
-import { listAllowedAgents } from "./models.ts";
 import { badRequest, notThere } from "./problems.ts";
 import { withoutNullish } from "./read.ts";
 import {
@@ -89,7 +89,7 @@ export function checkAgents(
   key: ApiKey,
   { snapshot }: PlatformDeps,
 ): readonly string[] {
-  const allowed = listAllowedAgents(key, snapshot()).map(({ id }) => id);
+  const allowed = listAllowedAgents(key, snapshot().agents).map(({ id }) => id);
   if (!names.every((name) => allowed.includes(name)))
     throw badRequest(
       "agent_id",

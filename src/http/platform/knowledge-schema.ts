@@ -3,7 +3,6 @@ import { DOCUMENT_ERRORS, DOCUMENT_STATES, ON_DUPLICATE } from "../../knowledge/
 import { apiErrorAnswer, listOf } from "./answer-schemas.ts";
 import { PAGE_RANGE, pageSize } from "./models.ts";
 
-/** What the knowledge routes are sent and what they answer. */
 const text = z.string();
 const count = z.int().min(0);
 

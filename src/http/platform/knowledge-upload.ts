@@ -8,7 +8,7 @@ import {
   type AddedDocument,
   type NewDocument,
 } from "../../knowledge/types.ts";
-import { discard, toReadable, UPLOAD_MS } from "../request.ts";
+import { discard, toReadable, UPLOAD_MS } from "../transport.ts";
 import {
   badRequest,
   errorObject,
@@ -80,7 +80,7 @@ function createTurnstile(count: () => number): Turnstile {
 
 const FORM = /^multipart\/form-data(?:;|$)/i;
 
-/** What stands in the way of one file and of no other. */
+/** The failures of one file that let the other files of an upload be added. */
 const REFUSALS: ReadonlySet<ErrorCode> = new Set([
   "duplicate_document",
   "document_shared",

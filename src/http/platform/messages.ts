@@ -109,7 +109,7 @@ type UserMessage = Extract<ChatMessage, { role: "user" }>;
 type ToolMessage = Extract<ChatMessage, { role: "tool" }>;
 export type UserPart = Exclude<UserMessage["content"], string>[number];
 
-/** What the request has at a place that is not the one in the list of messages. */
+/** A part of a request. `at` is its place there, if that is not its place in the list of messages. */
 interface Placed {
   at?: string;
 }
@@ -124,7 +124,7 @@ interface PlacedContent {
   content: string | readonly (UserPart & Placed)[];
 }
 
-/** What the two forms of the API call the same, by the field that has the conversation. */
+/** The names that a form of the API has for parts of a conversation, by the field that has the conversation. */
 const NAMES = {
   messages: {
     result: "a message of the role `tool`",
@@ -139,6 +139,9 @@ const NAMES = {
 };
 export type ConversationField = keyof typeof NAMES;
 
+/** An image that a client sends as a file. */
+const IMAGE_FILE = /^data:image\/(?:gif|jpeg|png|webp);/i;
+
 async function readParts(
   content: PlacedContent["content"],
   param: string,
@@ -149,8 +152,12 @@ async function readParts(
   for (const [index, part] of content.entries()) {
     const { at = `${param}[${index}]` } = part;
     if (part.type === "text") parts.push({ type: "text", text: part.text });
-    else if (part.type === "file") parts.push(await readFile(part.file, at));
-    else {
+    else if (part.type === "file") {
+      const data = part.file.file_data ?? "";
+      parts.push(
+        IMAGE_FILE.test(data) ? await loadImage(data, at, images) : await readFile(part.file, at),
+      );
+    } else {
       const { url, detail } = part.image_url;
       const image = await loadImage(url, `${at}.${NAMES[field].image}`, images);
       parts.push({ ...image, ...(detail && { detail }) });
@@ -232,7 +239,7 @@ export async function readMessages(
   const { field, continues } = options;
   const system: string[] = [];
   const said: ConversationMessage[] = [];
-  /** Where each message stood in the request. */
+  /** The place of each message in the request. */
   const at: string[] = [];
   const tools = new Map<string, string>();
   for (const [index, message] of messages.entries()) {

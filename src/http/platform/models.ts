@@ -1,37 +1,11 @@
 import { toSeconds } from "../../core/clock.ts";
 import type { Agent } from "../../agent/types.ts";
 import type { Snapshot } from "../../intake/types.ts";
-import type { ApiKey } from "../../chat/api-keys.ts";
+import { findAgent, listAllowedAgents } from "../../chat/api-keys.ts";
 import { z } from "zod";
 import { agentsAnswer, modelAnswer, modelsAnswer } from "./answer-schemas.ts";
-import { badRequest, notThere } from "./problems.ts";
+import { badRequest, noSuchModel } from "./problems.ts";
 import { type ApiRoutes, defineRoute, toList, type PlatformDeps } from "./types.ts";
-
-/** The agents that a key may use, in the config's order. */
-export function listAllowedAgents(key: ApiKey, { agents }: Snapshot): readonly Agent[] {
-  return agents.list.filter(({ id }) => key.agents?.includes(id) ?? true);
-}
-
-/**
- * The agent that `model` names: its id, `agent:<id>`, or `default`. One that the key may not use is not there.
- * @throws ProblemError if there is none.
- */
-export function findAgent(name: string, key: ApiKey, snapshot: Snapshot): Agent {
-  const allowed = listAllowedAgents(key, snapshot);
-  const named =
-    allowed.find(({ id }) => id === name) ?? allowed.find(({ id }) => `agent:${id}` === name);
-  const { default: first } = snapshot.agents;
-  const agent =
-    named ??
-    (name === "default" ? (allowed.find(({ id }) => id === first.id) ?? allowed[0]) : undefined);
-  if (!agent)
-    throw notThere(
-      "model_not_found",
-      "model",
-      "there is no such model for this key; `GET /v1/models` lists those there are",
-    );
-  return agent;
-}
 
 const modelView = ({ id }: Agent, { startedAt }: PlatformDeps) => ({
   id,
@@ -40,7 +14,7 @@ const modelView = ({ id }: Agent, { startedAt }: PlatformDeps) => ({
   owned_by: "rouse",
 });
 
-/** Whether the model that an agent asks first can be given images. */
+/** True if the model that an agent asks first can be given images. */
 function hasImages({ model }: Agent, { config }: Snapshot): boolean {
   const [provider = "", ...name] = model.split("/");
   const images = config.models.providers[provider]?.images ?? true;
@@ -65,7 +39,7 @@ const agentView = (agent: Agent, { startedAt, snapshot }: PlatformDeps) => ({
 });
 
 export const PAGE_RANGE = "write a number from 1 to 100";
-/** How many rows a list has. */
+/** The number of rows of a list. */
 export const pageSize = z.coerce
   .number(PAGE_RANGE)
   .int(PAGE_RANGE)
@@ -84,7 +58,7 @@ export const AGENT_ROUTES: ApiRoutes = {
       answer: modelsAnswer,
       handle: ({ key }, deps) => ({
         object: "list",
-        data: listAllowedAgents(key, deps.snapshot()).map((agent) => modelView(agent, deps)),
+        data: listAllowedAgents(key, deps.snapshot().agents).map((agent) => modelView(agent, deps)),
       }),
     }),
   },
@@ -94,7 +68,11 @@ export const AGENT_ROUTES: ApiRoutes = {
       operationId: "showModel",
       summary: "One of them",
       answer: modelAnswer,
-      handle: ({ key, id }, deps) => modelView(findAgent(id, key, deps.snapshot()), deps),
+      handle({ key, id }, deps) {
+        const agent = findAgent(id, key, deps.snapshot().agents);
+        if (!agent) throw noSuchModel();
+        return modelView(agent, deps);
+      },
     }),
   },
   "/agents": {
@@ -108,7 +86,7 @@ export const AGENT_ROUTES: ApiRoutes = {
         after: z.string().optional().describe("The id after which to go on."),
       }),
       handle({ key, query: { limit: most, after } }, deps) {
-        const agents = listAllowedAgents(key, deps.snapshot());
+        const agents = listAllowedAgents(key, deps.snapshot().agents);
         const start = after === undefined ? 0 : agents.findIndex(({ id }) => id === after) + 1;
         if (after !== undefined && start === 0)
           throw badRequest("after", "after: there is no agent with this id");

@@ -2,7 +2,8 @@ import type { ChatEnd } from "../../chat/types.ts";
 import { getStatus, RouseError, type ErrorCode, type Failure } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { renderPhrase } from "../../vocabulary/phrases.ts";
-import { errorHeaders, logUnexpected, withReason } from "../errors.ts";
+import { errorHeaders, logUnexpected } from "../errors.ts";
+import { withReason } from "../transport.ts";
 
 /** A failure as this interface tells it: all four members of its error object, and a status. */
 export interface ApiProblem {
@@ -48,9 +49,17 @@ export const badRequest = (
 export const forbidden = (code: string, message: string): ProblemError =>
   new ProblemError({ status: 403, type: "permission_error", code, param: null, message });
 
-/** What a request names, and its key does not have. */
+/** A thing that a request names and that its key does not have. */
 export const notThere = (code: string, param: string, message: string): ProblemError =>
   new ProblemError({ status: 404, type: "invalid_request_error", code, param, message });
+
+/** A model that a key cannot use, or that does not exist. */
+export const noSuchModel = (): ProblemError =>
+  notThere(
+    "model_not_found",
+    "model",
+    "there is no such model for this key; `GET /v1/models` lists those there are",
+  );
 
 const TYPES: Record<number, string> = {
   401: "authentication_error",
@@ -97,12 +106,13 @@ type FailedEnd = Extract<ChatEnd, { ok: false }>;
 
 const UPSTREAM = { status: 502, type: "upstream_error", code: "upstream_error" };
 
-/** What is known of a failed turn by its code; without a message it is the agent's apology. */
+/** The parts of a problem that follow from the code of a failed turn. Without a message it is the agent's apology. */
 const KNOWN: Partial<Record<FailedEnd["code"], Partial<ApiProblem>>> = {
   context_too_long: {
     status: 400,
     code: "context_length_exceeded",
-    message: "the conversation is longer than the model can read: send fewer or shorter messages",
+    // Clients that shorten a conversation by themselves look for these words.
+    message: "this model's maximum context length is exceeded: send fewer or shorter messages",
   },
   timeout: { status: 504, type: "timeout" },
   cancelled: { status: 503 },
@@ -118,7 +128,7 @@ const KNOWN: Partial<Record<FailedEnd["code"], Partial<ApiProblem>>> = {
 /** The failures whose own words are for the caller. */
 const TOLD: ReadonlySet<string> = new Set(["timeout", "cancelled"]);
 
-/** What went wrong in a turn, in this interface's words. */
+/** Describes the failure of a turn in this interface's words. */
 function getKnown({ code, message, vendor }: FailedEnd, field: string): Partial<ApiProblem> {
   const known = KNOWN[code];
   if (known)

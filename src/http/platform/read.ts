@@ -5,7 +5,7 @@ import type { BodyLimits } from "../../core/http/body.ts";
 import { collectBytes } from "../../intake/body.ts";
 import { roundNumbers } from "../../core/json.ts";
 import { decodePayload } from "../../core/http/payload.ts";
-import { bodySource } from "../request.ts";
+import { bodySource } from "../transport.ts";
 import { badRequest, ProblemError, toProblem } from "./problems.ts";
 import type { Snapshot } from "../../intake/types.ts";
 
@@ -33,7 +33,7 @@ function deepest(
   );
 }
 
-/** What is wrong with a body, by the field that a sender has to change. */
+/** Describes the problem of a body, by the field that its sender has to change. */
 function bodyProblem(error: z.ZodError): ReturnType<typeof badRequest> {
   const { issue, path } = deepest(error.issues[0] as ZodIssue);
   const param = toParam(path);
@@ -74,7 +74,7 @@ export async function readJson(
       read.failure.code === "body_too_large"
         ? `the body has more than ${options.maxBytes} bytes`
         : "the body did not arrive whole and in time";
-    // What is left of the body would stand before the next request on this connection.
+    // The rest of the body would stand before the next request on this connection.
     const headers = { connection: "close" };
     const problem = toProblem({ ...read.failure, message });
     throw new ProblemError({ ...problem, shouldRetry: false, headers });

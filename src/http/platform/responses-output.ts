@@ -37,7 +37,7 @@ export interface ResponseHead extends Pick<ChatTurn, "runId" | "createdAt"> {
   echo: ResponseEcho;
 }
 
-/** What a response says of a turn that has an answer. */
+/** The parts of an answered turn that a response shows. */
 export type ResponseEnd = Pick<
   SuccessfulEnd,
   "text" | "reasoning" | "calls" | "finish" | "usage" | "citations"
@@ -104,7 +104,7 @@ const reasoningItem = ({ runId }: ResponseHead, summary: readonly object[]) => (
   summary,
 });
 
-/** Whether the request has asked for the model's reasoning. */
+/** True if the request has asked for the model's reasoning. */
 const wantsReasoning = ({ echo }: ResponseHead): boolean =>
   typeof echo.reasoning?.summary === "string";
 
@@ -121,7 +121,7 @@ function buildOutput(head: ResponseHead, end: ResponseEnd): object[] {
   return [...reasoning, ...message, ...end.calls.map((call) => callItem(call, "completed"))];
 }
 
-/** Why a response is incomplete; null if it is not. */
+/** Returns the reason that a response is incomplete; null if it is complete. */
 function getIncompleteDetails({ finish }: Pick<ResponseEnd, "finish">, status: string) {
   if (status !== "incomplete") return null;
   return { reason: finish === "content-filter" ? "content_filter" : "max_output_tokens" };
@@ -185,7 +185,7 @@ export function storedResponse({
   return { ...response, status: STATES[status] ?? response.status, error: failed };
 }
 
-/** What comes in pieces: the reply, and the model's reasoning. */
+/** The parts of an answer that come in pieces: the reply, and the model's reasoning. */
 type Streamed = "message" | "reasoning";
 
 /** An item of the output that is being written. */
@@ -244,7 +244,15 @@ export function renderResponse(head: ResponseHead): TurnRenderer {
     if (!item) return [];
     const { at, text } = item;
     const part = toPart(kind, text, end);
+    const annotations = "annotations" in part ? part.annotations : [];
     return [
+      ...annotations.map((annotation, annotation_index) =>
+        event("response.output_text.annotation.added", {
+          ...place(kind, at),
+          annotation_index,
+          annotation,
+        }),
+      ),
       event(`${EVENTS[kind].text}.done`, { ...place(kind, at), text, ...logprobs(kind) }),
       event(`${EVENTS[kind].part}.done`, { ...place(kind, at), part }),
       itemEvent("done", at, toItem(kind, toStatus(end), [part])),

@@ -17,6 +17,7 @@ const inputText = z.object({ type: z.literal("input_text"), text });
 const outputText = z.object({ type: z.literal("output_text"), text });
 const inputImage = z.object({
   type: z.literal("input_image"),
+  file_id: unsupported("send the image as `image_url`"),
   image_url: text,
   detail: text.nullish(),
 });
@@ -61,14 +62,15 @@ const functionOutput = z.object({
 
 const reference = z.object({ type: z.literal("item_reference"), id: text.min(1) });
 
-/** The model's reasoning, as an earlier answer had it. */
+/** The model's reasoning, as an earlier answer had it. Clients that have it of other servers give its parts other types. */
+const thoughts = z.array(z.object({ text })).nullish();
 const reasoning = z.object({
   type: z.literal("reasoning"),
-  summary: z.array(z.object({ type: z.literal("summary_text"), text })).nullish(),
-  content: z.array(z.object({ type: z.literal("reasoning_text"), text })).nullish(),
+  summary: thoughts,
+  content: thoughts,
 });
 
-/** What tools of another server did on the way to an answer. The answer follows them and has what they found. */
+/** Calls that tools of another server carried out for an answer. The answer follows them and has what they found. */
 const foreignCall = z
   .object({
     type: z.enum([
@@ -82,13 +84,22 @@ const foreignCall = z
   })
   .describe("Left out, with a warning of the run.");
 
-export const responseItem = z.discriminatedUnion("type", [
-  message,
-  functionCall,
-  functionOutput,
-  reference,
-  reasoning,
-  foreignCall,
+const name = text.regex(/^[\w.-]{1,64}$/);
+/** An item that another program has added to the format: its type begins with the program's name. */
+const extension = z
+  .object({ type: z.templateLiteral([name, ":", name]) })
+  .describe("Left out, with a warning of the run.");
+
+export const responseItem = z.union([
+  z.discriminatedUnion("type", [
+    message,
+    functionCall,
+    functionOutput,
+    reference,
+    reasoning,
+    foreignCall,
+  ]),
+  extension,
 ]);
 
 const hasNoLogprobs = (value: unknown): boolean =>

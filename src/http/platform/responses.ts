@@ -25,10 +25,10 @@ interface PlacedItem {
   at: string;
 }
 
-/** Whether a request has input besides its instructions. */
+/** True if a request has input besides its instructions. */
 const hasInput = ({ input }: ResponsesBody): boolean => (input ?? []).length > 0;
 
-const FOREIGN = /^(?:web_search|file_search|code_interpreter|image_generation|mcp)_/;
+const FOREIGN = /^(?:web_search|file_search|code_interpreter|image_generation|mcp)_|:/;
 
 /**
  * Reads the input with what it only refers to: a client sends an earlier answer as its id alone. Instructions without an
@@ -48,7 +48,7 @@ async function resolveInput(
   for (const [index, item] of input.entries()) {
     const at = `input[${index}]`;
     const type = item.type ?? "message";
-    // What a model thought is not kept apart from the answer that it led to.
+    // The reasoning of an earlier answer is not kept apart from the answer.
     if (item.type === "item_reference" && item.id.startsWith("rs_")) continue;
     if (FOREIGN.test(type))
       leftOut.add(`items of the type ${type} were left out: a tool of another server made them`);
@@ -93,7 +93,7 @@ const getReasoning = ({ content, summary }: Reasoning): string =>
 /** The items of an input as chat messages: one after the other, calls, words and thoughts that belong together in one. */
 function toMessages(items: readonly PlacedItem[]): PlacedMessage[] {
   const messages: PlacedMessage[] = [];
-  /** What was thought before the answer that follows. */
+  /** The reasoning before the answer that follows. */
   let thoughts: string[] = [];
   const endThoughts = (): void => {
     const answer = messages.at(-1);
@@ -136,7 +136,7 @@ function toMessages(items: readonly PlacedItem[]): PlacedMessage[] {
   return messages;
 }
 
-/** Where a request belongs: after a response, in a session, or in a conversation that it begins. */
+/** Finds the session of a request: that of an earlier response, a named one, or a new one. */
 async function responseSession(
   body: ResponsesBody,
   named: string | undefined,

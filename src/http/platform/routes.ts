@@ -82,7 +82,7 @@ export const ROUTES: ApiRoutes = {
   ...KNOWLEDGE_ROUTES,
 };
 
-/** What every route may answer. */
+/** Failures that every route may answer. */
 const COMMON_ERRORS = problems({
   "401": "The API key is missing, wrong or revoked.",
   "403": "The key does not have the scope, or is not in `tools.approvers`.",
@@ -95,7 +95,7 @@ const COMMON_ERRORS = problems({
 
 const NOT_THERE = problems({ "404": "It is not there for this key." });
 
-/** What the published document says of one method of an address. */
+/** Describes one method of an address for the published document. */
 function describe(path: string, { doc }: ApiRoute): Operation {
   const ofId = path.includes("/:id");
   return {

@@ -14,9 +14,9 @@ export interface TurnRenderer {
   reasoning(delta: string): StreamEvent[];
   /** A call of a tool waits for a decision. */
   approval(approval: Parameters<NonNullable<ChatListener["onApproval"]>>[0]): StreamEvent[];
-  /** What stands at the end of a turn that has an answer. */
+  /** Returns the last events of a turn that has an answer. */
   end(end: SuccessfulEnd): StreamEvent[];
-  /** What stands where it broke off; nothing follows, so that no client takes it for a success. */
+  /** Returns the events of a turn that broke off. Nothing follows them, so that no client takes it for a success. */
   failed(end: Extract<ChatEnd, { ok: false }>): StreamEvent[];
 }
 
@@ -46,7 +46,7 @@ export function streamTurn(
         if (waiting !== "" && !over) controller.enqueue(encoder.encode(waiting));
         waiting = "";
       };
-      /** What comes within one turn of the event loop goes out in one piece: each is a call of the system. */
+      /** Text that comes within one turn of the event loop goes out in one piece: each write is a call of the system. */
       const write = (text: string): void => {
         if (text === "") return;
         if (waiting === "") setImmediate(flush);

@@ -3,17 +3,17 @@ import type { Context } from "hono";
 import type { z } from "zod";
 import { type EarlierRuns, type RunOwner, restoreServerSteps } from "../../chat/history.ts";
 import type { ChatEnd, ChatRequest, ChatTurn } from "../../chat/types.ts";
+import { readMonotonic, type Stopwatch } from "../../core/clock.ts";
 import { CONVERSATION_ID, deprecationHeaders } from "../../core/http/deprecation.ts";
+import { sha256Hex } from "../../core/secret.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { createFileReader } from "./files.ts";
-import { getFingerprint, type TurnAttempt } from "./idempotent-turns.ts";
 import { type ConversationField, type PlacedMessage, readMessages } from "./messages.ts";
-import { findAgent } from "./models.ts";
-import { badRequest, problemResponse, turnProblem } from "./problems.ts";
+import { badRequest, noSuchModel, ProblemError, problemResponse, turnProblem } from "./problems.ts";
 import { readCheckedBody, withoutNullish } from "./read.ts";
 import { streamTurn, type TurnRenderer } from "./stream.ts";
-import type { Caller, PlatformEnv, PlatformParts } from "./types.ts";
-import type { ApiKey } from "../../chat/api-keys.ts";
+import type { Caller, IdempotentTurns, PlatformEnv, PlatformParts, TurnAttempt } from "./types.ts";
+import { findAgent, type ApiKey } from "../../chat/api-keys.ts";
 
 interface SessionFields {
   session_id?: string | number | null | undefined;
@@ -94,13 +94,18 @@ function getCorrelation(c: Context): Record<string, string> | undefined {
   return found.length === 0 ? undefined : Object.fromEntries(found);
 }
 
-/** What both forms of the API have in a request. */
+/** Route, session (whose name may stand in a header) and body. */
+function getFingerprint(route: string, session: string | undefined, bytes: Buffer): string {
+  return sha256Hex(`${route}\n${session ?? ""}\n${sha256Hex(bytes)}`);
+}
+
+/** The fields of a request that both forms of the API have. */
 type CommonBody = Parameters<typeof getSessionName>[1] & {
   model: string;
   stream?: boolean | null | undefined;
 };
 
-/** What a form of the API knows of a request besides its body. */
+/** The facts about a request that a form of the API gets besides its body. */
 export interface FormContext {
   caller: Caller;
   snapshot: Snapshot;
@@ -143,7 +148,8 @@ async function readTurn<B extends CommonBody>(
   const { key } = caller;
   const snapshot = parts.snapshot();
   const { bytes, body } = await readCheckedBody(c, snapshot, schema);
-  const agent = findAgent(body.model, key, snapshot);
+  const agent = findAgent(body.model, key, snapshot.agents);
+  if (!agent) throw noSuchModel();
   const session = getSessionName(c, body, key);
   const owner = { keyId: key.id, agentId: agent.id };
   const runs = parts.earlierRuns;
@@ -166,7 +172,7 @@ async function readTurn<B extends CommonBody>(
     ...asked,
     agent,
     caller: { id: key.id, tenant: key.tenant, ...withoutNullish({ clean: key.clean }) },
-    // Who sends some of the history owns it, unless the request goes on with a turn that the server has.
+    // A caller that sends some of the history owns it, unless the request goes on with a turn that the server has.
     callerKeepsHistory: asked.session.kind === "named" && conversation.hasHistory,
     messages: await restoreServerSteps(conversation.messages, runs, owner),
     stream: body.stream ?? false,
@@ -177,6 +183,81 @@ async function readTurn<B extends CommonBody>(
   const fingerprint = getFingerprint(route, session?.id, bytes);
   const startRenderer = (turn: ChatTurn): TurnRenderer => render(body, turn, agent.id);
   return { request, fingerprint, session, field, startRenderer };
+}
+
+interface Entry {
+  turn: ChatTurn;
+  fingerprint: string;
+  /** When its turn ended, in monotonic time. */
+  endedAt: number | undefined;
+}
+
+/** So long a turn that has ended is found by its idempotency key. */
+const KEPT_MS = 600_000;
+/** So long a session's turn is found by its body, where its caller had gone before it ended and then comes back. */
+const ABANDONED_MS = 120_000;
+const MAX_ENTRIES = 1000;
+
+const conflict = new ProblemError({
+  status: 409,
+  type: "invalid_request_error",
+  code: "idempotency_conflict",
+  param: null,
+  message: "this Idempotency-Key came with another body before; use a new one",
+  shouldRetry: false,
+});
+
+/** Creates what finds the turns of requests that are repeated. */
+export function createIdempotentTurns(clock: Stopwatch): IdempotentTurns {
+  const byKey = new Map<string, Entry>();
+  const byBody = new Map<string, Entry>();
+  const gone = new WeakSet<ChatTurn>();
+
+  const lookUp = (entries: Map<string, Entry>, name: string, keptMs: number): Entry | undefined => {
+    const entry = entries.get(name);
+    if (!entry) return undefined;
+    const over = entry.endedAt !== undefined && readMonotonic(clock) - entry.endedAt > keptMs;
+    // A turn that was stopped because its caller disconnected is tried again; a turn that failed is not kept.
+    if (!over && (!entry.turn.isOneShot || !gone.has(entry.turn))) return entry;
+    entries.delete(name);
+    return undefined;
+  };
+  const keep = (
+    entries: Map<string, Entry>,
+    name: string,
+    entry: Entry,
+    isKept: () => boolean,
+  ): void => {
+    entries.delete(name);
+    entries.set(name, entry);
+    if (entries.size > MAX_ENTRIES) entries.delete(entries.keys().next().value as string);
+    entry.turn.whenOver(() => {
+      entry.endedAt = readMonotonic(clock);
+      if (!isKept() && entries.get(name) === entry) entries.delete(name);
+    });
+  };
+
+  const toEntryName = (keyId: string, text: string): string => `${keyId}\n${text}`;
+
+  return {
+    find({ keyId, fingerprint, idempotencyKey, retryCount }) {
+      if (idempotencyKey !== undefined) {
+        const entry = lookUp(byKey, toEntryName(keyId, idempotencyKey), KEPT_MS);
+        if (entry && entry.fingerprint !== fingerprint) throw conflict;
+        if (entry) return entry.turn;
+      }
+      if (retryCount < 1) return undefined;
+      return lookUp(byBody, toEntryName(keyId, fingerprint), ABANDONED_MS)?.turn;
+    },
+    add({ keyId, fingerprint, idempotencyKey }, turn) {
+      const isGood = (): boolean => turn.end?.ok === true;
+      const entry = { turn, fingerprint, endedAt: undefined };
+      if (idempotencyKey !== undefined)
+        keep(byKey, toEntryName(keyId, idempotencyKey), { ...entry }, isGood);
+      keep(byBody, toEntryName(keyId, fingerprint), entry, () => isGood() && gone.has(turn));
+    },
+    abandoned: (turn) => void gone.add(turn),
+  };
 }
 
 const MAX_KEY = 255;
@@ -208,8 +289,8 @@ function startTurn(
 }
 
 /**
- * How long a stream waits for the first word before it begins all the same. It is longer than the tries of a model and of
- * its fallback usually are: a caller whose turn fails before it has said anything gets a status, and not a stream that
+ * Milliseconds for which a stream waits for the first word before it begins all the same. The tries of a model and of its
+ * fallback usually take less: a caller whose turn fails before it has said anything gets a status, and not a stream that
  * breaks off.
  */
 const FIRST_WORD_MS = 5_000;

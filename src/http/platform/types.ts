@@ -2,12 +2,11 @@ import type { Context } from "hono";
 import { type Operation, answers, failures, sends } from "../openapi/operation.ts";
 import type { createSharedCounts } from "../../intake/callers.ts";
 import type { Approvals } from "../../people/approvals.ts";
-import type { Chats } from "../../chat/types.ts";
+import type { Chats, ChatTurn } from "../../chat/types.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
 import type { LazyKnowledge } from "../../knowledge/lazy.ts";
 import type { EarlierRuns } from "../../chat/history.ts";
-import type { IdempotentTurns } from "./idempotent-turns.ts";
 import type { FirstAnswers } from "../first-answers.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { ApiKey, ApiKeys, Scope } from "../../chat/api-keys.ts";
@@ -35,13 +34,32 @@ export interface PlatformDeps {
   firstAnswers: FirstAnswers | undefined;
 }
 
-/** What the routes of the platform API share. */
+/** The marks of a request by which a repeat of it is known. */
+export interface TurnAttempt {
+  keyId: string;
+  /** The fingerprint of all that makes two requests the same: route, session and body. */
+  fingerprint: string;
+  idempotencyKey: string | undefined;
+  /** The number of times that the official client has sent the request before. */
+  retryCount: number;
+}
+
+/** Turns that a repeat of their request joins, in place of beginning another. */
+export interface IdempotentTurns {
+  /** @throws ProblemError if the idempotency key came with another body before. */
+  find(attempt: TurnAttempt): ChatTurn | undefined;
+  add(attempt: TurnAttempt, turn: ChatTurn): void;
+  /** The caller of a turn has gone before its end. */
+  abandoned(turn: ChatTurn): void;
+}
+
+/** The parts that the routes of the platform API share. */
 export interface PlatformParts extends PlatformDeps {
   turns: IdempotentTurns;
   upload(c: Context<PlatformEnv>): Promise<Response>;
 }
 
-/** What every route knows of its request. */
+/** The key and the id of a request, as every route gets them. */
 export interface Caller {
   key: ApiKey;
   requestId: string;
@@ -55,7 +73,7 @@ export interface ApiRoute {
   /** The scope that a key needs for it. Undefined: the route itself decides who may use it. */
   scope: Scope | undefined;
   handle(c: Context<PlatformEnv>, parts: PlatformParts): Response | Promise<Response>;
-  /** What the published document says of it, besides the failures that every route may answer. */
+  /** Its description in the published document, without the failures that every route may answer. */
   doc: Operation;
 }
 
@@ -67,7 +85,7 @@ export type ApiRoutes = Record<string, Partial<Record<Method, ApiRoute>>>;
 export const problems = <S extends string>(reasons: Record<S, string>) =>
   failures(apiErrorAnswer, reasons);
 
-/** What a request brings, checked. */
+/** The parts of a request, checked. */
 interface Asked<Q, B> {
   c: Context<PlatformEnv>;
   key: ApiKey;
@@ -79,19 +97,19 @@ interface Asked<Q, B> {
 
 type Answered = object | Response;
 
-/** What a route is asked with and what it answers: the schemas that check a request are those that the published document shows. */
+/** The request and the answer of a route. The schemas that check a request are those that the published document shows. */
 interface OperationSpec<Q extends z.ZodType, B extends z.ZodType> {
   operationId: string;
   summary: string;
   /** The body of a 200. */
   answer: z.ZodType;
-  /** What a 200 means. Default: the summary. */
+  /** The meaning of a 200. Default: the summary. */
   ok?: string;
   query?: Q;
   body?: B;
   /** Failures by status besides those that every route, one with a query or a body, or one of an id may answer. */
   errors?: Record<string, string>;
-  /** What else the document says of it. */
+  /** Further parts of its description. */
   details?: Partial<Operation>;
 }
 
@@ -113,7 +131,7 @@ export const BODY_ERRORS = {
   "415": "The content type is not JSON.",
 };
 
-/** What the published document says of a route. */
+/** Describes a route for the published document. */
 export function describeRoute<Q extends z.ZodType, B extends z.ZodType>({
   operationId,
   summary,

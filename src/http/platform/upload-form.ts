@@ -1,4 +1,5 @@
 import { rm } from "node:fs/promises";
+import { basename } from "node:path";
 import type { Readable } from "node:stream";
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from "@fastify/busboy";
 import { createBodyMeter } from "../../core/http/body.ts";
@@ -47,12 +48,24 @@ const SLOW = new RouseError({
 const toFieldName = (name: string): string =>
   name.startsWith("metadata[") ? name : name.replace(/\[\d*\]$/, "");
 
+/** Returns whether a name is percent-encoded as a whole, and has letters beyond ASCII. */
+const isEncoded = (filename: string): boolean =>
+  /^[\w.~%-]+$/.test(filename) && /%[89a-f]/i.test(filename);
+
 /**
  * The name as the client meant it: browsers and `fetch` write a quote and line breaks of a name as `%22`, `%0D` and `%0A`,
- * and nothing else so.
+ * and nothing else so. Some programs encode the whole name, as RFC 7578 allows: without a letter beyond ASCII it may as well
+ * be a name that has percent signs.
  */
-const decodeFileName = (filename: string): string =>
-  filename.replace(/%(?:22|0d|0a)/gi, (code) => decodeURIComponent(code));
+function decodeFileName(filename: string): string {
+  if (isEncoded(filename))
+    try {
+      return basename(decodeURIComponent(filename));
+    } catch {
+      // It is not UTF-8: percent signs of the name itself.
+    }
+  return filename.replace(/%(?:22|0d|0a)/gi, (code) => decodeURIComponent(code));
+}
 
 export const removeFiles = async (files: readonly StagedFile[]): Promise<void> => {
   await Promise.all(files.map(({ file }) => rm(file, { force: true })));

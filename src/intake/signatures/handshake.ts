@@ -7,7 +7,7 @@ import { createBody, getValue, type Body } from "./values.ts";
 /** The maximum length of a value that an unsigned handshake echoes. */
 const MAX_ECHO = 512;
 /** The values that are echoed to unauthenticated callers: no character that a browser could read as markup or as a header's end. */
-const SAFE = /^[\w.~:/+=@$!*,;|-]{1,512}$/;
+const SAFE = /^[\w .~:/+=@$!*,;|-]{1,512}$/;
 /** The values that are signed for unauthenticated callers: nothing that could be the signed text of a request. */
 const SIGNABLE = /^[\w-]{1,512}$/;
 
@@ -60,10 +60,16 @@ function applies(
 
 const firstSegment = (path: string): string => path.split(/[.[]/, 1)[0] ?? "";
 
-/** Replaces each member whose whole text is a placeholder with its value. */
-function fill(value: unknown, values: Record<string, string | undefined>): unknown {
-  if (typeof value === "string")
-    return /^\{\{(\w+)\}\}$/.test(value) ? (values[value.slice(2, -2)] ?? null) : value;
+const PLACEHOLDER = /\{\{(\w+)\}\}/g;
+
+/** Replaces the placeholders in each member. A text with a placeholder that has no value is null. */
+function fill(value: unknown, values: Readonly<Record<string, string | undefined>>): unknown {
+  if (typeof value === "string") {
+    const names = Array.from(value.matchAll(PLACEHOLDER), ([, name = ""]) => name);
+    return names.every((name) => values[name] !== undefined)
+      ? value.replace(PLACEHOLDER, (_, name: string) => values[name] ?? "")
+      : null;
+  }
   if (Array.isArray(value)) return value.map((entry) => fill(entry, values));
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(

@@ -3,7 +3,7 @@ import type { RefusalReason } from "./types.ts";
 
 type Timestamp = NonNullable<Scheme["timestamp"]>;
 
-const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z$/;
+const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/;
 
 /** Milliseconds since the epoch, or undefined if the text is no time of that unit. */
 function toMs(text: string, unit: Timestamp["unit"]): number | undefined {

@@ -4,7 +4,7 @@ import { createLogger } from "../../core/log.ts";
 import { RouseError } from "../../core/errors.ts";
 import { openSql, type Sql, type SqlDatabase, type SqlSource } from "../../store/sql/sql.ts";
 import { prepareDatabase } from "../../store/sqlite/schema.ts";
-import { Statements } from "../../store/sqlite/statements.ts";
+import { Statements } from "../../store/sqlite/connection.ts";
 import { FILE_MIGRATIONS, MIGRATIONS_TABLE, SHARED_MIGRATIONS } from "./schema.ts";
 
 /** Calls that one transaction does together: an answer waits for all of it. */

@@ -1,7 +1,7 @@
 import { closeSync, openSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
-import { Statements } from "../../store/sqlite/statements.ts";
+import { Statements } from "../../store/sqlite/connection.ts";
 import type { DocumentCatalog } from "../catalog/catalog.ts";
 import { addMark, toGramBody } from "./postings.ts";
 

@@ -1,4 +1,4 @@
-import type { Statements } from "../../store/sqlite/statements.ts";
+import type { Statements } from "../../store/sqlite/connection.ts";
 import { BM25, Scores, toIdf, type Ranked, type WordRanked } from "../ranking.ts";
 import { Coverage } from "../relevance.ts";
 import type { Term } from "../words/tokenize.ts";

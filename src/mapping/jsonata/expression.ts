@@ -1,13 +1,14 @@
 import { createOffences, endTurn, SYSTEM_CLOCK, takeTurn, type CpuClock } from "./cpu-time.ts";
 import {
-  type Evaluated,
-  type Explained,
+  compilePath,
   getKnownResults,
-  parsePath,
-  readScope,
   jsonataInput,
   NOTES,
-  type Path,
+  parsePath,
+  readScope,
+  type Evaluated,
+  type Explained,
+  type Expression,
   type TemplateContext,
 } from "../template-context.ts";
 import { compileGuarded } from "./sandbox.ts";
@@ -114,20 +115,6 @@ export type JsonataRunner = (
   now: number,
 ) => Promise<Explained>;
 
-export interface Expression {
-  readonly source: string;
-  /** The path, if it is a plain one. */
-  readonly path?: Path;
-  /** True if the number that it gives is none of the input. */
-  readonly computes?: boolean;
-  evaluate(scope: TemplateContext): Evaluated | Promise<Evaluated>;
-  /**
-   * Returns the result, if it was evaluated for the event before, or is a plain path. Undefined if JSONata would have
-   * to run.
-   */
-  known(scope: TemplateContext): Evaluated | undefined;
-}
-
 export interface ExpressionOptions {
   runner?: JsonataRunner;
   clock?: CpuClock;
@@ -187,14 +174,8 @@ export function compileExpression(
   | { ok: true; expression: Expression }
   | { ok: false; message: string; detail?: string; offset?: number } {
   if (source.trim() === "") return { ok: false, message: "is empty" };
-  const path = parsePath(source);
-  if (path) {
-    const read = (scope: TemplateContext): Evaluated => ({
-      ok: true,
-      value: readScope(path, scope),
-    });
-    return { ok: true, expression: { source, path, evaluate: read, known: read } };
-  }
+  const plain = compilePath(source);
+  if (plain) return { ok: true, expression: plain };
   const guarded = compileGuarded(source, IN_PROCESS_MS, clock);
   if (!guarded.ok) return guarded;
   const { compiled } = guarded;

@@ -1,4 +1,4 @@
-/** What a change must be confirmed for by name, with what is asked: it sets who may call, which code runs, and so on. */
+/** Changes that need a confirmation by name, with the question to confirm: they set who may call, which code runs, and so on. */
 export const CONFIRMATIONS = {
   auth: "how callers of a path authenticate",
   allowUnsafeExternalContent: "that text from outside stands without the boundary",

@@ -31,24 +31,19 @@ export interface ComparisonDeps {
 }
 
 /** The results of the tests of `hooks.testsDir` with a config. */
-export interface TestSummary {
-  passed: number;
-  failed: { name: string; differences: FixtureDifference[] }[];
-  /** The reasons why files cannot be read as tests. */
-  issues: Issue[];
-}
+export type TestSummary = Awaited<ReturnType<typeof runTests>>;
 
-/** Runs the tests of a config, with a turn for all else between them. */
-export async function runTests(snapshot: Snapshot): Promise<TestSummary> {
+/** Runs the tests of a config, with a turn for all else between them. `issues`: why files cannot be read as tests. */
+export async function runTests(snapshot: Snapshot) {
   const { fixtures, issues } = readFixtures(snapshot.config.hooks.testsDir);
-  const summary: TestSummary = { passed: 0, failed: [], issues };
-  for (const fixture of fixtures.filter(isFixture)) {
+  const failed: { name: string; differences: FixtureDifference[] }[] = [];
+  const tests = fixtures.filter(isFixture);
+  for (const fixture of tests) {
     const { ok, differences } = await runFixture(fixture, snapshot);
-    if (ok) summary.passed++;
-    else summary.failed.push({ name: fixture.name, differences });
+    if (!ok) failed.push({ name: fixture.name, differences });
     await new Promise((done) => setImmediate(done));
   }
-  return summary;
+  return { passed: tests.length - failed.length, failed, issues };
 }
 
 /** Compares what today's mappings and those of a change do with the last events. Returns null if they cannot be compared. */

@@ -6,10 +6,10 @@ import type { ComparisonDeps } from "./landing-checks.ts";
 import { refuseConflict, renderFilePatch } from "./unified-diff.ts";
 import { findLink, keepBefore, readNow, type FileChange } from "./user-files.ts";
 
-/** How long a gateway may take until it uses a file that was changed: with a thousand mappings on a busy machine some seconds. */
+/** The time in which a gateway has to use a changed file. With a thousand mappings, a busy machine needs some seconds. */
 const RELOAD_MS = 20_000;
 
-/** What writing a change needs of the gateway that uses the files, or of the command line if none runs. */
+/** The parts of a running gateway, or of the command line if none runs, that writing a change needs. */
 export interface WriteDeps extends ComparisonDeps {
   /** Puts the files into use; absent if no gateway runs. */
   reload?: () => Promise<{ ok: true; hash: string } | { ok: false; issues: Issue[] }>;
@@ -17,7 +17,7 @@ export interface WriteDeps extends ComparisonDeps {
   findObstacle(): Promise<string | undefined>;
 }
 
-/** What became of a change: the files have it, or it comes as a patch, with the reason. */
+/** The result of a change: it is in the files, or it is a patch with the reason. */
 export type Landed =
   /** `inUse`: a running gateway uses it. */
   | { landed: true; file: string; inUse: boolean }
@@ -57,7 +57,7 @@ export function refuseStale(
   refuseConflict(message, file, { theirs, own: renderChange(top, { file, before, after }) });
 }
 
-/** Why a running gateway does not use a file that was changed; undefined if it does. */
+/** The reason why a running gateway does not use a changed file; undefined if it does. */
 async function findReloadProblem(
   expected: string,
   { reload }: WriteDeps,

@@ -10,7 +10,7 @@ import {
   SEND_FILE_TOOL_NAME,
 } from "../../vocabulary/tool-names.ts";
 import type { Snapshot } from "../../intake/types.ts";
-import { SEARCH_NAME } from "../../turns/citation-numbers.ts";
+import { SEARCH_NAME } from "../../turns/knowledge.ts";
 import { warn, type Check } from "../watch/doctor-checks.ts";
 import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { found, refuse } from "../records/operation.ts";

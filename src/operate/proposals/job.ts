@@ -12,7 +12,7 @@ import { renderFilePatch } from "../edits/unified-diff.ts";
 import { mappingFile, toTexts, type FileChange } from "../edits/user-files.ts";
 import { refuse } from "../records/operation.ts";
 import { testInput, type TestedHook } from "../records/test-hook.ts";
-import type { Proposal, ProposalRequest, TriedEvent } from "./proposal-types.ts";
+import type { ProposalRequest } from "./proposal-request.ts";
 import type { MappingParts, ProposalSample, Samples } from "./samples.ts";
 
 /** A live mapping that is to be mended, as it is written. */
@@ -103,16 +103,18 @@ export function buildProposal(job: ProposalJob, parts: MappingParts): BuiltPropo
   return { change, live: planChange(change, snapshot).change };
 }
 
+/** The change of a mapping that is mended. */
+export type MappingEdit = NonNullable<ReturnType<typeof renderEdit>>;
+
 /** Renders what a proposal changes of the mapping that it mends; null if it makes a new one. */
-export function renderEdit(
-  { fixed }: ProposalJob,
-  { change, live }: BuiltProposal,
-): Proposal["edit"] {
+export function renderEdit({ fixed }: ProposalJob, { change, live }: BuiltProposal) {
   if (!fixed) return null;
   return {
     mapping: fixed.id,
+    /** The text of the mapping as it is in its file, without the indent of its place. */
     before: withoutIndent(fixed.text),
     after: change.text,
+    /** The change of its file. */
     diff: renderFilePatch(basename(live.file), live),
   };
 }
@@ -167,11 +169,14 @@ function renderTried({ traces, actions }: TestedHook, mapping: string, number: n
   ].join("\n");
 }
 
+/** The result of a proposed mapping for one event. */
+type TriedEvent = ReturnType<typeof toTried>;
+
 function toTried(
   { event }: ProposalSample,
   { traces, actions, ...tested }: TestedHook,
   mapping: string,
-): TriedEvent {
+) {
   const trace = traces.find((one) => one.mapping === mapping);
   const missing = actions.flatMap((action) =>
     action.ok && action.mapping === mapping ? action.missing : [],
@@ -179,8 +184,11 @@ function toTried(
   const own = tested.mapping === mapping ? tested.missing : [];
   return {
     eventId: event.id,
+    /** True if all conditions of the mapping hold. */
     isTaken: trace?.matched ?? false,
+    /** The earlier mapping that takes the event, so that the proposed one does not get it; null if none does. */
     takenBefore: trace?.by ?? null,
+    /** Expressions that find nothing. */
     missing: [...new Set([...missing, ...own])],
   };
 }

@@ -10,7 +10,6 @@ import { askModel, toAnswerSchema } from "../ask-model.ts";
 import type { FieldShape } from "../shapes/shape.ts";
 import { answerSchema, pickParts, readMappingParts } from "./answer.ts";
 import type { MappingTrial, ProposalJob, Wanted } from "./job.ts";
-import type { Proposal, ProposalPlan, RoundLine } from "./proposal-types.ts";
 import type { MappingParts, ProposalSample, Samples } from "./samples.ts";
 
 const MAX_ROUNDS = 4;
@@ -144,20 +143,21 @@ export function findModel(
 }
 
 /** Says what a model gets and may cost. */
-export function planModel(
-  model: ResolvedModel,
-  job: ProposalJob,
-): NonNullable<ProposalPlan["model"]> {
+export function planModel(model: ResolvedModel, job: ProposalJob) {
   const prompt = estimatePrompt(buildPrompt(job, undefined));
   const price = job.snapshot.models.getPrice(model);
   const round = (usd: number): number => Math.round(usd * 10_000) / 10_000;
   return {
     ref: model.ref,
+    /** The events whose masked bodies the model gets. */
     shown: chooseShown(job.samples.samples).map(({ sample }) => sample.event.id),
     maxRounds: MAX_ROUNDS,
     maxTokens: MAX_TOKENS,
+    /** Of one round. */
     estimatedTokens: prompt + ANSWER_TOKENS,
+    /** Null: the price is unknown. */
     estimatedUsd: price ? round((prompt * price.input + ANSWER_TOKENS * price.output) / 1e6) : null,
+    /** If all tokens are used. */
     maxUsd: price ? round((MAX_TOKENS * Math.max(price.input, price.output)) / 1e6) : null,
   };
 }
@@ -166,7 +166,17 @@ export function planModel(
 export interface Made extends Pick<MappingTrial, "problems" | "events"> {
   parts: MappingParts;
   notes: string[];
-  model: Proposal["model"];
+  model: { ref: string; rounds: number; usage: Usage } | null;
+}
+
+/** A round of a model. */
+export interface RoundLine {
+  type: "round";
+  round: number;
+  problems: string[];
+  taken: number;
+  events: number;
+  usage: Usage;
 }
 
 /** Says that all events must be taken. */

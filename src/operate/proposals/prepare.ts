@@ -1,4 +1,3 @@
-import type { ResolvedModel } from "../../agent/types.ts";
 import { RouseError } from "../../core/errors.ts";
 import { readRecordedInput } from "../../intake/replay.ts";
 import type { Snapshot } from "../../intake/types.ts";
@@ -11,16 +10,14 @@ import { testInput } from "../records/test-hook.ts";
 import { eventDetail } from "../records/views.ts";
 import { findFixed, getNewFile, withLive, type ProposalJob } from "./job.ts";
 import { findModel, planModel } from "./model.ts";
-import type { MendedPlan, ProposalPlan, ProposalRequest } from "./proposal-types.ts";
+import type { ProposalRequest } from "./proposal-request.ts";
 import { draftFromShape, readSamples } from "./samples.ts";
 
 /** The state of a proposal before a model is asked. */
-export interface PreparedProposal {
-  job: ProposalJob;
-  model: ResolvedModel | null;
-  plan: ProposalPlan;
-  isWritten: boolean;
-}
+export type PreparedProposal = Awaited<ReturnType<typeof prepare>>;
+
+/** The steps of making a proposal, and their cost, before any is taken. */
+export type ProposalPlan = PreparedProposal["plan"];
 
 /** The dependencies of preparing a proposal. */
 export interface PrepareDeps extends Pick<ComparisonDeps, "snapshot" | "withCandidate"> {
@@ -64,12 +61,8 @@ async function findNearestMapping(event: EventRecord, snapshot: Snapshot): Promi
   );
 }
 
-/** Says why a mapping does not take events: its conditions that do not hold, each with how it came out first. */
-async function explainMending({
-  fixed,
-  samples: { samples },
-  snapshot,
-}: ProposalJob): Promise<MendedPlan | null> {
+/** Says why a mapping does not take events: its conditions that do not hold, each with how it came out first. It quotes them. */
+async function explainMending({ fixed, samples: { samples }, snapshot }: ProposalJob) {
   if (!fixed) return null;
   const reasons = new Map<string, string>();
   for (const { input } of samples) {
@@ -99,10 +92,7 @@ function chooseModel({ model: wanted, fix, say }: ProposalRequest, snapshot: Sna
  * Reads what a proposal is made from, and makes sure that its mapping can be compiled, before a model is paid for.
  * @throws RouseError `usage`, `not_found`, `unknown_model` or `config_invalid` if the proposal cannot be made.
  */
-export async function prepare(
-  wanted: ProposalRequest,
-  deps: PrepareDeps,
-): Promise<PreparedProposal> {
+export async function prepare(wanted: ProposalRequest, deps: PrepareDeps) {
   checkRequest(wanted);
   const snapshot = deps.snapshot();
   const { say, agent, deliver } = wanted;
@@ -125,12 +115,15 @@ export async function prepare(
   const job: ProposalJob = { name, file, mapping, say, agent, deliver, fixed, samples, snapshot };
   const draft = fixed ? {} : draftFromShape(job);
   await withLive(job, draft, deps, async (candidate) => requireSnapshot(candidate, INVALID));
-  const plan: ProposalPlan = {
+  const plan = {
+    /** Of the new mapping file, or the id of the mapping that is mended. */
     name,
     file,
     path,
     events: samples.samples.length,
+    /** Null: the proposal is made from the shape of the events alone. */
     model: model && planModel(model, job),
+    /** Null: a new mapping is drafted. */
     mends: await explainMending(job),
     masked,
     leftOut,

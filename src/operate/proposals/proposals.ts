@@ -4,10 +4,17 @@ import type { Logger } from "../../core/log.ts";
 import { compareEvents, requireSnapshot } from "../edits/landing-checks.ts";
 import type { Landing, LandingDeps } from "../edits/landing.ts";
 import { freezeTest } from "../tests/freeze.ts";
+import type { WhatIfReport } from "../what-if/what-if.ts";
 import { buildProposal, renderEdit, tryMapping, withLive, type ProposalJob } from "./job.ts";
-import { askForMapping, wantAll, type Made } from "./model.ts";
-import { INVALID, prepare, type PrepareDeps, type PreparedProposal } from "./prepare.ts";
-import type { Proposal, ProposalLine, ProposalPlan, ProposalRequest } from "./proposal-types.ts";
+import { askForMapping, wantAll, type Made, type RoundLine } from "./model.ts";
+import {
+  INVALID,
+  prepare,
+  type PrepareDeps,
+  type PreparedProposal,
+  type ProposalPlan,
+} from "./prepare.ts";
+import type { ProposalRequest } from "./proposal-request.ts";
 import { draftFromShape } from "./samples.ts";
 
 /** The dependencies of making proposals. */
@@ -16,7 +23,25 @@ interface ProposalDeps extends LandingDeps, PrepareDeps {
   log: Pick<Logger, "error">;
 }
 
-type Written = Pick<Proposal, "fixtures" | "whatIf" | "unwritten" | "notes">;
+/** The files that a proposal has become. */
+interface Written {
+  fixtures: { file: string; eventId: string; outcome: string; mapping: string | null }[];
+  /** Changes for the last 1,000 events once it is live; null if they cannot be compared, or nothing is written. */
+  whatIf: WhatIfReport | null;
+  /** If the file could not be written: why, and the file as a patch. */
+  unwritten: { reason: string; patch: string } | null;
+  notes: string[];
+}
+
+/** A mapping that was made, and its effects. It is in shadow; the change of one that is mended is not made. */
+export type Proposal = Awaited<ReturnType<typeof finish>>;
+
+/** The lines of a proposal that is being made, in this order: one `plan`, a `round` for each answer of the model, one `end`. */
+export type ProposalLine =
+  | { type: "plan"; plan: ProposalPlan }
+  | RoundLine
+  | { type: "end"; ok: true; proposal: Proposal }
+  | { type: "end"; ok: false; code: string; message: string };
 
 /** Writes the mapping in shadow, and a fixture of each event with what the mappings do once it is live. */
 function write(job: ProposalJob, { parts }: Made, deps: ProposalDeps): Promise<Written> {
@@ -48,11 +73,7 @@ function write(job: ProposalJob, { parts }: Made, deps: ProposalDeps): Promise<W
   });
 }
 
-async function finish(
-  { job, plan, isWritten }: PreparedProposal,
-  made: Made,
-  deps: ProposalDeps,
-): Promise<Proposal> {
+async function finish({ job, plan, isWritten }: PreparedProposal, made: Made, deps: ProposalDeps) {
   const { parts, notes, ...tried } = made;
   const built = buildProposal(job, parts);
   const written: Written = isWritten
@@ -62,7 +83,9 @@ async function finish(
     name: job.name,
     file: built.live.file,
     text: built.change.text,
+    /** The id of the mapping. */
     mapping: job.mapping,
+    /** Null: a new mapping is drafted. */
     edit: renderEdit(job, built),
     ...tried,
     ...written,
@@ -106,22 +129,20 @@ function toFailure(error: unknown, log: ProposalDeps["log"]): Failure {
   return { code: "internal", message };
 }
 
-/** Proposes mappings, with fixtures, from recorded events. What it writes is in shadow, and it starts no run. */
-export interface Proposals {
+/** Creates what proposes mappings, with fixtures, from recorded events. What it writes is in shadow, and it starts no run. */
+export const createProposals = (deps: ProposalDeps) => ({
   /**
    * Says what making a proposal will do and cost. Asks no model and writes nothing.
    * @throws RouseError `usage`, `not_found`, `unknown_model` or `config_invalid` if the proposal cannot be made.
    */
-  check(wanted: ProposalRequest): Promise<ProposalPlan>;
+  check: async (wanted: ProposalRequest): Promise<ProposalPlan> =>
+    (await prepare(wanted, deps)).plan,
   /**
    * Makes a proposal, line by line; what goes wrong after the plan is the last line.
    * @throws RouseError as `check` does.
    */
-  propose(wanted: ProposalRequest, signal: AbortSignal): Promise<AsyncGenerator<ProposalLine>>;
-}
-
-/** Creates what makes proposals. */
-export const createProposals = (deps: ProposalDeps): Proposals => ({
-  check: async (wanted) => (await prepare(wanted, deps)).plan,
-  propose: async (wanted, signal) => run(await prepare(wanted, deps), signal, deps),
+  propose: async (
+    wanted: ProposalRequest,
+    signal: AbortSignal,
+  ): Promise<AsyncGenerator<ProposalLine>> => run(await prepare(wanted, deps), signal, deps),
 });

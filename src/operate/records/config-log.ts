@@ -1,5 +1,5 @@
 import { safeError } from "../../core/errors.ts";
-import { USE_NOTED_MS, type DecidingConfig, type Store } from "../../store/types.ts";
+import type { DecidingConfig, Store } from "../../store/types.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
 import type { Snapshot } from "../../intake/types.ts";
@@ -15,6 +15,9 @@ export interface GatewayContext {
 
 /** Keeps in the store what events are decided by. */
 export type ConfigLog = ReturnType<typeof createConfigLog>;
+
+/** The time between two notes that a config is in use. */
+const USE_NOTED_MS = 600_000;
 
 /** Creates what records configs. Events are accepted also if a config cannot be recorded: the next note tries it again. */
 export function createConfigLog({ store, clock, log, snapshot }: GatewayContext) {
@@ -37,9 +40,10 @@ export function createConfigLog({ store, clock, log, snapshot }: GatewayContext)
       );
   };
   return {
-    /** Records the config of an event that is about to be stored; undefined if it is recorded. */
-    record: (config: DecidingConfig): Promise<void> | undefined =>
-      recorded.has(config.id) ? undefined : write(config),
+    /** The ids of the configs that are recorded. */
+    recorded,
+    /** Records the config of an event that is about to be stored. */
+    record: (config: DecidingConfig): Promise<void> => write(config),
     /** Since when this gateway has been using the current config, which is recorded; undefined in one that was not started. */
     since: () => last.then(() => since),
     /** Notes that this gateway uses the current config, and until when it has used the one before. */
@@ -47,13 +51,13 @@ export function createConfigLog({ store, clock, log, snapshot }: GatewayContext)
       const before = used;
       used = snapshot();
       since = clock.now();
-      return (last = write(before.decidingConfig(), used.decidingConfig()));
+      return (last = write(before.decidingConfig, used.decidingConfig));
     },
     /** Notes the use from time to time. */
     async run(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         await clock.sleep(USE_NOTED_MS, signal);
-        if (!signal.aborted) await write(used.decidingConfig());
+        if (!signal.aborted) await write(used.decidingConfig);
       }
     },
   };

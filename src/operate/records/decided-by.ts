@@ -11,25 +11,12 @@ import { compileMappings } from "../../mapping/compile.ts";
 import { PRESETS_DIR } from "../../mapping/presets.ts";
 import type { TransformPool } from "../../mapping/transforms/pool.ts";
 import { getSecretPlaces } from "../../mapping/transforms/permissions.ts";
-import { createAgents } from "../../turns/channel/rooms.ts";
+import { createAgents } from "../../turns/agents.ts";
 import type { ConfigRecord, EventRecord, Reads } from "../../store/types.ts";
 import { getFolders, hashBasis, hashNames, type ConfigContent } from "../shapes/recorded-config.ts";
 
 /** The config that decided an event, and what decides as it did. */
-export interface DecidedBy {
-  /** Undefined if it was not recorded. */
-  record: ConfigRecord | undefined;
-  /** The config in use today; undefined if it was not recorded. */
-  today: ConfigRecord | undefined;
-  /** Since when this gateway has been using it; undefined if the gateway was not started. */
-  todaySince: number | undefined;
-  /** True if the event was decided by the config that is in use today. */
-  isToday: boolean;
-  /** Decides as the config did then, or as today's if `note` says so. */
-  snapshot: Snapshot;
-  /** In what `snapshot` may decide otherwise than was decided; null if in nothing. */
-  note: string | null;
-}
+export type DecidedBy = Awaited<ReturnType<ReturnType<typeof createDecidedBy>>>;
 
 interface DecidedByDeps {
   store: Reads;
@@ -157,7 +144,7 @@ async function compileRecorded(content: ConfigContent, deps: DecidedByDeps): Pro
   const config = readConfig(file, texts, deps);
   if (!config) return { ok: false, reason: "this version of the program cannot read it" };
   const { hooks } = config;
-  const agents = createAgents(config, today.runtime.models.default.ref);
+  const agents = createAgents(config, today.models);
   const { set, issues } = await compileMappings({
     hooks,
     baseDir: baseDir(),
@@ -186,7 +173,7 @@ async function compileRecorded(content: ConfigContent, deps: DecidedByDeps): Pro
 }
 
 /** Finds the config that decided an event, and makes a snapshot that decides as it did. Starts nothing. */
-export function createDecidedBy(deps: DecidedByDeps): (event: EventRecord) => Promise<DecidedBy> {
+export function createDecidedBy(deps: DecidedByDeps) {
   /** The last ones, by the snapshot of today, whose channels, models and folders they share. */
   const rebuilt = new WeakMap<Snapshot, Map<string, Promise<Rebuilt>>>();
   const rebuild = ({ id, content }: ConfigRecord, today: Snapshot): Promise<Rebuilt> => {
@@ -199,21 +186,27 @@ export function createDecidedBy(deps: DecidedByDeps): (event: EventRecord) => Pr
     made.catch(() => kept.delete(id));
     return made;
   };
-  return async ({ config: id }) => {
+  return async ({ config: id }: EventRecord) => {
     const todaySince = await deps.since();
     const snapshot = deps.snapshot();
-    const todayId = snapshot.decidingConfig()?.id;
+    const todayId = snapshot.decidingConfig?.id;
     const today = todayId === undefined ? undefined : await deps.store.configs.get(todayId);
     const record =
       id === undefined ? undefined : id === todayId ? today : await deps.store.configs.get(id);
-    const found = { record, today, todaySince, snapshot };
-    if (id !== undefined && id === todayId) return { ...found, isToday: true, note: null };
-    const explain = (note: string | null, by = snapshot): DecidedBy => ({
-      ...found,
-      isToday: false,
+    const explain = (note: string | null, by = snapshot) => ({
+      /** Undefined if it was not recorded. */
+      record,
+      /** The config in use today; undefined if it was not recorded. */
+      today,
+      /** Since when this gateway has been using it; undefined if the gateway was not started. */
+      todaySince,
+      isToday: id !== undefined && id === todayId,
+      /** Decides as the config did then, or as today's if `note` says so. */
       snapshot: by,
+      /** In what `snapshot` may decide otherwise than was decided; null if in nothing. */
       note,
     });
+    if (id !== undefined && id === todayId) return explain(null);
     const instead = "it is explained by today's config";
     if (!record) return explain(`the config that decided was not recorded; ${instead}`);
     const made = await rebuild(record, snapshot);

@@ -11,7 +11,7 @@ import type {
   MappingTrace,
   Nearest,
 } from "../../mapping/types.ts";
-import { createKeptNames, keptParts } from "../../intake/authenticate.ts";
+import { createKeptNames, keptParts } from "../../intake/body.ts";
 import { readRecordedInput } from "../../intake/replay.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { EventRecord } from "../../store/types.ts";

@@ -1,5 +1,6 @@
 import { getExactInput } from "../../agent/tools/call-inputs.ts";
 import { getTraceId } from "../../core/http/trace-context.ts";
+import { deliveryState } from "../../store/sql/rows.ts";
 import {
   type ApprovalRecord,
   type DeliveryRecord,
@@ -16,7 +17,6 @@ import {
   type ToolCallRecord,
   type ToolOffer,
   type ToolOutput,
-  deliveryState,
   getOwnModel,
 } from "../../store/types.ts";
 import type { WaitState } from "../../core/breaker.ts";

@@ -29,17 +29,8 @@ function findGone(shape: Shape): { name: string; lastSeen: number }[] {
 const renderDay = (at: number): string =>
   new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", timeZone: "UTC" }).format(at);
 
-/** A field that bodies no longer have, and a mapping that reads it. */
-interface BodyChange {
-  mapping: string;
-  message: string;
-}
-
 /** Says of each field that bodies of a path no longer have, and that mappings read: since when, and how many of them. */
-function findBodyChanges(
-  mappings: readonly LintedMapping[],
-  shapes: ReadonlyMap<string, Shape>,
-): BodyChange[] {
+function findBodyChanges(mappings: readonly LintedMapping[], shapes: ReadonlyMap<string, Shape>) {
   return [...shapes.values()].flatMap((shape) => {
     const gone = findGone(shape);
     if (gone.length === 0) return [];
@@ -66,7 +57,7 @@ function findBodyChanges(
 const UPDATE_MS = 120_000;
 const MIN_UPDATE_MS = 5000;
 
-/** What a gateway learns from the hooks that it has recorded. */
+/** The knowledge of a gateway from recorded hooks. */
 export type HookShapes = ReturnType<typeof createHookShapes>;
 
 /** Bodies are counted before retention takes them. */

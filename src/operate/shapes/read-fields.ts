@@ -5,7 +5,7 @@ import { parsePath, TEMPLATE_ROOTS } from "../../mapping/template-context.ts";
 export interface FieldRead {
   /** A dotted path without positions: `labels.name`. */
   field: string;
-  /** Where the mapping says so: `match.payload.labels.name`, `messageTemplate`. */
+  /** The key of the mapping that reads it: `match.payload.labels.name`, `messageTemplate`. */
   at: string;
   /** The condition on it; undefined if a template renders it. */
   condition?: unknown;
@@ -36,7 +36,7 @@ function readConditions(conditions: object, at: string): FieldRead[] {
   });
 }
 
-/** What the payload conditions of a mapping read. */
+/** The fields that the conditions of a mapping read. */
 export function getConditionReads({ match }: NamedMapping): FieldRead[] {
   const source =
     match.source === undefined
@@ -73,7 +73,7 @@ function getTemplates(config: NamedMapping): { at: string; text: string }[] {
     : templates;
 }
 
-/** What the templates of a mapping render as it is: expressions that are more than a path are left out. */
+/** The fields that the templates of a mapping render unchanged. Expressions that are more than a path are left out. */
 export function getRenderedReads(config: NamedMapping): FieldRead[] {
   return getTemplates(config).flatMap(({ at, text }) =>
     [...text.matchAll(EXPRESSION)].flatMap(([, expression = ""]) => {

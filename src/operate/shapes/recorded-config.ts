@@ -211,19 +211,12 @@ function readContent({ written, config, configFile, mappings, offers, texts }: C
   return { content, values };
 }
 
-/** Returns what reads what a snapshot decides by, once. Undefined if a file is not there any more: another snapshot will follow. */
-export function createDecidingConfig(source: ConfigSource): () => DecidingConfig | undefined {
-  let read: { config: DecidingConfig | undefined } | undefined;
-  const readNow = (): DecidingConfig | undefined => {
-    try {
-      const { content, values } = readContent(source);
-      return {
-        id: sha256Hex(JSON.stringify(values)).slice(0, 12),
-        content: JSON.stringify(content),
-      };
-    } catch {
-      return undefined;
-    }
-  };
-  return () => (read ??= { config: readNow() }).config;
+/** Reads the config by which a snapshot decides. Undefined if a file is not there any more: another snapshot will follow. */
+export function readDecidingConfig(source: ConfigSource): DecidingConfig | undefined {
+  try {
+    const { content, values } = readContent(source);
+    return { id: sha256Hex(JSON.stringify(values)).slice(0, 12), content: JSON.stringify(content) };
+  } catch {
+    return undefined;
+  }
 }

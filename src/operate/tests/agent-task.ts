@@ -1,5 +1,5 @@
 import { ECHO } from "../../agent/models.ts";
-import type { ResolvedModel, TurnInput } from "../../agent/types.ts";
+import type { Agent, ResolvedModel, TurnInput } from "../../agent/types.ts";
 import { getOfferedTools } from "../../people/judge.ts";
 import { RouseError } from "../../core/errors.ts";
 import { plainText } from "../../core/text.ts";
@@ -12,7 +12,7 @@ import { readFixtureInput } from "./fixture-run.ts";
 import { toPromptParts } from "./recorded-run.ts";
 
 /** The task that a fixture gives to an agent, as a run of the config would have it. */
-export type AgentTask = Omit<TurnInput, "signal" | "info">;
+export type AgentTask = Omit<TurnInput, "agent" | "signal" | "info"> & { agent: Agent };
 
 interface Asked
   extends

@@ -5,7 +5,8 @@ import { refuse } from "../records/operation.ts";
 import { runAgent, type AgentRun } from "./agent-run.ts";
 import { buildTask, resolveTestModel, type AgentTask } from "./agent-task.ts";
 import { collectTools } from "./agent-tools.ts";
-import type { AgentCase } from "./fixture.ts";
+import { isFixture, type AgentCase, type TestCase } from "./fixture.ts";
+import { runFixture, type FixtureResult } from "./fixture-run.ts";
 
 /** Runs of agents at the same time. */
 const CONCURRENCY = 4;
@@ -26,26 +27,8 @@ export interface PlannedRun {
 }
 
 /** The runs that tests will make, before a model is called. */
-export interface AgentPlan {
-  runs: PlannedRun[];
-  /** The config whose model judges. */
-  judgedBy: Snapshot;
-  /** Tokens and US dollars that the runs will use if they use as much as the recorded ones; null if a fixture does not say. */
-  tokens: number | null;
-  usd: number | null;
-  /** Models without a price. */
-  unpriced: string[];
-  /** Sections of the config whose secrets are needed, such as `models.providers.openai.`. */
-  needed: string[];
-}
-
-export interface AgentReport {
-  runs: readonly PlannedRun[];
-  /** The reason why it ended before all runs; null if it did not. */
-  stopped: "budget" | "interrupted" | null;
-  /** Runs that were not made for that. */
-  notRun: number;
-}
+export type AgentPlan = Awaited<ReturnType<typeof planAgents>>;
+export type AgentReport = Awaited<ReturnType<typeof runAgents>>;
 
 const sum = (values: readonly (number | undefined)[]): number | null =>
   values.includes(undefined) ? null : values.reduce<number>((all, value) => all + (value ?? 0), 0);
@@ -57,7 +40,7 @@ const sum = (values: readonly (number | undefined)[]): number | null =>
 export async function planAgents(
   fixtures: readonly AgentCase[],
   snapshots: readonly [Snapshot, ...Snapshot[]],
-): Promise<AgentPlan> {
+) {
   const [judgedBy] = snapshots;
   const runs: PlannedRun[] = [];
   const models: { model: ResolvedModel; by: Snapshot }[] = [];
@@ -77,10 +60,14 @@ export async function planAgents(
   const unpriced = models.filter(({ model, by }) => !by.models.getPrice(model));
   return {
     runs,
+    /** The config whose model judges. */
     judgedBy,
+    /** Tokens and US dollars that the runs will use if they use as much as the recorded ones; null if a fixture does not say. */
     tokens: sum(runs.map(({ fixture }) => fixture.run.tokens)),
     usd: sum(runs.map(({ fixture }) => fixture.run.costUsd)),
+    /** Models without a price. */
     unpriced: [...new Set(unpriced.map(({ model }) => model.ref))],
+    /** Sections of the config whose secrets are needed, such as `models.providers.openai.`. */
     needed: [...new Set(models.map(({ model }) => `models.providers.${model.provider}.`))],
   };
 }
@@ -112,11 +99,14 @@ interface AgentOptions {
   onRun(done: number, passed: number): void;
 }
 
-/** Makes the runs. The only outside services that it calls are model providers. */
+/**
+ * Makes the runs. The only outside services that it calls are model providers.
+ * @returns `stopped`: why it ended before all runs, null if it did not; `notRun`: how many were not made for that.
+ */
 export async function runAgents(
   { runs: planned, judgedBy }: AgentPlan,
   { budget, signal, onRun }: AgentOptions,
-): Promise<AgentReport> {
+) {
   const used = { tokens: 0, usd: 0 };
   const spent = new AbortController();
   const stop = AbortSignal.any([signal, spent.signal]);
@@ -139,6 +129,43 @@ export async function runAgents(
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, work));
   const notRun = planned.filter(({ made }) => !made).length;
-  const stopped = notRun === 0 ? null : signal.aborted ? "interrupted" : "budget";
+  const reason = signal.aborted ? ("interrupted" as const) : ("budget" as const);
+  const stopped = notRun === 0 ? null : reason;
   return { runs: planned, stopped, notRun };
+}
+
+/** The result of a fixture with one config. */
+export interface TestResult {
+  fixture: TestCase;
+  ok: boolean;
+  /** The result of the mappings; undefined without a request. */
+  mapping: FixtureResult | undefined;
+  /** Runs of its agent. */
+  runs: AgentRun[];
+}
+
+/** True if nothing was found out about a fixture: it needs a model, and no run was made. */
+export const isSkipped = ({ mapping, runs }: TestResult): boolean => !mapping && runs.length === 0;
+
+/**
+ * Runs fixtures by the mappings of a snapshot, one after the other. Starts nothing and stores nothing; never throws.
+ * @param planned the runs of agents; those of the snapshot that were made are part of the results.
+ */
+export async function testFixtures(
+  fixtures: readonly TestCase[],
+  snapshot: Snapshot,
+  planned: readonly PlannedRun[] = [],
+): Promise<TestResult[]> {
+  const own = planned.filter((run) => run.snapshot === snapshot);
+  const byFixture = Map.groupBy(own, (run): TestCase => run.fixture);
+  const results: TestResult[] = [];
+  for (const fixture of fixtures) {
+    const mapping = isFixture(fixture) ? await runFixture(fixture, snapshot) : undefined;
+    const runs = byFixture.get(fixture)?.flatMap(({ made }) => made ?? []) ?? [];
+    const { repeat = 1, passes = repeat } = fixture.reply ?? {};
+    const passed = runs.filter((run) => run.passed).length;
+    const isGood = runs.length === 0 || passed >= Math.min(passes, repeat);
+    results.push({ fixture, mapping, runs, ok: (mapping?.ok ?? true) && isGood });
+  }
+  return results;
 }

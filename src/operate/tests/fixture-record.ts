@@ -3,26 +3,14 @@ import { WITHOUT_MAPPINGS } from "../../intake/authenticate.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { bodyGone } from "../../vocabulary/body-gone.ts";
 import { refuse } from "../records/operation.ts";
-import {
-  encodeBody,
-  type Fixture,
-  type FixtureExpectation,
-  type FixtureFile,
-  type FixtureRequest,
-} from "./fixture.ts";
+import { encodeBody, type Fixture, type FixtureExpectation } from "./fixture.ts";
 import { evaluateFixture, readFixtureInput } from "./fixture-run.ts";
 import { applyMasks, type Mask } from "./masks.ts";
 
 type Recorded = Pick<Fixture, "request" | "receivedAt" | "credential">;
 
 /** A fixture that is not written yet. */
-export interface RecordedFixture {
-  file: FixtureFile & { request: FixtureRequest };
-  /** The reason why the event is not accepted; null if it is. */
-  reason: string | null;
-  /** If masking changes what the mappings do: the fields that change it. */
-  changedBy: string[] | null;
-}
+export type RecordedFixture = Awaited<ReturnType<typeof recordFixture>>;
 
 /** The part of an outcome that masks must not change: all but the texts, which hold the masked values. */
 function summarize({ outcome, mapping, actions = [], missing }: FixtureExpectation): string {
@@ -98,7 +86,7 @@ export async function recordFixture(
   recorded: Recorded,
   masks: readonly Mask[],
   snapshot: Snapshot,
-): Promise<RecordedFixture> {
+) {
   const request = applyMasks(recorded.request, masks);
   const credential = recorded.credential?.startsWith("path:")
     ? `path:${request.path}`
@@ -108,7 +96,9 @@ export async function recordFixture(
   const receivedAt = new Date(recorded.receivedAt).toISOString();
   return {
     file: { request, receivedAt, credential, expect: actual },
+    /** The reason why the event is not accepted; null if it is. */
     reason,
+    /** If masking changes what the mappings do: the fields that change it. */
     changedBy:
       before === summarize(actual) ? null : await findCulprits(recorded, masks, before, snapshot),
   };

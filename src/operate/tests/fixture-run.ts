@@ -3,7 +3,7 @@ import { readRecordedInput } from "../../intake/replay.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { MappingInput } from "../../mapping/types.ts";
 import { getEffect, type Effect, type EffectAction } from "../../intake/resolve.ts";
-import { getFields, UUID_END } from "../what-if/effect.ts";
+import { getFields, UUID_END } from "../what-if/changes.ts";
 import {
   toRecordedHook,
   type ExpectedAction,
@@ -24,15 +24,7 @@ export interface FixtureDifference {
   words?: DiffPart[];
 }
 
-export interface FixtureResult {
-  ok: boolean;
-  differences: FixtureDifference[];
-  /** The outcome that the mappings give the request. */
-  actual: FixtureExpectation;
-  /** The reason why the event is not accepted or actions are left out; null if neither. */
-  reason: string | null;
-  ms: number;
-}
+export type FixtureResult = Awaited<ReturnType<typeof runFixture>>;
 
 /** A session key that is made for each event is never the same twice; one out of the request is. */
 function steadySession(session: string, given: string): string {
@@ -160,10 +152,11 @@ function compareExpectations(
 }
 
 /** Runs a fixture by the mappings of a snapshot. Starts nothing and stores nothing; never throws. */
-export async function runFixture(fixture: Fixture, snapshot: Snapshot): Promise<FixtureResult> {
+export async function runFixture(fixture: Fixture, snapshot: Snapshot) {
   const start = performance.now();
   const { actual, reason } = await evaluateFixture(fixture, snapshot);
   const differences = compareExpectations(fixture.expect, actual);
   const ms = performance.now() - start;
+  /** `actual`: the outcome that the mappings give the request. `reason`: why it is not accepted; null if it is. */
   return { ok: differences.length === 0, differences, actual, reason, ms };
 }

@@ -24,16 +24,7 @@ interface FreezeOptions {
 }
 
 /** The result. If masking would change what the mappings do, nothing was written: `changedBy` has the fields. */
-export interface FrozenTest {
-  written: string | null;
-  masked: string[];
-  changedBy: string[] | null;
-  /** The reason that the event is not accepted; null if it is. */
-  reason: string | null;
-  expect: FixtureFile["expect"];
-  /** The recorded run, masked. */
-  run?: WrittenRun;
-}
+export type FrozenTest = Awaited<ReturnType<typeof freezeTest>>;
 
 /** The source of a test: an event, a run that has its own prompt, or a run with the event whose request asks for it. */
 export type Freezable =
@@ -89,7 +80,7 @@ export async function freezeTest(
   source: Freezable,
   snapshot: Snapshot,
   { name, mask, keep }: FreezeOptions,
-): Promise<FrozenTest> {
+) {
   const checked = name === undefined ? undefined : checkFixtureName(name);
   const masking = mask === false ? false : { mask, keep };
   const { file, found } = await recordTest(source, snapshot, masking);
@@ -107,7 +98,7 @@ export async function freezeTest(
 }
 
 /** An event that is to be kept as a test. */
-interface FreezeRequest extends FreezeOptions {
+export interface FreezeRequest extends FreezeOptions {
   event: string;
   /** The test expects what the mappings do with this change in place; undefined: what they do today. */
   change?: TextChange | undefined;
@@ -118,28 +109,21 @@ interface FreezeDeps extends Pick<LandingDeps, "withCandidate" | "snapshot"> {
   requireEvent(id: string): Promise<EventRecord>;
 }
 
-/** Keeps recorded events as tests of `hooks.testsDir`. */
-export interface Freezer {
-  /**
-   * Writes a recorded event into a file of its own, as a test. Values that look private are masked.
-   * @throws RouseError as `freezeTest`; `not_found` if there is no such event, or `config_invalid` if the config has problems with
-   * the change.
-   */
-  freeze(request: FreezeRequest): Promise<FrozenTest>;
-}
-
-/** Creates what keeps events as tests. */
-export function createFreezer({ requireEvent, snapshot, withCandidate }: FreezeDeps): Freezer {
-  return {
-    async freeze({ event: id, change: wanted, ...options }) {
-      const event = await requireEvent(id);
-      const source = { event: eventDetail(event, new Map()) };
-      if (!wanted) return freezeTest(source, snapshot(), options);
-      const { change } = planChange(wanted, snapshot());
-      return withCandidate(toTexts(change), (candidate) => {
-        const changed = requireSnapshot(candidate, "the config has problems with this change");
-        return freezeTest(source, changed, options);
-      });
-    },
-  };
+/**
+ * Keeps a recorded event as a test of `hooks.testsDir`, in a file of its own.
+ * @throws RouseError as `freezeTest`; `not_found` if there is no such event, or `config_invalid` if the config has problems with the
+ * change.
+ */
+export async function freezeEvent(
+  { event: id, change: wanted, ...options }: FreezeRequest,
+  { requireEvent, snapshot, withCandidate }: FreezeDeps,
+): Promise<FrozenTest> {
+  const event = await requireEvent(id);
+  const source = { event: eventDetail(event, new Map()) };
+  if (!wanted) return freezeTest(source, snapshot(), options);
+  const { change } = planChange(wanted, snapshot());
+  return withCandidate(toTexts(change), (candidate) => {
+    const changed = requireSnapshot(candidate, "the config has problems with this change");
+    return freezeTest(source, changed, options);
+  });
 }

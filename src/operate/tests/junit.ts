@@ -1,4 +1,4 @@
-import { isSkipped, type TestResult } from "./test-result.ts";
+import { isSkipped, type TestResult } from "./agent-tests.ts";
 
 /** Characters that no XML 1.0 document may hold, escaped or not. */
 const FORBIDDEN =

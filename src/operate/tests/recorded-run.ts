@@ -90,7 +90,7 @@ function checkJsonata(source: string, context: z.RefinementCtx): void {
   if (!compiled.ok) context.addIssue({ code: "custom", message: compiled.message });
 }
 
-/** What is expected of a reply. All of it has to hold. */
+/** The expectations about a reply. All must hold. */
 export const replySchema = z
   .strictObject({
     contains: z.array(z.string()).optional().describe("Words that the reply has."),

@@ -94,12 +94,7 @@ function toChannelSender({
 }
 
 /** Reports what fails, each group of failures once, and refused requests of a path once a day. */
-export function createFailureAlerts(options: FailureAlertsOptions): {
-  /** Reports groups of failures. Runs on one gateway at a time. */
-  run(held: Held): Promise<void>;
-  /** Reports what this gateway has refused. Runs on every gateway with workers. */
-  watchRefusals(signal: AbortSignal): Promise<void>;
-} {
+export function createFailureAlerts(options: FailureAlertsOptions) {
   const { store, clock, log, snapshot, denials } = options;
   const config = () => snapshot().config;
   const callback = createCallbackChannel({
@@ -146,12 +141,14 @@ export function createFailureAlerts(options: FailureAlertsOptions): {
     }
   };
   return {
-    run: (held) =>
+    /** Reports groups of failures. Runs on one gateway at a time. */
+    run: (held: Held): Promise<void> =>
       watch(held.signal, async () => {
         const { groups } = await readGroups(options, clock.now() - RECENT_MS);
         for (const group of groups) await report(toGroupReport(group), held);
       }),
-    watchRefusals: (signal) =>
+    /** Reports what this gateway has refused. Runs on every gateway with workers. */
+    watchRefusals: (signal: AbortSignal): Promise<void> =>
       watch(signal, async () => {
         const now = clock.now();
         for (const lost of findLostRequests(denials.list(), snapshot(), now - RECENT_MS))

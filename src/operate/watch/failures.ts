@@ -259,7 +259,7 @@ export async function showFailure(deps: AdminDeps, id: string) {
 
 /** The number of the config in use; null if it is not recorded. */
 async function getVersion({ store, snapshot }: AdminDeps): Promise<number | null> {
-  const id = snapshot().decidingConfig()?.id;
+  const id = snapshot().decidingConfig?.id;
   return id === undefined ? null : ((await store.configs.get(id))?.number ?? null);
 }
 

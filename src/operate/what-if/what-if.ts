@@ -1,15 +1,216 @@
 import { createPause } from "../../core/pause.ts";
 import { WITHOUT_MAPPINGS } from "../../intake/authenticate.ts";
 import { readRecordedHook } from "../../intake/replay.ts";
-import type { ParsedHook, Snapshot } from "../../intake/types.ts";
-import type { EventRecord } from "../../store/types.ts";
 import { getEffect } from "../../intake/resolve.ts";
-import { compareEffects } from "./changes.ts";
-import { UUID_END } from "./effect.ts";
-import { Comparison, type Compared, type WhatIfLine, type WhatIfOptions } from "./report.ts";
-import { readEvents } from "./selection.ts";
+import type { ParsedHook, Snapshot } from "../../intake/types.ts";
+import type { EventRecord, Reads } from "../../store/types.ts";
+import { diffWords, type DiffPart } from "../edits/word-diff.ts";
+import {
+  CHANGE_TEXTS,
+  compareEffects,
+  UUID_END,
+  type Change,
+  type ChangeKind,
+  type ChangeValues,
+} from "./changes.ts";
+import { readEvents, type Selection } from "./selection.ts";
 
-export type * from "./report.ts";
+const DAY_MS = 86_400_000;
+/** Runs of this time say what a run uses. */
+const USAGE_MS = 30 * DAY_MS;
+const MAX_EXAMPLES = 3;
+
+/** An event that a change concerns. For operators only: it quotes the event. */
+export interface WhatIfExample {
+  eventId: string;
+  /** ISO 8601. */
+  receivedAt: string;
+  path: string;
+  before: ChangeValues;
+  after: ChangeValues;
+  /** The message word by word, if it changed. */
+  diff?: DiffPart[];
+}
+
+/** Events that change in the same way. */
+export interface WhatIfGroup {
+  kind: ChangeKind;
+  /** The kind in words. */
+  text: string;
+  /** The mapping that takes them: after the change, or before it if none takes them then. */
+  mapping: string | null;
+  count: number;
+  /** The newest ones. */
+  examples: WhatIfExample[];
+}
+
+interface WhatIfOptions {
+  /** Has the events, and the tokens that recorded runs used. */
+  store: Reads;
+  /**
+   * The events. Repeats and replays are compared if they are named by their ids; else they are skipped, since their first event is
+   * compared.
+   */
+  selection: Selection;
+  /** Milliseconds since the epoch: the end of the time that the events cover. */
+  now: number;
+  /** Called with every event of every group: more of them than a report keeps. */
+  onExample?(group: WhatIfGroup, example: WhatIfExample): void;
+}
+
+/** The progress of a comparison. */
+export type WhatIfCounts = Comparison["counts"];
+
+/** The effect of a change of the mappings on recorded events. For operators only: its examples quote the events. */
+export type WhatIfReport = Omit<WhatIfEnd, "type">;
+
+/** A line of a comparison: how far it came, and at last the whole report. */
+export type WhatIfLine = ({ type: "progress" } & WhatIfCounts) | WhatIfEnd;
+export type WhatIfEnd = Awaited<ReturnType<Comparison["end"]>>;
+
+function toExample(
+  { id, receivedAt, path }: EventRecord,
+  { before, after, kind }: Change,
+): WhatIfExample {
+  const example: WhatIfExample = {
+    eventId: id,
+    receivedAt: new Date(receivedAt).toISOString(),
+    path,
+    before,
+    after,
+  };
+  const [old, next] = [before["message"] ?? before["marked"], after["message"] ?? after["marked"]];
+  return kind === "text" && typeof old === "string" && typeof next === "string"
+    ? { ...example, diff: diffWords(old, next) }
+    : example;
+}
+
+/** The comparison of one event: the outcome that it would have, or the reason why nothing can be said about it. */
+type Compared = { outcome: string; changes: readonly Change[] } | { skipped: string };
+
+/** Adds one to the count of a name, which may come from an event. */
+const addOne = (counts: Map<string, number>, name: string): unknown =>
+  counts.set(name, (counts.get(name) ?? 0) + 1);
+
+/** The counts of the events so far. */
+class Comparison {
+  readonly #options: WhatIfOptions;
+  readonly #groups = new Map<string, WhatIfGroup>();
+  readonly #skippedFor = new Map<string, number>();
+  readonly #outcomes = new Map<string, number>();
+  /** Runs that would start more, by mapping. */
+  readonly #started = new Map<string, number>();
+  readonly counts = {
+    /** Events that were looked at. */
+    events: 0,
+    /** Events about which nothing can be said. */
+    skipped: 0,
+    changed: 0,
+    /** Events that would start a run that they did not start. */
+    wouldRun: 0,
+    wouldNotRun: 0,
+  };
+  #oldest = Infinity;
+
+  constructor(options: WhatIfOptions) {
+    this.#options = options;
+  }
+
+  add(event: EventRecord, compared: Compared): void {
+    this.counts.events++;
+    this.#oldest = Math.min(this.#oldest, event.receivedAt);
+    if ("skipped" in compared) {
+      this.counts.skipped++;
+      addOne(this.#skippedFor, compared.skipped);
+      return;
+    }
+    const { outcome, changes } = compared;
+    addOne(this.#outcomes, outcome);
+    if (changes.length === 0) return;
+    this.#count(changes);
+    this.#group(event, changes);
+  }
+
+  #count(changes: readonly Change[]): void {
+    this.counts.changed++;
+    const starts = changes.filter(({ kind }) => kind === "starts");
+    if (starts.length > 0) this.counts.wouldRun++;
+    if (changes.some(({ kind, action }) => (kind === "stops" || kind === "rejected") && action))
+      this.counts.wouldNotRun++;
+    for (const { action, mapping } of starts)
+      if (action?.action.kind === "run") addOne(this.#started, mapping ?? "");
+  }
+
+  /** Adds the changes of one event, which counts once in each group. */
+  #group(event: EventRecord, changes: readonly Change[]): void {
+    const counted = new Set<WhatIfGroup>();
+    for (const change of changes) {
+      const { kind, mapping } = change;
+      const key = `${kind} ${mapping ?? ""}`;
+      const text = CHANGE_TEXTS[kind];
+      const found = this.#groups.get(key) ?? { kind, text, mapping, count: 0, examples: [] };
+      this.#groups.set(key, found);
+      if (counted.has(found)) continue;
+      counted.add(found);
+      found.count++;
+      const isKept = found.examples.length < MAX_EXAMPLES;
+      const { onExample } = this.#options;
+      if (!isKept && !onExample) continue;
+      const example = toExample(event, change);
+      if (isKept) found.examples.push(example);
+      onExample?.(found, example);
+    }
+  }
+
+  /**
+   * Runs that would start more in a day, and the tokens that they would use if each used as much as a recorded run of its mapping,
+   * or of any: null if no run says so.
+   */
+  async #perDay(days: number): Promise<{ runs: number; tokens: number | null }> {
+    const started = [...this.#started];
+    const runs = started.reduce((sum, [, count]) => sum + count, 0) / days;
+    if (runs === 0) return { runs, tokens: 0 };
+    const usage = await this.#options.store.runs.sumUsage({
+      by: "mapping",
+      since: this.#options.now - USAGE_MS,
+    });
+    const getMean = (name?: string): number | undefined => {
+      // Runs that no mapping started are named in parentheses.
+      const rows = usage.filter(({ key }) =>
+        name === undefined ? !key.startsWith("(") : key === name,
+      );
+      const used = rows.reduce((sum, row) => sum + row.inputTokens + row.outputTokens, 0);
+      return used === 0 ? undefined : used / rows.reduce((sum, row) => sum + row.runs, 0);
+    };
+    const all = getMean();
+    const tokens = started.reduce(
+      (sum, [name, count]) => sum + (count / days) * (getMean(name) ?? all ?? 0),
+      0,
+    );
+    return { runs, tokens: all === undefined ? null : tokens };
+  }
+
+  /** The whole report. Reads what runs have used. */
+  async end() {
+    const { selection, now } = this.#options;
+    const periodMs = Math.max(0, now - (selection.since ?? Math.min(this.#oldest, now)));
+    const days = periodMs / DAY_MS;
+    return {
+      type: "end" as const,
+      ...this.counts,
+      /** The time that the events cover, in milliseconds. */
+      periodMs,
+      /** Events by the outcome that they would have. Those that cannot change have the recorded one. */
+      outcomes: Object.fromEntries(this.#outcomes),
+      /** The number of events that were skipped, by the reason. */
+      skippedFor: Object.fromEntries(this.#skippedFor),
+      /** Null if the events cover less than a day. */
+      perDay: days >= 1 ? await this.#perDay(days) : null,
+      /** Largest first. */
+      groups: [...this.#groups.values()].toSorted((a, b) => b.count - a.count),
+    };
+  }
+}
 
 /** Time between two lines of how far it came. */
 const REPORT_MS = 100;

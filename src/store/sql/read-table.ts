@@ -1,15 +1,4 @@
-import {
-  parseRecord,
-  toEvent,
-  toRun,
-  toSession,
-  toSystemEvent,
-  type EventRow,
-  type JsonRow,
-  type RunRow,
-  type SessionRow,
-  type SystemEventRow,
-} from "./rows.ts";
+import { parseRecord, toEvent, toRun, toSession, toSystemEvent } from "./rows.ts";
 import { PARTLY_FAILED } from "../sums.ts";
 import { RUN_STATUSES, type RunStatus } from "../../vocabulary/outcomes.ts";
 import type { ApprovalRecord, DeliveryRecord, ListQuery, Lists, SearchedKind } from "../types.ts";
@@ -42,7 +31,7 @@ export interface ListWalk {
     | readonly ["ended", "seq"];
   /** The index that has these rows in this order; without one, the walk is over all rows of the table. */
   index?: string;
-  /** What is true of exactly these rows. It repeats the condition of a partial index. */
+  /** The conditions that hold for exactly these rows. They repeat the condition of a partial index. */
   where: readonly SqlCondition[];
   /** The keys of these rows. It is no condition in `where`: SQLite bounds an index by one condition only, which is the window's. */
   range?: { from: readonly (string | number)[]; below: readonly (string | number)[] };
@@ -57,7 +46,7 @@ export interface ListWalk {
 /** A filter that a query has. */
 interface Filter {
   conditions: readonly SqlCondition[];
-  /** How to go through the rows that it leaves, if an index has them in order. */
+  /** The walk over the rows that it leaves, if an index has them in order. */
   walk?: ListWalk;
 }
 
@@ -134,7 +123,7 @@ const byRunStatus = (status: RunStatus | undefined): Filter[] =>
     ? indexed("runs_status", [[`status = '${status}'`]])
     : scan(is("status", status));
 
-/** What ended at a time may have begun long before: only the time of its end leads to it. */
+/** A run that ended at a time may have begun long before: only the time of its end leads to it. */
 function byEnd({ endedSince: from, endedUntil: below }: Lists["runs"]["of"]): Filter[] {
   if (from === undefined && below === undefined) return [];
   const ended: SqlCondition[] = [["ended IS NOT NULL"]];
@@ -187,7 +176,7 @@ export const PAGES: { [K in SearchedKind]: Page<Lists[K]["of"], Lists[K]["is"]> 
     ],
     counted: ({ outcome, failedRuns }) =>
       failedRuns ? ["runs.failed", "runs.timed_out"] : named("events", outcome),
-    read: (row) => toEvent(row as EventRow),
+    read: toEvent,
   },
   runs: {
     table: "runs",
@@ -204,7 +193,7 @@ export const PAGES: { [K in SearchedKind]: Page<Lists[K]["of"], Lists[K]["is"]> 
       ...scan(isOneOf(json("record", "kind"), kinds)),
     ],
     counted: ({ status }) => named("runs", status),
-    read: (row) => toRun(row as RunRow),
+    read: toRun,
   },
   deliveries: {
     table: "deliveries",
@@ -221,7 +210,7 @@ export const PAGES: { [K in SearchedKind]: Page<Lists[K]["of"], Lists[K]["is"]> 
       status === "failed"
         ? ["deliveries.failed", "deliveries.no_route"]
         : named("deliveries", status),
-    read: (row) => parseRecord<DeliveryRecord>(row as JsonRow),
+    read: parseRecord<DeliveryRecord>,
   },
   systemEvents: {
     table: "system_events",
@@ -234,7 +223,7 @@ export const PAGES: { [K in SearchedKind]: Page<Lists[K]["of"], Lists[K]["is"]> 
       ...scan([...is("agent", agentId), ...is("state", state)]),
     ],
     counted: ({ state }) => named("systemEvents", state),
-    read: (row) => toSystemEvent(row as SystemEventRow),
+    read: toSystemEvent,
   },
   approvals: {
     table: "approvals",
@@ -251,7 +240,7 @@ export const PAGES: { [K in SearchedKind]: Page<Lists[K]["of"], Lists[K]["is"]> 
       ...scan(isOneOf(json("record", "agentId"), agents)),
     ],
     counted: ({ state }) => named("approvals", state),
-    read: (row) => parseRecord<ApprovalRecord>(row as JsonRow),
+    read: parseRecord<ApprovalRecord>,
   },
   sessions: {
     table: "sessions",
@@ -261,6 +250,6 @@ export const PAGES: { [K in SearchedKind]: Page<Lists[K]["of"], Lists[K]["is"]> 
     walk: SESSIONS,
     filters: ({ origin, agentId }) => [...byOrigin(origin), ...scan(is("agent", agentId))],
     counted: ({ origin }) => named("sessions", origin),
-    read: (row) => toSession(row as SessionRow),
+    read: toSession,
   },
 };

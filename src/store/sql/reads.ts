@@ -2,10 +2,12 @@ import { readQueuedSince, sumActivity, sumFailures, sumUsage } from "./read-sums
 import { PAGES, type Page, type Value } from "./read-table.ts";
 import {
   parseRecord,
+  toConfig,
   toLastRoute,
   toSession,
   toSteps,
   toTurn,
+  type ConfigRow,
   type JsonRow,
   type LastRouteRow,
   type SessionRow,
@@ -14,9 +16,7 @@ import {
 import { createListing, type ListSource } from "./search.ts";
 import {
   sessionId,
-  toConfig,
   type Collected,
-  type ConfigRow,
   type Reads,
   type SessionRef,
   type ToolResultRecord,
@@ -46,7 +46,7 @@ export function createReads(source: ListSource): Reads {
     first(`SELECT ${columns} FROM ${table} WHERE id = ?`, [id], read);
   const keyOf = (ref: SessionRef): Value => session.toKey(sessionId(ref));
 
-  // What each run reads: runs that are under way together ask together.
+  // The reads of each run: runs that are under way together ask together.
   const runs = together<unknown>(`SELECT ${PAGES.runs.columns} FROM runs WHERE id = ?`, ["text"]);
   const sessions = together<SessionRow>(
     `SELECT ${SESSION} FROM sessions WHERE ${session.column} = ?`,
@@ -178,7 +178,7 @@ export function createReads(source: ListSource): Reads {
   };
 }
 
-/** What is done around each read. */
+/** Does something around each read. */
 export type AroundRead = <T>(read: () => Promise<T>) => Promise<T>;
 
 type Group = Record<string, (...of: never[]) => Promise<unknown>>;

@@ -1,4 +1,4 @@
-/** What a commit does to the rows of a store: the same for both drivers, which say how rows are read and written. */
+/** Writes the records of a commit as rows, for both drivers. A driver reads and writes the rows. */
 import type { WakeMode } from "../../config/schema/common.ts";
 import { RouseError } from "../../core/errors.ts";
 import { NOT_OPEN, RUN_CHANGED } from "./errors.ts";
@@ -7,6 +7,7 @@ import {
   newDeliveryRecord,
   toApprovalRow,
   toCallRow,
+  toDeliveryRow,
   toRunRow,
   toSessionRow,
   toStepRow,
@@ -16,7 +17,6 @@ import {
 } from "./rows.ts";
 import {
   countChange,
-  deliveryState,
   isAsExpected,
   newRun,
   PARKED_UNTIL,
@@ -24,6 +24,7 @@ import {
   withRefused,
   type ApprovalRecord,
   type DeliveryRecord,
+  type FencingToken,
   type HookRun,
   type Job,
   type LimitReason,
@@ -55,7 +56,7 @@ export interface KnownCall {
 /** The name of a tool call. */
 export const callKey = (runId: string, callId: string): string => `${runId}\n${callId}`;
 
-/** What is read to be changed, by table. Events: their heads. */
+/** The values that are read to be changed, by table. Events: their heads. */
 export interface Kept {
   events: string;
   runs: RunState;
@@ -70,9 +71,9 @@ type OtherTable = "steps" | "tool_results" | "turns" | "collected" | "system_eve
 export type WrittenTable = keyof Kept | OtherTable;
 export type SetTable = "last_routes" | "meta" | "configs";
 
-/** How a driver reads and writes rows. `name` tells the rows of a table apart. */
+/** Reads and writes rows in a driver. `name` tells the rows of a table apart. */
 export interface RecordRows {
-  /** What is kept under a name, as the writes before left it. */
+  /** The value under a name, as the writes before left it. */
   get<T extends keyof Kept>(table: T, name: string): Kept[T] | undefined;
   /** Adds a row, `kept` being what `get` returns of it from now on. @throws RouseError `internal` if it is there, at the latest when the commit ends. */
   insert<T extends WrittenTable>(
@@ -103,13 +104,16 @@ export interface RecordRows {
     change: { state?: SystemEventState; failed?: boolean },
   ): void;
   addUsage(row: UsageRow): void;
-  /** Notes whether a limit holds a run back. */
+  /** Notes if a limit holds a run back. */
   setParked(runId: string, isParked: boolean): void;
 }
 
+/** True for the token of a lease, false for a job. */
+export const isFencingToken = (held: Job | FencingToken): held is FencingToken => "token" in held;
+
 type JobName = Pick<Job, "kind" | "id">;
 
-/** How a driver writes jobs. */
+/** Writes jobs in a driver. */
 export interface JobRows {
   add(job: NewJob): void;
   complete(job: Job): void;
@@ -277,13 +281,6 @@ export class RecordWriter {
     this.#rows.addTurn(toSessionRow(ref, turn.at), { record: JSON.stringify(turn), covered });
   }
 
-  #toDeliveryRow = (delivery: DeliveryRecord): NewRow => ({
-    status: deliveryState(delivery),
-    channel: delivery.route.channel,
-    ended: delivery.endedAt,
-    record: JSON.stringify(delivery),
-  });
-
   #addStep(step: StepRecord): void {
     const { runId, index } = step;
     this.#rows.insert("steps", `${runId}\n${index}`, toStepRow(step));
@@ -368,13 +365,13 @@ export class RecordWriter {
         add: (delivery) => {
           const record = newDeliveryRecord(clamp(delivery));
           const { id, createdAt: created } = record;
-          rows.insert("deliveries", id, { id, created, ...this.#toDeliveryRow(record) }, record);
+          rows.insert("deliveries", id, { id, created, ...toDeliveryRow(record) }, record);
         },
         update: (id, change) => {
           const known = rows.get("deliveries", id);
           if (!known) return;
           const delivery = withChange(known, clamp(change));
-          rows.change("deliveries", id, { id }, this.#toDeliveryRow(delivery), delivery);
+          rows.change("deliveries", id, { id }, toDeliveryRow(delivery), delivery);
         },
       },
       approvals: {

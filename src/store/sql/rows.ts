@@ -1,12 +1,16 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import type { DeliveryState } from "../../vocabulary/outcomes.ts";
 import {
+  NO_ROUTE,
   sessionId,
   type ApprovalRecord,
+  type ConfigRecord,
   type DedupeRecord,
   type DeliveryRecord,
   type EventChange,
   type EventOutcome,
   type EventRecord,
+  type JobKind,
   type LastRoute,
   type Ms,
   type NewDelivery,
@@ -39,13 +43,13 @@ export function clampTimes<T extends object>(record: T, latest: Ms): T {
     : { ...record, ...Object.fromEntries(ahead.map((name) => [name, latest])) };
 }
 
-/** What of an event is kept as JSON: all that has no column. */
+/** The part of an event that is kept as JSON: all that has no column. */
 export type EventHead = Omit<
   EventRecord,
   "id" | "receivedAt" | "path" | "credential" | "outcome" | "mapping" | "actions" | "request"
 > & {
   request: Omit<EventRecord["request"], "body">;
-  /** How the body is packed, if it is: Zstandard (RFC 8878). */
+  /** The compression of the body, if it is compressed: Zstandard (RFC 8878). */
   packed?: "zstd";
 };
 
@@ -160,6 +164,22 @@ export function newDeliveryRecord(delivery: NewDelivery): DeliveryRecord {
   return error ? { ...record, status: "failed", endedAt: createdAt } : record;
 }
 
+/** The state by which a delivery is listed and counted. */
+export function deliveryState({
+  status,
+  error,
+}: Pick<DeliveryRecord, "status" | "error">): DeliveryState {
+  return status === "failed" && error?.code === NO_ROUTE ? NO_ROUTE : status;
+}
+
+/** The columns of a delivery that change. */
+export const toDeliveryRow = (delivery: DeliveryRecord) => ({
+  status: deliveryState(delivery),
+  channel: delivery.route.channel,
+  ended: delivery.endedAt,
+  record: JSON.stringify(delivery),
+});
+
 /** A row whose record is all JSON. */
 export interface JsonRow {
   record: string;
@@ -251,7 +271,7 @@ export function toLastRoute(row: LastRouteRow): LastRoute {
   return route;
 }
 
-/** What of a duplicate key is kept as JSON: all that has no column. Rows of other versions have the columns in it too. */
+/** The part of a duplicate key that is kept as JSON: all that has no column. Rows of other versions have the columns in it too. */
 export type DedupeRest = Omit<DedupeRecord, "scope" | "key" | "expiresAt">;
 
 export interface DedupeRow extends JsonRow {
@@ -319,3 +339,35 @@ export function withChange<T extends object>(record: T, change: object): T {
   }
   return changed as T;
 }
+
+export interface ConfigRow {
+  seq: number;
+  id: string;
+  first_used: Ms;
+  last_used: Ms;
+  content: string;
+}
+
+export const toConfig = ({ seq, id, first_used, last_used, content }: ConfigRow): ConfigRecord => ({
+  number: seq,
+  id,
+  content,
+  firstUsedAt: first_used,
+  lastUsedAt: last_used,
+});
+
+export const JOB_KINDS: readonly JobKind[] = ["turn", "delivery", "command"];
+
+/**
+ * A job's `ready` below this number is its place in the line of jobs that may start immediately; from here on it is the time
+ * at which a delay ends. Work without a delay so starts in its order whatever the clock says. In milliseconds since the
+ * epoch the number is in September 2001.
+ */
+export const FIRST_TIME: Ms = 1e12;
+
+/** The highest `ready` of jobs that may start at `now`. A clock that is set to before `FIRST_TIME` ends no delay, and holds back no line. */
+export const getReadyUntil = (now: Ms): Ms => Math.max(now, FIRST_TIME - 1);
+
+/** Returns the time of a delay that is not over at `now`, or 0 for a job that may start immediately. */
+export const getDelayEnd = (runAt: Ms | undefined, now: Ms): Ms =>
+  runAt !== undefined && runAt > now && runAt >= FIRST_TIME ? runAt : 0;

@@ -16,7 +16,7 @@ const OWN_ID = /^[a-z]{3}_[0-9a-v]{35}$/;
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 1000;
 
-/** How much one search may look at. */
+/** The limits of one search. */
 export interface SearchLimits {
   ms: Ms;
   /** Windows of rows. */
@@ -31,11 +31,11 @@ export const UNLIMITED: SearchLimits = { ms: Infinity, windows: Infinity };
 type Row = Record<string, Value>;
 type Key = readonly Value[];
 
-/** How a driver reads what runs have used. */
+/** Reads the usage of runs in a driver's SQL. */
 export interface UsageDialect {
   /** Runs that one statement adds up. */
   rows: number;
-  /** What stands behind FROM. */
+  /** The text behind FROM. */
   from: string;
   /** Renders a field of the record, and a number of its usage. */
   field(name: string): string;
@@ -44,7 +44,7 @@ export interface UsageDialect {
   day(column: string): string;
 }
 
-/** How a driver reads. */
+/** Reads rows in a driver. */
 export interface ListSource {
   /** Runs SQL that has a `?` for each value. */
   query<T>(sql: string, values: readonly Value[]): Promise<T[]>;
@@ -67,7 +67,7 @@ export interface ListSource {
   isAmong(column: string, subquery: string): string;
   /** Indexes that this driver does not have. */
   lacks: ReadonlySet<string>;
-  /** Whether it is known that there is no row of these names in `counts`. */
+  /** Returns true if it is known that there is no row of these names in `counts`. */
   isNone(names: readonly string[]): Promise<boolean>;
   /** Called between two windows. */
   pause?(): Promise<void>;
@@ -143,7 +143,7 @@ class Windows<Q extends ListQuery, T> {
     return this.#source.byIndex?.(table, index) ?? table;
   }
 
-  /** Whether each row of the walk is in the list: then one window is enough, however long. */
+  /** True if each row of the walk is in the list: then one window is enough, however long. */
   get isExact(): boolean {
     return this.#rest.length === 0 && !this.#walk.through;
   }
@@ -240,7 +240,7 @@ class Windows<Q extends ListQuery, T> {
     return [this.#source.isAmong("id", `SELECT ${column} FROM ${this.#walked} ${sql}`), ...values];
   }
 
-  /** Whether no row below the window can be new enough. */
+  /** Returns true if no row below the window can be new enough. */
   isOver({ at }: WindowEnd): boolean {
     const { since } = this.#query;
     return (

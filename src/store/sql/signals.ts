@@ -2,8 +2,8 @@ import type { WakeMode } from "../../config/schema/common.ts";
 import { readMonotonic, type Clock } from "../../core/clock.ts";
 import { safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import { JOB_KINDS } from "../job-records.ts";
 import type { JobKind, Ms } from "../types.ts";
+import { JOB_KINDS } from "./rows.ts";
 
 /** Whoever waits for work looks at the queue at least so often, whatever was lost or whoever has set a clock. */
 const LONGEST_TIMER_MS = 30_000;
@@ -39,7 +39,7 @@ export function createSignals({
   let closed = false;
   let looking: NodeJS.Timeout | undefined;
 
-  // What a listener does wrong must not look like a commit that failed.
+  // An error of a listener must not look like a commit that failed.
   const tell = <A extends unknown[]>(
     listeners: Iterable<(...values: A) => void>,
     ...values: A

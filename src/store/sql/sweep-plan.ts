@@ -19,7 +19,7 @@ export const SWEEP_SLICE = 500;
 /** Rows that one look ahead reads. */
 export const LOOK_AHEAD = 5000;
 
-/** Whether a time says nothing about a row's age: it lies in the future. */
+/** Returns true for a time in the future, which says nothing about a row's age. */
 const isAhead = (at: Ms, now: Ms): boolean => at > now + AHEAD_MS;
 
 export interface TimedRow {
@@ -35,7 +35,7 @@ export interface Age {
 }
 
 /**
- * How far a walk over a table is. The table is in order of time but for rows whose times lie in the future, since the clock
+ * The progress of a walk over a table. The table is in order of time but for rows whose times lie in the future, since the clock
  * was wrong when they were written. Such a row is old if one that was written after it is; an index on the time would cost
  * every hook something.
  */
@@ -189,7 +189,7 @@ export interface Redaction {
   redact(row: RedactedRow): Changes | "done" | "wait";
 }
 
-/** What the drivers' SQL has different words for. */
+/** The SQL that differs between the drivers. */
 export interface SweepDialect {
   /** SQL: whether an event has a body, without reading it. */
   hasBody: string;
@@ -277,10 +277,10 @@ export function getRedactions(now: Ms, keep: Retention, dialect: SweepDialect): 
   ];
 }
 
-/** How far a redaction is, and the last row before which nothing is left to do. */
+/** The progress of a redaction. `marked`: nothing is left to redact up to this row. */
 export interface RedactionPosition extends Walk {
   marked: number;
-  /** Whether a row has to be read again, so that the mark stays before it. */
+  /** True if a row has to be read again, so that the mark stays before it. */
   blocked: boolean;
 }
 

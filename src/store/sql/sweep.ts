@@ -1,4 +1,4 @@
-/** What a sweep does to a store, as statements that both drivers know. */
+/** The statements of a sweep, which both drivers know. */
 import type { ListSource } from "./search.ts";
 import type { SqlCondition, Value } from "./read-table.ts";
 import {
@@ -20,19 +20,13 @@ import {
   type TimedRow,
   type Walk,
 } from "./sweep-plan.ts";
-import {
-  getUnusedBefore,
-  OLDEST_EVENTS,
-  selectUnused,
-  type ConfigRow,
-  type Ms,
-  type Retention,
-} from "../types.ts";
+import type { ConfigRow } from "./rows.ts";
+import type { Ms, Retention } from "../types.ts";
 
 /** A statement with a `?` for each value. */
 export type SweepStatement = readonly [text: string, ...values: Value[]];
 
-/** What one transaction did. `more` asks for another; `settle` is called once it is on disk, since it may be run again before. */
+/** The result of one transaction. `more` asks for another; `settle` is called once it is on disk, since it may be run again before. */
 export interface Slice {
   changed: number;
   more: boolean;
@@ -43,7 +37,7 @@ export interface Slice {
 type Statements<T> = Generator<SweepStatement, T, unknown[]>;
 export type SweepStep = () => Statements<Slice>;
 
-/** What a driver says of its tables. */
+/** The tables of a driver. */
 export interface SweepTables extends SweepDialect {
   source: Pick<ListSource, "isAmong" | "isNumberOf" | "session">;
   /** The tables that hold the events of which rows are deleted, and the SQL that deletes the rows with some numbers, and returns them. */
@@ -222,6 +216,31 @@ function deleteKeys({ source: { isAmong }, dedupeKey }: SweepTables, now: Ms): S
   };
 }
 
+/** A config whose last noted use is this old is in use nowhere; no event of it is younger than that either. */
+const UNUSED_AFTER_MS = 3_600_000;
+
+/** The events that are looked at, oldest first, to find configs without events. */
+const OLDEST_EVENTS = 500;
+
+/** Configs that were last used before this may be without events. */
+const getUnusedBefore = (now: Ms, keepEvents: Ms): Ms =>
+  now - Math.max(keepEvents, UNUSED_AFTER_MS);
+
+/** Selects the configs of which no event is kept. `oldest`: the first `OLDEST_EVENTS` events, in the order of the table. */
+function selectUnused(
+  configs: readonly Pick<ConfigRow, "id" | "last_used">[],
+  oldest: readonly { at: Ms; head: string }[],
+): string[] {
+  const last = oldest.length < OLDEST_EVENTS ? Infinity : (oldest.at(-1)?.at ?? Infinity);
+  return configs
+    .filter(
+      ({ id, last_used }) =>
+        last > last_used + UNUSED_AFTER_MS &&
+        !oldest.some(({ head }) => head.includes(`"config":"${id}"`)),
+    )
+    .map(({ id }) => id);
+}
+
 /** Deletes the configs of which no event is kept; one that a gateway begins to use meanwhile stays. */
 const deleteConfigs = (before: Ms): SweepStep =>
   function* () {
@@ -241,7 +260,7 @@ const deleteConfigs = (before: Ms): SweepStep =>
     return { changed, more: false };
   };
 
-/** What retention lets go of, as steps: each is run again, in a transaction of its own, until it asks for no more. */
+/** The steps that delete what retention does not keep: each is run again, in a transaction of its own, until it asks for no more. */
 export const getSweepSteps = (now: Ms, keep: Retention, tables: SweepTables): SweepStep[] => [
   ...getRedactions(now, keep, tables).map((redaction) => redactTexts(tables, redaction)),
   ...getAgedTables(now, keep).flatMap((aged) =>

@@ -1,4 +1,4 @@
-/** What a store is exported as, and how it is filled from that: the same for all drivers. */
+/** Exports a store, and fills one from an export: the same for all drivers. */
 import { createHash } from "node:crypto";
 import { RouseError } from "../../core/errors.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -10,7 +10,7 @@ export type ExportedRow = Readonly<Record<string, string | number | null>>;
 /** A row for a table of the driver. Bytes may be bytes. */
 export type Written = readonly [table: string, values: Record<string, unknown>];
 
-/** How a driver's table differs from what is exported of it. Without a rule all columns are, under their names. */
+/** The difference between a driver's table and its export. Without a rule all columns are exported, under their names. */
 export interface TableRule {
   /** The reason why the table is not exported. */
   leftOut?: string;
@@ -18,7 +18,7 @@ export interface TableRule {
   omit?: readonly string[];
   /** SQL of exported columns that are no columns of the table, or differ from them. */
   columns?: Readonly<Record<string, string>>;
-  /** What stands behind FROM. Default: the table. */
+  /** The text behind FROM. Default: the table. */
   from?: string;
   /** The order of the rows. Default: by `seq`, if there is such a column. */
   order?: string;
@@ -59,7 +59,7 @@ export interface TargetTable {
 /** The types of a database's columns, by table. */
 export type Shapes = ReadonlyMap<string, ReadonlyMap<string, string>>;
 
-/** How a table is exported. */
+/** The export of a table. */
 interface Export {
   table: string;
   rule: TableRule | undefined;
@@ -118,7 +118,7 @@ export function toTargets(
   );
 }
 
-/** What is stored for an exported value in a column of a type of SQL. */
+/** Converts an exported value to the stored one in a column of a type of SQL. */
 export function toStored(value: unknown, type: string): unknown {
   if (typeof value !== "string" || !/^(?:blob|bytea)$/i.test(type)) return value ?? null;
   return Buffer.from(value, "base64");
@@ -142,7 +142,7 @@ interface Head {
   format: string;
   version: number;
   exportedAt: string;
-  /** How many rows follow, by table, in their order. */
+  /** The number of rows that follow, by table, in their order. */
   tables: Record<string, number>;
 }
 
@@ -247,7 +247,7 @@ export class ExportReader {
     return parsed;
   }
 
-  /** How many rows there are, by table. @throws RouseError `usage` if the lines are no export. */
+  /** Reads the number of rows, by table. @throws RouseError `usage` if the lines are no export. */
   async head(): Promise<Record<string, number>> {
     return checkHead(await this.#next()).tables;
   }

@@ -1,7 +1,7 @@
 import { chmod, rm, stat, writeFile } from "node:fs/promises";
 import { backup, DatabaseSync } from "node:sqlite";
 import { RouseError } from "../../core/errors.ts";
-import { sqliteError } from "./statements.ts";
+import { sqliteError } from "./connection.ts";
 
 /** More pages than a database has: the copy is one step and so one snapshot, while others write. */
 const ALL_PAGES = 2 ** 31 - 1;

@@ -9,10 +9,9 @@ import { compiledCodeEnv } from "../../core/process-group.ts";
 import type { Ms } from "../records.ts";
 import { createFailureLog } from "../sql/errors.ts";
 import type { CheckpointCall, CheckpointReply } from "./checkpoint-worker.ts";
-import type { SqliteGroupCommit } from "./group-commit.ts";
+import type { SqliteGroupCommit, Statements } from "./connection.ts";
 import { restartLog, type Checkpointed } from "./restart-log.ts";
 import { PAGE_BYTES, prepareDatabase } from "./schema.ts";
-import type { Statements } from "./statements.ts";
 
 const syncFile = (file: number): Promise<void> =>
   new Promise((resolve, reject) => fdatasync(file, (error) => (error ? reject(error) : resolve())));
@@ -55,7 +54,7 @@ export class LogFile {
 /** Brings the schema up to date. From here on this connection waits neither for the disk nor for a lock. */
 export function openLog(db: DatabaseSync, now: Ms): LogFile {
   prepareDatabase(db, now);
-  // What a process wrote before it died is visible, and may not be on disk.
+  // The last writes of a process that died are visible, and may not be on disk.
   restartLog(db);
   db.exec("PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0; PRAGMA busy_timeout=0;");
   return new LogFile(db.location() ?? "");
@@ -92,7 +91,7 @@ const LOOK_MS = 1000;
 /** After so long without a commit, one is made to see whether the disk still takes it. */
 const IDLE_MS = 5000;
 
-/** Whether the database's disk takes commits. */
+/** The state of the database's disk. */
 export interface Writable {
   /** False from a commit that failed, as on a disk that is full, until one has gone through again. */
   isWritable(): boolean;

@@ -1,5 +1,5 @@
 import { STEP_MS } from "../../core/clock.ts";
-import { FIRST_TIME, getDelayEnd, getReadyUntil, JOB_KINDS } from "../job-records.ts";
+import { FIRST_TIME, getDelayEnd, getReadyUntil, JOB_KINDS } from "../sql/rows.ts";
 import {
   type EarlierJob,
   type Job,
@@ -10,7 +10,7 @@ import {
   PARKED_FROM,
 } from "../types.ts";
 import type { JobRows } from "../sql/record-writes.ts";
-import type { Statements } from "./statements.ts";
+import type { Statements } from "./connection.ts";
 
 interface JobRow {
   seq: number;
@@ -255,7 +255,7 @@ export class SqliteJobs implements JobRows {
     return held.map((row) => row.kind);
   }
 
-  /** Whether the time on disk is older than it may be. */
+  /** Returns true if the time on disk is older than it may be. */
   shouldNote(): boolean {
     return Math.abs(this.#now() - this.#noted) >= NOTE_MS;
   }
@@ -270,7 +270,7 @@ export class SqliteJobs implements JobRows {
     );
   }
 
-  /** How far the clock was set back while no process ran, as far as that is known; 0 if it was not. */
+  /** Returns the time by which the clock was set back while no process ran, as far as that is known; 0 if it was not. */
   getStepBack(): Ms {
     const noted =
       this.#sql.get<{ seq: number }>("SELECT seq FROM marks WHERE name = 'clock'")?.seq ?? 0;
@@ -290,7 +290,7 @@ export class SqliteJobs implements JobRows {
     this.note();
   }
 
-  /** How many jobs may start, counted up to `limit`. */
+  /** Counts the jobs that may start, up to `limit`. */
   readyCount(kind: JobKind, limit: number): number {
     return (
       this.#sql.get<{ count: number }>(
@@ -311,7 +311,7 @@ export class SqliteJobs implements JobRows {
     )?.ready;
   }
 
-  /** Where a job stands. The first of its key is the one that may start or is under way. */
+  /** Returns the place of a job. The first of its key is the one that may start or is under way. */
   find(kind: JobKind, id: string): JobPosition | undefined {
     const row = this.#sql.get<{ head: string; runAt: Ms; held: number }>(
       `SELECT run_at AS runAt, held, iif(held = 1 OR ready IS NOT NULL, id,

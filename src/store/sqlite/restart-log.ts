@@ -1,6 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 
-/** How far a checkpoint came, in pages of the log; 0 if the log is empty. */
+/** The progress of a checkpoint, in pages of the log; 0 if the log is empty. */
 export interface Checkpointed {
   frames: number;
   /** All of them are in the database, and no reader or writer was in the way. */

@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 import { RouseError } from "../../core/errors.ts";
 import { makePrivate, syncFolder } from "../../core/replace-file.ts";
 import { checkReadable, urlError } from "../sql/errors.ts";
-import { sqliteError } from "./statements.ts";
+import { sqliteError } from "./connection.ts";
 import type { StoreDriver, StoreStatus } from "../types.ts";
 
 /** The file that a URL names. @throws RouseError `config_invalid` if it names none. */
@@ -113,7 +113,7 @@ export const SQLITE: StoreDriver = {
   async openReader({ url, clock }) {
     const file = parseFile(url);
     checkReadable(await readStatus(file));
-    const { openSqliteReader } = await import("./reads.ts");
+    const { openSqliteReader } = await import("./records.ts");
     return openSqliteReader(file, () => clock.now());
   },
   status: async ({ url }) => readStatus(parseFile(url)),

@@ -2,28 +2,26 @@ import { DatabaseSync } from "node:sqlite";
 import { type Clock, createStepWatch, type StepWatch } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
 import { singleNode } from "../cluster.ts";
+import { isFencingToken } from "../sql/record-writes.ts";
 import { createSignals } from "../sql/signals.ts";
-import {
-  isFencingToken,
-  type FencingToken,
-  type Job,
-  type JobKind,
-  type Ms,
-  type Queue,
-  type Store,
-  type StoreHandle,
-  type Writes,
+import type {
+  FencingToken,
+  Job,
+  JobKind,
+  Ms,
+  Queue,
+  Store,
+  StoreHandle,
+  Writes,
 } from "../types.ts";
+import { acceptEvent, MaterializeLoop, Materializer, type WriteWith } from "./accepted-events.ts";
 import { copyTo } from "./copy-database.ts";
 import { Checkpoints, createWritable, endProcess, openLog } from "./disk.ts";
-import { type SqliteGroupCommit, createSqliteGroupCommit } from "./group-commit.ts";
+import { createSqliteGroupCommit, type SqliteGroupCommit, Statements } from "./connection.ts";
 import { SqliteJobs } from "./jobs.ts";
-import { MaterializeLoop, Materializer, type WriteWith } from "./materialize-loop.ts";
-import { createDurableReads } from "./reads.ts";
-import { Statements } from "./statements.ts";
+import { createDurableReads, createSqliteWriter } from "./records.ts";
 import { readOldestBody, sweepSteps } from "./sweep.ts";
 import { createSqliteUsage } from "./usage.ts";
-import { acceptEvent, createSqliteWriter } from "./writes.ts";
 
 type Parts = ReturnType<typeof createParts>;
 type Writing = Pick<Store, "accept" | "commit" | "onSystemEvents">;
@@ -136,7 +134,7 @@ function createQueue({ jobs, group, loop, signals, now }: Parts, watch: StepWatc
       await loop.catchUp();
       return jobs.find(kind, id);
     },
-    // What stands before a job that was given to a worker is in the table already.
+    // All that stands before a job that was given to a worker is in the table already.
     findEarlier: (job, keys) => Promise.resolve(jobs.findEarlier(job, keys)),
     async waiting(kind) {
       await loop.catchUp();

@@ -2,8 +2,8 @@ import type { SQLInputValue } from "node:sqlite";
 import { oldestBody, type SweepDialect } from "../sql/sweep-plan.ts";
 import { getSweepSteps, type Slice, type SweepStep } from "../sql/sweep.ts";
 import type { Ms, Retention } from "../types.ts";
-import { createSqliteSource } from "./reads.ts";
-import type { Statements } from "./statements.ts";
+import type { Statements } from "./connection.ts";
+import { createSqliteSource } from "./records.ts";
 
 const SQLITE_DIALECT: SweepDialect = { hasBody: "typeof(body) <> 'null'" };
 
@@ -19,8 +19,8 @@ function runStep(sql: Statements, step: SweepStep): Slice {
 }
 
 /**
- * What retention lets go of, as steps; each runs inside a transaction until it asks for no more. `upTo` is the newest
- * event that has become runs: younger ones stay as they are.
+ * The steps that delete what retention does not keep; each runs inside a transaction until it asks for no more. `upTo` is the
+ * newest event that has become runs: younger ones stay as they are.
  */
 export const sweepSteps = (
   sql: Statements,

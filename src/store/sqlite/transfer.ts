@@ -13,14 +13,14 @@ import {
   type TransferOptions,
 } from "../sql/transfer.ts";
 import { openSqlite } from "./store.ts";
-import { keyNumber } from "./writes.ts";
+import { keyNumber } from "./accepted-events.ts";
 import { prepareDatabase } from "./schema.ts";
-import { sqliteError, Statements } from "./statements.ts";
+import { sqliteError, Statements } from "./connection.ts";
 
 /** Accepted events up to this number are taken up: what an event brings is written with it, or is not written yet. */
 const TAKEN_UP = "(SELECT seq FROM marks WHERE name = 'intake')";
 
-/** How the tables of a store in SQLite differ from what is exported. */
+/** The differences between the tables of a store in SQLite and the exported ones. */
 export const SQLITE_RULES: TableRules = {
   migrations: { leftOut: "each store has its own" },
   counts: { leftOut: "counted again while rows are written" },

@@ -18,10 +18,9 @@ import {
   type UsageStore,
   type Window,
 } from "../types.ts";
-import type { SqliteGroupCommit } from "./group-commit.ts";
+import type { SqliteGroupCommit, Statements } from "./connection.ts";
 import type { SqliteJobs } from "./jobs.ts";
 import type { Signals } from "../sql/signals.ts";
-import type { Statements } from "./statements.ts";
 
 const SUMS = USAGE_NUMBERS.map((name) => `sum(${name}) AS ${name}`).join(", ");
 const READ_USAGE = `SELECT width, at, ${SUMS} FROM usage

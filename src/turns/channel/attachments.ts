@@ -24,7 +24,7 @@ interface WantedText extends FetchedCopy {
   text: "cut";
 }
 
-/** What reads the files of messages. */
+/** The means to read the files of messages. */
 export interface AttachmentDeps {
   clock: Pick<Clock, "sleep">;
   /** Writes a stream into a file of its own. @throws RouseError `body_too_large` past `maxBytes`. */
@@ -36,11 +36,11 @@ export interface AttachmentDeps {
   ): Promise<{ ok: true; text: string } | { ok: false; error: { message: string } }>;
   /** Absent if the config sets up nothing that transcribes. */
   transcriber(): Transcribe | undefined;
-  /** Whether the run may be tried again for a file that cannot be read now. Then a note does not take its place yet. */
+  /** True if the run may be tried again for a file that cannot be read now. Then a note does not take its place yet. */
   mayWait?: boolean;
 }
 
-/** What the files of a message hold. */
+/** The content of a message's files. */
 export interface ReadAttachments {
   /** Texts, and notes about files without one. */
   parts: TextPart[];

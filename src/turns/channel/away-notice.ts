@@ -14,7 +14,7 @@ import {
   type Reads,
   type Store,
 } from "../../store/types.ts";
-import { getApprovalIds } from "../hold.ts";
+import { getApprovalIds } from "../journal.ts";
 import { replyRoute } from "./channel-input.ts";
 import { listSessionRuns } from "./session-runs.ts";
 import type { TurnDeps } from "../context.ts";
@@ -55,10 +55,10 @@ export async function tellThatItWaits(
 
 /** Informs a person on a channel who has waited for a while that the provider of the model is away. */
 
-/** How long no model has answered when the person gets the notice. */
+/** Milliseconds without an answer of a model after which the person gets the notice. */
 export const AWAY_NOTICE_MS = 20_000;
 
-/** What the job of a notice carries. */
+/** The data of the job of a notice. */
 export interface AwayNoticeJob {
   type: "away-notice";
   runId: string;
@@ -88,7 +88,7 @@ const waitsForModel = ({ status, hold, error }: RunRecord): boolean =>
     ? hold?.reason === "away"
     : status === "queued" && error !== undefined && isProviderAway(error.code);
 
-/** Whether the conversation of a run has had the notice, for a message that is not answered either. */
+/** True if the conversation of a run has had the notice for another message that waits. */
 async function isToldAlready(
   { spec: { session, to } }: MessageRun,
   { store }: TurnDeps,

@@ -37,7 +37,7 @@ export function replyRoute({ incoming, channel, to }: MessageSpec): Route {
   return { channel, to, replyTo, ...(thread === undefined ? {} : { thread }) };
 }
 
-/** Whether two messages were written in the same place. */
+/** True if two messages were written in the same place. */
 export const isSamePlace = (one: MessageSpec, other: MessageSpec): boolean =>
   one.channel === other.channel &&
   one.to === other.to &&
@@ -79,7 +79,7 @@ export function joinMessages(specs: readonly MessageSpec[]): Pick<MessageSpec, "
   return { input, parts };
 }
 
-/** What a turn has to get once one of its messages has other content. */
+/** Returns what a turn has to get from the channel once one of its messages has other content. */
 function replaceUnread(
   all: UnreadContent | undefined,
   before: UnreadContent | undefined,

@@ -1,4 +1,4 @@
-/** What the turn of a message is about: the messages that came after it and join it, and all that they refer to. */
+/** Makes the input of a message's turn: the messages that came after it and join it, and all that they refer to. */
 import type { InputImage } from "../../agent/types.ts";
 import type { Config } from "../../config/schema/index.ts";
 import type { Attachment, EarlierMessage, ThreadMessage } from "../../contract/channel.ts";
@@ -44,7 +44,7 @@ const MAX_QUIET_TIMES = 10;
 const hasSteps = async (run: RunRecord, { store }: TurnDeps): Promise<boolean> =>
   run.startedAt !== undefined && (await store.steps.list(run.id)).length > 0;
 
-/** Whether two messages can be answered together: in the same place, and none of them was begun. */
+/** True if two messages can be answered together: in the same place, and the later one has not begun. */
 const belongTogether = ({ spec: one }: MessageRun, { attempts, spec }: MessageRun): boolean =>
   attempts === 0 && isSamePlace(one, spec);
 
@@ -63,7 +63,7 @@ async function findFollowing(
     sessionKey: session.key,
     limit: MAX_QUEUED,
   });
-  // What is older than the list cannot be put in order.
+  // Messages that are older than the list cannot be put in order.
   if (queued.length === MAX_QUEUED) return [];
   const later = queued
     .toReversed()
@@ -153,7 +153,7 @@ const ALBUM_MS = 1_000;
 
 const isCollecting = ({ sessions }: Config): boolean => sessions.messages !== "separate";
 
-/** Whether two messages are of one album: those are one message, however messages are collected. */
+/** True if two messages are of one album: those are one message, however messages are collected. */
 const isSameAlbum = (
   { spec: { incoming: one } }: MessageRun,
   { spec: { incoming: other } }: MessageRun,
@@ -190,7 +190,7 @@ interface WholeMessage {
   spec: MessageSpec;
   /** The edits that `spec` holds. */
   edits: number;
-  /** What was written, without what it refers to. */
+  /** The text of the messages, without what they refer to. */
   question: string;
   images: readonly InputImage[];
   warnings: string[];
@@ -241,7 +241,7 @@ async function findRecorded(
   return undefined;
 }
 
-/** What was written before, and its files. */
+/** Earlier messages as parts of the input, and their files. */
 interface Earlier {
   parts: TextPart[];
   attachments: Attachment[];

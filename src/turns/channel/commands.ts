@@ -153,7 +153,7 @@ async function stopTurns(command: MessageRun, { store, cancel }: TurnDeps): Prom
       listSessionRuns(session, { status, limit: MAX_STOPPED }, store),
     ),
   );
-  // What waits for a person holds the session up, whatever began it.
+  // A run that waits for a person holds its session up, whatever began it.
   const isOlder = (run: RunRecord): boolean =>
     run.id !== command.id &&
     (run.kind === "channel" || run.status === "waiting") &&

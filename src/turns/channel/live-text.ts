@@ -6,16 +6,17 @@ import { newId } from "../../core/ids.ts";
 import { cutFor } from "../../delivery/plan.ts";
 import { sendPiece } from "../../delivery/send.ts";
 import type { LiveMessage, Route } from "../../store/types.ts";
-import { commitFor, type Try } from "../try.ts";
 import { writeRemoval } from "../end-run.ts";
+import { commitFor } from "../journal.ts";
+import type { Try } from "../try.ts";
 
 /** A text that is whole before this is sent as the answer alone. */
 const START_MS = 1_000;
 /** Time for one call of a channel. An answer waits for the edit under way, which could overwrite it. */
 const CALL_MS = 5_000;
 /**
- * What the message says until its id is on disk: a gateway that is killed before leaves no words of the answer behind. It is
- * the end of every text that is not whole, too.
+ * The text of the message until its id is on disk: a gateway that is killed before leaves no words of the answer behind. It
+ * is the end of every text that is not whole, too.
  */
 const OPEN_END = "…";
 
@@ -24,7 +25,7 @@ const NEVER = new AbortController().signal;
 
 /** The text of a turn's model call, shown in a message that is edited as the text grows. */
 export class LiveText {
-  /** What has the turn stream, and pass its text on. */
+  /** The part of the turn's input by which it streams, and passes its text on. */
   readonly input: Pick<TurnInput, "onText" | "onCall">;
   readonly #current: Try;
   readonly #route: Route;

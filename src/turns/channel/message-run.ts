@@ -9,12 +9,12 @@ import { stripAck } from "../heartbeat.ts";
 import type { TurnDeps } from "../context.ts";
 import type { ActionContext } from "../types.ts";
 import { AWAY_NOTICE_MS, planAwayNotice } from "./away-notice.ts";
-import { replyRoute } from "./channel-input.ts";
+import { replyRoute, toQuestion } from "./channel-input.ts";
 import { collectMessages, readUnread } from "./collect-messages.ts";
 import { resetHistory } from "./commands.ts";
 import { createLiveText, withdrawLive } from "./live-text.ts";
 
-/** Whether only the owner reads the answer to a message, who may know what is the operator's. */
+/** True if only the owner reads the answer to a message, and so may know what is the operator's. */
 const isToOwner = ({ incoming }: MessageSpec): boolean =>
   incoming.direct && incoming.owner === true;
 
@@ -42,7 +42,7 @@ function toReply(
   hasFiles: boolean,
 ): string {
   const { language } = spec.incoming;
-  // What the echo says about the config is the operator's.
+  // The echo's words about the config are for the operator.
   if (model === ECHO.ref && !isToOwner(spec)) return renderPhrase(language, "apology");
   return text.trim() === "" && !hasFiles ? renderSilence(finish, language) : stripAck(text);
 }
@@ -83,7 +83,7 @@ export function createMessageRun(
           source: spec.hook,
           ...(whole && whole.images.length > 0 && { images: whole.images }),
         },
-        ...(whole && { question: whole.question }),
+        question: whole?.question ?? toQuestion(spec.input),
         change: {
           warnings,
           route,

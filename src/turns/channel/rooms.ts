@@ -3,74 +3,6 @@ import type { Config } from "../../config/schema/index.ts";
 import type { Issue } from "../../core/errors.ts";
 import type { Channels, LoadedChannel } from "../../delivery/channels.ts";
 import type { Agents, Binding, Rooms } from "../types.ts";
-import type { Agent } from "../../agent/types.ts";
-import type { ModelChoice } from "../../config/schema/agents.ts";
-
-function toModelNames(choice: ModelChoice): Pick<Agent, "model" | "fallbacks"> {
-  if (typeof choice === "string") return { model: choice };
-  return {
-    model: choice.primary,
-    ...(choice.fallbacks.length > 0 && { fallbacks: choice.fallbacks }),
-  };
-}
-
-/** The agents of a config, with their defaults resolved; if it lists none, an implicit `main`. */
-export function createAgents(config: Config, defaultModel: string): Agents {
-  const { defaults, list } = config.agents;
-  const entries: typeof list =
-    list.length > 0 ? list : [{ id: "main", tools: [], knowledge: "tool", schedules: [] }];
-  const agents = entries.map(
-    ({
-      id,
-      tools,
-      knowledge,
-      name,
-      model,
-      thinking = defaults.thinking,
-      approve = defaults.approve,
-      description,
-      instructions,
-    }): Agent => ({
-      id,
-      tools,
-      knowledge,
-      approve,
-      name: name ?? id,
-      ...toModelNames(model ?? defaults.model ?? defaultModel),
-      ...(thinking ? { thinking } : {}),
-      ...(description ? { description } : {}),
-      ...(instructions ? { instructions } : {}),
-    }),
-  );
-  const byId = new Map(agents.map((agent) => [agent.id, agent]));
-  return { list: agents, default: agents[0] as Agent, get: (id) => byId.get(id) };
-}
-
-type HeartbeatSettings = Config["agents"]["defaults"]["heartbeat"];
-
-/**
- * Returns the heartbeat of an agent: its own settings, then those of the defaults. An agent that says nothing of heartbeats, and
- * is not the first, has no instructions for them, so that it asks its model only if system events wait.
- */
-export function getHeartbeat(
-  { agents: { defaults, list } }: Config,
-  agentId: string,
-): HeartbeatSettings {
-  const own = list.find(({ id }) => id === agentId)?.heartbeat;
-  const isFirst = list.length === 0 || list[0]?.id === agentId;
-  const { instructions, ...rest } = defaults.heartbeat;
-  const common = instructions !== undefined && (isFirst || own) ? { ...rest, instructions } : rest;
-  return { ...common, ...withoutUndefined(own ?? {}) };
-}
-
-/** Leaves out fields that are named without a value. */
-function withoutUndefined<T extends object>(
-  given: T,
-): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>;
-  };
-}
 
 interface RoomProblems {
   issues: Issue[];
@@ -167,7 +99,7 @@ const SHARED =
 const OPEN =
   '"open" lets everybody who finds the channel write to the agent, use its tools and spend its tokens: use "pairing" to approve people';
 
-/** Whether a person may write direct messages, as far as the config tells. */
+/** True if a person may write direct messages, as far as the config tells. */
 const mayWrite = ({ channel: { allowFrom, dmPolicy } }: LoadedChannel, person: string): boolean =>
   dmPolicy === "pairing" || dmPolicy === "open" || allowFrom?.includes(person) === true;
 
@@ -221,7 +153,7 @@ function resolveBinding(
   return [resolved];
 }
 
-/** Who the addresses in `people` belong to: the id of the entry by channel and person. */
+/** The ids of the entries of `people`, by channel and person. */
 type Entries = ReadonlyMap<string, ReadonlyMap<string, string>>;
 
 /** Checks the ids of one channel of an entry, and adds them to `entries`. */
@@ -320,7 +252,7 @@ export function createRooms(
       [...of.keys()].map((person) => ({ channel, person })),
     ),
     findEntry: ({ channel, person }) => entries.get(channel)?.get(person),
-    hasOwner: (channel) => (owners.get(channel)?.length ?? 0) > 0,
+    ownerChannels: new Set([...owners].flatMap(([id, people]) => (people.length > 0 ? id : []))),
     agentFor: (channel, message) => findBinding(channel, message)?.agent ?? agents.default,
     choicesFor(channel, message) {
       const binding = findBinding(channel, message);

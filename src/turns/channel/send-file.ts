@@ -16,7 +16,7 @@ const MAX_NAME = 100;
 // oxlint-disable-next-line no-misleading-character-class -- single characters are what is looked for
 const UNSAFE = /[<>:"/\\|?*\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
 
-/** What the first bytes of a file say of its type. */
+/** The first bytes of files, by which their types are known. */
 const HEADS: readonly (readonly [head: string, at: number, mediaType: string])[] = [
   ["%PDF-", 0, "application/pdf"],
   ["PK\x03\x04", 0, "application/zip"],

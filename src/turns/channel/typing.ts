@@ -40,13 +40,13 @@ interface SignDeps {
   channels(): Channels;
 }
 
-/** What was shown for a run: its turn goes on with the sign of its wait. */
+/** The sign that is shown for a run: its turn goes on with the sign of its wait. */
 interface Shown {
   sign?: TypingSign;
   at?: Ms;
 }
 
-/** Whether a run that has not begun will begin soon. */
+/** True if a run that has not begun will begin soon. */
 function isWaiting({ status, createdAt }: RunRecord, now: Ms): boolean {
   if (status === "queued" || status === "collecting") return now - createdAt < QUEUED_MS;
   return status === "parked" && now - createdAt < PARKED_MS;
@@ -56,7 +56,7 @@ function isWaiting({ status, createdAt }: RunRecord, now: Ms): boolean {
 export class TypingSigns {
   readonly #deps: SignDeps;
   readonly #pauses = new Map<string, Pause>();
-  /** What was shown for messages that wait. A turn that begins takes its entry over. */
+  /** The signs of messages that wait. A turn that begins takes its entry over. */
   readonly #waits = new Map<string, Shown>();
   readonly #stopped = new AbortController();
 
@@ -106,7 +106,7 @@ export class TypingSigns {
     this.#stopped.abort();
   }
 
-  /** Whether a wait goes on: no turn of this gateway has taken it over. */
+  /** True while a wait goes on: no turn of this gateway has taken it over. */
   #isOf(runId: string, shown: Shown): boolean {
     return !this.#stopped.signal.aborted && this.#waits.get(runId) === shown;
   }
@@ -206,7 +206,7 @@ export class TypingSigns {
 
   #set(key: string, change: Partial<Pause>): void {
     const changed = { ...this.#get(key), ...change };
-    // What was changed last is last.
+    // The entry that was changed last goes to the end.
     this.#pauses.delete(key);
     this.#pauses.set(key, changed);
     const [oldest = key] = this.#pauses.keys();

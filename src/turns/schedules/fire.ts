@@ -61,7 +61,7 @@ function buildRun(
   return newRun<ScheduleRun>({ id, kind: "schedule", spec, createdAt: at });
 }
 
-/** What a firing writes, as one commit with the state of the schedule. */
+/** The writes of a firing, for one commit with the state of the schedule. */
 export interface PlannedFiring {
   firing: Firing;
   write(tx: Writes): void;

@@ -1,7 +1,6 @@
 import { HEARTBEAT_ID, toTrigger } from "../../config/schedule-checks.ts";
 import type { ScheduleConfig } from "../../config/schema/schedules.ts";
 import { parseTrigger, type Trigger } from "../../vocabulary/schedule-times.ts";
-import { getHeartbeat } from "../channel/rooms.ts";
 import type { ActionContext } from "../types.ts";
 import type { ApprovedSchedule } from "./proposals.ts";
 import type { Schedule, ScheduleAction, ScheduleDelivery } from "./types.ts";
@@ -79,11 +78,11 @@ const known = new WeakMap<Context["config"], readonly Schedule[]>();
 function listConfigured({ config, agents }: Context): readonly Schedule[] {
   const made =
     known.get(config) ??
-    agents.list.flatMap(({ id }) => {
+    agents.list.flatMap(({ id, heartbeat }) => {
       const { schedules = [] } = config.agents.list.find((agent) => agent.id === id) ?? {};
       return [
         ...schedules.flatMap((schedule) => fromConfig(id, schedule)),
-        ...fromHeartbeat(id, getHeartbeat(config, id).every),
+        ...fromHeartbeat(id, heartbeat.every),
       ];
     });
   known.set(config, made);

@@ -11,7 +11,7 @@ const MAX_SKIPS = 10;
 /** A state that is ahead of the clock by more than this was written by a clock that was wrong. */
 const MAX_AHEAD_MS = 86_400_000;
 
-/** What is to be done about a schedule at this moment. */
+/** The next step of a schedule at this moment. */
 export type ScheduleStep =
   /** Nothing until `at`; undefined if it is never due again. */
   | { do: "wait"; at: Ms | undefined }

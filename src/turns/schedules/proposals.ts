@@ -9,7 +9,7 @@ export interface ApprovedSchedule {
   agentId: string;
   trigger: Trigger;
   prompt: string;
-  /** Whether the agent had text from outside in view when it wrote the prompt. */
+  /** True if the agent had text from outside in view when it wrote the prompt. */
   outside: boolean;
   deliver: boolean;
   /** Absent for one of the owner's main session, whose answers go where the owner is. */
@@ -17,7 +17,7 @@ export interface ApprovedSchedule {
   /** The tool call, which makes no second schedule if it is repeated. */
   callId: string;
   runId: string;
-  /** Who approved. */
+  /** The person who approved. */
   by: string;
   createdAt: Ms;
 }

@@ -29,7 +29,7 @@ export interface KnownSchedule {
   approved: ApprovedSchedule | undefined;
 }
 
-/** What people do with schedules. All of it counts for every gateway of the store. */
+/** The operations of people on schedules. All of them count for every gateway of the store. */
 export type Schedules = ReturnType<typeof createSchedules>;
 
 /** Creates what people do with schedules. */

@@ -35,17 +35,17 @@ const INPUT = z.strictObject({
 const DESCRIPTION =
   "Proposes a schedule, which asks you something at a time or regularly. A person has to approve each schedule before it exists.";
 
-/** What the tool keeps schedules in, and what it reads approvals from. */
+/** The list in which the tool keeps schedules, and the store from which it reads approvals. */
 export interface ScheduleToolDeps {
   store: Reads;
   approved: Pick<ApprovedSchedules, "add">;
 }
 
-/** Where a run was asked for a schedule; undefined for the owner's main session. */
+/** Finds the conversation in which a run was asked for a schedule; undefined for the owner's main session. */
 async function findAsked(runId: string, store: Reads): Promise<AskedSchedule | undefined> {
   const run = await store.runs.get(runId);
   if (!run || run.spec.session.origin === "main") return undefined;
-  // What a schedule proposes belongs to the conversation that the schedule does.
+  // A proposal of a schedule's run belongs to the conversation that asked for that schedule.
   if (run.kind === "schedule") return run.spec.schedule.asked;
   const { session } = run.spec;
   if (run.route?.status !== "route") return { session };

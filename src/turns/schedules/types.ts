@@ -2,12 +2,12 @@ import type { CATCH_UP } from "../../config/schema/schedules.ts";
 import type { ScheduleTimes, Trigger } from "../../vocabulary/schedule-times.ts";
 import type { AskedSchedule, Ms } from "../../store/types.ts";
 
-/** What a firing does. `outside`: the text may carry words from outside. */
+/** The effect of a firing. `outside`: the text may carry words from outside. */
 export type ScheduleAction =
   | { kind: "prompt" | "wake"; text: string; outside: boolean }
   | { kind: "heartbeat" };
 
-/** Where the reply to a prompt goes. */
+/** The target of the reply to a prompt; false if the reply is not sent. */
 export type ScheduleDelivery = false | { channel: string; to?: string };
 
 /** A schedule of an agent: of the config, one that an agent proposed and a person approved, or the agent's heartbeats. */
@@ -47,7 +47,7 @@ export interface Firing {
   manual?: true;
 }
 
-/** What the store knows of a schedule. */
+/** The record of a schedule in the store. */
 export interface ScheduleState {
   /** The trigger that `handledTo` is of: with another one the schedule starts again from now. */
   trigger: string;
@@ -55,7 +55,7 @@ export interface ScheduleState {
   handledTo: Ms;
   fired: number;
   last?: Firing;
-  /** How many due times were skipped, and the newest spans of them, oldest first. */
+  /** The number of due times that were skipped, and the newest spans of them, oldest first. */
   skipped: number;
   skips: SkippedTimes[];
 }

@@ -29,7 +29,7 @@ const call = (name: string, input: object): NonNullable<Says["calls"]> => [
   { id: `call_${name}`, name, arguments: JSON.stringify(input) },
 ];
 
-/** What the agent answers in the end, by a word of what it was asked. */
+/** The final answers of the agent, by a word of the request. */
 const REPLIES: readonly (readonly [RegExp, string])[] = [
   [
     /PayPal|blank page/,
@@ -57,7 +57,7 @@ const REPLIES: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
-/** What becomes of a turn: tool calls first where the work needs them, then an answer. */
+/** Answers a request: with tool calls first if the work needs them, then with text. */
 function answer({ body, text }: Asked): Says {
   const messages = body.messages as { role: string; content: unknown }[];
   const asked = messages.findLastIndex(({ role }) => role === "user");

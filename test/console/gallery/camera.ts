@@ -16,7 +16,7 @@ const LOOKS: readonly Look[] = [
   (["light", "dark"] as const).map((theme) => ({ width, height, theme })),
 );
 
-/** What is taken: a picture's name, and how the page gets there. */
+/** A picture: its name, and the way to the state of its page. */
 export interface Scene {
   name: string;
   hash: string;
@@ -45,7 +45,7 @@ export async function openCamera(
   await first.close();
   await context.clock.install();
   return async ({ name, hash, before, arrange }) => {
-    // What a scene does to its requests ends with its page.
+    // The routes that a scene sets end with its page.
     const page = await context.newPage();
     const requests = watchRequests(page);
     try {

@@ -128,7 +128,7 @@ async function playPresent(gallery: Gallery, senders: Senders, now: number): Pro
   await gallery.settle(1);
 }
 
-/** What people did besides. */
+/** Adds work of people: documents, and a bookmark. */
 async function work({ admin }: Gallery): Promise<void> {
   for (const [name, text] of DOCUMENTS) {
     const { document } = await admin(

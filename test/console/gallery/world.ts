@@ -21,7 +21,7 @@ export interface Gallery {
   clock: HistoryClock;
   random: () => number;
   slack: SlackServer;
-  /** What goes wrong with the models next. */
+  /** The faults of the next model calls. */
   troubles: Troubles;
   post(hook: Hook): Promise<void>;
   /** A request without the hook token, from an address. */

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { createRandom } from "../../../bench/simulate/random.ts";
+import { createRandom } from "../../faults/random.ts";
 import { startProgram, type Program } from "../../e2e/program.ts";
 import { scale } from "../../soak.ts";
 import {
@@ -30,7 +30,7 @@ const TOKEN = "power-work-token-0123456789";
 const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
 /** So many orders are sent between two looks at the log. */
 const ORDERS = 40;
-/** How often the log is written from its beginning: twice by the start, then under load. */
+/** The number of times that the log is written from its beginning: twice by the start, then under load. */
 const RESTARTS = scale(3, 4);
 const SENDERS = 12;
 /** Each order has these words in it, which fill the log. */
@@ -89,7 +89,7 @@ const orderIn = ({ messages }: ModelBody): number =>
     )?.[1] ?? -1,
   );
 
-/** What the outside saw, and how long the record of the disk was then: what is in the record came before. */
+/** An effect that the outside saw. `at` is the length of the disk's record then: all in the record came before. */
 interface Seen {
   at: number;
 }
@@ -310,12 +310,12 @@ describeWithCompiler("a power loss while workers run", () => {
   });
 
   it(
-    "forgets nothing that the outside saw, and a gateway that goes on does nothing twice",
+    "forgets nothing that the outside saw, and a gateway that continues does nothing twice",
     { timeout: 300_000 },
     async () => {
       const random = createRandom(SEED).next;
       const { points } = choosePoints(operations, 0, random);
-      // What the disk has not yet been told is not there at the first operation after the outside has seen the effect of it.
+      // The power fails at the first operation after an effect, which loses a write that was not yet on disk.
       for (const isMessage of [true, false]) {
         const sent = ledgers.sent.filter(({ n }) => n >= MESSAGE === isMessage);
         for (let n = 0; n < POINTS; n++) {

@@ -11,7 +11,7 @@ export interface Operation {
   /** The offset of a write, the size of a truncation, the descriptor of a sync. */
   at: number;
   bytes: Buffer;
-  /** Where its record ends. */
+  /** The end of its record. */
   end: number;
 }
 
@@ -69,9 +69,9 @@ class Image {
   }
 }
 
-/** What stays of the writes that were not synced. */
+/** The fate of writes that were not synced. */
 export interface Loss {
-  /** Whether the disk has kept a piece of a write: the writes are numbered by their order, from 0 to 1. */
+  /** Returns true if the disk has kept a piece of a write. `order` numbers the writes from 0 to 1. */
   keeps(order: number): boolean;
   /** The most bytes that the disk writes at once. */
   piece: number;
@@ -159,7 +159,7 @@ class DiskFile {
       this.#syncs.set(descriptor, Math.max(0, before - count));
   }
 
-  /** What is found after a power loss. */
+  /** The contents of the file after a power loss. */
   afterLoss({ keeps, piece }: Loss): Buffer {
     const image = this.#durable.copy();
     for (const [index, { kind, at, bytes }] of this.#unsynced.entries()) {

@@ -42,7 +42,7 @@ async function expectGateways(cluster: Cluster, expected: readonly Cluster[]): P
   expect(await ids()).toEqual(expected.map(({ id }) => id).toSorted());
 }
 
-/** What a gateway does with leases while it is alone. */
+/** Tests the leases of a gateway that is alone. */
 function testOwnLeases(stage: Stage): void {
   it("a gateway has a lease until it lets it go, and what it commits under it is written", async () => {
     const { store, cluster } = stage.handle;
@@ -85,7 +85,7 @@ export function testCluster(stage: Stage): void {
     await lease.end();
   });
 
-  it("another gateway gets a lease once it is let go, and the former one commits nothing under it", async () => {
+  it("another gateway gets a lease once it is released, and the former one commits nothing under it", async () => {
     const { cluster, store } = stage.handle;
     if (!cluster.shared) return;
     const other = await stage.home.open();

@@ -36,12 +36,12 @@ function createLimitActions(stage: Stage) {
   ): Promise<boolean> => store.commit((tx) => tx.runs.update(id, to), held);
   return {
     change,
-    /** How many places a gateway may take that needs all of them. */
+    /** The number of places that a gateway gets if it asks for all of them. */
     async reserve({ usage }: StoreHandle = stage.handle): Promise<number> {
       const [reservation] = await usage.reserve([request(PLACES)]);
       return reservation?.reserved.places ?? 0;
     },
-    /** How many runs are under way, and have been started within the hour. */
+    /** The number of runs that run now, and of those that were started within the hour. */
     async count(
       { usage }: StoreHandle = stage.handle,
     ): Promise<{ running: number; starts: number }> {
@@ -72,7 +72,7 @@ function createLimitActions(stage: Stage) {
   };
 }
 
-/** What becomes of places when the process ends that has taken them. */
+/** Tests the places of a process that has ended. */
 function testHolderGone(stage: Stage): void {
   const { add, begin, reserve, change, count } = createLimitActions(stage);
 
@@ -82,7 +82,7 @@ function testHolderGone(stage: Stage): void {
     expect(await reserve()).toBe(PLACES);
   });
 
-  it("a run that it left under way has its place once, and gives it back when it is put back or ends", async () => {
+  it("a run that it left unfinished has its place once, and gives it back when it is put back or ends", async () => {
     await add("run_1", "run_2");
     await begin();
     await begin();
@@ -122,7 +122,7 @@ function testHolderGone(stage: Stage): void {
   });
 }
 
-/** What several gateways have of one limit. */
+/** Tests the shares of several gateways in one limit. */
 function testSharedPlaces(stage: Stage): void {
   const { add, reserve, change, count } = createLimitActions(stage);
 
@@ -170,7 +170,7 @@ function testSharedPlaces(stage: Stage): void {
   });
 }
 
-/** What limits count, and what becomes of it when a process ends. */
+/** Tests the counts of limits, also after the end of a process. */
 export function testLimits(stage: Stage): void {
   describe("places of limits, when their holder is gone", () => {
     testHolderGone(stage);

@@ -48,7 +48,7 @@ export interface TestClock extends Clock {
 export const START = Date.UTC(2026, 0, 5, 12);
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
-/** How long a sweep keeps records. */
+/** The times for which a sweep keeps records. */
 export const KEEP = {
   bodies: 3 * DAY,
   events: 30 * DAY,

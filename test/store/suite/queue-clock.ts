@@ -5,7 +5,7 @@ import { DAY, event, HOUR, run, runAction } from "./make.ts";
 import { createQueueActions } from "./queue-actions.ts";
 import type { Stage } from "./stage.ts";
 
-/** What becomes of jobs while somebody sets the clock. */
+/** Tests jobs while somebody sets the clock. */
 function testSteps(stage: Stage): void {
   const { ids, fetch, fetchOne, enqueue, complete } = createQueueActions(stage);
 
@@ -46,7 +46,7 @@ function testSteps(stage: Stage): void {
   });
 }
 
-/** What becomes of delays while somebody sets the clock. */
+/** Tests delays while somebody sets the clock. */
 function testDelays(stage: Stage): void {
   const { ids, fetch, fetchOne, enqueue, complete } = createQueueActions(stage);
 
@@ -80,7 +80,7 @@ function testDelays(stage: Stage): void {
   });
 }
 
-/** What becomes of jobs that a limit holds back. */
+/** Tests jobs that a limit holds back. */
 function testParked(stage: Stage): void {
   const { ids, fetch, enqueue } = createQueueActions(stage);
 

@@ -95,7 +95,7 @@ export function testQueueLeases(stage: Stage): void {
   });
 
   describe("after a stop", () => {
-    it("jobs that were under way may start again, counted, and before those behind them", async () => {
+    it("jobs that were in progress may start again, counted, and before those behind them", async () => {
       await enqueue(["a1", { key: "a" }], ["a2", { key: "a" }], ["b1", { key: "b" }]);
       const before = await fetch();
       await stage.reopen();
@@ -110,7 +110,7 @@ export function testQueueLeases(stage: Stage): void {
       expect(await stage.queue.recover()).toBe(2);
     });
 
-    it("a wait for another try goes on", async () => {
+    it("a wait for another try continues", async () => {
       await enqueue(["a"]);
       const held = await fetchOne();
       await stage.store.commit((tx) => tx.jobs.settle(held, stage.clock.now() + 1000), held);

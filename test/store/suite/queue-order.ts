@@ -58,7 +58,7 @@ export function testQueueOrder(stage: Stage): void {
       expect(await fetch()).toEqual([]);
     });
 
-    it("tells where a job stands: behind which of its key, since when it may start, and whether it is under way", async () => {
+    it("shows where a job stands: behind which of its key, since when it may start, and whether it runs", async () => {
       const now = stage.clock.now();
       const find = (id: string) => stage.queue.find("turn", id);
       await enqueue(
@@ -112,7 +112,7 @@ export function testQueueOrder(stage: Stage): void {
       });
     });
 
-    it("is left as it is when its id comes again, queued or under way", async () => {
+    it("is left as it is when its id comes again, queued or running", async () => {
       await enqueue(["a", { key: "k", data: 1 }]);
       await enqueue(["a", { key: "other", data: 2 }]);
       const held = await fetchOne();
@@ -133,7 +133,7 @@ export function testQueueOrder(stage: Stage): void {
       expect(await fetchOne()).toMatchObject({ id: "a", data: 2, attempts: 1 });
     });
 
-    it("waits for its time also where it first stood behind another", async () => {
+    it("waits for its time also if it first stood behind another", async () => {
       await enqueue(["a"], ["b", { runAt: stage.clock.now() + 1000 }]);
       await complete(await fetchOne());
       expect(await fetch()).toEqual([]);
@@ -167,7 +167,7 @@ export function testQueueOrder(stage: Stage): void {
       expect(ids(await fetch())).toEqual(["a3"]);
     });
 
-    it("that is taken out of the middle leaves the first where it is", async () => {
+    it("that is taken out of the middle leaves the first in its place", async () => {
       await enqueue(["a1", { key: "a" }], ["a2", { key: "a" }], ["a3", { key: "a" }]);
       const first = await fetchOne();
       await stage.store.commit((tx) => tx.jobs.delete("turn", "a2"));

@@ -4,7 +4,7 @@ import type { Job, Lists, RefusedDecision, StepRecord, Writes } from "../../../s
 import { approval, DAY, DECISION, job, run, START, step } from "./make.ts";
 import type { Stage } from "./stage.ts";
 
-/** What the tests of the journal do with the store. */
+/** The actions of the journal's tests on the store. */
 function createSteps(stage: Stage) {
   const commit = (write: (tx: Writes) => void, held?: Job): Promise<boolean> =>
     stage.store.commit(write, held);
@@ -221,7 +221,7 @@ function testApprovalLists(stage: Stage): void {
 
   it("are listed by agents, so that a page is full while there are more", async () => {
     for (let n = 0; n < 8; n++) {
-      // What a model wrote is no field of the approval.
+      // The model's own `agentId` is an input, and no field of the approval.
       const more = {
         id: `apr_${n}`,
         code: `c${n}`,

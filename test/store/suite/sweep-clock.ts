@@ -15,7 +15,7 @@ import {
 } from "./make.ts";
 import type { Stage } from "./stage.ts";
 
-/** What the tests of retention do with the store. */
+/** The actions of the retention tests on the store. */
 function createSweeps(stage: Stage) {
   const accept = async (change: Partial<EventRecord> = {}): Promise<string> => {
     const given = event({ outcome: "skipped", receivedAt: stage.clock.now(), ...change });

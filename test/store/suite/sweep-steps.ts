@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { approval, DAY, DECISION, event, KEEP, runAction, START, step, WORDS } from "./make.ts";
 import type { Stage } from "./stage.ts";
 
-/** What the tests of retention do with runs. */
+/** The actions of the retention tests on runs. */
 function createRuns(stage: Stage) {
   /** A run of a hook with all that may happen in it. */
   const acted = async (): Promise<string> => {
@@ -128,7 +128,7 @@ function testRedaction(stage: Stage): void {
       result: { ...before.result, text: forgotten },
       approval: { ...before.approval, input: forgotten },
     });
-    // What failed may be started again, and what is under way goes on from here.
+    // A failed run may be started again, and an open run goes on, so both keep their steps.
     for (const runId of [failed, open])
       expect(JSON.stringify(await parts(runId)).split(WORDS)).toHaveLength(8);
     await end(failed, "succeeded");

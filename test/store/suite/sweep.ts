@@ -130,7 +130,7 @@ export function testSweep(stage: Stage): void {
       expect(JSON.stringify(await stage.store.events.get(given.id))).not.toContain(secret);
       const swept = (await stage.store.runs.get(run.runId))?.spec;
       expect(swept).toEqual({ ...run.spec, input: kept, debug: undefined });
-      // What failed may be started again, and a heartbeat has not seen the event.
+      // The failed run may be started again, and no heartbeat has seen the event yet, so both keep their texts.
       expect((await stage.store.runs.get(failed.runId))?.spec.input).toEqual(parts);
       expect(
         (await stage.store.systemEvents.listQueued({ agentId: "main", limit: 5 })).map(

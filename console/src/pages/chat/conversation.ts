@@ -29,7 +29,7 @@ export interface Turn {
   error?: string;
   usage?: Usage;
   citations: readonly NamedCitation[];
-  /** Where the reply names them. */
+  /** The places in the reply that name citations. */
   marks: readonly CitationMark[];
   startedAt: number;
   endedAt?: number;

@@ -1,5 +1,7 @@
 import "./style.css";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { listAgents } from "../../../../src/operate/watch/system.ts";
+import type { Answer } from "../../api.ts";
 import { FilterSelect } from "../../filters.tsx";
 import { href, place } from "../../router.ts";
 import { useResource } from "../../resource.ts";
@@ -9,14 +11,6 @@ import { Empty, Failed } from "../../ui/states.tsx";
 import { say, session, startAnew, turns } from "./conversation.ts";
 import { TurnView } from "./turn.tsx";
 
-interface Agent {
-  id: string;
-  name: string;
-  model: string;
-  /** True if it answers when no agent is named. */
-  standard: boolean;
-}
-
 /** The text that was not sent yet survives a reload and a sign-out. */
 const DRAFT = "rouse.chat.draft";
 
@@ -24,7 +18,7 @@ function Composer({ agent }: { agent: string }) {
   const [text, setText] = useState(() => localStorage.getItem(DRAFT) ?? "");
   const field = useRef<HTMLTextAreaElement>(null);
   const busy = turns.value.some(({ state }) => state === "running");
-  // Before the page is drawn: what is seen is kept, even if the page is loaded again at once.
+  // A layout effect runs before the page is drawn: a visible text is kept, even if the page is loaded again immediately.
   useLayoutEffect(() => localStorage.setItem(DRAFT, text), [text]);
   // With the elements, not after they are painted: the focus does not go away from what was chosen meanwhile.
   useLayoutEffect(() => field.current?.focus(), []);
@@ -70,7 +64,7 @@ function Composer({ agent }: { agent: string }) {
 
 /** A conversation with any agent, for trying it out: the operator's own sessions, which no channel and no key reaches. */
 export function Page() {
-  const agents = useResource<{ agents: Agent[] }>("/agents");
+  const agents = useResource<Answer<typeof listAgents>>("/agents");
   const { agent = "" } = place.value.query;
   const log = useRef<HTMLOListElement>(null);
   const shown = turns.value;

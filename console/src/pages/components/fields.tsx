@@ -47,7 +47,7 @@ function Windows() {
   );
 }
 
-/** What is pressed, chosen and written into. */
+/** Buttons, tabs, choices and text fields. */
 export function Fields({ theme }: { theme: string }) {
   const [text, setText] = useState("order.big");
   const [tab, setTab] = useState("body");

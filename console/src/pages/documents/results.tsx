@@ -37,7 +37,7 @@ function useSearch({ tenant, text, agent }: SearchFields) {
   return { ...state, retry: () => setTurn(turn + 1) };
 }
 
-/** How well a passage fits, as a number and as a bar against the best one. */
+/** The score of a passage, as a number and as a bar relative to the best one. */
 function Score({ score, best }: { score: number; best: number }) {
   return (
     <span class="documents-score">

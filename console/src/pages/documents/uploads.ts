@@ -7,10 +7,10 @@ export interface Upload {
   id: number;
   filename: string;
   bytes: number;
-  /** How much of it has gone, from 0 to 1. */
+  /** The part that has been sent, from 0 to 1. */
   sent: number;
   state: "waiting" | "sending" | "done" | "duplicate" | "failed";
-  /** Why it failed. */
+  /** The reason of a failure. */
   message?: string;
   documentId?: string;
   /** Sends it again, or stops it. */
@@ -18,7 +18,7 @@ export interface Upload {
   stop(): void;
 }
 
-/** What goes with every file of an upload. */
+/** The fields that are sent with every file of an upload. */
 export interface UploadFields {
   tenant: string;
   /** The agent that may search it; empty for every agent. */
@@ -30,7 +30,7 @@ export const uploads = signal<readonly Upload[]>([]);
 /** Counts what was done to documents here: the list is asked for again then. */
 export const changes = signal(0);
 
-/** So many files are sent at once; the others wait. */
+/** The number of files that are sent at the same time. All other files wait. */
 const AT_ONCE = 2;
 let last = 0;
 

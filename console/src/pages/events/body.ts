@@ -1,5 +1,5 @@
 import { parseExact } from "../../exact-json.ts";
-/** How a body is read for people: by its content type, else as text. */
+/** A body as people read it: parsed as its content type says, otherwise text. */
 export type BodyView =
   | { kind: "json"; value: unknown }
   | { kind: "form"; fields: (readonly [name: string, value: string])[] }

@@ -186,7 +186,7 @@ function Choose({ event, onChoose }: { event: EventInFull; onChoose(id: string):
   );
 }
 
-/** What the address has in place of the other event until one is chosen. */
+/** The value in the address until the other event is chosen. */
 export const CHOOSE = "choose";
 
 /** Compares the event with another one, field by field. */

@@ -23,7 +23,7 @@ function renderNote({ error, console: printed = [], cut }: Debug["notes"][number
   ].join("\n");
 }
 
-/** What the code of mappings printed and threw. */
+/** The output and the errors of the mappings' code. */
 function CodeNotes({ debug }: { debug: EventInFull["debug"] }) {
   if (!debug) return null;
   return (
@@ -46,7 +46,7 @@ function CodeNotes({ debug }: { debug: EventInFull["debug"] }) {
 const MAX_LIVE_BYTES = 64 * 1024;
 const ENDED = /^(?:succeeded|failed|timed_out|cancelled|forgotten)$/;
 
-/** Whether what is shown may still change by itself. */
+/** True if the state of the event's runs may still change. */
 const isOpen = ({ event }: ExplanationView): boolean =>
   (event.bodyBytes ?? 0) <= MAX_LIVE_BYTES &&
   event.actions.some(({ status }) => status !== undefined && !ENDED.test(status));
@@ -107,7 +107,7 @@ function Handled({
   );
 }
 
-/** What the event became: its runs and wakes, each with its state. */
+/** The runs and wakes of the event, each with its state. */
 function Became({ explanation: { event, runs } }: { explanation: ExplanationView }) {
   if (event.actions.length === 0) return null;
   return (
@@ -138,7 +138,7 @@ function Became({ explanation: { event, runs } }: { explanation: ExplanationView
   );
 }
 
-/** What mappings in shadow would have done. */
+/** The actions that mappings in shadow would have made. */
 function Shadow({ would }: { would: EventInFull["would"] }) {
   if (would.length === 0) return null;
   return (

@@ -17,7 +17,7 @@ const encode = (text: string): string => {
   return btoa(binary);
 };
 
-/** Why a text is not the JSON that its content type says; null if it is, or if it need not be. */
+/** The error if the content type says JSON and the text is not; null otherwise. */
 function findJsonError(text: string, contentType: string | null): string | null {
   if (contentType?.includes("json") !== true) return null;
   try {

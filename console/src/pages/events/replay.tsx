@@ -4,7 +4,7 @@ import { Status } from "../../ui/basic.tsx";
 import { visibleText } from "../../ui/format.ts";
 import type { ReplayView } from "./types.ts";
 
-/** What a replay did, or would do. */
+/** The result of a replay or of its dry run. */
 export function Replayed({ result, dryRun }: { result: ReplayView; dryRun: boolean }) {
   return (
     <div class="events-result" role="status">

@@ -1,5 +1,9 @@
-import type { FailureGroup, FailureSender } from "../../../../src/operate/watch/failures.ts";
-import { ask } from "../../api.ts";
+import type {
+  FailureGroup,
+  FailureSender,
+  showFailure,
+} from "../../../../src/operate/watch/failures.ts";
+import { ask, type Answer } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { href } from "../../router.ts";
 import { Button, Facts, Id, Section, Status, Time } from "../../ui/basic.tsx";
@@ -72,11 +76,7 @@ function Actions({ group, act, busy }: { group: FailureGroup; act: Act; busy: bo
   );
 }
 
-interface Shown {
-  failure: FailureGroup;
-  /** The number of the config in which it failed last. */
-  lastVersion: number | null;
-}
+type Shown = Answer<typeof showFailure>;
 
 const inVersion = (version: number | null): string =>
   version === null ? "" : ` in config version ${version}`;

@@ -1,4 +1,5 @@
-import type { FailureGroup } from "../../../../src/operate/watch/failures.ts";
+import type { FailureGroup, listFailures } from "../../../../src/operate/watch/failures.ts";
+import type { Answer } from "../../api.ts";
 import { useResource } from "../../resource.ts";
 import { FilterSearch, FilterSelect } from "../../filters.tsx";
 import { ListPage, select } from "../../listing.tsx";
@@ -10,13 +11,6 @@ import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table, type Column } from "../../ui/table.tsx";
 import { Detail } from "./detail.tsx";
 import "./style.css";
-
-interface Answer {
-  failures: FailureGroup[];
-  counts: Record<FailureGroup["status"], number>;
-  total: number;
-  isComplete: boolean;
-}
 
 const WINDOWS = [
   ["", "Last 7 days"],
@@ -37,7 +31,7 @@ const matches = (group: FailureGroup, words: string): boolean =>
     ...group.senders.flatMap(({ name, mapping }) => [name, mapping]),
   ].some((text) => text?.toLowerCase().includes(words.toLowerCase()));
 
-function Filters({ counts }: { counts: Answer["counts"] | undefined }) {
+function Filters({ counts }: { counts: Answer<typeof listFailures>["counts"] | undefined }) {
   const count = (name: FailureGroup["status"], title: string): readonly [string, string] => [
     name,
     counts ? `${title} (${number(counts[name])})` : title,
@@ -171,7 +165,9 @@ export function Page() {
     since,
   }))
     if (value !== "") parameters.set(name, value);
-  const groups = useResource<Answer>(`/failures?${parameters}`, { live: true });
+  const groups = useResource<Answer<typeof listFailures>>(`/failures?${parameters}`, {
+    live: true,
+  });
   return (
     <ListPage
       page="failures"

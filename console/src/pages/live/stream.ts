@@ -1,11 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { askLines, AskError, signedOut } from "../../api.ts";
+import type { StreamLine } from "../../../../src/operate/records/event-feed.ts";
 import type { EventRow } from "../events/types.ts";
-
-type StreamLine =
-  | { type: "event"; event: EventRow }
-  | { type: "skipped"; count: number }
-  | { type: "alive" };
 
 export type StreamState = "connecting" | "live" | "paused" | "away";
 
@@ -17,7 +13,7 @@ export interface LiveEvents {
   leftOut: number;
   /** Events that wait behind a paused list. */
   waiting: number;
-  /** Why the stream ended, if the gateway said so. */
+  /** The reason why the gateway ended the stream, if it sent one. */
   error: string | null;
 }
 
@@ -70,7 +66,7 @@ const seen = (signal: AbortSignal): Promise<void> =>
     look();
   });
 
-/** Aborts when nobody sees the page any more, and with `signal`: a browser opens few connections to one gateway. */
+/** Aborts when the page is hidden, and with `signal`: a browser opens few connections to one gateway. */
 function whileSeen(signal: AbortSignal): { own: AbortSignal; end(): void } {
   const abort = new AbortController();
   const leave = (): void => {

@@ -10,7 +10,7 @@ import { isPreset, problemsOf, type Workbench } from "./use-workbench.ts";
 import type { Editor, EditorOptions } from "./editor/create.ts";
 import { LateSkeleton } from "../../ui/states.tsx";
 
-/** Where the editor is mounted. Its chunk is loaded when the first one is shown. */
+/** Mounts the editor. Its chunk is loaded when the first editor is shown. */
 function EditorHost(props: EditorOptions & { onReady(editor: Editor | null): void }) {
   const host = useRef<HTMLDivElement>(null);
   const current = useRef(props);
@@ -113,7 +113,7 @@ function Overtaken({ bench }: { bench: Workbench }) {
   );
 }
 
-/** What is wrong with the text, and what the tests say. */
+/** The problems of the text, and the results of the tests. */
 function Foot({ bench }: { bench: Workbench }) {
   const { evaluated } = bench;
   const problems = problemsOf(evaluated);

@@ -1,17 +1,11 @@
 import { useState } from "preact/hooks";
+import type { FrozenTest } from "../../../../src/operate/tests/freeze.ts";
 import { ask } from "../../api.ts";
 import { useAction } from "../../resource.ts";
 import { FormDialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { toast } from "../../ui/toast.tsx";
 import type { Change } from "./types.ts";
-
-/** What was written; null where masks would change what the mappings do, by these fields. */
-interface Frozen {
-  written: string | null;
-  masked: string[];
-  changedBy: string[] | null;
-}
 
 const toFields = (text: string): string[] => text.split(/[\s,]+/).filter((field) => field !== "");
 
@@ -36,7 +30,7 @@ export function FreezeDialog(props: {
       mask: toFields(mask),
       keep: toFields(keep),
     };
-    const { fixture } = await ask<{ fixture: Frozen }>("/fixtures", { method: "POST", body });
+    const { fixture } = await ask<{ fixture: FrozenTest }>("/fixtures", { method: "POST", body });
     if (fixture.changedBy) {
       setKeep([...toFields(keep), ...fixture.changedBy].join(" "));
       throw new Error(

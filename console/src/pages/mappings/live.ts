@@ -6,18 +6,18 @@ import type { AnswerLine } from "../../../../src/operate/workbench.ts";
 import type { WhatIfCounts, WhatIfReport } from "../../../../src/operate/what-if/what-if.ts";
 import type { Change, TextEvaluation } from "./types.ts";
 
-/** How long the typing rests until the text is evaluated, and until the last events are compared with it. */
+/** The pauses in typing after which the text is evaluated, and the last events are compared with it. */
 const EVALUATE_MS = 200;
 const COMPARE_MS = 500;
 
-/** What the gateway says of the text that is being written. */
+/** The gateway's evaluation of the text in the editor. */
 export interface Evaluated {
   /** The newest answer; its problems are those of the text. */
   now: TextEvaluation | null;
   /** The last answer without problems: it stays, greyed, while the text has some. */
   good: TextEvaluation | null;
   error: string | null;
-  /** Whether a newer answer is on its way. */
+  /** A newer answer is pending. */
   busy: boolean;
 }
 
@@ -76,7 +76,7 @@ export function useEvaluation(
   return state;
 }
 
-/** What the live mappings make of an event, for one whose text is only shown. */
+/** Evaluates the live mappings for an event, for a mapping whose text is read-only. */
 export function useExplained(event: string | null): Evaluated {
   const { data, error } = useResource<{ explanation: Explanation }>(
     event === null ? null : `/events/${event}/explain?now=true`,
@@ -95,7 +95,7 @@ export function useExplained(event: string | null): Evaluated {
   return { now: null, good: shown, error: null, busy: false };
 }
 
-/** What the text would change of the last events. */
+/** The changes that the text would make to the last events. */
 export interface Compared {
   /** Null before the first comparison. */
   report: (WhatIfCounts & Partial<WhatIfReport>) | null;

@@ -1,6 +1,6 @@
 import { useRef, useState } from "preact/hooks";
 import { askLines } from "../../api.ts";
-import type { ProposalLine } from "../../../../src/operate/proposals/proposal-types.ts";
+import type { ProposalLine } from "../../../../src/operate/proposals/proposals.ts";
 import { useAction } from "../../resource.ts";
 import { go, href } from "../../router.ts";
 import { FormDialog } from "../../ui/dialog.tsx";

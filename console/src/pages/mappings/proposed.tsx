@@ -1,17 +1,15 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import type {
-  MappingEdit,
-  Proposal,
-  ProposalPlan,
-} from "../../../../src/operate/proposals/proposal-types.ts";
+import type { MappingEdit } from "../../../../src/operate/proposals/job.ts";
+import type { ProposalPlan } from "../../../../src/operate/proposals/prepare.ts";
+import type { Proposal } from "../../../../src/operate/proposals/proposals.ts";
 import { Button } from "../../ui/basic.tsx";
 import type { Workbench } from "./use-workbench.ts";
 
 /** A change of a live mapping that the gateway proposes, until it is accepted or dropped. */
 export interface ProposedEdit extends Pick<Proposal, "problems" | "notes" | "events"> {
   edit: MappingEdit;
-  /** Why the mapping does not take the event. */
+  /** The reasons why the mapping does not match the event. */
   reasons: NonNullable<ProposalPlan["mends"]>["reasons"];
 }
 

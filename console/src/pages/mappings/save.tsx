@@ -46,7 +46,7 @@ function download(name: string, text: string): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
-/** A unified diff, line by line; what is added and taken away is also told by its sign. */
+/** A unified diff, line by line. Signs mark added and removed lines, so that colour is not needed. */
 export function Diff({ text }: { text: string }) {
   const toKind = (line: string): string =>
     /^(?:\+\+\+|---|diff )/.test(line)

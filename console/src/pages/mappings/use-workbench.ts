@@ -20,7 +20,7 @@ import type {
   TextEvaluation,
   PlacedMapping,
 } from "./types.ts";
-import type { ProposalLine } from "../../../../src/operate/proposals/proposal-types.ts";
+import type { ProposalLine } from "../../../../src/operate/proposals/proposals.ts";
 
 const MOST_OF_NAME = 40;
 

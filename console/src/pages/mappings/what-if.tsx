@@ -9,7 +9,7 @@ const LASTS = ["200", "1000", "10000"].map(
   (count) => [count, `last ${number(Number(count))}`] as const,
 );
 
-/** What an event's message would be instead, word by word: what goes is struck out, what comes is underlined. */
+/** The old and the new message of an event, word by word: removed words are struck out, added words underlined. */
 function Words({ example: { eventId, diff = [] } }: { example: WhatIfExample }) {
   return (
     <figure class="mappings-words">
@@ -72,7 +72,7 @@ function Sample({ bench: { compared, last, path } }: { bench: Workbench }) {
   );
 }
 
-/** What the text would change, and of which events: the pane and the dialog that saves the text show the same. */
+/** The changes that the text would make, and their events. The pane and the dialog that saves the text both show it. */
 export function Difference({ bench }: { bench: Workbench }) {
   const { report, complete, error } = bench.compared;
   const failure = error === null ? null : <p class="bad">{error}</p>;
@@ -108,7 +108,7 @@ export function Difference({ bench }: { bench: Workbench }) {
   );
 }
 
-/** What the text would change of the events that came in lately. */
+/** The changes that the text would make to recent events. */
 export function WhatIfPane({ bench }: { bench: Workbench }) {
   const { report, complete, stale, error } = bench.compared;
   const { groups = [] } = report ?? {};

@@ -98,7 +98,7 @@ export function useWritten(name: string, loaded: string | undefined): Written {
     answerOffer(chosen, take) {
       const others = offered.filter((one) => one !== chosen);
       const isWritten = base !== null && text !== base;
-      // What was written since then is offered in turn.
+      // The text that the editor had is offered in place of the chosen one, so that nothing written is lost.
       const left =
         take && isWritten && text !== chosen.text
           ? [{ text, base, at: new Date().toISOString() }, ...others]

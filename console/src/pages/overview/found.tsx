@@ -60,7 +60,7 @@ const NAMES: Record<Finding["from"], string> = {
   shadow: "in shadow",
 };
 
-/** What lint and the shapes of bodies have found, and mappings in shadow. */
+/** The findings of lint and of the recorded bodies, and mappings in shadow. */
 export function Mappings() {
   const found = useResource<{ findings: Finding[] }>("/findings");
   return (
@@ -117,7 +117,7 @@ export function Mappings() {
   );
 }
 
-/** What the doctor found that is not well. */
+/** The problems that the doctor found. */
 export function Doctor() {
   const doctor = useResource<{ checks: CheckView[] }>("/doctor");
   return (

@@ -84,7 +84,7 @@ function Health({ status, failures }: SummaryProps<GatewayStatus>) {
 
 /** Counts, each with the list of what is counted. */
 function Cards({ status: { counts, waiting }, failures }: SummaryProps<GatewayStatus>) {
-  // What failed is counted as long as it is kept, also when it is dealt with.
+  // A failure is counted until it is deleted, so a count without open failures is no alarm.
   const failed = failures?.total === 0 ? "" : "bad";
   const events = (outcome: string, name = outcome, tone = "") =>
     [name, counts[`events.${outcome}`], href("events", "", { outcome }), tone] as const;
@@ -136,7 +136,7 @@ function ConfigProblems({
   );
 }
 
-/** What waits for a model, whose name has its provider before a slash, or for a channel. */
+/** The list of runs or deliveries that wait. The name of a model has a slash after its provider; other names are channels. */
 const waitingHref = (of: string): string =>
   of.includes("/")
     ? href("runs", "", { status: "parked" })

@@ -7,7 +7,7 @@ import type { GatewayStatus, OpenFailures } from "./types.ts";
 import { Usage } from "./usage.tsx";
 import "./style.css";
 
-/** How the gateway does, and what needs a look: each part loads by itself and leads to where it is dealt with. */
+/** The health of the gateway and its open problems. Each part loads by itself and links to its page. */
 export function Page() {
   const status = useResource<{ status: GatewayStatus }>("/status", { live: true });
   const failures = useResource<OpenFailures>("/failures?status=open&limit=5", { live: true });

@@ -1,7 +1,7 @@
 import { href } from "../../router.ts";
 import type { Finding } from "./types.ts";
 
-/** Where what a check of the doctor found is dealt with. What is not here is on the System page. */
+/** The pages to act on a finding of the doctor. Findings of other checks lead to the System page. */
 const CHECKS: Readonly<Record<string, string>> = {
   approvals: href("approvals"),
   backlog: href("runs", "", { status: "queued" }),

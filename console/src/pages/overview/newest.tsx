@@ -1,3 +1,5 @@
+import type { ChannelView, listChannels } from "../../../../src/operate/people/channels.ts";
+import type { Answer } from "../../api.ts";
 import { FirstHook } from "../../first-hook.tsx";
 import { useResource } from "../../resource.ts";
 import { href } from "../../router.ts";
@@ -39,16 +41,9 @@ export function NewestHooks() {
   );
 }
 
-interface ChannelRow {
-  name: string;
-  id: string;
-  loaded: boolean;
-  receives: boolean;
-}
-
-/** How a channel does, of what the gateway knows without asking the vendor. */
+/** The state of a channel, as far as the gateway knows it without asking the vendor. */
 function toState(
-  { id, receives }: ChannelRow,
+  { id, receives }: ChannelView,
   { breakers, services }: GatewayStatus,
 ): { word: string; tone: "good" | "bad" | "quiet"; text: string } {
   const service = services.find((state) => state.id === id);
@@ -65,13 +60,13 @@ function toState(
 
 /** Each channel with its state, and the way to its test message. */
 export function Channels({ status }: { status: GatewayStatus | undefined }) {
-  const channels = useResource<{ channels: ChannelRow[] }>("/channels");
+  const channels = useResource<Answer<typeof listChannels>>("/channels");
   return (
     <Section title="Channels" actions={<a href={href("system", "channels")}>Check and test</a>}>
       <Loaded resource={channels} lines={2}>
         {({ channels: known }) => {
           const rows = known.filter(({ loaded, name, id }) => loaded && name === id);
-          // How they do comes with what the gateway says of itself.
+          // The states of channels are part of the gateway's status.
           if (!status) return <LateSkeleton lines={2} />;
           if (rows.length === 0)
             return <Empty command="rouse channels">No channel is configured.</Empty>;

@@ -1,3 +1,5 @@
+import type { listDenials } from "../../../../src/operate/watch/system.ts";
+import type { Answer } from "../../api.ts";
 import { FilterSearch, FilterSelect } from "../../filters.tsx";
 import { useResource } from "../../resource.ts";
 import { filter, place } from "../../router.ts";
@@ -7,13 +9,8 @@ import { PageHead } from "../../ui/page-head.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 
-interface Refusal {
-  at: string;
-  address: string;
-  path: string;
-  reason: string;
-  authenticated: boolean;
-}
+type Refusals = Answer<typeof listDenials>;
+type Refusal = Refusals["refusals"][number];
 
 /** The most that the gateway keeps. */
 const LIMIT = 1000;
@@ -102,7 +99,7 @@ function List({ rows }: { rows: readonly Refusal[] }) {
 /** Requests that were refused before they became events, and which sender fails most. */
 export function Page() {
   const { search = "", reason = "" } = place.value.query;
-  const refusals = useResource<{ refusals: Refusal[] }>(`/refusals?limit=${LIMIT}`, { live: true });
+  const refusals = useResource<Refusals>(`/refusals?limit=${LIMIT}`, { live: true });
   const reasons = [
     ...new Set([...(refusals.data?.refusals ?? []).map((row) => row.reason), reason]),
   ].filter((one) => one !== "");

@@ -94,7 +94,7 @@ function Asked({ approval }: { approval: ToolCallView["approvals"][number] }) {
   );
 }
 
-/** Whether a call has this text in its name, its arguments or its result. */
+/** True if the name, the arguments, the result or an approval of a call has this text. */
 export const callHas = (call: ToolCallView, text: string): boolean =>
   JSON.stringify([call.tool, call.input, call.output, call.approvals.map(({ why }) => why)])
     .toLowerCase()

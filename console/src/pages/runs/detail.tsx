@@ -94,7 +94,7 @@ function Delivered({ run }: { run: RunDetail }) {
   );
 }
 
-/** All else about a run, in two columns where there is room. */
+/** All else about a run, in two columns if there is room. */
 function RunFacts({ run }: { run: RunDetail }) {
   return (
     <div class="runs-facts">

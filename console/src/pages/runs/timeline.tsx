@@ -25,7 +25,7 @@ function Point(props: { mark: string; tone: Tone; children: ComponentChildren })
   );
 }
 
-/** Where in the time of the run something lay, as a bar. */
+/** A period as a bar within the time of the run. */
 function Bar({ from, to, of }: { from: string; to: string; of: { from: number; to: number } }) {
   const whole = Math.max(1, of.to - of.from);
   const share = (iso: string): number =>
@@ -41,7 +41,7 @@ function Bar({ from, to, of }: { from: string; to: string; of: { from: number; t
   );
 }
 
-/** Why a model stops by itself: it has answered, or calls tools. */
+/** The usual ends of a step: the model has answered, or calls tools. */
 const USUAL_ENDS: ReadonlySet<string> = new Set(["stop", "tool-calls"]);
 
 function Step({
@@ -221,7 +221,7 @@ function Steps({
   );
 }
 
-/** What a run did, from what came in to what was sent, in order of time. */
+/** The course of a run, from the event to the deliveries, in order of time. */
 export function Timeline({ run, steps }: { run: RunDetail; steps: readonly StepView[] }) {
   const [text, setText] = useState("");
   const search = text.trim().toLowerCase();

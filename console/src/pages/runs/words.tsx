@@ -16,7 +16,7 @@ const FRACTION = new Intl.NumberFormat("en", {
 export const usd = (amount: number | undefined): string =>
   amount === undefined ? "unknown" : (amount < 1 ? FRACTION : USD).format(amount);
 
-/** What a run waits for, and until when. */
+/** The reason why a run waits, and the end of the wait. */
 export const WaitsFor = ({ wait: { text, until } }: { wait: NonNullable<RunView["waitsFor"]> }) => (
   <>
     <WithIds text={text} />

@@ -1,30 +1,16 @@
+import type { Snapshot } from "../../../../src/intake/types.ts";
+import type { listAgents } from "../../../../src/operate/watch/system.ts";
+import type { Answer } from "../../api.ts";
 import { useResource } from "../../resource.ts";
 import { href } from "../../router.ts";
 import { Section, Status } from "../../ui/basic.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 
-interface AgentRow {
-  id: string;
-  name: string;
-  description: string | null;
-  model: string;
-  thinking: string | null;
-  tools: readonly string[];
-  standard: boolean;
-}
-
-interface PluginRow {
-  id: string;
-  origin: string;
-  channel: boolean;
-  configured: boolean;
-}
-
 /** The agents of the config, and the plugins. */
 export function Agents() {
-  const agents = useResource<{ agents: AgentRow[] }>("/agents");
-  const plugins = useResource<{ plugins: PluginRow[] }>("/plugins");
+  const agents = useResource<Answer<typeof listAgents>>("/agents");
+  const plugins = useResource<Pick<Snapshot, "plugins">>("/plugins");
   return (
     <>
       <Section title="Agents" actions={<a href={href("chat")}>Chat with an agent</a>}>

@@ -1,5 +1,11 @@
 import { useState } from "preact/hooks";
-import { ask } from "../../api.ts";
+import type {
+  ChannelView,
+  listChannels,
+  probeChannels,
+  sendTestMessage,
+} from "../../../../src/operate/people/channels.ts";
+import { ask, type Answer } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { Button, Section, Status, Time } from "../../ui/basic.tsx";
 import { FormDialog } from "../../ui/dialog.tsx";
@@ -8,38 +14,17 @@ import { visibleText } from "../../ui/format.ts";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 import { toast, toastError } from "../../ui/toast.tsx";
-import type { BreakerView } from "../../../../src/operate/records/views.ts";
 import { Pairings } from "./pairings.tsx";
 import { LinkedPeople } from "./people.tsx";
 
-interface ChannelRow {
-  name: string;
-  id: string;
-  loaded: boolean;
-  defaultTo: string | null;
-  receives: boolean;
-  mayWrite: string | null;
-  agents: readonly { agent: string; room: string | null; person: string | null }[];
-}
-
-interface ChannelState {
-  id: string;
-  reach: { ok: boolean; message: string } | null;
-  receive: { ok: boolean; message: string; since: string } | null;
-  away: BreakerView | null;
-  nobody: boolean;
-}
-
-type SendResult = { status: "sent" } | { status: "retry" | "failed" | "unknown"; reason: string };
-
 const DEFAULT_TEXT = "This is a test from Rouse: the channel works.";
 
-function TestMessage({ channel, onClose }: { channel: ChannelRow; onClose(): void }) {
+function TestMessage({ channel, onClose }: { channel: ChannelView; onClose(): void }) {
   const [to, setTo] = useState(channel.defaultTo ?? "");
   const [text, setText] = useState(DEFAULT_TEXT);
   const [send, busy] = useAction(async () => {
     const body = { text, ...(to.trim() === "" ? {} : { to: to.trim() }) };
-    const sent = await ask<{ to: string; result: SendResult }>(
+    const sent = await ask<Answer<typeof sendTestMessage>>(
       `/channels/${encodeURIComponent(channel.id)}/test`,
       {
         method: "POST",
@@ -71,7 +56,7 @@ function TestMessage({ channel, onClose }: { channel: ChannelRow; onClose(): voi
 }
 
 function Probes() {
-  const probes = useResource<{ channels: ChannelState[] }>("/channels/status");
+  const probes = useResource<Answer<typeof probeChannels>>("/channels/status");
   return (
     <Section title="Reach" actions={<Button onClick={probes.reload}>Check again</Button>}>
       <Loaded resource={probes}>
@@ -117,9 +102,9 @@ function Probes() {
 }
 
 /** Other names of a channel have rows of their own in the answer. */
-const isChannel = ({ name, id }: ChannelRow): boolean => name === id;
+const isChannel = ({ name, id }: ChannelView): boolean => name === id;
 
-function Named({ channel, all }: { channel: ChannelRow; all: readonly ChannelRow[] }) {
+function Named({ channel, all }: { channel: ChannelView; all: readonly ChannelView[] }) {
   const others = all
     .filter((row) => row.id === channel.id && !isChannel(row))
     .map(({ name }) => name);
@@ -132,8 +117,8 @@ function Named({ channel, all }: { channel: ChannelRow; all: readonly ChannelRow
 
 /** The channels: what is configured, whether each can be reached, and a test message. */
 export function Channels() {
-  const channels = useResource<{ channels: ChannelRow[] }>("/channels");
-  const [tested, setTested] = useState<ChannelRow | null>(null);
+  const channels = useResource<Answer<typeof listChannels>>("/channels");
+  const [tested, setTested] = useState<ChannelView | null>(null);
   return (
     <>
       <Section title="Channels">

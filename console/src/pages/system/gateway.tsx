@@ -1,5 +1,7 @@
 import { useState } from "preact/hooks";
-import { ask } from "../../api.ts";
+import type { backupStore, describeGateways } from "../../../../src/operate/watch/system.ts";
+import type { BudgetView } from "../../../../src/queue/types.ts";
+import { ask, type Answer } from "../../api.ts";
 import { useReadOnly } from "../../console-mode.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { Button, Facts, Section, Status, Time } from "../../ui/basic.tsx";
@@ -13,40 +15,11 @@ import { withToken } from "../../ui/token.tsx";
 import type { GatewayStatus } from "../overview/types.ts";
 import { Away } from "./away.tsx";
 
-interface GatewayRow {
-  id: string;
-  self: boolean;
-  host: string | null;
-  pid: number | null;
-  version: string | null;
-  snapshot: string | null;
-  workers: boolean | null;
-  lastSeen: string;
-  alive: boolean;
-}
-
-interface LimitRow {
-  scope: string;
-  limits: {
-    runsPerHour?: number;
-    concurrent?: number;
-    tokensPerDay?: number;
-    budget?: { perDay: number };
-  };
-  usage: {
-    startedLastHour: number;
-    running: number;
-    tokensLastDay: number;
-    costLastDay: number;
-    waiting: number;
-  };
-}
-
 const used = (value: number, limit: number | undefined): string =>
   limit === undefined ? "–" : `${number(value)} of ${number(limit)}`;
 
 function Limits() {
-  const limits = useResource<{ limits: LimitRow[] }>("/limits", { live: true });
+  const limits = useResource<{ limits: BudgetView[] }>("/limits", { live: true });
   return (
     <Section title="Limits">
       <Loaded resource={limits} lines={2}>
@@ -93,10 +66,7 @@ function Limits() {
 }
 
 function Gateways() {
-  const gateways = useResource<{
-    gateways: GatewayRow[];
-    leases: { name: string; host: string | null; since: string }[];
-  }>("/gateways");
+  const gateways = useResource<Answer<typeof describeGateways>>("/gateways");
   return (
     <Section title="Gateways of this store">
       <Loaded resource={gateways} lines={2}>
@@ -139,18 +109,12 @@ function Gateways() {
   );
 }
 
-interface Backup {
-  file: string;
-  bytes: number;
-  seconds: number;
-}
-
 function Store({ status }: { status: GatewayStatus }) {
   const [file, setFile] = useState("");
   const readOnly = useReadOnly();
   const [start, busy] = useAction(async (target: string) => {
     const made = await withToken(() =>
-      ask<Backup>("/store/backup", { method: "POST", body: { file: target } }),
+      ask<Answer<typeof backupStore>>("/store/backup", { method: "POST", body: { file: target } }),
     );
     toast(`Backed up ${bytes(made.bytes)} to ${made.file} in ${made.seconds.toFixed(1)} s.`);
     setFile("");

@@ -1,23 +1,13 @@
 import { useState } from "preact/hooks";
+import type { createKey, KeyView, listKeys } from "../../../../src/operate/people/keys.ts";
 import { ActionButton } from "../../action-button.tsx";
-import { ask } from "../../api.ts";
+import { ask, type Answer } from "../../api.ts";
 import { useAction, useResource } from "../../resource.ts";
 import { Button, copy, Section, Time } from "../../ui/basic.tsx";
 import { Dialog, FormDialog } from "../../ui/dialog.tsx";
 import { Checkboxes, TextField } from "../../ui/fields.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
-
-interface KeyRow {
-  id: string;
-  tenant: string;
-  agents: readonly string[] | null;
-  scopes: readonly string[];
-  rateLimit: { requests: number; perSeconds: number } | null;
-  userAsSession: boolean;
-  source: string;
-  createdAt: string | null;
-}
 
 const SCOPES = ["chat", "agents:read", "knowledge:read", "knowledge:write"] as const;
 const words = (text: string): string[] => text.split(/[,\s]+/).filter((word) => word !== "");
@@ -60,7 +50,7 @@ function NewKey({
         ...(tenant.trim() === "" ? {} : { tenant: tenant.trim() }),
         ...(agents.trim() === "" ? {} : { agents: words(agents) }),
       };
-      const { key, secret } = await ask<{ key: KeyRow; secret: string }>("/keys", {
+      const { key, secret } = await ask<Answer<typeof createKey>>("/keys", {
         method: "POST",
         body,
       });
@@ -114,7 +104,7 @@ const Revoke = ({ id, revoked }: { id: string; revoked(): void }) => (
   />
 );
 
-function KeyTable({ keys, reload }: { keys: readonly KeyRow[]; reload(): void }) {
+function KeyTable({ keys, reload }: { keys: readonly KeyView[]; reload(): void }) {
   return (
     <Table
       label="List of keys"
@@ -149,7 +139,7 @@ function KeyTable({ keys, reload }: { keys: readonly KeyRow[]; reload(): void })
 
 /** Keys of the platform API: list, create, revoke. */
 export function ApiKeys() {
-  const keys = useResource<{ keys: KeyRow[] }>("/keys");
+  const keys = useResource<Answer<typeof listKeys>>("/keys");
   const [isOpen, setOpen] = useState(false);
   const [made, setMade] = useState<{ id: string; secret: string } | null>(null);
   const take = (created: { id: string; secret: string }): void => {

@@ -1,6 +1,8 @@
 import { useState } from "preact/hooks";
+import type { listMappings } from "../../../../src/operate/edits/mapping-view.ts";
+import type { listSecretCandidates } from "../../../../src/operate/watch/system.ts";
 import { ActionButton } from "../../action-button.tsx";
-import { ask } from "../../api.ts";
+import { ask, type Answer } from "../../api.ts";
 import { toReadOnly } from "../../console-mode.ts";
 import { useResource } from "../../resource.ts";
 import { href } from "../../router.ts";
@@ -10,33 +12,6 @@ import { bytes } from "../../ui/format.ts";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 import { withToken } from "../../ui/token.tsx";
-
-interface MappingsAnswer {
-  base: string;
-  console: "off" | "read" | "edit";
-  enabled: boolean;
-  mappings: readonly {
-    id: string;
-    origin: string;
-    enabled: boolean;
-    paths: readonly string[];
-    action: string;
-    at: string;
-  }[];
-  paths: readonly {
-    path: string;
-    methods: readonly string[];
-    auth: string;
-    allowIps: readonly string[] | null;
-    maxBodyBytes: number;
-  }[];
-}
-
-interface Candidate {
-  id: number;
-  address: string;
-  at: string;
-}
 
 const accept = (path: string, id: number): Promise<{ file: string }> =>
   ask("/hooks/secrets", { method: "POST", body: { path, id } });
@@ -51,7 +26,7 @@ function Secrets({
   readOnly: string | undefined;
   onClose(): void;
 }) {
-  const secrets = useResource<{ candidates: Candidate[] }>(
+  const secrets = useResource<Answer<typeof listSecretCandidates>>(
     `/hooks/secrets?path=${encodeURIComponent(path)}`,
   );
   return (
@@ -100,7 +75,7 @@ function Secrets({
   );
 }
 
-function Paths({ base, paths, enabled, console }: MappingsAnswer) {
+function Paths({ base, paths, enabled, console }: Answer<typeof listMappings>) {
   const [asked, setAsked] = useState<string | null>(null);
   return (
     <Section title="Paths">
@@ -145,7 +120,7 @@ function Paths({ base, paths, enabled, console }: MappingsAnswer) {
 
 /** The mappings with links to the workbench, and how callers of each path authenticate. */
 export function Mappings() {
-  const mappings = useResource<MappingsAnswer>("/mappings");
+  const mappings = useResource<Answer<typeof listMappings>>("/mappings");
   return (
     <Loaded resource={mappings}>
       {(answer) => (

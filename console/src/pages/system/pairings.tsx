@@ -1,4 +1,4 @@
-import type { PairingView } from "../../../../src/operate/people/pairings.ts";
+import type { PairingView } from "../../../../src/operate/people/people.ts";
 import { ActionButton } from "../../action-button.tsx";
 import { ask } from "../../api.ts";
 import { useResource } from "../../resource.ts";

@@ -1,29 +1,16 @@
+import type { listSchedules, ScheduleView } from "../../../../src/operate/people/schedules.ts";
 import { ActionButton } from "../../action-button.tsx";
-import { ask } from "../../api.ts";
+import { ask, type Answer } from "../../api.ts";
 import { useResource } from "../../resource.ts";
 import { Section, Status, Time } from "../../ui/basic.tsx";
 import { number, visibleText } from "../../ui/format.ts";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Table } from "../../ui/table.tsx";
 
-interface ScheduleRow {
-  name: string;
-  agentId: string;
-  id: string;
-  source: "config" | "agent" | "heartbeat";
-  when: string;
-  timezone: string | null;
-  text: string | null;
-  paused: boolean;
-  next: readonly string[];
-  last: { firedAt: string; status: string | null } | null;
-  skipped: number;
-}
-
-const toPath = ({ agentId, id }: ScheduleRow): string =>
+const toPath = ({ agentId, id }: ScheduleView): string =>
   `/schedules/${encodeURIComponent(agentId)}/${encodeURIComponent(id)}`;
 
-function Actions({ row, reload }: { row: ScheduleRow; reload(): void }) {
+function Actions({ row, reload }: { row: ScheduleView; reload(): void }) {
   const button = (label: string, verb: "run" | "pause" | "resume", done: string) => (
     <ActionButton
       label={label}
@@ -55,7 +42,7 @@ function Actions({ row, reload }: { row: ScheduleRow; reload(): void }) {
 
 /** When agents start by themselves: list, run, pause and resume, and delete what an agent has proposed. */
 export function Schedules() {
-  const schedules = useResource<{ schedules: ScheduleRow[] }>("/schedules", { live: true });
+  const schedules = useResource<Answer<typeof listSchedules>>("/schedules", { live: true });
   return (
     <Section title="Schedules">
       <Loaded resource={schedules}>

@@ -8,7 +8,7 @@ import type { JsonSchema } from "../../../../../src/config/json-schema.ts";
 import type { FieldShape } from "../../../../../src/operate/shapes/shape.ts";
 import { findContext, type TextContext } from "./context.ts";
 
-/** What can be completed: the keys of mappings, the functions of expressions, and the fields of one hook. */
+/** The completions: keys of mappings, functions of expressions, and fields of one hook. */
 export interface Words {
   mapping: JsonSchema;
   $defs: Record<string, JsonSchema>;

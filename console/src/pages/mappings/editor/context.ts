@@ -1,12 +1,12 @@
-/** Where a position of a JSON5 text is, also of one that is not complete. */
+/** The surroundings of a position in a JSON5 text. The text may be incomplete. */
 export interface TextContext {
   /** The names around the position: `["match", "payload", "data.total"]`. Lists count as `[]`. */
   path: readonly string[];
-  /** Whether the name of a member is written here, and not a value. */
+  /** The position is in the name of a member, not in a value. */
   isKey: boolean;
-  /** Whether the position is directly in an object, and not in a list; null outside of both. */
+  /** True directly in an object, false directly in a list, null outside of both. */
   isInObject: boolean | null;
-  /** Where the word or the text that is being written begins; its quote is not in it. */
+  /** The start of the word or the text at the position, after its opening quote. */
   from: number;
   /** The quote of the text that the position is in; empty outside of texts. */
   quote: string;
@@ -17,7 +17,7 @@ export interface TextContext {
 interface Level {
   name: string | null;
   isObject: boolean;
-  /** Whether a name was read whose value comes next. */
+  /** A name and its colon were read, and its value comes next. */
   hasName: boolean;
 }
 
@@ -27,7 +27,7 @@ export const TOKEN =
 
 const readName = (token: string): string => token.replace(/^["']|["']$/g, "");
 
-/** Whether a text token has its closing quote. */
+/** True if a text token has its closing quote. */
 const isClosed = (token: string): boolean =>
   token.length > 1 && token.endsWith(token[0] as string) && !/(?:^|[^\\])(?:\\\\)*\\.$/.test(token);
 

@@ -106,7 +106,7 @@ const replaceSelected = EditorView.domEventHandlers({
   },
 });
 
-/** What the editor is made of. `changing`: what is set to something else later. */
+/** The extensions of the editor. `changing` has those that are reconfigured later. */
 function listExtensions(
   options: EditorOptions,
   getWords: () => Words | null,

@@ -8,7 +8,7 @@ import {
   type ViewUpdate,
 } from "@codemirror/view";
 
-/** What a piece of an expression is. The order tells: the first one that fits counts. */
+/** The kinds of tokens in an expression. The first pattern that fits wins. */
 const TOKENS: readonly (readonly [string, RegExp])[] = [
   ["comment", /\/\*[^]*?(?:\*\/|$)/y],
   ["text", /"(?:[^"\\]|\\[^])*"?|'(?:[^'\\]|\\[^])*'?/y],

@@ -1,7 +1,7 @@
 import { WrittenNumber } from "../../../exact-json.ts";
 import { findContext, TOKEN } from "./context.ts";
 
-/** What is put into a text, and the part of it that is selected then, so that typing replaces it. */
+/** A text to insert. The selected part of it is what typing replaces. */
 export interface Insertion {
   at: number;
   text: string;
@@ -66,7 +66,7 @@ function findEnd(tokens: readonly Token[], first: number): number {
 const isOneOf = (token: Token | undefined, signs: string): boolean =>
   token?.kind === "sign" && signs.includes(token.text);
 
-/** Where no text is open: a member of an object, an item of a list, or a value, with the commas that it needs. */
+/** Inserts outside of a text: a member of an object, an item of a list, or a value, with the commas that it needs. */
 function insertBetween(
   text: string,
   position: number,
@@ -100,9 +100,9 @@ function insertBetween(
 }
 
 /**
- * What a click on a field of the body puts into the text of a mapping: in a text an expression, between the members of an
- * object a condition that holds for the value that the field has now, and where a value is missing an expression. The text
- * stays valid. Null where nothing can stand.
+ * Makes the insertion for a click on a field of the body. In a text, it is an expression. Between the members of an object,
+ * it is a condition that the field's value meets. In place of a missing value, it is an expression. The text stays valid.
+ * Null if the position allows none of these.
  */
 export function renderInsertion(
   text: string,

@@ -8,7 +8,7 @@ import {
   type DecorationSet,
 } from "@codemirror/view";
 
-/** How the condition of a line came out, and what it saw. */
+/** The result of the condition in a line, with its reason. */
 export interface LineMark {
   /** A character of the line. */
   at: number;
@@ -41,7 +41,7 @@ class Sign extends GutterMarker {
   }
 }
 
-/** What a condition that does not hold has seen, behind its line. */
+/** Shows the reason behind the line of a condition that does not hold. */
 class Reason extends WidgetType {
   readonly text: string;
   constructor(text: string) {

@@ -1,0 +1,38 @@
+import { z } from "zod";
+
+/** The most events that a proposal is made from. */
+const MAX_EVENTS = 20;
+/** The most that the operator says. */
+const MAX_SAID = 2000;
+
+const text = z.string().min(1);
+
+/** The request of a proposal. */
+export const proposalRequest = z.strictObject({
+  name: text.optional().describe("The name of the new mapping file."),
+  fix: z
+    .union([text, z.literal(true)])
+    .optional()
+    .describe(
+      "The id of a live mapping that is to be mended. True: the mapping that is nearest to taking the first event.",
+    ),
+  write: z
+    .boolean()
+    .optional()
+    .describe(
+      "False: nothing is written; the answer has the text of the file. A mapping that is mended is never written.",
+    ),
+  events: z.array(text).min(1).max(MAX_EVENTS).describe("Ids of recorded events of one hook."),
+  say: text.max(MAX_SAID).optional().describe("The operator's words."),
+  model: z
+    .union([text, z.literal(false)])
+    .optional()
+    .describe("False: no model. Default: the model of the default agent."),
+  agent: text.optional(),
+  deliver: z
+    .union([z.literal(false), z.strictObject({ channel: text, to: text.optional() })])
+    .optional()
+    .describe("False: no delivery."),
+});
+
+export type ProposalRequest = z.infer<typeof proposalRequest>;
