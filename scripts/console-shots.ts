@@ -8,11 +8,11 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { openBrowser } from "../test/console/browser.ts";
-import { openCamera, type Scene } from "../test/console/gallery/camera.ts";
-import { play } from "../test/console/gallery/history.ts";
-import { toPalette } from "../test/console/gallery/palette.ts";
-import { CHAT, findDetails, toStates } from "../test/console/gallery/scenes.ts";
-import { openGallery, type Gallery } from "../test/console/gallery/world.ts";
+import { openCamera, type Scene } from "./gallery/camera.ts";
+import { play } from "./gallery/history.ts";
+import { toPalette } from "./gallery/palette.ts";
+import { CHAT, findDetails, toStates } from "./gallery/scenes.ts";
+import { openGallery, type Gallery } from "./gallery/world.ts";
 
 const HELP = `Usage: npm run console:shots -- [options]
 

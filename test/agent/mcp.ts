@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import type { Answer, Call } from "../channels/wire.ts";
 import { createWorld, type World, type WorldOptions } from "../e2e/world.ts";
 import { startVendor, VENDORS, type ModelServer, type Said, type Vendor } from "./vendors.ts";
 
@@ -72,6 +73,43 @@ export async function createHttpServer(transport: "streamableHttp" | "sse"): Pro
       await exited;
     },
   };
+}
+
+interface ToolCall {
+  name: string;
+  // oxlint-disable-next-line typescript/no-explicit-any -- tools take inputs of every shape
+  arguments?: any;
+}
+
+/** Answers a request of an MCP client as a server over HTTP whose tools `call` calls. */
+export function answerMcp(
+  { method, body }: Pick<Call, "method" | "body">,
+  tools: readonly { name: string; description?: string; inputSchema?: object }[],
+  call: (of: ToolCall) => object,
+): Answer {
+  if (method !== "POST") return { status: 405 };
+  const {
+    id,
+    method: asked,
+    params,
+  } = body as {
+    id?: number;
+    method: string;
+    params: ToolCall & { protocolVersion: string };
+  };
+  if (id === undefined) return { status: 202 };
+  const results: Record<string, () => object> = {
+    initialize: () => ({
+      protocolVersion: params.protocolVersion,
+      capabilities: { tools: {} },
+      serverInfo: { name: "town", version: "1" },
+    }),
+    "tools/list": () => ({
+      tools: tools.map((tool) => ({ inputSchema: { type: "object", properties: {} }, ...tool })),
+    }),
+    "tools/call": () => call(params),
+  };
+  return { status: 200, json: { jsonrpc: "2.0", id, result: results[asked]?.() ?? {} } };
 }
 
 export interface McpWorld extends World {

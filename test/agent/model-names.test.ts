@@ -98,9 +98,7 @@ it("tools with long names: `approve`, the approval and the result show the real 
       method: "POST",
       body: JSON.stringify({ verdict: "approve" }),
     });
-    await world.until(
-      async () => (await world.get(`/hooks/runs/${runId}`)).body.run.endedAt !== null,
-    );
+    await world.endedRun(runId);
     expect(JSON.stringify(world.model.requests.at(-1)?.body)).toContain(
       "called admin.tools.delete",
     );

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
+import { serve } from "../channels/wire.ts";
 import { createWorld, type World } from "../e2e/world.ts";
+import { answerMcp } from "./mcp.ts";
 import { startVendor, VENDORS, type ModelServer, type Said, type Vendor } from "./vendors.ts";
 
 /** Lies beside the config: relative paths of a server's command start there. */
@@ -16,12 +16,11 @@ const STDIO = {
 
 let world: World;
 let server: ModelServer;
-let mcp: Server | undefined;
+let mcp: { url: string; close(): Promise<void> } | undefined;
 afterEach(async () => {
   await world.stop();
   await server.close();
-  mcp?.close();
-  mcp?.closeAllConnections();
+  await mcp?.close();
   mcp = undefined;
 });
 
@@ -64,46 +63,15 @@ const weather = (call: number): Said =>
 
 /** The same server over HTTP: one answer in JSON for each request. */
 async function overHttp(): Promise<string> {
-  mcp = createServer((request, response) => {
-    let text = "";
-    request.on("data", (chunk: Buffer) => (text += chunk.toString()));
-    request.on("end", () => {
-      if (request.method !== "POST") return void response.writeHead(405).end();
-      const { id, method, params } = JSON.parse(text) as {
-        id?: number;
-        method: string;
-        params: { protocolVersion: string; arguments: { town: string } };
-      };
-      if (id === undefined) return void response.writeHead(202).end();
-      const results: Record<string, () => object> = {
-        initialize: () => ({
-          protocolVersion: params.protocolVersion,
-          capabilities: { tools: {} },
-          serverInfo: { name: "town", version: "1" },
-        }),
-        "tools/list": () => ({
-          tools: [
-            {
-              name: "weather",
-              inputSchema: { type: "object", properties: { town: { type: "string" } } },
-            },
-          ],
-        }),
-        "tools/call": () => ({
-          content: [
-            {
-              type: "text",
-              text: `Rain in ${params.arguments.town}, said to ${String(request.headers["x-key"])}`,
-            },
-          ],
-        }),
-      };
-      response.setHeader("content-type", "application/json");
-      response.end(JSON.stringify({ jsonrpc: "2.0", id, result: results[method]?.() ?? {} }));
-    });
-  });
-  await new Promise<void>((listening) => mcp?.listen(0, "127.0.0.1", listening));
-  return `http://127.0.0.1:${(mcp.address() as AddressInfo).port}/mcp`;
+  const inputSchema = { type: "object", properties: { town: { type: "string" } } };
+  mcp = await serve((call) =>
+    answerMcp(call, [{ name: "weather", inputSchema }], ({ arguments: { town } }) => ({
+      content: [
+        { type: "text", text: `Rain in ${town}, said to ${String(call.headers["x-key"])}` },
+      ],
+    })),
+  );
+  return `${mcp.url}/mcp`;
 }
 
 describe("tools of MCP servers", () => {
@@ -185,9 +153,8 @@ describe("tools of MCP servers", () => {
   });
 
   it("whose server never answers hold the turn up for no more than half of its time", async () => {
-    mcp = createServer(() => undefined);
-    await new Promise<void>((listening) => mcp?.listen(0, "127.0.0.1", listening));
-    const url = `http://127.0.0.1:${(mcp.address() as AddressInfo).port}/mcp`;
+    mcp = await serve(() => "hang");
+    const url = `${mcp.url}/mcp`;
     await start(VENDORS[0] as Vendor, { slow: { url } }, ["slow.*"], () => ({ text: "Without." }));
     const ended = await run({ timeoutSeconds: 1 });
     expect(ended).toMatchObject({

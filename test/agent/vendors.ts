@@ -1,5 +1,5 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { listenOn, readText } from "../channels/wire.ts";
 
 /** A request to a model server. */
 export interface ModelRequest {
@@ -220,16 +220,11 @@ export interface ModelServer {
 
 /** A vendor's model server on loopback; `handler` decides what it says. */
 export async function startVendor(vendor: Vendor): Promise<ModelServer> {
-  const server = createServer((incoming, response) => {
-    handle(incoming, response).catch(() => response.destroy());
-  });
   const handle = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of incoming) chunks.push(chunk as Buffer);
     const request: ModelRequest = {
       path: incoming.url ?? "",
       headers: incoming.headers,
-      body: JSON.parse(Buffer.concat(chunks).toString()),
+      body: JSON.parse(await readText(incoming)),
     };
     made.requests.push(request);
     const said = await made.handler(request, response);
@@ -237,18 +232,15 @@ export async function startVendor(vendor: Vendor): Promise<ModelServer> {
     response.setHeader("content-type", "application/json");
     response.end(JSON.stringify(vendor.answer(said, "big")));
   };
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { url: origin, close } = await listenOn(
+    (incoming, response) => void handle(incoming, response).catch(() => response.destroy()),
+  );
   const made: ModelServer = {
     origin,
     baseUrl: origin + vendor.base,
     requests: [],
     handler: () => ({ text: "fine" }),
-    close: () =>
-      new Promise((done) => {
-        server.close(() => done());
-        server.closeAllConnections();
-      }),
+    close,
   };
   return made;
 }

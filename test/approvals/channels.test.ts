@@ -1,10 +1,10 @@
 import { createHmac } from "node:crypto";
 import { rmSync } from "node:fs";
-import { createServer, type IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingHttpHeaders } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
 import { message, sayOn, sentOn } from "../channels/pipe.ts";
 import { startTelegram, type TelegramServer } from "../channels/telegram-server.ts";
+import { serve } from "../channels/wire.ts";
 import { approvalWorld, createFastClock, type ApprovalWorld } from "./world.ts";
 
 let world: ApprovalWorld;
@@ -205,19 +205,14 @@ describe("with buttons", () => {
 
 it("approval callback: the question is posted, signed, and again until it is accepted", async () => {
   const got: { headers: IncomingHttpHeaders; body: string }[] = [];
-  const server = createServer((request, response) => {
-    let body = "";
-    request.on("data", (part: Buffer) => (body += part.toString()));
-    request.on("end", () => {
-      got.push({ headers: request.headers, body });
-      response.writeHead(got.length === 1 ? 503 : 200).end();
-    });
+  const { url, close } = await serve(({ headers, bytes }) => {
+    got.push({ headers, body: bytes.toString() });
+    return { status: got.length === 1 ? 503 : 200 };
   });
-  await new Promise<void>((listens) => server.listen(0, "127.0.0.1", listens));
-  ends.push(() => void server.close());
+  ends.push(close);
   const key = Buffer.from("0123456789abcdef0123456789abcdef");
   const approvalCallback = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/asked`,
+    url: `${url}/asked`,
     secret: `whsec_${key.toString("base64")}`,
   };
   world = await approvalWorld({

@@ -1,9 +1,8 @@
-import type { ServerResponse } from "node:http";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, onTestFinished } from "vitest";
 import type { Clock } from "../../src/core/clock.ts";
-import { createProvider, modelConfig } from "../e2e/provider.ts";
+import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { png } from "../platform/images.ts";
 import { listenOn } from "./wire.ts";
@@ -54,8 +53,6 @@ async function startTranscriber() {
   onTestFinished(close);
   return { url: `${url}/v1`, forms, busy };
 }
-
-type Provider = Awaited<ReturnType<typeof createProvider>>;
 
 /** Says what the last message of a request holds: the model reports what it was given. */
 export function report(provider: Provider): void {
@@ -160,36 +157,9 @@ export const lastText = (provider: Provider): string => {
 };
 
 /** Has the model call `send_file`, and then say something. */
-export function callOnce(
-  input: object,
-  reply: string,
-): (
-  request: { body: { messages: { role: string }[] } },
-  response: ServerResponse,
-) => string | undefined {
-  return ({ body }, response) => {
-    if (body.messages.at(-1)?.role === "tool") return reply;
-    const call = {
-      id: "call_1",
-      type: "function",
-      function: { name: "send_file", arguments: JSON.stringify(input) },
-    };
-    response.setHeader("content-type", "application/json").end(
-      JSON.stringify({
-        id: "c1",
-        object: "chat.completion",
-        created: 1,
-        model: "big",
-        choices: [
-          {
-            index: 0,
-            finish_reason: "tool_calls",
-            message: { role: "assistant", content: null, tool_calls: [call] },
-          },
-        ],
-        usage: { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 },
-      }),
-    );
-    return undefined;
-  };
-}
+export const callOnce =
+  (input: object, reply: string): Provider["answer"] =>
+  ({ body }) =>
+    body.messages.at(-1)?.role === "tool"
+      ? reply
+      : { calls: [{ id: "call_1", name: "send_file", arguments: JSON.stringify(input) }] };

@@ -1,9 +1,8 @@
 import { readFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join, resolve } from "node:path";
 import { expect, it } from "vitest";
 import { createWorld } from "../e2e/world.ts";
+import { serve } from "./wire.ts";
 
 const PAGE = readFileSync(join(resolve(import.meta.dirname, "../.."), "docs/plugins.md"), "utf8");
 const CODE =
@@ -18,27 +17,18 @@ it("docs/plugins.md: the page's channel receives messages, answers in their room
   ];
   const answered: { room: string; text: string }[] = [];
   const asked: string[] = [];
-  const server = createServer((request, response) => {
-    expect(request.headers.authorization).toBe("Bearer a-token");
-    const { pathname, searchParams } = new URL(request.url ?? "", "http://x");
-    let text = "";
-    request.on("data", (chunk: Buffer) => (text += chunk.toString()));
-    request.on("end", () => {
-      if (request.method === "POST") {
-        answered.push({ room: pathname.split("/")[2] ?? "", text });
-        return void response.end();
-      }
-      const after = Number(searchParams.get("after"));
-      asked.push(String(after));
-      const messages = written.slice(after);
-      setTimeout(
-        () => response.end(JSON.stringify({ messages, next: String(after + messages.length) })),
-        messages.length > 0 ? 0 : 20,
-      );
-    });
+  const { url: apiUrl, close } = await serve(async ({ method, path, query, headers, bytes }) => {
+    expect(headers.authorization).toBe("Bearer a-token");
+    if (method === "POST") {
+      answered.push({ room: path.split("/")[2] ?? "", text: bytes.toString() });
+      return { status: 200 };
+    }
+    const after = Number(query.get("after"));
+    asked.push(String(after));
+    const messages = written.slice(after);
+    await new Promise((done) => setTimeout(done, messages.length > 0 ? 0 : 20));
+    return { status: 200, json: { messages, next: String(after + messages.length) } };
   });
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  const apiUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const config = { channels: { knock: { apiUrl, token: "a-token", allowFrom: ["ann"] } } };
   const files = { "plugins/knock.ts": CODE };
   let world = await createWorld({ files, config });
@@ -59,6 +49,5 @@ it("docs/plugins.md: the page's channel receives messages, answers in their room
   await world.until(async () => asked.length > 0);
   expect(asked[0]).toBe("2");
   await world.stop();
-  server.closeAllConnections();
-  await new Promise((done) => server.close(done));
+  await close();
 });

@@ -1,11 +1,10 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { png } from "../platform/images.ts";
 import { gate } from "../platform/model.ts";
 import { message, PIPE, sayOn, sentOn } from "./pipe.ts";
+import { listenOn } from "./wire.ts";
 
 /** The channel of the other tests, with files and threads: their addresses are what it is given. */
 const CHANNEL = PIPE.replace(
@@ -23,12 +22,12 @@ let vendor: {
   file: ReturnType<typeof gate>;
   asked: number;
   thread: { id: string; at: number; author: string; text: string }[];
-  close(): void;
+  close(): Promise<void>;
 };
 beforeEach(async () => {
   provider = await createProvider();
   provider.answer = () => "done";
-  const server = createServer((request, response) => {
+  const { url, close } = await listenOn((request, response) => {
     const url = new URL(request.url ?? "", "http://localhost");
     const before = vendor.thread.findIndex(({ id }) => id === url.searchParams.get("before"));
     if (url.pathname === "/thread")
@@ -38,15 +37,13 @@ beforeEach(async () => {
     vendor.asked++;
     void vendor.file.passed.then(() => response.end(png(8, 8)));
   });
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  vendor = { url, file: gate(), asked: 0, thread: [], close: () => void server.close() };
+  vendor = { url, file: gate(), asked: 0, thread: [], close };
 });
 afterEach(async () => {
   vendor.file.open();
   await world.stop();
   await provider.close();
-  vendor.close();
+  await vendor.close();
 });
 
 const say = (text: string, more: object = {}): Promise<void> => sayOn(world, message(text, more));

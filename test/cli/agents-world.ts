@@ -1,7 +1,7 @@
 import { readFile, writeFile } from "node:fs/promises";
-import { createServer, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { answerMcp } from "../agent/mcp.ts";
+import { serve } from "../channels/wire.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import {
   startVendor,
@@ -22,69 +22,29 @@ interface ToolServer {
   close(): Promise<void>;
 }
 
-async function readBody(incoming: IncomingMessage): Promise<Record<string, unknown>> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of incoming) chunks.push(chunk as Buffer);
-  const text = Buffer.concat(chunks).toString();
-  return (text === "" ? {} : JSON.parse(text)) as Record<string, unknown>;
-}
-
 type Answers = Record<string, (input: Record<string, unknown>) => string>;
 
 /** Starts a server of tools (MCP, streamable HTTP) on loopback. Each tool takes an `id`. */
 export async function startTools(answers: Answers): Promise<ToolServer> {
-  const made: ToolServer = { url: "", requests: 0, calls: [], close: async () => undefined };
-  const answer = (
-    method: unknown,
-    params: { name: string; arguments?: Record<string, unknown>; protocolVersion?: string },
-  ): object => {
-    if (method === "initialize")
-      return {
-        protocolVersion: params.protocolVersion,
-        capabilities: { tools: {} },
-        serverInfo: { name: "shop", version: "1.0.0" },
-      };
-    if (method !== "tools/call") {
-      const inputSchema = {
-        type: "object",
-        properties: { id: { type: "number" } },
-        required: ["id"],
-      };
-      return {
-        tools: Object.keys(answers).map((name) => ({
-          name,
-          description: `Knows ${name}.`,
-          inputSchema,
-        })),
-      };
-    }
-    const input = params.arguments ?? {};
-    made.calls.push({ name: params.name, input });
-    return { content: [{ type: "text", text: answers[params.name]?.(input) ?? "" }] };
+  const inputSchema = {
+    type: "object",
+    properties: { id: { type: "number" } },
+    required: ["id"],
   };
-  const server = createServer((incoming, response) => {
+  const tools = Object.keys(answers).map((name) => ({
+    name,
+    description: `Knows ${name}.`,
+    inputSchema,
+  }));
+  const made: ToolServer = { url: "", requests: 0, calls: [], close: async () => undefined };
+  const { url, close } = await serve((call) => {
     made.requests++;
-    if (incoming.method !== "POST") return void response.writeHead(405).end();
-    void readBody(incoming).then(({ id, method, params }) => {
-      if (id === undefined) return void response.writeHead(202).end();
-      response.setHeader("content-type", "application/json");
-      response.end(
-        JSON.stringify({
-          jsonrpc: "2.0",
-          id,
-          result: answer(method, params as Parameters<typeof answer>[1]),
-        }),
-      );
+    return answerMcp(call, tools, ({ name, arguments: input = {} }) => {
+      made.calls.push({ name, input });
+      return { content: [{ type: "text", text: answers[name]?.(input) ?? "" }] };
     });
   });
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  made.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
-  made.close = () =>
-    new Promise((done) => {
-      server.close(() => done());
-      server.closeAllConnections();
-    });
-  return made;
+  return Object.assign(made, { url: `${url}/mcp`, close });
 }
 
 const compatible = VENDORS[0] as (typeof VENDORS)[number];

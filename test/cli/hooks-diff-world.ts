@@ -1,4 +1,4 @@
-import { appendFile, mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { systemClock } from "../../src/core/clock.ts";
 import { newId } from "../../src/core/ids.ts";
@@ -6,6 +6,7 @@ import { openStore } from "../../src/store/open.ts";
 import type { EventRecord } from "../../src/store/types.ts";
 import type { WhatIfReport } from "../../src/operate/what-if/what-if.ts";
 import { TOKEN } from "../e2e/world.ts";
+import { CHANNEL, countSent } from "../operate/what-if-world.ts";
 import { silent } from "../store/home.ts";
 import { createCli, type CliWorld } from "./world.ts";
 
@@ -18,11 +19,6 @@ export const ORDER = {
   channel: "own",
   to: "room-1",
 };
-
-/** A channel that writes what it sends into a file beside it. */
-const CHANNEL = `import { appendFileSync } from "node:fs";
-export default { id: "own", channel: () => ({ send: async () => { appendFileSync(import.meta.dirname + "/sent", "x"); return { status: "sent" }; } }) };
-`;
 
 export interface DiffWorld {
   cli: CliWorld;
@@ -78,7 +74,6 @@ function toEvent({
 /** A folder with a config, a channel and a store, in which no gateway runs. Without `url` the store is SQLite's. */
 export async function createDiffWorld(url?: string): Promise<DiffWorld> {
   const cli = await createCli();
-  const sentFile = join(cli.dir, "sent");
   const config: DiffWorld["config"] = (mappings, { hooks = {}, ...more } = {}) => ({
     gateway: { port: 0 },
     ...(url !== undefined && { store: { url } }),
@@ -116,10 +111,7 @@ export async function createDiffWorld(url?: string): Promise<DiffWorld> {
       if (out === "") throw new Error(err);
       return JSON.parse(out.trimEnd().split("\n").at(-1) ?? "") as WhatIfReport;
     },
-    async sent() {
-      await appendFile(sentFile, "");
-      return (await readFile(sentFile, "utf8")).length;
-    },
+    sent: async () => countSent(cli.dir),
     close: () => cli.close(),
   };
 }

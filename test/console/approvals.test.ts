@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { approvalWorld, transferOnce } from "../approvals/world.ts";
 import { message, sayOn } from "../channels/pipe.ts";
 import { NO_BROWSER } from "./browser.ts";
-import { useConsole } from "./use-console.ts";
+import { getText, useConsole } from "./use-console.ts";
 
 const AGENT = {
   approve: ["bank.*"],
@@ -12,7 +12,7 @@ const AGENT = {
 const WORDS = `Pay the invoice 4711. ${"Please. ".repeat(100)}It is the last one.`;
 
 describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
-  const { world, page } = useConsole(() => approvalWorld({ agent: AGENT }));
+  const { world, page, show, region } = useConsole(() => approvalWorld({ agent: AGENT }));
   beforeEach(async () => {
     for (const { id } of (await world.admin("/admin/v1/approvals?state=open")).body.approvals)
       await world.admin(`/admin/v1/approvals/${id}`, {
@@ -22,7 +22,7 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     world.bank.calls.length = 0;
     world.model.handler = transferOnce({ to: "<img src=x onerror=alert(1)>", amount: 50 });
     await page.goto("about:blank");
-    await page.goto(`${world.url}/console#/approvals`);
+    await show("#/approvals");
     await page.getByText("No call waits for approval").waitFor();
   });
 
@@ -32,12 +32,7 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     const before = (await world.admin("/admin/v1/approvals?state=open")).body.approvals
       .length as number;
     for (let n = before; n < count; n++)
-      await world.post("/hooks/agent", {
-        message: WORDS,
-        sessionKey: `hook:pay:${orders++}`,
-        wakeMode: "next-heartbeat",
-        deliver: false,
-      });
+      await world.orderRun({ message: WORDS, sessionKey: `hook:pay:${orders++}` });
     return world.open(count);
   };
 
@@ -90,7 +85,7 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
     await sayOn(world, message("Pay, please.", { from: "bob", to: "dm-bob" }));
     await sayOn(world, message("Pay.", { from: "ann", to: "dm-ann" }));
     await world.admin("/admin/v1/schedules/main/daily/run", { method: "POST" });
-    const table = page.getByRole("region", { name: "Approvals" });
+    const table = region("Approvals");
     for (const asker of [
       "hook agent (hooks.token)",
       "bob on pipe",
@@ -101,9 +96,7 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
         .getByRole("row")
         .filter({ hasText: asker })
         .click({ position: { x: 20, y: 10 } });
-      await expect
-        .poll(async () => (await detail().innerText()).replaceAll(/\s+/g, " "))
-        .toContain(`Asked by ${asker}`);
+      await expect.poll(() => getText(detail())).toContain(`Asked by ${asker}`);
     }
     for (const { id } of await world.open(4))
       await world.admin(`/admin/v1/approvals/${id}`, {
@@ -225,7 +218,7 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
 
   it("shows the rule before it saves it, lists it, and takes it away", async () => {
     const [one] = await asked();
-    await page.goto(`${world.url}/console#/approvals/${one?.id}`);
+    await show(`#/approvals/${one?.id}`);
     await page.getByRole("button", { name: "Always approve…" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("bank.transfer").waitFor();
@@ -239,7 +232,7 @@ describe.skipIf(NO_BROWSER)("the approvals in the console", () => {
         tool: string;
       }[];
     expect(await rules()).toMatchObject([{ tool: "bank.transfer", any: ["amount"] }]);
-    await page.goto(`${world.url}/console#/approvals?show=rules`);
+    await show("#/approvals?show=rules");
     await page
       .getByRole("row", { name: /bank\.transfer/ })
       .getByRole("button", { name: "Remove" })

@@ -7,7 +7,7 @@ import { createAgentsWorld } from "./model-world.ts";
 import { useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("what cannot be taken back", () => {
-  const { world, page } = useConsole(createAgentsWorld);
+  const { world, page, show } = useConsole(createAgentsWorld);
 
   async function change(write: (store: Store) => Promise<unknown>): Promise<void> {
     const { store } = await openStoreIn(world.dir);
@@ -22,9 +22,7 @@ describe.skipIf(NO_BROWSER)("what cannot be taken back", () => {
       deliver: false,
     };
     const sent = (await world.post("/hooks/agent", body)).body;
-    await world.until(
-      async () => (await world.get(`/hooks/runs/${sent.runId}`)).body.run.status === "succeeded",
-    );
+    expect((await world.endedRun(sent.runId)).status).toBe("succeeded");
     return sent;
   }
   const error = { code: "provider_error", message: "out of order" } as const;
@@ -98,7 +96,7 @@ describe.skipIf(NO_BROWSER)("what cannot be taken back", () => {
       (request) =>
         request.method() !== "GET" && written.push(`${request.method()} ${request.url()}`),
     );
-    await page.goto(`${world.url}/console${address}`);
+    await show(address);
     await page.reload();
     const opener = page.locator("main").getByRole("button", { name: button, exact: true }).first();
     const dialog = page.getByRole("dialog");

@@ -6,7 +6,7 @@ import { useConsole } from "./use-console.ts";
 const MANY = 60;
 
 describe.skipIf(NO_BROWSER)("details of the console that all pages share", () => {
-  const { world, page, context } = useConsole(() =>
+  const { world, page, context, show } = useConsole(() =>
     approvalWorld({ agent: { approve: ["bank.*"] } }),
   );
   beforeAll(async () => {
@@ -14,11 +14,7 @@ describe.skipIf(NO_BROWSER)("details of the console that all pages share", () =>
     for (let n = 0; n < MANY; n++)
       await world.post("/hooks/shop", { data: { items: [{ id: n }] }, "odd name": 1 });
     world.model.handler = transferOnce({ to: { "odd name": [{ iban: "DE1" }] }, amount: 50 });
-    await world.post("/hooks/agent", {
-      message: "Pay.",
-      wakeMode: "next-heartbeat",
-      deliver: false,
-    });
+    await world.orderRun({ message: "Pay." });
     await world.open();
   });
 
@@ -34,7 +30,7 @@ describe.skipIf(NO_BROWSER)("details of the console that all pages share", () =>
 
   it("keeps the head of a table in sight while its rows scroll", async () => {
     await page.setViewportSize({ width: 1280, height: 500 });
-    await page.goto(`${world.url}/console#/events`);
+    await show("#/events");
     await expect.poll(() => page.locator("tr[data-id]").count()).toBeGreaterThan(40);
     const [table, before] = [await box(".table"), await box("th")];
     const row = await box("tr[data-id]");
@@ -54,7 +50,7 @@ describe.skipIf(NO_BROWSER)("details of the console that all pages share", () =>
     const [event] = (await world.admin("/admin/v1/events?path=shop&limit=1")).body.events as {
       id: string;
     }[];
-    await page.goto(`${world.url}/console#/events/${event?.id}`);
+    await show(`#/events/${event?.id}`);
     const divider = page.getByRole("separator", { name: "Width of the list" });
     await divider.waitFor();
     const [split, from] = [await box(".split"), await box(".divider")];
@@ -80,10 +76,10 @@ describe.skipIf(NO_BROWSER)("details of the console that all pages share", () =>
     await expect.poll(share).toBe(Number(await divider.getAttribute("aria-valuemax")));
     const { width } = await box(".split > .list");
     await page.goto("about:blank");
-    await page.goto(`${world.url}/console#/events/${event?.id}`);
+    await show(`#/events/${event?.id}`);
     await expect.poll(async () => (await box(".split > .list")).width).toBe(width);
     const [run] = (await world.admin("/admin/v1/runs")).body.runs as { id: string }[];
-    await page.goto(`${world.url}/console#/runs/${run?.id}`);
+    await show(`#/runs/${run?.id}`);
     await detail().getByRole("heading").first().waitFor();
     expect(await share()).toBe(48);
   });
@@ -92,7 +88,7 @@ describe.skipIf(NO_BROWSER)("details of the console that all pages share", () =>
     const [event] = (await world.admin("/admin/v1/events?path=shop&limit=1")).body.events as {
       id: string;
     }[];
-    await page.goto(`${world.url}/console#/events/${event?.id}`);
+    await show(`#/events/${event?.id}`);
     await detail()
       .getByRole("button", { name: `Copy ${event?.id}` })
       .first()
@@ -103,7 +99,7 @@ describe.skipIf(NO_BROWSER)("details of the console that all pages share", () =>
 
   it("copies the path of a field of a JSON tree as mappings write it", async () => {
     const [approval] = await world.open();
-    await page.goto(`${world.url}/console#/approvals/${approval?.id}`);
+    await show(`#/approvals/${approval?.id}`);
     for (const [name, path] of [
       ["iban", "to.`odd name`[0].iban"],
       ["amount", "amount"],
@@ -115,7 +111,7 @@ describe.skipIf(NO_BROWSER)("details of the console that all pages share", () =>
   });
 
   it("has the exact time in the title of each time that it says as people do", async () => {
-    await page.goto(`${world.url}/console#/events`);
+    await show("#/events");
     await page.locator("tr[data-id] time").first().waitFor();
     const times = await page
       .locator("main time")
@@ -132,7 +128,7 @@ describe.skipIf(NO_BROWSER)("details of the console that all pages share", () =>
   });
 
   it("sets numbers to the right, with figures of one width", async () => {
-    await page.goto(`${world.url}/console#/failures`);
+    await show("#/failures");
     await page.locator("td.number").first().waitFor();
     for (const selector of ["td.number", "th.number"])
       expect(await style(selector, "textAlign")).toMatch(/^(?:right|end)$/);
@@ -145,9 +141,9 @@ describe.skipIf(NO_BROWSER)("details of the console that all pages share", () =>
     await page.goto("about:blank");
     await page.clock.install();
     // The script of the page is loaded before.
-    await page.goto(`${world.url}/console#/refusals`);
+    await show("#/refusals");
     await page.locator("main .empty, main .table").first().waitFor();
-    await page.goto(`${world.url}/console#/failures`);
+    await show("#/failures");
     await page.locator("td.number").first().waitFor();
     let answer = (): void => {};
     const answered = new Promise<void>((resolve) => (answer = resolve));

@@ -18,7 +18,7 @@ const GUIDE = [
 ].join("\n\n");
 
 describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
-  const { world, page, problems } = useConsole(createAgentsWorld);
+  const { world, page, problems, show } = useConsole(createAgentsWorld);
   beforeAll(async () => {
     mkdirSync(join(world.dir, "files"));
     writeFileSync(join(world.dir, "files/guide.md"), GUIDE);
@@ -26,9 +26,6 @@ describe.skipIf(NO_BROWSER)("documents and chat in the console", () => {
     writeFileSync(join(world.dir, "files/broken.pdf"), "%PDF-1.4 this is none");
   });
 
-  const show = async (hash: string): Promise<void> => {
-    await page.goto(`${world.url}/console${hash}`);
-  };
   const file = (name: string): string => join(world.dir, "files", name);
   const clean = async (): Promise<void> => {
     expect(await page.innerText("main")).not.toMatch(/\[object |undefined|NaN/);

@@ -9,13 +9,13 @@ const MAPPING = {
 };
 
 describe.skipIf(NO_BROWSER)("events in the console, further on", () => {
-  const { world, page } = useConsole({ config: { hooks: { mappings: [MAPPING] } } });
+  const { world, page, show } = useConsole({ config: { hooks: { mappings: [MAPPING] } } });
   const send = async (id: number): Promise<string> =>
     (await world.post("/hooks/shop", { type: "order", id, total: 240 })).body.eventId;
 
   it("compares an event with another one on Live without leaving it", async () => {
     const [first, second] = [await send(7), await send(8)];
-    await page.goto(`${world.url}/console#/live`);
+    await show("#/live");
     await page.locator(`tr[data-id="${second}"]`).click();
     await page.getByRole("button", { name: "Compare", exact: true }).click();
     const dialog = page.getByRole("dialog", { name: "Compare" });
@@ -49,7 +49,7 @@ describe.skipIf(NO_BROWSER)("events in the console, further on", () => {
       return route.fulfill({ json: { ok: true, events: isMore ? [newest] : [], ...rest } });
     });
     await page.clock.install();
-    await page.goto(`${world.url}/console#/events?search=needle`);
+    await show("#/events?search=needle");
     await page.getByText(/0 rows of 10,000 looked at, back to .*\./).waitFor();
     await page.getByRole("button", { name: "Look further" }).click();
     await page.locator("tbody tr[data-id]").first().waitFor();

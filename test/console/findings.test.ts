@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { NO_BROWSER } from "./browser.ts";
-import { useConsole } from "./use-console.ts";
+import { getText, useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("what the overview has found about mappings", () => {
-  const { world, page } = useConsole({
+  const { page, show, region } = useConsole({
     workers: false,
     config: {
       hooks: {
@@ -35,8 +35,8 @@ describe.skipIf(NO_BROWSER)("what the overview has found about mappings", () => 
       await route.fulfill({ json: { ...answer, findings: [shape, ...answer.findings] } });
     });
     await page.goto("about:blank");
-    await page.goto(`${world.url}/console#/overview`);
-    const found = page.getByRole("region", { name: "Mappings", exact: true });
+    await show("#/overview");
+    const found = region("Mappings");
     const row = (words: RegExp | string) => found.getByRole("listitem").filter({ hasText: words });
     for (const [words, address, text] of [
       ["lint", "#/mappings/never", /never/],
@@ -45,7 +45,7 @@ describe.skipIf(NO_BROWSER)("what the overview has found about mappings", () => 
     ] as const) {
       const one = row(words).first();
       await one.waitFor();
-      expect((await one.innerText()).replaceAll(/\s+/g, " ")).toMatch(text);
+      expect(await getText(one)).toMatch(text);
       expect(await one.getByRole("link").first().getAttribute("href")).toBe(address);
     }
     await row("in shadow").getByRole("link").click();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { NO_BROWSER } from "./browser.ts";
-import { useConsole } from "./use-console.ts";
+import { getText, useConsole } from "./use-console.ts";
 
 const MAPPING = {
   id: "order",
@@ -9,11 +9,11 @@ const MAPPING = {
 };
 
 describe.skipIf(NO_BROWSER)("the keys of the console", () => {
-  const { world, page } = useConsole({ config: { hooks: { mappings: [MAPPING] } } });
+  const { world, page, show } = useConsole({ config: { hooks: { mappings: [MAPPING] } } });
 
   it("work after a click on a checkbox or on a list, in which letters choose if the keyboard has reached it", async () => {
     for (const id of [1, 2]) await world.post("/hooks/shop", { type: "order", id });
-    await page.goto(`${world.url}/console#/events`);
+    await show("#/events");
     await page.locator("tbody tr[data-id]").nth(1).waitFor();
     const box = page.getByLabel("With a failed run");
     await box.check();
@@ -41,7 +41,7 @@ describe.skipIf(NO_BROWSER)("the keys of the console", () => {
   });
 
   it("rest while a dialog is open", async () => {
-    await page.goto(`${world.url}/console#/mappings/order`);
+    await show("#/mappings/order");
     await page.locator(".cm-content").waitFor();
     await page.getByRole("option").first().waitFor();
     await page.getByRole("button", { name: "Freeze as test" }).click();
@@ -63,7 +63,7 @@ describe.skipIf(NO_BROWSER)("the keys of the console", () => {
   });
 
   it("move the focus with the tab that the arrows select", async () => {
-    await page.goto(`${world.url}/console#/system/gateway`);
+    await show("#/system/gateway");
     await page.getByRole("tab", { name: "Gateway" }).focus();
     for (const name of ["Agents and plugins", "Schedules"]) {
       await page.keyboard.press("ArrowRight");
@@ -76,14 +76,14 @@ describe.skipIf(NO_BROWSER)("the keys of the console", () => {
   });
 
   it("are listed by ?, those of approvals too, and the search only if there is one", async () => {
-    await page.goto(`${world.url}/console#/events`);
+    await show("#/events");
     await page.getByRole("searchbox", { name: "Search events" }).waitFor();
     const dialog = page.getByRole("dialog", { name: "Keys" });
     const list = async (): Promise<string> => {
       await page.locator("main h1").click();
       await page.keyboard.press("?");
       await dialog.getByText("this list").waitFor();
-      const text = (await dialog.innerText()).replaceAll(/\s+/g, " ");
+      const text = await getText(dialog);
       await page.keyboard.press("Escape");
       await dialog.waitFor({ state: "detached" });
       return text;
@@ -104,7 +104,7 @@ describe.skipIf(NO_BROWSER)("the keys of the console", () => {
       "y System",
     ])
       expect(text).toContain(words);
-    await page.goto(`${world.url}/console#/live`);
+    await show("#/live");
     await page.getByRole("heading", { name: "Live" }).waitFor();
     expect(await list()).not.toContain("/ search");
   });
@@ -112,7 +112,7 @@ describe.skipIf(NO_BROWSER)("the keys of the console", () => {
   it("reach every page with g and a letter", async () => {
     // Between the two keys a second may pass; on busy cores the browser takes longer than that to get both.
     await page.clock.setFixedTime(Date.now());
-    await page.goto(`${world.url}/console#/overview`);
+    await show("#/overview");
     await page.getByRole("heading", { name: "Overview" }).waitFor();
     const pages = {
       l: "Live",

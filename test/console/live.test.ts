@@ -3,7 +3,7 @@ import { NO_BROWSER } from "./browser.ts";
 import { useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("the console's live list", () => {
-  const { world, page } = useConsole({
+  const { world, page, show, region } = useConsole({
     config: {
       hooks: {
         mappings: [{ id: "order", match: { path: "shop" }, messageTemplate: "Order {{id}}" }],
@@ -11,7 +11,7 @@ describe.skipIf(NO_BROWSER)("the console's live list", () => {
     },
   });
 
-  const rows = () => page.getByRole("region", { name: "Live events" }).locator("tbody tr[data-id]");
+  const rows = () => region("Live events").locator("tbody tr[data-id]");
   const announcer = () => page.locator("[data-live]");
   const post = async (path: string): Promise<string> => {
     const { body, headers } = await world.post(`/hooks/${path}`, { id: 7 });
@@ -19,7 +19,7 @@ describe.skipIf(NO_BROWSER)("the console's live list", () => {
   };
 
   it("shows a line to paste while nothing has come in, and then what comes in, the newest first", async () => {
-    await page.goto(`${world.url}/console#/live`);
+    await show("#/live");
     await page.getByText("Events show here as they come in.").waitFor();
     const first = await post("shop");
     await rows().first().waitFor();
@@ -50,14 +50,14 @@ describe.skipIf(NO_BROWSER)("the console's live list", () => {
   });
 
   it("keeps filters in the address, and explains an event beside the list", async () => {
-    await page.goto(`${world.url}/console#/live?outcome=unmatched`);
+    await show("#/live?outcome=unmatched");
     await expect.poll(() => rows().count()).toBe(1);
     await post("shop");
     const last = await post("nowhere");
     await expect.poll(() => rows().first().getAttribute("data-id")).toBe(last);
     expect(await rows().count()).toBe(2);
     await page.keyboard.press("j");
-    await page.getByRole("region", { name: "Why" }).waitFor();
+    await region("Why").waitFor();
     expect(page.url()).toContain(`#/live/${last}?outcome=unmatched`);
     await page.keyboard.press("Escape");
   });
@@ -76,8 +76,8 @@ describe.skipIf(NO_BROWSER)("the console's live list", () => {
         ? route.fulfill({ contentType: "application/x-ndjson", body })
         : route.continue());
     });
-    await page.goto(`${world.url}/console#/events`);
-    await page.goto(`${world.url}/console#/live`);
+    await show("#/events");
+    await show("#/live");
     await expect.poll(() => rows().count()).toBe(3);
     expect(asked).toEqual(["?lines=50", `?after=${last?.id}`]);
     expect(await rows().first().getAttribute("data-id")).toBe(missed[1]);
@@ -95,8 +95,8 @@ describe.skipIf(NO_BROWSER)("the console's live list", () => {
     };
     page.on("request", note(asked));
     page.on("requestfailed", note(ended));
-    await page.goto(`${world.url}/console#/events`);
-    await page.goto(`${world.url}/console#/live`);
+    await show("#/events");
+    await show("#/live");
     await rows().first().waitFor();
     const before = await rows().count();
     const last = await rows().first().getAttribute("data-id");
@@ -122,8 +122,8 @@ describe.skipIf(NO_BROWSER)("the console's live list", () => {
         }),
       { times: 1 },
     );
-    await page.goto(`${world.url}/console#/events`);
-    await page.goto(`${world.url}/console#/live?path=shop`);
+    await show("#/events");
+    await show("#/live?path=shop");
     await page.getByText("1,234 events came in faster than they are shown here.").first().waitFor();
     expect(
       await page.getByRole("link", { name: "Events has all of them." }).getAttribute("href"),

@@ -11,7 +11,7 @@ describe.skipIf(NO_BROWSER)("a long list in the console", () => {
     runAction(n === 0 ? "hook:needle" : `hook:hay:${n}`),
   );
   const ids = actions.map(({ runId }) => runId);
-  const { world, page } = useConsole(() =>
+  const { page, show } = useConsole(() =>
     createFilledWorld(async ({ store }) => {
       await store.accept(event_("many", { outcome: "accepted", actions }));
       await store.commit((tx) => {
@@ -21,7 +21,7 @@ describe.skipIf(NO_BROWSER)("a long list in the console", () => {
   );
 
   it("loads older rows when its end comes into sight, and misses and repeats none", async () => {
-    await page.goto(`${world.url}/console#/runs`);
+    await show("#/runs");
     await page.getByText("100 rows").waitFor();
     const seen = new Set<string>();
     const collect = async (): Promise<void> => {
@@ -47,13 +47,13 @@ describe.skipIf(NO_BROWSER)("a long list in the console", () => {
   });
 
   it("looks into older pages for what is searched", async () => {
-    await page.goto(`${world.url}/console#/runs?q=needle`);
+    await show("#/runs?q=needle");
     await page.getByRole("row", { name: /hook:needle/ }).waitFor();
     await page.getByText(`1 row of ${MANY} looked at, no older ones.`).waitFor();
-    await page.goto(`${world.url}/console#/runs?q=nothing`);
+    await show("#/runs?q=nothing");
     await page.getByText(`0 rows of ${MANY} looked at, no older ones.`).waitFor();
     // An index has the row of a whole id.
-    await page.goto(`${world.url}/console#/runs?q=${ids[0]}`);
+    await show(`#/runs?q=${ids[0]}`);
     await page.getByText("1 row, no older ones.").waitFor();
   });
 });

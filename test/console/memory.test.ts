@@ -25,14 +25,13 @@ async function addNotes({ store, cluster }: StoreHandle): Promise<void> {
 }
 
 describe.skipIf(NO_BROWSER)("notes of agents in the console", () => {
-  const { world, page } = useConsole(() => createFilledWorld(addNotes));
+  const { world, page, show, region } = useConsole(() => createFilledWorld(addNotes));
   const notes = async (): Promise<{ text: string; words: string; by: string | null }[]> =>
     (await world.admin("/admin/v1/memory")).body.notes;
-  const row = (name: RegExp) =>
-    page.getByRole("region", { name: "List of notes" }).getByRole("row", { name });
+  const row = (name: RegExp) => region("List of notes").getByRole("row", { name });
 
   it("are listed with their conversations, and searched", async () => {
-    await page.goto(`${world.url}/console#/system/memory`);
+    await show("#/system/memory");
     await row(
       /Bob eats no meat\. main channel:pipe:direct:bob people in the conversation/,
     ).waitFor();

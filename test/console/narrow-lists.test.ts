@@ -10,7 +10,7 @@ const LONG = `A name that is longer than a window is wide${", by far".repeat(30)
 const error = { code: "model_failed", message: "the provider answered 529" } as const;
 
 describe.skipIf(NO_BROWSER)("lists in a window as narrow as a phone", () => {
-  const { world, page } = useConsole(() =>
+  const { world, page, show } = useConsole(() =>
     createFilledWorld(async ({ store }) => {
       const now = Date.now();
       await Promise.all(
@@ -34,7 +34,7 @@ describe.skipIf(NO_BROWSER)("lists in a window as narrow as a phone", () => {
   );
   const open = async (name: string): Promise<void> => {
     await page.goto("about:blank");
-    await page.goto(`${world.url}/console#/${name}`);
+    await show(`#/${name}`);
     await page.locator("main :is(tbody tr, .empty)").first().waitFor();
     await page.locator("main .skeleton").first().waitFor({ state: "detached" });
   };

@@ -119,12 +119,7 @@ describe.skipIf(NO_BROWSER)(
       await page.reload();
       await page.getByText("No call waits for approval").waitFor();
       for (const key of ["one", "two"])
-        await world.post("/hooks/agent", {
-          message: "Pay.",
-          sessionKey: `hook:${key}`,
-          wakeMode: "next-heartbeat",
-          deliver: false,
-        });
+        await world.orderRun({ message: "Pay.", sessionKey: `hook:${key}` });
       await world.open(2);
       await expect.poll(() => badge.innerText()).toBe("2");
       await page.reload();

@@ -7,7 +7,7 @@ import { event_ } from "../http/admin-world.ts";
 import { openStoreIn } from "../store/home.ts";
 import { createModelWorld } from "./model-world.ts";
 import { NO_BROWSER } from "./browser.ts";
-import { useConsole } from "./use-console.ts";
+import { getText, useConsole } from "./use-console.ts";
 
 /** A gateway that had an event two hours ago, and whose model answers the first run and then refuses all. */
 async function createRefusedWorld() {
@@ -50,7 +50,7 @@ const FIGURES = `(() => {
 })()`;
 
 describe.skipIf(NO_BROWSER)("the figures of the overview", () => {
-  const { world, page } = useConsole(createRefusedWorld);
+  const { world, page, show, region } = useConsole(createRefusedWorld);
   beforeAll(async () => {
     const send = async (name: string): Promise<string> =>
       (
@@ -75,16 +75,14 @@ describe.skipIf(NO_BROWSER)("the figures of the overview", () => {
       return breakers.some(({ state, waiting }) => state !== "closed" && waiting > 0);
     });
     await page.goto("about:blank");
-    await page.goto(`${world.url}/console#/overview`);
+    await show("#/overview");
   });
-
-  const region = (name: string) => page.getByRole("region", { name, exact: true });
 
   it("shows a model that refuses with how many runs wait for it, and leads to them", async () => {
     const breakers = region("Breakers");
     // While a call tests the model, its run does not wait.
     await expect
-      .poll(async () => (await breakers.innerText()).replaceAll(/\s+/g, " "))
+      .poll(() => getText(breakers))
       .toMatch(/local\/big away since .*, tested next .*, 1 waiting/);
     expect(await page.locator(".overview-health").innerText()).toContain("local/big is away");
     await breakers.getByRole("link", { name: "waiting" }).click();
@@ -92,8 +90,7 @@ describe.skipIf(NO_BROWSER)("the figures of the overview", () => {
     expect(await page.getByRole("row", { name: /first/ }).count()).toBe(0);
     await page.goBack();
     await breakers.getByRole("link", { name: "local/big" }).click();
-    await page
-      .getByRole("region", { name: "List of breakers" })
+    await region("List of breakers")
       .getByRole("row", { name: /local\/big/ })
       .waitFor();
     await page.goBack();
@@ -123,7 +120,7 @@ describe.skipIf(NO_BROWSER)("the figures of the overview", () => {
       for (const item of await region(name).getByRole("listitem").all())
         expect(await item.getByRole("link").count()).toBeGreaterThan(0);
     for (const href of new Set(figures.map(([, to]) => to))) {
-      await page.goto(`${world.url}/console${href}`);
+      await show(href ?? "");
       await page.locator("main .page-head h1", { hasNotText: "Overview" }).waitFor();
       await page
         .locator("main .table, main .empty, main .facts, main .detail, main pre, main .json-key")
@@ -137,7 +134,7 @@ describe.skipIf(NO_BROWSER)("the figures of the overview", () => {
   }, 180_000);
 
   it("lead from a bar to the hooks that it counts, and from a day to its runs; arrow keys go from bar to bar", async () => {
-    await page.goto(`${world.url}/console#/overview?since=24h`);
+    await show("#/overview?since=24h");
     const bars = page.locator(".chart svg > a");
     await expect.poll(() => bars.count()).toBeGreaterThan(1);
     // Tab stops at the last of them only.
@@ -146,20 +143,20 @@ describe.skipIf(NO_BROWSER)("the figures of the overview", () => {
     for (let left = (await bars.count()) - 1; left > 0; left--)
       await page.keyboard.press("ArrowLeft");
     await page.keyboard.press("Enter");
-    const events = page.getByRole("region", { name: "Events", exact: true });
+    const events = region("Events");
     await events.getByRole("row", { name: /earlier/ }).waitFor();
     // Events before or after the bar are left out.
     expect(await events.locator("tbody tr[data-id]").count()).toBe(1);
     await page.getByRole("button", { name: /^until / }).click();
     await events.getByRole("row", { name: /nowhere/ }).waitFor();
-    await page.goto(`${world.url}/console#/overview`);
+    await show("#/overview");
     await region("Tokens and cost a day")
       .getByRole("link", { name: /^\d{4}-\d\d-\d\d$/ })
       .first()
       .click();
     await page.getByRole("row", { name: /first/ }).waitFor();
     expect(page.url()).toMatch(/#\/runs\?endedSince=\d{4}-\d\d-\d\d&endedUntil=\d{4}-\d\d-\d\d$/);
-    await page.goto(`${world.url}/console#/runs?since=2020-01-01&until=2020-01-02`);
+    await show("#/runs?since=2020-01-01&until=2020-01-02");
     await page.getByText("No run like that.").waitFor();
     await page.getByRole("button", { name: /^until .*2020/ }).click();
     await page.getByRole("row", { name: /first/ }).waitFor();

@@ -18,7 +18,7 @@ const PANELS = [
 ] as const;
 
 describe.skipIf(NO_BROWSER)("the overview while one answer is slow", () => {
-  const { world, page } = useConsole({ config: { channels: { console: {} } } });
+  const { page, show, region } = useConsole({ config: { channels: { console: {} } } });
 
   it.each([
     ...PANELS.map(([path, name]) => [path, name] as const),
@@ -35,17 +35,14 @@ describe.skipIf(NO_BROWSER)("the overview while one answer is slow", () => {
     );
     try {
       await page.goto("about:blank");
-      await page.goto(`${world.url}/console#/overview`);
+      await show("#/overview");
       const shown = ([, name, words]: (typeof PANELS)[number]) =>
-        page.getByRole("region", { name, exact: true }).getByText(words).first().waitFor();
+        region(name).getByText(words).first().waitFor();
       await Promise.all(PANELS.filter(([, name]) => name !== held).map(shown));
       if (slow !== "/admin/v1/status")
         await page.getByText("all that it needs can be reached").waitFor();
       // The slow one says that it loads; what is there does not move when it comes.
-      const box =
-        held === "Waiting"
-          ? page.locator("main")
-          : page.getByRole("region", { name: held, exact: true });
+      const box = held === "Waiting" ? page.locator("main") : region(held);
       await box.locator(".skeleton").waitFor();
       for (const [, name, words] of PANELS)
         if (name === held)

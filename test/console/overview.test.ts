@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { openStoreIn } from "../store/home.ts";
 import { NO_BROWSER } from "./browser.ts";
-import { useConsole } from "./use-console.ts";
+import { getText, useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("the overview", () => {
-  const { world, page } = useConsole({
+  const { world, page, show, region } = useConsole({
     config: {
       hooks: {
         mappings: [
@@ -23,16 +23,13 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
     const { runId } = (
       await world.post("/hooks/agent", { message: "An order of 240", name: "Shop" })
     ).body;
-    await world.until(
-      async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded",
-    );
+    expect((await world.endedRun(runId)).status).toBe("succeeded");
     await world.post("/hooks/nowhere", {});
     await world.post("/hooks/nowhere", {});
-    await page.goto(`${world.url}/console#/overview`);
+    await show("#/overview");
   });
 
-  const region = async (name: string): Promise<string> =>
-    (await page.getByRole("region", { name, exact: true }).innerText()).replaceAll(/\s+/g, " ");
+  const words = (name: string) => getText(region(name));
 
   it("says in one line how the gateway is, and counts what came in, each a link to the list of it", async () => {
     await page.getByRole("link", { name: "2 hooks failed in the last 24 hours" }).waitFor();
@@ -63,13 +60,13 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
     await chart.getByText("Hooks a minute by outcome: 3 in all").waitFor();
     const legend = await chart.locator(".legend").innerText();
     expect(legend.split(/\s+/)).toEqual(["accepted", "unmatched"]);
-    expect(await region("Latency")).toMatch(
+    expect(await words("Latency")).toMatch(
       /Answer to a hook [\d.]+ (ms|s) [\d.]+ (ms|s) [\d.]+ (ms|s) 3/,
     );
-    expect(await region("Latency")).toMatch(/Run [\d.]+ (ms|s)/);
-    expect(await region("Waiting")).toMatch(/Nothing waits/);
+    expect(await words("Latency")).toMatch(/Run [\d.]+ (ms|s)/);
+    expect(await words("Waiting")).toMatch(/Nothing waits/);
     await expect
-      .poll(() => region("Tokens and cost a day"))
+      .poll(() => words("Tokens and cost a day"))
       .toMatch(/for 0 tokens in \d runs? Day \(UTC\) Runs/);
     await page.getByLabel("Time").selectOption("24h");
     await expect.poll(() => page.url()).toContain("since=24h");
@@ -77,17 +74,16 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
   });
 
   it("lists the groups of failures, what the doctor found, and leads to each", async () => {
-    await page.getByRole("region", { name: "Failures", exact: true }).getByText("2×").waitFor();
-    expect(await region("Failures")).toMatch(/2× No mapping matches hooks on nowhere/);
-    expect(await region("Doctor")).toMatch(/model no model for main/);
-    expect(await region("Mappings")).toMatch(/Lint and the recorded bodies show no problem/);
-    await page
-      .getByRole("region", { name: "Failures", exact: true })
+    await region("Failures").getByText("2×").waitFor();
+    expect(await words("Failures")).toMatch(/2× No mapping matches hooks on nowhere/);
+    expect(await words("Doctor")).toMatch(/model no model for main/);
+    expect(await words("Mappings")).toMatch(/Lint and the recorded bodies show no problem/);
+    await region("Failures")
       .getByRole("link", { name: /No mapping matches/ })
       .click();
     await page.getByRole("heading", { name: "Failures" }).waitFor();
     await page.goBack();
-    await page.getByRole("region", { name: "Doctor" }).getByRole("link", { name: "model" }).click();
+    await region("Doctor").getByRole("link", { name: "model" }).click();
     await page.getByRole("tab", { name: "Agents and plugins", selected: true }).waitFor();
   });
 
@@ -99,17 +95,15 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
         name: "Held",
       })
     ).body;
-    await world.until(
-      async () => (await world.get(`/hooks/runs/${held}`)).body.run.status === "succeeded",
-    );
+    expect((await world.endedRun(held)).status).toBe("succeeded");
     const { store } = await openStoreIn(world.dir);
     const now = Date.now();
     const hold = { reason: "away", of: "acme/large", since: now, until: now + 3_600_000 } as const;
     await store.commit((tx) => tx.runs.update(held, { status: "parked", hold, endedAt: null }));
     await store.close();
-    await page.goto(`${world.url}/console#/overview`);
+    await show("#/overview");
     await page.getByText("waiting for the model acme/large").waitFor();
-    expect(await region("Waiting")).toMatch(
+    expect(await words("Waiting")).toMatch(
       /1 run waiting for the model acme\/large, which does not answer · next try in (1 h|60 min)/,
     );
   });
@@ -123,21 +117,18 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
     await store.close();
     await page.reload();
     await page.getByText("waiting for the model acme/large").waitFor();
-    expect(await region("Waiting")).toMatch(/which does not answer · next try due/);
+    expect(await words("Waiting")).toMatch(/which does not answer · next try due/);
   });
 
   it("shows the problems of the config on disk", async () => {
     world.write("rouse.json5", "{ hooks: { enabled: 'maybe' } }");
     await world.admin("/admin/v1/reload", { method: "POST" });
     await page.reload();
-    await page.getByRole("region", { name: "Problems of the config on disk" }).waitFor();
-    expect(await region("Problems of the config on disk")).toMatch(
+    await region("Problems of the config on disk").waitFor();
+    expect(await words("Problems of the config on disk")).toMatch(
       /the one before it is in use .*hooks\.enabled: /,
     );
-    await page
-      .getByRole("region", { name: "Doctor" })
-      .getByRole("link", { name: "model" })
-      .waitFor();
+    await region("Doctor").getByRole("link", { name: "model" }).waitFor();
     expect((await page.innerText("main")).match(/hooks\.enabled/g)).toHaveLength(1);
   });
 });

@@ -5,7 +5,7 @@ import JSON5 from "json5";
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { createCli } from "../cli/world.ts";
-import { createWorld, TOKEN, type World } from "../e2e/world.ts";
+import { TOKEN, type World } from "../e2e/world.ts";
 import { NO_BROWSER } from "./browser.ts";
 import { createModelWorld, type ModelWorld } from "./model-world.ts";
 import { useConsole } from "./use-console.ts";
@@ -105,12 +105,12 @@ const createPastedWorld = (mappings: readonly object[]): Promise<ModelWorld> =>
 
 describe.skipIf(NO_BROWSER)("the lines that pages say to paste", () => {
   describe("of an empty gateway", () => {
-    const { world, page } = useConsole(() => createPastedWorld([]));
+    const { world, page, show } = useConsole(() => createPastedWorld([]));
     it("work as they are pasted", async () => {
       const lines: string[] = [];
       for (const [name, ...wanted] of EMPTY) {
         await page.goto("about:blank");
-        await page.goto(`${world.url}/console#/${name}`);
+        await show(`#/${name}`);
         const shown = page.locator("main pre.command");
         for (const line of wanted) await shown.filter({ hasText: line }).first().waitFor();
         await page.locator("main .skeleton").first().waitFor({ state: "detached" });
@@ -127,7 +127,7 @@ describe.skipIf(NO_BROWSER)("the lines that pages say to paste", () => {
   });
 
   describe("of a gateway with work", () => {
-    const { world, page, context } = useConsole(() =>
+    const { world, page, context, show } = useConsole(() =>
       createPastedWorld([
         { id: "order", match: { path: "shop" }, messageTemplate: "Order {{id}}" },
         { id: "never", match: { path: "never" }, messageTemplate: "Never" },
@@ -142,7 +142,7 @@ describe.skipIf(NO_BROWSER)("the lines that pages say to paste", () => {
     it("work as they are pasted", async () => {
       const open = async (hash: string): Promise<void> => {
         await page.goto("about:blank");
-        await page.goto(`${world.url}/console#/${hash}`);
+        await show(`#/${hash}`);
       };
       const lines: string[] = [];
       const keep = async (line: string): Promise<void> => {
@@ -189,30 +189,18 @@ describe.skipIf(NO_BROWSER)("the lines that pages say to paste", () => {
   });
 });
 
-describe.skipIf(NO_BROWSER)(
-  "an empty page of a gateway behind a public address, or without hooks",
-  () => {
-    const open = async (config: object) => createWorld({ config });
-
-    describe("with gateway.publicUrl", () => {
-      const { world, page } = useConsole(() =>
-        open({ gateway: { publicUrl: "https://hooks.example.com" } }),
-      );
-      it("names the address that senders use", async () => {
-        await page.goto(`${world.url}/console#/live`);
-        await page
-          .locator("pre.command", { hasText: "curl -sS https://hooks.example.com/hooks/agent " })
-          .waitFor();
-      });
-    });
-
-    describe("with hooks.enabled false", () => {
-      const { world, page } = useConsole(() => open({ hooks: { enabled: false } }));
-      it("says that hooks are turned off", async () => {
-        await page.goto(`${world.url}/console#/events`);
-        await page.getByText("Hooks are turned off: set hooks.enabled").waitFor();
-        expect(await page.locator("main pre.command").count()).toBe(0);
-      });
-    });
-  },
-);
+describe.skipIf(NO_BROWSER)("an empty page", () => {
+  const gateway = { publicUrl: "https://hooks.example.com" };
+  const { world, page, show } = useConsole({ config: { gateway, hooks: { enabled: false } } });
+  it("says that hooks are turned off, and later names the address that senders use", async () => {
+    await show("#/events");
+    await page.getByText("Hooks are turned off: set hooks.enabled").waitFor();
+    expect(await page.locator("main pre.command").count()).toBe(0);
+    await world.reload({ gateway });
+    await page.goto("about:blank");
+    await show("#/live");
+    await page
+      .locator("pre.command", { hasText: "curl -sS https://hooks.example.com/hooks/agent " })
+      .waitFor();
+  });
+});

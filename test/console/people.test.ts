@@ -7,7 +7,7 @@ import { useConsole } from "./use-console.ts";
 const ODD = "<img src=x onerror=alert(1)>\u202e";
 
 describe.skipIf(NO_BROWSER)("linked channels in the console", () => {
-  const { world, page } = useConsole({
+  const { world, page, show, region } = useConsole({
     files: PIPES,
     config: {
       owner: {},
@@ -19,8 +19,8 @@ describe.skipIf(NO_BROWSER)("linked channels in the console", () => {
   });
 
   it("are listed with those that the config names, and are unlinked by a button", async () => {
-    await page.goto(`${world.url}/console#/system/channels`);
-    const section = page.getByRole("region", { name: "Linked channels", exact: true });
+    await show("#/system/channels");
+    const section = region("Linked channels");
     await section.getByRole("row", { name: /bob pipe bob .*unlinked/ }).waitFor();
     expect(await section.getByRole("button", { name: "Unlink" }).count()).toBe(0);
     const say = (channel: "pipe" | "tube", text: string) =>

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { run } from "../store/suite/make.ts";
-import type { HeartbeatRun, RunChange, RunRecord } from "../../src/store/types.ts";
+import type { HeartbeatRun, RunChange } from "../../src/store/types.ts";
 import { event_, runAction } from "../http/admin-world.ts";
 import { actIn } from "../store/acted.ts";
 import { openStoreIn } from "../store/home.ts";
 import { NO_BROWSER } from "./browser.ts";
-import { useConsole } from "./use-console.ts";
+import { getText, useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("the runs in the console", () => {
   /** Sends a hook and waits until its run has ended. */
@@ -20,9 +20,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
       name,
       wakeMode: "next-heartbeat",
     });
-    await world.until(
-      async () => (await world.get(`/hooks/runs/${body.runId}`)).body.run.status === "succeeded",
-    );
+    expect((await world.endedRun(body.runId)).status).toBe("succeeded");
     return body;
   }
   const open = () => openStoreIn(world.dir);
@@ -32,17 +30,9 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     await store.close();
   }
   const detail = () => page.locator(".detail");
-  const text = async (): Promise<string> => (await detail().innerText()).replaceAll(/\s+/g, " ");
-  const show = async (hash: string, words: string): Promise<void> => {
-    await page.goto(`${world.url}/console${hash}`);
-    await page.locator("main").getByText(words).filter({ visible: true }).first().waitFor();
-  };
+  const text = () => getText(detail());
 
-  const { world, page, problems } = useConsole({});
-  it("says with a line to paste that there is no run yet", async () => {
-    await show("#/runs", "No run yet");
-    expect(await page.locator(".empty .command").innerText()).toContain("/hooks/agent");
-  });
+  const { world, page, problems, show, region } = useConsole({});
 
   it("lists runs, filters them in the address, and shows one beside the list with the keys alone", async () => {
     const { runId, eventId } = await ran("An order of 240", "hook:shop:7", "Shop");
@@ -94,26 +84,26 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     expect(await page.getByLabel("Kind").innerText()).not.toContain("All but heartbeats");
   });
 
-  it("says why a run waits, and until when, and cancels it", async () => {
+  it("says why a run waits, and until when, and what it has waited for; cancels it, and starts it again", async () => {
     const { runId: held } = await ran("Hold it", "hook:held", "Held");
-    const until = Date.now() + 3_600_000;
-    const since = until - 7_200_000;
-    const reasons: [NonNullable<RunRecord["hold"]>, RegExp][] = [
-      [
-        { reason: "limit", scope: "mapping:shop", limit: "runsPerHour", since, until },
-        /waits for limits\.runsPerHour of mapping:shop, due in (?:60 min|1 h)/i,
+    const at = Date.now() - 3_600_000;
+    const limit = { reason: "limit", scope: "mapping:shop", limit: "runsPerHour" } as const;
+    await change(held, {
+      status: "parked",
+      hold: { ...limit, since: at, until: at + 7_200_000 },
+      waits: [
+        { reason: "away", of: "acme/large", since: at + 300_000, until: at + 360_000 },
+        { reason: "person", approvalIds: ["apr_1"], since: at + 400_000, until: at + 460_000 },
       ],
-      [
-        { reason: "away", of: "acme/large", since, until },
-        /waits for the model acme\/large, which does not answer, due in (?:60 min|1 h)/i,
-      ],
-    ];
-    for (const [hold, words] of reasons) {
-      await change(held, { status: "parked", hold, endedAt: null });
-      await show("#/approvals", "No call waits");
-      await show(`#/runs/${held}`, "waits for");
-      expect(await text()).toMatch(words);
-    }
+      endedAt: null,
+    });
+    await show(`#/runs/${held}`, "waits for");
+    expect(await text()).toMatch(
+      /waits for limits\.runsPerHour of mapping:shop, due in (?:60 min|1 h)/i,
+    );
+    expect(await text()).toMatch(
+      /Waited 1 min 0 s for the model acme\/large, .*Waited 1 min 0 s for a person \( ?apr_1/,
+    );
     await detail().getByRole("button", { name: "Cancel" }).click();
     await page.getByRole("button", { name: "Cancel the run" }).click();
     await page.getByText("The run is cancelled now.").waitFor();
@@ -128,13 +118,12 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
 
   it("shows the steps of a run: calls, attempts, approvals, and a cut result in full on request", async () => {
     const { runId: acted } = await ran("Refund the order", "hook:bank", "Bank");
-    const { store } = await openStoreIn(world.dir);
+    const { store } = await open();
     await actIn(store, acted);
     await store.close();
     await change(acted, { usage: { inputTokens: 1200, outputTokens: 30, costUsd: 0.25 } });
     await show(`#/runs/${acted}`, "Step 2");
-    const section = async (label: string) =>
-      (await page.getByRole("region", { name: label }).innerText()).replaceAll(/\s+/g, " ");
+    const section = (name: string) => getText(region(name));
     const first = await section("Step 1");
     for (const words of [
       "acme/large answered instead of acme/small",
@@ -150,10 +139,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     expect(first).not.toContain("two cups");
     expect(first).toContain('{"order":7');
     for (const tool of ["shop.read", "bank.refund", "mail.send"])
-      await page
-        .getByRole("region", { name: "Step 1" })
-        .getByRole("button", { name: tool })
-        .click();
+      await region("Step 1").getByRole("button", { name: tool }).click();
     expect(await section(`Call ${acted}.0.0`)).toMatch(
       /shop.read ✓ done 320 ms Arguments .*a <b>bold<\/b> note.* Result order 7: two cups image\/png cups.png \(6 B\) Cut/,
     );
@@ -179,15 +165,15 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
       const { run } = (await world.admin(`/admin/v1/runs/${runId}`)).body;
       return run.delivery === "delivered" && (run.deliveryId as string);
     });
-    const { store } = await openStoreIn(world.dir);
+    const { store } = await open();
     const chunks = ["the first part", "the <b>second</b> part", "the third part"];
     const error = { code: "not_delivered", message: "the room is gone" } as const;
     await store.commit((tx) =>
       tx.deliveries.update(id, { status: "failed", chunks, nextChunk: 2, attempts: 3, error }),
     );
     await show(`#/runs/${runId}`, "the third part");
-    const delivery = page.getByRole("region", { name: "Delivery" });
-    expect((await delivery.innerText()).replaceAll(/\s+/g, " ")).toMatch(
+    const delivery = region("Delivery");
+    expect(await getText(delivery)).toMatch(
       /^Delivery ✗ failed .*2 of 3 messages sent · 3 tries .*not_delivered: the room is gone ✓ sent the first part ✓ sent the <b>second<\/b> part ● not sent the third part$/,
     );
     expect(await delivery.locator(`a[href="#/deliveries/${id}"]`).count()).toBe(1);
@@ -199,44 +185,15 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
     await expect.poll(async () => (await delivery.innerText()).match(/✓\s+sent/g)?.length).toBe(3);
   });
 
-  it("shows what a run has waited for in the order of time, and how long", async () => {
-    const { runId } = await ran("Wait for it", "hook:waits", "Waiter");
-    const at = Date.now() - 3_600_000;
-    await change(runId, {
-      waits: [
-        {
-          reason: "limit",
-          scope: "mapping:shop",
-          limit: "runsPerHour",
-          since: at,
-          until: at + 300_000,
-        },
-        { reason: "away", of: "acme/large", since: at + 300_000, until: at + 360_000 },
-        { reason: "person", approvalIds: ["apr_1"], since: at + 400_000, until: at + 460_000 },
-        { reason: "queue", since: at + 500_000, until: at + 502_000 },
-      ],
-    });
-    await show(`#/runs/${runId}`, "limits.runsPerHour");
-    expect(await text()).toMatch(
-      /Waited 5 min 0 s for limits\.runsPerHour of mapping:shop, .*Waited 1 min 0 s for the model acme\/large, .*for a person \( ?apr_1.*Waited 2\.0 s for a free worker, or a run of its session that went first/,
-    );
-  });
-
   it("finds a word in arguments and results, opens the call that has it, and leaves the other steps out", async () => {
     await show("#/runs?status=waiting", "Bank");
     // In its middle, the row has the link to its approval.
     await page.getByRole("row", { name: /Bank/ }).click({ position: { x: 20, y: 10 } });
     await page.getByLabel("Search in the steps").fill("saucer");
-    await page
-      .getByText("No step has")
-      .or(page.getByRole("region", { name: "Step 1" }))
-      .first()
-      .waitFor();
+    await page.getByText("No step has").or(region("Step 1")).first().waitFor();
     await page.getByLabel("Search in the steps").fill("two cups");
-    await page.getByRole("region", { name: "Step 2" }).waitFor({ state: "detached" });
-    expect(await page.getByRole("region", { name: "Step 1" }).innerText()).toContain(
-      "order 7: two cups",
-    );
+    await region("Step 2").waitFor({ state: "detached" });
+    expect(await region("Step 1").innerText()).toContain("order 7: two cups");
   });
 
   it("follows a run while it runs", async () => {
@@ -310,7 +267,7 @@ describe.skipIf(NO_BROWSER)("the runs in the console", () => {
   });
 
   it("stops when it is asked to: the rest stays as it was", async () => {
-    const { store } = await openStoreIn(world.dir);
+    const { store } = await open();
     const actions = Array.from({ length: 900 }, (_, n) => runAction(`hook:stop:${n}`));
     await store.accept(event_("stop", { outcome: "accepted", actions }));
     await store.commit((tx) =>

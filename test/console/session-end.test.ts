@@ -8,10 +8,10 @@ import { NO_BROWSER } from "./browser.ts";
 import { useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("a session that ends", () => {
-  const { world, page, context } = useConsole({}, { hasFailures: true });
+  const { world, page, context, show } = useConsole({}, { hasFailures: true });
 
   it("asks for the token until it is given, and continues at the same place with what was typed", async () => {
-    await page.goto(`${world.url}/console#/system/gateway`);
+    await show("#/system/gateway");
     const field = page.getByLabel("Back up to");
     await field.fill("/copies/today.db");
     await context.clearCookies();
@@ -35,20 +35,20 @@ describe.skipIf(NO_BROWSER)("a session that ends", () => {
     expect(await field.inputValue()).toBe("/copies/today.db");
     await context.clearCookies();
     // A page that was never opened waits for the session, and does not speak of an update.
-    await page.goto(`${world.url}/console#/documents`);
+    await show("#/documents");
     await dialog.waitFor();
     expect(await page.getByText("could not be loaded").count()).toBe(0);
     await token.fill(world.gateway.operatorToken);
     await dialog.getByRole("button", { name: "Sign in" }).click();
     await page.getByRole("heading", { name: "Documents" }).first().waitFor();
-    await page.goto(`${world.url}/console#/runs`);
+    await show("#/runs");
     await page.getByText("No run yet").waitFor();
     await world.post("/hooks/agent", { message: "Hello", name: "Shop" });
     await page.getByRole("row", { name: /Shop/ }).waitFor();
   });
 
   it("opens a page whose script was refused before the end of the session was noticed", async () => {
-    await page.goto(`${world.url}/console#/runs`);
+    await show("#/runs");
     await page.getByRole("row", { name: /Shop/ }).waitFor();
     // The page hears of nothing for a while.
     const held: Route[] = [];
@@ -57,7 +57,7 @@ describe.skipIf(NO_BROWSER)("a session that ends", () => {
     const refused = page.waitForResponse(
       (response) => response.url().includes("/console/assets/") && response.status() === 401,
     );
-    await page.goto(`${world.url}/console#/sessions`);
+    await show("#/sessions");
     await refused;
     await page.unrouteAll();
     for (const route of held) await route.continue();
@@ -71,7 +71,7 @@ describe.skipIf(NO_BROWSER)("a session that ends", () => {
 
 describe.skipIf(NO_BROWSER)("actions that write files", () => {
   let later = 0;
-  const { world, page } = useConsole(
+  const { world, page, show } = useConsole(
     async () => {
       const clock = { ...REAL.clock, monotonic: () => performance.now() + later };
       return createWorld({ clock });
@@ -79,8 +79,8 @@ describe.skipIf(NO_BROWSER)("actions that write files", () => {
     { hasFailures: true },
   );
 
-  it("ask for the token again after a quarter of an hour, and continue with it", async () => {
-    await page.goto(`${world.url}/console#/system/gateway`);
+  it("ask for the token again after a quarter of an hour, continue with it, and say why one fails", async () => {
+    await show("#/system/gateway");
     const file = join(world.dir, "copy.db");
     await page.getByLabel("Back up to").fill(file);
     later = 16 * 60_000;
@@ -94,6 +94,9 @@ describe.skipIf(NO_BROWSER)("actions that write files", () => {
     await dialog.getByRole("button", { name: "Go on" }).click();
     await page.getByText(/^Backed up .*copy\.db/).waitFor();
     expect(existsSync(file)).toBe(true);
+    await page.getByLabel("Back up to").fill(file);
+    await page.getByRole("button", { name: "Back up" }).click();
+    await page.getByText("it is there already").waitFor();
   });
 
   it("keep a secret that came with the token, and nothing if the question is closed", async () => {
@@ -122,7 +125,7 @@ describe.skipIf(NO_BROWSER)("actions that write files", () => {
               json: { error: { code: "token_needed", message: "show the gateway token again" } },
             }),
     );
-    await page.goto(`${world.url}/console#/system/mappings`);
+    await show("#/system/mappings");
     await page.getByRole("button", { name: "Secrets that came" }).click();
     await page.getByRole("button", { name: "Accept secret 1" }).click();
     const dialog = page.getByRole("dialog", { name: "Show the token again" });
@@ -139,7 +142,7 @@ describe.skipIf(NO_BROWSER)("actions that write files", () => {
 });
 
 describe.skipIf(NO_BROWSER)("where gateway.console is read", () => {
-  const { world, page } = useConsole(
+  const { world, page, show } = useConsole(
     { config: { gateway: { console: "read" } } },
     { hasFailures: true },
   );
@@ -148,16 +151,16 @@ describe.skipIf(NO_BROWSER)("where gateway.console is read", () => {
     const event = (await world.post("/hooks/nowhere", { id: 7 })).headers.get(
       "x-request-id",
     ) as string;
-    await page.goto(`${world.url}/console#/system/gateway`);
+    await show("#/system/gateway");
     await page.getByText("This console may write no file (gateway.console)").first().waitFor();
     expect(await page.getByRole("button", { name: "Back up" }).isDisabled()).toBe(true);
-    await page.goto(`${world.url}/console#/events/${event}`);
+    await show(`#/events/${event}`);
     const freeze = page.getByRole("button", { name: "Freeze as a test" });
     await expect.poll(() => freeze.isDisabled()).toBe(true);
     expect(await freeze.getAttribute("title")).toMatch(/may write no file/);
     await page.keyboard.press("f");
     expect(await page.getByRole("dialog").count()).toBe(0);
-    await page.goto(`${world.url}/console#/mappings/new?event=${event}`);
+    await show(`#/mappings/new?event=${event}`);
     for (const name of ["Propose", "Freeze as test"])
       expect(await page.getByRole("button", { name }).getAttribute("title")).toMatch(
         /may write no file/,

@@ -12,7 +12,9 @@ describe.skipIf(NO_BROWSER)("the sessions in the console", () => {
     messageTemplate: "Order {{id}} of {{who}}",
     wakeMode: "next-heartbeat",
   };
-  const { world, page, problems } = useConsole({ config: { hooks: { mappings: [mapping] } } });
+  const { world, page, problems, show, region } = useConsole({
+    config: { hooks: { mappings: [mapping] } },
+  });
   beforeAll(async () => {
     for (const message of ["An order of 240", "And another one"]) {
       const { runId } = (
@@ -22,23 +24,15 @@ describe.skipIf(NO_BROWSER)("the sessions in the console", () => {
           wakeMode: "next-heartbeat",
         })
       ).body;
-      await world.until(
-        async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded",
-      );
+      expect((await world.endedRun(runId)).status).toBe("succeeded");
       runs.push(runId);
     }
     const { runId } = (await world.post("/hooks/orders", { id: 7, who: "<b>Ann</b>\u202e" })).body;
-    await world.until(
-      async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded",
-    );
+    expect((await world.endedRun(runId)).status).toBe("succeeded");
     await world.post("/hooks/wake", { text: "remember the milk", mode: "next-heartbeat" });
   });
 
   const detail = () => page.locator(".detail");
-  const show = async (hash: string, words: string): Promise<void> => {
-    await page.goto(`${world.url}/console${hash}`);
-    await page.locator("main").getByText(words).filter({ visible: true }).first().waitFor();
-  };
 
   it("shows the turns of a session as text, each message under the run that it belongs to", async () => {
     await show("#/sessions/main/hook/hook:shop:7", "And another one");
@@ -70,9 +64,7 @@ describe.skipIf(NO_BROWSER)("the sessions in the console", () => {
 
   it("shows what waits for a heartbeat of the main session, and does not offer to delete it", async () => {
     await show("#/sessions/main/main/main", "remember the milk");
-    expect(
-      await page.getByRole("region", { name: "Waiting for a heartbeat" }).innerText(),
-    ).toContain("remember the milk");
+    expect(await region("Waiting for a heartbeat").innerText()).toContain("remember the milk");
     expect(await detail().getByRole("button", { name: "Delete the session" }).count()).toBe(0);
   });
 

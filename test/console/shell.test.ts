@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { definePlugin } from "../../src/plugin/api.ts";
 import { NO_BROWSER } from "./browser.ts";
-import { useConsole } from "./use-console.ts";
+import { getText, useConsole } from "./use-console.ts";
 
 /** A channel that is busy for ever: what is sent on it waits. */
 const busy = definePlugin({
@@ -13,7 +13,7 @@ const busy = definePlugin({
 });
 
 describe.skipIf(NO_BROWSER)("the console's frame", () => {
-  const { world, page } = useConsole({
+  const { world, page, show } = useConsole({
     plugins: [busy],
     config: {
       channels: { desk: {} },
@@ -34,7 +34,7 @@ describe.skipIf(NO_BROWSER)("the console's frame", () => {
   const rail = () => page.getByRole("navigation", { name: "Pages" });
 
   it("shows the rail and the page that the address names, with nothing that a browser objects to", async () => {
-    await page.goto(`${world.url}/console#/refusals`);
+    await show("#/refusals");
     await page.getByRole("heading", { name: "Refused" }).waitFor();
     expect(await rail().getByRole("link", { name: "Refused" }).getAttribute("aria-current")).toBe(
       "page",
@@ -43,8 +43,8 @@ describe.skipIf(NO_BROWSER)("the console's frame", () => {
 
   it("counts open failures, runs in progress and deliveries that wait, and follows them without a reload", async () => {
     const count = async (title: string): Promise<string> =>
-      (await rail().getByRole("link", { name: title }).innerText()).replaceAll(/\s+/g, " ").trim();
-    await page.goto(`${world.url}/console#/refusals`);
+      (await getText(rail().getByRole("link", { name: title }))).trim();
+    await show("#/refusals");
     expect(await rail().locator(".count").count()).toBe(0);
     // The second run waits for the limit, and the reply of the first one for the channel.
     for (const id of [1, 2]) await world.post("/hooks/shop", { type: "order", id });

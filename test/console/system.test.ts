@@ -1,11 +1,9 @@
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { NO_BROWSER } from "./browser.ts";
-import { useConsole } from "./use-console.ts";
+import { getText, useConsole } from "./use-console.ts";
 
 describe.skipIf(NO_BROWSER)("the system page", () => {
-  const { world, page, problems } = useConsole({
+  const { world, page, problems, show, region } = useConsole({
     config: {
       hooks: {
         limits: { runsPerHour: 50 },
@@ -25,15 +23,14 @@ describe.skipIf(NO_BROWSER)("the system page", () => {
   });
 
   const open = async (part: string, words: string): Promise<string> => {
-    await page.goto(`${world.url}/console#/system/${part}`);
-    await page.locator("main").getByText(words).filter({ visible: true }).first().waitFor();
-    const text = await page.innerText("main");
+    await show(`#/system/${part}`, words);
+    const text = await getText(page.locator("main"));
     expect(text).not.toMatch(/\[object |undefined|NaN/);
-    return text.replaceAll(/\s+/g, " ");
+    return text;
   };
 
   it("shows the process, breakers, MCP servers, limits, the gateways, and the store", async () => {
-    await page.goto(`${world.url}/console#/system`);
+    await show("#/system");
     const text = await open("gateway", "of 50");
     for (const words of [
       /State folder \S*\.rouse/,
@@ -82,48 +79,26 @@ describe.skipIf(NO_BROWSER)("the system page", () => {
     await row.getByText("paused").waitFor();
   });
 
-  it("backs the store up into a file, and says why it cannot", async () => {
-    await open("gateway", "Back up to");
-    const file = join(world.dir, "copy.db");
-    await page.getByLabel("Back up to").fill(file);
-    await page.getByRole("button", { name: "Back up" }).click();
-    await page.getByText(/^Backed up .*copy\.db/).waitFor();
-    expect(existsSync(file)).toBe(true);
-    await page.getByLabel("Back up to").fill(file);
-    await page.getByRole("button", { name: "Back up" }).click();
-    await page.getByText("it is there already").waitFor();
-    problems.length = 0;
-  });
-
   it("shows agents, plugins, mappings and paths", async () => {
     expect(await open("agents", "Clerk")).toMatch(/main \(default\) Clerk builtin\/echo/);
     expect(await open("mappings", "order")).toMatch(/order ✓ enabled agent shop .*config/);
     expect(await page.getByRole("link", { name: "order" }).getAttribute("href")).toBe(
       "#/mappings/order",
     );
-    await page
-      .getByRole("region", { name: "Paths", exact: true })
-      .getByText("hooks.token")
-      .first()
-      .waitFor();
+    await region("Paths").getByText("hooks.token").first().waitFor();
   });
 
   it("shows channels with their reach, and sends a test message", async () => {
     await open("channels", "console");
-    await expect
-      .poll(() => page.innerText("main").then((text) => text.replaceAll(/\s+/g, " ")))
-      .toMatch(/console ✓ yes/);
+    await expect.poll(() => getText(page.locator("main"))).toMatch(/console ✓ yes/);
     // One row for a channel, whatever else it may be called.
-    const rows = await page
-      .getByRole("region", { name: "Channels", exact: true })
-      .getByRole("row")
-      .allInnerTexts();
+    const rows = await region("Channels").getByRole("row").allInnerTexts();
     expect(
       rows
         .filter((text) => /telegram|\btg\b/.test(text))
         .map((text) => text.replaceAll(/\s+/g, " ")),
     ).toEqual([expect.stringMatching(/^telegram or tg .*no/)]);
-    await page.getByRole("region", { name: "Reach", exact: true }).getByText("console").waitFor();
+    await region("Reach").getByText("console").waitFor();
     await page
       .getByRole("row", { name: /^console/ })
       .getByRole("button", { name: "Send a test message" })

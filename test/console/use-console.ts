@@ -1,4 +1,4 @@
-import type { BrowserContext, Page } from "playwright-core";
+import type { BrowserContext, Locator, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import { createWorld, type World, type WorldOptions } from "../e2e/world.ts";
 import { openBrowser } from "./browser.ts";
@@ -17,7 +17,15 @@ export interface Console<W extends World> {
   readonly context: BrowserContext;
   /** The errors of the browser in this test. The test may remove them. */
   readonly problems: string[];
+  /** Opens an address of the page, such as `#/runs`, and waits until it shows these words. */
+  show(hash: string, words?: string): Promise<void>;
+  /** The part of the page with this name. */
+  region(name: string): Locator;
 }
+
+/** The text of an element in one line. */
+export const getText = async (element: Locator): Promise<string> =>
+  (await element.innerText()).replaceAll(/\s+/g, " ");
 
 /** Stands for what `get` returns, which is there only while tests are executed. */
 export const standIn = <T extends object>(get: () => T | undefined): T =>
@@ -58,10 +66,17 @@ export function useConsole<W extends Made = World>(
   if (!hasFailures) afterEach(() => expect(problems.splice(0)).toEqual([]));
   beforeAll(open, 120_000);
   afterAll(close);
-  return {
+  const shown: Console<W> = {
     world: standIn(() => world),
     page: standIn(() => page),
     context: standIn(() => browser?.context),
     problems,
+    async show(hash, words) {
+      await shown.page.goto(`${shown.world.url}/console${hash}`);
+      if (words === undefined) return;
+      await shown.page.locator("main").getByText(words).filter({ visible: true }).first().waitFor();
+    },
+    region: (name) => shown.page.getByRole("region", { name, exact: true }),
   };
+  return shown;
 }

@@ -140,7 +140,7 @@ describe.skipIf(NO_BROWSER)("the workbench, besides editing", () => {
     expect(world.readConfig()).toContain("allowUnsafeExternalContent");
   });
 
-  it("proposes a mapping from the events, in shadow, and makes it live", async () => {
+  it("proposes a mapping from the events, in shadow, and opens it", async () => {
     for (const id of [1, 2]) await send({ type: "refund", id, customer: { name: "Ann" } });
     await one.open("#/mappings/order");
     await one.page.getByRole("button", { name: "Propose" }).click();
@@ -152,14 +152,5 @@ describe.skipIf(NO_BROWSER)("the workbench, besides editing", () => {
     await dialog.getByRole("button", { name: "Open the mapping" }).click();
     await send({ type: "refund", id: 3, customer: { name: "Ann" } });
     await one.page.getByRole("option", { name: /refunds\.event/ }).waitFor();
-    await one.page.getByRole("button", { name: "Make it live…" }).click();
-    const saving = one.page.getByRole("dialog", { name: "Save" });
-    await saving.getByText("Tests:").waitFor();
-    for (const box of await saving.getByRole("checkbox").all()) await box.check();
-    await saving.getByRole("button", { name: "Save", exact: true }).click();
-    await one.page.getByText("refunds.event is live.").waitFor();
-    expect((await send({ type: "refund", id: 4, customer: { name: "Ann" } })).runId).toMatch(
-      /^run_/,
-    );
   });
 });

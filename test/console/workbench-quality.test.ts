@@ -6,7 +6,7 @@ import { useConsole } from "./use-console.ts";
 const SHADOW = `{ id: "later", mappings: [{ id: "later", shadow: true, match: { path: "shop", payload: { type: "later" } }, messageTemplate: "{{id}}" }] }`;
 
 describe.skipIf(NO_BROWSER)("what axe examines of the editor", () => {
-  const { world, page } = useConsole({
+  const { world, page, show, region } = useConsole({
     workers: false,
     config: { hooks: { mappings: MAPPINGS, presets: [{ use: "github", auth: "token" }] } },
     files: { "mappings/later.json5": SHADOW },
@@ -17,7 +17,7 @@ describe.skipIf(NO_BROWSER)("what axe examines of the editor", () => {
   const open = async (hash: string): Promise<void> => {
     await page.setViewportSize({ width: 1280, height: 800 });
     await page.goto("about:blank");
-    await page.goto(`${world.url}/console${hash}`);
+    await show(hash);
   };
 
   it.each([
@@ -33,7 +33,7 @@ describe.skipIf(NO_BROWSER)("what axe examines of the editor", () => {
     expect(preset).not.toBe("");
     await open(`#/mappings/${id === "preset" ? preset : id}`);
     await page.locator(".cm-content").waitFor();
-    await page.getByRole("region", { name: "Result", exact: true }).waitFor();
+    await region("Result").waitFor();
     await examine(page, looks);
   });
 });

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
-import { runCommandLine } from "../../src/cli/run.ts";
+import { createCli } from "../cli/world.ts";
 import { createWorld } from "../e2e/world.ts";
 
 const page = readFileSync(new URL("../../docs/operations.md", import.meta.url), "utf8");
@@ -23,26 +23,15 @@ it("a backup made as the page says, and restored as it says, has what ended and 
       .replace("/etc/rouse", join(to, "restored"))
       .replace("/root/passphrase", join(to, "passphrase"))
       .split(" ");
-    let out = "";
-    const io = {
-      out: (text: string) => void (out += text),
-      err: (text: string) => void (out += text),
-      env: {},
-      cwd: from,
-      now: Date.now,
-      exitCode: 0,
-      terminal: { in: false, out: false, err: false, columns: undefined },
-    };
-    expect([command, await runCommandLine(args, io), out]).toEqual([command, 0, out]);
-    return out;
+    const { code, out, err } = await (await createCli(from)).rouse(args);
+    expect([command, code, err]).toEqual([command, 0, err]);
+    return out + err;
   };
   writeFileSync(join(to, "passphrase"), "of the page's example");
   const agent = (message: string) => ({ message, deliver: false, wakeMode: "next-heartbeat" });
   const old = await createWorld({ dir: from });
   const ended = (await old.post("/hooks/agent", agent("first"))).body.runId as string;
-  await old.until(
-    async () => (await old.get(`/hooks/runs/${ended}`)).body.run.status === "succeeded",
-  );
+  expect((await old.endedRun(ended)).status).toBe("succeeded");
   await old.stop();
   const accepting = await createWorld({ dir: from, workers: false });
   const waiting = (await accepting.post("/hooks/agent", agent("second"))).body.runId as string;
@@ -57,9 +46,7 @@ it("a backup made as the page says, and restored as it says, has what ended and 
     expect((await restored.get(`/hooks/runs/${ended}`)).body.run).toMatchObject({
       status: "succeeded",
     });
-    await restored.until(
-      async () => (await restored.get(`/hooks/runs/${waiting}`)).body.run.status === "succeeded",
-    );
+    expect((await restored.endedRun(waiting)).status).toBe("succeeded");
     expect((await restored.get(`/hooks/runs/${after}`)).status).toBe(404);
   } finally {
     await restored.stop();

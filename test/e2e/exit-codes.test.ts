@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DatabaseSync } from "node:sqlite";
-import { runCommandLine } from "../../src/cli/run.ts";
+import { createCli } from "../cli/world.ts";
 
 /** The cases that a process of its own is started for. */
 const PROCESSES = ["a port that is taken", "an unknown key"];
@@ -136,17 +136,13 @@ async function rouse(
     );
     db.close();
   }
-  let said = "";
-  const write = (text: string): void => void (said += text);
-  const terminal = { in: false, out: false, err: false, columns: undefined };
-  const io = { out: write, err: write, env: {}, cwd, terminal, now: Date.now, exitCode: 0 };
   // One start of each end is a process: what the others come to is the same value.
   if (!PROCESSES.includes(name)) {
     const known = process.listeners("SIGUSR1");
-    const exit = await runCommandLine(args, io);
+    const { code, out, err } = await (await createCli(cwd)).rouse(args);
     for (const one of process.listeners("SIGUSR1"))
       if (!known.includes(one)) process.off("SIGUSR1", one);
-    return { exit, said };
+    return { exit: code, said: out + err };
   }
   const env = { PATH: process.env["PATH"], HOME: process.env["HOME"] };
   return new Promise((done) => {

@@ -1,7 +1,6 @@
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
+import { serve } from "../channels/wire.ts";
 import { createWorld, type World } from "./world.ts";
 
 /** Failures are looked at every 30 seconds: here ten times a second. */
@@ -27,24 +26,18 @@ interface Posted {
 }
 
 describe("alerts about failures", () => {
-  let receiver: Server;
+  let receiver: Awaited<ReturnType<typeof serve>>;
   let posted: Posted[];
   let world: World;
   let status: number;
   beforeEach(async () => {
     posted = [];
     status = 204;
-    receiver = createServer((request, response) => {
-      let text = "";
-      request.on("data", (chunk: Buffer) => (text += chunk.toString()));
-      request.on("end", () => {
-        const { "webhook-id": id, "webhook-signature": signature } = request.headers;
-        posted.push({ id: id as string, signature: signature as string, body: JSON.parse(text) });
-        response.writeHead(status).end();
-      });
+    receiver = await serve(({ headers, body }) => {
+      const { "webhook-id": id, "webhook-signature": signature } = headers;
+      posted.push({ id, signature, body } as Posted);
+      return { status };
     });
-    await new Promise<void>((done) => receiver.listen(0, "127.0.0.1", done));
-    const { port } = receiver.address() as AddressInfo;
     world = await createWorld({
       clock,
       config: {
@@ -53,7 +46,7 @@ describe("alerts about failures", () => {
           failures: {
             channel: "console",
             to: "me",
-            callback: { url: `http://127.0.0.1:${port}/`, secret: SECRET },
+            callback: { url: receiver.url, secret: SECRET },
           },
         },
       },
@@ -61,7 +54,7 @@ describe("alerts about failures", () => {
   });
   afterEach(async () => {
     await world.stop();
-    receiver.close();
+    await receiver.close();
   });
 
   const printed = (): number =>

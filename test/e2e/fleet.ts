@@ -1,8 +1,7 @@
 import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { serve } from "../channels/wire.ts";
 import { scale } from "../soak.ts";
 import { startProgram, type Program } from "./program.ts";
 import { createProvider, modelConfig, type Provider } from "./provider.ts";
@@ -74,22 +73,6 @@ const PATIENCE_MS = 25_000;
 
 const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
-async function createReceiver(
-  arrived: Map<string, number>,
-): Promise<{ url: string; close(): void }> {
-  const server = createServer((incoming, response) => {
-    const key = String(incoming.headers["x-key"]);
-    arrived.set(key, (arrived.get(key) ?? 0) + 1);
-    incoming.resume();
-    response.end();
-  });
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
-    close: () => void server.close(),
-  };
-}
-
 export async function createFleet(heartbeat: object): Promise<Fleet> {
   const dir = mkdtempSync(join(tmpdir(), "rouse-fleet-"));
   const provider = await createProvider();
@@ -98,7 +81,11 @@ export async function createFleet(heartbeat: object): Promise<Fleet> {
     return provider.text(request).includes("This is a heartbeat") ? "HEARTBEAT_OK" : "done";
   };
   const arrived = new Map<string, number>();
-  const receiver = await createReceiver(arrived);
+  const receiver = await serve(({ headers }) => {
+    const key = String(headers["x-key"]);
+    arrived.set(key, (arrived.get(key) ?? 0) + 1);
+    return { status: 200 };
+  });
   const model = modelConfig(provider) as { agents: { defaults: object } };
   const config = {
     gateway: { port: 0, drainSeconds: 5 },
@@ -167,7 +154,7 @@ export async function createFleet(heartbeat: object): Promise<Fleet> {
     },
     async close() {
       await provider.close();
-      receiver.close();
+      await receiver.close();
       rmSync(dir, { recursive: true, force: true });
     },
   };

@@ -1,9 +1,8 @@
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { serve } from "../channels/wire.ts";
 import { createCli } from "../cli/world.ts";
 import { createProvider, modelConfig, type Provider } from "./provider.ts";
 import { roomsPlugin, sentTo } from "./rooms.ts";
@@ -220,35 +219,25 @@ describe("a reply without a route", () => {
     });
   });
 
-  describe("with a callback", () => {
-    let server: Server;
-    afterEach(() => server.close());
-
-    it("is in the receipt", async () => {
-      const receipts: { run: { delivery: object } }[] = [];
-      server = createServer((request, response) => {
-        let text = "";
-        request.on("data", (chunk: Buffer) => (text += chunk.toString()));
-        request.on("end", () => {
-          receipts.push(JSON.parse(text) as (typeof receipts)[number]);
-          response.end();
-        });
-      });
-      await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-      const secret = Buffer.from("a secret of thirty-two characters").toString("base64");
-      const here = await start(
-        {},
-        { callbackHosts: ["127.0.0.1"], mappings: [{ ...MAPPING, callback: { url, secret } }] },
-      );
-      await order(here, 1);
-      await here.until(async () => receipts.length === 1);
-      expect(receipts[0]?.run.delivery).toMatchObject({
-        status: "no_route",
-        channel: null,
-        to: null,
-        error: { code: "no_route" },
-      });
+  it("is in the receipt of a callback", async () => {
+    const receipts: { run: { delivery: object } }[] = [];
+    const { url, close } = await serve(({ body }) => {
+      receipts.push(body as (typeof receipts)[number]);
+      return { status: 200 };
+    });
+    onTestFinished(close);
+    const secret = Buffer.from("a secret of thirty-two characters").toString("base64");
+    const here = await start(
+      {},
+      { callbackHosts: ["127.0.0.1"], mappings: [{ ...MAPPING, callback: { url, secret } }] },
+    );
+    await order(here, 1);
+    await here.until(async () => receipts.length === 1);
+    expect(receipts[0]?.run.delivery).toMatchObject({
+      status: "no_route",
+      channel: null,
+      to: null,
+      error: { code: "no_route" },
     });
   });
 });

@@ -1,5 +1,4 @@
 import { mkdirSync, writeFileSync } from "node:fs";
-import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
@@ -43,25 +42,7 @@ interface Gateway {
   proxy: Proxy;
 }
 
-/** Answers with a call of the tool. */
-function callTool(response: ServerResponse): undefined {
-  const call = {
-    id: "call_1",
-    type: "function",
-    function: { name: "acme__look", arguments: "{}" },
-  };
-  const choices = [
-    {
-      index: 0,
-      finish_reason: "tool_calls",
-      message: { role: "assistant", content: null, tool_calls: [call] },
-    },
-  ];
-  response.setHeader("content-type", "application/json");
-  response.end(
-    JSON.stringify({ id: "c", object: "chat.completion", created: 1, model: "m", choices }),
-  );
-}
+const CALL = { calls: [{ id: "call_1", name: "acme__look", arguments: "{}" }] };
 
 function toCall({ headers, body }: ChatRequest): Call {
   const last = body.messages.findLastIndex(({ role }) => role === "user");
@@ -132,7 +113,7 @@ describePostgres("a gateway whose connections hang for longer than its lease", (
       }
       // The other gateway's call is under way for as long as the first one is away, and for a while after it is back.
       if (call.task === "1" && call.step === 1) await returned.promise;
-      return call.task === "1" && call.step < 2 ? callTool(response) : "done";
+      return call.task === "1" && call.step < 2 ? CALL : "done";
     };
     try {
       gateways = await startPair(world, schema.url);

@@ -1,9 +1,9 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
+import { startModel, type Says } from "../platform/model.ts";
 
 export interface ChatRequest {
-  headers: IncomingMessage["headers"];
+  headers: IncomingHttpHeaders;
   body: {
     model: string;
     messages: { role: string; content: unknown }[];
@@ -13,22 +13,22 @@ export interface ChatRequest {
   };
 }
 
-/** A model server that speaks the chat-completions wire format on loopback; `answer` decides what it says. */
+type Answered = string | Says | undefined;
+
+/** A model server as `startModel` starts one, whose `answer` may be a text alone. */
 export interface Provider {
   url: string;
   requests: ChatRequest[];
   /** All that a request said, joined. */
   text(request: ChatRequest): string;
-  answer: (
-    request: ChatRequest,
-    response: ServerResponse,
-  ) => string | undefined | Promise<string | undefined>;
+  answer: (request: ChatRequest, response: ServerResponse) => Answered | Promise<Answered>;
   close(): Promise<void>;
 }
 
 export async function createProvider(): Promise<Provider> {
+  const model = await startModel();
   const provider: Provider = {
-    url: "",
+    url: model.url,
     requests: [],
     text: (request) =>
       request.body.messages
@@ -37,40 +37,14 @@ export async function createProvider(): Promise<Provider> {
         )
         .join("\n"),
     answer: () => "fine",
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: () => model.close(),
   };
-  const handle = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of incoming) chunks.push(chunk as Buffer);
-    const request: ChatRequest = {
-      headers: incoming.headers,
-      body: JSON.parse(Buffer.concat(chunks).toString()) as ChatRequest["body"],
-    };
+  model.says = async ({ headers, body, response }) => {
+    const request: ChatRequest = { headers, body };
     provider.requests.push(request);
-    const content = await provider.answer(request, response);
-    if (content === undefined) return;
-    response.setHeader("content-type", "application/json");
-    response.end(
-      JSON.stringify({
-        id: "c1",
-        object: "chat.completion",
-        created: 1,
-        model: request.body.model,
-        choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content } }],
-        usage: { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 },
-      }),
-    );
+    const said = await provider.answer(request, response);
+    return typeof said === "string" ? { text: [said] } : said;
   };
-  const server: Server = createServer((incoming, response) => {
-    handle(incoming, response).catch(() => response.destroy());
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  server.unref();
-  provider.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
   return provider;
 }
 

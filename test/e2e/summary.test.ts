@@ -45,9 +45,7 @@ async function callsOf(
   provider.requests.length = 0;
   const run = async (to: string, what: object) => {
     const { body: answer } = await here.post(`/hooks/${to}`, what);
-    await here.until(
-      async () => (await here.get(`/hooks/runs/${answer.runId}`)).body.run.endedAt !== null,
-    );
+    await here.endedRun(answer.runId);
     return answer;
   };
   const { warnings } = await run(path, body);

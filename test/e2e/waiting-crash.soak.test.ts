@@ -1,8 +1,7 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { plainText } from "../../src/core/text.ts";
 import type { RunRecord } from "../../src/store/types.ts";
+import { serve } from "../channels/wire.ts";
 import { scale } from "../soak.ts";
 import { openStoreIn } from "../store/home.ts";
 import { allRuns } from "./fleet-account.ts";
@@ -24,24 +23,17 @@ type Path = (typeof PATHS)[number];
 let world: ProcessWorld;
 /** Ids of the receipts that arrived, by run. */
 const receipts = new Map<string, Set<string>>();
-const server = createServer((request, response) => {
-  const chunks: Buffer[] = [];
-  request.on("data", (chunk: Buffer) => void chunks.push(chunk));
-  request.on("end", () => {
-    const { run } = JSON.parse(Buffer.concat(chunks).toString()) as { run: { id: string } };
-    receipts.set(
-      run.id,
-      (receipts.get(run.id) ?? new Set()).add(String(request.headers["webhook-id"])),
-    );
-    response.writeHead(204).end();
-  });
-});
+let server: Awaited<ReturnType<typeof serve>>;
 /** Turns of the narrow mapping that the model was at work on at the same time, at most. */
 let most = 0;
 let now = 0;
 
 beforeAll(async () => {
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  server = await serve(({ headers, body }) => {
+    const { id } = (body as { run: { id: string } }).run;
+    receipts.set(id, (receipts.get(id) ?? new Set()).add(String(headers["webhook-id"])));
+    return { status: 204 };
+  });
   const common = (id: Path) => ({
     id,
     match: { path: id },
@@ -49,7 +41,7 @@ beforeAll(async () => {
     deliver: false,
     messageTemplate: `{{ "${id}-" & n & "." }}`,
   });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const { url } = server;
   const secret = Buffer.alloc(32, 7).toString("base64");
   world = await createProcessWorld({
     gateway: { drainSeconds: 5 },
@@ -77,8 +69,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await world.close();
-  server.closeAllConnections();
-  server.close();
+  await server.close();
 });
 
 it("limits, windows, shadow and callbacks survive being killed at any moment", async () => {

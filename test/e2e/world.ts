@@ -140,19 +140,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
         },
       }),
     async rouse(...args) {
-      const { runCommandLine } = await import("../../src/cli/run.ts");
-      const said = { out: "", err: "" };
-      const code = await runCommandLine(args, {
-        out: (text) => void (said.out += text),
-        err: (text) => void (said.err += text),
-        onInterrupt: () => () => undefined,
-        env: options.env ?? {},
-        cwd: dir,
-        terminal: { in: false, out: false, err: false, columns: undefined },
-        now: Date.now,
-        exitCode: 0,
-      });
-      return { code, ...said };
+      const { createCli } = await import("../cli/world.ts");
+      return (await createCli(dir)).rouse(args, { env: options.env ?? {} });
     },
     async orderRun(more = {}) {
       const silent = { wakeMode: "next-heartbeat", deliver: false };

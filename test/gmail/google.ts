@@ -1,8 +1,8 @@
 import { createHash, generateKeyPairSync, randomBytes, type KeyObject } from "node:crypto";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { jwtVerify, SignJWT } from "jose";
 import type { GmailMessage, MimePart } from "../../plugins/gmail/messages.ts";
+import { listenOn, readText } from "../channels/wire.ts";
 import { createMailboxes, type Mailboxes } from "./google-mail.ts";
 import { createPubSub, type PubSub } from "./google-pubsub.ts";
 
@@ -87,12 +87,6 @@ const SCOPES = [
   "https://www.googleapis.com/auth/gmail.readonly",
   "https://www.googleapis.com/auth/pubsub",
 ];
-
-async function bodyOf(request: IncomingMessage): Promise<string> {
-  let text = "";
-  for await (const chunk of request) text += String(chunk);
-  return text;
-}
 
 interface Token {
   subject: string;
@@ -214,7 +208,7 @@ export async function createGoogle(): Promise<FakeGoogle> {
   const api = async (request: IncomingMessage, url: URL, gone: AbortSignal): Promise<unknown> => {
     const path = decodeURIComponent(url.pathname);
     const { subject } = identify(request, path);
-    const text = await bodyOf(request);
+    const text = await readText(request);
     const asked: Asked = {
       method: request.method ?? "",
       path,
@@ -251,7 +245,7 @@ export async function createGoogle(): Promise<FakeGoogle> {
       return void response.writeHead(status, headers).end();
     }
     if (url.pathname === "/token") {
-      const { status, body } = await token(new URLSearchParams(await bodyOf(request)));
+      const { status, body } = await token(new URLSearchParams(await readText(request)));
       return send(status, body);
     }
     if (url.pathname === "/certs") {
@@ -268,12 +262,9 @@ export async function createGoogle(): Promise<FakeGoogle> {
     }
   };
 
-  const server = createServer(
+  const { url, close } = await listenOn(
     (request, response) => void answer(request, response).catch(() => response.destroy()),
   );
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  server.unref();
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const pubsub = createPubSub();
   const mail = createMailboxes(account, (topic) => pubsub.publisher(topic));
   const now = (): number => Math.floor(Date.now() / 1000);
@@ -324,10 +315,7 @@ export async function createGoogle(): Promise<FakeGoogle> {
       })
         .setProtectedHeader({ alg: "RS256", kid: "one" })
         .sign(key),
-    async close() {
-      server.closeAllConnections();
-      await new Promise((closed) => server.close(closed));
-    },
+    close,
   };
   const google: FakeGoogle = Object.assign(extra, mail, pubsub);
   return google;

@@ -1,7 +1,6 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { runCommandLine } from "../../src/cli/run.ts";
+import { createCli } from "../cli/world.ts";
 import { TOKEN } from "../e2e/world.ts";
 import { createGoogle, type FakeGoogle } from "./google.ts";
 
@@ -35,7 +34,8 @@ export async function createGmailWorld({
   hooks = {},
 }: { config?: object; hooks?: object } = {}): Promise<GmailWorld> {
   const google = await createGoogle();
-  const dir = mkdtempSync(join(tmpdir(), "rouse-mail-"));
+  const cli = await createCli();
+  const { dir } = cli;
   const file = (name: string): string => join(dir, name);
   writeFileSync(file("installed.json"), JSON.stringify(google.installed));
   writeFileSync(file("service.json"), JSON.stringify(google.serviceAccount));
@@ -68,20 +68,12 @@ export async function createGmailWorld({
     dir,
     file,
     async rouse(args, onUrl = open) {
-      const said: Said = { code: 0, out: "", err: "" };
       let opened: Promise<unknown> | undefined;
-      said.code = await runCommandLine(args, {
-        out: (text) => void (said.out += text),
-        err(text) {
-          said.err += text;
-          const url = /^(http\S+)$/m.exec(text)?.[1];
+      const said = await cli.rouse(args, {
+        onErr(err) {
+          const url = /^(http\S+)$/m.exec(err)?.[1];
           if (url !== undefined) opened ??= onUrl(url);
         },
-        env: {},
-        cwd: dir,
-        terminal: { in: false, out: false, err: false, columns: undefined },
-        now: () => Date.now(),
-        exitCode: 0,
       });
       await opened;
       return said;
@@ -95,7 +87,7 @@ export async function createGmailWorld({
     setup: (more = []) => world.rouse([...SETUP, "--credentials", file("installed.json"), ...more]),
     async close() {
       await google.close();
-      rmSync(dir, { recursive: true, force: true });
+      await cli.close();
     },
   };
   return world;

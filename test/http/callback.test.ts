@@ -1,43 +1,36 @@
-import { createServer, type IncomingMessage, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingHttpHeaders } from "node:http";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Webhook } from "standardwebhooks";
 import { createHostList } from "../../src/core/http/address.ts";
 import { createCallbackChannel } from "../../src/delivery/callback.ts";
+import { serve } from "../channels/wire.ts";
 import { createWorld, type Answer, type World } from "../e2e/world.ts";
 
 const SECRET = `whsec_${Buffer.from("a secret of thirty-two characters").toString("base64")}`;
 
 interface Got {
-  headers: IncomingMessage["headers"];
+  headers: IncomingHttpHeaders;
   body: string;
 }
-let server: Server;
+let server: Awaited<ReturnType<typeof serve>>;
 let got: Got[];
 let answer: (n: number) => { status: number; headers?: Record<string, string> };
-let port: number;
+let port: string;
 let world: World | undefined;
 
 beforeEach(async () => {
   got = [];
   answer = () => ({ status: 204 });
-  server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on("data", (chunk: Buffer) => void chunks.push(chunk));
-    request.on("end", () => {
-      got.push({ headers: request.headers, body: Buffer.concat(chunks).toString() });
-      const { status, headers = {} } = answer(got.length);
-      response.writeHead(status, headers).end();
-    });
+  server = await serve(({ headers, bytes }) => {
+    got.push({ headers, body: bytes.toString() });
+    return answer(got.length);
   });
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  port = (server.address() as AddressInfo).port;
+  ({ port } = new URL(server.url));
 });
 afterEach(async () => {
   await world?.stop();
   world = undefined;
-  server.closeAllConnections();
-  await new Promise((done) => server.close(done));
+  await server.close();
 });
 
 const hooks = (more: object = {}, host = "127.0.0.1") => ({

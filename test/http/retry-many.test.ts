@@ -99,6 +99,7 @@ describe("over HTTP", () => {
       },
       { type: "end", done: 1, failed: 0 },
     ]);
+    expect(await queued()).toEqual([]);
   });
 
   it("runs start again from the oldest to the newest, as filters and the limit leave them", async () => {

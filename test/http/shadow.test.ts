@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runCommandLine } from "../../src/cli/run.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 
 let world: World;
@@ -86,17 +85,8 @@ describe("a mapping in shadow", () => {
 
   it("is shown by rouse explain and by the console's route", async () => {
     const { body } = await world.post("/hooks/orders", { id: 11 });
-    let out = "";
-    const io = {
-      out: (text: string) => void (out += text),
-      err: () => undefined,
-      env: {},
-      cwd: world.dir,
-      terminal: { in: false, out: false, err: false, columns: undefined },
-      now: () => Date.now(),
-      exitCode: 0,
-    };
-    expect(await runCommandLine(["explain", body.eventId], io)).toBe(0);
+    const { code, out } = await world.rouse("explain", body.eventId as string);
+    expect(code).toBe(0);
     expect(out).toMatch(
       /in shadow, new would have done\n[^]*sessionKey: hook:new:11[^]*New words: 11/,
     );

@@ -1,5 +1,3 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
 import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
@@ -9,6 +7,7 @@ import { createEmbedder } from "../../src/knowledge/models/embed.ts";
 import { EndpointError } from "../../src/knowledge/models/endpoint.ts";
 import { fuseRankings } from "../../src/knowledge/ranking.ts";
 import type { Embedder } from "../../src/knowledge/types.ts";
+import { serve } from "../channels/wire.ts";
 import { newSchema, sqlSource } from "../store/postgres.ts";
 import { createWorld, describeBoth, type KnowledgeWorld } from "./world.ts";
 
@@ -197,34 +196,20 @@ describe("vectors of passages", () => {
 });
 
 describe("an OpenAI-compatible endpoint", () => {
-  const serve = async (
+  const open = async (
     answer: (body: { model: string; input: string[] }) => { status: number; json: unknown },
   ) => {
-    const seen: { url: string | undefined; authorization: string | undefined; body: unknown }[] =
-      [];
-    const server = createServer((request, response) => {
-      const parts: Buffer[] = [];
-      request.on("data", (part: Buffer) => parts.push(part));
-      request.on("end", () => {
-        const body = JSON.parse(Buffer.concat(parts).toString()) as {
-          model: string;
-          input: string[];
-        };
-        seen.push({ url: request.url, authorization: request.headers.authorization, body });
-        const { status, json } = answer(body);
-        response
-          .writeHead(status, { "content-type": "application/json" })
-          .end(JSON.stringify(json));
-      });
+    const seen: { url: string; authorization: string | undefined; body: unknown }[] = [];
+    const { url, close } = await serve(({ path, headers: { authorization }, body }) => {
+      seen.push({ url: path, authorization, body });
+      return answer(body as { model: string; input: string[] });
     });
-    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-    const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/`;
-    return { baseUrl, seen, close: () => server.close() };
+    return { baseUrl: `${url}/v1/`, seen, close };
   };
   const signal = new AbortController().signal;
 
   it("is asked as the official clients ask it; vectors come by their index", async () => {
-    const server = await serve(() => ({
+    const server = await open(() => ({
       status: 200,
       json: {
         data: [
@@ -250,7 +235,7 @@ describe("an OpenAI-compatible endpoint", () => {
         body: { model: "small", input: ["a", "b"], encoding_format: "float" },
       },
     ]);
-    server.close();
+    await server.close();
   });
 
   it.each([
@@ -260,24 +245,24 @@ describe("an OpenAI-compatible endpoint", () => {
     [429, false],
     [500, false],
   ])("status %i", async (status, isRefused) => {
-    const server = await serve(() => ({ status, json: { error: { message: "no" } } }));
+    const server = await open(() => ({ status, json: { error: { message: "no" } } }));
     const error = await createEmbedder({ baseUrl: server.baseUrl, model: "m", fetch })
       .embed(["a"], signal)
       .catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(EndpointError);
     expect(error).toMatchObject({ isRefused });
-    server.close();
+    await server.close();
   });
 
   it("too few vectors are a failure, not vectors of other texts", async () => {
-    const server = await serve(() => ({
+    const server = await open(() => ({
       status: 200,
       json: { data: [{ index: 0, embedding: [1] }] },
     }));
     await expect(
       createEmbedder({ baseUrl: server.baseUrl, model: "m", fetch }).embed(["a", "b"], signal),
     ).rejects.toThrow("something else");
-    server.close();
+    await server.close();
   });
 });
 

@@ -1,5 +1,5 @@
-import { createServer, type IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingHttpHeaders } from "node:http";
+import { serve } from "../channels/wire.ts";
 
 /** A request for embeddings or for a reranking. */
 export interface EndpointRequest {
@@ -77,30 +77,20 @@ export async function startEndpoint(): Promise<FakeEndpoint> {
     count: (path) => asked.filter((request) => request.path === path).length,
     answer: undefined,
     hanging: () => hanging.size,
-    close: () =>
-      new Promise((done) => {
-        server.close(() => done());
-        server.closeAllConnections();
-      }),
+    close: async () => undefined,
   };
-  const server = createServer((request, response) => {
-    const parts: Buffer[] = [];
-    request.on("data", (part: Buffer) => parts.push(part));
-    request.on("end", () => {
-      const body = JSON.parse(Buffer.concat(parts).toString()) as EndpointRequest;
-      const seen = { ...body, path: request.url ?? "", headers: request.headers, body };
-      asked.push(seen);
-      const answer = endpoint.answer?.(seen) ?? answerUsually(seen);
-      if (answer === "hang") {
-        hanging.add(response);
-        response.once("close", () => hanging.delete(response));
-        return;
-      }
-      const { status = 200, headers = {}, json, text = JSON.stringify(json ?? {}) } = answer;
-      response.writeHead(status, { "content-type": "application/json", ...headers }).end(text);
-    });
+  const { url, close } = await serve(({ path, headers, body }, aborted) => {
+    const seen = { ...(body as unknown as EndpointRequest), path, headers, body };
+    asked.push(seen);
+    const answer = endpoint.answer?.(seen) ?? answerUsually(seen);
+    if (answer === "hang") {
+      hanging.add(seen);
+      aborted.addEventListener("abort", () => hanging.delete(seen));
+      return answer;
+    }
+    const { status = 200, headers: more, json = {}, text = JSON.stringify(json) } = answer;
+    return { status, text, headers: { "content-type": "application/json", ...more } };
   });
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  endpoint.baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  Object.assign(endpoint, { baseUrl: `${url}/v1`, close });
   return endpoint;
 }

@@ -1,6 +1,4 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -16,6 +14,7 @@ import {
   type SecretPlace,
   type TransformPermissions,
 } from "../../src/mapping/transforms/permissions.ts";
+import { serve } from "../channels/wire.ts";
 import { compileModules } from "./world.ts";
 
 const pool = createTransformPool({ log: createLogger("silent"), env: process.env });
@@ -245,17 +244,12 @@ describe("a transform module may", () => {
   });
 
   it("use the network", async () => {
-    const server = createServer((_request, response) => response.end("answered")).listen(
-      0,
-      "127.0.0.1",
-    );
-    await new Promise((done) => server.once("listening", done));
-    const { port } = server.address() as AddressInfo;
+    const { url, close } = await serve(() => ({ status: 200, text: "answered" }));
     write({
-      "net/fetches.ts": `export default async ({ payload }: { payload: { port: number } }) => ({ message: await (await fetch("http://127.0.0.1:" + payload.port)).text() });`,
+      "net/fetches.ts": `export default async ({ payload }: { payload: { url: string } }) => ({ message: await (await fetch(payload.url)).text() });`,
     });
-    expect(await run("net", "fetches.ts", {}, { port })).toBe("answered");
-    server.close();
+    expect(await run("net", "fetches.ts", {}, { url })).toBe("answered");
+    await close();
   });
 
   it("lie in a folder that is a link, or below one", async () => {
@@ -410,26 +404,19 @@ describe("hooks.transformPermissions", () => {
 });
 
 describe("loading a transform module", () => {
-  const held: ServerResponse[] = [];
   const asked: string[] = [];
-  const server = createServer((request, response) => {
-    asked.push(request.url ?? "");
-    // The first of these is never answered.
-    if (request.url === "/once" && asked.filter((url) => url === "/once").length === 1)
-      held.push(response);
-    else if (request.url === "/never") held.push(response);
-    else response.end("ok");
-  });
+  let server: Awaited<ReturnType<typeof serve>>;
   beforeAll(async () => {
-    server.listen(0, "127.0.0.1");
-    await new Promise((done) => server.once("listening", done));
+    server = await serve(({ path }) => {
+      asked.push(path);
+      // The first of these is never answered.
+      const isFirst = path === "/once" && asked.filter((one) => one === "/once").length === 1;
+      return isFirst || path === "/never" ? "hang" : { status: 200, text: "ok" };
+    });
   });
-  afterAll(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+  afterAll(() => server.close());
   const asks = (path: string): string =>
-    `await fetch("http://127.0.0.1:${(server.address() as AddressInfo).port}${path}"); ${gives("'loaded'")}`;
+    `await fetch("${server.url}${path}"); ${gives("'loaded'")}`;
 
   it("may take longer than a call, in a fresh process too", async () => {
     const slow = `await new Promise((done) => setTimeout(done, 900)); ${gives("'loaded'")}`;

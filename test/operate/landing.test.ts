@@ -379,16 +379,6 @@ describe.skipIf(!canMount())("a config folder that is really", () => {
     await run("git", ["-C", dir, "apply", "change.patch"]);
     expect(readFileSync(join(dir, FILE), "utf8")).not.toContain("shadow");
   });
-
-  it("full leaves the old file", async () => {
-    const { dir } = cli as CliWorld;
-    const script = `mkdir full && mount -t tmpfs -o size=64k tmpfs full && cp -r mappings/. full && mount --move full mappings \
-      && (cat /dev/zero > mappings/filler || true) 2>/dev/null && "$0" "$1" hooks enable acme.order --yes; ls mappings; cat mappings/acme.json5`;
-    const { stdout, stderr } = await inNamespace(script, dir);
-    expect(stderr).toMatch(/nothing was written: .* cannot be written \(ENOSPC\)/);
-    expect(stdout.endsWith(SHADOW)).toBe(true);
-    expect(stdout).not.toMatch(/\.tmp$/m);
-  });
 });
 
 describe("only mappings of the config and of mapping files", () => {

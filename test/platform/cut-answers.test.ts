@@ -1,6 +1,6 @@
-import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { ServerResponse } from "node:http";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { listenOn } from "../channels/wire.ts";
 import { createShortWaits } from "../e2e/provider.ts";
 import { eventsOf, MCP, platformWorld, type PlatformWorld } from "./world.ts";
 
@@ -22,16 +22,11 @@ let baseUrl: string;
 
 beforeEach(async () => {
   calls = 0;
-  const server = createServer((incoming, response) => {
+  const server = await listenOn((incoming, response) => {
     incoming.resume().on("end", () => script(response, calls++));
   });
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  close = () =>
-    new Promise((closed) => {
-      server.close(() => closed());
-      server.closeAllConnections();
-    });
-  baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  close = server.close;
+  baseUrl = `${server.url}/v1`;
 });
 afterEach(async () => {
   await world.close();

@@ -1,26 +1,24 @@
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { listenOn } from "../channels/wire.ts";
 import { dataUri, gif, imageMessage, jpeg, png, webp } from "./images.ts";
 import { platformWorld, USER, type PlatformWorld } from "./world.ts";
 
 let world: PlatformWorld;
-let images: Server;
+let images: Awaited<ReturnType<typeof listenOn>>;
 let imageOrigin: string;
 beforeAll(async () => {
-  images = createServer((request, response) => {
+  images = await listenOn((request, response) => {
     if (request.url === "/moved.png")
       return void response.writeHead(302, { location: "/a.png" }).end();
     if (request.url === "/missing.png") return void response.writeHead(404).end();
     response.end(request.url === "/big.png" ? png(10, 10, 5000) : png(10, 10));
   });
-  await new Promise<void>((listening) => images.listen(0, "127.0.0.1", listening));
-  imageOrigin = `http://127.0.0.1:${(images.address() as AddressInfo).port}`;
+  imageOrigin = images.url;
   world = await platformWorld({ platform: { imageHosts: [imageOrigin], maxImageBytes: 4000 } });
 });
 afterAll(async () => {
   await world.close();
-  images.close();
+  await images.close();
 });
 beforeEach(() => world.model.reset());
 

@@ -1,5 +1,5 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { listenOn, readText } from "../channels/wire.ts";
 
 /** A request to the model. */
 export interface Asked {
@@ -7,6 +7,9 @@ export interface Asked {
   body: any;
   /** The same as it came. */
   raw: string;
+  headers: IncomingHttpHeaders;
+  /** For what `Says` cannot say: then it is undefined. */
+  response: ServerResponse;
   /** Aborts when Rouse hangs up. */
   gone: AbortSignal;
   /** All that was said, joined. */
@@ -40,7 +43,7 @@ export interface Says {
 export interface Model {
   url: string;
   asked: Asked[];
-  says: (asked: Asked, call: number) => Says;
+  says: (asked: Asked, call: number) => Says | undefined | Promise<Says | undefined>;
   /** For the next test: forgets what it was asked, and says this, by default two pieces of text. */
   reset(says?: Model["says"]): void;
   close(): Promise<void>;
@@ -112,9 +115,7 @@ const fine = (): Says => ({ text: ["fi", "ne"] });
 
 export async function startModel(): Promise<Model> {
   const handle = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of incoming) chunks.push(chunk as Buffer);
-    const raw = Buffer.concat(chunks).toString();
+    const raw = await readText(incoming);
     const body = JSON.parse(raw) as {
       model: string;
       stream?: boolean;
@@ -128,32 +129,29 @@ export async function startModel(): Promise<Model> {
       .join("\n");
     const roles = body.messages.map(({ role }) => role);
     const tools = (body.tools ?? []).map((tool) => tool.function.name);
-    const asked: Asked = { body, raw, gone: gone.signal, text, roles, tools };
+    const { headers } = incoming;
+    const asked: Asked = { body, raw, headers, response, gone: gone.signal, text, roles, tools };
     model.asked.push(asked);
-    const says = model.says(asked, model.asked.length - 1);
+    const says = await model.says(asked, model.asked.length - 1);
+    if (says === undefined) return;
     if (says.status !== undefined)
       return void response
         .writeHead(says.status, { "content-type": "application/json", ...says.headers })
         .end(JSON.stringify({ error: says.error ?? { message: "no" } }));
     await (body.stream ? answerStreamed : answerWhole)(response, says, body.model);
   };
-  const server = createServer(
+  const { url, close } = await listenOn(
     (incoming, response) => void handle(incoming, response).catch(() => response.destroy()),
   );
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   const model: Model = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    url: `${url}/v1`,
     asked: [],
     says: fine,
     reset(says = fine) {
       model.asked.length = 0;
       model.says = says;
     },
-    close: () =>
-      new Promise((closed) => {
-        server.close(() => closed());
-        server.closeAllConnections();
-      }),
+    close,
   };
   return model;
 }

@@ -30,9 +30,7 @@ it("a run that met an error, called tools and got a long result is shown as it w
       wakeMode: "next-heartbeat",
     })
   ).body;
-  await world.until(
-    async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded",
-  );
+  expect((await world.endedRun(runId)).status).toBe("succeeded");
   expect(world.model.asked).toHaveLength(3);
 
   const { steps } = (await world.admin(`/admin/v1/runs/${runId}/steps`)).body;

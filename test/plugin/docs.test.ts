@@ -1,10 +1,9 @@
 import { readFileSync } from "node:fs";
-import { createServer, type IncomingMessage, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join, resolve } from "node:path";
 import { expect, it } from "vitest";
 import type { Extract } from "../../src/plugin/api.ts";
 import { testChannel, type Fault } from "../../src/testing/channel.ts";
+import { serve } from "../channels/wire.ts";
 import { load, userFolder } from "./support.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -22,12 +21,6 @@ interface Message {
   text: string;
 }
 
-async function bodyOf(request: IncomingMessage): Promise<{ text: string }> {
-  let text = "";
-  for await (const chunk of request) text += String(chunk);
-  return JSON.parse(text) as { text: string };
-}
-
 const STATUS: Partial<Record<Fault, number>> = {
   "rate-limited": 429,
   unavailable: 503,
@@ -37,36 +30,30 @@ const STATUS: Partial<Record<Fault, number>> = {
 
 /** The far side of the page's plugin. */
 async function acmeServer(): Promise<{
-  server: Server;
   url: string;
+  close(): Promise<void>;
   arrived: Message[];
   fail: (fault: Fault) => void;
 }> {
   const arrived: Message[] = [];
   let fault: Fault | undefined;
-  const server = createServer((request, response) => {
-    if (fault === "hang") return;
-    if (fault === "cut-connection") return void request.socket.destroy();
+  const { url, close } = await serve(({ path, body }) => {
+    if (fault === "hang") return "hang";
+    if (fault === "cut-connection") return "cut";
     if (fault !== undefined)
-      return void response
-        .writeHead(STATUS[fault] ?? 500, { "retry-after": "2" })
-        .end("quotes body-mark-7f3a");
-    void bodyOf(request).then(({ text }) => {
-      arrived.push({ to: request.url?.split("/")[2] ?? "", text });
-      response.end(JSON.stringify({ id: String(arrived.length) }));
-    });
+      return {
+        status: STATUS[fault] ?? 500,
+        headers: { "retry-after": "2" },
+        text: "quotes body-mark-7f3a",
+      };
+    arrived.push({ to: path.split("/")[2] ?? "", text: String(body["text"]) });
+    return { status: 200, json: { id: String(arrived.length) } };
   });
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  return {
-    server,
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    arrived,
-    fail: (next) => void (fault = next),
-  };
+  return { url, close, arrived, fail: (next) => void (fault = next) };
 }
 
 testChannel("of the page", async () => {
-  const { server, url, arrived, fail } = await acmeServer();
+  const { url, close, arrived, fail } = await acmeServer();
   const { dir } = userFolder({ "plugins/acme.ts": CODE });
   const { channels, issues } = await load(dir, {
     channels: { acme: { token: "token-4711", apiUrl: url, defaultTo: "ops" } },
@@ -74,10 +61,6 @@ testChannel("of the page", async () => {
   expect(issues).toEqual([]);
   const channel = channels.get("acme")?.channel;
   if (!channel) throw new Error("the page's plugin is not there");
-  const close = (): void => {
-    server.close();
-    server.closeAllConnections();
-  };
   return {
     channel,
     to: "ops",

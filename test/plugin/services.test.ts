@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { runCommandLine } from "../../src/cli/run.ts";
 import { editText } from "../../src/config/edit.ts";
+import { createCli } from "../cli/world.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 
 let world: World | undefined;
@@ -204,18 +204,9 @@ describe("the commands of a plugin", () => {
     world = await createWorld({ start: false, files: {} });
     world.write("plugins/twin.ts", BOX.replace('id: "box"', `id: "${own}"`));
     for (const cwd of [join(import.meta.dirname, "../.."), world.dir]) {
-      const said = { out: "", err: "" };
-      const code = await runCommandLine(["webhooks", own, "--help"], {
-        out: (text) => void (said.out += text),
-        err: (text) => void (said.err += text),
-        env: {},
-        cwd,
-        terminal: { in: false, out: false, err: false, columns: undefined },
-        now: Date.now,
-        exitCode: 0,
-      });
-      expect([code, said.err]).toEqual([0, ""]);
-      expect(said.out).toContain("setup");
+      const { code, out, err } = await (await createCli(cwd)).rouse(["webhooks", own, "--help"]);
+      expect([code, err]).toEqual([0, ""]);
+      expect(out).toContain("setup");
     }
   });
 

@@ -1,5 +1,5 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { listenOn, readText } from "../channels/wire.ts";
 
 /** The number of e-mails that the turn of `createMailModel` sends. */
 export const MAILS = 3;
@@ -40,13 +40,6 @@ export interface ModelBody {
   tools?: { function: { name: string } }[];
 }
 
-const read = async (incoming: IncomingMessage): Promise<unknown> => {
-  const chunks: Buffer[] = [];
-  for await (const chunk of incoming) chunks.push(chunk as Buffer);
-  return chunks.length === 0
-    ? undefined
-    : (JSON.parse(Buffer.concat(chunks).toString()) as unknown);
-};
 const sendJson = (response: ServerResponse, body: object, status = 200): Promise<void> =>
   new Promise((done) => {
     response.writeHead(status, {
@@ -107,11 +100,7 @@ export async function createMailWorld(): Promise<MailWorld> {
       world.watch = () => undefined;
       world.failModel = () => undefined;
     },
-    close: () =>
-      new Promise((done) => {
-        server.close(() => done());
-        server.closeAllConnections();
-      }),
+    close: async () => undefined,
   };
 
   const model = async (body: ModelBody, response: ServerResponse): Promise<void> => {
@@ -179,7 +168,8 @@ export async function createMailWorld(): Promise<MailWorld> {
   };
 
   const handle = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const body = await read(incoming);
+    const text = await readText(incoming);
+    const body: unknown = text === "" ? undefined : JSON.parse(text);
     const url = incoming.url ?? "";
     if (url.startsWith("/v1/")) return model(body as ModelBody, response);
     if (incoming.method !== "POST") return void response.writeHead(405).end();
@@ -187,13 +177,11 @@ export async function createMailWorld(): Promise<MailWorld> {
     const { n, key } = body as { n: number; key: string };
     return mail(n, key, response, { text: `e-mail ${n} is sent` });
   };
-  const server = createServer((incoming, response) => {
-    handle(incoming, response).catch(() => response.destroy());
-  });
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  Object.assign(world, { modelUrl: `${url}/v1`, mcpUrl: `${url}/mcp`, mailUrl: `${url}/mail` });
-  return world;
+  const { url, close } = await listenOn(
+    (incoming, response) => void handle(incoming, response).catch(() => response.destroy()),
+  );
+  const urls = { modelUrl: `${url}/v1`, mcpUrl: `${url}/mcp`, mailUrl: `${url}/mail` };
+  return Object.assign(world, urls, { close });
 }
 
 /** The source of a plugin whose tool `send` posts an e-mail with the id of its call as its key. */

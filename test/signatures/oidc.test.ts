@@ -1,36 +1,30 @@
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey } from "jose";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createVerifiers } from "../../src/intake/signatures/verifiers.ts";
+import { serve } from "../channels/wire.ts";
 import { SCHEMES } from "../mapping/world.ts";
 
 const AUDIENCE = "https://hooks.example.com/hooks/gmail";
 const EMAIL = "push@project.iam.gserviceaccount.com";
 
-let server: Server;
+let server: Awaited<ReturnType<typeof serve>>;
 let jwks: string;
 let fetched = 0;
 let keys: { privateKey: CryptoKey; publicKey: CryptoKey };
 let published: { kid: string; key: CryptoKey }[];
 beforeAll(async () => {
   keys = await generateKeyPair("RS256");
-  server = createServer((_request, response) => {
+  server = await serve(async () => {
     fetched++;
-    void Promise.all(
-      published.map(async ({ kid, key }) => ({
-        ...(await exportJWK(key)),
-        kid,
-        alg: "RS256",
-        use: "sig",
-      })),
-    ).then((list) => {
-      response.setHeader("content-type", "application/json");
-      response.end(JSON.stringify({ keys: list }));
-    });
+    const about = { alg: "RS256", use: "sig" };
+    const keys = published.map(async ({ kid, key }) => ({
+      ...(await exportJWK(key)),
+      kid,
+      ...about,
+    }));
+    return { status: 200, json: { keys: await Promise.all(keys) } };
   });
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  jwks = `http://127.0.0.1:${(server.address() as AddressInfo).port}/certs`;
+  jwks = `${server.url}/certs`;
 });
 afterAll(() => server.close());
 beforeEach(() => {

@@ -1,7 +1,5 @@
-import { createServer } from "node:http";
 import { readFileSync, statSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -31,6 +29,7 @@ import {
   turn,
 } from "./suite/make.ts";
 import { POSTGRES } from "../../plugins/postgres/store.ts";
+import { serve } from "../channels/wire.ts";
 import { createCli, shopConfig, type CliWorld } from "../cli/world.ts";
 import { createWorld } from "../e2e/world.ts";
 import { silent } from "./home.ts";
@@ -298,19 +297,10 @@ describePostgres("rouse store export and import with PostgreSQL", () => {
   it("moves a store with work waiting; a gateway on PostgreSQL finishes all of it and knows a repeat", async () => {
     const receipts: string[] = [];
     let down = true;
-    const server = createServer((request, response) => {
-      const parts: Buffer[] = [];
-      request.on("data", (part: Buffer) => void parts.push(part));
-      request.on("end", () => {
-        if (!down)
-          receipts.push(
-            (JSON.parse(Buffer.concat(parts).toString()) as { run: { id: string } }).run.id,
-          );
-        response.writeHead(down ? 503 : 204).end();
-      });
+    const { url, close } = await serve(({ body }) => {
+      if (!down) receipts.push((body as { run: { id: string } }).run.id);
+      return { status: down ? 503 : 204 };
     });
-    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
     const common = (id: string) => ({
       id,
       match: { path: id },
@@ -337,9 +327,7 @@ describePostgres("rouse store export and import with PostgreSQL", () => {
     const first = await createWorld({ dir, config: { hooks } });
     const said = (await first.post("/hooks/talk", { n: 1 }, { "idempotency-key": "said" })).body
       .runId as string;
-    await first.until(
-      async () => (await first.get(`/hooks/runs/${said}`)).body.run.status === "succeeded",
-    );
+    expect((await first.endedRun(said)).status).toBe("succeeded");
     await first.stop();
     const second = await createWorld({ dir, config: { hooks }, workers: false });
     const waiting: string[] = [];
@@ -371,10 +359,7 @@ describePostgres("rouse store export and import with PostgreSQL", () => {
 
     down = false;
     const moved = await createWorld({ dir, config: { hooks, store: { url: schema.url } } });
-    for (const id of waiting)
-      await moved.until(
-        async () => (await moved.get(`/hooks/runs/${id}`)).body.run.status === "succeeded",
-      );
+    for (const id of waiting) expect((await moved.endedRun(id)).status).toBe("succeeded");
     // The same hooks get the same answers as before, and nothing runs again.
     const again = await moved.post("/hooks/talk", { n: 1 }, { "idempotency-key": "said" });
     expect(again.body).toMatchObject({ runId: said });
@@ -406,7 +391,7 @@ describePostgres("rouse store export and import with PostgreSQL", () => {
       error: null,
     });
     await knowledge.close();
-    server.close();
+    await close();
     expect(await rouse(["store", "import", EXPORT], schema.url)).toMatchObject({
       code: 2,
       err: expect.stringMatching(/is not empty .*\?schema=name/s) as string,

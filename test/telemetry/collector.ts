@@ -1,6 +1,6 @@
-import { createServer, type IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingHttpHeaders } from "node:http";
 import { onTestFinished } from "vitest";
+import { serve } from "../channels/wire.ts";
 
 type Value = Partial<Record<"stringValue" | "intValue" | "doubleValue" | "boolValue", unknown>> & {
   arrayValue?: { values: Value[] };
@@ -94,26 +94,17 @@ export async function createCollector(): Promise<Collector> {
       return found[0] as CollectedSpan;
     },
   };
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    request.on("end", () => {
-      const text = Buffer.concat(chunks).toString();
-      collector.requests.push({ path: request.url, headers: request.headers, text });
-      if (collector.status === 200)
-        for (const { resource, scopeSpans } of (JSON.parse(text) as OtlpRequest).resourceSpans)
-          for (const { spans } of scopeSpans)
-            collector.spans.push(
-              ...spans.map((span) => toSpan(span, toRecord(resource.attributes)["service.name"])),
-            );
-      response.writeHead(collector.status, { "content-type": "application/json" }).end("{}");
-    });
+  const { url, close } = await serve(({ path, headers, body, bytes }) => {
+    collector.requests.push({ path, headers, text: bytes.toString() });
+    if (collector.status === 200)
+      for (const { resource, scopeSpans } of (body as unknown as OtlpRequest).resourceSpans)
+        for (const { spans } of scopeSpans)
+          collector.spans.push(
+            ...spans.map((span) => toSpan(span, toRecord(resource.attributes)["service.name"])),
+          );
+    return { status: collector.status, json: {} };
   });
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  collector.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  onTestFinished(close);
+  collector.url = url;
   return collector;
 }

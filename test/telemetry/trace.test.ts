@@ -1,9 +1,10 @@
-import { createServer, type IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingHttpHeaders } from "node:http";
 import { afterEach, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
 import { definePlugin, type Tool } from "../../src/plugin/api.ts";
+import { answerMcp } from "../agent/mcp.ts";
 import { startVendor, VENDORS, type Said, type Vendor } from "../agent/vendors.ts";
+import { serve } from "../channels/wire.ts";
 import { createWorld, type World, type WorldOptions } from "../e2e/world.ts";
 import { createCollector, type CollectedSpan, type Collector } from "./collector.ts";
 
@@ -40,44 +41,18 @@ interface Service {
 /** A service over HTTP: an MCP server with one tool, which also answers what tools of plugins ask. */
 async function createService(): Promise<Service> {
   const calls: Service["calls"] = [];
-  const server = createServer((request, response) => {
-    let text = "";
-    request.on("data", (chunk: Buffer) => (text += chunk.toString()));
-    request.on("end", () => {
-      if (request.method === "GET") {
-        calls.push({ path: request.url, headers: request.headers, body: undefined });
-        return void response.writeHead(request.url === "/crm" ? 200 : 405).end("canary-tool");
-      }
-      const body = JSON.parse(text) as {
-        id?: number;
-        method: string;
-        params: { protocolVersion: string; _meta?: object };
-      };
-      calls.push({ path: request.url, headers: request.headers, body });
-      if (body.id === undefined) return void response.writeHead(202).end();
-      const results: Record<string, object> = {
-        initialize: {
-          protocolVersion: body.params?.protocolVersion,
-          capabilities: { tools: {} },
-          serverInfo: { name: "town", version: "1" },
-        },
-        "tools/list": {
-          tools: [{ name: "weather", inputSchema: { type: "object", properties: {} } }],
-        },
-        "tools/call": { content: [{ type: "text", text: "canary-tool" }], isError: true },
-      };
-      response.setHeader("content-type", "application/json");
-      response.end(
-        JSON.stringify({ jsonrpc: "2.0", id: body.id, result: results[body.method] ?? {} }),
-      );
-    });
+  const { url, close } = await serve((call) => {
+    const { method, path, headers, body } = call;
+    const isRead = method === "GET";
+    calls.push({ path, headers, body: isRead ? undefined : body });
+    if (isRead) return { status: path === "/crm" ? 200 : 405, text: "canary-tool" };
+    return answerMcp(call, [{ name: "weather" }], () => ({
+      content: [{ type: "text", text: "canary-tool" }],
+      isError: true,
+    }));
   });
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, calls };
+  onTestFinished(close);
+  return { url, calls };
 }
 
 const lookup = (service: Service): Tool => ({

@@ -15,6 +15,11 @@ import {
 } from "./make.ts";
 import type { Stage } from "./stage.ts";
 
+const TRACE = {
+  traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+  tracestate: "vendor=a",
+};
+
 /** Events: kept whole, their work queued in the same commit, and each done once. */
 export function testAccept(stage: Stage): void {
   describe("accept", () => {
@@ -26,7 +31,15 @@ export function testAccept(stage: Stage): void {
         missing: ["a.b"],
         duplicateOf: "evt_old",
         replayOf: "evt_older",
-        actions: [runAction("hook:ü", { mapping: "alerts", warnings: ["cut"] }), wakeAction()],
+        trace: TRACE,
+        actions: [
+          runAction("hook:ü", {
+            mapping: "alerts",
+            warnings: ["cut"],
+            spec: spec("hook:ü", { trace: { ...TRACE, links: [TRACE] } }),
+          }),
+          wakeAction(),
+        ],
         request: {
           method: "GET",
           headers: { a: "1" },

@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from "../../../src/core/clock.ts";
+import { systemClock, type Clock } from "../../src/core/clock.ts";
 
 const LOOK_MS = 20;
 

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { BrowserContext, Page } from "playwright-core";
-import { watchRequests } from "../requests.ts";
+import { watchRequests } from "../../test/console/requests.ts";
 
 export interface Look {
   width: number;

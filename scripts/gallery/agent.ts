@@ -1,4 +1,4 @@
-import type { Asked, Model, Says } from "../../platform/model.ts";
+import type { Asked, Model, Says } from "../../test/platform/model.ts";
 import type { HistoryClock } from "./clock.ts";
 
 /** A plugin, as a file: a shop with a tool that reads and two that change something. */

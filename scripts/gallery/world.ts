@@ -1,11 +1,11 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createLogger } from "../../../src/core/log.ts";
-import { openGateway } from "../../../src/gateway/gateway.ts";
-import { BOT_TOKEN, startSlack, type SlackServer } from "../../channels/slack-server.ts";
-import { startTelegram } from "../../channels/telegram-server.ts";
-import { startModel } from "../../platform/model.ts";
+import { createLogger } from "../../src/core/log.ts";
+import { openGateway } from "../../src/gateway/gateway.ts";
+import { BOT_TOKEN, startSlack, type SlackServer } from "../../test/channels/slack-server.ts";
+import { startTelegram } from "../../test/channels/telegram-server.ts";
+import { startModel } from "../../test/platform/model.ts";
 import { SHOP, teach, type Troubles } from "./agent.ts";
 import { createHistoryClock, type HistoryClock } from "./clock.ts";
 import { createRandom, type Hook } from "./senders.ts";

@@ -1,5 +1,5 @@
 import type { Page } from "playwright-core";
-import { sessionName, type SessionPlace } from "../../../console/src/session-name.ts";
+import { sessionName, type SessionPlace } from "../../console/src/session-name.ts";
 import type { Scene } from "./camera.ts";
 import type { Gallery } from "./world.ts";
 
