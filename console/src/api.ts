@@ -52,14 +52,16 @@ async function readError(response: Response): Promise<AskError> {
   );
 }
 
+export const UNREACHABLE = {
+  code: "unreachable",
+  message: "The gateway does not answer. What is shown may be old; the page tries again by itself.",
+};
+
 /** The error of a request without a complete answer. */
 function toUnreachable(error: unknown, signal: AbortSignal | undefined): unknown {
   if (signal?.aborted) return error;
   awaySince.value ??= new Date();
-  return new AskError(
-    "unreachable",
-    "The gateway does not answer. What is shown may be old; the page tries again by itself.",
-  );
+  return new AskError(UNREACHABLE.code, UNREACHABLE.message);
 }
 
 /** Counts the times that the reader signed in on this page. */

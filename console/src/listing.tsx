@@ -25,7 +25,6 @@ export interface ListPageProps {
 export interface ListingProps<Row> extends Omit<ListPageProps, "list"> {
   paged: Paged<Row>;
   columns: readonly Column<Row>[];
-  rowId(row: Row): string;
   /** Stands in place of an empty list. */
   empty: ComponentChildren;
   /** When a row was made: says how far a search has looked. */
@@ -95,7 +94,7 @@ export function Listing<Row>(props: ListingProps<Row>) {
             label={props.title}
             rows={rows}
             columns={props.columns}
-            rowId={props.rowId}
+            rowId={paged.rowId}
             selected={props.selected ?? place.value.id}
             onSelect={(chosen) => select(page, chosen)}
             onEnd={() => searchedTo === null && more()}

@@ -20,6 +20,7 @@ export interface Paged<T> extends Answer<T> {
   all: T[];
   /** True while older rows are on their way. */
   busy: boolean;
+  rowId(row: T): string;
   /** Loads the page after those that are there. */
   more(): void;
 }
@@ -217,6 +218,7 @@ export function usePaged<T>(
     looked: shown?.looked ?? 0,
     resource: { data: shown ? rows : undefined, error, loading, reload },
     busy,
+    rowId,
     more,
   };
 }

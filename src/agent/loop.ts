@@ -13,7 +13,7 @@ import type {
 } from "./types.ts";
 import { OutcomeUnknownError, type OfferedTool } from "./tools/offered-tool.ts";
 import { isWordless } from "./steps.ts";
-import { isRounded } from "./tools/call-inputs.ts";
+import { getExactInput, isRounded } from "./tools/call-inputs.ts";
 import { cutOutput, toTextOutput } from "./tools/tool-results.ts";
 
 /** The most steps of a turn. The last one has no tools, so that it ends with words. */
@@ -97,11 +97,12 @@ const answer = (
 const isRepeatable = ({ hints }: OfferedTool): boolean => hints.readOnly || hints.idempotent;
 
 function buildAsk(
-  { id, tool, input }: ToolCallRecord,
+  call: ToolCallRecord,
   reason: NewApproval["reason"],
   why: string,
 ): NewApproval {
-  return { callId: id, tool, input, reason, why };
+  const { id, tool } = call;
+  return { callId: id, tool, input: getExactInput(call), reason, why };
 }
 
 function renderDenial({ by, note }: ApprovalDecision): string {
@@ -235,7 +236,7 @@ class Loop {
       id: call.id,
       tool: call.tool,
       hints: tool.hints,
-      input: call.input,
+      input: getExactInput(call),
       steps: this.#steps,
     }) ?? { kind: "run" };
     switch (verdict.kind) {

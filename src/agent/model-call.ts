@@ -4,6 +4,7 @@ import { isRefusal, type CallOutcome, type Refusal } from "../core/breaker.ts";
 import { readMonotonic, type Clock } from "../core/clock.ts";
 import type { FailedAttempt, Ms } from "../store/types.ts";
 import { isProviderAway } from "../core/errors.ts";
+import { plural } from "../core/text.ts";
 import { classifyFailure, type ModelFailure } from "./failure.ts";
 import type { CallGate, ModelCandidate } from "./types.ts";
 
@@ -58,7 +59,7 @@ function toFailure(
     return {
       ok: false,
       code: "timeout",
-      message: `the turn took longer than ${timeoutMs / 1000} seconds`,
+      message: `the turn took longer than ${plural(timeoutMs / 1000, "second")}`,
       retryable: false,
     };
   return classifyFailure(error, provider, clock.now());

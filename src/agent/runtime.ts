@@ -5,7 +5,7 @@ import { RouseError, type Issue, type RunErrorCode } from "../core/errors.ts";
 import { NO_TRACES, passOnTrace, type Traces } from "../core/http/trace-context.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
-import { cutText, oneLine, plainText } from "../core/text.ts";
+import { cutText, oneLine, plainText, plural } from "../core/text.ts";
 import { createBoundary } from "./boundary.ts";
 import { gatherContext } from "./gather-context.ts";
 import {
@@ -78,7 +78,7 @@ function replyTo(input: EchoInput, kinds: readonly ProviderDescription[]): strin
     .flatMap(({ fromEnvironment }) => fromEnvironment?.variables.at(-1) ?? [])
     .join(", ");
   return [
-    `[no model] Received ${received.length} characters${input.hook === undefined ? "" : ` through hook "${input.hook}"`}.`,
+    `[no model] Received ${plural(received.length, "character")}${input.hook === undefined ? "" : ` through hook "${input.hook}"`}.`,
     `[no model] They begin: ${text}${cut > 0 ? " …" : ""}`,
     `[no model] To get answers, set ${keys === "" ? "" : `one of ${keys}, or `}agents.defaults.model and models.providers in the config (\`rouse init\` helps).`,
   ].join("\n");
@@ -169,7 +169,7 @@ export function createAgentRuntime(options: RuntimeOptions): {
       if (error instanceof RouseError) throw error;
       if (signal.aborted) return fail("cancelled", "the turn was cancelled");
       if (readMonotonic(clock) >= deadline || isTimeout(error))
-        return fail("timeout", `the turn took longer than ${timeoutMs / 1000} seconds`);
+        return fail("timeout", `the turn took longer than ${plural(timeoutMs / 1000, "second")}`);
       throw error;
     }
   };

@@ -1,4 +1,5 @@
 import { Option, type Command } from "commander";
+import { plural } from "../core/text.ts";
 import { connected, type GatewayConnection } from "./gateway/connect.ts";
 import { resolveId } from "./ids.ts";
 import { usage } from "./failure.ts";
@@ -407,7 +408,7 @@ export function paging<Answer extends SearchAnswer, Row, const Specs extends Opt
 /** Prints how to see the next page, if there is one, and how far a search looked that was ended. */
 function printMore(io: CliIo, command: string, { next, searchedTo, looked }: SearchAnswer): void {
   if (typeof looked === "number")
-    io.out(`\nlooked at ${next === null ? "all " : ""}${looked.toLocaleString("en")} events\n`);
+    io.out(`\nlooked at ${next === null ? "all " : ""}${plural(looked, "event")}\n`);
   if (searchedTo !== null)
     io.out(`\nthe search was ended; it looked at all since ${localTime(searchedTo)}\n`);
   if (next !== null) io.out(`\nmore: ${command} --before ${shellWord(next)}\n`);
@@ -446,7 +447,7 @@ function checkForm(form: CommandSpec, name: string, all: OptionSpecs, given: obj
     const value = member(given, option.attributeName());
     const isGiven = value !== undefined && (typeof spec === "string" || value !== spec.default);
     if (isGiven && !Object.hasOwn(form.options, flags) && option.long !== name)
-      throw usage(`${option.long} does not go with ${name}`);
+      throw usage(`${option.long} cannot be used with ${name}`);
   }
 }
 
@@ -473,9 +474,9 @@ function toMain(name: string, { list, show, views = {} }: Noun): CommandSpec | u
       const view = Object.keys(views).find(isGiven);
       const isOne = show !== undefined && args[0] !== undefined;
       if (view !== undefined && args[0] !== undefined)
-        throw usage(`${view} goes without a name: leave it out`);
+        throw usage(`${view} takes no name: leave the name out`);
       const form = (view === undefined ? undefined : views[view]) ?? (isOne ? show : list);
-      checkForm(form, view ?? (isOne ? "the name of one" : "a list"), options, given);
+      checkForm(form, view ?? (isOne ? "a name" : "a list"), options, given);
       return form.run(io, given, ...args);
     },
   };

@@ -1,4 +1,6 @@
+import { RouseError } from "../core/errors.ts";
 import type { BookmarkView, EventDetail } from "../operate/records/views.ts";
+import { unknownId } from "../vocabulary/unknown-id.ts";
 import { read, withId, type AdminClient, type GatewayConnection } from "./gateway/connect.ts";
 import { noSuch, usage } from "./failure.ts";
 import { shortTime } from "./text.ts";
@@ -51,10 +53,9 @@ export async function resolveId(
   text: string,
 ): Promise<string> {
   const { type, name, list } = KINDS[kind];
-  const missing = (what = "yet") => noSuch(`there is no ${name} ${what}`);
   if (text === "latest") {
     const [found] = await list(api, { limit: "1" });
-    if (!found) throw missing();
+    if (!found) throw noSuch(`there is no ${name} yet`);
     return found.id;
   }
   const [, given, rest = ""] = /^(?:([a-z]{3})_)?(.*)$/s.exec(text) ?? [];
@@ -65,10 +66,10 @@ export async function resolveId(
   // Ids from elsewhere may have any form: the gateway says whether it has them.
   if (rest.length >= LENGTH) return text;
   if (rest.length < MIN_PREFIX || !/^[0-9a-v]+$/.test(rest))
-    throw missing(`"${text}"; \`rouse ${kind}\` lists them`);
+    throw new RouseError(unknownId(name, text));
   const query = { idPrefix: `${type}_${rest}`, limit: String(MAX_SHOWN + 1) };
   const found = await list(api, query);
-  if (!found[0]) throw missing(`"${text}"; \`rouse ${kind}\` lists them`);
+  if (!found[0]) throw new RouseError(unknownId(name, text));
   if (found.length === 1) return found[0].id;
   const candidates = found
     .slice(0, MAX_SHOWN)

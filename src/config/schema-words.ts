@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { isLongNumber } from "../core/json.ts";
+import { plural } from "../core/text.ts";
 import { didYouMean } from "./suggest.ts";
 
 const KINDS: Record<string, string> = {
@@ -41,8 +42,10 @@ const describeLimit = (
 ): string => {
   const most = exact === true ? "exactly" : bound;
   const { length } = input as { length?: number };
-  if (origin === "string") return `must have ${most} ${limit} characters, and has ${length}`;
-  if (origin === "array") return `must have ${most} ${limit} entries, and has ${length}`;
+  if (origin === "string")
+    return `must have ${most} ${plural(Number(limit), "character")}, and has ${length}`;
+  if (origin === "array")
+    return `must have ${most} ${plural(Number(limit), "entry", "entries")}, and has ${length}`;
   return `must be ${most} ${limit}`;
 };
 

@@ -63,11 +63,6 @@ interface Reading {
 }
 const readings = new WeakMap<object, Reading>();
 
-/**
- * Tells texts in which a number may print otherwise than it is written: of 16 digits, with a zero at the end of its fraction or
- * many at its begin, with an exponent, or -0. It begins with a digit, since it is looked for at every character of every body.
- */
-const UNUSUAL = /\d(?:[\d.]{15}|\.\d*0[,\]}\s]|\.0{5}|(?:\.\d*)?[eE][-+]?\d+[,\]}\s])|-0[,\]}\s]/;
 const NUMBER = /^-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
 /** The digits that a computed number has. More are noise of binary fractions: 1.1 + 2.2 is 3.3000000000000003. */
 const DIGITS = 15;
@@ -215,11 +210,25 @@ function readPieces(json: string): unknown {
   return read;
 }
 
-/** Counts the quotes before a colon: as many as there are keys, but for texts that have such characters. */
-function countKeyEnds(json: string): number {
-  let count = 0;
-  for (let at = json.indexOf('":'); at >= 0; at = json.indexOf('":', at + 2)) count++;
-  return count;
+/** Matches a number that prints as it is written, if it has no more characters than `DIGITS`. */
+const PLAIN_NUMBER = /(?:0|-?[1-9]\d*|-?\d+\.(?!0{5})\d*[1-9])(?![\d.eE])/y;
+const [QUOTE, MINUS, ZERO, NINE, COLON] = [0x22, 0x2d, 0x30, 0x39, 0x3a];
+
+/** Returns whether all numbers of valid JSON print as they are written, and its objects have `members` keys in all. */
+function isPlain(json: string, members: number): boolean {
+  let keys = 0;
+  for (let at = 0; at < json.length; at++) {
+    const sign = json.charCodeAt(at);
+    if (sign === QUOTE) {
+      at = findTextEnd(json, at);
+      if (json.charCodeAt(at) === COLON) keys++;
+    } else if (sign === MINUS || (sign >= ZERO && sign <= NINE)) {
+      PLAIN_NUMBER.lastIndex = at;
+      if (!PLAIN_NUMBER.test(json) || PLAIN_NUMBER.lastIndex - at > DIGITS) return false;
+      at = PLAIN_NUMBER.lastIndex;
+    }
+  }
+  return keys === members;
 }
 
 /**
@@ -236,21 +245,29 @@ export function parseJson(text: string, maxDepth = Infinity): unknown {
     return typeof value === "number" && json.trim() !== String(value) ? json.trim() : value;
   const found: Walked = { members: 0, isReordered: false };
   if (walk(value, maxDepth, found)) throw new RangeError("the JSON is nested too deep");
-  const isPlain = !found.isReordered && countKeyEnds(json) === found.members && !UNUSUAL.test(json);
-  return isPlain ? value : readPieces(json);
+  return !found.isReordered && isPlain(json, found.members) ? value : readPieces(json);
 }
 
 /** Returns where keys begin in the text of a value of `parseJson` that their object has had before, counted from 1. */
 export const getRepeats = (read: unknown): readonly number[] =>
   (isObject(read) && readings.get(read)?.repeats) || [];
 
-/** Returns how the number at a key of an object or list was written; undefined if that is how it prints. */
-export function getSpelling(holder: unknown, key: string): string | undefined {
-  const spelling = isObject(holder) ? spellings.get(holder)?.get(key) : undefined;
+/** Returns the spelling of a value at a key of a holder with these spellings, unless the value has changed. */
+function findSpelling(
+  own: ReadonlyMap<string, string> | undefined,
+  key: string,
+  value: unknown,
+): string | undefined {
+  const spelling = own?.get(key);
   if (spelling === undefined) return undefined;
-  const value = (holder as Record<string, unknown>)[key];
   return value === spelling || value === Number(spelling) ? spelling : undefined;
 }
+
+/** Returns how the number at a key of an object or list was written; undefined if that is how it prints. */
+export const getSpelling = (holder: unknown, key: string): string | undefined =>
+  isObject(holder)
+    ? findSpelling(spellings.get(holder), key, (holder as Record<string, unknown>)[key])
+    : undefined;
 
 /** Adds a member of an object or list to a list, in which it prints in the same way. */
 export function addMember(list: unknown[], holder: unknown, key: string): void {
@@ -304,6 +321,10 @@ const { rawJSON, isRawJSON } = JSON as unknown as {
   isRawJSON(value: unknown): boolean;
 };
 
+/** Matches signs that JSON may escape. A call of `JSON.stringify` for each text takes longer. */
+const ESCAPED = /[\u0000-\u001f"\\\ud800-\udfff]/;
+const quote = (text: string): string => (ESCAPED.test(text) ? JSON.stringify(text) : `"${text}"`);
+
 /** The keys of an object, in the order in which they were written. */
 function getKeys(object: object): readonly string[] {
   const written = keyOrders.get(object);
@@ -326,27 +347,29 @@ export function writeJson(
     members.length === 0
       ? `${open}${close}`
       : `${open}${toLine(level + 1)}${members.join(`,${toLine(level + 1)}`)}${toLine(level)}${close}`;
-  const write = (holder: unknown, key: string, level: number): string | undefined => {
-    const member = (holder as Record<string, unknown>)[key];
-    const spelling = getSpelling(holder, key);
-    if (spelling !== undefined) return spelling;
+  const write = (member: unknown, level: number): string | undefined => {
+    if (typeof member === "string") return quote(member);
     if (typeof member === "number" && Number.isFinite(member)) return renderNumber(member, read);
     // A date and raw JSON have a text of their own.
     if (!isObject(member) || "toJSON" in member || isRawJSON(member)) return JSON.stringify(member);
+    const own = spellings.get(member);
     if (Array.isArray(member)) {
-      const members = Array.from(
-        member,
-        (_, index) => write(member, String(index), level + 1) ?? "null",
+      const list: readonly unknown[] = member;
+      const texts = Array.from(
+        list,
+        (one, at) => findSpelling(own, String(at), one) ?? write(one, level + 1) ?? "null",
       );
-      return join("[]", members, level);
+      return join("[]", texts, level);
     }
-    const members = getKeys(member).flatMap((name) => {
-      const text = write(member, name, level + 1);
-      return text === undefined ? [] : `${JSON.stringify(name)}:${indent > 0 ? " " : ""}${text}`;
-    });
+    const members: string[] = [];
+    for (const name of getKeys(member)) {
+      const one = (member as Record<string, unknown>)[name];
+      const text = findSpelling(own, name, one) ?? write(one, level + 1);
+      if (text !== undefined) members.push(`${quote(name)}:${indent > 0 ? " " : ""}${text}`);
+    }
     return join("{}", members, level);
   };
-  return write({ value }, "value", 0) ?? "null";
+  return write(value, 0) ?? "null";
 }
 
 /**

@@ -396,7 +396,7 @@ async function replay(
   const receipt = end?.kind === "rejected" ? await rejectInvalid(deps, hook, end.error) : end;
   const effect = hook.resolution && toEffect(hook.resolution);
   const result = toReplayResult(event.id, effect, receipt);
-  return { ok: true, result: await markReplayed(result, store, clock.now()) };
+  return { ok: true, result: await markReplayed(result, action, store, clock.now()) };
 }
 
 /** Creates the intake of a gateway. */

@@ -1,8 +1,8 @@
 import { BODY_GONE_ADVICE, BODY_GONE } from "../vocabulary/body-gone.ts";
 import type { Failure } from "../core/errors.ts";
-import { plainText } from "../core/text.ts";
+import { plainText, plural } from "../core/text.ts";
 import { hasFailed, type EventRecord, type Ms, type Store } from "../store/types.ts";
-import { getEffect, type Effect } from "./resolve.ts";
+import { resolveParsed, toEffect, type Effect } from "./resolve.ts";
 import type {
   Origin,
   RawInput,
@@ -82,26 +82,24 @@ export function toReplayInput(event: EventRecord, edited: Uint8Array | undefined
   };
 }
 
-/** Returns the action with a number, from 1. Fails if there is none. */
-function findAction<T>(
-  made: readonly T[],
-  number: number,
-): { ok: true; action: T } | { ok: false; failure: Failure } {
-  const action = made[number - 1];
-  if (action !== undefined) return { ok: true, action };
-  const count = made.length === 1 ? "one action" : `${made.length} actions`;
-  const message = `there is no action ${number}: the event makes ${count} now`;
-  return { ok: false, failure: { code: "usage", message } };
-}
-
-/** Leaves one action of the hook's work, by its number from 1; without a number all. Fails if there is none with this number. */
-export function keepAction(hook: ReceivedHook, number: number | undefined): Failure | undefined {
+/**
+ * Leaves one action of the hook's work, by its number from 1; without a number all. Numbers count actions that fail too, as
+ * reasons do. Returns the failure if there is no action of this number, or if it fails.
+ */
+export function keepAction(
+  hook: Pick<ReceivedHook, "resolution">,
+  number: number | undefined,
+): Failure | undefined {
   if (number === undefined) return undefined;
   const { resolution } = hook;
-  const items = resolution?.kind === "work" ? resolution.items.filter((item) => item.ok) : [];
-  const found = findAction(items, number);
-  if (!found.ok) return found.failure;
-  if (resolution?.kind === "work") hook.resolution = { ...resolution, items: [found.action] };
+  const items = resolution?.kind === "work" ? resolution.items : [];
+  const item = items[number - 1];
+  if (!item) {
+    const message = `there is no action ${number}: the event makes ${plural(items.length, "action")} now`;
+    return { code: "usage", message };
+  }
+  if (!item.ok) return item.failure;
+  if (resolution?.kind === "work") hook.resolution = { ...resolution, items: [item] };
   return undefined;
 }
 
@@ -156,23 +154,24 @@ export async function previewReplay(
     if (body === null) return { ok: false, failure };
     return { ok: true, result: toReplayResult(id, { ...NOTHING, reason: failure.message }) };
   }
-  const effect = await getEffect({ ...recorded.input, credential }, snapshot);
-  if (action === undefined) return { ok: true, result: toReplayResult(id, effect) };
-  const found = findAction(effect.actions, action);
-  if (!found.ok) return found;
-  return { ok: true, result: toReplayResult(id, { ...effect, actions: [found.action] }) };
+  const hook = { resolution: await resolveParsed({ ...recorded.input, credential }, snapshot) };
+  const failure = keepAction(hook, action);
+  if (failure) return { ok: false, failure };
+  return { ok: true, result: toReplayResult(id, toEffect(hook.resolution)) };
 }
 
 /** Notes at an event that failed that its replay has done all of it: it asks for no attention any more. Returns the result. */
 export async function markReplayed(
   result: ReplayResult,
+  action: number | undefined,
   store: Store,
   now: Ms,
 ): Promise<ReplayResult> {
   const { eventId, newEventId, outcome } = result;
   if (newEventId === undefined || outcome === "failed" || outcome === "rejected") return result;
   const [event, again] = [await store.events.get(eventId), await store.events.get(newEventId)];
-  if (event && hasFailed(event) && !(again && hasFailed(again)))
+  const isWhole = action === undefined || event?.failedActions === 1;
+  if (event && isWhole && hasFailed(event) && !(again && hasFailed(again)))
     await store.commit((tx) =>
       tx.events.update(eventId, { handled: { at: now, as: "replayed", eventId: newEventId } }),
     );

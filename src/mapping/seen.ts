@@ -1,5 +1,5 @@
 import { nearest } from "../config/suggest.ts";
-import { cutText } from "../core/text.ts";
+import { cutText, plural } from "../core/text.ts";
 
 /** A type of JSON in plain words. */
 export type SeenType = "text" | "number" | "true or false" | "null" | "list" | "object";
@@ -63,7 +63,7 @@ export function describeValue(value: unknown): string {
   if (type === "number") return `the number ${String(value)}`;
   if (type === "list") return `a list of ${(value as unknown[]).length}`;
   if (type === "object")
-    return `an object with ${lengthOf(value)} field${lengthOf(value) === 1 ? "" : "s"}`;
+    return `an object with ${plural(Object.keys(value as object).length, "field")}`;
   return String(value);
 }
 

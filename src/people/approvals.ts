@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { getExactInput } from "../agent/tools/call-inputs.ts";
 import type { Clock } from "../core/clock.ts";
 import { MAX_NOTE, TIMEOUT, renderVerdict, type WrittenDecision } from "../vocabulary/decision.ts";
 import type { Failure } from "../core/errors.ts";
@@ -266,7 +267,7 @@ export class Approvals {
     const call = (await store.steps.list(runId))
       .flatMap(({ calls }) => calls)
       .find((one) => one.id === callId);
-    if (!call || !isDeepStrictEqual(call.input, input))
+    if (!call || !isDeepStrictEqual(getExactInput(call), input))
       return refuse(
         "approval_changed",
         `the run no longer makes the call that the approval ${code} is about: its arguments have changed`,

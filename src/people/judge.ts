@@ -1,5 +1,6 @@
 /** Judges the calls and the reply of a turn by the text from outside that its model sees. */
 import { removeLinksTo } from "../agent/reply/links.ts";
+import { getExactInput } from "../agent/tools/call-inputs.ts";
 import { joinTexts } from "../agent/tools/tool-results.ts";
 import type { CallVerdict, ConversationMessage, JudgedCall } from "../agent/types.ts";
 import type { Config } from "../config/schema/index.ts";
@@ -314,8 +315,8 @@ export function createJudge(run: JudgedRun) {
       const calls = seen.steps
         .flatMap((step) => step.calls)
         .filter(({ readOnly }) => readOnly !== true);
-      const warnings = calls.flatMap(({ tool, input: args, state }) => {
-        const { hosts, recipients: reached } = words.inCall(args);
+      const warnings = calls.flatMap((call) => {
+        const { hosts, recipients: reached } = words.inCall(getExactInput(call));
         const what = [
           ...(reached.size > 0 ? ["a recipient"] : []),
           ...(hosts.size > 0 ? [`links to ${renderHosts([...hosts])}`] : []),
@@ -323,7 +324,7 @@ export function createJudge(run: JudgedRun) {
         return what.length === 0
           ? []
           : [
-              `a call of ${tool} (${state}) had ${what.join(" and ")} that only text from outside has named`,
+              `a call of ${call.tool} (${call.state}) had ${what.join(" and ")} that only text from outside has named`,
             ];
       });
       const hosts = words.inReply(text);

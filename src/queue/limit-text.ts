@@ -1,5 +1,6 @@
 import type { LimitsConfig } from "../config/schema/limits.ts";
 import { type Failure, safeError } from "../core/errors.ts";
+import { plural } from "../core/text.ts";
 import { buildHeartbeatEvent } from "./heartbeat.ts";
 import type { Ms, NewSystemEvent, LimitReason, Store } from "../store/types.ts";
 import type { Budget, AdmissionDeps } from "./types.ts";
@@ -62,9 +63,9 @@ export function createNotices({ store, log, snapshot }: AdmissionDeps) {
 const FULL_SECONDS = 30;
 
 const WHAT: Record<LimitReason["limit"], (count: number) => string> = {
-  runsPerHour: (count) => `${count} runs within an hour`,
-  concurrent: (count) => `${count} runs at the same time`,
-  tokensPerDay: (count) => `${count} tokens within a day`,
+  runsPerHour: (count) => `${plural(count, "run")} within an hour`,
+  concurrent: (count) => `${plural(count, "run")} at the same time`,
+  tokensPerDay: (count) => `${plural(count, "token")} within a day`,
   "budget.perDay": (count) => `${count} USD within a day`,
 };
 
@@ -101,6 +102,6 @@ function buildNotice(
 
 /** The failure that a caller gets if no more runs may wait. */
 export function fullFailure({ scope, limits }: Budget): Failure {
-  const message = `${renderScope(scope)} may let ${limits.queue} runs wait (limits.queue), and they do; try again later`;
+  const message = `${renderScope(scope)} may let ${plural(limits.queue ?? 0, "run")} wait (limits.queue), and as many wait; try again later`;
   return { code: "overloaded", message, retryAfterSeconds: FULL_SECONDS };
 }

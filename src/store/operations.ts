@@ -140,6 +140,8 @@ export interface Lists {
       path?: string;
       mapping?: string;
       failedRuns?: boolean;
+      /** Those of which some actions failed; a few others may be among them (`hasFailed`). */
+      partlyFailed?: boolean;
     };
     is: EventRecord;
   };

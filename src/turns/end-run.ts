@@ -161,7 +161,7 @@ export function cleanAnswer(
   { config }: ActionContext,
 ): { reply: string; warnings: string[] } {
   const cleaned = cleanReply(text, config.hooks.allowedLinkHosts);
-  const warning = `${cleaned.removedLinks} links to hosts outside hooks.allowedLinkHosts were removed`;
+  const warning = `links removed, since hooks.allowedLinkHosts does not have their hosts: ${cleaned.removedLinks}`;
   return { reply: cleaned.text, warnings: cleaned.removedLinks > 0 ? [warning] : [] };
 }
 

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { cleanReply, createReplyCleaner } from "../../src/agent/reply/disarm.ts";
+import { findCode } from "../../src/agent/reply/markdown-code.ts";
 import { expectProportional } from "../growth.ts";
 import { findLive } from "./markdown-judge.ts";
 
@@ -500,5 +501,10 @@ describe("a hostile text", () => {
     const text = (length: number): string => unit.repeat(Math.ceil(length / unit.length));
     await expectProportional((length) => disarm(text(length)), 3000);
     await expectProportional((length) => inPieces([...text(length)]), 3000);
+  });
+
+  it("finds the code of a paragraph in time in proportion to its length", async () => {
+    const line = "See `code` and [here](https://a.example) for the words of a line.\n";
+    await expectProportional((count) => findCode(line.repeat(count)), 40);
   });
 });

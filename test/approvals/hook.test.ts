@@ -1,6 +1,7 @@
 import { rmSync } from "node:fs";
 import { afterEach, describe, expect, it } from "vitest";
-import { approvalWorld, createFastClock, type ApprovalWorld } from "./world.ts";
+import { parseJsonToPrint } from "../../src/core/json.ts";
+import { approvalWorld, createFastClock, transferOnce, type ApprovalWorld } from "./world.ts";
 
 let world: ApprovalWorld;
 afterEach(async () => {
@@ -54,6 +55,29 @@ describe("a hook whose agent calls a tool in `approve`", () => {
       err: expect.stringContaining("was decided before (approved by operator"),
     });
     expect(world.bank.calls).toHaveLength(1);
+  });
+
+  it("shows and makes the call with all digits that the model wrote, and a rule covers no other", async () => {
+    world = await approvalWorld({ agent: AGENT });
+    const callWith = (digits: string): void => {
+      const input = parseJsonToPrint(`{"order":${digits},"amount":19.90}`) as object;
+      world.model.handler = transferOnce(input);
+    };
+    callWith("12345678901234567891");
+    const first = await order();
+    const [asked] = await world.open();
+    const exact = { order: "12345678901234567891", amount: 19.9 };
+    expect(asked).toMatchObject({ input: exact });
+    const always = { verdict: "approve", always: { any: [] } };
+    expect((await decide(asked?.code as string, always)).status).toBe(200);
+    expect((await world.runEnded(first)).status).toBe("succeeded");
+    expect(world.bank.calls).toMatchObject([{ input: exact }]);
+    const [step] = (await world.admin(`/admin/v1/runs/${first}/steps`)).body.steps;
+    expect(step.calls[0].input).toEqual(exact);
+    // To JavaScript it is the same number.
+    callWith("12345678901234567892");
+    await order();
+    expect(await world.open()).toMatchObject([{ input: { order: "12345678901234567892" } }]);
   });
 
   it("is denied: the model gets the person's words, and the tool is not called", async () => {

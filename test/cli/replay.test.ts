@@ -139,11 +139,13 @@ describe("rouse events replay", () => {
       expect(code).toBe(2);
       return err;
     };
-    expect(await fails()).toContain("name one, or choose several");
-    expect(await fails("evt_1", "--path", "note")).toContain("--path goes with several");
-    expect(await fails("evt_1", "evt_2", "--body", "b")).toContain("--body goes with one");
-    expect(await fails("evt_1", "evt_2", "--failed")).toContain("--failed goes with several");
-    expect(await fails("--failed", "--body", "b")).toContain("--body goes with one");
+    expect(await fails()).toContain("write an id, or choose several");
+    expect(await fails("evt_1", "--path", "note")).toContain("--path cannot be used beside an id");
+    expect(await fails("evt_1", "evt_2", "--body", "b")).toContain("--body takes exactly one id");
+    expect(await fails("evt_1", "evt_2", "--failed")).toContain(
+      "--failed cannot be used beside an id",
+    );
+    expect(await fails("--failed", "--body", "b")).toContain("--body takes exactly one id");
     expect(await fails("--outcome", "unmatched", "--rate", "fast")).toContain("such as 5/s");
     for (const dryRun of [[], ["--dry-run"]]) {
       const wrong = (...args: string[]): Promise<string> =>

@@ -99,6 +99,16 @@ describe.skipIf(NO_BROWSER)(
       await page.getByText("No key has been made").waitFor();
     });
 
+    it("says so of a part that is loaded when it is opened, and shows it when the gateway is back", async () => {
+      await page.goto(`${front.url}/console#/system/agents`);
+      await page.getByText("local/big").first().waitFor();
+      await goAway("The gateway has not answered since", async () => {
+        await page.getByRole("tab", { name: "Memory" }).click();
+        await page.locator(".failed").getByText("The gateway does not answer").waitFor();
+      });
+      await page.getByText("No agent has noted anything").waitFor();
+    });
+
     it("counts calls that wait as they come, and one less as soon as the operator has decided", async () => {
       const badge = page.getByRole("link", { name: "Approvals" }).locator(".count");
       // Without timers no page refreshes itself: the page shows only changes that the gateway has sent.

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { Route } from "playwright-core";
 import { createWorld } from "../e2e/world.ts";
 import { REAL } from "../gateway.ts";
 import { NO_BROWSER } from "./browser.ts";
@@ -50,14 +51,16 @@ describe.skipIf(NO_BROWSER)("a session that ends", () => {
     await show("#/runs");
     await page.getByRole("row", { name: /Shop/ }).waitFor();
     // The page hears of nothing for a while.
-    await page.route("**/admin/v1/**", (route) => route.abort());
-    await page.getByText("The gateway has not answered since").waitFor();
+    const held: Route[] = [];
+    await page.route("**/admin/v1/**", (route) => void held.push(route));
     await context.clearCookies();
-    await show("#/sessions");
-    await page.waitForResponse(
+    const refused = page.waitForResponse(
       (response) => response.url().includes("/console/assets/") && response.status() === 401,
     );
-    await page.unrouteAll({ behavior: "wait" });
+    await show("#/sessions");
+    await refused;
+    await page.unrouteAll();
+    for (const route of held) await route.continue();
     const dialog = page.getByRole("dialog", { name: "Your session has ended" });
     await dialog.getByLabel("Gateway token").fill(world.gateway.operatorToken);
     await dialog.getByRole("button", { name: "Sign in" }).click();

@@ -102,6 +102,19 @@ describe.skipIf(NO_BROWSER)("the workbench beside any event", () => {
     await pane.getByText(/[+−][\d.,]+ runs a day/).waitFor();
   });
 
+  it("says why a comparison has ended early, and waits for it no more", async () => {
+    await world.order(40);
+    const line = { type: "error", code: "internal", message: "the comparison took too long" };
+    await one.page.route("**/admin/v1/what-if", (route) =>
+      route.fulfill({ body: `${JSON.stringify(line)}\n` }),
+    );
+    await one.open("#/mappings/order");
+    const pane = one.pane("What if");
+    await pane.getByText(line.message).waitFor();
+    expect(await pane.getAttribute("aria-busy")).toBe("false");
+    await one.page.unroute("**/admin/v1/what-if");
+  });
+
   it("says what failed, and what is gone, in each pane and list", async () => {
     await world.order(40);
     const answer = {

@@ -255,6 +255,9 @@ describe("runs at the same time", () => {
       limit: "concurrent",
       until: null,
     });
+    expect(await told()).toMatchObject([
+      expect.stringContaining('the mapping "shop" may use 1 run at the same time'),
+    ]);
     for (const [index, answer] of answers.entries()) {
       const working = (): string[] => asked().filter((n) => n !== "9");
       await world.until(

@@ -67,7 +67,7 @@ describe("the replay of one event", () => {
     const { status, body } = await replay(id, { action: 2 });
     expect([status, body.error]).toEqual([
       400,
-      { code: "usage", message: "there is no action 2: the event makes one action now" },
+      { code: "usage", message: "there is no action 2: the event makes 1 action now" },
     ]);
     expect((await list("path=cart")).filter((event) => event.replayOf === id)).toEqual([]);
   });
@@ -92,6 +92,19 @@ describe("the replay of one event", () => {
         reason: "1 of 2 actions failed: action 2: agentId: names no agent of agents.list",
         actions: [{ kind: "run", summary: "For main" }],
       });
+    }
+  });
+
+  it("counts actions as the reason does, and does none in place of one that fails", async () => {
+    const id = await send("partly", { items: ["absent", "main"] });
+    for (const dryRun of [true, false]) {
+      const { status, body } = await replay(id, { action: 1, dryRun });
+      expect([status, body.error?.message]).toEqual([
+        400,
+        expect.stringContaining("names no agent of agents.list"),
+      ]);
+      const { result } = (await replay(id, { action: 2, dryRun })).body;
+      expect(result.actions).toMatchObject([{ summary: "For main" }]);
     }
   });
 
@@ -192,6 +205,18 @@ describe("the replay of events that are named", () => {
       [unmatched, "unmatched"],
     ]);
     expect(await results({ select: "failed", ids: [accepted, unmatched] })).toEqual([]);
+  });
+
+  it("with `failed` says of an event of which some actions failed how to replay these alone", async () => {
+    const id = await send("partly", { items: ["main", "absent"] });
+    const message = `1 of 2 actions failed: action 2: agentId: names no agent of agents.list; the others are done: replay each of these alone, by \`rouse events replay ${id} --action <n>\``;
+    for (const chosen of [{ ids: [id] }, { path: "partly" }])
+      expect(await readLines({ select: "failed", ...chosen })).toContainEqual({
+        type: "result",
+        id,
+        ok: false,
+        failure: { code: "not_retryable", message },
+      });
   });
 
   it("takes an accepted event in again with `all` alone", async () => {

@@ -231,13 +231,19 @@ describe("on the command line", () => {
   });
 
   it.each([
-    [["runs", "retry"], "name one, or choose several with --failed"],
-    [["runs", "retry", "run_x", "--failed"], "--failed goes with several: leave the id out"],
-    [["runs", "retry", "run_x", "--dry-run"], "--dry-run goes with several: leave the id out"],
+    [["runs", "retry"], "write an id, or choose several with --failed"],
+    [
+      ["runs", "retry", "run_x", "--failed"],
+      "--failed cannot be used beside an id: leave one of the two out",
+    ],
+    [
+      ["runs", "retry", "run_x", "--dry-run"],
+      "--dry-run cannot be used beside an id: leave one of the two out",
+    ],
     [["runs", "retry", "--failed", "--status", "failed"], "use --failed or --status"],
     [["runs", "retry", "--status", "running"], "Allowed choices are failed, timed_out, cancelled"],
     [["runs", "retry", "--failed", "--since", "1d", "--until", "2d"], "is not before --until"],
-    [["deliveries", "retry"], "name one, or choose several"],
+    [["deliveries", "retry"], "write an id, or choose several"],
     [["deliveries", "retry", "--failed", "--status", "no_route"], "use --failed or --status"],
     [
       ["deliveries", "retry", "--status", "pending"],
@@ -245,7 +251,7 @@ describe("on the command line", () => {
     ],
     [
       ["deliveries", "retry", "dlv_x", "--channel", "slack"],
-      "--channel goes with several: leave the id out",
+      "--channel cannot be used beside an id: leave one of the two out",
     ],
   ])("rouse %j is refused", async (args, message) => {
     expect(await cli.rouse(args)).toMatchObject({ code: 2, err: expect.stringContaining(message) });

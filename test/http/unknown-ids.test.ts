@@ -107,6 +107,7 @@ describe("an id that names nothing", () => {
   it.each([
     ["failures", "fgr_none", FAILURE],
     ["memory remove", "nte_none", NOTE],
+    ["schedules", "main/none", SCHEDULE],
     ["keys revoke", "none", [`key "none"`, "rouse keys"]],
   ] as const)("ends `rouse %s` with 1 and that sentence", async (command, id, what) => {
     const { code, err } = await cli.rouse([...command.split(" "), id]);

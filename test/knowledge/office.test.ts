@@ -353,9 +353,17 @@ it("a presentation is found by its diagrams and the speaker's notes, on the page
 describe("a chart", () => {
   const points = (...texts: string[]): string =>
     texts.map((text, index) => `<c:pt idx="${index}"><c:v>${text}</c:v></c:pt>`).join("");
-  const series = (name: string, ...values: string[]): string =>
-    `<c:ser><c:tx>${points(name)}</c:tx><c:cat>${points("North", "South")}</c:cat><c:val>${points(...values)}</c:val></c:ser>`;
-  const chart = `<c:chartSpace xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart" xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"><c:title><a:p><a:r><a:t>Boats by basin</a:t></a:r></a:p></c:title><c:plotArea><c:barChart>${series("2025", "4.4000000000000004", "2")}${series("2026", "5")}</c:barChart></c:plotArea></c:chartSpace>`;
+  const numbers = (format: string, ...values: string[]): string =>
+    `<c:numRef><c:numCache><c:formatCode>${format}</c:formatCode>${points(...values)}</c:numCache></c:numRef>`;
+  const series = (name: string, values: string, categories = points("North", "South")): string =>
+    `<c:ser><c:tx>${points(name)}</c:tx><c:cat>${categories}</c:cat><c:val>${values}</c:val></c:ser>`;
+  const chartOf = (title: string, ...all: string[]): string =>
+    `<c:chartSpace xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart" xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"><c:title><a:p><a:r><a:t>${title}</a:t></a:r></a:p></c:title><c:plotArea><c:barChart>${all.join("")}</c:barChart></c:plotArea></c:chartSpace>`;
+  const chart = chartOf(
+    "Boats by basin",
+    series("2025", numbers("General", "4.4000000000000004", "2")),
+    series("2026", numbers("General", "5")),
+  );
   const lines = ["Boats by basin", " | 2025 | 2026", "North | 4.4 | 5", "South | 2"];
 
   it("of a slide is found by its title, its categories and its numbers", async () => {
@@ -367,6 +375,21 @@ describe("a chart", () => {
     const { passages } = await readPassages("charts.pptx", file);
     expect(passages.map(({ page, text }) => [page, text])).toEqual([
       [1, `${lines[0]}\n${lines.slice(1).join("\n")}`],
+    ]);
+  });
+
+  it("has dates and shares as it shows them", async () => {
+    const dates = numbers("m/d/yyyy", "45321", "45322");
+    const file = change(docx(paragraph(run("Of the harbour"))), (entries) => {
+      entries["word/charts/chart1.xml"] = chartOf(
+        "Boats by day",
+        series("Let", numbers("0%", "0.25", "0.5"), dates),
+      );
+    });
+    expect((await readPassages("dates.docx", file)).lines.slice(2)).toEqual([
+      " | Let",
+      "2024-01-30 | 25%",
+      "2024-01-31 | 50%",
     ]);
   });
 

@@ -30,6 +30,7 @@ const FILTERS: { [K in SearchedKind]: Values<Lists[K]["of"]> } = {
     path: ["a"],
     mapping: ["none"],
     failedRuns: [true],
+    partlyFailed: [true],
     since: [START],
     idPrefix: ["evt_0"],
     before: ["evt_5500"],

@@ -1,28 +1,33 @@
+import { effect } from "@preact/signals";
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { ask, signedOut } from "../api.ts";
+import { ask, awaySince, signedOut, UNREACHABLE } from "../api.ts";
 import { Failed, Skeleton } from "./states.tsx";
 
-/** Waits until somebody has signed in again. */
-const whenSignedIn = (): Promise<void> =>
+const isOut = (): boolean => signedOut.value || awaySince.value !== null;
+
+/** Waits until the gateway answers and somebody is signed in. */
+const whenBack = (): Promise<void> =>
   new Promise((resolve) => {
-    const stop = signedOut.subscribe((out) => {
-      if (out) return;
+    const stop = effect(() => {
+      if (isOut()) return;
       resolve();
       queueMicrotask(() => stop());
     });
   });
 
-/** Loads a chunk. The gateway gives it to a session only: one that has ended is waited for. */
-async function loadSignedIn<T>(load: () => Promise<T>): Promise<T> {
-  await whenSignedIn();
+/** Finds out whether the gateway answers, and whether the session has ended. */
+const probe = (): Promise<unknown> => ask("/approvals/count").catch(() => {});
+
+/** Loads a chunk. The gateway gives it to a session only: the gateway and the session are waited for. */
+async function loadWhenBack<T>(load: () => Promise<T>): Promise<T> {
+  await whenBack();
   try {
     return await load();
   } catch (error) {
-    // That the session has ended may not have been seen yet: any request finds out.
-    await ask("/approvals/count").catch(() => {});
-    if (!signedOut.value) throw error;
-    await whenSignedIn();
+    await probe();
+    if (!isOut()) throw error;
+    await whenBack();
     return load();
   }
 }
@@ -50,7 +55,7 @@ export function lazy<P extends object>(
       if (Loaded) return;
       let isGone = false;
       const timer = setTimeout(() => setSign("loading"), SIGN_OF_LOADING_MS);
-      loadSignedIn(load)
+      loadWhenBack(load)
         .then((component) => {
           Loaded = component;
           if (!isGone) setTurn((turn) => turn + 1);
@@ -65,6 +70,8 @@ export function lazy<P extends object>(
       };
     }, []);
     if (Loaded) return <Loaded {...props} />;
+    if (awaySince.value && lines > 0)
+      return <Failed error={UNREACHABLE} retry={() => void probe()} />;
     // A browser does not ask a second time for a module that it could not load, unless the page is loaded again.
     if (sign === "failed") return <Failed error={NOT_LOADED} retry={() => location.reload()} />;
     return sign === "loading" && lines > 0 ? <Skeleton lines={lines} /> : null;

@@ -15,6 +15,7 @@ const MARKS = String.raw`[ \t>*+\-.)\d]*`;
 const NEWLINE = /\r\n|\r|\n/;
 /** Matches the end of a line before one without text, also inside a quote. */
 const GAP = /(?:\r\n|\r(?!\n)|\n)[ \t>]*(?=[\r\n])/;
+const GAPS = new RegExp(GAP, "g");
 /** Matches a line that may open or close a fenced block. */
 export const ANY_FENCE = new RegExp(String.raw`^${MARKS}(?:\x60{3,}[^\x60]*|~{3,}.*)$`);
 const FENCE = /^(`{3,}|~{3,})/;
@@ -69,36 +70,50 @@ const hasHtml = (lines: string): boolean =>
     .split(NEWLINE)
     .some((line, index, all) => beginsHtml(line, !isPlainLine(all[index - 1] ?? "")));
 
-/** The lines before an offset that no blank line parts from it, and those behind. */
+/** The lines before an offset that no blank line parts from it. */
 const linesBefore = (text: string, at: number): string =>
   (text.slice(0, at).split(GAP).at(-1) ?? "").replace(/^[\r\n]+/, "");
-const linesBehind = (text: string, at: number): string => text.slice(at).split(GAP)[0] ?? "";
 
-/** Returns whether all parsers read a code span as one. */
-function isCertainSpan(text: string, { start, end }: Code, spans: readonly Code[]): boolean {
-  const code = text.slice(start, end);
-  if (NEWLINE.test(code)) return false;
-  const before = linesBefore(text, start);
-  const offset = start - before.length;
-  const lines = before + code + linesBehind(text, end);
-  if (hasHtml(lines) || CONTESTED.some((pattern) => pattern.test(lines))) return false;
-  const masked = maskSpans(lines, spans, offset);
-  if (IN_ADDRESS.some((pattern) => pattern.test(masked))) return false;
-  const brackets = masked.slice(0, before.length).match(/(?<!\\)[[\]]/g) ?? [];
-  return brackets.reduce((depth, sign) => depth + (sign === "[" ? 1 : -1), 0) <= 0;
+/** Hides what stands in code spans. `offset` is where the lines begin. */
+function maskSpans(lines: string, spans: readonly Code[], offset: number): string {
+  let masked = "";
+  for (const { start, end } of spans)
+    masked +=
+      lines.slice(masked.length, start - offset) +
+      lines.slice(start - offset, end - offset).replaceAll(/[^`]/g, "x");
+  return masked + lines.slice(masked.length);
 }
 
-/** Hides what stands in code. `offset` is where the lines begin. */
-function maskSpans(lines: string, spans: readonly Code[], offset: number): string {
-  let masked = lines;
-  for (const { start, end, isBlock } of spans) {
-    const from = start - offset;
-    const to = end - offset;
-    if (isBlock || from < 0 || to > lines.length) continue;
-    const code = masked.slice(from, to).replaceAll(/[^`]/g, "x");
-    masked = masked.slice(0, from) + code + masked.slice(to);
+/** Returns the spans of lines that all parsers read as such. `start`: where the lines begin, which no blank line parts. */
+function keepCertainSpans(lines: string, spans: readonly Code[], start: number): Code[] {
+  if (hasHtml(lines) || CONTESTED.some((pattern) => pattern.test(lines))) return [];
+  const masked = maskSpans(lines, spans, start);
+  if (IN_ADDRESS.some((pattern) => pattern.test(masked))) return [];
+  let depth = 0;
+  let at = 0;
+  return spans.filter((span) => {
+    for (const [sign] of masked.slice(at, span.start - start).matchAll(/(?<!\\)[[\]]/g))
+      depth += sign === "[" ? 1 : -1;
+    at = span.start - start;
+    return depth <= 0 && !NEWLINE.test(lines.slice(at, span.end - start));
+  });
+}
+
+/** Returns those of all code spans of a text, in their order, that all parsers read as such. */
+function findCertainSpans(text: string, spans: readonly Code[]): Code[] {
+  const certain: Code[] = [];
+  let next = 0;
+  let start = 0;
+  for (const { 0: gap, index } of [...text.matchAll(GAPS), { 0: "", index: text.length }]) {
+    const first = next;
+    while (next < spans.length && (spans[next] as Code).end <= index) next++;
+    if (next > first) {
+      start += /^[\r\n]*/.exec(text.slice(start, index))?.[0].length ?? 0;
+      certain.push(...keepCertainSpans(text.slice(start, index), spans.slice(first, next), start));
+    }
+    start = index + gap.length;
   }
-  return masked;
+  return certain;
 }
 
 /** Returns whether all parsers read a block as code. */
@@ -153,7 +168,7 @@ export function findCode(text: string): Code[] {
       for (const child of node.children) visit(child, depth + 1);
   };
   visit(parseMarkdown(text), 0);
-  return found.filter((code) =>
-    code.isBlock ? isCertainBlock(text, code) : !hasOddHtml && isCertainSpan(text, code, found),
-  );
+  const spans = hasOddHtml ? [] : found.filter(({ isBlock }) => !isBlock);
+  const certain = new Set(findCertainSpans(text, spans));
+  return found.filter((code) => (code.isBlock ? isCertainBlock(text, code) : certain.has(code)));
 }

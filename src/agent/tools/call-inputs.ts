@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { LanguageModelMiddleware, ModelMessage, ToolCallPart } from "ai";
-import { isTooDeep, parseJsonToPrint } from "../../core/json.ts";
+import { isTooDeep, parseJson, parseJsonToPrint } from "../../core/json.ts";
 
 /** Returns the input of a call whose arguments were no JSON: some providers take objects alone. */
 const toUnreadInput = (text: string): object => ({ unread: text });
@@ -89,6 +89,18 @@ export function toCallPart(call: ToolCallPart): ToolCallPart {
 export const isRounded = (input: unknown, text: string): boolean =>
   isDeepStrictEqual(parse(text), input) &&
   JSON.stringify(parseJsonToPrint(text)) !== JSON.stringify(input);
+
+/**
+ * Returns the input of a call with all its digits: a number that JavaScript would round is a text. People and rules decide
+ * about this input, and tools in JavaScript get it.
+ */
+export const getExactInput = ({
+  input,
+  inputText,
+}: {
+  input: unknown;
+  inputText?: string | undefined;
+}): unknown => (inputText && isRounded(input, inputText) ? parseJson(inputText) : input);
 
 /**
  * Returns an answer with the inputs that its model wrote: the SDK rounds numbers, and keeps text that was no JSON as text.

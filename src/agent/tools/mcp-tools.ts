@@ -1,6 +1,6 @@
 import type { JSONSchema7, jsonSchema as JsonSchema } from "ai";
 import { isRecord } from "../../core/json.ts";
-import { cutText } from "../../core/text.ts";
+import { cutText, plural } from "../../core/text.ts";
 import { TOOL_NAME } from "../../vocabulary/tool-names.ts";
 import type { Boundary } from "../boundary.ts";
 import type { ListedTool } from "./mcp-client.ts";
@@ -168,7 +168,7 @@ function offerTool(
 
 /** Does not quote the names: they are text from outside. */
 const unfitWarning = (server: string, count: number): string =>
-  `${count === 1 ? "1 tool" : `${count} tools`} of mcp.servers.${server} left out: the name of a tool may have up to 128 letters and digits of any script and the characters "_ - . / : @ $ + ~", and that of a parameter up to 64 letters, digits and the characters "_ - . $ @"; rename them at the server`;
+  `${plural(count, "tool")} of mcp.servers.${server} left out: the name of a tool may have up to 128 letters and digits of any script and the characters "_ - . / : @ $ + ~", and that of a parameter up to 64 letters, digits and the characters "_ - . $ @"; rename them at the server`;
 
 /**
  * Offers the tools of a server that `isCovered`, with the server's descriptions inside the boundary. Tools whose names may be

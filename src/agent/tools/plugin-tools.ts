@@ -3,6 +3,7 @@ import { z } from "zod";
 import { renderPath } from "../../config/issues.ts";
 import type { Tool, ToolCallInfo, TurnInfo } from "../../contract/kinds.ts";
 import type { ToolOutput } from "../../store/steps.ts";
+import { getExactInput } from "./call-inputs.ts";
 import { CALL_MS, OutcomeUnknownError, type OfferedTool } from "./offered-tool.ts";
 import { raceAbort } from "../../core/pause.ts";
 import { toTextOutput } from "./tool-results.ts";
@@ -31,14 +32,24 @@ const renderIssues = (
     .map(({ path, message }) => [renderPath(path), message].filter(Boolean).join(": "))
     .join("\n");
 
+const LONG_NUMBERS =
+  "\nA number with more digits than a double holds reaches the tool as text: write one with fewer digits.";
+
 /** Calls a tool. If the input is invalid, the model gets its issues and `execute` is not called. */
-async function callTool(tool: Tool, given: unknown, info: ToolCallInfo): Promise<ToolOutput> {
+async function callTool(
+  tool: Tool,
+  { input, inputText }: { input: unknown; inputText?: string | undefined },
+  info: ToolCallInfo,
+): Promise<ToolOutput> {
+  const given = getExactInput({ input, inputText });
   const checked = await tool.input.safeParseAsync(given);
-  if (!checked.success)
+  if (!checked.success) {
+    const long = given === input ? "" : LONG_NUMBERS;
     return toTextOutput(
-      `The input does not fit, and the tool was not called:\n${renderIssues(checked.error.issues)}`,
+      `The input does not fit, and the tool was not called:\n${renderIssues(checked.error.issues)}${long}`,
       true,
     );
+  }
   info.signal.throwIfAborted();
   const result = await raceAbort(
     Promise.resolve().then(() => tool.execute(checked.data, info)),
@@ -65,8 +76,8 @@ export async function offerPluginTool(
       description: tool.description,
       inputSchema: jsonSchema(toInputSchema(tool.input)),
     },
-    execute: (input, { callId, signal, trace }) =>
-      callTool(tool, input, {
+    execute: (input, { inputText, callId, signal, trace }) =>
+      callTool(tool, { input, inputText }, {
         ...turn,
         callId,
         signal: AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]),

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { plural } from "../../core/text.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { StoreReader } from "../../store/types.ts";
 import { DEFAULT_LAST, type Selection } from "../../operate/what-if/selection.ts";
@@ -82,7 +83,10 @@ async function compare(
     if (line.type === "end")
       end = options.group === undefined ? line : { ...line, groups: line.groups.filter(isMeant) };
     if (line.type === "progress")
-      progress.update(line.events, `${line.events} events, ${line.changed} change`);
+      progress.update(
+        line.events,
+        `${plural(line.events, "event")}, ${plural(line.changed, "changes", "change")}`,
+      );
     if (options.json) printLine(end ?? line, io);
     trim?.();
   }
@@ -120,7 +124,7 @@ async function diffHooks(io: CliIo, options: DiffOptions): Promise<void> {
 export const diff = doing({
   usage: "diff",
   about:
-    "what a changed config would do with the hooks that came in; compares recorded events with a connection that only reads, starts and sends nothing",
+    "what a changed config would do with the hooks that came in; it reads recorded events alone: no run starts, and nothing is written or sent",
   examples: [
     "rouse hooks diff --config next.json5 --since 7d",
     "rouse hooks diff --config next.json5 --path acme --last 1000",

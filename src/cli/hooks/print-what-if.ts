@@ -1,4 +1,5 @@
 import type { WhatIfExample, WhatIfGroup, WhatIfReport } from "../../operate/what-if/what-if.ts";
+import { plural } from "../../core/text.ts";
 import type { DiffPart } from "../../operate/edits/word-diff.ts";
 import type { CliIo } from "../io.ts";
 import { cell, fit, localTime, shellWord } from "../text.ts";
@@ -16,7 +17,7 @@ function renderPeriod(ms: number): string {
   const [days, hours, minutes] = [ms / 86_400_000, ms / 3_600_000, ms / 60_000];
   const value =
     days >= 1 ? Math.round(days * 10) / 10 : Math.max(1, Math.round(hours >= 1 ? hours : minutes));
-  return `${value} ${days >= 1 ? "day" : hours >= 1 ? "hour" : "minute"}${value === 1 ? "" : "s"}`;
+  return plural(value, days >= 1 ? "day" : hours >= 1 ? "hour" : "minute");
 }
 
 function renderRate({ perDay }: WhatIfReport): string {
@@ -37,7 +38,7 @@ function renderSum(report: WhatIfReport): string {
     ...(wouldRun > 0 ? [`${count(wouldRun)} would run that did not${renderRate(report)}`] : []),
     ...(wouldNotRun > 0 ? [`${count(wouldNotRun)} would not run`] : []),
   ];
-  const sum = `${count(events)} ${events === 1 ? "event" : "events"}${period}: ${changed === 0 ? "none changes" : `${count(changed)} change${changed === 1 ? "s" : ""}`}.`;
+  const sum = `${plural(events, "event")}${period}: ${changed === 0 ? "none changes" : plural(changed, "changes", "change")}.`;
   return parts.length === 0 ? sum : `${sum} ${parts.join(", ")}.`;
 }
 

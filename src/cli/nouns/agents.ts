@@ -1,8 +1,10 @@
+import { RouseError } from "../../core/errors.ts";
 import { renderSpan, plural } from "../../core/text.ts";
 import type { ApprovalView } from "../../operate/people/approvals.ts";
 import type { NoteView } from "../../operate/people/memory.ts";
 import type { ScheduleView } from "../../operate/people/schedules.ts";
 import type { ToolView } from "../../operate/people/tools.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import {
   asking,
   LIMIT_OPTION,
@@ -13,7 +15,7 @@ import {
   type Noun,
 } from "../command.ts";
 import { read, withId, type GatewayConnection } from "../gateway/connect.ts";
-import { noSuch, usage } from "../failure.ts";
+import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import { readOne, requireYes } from "../options.ts";
 import { renderOutput } from "./print-run.ts";
@@ -111,9 +113,9 @@ const describeState = ({ decision }: ApprovalView): string =>
 
 const approvalsList = paging({
   noun: "approvals",
-  about: "calls that wait, newest first",
+  about: "tool calls that wait for a person to decide, newest first",
   examples: ["rouse approvals"],
-  options: { "--run <id>": "of one run", "--all": "those that were decided too" },
+  options: { "--run <id>": "of one run", "--all": "also calls that were decided about" },
   ask: ({ api }, page, { run: runId, all }) =>
     read(api.approvals.$get({ query: { state: all ? undefined : "open", runId, ...page } })),
   rows: ({ approvals: found }) => found,
@@ -126,7 +128,7 @@ const toWord = (verdict: Verdict): string => verdict.replace("_", "-");
 
 const approvalsShow = asking({
   usage: "<code>",
-  about: "one call with its arguments, and what made it ask",
+  about: "one call with its arguments, and the reason that a person is asked",
   examples: ["rouse approvals 7f3"],
   ask: ({ api }, _, code) => read(api.approvals[":id"].$get(withId(code))),
   print({ approval }, io) {
@@ -175,7 +177,7 @@ async function confirmRule(
 const approvalsDecide = asking({
   usage: "decide <code> <verdict>",
   about:
-    "approve or deny a call; of a call whose outcome is unknown: repeat it, take it as done, or give-up, which ends the run",
+    "approve or deny a tool call; if a call was started and its outcome is unknown, repeat makes it again, done continues the run without it, and give-up ends the run",
   examples: [
     "rouse approvals decide 7f3 approve",
     "rouse approvals decide 7f3 approve --always --any amount,memo",
@@ -268,7 +270,7 @@ async function find({ api }: GatewayConnection, name: string): Promise<ScheduleV
     throw usage(
       `several agents have a schedule "${cell(name)}": write ${same.map((one) => one.name).join(" or ")}`,
     );
-  throw noSuch(`there is no schedule "${cell(name)}"; \`rouse schedules\` shows which there are`);
+  throw new RouseError(unknownId("schedule", name));
 }
 
 /** The parameters of a schedule's routes. */

@@ -53,13 +53,13 @@ function checkChoice(
   const several = findGiven(given, { ...filters, ...WHICH });
   if (named !== 1) {
     const one = findGiven(given, own);
-    if (one !== undefined) throw usage(`${one} goes with one: name it`);
+    if (one !== undefined) throw usage(`${one} takes exactly one id`);
   }
   const wrong = named === 0 ? undefined : (several ?? (named === 1 && findGiven(given, how)));
-  if (wrong) throw usage(`${wrong} goes with several: leave the id out`);
+  if (wrong) throw usage(`${wrong} cannot be used beside an id: leave one of the two out`);
   const choices = Object.keys(filters).map((flags) => new Option(flags).long);
   if (named === 0 && several === undefined)
-    throw usage(`name one, or choose several with ${choices.join(", ")} or --since`);
+    throw usage(`write an id, or choose several with ${choices.join(", ")} or --since`);
 }
 
 /** Reads what chooses several. Times stay as they were written: the gateway counts back from its own clock. */

@@ -44,7 +44,7 @@ const ADD_OPTIONS = {
   "--external-id <id>": "your name for it: a new version takes the old one's place",
   "--metadata <name=value>": { about: "a fact about it (repeatable)", repeat: "pairs" },
   "--on-duplicate <how>": {
-    about: "for bytes that are there already",
+    about: "for a file that is indexed already",
     choices: ON_DUPLICATE,
     default: "skip",
   },

@@ -67,7 +67,7 @@ const VERDICTS = ["approve", "deny", "revoke", "unlink"] as const;
 const peopleDecide = asking({
   usage: "decide <person> <verdict>",
   about:
-    "by the code of a person who waits: approve lets them write direct messages to the agent, deny does not answer them. By the id, or as <channel>:<id of the person>: revoke takes a decision back, and the person is a stranger again; unlink takes the channels of a person apart, or this one out",
+    "decide about a person. approve and deny take the code of someone who waits: the agent answers their direct messages, or it does not. revoke and unlink take an id, or <channel>:<id of the person>: revoke removes that decision, so that the person is a stranger again; unlink separates all channels of a linked person, or that one",
   examples: [
     "rouse people decide HK7X3PTW approve",
     "rouse people decide HK7X3PTW deny",
@@ -210,7 +210,7 @@ const renderLimit = ({ rateLimit }: KeyView): string | null =>
 
 const keysCreate = asking({
   usage: "create <id>",
-  about: "make a key, and show it this once",
+  about: "make a key for the API and print it; it cannot be printed again",
   examples: ["rouse keys create web", "rouse keys create shop --agents sales,support --rate 60/1m"],
   options: {
     "--tenant <id>": "whose documents its turns see (default: default)",
@@ -247,7 +247,7 @@ const keysCreate = asking({
 });
 
 const keysList = listing({
-  about: "keys and what they may do; never the keys themselves",
+  about: "keys for the API and what each may do; the keys themselves are not stored",
   examples: ["rouse keys"],
   ask: ({ api }) => read(api.keys.$get()),
   rows: ({ keys: all }) => all,

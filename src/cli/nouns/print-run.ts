@@ -1,4 +1,4 @@
-import { labelledText, markOutside } from "../../core/text.ts";
+import { labelledText, markOutside, plural } from "../../core/text.ts";
 import type {
   DeliveryView,
   RunDetail,
@@ -89,11 +89,11 @@ export function renderOutput({
   const parts = output.parts.map((part) =>
     part.type === "text"
       ? part.text
-      : `[${part.mediaType}${part.filename === null ? "" : ` ${part.filename}`}, ${part.bytes.toLocaleString("en")} bytes]`,
+      : `[${part.mediaType}${part.filename === null ? "" : ` ${part.filename}`}, ${plural(part.bytes, "byte")}]`,
   );
   const cut = stored
     ? [
-        `cut: the whole result has ${stored.length.toLocaleString("en")} characters and is stored as ${stored.id}`,
+        `cut: the whole result has ${plural(stored.length, "character")} and is stored as ${stored.id}`,
       ]
     : [];
   return [`${output.isError ? "error" : "result"}: ${parts.join("\n")}`, ...cut];

@@ -213,7 +213,7 @@ const deliveriesShow = asking({
       printBlock(
         io,
         `file ${index + 1} (${isSent(index, sentFiles)})`,
-        `${name}, ${mediaType}, ${bytes} bytes`,
+        `${name}, ${mediaType}, ${plural(bytes, "byte")}`,
       ),
     );
   },

@@ -127,7 +127,8 @@ async function rotate(
 export const secretsCommand: Noun = {
   list: answering({
     usage: "",
-    about: "which fields each is for, where it is kept and since when; never a value",
+    about:
+      "the secrets of the config: the fields that use each, the place where it is kept, and its age; values are not printed",
     examples: ["rouse secrets"],
     answer: list,
     print({ secrets }, io) {

@@ -1,4 +1,5 @@
 import { systemClock } from "../../core/clock.ts";
+import { plural } from "../../core/text.ts";
 import { acquireLock } from "../../store/lock.ts";
 import { findStoreDriver } from "../../store/open.ts";
 import type { StoreStatus } from "../../store/types.ts";
@@ -88,7 +89,7 @@ export const storeCommand: Noun = {
       answer: async (io, options, file) =>
         (await import("./store-transfer.ts")).importStore(file, options, io),
       print: ({ rows, seconds }, io) =>
-        io.out(`${rows} rows in ${seconds.toFixed(1)} s; start the gateway\n`),
+        io.out(`${plural(rows, "row")} in ${seconds.toFixed(1)} s; start the gateway\n`),
     }),
   ],
 };

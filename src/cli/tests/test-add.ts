@@ -1,4 +1,5 @@
 import { relative } from "node:path";
+import { plural } from "../../core/text.ts";
 import type { EventDetail, RunDetail } from "../../operate/records/views.ts";
 import { WITHOUT_MAPPINGS } from "../../intake/authenticate.ts";
 import { checkFixtureName } from "../../operate/tests/fixture-files.ts";
@@ -56,8 +57,8 @@ async function fetchRun(to: GatewayConnection, id: string): Promise<Freezable> {
 
 function renderMapping({ outcome, mapping, actions = [] }: FrozenTest["expect"]): string {
   const by = mapping === undefined ? "" : ` by ${mapping}`;
-  const count = actions.length === 0 ? "" : `, ${actions.length} action`;
-  return `${outcome}${by}${count}${actions.length > 1 ? "s" : ""}`;
+  const count = actions.length === 0 ? "" : `, ${plural(actions.length, "action")}`;
+  return `${outcome}${by}${count}`;
 }
 
 function renderReply({ reply }: NonNullable<FrozenTest["run"]>): string {

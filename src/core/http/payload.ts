@@ -1,4 +1,5 @@
 import { parseMultipart } from "@remix-run/multipart-parser";
+import { plural } from "../text.ts";
 import type { Failure } from "../errors.ts";
 import { getRepeats, MAX_DEPTH, parseJson } from "../json.ts";
 
@@ -389,7 +390,7 @@ function readMultipart(bytes: Buffer, contentType: string): DecodedPayload {
     warnings.push(...(json?.warnings ?? []));
     if (typeof kind === "object")
       warnings.push(
-        `a file of ${kind.bytes} bytes came with the body: agents get its name and type, and its content is not read`,
+        `a file of ${plural(kind.bytes, "byte")} came with the body: agents get its name and type, and its content is not read`,
       );
   }
   return toFormPayload(collectFields(entries), warnings);

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { plural } from "../../core/text.ts";
 import { Hono, type Context } from "hono";
 import { compress } from "hono/compress";
 import { getMimeType } from "hono/utils/mime";
@@ -162,7 +163,8 @@ export function consoleRoutes({
     const form = new URLSearchParams(body.bytes.toString("utf8"));
     if (!isOperator(form.get("token")?.trim() ?? "")) {
       const wait = limiter.failed(address);
-      if (wait > 0) return page(c, "signin.html", 429, `Too many tries; wait ${wait} seconds.`);
+      if (wait > 0)
+        return page(c, "signin.html", 429, `Too many tries; wait ${plural(wait, "second")}.`);
       return page(c, "signin.html", 401, "That is not the gateway token.");
     }
     limiter.succeeded(address);

@@ -1,4 +1,5 @@
 import type { Context } from "hono";
+import { plural } from "../../core/text.ts";
 import type { ConversationPart } from "../../agent/types.ts";
 import { getAccess } from "../../chat/api-keys.ts";
 import { joinChunks } from "../../knowledge/chunk.ts";
@@ -97,7 +98,8 @@ export function createFileReader(
 
   return async (file: SentFile, at: string): Promise<ConversationPart> => {
     count++;
-    if (count > mostFiles) refuse(at, `send at most ${mostFiles} files`, "too_many_files");
+    if (count > mostFiles)
+      refuse(at, `send at most ${plural(mostFiles, "file")}`, "too_many_files");
     const isDocument = typeof file.file_id === "string";
     if (isDocument && typeof file.file_data === "string")
       refuse(at, "send either file_data or file_id");

@@ -4,6 +4,7 @@ import type { Readable } from "node:stream";
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from "@fastify/busboy";
 import { createBodyMeter } from "../../core/http/body.ts";
 import { RouseError } from "../../core/errors.ts";
+import { plural } from "../../core/text.ts";
 import type { StagedFile } from "../../knowledge/upload-staging.ts";
 import { badRequest, toProblem, ProblemError, type ApiProblem } from "./problems.ts";
 
@@ -183,7 +184,7 @@ export function readForm(source: Readable, options: FormOptions): Promise<Upload
     });
     parser.on("filesLimit", () =>
       end(
-        tooLarge(`send at most ${limits.files} files (platform.knowledge.files)`, {
+        tooLarge(`send at most ${plural(limits.files, "file")} (platform.knowledge.files)`, {
           code: "too_many_files",
         }),
       ),

@@ -50,34 +50,43 @@ export interface Styles {
   is1904: boolean;
 }
 
-/** Creates what renders numbers as their cells show them: percentages, currencies, dates. */
+/** Creates what renders a number in a format, which may be invalid: percentages, currencies, dates. */
+export async function loadNumberFormat(
+  is1904: boolean,
+): Promise<(value: number, format?: string) => string> {
+  const numfmt: typeof Numfmt = await optional("numfmt", () => import("numfmt"));
+  const known = new Map<string, { pattern: string; isDate: boolean }>();
+  const getFormat = (written: string): { pattern: string; isDate: boolean } => {
+    let format = known.get(written);
+    if (!format) {
+      const pattern = numfmt.isValidFormat(written) ? written : "General";
+      known.set(written, (format = { pattern, isDate: numfmt.isDateFormat(pattern) }));
+    }
+    return format;
+  };
+  return (value, written = "General") => {
+    const { pattern, isDate } = getFormat(written);
+    // Programs shorten long numbers to the width of the cell; people look for all digits.
+    if (pattern === "General" && Number.isInteger(value)) return String(value);
+    const shown = numfmt.format(pattern, isDate && is1904 ? value + DAYS_TO_1904 : value, {
+      throws: false,
+    });
+    // A date before the calendar shows as hash signs, and a format may hide the value.
+    return /^#*$/.test(shown.trim()) ? String(value) : shown;
+  };
+}
+
+/** Creates what renders numbers as their cells show them. */
 export async function loadNumberFormats({
   formats,
   styles,
   is1904,
 }: Styles): Promise<NumberFormats> {
-  const numfmt: typeof Numfmt = await optional("numfmt", () => import("numfmt"));
-  const known = new Map<number, { pattern: string; isDate: boolean }>();
-  const getFormat = (style: number): { pattern: string; isDate: boolean } => {
-    const id = styles[style] ?? 0;
-    let format = known.get(id);
-    if (!format) {
-      const written = formats.get(id) ?? (isEastAsianDate(id) ? "yyyy-mm-dd" : BUILT_IN[id]);
-      const pattern = written !== undefined && numfmt.isValidFormat(written) ? written : "General";
-      known.set(id, (format = { pattern, isDate: numfmt.isDateFormat(pattern) }));
-    }
-    return format;
-  };
+  const render = await loadNumberFormat(is1904);
   return {
     render(value, style) {
-      const { pattern, isDate } = getFormat(style);
-      // Programs shorten long numbers to the width of the cell; people look for all digits.
-      if (pattern === "General" && Number.isInteger(value)) return String(value);
-      const shown = numfmt.format(pattern, isDate && is1904 ? value + DAYS_TO_1904 : value, {
-        throws: false,
-      });
-      // A date before the calendar shows as hash signs, and a format may hide the value.
-      return /^#*$/.test(shown.trim()) ? String(value) : shown;
+      const id = styles[style] ?? 0;
+      return render(value, formats.get(id) ?? (isEastAsianDate(id) ? "yyyy-mm-dd" : BUILT_IN[id]));
     },
   };
 }

@@ -2,6 +2,7 @@ import type { TextBlock } from "../chunk.ts";
 import { broken, checkParts, encrypted, optional, type ExtractFormat } from "./types.ts";
 import { domBlocks, parseDom } from "./html.ts";
 import { unzip, type ArchiveParts } from "./archive.ts";
+import { loadNumberFormat } from "./number-format.ts";
 import { tableBlocks, toSpan, type TableCell } from "./table.ts";
 import {
   findElements,
@@ -134,7 +135,7 @@ export const extractDocx: ExtractFormat = async ({ bytes, limits }) => {
   const { body } = await parseDom(value);
   const drawn: TextBlock[] = [];
   for (const [name, part] of parts)
-    if (DRAWN.test(name)) drawn.push(...slideBlocks(await readXmlTree(part)));
+    if (DRAWN.test(name)) drawn.push(...slideBlocks(await readDrawn(part)));
   return {
     title: await readTitle(parts.get("docProps/core.xml")),
     blocks: [
@@ -177,9 +178,30 @@ const isTitleShape = (shape: XmlElement): boolean =>
 
 const listPoints = (element: XmlElement): XmlElement[] => findElements(element, "c:pt");
 
-/** Charts keep all digits that a calculation has left. */
-const toShortNumber = (text: string): string =>
-  text === "" || Number.isNaN(Number(text)) ? text : String(Number(Number(text).toPrecision(12)));
+const readText = (element: XmlElement, name: string): string | undefined =>
+  findElements(element, name).map((found) => toInnerText(found))[0];
+
+/** Programs write this for the date that each shows in the order of its own country. */
+const COUNTRY_DATE = "m/d/yyyy";
+
+/** Reads a diagram or a chart. The numbers of a chart become what it shows: dates, percentages, without noise of calculations. */
+async function readDrawn(part: Buffer | undefined): Promise<XmlElement> {
+  const tree = await readXmlTree(part);
+  const caches = ["c:numCache", "c:numLit"].flatMap((name) => findElements(tree, name));
+  if (caches.length === 0) return tree;
+  const [calendar] = findElements(tree, "c:date1904");
+  const render = await loadNumberFormat(isOn(calendar && (calendar.attributes["val"] ?? "1")));
+  for (const cache of caches) {
+    const format = readText(cache, "c:formatCode");
+    for (const point of listPoints(cache)) {
+      const text = readText(point, "c:v")?.trim() ?? "";
+      if (text === "" || Number.isNaN(Number(text))) continue;
+      const own = point.attributes["formatCode"] ?? format;
+      point.children = [render(Number(text), own === COUNTRY_DATE ? "yyyy-mm-dd" : own)];
+    }
+  }
+  return tree;
+}
 
 /** The numbers of a chart as a table: a row for each category, with its value in each series. */
 function toChartRows(chart: XmlElement): TableCell[][] {
@@ -194,7 +216,7 @@ function toChartRows(chart: XmlElement): TableCell[][] {
     return texts;
   };
   const categories = series.slice(0, 1).map((one) => list(one, "c:cat", "c:xVal"));
-  const values = series.map((one) => list(one, "c:val", "c:yVal").map(toShortNumber));
+  const values = series.map((one) => list(one, "c:val", "c:yVal"));
   const columns = [...categories, ...values];
   const length = Math.max(0, ...columns.map((column) => column.length));
   const names = ["", ...series.map((one) => list(one, "c:tx").join(" "))];
@@ -222,7 +244,7 @@ async function readBeside(parts: ArchiveParts, slide: string): Promise<XmlElemen
   const names = [...(await readTargets(parts, slide)).values()];
   const drawn = names.filter((name) => DRAWN.test(name));
   const notes = names.filter((name) => name.startsWith("ppt/notesSlides/"));
-  const found = await Promise.all([...drawn, ...notes].map((name) => readXmlTree(parts.get(name))));
+  const found = await Promise.all([...drawn, ...notes].map((name) => readDrawn(parts.get(name))));
   // A page of notes has shapes for the slide's picture, the date and the number, too.
   return found.flatMap((tree) => {
     const shapes = findElements(tree, "p:sp");

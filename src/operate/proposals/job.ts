@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import { editText } from "../../config/edit.ts";
 import { PRESET_NAME } from "../../config/schema/mapping.ts";
-import { cutText, plainText } from "../../core/text.ts";
+import { cutText, plainText, plural } from "../../core/text.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { ConditionTrace } from "../../mapping/types.ts";
 import type { CandidateResult, ComparisonDeps } from "../edits/landing-checks.ts";
@@ -62,7 +62,7 @@ function renderNew(
   { payload = {}, headers, ...rest }: MappingParts,
   shadow?: true,
 ): string {
-  const count = `${samples.length} recorded ${samples.length === 1 ? "event" : "events"}`;
+  const count = plural(samples.length, "recorded event");
   const words = say === undefined ? "" : `: ${JSON.stringify(say)}`;
   const route = deliver && { deliver: true, ...deliver };
   const mapping = {

@@ -79,7 +79,7 @@ interface Feedback {
 function renderTask(job: ProposalJob): string {
   const { samples, say, fixed, name } = job;
   const { length } = samples.samples;
-  const count = `${length} ${length === 1 ? "event" : "events"} of the hook ${samples.path}`;
+  const count = `${plural(length, "event")} of the hook ${samples.path}`;
   const task = fixed
     ? `The mapping below does not do what it should with ${count}. Mend it: null leaves a part as it is, and "conditions" replaces all conditions on the payload and on headers.`
     : `Write the mapping "${name}" for ${count}.`;

@@ -5,6 +5,7 @@ import { findRetryProblem } from "../../turns/operations.ts";
 import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { deliveryState } from "../../store/sql/rows.ts";
 import {
+  hasFailed,
   NO_ROUTE,
   type DeliveryRecord,
   type EventOutcome,
@@ -118,6 +119,20 @@ const toChosen = (
   select: BulkReplay["select"],
 ): ChosenEvent => ({ id, at, restartsRuns: select !== "all" && outcome === "accepted" });
 
+const isPartlyFailed = (event: EventRecord): boolean =>
+  event.outcome !== "failed" && hasFailed(event) && !event.handled;
+
+/** An event of which some actions failed: the mappings would do the others again. */
+const toLeftOut = ({ id, receivedAt: at, reason }: EventRecord): ChosenEvent => ({
+  id,
+  at,
+  restartsRuns: false,
+  failure: {
+    code: "not_retryable",
+    message: `${reason}; the others are done: replay each of these alone, by \`rouse events replay ${id} --action <n>\``,
+  },
+});
+
 /**
  * Chooses events by filters. An event that was replayed before stands back for its replay: doing it twice never makes work
  * twice.
@@ -140,6 +155,9 @@ async function selectEvents(
         newest.push(toChosen(event, select));
     found.push(...newest.toReversed());
   }
+  if (select === "failed")
+    for await (const event of readAll(store, "events", { ...base, partlyFailed: true }, EVENT_PAGE))
+      if (event.receivedAt < until && isPartlyFailed(event)) found.push(toLeftOut(event));
   const sorted = oldestFirst(found);
   const [oldest] = sorted;
   if (!oldest) return [];
@@ -174,7 +192,10 @@ async function selectNamed(
     const event = await bookmarks.getEvent(id);
     if (!event)
       missing.push({ id, at: Infinity, restartsRuns: false, failure: unknownId("event", id) });
-    else if (await isSelected(event, select, store)) found.push(toChosen(event, select));
+    else {
+      if (await isSelected(event, select, store)) found.push(toChosen(event, select));
+      if (select === "failed" && isPartlyFailed(event)) found.push(toLeftOut(event));
+    }
   }
   // Ids have the order in which the events came in.
   found.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));

@@ -1,3 +1,4 @@
+import { getExactInput } from "../../agent/tools/call-inputs.ts";
 import { getTraceId } from "../../core/http/trace-context.ts";
 import { deliveryState } from "../../store/sql/rows.ts";
 import {
@@ -377,7 +378,8 @@ interface StepFacts {
 
 function toolCallView(call: ToolCallRecord, { run, approvals }: StepFacts) {
   return {
-    ...pick(call, "id", "tool", "name", "state", "input"),
+    ...pick(call, "id", "tool", "name", "state"),
+    input: getExactInput(call),
     /** True if the tool declares that it changes nothing. */
     readOnly: call.readOnly ?? false,
     startedAt: isoOrNull(call.startedAt),

@@ -1,4 +1,5 @@
 import { safeError, type Issue } from "../../core/errors.ts";
+import { plural } from "../../core/text.ts";
 import type { Held, Ms } from "../../store/types.ts";
 import { readShapes, updateShapes } from "./kept-shapes.ts";
 import { lintRecorded } from "./lint-recorded.ts";
@@ -47,7 +48,7 @@ function findBodyChanges(mappings: readonly LintedMapping[], shapes: ReadonlyMap
       );
       if (!first) return [];
       const count = more.length + 1;
-      const message = `${shape.path}: ${name} is gone since ${renderDay(lastSeen)}, ${count} ${count === 1 ? "mapping reads" : "mappings read"} it`;
+      const message = `${shape.path}: ${name} is gone since ${renderDay(lastSeen)}, ${plural(count, "mapping reads", "mappings read")} it`;
       return [{ mapping: first.id, message }];
     });
   });

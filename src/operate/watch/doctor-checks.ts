@@ -184,7 +184,7 @@ async function examineAnswers(
     const { failedShare, withinMinutes } = rule;
     if (errors / total < failedShare / 2) return undefined;
     return {
-      errors: `${errors} of ${total} answers of the last ${withinMinutes} minutes were errors`,
+      errors: `${errors} of ${total} answers of the last ${plural(withinMinutes, "minute")} were errors`,
       limit: `above ${percent(failedShare)}`,
       reached: errors / total > failedShare,
     };
@@ -198,7 +198,7 @@ async function examineAnswers(
     };
   return {
     errors: `every answer since ${iso(since)} was an error`,
-    limit: `after ${rule.failingHours} hours of errors`,
+    limit: `after ${plural(rule.failingHours, "hour")} of errors`,
     reached: now - since >= rule.failingHours * 60 * MINUTE_MS,
   };
 }

@@ -211,7 +211,9 @@ const PART_CHECKS: Checks = {
       return fail(`${texts.join("; ")}. Runs go on without these tools: see mcp.servers`);
     }
     if (states.length === 0) return "no agent uses an MCP server";
-    return states.map(({ name, state, tools }) => `${name}: ${state}, ${tools} tools`).join("; ");
+    return states
+      .map(({ name, state, tools }) => `${name}: ${state}, ${plural(tools, "tool")}`)
+      .join("; ");
   },
   tools: checkTools,
   limits: checkLimits,

@@ -1,4 +1,5 @@
 import { parseRecord, toEvent, toRun, toSession, toSystemEvent } from "./rows.ts";
+import { PARTLY_FAILED } from "../sums.ts";
 import { RUN_STATUSES, type RunStatus } from "../../vocabulary/outcomes.ts";
 import type { ApprovalRecord, DeliveryRecord, ListQuery, Lists, SearchedKind } from "../types.ts";
 
@@ -101,6 +102,8 @@ const FAILED_RUNS: Filter = {
   walk: BY_FAILED_RUNS,
 };
 
+const PARTLY = indexed("events_partly", [[`head LIKE '${PARTLY_FAILED}'`]]);
+
 /** Nearly all events are accepted: an index of these would cost each of them time. */
 function byOutcome(outcome: string | undefined): Filter[] {
   const conditions = is("outcome", outcome);
@@ -164,9 +167,10 @@ export const PAGES: { [K in SearchedKind]: Page<Lists[K]["of"], Lists[K]["is"]> 
     at: "at",
     cursor: "id",
     walk: WHOLE_TABLE,
-    filters: ({ outcome, path, mapping, failedRuns, ...query }) => [
+    filters: ({ outcome, path, mapping, failedRuns, partlyFailed, ...query }) => [
       ...byPrefix("events", query),
       ...(failedRuns ? [FAILED_RUNS] : []),
+      ...(partlyFailed ? PARTLY : []),
       ...byOutcome(outcome),
       ...scan([...is("path", path), ...is("mapping", mapping)]),
     ],

@@ -80,7 +80,13 @@ export function testLists(stage: Stage): void {
       const events = [
         event({ path: "a", mapping: "m1", actions: [bad] }),
         event({ path: "b", mapping: "m1", actions: [good] }),
-        event({ path: "b", mapping: "m2", outcome: "unmatched", receivedAt: START + HOUR }),
+        event({
+          path: "b",
+          mapping: "m2",
+          outcome: "unmatched",
+          receivedAt: START + HOUR,
+          failedActions: 1,
+        }),
       ];
       for (const one of events) await stage.store.accept(one);
       await stage.store.commit((tx) =>
@@ -96,6 +102,7 @@ export function testLists(stage: Stage): void {
       expect(await find({ since: START + 1 })).toEqual([2]);
       expect(await find({ since: START })).toEqual([2, 1, 0]);
       expect(await find({ failedRuns: true })).toEqual([0]);
+      expect(await find({ partlyFailed: true })).toEqual([2]);
       expect(
         await find({ mapping: "m1", path: "b", outcome: "accepted", since: START, limit: 1 }),
       ).toEqual([1]);

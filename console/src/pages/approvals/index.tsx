@@ -85,7 +85,6 @@ function Calls() {
       title="Approvals"
       paged={paged}
       columns={COLUMNS}
-      rowId={({ id }) => id}
       at={({ askedAt }) => askedAt}
       filters={<FilterSelect name="show" label="Show" options={SHOWN} />}
       actions={<Button onClick={() => go(href("approvals", "", { show: "rules" }))}>Rules</Button>}

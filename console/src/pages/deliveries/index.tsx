@@ -97,7 +97,6 @@ export function Page() {
       title="Deliveries"
       paged={paged}
       columns={COLUMNS}
-      rowId={({ id }) => id}
       at={({ createdAt }) => createdAt}
       filters={<Filters />}
       actions={

@@ -73,7 +73,6 @@ export function DocumentList({ fields, ...page }: DocumentListProps) {
       {...page}
       paged={paged}
       columns={COLUMNS}
-      rowId={({ id }) => id}
       at={({ createdAt }) => toIso(createdAt)}
       empty={
         fields.agent !== "" || fields.status !== "" ? (

@@ -49,7 +49,6 @@ export function Page() {
       title="Events"
       paged={paged}
       columns={eventColumns({ link: (id) => href("events", id, query) })}
-      rowId={({ id }) => id}
       at={({ receivedAt }) => receivedAt}
       filters={<Filters />}
       actions={<ReplayEvents query={query} rows={paged.rows} onClose={reload} />}

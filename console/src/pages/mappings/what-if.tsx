@@ -110,13 +110,13 @@ export function Difference({ bench }: { bench: Workbench }) {
 
 /** The changes that the text would make to recent events. */
 export function WhatIfPane({ bench }: { bench: Workbench }) {
-  const { report, complete, stale } = bench.compared;
+  const { report, complete, stale, error } = bench.compared;
   const { groups = [] } = report ?? {};
   return (
     <section
       class={`mappings-pane mappings-what-if ${stale ? "stale" : ""}`}
       aria-label="What if"
-      aria-busy={!complete}
+      aria-busy={!complete && error === null}
     >
       <h2>
         What if{" "}

@@ -153,7 +153,6 @@ export function Page() {
       title="Runs"
       paged={paged}
       columns={COLUMNS}
-      rowId={({ id }) => id}
       at={({ createdAt }) => createdAt}
       filters={<Filters />}
       actions={

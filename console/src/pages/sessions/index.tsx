@@ -49,7 +49,6 @@ export function Page() {
       title="Sessions"
       paged={paged}
       columns={COLUMNS}
-      rowId={sessionName}
       at={({ lastUsedAt }) => lastUsedAt}
       filters={
         <>
