@@ -96,11 +96,7 @@ const answer = (
 
 const isRepeatable = ({ hints }: OfferedTool): boolean => hints.readOnly || hints.idempotent;
 
-function buildAsk(
-  call: ToolCallRecord,
-  reason: NewApproval["reason"],
-  why: string,
-): NewApproval {
+function buildAsk(call: ToolCallRecord, reason: NewApproval["reason"], why: string): NewApproval {
   const { id, tool } = call;
   return { callId: id, tool, input: getExactInput(call), reason, why };
 }

@@ -77,11 +77,15 @@ export async function offerPluginTool(
       inputSchema: jsonSchema(toInputSchema(tool.input)),
     },
     execute: (input, { inputText, callId, signal, trace }) =>
-      callTool(tool, { input, inputText }, {
-        ...turn,
-        callId,
-        signal: AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]),
-        ...(trace && { trace }),
-      }),
+      callTool(
+        tool,
+        { input, inputText },
+        {
+          ...turn,
+          callId,
+          signal: AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]),
+          ...(trace && { trace }),
+        },
+      ),
   };
 }
