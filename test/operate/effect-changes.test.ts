@@ -67,7 +67,7 @@ it.each<[ChangeKind, Changed, values: Record<string, [before: unknown, after: un
     Object.fromEntries(Object.entries(values).map(([name, pair]) => [name, pair[side]])),
   );
   expect(compare(ONE, next)).toEqual([{ kind, mapping: "order", before, after }]);
-  // What a mapping that is written as before makes differs by chance.
+  // A difference of a mapping whose text is the same is chance.
   expect(compare(ONE, next, ["order"])).toEqual([]);
 });
 
