@@ -209,7 +209,7 @@ describe("the replay of events that are named", () => {
 
   it("with `failed` says of an event of which some actions failed how to replay these alone", async () => {
     const id = await send("partly", { items: ["main", "absent"] });
-    const message = `1 of 2 actions failed: action 2: agentId: names no agent of agents.list; the others are done: replay each of these alone, by \`rouse events replay ${id} --action <n>\``;
+    const message = `1 of 2 actions failed: action 2: agentId: names no agent of agents.list; all other actions are done: replay each failed one alone, by \`rouse events replay ${id} --action <n>\``;
     for (const chosen of [{ ids: [id] }, { path: "partly" }])
       expect(await readLines({ select: "failed", ...chosen })).toContainEqual({
         type: "result",

@@ -122,14 +122,14 @@ const toChosen = (
 const isPartlyFailed = (event: EventRecord): boolean =>
   event.outcome !== "failed" && hasFailed(event) && !event.handled;
 
-/** An event of which some actions failed: the mappings would do the others again. */
+/** An event of which some actions failed: the mappings would do the successful actions again. */
 const toLeftOut = ({ id, receivedAt: at, reason }: EventRecord): ChosenEvent => ({
   id,
   at,
   restartsRuns: false,
   failure: {
     code: "not_retryable",
-    message: `${reason}; the others are done: replay each of these alone, by \`rouse events replay ${id} --action <n>\``,
+    message: `${reason}; all other actions are done: replay each failed one alone, by \`rouse events replay ${id} --action <n>\``,
   },
 });
 
