@@ -153,6 +153,15 @@ export type HoldReason =
  */
 export type Hold = HoldReason & { since: number };
 
+/** The reason that a run waits. `until`: when the wait is over at the latest, or is checked again. */
+export type WaitReason = { since?: number } & (
+  | HoldReason
+  /** The run of its session that goes first; `heartbeat:<agent>` for a heartbeat that has not called a tool. */
+  | { reason: "session"; head: string }
+  /** It is ready: all workers are busy, or no gateway has workers. */
+  | { reason: "worker" }
+);
+
 /** A wait of a run that is over. `queue`: it was ready, and waited for a free worker or for a run of its session that went first. */
 export type PastWait = (Hold | { reason: "queue"; since: number }) & { until: number };
 

@@ -10,7 +10,6 @@ import {
   getJobId,
   type ApprovalRecord,
   type Hold,
-  type HoldReason,
   type Job,
   type Ms,
   type Queue,
@@ -18,6 +17,7 @@ import {
   type RunRecord,
   type Store,
   type Usage,
+  type WaitReason,
 } from "../store/types.ts";
 import {
   addRunUsage,
@@ -128,15 +128,6 @@ export async function waitForPeople(paused: PausedTurn, current: Try): Promise<b
   await store.commit((tx) => tx.runs.update(run.id, { status: "running", ...ended }));
   return true;
 }
-
-/** The reason that a run waits. `until`: when the wait is over at the latest, or is checked again. */
-export type WaitReason = { since?: Ms } & (
-  | HoldReason
-  /** The run of its session that goes first; `heartbeat:<agent>` for a heartbeat that has not called a tool. */
-  | { reason: "session"; head: string }
-  /** It is ready: all workers are busy, or no gateway has workers. */
-  | { reason: "worker" }
-);
 
 interface WaitDeps {
   store: Reads;

@@ -6,8 +6,7 @@ import { basename } from "node:path";
 import { locateIssues } from "../../config/places.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { MappingTrace, Nearest } from "../../mapping/types.ts";
-import type { WaitReason } from "../../turns/hold.ts";
-import type { EventRecord, PastWait, RunError, Usage } from "../../store/types.ts";
+import type { EventRecord, PastWait, RunError, Usage, WaitReason } from "../../store/types.ts";
 
 type WithoutTimes<T> = T extends unknown ? Omit<T, "since" | "until"> : never;
 

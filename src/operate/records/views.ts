@@ -17,6 +17,7 @@ import {
   type ToolCallRecord,
   type ToolOffer,
   type ToolOutput,
+  type WaitReason,
   getOwnModel,
 } from "../../store/types.ts";
 import type { WaitState } from "../../core/breaker.ts";
@@ -25,7 +26,6 @@ import { getVerdicts } from "../../people/approvals.ts";
 import { deliveryStatus } from "../../turns/receipts.ts";
 import type { Bookmark } from "./bookmarks.ts";
 import { given } from "./operation.ts";
-import type { WaitReason } from "../../turns/hold.ts";
 import {
   renderAttempt,
   renderEvent,
