@@ -322,7 +322,7 @@ const { rawJSON, isRawJSON } = JSON as unknown as {
 };
 
 /** Matches signs that JSON may escape. A call of `JSON.stringify` for each text takes longer. */
-const ESCAPED = /[\u0000-\u001f"\\\ud800-\udfff]/;
+const ESCAPED = /[^ !#-[\]-\ud7ff\ue000-\uffff]/;
 const quote = (text: string): string => (ESCAPED.test(text) ? JSON.stringify(text) : `"${text}"`);
 
 /** The keys of an object, in the order in which they were written. */

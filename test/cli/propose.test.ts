@@ -203,7 +203,11 @@ describe("rouse propose with a model", () => {
     await open();
     const says = world.model.says;
     const usage = { prompt_tokens: 50_000, completion_tokens: 8_500, total_tokens: 58_500 };
-    world.model.says = (asked, call) => ({ ...says(asked, call), text: ["no"], usage });
+    world.model.says = async (asked, call) => ({
+      ...(await says(asked, call)),
+      text: ["no"],
+      usage,
+    });
     const failed = await world.propose("tickets --event", ...(await world.post("desk", ticket(7))));
     expect(failed).toMatchObject({
       code: 1,
@@ -599,10 +603,10 @@ describe("POST /admin/v1/proposals", () => {
     const left = new AbortController();
     const [half, says] = [{ ...ANSWER, sessionField: "ticket.subject" }, world.model.says];
     world.answers.splice(0, 1, half);
-    world.model.says = (asked, call) =>
+    world.model.says = async (asked, call) =>
       call === 0
         ? says(asked, call)
-        : { ...says(asked, call), wait: () => new Promise(() => undefined) };
+        : { ...(await says(asked, call)), wait: () => new Promise(() => undefined) };
     const answer = await world.admin(
       "/proposals",
       { name: "tickets", events: [first, second] },

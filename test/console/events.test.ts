@@ -251,7 +251,7 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
       events: { replayOf: string | null }[];
     };
     expect(events.flatMap(({ replayOf }) => replayOf ?? []).toSorted()).toEqual(
-      [sent[0], sent[2]].toSorted(),
+      [sent[0] ?? "", sent[2] ?? ""].toSorted(),
     );
   });
 
