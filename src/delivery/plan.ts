@@ -1,7 +1,7 @@
 import { newId } from "../core/ids.ts";
 import { FORGOTTEN } from "../core/text.ts";
-import { deliveryState } from "../store/sql/rows.ts";
 import {
+  deliveryState,
   NO_ROUTE,
   type DeliveryError,
   type DeliveryFile,

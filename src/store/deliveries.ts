@@ -147,3 +147,11 @@ export type NewDelivery = Pick<
   DeliveryRecord,
   "id" | "runId" | "route" | "chunks" | "createdAt" | "error" | "ask" | "trace" | "files" | "live"
 >;
+
+/** The state by which a delivery is listed and counted. */
+export function deliveryState({
+  status,
+  error,
+}: Pick<DeliveryRecord, "status" | "error">): DeliveryState {
+  return status === "failed" && error?.code === NO_ROUTE ? NO_ROUTE : status;
+}

@@ -1,6 +1,6 @@
-import { deliveryState } from "../store/sql/rows.ts";
 import {
   getOwnModel,
+  deliveryState,
   NO_ROUTE,
   type DeliveryRecord,
   type EventRecord,

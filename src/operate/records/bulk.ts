@@ -3,8 +3,8 @@ import type { ReplayResult } from "../../intake/types.ts";
 import { findResendProblem } from "../../delivery/plan.ts";
 import { findRetryProblem } from "../../turns/operations.ts";
 import { unknownId } from "../../vocabulary/unknown-id.ts";
-import { deliveryState } from "../../store/sql/rows.ts";
 import {
+  deliveryState,
   hasFailed,
   NO_ROUTE,
   type DeliveryRecord,

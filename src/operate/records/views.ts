@@ -1,6 +1,5 @@
 import { getExactInput } from "../../agent/tools/call-inputs.ts";
 import { getTraceId } from "../../core/http/trace-context.ts";
-import { deliveryState } from "../../store/sql/rows.ts";
 import {
   type ApprovalRecord,
   type DeliveryRecord,
@@ -18,6 +17,7 @@ import {
   type ToolOffer,
   type ToolOutput,
   type WaitReason,
+  deliveryState,
   getOwnModel,
 } from "../../store/types.ts";
 import type { WaitState } from "../../core/breaker.ts";

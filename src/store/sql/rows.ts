@@ -1,7 +1,6 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
-import type { DeliveryState } from "../../vocabulary/outcomes.ts";
 import {
-  NO_ROUTE,
+  deliveryState,
   sessionId,
   type ApprovalRecord,
   type ConfigRecord,
@@ -162,14 +161,6 @@ export function newDeliveryRecord(delivery: NewDelivery): DeliveryRecord {
     nextAt: createdAt,
   };
   return error ? { ...record, status: "failed", endedAt: createdAt } : record;
-}
-
-/** The state by which a delivery is listed and counted. */
-export function deliveryState({
-  status,
-  error,
-}: Pick<DeliveryRecord, "status" | "error">): DeliveryState {
-  return status === "failed" && error?.code === NO_ROUTE ? NO_ROUTE : status;
 }
 
 /** The columns of a delivery that change. */
