@@ -334,7 +334,7 @@ describe("the gateway itself", () => {
   });
 
   it("answers malformed JSON with 400", async () => {
-    const response = await world.request("/hooks/test", { method: "POST", body: "{" });
+    const response = await world.request("/changes/check", { method: "POST", body: "{" });
     expect([
       response.status,
       ((await response.json()) as { error: { code: string } }).error.code,

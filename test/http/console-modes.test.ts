@@ -14,9 +14,6 @@ const CHANGE = {
   mapping: "order",
   text: JSON.stringify({ ...ORDER, messageTemplate: "An order: {{id}}" }),
 };
-/** A test of a mapping, which changes nothing. */
-const LOOKED_AT = { mapping: "order", payload: { type: "order", id: 1 } };
-
 let world: World;
 let later = 0;
 const open = async (gateway: object = {}): Promise<void> => {
@@ -133,11 +130,11 @@ describe("a session that changes files", () => {
       body: { error: { code: "token_needed" } },
     });
     expect(readConfig()).toBe(before);
-    expect((await post("/hooks/test", LOOKED_AT, { cookie })).status).toBe(200);
+    expect((await post("/changes/check", { change: back }, { cookie })).status).toBe(200);
     const again = await signIn(cookie);
     expect((await post("/changes", { change: back }, { cookie: again })).status).toBe(200);
     // The session before it has ended.
-    expect((await post("/hooks/test", LOOKED_AT, { cookie })).status).toBe(401);
+    expect((await post("/changes/check", { change: back }, { cookie })).status).toBe(401);
   });
 
   it("is logged with its address and the config that it was made from", async () => {

@@ -1,3 +1,5 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createWorld, type Answer, type World } from "../e2e/world.ts";
 
@@ -151,14 +153,14 @@ describe("a session key with a hole", () => {
   });
 
   it("is shown by a test of the mapping", async () => {
-    const tested = await world.admin("/admin/v1/hooks/test", {
-      method: "POST",
-      body: JSON.stringify({ mapping: "jira", payload: {} }),
-    });
-    expect(tested.body.actions[0]).toMatchObject({
-      warnings: [expect.stringContaining("{{ issue.key }} is missing or empty")],
-    });
-    expect(tested.body.actions[0].fields.sessionKey).toBeUndefined();
+    const file = join(world.dir, "empty.json");
+    writeFileSync(file, "{}");
+    const { out } = await world.rouse("hooks", "test", "jira", "--payload", file, "--json");
+    const [action] = JSON.parse(out).actions;
+    expect(action.warnings).toEqual([
+      expect.stringContaining("{{ issue.key }} is missing or empty"),
+    ]);
+    expect(action.fields.sessionKey).toBeUndefined();
   });
 });
 

@@ -49,7 +49,6 @@ const CASES: Case[] = [
   ["POST", "/knowledge/documents/doc_none/reindex", DOCUMENT],
   ["DELETE", "/knowledge/documents/doc_none", DOCUMENT],
   ["GET", "/mappings/none", MAPPING],
-  ["POST", "/hooks/test", MAPPING, { mapping: "none" }],
   ["POST", "/changes", MAPPING, { change: CHANGE }],
   ["GET", "/failures/fgr_none", FAILURE],
   ["POST", "/failures/fgr_none", FAILURE, { action: "resolve" }],

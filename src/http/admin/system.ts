@@ -6,7 +6,6 @@ import { createEventFeed } from "../../operate/records/event-feed.ts";
 import * as keys from "../../operate/people/keys.ts";
 import * as system from "../../operate/watch/system.ts";
 import { listSamples, sendHook } from "../../operate/records/send-hook.ts";
-import { testHook } from "../../operate/records/test-hook.ts";
 import type { AdminDeps } from "../../operate/types.ts";
 import { duration, idText } from "../../config/schema/common.ts";
 import { CLEANING, SCOPES } from "../../config/schema/gateway.ts";
@@ -14,15 +13,6 @@ import { OUTCOMES } from "../../vocabulary/outcomes.ts";
 import { showShape } from "../../operate/shapes/kept-shapes.ts";
 import { answerLines, jsonBody, ok, query, since } from "./query.ts";
 
-const strings = z.record(z.string(), z.string()).default({});
-const hookTest = z.strictObject({
-  mapping: z.string().optional(),
-  path: z.string().optional(),
-  method: z.enum(["POST", "GET"]).default("POST"),
-  payload: z.unknown().default({}),
-  headers: strings,
-  query: strings,
-});
 const hookPath = z.strictObject({ path: z.string().min(1) });
 const LAST = "write a number from 1 to 5000";
 const shapeQuery = hookPath.extend({
@@ -47,7 +37,7 @@ const posted = hookPath.extend({
   body: z.base64().default(""),
   sample: z.string().optional(),
   event: z.string().optional(),
-  headers: strings,
+  headers: z.record(z.string(), z.string()).default({}),
 });
 /** An event that a command of a plugin sends. */
 const event = z.strictObject({
@@ -137,10 +127,5 @@ export function systemRoutes(deps: AdminDeps) {
     .post("/hooks/post", jsonBody(posted), (c) => {
       const { body, ...wanted } = c.req.valid("json");
       return ok(c, sendHook(deps, { ...wanted, body: Buffer.from(body, "base64") }));
-    })
-    .post("/hooks/test", jsonBody(hookTest), async (c) => {
-      const { payload, ...test } = c.req.valid("json");
-      const hook = { ...test, readPayload: () => payload };
-      return ok(c, testHook(hook, deps.snapshot(), deps.clock.now()));
     });
 }
