@@ -96,7 +96,8 @@ gateway        ok: watches ann@example.com until TIME
     // The state's file has it right after the gateway.
     const told = await here.until(async () => {
       const { code, out } = await status("--json");
-      return code === 1 && (JSON.parse(out) as object);
+      const state = JSON.parse(out) as { lastError: object | null };
+      return code === 1 && state.lastError !== null && state;
     });
     expect(told).toMatchObject({
       ok: false,
