@@ -117,6 +117,10 @@ describe("a path for some addresses", () => {
     // Entries that a caller writes before the proxy's own are ignored.
     ["10.1.2.3, 203.0.113.9", 403],
     ["203.0.113.9, 10.1.2.3", 202],
+    // With ports, as Azure's gateways write them.
+    ["203.0.113.9:51008, 10.1.2.3:51008", 202],
+    ["[2001:db8::7]:443", 202],
+    ["10.1.2.3, 203.0.113.9:51008", 403],
   ])("from %s answers %i", async (address, status) => {
     const answer = await from(address);
     expect(answer.status).toBe(status);
