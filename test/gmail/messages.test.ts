@@ -110,6 +110,10 @@ describe("HTML as text", () => {
     ["1 < 2 and 3 > 2", "1 < 2 and 3 > 2"],
     ["before <b unclosed", "before <b unclosed"],
     ["<script>never closed", ""],
+    ["<html><head><meta charset=utf-8><body>no end of the head", "no end of the head"],
+    ['<a href="x"">a quote</a> too <b class="y">many</b>', "a quote too many"],
+    ["<pre>\na\n  b <b>c</b>\n\nd</pre>e  f", "a\n  b c\n\nd\n\ne f"],
+    ["@&#8203;ann", "@ann"],
     ["", ""],
   ])("%s", (html, text) => {
     expect(htmlToText(html)).toBe(text);
