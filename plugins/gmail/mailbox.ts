@@ -142,15 +142,23 @@ export function createMailbox(
   return {
     async watch(topic) {
       const body = { topicName: topic, labelIds: labels, labelFilterBehavior: "include" };
-      const what = "starting the watch";
-      const { historyId, expiration } = await google.gmail<{
-        historyId: string;
-        expiration: string;
-      }>("watch", {
-        method: "POST",
-        body,
-        what,
-        signal,
+      const method = "POST";
+      const start = () =>
+        google.gmail<{ historyId: string; expiration: string }>("watch", {
+          method,
+          body,
+          what: "starting the watch",
+          signal,
+        });
+      const { historyId, expiration } = await start().catch(async (error: unknown) => {
+        // A watch for another topic of the project has to be stopped first.
+        if (!(error instanceof GoogleError && error.kind === "exists")) throw error;
+        await google.gmail("stop", {
+          method,
+          what: "stopping the watch for another topic",
+          signal,
+        });
+        return start();
       });
       return { historyId, expires: Number(expiration) };
     },

@@ -127,6 +127,14 @@ export function createMailboxes(
     if (!found) throw new Refusal(404, "NOT_FOUND");
     if (!found.allows("serviceAccount:gmail-api-push@system.gserviceaccount.com"))
       throw new Refusal(403, "PERMISSION_DENIED");
+    const { expires: until = 0, topic } = mailbox.watch ?? {};
+    if (until > Date.now() && topic !== body.topicName)
+      throw new Refusal(
+        400,
+        "INVALID_ARGUMENT",
+        [],
+        "Only one user push notification client allowed per developer (call /stop then try again)",
+      );
     const expires = Date.now() + mailbox.watchMs;
     mailbox.watch = {
       topic: body.topicName,
@@ -211,6 +219,10 @@ export function createMailboxes(
         throw new Refusal(403, "PERMISSION_DENIED");
       }
       if (method === "POST" && rest === "watch") return startWatch(body);
+      if (method === "POST" && rest === "stop") {
+        if (mailbox.watch) mailbox.watch.expires = 0;
+        return {};
+      }
       if (method !== "GET") throw new Refusal(404, "NOT_FOUND");
       if (rest === "profile")
         return {
