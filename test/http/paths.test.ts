@@ -24,6 +24,8 @@ beforeAll(async () => {
         mappings: [
           hook("own", { auth: { token: [OWN, OLD] } }),
           hook("basic", { auth: { user: "grafana", password: "a-long-password-0123" } }),
+          hook("latin", { auth: { user: "müller", password: "a-löng-password-0123" } }),
+          hook("plus", { auth: { token: ["own+path/token=0123", "own path token 0123"] } }),
           hook("near", { allowIps: ["10.1.0.0/16", "2001:db8::/32"] }),
           hook("poll", {
             methods: ["POST", "GET"],
@@ -102,6 +104,24 @@ describe("a path with user and password", () => {
       expect(
         (await world.post("/hooks/basic", { n: 1 }, { authorization: "", ...headers })).status,
       ).toBe(401);
+  });
+});
+
+describe("a credential with characters that are encoded", () => {
+  it.each<BufferEncoding>(["utf8", "latin1"])("user and password: taken in %s", async (charset) => {
+    const pair = Buffer.from("müller:a-löng-password-0123", charset).toString("base64");
+    const headers = { authorization: `Basic ${pair}` };
+    expect((await world.post("/hooks/latin", { n: 1 }, headers)).status).toBe(202);
+  });
+
+  it.each([
+    "own+path/token=0123",
+    "own%2Bpath%2Ftoken%3D0123",
+    "own+path+token+0123",
+    "own%20path%20token%200123",
+  ])("a token in the query: taken as %s", async (token) => {
+    const path = `/hooks/plus?token=${token}`;
+    expect((await world.post(path, { n: 1 }, { authorization: "" })).status).toBe(202);
   });
 });
 
