@@ -291,7 +291,7 @@ export function findHostProblem(c: Context, snapshot: Snapshot): Failure | undef
   if (!BROWSER_PATH.test(c.req.path)) return undefined;
   const { host, publicUrl } = snapshot.config.gateway;
   if (!isLoopback(host)) return undefined;
-  const { hostname } = new URL(c.req.url);
+  const hostname = URL.parse(c.req.url)?.hostname ?? "";
   if (isLoopback(hostname) || (publicUrl !== undefined && new URL(publicUrl).hostname === hostname))
     return undefined;
   return {
