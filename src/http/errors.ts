@@ -44,7 +44,7 @@ export interface Rejections {
  */
 function shownPath(url: string): string {
   const [, path = "/"] = /^[^/]*\/\/[^/]*([^?#]*)/.exec(url) ?? [];
-  return path.replace(/^(\/channels\/[^/]+\/).+$/, "$1…").slice(0, MAX_PATH);
+  return path.replace(/^(\/+channels\/+[^/]+\/).+$/, "$1…").slice(0, MAX_PATH);
 }
 
 /**
