@@ -145,6 +145,13 @@ export function createMailboxes(
     return { historyId: String(mailbox.historyId), expiration: String(expires) };
   };
 
+  const stopWatch = (): unknown => {
+    if (mailbox.watch) mailbox.watch.expires = 0;
+    return {};
+  };
+
+  const posts: Record<string, typeof startWatch> = { watch: startWatch, stop: stopWatch };
+
   const listHistory = (query: URLSearchParams): unknown => {
     const start = Number(query.get("startHistoryId"));
     if (start < forgotten) throw new Refusal(404, "NOT_FOUND");
@@ -218,11 +225,8 @@ export function createMailboxes(
         if (rest === "profile" && user === "me") return { emailAddress: subject, historyId: "1" };
         throw new Refusal(403, "PERMISSION_DENIED");
       }
-      if (method === "POST" && rest === "watch") return startWatch(body);
-      if (method === "POST" && rest === "stop") {
-        if (mailbox.watch) mailbox.watch.expires = 0;
-        return {};
-      }
+      const post = method === "POST" ? posts[rest] : undefined;
+      if (post) return post(body);
       if (method !== "GET") throw new Refusal(404, "NOT_FOUND");
       if (rest === "profile")
         return {
